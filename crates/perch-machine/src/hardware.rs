@@ -1,0 +1,56 @@
+//! What things cost on a machine: times by distance, cache sizes, idle states.
+//!
+//! Every value belongs to the machine, never to an experiment's arm (design.md, "Honest
+//! calibration"). docs/calibration.md lists where each comes from.
+
+use crate::model::Distance;
+
+/// A value for each [`Distance`], nearest first; units are those of the field that holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByDistance(pub [u32; 7]);
+
+impl ByDistance {
+    /// The value for `distance`.
+    pub fn at(&self, distance: Distance) -> u32 {
+        self.0[distance as usize]
+    }
+}
+
+/// One idle state of a CPU, as cpuidle describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleState {
+    /// Its name in `/sys/devices/system/cpu/cpu0/cpuidle/state*/name`.
+    pub name: String,
+    /// Nanoseconds from the wake-up to the first instruction.
+    pub exit_ns: u32,
+    /// Nanoseconds of idleness from which the state pays for itself.
+    pub residency_ns: u32,
+}
+
+/// The hardware's costs. Times are nanoseconds at the highest frequency.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hardware {
+    /// Highest sustained frequency of the most capable CPU, MHz.
+    pub frequency_mhz: u32,
+    /// Bytes of one cache line.
+    pub line_bytes: u32,
+    /// L1 data cache of one core, bytes.
+    pub l1d_bytes: u64,
+    /// L2 cache, bytes of one instance; 0 when the machine has none.
+    pub l2_bytes: u64,
+    /// Last-level cache, bytes of one instance.
+    pub llc_bytes: u64,
+    /// Fetching one line that another CPU has modified, by the distance to that CPU. For
+    /// `Distance::Cpu`: a hit in the own L2.
+    pub transfer_ns: ByDistance,
+    /// From sending a reschedule interrupt to its handler running on a CPU that is not idle.
+    pub ipi_ns: ByDistance,
+    /// One switch between two tasks on a CPU: scheduler, registers, address space.
+    pub context_switch_ns: u32,
+    /// Fetching one line from memory of the own node, and of a remote node.
+    pub memory_ns: (u32, u32),
+    /// Idle states, shallowest first; never empty.
+    pub idle_states: Vec<IdleState>,
+    /// Throughput of one SMT thread while a sibling runs, in 1024ths of the thread alone.
+    pub smt_throughput_1024: u32,
+}

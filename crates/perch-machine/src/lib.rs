@@ -1,0 +1,11 @@
+//! What a machine looks like: its CPUs, how they share cores, clusters, last-level caches, NUMA
+//! nodes and packages, how capable each is, and what distance costs on it.
+//!
+//! This crate knows nothing of scheduling. A [`Machine`] is read from TOML, from the sysfs of a
+//! running kernel or from hwloc's XML, is checked once, and never changes afterwards.
+
+pub mod hardware;
+pub mod model;
+
+pub use hardware::{ByDistance, Hardware, IdleState};
+pub use model::{Cpu, Distance, MAX_CPUS, Machine};

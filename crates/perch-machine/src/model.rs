@@ -1,0 +1,111 @@
+//! The machine as every other crate reads it.
+
+use crate::hardware::Hardware;
+
+/// The most CPUs a machine may have: the largest `CONFIG_NR_CPUS` that Linux 7.2 offers on any
+/// architecture. More is an error at the door, never a silent cut.
+pub const MAX_CPUS: usize = 8192;
+
+/// One CPU (a hardware thread; what Linux calls a logical CPU).
+///
+/// Every index is dense and machine-wide: the machine has cores `0..cores()`, and so on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    /// The physical core; CPUs of one core are SMT siblings.
+    pub core: u32,
+    /// The group of cores that shares a resource nearer than the last-level cache (an L2, an L3
+    /// tag), where the machine has such groups.
+    pub cluster: Option<u32>,
+    /// The last-level cache in hardware: what decides how far data travels.
+    pub llc: u32,
+    /// The last-level cache as firmware declares it to the kernel: what the scheduler's MC level
+    /// spans. Differs from `llc` only on machines with phantom domains (mechanisms.md §2).
+    pub declared_llc: u32,
+    /// The NUMA node.
+    pub node: u32,
+    /// The package (socket).
+    pub package: u32,
+    /// Capacity at the highest frequency, 1 to 1024; the most capable CPU has 1024.
+    pub capacity: u32,
+}
+
+/// How far apart two CPUs are: the nearest thing that they share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Distance {
+    /// The same CPU.
+    Cpu = 0,
+    /// Two threads of one core.
+    Core = 1,
+    /// Two cores of one cluster.
+    Cluster = 2,
+    /// One last-level cache, different clusters (or no clusters).
+    Llc = 3,
+    /// One NUMA node, different last-level caches.
+    Node = 4,
+    /// One package, different nodes.
+    Package = 5,
+    /// Different packages.
+    Machine = 6,
+}
+
+impl Distance {
+    /// Every distance, nearest first.
+    pub const ALL: [Distance; 7] = [
+        Distance::Cpu,
+        Distance::Core,
+        Distance::Cluster,
+        Distance::Llc,
+        Distance::Node,
+        Distance::Package,
+        Distance::Machine,
+    ];
+}
+
+/// A checked machine: every CPU in one core, LLC, node and package; every cluster inside one LLC;
+/// capacities between 1 and 1024 with 1024 present; a distance for each pair of nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Short name: letters, digits, `-`; what `-m` takes.
+    pub name: String,
+    /// One line for `perch machine list`.
+    pub description: String,
+    /// Where the facts come from, a line each.
+    pub sources: Vec<String>,
+    /// The CPUs; the index is the CPU's number.
+    pub cpus: Vec<Cpu>,
+    /// `node_distance[a][b]`: the firmware's SLIT, 10 for a node and itself.
+    pub node_distance: Vec<Vec<u32>>,
+    /// What things cost on this machine.
+    pub hardware: Hardware,
+}
+
+impl Machine {
+    /// How far apart two CPUs are.
+    ///
+    /// # Panics
+    /// When a CPU's number is not below `cpus.len()`.
+    pub fn distance(&self, a: usize, b: usize) -> Distance {
+        let (x, y) = (&self.cpus[a], &self.cpus[b]);
+        if a == b {
+            Distance::Cpu
+        } else if x.core == y.core {
+            Distance::Core
+        } else if x.cluster.is_some() && x.cluster == y.cluster {
+            Distance::Cluster
+        } else if x.llc == y.llc {
+            Distance::Llc
+        } else if x.node == y.node {
+            Distance::Node
+        } else if x.package == y.package {
+            Distance::Package
+        } else {
+            Distance::Machine
+        }
+    }
+
+    /// Number of NUMA nodes.
+    pub fn nodes(&self) -> usize {
+        self.node_distance.len()
+    }
+}

@@ -1,0 +1,2 @@
+//! The perch command.
+fn main() {}
