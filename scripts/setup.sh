@@ -1,0 +1,207 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What ./x needs and how it comes by it; sourced by ../x, which sets `root`. Each setup_* function
+# looks first, which takes some tens of milliseconds, and installs only what it did not find.
+
+say() {
+	printf 'x: %s\n' "$*" >&2
+}
+
+die() {
+	say "$@"
+	exit 1
+}
+
+# The oldest Rust that builds this workspace, as Cargo.toml has it.
+rust_wanted() {
+	sed -n 's/^rust-version = "\([0-9.]*\)"$/\1/p' "$root/Cargo.toml"
+}
+
+# Is version $1 (1.96.0+dfsg1, say) at least $2 (1.85, say)? Major and minor decide.
+at_least() {
+	local major minor rest wanted_major=${2%%.*} wanted_minor=${2#*.}
+	IFS=. read -r major minor rest <<<"$1"
+	wanted_minor=${wanted_minor%%.*}
+	[[ $major =~ ^[0-9]+$ && $minor =~ ^[0-9]+$ ]] || return 1
+	((major > wanted_major || (major == wanted_major && minor >= wanted_minor)))
+}
+
+# Put a good enough toolchain first on PATH; 1 if this machine has none. A distribution's own is
+# looked for even when an older or broken one (a rustup without a toolchain) hides it.
+find_rust() {
+	local wanted dir name version
+	wanted=$(rust_wanted)
+	local dirs=("${CARGO_HOME:-${HOME:-/root}/.cargo}/bin" /usr/local/bin /usr/bin)
+	dir=$(command -v cargo || true)
+	[ -z "$dir" ] || dirs=("${dir%/*}" "${dirs[@]}")
+	for dir in "${dirs[@]}"; do
+		[ -x "$dir/cargo" ] && [ -x "$dir/rustc" ] || continue
+		read -r name version _ < <("$dir/rustc" --version 2>/dev/null) || continue
+		[ "$name" = rustc ] && at_least "$version" "$wanted" || continue
+		[ "${PATH%%:*}" = "$dir" ] || export PATH="$dir:$PATH"
+		return 0
+	done
+	return 1
+}
+
+# A C compiler that can link: one without libc's headers and start files cannot, and Debian's gcc
+# comes without them. rustc links through `cc`, so a compiler by another name is made known to both.
+find_cc() {
+	local cc crt triple
+	for cc in ${CC:+"$CC"} cc gcc clang; do
+		command -v "$cc" >/dev/null || continue
+		crt=$("$cc" -print-file-name=crt1.o 2>/dev/null) || continue
+		[ "${crt#/}" != "$crt" ] || continue
+		if [ "$cc" != cc ]; then
+			export CC=$cc
+			if ! command -v cc >/dev/null; then
+				triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+				export "CARGO_TARGET_${triple}_LINKER=$cc"
+			fi
+		fi
+		return 0
+	done
+	return 1
+}
+
+# Cargo fetches crates over TLS, so it needs a set of root certificates.
+find_certificates() {
+	local file
+	for file in "${CARGO_HTTP_CAINFO:-}" "${SSL_CERT_FILE:-}" \
+		/etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt \
+		/etc/ssl/cert.pem /etc/ssl/ca-bundle.pem; do
+		[ ! -s "$file" ] || return 0
+	done
+	return 1
+}
+
+# apt-get as root, by root or by a sudo that does not ask; 1 if there is neither.
+as_root() {
+	if [ "$(id -u)" -eq 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+		sudo -n "$@"
+	else
+		return 1
+	fi
+}
+
+# The version of package $1 that apt-get would install.
+apt_version() {
+	LC_ALL=C apt-cache policy "$1" 2>/dev/null | sed -n 's/^  Candidate: \([0-9].*\)$/\1/p'
+}
+
+# The packages that hold a new enough Rust here. Debian keeps its release's compiler as rustc, and
+# a newer one, in a release that browsers have outgrown, as rustc-web.
+apt_rust() {
+	local flavour
+	for flavour in '' -web; do
+		if at_least "$(apt_version "rustc$flavour")" "$(rust_wanted)"; then
+			echo "rustc$flavour cargo$flavour"
+			return 0
+		fi
+	done
+	return 1
+}
+
+apt_updated=no
+# Apt's lists may be missing (a fresh system) or name versions that are no longer served.
+apt_update() {
+	[ "$apt_updated" = no ] || return 0
+	apt_updated=yes
+	as_root apt-get -q update >>"$install_log" 2>&1 ||
+		say "apt-get update failed (see $install_log); going on with the lists that are here"
+}
+
+# Can this script install anything? If not, say what a person has to do. $1: what is missing.
+can_install() {
+	if ! command -v apt-get >/dev/null; then
+		die "missing: $1. This system has no apt-get; install them by its own means" \
+			"(Rust >= $(rust_wanted): your distribution's, or rustup), then run ./x again"
+	fi
+	as_root true || die "missing: $1. Installing them needs root, and there is no sudo that works" \
+		"without asking. As root: apt-get install $2, then run ./x again"
+}
+
+# Install packages $@ and name them first. Nothing is ever removed to make room for them.
+apt_install() {
+	say "installing $* (apt-get; log in $install_log)"
+	if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-remove \
+		--no-install-recommends install "$@" >>"$install_log" 2>&1 </dev/null; then
+		tail -n 15 "$install_log" >&2
+		die "apt-get could not install $*: its last words are above"
+	fi
+}
+
+# shellcheck disable=SC2154 # `target` is set by ../x
+open_install_log() {
+	mkdir -p "$target"
+	install_log=$target/x-install.log
+	: >"$install_log"
+}
+
+# Everything that a build needs: Rust, a C compiler for the policy, certificates for the registry.
+setup_build() {
+	local missing=() packages=() rust
+	find_rust || missing+=("Rust >= $(rust_wanted) (rustc, cargo)")
+	find_cc || missing+=("a C compiler") packages+=(gcc libc6-dev)
+	find_certificates || missing+=("root certificates") packages+=(ca-certificates)
+	[ ${#missing[@]} -gt 0 ] || return 0
+
+	local list
+	list=$(printf '%s, ' "${missing[@]}")
+	list=${list%, }
+	open_install_log
+	if ! find_rust; then
+		can_install "$list" "${packages[*]} and the first of rustc cargo, rustc-web cargo-web that is new enough"
+		apt_update
+		rust=$(apt_rust) || die "missing: $list. The packages here hold no Rust that new;" \
+			"install one with rustup, then run ./x again"
+		read -ra rust <<<"$rust"
+		packages+=("${rust[@]}")
+	else
+		can_install "$list" "${packages[*]}"
+		apt_update
+	fi
+	apt_install "${packages[@]}"
+	find_rust || die "Rust was installed, but no rustc >= $(rust_wanted) is found in /usr/bin"
+	find_cc || die "a C compiler was installed, but it finds no crt1.o: is libc6-dev broken?"
+}
+
+# What ./x lint needs beyond a build. Clippy and rustfmt must be of the toolchain in use.
+setup_lint() {
+	local packages=() flavour=''
+	cargo fmt --version >/dev/null 2>&1 || packages+=(rustfmt)
+	cargo clippy --version >/dev/null 2>&1 || packages+=(clippy)
+	if [ ${#packages[@]} -gt 0 ] && rustup show active-toolchain >/dev/null 2>&1 &&
+		[ "$(command -v cargo)" -ef "$(command -v rustup)" ]; then
+		say "installing the Rust components ${packages[*]} (rustup)"
+		rustup component add "${packages[@]}"
+		packages=()
+	fi
+	dpkg-query -W rustc-web >/dev/null 2>&1 && flavour=-web
+	packages=("${packages[@]/%rustfmt/rustfmt$flavour}")
+	packages=("${packages[@]/%clippy/rust-clippy$flavour}")
+	find_clang_format >/dev/null || packages+=(clang-format-19)
+	command -v shellcheck >/dev/null || packages+=(shellcheck)
+	[ ${#packages[@]} -gt 0 ] || return 0
+
+	open_install_log
+	can_install "${packages[*]}" "${packages[*]}"
+	apt_update
+	# Debian 12 ships a new enough Rust without its clippy.
+	if [[ " ${packages[*]} " == *" rust-clippy-web "* && -z $(apt_version rust-clippy-web) ]]; then
+		die "lint needs clippy, and the Rust of this system comes without: install Rust by rustup"
+	fi
+	apt_install "${packages[@]}"
+}
+
+# The clang-format to use: one version for everybody, because versions differ in their answers.
+find_clang_format() {
+	command -v clang-format-19 && return 0
+	local name version
+	version=$(clang-format --version 2>/dev/null) || return 1
+	name=${version##*version }
+	[ "${name%%.*}" = 19 ] && command -v clang-format
+}
