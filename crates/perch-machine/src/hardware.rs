@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only
 //! What things cost on a machine: times by distance, cache sizes, idle states.
 //!
 //! Every value belongs to the machine, never to an experiment's arm (design.md, "Honest
@@ -38,6 +39,8 @@ pub struct Hardware {
     pub l1d_bytes: u64,
     /// L2 cache, bytes of one instance; 0 when the machine has none.
     pub l2_bytes: u64,
+    /// Whether one L2 serves a whole cluster (Jacobsville), rather than each core its own.
+    pub l2_per_cluster: bool,
     /// Last-level cache, bytes of one instance.
     pub llc_bytes: u64,
     /// Fetching one line that another CPU has modified, by the distance to that CPU. For
@@ -53,4 +56,29 @@ pub struct Hardware {
     pub idle_states: Vec<IdleState>,
     /// Throughput of one SMT thread while a sibling runs, in 1024ths of the thread alone.
     pub smt_throughput_1024: u32,
+}
+
+impl Default for Hardware {
+    /// What a machine file that says nothing about costs gets: round figures of a server of the
+    /// years around 2020, of no vendor in particular. docs/machines.md lists each.
+    fn default() -> Hardware {
+        Hardware {
+            frequency_mhz: 3000,
+            line_bytes: 64,
+            l1d_bytes: 32 << 10,
+            l2_bytes: 1 << 20,
+            l2_per_cluster: false,
+            llc_bytes: 32 << 20,
+            transfer_ns: ByDistance([4, 10, 30, 50, 100, 110, 180]),
+            ipi_ns: ByDistance([300, 600, 700, 800, 1000, 1000, 1300]),
+            context_switch_ns: 1000,
+            memory_ns: (90, 150),
+            idle_states: vec![IdleState {
+                name: "C1".to_string(),
+                exit_ns: 1000,
+                residency_ns: 1000,
+            }],
+            smt_throughput_1024: 640,
+        }
+    }
 }

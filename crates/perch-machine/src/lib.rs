@@ -1,11 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-only
 //! What a machine looks like: its CPUs, how they share cores, clusters, last-level caches, NUMA
 //! nodes and packages, how capable each is, and what distance costs on it.
 //!
 //! This crate knows nothing of scheduling. A [`Machine`] is read from TOML, from the sysfs of a
 //! running kernel or from hwloc's XML, is checked once, and never changes afterwards.
 
+pub mod cpulist;
+mod draft;
+mod error;
+mod format;
 pub mod hardware;
+pub mod library;
 pub mod model;
 
+pub use error::{MachineError, Problem};
 pub use hardware::{ByDistance, Hardware, IdleState};
+pub use library::resolve;
 pub use model::{Cpu, Distance, MAX_CPUS, Machine};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only
 //! The machine as every other crate reads it.
 
 use crate::hardware::Hardware;
@@ -107,5 +108,54 @@ impl Machine {
     /// Number of NUMA nodes.
     pub fn nodes(&self) -> usize {
         self.node_distance.len()
+    }
+}
+
+/// What the machine has, counted.
+impl Machine {
+    /// Number of packages (sockets).
+    pub fn packages(&self) -> usize {
+        self.count(|cpu| Some(cpu.package))
+    }
+
+    /// Number of physical cores.
+    pub fn cores(&self) -> usize {
+        self.count(|cpu| Some(cpu.core))
+    }
+
+    /// Number of clusters; 0 on a machine without.
+    pub fn clusters(&self) -> usize {
+        self.count(|cpu| cpu.cluster)
+    }
+
+    /// Number of last-level caches in hardware.
+    pub fn llcs(&self) -> usize {
+        self.count(|cpu| Some(cpu.llc))
+    }
+
+    /// Number of last-level caches as firmware declares them.
+    pub fn declared_llcs(&self) -> usize {
+        self.count(|cpu| Some(cpu.declared_llc))
+    }
+
+    /// Whether any core has several threads.
+    pub fn has_smt(&self) -> bool {
+        self.cores() < self.cpus.len()
+    }
+
+    /// Whether CPUs differ in capacity.
+    pub fn is_asymmetric(&self) -> bool {
+        self.cpus.iter().any(|cpu| cpu.capacity != 1024)
+    }
+
+    /// Whether the scheduler sees other last-level caches than the hardware has.
+    pub fn has_phantom_llcs(&self) -> bool {
+        self.cpus.iter().any(|cpu| cpu.llc != cpu.declared_llc)
+    }
+
+    /// Groups are dense from 0, so the highest index counts them.
+    fn count(&self, group: impl Fn(&Cpu) -> Option<u32>) -> usize {
+        let last = self.cpus.iter().filter_map(group).max();
+        last.map_or(0, |last| last as usize + 1)
     }
 }

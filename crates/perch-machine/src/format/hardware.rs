@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `[hardware]`: the costs. Every key may be left out; [`Hardware::default`] stands in.
+
+use super::Source;
+use super::raw::{Bytes, RawByDistance, RawHardware};
+use crate::error::MachineError;
+use crate::hardware::{ByDistance, Hardware, IdleState};
+use std::fmt::Display;
+use toml::Spanned;
+
+/// The longest time that may be given for anything: a second. Sums of a few stay below 2^32.
+const MAX_NS: u32 = 1_000_000_000;
+
+pub(super) fn read(raw: &RawHardware, source: &Source) -> Result<Hardware, MachineError> {
+    let base = Hardware::default();
+    let idle_states = if raw.idle_state.is_empty() {
+        base.idle_states.clone()
+    } else {
+        idle_states(raw, source)?
+    };
+    let line_bytes = number(
+        "line_bytes",
+        &raw.line_bytes,
+        base.line_bytes,
+        16..=4096,
+        source,
+    )?;
+    if !line_bytes.is_power_of_two() {
+        let expected = "a power of two";
+        return Err(refuse(
+            "line_bytes",
+            &raw.line_bytes,
+            line_bytes,
+            expected,
+            source,
+        ));
+    }
+    let memory = match &raw.memory_ns {
+        None => base.memory_ns,
+        Some(given) => {
+            let memory = given.get_ref();
+            let pair = (
+                memory.local.unwrap_or(base.memory_ns.0),
+                memory.remote.unwrap_or(base.memory_ns.1),
+            );
+            for value in [pair.0, pair.1] {
+                time("memory_ns", given, value, source)?;
+            }
+            pair
+        }
+    };
+    Ok(Hardware {
+        frequency_mhz: number(
+            "frequency_mhz",
+            &raw.frequency_mhz,
+            base.frequency_mhz,
+            1..=100_000,
+            source,
+        )?,
+        line_bytes,
+        l1d_bytes: bytes(&raw.l1d_bytes, base.l1d_bytes),
+        l2_bytes: bytes(&raw.l2_bytes, base.l2_bytes),
+        l2_per_cluster: raw.l2_per_cluster.unwrap_or(base.l2_per_cluster),
+        llc_bytes: bytes(&raw.llc_bytes, base.llc_bytes),
+        transfer_ns: by_distance("transfer_ns", &raw.transfer_ns, base.transfer_ns, source)?,
+        ipi_ns: by_distance("ipi_ns", &raw.ipi_ns, base.ipi_ns, source)?,
+        context_switch_ns: number(
+            "context_switch_ns",
+            &raw.context_switch_ns,
+            base.context_switch_ns,
+            0..=MAX_NS,
+            source,
+        )?,
+        memory_ns: memory,
+        idle_states,
+        smt_throughput_1024: number(
+            "smt_throughput_1024",
+            &raw.smt_throughput_1024,
+            base.smt_throughput_1024,
+            1..=1024,
+            source,
+        )?,
+    })
+}
+
+fn number(
+    key: &str,
+    given: &Option<Spanned<u32>>,
+    default: u32,
+    range: std::ops::RangeInclusive<u32>,
+    source: &Source,
+) -> Result<u32, MachineError> {
+    let value = given.as_ref().map_or(default, |given| *given.get_ref());
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    let expected = format!("{} to {}", range.start(), range.end());
+    Err(refuse(key, given, value, expected, source))
+}
+
+fn refuse(
+    key: &str,
+    given: &Option<Spanned<u32>>,
+    value: u32,
+    expected: impl Display,
+    source: &Source,
+) -> MachineError {
+    let span = given.as_ref().map_or(0..0, |given| given.span());
+    source.place(format!("hardware.{key}"), span).problem(
+        source.origin,
+        format!("{value} is out of range"),
+        format!("expected {expected}"),
+    )
+}
+
+fn time<T>(key: &str, at: &Spanned<T>, value: u32, source: &Source) -> Result<(), MachineError> {
+    if value <= MAX_NS {
+        return Ok(());
+    }
+    Err(source.place(format!("hardware.{key}"), at.span()).problem(
+        source.origin,
+        format!("{value} ns is out of range"),
+        "expected at most a second, 1000000000",
+    ))
+}
+
+fn bytes(given: &Option<Spanned<Bytes>>, default: u64) -> u64 {
+    given.as_ref().map_or(default, |given| given.get_ref().0)
+}
+
+fn by_distance(
+    key: &str,
+    given: &Option<Spanned<RawByDistance>>,
+    default: ByDistance,
+    source: &Source,
+) -> Result<ByDistance, MachineError> {
+    let Some(given) = given else {
+        return Ok(default);
+    };
+    let raw = given.get_ref();
+    let levels = [
+        raw.cpu,
+        raw.core,
+        raw.cluster,
+        raw.llc,
+        raw.node,
+        raw.package,
+        raw.machine,
+    ];
+    let mut values = default;
+    for (slot, level) in values.0.iter_mut().zip(levels) {
+        *slot = level.unwrap_or(*slot);
+        time(key, given, *slot, source)?;
+    }
+    Ok(values)
+}
+
+fn idle_states(raw: &RawHardware, source: &Source) -> Result<Vec<IdleState>, MachineError> {
+    let mut states: Vec<IdleState> = Vec::new();
+    for (index, spanned) in raw.idle_state.iter().enumerate() {
+        let state = spanned.get_ref();
+        let key = format!("idle_state[{index}]");
+        time(&key, spanned, state.exit_ns, source)?;
+        time(&key, spanned, state.residency_ns, source)?;
+        if let Some(last) = states.last().filter(|last| last.exit_ns > state.exit_ns) {
+            let place = source.place(format!("hardware.{key}"), spanned.span());
+            return Err(place.problem(
+                source.origin,
+                format!(
+                    "`{}` wakes up sooner ({} ns) than the state before it, `{}` ({} ns)",
+                    state.name, state.exit_ns, last.name, last.exit_ns
+                ),
+                "expected idle states from the shallowest to the deepest",
+            ));
+        }
+        states.push(IdleState {
+            name: state.name.clone(),
+            exit_ns: state.exit_ns,
+            residency_ns: state.residency_ns,
+        });
+    }
+    Ok(states)
+}

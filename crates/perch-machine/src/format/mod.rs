@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The TOML format of a machine: what the file says ([`raw`]), the regular form of a topology
+//! ([`regular`]), the costs ([`hardware`]) and the way back ([`write`]). docs/machines.md has
+//! every key.
+
+mod hardware;
+mod raw;
+mod regular;
+mod write;
+
+pub(crate) use regular::{Numbering, Regular};
+
+use crate::cpulist;
+use crate::draft::{Draft, Group};
+use crate::error::{MachineError, Place, Problem};
+use crate::model::Machine;
+use raw::{RawFile, RawGroup};
+use std::ops::Range;
+use std::path::Path;
+use toml::Spanned;
+
+/// The file being read: turns byte offsets into the lines that errors name.
+pub(crate) struct Source<'a> {
+    pub origin: &'a str,
+    text: &'a str,
+    line_starts: Vec<usize>,
+}
+
+impl<'a> Source<'a> {
+    fn new(text: &'a str, origin: &'a str) -> Source<'a> {
+        let after_newline = text.match_indices('\n').map(|(at, _)| at + 1);
+        Source {
+            origin,
+            text,
+            line_starts: std::iter::once(0).chain(after_newline).collect(),
+        }
+    }
+
+    fn line(&self, at: usize) -> usize {
+        self.line_starts.partition_point(|&start| start <= at)
+    }
+
+    pub fn place(&self, key: impl Into<String>, span: Range<usize>) -> Place {
+        Place {
+            key: key.into(),
+            line: Some(self.line(span.start)),
+        }
+    }
+
+    /// What the TOML parser did not like, with the key on that line.
+    fn refusal(&self, error: &toml::de::Error) -> MachineError {
+        let line = error.span().map(|span| self.line(span.start));
+        let text = line
+            .and_then(|line| self.text.lines().nth(line - 1))
+            .unwrap_or("");
+        let key = match text.trim().strip_prefix('[') {
+            Some(header) => header.trim_matches(['[', ']']),
+            None => text.split_once('=').map_or("", |(key, _)| key.trim()),
+        };
+        MachineError::Invalid(Box::new(Problem {
+            origin: self.origin.to_string(),
+            line,
+            key: key.chars().take(60).collect(),
+            reason: error.message().trim().replace('\n', "; "),
+            expected: String::new(),
+        }))
+    }
+}
+
+impl Machine {
+    /// The machine that `text` describes. `origin` names the text in errors: a path, usually.
+    ///
+    /// # Errors
+    /// [`MachineError::Invalid`] when the text is not TOML, has an unknown or missing key, or
+    /// describes a machine that contradicts itself.
+    pub fn from_toml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
+        let source = Source::new(text, origin);
+        let file: RawFile = toml::from_str(text).map_err(|error| source.refusal(&error))?;
+        draft(file, &source)?.check()
+    }
+
+    /// The machine in the file at `path`.
+    ///
+    /// # Errors
+    /// [`MachineError::Read`] when the file cannot be read, else as [`Machine::from_toml_str`].
+    pub fn from_file(path: &Path) -> Result<Machine, MachineError> {
+        let origin = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| MachineError::Read {
+            path: origin.clone(),
+            source,
+        })?;
+        Machine::from_toml_str(&text, &origin)
+    }
+
+    /// The machine as a file in the explicit form. Reading it gives an equal machine.
+    pub fn to_toml(&self) -> String {
+        write::to_toml(self)
+    }
+}
+
+fn draft(file: RawFile, source: &Source) -> Result<Draft, MachineError> {
+    let mut draft = Draft::new(source.origin, &file.name);
+    draft.description = file.description;
+    draft.sources = file.sources;
+    draft.cores = groups(&file.core, "core", source)?;
+    draft.clusters = groups(&file.cluster, "cluster", source)?;
+    draft.llcs = groups(&file.llc, "llc", source)?;
+    draft.nodes = groups(&file.node, "node", source)?;
+    draft.packages = groups(&file.package, "package", source)?;
+    if let Some(topology) = &file.topology {
+        let place = source.place("topology", topology.span());
+        let levels = [
+            &draft.cores,
+            &draft.clusters,
+            &draft.llcs,
+            &draft.nodes,
+            &draft.packages,
+        ];
+        if let Some(group) = levels.into_iter().flatten().next() {
+            return Err(place.problem(
+                source.origin,
+                format!(
+                    "the topology is said twice: here, and in `{}`",
+                    group.place.key
+                ),
+                "expected `[topology]`, or tables of CPU lists, not both",
+            ));
+        }
+        Regular::read(topology.get_ref(), &place, source.origin)?.describe(&mut draft, &place);
+    }
+    if let Some(declared) = &file.declared {
+        for (index, list) in declared.llc.iter().enumerate() {
+            let key = format!("declared.llc[{index}]");
+            draft.declared.push(group(list, key, source)?);
+        }
+    }
+    for (index, capacity) in file.capacity.iter().enumerate() {
+        let cpus = group(&capacity.cpus, format!("capacity[{index}].cpus"), source)?;
+        let value = &capacity.value;
+        let place = source.place(format!("capacity[{index}]"), value.span());
+        let value = u64::try_from(*value.get_ref()).map_err(|_| {
+            place.problem(
+                source.origin,
+                format!("capacity {} is out of range", value.get_ref()),
+                "expected 1 to 1024, where 1024 is the most capable CPU",
+            )
+        })?;
+        let cpus = cpus.cpus;
+        draft.capacities.push((Group { cpus, place }, value));
+    }
+    if let Some(numa) = file.numa {
+        let place = source.place("numa.distance", numa.distance.span());
+        draft.distance = Some((numa.distance.into_inner(), place));
+    }
+    if let Some(costs) = &file.hardware {
+        draft.hardware = hardware::read(costs, source)?;
+    }
+    Ok(draft)
+}
+
+fn groups(tables: &[RawGroup], name: &str, source: &Source) -> Result<Vec<Group>, MachineError> {
+    let one = |(index, table): (usize, &RawGroup)| {
+        group(&table.cpus, format!("{name}[{index}].cpus"), source)
+    };
+    tables.iter().enumerate().map(one).collect()
+}
+
+fn group(list: &Spanned<String>, key: String, source: &Source) -> Result<Group, MachineError> {
+    let place = source.place(key, list.span());
+    match cpulist::parse(list.get_ref()) {
+        Ok(cpus) => Ok(Group { cpus, place }),
+        Err(reason) => Err(place.problem(
+            source.origin,
+            reason,
+            "expected a CPU list such as \"0,3-5\"",
+        )),
+    }
+}

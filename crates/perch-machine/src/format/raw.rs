@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The keys of a machine file, as serde reads them. Nothing here is checked beyond its type.
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, Visitor};
+use std::fmt;
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFile {
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub sources: Vec<String>,
+    pub topology: Option<Spanned<RawTopology>>,
+    #[serde(default)]
+    pub core: Vec<RawGroup>,
+    #[serde(default)]
+    pub cluster: Vec<RawGroup>,
+    #[serde(default)]
+    pub llc: Vec<RawGroup>,
+    #[serde(default)]
+    pub node: Vec<RawGroup>,
+    #[serde(default)]
+    pub package: Vec<RawGroup>,
+    pub declared: Option<RawDeclared>,
+    #[serde(default)]
+    pub capacity: Vec<RawCapacity>,
+    pub numa: Option<RawNuma>,
+    pub hardware: Option<RawHardware>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTopology {
+    pub packages: Option<u64>,
+    pub nodes_per_package: Option<u64>,
+    #[serde(default)]
+    pub node_interleave: bool,
+    pub llcs_per_node: Option<u64>,
+    pub clusters_per_llc: Option<u64>,
+    pub cores_per_cluster: Option<u64>,
+    pub cores_per_llc: Option<u64>,
+    pub threads_per_core: Option<u64>,
+    #[serde(default)]
+    pub numbering: super::Numbering,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawGroup {
+    pub cpus: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawDeclared {
+    pub llc: Vec<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawCapacity {
+    pub cpus: Spanned<String>,
+    pub value: Spanned<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawNuma {
+    pub distance: Spanned<Vec<Vec<u32>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHardware {
+    pub frequency_mhz: Option<Spanned<u32>>,
+    pub line_bytes: Option<Spanned<u32>>,
+    pub l1d_bytes: Option<Spanned<Bytes>>,
+    pub l2_bytes: Option<Spanned<Bytes>>,
+    pub l2_per_cluster: Option<bool>,
+    pub llc_bytes: Option<Spanned<Bytes>>,
+    pub transfer_ns: Option<Spanned<RawByDistance>>,
+    pub ipi_ns: Option<Spanned<RawByDistance>>,
+    pub context_switch_ns: Option<Spanned<u32>>,
+    pub memory_ns: Option<Spanned<RawMemory>>,
+    pub smt_throughput_1024: Option<Spanned<u32>>,
+    #[serde(default)]
+    pub idle_state: Vec<Spanned<RawIdleState>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawByDistance {
+    pub cpu: Option<u32>,
+    pub core: Option<u32>,
+    pub cluster: Option<u32>,
+    pub llc: Option<u32>,
+    pub node: Option<u32>,
+    pub package: Option<u32>,
+    pub machine: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawMemory {
+    pub local: Option<u32>,
+    pub remote: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawIdleState {
+    pub name: String,
+    pub exit_ns: u32,
+    pub residency_ns: u32,
+}
+
+/// A size: a number of bytes, or text such as `"512K"`, `"32 MiB"`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Bytes(pub u64);
+
+/// The most bytes a cache may have: 1 TiB, beyond any cache, so that sums never overflow.
+const MAX_BYTES: u64 = 1 << 40;
+
+impl Bytes {
+    pub fn parse(text: &str) -> Option<Bytes> {
+        let text = text.trim();
+        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let shift = match text[digits.len()..].trim() {
+            "" | "B" => 0,
+            "K" | "KiB" => 10,
+            "M" | "MiB" => 20,
+            "G" | "GiB" => 30,
+            _ => return None,
+        };
+        let bytes = digits.parse::<u64>().ok()?.checked_mul(1 << shift)?;
+        (bytes <= MAX_BYTES).then_some(Bytes(bytes))
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+        struct Size;
+        impl Visitor<'_> for Size {
+            type Value = Bytes;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("bytes up to 1 TiB, as a number or as text such as \"512K\" or \"32M\"")
+            }
+
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Bytes, E> {
+                match u64::try_from(value) {
+                    Ok(bytes) if bytes <= MAX_BYTES => Ok(Bytes(bytes)),
+                    _ => Err(E::invalid_value(de::Unexpected::Signed(value), &self)),
+                }
+            }
+
+            fn visit_str<E: de::Error>(self, value: &str) -> Result<Bytes, E> {
+                Bytes::parse(value)
+                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(value), &self))
+            }
+        }
+        deserializer.deserialize_any(Size)
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A machine as a file, in the explicit form: one table a group of CPUs.
+
+use crate::cpulist;
+use crate::hardware::ByDistance;
+use crate::model::{Cpu, Machine};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+// Writing to a String cannot fail, so the results of write! are dropped throughout.
+pub(super) fn to_toml(machine: &Machine) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "name = {}", quote(&machine.name));
+    let _ = writeln!(out, "description = {}", quote(&machine.description));
+    out.push_str("sources = [\n");
+    for source in &machine.sources {
+        let _ = writeln!(out, "    {},", quote(source));
+    }
+    out.push_str("]\n");
+
+    table(&mut out, "package", machine, |cpu| Some(cpu.package));
+    table(&mut out, "node", machine, |cpu| Some(cpu.node));
+    table(&mut out, "llc", machine, |cpu| Some(cpu.llc));
+    table(&mut out, "cluster", machine, |cpu| cpu.cluster);
+    if machine.has_smt() {
+        table(&mut out, "core", machine, |cpu| Some(cpu.core));
+    }
+    if machine.has_phantom_llcs() {
+        out.push_str("\n[declared]\nllc = [\n");
+        for cpus in members(machine, |cpu| Some(cpu.declared_llc)).values() {
+            let _ = writeln!(out, "    \"{}\",", cpulist::format(cpus));
+        }
+        out.push_str("]\n");
+    }
+    for (value, cpus) in members(machine, |cpu| Some(cpu.capacity)) {
+        if value != 1024 {
+            let list = cpulist::format(&cpus);
+            let _ = writeln!(out, "\n[[capacity]]\ncpus = \"{list}\"\nvalue = {value}");
+        }
+    }
+    out.push_str("\n[numa]\ndistance = [\n");
+    for row in &machine.node_distance {
+        let _ = writeln!(out, "    {row:?},");
+    }
+    out.push_str("]\n");
+    hardware(&mut out, machine);
+    out
+}
+
+fn hardware(out: &mut String, machine: &Machine) {
+    let hardware = &machine.hardware;
+    out.push_str("\n[hardware]\n");
+    let _ = writeln!(out, "frequency_mhz = {}", hardware.frequency_mhz);
+    let _ = writeln!(out, "line_bytes = {}", hardware.line_bytes);
+    let _ = writeln!(out, "l1d_bytes = {}", size(hardware.l1d_bytes));
+    let _ = writeln!(out, "l2_bytes = {}", size(hardware.l2_bytes));
+    let _ = writeln!(out, "l2_per_cluster = {}", hardware.l2_per_cluster);
+    let _ = writeln!(out, "llc_bytes = {}", size(hardware.llc_bytes));
+    let _ = writeln!(out, "transfer_ns = {}", by_distance(&hardware.transfer_ns));
+    let _ = writeln!(out, "ipi_ns = {}", by_distance(&hardware.ipi_ns));
+    let _ = writeln!(out, "context_switch_ns = {}", hardware.context_switch_ns);
+    let (local, remote) = hardware.memory_ns;
+    let _ = writeln!(out, "memory_ns = {{ local = {local}, remote = {remote} }}");
+    let _ = writeln!(
+        out,
+        "smt_throughput_1024 = {}",
+        hardware.smt_throughput_1024
+    );
+    for state in &hardware.idle_states {
+        let _ = writeln!(
+            out,
+            "\n[[hardware.idle_state]]\nname = {}\nexit_ns = {}\nresidency_ns = {}",
+            quote(&state.name),
+            state.exit_ns,
+            state.residency_ns
+        );
+    }
+}
+
+/// The CPUs of each group, by the group's index.
+pub(super) fn members(
+    machine: &Machine,
+    group: impl Fn(&Cpu) -> Option<u32>,
+) -> BTreeMap<u32, Vec<u32>> {
+    let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (number, cpu) in machine.cpus.iter().enumerate() {
+        if let Some(group) = group(cpu) {
+            members.entry(group).or_default().push(number as u32);
+        }
+    }
+    members
+}
+
+fn table(out: &mut String, name: &str, machine: &Machine, group: impl Fn(&Cpu) -> Option<u32>) {
+    for cpus in members(machine, group).values() {
+        let _ = writeln!(out, "\n[[{name}]]\ncpus = \"{}\"", cpulist::format(cpus));
+    }
+}
+
+fn by_distance(values: &ByDistance) -> String {
+    let [cpu, core, cluster, llc, node, package, machine] = values.0;
+    format!(
+        "{{ cpu = {cpu}, core = {core}, cluster = {cluster}, llc = {llc}, node = {node}, \
+         package = {package}, machine = {machine} }}"
+    )
+}
+
+/// `"512K"`, `"32M"`, or plain bytes where neither divides.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0 => "0".to_string(),
+        _ if bytes % (1 << 20) == 0 => format!("\"{}M\"", bytes >> 20),
+        _ if bytes % (1 << 10) == 0 => format!("\"{}K\"", bytes >> 10),
+        _ => bytes.to_string(),
+    }
+}
+
+fn quote(text: &str) -> String {
+    toml::Value::String(text.to_string()).to_string()
+}
