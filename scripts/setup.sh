@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What ./x needs and how it comes by it; sourced by ../x, which sets `root`. Each setup_* function
-# looks first, which takes some tens of milliseconds, and installs only what it did not find.
+# What ./x needs and how it comes by it; sourced by ../x, which sets `root` and `target`. Each
+# setup_* function looks first, which takes some tens of milliseconds, and installs only what it
+# did not find.
+
+# shellcheck disable=SC2154 # root and target are the sourcing script's
 
 say() {
 	printf 'x: %s\n' "$*" >&2
@@ -11,6 +14,25 @@ say() {
 die() {
 	say "$@"
 	exit 1
+}
+
+# The repository's files that match the patterns $@ (git's), new ones included; where there is no
+# git, every file but the build's. A pattern's * also matches slashes, as git's does.
+sources() {
+	local file pattern
+	if [ -e "$root/.git" ] && command -v git >/dev/null; then
+		git -C "$root" ls-files --cached --others --exclude-standard -- "$@"
+	else
+		(cd "$root" && find . -path ./target -prune -o -type f -print) | sed 's,^\./,,' | sort
+	fi | while IFS= read -r file; do
+		for pattern in "$@"; do
+			# shellcheck disable=SC2053 # the right side is a pattern
+			if [[ $file == $pattern && -f $root/$file ]]; then
+				printf '%s\n' "$file"
+				break
+			fi
+		done
+	done
 }
 
 # The oldest Rust that builds this workspace, as Cargo.toml has it.
@@ -36,9 +58,9 @@ find_rust() {
 	dir=$(command -v cargo || true)
 	[ -z "$dir" ] || dirs=("${dir%/*}" "${dirs[@]}")
 	for dir in "${dirs[@]}"; do
-		[ -x "$dir/cargo" ] && [ -x "$dir/rustc" ] || continue
+		if [ ! -x "$dir/cargo" ] || [ ! -x "$dir/rustc" ]; then continue; fi
 		read -r name version _ < <("$dir/rustc" --version 2>/dev/null) || continue
-		[ "$name" = rustc ] && at_least "$version" "$wanted" || continue
+		if [ "$name" != rustc ] || ! at_least "$version" "$wanted"; then continue; fi
 		[ "${PATH%%:*}" = "$dir" ] || export PATH="$dir:$PATH"
 		return 0
 	done
@@ -117,11 +139,11 @@ apt_update() {
 # Can this script install anything? If not, say what a person has to do. $1: what is missing.
 can_install() {
 	if ! command -v apt-get >/dev/null; then
-		die "missing: $1. This system has no apt-get; install them by its own means" \
-			"(Rust >= $(rust_wanted): your distribution's, or rustup), then run ./x again"
+		die "missing: $1. This system has no apt-get: install them by its own means" \
+			"(Rust by rustup, if its own is older), then run ./x again"
 	fi
 	as_root true || die "missing: $1. Installing them needs root, and there is no sudo that works" \
-		"without asking. As root: apt-get install $2, then run ./x again"
+		"without asking. As root: apt-get update && apt-get install $2; then run ./x again"
 }
 
 # Install packages $@ and name them first. Nothing is ever removed to make room for them.
@@ -134,7 +156,6 @@ apt_install() {
 	fi
 }
 
-# shellcheck disable=SC2154 # `target` is set by ../x
 open_install_log() {
 	mkdir -p "$target"
 	install_log=$target/x-install.log
@@ -154,7 +175,9 @@ setup_build() {
 	list=${list%, }
 	open_install_log
 	if ! find_rust; then
-		can_install "$list" "${packages[*]} and the first of rustc cargo, rustc-web cargo-web that is new enough"
+		# The lists that are here may already name them; without any, Debian 13's names will do.
+		rust=$(apt_rust) || rust="rustc cargo (Debian 12: rustc-web cargo-web)"
+		can_install "$list" "${packages[*]} $rust"
 		apt_update
 		rust=$(apt_rust) || die "missing: $list. The packages here hold no Rust that new;" \
 			"install one with rustup, then run ./x again"
