@@ -12,6 +12,8 @@ mod format;
 pub mod hardware;
 pub mod library;
 pub mod model;
+#[doc(hidden)]
+pub mod testing;
 
 pub use error::{MachineError, Problem};
 pub use hardware::{ByDistance, Hardware, IdleState};
