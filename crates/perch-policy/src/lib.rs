@@ -1,1 +1,18 @@
-//! Under construction.
+// SPDX-License-Identifier: GPL-2.0-only
+//! Which CPU? The policy of `policy/`, compiled natively, behind a safe face.
+//!
+//! [`Topology`] is the kernel's view of a machine, [`Host`] the state that a policy may ask
+//! about, [`Policy`] the modes and the era, and [`Host::select`] one decision with its reason.
+
+mod ffi;
+mod host;
+mod mask;
+mod mode;
+mod reason;
+mod topology;
+
+pub use host::{CpuState, Host, Policy, TaskState, Verdict, Wake};
+pub use mask::CpuMask;
+pub use mode::{ERAS, Era, MECHANISMS, Mode, Modes, ParseError, Rules};
+pub use reason::Reason;
+pub use topology::{DomainView, Level, SetView, Topology};

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Compiles policy/ natively. The same headers are compiled to BPF by the live scheduler.
+
+fn main() {
+    let policy = std::path::Path::new("../../policy");
+    println!("cargo::rerun-if-changed={}", policy.display());
+    cc::Build::new()
+        .file(policy.join("hosts/native.c"))
+        .opt_level(2)
+        .warnings(true)
+        .extra_warnings(true)
+        .warnings_into_errors(true)
+        // GCC cannot see that `local` is only read where it was set.
+        .flag_if_supported("-Wno-maybe-uninitialized")
+        .flag("-std=gnu11")
+        .compile("perch_policy");
+}

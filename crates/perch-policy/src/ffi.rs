@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The C structures of policy/, field by field. Only this crate's safe face uses them.
+
+/// `struct perch_modes`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Modes {
+    pub cluster: u8,
+}
+
+/// `struct perch_rules`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub flip_decay_ns: u64,
+    pub idle_sees_policy: u8,
+    pub empty_mask_fails_early: u8,
+}
+
+/// `struct perch_policy`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy {
+    pub modes: Modes,
+    pub rules: Rules,
+}
+
+/// `struct perch_wake`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wake {
+    pub now_ns: u64,
+    pub this_cpu: u32,
+    pub prev_cpu: u32,
+    pub flags: u32,
+    pub pad: u32,
+}
+
+/// `struct perch_verdict`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Verdict {
+    pub cpu: u32,
+    pub reason: u32,
+    pub examined: u32,
+    pub target: u32,
+}
+
+/// `struct perch_native_set`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Set {
+    pub first: u32,
+    pub words: u32,
+    pub offset: u32,
+    pub weight: u32,
+}
+
+/// `struct perch_native_domain`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Domain {
+    pub flags: u32,
+    pub set: u32,
+    pub imbalance_pct: u32,
+    pub imb_numa_nr: u32,
+    pub groups: u32,
+    pub first_group: u32,
+    pub level: u32,
+    pub pad: u32,
+}
+
+/// `PERCH_MAX_LEVELS`.
+pub(crate) const MAX_LEVELS: usize = 12;
+
+/// `PERCH_NONE`.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// `struct perch_native_place`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub core_set: u32,
+    pub cluster_set: u32,
+    pub llc_set: u32,
+    pub llc: u32,
+    pub domains: [u32; MAX_LEVELS],
+}
+
+/// `struct perch_native_llc`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Llc {
+    pub set: u32,
+    pub nr_idle_scan: u32,
+    pub idle_cores: u32,
+    pub pad: u32,
+}
+
+/// `struct perch_host`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub pool: *const u64,
+    pub sets: *const Set,
+    pub domains: *const Domain,
+    pub group_sets: *const u32,
+    pub places: *const Place,
+    pub idle: *const u64,
+    pub sched_idle: *const u64,
+    pub cpus: *const crate::host::CpuState,
+    pub llcs: *mut Llc,
+    pub llc_of_set: *const u32,
+    pub nr_cpus: u32,
+    pub has_clusters: u8,
+    pub has_smt: u8,
+    pub pad: [u8; 2],
+}
+
+unsafe extern "C" {
+    pub(crate) fn perch_native_select(
+        host: *mut Host,
+        policy: *const Policy,
+        wake: *const Wake,
+        waker: *mut crate::host::TaskState,
+        wakee: *mut crate::host::TaskState,
+        verdict: *mut Verdict,
+    );
+}

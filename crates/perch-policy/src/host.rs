@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The native host: the arrays behind policy/hosts/native.h, and one call to the policy.
+
+use std::sync::Arc;
+
+use crate::ffi;
+use crate::mask::CpuMask;
+use crate::mode::{Era, Mode, Modes};
+use crate::reason::Reason;
+use crate::topology::Topology;
+
+/// What changes of a CPU, as the policy sees it. Layout of `struct perch_native_cpu`.
+///
+/// Loads count 1024 for one nice-0 task that always runs, capacities 1024 for the most capable
+/// CPU.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuState {
+    /// When the CPU became idle, nanoseconds; meaningful while it is idle.
+    pub idle_since_ns: u64,
+    /// Runnable fair tasks, the running one included.
+    pub nr_running: u32,
+    /// Of those, queued only to lose their lag (EEVDF).
+    pub nr_delayed: u32,
+    /// Load average of the queue.
+    pub load: u32,
+    /// Runnable average of the queue.
+    pub runnable: u32,
+    /// Utilisation of the queue: max of average and estimate.
+    pub util: u32,
+    /// Capacity left for fair tasks.
+    pub capacity: u32,
+    /// Load average of the running task; 0 when idle.
+    pub curr_load: u32,
+    /// Exit latency of the idle state the CPU is in, nanoseconds.
+    pub idle_exit_ns: u32,
+}
+
+/// What the policy knows of a task and remembers on it. Layout of `struct perch_task`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TaskState {
+    /// Address of the affinity words during a call; 0 outside.
+    allowed: usize,
+    /// When the flips were halved last, nanoseconds.
+    pub flip_decay_at_ns: u64,
+    /// Unique while the task lives; 0 is nobody.
+    pub id: u32,
+    /// Id of the task that it woke last.
+    pub last_wakee: u32,
+    /// How often that changed, halved once a second.
+    pub wakee_flips: u32,
+    /// Where it ran before its previous CPU (`recent_used_cpu`), if anywhere.
+    recent_cpu: u32,
+    nr_allowed: u32,
+    flags: u32,
+    /// Hierarchical load, 1024 for nice 0 always running.
+    pub load: u32,
+    /// Utilisation, 0 to 1024: max of average and estimate.
+    pub util: u32,
+}
+
+impl TaskState {
+    /// A task that has not run yet. `id` must not be 0.
+    pub fn new(id: u32) -> TaskState {
+        TaskState {
+            allowed: 0,
+            flip_decay_at_ns: 0,
+            id,
+            last_wakee: 0,
+            wakee_flips: 0,
+            recent_cpu: ffi::NONE,
+            nr_allowed: 0,
+            flags: 0,
+            load: 0,
+            util: 0,
+        }
+    }
+
+    /// Marks a kernel thread that may run on one CPU only.
+    pub fn set_percpu_kthread(&mut self, is: bool) {
+        self.flags = (self.flags & !1) | u32::from(is);
+    }
+
+    /// Marks a SCHED_IDLE task.
+    pub fn set_sched_idle(&mut self, is: bool) {
+        self.flags = (self.flags & !2) | (u32::from(is) << 1);
+    }
+
+    /// Where the task ran before its previous CPU.
+    pub fn recent_cpu(&self) -> Option<usize> {
+        (self.recent_cpu != ffi::NONE).then_some(self.recent_cpu as usize)
+    }
+
+    /// Sets where the task ran before its previous CPU.
+    pub fn set_recent_cpu(&mut self, cpu: Option<usize>) {
+        self.recent_cpu = cpu.map_or(ffi::NONE, |c| c as u32);
+    }
+}
+
+/// A wake-up to decide.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wake {
+    /// The time, nanoseconds.
+    pub now_ns: u64,
+    /// Where the waker runs.
+    pub this_cpu: usize,
+    /// Where the wakee ran last.
+    pub prev_cpu: usize,
+    /// The waker says that it is about to sleep.
+    pub sync: bool,
+    /// A new task's first wake-up.
+    pub fork: bool,
+    /// The task calls exec.
+    pub exec: bool,
+    /// The caller asks for the waker's CPU.
+    pub current: bool,
+    /// The waker runs in task context, not in an interrupt.
+    pub in_task: bool,
+}
+
+/// The decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Where the wakee goes: allowed, unless no CPU is.
+    pub cpu: usize,
+    /// Why.
+    pub reason: Reason,
+    /// CPUs whose idleness the scans looked at.
+    pub examined: u32,
+    /// What wake_affine aimed at.
+    pub target: usize,
+}
+
+/// Modes and rules: everything that tells one policy from another.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    raw: ffi::Policy,
+    modes: Modes,
+    era: Era,
+}
+
+impl Policy {
+    /// The stock wake-up path of `era` with each mechanism in its mode.
+    pub fn new(era: Era, modes: Modes) -> Policy {
+        let rules = era.rules();
+        let raw = ffi::Policy {
+            modes: ffi::Modes { cluster: modes.cluster as u8 },
+            rules: ffi::Rules {
+                flip_decay_ns: rules.flip_decay_ns,
+                idle_sees_policy: rules.idle_sees_policy.into(),
+                empty_mask_fails_early: rules.empty_mask_fails_early.into(),
+            },
+        };
+        Policy { raw, modes, era }
+    }
+
+    /// The mechanisms' modes.
+    pub fn modes(&self) -> Modes {
+        self.modes
+    }
+
+    /// The stock kernel around them.
+    pub fn era(&self) -> Era {
+        self.era
+    }
+
+    /// Whether the cluster mechanism is on in any mode.
+    pub fn cluster_on(&self) -> bool {
+        self.modes.cluster != Mode::Off
+    }
+}
+
+/// A machine's state as the policy reads it. The owner keeps it as current as the kernel would.
+#[derive(Debug)]
+pub struct Host {
+    topology: Arc<Topology>,
+    idle: Box<[u64]>,
+    sched_idle: Box<[u64]>,
+    cpus: Box<[CpuState]>,
+    llcs: Box<[ffi::Llc]>,
+    raw: ffi::Host,
+}
+
+// SAFETY: the raw pointers lead into heap blocks that `Host` itself owns or holds by Arc; nothing
+// else writes to them.
+unsafe impl Send for Host {}
+
+impl Host {
+    /// Every CPU idle since time 0, nothing queued, every LLC just scanned idle.
+    pub fn new(topology: Arc<Topology>) -> Host {
+        let n = topology.nr_cpus();
+        let mut idle = CpuMask::empty(n);
+        (0..n).for_each(|cpu| idle.insert(cpu));
+        let idle = idle.into_words();
+        let sched_idle = vec![0; idle.len()].into_boxed_slice();
+        let cpus: Box<[CpuState]> = (0..n)
+            .map(|cpu| CpuState { capacity: topology.capacity(cpu), ..CpuState::default() })
+            .collect();
+        let llcs = topology.new_llcs();
+        let raw = topology.raw_host();
+        let mut host = Host { topology, idle, sched_idle, cpus, llcs, raw };
+        host.raw.idle = host.idle.as_ptr();
+        host.raw.sched_idle = host.sched_idle.as_ptr();
+        host
+    }
+
+    /// The machine's shape.
+    pub fn topology(&self) -> &Arc<Topology> {
+        &self.topology
+    }
+
+    /// A CPU's state.
+    pub fn cpu(&self, cpu: usize) -> &CpuState {
+        &self.cpus[cpu]
+    }
+
+    /// A CPU's state, to be changed.
+    pub fn cpu_mut(&mut self, cpu: usize) -> &mut CpuState {
+        &mut self.cpus[cpu]
+    }
+
+    /// Every CPU's state.
+    pub fn cpus(&self) -> &[CpuState] {
+        &self.cpus
+    }
+
+    /// Whether the CPU is idle with no wake-up on its way.
+    pub fn is_idle(&self, cpu: usize) -> bool {
+        self.idle[cpu / 64] >> (cpu % 64) & 1 != 0
+    }
+
+    /// The idle CPUs, by words of 64.
+    pub fn idle_words(&self) -> &[u64] {
+        &self.idle
+    }
+
+    /// Says whether the CPU is idle with no wake-up on its way.
+    pub fn set_idle(&mut self, cpu: usize, idle: bool) {
+        let bit = 1 << (cpu % 64);
+        if idle {
+            self.idle[cpu / 64] |= bit;
+        } else {
+            self.idle[cpu / 64] &= !bit;
+        }
+    }
+
+    /// Says whether the CPU runs SCHED_IDLE tasks and nothing else.
+    pub fn set_sched_idle(&mut self, cpu: usize, is: bool) {
+        let bit = 1 << (cpu % 64);
+        if is {
+            self.sched_idle[cpu / 64] |= bit;
+        } else {
+            self.sched_idle[cpu / 64] &= !bit;
+        }
+    }
+
+    /// Whether the CPU runs SCHED_IDLE tasks and nothing else.
+    pub fn is_sched_idle(&self, cpu: usize) -> bool {
+        self.sched_idle[cpu / 64] >> (cpu % 64) & 1 != 0
+    }
+
+    /// How many CPUs a scan of this LLC may examine (`nr_idle_scan`).
+    pub fn nr_idle_scan(&self, llc: usize) -> u32 {
+        self.llcs[llc].nr_idle_scan
+    }
+
+    /// Sets how many CPUs a scan of this LLC may examine.
+    pub fn set_nr_idle_scan(&mut self, llc: usize, nr: u32) {
+        self.llcs[llc].nr_idle_scan = nr;
+    }
+
+    /// Whether this LLC is thought to have a fully idle core.
+    pub fn idle_cores(&self, llc: usize) -> bool {
+        self.llcs[llc].idle_cores != 0
+    }
+
+    /// Says whether this LLC is thought to have a fully idle core.
+    pub fn set_idle_cores(&mut self, llc: usize, has: bool) {
+        self.llcs[llc].idle_cores = has.into();
+    }
+
+    /// Asks the policy where `wakee` should wake up. `waker` remembers the wake-up (its flips),
+    /// `wakee` its recent CPU.
+    ///
+    /// # Panics
+    /// When a CPU number is not the machine's, or `allowed` is another machine's mask: the
+    /// caller's bug, caught before C reads past an array.
+    pub fn select(
+        &mut self,
+        policy: &Policy,
+        wake: &Wake,
+        waker: &mut TaskState,
+        wakee: &mut TaskState,
+        allowed: &CpuMask,
+    ) -> Verdict {
+        let n = self.cpus.len();
+        assert!(wake.this_cpu < n && wake.prev_cpu < n, "wake-up on a CPU beyond {n}");
+        assert!(wakee.recent_cpu == ffi::NONE || (wakee.recent_cpu as usize) < n);
+        assert_eq!(allowed.words().len(), self.idle.len(), "affinity of another machine");
+        wakee.allowed = allowed.words().as_ptr() as usize;
+        wakee.nr_allowed = allowed.weight();
+        let raw_wake = ffi::Wake {
+            now_ns: wake.now_ns,
+            this_cpu: wake.this_cpu as u32,
+            prev_cpu: wake.prev_cpu as u32,
+            flags: u32::from(wake.sync)
+                | u32::from(wake.fork) << 1
+                | u32::from(wake.exec) << 2
+                | u32::from(wake.current) << 3
+                | u32::from(wake.in_task) << 4,
+            pad: 0,
+        };
+        let mut verdict = ffi::Verdict::default();
+        self.raw.cpus = self.cpus.as_ptr();
+        self.raw.llcs = self.llcs.as_mut_ptr();
+        // SAFETY: every pointer in `raw` leads to an array that lives as long as `self` and is as
+        // long as the topology says; the CPU numbers were checked above; the affinity words stay
+        // borrowed for the call; the C code keeps no pointer.
+        unsafe {
+            ffi::perch_native_select(
+                &mut self.raw,
+                &policy.raw,
+                &raw_wake,
+                waker,
+                wakee,
+                &mut verdict,
+            );
+        }
+        wakee.allowed = 0;
+        Verdict {
+            cpu: verdict.cpu as usize,
+            reason: Reason::from_number(verdict.reason),
+            examined: verdict.examined,
+            target: verdict.target as usize,
+        }
+    }
+}

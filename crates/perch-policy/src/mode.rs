@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Mechanisms, their modes, and the eras of stock kernels.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How a mechanism behaves (design.md, "A mechanism has a mode").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Mode {
+    /// As if the mechanism had never been written.
+    #[default]
+    Off = 0,
+    /// As in its source, defects and all: what the published table was measured with.
+    Posted = 1,
+    /// As Linux 7.2 has it.
+    Upstream = 2,
+    /// With the known defects mended.
+    Perch = 3,
+}
+
+impl Mode {
+    /// Every mode, in the order in which tables show them.
+    pub const ALL: [Mode; 4] = [Mode::Off, Mode::Posted, Mode::Upstream, Mode::Perch];
+
+    /// The word that `--set` takes.
+    pub fn name(self) -> &'static str {
+        ["off", "posted", "upstream", "perch"][self as usize]
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why a mechanism, a mode or an era was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError(String);
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+impl FromStr for Mode {
+    type Err = ParseError;
+
+    fn from_str(s: &str) -> Result<Mode, ParseError> {
+        Mode::ALL.into_iter().find(|m| m.name() == s).ok_or_else(|| {
+            ParseError(format!(
+                "unknown mode \"{s}\": expected off, posted, upstream or perch"
+            ))
+        })
+    }
+}
+
+/// The mechanisms this version has. A new one adds its name here and its field in [`Modes`].
+pub const MECHANISMS: [&str; 1] = ["cluster"];
+
+/// One mode a mechanism: all that an experiment's arm consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Modes {
+    /// Scan the cluster first (mechanisms.md §1).
+    pub cluster: Mode,
+}
+
+impl Modes {
+    /// Sets one mechanism's mode by its name.
+    pub fn set(&mut self, mechanism: &str, mode: Mode) -> Result<(), ParseError> {
+        match mechanism {
+            "cluster" => self.cluster = mode,
+            other => {
+                return Err(ParseError(format!(
+                    "unknown mechanism \"{other}\": this version has {}",
+                    MECHANISMS.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The modes as `--set` would take them.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, Mode)> {
+        MECHANISMS.into_iter().zip([self.cluster])
+    }
+}
+
+impl fmt::Display for Modes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (name, mode)) in self.iter().enumerate() {
+            write!(f, "{}{name}={mode}", if i > 0 { "," } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Modes {
+    type Err = ParseError;
+
+    /// `cluster=posted` or several, separated by commas; what is not named is off.
+    fn from_str(s: &str) -> Result<Modes, ParseError> {
+        let mut modes = Modes::default();
+        let mut seen = Vec::new();
+        for part in s.split(',') {
+            let (name, mode) = part.split_once('=').ok_or_else(|| {
+                ParseError(format!(
+                    "\"{part}\" names no mechanism and mode: expected MECHANISM=MODE, \
+                     for example cluster=perch"
+                ))
+            })?;
+            if seen.contains(&name) {
+                return Err(ParseError(format!("mechanism \"{name}\" is set twice in \"{s}\"")));
+            }
+            modes.set(name, mode.parse()?)?;
+            seen.push(name);
+        }
+        Ok(modes)
+    }
+}
+
+/// The stock kernel whose rules hold (design.md, "An era").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Era {
+    /// Linux 6.5: CFS.
+    V6_5,
+    /// Linux 7.2: EEVDF.
+    V7_2,
+}
+
+/// Every era this version has, by name.
+pub const ERAS: [(&str, Era); 2] = [("6.5", Era::V6_5), ("7.2", Era::V7_2)];
+
+impl fmt::Display for Era {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, _) = ERAS[usize::from(*self == Era::V7_2)];
+        f.write_str(name)
+    }
+}
+
+impl FromStr for Era {
+    type Err = ParseError;
+
+    fn from_str(s: &str) -> Result<Era, ParseError> {
+        ERAS.iter().find(|(name, _)| *name == s).map(|&(_, era)| era).ok_or_else(|| {
+            let names: Vec<_> = ERAS.iter().map(|(name, _)| *name).collect();
+            ParseError(format!("unknown era \"{s}\": this version has {}", names.join(", ")))
+        })
+    }
+}
+
+/// What differs between eras in choosing a CPU; `struct perch_rules`.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Wakee flips are halved after this many nanoseconds.
+    pub flip_decay_ns: u64,
+    /// A SCHED_IDLE wakee sees no idle CPU where SCHED_IDLE tasks run.
+    pub idle_sees_policy: bool,
+    /// An empty set of candidates ends the scan before anything else is read.
+    pub empty_mask_fails_early: bool,
+}
+
+impl Era {
+    /// The era's rules for the wake-up path (mechanisms.md §0: 6.5 and 7.2).
+    pub fn rules(self) -> Rules {
+        let common = Rules {
+            flip_decay_ns: 1_000_000_000,
+            idle_sees_policy: false,
+            empty_mask_fails_early: false,
+        };
+        match self {
+            Era::V6_5 => common,
+            Era::V7_2 => Rules { idle_sees_policy: true, empty_mask_fails_early: true, ..common },
+        }
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Why a CPU was chosen: `enum perch_reason` with names.
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// Why a CPU was chosen. The simulator's metrics, the live statistics and the replay
+        /// count the same reasons. The numbers are those of `enum perch_reason`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum Reason { $($(#[$doc])* $variant,)* }
+
+        impl Reason {
+            /// Every reason, by number.
+            pub const ALL: &'static [Reason] = &[$(Reason::$variant,)*];
+
+            /// The name under which it is counted.
+            pub fn name(self) -> &'static str {
+                match self { $(Reason::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// No decision was made yet.
+    Nothing = "nothing",
+    /// Only one CPU is allowed.
+    Affinity = "affinity",
+    /// The caller asked for the waker's CPU.
+    Hint = "hint",
+    /// The CPU that wake_affine aimed at is idle.
+    TargetIdle = "target idle",
+    /// The previous CPU is idle.
+    PrevIdle = "previous idle",
+    /// The wakee stacks on the per-CPU kthread that woke it.
+    Kthread = "kthread",
+    /// The CPU before the previous one is idle.
+    RecentIdle = "recent idle",
+    /// An SMT sibling of the previous CPU is idle.
+    SiblingIdle = "sibling idle",
+    /// The cluster has a fully idle core.
+    ClusterCore = "cluster core",
+    /// The cluster has an idle CPU.
+    ClusterScan = "cluster scan",
+    /// The LLC has a fully idle core.
+    LlcCore = "LLC core",
+    /// The LLC has no idle core, but an idle thread.
+    LlcThread = "LLC thread",
+    /// The LLC has an idle CPU.
+    LlcScan = "LLC scan",
+    /// The previous CPU, idle in another cluster, after the cluster had none.
+    ClusterPrev = "cluster fallback to previous",
+    /// The recent CPU, likewise.
+    ClusterRecent = "cluster fallback to recent",
+    /// Nothing idle was found: the target, busy.
+    TargetBusy = "target busy",
+    /// The target has no last-level cache domain.
+    NoLlc = "no LLC",
+    /// Fork or exec: the idlest CPU of the idlest group.
+    SlowPath = "slow path",
+    /// The choice was not allowed: the nearest allowed CPU.
+    Fallback = "fallback",
+}
+
+impl Reason {
+    /// The reason with this number.
+    ///
+    /// # Panics
+    /// When policy/ returns a number that this crate does not know: the two are out of step.
+    pub(crate) fn from_number(number: u32) -> Reason {
+        Reason::ALL[number as usize]
+    }
+}

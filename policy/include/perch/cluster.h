@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * cluster: scan the cluster first (mechanisms.md §1, sources/cluster-scan.txt).
+ *
+ * On Kunpeng 920 four CPUs share an L3 tag, on Jacobsville an L2: what one of
+ * them has written reaches the others sooner than the rest of the LLC. Two
+ * tasks that talk are better off in one cluster, so an idle CPU elsewhere in
+ * the LLC, even the previous one, is only a second choice.
+ *
+ * Three places in the search ask this header: steps 2 and 4 whether a
+ * candidate is near enough to end the search, step 8 for the cluster's CPUs
+ * before the LLC's, and the end for the candidates that were passed over.
+ */
+#ifndef PERCH_CLUSTER_H
+#define PERCH_CLUSTER_H
+
+#include "stock.h"
+
+PERCH_INLINE perch_u8 perch_cluster_on(const struct perch_host *h, const struct perch_policy *pol)
+{
+	return pol->modes.cluster != PERCH_OFF && perch_host_has_clusters(h);
+}
+
+/*
+ * Whether candidate `cpu` (idle, in target's LLC) may end the search. CPUs
+ * without a cluster are as near as their LLC.
+ */
+PERCH_INLINE perch_u8 perch_cluster_near(const struct perch_host *h, const struct perch_policy *pol,
+					 perch_u32 cpu, perch_u32 target)
+{
+	if (!perch_cluster_on(h, pol))
+		return 1;
+	return perch_host_cluster_set(h, cpu) == perch_host_cluster_set(h, target);
+}
+
+/*
+ * Step 8, first part. posted and upstream spend the LLC's budget, so a budget
+ * of n examines n CPUs in all and an LLC too busy to be scanned (budget 0)
+ * hides even four near CPUs that may well be idle. perch looks at the cluster
+ * whatever the budget: on Kunpeng 920 at 32 pairs a node the LLC's
+ * utilisation is beyond the point where nr_idle_scan is 0, yet a pair's
+ * second CPU is often idle next door; four bits of one word cost less than
+ * reading the budget.
+ */
+PERCH_INLINE perch_u32 perch_cluster_scan(const struct perch_host *h, const struct perch_policy *pol,
+					  const struct perch_task *p, struct perch_search *s)
+{
+	perch_u32 set = perch_host_cluster_set(h, s->target), own, cpu;
+
+	if (!perch_cluster_on(h, pol) || set == PERCH_NONE)
+		return PERCH_NONE;
+	if (s->idle_cores) {
+		s->reason = PERCH_BY_CLUSTER_CORE;
+		cpu = perch_scan_cores(h, p, s, set);
+	} else {
+		s->reason = PERCH_BY_CLUSTER_SCAN;
+		own = perch_host_set_weight(h, set);
+		cpu = perch_scan_cpus(h, pol, p, s, set,
+				      pol->modes.cluster == PERCH_PERCH ? &own : &s->budget);
+	}
+	s->done_set = set;
+	return cpu;
+}
+
+/*
+ * Nothing was found: prev or recent, idle but in another cluster, after all.
+ * Without this, hackbench with as many threads as CPUs stacked tasks on
+ * target while prev was idle (v8 of the series). The search took time, and
+ * upstream no longer looks whether the candidate is still idle; posted and
+ * perch do.
+ */
+PERCH_INLINE perch_u32 perch_cluster_fallback(const struct perch_host *h,
+					      const struct perch_policy *pol,
+					      const struct perch_task *p, struct perch_search *s)
+{
+	perch_u8 trust = pol->modes.cluster == PERCH_UPSTREAM;
+
+	if (s->near_prev != PERCH_NONE && (trust || perch_idle_ok(h, pol, p, s->near_prev))) {
+		s->reason = PERCH_BY_CLUSTER_PREV;
+		return s->near_prev;
+	}
+	if (s->near_recent != PERCH_NONE && (trust || perch_idle_ok(h, pol, p, s->near_recent))) {
+		s->reason = PERCH_BY_CLUSTER_RECENT;
+		return s->near_recent;
+	}
+	return PERCH_NONE;
+}
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a policy may ask. Nothing in policy/ reads anything but its arguments
+ * and what these functions answer, so whoever can answer them can host it.
+ *
+ * A host defines `struct perch_host` and every function below as `static
+ * inline` before it includes select.h; hosts/native.h does it for the
+ * simulator and the replay. Answers may be stale where the kernel's would be
+ * (nr_idle_scan is as old as the last balance), never invented.
+ *
+ * CPU sets are walked by words of 64 CPUs. A set is named by a number: the
+ * host knows its first word and how many words it takes, so that a cluster
+ * of four CPUs costs one word on a machine of 8192.
+ */
+#ifndef PERCH_HOST_H
+#define PERCH_HOST_H
+
+#include "wake.h"
+
+struct perch_host;
+
+/* The machine. */
+PERCH_INLINE perch_u32 perch_host_nr_cpus(const struct perch_host *h);
+/* Whether any domain has a cluster level (the kernel's sched_cluster_active). */
+PERCH_INLINE perch_u8 perch_host_has_clusters(const struct perch_host *h);
+PERCH_INLINE perch_u8 perch_host_has_smt(const struct perch_host *h);
+
+/* CPU sets: first word, number of words, one word (absolute index), CPUs in it. */
+PERCH_INLINE perch_u32 perch_host_set_first(const struct perch_host *h, perch_u32 set);
+PERCH_INLINE perch_u32 perch_host_set_words(const struct perch_host *h, perch_u32 set);
+PERCH_INLINE perch_u64 perch_host_set_word(const struct perch_host *h, perch_u32 set, perch_u32 w);
+PERCH_INLINE perch_u32 perch_host_set_weight(const struct perch_host *h, perch_u32 set);
+
+/*
+ * The sets a CPU belongs to: SMT siblings and itself; its cluster domain,
+ * PERCH_NONE without one; its LLC domain, PERCH_NONE without one.
+ */
+PERCH_INLINE perch_u32 perch_host_core_set(const struct perch_host *h, perch_u32 cpu);
+PERCH_INLINE perch_u32 perch_host_cluster_set(const struct perch_host *h, perch_u32 cpu);
+PERCH_INLINE perch_u32 perch_host_llc_set(const struct perch_host *h, perch_u32 cpu);
+
+/* The tasks' affinity and the CPUs' state, by words. */
+PERCH_INLINE perch_u64 perch_host_allowed_word(const struct perch_host *h,
+					       const struct perch_task *p, perch_u32 w);
+/* Idle, and no wake-up on its way. */
+PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u32 w);
+/* Busy with SCHED_IDLE tasks only. */
+PERCH_INLINE perch_u64 perch_host_sched_idle_word(const struct perch_host *h, perch_u32 w);
+
+/* One CPU. Loads and capacities: 1024 is one nice-0 task, one largest CPU. */
+PERCH_INLINE perch_u32 perch_host_nr_running(const struct perch_host *h, perch_u32 cpu);
+/* EEVDF: of those, queued only to lose their lag (delayed dequeue). */
+PERCH_INLINE perch_u32 perch_host_nr_delayed(const struct perch_host *h, perch_u32 cpu);
+PERCH_INLINE perch_u32 perch_host_load(const struct perch_host *h, perch_u32 cpu);
+PERCH_INLINE perch_u32 perch_host_runnable(const struct perch_host *h, perch_u32 cpu);
+PERCH_INLINE perch_u32 perch_host_util(const struct perch_host *h, perch_u32 cpu);
+PERCH_INLINE perch_u32 perch_host_capacity(const struct perch_host *h, perch_u32 cpu);
+/* Load of the task now running there; 0 when idle. */
+PERCH_INLINE perch_u32 perch_host_curr_load(const struct perch_host *h, perch_u32 cpu);
+/* For an idle CPU: exit latency of its idle state, and since when it is idle. */
+PERCH_INLINE perch_u32 perch_host_idle_exit_ns(const struct perch_host *h, perch_u32 cpu);
+PERCH_INLINE perch_u64 perch_host_idle_since_ns(const struct perch_host *h, perch_u32 cpu);
+
+/* What the CPUs of one LLC share; `set` is an LLC's. */
+PERCH_INLINE perch_u32 perch_host_nr_idle_scan(const struct perch_host *h, perch_u32 set);
+PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u32 set);
+PERCH_INLINE void perch_host_set_idle_cores(struct perch_host *h, perch_u32 set, perch_u8 has);
+
+/*
+ * The scheduling domains of a CPU, lowest first; `level` counts from 0 and
+ * PERCH_NONE ends them. Groups of a domain are sets.
+ */
+#define PERCH_SD_SMT 0x1u
+#define PERCH_SD_CLUSTER 0x2u
+#define PERCH_SD_LLC 0x4u	  /* its CPUs share the last-level cache */
+#define PERCH_SD_NUMA 0x8u
+#define PERCH_SD_BALANCE_FORK 0x10u /* fork and exec */
+#define PERCH_SD_WAKE_AFFINE 0x20u
+#define PERCH_SD_PREFER_SIBLING 0x40u
+
+#define PERCH_MAX_LEVELS 12
+
+PERCH_INLINE perch_u32 perch_host_domain(const struct perch_host *h, perch_u32 cpu,
+					 perch_u32 level);
+PERCH_INLINE perch_u32 perch_host_domain_flags(const struct perch_host *h, perch_u32 domain);
+PERCH_INLINE perch_u32 perch_host_domain_set(const struct perch_host *h, perch_u32 domain);
+PERCH_INLINE perch_u32 perch_host_domain_imbalance(const struct perch_host *h, perch_u32 domain);
+PERCH_INLINE perch_u32 perch_host_domain_imb_numa(const struct perch_host *h, perch_u32 domain);
+PERCH_INLINE perch_u32 perch_host_domain_groups(const struct perch_host *h, perch_u32 domain);
+PERCH_INLINE perch_u32 perch_host_domain_group(const struct perch_host *h, perch_u32 domain,
+					       perch_u32 i);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The slow path of fork and exec: from the widest domain downward, the
+ * idlest group and in it the idlest CPU (mechanisms.md §8). The cache of a
+ * task that starts is cold anyway, so looking at every CPU pays.
+ */
+#ifndef PERCH_SLOW_H
+#define PERCH_SLOW_H
+
+#include "stock.h"
+
+/* How busy a group is, the lowest the best. */
+enum perch_group_type {
+	PERCH_GROUP_HAS_SPARE = 0,
+	PERCH_GROUP_FULLY_BUSY,
+	PERCH_GROUP_OVERLOADED,
+};
+
+struct perch_group_stats {
+	perch_u64 load, runnable, util, capacity;
+	perch_u64 avg_load; /* load per capacity, for groups without spare CPUs */
+	perch_u32 weight, running, idle_cpus, type;
+	perch_u32 allowed; /* CPUs of the group that the task may use */
+};
+
+PERCH_INLINE perch_u32 perch_classify(const struct perch_group_stats *g, perch_u32 imbalance_pct)
+{
+	if (g->running > g->weight &&
+	    (g->capacity * 100 < g->util * imbalance_pct ||
+	     g->capacity * imbalance_pct < g->runnable * 100))
+		return PERCH_GROUP_OVERLOADED;
+	if (g->running < g->weight || (g->capacity * imbalance_pct >= g->runnable * 100 &&
+				       g->capacity * 100 > g->util * imbalance_pct))
+		return PERCH_GROUP_HAS_SPARE;
+	return PERCH_GROUP_FULLY_BUSY;
+}
+
+/*
+ * Statistics of a group as the new task would find it. The parent runs on
+ * this CPU and, being the forker, is counted; a task that execs is not.
+ */
+PERCH_INLINE void perch_group_stats(const struct perch_host *h, const struct perch_task *p,
+				    perch_u32 set, perch_u32 imbalance_pct, perch_u32 without_cpu,
+				    struct perch_group_stats *g)
+{
+	perch_u32 first = perch_host_set_first(h, set), k;
+
+	__builtin_memset(g, 0, sizeof(*g));
+	for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS; k++) {
+		perch_u64 m = perch_host_set_word(h, set, first + k);
+
+		g->allowed += __builtin_popcountll(m & perch_host_allowed_word(h, p, first + k));
+		while (m) {
+			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
+			perch_u32 running = perch_host_nr_running(h, cpu);
+			perch_u64 load = perch_host_load(h, cpu), util = perch_host_util(h, cpu);
+			perch_u64 runnable = perch_host_runnable(h, cpu);
+
+			m &= m - 1;
+			if (cpu == without_cpu) {
+				running -= running > 0;
+				load -= p->load < load ? p->load : load;
+				runnable -= p->util < runnable ? p->util : runnable;
+				util -= p->util < util ? p->util : util;
+			}
+			g->load += load;
+			g->util += util;
+			g->runnable += runnable;
+			g->capacity += perch_host_capacity(h, cpu);
+			g->running += running;
+			g->weight++;
+			if (!running && (perch_idle(h, cpu) || cpu == without_cpu))
+				g->idle_cpus++;
+		}
+	}
+	g->type = perch_classify(g, imbalance_pct);
+	if (g->type != PERCH_GROUP_HAS_SPARE && g->capacity)
+		g->avg_load = g->load * 1024 / g->capacity;
+}
+
+/* Whether group `a` is idler than the idlest so far, `b`. */
+PERCH_INLINE perch_u8 perch_idler(const struct perch_group_stats *a,
+				  const struct perch_group_stats *b)
+{
+	if (a->type != b->type)
+		return a->type < b->type;
+	if (a->type != PERCH_GROUP_HAS_SPARE)
+		return a->avg_load < b->avg_load;
+	if (a->idle_cpus != b->idle_cpus)
+		return a->idle_cpus > b->idle_cpus;
+	return a->util < b->util;
+}
+
+/* Two tasks of a pair may stay in one node: fewer than this are no imbalance. */
+#define PERCH_NUMA_IMBALANCE_MIN 2
+
+/* Whether the task should leave the local group for the idlest other one. */
+PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 sd,
+					  const struct perch_group_stats *local,
+					  const struct perch_group_stats *idlest)
+{
+	perch_u8 numa = !!(perch_host_domain_flags(h, sd) & PERCH_SD_NUMA);
+	perch_u32 pct = perch_host_domain_imbalance(h, sd), limit;
+	perch_u64 margin;
+	perch_u32 gap;
+
+	if (local->type != idlest->type)
+		return local->type > idlest->type;
+	if (local->type != PERCH_GROUP_HAS_SPARE) {
+		margin = 1024 * (perch_u64)(pct - 100) / 100;
+		/* Memory is local: stay while the other node is not clearly freer. */
+		if (numa && idlest->avg_load + margin >= local->avg_load)
+			return 0;
+		return idlest->avg_load < local->avg_load + margin &&
+		       100 * local->avg_load > pct * idlest->avg_load;
+	}
+	if (numa) {
+		limit = perch_host_domain_imb_numa(h, sd);
+		if (local->allowed < limit)
+			limit = local->allowed;
+		gap = local->idle_cpus > idlest->idle_cpus ? local->idle_cpus - idlest->idle_cpus :
+							     idlest->idle_cpus - local->idle_cpus;
+		if (local->running + 1 <= limit && gap <= PERCH_NUMA_IMBALANCE_MIN)
+			return 0;
+	}
+	return local->idle_cpus < idlest->idle_cpus;
+}
+
+/* The idlest group of a domain; PERCH_NONE to stay in the one that has `cpu`. */
+PERCH_INLINE perch_u32 perch_idlest_group(const struct perch_host *h, const struct perch_task *p,
+					  perch_u32 sd, perch_u32 cpu, perch_u32 without_cpu)
+{
+	struct perch_group_stats local, best, g;
+	perch_u32 n = perch_host_domain_groups(h, sd), i, idlest = PERCH_NONE;
+	perch_u32 pct = perch_host_domain_imbalance(h, sd);
+	perch_u8 local_allowed = 0;
+
+	for (i = 0; i < n; i++) {
+		perch_u32 set = perch_host_domain_group(h, sd, i);
+
+		perch_group_stats(h, p, set, pct, without_cpu, &g);
+		if (!g.allowed)
+			continue;
+		if (perch_set_has(h, set, cpu)) {
+			local = g;
+			local_allowed = 1;
+		} else if (idlest == PERCH_NONE || perch_idler(&g, &best)) {
+			best = g;
+			idlest = set;
+		}
+	}
+	if (idlest == PERCH_NONE || !local_allowed)
+		return idlest;
+	return perch_worth_leaving(h, sd, &local, &best) ? idlest : PERCH_NONE;
+}
+
+/*
+ * The idlest allowed CPU of a group: the one whose idle state is left
+ * soonest, the most recently idle among equals (its cache is warmest), and
+ * without an idle one the least loaded.
+ */
+PERCH_INLINE perch_u32 perch_idlest_cpu(const struct perch_host *h, const struct perch_policy *pol,
+					const struct perch_task *p, perch_u32 set, perch_u32 cpu)
+{
+	perch_u32 first = perch_host_set_first(h, set), k;
+	perch_u32 idlest = PERCH_NONE, least = cpu, exit_ns = 0xffffffffu, load = 0xffffffffu;
+	perch_u64 since = 0;
+
+	for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS; k++) {
+		perch_u64 m = perch_host_set_word(h, set, first + k);
+
+		m &= perch_host_allowed_word(h, p, first + k);
+		while (m) {
+			perch_u32 c = (first + k) * 64 + __builtin_ctzll(m);
+
+			m &= m - 1;
+			if (perch_idle(h, c)) {
+				perch_u32 e = perch_host_idle_exit_ns(h, c);
+				perch_u64 t = perch_host_idle_since_ns(h, c);
+
+				if (e < exit_ns || (e == exit_ns && t > since)) {
+					exit_ns = e;
+					since = t;
+					idlest = c;
+				}
+			} else if (perch_idle_ok(h, pol, p, c)) {
+				return c;
+			} else if (idlest == PERCH_NONE && perch_host_load(h, c) < load) {
+				load = perch_host_load(h, c);
+				least = c;
+			}
+		}
+	}
+	return idlest != PERCH_NONE ? idlest : least;
+}
+
+/*
+ * From the widest domain of `cpu` that balances forks down to one CPU. A
+ * group chosen in another branch changes `cpu`, and the descent goes on
+ * among the domains of the new CPU that are narrower than the last.
+ */
+PERCH_INLINE perch_u32 perch_slow_path(const struct perch_host *h, const struct perch_policy *pol,
+				       const struct perch_task *p, const struct perch_wake *wake)
+{
+	perch_u32 without = wake->flags & PERCH_WAKE_EXEC ? wake->prev_cpu : PERCH_NONE;
+	perch_u32 cpu = wake->this_cpu, level = 0, i, sd, set;
+
+	for (i = 0; i < PERCH_MAX_LEVELS; i++) {
+		sd = perch_host_domain(h, cpu, i);
+		if (sd == PERCH_NONE)
+			break;
+		if (perch_host_domain_flags(h, sd) & PERCH_SD_BALANCE_FORK)
+			level = i + 1;
+	}
+	for (i = 0; i < PERCH_MAX_LEVELS && level; i++) {
+		perch_u32 next, weight, l;
+
+		sd = perch_host_domain(h, cpu, --level);
+		if (!(perch_host_domain_flags(h, sd) & PERCH_SD_BALANCE_FORK))
+			continue;
+		set = perch_idlest_group(h, p, sd, cpu, without);
+		if (set == PERCH_NONE)
+			continue;
+		next = perch_idlest_cpu(h, pol, p, set, cpu);
+		if (next == cpu)
+			continue;
+		/* Another branch: go on below this domain's size there. */
+		weight = perch_host_set_weight(h, perch_host_domain_set(h, sd));
+		cpu = next;
+		level = 0;
+		for (l = 0; l < PERCH_MAX_LEVELS; l++) {
+			sd = perch_host_domain(h, cpu, l);
+			if (sd == PERCH_NONE ||
+			    perch_host_set_weight(h, perch_host_domain_set(h, sd)) >= weight)
+				break;
+			level = l + 1;
+		}
+	}
+	return cpu;
+}
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A wake-up, the verdict on it, and the reason for the verdict.
+ *
+ * These structures are shared by every host: the simulator and the replay
+ * build them natively (crates/perch-policy mirrors them field by field), the
+ * live scheduler builds them in BPF. Fixed-width types only, no padding that
+ * a compiler chooses.
+ */
+#ifndef PERCH_WAKE_H
+#define PERCH_WAKE_H
+
+typedef __UINT8_TYPE__ perch_u8;
+typedef __UINT16_TYPE__ perch_u16;
+typedef __UINT32_TYPE__ perch_u32;
+typedef __UINT64_TYPE__ perch_u64;
+typedef __INT32_TYPE__ perch_s32;
+typedef __INT64_TYPE__ perch_s64;
+
+#define PERCH_INLINE static inline __attribute__((always_inline, unused))
+
+/* No CPU, no mask, no domain. */
+#define PERCH_NONE 0xffffffffu
+
+/* How a mechanism behaves (design.md, "A mechanism has a mode"). */
+enum perch_mode {
+	PERCH_OFF = 0,	    /* as if it had never been written */
+	PERCH_POSTED = 1,   /* as in its source, defects and all */
+	PERCH_UPSTREAM = 2, /* as Linux 7.2 has it */
+	PERCH_PERCH = 3,    /* known defects mended */
+};
+
+/* One mode a mechanism; an experiment's arm is nothing but this. */
+struct perch_modes {
+	perch_u8 cluster;
+};
+
+/* What differs between stock kernels in choosing a CPU (mechanisms.md §0, §8). */
+struct perch_rules {
+	/*
+	 * Nanoseconds after which wakee flips are halved; one second in every
+	 * era.
+	 */
+	perch_u64 flip_decay_ns;
+	/*
+	 * 7.2: a CPU that runs only SCHED_IDLE tasks is no idle CPU to a wakee
+	 * that is SCHED_IDLE itself.
+	 */
+	perch_u8 idle_sees_policy;
+	/* 7.2: an empty LLC-and-affinity mask ends the scan before its budget is read. */
+	perch_u8 empty_mask_fails_early;
+};
+
+/* Why a wake-up happens; bits of perch_wake.flags. */
+#define PERCH_WAKE_SYNC 0x1u	/* the waker is about to sleep (WF_SYNC) */
+#define PERCH_WAKE_FORK 0x2u	/* a new task's first wake-up (WF_FORK) */
+#define PERCH_WAKE_EXEC 0x4u	/* exec: the cheapest moment to move (WF_EXEC) */
+#define PERCH_WAKE_CURRENT 0x8u /* caller asks for this CPU (WF_CURRENT_CPU) */
+#define PERCH_WAKE_IN_TASK 0x10u /* the waker runs in task, not interrupt context */
+
+struct perch_wake {
+	perch_u64 now_ns;
+	perch_u32 this_cpu; /* where the waker runs */
+	perch_u32 prev_cpu; /* where the wakee ran last */
+	perch_u32 flags;
+	perch_u32 pad;
+};
+
+/* What the policy knows of a task and remembers on it. */
+#define PERCH_TASK_PERCPU_KTHREAD 0x1u
+#define PERCH_TASK_SCHED_IDLE 0x2u
+
+struct perch_task {
+	/* The allowed CPUs, by words of 64; hosts other than the native leave it 0. */
+	const perch_u64 *allowed;
+	perch_u64 flip_decay_at_ns;
+	perch_u32 id;		/* unique while the task lives; 0 is nobody */
+	perch_u32 last_wakee;	/* id of the task it woke last */
+	perch_u32 wakee_flips;	/* how often that changed, decayed */
+	perch_u32 recent_cpu;	/* recent_used_cpu: where it ran before prev_cpu */
+	perch_u32 nr_allowed;	/* CPUs in allowed */
+	perch_u32 flags;
+	perch_u32 load;		/* hierarchical load, 1024 for nice 0 always running */
+	perch_u32 util;		/* max(util_avg, util_est), 0 to 1024 */
+};
+
+/*
+ * Why the CPU was chosen. Every host counts these, under the names in
+ * crates/perch-policy; append only, recordings hold the numbers.
+ */
+enum perch_reason {
+	PERCH_BY_NOTHING = 0,
+	PERCH_BY_AFFINITY,	 /* only one CPU is allowed */
+	PERCH_BY_HINT,		 /* the caller asked for the waker's CPU */
+	PERCH_BY_TARGET_IDLE,	 /* step 1 of mechanisms.md §0 */
+	PERCH_BY_PREV_IDLE,	 /* step 2 */
+	PERCH_BY_KTHREAD,	 /* step 3: stacks on the per-CPU kthread that woke it */
+	PERCH_BY_RECENT_IDLE,	 /* step 4 */
+	PERCH_BY_SIBLING_IDLE,	 /* step 7: an SMT sibling of prev */
+	PERCH_BY_CLUSTER_CORE,	 /* cluster scan: a fully idle core */
+	PERCH_BY_CLUSTER_SCAN,	 /* cluster scan: an idle CPU */
+	PERCH_BY_LLC_CORE,	 /* step 8: a fully idle core */
+	PERCH_BY_LLC_THREAD,	 /* step 8: no idle core, the idle thread seen on the way */
+	PERCH_BY_LLC_SCAN,	 /* step 8: an idle CPU */
+	PERCH_BY_CLUSTER_PREV,	 /* cluster fallback: prev, idle but in another cluster */
+	PERCH_BY_CLUSTER_RECENT, /* cluster fallback: recent, likewise */
+	PERCH_BY_TARGET_BUSY,	 /* step 9: nothing idle was found */
+	PERCH_BY_NO_LLC,	 /* step 6: target has no last-level cache domain */
+	PERCH_BY_SLOW_PATH,	 /* fork or exec: the idlest CPU of the idlest group */
+	PERCH_BY_FALLBACK,	 /* the choice was not allowed: an allowed CPU instead */
+	PERCH_NR_REASONS,
+};
+
+struct perch_verdict {
+	perch_u32 cpu;
+	perch_u32 reason;   /* enum perch_reason */
+	perch_u32 examined; /* CPUs whose idleness the scans looked at */
+	perch_u32 target;   /* what wake_affine aimed at, or prev_cpu */
+};
+
+#endif
