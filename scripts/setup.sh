@@ -136,14 +136,20 @@ apt_update() {
 		say "apt-get update failed (see $install_log); going on with the lists that are here"
 }
 
-# Can this script install anything? If not, say what a person has to do. $1: what is missing.
+# Can this script install anything? If not, say what a person has to do. $1: what is missing;
+# $2: the packages that hold it.
 can_install() {
 	if ! command -v apt-get >/dev/null; then
-		die "missing: $1. This system has no apt-get: install them by its own means" \
-			"(Rust by rustup, if its own is older), then run ./x again"
+		say "missing: $1"
+		die "this system has no apt-get: install them by its own means (Rust by rustup, if its" \
+			"own is older), then run ./x again"
 	fi
-	as_root true || die "missing: $1. Installing them needs root, and there is no sudo that works" \
-		"without asking. As root: apt-get update && apt-get install $2; then run ./x again"
+	if ! as_root true; then
+		say "missing: $1"
+		say "installing them needs root, and there is no sudo that works without asking. As root:"
+		say "    apt-get update && apt-get install $2"
+		die "then run ./x again"
+	fi
 }
 
 # Install packages $@ and name them first. Nothing is ever removed to make room for them.
@@ -151,8 +157,12 @@ apt_install() {
 	say "installing $* (apt-get; log in $install_log)"
 	if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-remove \
 		--no-install-recommends install "$@" >>"$install_log" 2>&1 </dev/null; then
-		tail -n 15 "$install_log" >&2
-		die "apt-get could not install $*: its last words are above"
+		tail -n 5 "$install_log" >&2
+		if grep -q 'remove is disabled' "$install_log"; then
+			say "an older toolchain is in the way: remove it (apt-get remove rustc cargo) or" \
+				"install a newer one with rustup, then run ./x again"
+		fi
+		die "apt-get could not install $*: its last words are above, all of them in $install_log"
 	fi
 }
 
