@@ -6,16 +6,22 @@
 //! running kernel or from hwloc's XML, is checked once, and never changes afterwards.
 
 pub mod cpulist;
+pub mod detect;
 mod draft;
 mod error;
 mod format;
 pub mod hardware;
+pub mod hwloc;
 pub mod library;
+mod lines;
 pub mod model;
+mod survey;
 #[doc(hidden)]
 pub mod testing;
 
+pub use detect::detect;
 pub use error::{MachineError, Problem};
 pub use hardware::{ByDistance, Hardware, IdleState};
+pub use hwloc::import;
 pub use library::resolve;
 pub use model::{Cpu, Distance, MAX_CPUS, Machine};

@@ -8,11 +8,13 @@ mod raw;
 mod regular;
 mod write;
 
+pub(crate) use raw::Bytes;
 pub(crate) use regular::{Numbering, Regular};
 
 use crate::cpulist;
 use crate::draft::{Draft, Group};
 use crate::error::{MachineError, Place, Problem};
+use crate::lines::Lines;
 use crate::model::Machine;
 use raw::{RawFile, RawGroup};
 use std::ops::Range;
@@ -23,33 +25,29 @@ use toml::Spanned;
 pub(crate) struct Source<'a> {
     pub origin: &'a str,
     text: &'a str,
-    line_starts: Vec<usize>,
+    lines: Lines,
 }
 
 impl<'a> Source<'a> {
     fn new(text: &'a str, origin: &'a str) -> Source<'a> {
-        let after_newline = text.match_indices('\n').map(|(at, _)| at + 1);
+        let lines = Lines::new(text);
         Source {
             origin,
             text,
-            line_starts: std::iter::once(0).chain(after_newline).collect(),
+            lines,
         }
-    }
-
-    fn line(&self, at: usize) -> usize {
-        self.line_starts.partition_point(|&start| start <= at)
     }
 
     pub fn place(&self, key: impl Into<String>, span: Range<usize>) -> Place {
         Place {
             key: key.into(),
-            line: Some(self.line(span.start)),
+            line: Some(self.lines.of(span.start)),
         }
     }
 
     /// What the TOML parser did not like, with the key on that line.
     fn refusal(&self, error: &toml::de::Error) -> MachineError {
-        let line = error.span().map(|span| self.line(span.start));
+        let line = error.span().map(|span| self.lines.of(span.start));
         let text = line
             .and_then(|line| self.text.lines().nth(line - 1))
             .unwrap_or("");

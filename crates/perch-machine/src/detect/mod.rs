@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The machine that a kernel describes in sysfs: this host's, or one whose tree was copied.
+//!
+//! The kernel's own rules for scheduling domains are followed where sysfs is vague: no cache
+//! information means that a package's part in a node is one LLC; a cluster counts only where it
+//! is larger than a core and smaller than an LLC; an LLC that nodes cut is declared in parts.
+
+mod hardware;
+mod tree;
+
+use crate::cpulist;
+use crate::draft::{Draft, Group};
+use crate::error::{MachineError, Place};
+use crate::model::{MAX_CPUS, Machine};
+use crate::survey;
+use std::collections::BTreeMap;
+use std::path::Path;
+use tree::Tree;
+
+/// The machine below `root`, which is `/` for the running kernel, or a directory that holds a
+/// copy of `sys/devices/system/{cpu,node}` (and `proc/cpuinfo`, for its name).
+///
+/// CPUs that are offline after the last one online are left out; costs that sysfs does not know
+/// (transfers, interrupts, memory) are [`crate::Hardware::default`]'s.
+///
+/// # Errors
+/// [`MachineError::Invalid`] when there is no CPU directory, when an offline CPU leaves a hole
+/// in the numbering, when a file holds something else than it should, or when the files
+/// contradict each other.
+pub fn detect(root: &Path) -> Result<Machine, MachineError> {
+    let tree = Tree::new(root);
+    let (online, offline) = online(&tree)?;
+    let mut draft = Draft::new(&tree.origin, "detected");
+    draft.description = description(&tree, online.len(), &offline);
+    draft.sources = vec![format!("sysfs below {}", root.display())];
+
+    let caches = hardware::caches(&tree, &online)?;
+    let packages = packages(&tree, &online)?;
+    let (nodes, distance) = nodes(&tree, &online)?;
+    draft.cores = siblings(
+        &tree,
+        &online,
+        ["core_cpus_list", "thread_siblings_list"],
+        |_| Ok(true),
+    )?;
+    draft.llcs = llcs(&tree, &online, &caches, &packages, &nodes);
+    let clusters = siblings(&tree, &online, ["cluster_cpus_list"; 2], |cpu| {
+        let id = tree.number(&format!("cpu/cpu{cpu}/topology/cluster_id"))?;
+        // The kernel writes -1 for "none", which older kernels print as 65535.
+        Ok(!matches!(id, Some(-1 | 65535)))
+    })?;
+    draft.clusters = survey::real_clusters(clusters, &draft.cores, &draft.llcs);
+    draft.declared = survey::declared(&draft.llcs, &nodes);
+    draft.packages = packages;
+    draft.nodes = nodes;
+    draft.distance = distance;
+    draft.capacities = capacities(&tree, &online)?;
+    let best = draft.capacities.iter().max_by_key(|(_, value)| *value);
+    let best = best.map_or(0, |(group, _)| group.cpus[0]);
+    draft.hardware = hardware::read(&tree, best, &caches, &draft)?;
+    draft.check()
+}
+
+/// The CPUs online, which must be `0..n`, and those that are present but offline.
+fn online(tree: &Tree) -> Result<(Vec<u32>, Vec<u32>), MachineError> {
+    let directories = tree.numbered("cpu", "cpu");
+    if directories.is_empty() {
+        return Err(tree.problem(
+            "cpu",
+            "no directory cpu0, cpu1, … in it",
+            "expected the root of a tree that holds sys/devices/system/cpu, as `/` does",
+        ));
+    }
+    let online = tree
+        .cpus("cpu/online")?
+        .unwrap_or_else(|| directories.clone());
+    let present = tree.cpus("cpu/present")?.unwrap_or(directories);
+    let offline: Vec<u32> = present
+        .into_iter()
+        .filter(|cpu| online.binary_search(cpu).is_err())
+        .collect();
+    if online.len() > MAX_CPUS {
+        let reason = format!("{} CPUs", online.len());
+        let expected = format!("a machine may have {MAX_CPUS}");
+        return Err(tree.problem("cpu/online", reason, expected));
+    }
+    let hole = online
+        .iter()
+        .enumerate()
+        .find(|(index, cpu)| *index as u32 != **cpu);
+    if let Some((hole, _)) = hole {
+        return Err(tree.problem(
+            "cpu/online",
+            format!(
+                "a hole in the numbering: CPU {hole} is not online, yet {} is (online: {})",
+                online.last().copied().unwrap_or(0),
+                cpulist::format(&online)
+            ),
+            format!("bring it online first: echo 1 > /sys/devices/system/cpu/cpu{hole}/online"),
+        ));
+    }
+    if online.is_empty() {
+        return Err(tree.problem("cpu/online", "no CPU is online", ""));
+    }
+    Ok((online, offline))
+}
+
+fn description(tree: &Tree, cpus: usize, offline: &[u32]) -> String {
+    let info = tree.text_at("proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = info.lines().find(|line| line.starts_with(name))?;
+        Some(line.split_once(':')?.1.trim().to_string())
+    };
+    let model = field("model name").or_else(|| field("Hardware"));
+    let model = model.unwrap_or_else(|| "A machine".to_string());
+    match offline {
+        [] => format!("{model}, {cpus} CPUs, detected"),
+        _ => format!(
+            "{model}, {cpus} CPUs, detected; CPUs {} were offline and are left out",
+            cpulist::format(offline)
+        ),
+    }
+}
+
+/// The groups that each CPU's own list in `topology/` tells, for the CPUs that `counts`. The
+/// first of `files` that exists is believed.
+fn siblings(
+    tree: &Tree,
+    online: &[u32],
+    files: [&str; 2],
+    counts: impl Fn(u32) -> Result<bool, MachineError>,
+) -> Result<Vec<Group>, MachineError> {
+    let mut groups: BTreeMap<Vec<u32>, Place> = BTreeMap::new();
+    for &cpu in online {
+        if !counts(cpu)? {
+            continue;
+        }
+        for file in files {
+            let file = format!("cpu/cpu{cpu}/topology/{file}");
+            let Some(mut list) = tree.cpus(&file)? else {
+                continue;
+            };
+            list.retain(|other| online.binary_search(other).is_ok());
+            if !list.contains(&cpu) {
+                let reason = format!("CPU {cpu} is not in its own list");
+                return Err(tree.problem(&file, reason, ""));
+            }
+            groups.entry(list).or_insert_with(|| tree.place(&file));
+            break;
+        }
+    }
+    Ok(groups
+        .into_iter()
+        .map(|(cpus, place)| Group { cpus, place })
+        .collect())
+}
+
+/// A package for each `physical_package_id`; machines that say none (or -1) have one.
+fn packages(tree: &Tree, online: &[u32]) -> Result<Vec<Group>, MachineError> {
+    let mut groups: BTreeMap<i64, Group> = BTreeMap::new();
+    for &cpu in online {
+        let file = format!("cpu/cpu{cpu}/topology/physical_package_id");
+        let id = tree.number(&file)?.unwrap_or(-1);
+        let group = groups.entry(id).or_insert_with(|| Group {
+            cpus: Vec::new(),
+            place: tree.place(&file),
+        });
+        group.cpus.push(cpu);
+    }
+    Ok(groups.into_values().collect())
+}
+
+type Distances = Option<(Vec<Vec<u32>>, Place)>;
+
+/// The nodes that have CPUs, ascending by their number, and the distances between them. A kernel
+/// without NUMA has one node.
+fn nodes(tree: &Tree, online: &[u32]) -> Result<(Vec<Group>, Distances), MachineError> {
+    let numbers = tree.numbered("node", "node");
+    let mut groups = Vec::new();
+    // Which of `numbers` have CPUs: a memory-only node has a column in every distance row.
+    let mut kept = Vec::new();
+    for (index, number) in numbers.iter().enumerate() {
+        let file = format!("node/node{number}/cpulist");
+        let mut cpus = tree.cpus(&file)?.unwrap_or_default();
+        cpus.retain(|cpu| online.binary_search(cpu).is_ok());
+        if !cpus.is_empty() {
+            kept.push(index);
+            let place = tree.place(&file);
+            groups.push(Group { cpus, place });
+        }
+    }
+    if groups.is_empty() {
+        let cpus = online.to_vec();
+        let place = tree.place("node");
+        return Ok((vec![Group { cpus, place }], None));
+    }
+    let mut table = Vec::new();
+    for &index in &kept {
+        let file = format!("node/node{}/distance", numbers[index]);
+        let Some(text) = tree.text(&file) else {
+            return Ok((groups, None));
+        };
+        let row: Option<Vec<u32>> = text
+            .split_whitespace()
+            .map(|word| word.parse().ok())
+            .collect();
+        let row = row
+            .filter(|row| row.len() == numbers.len())
+            .ok_or_else(|| {
+                let expected = format!("expected {} numbers, one for each node", numbers.len());
+                tree.problem(
+                    &file,
+                    format!("`{text}` is not a row of distances"),
+                    expected,
+                )
+            })?;
+        table.push(kept.iter().map(|&column| row[column]).collect());
+    }
+    Ok((groups, Some((table, tree.place("node/node*/distance")))))
+}
+
+/// The LLC of each CPU: its highest cache of level 2 or more, else the package's part in a node.
+fn llcs(
+    tree: &Tree,
+    online: &[u32],
+    caches: &hardware::Caches,
+    packages: &[Group],
+    nodes: &[Group],
+) -> Vec<Group> {
+    let mut groups: BTreeMap<Vec<u32>, Place> = BTreeMap::new();
+    let mut without = Vec::new();
+    for &cpu in online {
+        match caches.last_level(cpu) {
+            Some(cache) => {
+                let place = tree.place(&cache.file);
+                groups.entry(cache.cpus.clone()).or_insert(place);
+            }
+            None => without.push(cpu),
+        }
+    }
+    for cpus in survey::by_home(&without, packages, nodes) {
+        groups.insert(cpus, tree.place("cpu/cpu*/cache"));
+    }
+    groups
+        .into_iter()
+        .map(|(cpus, place)| Group { cpus, place })
+        .collect()
+}
+
+fn capacities(tree: &Tree, online: &[u32]) -> Result<Vec<(Group, u64)>, MachineError> {
+    let mut capacities = Vec::new();
+    for &cpu in online {
+        let file = format!("cpu/cpu{cpu}/cpu_capacity");
+        if let Some(value) = tree.number(&file)? {
+            let value = u64::try_from(value).map_err(|_| {
+                let expected = "expected 1 to 1024";
+                tree.problem(&file, format!("capacity {value} is out of range"), expected)
+            })?;
+            let (cpus, place) = (vec![cpu], tree.place(&file));
+            capacities.push((Group { cpus, place }, value));
+        }
+    }
+    Ok(capacities)
+}

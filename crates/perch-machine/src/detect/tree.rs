@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Reading files of a sysfs tree, of the running kernel's or a copy.
+
+use crate::cpulist;
+use crate::error::{MachineError, Place};
+use std::path::{Path, PathBuf};
+
+/// A tree with `sys/devices/system` in it.
+pub(super) struct Tree {
+    root: PathBuf,
+    /// What errors call the tree.
+    pub origin: String,
+}
+
+/// Below the root.
+const SYSTEM: &str = "sys/devices/system";
+
+impl Tree {
+    pub fn new(root: &Path) -> Tree {
+        Tree {
+            root: root.to_path_buf(),
+            origin: root.display().to_string(),
+        }
+    }
+
+    /// The trimmed text of a file below `sys/devices/system`; `None` where it is missing, empty
+    /// or unreadable, which sysfs uses alike for "this kernel or machine does not say".
+    pub fn text(&self, file: &str) -> Option<String> {
+        self.text_at(&format!("{SYSTEM}/{file}"))
+    }
+
+    /// As [`Tree::text`], below the root.
+    pub fn text_at(&self, file: &str) -> Option<String> {
+        let bytes = std::fs::read(self.root.join(file)).ok()?;
+        let text = String::from_utf8_lossy(&bytes).trim().to_string();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// The number in a file; an error when the file holds something else.
+    pub fn number(&self, file: &str) -> Result<Option<i64>, MachineError> {
+        self.text(file)
+            .map(|text| {
+                text.parse().map_err(|_| {
+                    self.problem(file, format!("`{}` is not a number", excerpt(&text)), "")
+                })
+            })
+            .transpose()
+    }
+
+    /// The CPU list in a file.
+    pub fn cpus(&self, file: &str) -> Result<Option<Vec<u32>>, MachineError> {
+        self.text(file)
+            .map(|text| {
+                let expected = "expected a CPU list such as 0,3-5";
+                cpulist::parse(&text).map_err(|reason| self.problem(file, reason, expected))
+            })
+            .transpose()
+    }
+
+    /// The numbers N of the entries `prefixN` of a directory, ascending.
+    pub fn numbered(&self, directory: &str, prefix: &str) -> Vec<u32> {
+        let Ok(entries) = std::fs::read_dir(self.root.join(SYSTEM).join(directory)) else {
+            return Vec::new();
+        };
+        let mut numbers: Vec<u32> = entries
+            .filter_map(|entry| {
+                let name = entry.ok()?.file_name();
+                name.to_str()?.strip_prefix(prefix)?.parse().ok()
+            })
+            .collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    pub fn place(&self, file: &str) -> Place {
+        Place::key(format!("{SYSTEM}/{file}"))
+    }
+
+    pub fn problem(
+        &self,
+        file: &str,
+        reason: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> MachineError {
+        self.place(file).problem(&self.origin, reason, expected)
+    }
+}
+
+fn excerpt(text: &str) -> String {
+    text.chars()
+        .take(40)
+        .collect::<String>()
+        .escape_default()
+        .to_string()
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The machine in an XML file of hwloc (`lstopo file.xml`), format 2 or later.
+//!
+//! hwloc hangs PUs below cores, caches, groups and packages, and NUMA nodes beside them as
+//! "memory children". What lies between a core and its last-level cache and holds several cores
+//! (a Group, a shared L2) is a cluster.
+
+mod xml;
+
+use crate::draft::{Draft, Group};
+use crate::error::{MachineError, Place};
+use crate::hardware::Hardware;
+use crate::model::{MAX_CPUS, Machine};
+use crate::survey;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use xml::{Document, Object};
+
+/// The machine in the hwloc XML file at `path`. Costs that hwloc does not know are
+/// [`Hardware::default`]'s.
+///
+/// # Errors
+/// [`MachineError::Read`] when the file cannot be read, else as [`from_xml_str`].
+pub fn import(path: &Path) -> Result<Machine, MachineError> {
+    let origin = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|source| MachineError::Read {
+        path: origin.clone(),
+        source,
+    })?;
+    from_xml_str(&String::from_utf8_lossy(&bytes), &origin)
+}
+
+/// The machine in `text`, which `origin` names in errors.
+///
+/// # Errors
+/// [`MachineError::Invalid`] when the text is not XML or not hwloc's, was written by hwloc 1,
+/// has no PU, leaves a hole in the numbering of the PUs, or contradicts itself.
+pub fn from_xml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
+    let document = xml::parse(text, origin)?;
+    let topology = Topology::new(&document, origin)?;
+    let mut draft = Draft::new(origin, "imported");
+    let model = document
+        .infos
+        .get("CPUModel")
+        .map_or("A machine", |model| model.trim());
+    let count = topology.pus.len();
+    draft.description = format!("{model}, {count} CPUs, imported from hwloc");
+    draft.sources = vec![format!("hwloc XML: {origin}")];
+
+    draft.packages = topology.groups(|pu| topology.outermost(pu, |o| o.kind == "Package"));
+    if draft.packages.is_empty() {
+        draft.packages = vec![topology.everything("Machine")];
+    }
+    let node_objects = topology.node_objects();
+    let mut nodes = topology.members(|pu| node_objects.get(&pu).copied());
+    nodes.sort_by_key(|(node, _)| number(&document.objects[*node]));
+    draft.nodes = topology.groups_of(nodes.clone());
+    let node_numbers: Vec<u64> = nodes
+        .iter()
+        .map(|(node, _)| number(&document.objects[*node]))
+        .collect();
+    if draft.nodes.is_empty() {
+        draft.nodes = vec![topology.everything("Machine")];
+    }
+    draft.cores = topology.groups(|pu| topology.innermost(pu, |o| o.kind == "Core"));
+    draft.llcs = topology.groups(|pu| topology.outermost(pu, beyond_l1));
+    let without = topology
+        .pus
+        .iter()
+        .filter(|(_, pu)| topology.outermost(**pu, beyond_l1).is_none());
+    let without: Vec<u32> = without.map(|(number, _)| *number).collect();
+    for cpus in survey::by_home(&without, &draft.packages, &draft.nodes) {
+        let place = Place::key("L3Cache");
+        draft.llcs.push(Group { cpus, place });
+    }
+    let clusters = topology.clusters();
+    draft.clusters = survey::real_clusters(clusters, &draft.cores, &draft.llcs);
+    draft.declared = survey::declared(&draft.llcs, &draft.nodes);
+    draft.distance = topology.distances(&node_numbers)?;
+    draft.capacities = capacities(&document, origin)?;
+    draft.hardware = hardware(&topology, &draft);
+    draft.check()
+}
+
+fn beyond_l1(object: &Object) -> bool {
+    matches!(
+        object.kind.as_str(),
+        "L2Cache" | "L3Cache" | "L4Cache" | "L5Cache"
+    )
+}
+
+/// The objects and the PUs among them.
+struct Topology<'a> {
+    document: &'a Document,
+    origin: &'a str,
+    /// The object of each PU, by its number.
+    pus: BTreeMap<u32, usize>,
+}
+
+impl<'a> Topology<'a> {
+    fn new(document: &'a Document, origin: &'a str) -> Result<Topology<'a>, MachineError> {
+        let mut pus = BTreeMap::new();
+        for (index, object) in document.objects.iter().enumerate() {
+            if object.kind != "PU" {
+                continue;
+            }
+            let place = place(object);
+            let number = object
+                .attributes
+                .get("os_index")
+                .and_then(|n| n.parse::<u32>().ok());
+            let Some(number) = number.filter(|number| (*number as usize) < MAX_CPUS) else {
+                let expected = format!("expected a number below {MAX_CPUS}");
+                return Err(place.problem(origin, "a PU without a usable `os_index`", expected));
+            };
+            if pus.insert(number, index).is_some() {
+                let reason = format!("there are two PUs with os_index {number}");
+                return Err(place.problem(origin, reason, ""));
+            }
+        }
+        if pus.is_empty() {
+            let expected = "expected the XML that `lstopo file.xml` writes without filters";
+            return Err(Place::key("PU").problem(origin, "the machine has no PU", expected));
+        }
+        Ok(Topology {
+            document,
+            origin,
+            pus,
+        })
+    }
+
+    /// The objects around `object`, from the inside out, without itself.
+    fn around(&self, object: usize) -> impl Iterator<Item = usize> {
+        let objects = &self.document.objects;
+        std::iter::successors(objects[object].parent, |&at| objects[at].parent)
+    }
+
+    fn innermost(&self, pu: usize, wanted: impl Fn(&Object) -> bool) -> Option<usize> {
+        self.around(pu)
+            .find(|&at| wanted(&self.document.objects[at]))
+    }
+
+    fn outermost(&self, pu: usize, wanted: impl Fn(&Object) -> bool) -> Option<usize> {
+        self.around(pu)
+            .filter(|&at| wanted(&self.document.objects[at]))
+            .last()
+    }
+
+    /// The PUs by the object that `of` finds for each.
+    fn members(&self, of: impl Fn(usize) -> Option<usize>) -> Vec<(usize, Vec<u32>)> {
+        let mut members: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+        for (&number, &pu) in &self.pus {
+            if let Some(object) = of(pu) {
+                members.entry(object).or_default().push(number);
+            }
+        }
+        members.into_iter().collect()
+    }
+
+    fn groups_of(&self, members: Vec<(usize, Vec<u32>)>) -> Vec<Group> {
+        let group = |(object, cpus): (usize, Vec<u32>)| Group {
+            cpus,
+            place: place(&self.document.objects[object]),
+        };
+        members.into_iter().map(group).collect()
+    }
+
+    fn groups(&self, of: impl Fn(usize) -> Option<usize>) -> Vec<Group> {
+        self.groups_of(self.members(of))
+    }
+
+    fn everything(&self, kind: &str) -> Group {
+        Group {
+            cpus: self.pus.keys().copied().collect(),
+            place: Place::key(kind),
+        }
+    }
+
+    /// The NUMA node of each PU: the first one attached to the nearest object around it that has
+    /// any. A memory-side cache between the two does not count.
+    fn node_objects(&self) -> BTreeMap<usize, usize> {
+        let attached = self.memory_homes();
+        let node = |&pu: &usize| {
+            let node = self.around(pu).find_map(|at| attached.get(&at).copied())?;
+            Some((pu, node))
+        };
+        self.pus.values().filter_map(node).collect()
+    }
+
+    /// The objects that have a NUMA node attached, and the first such node of each.
+    fn memory_homes(&self) -> BTreeMap<usize, usize> {
+        let objects = &self.document.objects;
+        let mut attached: BTreeMap<usize, usize> = BTreeMap::new();
+        for (index, object) in objects.iter().enumerate() {
+            if object.kind == "NUMANode" {
+                let home = self
+                    .around(index)
+                    .find(|&at| objects[at].kind != "MemCache");
+                if let Some(home) = home {
+                    attached.entry(home).or_insert(index);
+                }
+            }
+        }
+        attached
+    }
+
+    /// What holds several cores inside an LLC: the innermost such group or cache of each PU.
+    fn clusters(&self) -> Vec<Group> {
+        let homes: BTreeSet<usize> = self.memory_homes().into_keys().collect();
+        let mut cores: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for &pu in self.pus.values() {
+            let core = self.innermost(pu, |o| o.kind == "Core").unwrap_or(pu);
+            for at in self.around(pu) {
+                let known = cores.entry(at).or_default();
+                if !known.contains(&core) && known.len() < 2 {
+                    known.push(core);
+                }
+            }
+        }
+        self.groups(|pu| {
+            let llc = self.outermost(pu, beyond_l1);
+            let inside = self.around(pu).take_while(|&at| Some(at) != llc);
+            // A group with memory of its own is a NUMA node inside the LLC (sub-NUMA clustering).
+            let mut candidates = inside.filter(|at| {
+                let kind = self.document.objects[*at].kind.as_str();
+                matches!(kind, "Group" | "L2Cache" | "L3Cache") && !homes.contains(at)
+            });
+            candidates.find(|at| cores.get(at).is_some_and(|cores| cores.len() > 1))
+        })
+    }
+
+    /// The latencies between nodes, where the file has them in the SLIT's scale.
+    fn distances(&self, nodes: &[u64]) -> Result<Distances, MachineError> {
+        let latency = |name: &Option<String>| name.as_deref().is_none_or(|n| n == "NUMALatency");
+        let mut all = self.document.distances.iter();
+        let Some(found) = all.find(|d| d.kind == "NUMANode" && latency(&d.name)) else {
+            return Ok(None);
+        };
+        let place = Place {
+            key: "distances2".to_string(),
+            line: Some(found.line),
+        };
+        let size = found.indexes.len();
+        if found.values.len() != size * size {
+            return Err(place.problem(
+                self.origin,
+                format!("{} values for {size} nodes", found.values.len()),
+                format!("expected {} values", size * size),
+            ));
+        }
+        let mut columns = Vec::new();
+        for node in nodes {
+            let Some(column) = found.indexes.iter().position(|index| index == node) else {
+                let reason = format!("node {node} is not among the nodes with distances");
+                return Err(place.problem(self.origin, reason, ""));
+            };
+            columns.push(column);
+        }
+        let value = |a: usize, b: usize| u32::try_from(found.values[a * size + b]);
+        let row = |&a: &usize| {
+            columns
+                .iter()
+                .map(|&b| value(a, b))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        match columns.iter().map(row).collect() {
+            Ok(table) => Ok(Some((table, place))),
+            Err(_) => Err(place.problem(self.origin, "a distance beyond 2^32", "")),
+        }
+    }
+}
+
+type Distances = Option<(Vec<Vec<u32>>, Place)>;
+
+fn place(object: &Object) -> Place {
+    let key = match object.attributes.get("os_index") {
+        Some(number) => format!("{} {number}", object.kind),
+        None => object.kind.clone(),
+    };
+    let line = Some(object.line);
+    Place { key, line }
+}
+
+fn number(object: &Object) -> u64 {
+    object
+        .attributes
+        .get("os_index")
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Linux's capacities, which hwloc records for each kind of CPU.
+fn capacities(document: &Document, origin: &str) -> Result<Vec<(Group, u64)>, MachineError> {
+    let mut capacities = Vec::new();
+    for kind in &document.cpu_kinds {
+        let Some(text) = kind.infos.get("LinuxCapacity") else {
+            continue;
+        };
+        let place = Place {
+            key: "cpukind".to_string(),
+            line: Some(kind.line),
+        };
+        let Ok(value) = text.trim().parse() else {
+            return Err(place.problem(origin, "LinuxCapacity is not a number", ""));
+        };
+        let Some(cpus) = bitmap(&kind.cpuset) else {
+            let expected = format!("expected words such as 0xff below CPU {MAX_CPUS}");
+            return Err(place.problem(origin, "the cpuset is not a set of CPUs", expected));
+        };
+        capacities.push((Group { cpus, place }, value));
+    }
+    Ok(capacities)
+}
+
+/// hwloc's bitmaps: 32-bit words in hexadecimal, the highest first, `0xf...f` for "all above".
+fn bitmap(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for (index, word) in text.split(',').rev().enumerate() {
+        let word = word.trim();
+        let word = u32::from_str_radix(word.strip_prefix("0x").unwrap_or(word), 16).ok()?;
+        let first = u32::try_from(index).ok()?.checked_mul(32)?;
+        if word != 0 && first as usize >= MAX_CPUS {
+            return None;
+        }
+        cpus.extend(
+            (0..32)
+                .filter(|bit| word & (1 << bit) != 0)
+                .map(|bit| first + bit),
+        );
+    }
+    Some(cpus)
+}
+
+/// Cache sizes as the first PU of the most capable kind has them.
+fn hardware(topology: &Topology, draft: &Draft) -> Hardware {
+    let mut hardware = Hardware::default();
+    let best = draft.capacities.iter().max_by_key(|(_, value)| *value);
+    let best = best
+        .and_then(|(group, _)| group.cpus.first())
+        .copied()
+        .unwrap_or(0);
+    let Some(&pu) = topology.pus.get(&best) else {
+        return hardware;
+    };
+    let objects = &topology.document.objects;
+    let size = |at: usize, key: &str| -> Option<u64> {
+        let size = objects[at].attributes.get(key)?.parse().ok()?;
+        (1..=1 << 40).contains(&size).then_some(size)
+    };
+    if let Some(l1) = topology.innermost(pu, |object| object.kind == "L1Cache") {
+        hardware.l1d_bytes = size(l1, "cache_size").unwrap_or(hardware.l1d_bytes);
+        let line = size(l1, "cache_linesize").and_then(|line| u32::try_from(line).ok());
+        let line = line.filter(|line| line.is_power_of_two() && (16..=4096).contains(line));
+        hardware.line_bytes = line.unwrap_or(hardware.line_bytes);
+    }
+    let llc = topology.outermost(pu, beyond_l1);
+    let l2 = topology.innermost(pu, |object| object.kind == "L2Cache");
+    if let Some(llc) = llc {
+        hardware.llc_bytes = size(llc, "cache_size").unwrap_or(hardware.llc_bytes);
+    }
+    match l2 {
+        Some(_) if l2 == llc => hardware.l2_bytes = 0,
+        Some(l2) => {
+            hardware.l2_bytes = size(l2, "cache_size").unwrap_or(hardware.l2_bytes);
+            let below = |(_, pu): &(&u32, &usize)| topology.around(**pu).any(|at| at == l2);
+            let sharers = topology.pus.iter().filter(below).map(|(number, _)| *number);
+            let sharers: Vec<u32> = sharers.collect();
+            hardware.l2_per_cluster = draft.clusters.iter().any(|group| group.cpus == sharers);
+        }
+        None => {}
+    }
+    hardware
+}

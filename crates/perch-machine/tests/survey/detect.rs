@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Machines from sysfs trees: real oddities, and every topology that can be written as a tree.
+
+use crate::common::{Tree, surveyed};
+use perch_machine::{Machine, detect, library};
+use proptest::prelude::*;
+use std::path::Path;
+
+fn refusal(tree: &Tree) -> String {
+    detect(tree.root())
+        .expect_err("the tree is wrong")
+        .to_string()
+}
+
+/// Two CPUs and nothing else: what the barest virtual machine shows.
+fn bare() -> Tree {
+    let tree = Tree::new();
+    tree.write("cpu/online", "0-1");
+    tree.write("cpu/cpu0/topology/core_id", 0);
+    tree.write("cpu/cpu1/topology/core_id", 1);
+    tree
+}
+
+#[test]
+fn this_host_can_be_detected() {
+    // A host with CPUs offline in the middle is refused, in words; anything else must work.
+    match detect(Path::new("/")) {
+        Ok(machine) => assert!(!machine.cpus.is_empty()),
+        Err(error) => assert!(
+            error.to_string().contains("hole in the numbering"),
+            "{error}"
+        ),
+    }
+}
+
+#[test]
+fn library_machines_are_detected_from_their_trees() {
+    for name in [
+        "kunpeng920",
+        "juno",
+        "pixel3",
+        "xeon240",
+        "epyc7543",
+        "x5570",
+    ] {
+        let machine = library::load(name).unwrap();
+        let tree = Tree::of(&machine);
+        let found = detect(tree.root()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(found.cpus, machine.cpus, "{name}");
+        assert_eq!(found.node_distance, machine.node_distance, "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn random_machines_are_detected_from_their_trees(seed: u64, max_cpus in 1..40usize) {
+        let machine = Machine::random(seed, max_cpus);
+        let found = detect(Tree::of(&machine).root()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let expected = surveyed(&machine);
+        prop_assert_eq!(found.cpus, expected.cpus);
+        prop_assert_eq!(found.node_distance, expected.node_distance);
+    }
+}
+
+#[test]
+fn a_virtual_machine_without_caches_or_nodes_has_one_llc() {
+    let machine = detect(bare().root()).unwrap();
+    assert_eq!(
+        (machine.cores(), machine.llcs(), machine.nodes()),
+        (2, 1, 1)
+    );
+    assert_eq!(machine.clusters(), 0);
+    assert!(!machine.is_asymmetric());
+}
+
+#[test]
+fn cluster_id_65535_means_no_cluster() {
+    let tree = Tree::of(&Machine::regular("vm", 1, 1, 1, 2, 2, 1).unwrap());
+    assert_eq!(detect(tree.root()).unwrap().clusters(), 2);
+    for cpu in 0..4 {
+        tree.write(&format!("cpu/cpu{cpu}/topology/cluster_id"), 65535);
+    }
+    assert_eq!(detect(tree.root()).unwrap().clusters(), 0);
+}
+
+#[test]
+fn threads_switched_off_at_the_end_are_left_out() {
+    let tree = bare();
+    tree.write("cpu/present", "0-3");
+    let machine = detect(tree.root()).unwrap();
+    assert_eq!(machine.cpus.len(), 2);
+    assert!(
+        machine.description.contains("CPUs 2-3 were offline"),
+        "{}",
+        machine.description
+    );
+}
+
+#[test]
+fn an_offline_cpu_in_the_middle_is_named() {
+    let tree = bare();
+    tree.write("cpu/online", "0,2-3");
+    let message = refusal(&tree);
+    assert!(
+        message.contains("sys/devices/system/cpu/online"),
+        "{message}"
+    );
+    assert!(
+        message.contains("CPU 1 is not online, yet 3 is"),
+        "{message}"
+    );
+    assert!(
+        message.contains("echo 1 > /sys/devices/system/cpu/cpu1/online"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_directory_that_is_no_tree_is_refused() {
+    let message = refusal(&Tree::new());
+    assert!(message.contains("expected the root of a tree"), "{message}");
+}
+
+#[test]
+fn files_that_contradict_each_other_are_named() {
+    let tree = Tree::of(&Machine::regular("smt", 1, 1, 1, 0, 2, 2).unwrap());
+    tree.write("cpu/cpu3/topology/core_cpus_list", "1,3");
+    let message = refusal(&tree);
+    assert!(message.contains("is in two cores"), "{message}");
+    assert!(message.contains("topology/core_cpus_list"), "{message}");
+
+    tree.write("cpu/cpu3/topology/core_cpus_list", "0-1");
+    let message = refusal(&tree);
+    assert!(
+        message.contains("CPU 3 is not in its own list"),
+        "{message}"
+    );
+
+    tree.write("cpu/cpu3/topology/core_cpus_list", "zero");
+    let message = refusal(&tree);
+    assert!(
+        message.contains("`zero` in `zero` is not a number"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_node_without_cpus_leaves_no_trace() {
+    let tree = bare();
+    tree.write("node/node0/cpulist", "0");
+    tree.write("node/node0/distance", "10 17 28");
+    // Memory only: CXL, or HBM.
+    tree.write("node/node1/cpulist", "");
+    tree.write("node/node1/distance", "17 10 28");
+    tree.write("node/node4/cpulist", "1");
+    tree.write("node/node4/distance", "28 28 10");
+    let machine = detect(tree.root()).unwrap();
+    assert_eq!(machine.node_distance, [[10, 28], [28, 10]]);
+
+    tree.write("node/node4/distance", "28 10");
+    let message = refusal(&tree);
+    assert!(message.contains("node4/distance"), "{message}");
+    assert!(message.contains("expected 3 numbers"), "{message}");
+}
+
+#[test]
+fn an_l3_cut_by_nodes_is_declared_in_parts() {
+    let mut machine = Machine::regular("snc", 1, 2, 1, 0, 4, 1).unwrap();
+    machine.cpus.iter_mut().for_each(|cpu| cpu.llc = 0);
+    let found = detect(Tree::of(&machine).root()).unwrap();
+    assert_eq!((found.llcs(), found.declared_llcs()), (1, 2));
+}
+
+#[test]
+fn costs_come_from_the_most_capable_cpu() {
+    let tree = bare();
+    tree.write("cpu/cpu0/cpu_capacity", 400);
+    tree.write("cpu/cpu1/cpu_capacity", 1024);
+    tree.write("cpu/cpufreq/policy1/cpuinfo_max_freq", 2_803_200);
+    for (state, name, latency, disable) in [
+        (0, "POLL", 0, 0),
+        (1, "C1", 2, 0),
+        (2, "C6", 133, 0),
+        (3, "C8", 400, 1),
+    ] {
+        let file = |file: &str| format!("cpu/cpu1/cpuidle/state{state}/{file}");
+        tree.write(&file("name"), name);
+        tree.write(&file("latency"), latency);
+        tree.write(&file("residency"), 3 * latency);
+        tree.write(&file("disable"), disable);
+    }
+    tree.write("cpu/cpu1/cache/index2/type", "Unified");
+    tree.write("cpu/cpu1/cache/index2/level", 2);
+    tree.write("cpu/cpu1/cache/index2/size", "256K");
+    tree.write("cpu/cpu1/cache/index2/shared_cpu_list", "0-1");
+    let machine = detect(tree.root());
+    // CPU 0 shows no cache, so it is no sharer of CPU 1's: firmware that lies is refused.
+    assert!(
+        machine
+            .unwrap_err()
+            .to_string()
+            .contains("CPU 0 is in two LLCs")
+    );
+
+    tree.write("cpu/cpu1/cache/index2/shared_cpu_list", "1");
+    let hardware = detect(tree.root()).unwrap().hardware;
+    assert_eq!(hardware.frequency_mhz, 2803);
+    assert_eq!((hardware.l2_bytes, hardware.llc_bytes), (0, 256 << 10));
+    let states: Vec<_> = hardware
+        .idle_states
+        .iter()
+        .map(|s| (s.name.as_str(), s.exit_ns))
+        .collect();
+    assert_eq!(states, [("C1", 2000), ("C6", 133_000)]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    /// Whatever stands in a file, `detect` answers.
+    #[test]
+    fn a_damaged_tree_never_panics(
+        seed in 0..32u64,
+        damage in prop::collection::vec((0..1000usize, "[0-9a-zK,\\-: ]{0,12}"), 1..4),
+    ) {
+        let machine = Machine::random(seed, 8);
+        let tree = Tree::of(&machine);
+        for (choice, text) in damage {
+            let cpu = choice % machine.cpus.len();
+            let cpu_file = |name: &str| format!("cpu/cpu{cpu}/{name}");
+            let files = [
+                "cpu/online".to_string(),
+                "node/node0/distance".to_string(),
+                "node/node0/cpulist".to_string(),
+                cpu_file("topology/core_cpus_list"),
+                cpu_file("topology/cluster_cpus_list"),
+                cpu_file("topology/physical_package_id"),
+                cpu_file("cache/index3/shared_cpu_list"),
+                cpu_file("cache/index3/level"),
+                cpu_file("cache/index3/size"),
+                cpu_file("cpu_capacity"),
+            ];
+            tree.write(&files[choice / 8 % files.len()], text);
+        }
+        if let Ok(found) = detect(tree.root()) {
+            let again = Machine::from_toml_str(&found.to_toml(), "again").unwrap();
+            prop_assert_eq!(found, again);
+        }
+    }
+}
+
+#[test]
+fn a_tree_without_its_optional_files_still_works() {
+    let machine = Machine::regular("plain", 2, 1, 1, 2, 2, 2).unwrap();
+    let tree = Tree::of(&machine);
+    for cpu in 0..machine.cpus.len() {
+        tree.remove(&format!("cpu/cpu{cpu}/cpu_capacity"));
+        tree.remove(&format!("cpu/cpu{cpu}/cache/index2"));
+        tree.remove(&format!("cpu/cpu{cpu}/topology/cluster_id"));
+    }
+    tree.remove("cpu/present");
+    tree.remove("node/node0/distance");
+    let found = detect(tree.root()).unwrap();
+    assert_eq!(found.cpus, machine.cpus);
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Machines that somebody surveyed: a kernel (sysfs), hwloc (XML).
+
+mod common;
+mod detect;
+mod hwloc;
