@@ -26,6 +26,19 @@ PERCH_INLINE perch_u8 perch_allowed(const struct perch_host *h, const struct per
 	return perch_host_allowed_word(h, p, cpu / 64) >> (cpu % 64) & 1;
 }
 
+/* Whether the task may use any CPU of the set. */
+PERCH_INLINE perch_u8 perch_set_meets(const struct perch_host *h, const struct perch_task *p,
+				      perch_u32 set)
+{
+	perch_u32 first = perch_host_set_first(h, set), k;
+
+	for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS; k++)
+		if (perch_host_set_word(h, set, first + k) &
+		    perch_host_allowed_word(h, p, first + k))
+			return 1;
+	return 0;
+}
+
 /* A ring walk over a set's words. Step k of n+1; see perch_ring_word(). */
 struct perch_ring {
 	perch_u32 first, words; /* of the set */

@@ -126,17 +126,25 @@ PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 
 	return local->idle_cpus < idlest->idle_cpus;
 }
 
-/* The idlest group of a domain; PERCH_NONE to stay in the one that has `cpu`. */
+/*
+ * The idlest group of a domain; PERCH_NONE to stay in the one that has `cpu`.
+ * Among equals the first after that one wins, not the first of the domain:
+ * otherwise all forks of an idle machine would herd in its first group.
+ */
 PERCH_INLINE perch_u32 perch_idlest_group(const struct perch_host *h, const struct perch_task *p,
 					  perch_u32 sd, perch_u32 cpu, perch_u32 without_cpu)
 {
 	struct perch_group_stats local, best, g;
-	perch_u32 n = perch_host_domain_groups(h, sd), i, idlest = PERCH_NONE;
+	perch_u32 n = perch_host_domain_groups(h, sd), own, i, idlest = PERCH_NONE;
 	perch_u32 pct = perch_host_domain_imbalance(h, sd);
 	perch_u8 local_allowed = 0;
 
+	for (own = 0; own + 1 < n; own++)
+		if (perch_set_has(h, perch_host_domain_group(h, sd, own), cpu))
+			break;
 	for (i = 0; i < n; i++) {
-		perch_u32 set = perch_host_domain_group(h, sd, i);
+		perch_u32 at = own + i < n ? own + i : own + i - n;
+		perch_u32 set = perch_host_domain_group(h, sd, at);
 
 		perch_group_stats(h, p, set, pct, without_cpu, &g);
 		if (!g.allowed)
@@ -203,15 +211,20 @@ PERCH_INLINE perch_u32 perch_slow_path(const struct perch_host *h, const struct 
 				       const struct perch_task *p, const struct perch_wake *wake)
 {
 	perch_u32 without = wake->flags & PERCH_WAKE_EXEC ? wake->prev_cpu : PERCH_NONE;
-	perch_u32 cpu = wake->this_cpu, level = 0, i, sd, set;
+	perch_u32 cpu = wake->this_cpu, level = 0, i, sd, set = PERCH_NONE;
 
 	for (i = 0; i < PERCH_MAX_LEVELS; i++) {
 		sd = perch_host_domain(h, cpu, i);
 		if (sd == PERCH_NONE)
 			break;
-		if (perch_host_domain_flags(h, sd) & PERCH_SD_BALANCE_FORK)
+		if (perch_host_domain_flags(h, sd) & PERCH_SD_BALANCE_FORK) {
 			level = i + 1;
+			set = perch_host_domain_set(h, sd);
+		}
 	}
+	/* Nothing to choose from here: the task stays where it is. */
+	if (set == PERCH_NONE || !perch_set_meets(h, p, set))
+		return wake->prev_cpu;
 	for (i = 0; i < PERCH_MAX_LEVELS && level; i++) {
 		perch_u32 next, weight, l;
 
