@@ -22,15 +22,36 @@ PERCH_INLINE perch_u8 perch_cluster_on(const struct perch_host *h, const struct 
 }
 
 /*
+ * The kernel's id of what a CPU shares nearest: the first CPU of its cluster,
+ * else of its LLC, else itself (mechanisms.md §1).
+ */
+PERCH_INLINE perch_u32 perch_share_id(const struct perch_host *h, perch_u32 cpu)
+{
+	perch_u32 set = perch_host_cluster_set(h, cpu), first;
+
+	if (set == PERCH_NONE)
+		set = perch_host_llc_set(h, cpu);
+	if (set == PERCH_NONE)
+		return cpu;
+	first = perch_host_set_first(h, set);
+	return first * 64 + __builtin_ctzll(perch_host_set_word(h, set, first));
+}
+
+/*
  * Whether candidate `cpu` (idle, in target's LLC) may end the search. CPUs
- * without a cluster are as near as their LLC.
+ * without a cluster are as near as their LLC. Where only some CPUs of an LLC
+ * have one and the LLC's first CPU is among them, that cluster and the CPUs
+ * without any have the same id, so posted and upstream take them for near;
+ * perch compares the clusters themselves.
  */
 PERCH_INLINE perch_u8 perch_cluster_near(const struct perch_host *h, const struct perch_policy *pol,
 					 perch_u32 cpu, perch_u32 target)
 {
 	if (!perch_cluster_on(h, pol))
 		return 1;
-	return perch_host_cluster_set(h, cpu) == perch_host_cluster_set(h, target);
+	if (pol->modes.cluster == PERCH_PERCH)
+		return perch_host_cluster_set(h, cpu) == perch_host_cluster_set(h, target);
+	return perch_share_id(h, cpu) == perch_share_id(h, target);
 }
 
 /*
@@ -51,7 +72,7 @@ PERCH_INLINE perch_u32 perch_cluster_scan(const struct perch_host *h, const stru
 		return PERCH_NONE;
 	if (s->idle_cores) {
 		s->reason = PERCH_BY_CLUSTER_CORE;
-		cpu = perch_scan_cores(h, p, s, set);
+		cpu = perch_scan_cores(h, pol, p, s, set);
 	} else {
 		s->reason = PERCH_BY_CLUSTER_SCAN;
 		own = perch_host_set_weight(h, set);

@@ -69,15 +69,15 @@ PERCH_INLINE perch_u32 perch_search_idle(struct perch_host *h, const struct perc
 	 * cores or not. Only the cluster in perch mode has a budget of its own.
 	 */
 	if ((s->budget || pol->modes.cluster == PERCH_PERCH) &&
-	    !(pol->rules.empty_mask_fails_early && !perch_scan_possible(h, p, s))) {
+	    !(pol->rules.empty_mask_fails_early && !perch_set_meets(h, p, s->llc))) {
 		cpu = perch_cluster_scan(h, pol, p, s);
 		if (cpu != PERCH_NONE)
 			return cpu;
 		/* Without a budget, what the cluster showed on the way still counts. */
+		if (!s->budget && s->thread != PERCH_NONE)
+			PERCH_FOUND(s, PERCH_BY_CLUSTER_SCAN, s->thread);
 		if (s->budget)
 			cpu = perch_scan_llc(h, pol, p, s);
-		else
-			cpu = s->thread;
 		if (cpu != PERCH_NONE)
 			return cpu;
 	}

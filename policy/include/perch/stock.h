@@ -266,8 +266,9 @@ PERCH_INLINE perch_u8 perch_leads_core(const struct perch_host *h, const struct 
  * its first idle thread that the scan may use is remembered in s->thread,
  * unless an earlier core left one.
  */
-PERCH_INLINE perch_u8 perch_core_idle(const struct perch_host *h, const struct perch_task *p,
-				      struct perch_search *s, perch_u32 set, perch_u32 cpu)
+PERCH_INLINE perch_u8 perch_core_idle(const struct perch_host *h, const struct perch_policy *pol,
+				      const struct perch_task *p, struct perch_search *s,
+				      perch_u32 set, perch_u32 cpu)
 {
 	perch_u32 core = perch_host_core_set(h, cpu), k;
 	perch_u32 first = perch_host_set_first(h, core), words = perch_host_set_words(h, core);
@@ -275,12 +276,11 @@ PERCH_INLINE perch_u8 perch_core_idle(const struct perch_host *h, const struct p
 
 	for (k = 0; k < words && k < PERCH_MAX_WORDS; k++) {
 		perch_u64 m = perch_host_set_word(h, core, first + k);
-		perch_u64 idle = m & perch_host_idle_word(h, first + k);
 		perch_u64 usable = perch_scan_word(h, p, s, set, first + k);
 
-		if (idle != m)
+		if (m & ~perch_host_idle_word(h, first + k))
 			all = 0;
-		usable &= m & (idle | perch_host_sched_idle_word(h, first + k));
+		usable &= m & perch_idle_ok_word(h, pol, p, first + k);
 		if (s->thread == PERCH_NONE && usable)
 			s->thread = (first + k) * 64 + __builtin_ctzll(usable);
 	}
@@ -288,8 +288,9 @@ PERCH_INLINE perch_u8 perch_core_idle(const struct perch_host *h, const struct p
 }
 
 /* Looks for a fully idle core of `set` in ring order after target; no budget. */
-PERCH_INLINE perch_u32 perch_scan_cores(const struct perch_host *h, const struct perch_task *p,
-					struct perch_search *s, perch_u32 set)
+PERCH_INLINE perch_u32 perch_scan_cores(const struct perch_host *h, const struct perch_policy *pol,
+					const struct perch_task *p, struct perch_search *s,
+					perch_u32 set)
 {
 	struct perch_ring ring = perch_ring(h, set, s->target + 1);
 	perch_u32 k;
@@ -306,23 +307,11 @@ PERCH_INLINE perch_u32 perch_scan_cores(const struct perch_host *h, const struct
 			if (!perch_leads_core(h, p, s, set, cpu))
 				continue;
 			s->examined++;
-			if (perch_core_idle(h, p, s, set, cpu))
+			if (perch_core_idle(h, pol, p, s, set, cpu))
 				return cpu;
 		}
 	}
 	return PERCH_NONE;
-}
-
-/* Whether an LLC has any CPU that the wakee may use. */
-PERCH_INLINE perch_u8 perch_scan_possible(const struct perch_host *h, const struct perch_task *p,
-					  const struct perch_search *s)
-{
-	perch_u32 first = perch_host_set_first(h, s->llc), k;
-
-	for (k = 0; k < perch_host_set_words(h, s->llc) && k < PERCH_MAX_WORDS; k++)
-		if (perch_scan_word(h, p, s, s->llc, first + k))
-			return 1;
-	return 0;
 }
 
 /* Step 8 over the whole LLC (or what is left of it): see mechanisms.md §0. */
@@ -336,7 +325,7 @@ PERCH_INLINE perch_u32 perch_scan_llc(struct perch_host *h, const struct perch_p
 		return perch_scan_cpus(h, pol, p, s, s->llc, &s->budget);
 	}
 	s->reason = PERCH_BY_LLC_CORE;
-	cpu = perch_scan_cores(h, p, s, s->llc);
+	cpu = perch_scan_cores(h, pol, p, s, s->llc);
 	if (cpu != PERCH_NONE)
 		return cpu;
 	perch_host_set_idle_cores(h, s->llc, 0);
