@@ -1,1 +1,28 @@
-//! Under construction.
+// SPDX-License-Identifier: GPL-2.0-only
+//! Arms x loads x repetitions: runs them on the simulator, and holds the outcome against what
+//! was published.
+//!
+//! An [`Experiment`] is a TOML file beside the CSV of the published figures; [`run`] turns it
+//! into a [`Report`]. A [`Comparison`] puts arbitrary arms on one workload, with nothing
+//! published to hold them against. Neither depends on how many threads ran it.
+
+mod compare;
+mod error;
+mod format;
+mod glob;
+pub mod library;
+mod model;
+mod pool;
+mod published;
+mod report;
+mod run;
+mod seed;
+pub mod stats;
+
+pub use compare::{ArmScore, CompareSpec, Comparison, CountRow, ScoreRow, compare};
+pub use error::ExperimentError;
+pub use model::{Arm, BASELINE, Calibration, Cell, Effort, Experiment, PATCHED};
+pub use pool::Progress;
+pub use published::Published;
+pub use report::{ArmModes, ArmResult, CellReport, Report, Simulated, Summary};
+pub use run::{RunOptions, run};

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Arbitrary arms on one workload: what each scores, and what each did differently.
+
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::{Era, Policy, Reason, Topology};
+use perch_sim::workload::Workload;
+use perch_sim::{Metrics, Outcome, Scenario};
+use serde::Serialize;
+
+use crate::error::ExperimentError;
+use crate::model::{Arm, Effort};
+use crate::pool::{self, Progress};
+use crate::report::ArmModes;
+use crate::seed::seed;
+use crate::stats::{Delta, ci95, delta, mean};
+
+/// The distances of perch_machine::Distance, nearest first, as tables call them.
+const DISTANCES: [&str; 7] = ["same CPU", "core", "cluster", "LLC", "node", "package", "machine"];
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub struct CompareSpec {
+    /// The machine.
+    pub machine: Arc<Machine>,
+    /// The stock kernel.
+    pub era: Era,
+    /// Ticks per second.
+    pub hz: u32,
+    /// What `perch_sim::workload::Workload::parse` takes.
+    pub workload: String,
+    /// At least one; changes are from the first.
+    pub arms: Vec<Arm>,
+    /// How long and how often.
+    pub effort: Effort,
+    /// The seed that all others are derived from.
+    pub seed: u64,
+    /// Worker threads, at least 1.
+    pub jobs: usize,
+}
+
+/// One arm's score.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ArmScore {
+    /// The arm.
+    pub arm: String,
+    /// Mean over the repetitions, in the score's unit.
+    pub mean: f64,
+    /// Half the width of its 95 % confidence interval, in the score's unit; null for fewer than
+    /// two repetitions.
+    pub ci95: Option<f64>,
+    /// The change from the first arm, in percent of it.
+    pub delta_pct: f64,
+    /// Half the width of the change's 95 % confidence interval, in percentage points.
+    pub delta_ci95_pct: Option<f64>,
+}
+
+/// One score of the workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScoreRow {
+    /// What it measures.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Whether more is better.
+    pub higher_is_better: bool,
+    /// By arm.
+    pub arms: Vec<ArmScore>,
+}
+
+/// How often something happened, per simulated second, by arm.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CountRow {
+    /// What happened.
+    pub name: String,
+    /// Times per simulated second, mean over the repetitions, by arm.
+    pub per_second: Vec<f64>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The machine's name.
+    pub machine: String,
+    /// The workload.
+    pub workload: String,
+    /// The stock kernel.
+    pub era: String,
+    /// Ticks per second.
+    pub hz: u32,
+    /// The seed that brings this comparison back.
+    pub seed: u64,
+    /// Simulations per arm.
+    pub repetitions: u32,
+    /// The arms and their modes; changes are from the first.
+    pub arms: Vec<ArmModes>,
+    /// Every score of the workload.
+    pub scores: Vec<ScoreRow>,
+    /// Why CPUs were chosen; reasons that never occurred are left out.
+    pub decisions: Vec<CountRow>,
+    /// How far from the waker the chosen CPU was; likewise.
+    pub wake_distance: Vec<CountRow>,
+    /// How far tasks moved, whether woken or balanced; likewise.
+    pub migrations: Vec<CountRow>,
+    /// Everything else that is counted.
+    pub totals: Vec<CountRow>,
+}
+
+/// Runs the comparison.
+///
+/// # Errors
+/// [`ExperimentError::Argument`] when the arms, the workload or a number make no sense,
+/// [`ExperimentError::Run`] when a simulation fails.
+pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, ExperimentError> {
+    check(spec)?;
+    let topology = Topology::new(&spec.machine);
+    let repetitions = spec.effort.repetitions as usize;
+    let parts = ["compare", spec.machine.name.as_str(), spec.workload.as_str()];
+    let order: Vec<usize> = (0..spec.arms.len() * repetitions).collect();
+    let outcomes = pool::run(&order, spec.jobs, progress, |index| {
+        let (arm, repetition) = (&spec.arms[index / repetitions], index % repetitions);
+        let failed = |reason: String| ExperimentError::Run {
+            what: format!("{}, arm {}, repetition {repetition}", spec.workload, arm.name),
+            reason,
+        };
+        let scenario = Scenario {
+            machine: Arc::clone(&spec.machine),
+            topology: Arc::clone(&topology),
+            policy: Policy::new(spec.era, arm.modes),
+            hz: spec.hz,
+            workload: Workload::parse(&spec.workload, &spec.machine)
+                .map_err(|error| failed(error.to_string()))?,
+            warmup_ns: spec.effort.warmup_ns,
+            measure_ns: spec.effort.measure_ns,
+            seed: seed(spec.seed, &parts, repetition as u32),
+        };
+        scenario.run().map_err(|error| failed(error.to_string()))
+    })?;
+    let by_arm: Vec<&[Outcome]> = outcomes.chunks(repetitions).collect();
+    Ok(Comparison {
+        machine: spec.machine.name.clone(),
+        workload: spec.workload.clone(),
+        era: spec.era.to_string(),
+        hz: spec.hz,
+        seed: spec.seed,
+        repetitions: spec.effort.repetitions,
+        arms: spec
+            .arms
+            .iter()
+            .map(|arm| ArmModes { name: arm.name.clone(), modes: arm.modes.to_string() })
+            .collect(),
+        scores: scores(spec, &by_arm),
+        decisions: counts(&by_arm, Reason::ALL.iter().map(|reason| reason.name()), |metrics| {
+            &metrics.by_reason
+        }),
+        wake_distance: counts(&by_arm, DISTANCES, |metrics| &metrics.wake_distance),
+        migrations: counts(&by_arm, DISTANCES, |metrics| &metrics.migrations),
+        totals: totals(&by_arm),
+    })
+}
+
+fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {
+    let refuse = |reason: String| Err(ExperimentError::Argument(reason));
+    if spec.arms.is_empty() {
+        return refuse("no arm: expected --arm NAME:MECHANISM=MODE at least once".to_string());
+    }
+    for (index, arm) in spec.arms.iter().enumerate() {
+        if spec.arms[..index].iter().any(|other| other.name == arm.name) {
+            return refuse(format!("there are two arms `{}`: give each its own name", arm.name));
+        }
+    }
+    if spec.jobs == 0 || spec.effort.repetitions == 0 || spec.effort.measure_ns == 0 {
+        return refuse("jobs, repetitions and the measured time must be at least 1".to_string());
+    }
+    if !(100..=1000).contains(&spec.hz) {
+        return refuse(format!("{} ticks a second: expected 100 to 1000", spec.hz));
+    }
+    if let Err(error) = Workload::parse(&spec.workload, &spec.machine) {
+        return refuse(format!("workload `{}`: {error}", spec.workload));
+    }
+    Ok(())
+}
+
+/// Every arm has the scores of the first one's first repetition: they are the workload's.
+fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<ScoreRow> {
+    let values = |arm: &[Outcome], score: usize| -> Vec<f64> {
+        arm.iter().map(|outcome| outcome.scores[score].value).collect()
+    };
+    let rows = by_arm[0][0].scores.iter().enumerate().map(|(score, described)| {
+        let first = values(by_arm[0], score);
+        let arms = spec.arms.iter().zip(by_arm).map(|(arm, outcomes)| {
+            let values = values(outcomes, score);
+            let Delta { pct, ci95_pct } = delta(&first, &values);
+            ArmScore {
+                arm: arm.name.clone(),
+                mean: mean(&values),
+                ci95: ci95(&values),
+                delta_pct: pct,
+                delta_ci95_pct: ci95_pct,
+            }
+        });
+        ScoreRow {
+            name: described.name.clone(),
+            unit: described.unit.to_string(),
+            higher_is_better: described.higher_is_better,
+            arms: arms.collect(),
+        }
+    });
+    rows.collect()
+}
+
+/// A row for each name that occurred in any arm.
+fn counts<'a>(
+    by_arm: &[&[Outcome]],
+    names: impl IntoIterator<Item = &'a str>,
+    of: impl Fn(&Metrics) -> &[u64],
+) -> Vec<CountRow> {
+    let rows = names.into_iter().enumerate().map(|(index, name)| CountRow {
+        name: name.to_string(),
+        per_second: rates(by_arm, |metrics| of(metrics).get(index).copied().unwrap_or(0)),
+    });
+    rows.filter(|row| row.per_second.iter().any(|rate| *rate > 0.0)).collect()
+}
+
+fn totals(by_arm: &[&[Outcome]]) -> Vec<CountRow> {
+    let row = |name: &str, of: &dyn Fn(&Metrics) -> u64| CountRow {
+        name: name.to_string(),
+        per_second: rates(by_arm, of),
+    };
+    vec![
+        row("wake-ups", &|metrics| metrics.wakeups),
+        row("CPUs examined", &|metrics| metrics.examined),
+        row("context switches", &|metrics| metrics.context_switches),
+        row("preemptions", &|metrics| metrics.preemptions),
+    ]
+}
+
+fn rates(by_arm: &[&[Outcome]], of: impl Fn(&Metrics) -> u64) -> Vec<f64> {
+    let rate = |metrics: &Metrics| of(metrics) as f64 * 1e9 / metrics.simulated_ns.max(1) as f64;
+    by_arm
+        .iter()
+        .map(|outcomes| {
+            let rates: Vec<f64> = outcomes.iter().map(|outcome| rate(&outcome.metrics)).collect();
+            mean(&rates)
+        })
+        .collect()
+}

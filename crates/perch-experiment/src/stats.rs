@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Means, and how far they can be trusted.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// The arithmetic mean.
+///
+/// # Panics
+/// When there are no values.
+pub fn mean(values: &[f64]) -> f64 {
+    assert!(!values.is_empty(), "the mean of nothing");
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Half the width of the 95 % confidence interval of the mean, in the values' unit (Student's t);
+/// none for fewer than two values.
+pub fn ci95(values: &[f64]) -> Option<f64> {
+    let n = values.len();
+    if n < 2 {
+        return None;
+    }
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let deviation = (squares / (n - 1) as f64).sqrt();
+    let t = StudentsT::new(0.0, 1.0, (n - 1) as f64).ok()?.inverse_cdf(0.975);
+    Some(t * deviation / (n as f64).sqrt())
+}
+
+/// A change, in percent of the baseline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delta {
+    /// The change of the means.
+    pub pct: f64,
+    /// Half the width of its 95 % confidence interval, in percentage points; none where there are
+    /// fewer than two repetitions.
+    pub ci95_pct: Option<f64>,
+}
+
+/// The change from `baseline` to `patched`, whose `i`th values share a seed.
+///
+/// The interval is that of a ratio of paired means by the delta method: repetition `i` leaves
+/// `(p_i - r b_i) / mean(b)` where `r` is the ratio of the means, so what a seed does to both
+/// arms alike cancels.
+///
+/// # Panics
+/// When the lengths differ or are 0.
+pub fn delta(baseline: &[f64], patched: &[f64]) -> Delta {
+    assert_eq!(baseline.len(), patched.len(), "arms are compared seed by seed");
+    let base = mean(baseline);
+    let ratio = mean(patched) / base;
+    let left: Vec<f64> =
+        baseline.iter().zip(patched).map(|(b, p)| 100.0 * (p - ratio * b) / base).collect();
+    Delta { pct: 100.0 * (ratio - 1.0), ci95_pct: ci95(&left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_a_mean_is_students() {
+        // By hand: mean 3, deviation 1.5811, t(4) 2.7764, so 2.7764 * 1.5811 / sqrt 5.
+        let half = ci95(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert!((half - 1.9632).abs() < 1e-3, "{half}");
+        assert_eq!(ci95(&[1.0]), None);
+    }
+
+    #[test]
+    fn what_a_seed_does_to_both_arms_cancels() {
+        let delta = delta(&[100.0, 150.0, 80.0], &[110.0, 165.0, 88.0]);
+        assert!((delta.pct - 10.0).abs() < 1e-9);
+        assert!(delta.ci95_pct.unwrap() < 1e-9);
+    }
+
+    #[test]
+    fn what_a_seed_does_to_one_arm_widens_the_interval() {
+        let delta = delta(&[100.0, 100.0, 100.0], &[90.0, 110.0, 130.0]);
+        assert!((delta.pct - 10.0).abs() < 1e-9);
+        // Deviation 20, t(2) 4.3027: 4.3027 * 20 / sqrt 3.
+        assert!((delta.ci95_pct.unwrap() - 49.68).abs() < 0.01);
+    }
+}
