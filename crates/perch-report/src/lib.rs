@@ -1,1 +1,17 @@
-//! Under construction.
+// SPDX-License-Identifier: GPL-2.0-only
+//! Tables of results: for a terminal, as Markdown, CSV and JSON. docs/formats.md describes them.
+//!
+//! Nothing here computes: what a table shows is in [`perch_experiment::Report`] and
+//! [`perch_experiment::Comparison`].
+
+mod comparison;
+mod experiment;
+mod figure;
+mod format;
+mod grid;
+
+pub use comparison::comparison;
+pub use experiment::experiments;
+pub use figure::{figure, percent};
+pub use format::{Format, UnknownFormat};
+pub use grid::{Align, Grid};

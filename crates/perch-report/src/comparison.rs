@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Arms on one workload, side by side.
+
+use std::fmt::Write;
+
+use perch_experiment::{Comparison, CountRow, ScoreRow};
+
+use crate::experiment::write_csv;
+use crate::figure::{figure, interval, percent};
+use crate::format::Format;
+use crate::grid::{Align, Grid};
+
+/// `comparison` as `format` has it.
+pub fn comparison(comparison: &Comparison, format: Format) -> String {
+    match format {
+        Format::Table => sections(comparison, "", Grid::text),
+        Format::Markdown => sections(comparison, "### ", Grid::markdown),
+        Format::Csv => csv(comparison),
+        Format::Json => {
+            let text = serde_json::to_string_pretty(comparison);
+            text.expect("a comparison has only text keys") + "\n"
+        }
+    }
+}
+
+fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> String {
+    let blank = if mark.is_empty() { "" } else { "\n" };
+    let mut text = format!(
+        "{}: {}, Linux {}, {} Hz, seed {}, {} repetitions\n",
+        comparison.workload,
+        comparison.machine,
+        comparison.era,
+        comparison.hz,
+        comparison.seed,
+        comparison.repetitions
+    );
+    for score in &comparison.scores {
+        let direction = if score.higher_is_better { "more is better" } else { "less is better" };
+        let title = format!("{} ({}, {direction})", score.name, score.unit);
+        let _ = writeln!(text, "\n{mark}{title}{blank}");
+        text.push_str(&write(&score_grid(comparison, score)));
+    }
+    for (title, rows) in counted(comparison) {
+        if !rows.is_empty() {
+            let _ = writeln!(text, "\n{mark}{title}, per simulated second{blank}");
+            text.push_str(&write(&count_grid(comparison, rows)));
+        }
+    }
+    text
+}
+
+/// Everything that is counted, under its heading.
+fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 4] {
+    [
+        ("decisions by reason", &comparison.decisions),
+        ("decisions by distance from the waker", &comparison.wake_distance),
+        ("migrations by distance", &comparison.migrations),
+        ("in all", &comparison.totals),
+    ]
+}
+
+fn score_grid(comparison: &Comparison, score: &ScoreRow) -> Grid {
+    let mut grid = Grid::default();
+    grid.column("", "arm", Align::Left);
+    grid.column("", "modes", Align::Left);
+    for name in ["mean", "±95%", "delta", "±95% (points)"] {
+        grid.column("", name, Align::Right);
+    }
+    for (index, (arm, modes)) in score.arms.iter().zip(&comparison.arms).enumerate() {
+        let (delta, half) = match index {
+            // The first arm is what the others are held against.
+            0 => (String::new(), String::new()),
+            _ => (percent(arm.delta_pct), interval(arm.delta_ci95_pct)),
+        };
+        let ci95 = arm.ci95.map_or(String::new(), figure);
+        grid.row(vec![
+            arm.arm.clone(),
+            modes.modes.clone(),
+            figure(arm.mean),
+            ci95,
+            delta,
+            half,
+        ]);
+    }
+    grid
+}
+
+fn count_grid(comparison: &Comparison, rows: &[CountRow]) -> Grid {
+    let mut grid = Grid::default();
+    grid.column("", "", Align::Left);
+    for arm in &comparison.arms {
+        grid.column("", &arm.name, Align::Right);
+    }
+    for row in rows {
+        let counts = row.per_second.iter().map(|count| format!("{count:.0}"));
+        grid.row([row.name.clone()].into_iter().chain(counts).collect());
+    }
+    grid
+}
+
+/// One line a figure: what, which, arm, value and its interval where it has one.
+fn csv(comparison: &Comparison) -> String {
+    let text = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let header = ["kind", "name", "unit", "arm", "value", "ci95", "delta_pct", "delta_ci95_pct"];
+    let mut records = vec![header.map(str::to_string).to_vec()];
+    for score in &comparison.scores {
+        for arm in &score.arms {
+            records.push(vec![
+                "score".to_string(),
+                score.name.clone(),
+                score.unit.clone(),
+                arm.arm.clone(),
+                arm.mean.to_string(),
+                text(arm.ci95),
+                arm.delta_pct.to_string(),
+                text(arm.delta_ci95_pct),
+            ]);
+        }
+    }
+    for (kind, rows) in counted(comparison) {
+        for row in rows {
+            for (arm, rate) in comparison.arms.iter().zip(&row.per_second) {
+                let (name, unit) = (row.name.clone(), "1/s".to_string());
+                let value = rate.to_string();
+                let mut record = vec![kind.to_string(), name, unit, arm.name.clone(), value];
+                record.extend([const { String::new() }; 3]);
+                records.push(record);
+            }
+        }
+    }
+    write_csv(&records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perch_experiment::{ArmModes, ArmScore};
+
+    fn given() -> Comparison {
+        let arm = |name: &str, mean, delta_pct| ArmScore {
+            arm: name.to_string(),
+            mean,
+            ci95: Some(12.5),
+            delta_pct,
+            delta_ci95_pct: Some(0.5),
+        };
+        let row = |name: &str, per_second: [f64; 2]| CountRow {
+            name: name.to_string(),
+            per_second: per_second.to_vec(),
+        };
+        Comparison {
+            machine: "kunpeng920".to_string(),
+            workload: "tbench:n=16".to_string(),
+            era: "6.5".to_string(),
+            hz: 250,
+            seed: 1,
+            repetitions: 3,
+            arms: [("a", "cluster=off"), ("b", "cluster=perch")]
+                .map(|(name, modes)| ArmModes { name: name.to_string(), modes: modes.to_string() })
+                .to_vec(),
+            scores: vec![ScoreRow {
+                name: "throughput".to_string(),
+                unit: "MB/s".to_string(),
+                higher_is_better: true,
+                arms: vec![arm("a", 5259.1, 0.0), arm("b", 5928.0, 12.72)],
+            }],
+            decisions: vec![row("target idle", [1000.0, 1200.4])],
+            wake_distance: vec![row("cluster", [10.0, 900.0])],
+            migrations: Vec::new(),
+            totals: vec![row("wake-ups", [1000.0, 1200.4])],
+        }
+    }
+
+    #[test]
+    fn the_terminal_shows_scores_and_then_counts() {
+        insta::assert_snapshot!(comparison(&given(), Format::Table));
+    }
+
+    #[test]
+    fn markdown_shows_the_same() {
+        insta::assert_snapshot!(comparison(&given(), Format::Markdown));
+    }
+
+    #[test]
+    fn csv_is_a_line_a_figure() {
+        insta::assert_snapshot!(comparison(&given(), Format::Csv));
+    }
+}

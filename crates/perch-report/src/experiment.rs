@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The published tables beside the simulated ones.
+
+use std::fmt::Write;
+
+use perch_experiment::{CellReport, Report, Summary};
+
+use crate::figure::{figure, interval, percent};
+use crate::format::Format;
+use crate::grid::{Align, Grid};
+
+/// `reports` as `format` has them. JSON is one object for one report and a list for several.
+pub fn experiments(reports: &[Report], format: Format) -> String {
+    match format {
+        Format::Table => blocks(reports, |report| terminal(report)),
+        Format::Markdown => blocks(reports, |report| markdown(report)),
+        Format::Csv => csv(reports),
+        Format::Json => {
+            let text = match reports {
+                [report] => serde_json::to_string_pretty(report),
+                several => serde_json::to_string_pretty(several),
+            };
+            text.expect("a report has only text keys") + "\n"
+        }
+    }
+}
+
+fn blocks(reports: &[Report], block: impl Fn(&Report) -> String) -> String {
+    reports.iter().map(block).collect::<Vec<_>>().join("\n")
+}
+
+fn terminal(report: &Report) -> String {
+    let mut text = format!("{}\n{}\n{}\n", report.title, report.source, circumstances(report));
+    for table in tables(report) {
+        let _ = writeln!(text, "\n{}", heading(&table[0]));
+        text.push_str(&grid(table).text());
+    }
+    let _ = write!(text, "\n{}", summary(&report.summary).join("\n"));
+    let _ = writeln!(text, "\nfitted: costs were calibrated on these columns; the row is not scored");
+    text
+}
+
+fn markdown(report: &Report) -> String {
+    let mut text = format!(
+        "## {}\n\n{}. {}.\n",
+        report.title,
+        report.source,
+        circumstances(report)
+    );
+    for table in tables(report) {
+        let _ = writeln!(text, "\n### {}\n", heading(&table[0]));
+        text.push_str(&grid(table).markdown());
+    }
+    text.push('\n');
+    for line in summary(&report.summary) {
+        let _ = writeln!(text, "- {line}");
+    }
+    text
+}
+
+/// What brings the report back.
+fn circumstances(report: &Report) -> String {
+    let arms: Vec<String> =
+        report.arms.iter().map(|arm| format!("{} {}", arm.name, arm.modes)).collect();
+    format!(
+        "{}, Linux {}, {} Hz, seed {}; {}",
+        report.machine,
+        report.era,
+        report.hz,
+        report.seed,
+        arms.join("; ")
+    )
+}
+
+fn heading(cell: &CellReport) -> String {
+    format!("{}, {} ({})", cell.benchmark, cell.place, cell.unit)
+}
+
+/// The cells of each table: neighbours of one benchmark and place.
+fn tables(report: &Report) -> impl Iterator<Item = &[CellReport]> {
+    report.cells.chunk_by(|a, b| (&a.benchmark, &a.place) == (&b.benchmark, &b.place))
+}
+
+fn grid(table: &[CellReport]) -> Grid {
+    let mut grid = Grid::default();
+    grid.column("", "row", Align::Left);
+    for (group, names) in [
+        ("published", &["baseline", "patched", "delta"][..]),
+        ("simulated", &["baseline", "patched", "delta", "±95%"][..]),
+    ] {
+        for name in names {
+            grid.column(group, name, Align::Right);
+        }
+    }
+    grid.column("", "base ratio", Align::Right);
+    grid.column("", "within", Align::Left);
+    grid.column("", "sign", Align::Left);
+    for further in &table[0].further {
+        for name in ["mean", "delta", "±95%"] {
+            grid.column(&further.arm, name, Align::Right);
+        }
+    }
+    for cell in table {
+        grid.row(row(cell));
+    }
+    grid
+}
+
+fn row(cell: &CellReport) -> Vec<String> {
+    let (published, simulated) = (&cell.published, &cell.simulated);
+    let yes_no = |yes: bool| if yes { "yes" } else { "NO" }.to_string();
+    let (within, sign) = if cell.calibration {
+        ("fitted".to_string(), cell.fitted.join("+"))
+    } else if cell.sign_is_scored() {
+        (yes_no(cell.within), yes_no(cell.sign_agrees))
+    } else {
+        (yes_no(cell.within), "-".to_string())
+    };
+    let mut row = vec![
+        cell.row.clone(),
+        figure(published.baseline),
+        published.patched.map_or(String::new(), figure),
+        percent(published.delta_pct),
+        figure(simulated.baseline),
+        figure(simulated.patched),
+        percent(simulated.delta_pct),
+        interval(simulated.ci95_pct),
+        format!("{:.2}", cell.baseline_ratio),
+        within,
+        sign,
+    ];
+    for further in &cell.further {
+        let delta = percent(further.delta_pct);
+        row.extend([figure(further.mean), delta, interval(further.ci95_pct)]);
+    }
+    row
+}
+
+/// The summary, in words.
+fn summary(summary: &Summary) -> [String; 3] {
+    let share = |part: usize, whole: usize| {
+        let percent = 100.0 * part as f64 / whole.max(1) as f64;
+        format!("{part} of {whole} ({percent:.0} %)")
+    };
+    [
+        format!("changes within: {}", share(summary.within, summary.scored)),
+        format!("directions that agree: {}", share(summary.sign_agrees, summary.sign_scored)),
+        format!(
+            "baselines at 0.8 to 1.25 of the published: {}",
+            share(summary.baseline_close, summary.baseline_rows)
+        ),
+    ]
+}
+
+fn csv(reports: &[Report]) -> String {
+    let mut arms: Vec<&str> = Vec::new();
+    for further in reports.iter().flat_map(|report| &report.cells).flat_map(|cell| &cell.further) {
+        if !arms.contains(&further.arm.as_str()) {
+            arms.push(&further.arm);
+        }
+    }
+    let mut header: Vec<String> = [
+        "experiment",
+        "benchmark",
+        "where",
+        "row",
+        "unit",
+        "published_baseline",
+        "published_patched",
+        "published_delta_pct",
+        "simulated_baseline",
+        "simulated_patched",
+        "simulated_delta_pct",
+        "simulated_ci95_pct",
+        "baseline_ratio",
+        "calibration",
+        "within",
+        "sign_agrees",
+    ]
+    .map(str::to_string)
+    .to_vec();
+    for arm in &arms {
+        header.extend(["mean", "delta_pct", "ci95_pct"].map(|name| format!("{arm}_{name}")));
+    }
+    let mut records = vec![header];
+    for report in reports {
+        for cell in &report.cells {
+            records.push(record(report, cell, &arms));
+        }
+    }
+    write_csv(&records)
+}
+
+fn record(report: &Report, cell: &CellReport, arms: &[&str]) -> Vec<String> {
+    let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let mut record = vec![
+        report.experiment.clone(),
+        cell.benchmark.clone(),
+        cell.place.clone(),
+        cell.row.clone(),
+        cell.unit.clone(),
+        cell.published.baseline.to_string(),
+        optional(cell.published.patched),
+        cell.published.delta_pct.to_string(),
+        cell.simulated.baseline.to_string(),
+        cell.simulated.patched.to_string(),
+        cell.simulated.delta_pct.to_string(),
+        optional(cell.simulated.ci95_pct),
+        cell.baseline_ratio.to_string(),
+        cell.calibration.to_string(),
+        cell.within.to_string(),
+        cell.sign_agrees.to_string(),
+    ];
+    for arm in arms {
+        match cell.further.iter().find(|further| further.arm == *arm) {
+            Some(further) => record.extend([
+                further.mean.to_string(),
+                further.delta_pct.to_string(),
+                optional(further.ci95_pct),
+            ]),
+            None => record.extend([const { String::new() }; 3]),
+        }
+    }
+    record
+}
+
+pub(crate) fn write_csv(records: &[Vec<String>]) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for record in records {
+        writer.write_record(record).expect("memory takes records of one length");
+    }
+    let bytes = writer.into_inner().expect("memory takes what is written");
+    String::from_utf8(bytes).expect("the records were UTF-8")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Figures for people: as many digits as mean something.
+
+/// `value` with about four significant digits, and none after the point from 10 000 on.
+pub fn figure(value: f64) -> String {
+    let size = value.abs();
+    let decimals = match size {
+        _ if size >= 10_000.0 => 0,
+        _ if size >= 1_000.0 => 1,
+        _ if size >= 10.0 || size == 0.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// A change in percent, with its sign.
+pub fn percent(value: f64) -> String {
+    // What rounds to nothing has no sign.
+    let value = if value.abs() < 0.005 { 0.0 } else { value };
+    format!("{value:+.2}%")
+}
+
+/// Half the width of a confidence interval, in percentage points; nothing where there is none.
+pub(crate) fn interval(half_width: Option<f64>) -> String {
+    half_width.map_or(String::new(), |half| format!("{half:.2}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_keep_the_digits_that_mean_something() {
+        let shown: Vec<String> =
+            [0.0, 0.1234, 9.876, 325.9673, 5259.1633, 82201.5799].map(figure).into();
+        assert_eq!(shown, ["0.00", "0.123", "9.876", "325.97", "5259.2", "82202"]);
+    }
+
+    #[test]
+    fn changes_have_a_sign_unless_they_are_none() {
+        assert_eq!([16.24, -1.379, -0.001].map(percent), ["+16.24%", "-1.38%", "+0.00%"]);
+    }
+}
