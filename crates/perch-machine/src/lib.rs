@@ -8,6 +8,7 @@
 pub mod cpulist;
 pub mod detect;
 mod draft;
+pub mod draw;
 mod error;
 mod format;
 pub mod hardware;
