@@ -1,254 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The kernel's view of a machine: which CPUs share what, and the scheduling domains.
-//!
-//! Levels from the inside out are SMT, CLS (cluster), MC (last-level cache as declared), PKG (the
-//! node) and one NUMA level per distance; a level that adds nothing to the one below is dropped,
-//! as the kernel drops degenerate domains (mechanisms.md §8).
+//! From a machine to its scheduling domains and their groups, as the kernel would build them.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use perch_machine::Machine;
 
+use super::{
+    Level, SD_BALANCE_FORK, SD_CLUSTER, SD_LLC, SD_NUMA, SD_PREFER_SIBLING, SD_SMT,
+    SD_WAKE_AFFINE, Topology,
+};
 use crate::ffi;
-use crate::mask::bits;
-
-/// Whose CPUs a domain joins, from the inside out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u32)]
-pub enum Level {
-    /// Threads of one core.
-    Smt = 0,
-    /// Cores of one cluster.
-    Cls = 1,
-    /// CPUs of one last-level cache.
-    Mc = 2,
-    /// CPUs of one node.
-    Pkg = 3,
-    /// Nodes within a distance.
-    Numa = 4,
-}
-
-const SD_SMT: u32 = 0x1;
-const SD_CLUSTER: u32 = 0x2;
-const SD_LLC: u32 = 0x4;
-const SD_NUMA: u32 = 0x8;
-const SD_BALANCE_FORK: u32 = 0x10;
-const SD_WAKE_AFFINE: u32 = 0x20;
-const SD_PREFER_SIBLING: u32 = 0x40;
 
 /// Nodes further apart than this are left alone by wake_affine and fork balancing: the kernel's
 /// default `node_reclaim_distance`.
 const RECLAIM_DISTANCE: u32 = 30;
 
-/// The shape of a machine as the policy reads it; built once, shared by every simulation of it.
-#[derive(Debug)]
-pub struct Topology {
-    pool: Vec<u64>,
-    sets: Vec<ffi::Set>,
-    domains: Vec<ffi::Domain>,
-    group_sets: Vec<u32>,
-    places: Vec<ffi::Place>,
-    llcs: Vec<u32>,
-    llc_of_set: Vec<u32>,
-    capacities: Vec<u32>,
-    has_clusters: bool,
-    has_smt: bool,
-}
-
-/// One scheduling domain.
-#[derive(Clone, Copy, Debug)]
-pub struct DomainView<'a> {
-    topology: &'a Topology,
-    raw: &'a ffi::Domain,
-}
-
-/// One group of CPUs of a domain.
-#[derive(Clone, Copy, Debug)]
-pub struct SetView<'a> {
-    topology: &'a Topology,
-    raw: &'a ffi::Set,
-}
-
-impl<'a> SetView<'a> {
-    /// Number of CPUs.
-    pub fn weight(&self) -> u32 {
-        self.raw.weight
-    }
-
-    /// Whether the CPU belongs to it.
-    pub fn contains(&self, cpu: usize) -> bool {
-        let word = (cpu / 64).wrapping_sub(self.raw.first as usize);
-        word < self.raw.words as usize && self.words()[word] >> (cpu % 64) & 1 != 0
-    }
-
-    /// Number of the first word of [`SetView::words`] on the machine.
-    pub fn first_word(&self) -> usize {
-        self.raw.first as usize
-    }
-
-    /// The words that hold its CPUs.
-    pub fn words(&self) -> &'a [u64] {
-        let from = self.raw.offset as usize;
-        &self.topology.pool[from..from + self.raw.words as usize]
-    }
-
-    /// The CPUs, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = usize> + 'a {
-        bits(self.words(), self.first_word())
-    }
-}
-
-impl<'a> DomainView<'a> {
-    /// Which level it is of.
-    pub fn level(&self) -> Level {
-        [Level::Smt, Level::Cls, Level::Mc, Level::Pkg, Level::Numa][self.raw.level as usize]
-    }
-
-    /// Its CPUs.
-    pub fn span(&self) -> SetView<'a> {
-        self.topology.set(self.raw.set)
-    }
-
-    /// Its CPUs all share the last-level cache.
-    pub fn shares_llc(&self) -> bool {
-        self.raw.flags & SD_LLC != 0
-    }
-
-    /// Tasks should spread over this domain's sibling groups before they pile up in one.
-    pub fn prefers_sibling(&self) -> bool {
-        self.raw.flags & SD_PREFER_SIBLING != 0
-    }
-
-    /// How much busier, in percent of the other, a group must be to count as imbalanced.
-    pub fn imbalance_pct(&self) -> u32 {
-        self.raw.imbalance_pct
-    }
-
-    /// NUMA: how many tasks may run in one node while others are idle.
-    pub fn imb_numa_nr(&self) -> u32 {
-        self.raw.imb_numa_nr
-    }
-
-    /// Number of groups.
-    pub fn groups(&self) -> usize {
-        self.raw.groups as usize
-    }
-
-    /// The `i`th group.
-    pub fn group(&self, i: usize) -> SetView<'a> {
-        self.topology.set(self.topology.group_sets[self.raw.first_group as usize + i])
-    }
-}
-
-impl Topology {
-    /// Builds the kernel's view of a checked machine.
-    pub fn new(machine: &Machine) -> Arc<Topology> {
-        Arc::new(Builder::new(machine).build())
-    }
-
-    /// Number of CPUs.
-    pub fn nr_cpus(&self) -> usize {
-        self.places.len()
-    }
-
-    /// Highest capacity of a CPU, 1 to 1024.
-    pub fn capacity(&self, cpu: usize) -> u32 {
-        self.capacities[cpu]
-    }
-
-    /// Number of last-level cache domains.
-    pub fn nr_llcs(&self) -> usize {
-        self.llcs.len()
-    }
-
-    /// The CPU's last-level cache domain, if it shares one with anybody.
-    pub fn llc(&self, cpu: usize) -> Option<usize> {
-        let llc = self.places[cpu].llc;
-        (llc != ffi::NONE).then_some(llc as usize)
-    }
-
-    /// The CPUs of a last-level cache domain.
-    pub fn llc_span(&self, llc: usize) -> SetView<'_> {
-        self.set(self.llcs[llc])
-    }
-
-    /// SMT siblings of a CPU and itself.
-    pub fn core_span(&self, cpu: usize) -> SetView<'_> {
-        self.set(self.places[cpu].core_set)
-    }
-
-    /// The CPU's cluster domain, where it has one inside its last-level cache.
-    pub fn cluster_span(&self, cpu: usize) -> Option<SetView<'_>> {
-        let set = self.places[cpu].cluster_set;
-        (set != ffi::NONE).then(|| self.set(set))
-    }
-
-    /// Whether some core has several threads.
-    pub fn has_smt(&self) -> bool {
-        self.has_smt
-    }
-
-    /// Whether some domain has a cluster level.
-    pub fn has_clusters(&self) -> bool {
-        self.has_clusters
-    }
-
-    /// The CPU's domains, lowest first.
-    pub fn domains(&self, cpu: usize) -> impl Iterator<Item = DomainView<'_>> {
-        self.domain_numbers(cpu).map(|number| self.domain(number))
-    }
-
-    /// The numbers of the CPU's domains, lowest first.
-    pub fn domain_numbers(&self, cpu: usize) -> impl Iterator<Item = usize> + '_ {
-        let chain = self.places[cpu].domains.iter();
-        chain.take_while(|&&d| d != ffi::NONE).map(|&d| d as usize)
-    }
-
-    /// Number of domains.
-    pub fn nr_domains(&self) -> usize {
-        self.domains.len()
-    }
-
-    /// A domain by its number.
-    pub fn domain(&self, number: usize) -> DomainView<'_> {
-        DomainView { topology: self, raw: &self.domains[number] }
-    }
-
-    fn set(&self, number: u32) -> SetView<'_> {
-        SetView { topology: self, raw: &self.sets[number as usize] }
-    }
-
-    pub(crate) fn new_llcs(&self) -> Box<[ffi::Llc]> {
-        let weight = |set: u32| self.sets[set as usize].weight;
-        self.llcs
-            .iter()
-            .map(|&set| ffi::Llc { set, nr_idle_scan: weight(set), idle_cores: 1, pad: 0 })
-            .collect()
-    }
-
-    pub(crate) fn raw_host(&self) -> ffi::Host {
-        ffi::Host {
-            pool: self.pool.as_ptr(),
-            sets: self.sets.as_ptr(),
-            domains: self.domains.as_ptr(),
-            group_sets: self.group_sets.as_ptr(),
-            places: self.places.as_ptr(),
-            idle: std::ptr::null(),
-            sched_idle: std::ptr::null(),
-            cpus: std::ptr::null(),
-            llcs: std::ptr::null_mut(),
-            llc_of_set: self.llc_of_set.as_ptr(),
-            nr_cpus: self.places.len() as u32,
-            has_clusters: self.has_clusters.into(),
-            has_smt: self.has_smt.into(),
-            pad: [0; 2],
-        }
-    }
-}
-
 /// CPUs by what they share, and the tables as they grow.
-struct Builder<'a> {
+pub(super) struct Builder<'a> {
     machine: &'a Machine,
     /// Per CPU, per level below NUMA: the set of that level, whatever its size.
     spans: Vec<[u32; 4]>,
@@ -260,7 +28,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(machine: &'a Machine) -> Builder<'a> {
+    pub(super) fn new(machine: &'a Machine) -> Builder<'a> {
         let n = machine.cpus.len();
         let place = ffi::Place {
             core_set: ffi::NONE,
@@ -291,7 +59,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn build(mut self) -> Topology {
+    pub(super) fn build(mut self) -> Topology {
         self.find_spans();
         self.find_reach();
         for cpu in 0..self.machine.cpus.len() {
@@ -408,7 +176,11 @@ impl<'a> Builder<'a> {
                 levels.push((level, set, distance));
             }
         }
-        levels.truncate(ffi::MAX_LEVELS);
+        // Twelve levels hold eight distances; of more, the widest stays, or CPUs would get out
+        // of reach.
+        if levels.len() > ffi::MAX_LEVELS {
+            levels.drain(ffi::MAX_LEVELS - 1..levels.len() - 1);
+        }
         levels
     }
 
@@ -446,11 +218,11 @@ impl<'a> Builder<'a> {
             Level::Numa if self.distance(distance) > RECLAIM_DISTANCE => SD_NUMA,
             Level::Numa => near | SD_NUMA,
         };
-        let groups = self.groups(cpu, set, below);
+        let groups = self.groups(cpu, set, distance, below);
         let first_group = self.out.group_sets.len() as u32;
         let count = groups.len() as u32;
         self.out.group_sets.extend(groups);
-        let imb_numa_nr = self.imb_numa_nr(cpu, level, set);
+        let imb_numa_nr = if level == Level::Numa { self.imb_numa_nr(cpu, set) } else { 0 };
         self.out.domains.push(ffi::Domain {
             flags,
             set,
@@ -474,7 +246,7 @@ impl<'a> Builder<'a> {
 
     /// The groups of a domain, the one that has `cpu` first: for each CPU not yet covered, what
     /// its own domains span just below this one.
-    fn groups(&mut self, cpu: usize, set: u32, below: Option<u32>) -> Vec<u32> {
+    fn groups(&mut self, cpu: usize, set: u32, distance: u32, below: Option<u32>) -> Vec<u32> {
         let span = self.cpus_of(set);
         let mut groups = Vec::new();
         let mut covered = vec![false; self.machine.cpus.len()];
@@ -486,7 +258,7 @@ impl<'a> Builder<'a> {
             }
             let group = match (i, below) {
                 (0, Some(set)) => set,
-                _ => self.widest_below(c, set),
+                _ => self.widest_below(c, set, distance),
             };
             self.out.set(group).iter().for_each(|c| covered[c] = true);
             groups.push(group);
@@ -494,38 +266,32 @@ impl<'a> Builder<'a> {
         groups
     }
 
-    /// The widest level of `cpu` that lies inside `set` without filling it; `cpu` alone if none.
-    fn widest_below(&mut self, cpu: usize, set: u32) -> u32 {
+    /// The widest level of `cpu` that is nearer than `distance` (an index as in
+    /// [`Builder::levels`]) and lies inside `set` without filling it; `cpu` alone if none. Where
+    /// NUMA spans overlap, a level of the same distance may lie inside too: the kernel builds
+    /// groups from the levels below only.
+    fn widest_below(&mut self, cpu: usize, set: u32, distance: u32) -> u32 {
         let limit = self.out.set(set);
         let inside = |s: u32| self.out.set(s).iter().all(|c| limit.contains(c));
         let levels = self.levels(cpu);
-        let found = levels.iter().rev().find(|l| self.weight(l.1) < limit.weight() && inside(l.1));
-        match found {
+        let mut below = levels.iter().rev().filter(|l| l.2 < distance.max(1));
+        match below.find(|l| self.weight(l.1) < limit.weight() && inside(l.1)) {
             Some(&(_, set, _)) => set,
             None => self.intern(&[cpu]),
         }
     }
 
-    /// How many tasks a node may run before the NUMA balancer spreads them: one an LLC at the
-    /// lowest level above the LLC (an eighth of the CPUs when that is one LLC), growing with the
-    /// span above it.
-    fn imb_numa_nr(&self, cpu: usize, level: Level, set: u32) -> u32 {
-        if level != Level::Numa {
-            return 0;
-        }
-        let levels = self.levels(cpu);
-        let Some(above) = levels.iter().position(|l| l.0 > Level::Mc) else {
-            return 1;
-        };
-        let span = self.weight(levels[above].1);
-        let llc = if above > 0 { self.weight(levels[above - 1].1) } else { 1 };
-        let base = match span / llc {
-            1 => (span >> 3).max(1),
+    /// How many tasks a node may run before fork and the NUMA balancer spread them: one an LLC of
+    /// the node, an eighth of its CPUs when that is one LLC; over several times the span of the
+    /// nearest NUMA level as many times more.
+    fn imb_numa_nr(&self, cpu: usize, set: u32) -> u32 {
+        let node = self.weight(self.spans[cpu][3]);
+        let base = match node / self.weight(self.spans[cpu][2]) {
+            0 | 1 => (node >> 3).max(1),
             llcs => llcs,
         };
-        let first = levels.iter().find(|l| l.0 == Level::Numa);
-        let first = first.map_or(span, |l| self.weight(l.1));
-        base * (self.weight(set) / first).max(1)
+        let nearest = self.reach[self.machine.cpus[cpu].node as usize][0];
+        base * (self.weight(set) / self.weight(nearest)).max(1)
     }
 
     /// Fills in the sets and LLC of each CPU from its domains.

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The kernel's view of a machine: which CPUs share what, and the scheduling domains.
+//!
+//! Levels from the inside out are SMT, CLS (cluster), MC (last-level cache as declared), PKG (the
+//! node) and one NUMA level per distance; a level that adds nothing to the one below is dropped,
+//! as the kernel drops degenerate domains (mechanisms.md §8).
+
+mod build;
+
+use std::sync::Arc;
+
+use perch_machine::Machine;
+
+use crate::ffi;
+use crate::mask::bits;
+
+/// Whose CPUs a domain joins, from the inside out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Level {
+    /// Threads of one core.
+    Smt = 0,
+    /// Cores of one cluster.
+    Cls = 1,
+    /// CPUs of one last-level cache.
+    Mc = 2,
+    /// CPUs of one node.
+    Pkg = 3,
+    /// Nodes within a distance.
+    Numa = 4,
+}
+
+const SD_SMT: u32 = 0x1;
+const SD_CLUSTER: u32 = 0x2;
+const SD_LLC: u32 = 0x4;
+const SD_NUMA: u32 = 0x8;
+const SD_BALANCE_FORK: u32 = 0x10;
+const SD_WAKE_AFFINE: u32 = 0x20;
+const SD_PREFER_SIBLING: u32 = 0x40;
+
+/// The shape of a machine as the policy reads it; built once, shared by every simulation of it.
+#[derive(Debug)]
+pub struct Topology {
+    pool: Vec<u64>,
+    sets: Vec<ffi::Set>,
+    domains: Vec<ffi::Domain>,
+    group_sets: Vec<u32>,
+    places: Vec<ffi::Place>,
+    llcs: Vec<u32>,
+    llc_of_set: Vec<u32>,
+    capacities: Vec<u32>,
+    has_clusters: bool,
+    has_smt: bool,
+}
+
+/// One scheduling domain.
+#[derive(Clone, Copy, Debug)]
+pub struct DomainView<'a> {
+    topology: &'a Topology,
+    raw: &'a ffi::Domain,
+}
+
+/// One group of CPUs of a domain.
+#[derive(Clone, Copy, Debug)]
+pub struct SetView<'a> {
+    topology: &'a Topology,
+    raw: &'a ffi::Set,
+}
+
+impl<'a> SetView<'a> {
+    /// Number of CPUs.
+    pub fn weight(&self) -> u32 {
+        self.raw.weight
+    }
+
+    /// Whether the CPU belongs to it.
+    pub fn contains(&self, cpu: usize) -> bool {
+        let word = (cpu / 64).wrapping_sub(self.raw.first as usize);
+        word < self.raw.words as usize && self.words()[word] >> (cpu % 64) & 1 != 0
+    }
+
+    /// Number of the first word of [`SetView::words`] on the machine.
+    pub fn first_word(&self) -> usize {
+        self.raw.first as usize
+    }
+
+    /// The words that hold its CPUs.
+    pub fn words(&self) -> &'a [u64] {
+        let from = self.raw.offset as usize;
+        &self.topology.pool[from..from + self.raw.words as usize]
+    }
+
+    /// The CPUs, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + 'a {
+        bits(self.words(), self.first_word())
+    }
+}
+
+impl<'a> DomainView<'a> {
+    /// Which level it is of.
+    pub fn level(&self) -> Level {
+        [Level::Smt, Level::Cls, Level::Mc, Level::Pkg, Level::Numa][self.raw.level as usize]
+    }
+
+    /// Its CPUs.
+    pub fn span(&self) -> SetView<'a> {
+        self.topology.set(self.raw.set)
+    }
+
+    /// Its CPUs all share the last-level cache.
+    pub fn shares_llc(&self) -> bool {
+        self.raw.flags & SD_LLC != 0
+    }
+
+    /// Tasks should spread over this domain's sibling groups before they pile up in one.
+    pub fn prefers_sibling(&self) -> bool {
+        self.raw.flags & SD_PREFER_SIBLING != 0
+    }
+
+    /// How much busier, in percent of the other, a group must be to count as imbalanced.
+    pub fn imbalance_pct(&self) -> u32 {
+        self.raw.imbalance_pct
+    }
+
+    /// NUMA: how many tasks may run in one node while others are idle.
+    pub fn imb_numa_nr(&self) -> u32 {
+        self.raw.imb_numa_nr
+    }
+
+    /// Number of groups.
+    pub fn groups(&self) -> usize {
+        self.raw.groups as usize
+    }
+
+    /// The `i`th group.
+    pub fn group(&self, i: usize) -> SetView<'a> {
+        self.topology.set(self.topology.group_sets[self.raw.first_group as usize + i])
+    }
+}
+
+impl Topology {
+    /// Builds the kernel's view of a checked machine.
+    pub fn new(machine: &Machine) -> Arc<Topology> {
+        Arc::new(build::Builder::new(machine).build())
+    }
+
+    /// Number of CPUs.
+    pub fn nr_cpus(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Highest capacity of a CPU, 1 to 1024.
+    pub fn capacity(&self, cpu: usize) -> u32 {
+        self.capacities[cpu]
+    }
+
+    /// Number of last-level cache domains.
+    pub fn nr_llcs(&self) -> usize {
+        self.llcs.len()
+    }
+
+    /// The CPU's last-level cache domain, if it shares one with anybody.
+    pub fn llc(&self, cpu: usize) -> Option<usize> {
+        let llc = self.places[cpu].llc;
+        (llc != ffi::NONE).then_some(llc as usize)
+    }
+
+    /// The CPUs of a last-level cache domain.
+    pub fn llc_span(&self, llc: usize) -> SetView<'_> {
+        self.set(self.llcs[llc])
+    }
+
+    /// SMT siblings of a CPU and itself.
+    pub fn core_span(&self, cpu: usize) -> SetView<'_> {
+        self.set(self.places[cpu].core_set)
+    }
+
+    /// The CPU's cluster domain, where it has one inside its last-level cache.
+    pub fn cluster_span(&self, cpu: usize) -> Option<SetView<'_>> {
+        let set = self.places[cpu].cluster_set;
+        (set != ffi::NONE).then(|| self.set(set))
+    }
+
+    /// Whether some core has several threads.
+    pub fn has_smt(&self) -> bool {
+        self.has_smt
+    }
+
+    /// Whether some domain has a cluster level.
+    pub fn has_clusters(&self) -> bool {
+        self.has_clusters
+    }
+
+    /// The CPU's domains, lowest first.
+    pub fn domains(&self, cpu: usize) -> impl Iterator<Item = DomainView<'_>> {
+        self.domain_numbers(cpu).map(|number| self.domain(number))
+    }
+
+    /// The numbers of the CPU's domains, lowest first.
+    pub fn domain_numbers(&self, cpu: usize) -> impl Iterator<Item = usize> + '_ {
+        let chain = self.places[cpu].domains.iter();
+        chain.take_while(|&&d| d != ffi::NONE).map(|&d| d as usize)
+    }
+
+    /// Number of domains.
+    pub fn nr_domains(&self) -> usize {
+        self.domains.len()
+    }
+
+    /// A domain by its number.
+    pub fn domain(&self, number: usize) -> DomainView<'_> {
+        DomainView { topology: self, raw: &self.domains[number] }
+    }
+
+    fn set(&self, number: u32) -> SetView<'_> {
+        SetView { topology: self, raw: &self.sets[number as usize] }
+    }
+
+    pub(crate) fn new_llcs(&self) -> Box<[ffi::Llc]> {
+        let weight = |set: u32| self.sets[set as usize].weight;
+        self.llcs
+            .iter()
+            .map(|&set| ffi::Llc { set, nr_idle_scan: weight(set), idle_cores: 1, pad: 0 })
+            .collect()
+    }
+
+    pub(crate) fn raw_host(&self) -> ffi::Host {
+        ffi::Host {
+            pool: self.pool.as_ptr(),
+            sets: self.sets.as_ptr(),
+            domains: self.domains.as_ptr(),
+            group_sets: self.group_sets.as_ptr(),
+            places: self.places.as_ptr(),
+            idle: std::ptr::null(),
+            sched_idle: std::ptr::null(),
+            cpus: std::ptr::null(),
+            llcs: std::ptr::null_mut(),
+            llc_of_set: self.llc_of_set.as_ptr(),
+            nr_cpus: self.places.len() as u32,
+            has_clusters: self.has_clusters.into(),
+            has_smt: self.has_smt.into(),
+            pad: [0; 2],
+        }
+    }
+}
+
