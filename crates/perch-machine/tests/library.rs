@@ -158,3 +158,27 @@ fn numbering_can_alternate_between_packages() {
     assert_eq!(packages, [0, 1, 0, 1, 0, 1, 0, 1]);
     assert_eq!(machine.distance(0, 4), Distance::Core);
 }
+
+#[test]
+fn every_example_in_the_documentation_is_a_machine() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/machines.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let examples: Vec<&str> = page
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        Machine::from_toml_str(example, "docs/machines.md").unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+#[test]
+fn the_documented_drawing_is_the_drawing() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/machines.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let drawing = perch_machine::draw::draw(&load("x5570"), 80);
+    let (grid, _) = drawing.split_once("\n\nCPUs").unwrap();
+    assert!(page.contains(grid), "{grid}");
+}
