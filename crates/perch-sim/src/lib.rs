@@ -1,1 +1,17 @@
-//! Under construction.
+// SPDX-License-Identifier: GPL-2.0-only
+//! A deterministic simulator of the stock Linux scheduler with the perch policy in it.
+//!
+//! A [`Scenario`] is a machine, a workload, a policy and a seed; running it is a pure function:
+//! the same scenario gives the same trace to the byte, on any machine. docs/model.md tells what
+//! is modelled and what is left out.
+
+mod engine;
+mod hardware;
+mod kernel;
+mod metrics;
+mod scenario;
+pub mod workload;
+
+pub use engine::Dist;
+pub use metrics::Metrics;
+pub use scenario::{Outcome, Scenario, Score, SimError};

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Looking for an imbalance: statistics of a domain's groups, the busiest of them, and how much
+//! of what should move.
+
+use perch_policy::{DomainView, Level, SetView};
+
+use super::{Idle, Kernel};
+
+/// Working memory of a pass, kept between passes.
+#[derive(Debug, Default)]
+pub(in crate::kernel) struct Scratch {
+    /// LLCs with a busy CPU.
+    pub busy: Vec<bool>,
+    /// Queues of the busiest group from which nothing may come.
+    pub pinned: Vec<u32>,
+}
+
+/// How busy a group is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Business {
+    HasSpare,
+    FullyBusy,
+    Overloaded,
+}
+
+/// A group's statistics.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    load: u64,
+    util: u64,
+    runnable: u64,
+    capacity: u64,
+    running: u32,
+    idle: u32,
+    weight: u32,
+    business: Business,
+    /// Load per capacity; of overloaded groups only.
+    avg_load: u64,
+}
+
+/// What should move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Migrate {
+    /// Tasks by number.
+    Task,
+    /// By utilisation.
+    Util,
+    /// By load.
+    Load,
+}
+
+/// An imbalance found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Imbalance {
+    /// Index of the busiest group in the domain.
+    pub group: usize,
+    /// In what it counts.
+    pub migrate: Migrate,
+    /// How much.
+    pub amount: i64,
+}
+
+/// A pair of tasks may stay together: fewer than this many are no NUMA imbalance.
+const NUMA_IMBALANCE_MIN: i64 = 2;
+
+impl Group {
+    fn classify(&mut self, pct: u64) {
+        let (running, weight) = (self.running, self.weight);
+        let strained = self.capacity * 100 < self.util * pct;
+        let queued = self.capacity * pct < self.runnable * 100;
+        self.business = if running > weight && (strained || queued) {
+            Business::Overloaded
+        } else if running < weight || (!queued && self.capacity * 100 > self.util * pct) {
+            Business::HasSpare
+        } else {
+            Business::FullyBusy
+        };
+        if self.business == Business::Overloaded {
+            self.set_avg_load();
+        }
+    }
+
+    fn set_avg_load(&mut self) {
+        self.avg_load = self.load * 1024 / self.capacity.max(1);
+    }
+
+    /// Whether this group is busier than the busiest so far.
+    fn busier(&self, than: &Group) -> bool {
+        if self.business != than.business {
+            return self.business > than.business;
+        }
+        match self.business {
+            Business::HasSpare => {
+                self.idle < than.idle || (self.idle == than.idle && self.running > than.running)
+            }
+            // Groups that are fully busy carry no average to compare by: the first found stays.
+            Business::FullyBusy | Business::Overloaded => self.avg_load > than.avg_load,
+        }
+    }
+}
+
+impl Kernel<'_> {
+    fn group(&self, set: SetView<'_>, pct: u64) -> Group {
+        let mut group = Group {
+            load: 0,
+            util: 0,
+            runnable: 0,
+            capacity: 0,
+            running: 0,
+            idle: 0,
+            weight: set.weight(),
+            business: Business::HasSpare,
+            avg_load: 0,
+        };
+        let (cpus, idle) = (self.host.cpus(), self.host.idle_words());
+        for (i, &word) in set.words().iter().enumerate() {
+            let w = set.first_word() + i;
+            group.idle += (word & idle[w]).count_ones();
+            let mut left = word;
+            while left != 0 {
+                let c = &cpus[w * 64 + left.trailing_zeros() as usize];
+                left &= left - 1;
+                group.load += u64::from(c.load);
+                group.util += u64::from(c.util);
+                group.runnable += u64::from(c.runnable);
+                group.capacity += u64::from(c.capacity);
+                group.running += c.nr_running;
+            }
+        }
+        group.classify(pct);
+        group
+    }
+
+    /// Looks at every group of a domain. Also writes what only such passes write: the LLC's
+    /// scan budget, and at the top of the machine whether anything is overloaded.
+    pub(super) fn find_imbalance(
+        &mut self,
+        cpu: usize,
+        number: usize,
+        top: bool,
+        idle: Idle,
+    ) -> Option<Imbalance> {
+        let topology = self.host.topology().clone();
+        let domain = topology.domain(number);
+        let pct = u64::from(domain.imbalance_pct());
+        let (mut local, mut busiest): (Option<Group>, Option<(usize, Group)>) = (None, None);
+        let (mut load, mut capacity, mut util) = (0, 0, 0);
+        let mut child_prefers = false;
+        for g in 0..domain.groups() {
+            let set = domain.group(g);
+            let group = self.group(set, pct);
+            load += group.load;
+            capacity += group.capacity;
+            util += group.util;
+            if local.is_none() && set.contains(cpu) {
+                child_prefers = prefers_sibling(&topology, cpu, number);
+                local = Some(group);
+            } else if group.running > 0 && busiest.as_ref().is_none_or(|(_, b)| group.busier(b)) {
+                busiest = Some((g, group));
+            }
+        }
+        if idle != Idle::Newly {
+            self.update_scan_budget(cpu, &domain, util);
+        }
+        if top {
+            self.overload = self.cpus.iter().any(|c| c.fair.nr > 1);
+        }
+        let (local, (group, busiest)) = (local?, busiest?);
+        let mean = load * 1024 / capacity.max(1);
+        let numa = (domain.level() == Level::Numa).then(|| domain.imb_numa_nr());
+        let prefer = child_prefers && domain.groups() > 1;
+        let (migrate, amount) = judge(local, busiest, mean, pct, idle, prefer, numa, &domain)?;
+        (amount > 0).then_some(Imbalance { group, migrate, amount })
+    }
+
+    /// nr_idle_scan: how far a wake-up may search this LLC, from the utilisation of all of it
+    /// (mechanisms.md §0). Written by periodic passes over the LLC domain and by nothing else.
+    fn update_scan_budget(&mut self, cpu: usize, domain: &DomainView<'_>, util: u64) {
+        let topology = self.host.topology().clone();
+        let Some(llc) = topology.llc(cpu) else {
+            return;
+        };
+        let weight = u64::from(topology.llc_span(llc).weight());
+        if !domain.shares_llc() || u64::from(domain.span().weight()) != weight {
+            return;
+        }
+        let x = util / weight;
+        let pct = u64::from(domain.imbalance_pct());
+        let used = (x * x * pct * pct / (10_000 * 1024)).min(1024);
+        self.host.set_nr_idle_scan(llc, ((1024 - used) * weight / 1024) as u32);
+    }
+
+    /// The queue of the busiest group to take from, but for those found to be pinned.
+    pub(super) fn busiest_queue(&self, domain: usize, found: &Imbalance) -> Option<usize> {
+        let topology = self.host.topology();
+        let mut best: Option<(usize, u64, u64)> = None;
+        for c in topology.domain(domain).group(found.group).iter() {
+            let state = self.host.cpu(c);
+            let running = state.nr_running;
+            if running == 0 || self.scratch.pinned.contains(&(c as u32)) {
+                continue;
+            }
+            let capacity = u64::from(state.capacity.max(1));
+            let (value, per) = match found.migrate {
+                Migrate::Task => (u64::from(running), 1),
+                Migrate::Util if running == 1 => continue,
+                Migrate::Util => (u64::from(state.util), 1),
+                Migrate::Load if running == 1 && i64::from(state.load) > found.amount => continue,
+                Migrate::Load => (u64::from(state.load), capacity),
+            };
+            if best.is_none_or(|(_, v, p)| value * p > v * per) {
+                best = Some((c, value, per));
+            }
+        }
+        best.map(|(c, _, _)| c)
+    }
+}
+
+/// Whether tasks should spread over the groups of this domain: the level below says so.
+fn prefers_sibling(topology: &perch_policy::Topology, cpu: usize, domain: usize) -> bool {
+    let mut below = None;
+    for number in topology.domain_numbers(cpu) {
+        if number == domain {
+            break;
+        }
+        below = Some(number);
+    }
+    below.is_some_and(|number| topology.domain(number).prefers_sibling())
+}
+
+/// Whether the busiest group is busy enough, compared with the local one, and what should move.
+#[allow(clippy::too_many_arguments, reason = "the table of the kernel's decision is this wide")]
+fn judge(
+    mut local: Group,
+    mut busiest: Group,
+    mean: u64,
+    pct: u64,
+    idle: Idle,
+    prefer_sibling: bool,
+    numa: Option<u32>,
+    domain: &DomainView<'_>,
+) -> Option<(Migrate, i64)> {
+    if local.business > busiest.business {
+        return None;
+    }
+    if local.business == Business::Overloaded {
+        let worse = busiest.avg_load > local.avg_load
+            && local.avg_load < mean
+            && 100 * busiest.avg_load > pct * local.avg_load;
+        return worse.then(|| by_load(&local, &busiest, mean));
+    }
+    let spread = prefer_sibling
+        && local.business == Business::HasSpare
+        && busiest.running > local.running + 1;
+    if !spread && busiest.business != Business::Overloaded {
+        let alike = busiest.weight > 1 && local.idle <= busiest.idle + 1;
+        if idle == Idle::Busy || alike || busiest.running == 1 {
+            return None;
+        }
+    }
+    if local.business == Business::HasSpare {
+        if busiest.business == Business::Overloaded && !domain.shares_llc() {
+            let spare = local.capacity.saturating_sub(local.util) as i64;
+            if spare == 0 && idle != Idle::Busy {
+                return Some((Migrate::Task, 1));
+            }
+            return Some((Migrate::Util, spare));
+        }
+        let mut gap = if busiest.weight == 1 || prefer_sibling {
+            (i64::from(busiest.running) - i64::from(local.running)).max(0)
+        } else {
+            (i64::from(local.idle) - i64::from(busiest.idle)).max(0)
+        };
+        if let Some(limit) = numa {
+            if local.running < limit && gap <= NUMA_IMBALANCE_MIN {
+                gap = 0;
+            }
+        }
+        return Some((Migrate::Task, gap >> 1));
+    }
+    // Local is fully busy, busiest at least that: level the loads.
+    local.set_avg_load();
+    busiest.set_avg_load();
+    if local.avg_load >= busiest.avg_load || local.avg_load >= mean {
+        return None;
+    }
+    Some(by_load(&local, &busiest, mean))
+}
+
+fn by_load(local: &Group, busiest: &Group, mean: u64) -> (Migrate, i64) {
+    let above = busiest.avg_load.saturating_sub(mean) * busiest.capacity;
+    let below = mean.saturating_sub(local.avg_load) * local.capacity;
+    (Migrate::Load, (above.min(below) / 1024) as i64)
+}

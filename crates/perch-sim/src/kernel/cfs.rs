@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! CFS, as of 6.5 (mechanisms.md §8): the least vruntime runs, sleepers get credit, a wakee
+//! preempts when it is far enough behind.
+
+use super::queue::Fair;
+use super::task::Entity;
+
+/// `sched_nr_latency`: with more tasks than this the period grows.
+const NR_LATENCY: u64 = 8;
+
+/// A span of run time as virtual time of a task with this weight.
+pub fn virtual_ns(delta_ns: u64, weight: u32) -> i64 {
+    if weight == 1024 {
+        delta_ns as i64
+    } else {
+        (delta_ns * 1024 / u64::from(weight)) as i64
+    }
+}
+
+/// The queue's floor follows its least vruntime and never goes back.
+pub fn update_floor(fair: &mut Fair, current: Option<i64>) {
+    let first = fair.timeline.first().map(|w| w.vruntime);
+    let least = match (current, first) {
+        (Some(a), Some(b)) => a.min(b),
+        (Some(a), None) | (None, Some(a)) => a,
+        (None, None) => return,
+    };
+    fair.min_vruntime = fair.min_vruntime.max(least);
+}
+
+/// What `weight` gets of a period with `nr` tasks of `total` weight.
+pub fn slice_ns(latency_ns: u64, min_ns: u64, nr: u32, weight: u32, total: u64) -> u64 {
+    let nr = u64::from(nr);
+    let period = if nr > NR_LATENCY { nr * min_ns } else { latency_ns };
+    (period * u64::from(weight) / total.max(1)).max(min_ns)
+}
+
+/// Where a task enters the queue: a new one a slice behind (it has to earn its turn), a sleeper
+/// at most half a latency before the floor.
+pub fn place(fair: &Fair, se: &mut Entity, latency_ns: u64, min_ns: u64, new: bool) {
+    let mut at = fair.min_vruntime;
+    if new {
+        let total = fair.weight + u64::from(se.weight);
+        let slice = slice_ns(latency_ns, min_ns, fair.nr + 1, se.weight, total);
+        at += virtual_ns(slice, se.weight);
+    } else {
+        at -= (latency_ns / 2) as i64;
+    }
+    se.vruntime = se.vruntime.max(at);
+}
+
+/// Whether `wakee` is far enough behind `current` to take the CPU from it.
+pub fn preempts(current: i64, wakee: i64, wakee_weight: u32, granularity_ns: u64) -> bool {
+    current - wakee > virtual_ns(granularity_ns, wakee_weight)
+}
+
+/// The next task: the first by vruntime, unless a buddy is not much further behind.
+pub fn pick(fair: &Fair, granularity_ns: u64) -> Option<u32> {
+    let first = fair.timeline.first()?;
+    for buddy in [fair.next_buddy, fair.last_buddy].into_iter().flatten() {
+        if let Some(waiting) = fair.timeline.find(buddy) {
+            let behind = waiting.vruntime - first.vruntime;
+            if behind <= virtual_ns(granularity_ns, first.weight) {
+                return Some(buddy);
+            }
+        }
+    }
+    Some(first.task)
+}
+
+/// At a tick: whether the running task has had its share.
+pub fn tick_preempts(
+    fair: &Fair,
+    se: &Entity,
+    latency_ns: u64,
+    min_ns: u64,
+) -> bool {
+    let ideal = slice_ns(latency_ns, min_ns, fair.nr, se.weight, fair.weight).min(latency_ns);
+    let ran = se.sum_exec_ns - se.picked_sum_ns;
+    if ran > ideal {
+        return true;
+    }
+    if ran < min_ns {
+        return false;
+    }
+    fair.timeline.first().is_some_and(|first| se.vruntime - first.vruntime > ideal as i64)
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! EEVDF, as of 7.2 (mechanisms.md §8): among the tasks that are owed time, the earliest virtual
+//! deadline runs; lag survives sleep; who sleeps owing time stays queued until it is paid.
+
+use super::cfs::virtual_ns;
+use super::queue::Fair;
+use super::task::Entity;
+
+/// Sum of weights, and of weight times (vruntime - min_vruntime), the running task included.
+fn totals(fair: &Fair, current: Option<&Entity>) -> (i64, i64) {
+    let (mut weight, mut sum) = (fair.waiting_weight as i64, fair.weighted_v);
+    if let Some(se) = current {
+        weight += i64::from(se.weight);
+        sum += i64::from(se.weight) * (se.vruntime - fair.min_vruntime);
+    }
+    (weight, sum)
+}
+
+/// The queue's virtual time: the weighted mean of its tasks' vruntimes.
+pub fn virtual_time(fair: &Fair, current: Option<&Entity>) -> i64 {
+    let (weight, sum) = totals(fair, current);
+    fair.min_vruntime + if weight > 0 { sum.div_euclid(weight) } else { 0 }
+}
+
+/// Whether a task with this vruntime is owed time (or even).
+pub fn eligible(fair: &Fair, current: Option<&Entity>, vruntime: i64) -> bool {
+    let (weight, sum) = totals(fair, current);
+    (vruntime - fair.min_vruntime) * weight <= sum
+}
+
+/// Moves the zero point of the sums up to the queue's virtual time, so that they stay small.
+pub fn update_floor(fair: &mut Fair, current: Option<&Entity>) {
+    let now = virtual_time(fair, current);
+    if now > fair.min_vruntime {
+        fair.weighted_v -= fair.waiting_weight as i64 * (now - fair.min_vruntime);
+        fair.min_vruntime = now;
+    }
+}
+
+/// A task's lag, within what the kernel lets it keep: a slice and a tick, either way.
+pub fn lag(
+    fair: &Fair,
+    current: Option<&Entity>,
+    se: &Entity,
+    slice_ns: u64,
+    tick_ns: u64,
+) -> i64 {
+    let limit = virtual_ns(slice_ns + tick_ns, se.weight);
+    (virtual_time(fair, current) - se.vruntime).clamp(-limit, limit)
+}
+
+/// Where a task enters the queue: so that its lag is what it was, although its own weight moves
+/// the mean; a new task asks for half a slice first.
+pub fn place(
+    fair: &Fair,
+    current: Option<&Entity>,
+    se: &mut Entity,
+    slice_ns: u64,
+    new: bool,
+) {
+    let (weight, _) = totals(fair, current);
+    let mut lag = if new { 0 } else { se.vlag };
+    if weight > 0 {
+        lag = lag * (weight + i64::from(se.weight)) / weight;
+    }
+    se.vruntime = virtual_time(fair, current) - lag;
+    let slice = if new { slice_ns / 2 } else { slice_ns };
+    se.deadline = se.vruntime + virtual_ns(slice, se.weight);
+}
+
+/// The next task, `None` to keep the running one. A running task that is still protected (run
+/// to parity) is kept whoever waits.
+pub fn pick(fair: &Fair, current: Option<&Entity>) -> Option<u32> {
+    if current.is_some_and(|se| se.vruntime < fair.protected_v) {
+        return None;
+    }
+    let current_ok = current.filter(|se| eligible(fair, current, se.vruntime));
+    let (weight, sum) = totals(fair, current);
+    let found = fair
+        .timeline
+        .iter()
+        .find(|w| (w.vruntime - fair.min_vruntime) * weight <= sum);
+    match (found, current_ok) {
+        (Some(w), Some(se)) if w.key < se.deadline => Some(w.task),
+        (_, Some(_)) => None,
+        (Some(w), None) => Some(w.task),
+        // Rounding can leave nobody eligible: the earliest deadline then, never an idle CPU.
+        (None, None) => fair.timeline.first().filter(|_| current.is_none()).map(|w| w.task),
+    }
+}
+
+/// After a slice is used up: the next deadline. Returns whether that happened.
+pub fn renew_deadline(se: &mut Entity, slice_ns: u64) -> bool {
+    if se.vruntime < se.deadline {
+        return false;
+    }
+    se.deadline = se.vruntime + virtual_ns(slice_ns, se.weight);
+    true
+}

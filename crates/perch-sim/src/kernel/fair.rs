@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The fair class: what CFS and EEVDF have in common, and which of them answers.
+
+use super::era::FairRules;
+use super::pelt::Activity;
+use super::queue::Waiting;
+use super::task::Life;
+use super::{Kernel, cfs, eevdf};
+
+/// util_est ignores changes smaller than about 1 % of a CPU.
+const EST_MARGIN: u32 = 10;
+
+impl Kernel<'_> {
+    /// Brings a queue's averages up to date; to be called before anything in it changes.
+    pub(super) fn touch_queue(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
+        let did = Activity {
+            weight: c.fair.weight as u32,
+            runnable: c.fair.nr - c.fair.nr_delayed,
+            running: c.current.is_some(),
+            speed_1024: self.host.topology().capacity(cpu),
+        };
+        c.fair.average.update(self.now, did);
+    }
+
+    /// Brings a task's averages up to date; to be called before its life changes.
+    pub(super) fn touch_task(&mut self, task: u32) {
+        let t = &mut self.tasks[task as usize];
+        let on_queue = t.on_queue();
+        let did = Activity {
+            weight: if on_queue { t.se.weight } else { 0 },
+            runnable: (on_queue && !t.se.delayed).into(),
+            running: t.life == Life::Running,
+            speed_1024: self.host.topology().capacity(t.cpu as usize),
+        };
+        t.se.average.update(self.now, did);
+    }
+
+    /// Lets the policy see a queue as it is now.
+    pub(super) fn publish(&mut self, cpu: usize) {
+        let c = &self.cpus[cpu];
+        let curr_load = c.current.map_or(0, |t| self.tasks[t as usize].se.average.load);
+        let top = self.host.topology().capacity(cpu);
+        let state = self.host.cpu_mut(cpu);
+        state.nr_running = c.fair.nr;
+        state.nr_delayed = c.fair.nr_delayed;
+        state.load = c.fair.average.load;
+        state.runnable = c.fair.average.runnable;
+        state.util = c.fair.average.util.max(c.fair.est).min(top);
+        state.curr_load = curr_load;
+    }
+
+    /// Accounts the running task's time.
+    pub(super) fn update_current(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
+        let Some(task) = c.current else {
+            return;
+        };
+        let se = &mut self.tasks[task as usize].se;
+        let delta = self.now.saturating_sub(se.exec_start_ns);
+        if delta == 0 {
+            return;
+        }
+        se.exec_start_ns = self.now;
+        se.sum_exec_ns += delta;
+        se.vruntime += cfs::virtual_ns(delta, se.weight);
+        match self.rules.fair {
+            FairRules::Cfs { .. } => cfs::update_floor(&mut c.fair, Some(se.vruntime)),
+            FairRules::Eevdf { slice_ns } => {
+                eevdf::update_floor(&mut c.fair, Some(se));
+                if eevdf::renew_deadline(se, slice_ns) && c.fair.nr > 1 {
+                    c.need_resched = true;
+                }
+            }
+        }
+    }
+
+    /// The running task's entity, for EEVDF's sums.
+    fn current_entity(&self, cpu: usize) -> Option<super::task::Entity> {
+        self.cpus[cpu].current.map(|t| self.tasks[t as usize].se)
+    }
+
+    /// Puts a task on a queue. `moved`: the balancer brings it, and in CFS it keeps its place
+    /// relative to the queue's floor.
+    pub(super) fn enqueue(&mut self, cpu: usize, task: u32, moved: bool) {
+        self.update_current(cpu);
+        self.touch_queue(cpu);
+        let current = self.current_entity(cpu);
+        let c = &mut self.cpus[cpu];
+        let t = &mut self.tasks[task as usize];
+        debug_assert!(!t.on_queue(), "task {task} enqueued twice");
+        if t.se.attached {
+            // It slept here: its share of the queue's averages decayed with them.
+            t.se.average.update(
+                self.now,
+                Activity { weight: 0, runnable: 0, running: false, speed_1024: 1024 },
+            );
+        } else {
+            t.se.average.align(&c.fair.average);
+            c.fair.average.attach(&t.se.average);
+            t.se.attached = true;
+        }
+        let new = std::mem::take(&mut t.se.new);
+        match self.rules.fair {
+            FairRules::Cfs { latency_ns, min_granularity_ns, .. } => {
+                if std::mem::take(&mut t.se.relative) {
+                    t.se.vruntime += c.fair.min_vruntime;
+                }
+                if !moved {
+                    cfs::place(&c.fair, &mut t.se, latency_ns, min_granularity_ns, new);
+                }
+            }
+            FairRules::Eevdf { slice_ns } => {
+                eevdf::place(&c.fair, current.as_ref(), &mut t.se, slice_ns, new);
+            }
+        }
+        t.cpu = cpu as u32;
+        t.life = Life::Queued;
+        c.fair.nr += 1;
+        c.fair.weight += u64::from(t.se.weight);
+        c.fair.est += t.se.est();
+        if c.fair.nr == 2 {
+            self.overload = true;
+        }
+        self.insert_waiting(cpu, task);
+        self.host.set_idle(cpu, false);
+        self.publish(cpu);
+    }
+
+    /// Adds a task to the timeline and EEVDF's sums.
+    pub(super) fn insert_waiting(&mut self, cpu: usize, task: u32) {
+        let se = &self.tasks[task as usize].se;
+        let fair = &mut self.cpus[cpu].fair;
+        let key = match self.rules.fair {
+            FairRules::Cfs { .. } => se.vruntime,
+            FairRules::Eevdf { .. } => se.deadline,
+        };
+        fair.timeline.insert(Waiting { key, vruntime: se.vruntime, weight: se.weight, task });
+        fair.waiting_weight += u64::from(se.weight);
+        fair.weighted_v += i64::from(se.weight) * (se.vruntime - fair.min_vruntime);
+    }
+
+    /// Takes a task out of the timeline and EEVDF's sums.
+    pub(super) fn remove_waiting(&mut self, cpu: usize, task: u32) {
+        let fair = &mut self.cpus[cpu].fair;
+        let w = fair.timeline.remove(task);
+        fair.waiting_weight -= u64::from(w.weight);
+        fair.weighted_v -= i64::from(w.weight) * (w.vruntime - fair.min_vruntime);
+    }
+
+    /// Takes a task off its queue because it sleeps. Returns false when EEVDF keeps it queued
+    /// until its debt is paid.
+    pub(super) fn dequeue_sleeper(&mut self, cpu: usize, task: u32) -> bool {
+        self.update_current(cpu);
+        self.touch_queue(cpu);
+        self.touch_task(task);
+        self.update_estimate(task);
+        if let FairRules::Eevdf { slice_ns } = self.rules.fair {
+            let current = self.current_entity(cpu);
+            let se = self.tasks[task as usize].se;
+            let fair = &self.cpus[cpu].fair;
+            let lag = eevdf::lag(fair, current.as_ref(), &se, slice_ns, self.tick_ns);
+            let se = &mut self.tasks[task as usize].se;
+            se.vlag = lag;
+            if lag < 0 && self.cpus[cpu].fair.nr > 1 {
+                se.delayed = true;
+                self.cpus[cpu].fair.nr_delayed += 1;
+                self.cpus[cpu].fair.est = self.cpus[cpu].fair.est.saturating_sub(se.est());
+                return false;
+            }
+        }
+        self.leave_queue(cpu, task);
+        true
+    }
+
+    /// The queue's books after a task left it (its averages stay: it may come back).
+    pub(super) fn leave_queue(&mut self, cpu: usize, task: u32) {
+        let t = &mut self.tasks[task as usize];
+        let fair = &mut self.cpus[cpu].fair;
+        fair.nr -= 1;
+        fair.weight -= u64::from(t.se.weight);
+        if t.se.delayed {
+            t.se.delayed = false;
+            fair.nr_delayed -= 1;
+            // What it owed is paid: the wait counts as served, credit is not gathered.
+            t.se.vlag = t.se.vlag.min(0);
+        } else {
+            fair.est = fair.est.saturating_sub(t.se.est());
+        }
+        if fair.next_buddy == Some(task) {
+            fair.next_buddy = None;
+        }
+        if fair.last_buddy == Some(task) {
+            fair.last_buddy = None;
+        }
+    }
+
+    /// util_est at a dequeue: up at once, down by a quarter of the way.
+    fn update_estimate(&mut self, task: u32) {
+        let se = &mut self.tasks[task as usize].se;
+        // The queue holds the old estimate until the task leaves it.
+        let old = se.est();
+        let util = se.average.util;
+        se.est_enqueued = util;
+        if se.est_average < util {
+            se.est_average = util;
+        } else if se.est_average - util > EST_MARGIN {
+            se.est_average -= (se.est_average - util) / 4;
+        }
+        let fair = &mut self.cpus[self.tasks[task as usize].cpu as usize].fair;
+        fair.est = fair.est.saturating_sub(old) + self.tasks[task as usize].se.est();
+    }
+
+    /// Takes a sleeping task's averages and vruntime away from the CPU it leaves.
+    pub(super) fn leave_cpu(&mut self, task: u32) {
+        let cpu = self.tasks[task as usize].cpu as usize;
+        self.touch_queue(cpu);
+        let fair = &mut self.cpus[cpu].fair;
+        let t = &mut self.tasks[task as usize];
+        if t.se.attached {
+            let asleep = Activity { weight: 0, runnable: 0, running: false, speed_1024: 1024 };
+            t.se.average.update(self.now, asleep);
+            fair.average.detach(&t.se.average);
+            t.se.attached = false;
+        }
+        if let FairRules::Cfs { .. } = self.rules.fair {
+            t.se.vruntime -= fair.min_vruntime;
+            t.se.relative = true;
+        }
+        self.publish(cpu);
+    }
+
+    /// Whether a task just queued should take the CPU from the running one.
+    pub(super) fn check_preempt(&mut self, cpu: usize, wakee: u32) {
+        let c = &mut self.cpus[cpu];
+        let Some(current) = c.current else {
+            c.need_resched = true;
+            return;
+        };
+        if c.need_resched {
+            return;
+        }
+        let (cur, new) = (&self.tasks[current as usize].se, &self.tasks[wakee as usize].se);
+        let preempts = match self.rules.fair {
+            FairRules::Cfs { wakeup_granularity_ns, .. } => {
+                cfs::preempts(cur.vruntime, new.vruntime, new.weight, wakeup_granularity_ns)
+            }
+            FairRules::Eevdf { .. } => eevdf::pick(&c.fair, Some(cur)) == Some(wakee),
+        };
+        if preempts {
+            c.need_resched = true;
+            self.metrics.preemptions += 1;
+            // With a full queue the preempted task goes on next, while its cache is warm.
+            if c.fair.nr >= 8 {
+                c.fair.last_buddy = Some(current);
+            }
+        }
+    }
+
+    /// At a tick: whether the running task should give way.
+    pub(super) fn tick_current(&mut self, cpu: usize) {
+        self.update_current(cpu);
+        self.touch_queue(cpu);
+        let Some(current) = self.cpus[cpu].current else {
+            return;
+        };
+        self.touch_task(current);
+        self.publish(cpu);
+        let c = &mut self.cpus[cpu];
+        if c.fair.nr < 2 {
+            return;
+        }
+        let se = &self.tasks[current as usize].se;
+        let over = match self.rules.fair {
+            FairRules::Cfs { latency_ns, min_granularity_ns, .. } => {
+                cfs::tick_preempts(&c.fair, se, latency_ns, min_granularity_ns)
+            }
+            FairRules::Eevdf { .. } => se.vruntime >= c.fair.protected_v,
+        };
+        if over {
+            c.need_resched = true;
+            c.fair.last_buddy = None;
+            c.fair.next_buddy = None;
+        }
+    }
+
+    /// Takes the next task off the timeline to run it. Delayed sleepers whose turn comes have
+    /// paid what they owed and leave.
+    pub(super) fn pick(&mut self, cpu: usize) -> Option<u32> {
+        loop {
+            let fair = &self.cpus[cpu].fair;
+            let picked = match self.rules.fair {
+                FairRules::Cfs { wakeup_granularity_ns, .. } => {
+                    cfs::pick(fair, wakeup_granularity_ns)
+                }
+                FairRules::Eevdf { .. } => eevdf::pick(fair, None),
+            }?;
+            if self.tasks[picked as usize].se.delayed {
+                self.touch_queue(cpu);
+                self.touch_task(picked);
+                self.remove_waiting(cpu, picked);
+                self.leave_queue(cpu, picked);
+                self.publish(cpu);
+                continue;
+            }
+            self.touch_queue(cpu);
+            self.touch_task(picked);
+            self.remove_waiting(cpu, picked);
+            return Some(picked);
+        }
+    }
+
+    /// The picked task becomes the running one.
+    pub(super) fn set_current(&mut self, cpu: usize, task: u32) {
+        let t = &mut self.tasks[task as usize];
+        t.life = Life::Running;
+        t.se.exec_start_ns = self.now;
+        t.se.picked_sum_ns = t.se.sum_exec_ns;
+        let c = &mut self.cpus[cpu];
+        c.current = Some(task);
+        c.need_resched = false;
+        // Equal slices: protected until the deadline.
+        c.fair.protected_v = t.se.deadline;
+        if c.fair.last_buddy == Some(task) {
+            c.fair.last_buddy = None;
+        }
+        if c.fair.next_buddy == Some(task) {
+            c.fair.next_buddy = None;
+        }
+        self.publish(cpu);
+    }
+
+    /// The running task goes back to the waiting ones.
+    pub(super) fn put_current(&mut self, cpu: usize) {
+        let Some(task) = self.cpus[cpu].current else {
+            return;
+        };
+        self.update_current(cpu);
+        self.touch_queue(cpu);
+        self.touch_task(task);
+        self.cpus[cpu].current = None;
+        self.tasks[task as usize].life = Life::Queued;
+        self.insert_waiting(cpu, task);
+    }
+
+    /// A wake-up of a delayed sleeper: it never left its queue and needs no place.
+    pub(super) fn requeue_delayed(&mut self, cpu: usize, task: u32) {
+        let FairRules::Eevdf { slice_ns } = self.rules.fair else {
+            return;
+        };
+        self.update_current(cpu);
+        self.touch_queue(cpu);
+        self.touch_task(task);
+        let current = self.current_entity(cpu);
+        let se = self.tasks[task as usize].se;
+        let fair = &mut self.cpus[cpu].fair;
+        let lag = eevdf::lag(fair, current.as_ref(), &se, slice_ns, self.tick_ns);
+        fair.nr_delayed -= 1;
+        fair.est += se.est();
+        self.tasks[task as usize].se.delayed = false;
+        self.tasks[task as usize].life = Life::Queued;
+        if lag > 0 {
+            // The debt was paid while it slept: it starts even, without credit for the wait.
+            self.remove_waiting(cpu, task);
+            let t = &mut self.tasks[task as usize];
+            t.se.vlag = 0;
+            eevdf::place(&self.cpus[cpu].fair, current.as_ref(), &mut t.se, slice_ns, false);
+            self.insert_waiting(cpu, task);
+        }
+        self.publish(cpu);
+    }
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The stock kernel, as far as it is modelled: run queues, wake-ups, ticks, balancing.
+//!
+//! [`Kernel`] owns the whole simulated world. One event at a time, in order of time and arrival;
+//! nothing here reads a clock, walks a hash map or draws an unseeded number.
+
+mod balance;
+mod cfs;
+mod eevdf;
+mod era;
+mod fair;
+mod pelt;
+mod queue;
+mod run;
+mod task;
+mod wake;
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::{Host, Policy, TaskState, Topology};
+
+use crate::engine::{Event, EventQueue, Random};
+use crate::hardware::Costs;
+use crate::metrics::Metrics;
+use crate::workload::TaskSpec;
+
+pub use era::{EraRules, NICE_WEIGHT};
+use pelt::Average;
+use queue::{Cpu, DomainState, Fair};
+use task::{Entity, Life, Task};
+
+/// Kinds of events; of the events of one moment the earlier arrival goes first, whatever its kind.
+mod kind {
+    /// The running task's segment ends.
+    pub const SEGMENT: u8 = 0;
+    /// An interrupt reaches a CPU: woken tasks to enqueue, or a request to reschedule.
+    pub const IPI: u8 = 1;
+    /// A sleeping task's timer fires.
+    pub const TIMER: u8 = 2;
+    /// A task is forked.
+    pub const FORK: u8 = 3;
+    /// Every CPU's tick.
+    pub const TICK: u8 = 4;
+}
+
+/// A queue of messages between tasks.
+#[derive(Debug, Default)]
+struct Channel {
+    /// Cache lines of each message, and the CPU that wrote it.
+    messages: VecDeque<(u32, u32)>,
+    /// Tasks that wait for one, first come first served.
+    waiting: VecDeque<u32>,
+}
+
+/// The simulated world.
+pub struct Kernel<'a> {
+    now: u64,
+    events: EventQueue,
+    host: Host,
+    policy: Policy,
+    rules: EraRules,
+    costs: Costs,
+    tick_ns: u64,
+    cpus: Vec<Cpu>,
+    tasks: Vec<Task>,
+    /// What the policy remembers of each CPU's idle task, the waker of timer interrupts.
+    idle_tasks: Vec<TaskState>,
+    channels: Vec<Channel>,
+    /// Some queue has more than one task (the root domain's flag; set early, cleared lazily).
+    overload: bool,
+    /// Next time idle CPUs are balanced on their behalf.
+    nohz_next_ns: u64,
+    metrics: Metrics,
+    random: Random,
+    trace: Option<&'a mut dyn Write>,
+    trace_error: Option<std::io::Error>,
+    /// Working memory of the balancer.
+    scratch: balance::Scratch,
+}
+
+impl<'a> Kernel<'a> {
+    /// A machine where nothing has run yet, and the tasks that will be forked on it.
+    pub fn new(
+        machine: &Machine,
+        topology: &Arc<Topology>,
+        policy: Policy,
+        hz: u32,
+        tasks: &[TaskSpec],
+        channels: usize,
+        seed: u64,
+    ) -> Kernel<'a> {
+        let n = machine.cpus.len();
+        let mut random = Random::new(seed, 0);
+        let tick_ns = 1_000_000_000 / u64::from(hz);
+        let mut events = EventQueue::with_capacity(n * 2 + tasks.len());
+        events.push(Event { at_ns: tick_ns, kind: kind::TICK, key: 0, tag: 0 });
+        let tasks: Vec<Task> =
+            tasks.iter().enumerate().map(|(i, spec)| new_task(i as u32, spec, seed)).collect();
+        let mut kernel = Kernel {
+            now: 0,
+            events,
+            host: Host::new(topology.clone()),
+            policy,
+            rules: EraRules::new(policy.era(), n),
+            costs: Costs::new(machine),
+            tick_ns,
+            cpus: (0..n).map(|cpu| new_cpu(topology, cpu, &mut random)).collect(),
+            idle_tasks: (0..n).map(|cpu| TaskState::new(u32::MAX - cpu as u32)).collect(),
+            channels: (0..channels).map(|_| Channel::default()).collect(),
+            tasks,
+            overload: false,
+            nohz_next_ns: 0,
+            metrics: Metrics::new(),
+            random,
+            trace: None,
+            trace_error: None,
+            scratch: balance::Scratch::default(),
+        };
+        for task in 0..kernel.tasks.len() {
+            let start = tasks_start(&mut kernel.tasks[task]);
+            kernel.events.push(Event { at_ns: start, kind: kind::FORK, key: task as u32, tag: 0 });
+        }
+        kernel
+    }
+
+    /// Writes a line for each decision from now on.
+    pub fn trace_to(&mut self, out: &'a mut dyn Write) {
+        self.trace = Some(out);
+    }
+
+    /// Handles every event up to `until_ns`.
+    pub fn run_until(&mut self, until_ns: u64) -> std::io::Result<()> {
+        while let Some(at_ns) = self.events.next_at() {
+            if at_ns > until_ns {
+                break;
+            }
+            let Some(event) = self.events.pop() else {
+                break;
+            };
+            self.now = event.at_ns;
+            self.handle(event);
+        }
+        self.now = until_ns;
+        self.trace_error.take().map_or(Ok(()), Err)
+    }
+
+    fn handle(&mut self, event: Event) {
+        self.metrics.events += 1;
+        match event.kind {
+            kind::SEGMENT => {
+                let cpu = event.key as usize;
+                if self.cpus[cpu].segment_tag == event.tag {
+                    self.segment_end(cpu);
+                } else {
+                    self.metrics.events -= 1;
+                }
+            }
+            kind::IPI => self.interrupt(event.key as usize),
+            kind::TIMER => self.timer(event.key),
+            kind::FORK => self.fork(event.key),
+            _ => self.tick(),
+        }
+    }
+
+    /// Forgets what was counted so far: the measured part of the run begins.
+    pub fn start_measuring(&mut self) {
+        self.settle_busy();
+        self.metrics = Metrics::new();
+    }
+
+    /// What was counted since the measured part began `since_ns` ago.
+    pub fn finish(&mut self, since_ns: u64) -> Metrics {
+        self.settle_busy();
+        self.metrics.simulated_ns = self.now - since_ns;
+        std::mem::take(&mut self.metrics)
+    }
+
+    /// Adds the busy time of CPUs that are busy right now.
+    fn settle_busy(&mut self) {
+        for cpu in &mut self.cpus {
+            if cpu.current.is_some() {
+                self.metrics.busy_ns += self.now - cpu.busy_since_ns.min(self.now);
+                cpu.busy_since_ns = self.now;
+            }
+        }
+    }
+
+    /// Every CPU's tick. Ticks of all CPUs fall on the same moment (the kernel's default); idle
+    /// CPUs have stopped theirs, but for those that went idle since the last one.
+    fn tick(&mut self) {
+        for cpu in 0..self.cpus.len() {
+            let idle_since = self.cpus[cpu].idle_since_ns;
+            let idle = self.cpus[cpu].current.is_none();
+            if idle && self.now - idle_since > self.tick_ns {
+                continue;
+            }
+            self.metrics.events += 1;
+            if !idle {
+                self.tick_current(cpu);
+            }
+            if self.now >= self.cpus[cpu].next_balance_ns {
+                self.balance_due(cpu, idle && self.host.is_idle(cpu));
+            }
+            if !idle {
+                self.resched_if_needed(cpu);
+            }
+        }
+        self.balance_sleepers();
+        self.events.push(Event {
+            at_ns: self.now + self.tick_ns,
+            kind: kind::TICK,
+            key: 0,
+            tag: 0,
+        });
+    }
+}
+
+/// When the task is forked.
+fn tasks_start(task: &mut Task) -> u64 {
+    task.start.sample(&mut task.random)
+}
+
+fn new_task(id: u32, spec: &TaskSpec, seed: u64) -> Task {
+    let weight = NICE_WEIGHT[(i32::from(spec.nice) + 20) as usize];
+    let mut state = TaskState::new(id + 1);
+    state.load = weight;
+    Task {
+        state,
+        allowed: spec.allowed.clone(),
+        cpu: 0,
+        life: Life::Unborn,
+        se: Entity {
+            weight,
+            vruntime: 0,
+            deadline: 0,
+            vlag: 0,
+            exec_start_ns: 0,
+            sum_exec_ns: 0,
+            picked_sum_ns: 0,
+            average: Average::default(),
+            est_enqueued: 0,
+            est_average: 0,
+            delayed: false,
+            attached: false,
+            relative: true,
+            new: true,
+        },
+        program: spec.program.clone(),
+        pc: 0,
+        random: Random::new(seed, u64::from(id) + 1),
+        left_ns: 0,
+        debt_ns: 0,
+        footprint: spec.footprint,
+        warm_cpu: u32::MAX,
+        warm_fill: 0,
+        woken_ns: 0,
+        start: spec.start,
+    }
+}
+
+fn new_cpu(topology: &Topology, cpu: usize, random: &mut Random) -> Cpu {
+    let domains = topology.domain_numbers(cpu).map(|domain| {
+        let weight = u64::from(topology.domain(domain).span().weight());
+        DomainState {
+            domain: domain as u32,
+            failed: 0,
+            interval_ns: weight * 1_000_000,
+            // Domains were built at boot, long ago and not all at once.
+            last_ns: 0,
+            newidle_cost_ns: 0,
+            newidle_decay_ns: 0,
+            newidle_success: 512,
+            newidle_calls: 0,
+        }
+    });
+    Cpu {
+        current: None,
+        fair: Fair::default(),
+        segment_tag: 0,
+        segment_start_ns: 0,
+        speed_1024: topology.capacity(cpu),
+        need_resched: false,
+        wake_list: VecDeque::new(),
+        ipi_pending: false,
+        fill: 0,
+        idle: true,
+        idle_since_ns: 0,
+        busy_since_ns: 0,
+        avg_idle_ns: 1_000_000,
+        max_idle_cost_ns: 500_000,
+        next_balance_ns: random.below(64_000_000),
+        domains: domains.collect(),
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A CPU's run queue: the waiting tasks in the order of the fair class, and the CPU's own state.
+//!
+//! The waiting tasks stand in one sorted vector: by vruntime in CFS, by deadline in EEVDF. Queues
+//! are short (a handful, rarely hundreds), and a move within a few cache lines beats a tree.
+
+use std::collections::VecDeque;
+
+use super::pelt::Average;
+
+/// A waiting task.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// vruntime (CFS) or deadline (EEVDF).
+    pub key: i64,
+    /// vruntime, the key in CFS.
+    pub vruntime: i64,
+    /// Weight.
+    pub weight: u32,
+    /// Task.
+    pub task: u32,
+}
+
+/// Waiting tasks by key, the earliest first; equals in order of arrival.
+#[derive(Debug, Default)]
+pub struct Timeline {
+    waiting: Vec<Waiting>,
+}
+
+impl Timeline {
+    /// The first by key.
+    pub fn first(&self) -> Option<&Waiting> {
+        self.waiting.first()
+    }
+
+    /// All, by key.
+    pub fn iter(&self) -> std::slice::Iter<'_, Waiting> {
+        self.waiting.iter()
+    }
+
+    /// Adds a task behind its equals.
+    pub fn insert(&mut self, waiting: Waiting) {
+        let at = self.waiting.partition_point(|w| w.key <= waiting.key);
+        self.waiting.insert(at, waiting);
+    }
+
+    /// Takes a task out.
+    ///
+    /// # Panics
+    /// When the task is not there: the caller's books are wrong.
+    pub fn remove(&mut self, task: u32) -> Waiting {
+        let at = self.waiting.iter().position(|w| w.task == task);
+        self.waiting.remove(at.expect("a queued task stands in its queue"))
+    }
+
+    /// The entry of a task.
+    pub fn find(&self, task: u32) -> Option<&Waiting> {
+        self.waiting.iter().find(|w| w.task == task)
+    }
+}
+
+/// The fair class's part of a run queue.
+#[derive(Debug, Default)]
+pub struct Fair {
+    /// Waiting tasks (the running one is not among them).
+    pub timeline: Timeline,
+    /// CFS: monotone minimum of vruntime. EEVDF: the zero point of `weighted_v`.
+    pub min_vruntime: i64,
+    /// EEVDF: sum over waiting tasks of weight times (vruntime - min_vruntime).
+    pub weighted_v: i64,
+    /// Sum of the waiting tasks' weights.
+    pub waiting_weight: u64,
+    /// Sum of the runnable tasks' weights, the running one included.
+    pub weight: u64,
+    /// Runnable tasks, the running one and delayed ones included.
+    pub nr: u32,
+    /// EEVDF: of those, delayed.
+    pub nr_delayed: u32,
+    /// Averages of the queue, its sleeping tasks included.
+    pub average: Average,
+    /// Sum of the runnable tasks' util_est.
+    pub est: u32,
+    /// CFS: the task that a wakee preempted, preferred at the next pick.
+    pub last_buddy: Option<u32>,
+    /// CFS: a task that should run next.
+    pub next_buddy: Option<u32>,
+    /// EEVDF: vruntime up to which the running task is protected from a wakee (run to parity).
+    pub protected_v: i64,
+}
+
+/// Balancing state of one domain of one CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct DomainState {
+    /// Number in the topology.
+    pub domain: u32,
+    /// Passes in a row that moved nothing though there was an imbalance.
+    pub failed: u32,
+    /// Current interval, nanoseconds.
+    pub interval_ns: u64,
+    /// When the last periodic pass was.
+    pub last_ns: u64,
+    /// What newidle passes over this domain have cost at most, decayed, nanoseconds.
+    pub newidle_cost_ns: u64,
+    /// When that cost was last decayed.
+    pub newidle_decay_ns: u64,
+    /// 7.2: successes among the last 1024 newidle passes, and passes counted.
+    pub newidle_success: u32,
+    /// See `newidle_success`.
+    pub newidle_calls: u32,
+}
+
+/// A CPU.
+#[derive(Debug)]
+pub struct Cpu {
+    /// The running task.
+    pub current: Option<u32>,
+    /// Fair class.
+    pub fair: Fair,
+    /// Overtakes older segment events of this CPU.
+    pub segment_tag: u32,
+    /// When the running segment began; in the future while the switch to it is under way.
+    pub segment_start_ns: u64,
+    /// Its speed, 1024ths.
+    pub speed_1024: u32,
+    /// The running task should give way as soon as possible.
+    pub need_resched: bool,
+    /// Tasks woken from afar, to be enqueued by this CPU itself.
+    pub wake_list: VecDeque<u32>,
+    /// An interrupt is on its way.
+    pub ipi_pending: bool,
+    /// Lines that tasks brought into this CPU's caches so far.
+    pub fill: u64,
+    /// It runs its idle task.
+    pub idle: bool,
+    /// When the CPU became idle last.
+    pub idle_since_ns: u64,
+    /// Since when its busy time is not yet counted.
+    pub busy_since_ns: u64,
+    /// Moving average of idle periods, nanoseconds.
+    pub avg_idle_ns: u64,
+    /// avg_idle's ceiling is twice this.
+    pub max_idle_cost_ns: u64,
+    /// Earliest time of the next periodic pass.
+    pub next_balance_ns: u64,
+    /// Domains, lowest first.
+    pub domains: Vec<DomainState>,
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Running tasks: segments of work, the operations between them, and switching.
+
+use super::task::Life;
+use super::wake::Waker;
+use super::{Kernel, kind};
+use crate::engine::Event;
+use crate::workload::Op;
+
+impl Kernel<'_> {
+    /// Starts (or goes on with) the running task's work: overheads first, they are part of it.
+    fn begin_segment(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
+        let Some(task) = c.current else {
+            return;
+        };
+        let t = &mut self.tasks[task as usize];
+        t.left_ns += std::mem::take(&mut t.debt_ns);
+        c.segment_start_ns = self.now;
+        c.segment_tag = c.segment_tag.wrapping_add(1);
+        let wall = if c.speed_1024 == 1024 {
+            t.left_ns
+        } else {
+            (t.left_ns * 1024).div_ceil(u64::from(c.speed_1024))
+        };
+        self.events.push(Event {
+            at_ns: self.now + wall,
+            kind: kind::SEGMENT,
+            key: cpu as u32,
+            tag: c.segment_tag,
+        });
+    }
+
+    /// Interrupts the running task's work, remembering what is left of it.
+    pub(super) fn stop_segment(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
+        let Some(task) = c.current else {
+            return;
+        };
+        c.segment_tag = c.segment_tag.wrapping_add(1);
+        let done = (self.now - c.segment_start_ns) * u64::from(c.speed_1024) / 1024;
+        let t = &mut self.tasks[task as usize];
+        t.left_ns = t.left_ns.saturating_sub(done);
+    }
+
+    /// The running task's work is done: on to its next operation.
+    pub(super) fn segment_end(&mut self, cpu: usize) {
+        let Some(task) = self.cpus[cpu].current else {
+            return;
+        };
+        self.tasks[task as usize].left_ns = 0;
+        self.advance(cpu, task);
+    }
+
+    /// Carries out operations until one takes time or the task leaves the CPU.
+    fn advance(&mut self, cpu: usize, task: u32) {
+        loop {
+            let t = &mut self.tasks[task as usize];
+            let op = t.program[t.pc as usize];
+            match op {
+                Op::Run(time) => {
+                    t.pc += 1;
+                    t.left_ns = time.sample(&mut t.random);
+                    return self.begin_segment(cpu);
+                }
+                Op::Count => {
+                    t.pc += 1;
+                    self.metrics.counted += 1;
+                }
+                Op::Jump(pc) => t.pc = pc,
+                // What is owed is run off before anybody can see what comes next.
+                Op::Send { .. } if t.debt_ns > 0 => return self.begin_segment(cpu),
+                Op::Send { channel, lines, sync } => {
+                    t.pc += 1;
+                    self.send(cpu, task, channel, lines, sync);
+                    if self.cpus[cpu].need_resched {
+                        return self.preempt(cpu);
+                    }
+                }
+                Op::Receive { channel } => {
+                    let c = &mut self.channels[channel as usize];
+                    match c.messages.pop_front() {
+                        Some((lines, writer)) => {
+                            t.pc += 1;
+                            t.debt_ns += self.costs.transfer_ns(lines, writer as usize, cpu);
+                        }
+                        None if t.debt_ns > 0 => return self.begin_segment(cpu),
+                        None => {
+                            c.waiting.push_back(task);
+                            return self.block(cpu, task);
+                        }
+                    }
+                }
+                _ if t.debt_ns > 0 => return self.begin_segment(cpu),
+                Op::Sleep(time) => {
+                    t.pc += 1;
+                    let at_ns = self.now + time.sample(&mut t.random);
+                    self.events.push(Event { at_ns, kind: kind::TIMER, key: task, tag: 0 });
+                    return self.block(cpu, task);
+                }
+                Op::Exit => return self.exit(cpu, task),
+            }
+        }
+    }
+
+    fn send(&mut self, cpu: usize, task: u32, channel: u32, lines: u32, sync: bool) {
+        let c = &mut self.channels[channel as usize];
+        c.messages.push_back((lines, cpu as u32));
+        if let Some(receiver) = c.waiting.pop_front() {
+            let cost = self.wake(receiver, cpu, Waker::Task(task), sync);
+            self.tasks[task as usize].debt_ns += cost;
+        }
+    }
+
+    /// The running task sleeps.
+    fn block(&mut self, cpu: usize, task: u32) {
+        let left = self.dequeue_sleeper(cpu, task);
+        self.leave_caches(cpu, task);
+        self.tasks[task as usize].life = Life::Asleep;
+        self.cpus[cpu].current = None;
+        if !left {
+            self.insert_waiting(cpu, task);
+        }
+        self.schedule(cpu);
+    }
+
+    /// The running task ends.
+    fn exit(&mut self, cpu: usize, task: u32) {
+        self.update_current(cpu);
+        self.touch_queue(cpu);
+        self.touch_task(task);
+        self.leave_queue(cpu, task);
+        self.cpus[cpu].current = None;
+        self.tasks[task as usize].life = Life::Dead;
+        let average = self.tasks[task as usize].se.average;
+        self.cpus[cpu].fair.average.detach(&average);
+        self.schedule(cpu);
+    }
+
+    /// The running task gives way.
+    fn preempt(&mut self, cpu: usize) {
+        let Some(task) = self.cpus[cpu].current else {
+            return;
+        };
+        self.leave_caches(cpu, task);
+        self.put_current(cpu);
+        self.schedule(cpu);
+    }
+
+    /// Switches if somebody asked for it while the running task was in the middle of its work.
+    pub(super) fn resched_if_needed(&mut self, cpu: usize) {
+        if self.cpus[cpu].need_resched && self.cpus[cpu].current.is_some() {
+            self.stop_segment(cpu);
+            self.preempt(cpu);
+        }
+    }
+
+    /// Notes what the leaving task's caches hold.
+    pub(super) fn leave_caches(&mut self, cpu: usize, task: u32) {
+        let fill = self.cpus[cpu].fill;
+        let t = &mut self.tasks[task as usize];
+        t.warm_cpu = cpu as u32;
+        t.warm_fill = fill;
+    }
+
+    /// Chooses who runs next on a CPU that runs nobody.
+    pub(super) fn schedule(&mut self, cpu: usize) {
+        debug_assert!(self.cpus[cpu].current.is_none());
+        self.cpus[cpu].need_resched = false;
+        let mut next = self.pick(cpu);
+        if next.is_none() {
+            if self.cpus[cpu].wake_list.is_empty() && self.balance_newidle(cpu) {
+                next = self.pick(cpu);
+            }
+        }
+        match next {
+            Some(task) => self.switch_to(cpu, task),
+            None => self.go_idle(cpu),
+        }
+    }
+
+    fn switch_to(&mut self, cpu: usize, task: u32) {
+        let c = &mut self.cpus[cpu];
+        let was_idle = c.idle;
+        if was_idle {
+            c.idle = false;
+            let max = 2 * c.max_idle_cost_ns;
+            let idle_ns = self.now - c.idle_since_ns;
+            let avg = c.avg_idle_ns as i64;
+            let avg = avg + (idle_ns as i64 - avg) / 8;
+            c.avg_idle_ns = (avg as u64).min(max);
+            c.busy_since_ns = self.now;
+        }
+        self.set_current(cpu, task);
+        self.metrics.context_switches += 1;
+        let t = &mut self.tasks[task as usize];
+        if t.woken_ns > 0 {
+            let latency = self.now - t.woken_ns;
+            t.woken_ns = 0;
+            self.metrics.latency_ns += latency;
+            self.metrics.latencies += 1;
+            self.metrics.max_latency_ns = self.metrics.max_latency_ns.max(latency);
+        }
+        let warm = (t.warm_cpu != u32::MAX).then_some(t.warm_cpu as usize);
+        let c = &mut self.cpus[cpu];
+        let others = c.fill - t.warm_fill.min(c.fill);
+        let refill = self.costs.refill_ns(t.footprint, warm, cpu, others);
+        c.fill += u64::from(t.footprint);
+        // At least a nanosecond, so that a task that blocks at once does so at a later time.
+        t.debt_ns += (self.costs.context_switch_ns() + refill).max(1);
+        let between = t.left_ns == 0;
+        if was_idle {
+            self.share_core(cpu);
+        }
+        // The operation under way goes on; a task that was between two starts the next one.
+        if between {
+            self.advance(cpu, task);
+        } else {
+            self.begin_segment(cpu);
+        }
+    }
+
+    fn go_idle(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
+        if !c.idle {
+            c.idle = true;
+            c.idle_since_ns = self.now;
+            self.metrics.busy_ns += self.now - c.busy_since_ns;
+        }
+        let expected = c.avg_idle_ns;
+        self.publish(cpu);
+        let exit_ns = self.costs.idle_exit_ns(expected);
+        let state = self.host.cpu_mut(cpu);
+        state.idle_since_ns = self.now;
+        state.idle_exit_ns = exit_ns;
+        let idle = self.cpus[cpu].wake_list.is_empty() && self.cpus[cpu].fair.nr == 0;
+        self.host.set_idle(cpu, idle);
+        if idle {
+            self.note_idle_core(cpu);
+        }
+        self.share_core(cpu);
+    }
+
+    /// The LLC's idle-core flag is set by the CPU that completes an idle core.
+    fn note_idle_core(&mut self, cpu: usize) {
+        let topology = self.host.topology();
+        if !topology.has_smt() {
+            return;
+        }
+        let Some(llc) = topology.llc(cpu) else {
+            return;
+        };
+        let all = topology.core_span(cpu).iter().all(|c| self.host.is_idle(c));
+        if all {
+            self.host.set_idle_cores(llc, true);
+        }
+    }
+
+    /// A thread of a core started or stopped: its siblings run slower or faster from now on.
+    fn share_core(&mut self, cpu: usize) {
+        let topology = self.host.topology().clone();
+        if !topology.has_smt() {
+            return;
+        }
+        let core = topology.core_span(cpu);
+        let busy = core.iter().filter(|&c| self.cpus[c].current.is_some()).count() as u32;
+        for sibling in core.iter() {
+            let speed = self.costs.speed_1024(topology.capacity(sibling), busy.saturating_sub(1));
+            if self.cpus[sibling].speed_1024 == speed {
+                continue;
+            }
+            if sibling != cpu && self.cpus[sibling].current.is_some() {
+                self.stop_segment(sibling);
+                self.cpus[sibling].speed_1024 = speed;
+                self.begin_segment(sibling);
+            } else {
+                self.cpus[sibling].speed_1024 = speed;
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A task: what it is about to do, its place in the fair class, and what its caches hold.
+
+use std::sync::Arc;
+
+use perch_policy::{CpuMask, TaskState};
+
+use super::pelt::Average;
+use crate::engine::{Dist, Random};
+use crate::workload::Op;
+
+/// Where a task is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// Not forked yet.
+    Unborn,
+    /// Waits for a message or a timer; not on a queue (or, in EEVDF, queued but delayed).
+    Asleep,
+    /// Woken, on its way to a CPU's queue.
+    Waking,
+    /// On a queue.
+    Queued,
+    /// On a CPU.
+    Running,
+    /// Gone.
+    Dead,
+}
+
+/// A task's entity in the fair class.
+#[derive(Clone, Copy, Debug)]
+pub struct Entity {
+    /// Weight, 1024 at nice 0.
+    pub weight: u32,
+    /// CFS and EEVDF: weighted run time, nanoseconds; relative to the queue while migrating.
+    pub vruntime: i64,
+    /// EEVDF: virtual deadline.
+    pub deadline: i64,
+    /// EEVDF: lag at the last dequeue, virtual nanoseconds; positive when the task is owed time.
+    pub vlag: i64,
+    /// Since when the run time is not yet accounted.
+    pub exec_start_ns: u64,
+    /// Run time in all, and when the task was picked.
+    pub sum_exec_ns: u64,
+    /// `sum_exec_ns` when it was last picked.
+    pub picked_sum_ns: u64,
+    /// Averages.
+    pub average: Average,
+    /// Estimated utilisation (util_est): utilisation at the last dequeue, and its slow average.
+    pub est_enqueued: u32,
+    /// See `est_enqueued`.
+    pub est_average: u32,
+    /// EEVDF: asleep, but still queued until its lag is gone.
+    pub delayed: bool,
+    /// Counted in a queue's averages.
+    pub attached: bool,
+    /// CFS: vruntime counts from the floor of whichever queue the task enters next.
+    pub relative: bool,
+    /// Never queued yet.
+    pub new: bool,
+}
+
+impl Entity {
+    /// util_est: what the task will probably use when it wakes.
+    pub fn est(&self) -> u32 {
+        self.est_average.max(self.est_enqueued)
+    }
+}
+
+/// A task.
+#[derive(Debug)]
+pub struct Task {
+    /// What the policy knows and remembers of it.
+    pub state: TaskState,
+    /// CPUs it may use.
+    pub allowed: Arc<CpuMask>,
+    /// Where it runs or ran last.
+    pub cpu: u32,
+    /// Where it is in its life.
+    pub life: Life,
+    /// Fair class entity.
+    pub se: Entity,
+    /// Its program.
+    pub program: Arc<[Op]>,
+    /// Next operation.
+    pub pc: u32,
+    /// Its random numbers.
+    pub random: Random,
+    /// Work left of the operation under way, nanoseconds at full capacity.
+    pub left_ns: u64,
+    /// Overheads to be paid before the next operation: wake-ups sent, data fetched.
+    pub debt_ns: u64,
+    /// Lines of its own that it finds in its caches when it runs undisturbed.
+    pub footprint: u32,
+    /// Where its lines are: the CPU it last ran on, `u32::MAX` before the first time.
+    pub warm_cpu: u32,
+    /// That CPU's fill counter when the task left it.
+    pub warm_fill: u64,
+    /// When it was woken, for the wake-up latency; 0 once that is counted.
+    pub woken_ns: u64,
+    /// When it is forked.
+    pub start: Dist,
+}
+
+impl Task {
+    /// Whether the task counts as runnable on `cpu`'s queue.
+    pub fn on_queue(&self) -> bool {
+        matches!(self.life, Life::Queued | Life::Running) || self.se.delayed
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Waking a task: the policy is asked, the wakee goes to a queue, an interrupt goes out.
+
+use std::io::Write;
+
+use perch_policy::{Verdict, Wake};
+
+use super::pelt::Average;
+use super::task::Life;
+use super::{Kernel, kind};
+use crate::engine::Event;
+
+/// Who wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waker {
+    /// The running task, or an interrupt on top of it.
+    Task(u32),
+    /// An interrupt on an idle CPU.
+    Idle,
+}
+
+impl Kernel<'_> {
+    /// Wakes a sleeping task from `this_cpu`. Returns what the wake-up cost the waker.
+    pub(super) fn wake(&mut self, task: u32, this_cpu: usize, waker: Waker, sync: bool) -> u64 {
+        debug_assert_eq!(self.tasks[task as usize].life, Life::Asleep);
+        self.tasks[task as usize].woken_ns = self.now;
+        if self.tasks[task as usize].se.delayed {
+            let cpu = self.tasks[task as usize].cpu as usize;
+            self.requeue_delayed(cpu, task);
+            self.metrics.delayed_wakeups += 1;
+            self.preempt_from(cpu, task, this_cpu);
+            return self.costs.wake_ns(0);
+        }
+        let prev = self.tasks[task as usize].cpu as usize;
+        let wake = Wake {
+            now_ns: self.now,
+            this_cpu,
+            prev_cpu: prev,
+            sync,
+            ..Wake::default()
+        };
+        let verdict = self.decide(task, &wake, waker);
+        let cpu = verdict.cpu;
+        if cpu != prev {
+            self.leave_cpu(task);
+            self.tasks[task as usize].cpu = cpu as u32;
+        }
+        self.send_to(task, cpu, this_cpu);
+        self.costs.wake_ns(verdict.examined)
+    }
+
+    /// Asks the policy, and writes down what it said.
+    fn decide(&mut self, task: u32, wake: &Wake, waker: Waker) -> Verdict {
+        let t = &mut self.tasks[task as usize];
+        t.state.load = t.se.average.load;
+        t.state.util = t.se.average.util.max(t.se.est());
+        let (mut wakee, allowed) = (t.state, t.allowed.clone());
+        let waker_state = match waker {
+            Waker::Task(id) => &mut self.tasks[id as usize].state,
+            Waker::Idle => &mut self.idle_tasks[wake.this_cpu],
+        };
+        let verdict = self.host.select(&self.policy, wake, waker_state, &mut wakee, &allowed);
+        self.tasks[task as usize].state = wakee;
+        let from_waker = self.costs.distance(wake.this_cpu, verdict.cpu);
+        let from_prev = self.costs.distance(wake.prev_cpu, verdict.cpu);
+        let busy = !self.host.is_idle(verdict.cpu);
+        self.metrics.decision(&verdict, from_waker, from_prev, busy);
+        if let Some(out) = self.trace.as_mut() {
+            let written = writeln!(
+                out,
+                "{} task={} waker={} prev={} cpu={} reason={} examined={}",
+                self.now,
+                task,
+                wake.this_cpu,
+                wake.prev_cpu,
+                verdict.cpu,
+                verdict.reason.name(),
+                verdict.examined
+            );
+            if let Err(error) = written {
+                self.trace_error.get_or_insert(error);
+            }
+        }
+        verdict
+    }
+
+    /// Brings a woken task to its CPU. An idle CPU, and one that does not share the waker's
+    /// cache, enqueues it itself when the interrupt arrives; elsewhere the waker does it.
+    fn send_to(&mut self, task: u32, cpu: usize, this_cpu: usize) {
+        let topology = self.host.topology();
+        let local = cpu == this_cpu && self.cpus[cpu].current.is_some();
+        let near = cpu == this_cpu
+            || topology.llc(cpu).is_some_and(|llc| topology.llc(this_cpu) == Some(llc));
+        if local || (near && self.cpus[cpu].fair.nr > 0) {
+            self.enqueue(cpu, task, false);
+            self.preempt_from(cpu, task, this_cpu);
+            return;
+        }
+        self.tasks[task as usize].life = Life::Waking;
+        self.cpus[cpu].wake_list.push_back(task);
+        self.host.set_idle(cpu, false);
+        self.send_ipi(cpu, this_cpu);
+    }
+
+    /// Lets a task just queued on `cpu` preempt; tells a remote CPU by interrupt.
+    fn preempt_from(&mut self, cpu: usize, task: u32, this_cpu: usize) {
+        let before = self.cpus[cpu].need_resched;
+        self.check_preempt(cpu, task);
+        if self.cpus[cpu].need_resched && !before && cpu != this_cpu {
+            self.send_ipi(cpu, this_cpu);
+        }
+    }
+
+    /// Sends an interrupt, unless one is on its way already.
+    pub(super) fn send_ipi(&mut self, cpu: usize, from: usize) {
+        if self.cpus[cpu].ipi_pending {
+            return;
+        }
+        self.cpus[cpu].ipi_pending = true;
+        let mut delay = if cpu == from { 0 } else { self.costs.ipi_ns(from, cpu) };
+        if self.cpus[cpu].current.is_none() {
+            delay += u64::from(self.host.cpu(cpu).idle_exit_ns);
+        }
+        // An interrupt on an idle CPU had to wake that CPU first.
+        if cpu != from && self.cpus[from].idle {
+            delay += u64::from(self.host.cpu(from).idle_exit_ns);
+        }
+        let at_ns = self.now + delay;
+        self.events.push(Event { at_ns, kind: kind::IPI, key: cpu as u32, tag: 0 });
+    }
+
+    /// An interrupt arrives: enqueue who was sent here, then reschedule if need be.
+    pub(super) fn interrupt(&mut self, cpu: usize) {
+        self.cpus[cpu].ipi_pending = false;
+        while let Some(task) = self.cpus[cpu].wake_list.pop_front() {
+            self.enqueue(cpu, task, false);
+            self.check_preempt(cpu, task);
+        }
+        if self.cpus[cpu].current.is_none() {
+            if self.cpus[cpu].fair.nr > 0 {
+                self.schedule(cpu);
+            }
+        } else {
+            self.resched_if_needed(cpu);
+        }
+    }
+
+    /// A task's timer fires, on the CPU on which it went to sleep.
+    pub(super) fn timer(&mut self, task: u32) {
+        let cpu = self.tasks[task as usize].cpu as usize;
+        let waker = self.cpus[cpu].current.map_or(Waker::Idle, Waker::Task);
+        self.wake(task, cpu, waker, false);
+        self.resched_if_needed(cpu);
+    }
+
+    /// A task's first wake-up, from a parent on some CPU that it may use.
+    pub(super) fn fork(&mut self, task: u32) {
+        let t = &mut self.tasks[task as usize];
+        let nth = t.random.below(u64::from(t.allowed.weight())) as usize;
+        let parent = t.allowed.iter().nth(nth).unwrap_or(0);
+        t.cpu = parent as u32;
+        let wake = Wake {
+            now_ns: self.now,
+            this_cpu: parent,
+            prev_cpu: parent,
+            fork: true,
+            ..Wake::default()
+        };
+        let verdict = self.decide(task, &wake, Waker::Idle);
+        let cpu = verdict.cpu;
+        self.touch_queue(cpu);
+        let queue = self.cpus[cpu].fair.average;
+        let t = &mut self.tasks[task as usize];
+        t.cpu = cpu as u32;
+        t.woken_ns = self.now;
+        // A new task counts as fully loading, and as using half of what its CPU has left.
+        let spare = 1024u32.saturating_sub(queue.util) / 2;
+        t.se.average = Average::starting(self.now, t.se.weight, spare);
+        t.se.vruntime = 0;
+        self.send_to(task, cpu, parent);
+    }
+}

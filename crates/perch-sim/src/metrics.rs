@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a run is measured by, beside its scores.
+
+use perch_machine::Distance;
+use perch_policy::{Reason, Verdict};
+
+/// Counts over the measured part of a run (the warm-up is not counted).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metrics {
+    /// Wake-ups decided by the policy, forks included.
+    pub wakeups: u64,
+    /// Of those, by reason; the index is `Reason as usize`.
+    pub by_reason: Vec<u64>,
+    /// CPUs that scans looked at.
+    pub examined: u64,
+    /// Wake-ups by the distance from the waker's CPU to the chosen one, nearest first.
+    pub wake_distance: [u64; 7],
+    /// Wake-ups by the distance from the wakee's previous CPU to the chosen one.
+    pub migrations: [u64; 7],
+    /// Wake-ups whose chosen CPU was busy.
+    pub chosen_busy: u64,
+    /// EEVDF: wake-ups of sleepers that had not left their queue; nothing to decide.
+    pub delayed_wakeups: u64,
+    /// Nanoseconds from wake-up to running, summed; and how many.
+    pub latency_ns: u64,
+    /// See `latency_ns`.
+    pub latencies: u64,
+    /// Longest of them.
+    pub max_latency_ns: u64,
+    /// Switches to another task.
+    pub context_switches: u64,
+    /// Wake-ups that took the CPU from a running task.
+    pub preemptions: u64,
+    /// Tasks moved by the balancer, by distance.
+    pub balanced: [u64; 7],
+    /// Events handled: timers, ends of segments, interrupts, and ticks of each CPU.
+    pub events: u64,
+    /// Simulated time measured.
+    pub simulated_ns: u64,
+    /// Time that CPUs were not idle, summed over them.
+    pub busy_ns: u64,
+    /// Units of work that the workload counted.
+    pub counted: u64,
+}
+
+impl Metrics {
+    /// Nothing counted yet.
+    pub fn new() -> Metrics {
+        Metrics { by_reason: vec![0; Reason::ALL.len()], ..Metrics::default() }
+    }
+
+    pub(crate) fn decision(
+        &mut self,
+        verdict: &Verdict,
+        from_waker: Distance,
+        from_prev: Distance,
+        busy: bool,
+    ) {
+        self.wakeups += 1;
+        self.by_reason[verdict.reason as usize] += 1;
+        self.examined += u64::from(verdict.examined);
+        self.wake_distance[from_waker as usize] += 1;
+        self.migrations[from_prev as usize] += 1;
+        self.chosen_busy += u64::from(busy);
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One run: a pure function of machine, workload, policy and seed.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::{Policy, Topology};
+
+use crate::kernel::Kernel;
+use crate::metrics::Metrics;
+use crate::workload::Workload;
+
+/// Everything that a run depends on.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The machine.
+    pub machine: Arc<Machine>,
+    /// The kernel's view of it.
+    pub topology: Arc<Topology>,
+    /// The stock kernel and the mechanisms in it.
+    pub policy: Policy,
+    /// Ticks a second, 1 to 10,000 (`CONFIG_HZ`).
+    pub hz: u32,
+    /// What runs.
+    pub workload: Workload,
+    /// Simulated time before measuring starts, nanoseconds.
+    pub warmup_ns: u64,
+    /// Simulated time that is measured, nanoseconds.
+    pub measure_ns: u64,
+    /// Where all random numbers come from.
+    pub seed: u64,
+}
+
+/// A number that the workload is judged by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Score {
+    /// What it is.
+    pub name: String,
+    /// How much.
+    pub value: f64,
+    /// Of what.
+    pub unit: &'static str,
+    /// Whether more is better.
+    pub higher_is_better: bool,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The workload's scores, in a fixed order.
+    pub scores: Vec<Score>,
+    /// What happened on the way.
+    pub metrics: Metrics,
+}
+
+/// Why a scenario cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// Ticks out of range.
+    #[error("hz = {0}: expected 1 to 10000 ticks a second")]
+    Hz(u32),
+    /// Nothing would be measured.
+    #[error("the measured time is 0: expected at least one nanosecond")]
+    NothingMeasured,
+    /// Simulated time is 64 bits of nanoseconds.
+    #[error("warm-up and measured time together exceed 100 years of simulated time")]
+    TooLong,
+    /// The trace could not be written.
+    #[error("writing the trace: {0}")]
+    Trace(#[from] std::io::Error),
+}
+
+impl Scenario {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// When a parameter is out of its range.
+    pub fn run(&self) -> Result<Outcome, SimError> {
+        self.simulate(None)
+    }
+
+    /// Runs it and writes a line for every decision, the warm-up's included, to `out`.
+    ///
+    /// # Errors
+    /// When a parameter is out of its range, or writing fails.
+    pub fn run_traced(&self, out: &mut dyn Write) -> Result<Outcome, SimError> {
+        self.simulate(Some(out))
+    }
+
+    fn simulate<'a>(&'a self, trace: Option<&'a mut dyn Write>) -> Result<Outcome, SimError> {
+        const CENTURY_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
+        if !(1..=10_000).contains(&self.hz) {
+            return Err(SimError::Hz(self.hz));
+        }
+        if self.measure_ns == 0 {
+            return Err(SimError::NothingMeasured);
+        }
+        let end_ns = self.warmup_ns.checked_add(self.measure_ns);
+        let end_ns = end_ns.filter(|&end| end <= CENTURY_NS).ok_or(SimError::TooLong)?;
+        let mut kernel = Kernel::new(
+            &self.machine,
+            &self.topology,
+            self.policy,
+            self.hz,
+            &self.workload.tasks,
+            self.workload.channels,
+            self.seed,
+        );
+        if let Some(out) = trace {
+            kernel.trace_to(out);
+        }
+        kernel.run_until(self.warmup_ns)?;
+        kernel.start_measuring();
+        kernel.run_until(end_ns)?;
+        let metrics = kernel.finish(self.warmup_ns);
+        let measure = &self.workload.measure;
+        let seconds = self.measure_ns as f64 / 1e9;
+        let value = metrics.counted as f64 * measure.per_count / seconds / measure.instances;
+        let score = Score {
+            name: measure.name.to_string(),
+            value,
+            unit: measure.unit,
+            higher_is_better: true,
+        };
+        Ok(Outcome { scores: vec![score], metrics })
+    }
+}

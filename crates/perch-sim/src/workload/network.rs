@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Request and reply over loopback: tbench and netperf's TCP_RR and UDP_RR.
+//!
+//! One client and one server a pair, in lockstep: the client sends, goes on until it asks for the
+//! reply, and sleeps; the server wakes, works, replies. A late reply delays the next request.
+//! Loopback delivers in the sender's own context, so the sender's CPU is the waker's and the
+//! wake-up is a sync one (`sock_def_readable`).
+
+use super::spec::{Keys, MAX_TASKS, Workload};
+use super::{Measure, Op, TaskSpec};
+use crate::engine::Dist;
+
+/// What one direction of an exchange costs. docs/calibration.md tells where the values come from.
+struct Exchange {
+    /// From waking up to waking the other side: the receive path, the work, the send path.
+    before: Dist,
+    /// From waking the other side to sleeping: the end of send, the start of receive.
+    after: Dist,
+    /// Cache lines written by the sender that the receiver needs: payload, socket, run queue.
+    lines: u32,
+    /// Cache lines of its own that each side uses every time.
+    footprint: u32,
+}
+
+fn pairs(
+    keys: &mut Keys<'_>,
+    exchange: Exchange,
+    measure: impl Fn(u64) -> Measure,
+) -> Result<Workload, String> {
+    let n = keys.number("n", 1, 1, MAX_TASKS / 2)?;
+    let allowed = keys.cpus()?;
+    let mut tasks = Vec::with_capacity(2 * n as usize);
+    for pair in 0..n as u32 {
+        let (request, reply) = (2 * pair, 2 * pair + 1);
+        let Exchange { before, after, lines, footprint } = exchange;
+        let send = |channel| Op::Send { channel, lines, sync: true };
+        let server = vec![
+            Op::Receive { channel: request },
+            Op::Run(before),
+            send(reply),
+            Op::Run(after),
+            Op::Jump(0),
+        ];
+        let client = vec![
+            Op::Run(before),
+            send(request),
+            Op::Run(after),
+            Op::Receive { channel: reply },
+            Op::Count,
+            Op::Jump(0),
+        ];
+        // A script starts one pair after the other; each takes a few milliseconds to connect.
+        let start = u64::from(pair) * 100_000;
+        for (program, delay) in [(server, 0), (client, 1_000_000)] {
+            tasks.push(TaskSpec {
+                program: program.into(),
+                allowed: allowed.clone(),
+                nice: 0,
+                footprint,
+                start: Dist::Uniform(start + delay, start + delay + 1_000_000),
+            });
+        }
+    }
+    Ok(Workload {
+        spec: String::new(),
+        tasks,
+        channels: 2 * n as usize,
+        measure: measure(n),
+    })
+}
+
+fn transactions(n: u64) -> Measure {
+    Measure {
+        name: "transactions",
+        unit: "trans/s/inst",
+        per_count: 1.0,
+        instances: n as f64,
+    }
+}
+
+/// Reads the keys that stand for fitted values, so that a fit can be repeated by anybody.
+fn fitted(keys: &mut Keys<'_>, [before, after, lines, footprint]: [u64; 4]) -> Result<[u64; 4], String> {
+    Ok([
+        keys.number("before_ns", before, 1, 1_000_000_000)?,
+        keys.number("after_ns", after, 0, 1_000_000_000)?,
+        keys.number("lines", lines, 0, 1_000_000)?,
+        keys.number("footprint", footprint, 0, 1_000_000)?,
+    ])
+}
+
+fn netperf(keys: &mut Keys<'_>, values: [u64; 4]) -> Result<Workload, String> {
+    let [before, after, lines, footprint] = fitted(keys, values)?;
+    let exchange = Exchange {
+        before: Dist::around(before, 5),
+        after: Dist::around(after, 5),
+        lines: lines as u32,
+        footprint: footprint as u32,
+    };
+    pairs(keys, exchange, transactions)
+}
+
+/// netperf TCP_RR.
+pub(super) fn tcp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
+    netperf(keys, [2800, 1300, 40, 100])
+}
+
+/// netperf UDP_RR.
+pub(super) fn udp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
+    netperf(keys, [2200, 1000, 28, 100])
+}
+
+/// Bytes that tbench counts per operation: the mean of dbench 4.0's load file.
+const TBENCH_BYTES: f64 = 5428.4;
+
+/// tbench.
+pub(super) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
+    let [before, after, lines, footprint] = fitted(keys, [4600, 1300, 45, 100])?;
+    // Three messages in a hundred carry 64 KiB and take several times as long.
+    let far = before * 4;
+    let near = (before * 30 - far) / 29;
+    let exchange = Exchange {
+        before: Dist::Mixed { near, far, one_in: 30 },
+        after: Dist::around(after, 5),
+        lines: lines as u32,
+        footprint: footprint as u32,
+    };
+    pairs(keys, exchange, |_| Measure {
+        name: "throughput",
+        unit: "MB/s",
+        per_count: TBENCH_BYTES / 1e6,
+        instances: 1.0,
+    })
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Naming a workload: `tbench:n=16,where=node0`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::CpuMask;
+
+use super::{Measure, TaskSpec, network, synthetic};
+
+/// A workload on a machine, ready to run.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// What it was called.
+    pub spec: String,
+    /// Its tasks.
+    pub tasks: Vec<TaskSpec>,
+    /// Number of channels between them.
+    pub channels: usize,
+    /// What it is judged by.
+    pub measure: Measure,
+}
+
+/// Why a workload was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadError {
+    spec: String,
+    why: String,
+}
+
+impl fmt::Display for WorkloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "workload \"{}\": {}", self.spec, self.why)
+    }
+}
+
+impl std::error::Error for WorkloadError {}
+
+/// The most tasks a workload may have: more would not fit the numbers that name them.
+pub const MAX_TASKS: u64 = 1 << 24;
+
+struct Kind {
+    name: &'static str,
+    help: &'static str,
+    build: fn(&mut Keys<'_>) -> Result<Workload, String>,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind {
+        name: "tbench",
+        help: "n client/server pairs over loopback TCP, file-server messages; keys n, where",
+        build: network::tbench,
+    },
+    Kind {
+        name: "tcp_rr",
+        help: "n netperf TCP_RR instances, one byte each way; keys n, where",
+        build: network::tcp_rr,
+    },
+    Kind {
+        name: "udp_rr",
+        help: "n netperf UDP_RR instances, one byte each way; keys n, where",
+        build: network::udp_rr,
+    },
+    Kind {
+        name: "pipe",
+        help: "pairs of tasks that pass one byte to and fro through pipes; keys pairs, where",
+        build: synthetic::pipe,
+    },
+    Kind {
+        name: "runsleep",
+        help: "tasks that run and sleep; keys tasks (a number or N/cpu), run_us, sleep_us, nice, \
+               where",
+        build: synthetic::run_sleep,
+    },
+];
+
+/// Every workload: its name, and a line about it and its keys.
+pub fn names() -> Vec<(&'static str, &'static str)> {
+    KINDS.iter().map(|k| (k.name, k.help)).collect()
+}
+
+impl Workload {
+    /// Builds the workload that `spec` names, `NAME` or `NAME:KEY=VALUE,…`, on a machine.
+    ///
+    /// # Errors
+    /// An unknown name, an unknown or malformed key, a value out of range, CPUs or nodes that
+    /// the machine does not have; the message says what was expected.
+    pub fn parse(spec: &str, machine: &Machine) -> Result<Workload, WorkloadError> {
+        let fail = |why: String| WorkloadError { spec: spec.to_string(), why };
+        let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
+        let Some(kind) = KINDS.iter().find(|k| k.name == name) else {
+            let names: Vec<_> = KINDS.iter().map(|k| k.name).collect();
+            return Err(fail(format!(
+                "unknown workload \"{name}\": this version has {}",
+                names.join(", ")
+            )));
+        };
+        let mut keys = Keys::parse(rest, machine).map_err(fail)?;
+        let mut workload = (kind.build)(&mut keys).map_err(fail)?;
+        keys.all_used(kind.name).map_err(fail)?;
+        workload.spec = spec.to_string();
+        Ok(workload)
+    }
+}
+
+/// The keys of a spec, taken out one by one by the workload that knows them.
+pub(super) struct Keys<'a> {
+    left: BTreeMap<String, String>,
+    known: Vec<&'static str>,
+    pub machine: &'a Machine,
+}
+
+impl<'a> Keys<'a> {
+    fn parse(text: &str, machine: &'a Machine) -> Result<Keys<'a>, String> {
+        let mut left = BTreeMap::new();
+        for part in text.split(',').filter(|p| !p.is_empty()) {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| format!("\"{part}\" is no KEY=VALUE"))?;
+            if left.insert(key.to_string(), value.to_string()).is_some() {
+                return Err(format!("key \"{key}\" is given twice"));
+            }
+        }
+        Ok(Keys { left, known: Vec::new(), machine })
+    }
+
+    /// The text of a key, if given.
+    pub fn text(&mut self, key: &'static str) -> Option<String> {
+        self.known.push(key);
+        self.left.remove(key)
+    }
+
+    /// A number between `low` and `high`, or the default.
+    pub fn number<T>(&mut self, key: &'static str, default: T, low: T, high: T) -> Result<T, String>
+    where
+        T: FromStr + PartialOrd + fmt::Display,
+    {
+        let Some(text) = self.text(key) else {
+            return Ok(default);
+        };
+        match text.parse::<T>() {
+            Ok(value) if value >= low && value <= high => Ok(value),
+            _ => Err(format!("{key}={text}: expected a whole number from {low} to {high}")),
+        }
+    }
+
+    /// The CPUs that `where` names: `all`, `node0`, `node0-1`, or `cpu0-31`.
+    pub fn cpus(&mut self) -> Result<Arc<CpuMask>, String> {
+        let n = self.machine.cpus.len();
+        let text = self.text("where").unwrap_or_else(|| "all".to_string());
+        let expected = || {
+            format!(
+                "where={text}: expected all, node0 to node{} or cpu0 to cpu{}, or a range of them \
+                 such as node0-1",
+                self.machine.nodes() - 1,
+                n - 1
+            )
+        };
+        let range = |text: &str, end: usize| -> Option<std::ops::RangeInclusive<usize>> {
+            let (low, high) = text.split_once('-').unwrap_or((text, text));
+            let (low, high) = (low.parse().ok()?, high.parse().ok()?);
+            (low <= high && high < end).then_some(low..=high)
+        };
+        let mask = if text == "all" {
+            CpuMask::full(n)
+        } else if let Some(rest) = text.strip_prefix("node") {
+            let nodes = range(rest, self.machine.nodes()).ok_or_else(expected)?;
+            let cpus = self.machine.cpus.iter().enumerate();
+            let inside = cpus.filter(|(_, c)| nodes.contains(&(c.node as usize)));
+            CpuMask::of(n, inside.map(|(cpu, _)| cpu))
+        } else if let Some(rest) = text.strip_prefix("cpu") {
+            CpuMask::of(n, range(rest, n).ok_or_else(expected)?)
+        } else {
+            return Err(expected());
+        };
+        if mask.weight() == 0 {
+            return Err(format!("where={text}: that node has no CPUs"));
+        }
+        Ok(Arc::new(mask))
+    }
+
+    fn all_used(&self, name: &str) -> Result<(), String> {
+        match self.left.keys().next() {
+            None => Ok(()),
+            Some(key) => {
+                let known = self.known.join(", ");
+                Err(format!("{name} has no key \"{key}\"; its keys are {known}"))
+            }
+        }
+    }
+}
