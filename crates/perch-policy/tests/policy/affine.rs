@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Who pulls whom (wake_wide, wake_affine), and where fork and exec go: mechanisms.md §8.
+
+use perch_machine::{Machine, library};
+use perch_policy::{Host, Mode, Reason, Topology, Verdict};
+use proptest::prelude::*;
+
+use crate::dice::Dice;
+use crate::differential::{ERAS, policy};
+use crate::machines::{self, Shape};
+use crate::scenario::{SECOND, Scenario};
+
+/// A machine and a host of it.
+struct Bench {
+    shape: Shape,
+    host: Host,
+}
+
+impl Bench {
+    fn of(machine: &Machine) -> Bench {
+        Bench {
+            shape: Shape::new(machine),
+            host: Host::new(Topology::new(machine)),
+        }
+    }
+
+    fn known(name: &str) -> Bench {
+        Bench::of(&library::load(name).unwrap_or_else(|e| panic!("{e}")))
+    }
+
+    fn decide(&mut self, s: &mut Scenario) -> Verdict {
+        s.put(&mut self.host);
+        s.decide(&mut self.host, &policy(ERAS[0], Mode::Off))
+    }
+
+    /// At which CPU the idle search aims.
+    fn target(&mut self, s: &Scenario) -> usize {
+        self.decide(&mut s.clone()).target
+    }
+}
+
+/// Both CPUs busy and alike, waker on 0, wakee last on 1.
+fn pair(bench: &Bench) -> Scenario {
+    let mut s = Scenario::idle(&bench.shape, 0, 1);
+    s.busy(0, 2);
+    s.busy(1, 2);
+    s
+}
+
+#[test]
+fn wide_is_a_flip_a_cpu_and_as_many_times_again() {
+    let mut bench = Bench::known("jacobsville");
+    let mut s = pair(&bench);
+    s.busy(1, 8);
+    s.wake.now_ns = SECOND;
+    s.waker.last_wakee = s.wakee.id;
+    // 24 CPUs share the LLC.
+    for (waker, wakee, wide) in [
+        (0, 0, false),
+        (24 * 24, 24, true),
+        (24 * 24 - 1, 24, false),
+        (24 * 24, 23, false),
+        (24, 24 * 24, true),
+        (23, 24 * 24, false),
+    ] {
+        (s.waker.flips, s.wakee.flips) = (waker, wakee);
+        let target = if wide { 1 } else { 0 };
+        assert_eq!(bench.target(&s), target, "flips {waker} and {wakee}");
+    }
+}
+
+#[test]
+fn flips_count_changes_and_halve_once_after_a_second() {
+    let mut bench = Bench::known("jacobsville");
+    let mut s = pair(&bench);
+    (s.waker.flips, s.waker.last_wakee) = (10, s.wakee.id);
+    (s.waker.decay_at_ns, s.wake.now_ns) = (SECOND, 2 * SECOND);
+    bench.decide(&mut s);
+    assert_eq!(
+        (s.waker.flips, s.waker.decay_at_ns),
+        (10, SECOND),
+        "not more than a second"
+    );
+    s.waker.last_wakee = 77;
+    bench.decide(&mut s);
+    assert_eq!(
+        (s.waker.flips, s.waker.last_wakee),
+        (11, s.wakee.id),
+        "somebody else"
+    );
+    s.wake.now_ns = 60 * SECOND;
+    bench.decide(&mut s);
+    assert_eq!(
+        (s.waker.flips, s.waker.decay_at_ns),
+        (5, 60 * SECOND),
+        "once, however late"
+    );
+    assert_eq!(s.wakee.flips, 0, "the wakee wakes nobody");
+}
+
+#[test]
+fn an_idle_waker_cpu_is_an_interrupt_that_does_not_pull_from_an_idle_prev() {
+    let mut bench = Bench::known("x5570");
+    for (prev, idle, target) in [
+        (1, vec![0, 1], 1),
+        (1, vec![0], 0),
+        (1, vec![1], 1),
+        // In another LLC an idle waker's CPU is no reason to pull.
+        (4, vec![0, 4], 4),
+    ] {
+        let mut s = Scenario::idle(&bench.shape, 0, prev);
+        [0, prev]
+            .into_iter()
+            .filter(|c| !idle.contains(c))
+            .for_each(|c| s.busy(c, 1));
+        assert_eq!(bench.target(&s), target, "prev {prev}, idle {idle:?}");
+    }
+}
+
+#[test]
+fn a_sync_waker_alone_pulls_even_from_an_idle_prev() {
+    let mut bench = Bench::known("jacobsville");
+    let mut s = Scenario::idle(&bench.shape, 0, 1);
+    s.busy(0, 1);
+    assert_eq!(bench.target(&s), 1);
+    s.wake.sync = true;
+    assert_eq!(bench.target(&s), 0);
+    s.state.cpus[0].nr_running = 2;
+    assert_eq!(bench.target(&s), 1, "not alone");
+    s.state.cpus[0].nr_delayed = 1;
+    assert_eq!(bench.target(&s), 0, "the other one only loses its lag");
+}
+
+/// Equal loads: the margin of half the imbalance goes to the waker's CPU; without load it is a
+/// tie, which only a sync waker wins.
+#[test]
+fn a_tie_goes_to_a_sync_waker() {
+    let mut bench = Bench::known("jacobsville");
+    let mut s = pair(&bench);
+    s.wakee.load = 0;
+    assert_eq!(bench.target(&s), 0, "8 percent of margin");
+    for cpu in [0, 1] {
+        s.state.cpus[cpu].load = 0;
+        s.state.cpus[cpu].curr_load = 0;
+    }
+    assert_eq!(bench.target(&s), 1, "0 is not less than 0");
+    s.wake.sync = true;
+    assert_eq!(bench.target(&s), 0);
+}
+
+/// Beyond distance 30 no domain pulls; within it, one does.
+#[test]
+fn distant_nodes_do_not_pull() {
+    for (name, prev, pulls) in [
+        ("epyc7543", 40, false),
+        ("epyc7543", 20, true),
+        ("x5570", 4, true),
+    ] {
+        let mut bench = Bench::known(name);
+        let mut s = Scenario::idle(&bench.shape, 0, prev);
+        s.busy(0, 1);
+        s.busy(prev, 9);
+        let target = if pulls { 0 } else { prev };
+        assert_eq!(bench.target(&s), target, "{name}, CPU {prev}");
+    }
+}
+
+proptest! {
+    #![proptest_config(crate::config())]
+
+    /// The target is one of the two CPUs, and the waker's only when that is allowed.
+    #[test]
+    fn the_target_is_this_or_prev(seed: u64, max_cpus in 1..100usize) {
+        let mut bench = Bench::of(&machines::random(seed, max_cpus));
+        let mut dice = Dice::new(seed);
+        for _ in 0..20 {
+            let s = Scenario::random(&bench.shape, &mut dice);
+            let target = bench.target(&s);
+            let pulled = s.allowed[s.wake.this] && target == s.wake.this;
+            assert!(target == s.wake.prev || pulled, "seed {seed}, {max_cpus} CPUs: {:?}", s.wake);
+        }
+    }
+
+    /// More load on the waker's CPU never pulls a wakee that stayed; more on prev never leaves
+    /// one there that was pulled.
+    #[test]
+    fn more_load_repels(seed: u64, max_cpus in 2..100usize) {
+        let mut bench = Bench::of(&machines::random(seed, max_cpus));
+        let mut dice = Dice::new(seed);
+        for _ in 0..20 {
+            let mut s = Scenario::random(&bench.shape, &mut dice);
+            let (this, prev) = (s.wake.this, s.wake.prev);
+            // A current load above its queue's is the one case that pulls for being stale.
+            s.state.cpus[this].curr_load = s.state.cpus[this].curr_load.min(s.state.cpus[this].load);
+            if this == prev {
+                continue;
+            }
+            let loaded = if bench.target(&s) == this { prev } else { this };
+            let before = bench.target(&s);
+            s.state.cpus[loaded].load += dice.range(1, 5000);
+            assert_eq!(bench.target(&s), before, "seed {seed}, {max_cpus} CPUs: {:?}", s.wake);
+        }
+    }
+}
+
+/// Every fork of jacobsville's CPU 0 finds the next cluster with the most idle CPUs.
+#[test]
+fn forks_spread_over_clusters() {
+    let mut bench = Bench::known("jacobsville");
+    let mut s = Scenario::idle(&bench.shape, 0, 0);
+    s.wake.fork = true;
+    s.busy(0, 1);
+    for cluster in [1, 2, 3, 4, 5] {
+        let verdict = bench.decide(&mut s.clone());
+        assert_eq!(
+            (verdict.cpu / 4, verdict.reason),
+            (cluster, Reason::SlowPath)
+        );
+        s.busy(verdict.cpu, 1);
+    }
+    // One busy CPU in each: no cluster is better than the parent's own.
+    let verdict = bench.decide(&mut s);
+    assert!((1..4).contains(&verdict.cpu), "{verdict:?}");
+}
+
+/// A parent's node tolerates its imbalance before children leave it.
+#[test]
+fn forks_stay_in_the_node_until_the_imbalance_counts() {
+    let mut bench = Bench::known("kunpeng920");
+    let mut s = Scenario::idle(&bench.shape, 0, 0);
+    s.wake.fork = true;
+    s.busy(0, 1);
+    let nodes: Vec<usize> = (0..6)
+        .map(|_| {
+            let cpu = bench.decide(&mut s.clone()).cpu;
+            s.busy(cpu, 1);
+            cpu / 32
+        })
+        .collect();
+    // Over all nodes 8 are tolerated, but no more than 2 CPUs of difference: the parent and one
+    // child, then another node.
+    assert_eq!(nodes[0], 0, "{nodes:?}");
+    assert!(nodes.iter().any(|&n| n != 0), "{nodes:?}");
+}
+
+#[test]
+fn exec_on_an_idle_machine_stays() {
+    for name in library::names() {
+        let mut bench = Bench::known(name);
+        for cpu in [0, bench.shape.nr_cpus() - 1] {
+            let mut s = Scenario::idle(&bench.shape, cpu, cpu);
+            s.wake.exec = true;
+            s.busy(cpu, 1);
+            let verdict = bench.decide(&mut s);
+            assert_eq!(
+                (verdict.cpu, verdict.reason),
+                (cpu, Reason::SlowPath),
+                "{name}"
+            );
+        }
+    }
+}

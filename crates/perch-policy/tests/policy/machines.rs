@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Machines to test on, and what their CPUs share, found the slow way: by asking every CPU about
+//! every other. Nothing here comes from the topology under test.
+
+use perch_machine::Machine;
+
+/// A machine of a seed. One in four has small clusters without SMT, the shape that the cluster
+/// mechanism is for; `max_cpus` bounds the others.
+pub fn random(seed: u64, max_cpus: usize) -> Machine {
+    if seed % 4 != 0 {
+        return Machine::random(seed, max_cpus);
+    }
+    let clusters = 1 + (seed / 4 % 5) as usize;
+    let cores = 1 + (seed / 20 % 5) as usize;
+    let nodes = 1 + (seed / 100 % 3) as usize;
+    Machine::regular("small-clusters", 1, nodes, 2, clusters, cores, 1).expect("a small machine")
+}
+
+/// What each CPU shares with whom, ascending.
+pub struct Shape {
+    pub machine: Machine,
+    /// The CPU's core: itself and its SMT siblings.
+    pub core: Vec<Vec<usize>>,
+    /// Its cluster where that is a level of its own: more than a core, less than an LLC.
+    pub cluster: Vec<Option<Vec<usize>>>,
+    /// The LLC as declared, where it has more than one CPU.
+    pub llc: Vec<Option<Vec<usize>>>,
+    /// Some core has several threads.
+    pub smt: bool,
+    /// Some CPU has a cluster.
+    pub clusters: bool,
+}
+
+impl Shape {
+    pub fn new(machine: &Machine) -> Shape {
+        let n = machine.cpus.len();
+        let cpus = &machine.cpus;
+        let same = |f: &dyn Fn(usize, usize) -> bool| -> Vec<Vec<usize>> {
+            (0..n)
+                .map(|a| (0..n).filter(|&b| f(a, b)).collect())
+                .collect()
+        };
+        let core = same(&|a, b| cpus[a].core == cpus[b].core);
+        let near = same(&|a, b| {
+            a == b || (cpus[a].cluster.is_some() && cpus[a].cluster == cpus[b].cluster)
+        });
+        let cache = same(&|a, b| cpus[a].declared_llc == cpus[b].declared_llc);
+        let cluster: Vec<Option<Vec<usize>>> = (0..n)
+            .map(|c| {
+                let is = near[c].len() > core[c].len() && near[c].len() < cache[c].len();
+                is.then(|| near[c].clone())
+            })
+            .collect();
+        Shape {
+            smt: core.iter().any(|c| c.len() > 1),
+            clusters: cluster.iter().any(Option::is_some),
+            llc: cache
+                .into_iter()
+                .map(|c| (c.len() > 1).then_some(c))
+                .collect(),
+            machine: machine.clone(),
+            core,
+            cluster,
+        }
+    }
+
+    pub fn nr_cpus(&self) -> usize {
+        self.core.len()
+    }
+
+    pub fn share_llc(&self, a: usize, b: usize) -> bool {
+        a == b || self.llc[a].as_ref().is_some_and(|llc| llc.contains(&b))
+    }
+
+    /// Firmware's distance between the nodes of two CPUs.
+    pub fn slit(&self, a: usize, b: usize) -> u32 {
+        let node = |cpu: usize| self.machine.cpus[cpu].node as usize;
+        self.machine.node_distance[node(a)][node(b)]
+    }
+
+    /// The CPUs of `a`'s node.
+    pub fn node(&self, a: usize) -> Vec<usize> {
+        let cpus = &self.machine.cpus;
+        (0..self.nr_cpus())
+            .filter(|&b| cpus[a].node == cpus[b].node)
+            .collect()
+    }
+
+    /// The CPUs within each distance of `a`, nearest first, its own node not among them.
+    pub fn reach(&self, a: usize) -> Vec<Vec<usize>> {
+        let mut limits: Vec<u32> = self
+            .machine
+            .node_distance
+            .iter()
+            .flatten()
+            .copied()
+            .collect();
+        limits.sort_unstable();
+        limits.dedup();
+        let within = |limit| {
+            (0..self.nr_cpus())
+                .filter(|&b| self.slit(a, b) <= limit)
+                .collect()
+        };
+        limits.into_iter().filter(|&d| d > 10).map(within).collect()
+    }
+}

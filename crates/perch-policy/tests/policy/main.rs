@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The policy over random machines, loads and affinities.
+//!
+//! A property that fails prints the seed of its case; proptest also keeps the case in a
+//! `.regressions` file beside the test, which brings it back first on the next run.
+
+mod affine;
+mod dice;
+mod differential;
+mod machines;
+mod model;
+mod modes;
+mod properties;
+mod scenario;
+mod slow;
+mod topology;
+
+/// As many cases as `PROPTEST_CASES` says, 256 without it; failures are kept beside the source.
+pub fn config() -> proptest::test_runner::Config {
+    use proptest::test_runner::{Config, FileFailurePersistence};
+    Config {
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..Config::default()
+    }
+}

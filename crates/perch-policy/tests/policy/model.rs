@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The reference: mechanisms.md §0, §1 and §8 written down CPU by CPU, with masks as vectors and
+//! counters counted as the text says. Slow, obvious, and without a line of the policy in it.
+
+use perch_policy::{Era, Mode, Reason, Topology, Verdict};
+
+use crate::machines::Shape;
+use crate::scenario::{SECOND, Scenario};
+use crate::slow;
+
+/// One decision of the reference; changes the scenario as the policy must.
+pub struct Model<'a> {
+    pub shape: &'a Shape,
+    /// For the groups of the slow path only.
+    pub topology: &'a Topology,
+    pub era: Era,
+    pub mode: Mode,
+    pub s: &'a mut Scenario,
+    examined: u32,
+}
+
+/// A CPU and why.
+type Found = (usize, Reason);
+
+impl<'a> Model<'a> {
+    pub fn new(
+        shape: &'a Shape,
+        topology: &'a Topology,
+        era: Era,
+        mode: Mode,
+        s: &'a mut Scenario,
+    ) -> Model<'a> {
+        Model {
+            shape,
+            topology,
+            era,
+            mode,
+            s,
+            examined: 0,
+        }
+    }
+
+    /// "Idle-ok(c)" of §0.
+    pub fn idle_ok(&self, cpu: usize) -> bool {
+        let blind = self.era == Era::V7_2 && self.s.wakee.sched_idle;
+        self.s.state.idle[cpu] || (self.s.state.sched_idle[cpu] && !blind)
+    }
+
+    /// All of §7 that this version has.
+    pub fn select(mut self) -> Verdict {
+        let (mut target, found) = (self.s.wake.prev, self.choose());
+        let (mut cpu, mut reason) = match found {
+            Choice::Done(found) => found,
+            Choice::Search(aim) => {
+                target = aim;
+                self.sis(self.s.wake.prev, aim)
+            }
+        };
+        if !self.s.allowed[cpu] {
+            (cpu, reason) = (self.fallback(), Reason::Fallback);
+        }
+        Verdict {
+            cpu,
+            reason,
+            examined: self.examined,
+            target,
+        }
+    }
+
+    fn choose(&mut self) -> Choice {
+        let wake = self.s.wake;
+        if self.s.allowed.iter().filter(|&&a| a).count() == 1 {
+            return Choice::Done((self.fallback(), Reason::Affinity));
+        }
+        if wake.fork || wake.exec {
+            let cpu = slow::select(self, self.topology);
+            return Choice::Done((cpu, Reason::SlowPath));
+        }
+        self.record_wakee();
+        if !self.s.allowed[wake.this] {
+            return Choice::Search(wake.prev);
+        }
+        if wake.current {
+            return Choice::Done((wake.this, Reason::Hint));
+        }
+        let pulled = !self.wake_wide() && self.wake_affine();
+        Choice::Search(if pulled { wake.this } else { wake.prev })
+    }
+
+    /// "The defined fallback" of P1: the first allowed CPU of the nearest set around prev that
+    /// has one, prev where nothing is allowed.
+    fn fallback(&self) -> usize {
+        let prev = self.s.wake.prev;
+        let mut around = vec![self.shape.core[prev].clone()];
+        around.extend(self.shape.cluster[prev].clone());
+        around.extend(self.shape.llc[prev].clone());
+        around.push(self.shape.node(prev));
+        around.extend(self.shape.reach(prev));
+        around.push((0..self.shape.nr_cpus()).collect());
+        let mut sets = around.iter().filter(|set| set.len() > 1);
+        let allowed = |set: &Vec<usize>| set.iter().copied().find(|&c| self.s.allowed[c]);
+        sets.find_map(allowed).unwrap_or(prev)
+    }
+
+    fn record_wakee(&mut self) {
+        let (now, wakee) = (self.s.wake.now_ns, self.s.wakee.id);
+        let waker = &mut self.s.waker;
+        if now > waker.decay_at_ns + SECOND {
+            waker.flips /= 2;
+            waker.decay_at_ns = now;
+        }
+        if waker.last_wakee != wakee {
+            waker.last_wakee = wakee;
+            waker.flips += 1;
+        }
+    }
+
+    fn wake_wide(&self) -> bool {
+        let width = self.shape.llc[self.s.wake.this]
+            .as_ref()
+            .map_or(1, Vec::len) as u64;
+        let flips = [self.s.waker.flips, self.s.wakee.flips].map(u64::from);
+        let (slave, master) = (flips[0].min(flips[1]), flips[0].max(flips[1]));
+        slave >= width && master >= slave * width
+    }
+
+    /// Whether wake_affine pulls the wakee to the waker's CPU.
+    fn wake_affine(&self) -> bool {
+        let (this, prev) = (self.s.wake.this, self.s.wake.prev);
+        let near = self.shape.machine.cpus[this].node == self.shape.machine.cpus[prev].node;
+        if this == prev || !(near || self.shape.slit(this, prev) <= 30) {
+            return false;
+        }
+        let state = &self.s.state;
+        if state.idle[this] && self.shape.share_llc(this, prev) {
+            return !state.idle[prev];
+        }
+        let here = &state.cpus[this];
+        if self.s.wake.sync && here.nr_running - here.nr_delayed == 1 {
+            return true;
+        }
+        !state.idle[prev] && self.wake_affine_weight()
+    }
+
+    fn wake_affine_weight(&self) -> bool {
+        let (this, prev) = (self.s.wake.this, self.s.wake.prev);
+        let (here, there) = (&self.s.state.cpus[this], &self.s.state.cpus[prev]);
+        let task = i128::from(self.s.wakee.load);
+        let imbalance = if self.shape.core[this].contains(&prev) {
+            110
+        } else {
+            117
+        };
+        let mut left = i128::from(here.load);
+        if self.s.wake.sync {
+            if here.curr_load > here.load {
+                return true;
+            }
+            left -= i128::from(here.curr_load);
+        }
+        left = (left + task) * 100 * i128::from(there.capacity);
+        let mut right = i128::from(there.load) - task;
+        right *= (100 + (imbalance - 100) / 2) * i128::from(here.capacity);
+        left < right + i128::from(self.s.wake.sync)
+    }
+
+    /// `sis(p, prev, target)` of §0 with the changes of §1.
+    fn sis(&mut self, prev: usize, target: usize) -> Found {
+        let active = self.mode != Mode::Off && self.shape.clusters;
+        if self.idle_ok(target) {
+            return (target, Reason::TargetIdle);
+        }
+        let mut prev_aff = None;
+        if prev != target && self.shape.share_llc(prev, target) && self.idle_ok(prev) {
+            if !active || self.share(prev, target) {
+                return (prev, Reason::PrevIdle);
+            }
+            prev_aff = Some(prev);
+        }
+        let wake = self.s.wake;
+        let kthread = self.s.waker.percpu_kthread && wake.in_task;
+        if kthread && prev == wake.this && self.s.state.cpus[prev].nr_running <= 1 {
+            return (prev, Reason::Kthread);
+        }
+        let mut recent = self.s.wakee.recent;
+        self.s.wakee.recent = Some(prev);
+        recent = recent.filter(|&r| {
+            let other = r != prev && r != target;
+            other && self.shape.share_llc(r, target) && self.idle_ok(r) && self.s.allowed[r]
+        });
+        if let Some(r) = recent {
+            if !active || self.share(r, target) {
+                return (r, Reason::RecentIdle);
+            }
+        }
+        let Some(llc) = self.shape.llc[target].clone() else {
+            return (target, Reason::NoLlc);
+        };
+        let hic = self.shape.smt && self.s.state.idle_cores[llc[0]];
+        if self.shape.smt && !hic && self.shape.share_llc(prev, target) {
+            let siblings = self.shape.core[prev].iter().copied();
+            let mut good = siblings.filter(|&c| c != prev && self.s.allowed[c] && self.idle_ok(c));
+            if let Some(cpu) = good.next() {
+                return (cpu, Reason::SiblingIdle);
+            }
+        }
+        if let Some(found) = self.scan(target, &llc, hic, active) {
+            return found;
+        }
+        // Nothing changes while one decision is made, so upstream's trust in a candidate and the
+        // others' second look come to the same.
+        if let Some(cpu) = prev_aff.filter(|&c| self.mode == Mode::Upstream || self.idle_ok(c)) {
+            return (cpu, Reason::ClusterPrev);
+        }
+        if let Some(cpu) = recent.filter(|&c| self.mode == Mode::Upstream || self.idle_ok(c)) {
+            return (cpu, Reason::ClusterRecent);
+        }
+        (target, Reason::TargetBusy)
+    }
+
+    /// `share(a, b)` of §1: the first CPU of the cluster, else of the LLC, else the CPU itself is
+    /// the id. Two CPUs, only one of which has a cluster, may so have one id by accident; perch
+    /// mode compares the clusters themselves.
+    fn share(&self, a: usize, b: usize) -> bool {
+        if self.mode == Mode::Perch {
+            return self.shape.cluster[a] == self.shape.cluster[b];
+        }
+        let id = |c: usize| {
+            let near = self.shape.cluster[c]
+                .as_ref()
+                .or(self.shape.llc[c].as_ref());
+            near.map_or(c, |set| set[0])
+        };
+        id(a) == id(b)
+    }
+
+    /// Step 8.
+    fn scan(&mut self, target: usize, llc: &[usize], hic: bool, active: bool) -> Option<Found> {
+        let n = self.shape.nr_cpus();
+        let mut mask = vec![false; n];
+        llc.iter().for_each(|&c| mask[c] = self.s.allowed[c]);
+        if self.era == Era::V7_2 && !mask.contains(&true) {
+            return None;
+        }
+        let budget = self.s.state.scan[llc[0]];
+        let own = self.mode == Mode::Perch;
+        let mut nr = i64::from(budget) + 1;
+        if nr == 1 && !own {
+            return None;
+        }
+        let ring: Vec<usize> = (1..=n).map(|i| (target + i) % n).collect();
+        let mut thread = None;
+        if let Some(cluster) = self.shape.cluster[target].clone().filter(|_| active) {
+            for &cpu in ring.iter().filter(|c| cluster.contains(c)) {
+                if !mask[cpu] {
+                    continue;
+                }
+                if hic {
+                    if self.core_idle(cpu, &mut mask, &mut thread) {
+                        return Some((cpu, Reason::ClusterCore));
+                    }
+                    continue;
+                }
+                if !own {
+                    nr -= 1;
+                    if nr <= 0 {
+                        return None;
+                    }
+                }
+                self.examined += 1;
+                if self.idle_ok(cpu) {
+                    return Some((cpu, Reason::ClusterScan));
+                }
+            }
+            cluster.iter().for_each(|&c| mask[c] = false);
+        }
+        if nr == 1 && own {
+            // The LLC is too busy to be looked at; the cluster was looked at all the same.
+            return thread.map(|cpu| (cpu, Reason::ClusterScan));
+        }
+        for &cpu in &ring {
+            if !mask[cpu] {
+                continue;
+            }
+            if hic {
+                if self.core_idle(cpu, &mut mask, &mut thread) {
+                    return Some((cpu, Reason::LlcCore));
+                }
+                continue;
+            }
+            nr -= 1;
+            if nr <= 0 {
+                return None;
+            }
+            self.examined += 1;
+            if self.idle_ok(cpu) {
+                return Some((cpu, Reason::LlcScan));
+            }
+        }
+        if hic {
+            self.s.state.idle_cores[llc[0]] = false;
+        }
+        thread.map(|cpu| (cpu, Reason::LlcThread))
+    }
+
+    /// Looks at one core of an idle-core search; a core that is not idle leaves the mask.
+    fn core_idle(&mut self, cpu: usize, mask: &mut [bool], thread: &mut Option<usize>) -> bool {
+        self.examined += 1;
+        let core = &self.shape.core[cpu];
+        if core.iter().all(|&c| self.s.state.idle[c]) {
+            return true;
+        }
+        if thread.is_none() {
+            *thread = core.iter().copied().find(|&c| mask[c] && self.idle_ok(c));
+        }
+        core.iter().for_each(|&c| mask[c] = false);
+        false
+    }
+}
+
+enum Choice {
+    Done(Found),
+    /// The idle-sibling search with this target.
+    Search(usize),
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Modes and eras as words: what is printed reads back, and what is refused says why.
+
+use perch_policy::{ERAS, Era, MECHANISMS, Mode, Modes, Policy, Reason};
+
+fn refused(words: &str) -> String {
+    words.parse::<Modes>().expect_err(words).to_string()
+}
+
+#[test]
+fn modes_read_back() {
+    for mode in Mode::ALL {
+        assert_eq!(mode.to_string().parse(), Ok(mode));
+        let modes = Modes { cluster: mode };
+        assert_eq!(modes.to_string().parse(), Ok(modes));
+        let policy = Policy::new(Era::V6_5, modes);
+        assert_eq!(
+            (policy.modes(), policy.cluster_on()),
+            (modes, mode != Mode::Off)
+        );
+    }
+}
+
+#[test]
+fn every_mechanism_can_be_set_and_is_listed() {
+    for name in MECHANISMS {
+        let mut modes = Modes::default();
+        modes.set(name, Mode::Perch).expect(name);
+        assert_eq!(
+            modes.iter().find(|(_, mode)| *mode == Mode::Perch),
+            Some((name, Mode::Perch))
+        );
+    }
+    assert_eq!(Modes::default().iter().count(), MECHANISMS.len());
+    assert!(Modes::default().iter().all(|(_, mode)| mode == Mode::Off));
+}
+
+#[test]
+fn eras_read_back() {
+    for (name, era) in ERAS {
+        assert_eq!((era.to_string().as_str(), name.parse()), (name, Ok(era)));
+        assert_eq!(Policy::new(era, Modes::default()).era(), era);
+    }
+    let error = "6.6".parse::<Era>().expect_err("no such era").to_string();
+    assert_eq!(error, "unknown era \"6.6\": this version has 6.5, 7.2");
+}
+
+#[test]
+fn an_unknown_mechanism_is_named_beside_the_known() {
+    assert_eq!(
+        refused("warp=perch"),
+        "unknown mechanism \"warp\": this version has cluster"
+    );
+}
+
+#[test]
+fn an_unknown_mode_is_named_beside_the_known() {
+    let expected = "unknown mode \"on\": expected off, posted, upstream or perch";
+    assert_eq!(refused("cluster=on"), expected);
+    assert_eq!(
+        "Perch".parse::<Mode>().expect_err("capital").to_string(),
+        expected.replace("on\"", "Perch\"")
+    );
+}
+
+#[test]
+fn a_mechanism_is_set_once() {
+    assert_eq!(
+        refused("cluster=off,cluster=perch"),
+        "mechanism \"cluster\" is set twice in \"cluster=off,cluster=perch\""
+    );
+}
+
+#[test]
+fn a_mechanism_needs_a_mode() {
+    for (words, part) in [("cluster", "cluster"), ("", ""), ("cluster=off,", "")] {
+        let expected = format!(
+            "\"{part}\" names no mechanism and mode: expected MECHANISM=MODE, for example \
+             cluster=perch"
+        );
+        assert_eq!(refused(words), expected, "{words:?}");
+    }
+}
+
+#[test]
+fn reasons_have_names_of_their_own() {
+    let mut names: Vec<&str> = Reason::ALL.iter().map(|r| r.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), Reason::ALL.len());
+}

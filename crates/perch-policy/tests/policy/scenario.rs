@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A random moment on a machine: who is idle, how loaded, who wakes whom, and where that may run.
+
+use perch_policy::{CpuMask, CpuState, Host, Policy, TaskState, Topology, Verdict, Wake};
+
+use crate::dice::Dice;
+use crate::machines::Shape;
+
+/// The second, the time after which wakee flips are halved.
+pub const SECOND: u64 = 1_000_000_000;
+
+/// What a host knows, CPU by CPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    pub idle: Vec<bool>,
+    pub sched_idle: Vec<bool>,
+    pub cpus: Vec<Load>,
+    /// `nr_idle_scan` and the idle-cores flag of an LLC, at the LLC's first CPU.
+    pub scan: Vec<u32>,
+    pub idle_cores: Vec<bool>,
+}
+
+/// One CPU's load.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Load {
+    pub nr_running: u32,
+    pub nr_delayed: u32,
+    pub load: u32,
+    pub runnable: u32,
+    pub util: u32,
+    pub capacity: u32,
+    pub curr_load: u32,
+    pub idle_exit_ns: u32,
+    pub idle_since_ns: u64,
+}
+
+/// A task as the policy knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    pub id: u32,
+    pub last_wakee: u32,
+    pub flips: u32,
+    pub decay_at_ns: u64,
+    pub recent: Option<usize>,
+    pub percpu_kthread: bool,
+    pub sched_idle: bool,
+    pub load: u32,
+    pub util: u32,
+}
+
+impl Task {
+    pub fn new(id: u32) -> Task {
+        Task {
+            id,
+            last_wakee: 0,
+            flips: 0,
+            decay_at_ns: 0,
+            recent: None,
+            percpu_kthread: false,
+            sched_idle: false,
+            load: 1024,
+            util: 512,
+        }
+    }
+
+    fn to_policy(&self) -> TaskState {
+        let mut task = TaskState::new(self.id);
+        task.last_wakee = self.last_wakee;
+        task.wakee_flips = self.flips;
+        task.flip_decay_at_ns = self.decay_at_ns;
+        task.set_recent_cpu(self.recent);
+        task.set_percpu_kthread(self.percpu_kthread);
+        task.set_sched_idle(self.sched_idle);
+        task.load = self.load;
+        task.util = self.util;
+        task
+    }
+
+    /// This task after the policy has seen it.
+    fn after(&self, task: &TaskState) -> Task {
+        Task {
+            last_wakee: task.last_wakee,
+            flips: task.wakee_flips,
+            decay_at_ns: task.flip_decay_at_ns,
+            recent: task.recent_cpu(),
+            load: task.load,
+            util: task.util,
+            ..self.clone()
+        }
+    }
+}
+
+/// One wake-up about to be decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    pub state: State,
+    pub wake: Wakeup,
+    pub waker: Task,
+    pub wakee: Task,
+    pub allowed: Vec<bool>,
+}
+
+/// [`Wake`], comparable.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wakeup {
+    pub now_ns: u64,
+    pub this: usize,
+    pub prev: usize,
+    pub sync: bool,
+    pub in_task: bool,
+    pub current: bool,
+    pub fork: bool,
+    pub exec: bool,
+}
+
+impl Scenario {
+    /// Every CPU idle and allowed; task 1 on `this` wakes task 2, which ran last on `prev`.
+    pub fn idle(shape: &Shape, this: usize, prev: usize) -> Scenario {
+        let n = shape.nr_cpus();
+        let cpus = (0..n)
+            .map(|c| Load {
+                capacity: shape.machine.cpus[c].capacity,
+                ..Load::default()
+            })
+            .collect();
+        let width = |c: usize| shape.llc[c].as_ref().map_or(1, Vec::len) as u32;
+        Scenario {
+            state: State {
+                idle: vec![true; n],
+                sched_idle: vec![false; n],
+                cpus,
+                scan: (0..n).map(width).collect(),
+                idle_cores: vec![true; n],
+            },
+            wake: Wakeup {
+                now_ns: 5 * SECOND,
+                this,
+                prev,
+                sync: false,
+                in_task: true,
+                current: false,
+                fork: false,
+                exec: false,
+            },
+            waker: Task::new(1),
+            wakee: Task::new(2),
+            allowed: vec![true; n],
+        }
+    }
+
+    /// Marks a CPU busy with `tasks` nice-0 tasks.
+    pub fn busy(&mut self, cpu: usize, tasks: u32) {
+        self.state.idle[cpu] = false;
+        let load = &mut self.state.cpus[cpu];
+        load.nr_running = tasks;
+        load.load = 1024 * tasks;
+        load.runnable = 1024 * tasks;
+        load.util = 1024.min(1024 * tasks);
+        load.curr_load = 1024.min(load.load);
+    }
+
+    /// A moment of the dice. Near things are likelier than chance would have them.
+    pub fn random(shape: &Shape, dice: &mut Dice) -> Scenario {
+        let n = shape.nr_cpus();
+        let prev = dice.below(n);
+        let this = relative(shape, dice, prev);
+        let mut s = Scenario::idle(shape, this, prev);
+        let idle_percent = dice.pick(&[0, 3, 3, 8, 15, 40, 90]);
+        let sched_idle_percent = dice.pick(&[0, 0, 10, 50]);
+        let same_capacity = dice.chance(60);
+        for cpu in 0..n {
+            let idle = dice.chance(idle_percent);
+            let sched_idle = !idle && dice.chance(sched_idle_percent);
+            let running = if idle {
+                dice.pick(&[0, 0, 0, 1])
+            } else {
+                dice.range(1, 4)
+            };
+            let load = running * dice.pick(&[0, 512, 1024]);
+            s.state.idle[cpu] = idle;
+            s.state.sched_idle[cpu] = sched_idle;
+            s.state.cpus[cpu] = Load {
+                nr_running: running,
+                nr_delayed: dice.range(0, running.min(1)),
+                load,
+                runnable: dice.pick(&[load, 0, 700]),
+                util: dice.pick(&[0, 100, 500, 1024]),
+                capacity: if same_capacity {
+                    1024
+                } else {
+                    dice.range(1, 1024)
+                },
+                curr_load: dice.pick(&[0, 512, 1024, 2000]),
+                idle_exit_ns: dice.pick(&[1, 1000, 1000, 90_000]),
+                idle_since_ns: dice.range(1, 5).into(),
+            };
+            let width = shape.llc[cpu].as_ref().map_or(1, Vec::len) as u32;
+            s.state.scan[cpu] = dice
+                .pick(&[0, 1, 2, 3, 4, 5, 9, width, width, width / 2])
+                .min(width);
+            s.state.idle_cores[cpu] = dice.chance(50);
+        }
+        s.wake.now_ns = SECOND * u64::from(dice.range(1, 4)) + u64::from(dice.range(0, 1));
+        s.wake.sync = dice.chance(40);
+        s.wake.in_task = dice.chance(60);
+        s.wake.current = dice.chance(4);
+        let new = dice.chance(12);
+        s.wake.fork = new && dice.chance(50);
+        s.wake.exec = new && !s.wake.fork;
+        let width = shape.llc[this].as_ref().map_or(1, Vec::len) as u32;
+        for task in [&mut s.waker, &mut s.wakee] {
+            task.flips = dice.pick(&[0, 1, width - 1, width, width * width, width * width + 1]);
+            task.decay_at_ns = SECOND * u64::from(dice.range(0, 2)) + u64::from(dice.range(0, 1));
+            task.load = dice.pick(&[0, 512, 1024, 3000]);
+            task.util = dice.pick(&[0, 100, 1024]);
+        }
+        s.waker.last_wakee = dice.pick(&[0, s.wakee.id]);
+        s.waker.percpu_kthread = dice.chance(20);
+        s.wakee.sched_idle = dice.chance(20);
+        s.wakee.recent = dice.chance(80).then(|| relative(shape, dice, prev));
+        s.allowed = affinity(shape, dice, prev);
+        s.make_likelier(dice);
+        s
+    }
+
+    /// A busy waker about to sleep, and prev or recent idle: what leads deep into the search.
+    fn make_likelier(&mut self, dice: &mut Dice) {
+        if dice.chance(40) {
+            let this = self.wake.this;
+            (self.state.idle[this], self.state.sched_idle[this]) = (false, false);
+            self.state.cpus[this].nr_running = 1;
+            self.state.cpus[this].nr_delayed = 0;
+            self.wake.sync = true;
+        }
+        for cpu in [Some(self.wake.prev), self.wakee.recent]
+            .into_iter()
+            .flatten()
+        {
+            if cpu != self.wake.this && dice.chance(25) {
+                (self.state.idle[cpu], self.state.sched_idle[cpu]) = (true, false);
+                self.state.cpus[cpu].nr_running = 0;
+                self.state.cpus[cpu].nr_delayed = 0;
+            }
+        }
+    }
+
+    /// Puts the moment into a host of the same machine.
+    pub fn put(&self, host: &mut Host) {
+        for (cpu, load) in self.state.cpus.iter().enumerate() {
+            host.set_idle(cpu, self.state.idle[cpu]);
+            host.set_sched_idle(cpu, self.state.sched_idle[cpu]);
+            *host.cpu_mut(cpu) = CpuState {
+                idle_since_ns: load.idle_since_ns,
+                nr_running: load.nr_running,
+                nr_delayed: load.nr_delayed,
+                load: load.load,
+                runnable: load.runnable,
+                util: load.util,
+                capacity: load.capacity,
+                curr_load: load.curr_load,
+                idle_exit_ns: load.idle_exit_ns,
+            };
+        }
+        let topology = host.topology().clone();
+        for llc in 0..topology.nr_llcs() {
+            let first = first_of(&topology, llc);
+            host.set_nr_idle_scan(llc, self.state.scan[first]);
+            host.set_idle_cores(llc, self.state.idle_cores[first]);
+        }
+    }
+
+    /// Asks the policy; the scenario becomes what the policy leaves behind.
+    pub fn decide(&mut self, host: &mut Host, policy: &Policy) -> Verdict {
+        let wake = Wake {
+            now_ns: self.wake.now_ns,
+            this_cpu: self.wake.this,
+            prev_cpu: self.wake.prev,
+            sync: self.wake.sync,
+            fork: self.wake.fork,
+            exec: self.wake.exec,
+            current: self.wake.current,
+            in_task: self.wake.in_task,
+        };
+        let (mut waker, mut wakee) = (self.waker.to_policy(), self.wakee.to_policy());
+        let n = self.allowed.len();
+        let allowed = CpuMask::of(n, (0..n).filter(|&cpu| self.allowed[cpu]));
+        let verdict = host.select(policy, &wake, &mut waker, &mut wakee, &allowed);
+        self.waker = self.waker.after(&waker);
+        self.wakee = self.wakee.after(&wakee);
+        let topology = host.topology().clone();
+        for llc in 0..topology.nr_llcs() {
+            let first = first_of(&topology, llc);
+            self.state.scan[first] = host.nr_idle_scan(llc);
+            self.state.idle_cores[first] = host.idle_cores(llc);
+        }
+        for cpu in 0..n {
+            self.state.idle[cpu] = host.is_idle(cpu);
+            self.state.sched_idle[cpu] = host.is_sched_idle(cpu);
+        }
+        verdict
+    }
+}
+
+fn first_of(topology: &Topology, llc: usize) -> usize {
+    topology
+        .llc_span(llc)
+        .iter()
+        .next()
+        .expect("an LLC has CPUs")
+}
+
+/// A CPU that shares something with `cpu`, or any.
+fn relative(shape: &Shape, dice: &mut Dice, cpu: usize) -> usize {
+    let any: Vec<usize> = (0..shape.nr_cpus()).collect();
+    let among = match dice.below(8) {
+        0 => &shape.core[cpu],
+        1 => shape.cluster[cpu].as_ref().unwrap_or(&any),
+        2..=5 => shape.llc[cpu].as_ref().unwrap_or(&any),
+        _ => &any,
+    };
+    dice.pick(among)
+}
+
+fn affinity(shape: &Shape, dice: &mut Dice, prev: usize) -> Vec<bool> {
+    let n = shape.nr_cpus();
+    let mut allowed = vec![false; n];
+    match dice.below(30) {
+        0 => {}
+        1 => allowed[dice.below(n)] = true,
+        2 | 3 => shape.llc[prev]
+            .iter()
+            .flatten()
+            .for_each(|&c| allowed[c] = true),
+        4 => shape.llc[dice.below(n)]
+            .iter()
+            .flatten()
+            .for_each(|&c| allowed[c] = true),
+        5..=10 => {
+            let percent = dice.pick(&[3, 20, 50, 90]);
+            allowed.iter_mut().for_each(|a| *a = dice.chance(percent));
+        }
+        _ => allowed.fill(true),
+    }
+    allowed
+}
