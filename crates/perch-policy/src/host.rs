@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The native host: the arrays behind policy/hosts/native.h, and one call to the policy.
 
+#[cfg(test)]
+mod layout;
+
 use std::sync::Arc;
 
 use crate::ffi;
@@ -145,7 +148,9 @@ impl Policy {
     pub fn new(era: Era, modes: Modes) -> Policy {
         let rules = era.rules();
         let raw = ffi::Policy {
-            modes: ffi::Modes { cluster: modes.cluster as u8 },
+            modes: ffi::Modes {
+                cluster: modes.cluster as u8,
+            },
             rules: ffi::Rules {
                 flip_decay_ns: rules.flip_decay_ns,
                 idle_sees_policy: rules.idle_sees_policy.into(),
@@ -195,11 +200,21 @@ impl Host {
         let idle = idle.into_words();
         let sched_idle = vec![0; idle.len()].into_boxed_slice();
         let cpus: Box<[CpuState]> = (0..n)
-            .map(|cpu| CpuState { capacity: topology.capacity(cpu), ..CpuState::default() })
+            .map(|cpu| CpuState {
+                capacity: topology.capacity(cpu),
+                ..CpuState::default()
+            })
             .collect();
         let llcs = topology.new_llcs();
         let raw = topology.raw_host();
-        let mut host = Host { topology, idle, sched_idle, cpus, llcs, raw };
+        let mut host = Host {
+            topology,
+            idle,
+            sched_idle,
+            cpus,
+            llcs,
+            raw,
+        };
         host.raw.idle = host.idle.as_ptr();
         host.raw.sched_idle = host.sched_idle.as_ptr();
         host
@@ -295,9 +310,16 @@ impl Host {
         allowed: &CpuMask,
     ) -> Verdict {
         let n = self.cpus.len();
-        assert!(wake.this_cpu < n && wake.prev_cpu < n, "wake-up on a CPU beyond {n}");
+        assert!(
+            wake.this_cpu < n && wake.prev_cpu < n,
+            "wake-up on a CPU beyond {n}"
+        );
         assert!(wakee.recent_cpu == ffi::NONE || (wakee.recent_cpu as usize) < n);
-        assert_eq!(allowed.words().len(), self.idle.len(), "affinity of another machine");
+        assert_eq!(
+            allowed.words().len(),
+            self.idle.len(),
+            "affinity of another machine"
+        );
         wakee.allowed = allowed.words().as_ptr() as usize;
         wakee.nr_allowed = allowed.weight();
         let raw_wake = ffi::Wake {

@@ -38,6 +38,18 @@ const SD_BALANCE_FORK: u32 = 0x10;
 const SD_WAKE_AFFINE: u32 = 0x20;
 const SD_PREFER_SIBLING: u32 = 0x40;
 
+/// The flags under their names in policy/, for the test that compares them.
+#[cfg(test)]
+pub(crate) const FLAGS: [(&str, u32); 7] = [
+    ("SD_SMT", SD_SMT),
+    ("SD_CLUSTER", SD_CLUSTER),
+    ("SD_LLC", SD_LLC),
+    ("SD_NUMA", SD_NUMA),
+    ("SD_BALANCE_FORK", SD_BALANCE_FORK),
+    ("SD_WAKE_AFFINE", SD_WAKE_AFFINE),
+    ("SD_PREFER_SIBLING", SD_PREFER_SIBLING),
+];
+
 /// The shape of a machine as the policy reads it; built once, shared by every simulation of it.
 #[derive(Debug)]
 pub struct Topology {
@@ -134,7 +146,8 @@ impl<'a> DomainView<'a> {
 
     /// The `i`th group.
     pub fn group(&self, i: usize) -> SetView<'a> {
-        self.topology.set(self.topology.group_sets[self.raw.first_group as usize + i])
+        self.topology
+            .set(self.topology.group_sets[self.raw.first_group as usize + i])
     }
 }
 
@@ -209,18 +222,29 @@ impl Topology {
 
     /// A domain by its number.
     pub fn domain(&self, number: usize) -> DomainView<'_> {
-        DomainView { topology: self, raw: &self.domains[number] }
+        DomainView {
+            topology: self,
+            raw: &self.domains[number],
+        }
     }
 
     fn set(&self, number: u32) -> SetView<'_> {
-        SetView { topology: self, raw: &self.sets[number as usize] }
+        SetView {
+            topology: self,
+            raw: &self.sets[number as usize],
+        }
     }
 
     pub(crate) fn new_llcs(&self) -> Box<[ffi::Llc]> {
         let weight = |set: u32| self.sets[set as usize].weight;
         self.llcs
             .iter()
-            .map(|&set| ffi::Llc { set, nr_idle_scan: weight(set), idle_cores: 1, pad: 0 })
+            .map(|&set| ffi::Llc {
+                set,
+                nr_idle_scan: weight(set),
+                idle_cores: 1,
+                pad: 0,
+            })
             .collect()
     }
 
@@ -243,4 +267,3 @@ impl Topology {
         }
     }
 }
-

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Holds the mirror of policy/'s structures and numbers against what the C compiler made of them.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_char};
+use std::mem::{offset_of, size_of};
+
+use perch_machine::MAX_CPUS;
+
+use super::{CpuState, TaskState};
+use crate::ffi;
+use crate::mode::Mode;
+use crate::reason::Reason;
+use crate::topology;
+
+/// `struct perch_layout`.
+#[repr(C)]
+struct Line {
+    name: *const c_char,
+    offset: u64,
+    size: u64,
+}
+
+unsafe extern "C" {
+    fn perch_native_layout(count: *mut u64) -> *const Line;
+}
+
+type Layout = BTreeMap<String, (u64, u64)>;
+
+fn in_c() -> Layout {
+    let mut count = 0;
+    // SAFETY: the table is constant and has `count` lines, each with a constant string.
+    unsafe {
+        let lines = perch_native_layout(&mut count);
+        std::slice::from_raw_parts(lines, count as usize)
+            .iter()
+            .map(|line| {
+                let name = CStr::from_ptr(line.name).to_string_lossy().into_owned();
+                (name, (line.offset, line.size))
+            })
+            .collect()
+    }
+}
+
+fn size_of_field<T, F>(_: fn(&T) -> &F) -> u64 {
+    size_of::<F>() as u64
+}
+
+/// `C structure = Rust structure: fields`, which have the same names.
+macro_rules! fields {
+    ($layout:ident, $c:literal = $rust:ty: $($field:ident),*) => {
+        $layout.insert($c.to_string(), (0, size_of::<$rust>() as u64));
+        $(
+            let size = size_of_field(|s: &$rust| &s.$field);
+            let offset = offset_of!($rust, $field) as u64;
+            $layout.insert(format!("{}.{}", $c, stringify!($field)), (offset, size));
+        )*
+    };
+}
+
+fn in_rust() -> Layout {
+    let mut all = Layout::new();
+    fields!(all, "perch_modes" = ffi::Modes: cluster);
+    fields!(all, "perch_rules" = ffi::Rules: flip_decay_ns, idle_sees_policy,
+        empty_mask_fails_early);
+    fields!(all, "perch_policy" = ffi::Policy: modes, rules);
+    fields!(all, "perch_wake" = ffi::Wake: now_ns, this_cpu, prev_cpu, flags, pad);
+    fields!(all, "perch_task" = TaskState: allowed, flip_decay_at_ns, id, last_wakee, wakee_flips,
+        recent_cpu, nr_allowed, flags, load, util);
+    fields!(all, "perch_verdict" = ffi::Verdict: cpu, reason, examined, target);
+    fields!(all, "perch_native_set" = ffi::Set: first, words, offset, weight);
+    fields!(all, "perch_native_domain" = ffi::Domain: flags, set, imbalance_pct, imb_numa_nr,
+        groups, first_group, level, pad);
+    fields!(all, "perch_native_place" = ffi::Place: core_set, cluster_set, llc_set, llc, domains);
+    fields!(all, "perch_native_cpu" = CpuState: idle_since_ns, nr_running, nr_delayed, load,
+        runnable, util, capacity, curr_load, idle_exit_ns);
+    fields!(all, "perch_native_llc" = ffi::Llc: set, nr_idle_scan, idle_cores, pad);
+    fields!(all, "perch_host" = ffi::Host: pool, sets, domains, group_sets, places, idle,
+        sched_idle, cpus, llcs, llc_of_set, nr_cpus, has_clusters, has_smt, pad);
+
+    let mut number = |name: &str, value: u64| all.insert(name.to_string(), (0, value));
+    number("PERCH_NONE", ffi::NONE.into());
+    number("PERCH_MAX_LEVELS", ffi::MAX_LEVELS as u64);
+    number("PERCH_MAX_WORDS", MAX_CPUS.div_ceil(64) as u64);
+    for mode in Mode::ALL {
+        number(
+            &format!("PERCH_{}", mode.name().to_uppercase()),
+            mode as u64,
+        );
+    }
+    for (name, bit) in ["SYNC", "FORK", "EXEC", "CURRENT", "IN_TASK"]
+        .into_iter()
+        .zip(0..)
+    {
+        number(&format!("PERCH_WAKE_{name}"), 1 << bit);
+    }
+    let mut task = TaskState::new(1);
+    task.set_percpu_kthread(true);
+    number("PERCH_TASK_PERCPU_KTHREAD", task.flags.into());
+    task.set_percpu_kthread(false);
+    task.set_sched_idle(true);
+    number("PERCH_TASK_SCHED_IDLE", task.flags.into());
+    for (name, flag) in topology::FLAGS {
+        number(&format!("PERCH_{name}"), flag.into());
+    }
+    for &reason in Reason::ALL {
+        number(
+            &format!("PERCH_BY_{}", screaming(&format!("{reason:?}"))),
+            reason as u64,
+        );
+    }
+    number("PERCH_NR_REASONS", Reason::ALL.len() as u64);
+    all
+}
+
+/// `ClusterScan` as `CLUSTER_SCAN`.
+fn screaming(camel: &str) -> String {
+    let mut out = String::new();
+    for c in camel.chars() {
+        if c.is_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.extend(c.to_uppercase());
+    }
+    out
+}
+
+#[test]
+fn the_mirror_is_what_c_has() {
+    let (c, rust) = (in_c(), in_rust());
+    for (name, (offset, size)) in &c {
+        let mirror = rust.get(name);
+        assert_eq!(
+            mirror,
+            Some(&(*offset, *size)),
+            "{name}: offset and size (or 0 and value)"
+        );
+    }
+    let unknown: Vec<_> = rust.keys().filter(|name| !c.contains_key(*name)).collect();
+    assert!(
+        unknown.is_empty(),
+        "not in the table of policy/hosts/native.c: {unknown:?}"
+    );
+}
