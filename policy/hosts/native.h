@@ -181,8 +181,7 @@ PERCH_INLINE void perch_host_set_idle_cores(struct perch_host *h, perch_u32 set,
 	h->llcs[h->llc_of_set[set]].idle_cores = has;
 }
 
-PERCH_INLINE perch_u32 perch_host_domain(const struct perch_host *h, perch_u32 cpu,
-					 perch_u32 level)
+PERCH_INLINE perch_u32 perch_host_domain(const struct perch_host *h, perch_u32 cpu, perch_u32 level)
 {
 	return h->places[cpu].domains[level];
 }

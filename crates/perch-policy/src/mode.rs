@@ -51,11 +51,14 @@ impl FromStr for Mode {
     type Err = ParseError;
 
     fn from_str(s: &str) -> Result<Mode, ParseError> {
-        Mode::ALL.into_iter().find(|m| m.name() == s).ok_or_else(|| {
-            ParseError(format!(
-                "unknown mode \"{s}\": expected off, posted, upstream or perch"
-            ))
-        })
+        Mode::ALL
+            .into_iter()
+            .find(|m| m.name() == s)
+            .ok_or_else(|| {
+                ParseError(format!(
+                    "unknown mode \"{s}\": expected off, posted, upstream or perch"
+                ))
+            })
     }
 }
 
@@ -114,7 +117,9 @@ impl FromStr for Modes {
                 ))
             })?;
             if seen.contains(&name) {
-                return Err(ParseError(format!("mechanism \"{name}\" is set twice in \"{s}\"")));
+                return Err(ParseError(format!(
+                    "mechanism \"{name}\" is set twice in \"{s}\""
+                )));
             }
             modes.set(name, mode.parse()?)?;
             seen.push(name);
@@ -146,10 +151,16 @@ impl FromStr for Era {
     type Err = ParseError;
 
     fn from_str(s: &str) -> Result<Era, ParseError> {
-        ERAS.iter().find(|(name, _)| *name == s).map(|&(_, era)| era).ok_or_else(|| {
-            let names: Vec<_> = ERAS.iter().map(|(name, _)| *name).collect();
-            ParseError(format!("unknown era \"{s}\": this version has {}", names.join(", ")))
-        })
+        ERAS.iter()
+            .find(|(name, _)| *name == s)
+            .map(|&(_, era)| era)
+            .ok_or_else(|| {
+                let names: Vec<_> = ERAS.iter().map(|(name, _)| *name).collect();
+                ParseError(format!(
+                    "unknown era \"{s}\": this version has {}",
+                    names.join(", ")
+                ))
+            })
     }
 }
 
@@ -174,7 +185,11 @@ impl Era {
         };
         match self {
             Era::V6_5 => common,
-            Era::V7_2 => Rules { idle_sees_policy: true, empty_mask_fails_early: true, ..common },
+            Era::V7_2 => Rules {
+                idle_sees_policy: true,
+                empty_mask_fails_early: true,
+                ..common
+            },
         }
     }
 }

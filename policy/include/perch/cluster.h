@@ -63,7 +63,8 @@ PERCH_INLINE perch_u8 perch_cluster_near(const struct perch_host *h, const struc
  * second CPU is often idle next door; four bits of one word cost less than
  * reading the budget.
  */
-PERCH_INLINE perch_u32 perch_cluster_scan(const struct perch_host *h, const struct perch_policy *pol,
+PERCH_INLINE perch_u32 perch_cluster_scan(const struct perch_host *h,
+					  const struct perch_policy *pol,
 					  const struct perch_task *p, struct perch_search *s)
 {
 	perch_u32 set = perch_host_cluster_set(h, s->target), own, cpu;

@@ -72,7 +72,7 @@ PERCH_INLINE void perch_host_set_idle_cores(struct perch_host *h, perch_u32 set,
  */
 #define PERCH_SD_SMT 0x1u
 #define PERCH_SD_CLUSTER 0x2u
-#define PERCH_SD_LLC 0x4u	  /* its CPUs share the last-level cache */
+#define PERCH_SD_LLC 0x4u /* its CPUs share the last-level cache */
 #define PERCH_SD_NUMA 0x8u
 #define PERCH_SD_BALANCE_FORK 0x10u /* fork and exec */
 #define PERCH_SD_WAKE_AFFINE 0x20u

@@ -10,10 +10,10 @@
 #include "cluster.h"
 #include "slow.h"
 
-#define PERCH_FOUND(s, why, cpu)      \
-	do {                          \
-		(s)->reason = (why);  \
-		return (cpu);         \
+#define PERCH_FOUND(s, why, cpu)     \
+	do {                         \
+		(s)->reason = (why); \
+		return (cpu);        \
 	} while (0)
 
 /* The idle-sibling search: mechanisms.md §0, steps 1 to 9. */

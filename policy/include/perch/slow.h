@@ -25,9 +25,8 @@ struct perch_group_stats {
 
 PERCH_INLINE perch_u32 perch_classify(const struct perch_group_stats *g, perch_u32 imbalance_pct)
 {
-	if (g->running > g->weight &&
-	    (g->capacity * 100 < g->util * imbalance_pct ||
-	     g->capacity * imbalance_pct < g->runnable * 100))
+	if (g->running > g->weight && (g->capacity * 100 < g->util * imbalance_pct ||
+				       g->capacity * imbalance_pct < g->runnable * 100))
 		return PERCH_GROUP_OVERLOADED;
 	if (g->running < g->weight || (g->capacity * imbalance_pct >= g->runnable * 100 &&
 				       g->capacity * 100 > g->util * imbalance_pct))

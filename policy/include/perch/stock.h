@@ -19,20 +19,21 @@ struct perch_search {
 	perch_u32 this_cpu;
 	perch_u32 prev;
 	perch_u32 target;
-	perch_u32 flags;      /* of the wake-up */
-	perch_u32 llc;	      /* set of the LLC being scanned */
-	perch_u32 budget;     /* CPUs the scan may still examine */
-	perch_u32 examined;   /* CPUs it has examined */
-	perch_u32 done_set;   /* already walked, not to be visited again */
-	perch_u32 thread;     /* idle thread passed while looking for an idle core */
-	perch_u32 near_prev;  /* cluster: idle prev that is not near target */
+	perch_u32 flags;       /* of the wake-up */
+	perch_u32 llc;	       /* set of the LLC being scanned */
+	perch_u32 budget;      /* CPUs the scan may still examine */
+	perch_u32 examined;    /* CPUs it has examined */
+	perch_u32 done_set;    /* already walked, not to be visited again */
+	perch_u32 thread;      /* idle thread passed while looking for an idle core */
+	perch_u32 near_prev;   /* cluster: idle prev that is not near target */
 	perch_u32 near_recent; /* cluster: likewise recent */
 	perch_u32 reason;
-	perch_u8 idle_cores;  /* the LLC may have a fully idle core */
+	perch_u8 idle_cores; /* the LLC may have a fully idle core */
 };
 
 /* Idle CPUs as this wakee sees them: truly idle, or busy with SCHED_IDLE work. */
-PERCH_INLINE perch_u64 perch_idle_ok_word(const struct perch_host *h, const struct perch_policy *pol,
+PERCH_INLINE perch_u64 perch_idle_ok_word(const struct perch_host *h,
+					  const struct perch_policy *pol,
 					  const struct perch_task *p, perch_u32 w)
 {
 	perch_u64 idle = perch_host_idle_word(h, w);
@@ -168,7 +169,8 @@ PERCH_INLINE perch_u32 perch_wake_affine(const struct perch_host *h, const struc
 }
 
 /* Step 7: an idle SMT sibling of prev. */
-PERCH_INLINE perch_u32 perch_idle_sibling(const struct perch_host *h, const struct perch_policy *pol,
+PERCH_INLINE perch_u32 perch_idle_sibling(const struct perch_host *h,
+					  const struct perch_policy *pol,
 					  const struct perch_task *p, perch_u32 prev)
 {
 	perch_u32 core = perch_host_core_set(h, prev), k;

@@ -52,10 +52,10 @@ struct perch_rules {
 };
 
 /* Why a wake-up happens; bits of perch_wake.flags. */
-#define PERCH_WAKE_SYNC 0x1u	/* the waker is about to sleep (WF_SYNC) */
-#define PERCH_WAKE_FORK 0x2u	/* a new task's first wake-up (WF_FORK) */
-#define PERCH_WAKE_EXEC 0x4u	/* exec: the cheapest moment to move (WF_EXEC) */
-#define PERCH_WAKE_CURRENT 0x8u /* caller asks for this CPU (WF_CURRENT_CPU) */
+#define PERCH_WAKE_SYNC 0x1u	 /* the waker is about to sleep (WF_SYNC) */
+#define PERCH_WAKE_FORK 0x2u	 /* a new task's first wake-up (WF_FORK) */
+#define PERCH_WAKE_EXEC 0x4u	 /* exec: the cheapest moment to move (WF_EXEC) */
+#define PERCH_WAKE_CURRENT 0x8u	 /* caller asks for this CPU (WF_CURRENT_CPU) */
 #define PERCH_WAKE_IN_TASK 0x10u /* the waker runs in task, not interrupt context */
 
 struct perch_wake {
@@ -74,14 +74,14 @@ struct perch_task {
 	/* The allowed CPUs, by words of 64; hosts other than the native leave it 0. */
 	const perch_u64 *allowed;
 	perch_u64 flip_decay_at_ns;
-	perch_u32 id;		/* unique while the task lives; 0 is nobody */
-	perch_u32 last_wakee;	/* id of the task it woke last */
-	perch_u32 wakee_flips;	/* how often that changed, decayed */
-	perch_u32 recent_cpu;	/* recent_used_cpu: where it ran before prev_cpu */
-	perch_u32 nr_allowed;	/* CPUs in allowed */
+	perch_u32 id;	       /* unique while the task lives; 0 is nobody */
+	perch_u32 last_wakee;  /* id of the task it woke last */
+	perch_u32 wakee_flips; /* how often that changed, decayed */
+	perch_u32 recent_cpu;  /* recent_used_cpu: where it ran before prev_cpu */
+	perch_u32 nr_allowed;  /* CPUs in allowed */
 	perch_u32 flags;
-	perch_u32 load;		/* hierarchical load, 1024 for nice 0 always running */
-	perch_u32 util;		/* max(util_avg, util_est), 0 to 1024 */
+	perch_u32 load; /* hierarchical load, 1024 for nice 0 always running */
+	perch_u32 util; /* max(util_avg, util_est), 0 to 1024 */
 };
 
 /*

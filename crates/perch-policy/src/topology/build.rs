@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use perch_machine::Machine;
 
 use super::{
-    Level, SD_BALANCE_FORK, SD_CLUSTER, SD_LLC, SD_NUMA, SD_PREFER_SIBLING, SD_SMT,
-    SD_WAKE_AFFINE, Topology,
+    Level, SD_BALANCE_FORK, SD_CLUSTER, SD_LLC, SD_NUMA, SD_PREFER_SIBLING, SD_SMT, SD_WAKE_AFFINE,
+    Topology,
 };
 use crate::ffi;
 
@@ -111,7 +111,9 @@ impl<'a> Builder<'a> {
         let mut members: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
         let mut keys = Vec::with_capacity(cpus.len());
         for (cpu, c) in cpus.iter().enumerate() {
-            let cluster = c.cluster.filter(|k| cluster_size[k] < llc_size[&c.declared_llc]);
+            let cluster = c
+                .cluster
+                .filter(|k| cluster_size[k] < llc_size[&c.declared_llc]);
             let cls = cluster.map_or((0, c.core), |k| (1, k));
             let key = [(0, c.core), cls, (2, c.declared_llc), (3, c.node)];
             for (level, k) in key.into_iter().enumerate() {
@@ -124,7 +126,9 @@ impl<'a> Builder<'a> {
         let mut numbers = HashMap::new();
         for (cpu, key) in keys.iter().enumerate() {
             for (level, k) in key.iter().enumerate() {
-                let set = *numbers.entry(*k).or_insert_with(|| self.intern(&members[k]));
+                let set = *numbers
+                    .entry(*k)
+                    .or_insert_with(|| self.intern(&members[k]));
                 self.spans[cpu][level] = set;
             }
         }
@@ -165,7 +169,10 @@ impl<'a> Builder<'a> {
     fn levels(&self, cpu: usize) -> Vec<(Level, u32, u32)> {
         let node = self.machine.cpus[cpu].node as usize;
         let near = [Level::Smt, Level::Cls, Level::Mc, Level::Pkg];
-        let near = near.into_iter().zip(self.spans[cpu]).map(|(level, set)| (level, set, 0));
+        let near = near
+            .into_iter()
+            .zip(self.spans[cpu])
+            .map(|(level, set)| (level, set, 0));
         let far = self.reach[node].iter().enumerate();
         let far = far.map(|(i, &set)| (Level::Numa, set, i as u32 + 1));
         let mut levels: Vec<(Level, u32, u32)> = Vec::new();
@@ -189,7 +196,15 @@ impl<'a> Builder<'a> {
         let node = self.machine.cpus[cpu].node;
         for (i, &(level, set, _)) in levels.iter().enumerate() {
             // Overlapping NUMA spans: the same CPUs are grouped differently from each node.
-            let key = (level, set, if level == Level::Numa { node } else { ffi::NONE });
+            let key = (
+                level,
+                set,
+                if level == Level::Numa {
+                    node
+                } else {
+                    ffi::NONE
+                },
+            );
             let domain = match self.made.get(&key) {
                 Some(&domain) => domain,
                 None => {
@@ -222,7 +237,11 @@ impl<'a> Builder<'a> {
         let first_group = self.out.group_sets.len() as u32;
         let count = groups.len() as u32;
         self.out.group_sets.extend(groups);
-        let imb_numa_nr = if level == Level::Numa { self.imb_numa_nr(cpu, set) } else { 0 };
+        let imb_numa_nr = if level == Level::Numa {
+            self.imb_numa_nr(cpu, set)
+        } else {
+            0
+        };
         self.out.domains.push(ffi::Domain {
             flags,
             set,
@@ -238,10 +257,19 @@ impl<'a> Builder<'a> {
 
     /// The distance behind a 1-based index among the machine's distances beyond local.
     fn distance(&self, index: u32) -> u32 {
-        let mut all: Vec<u32> = self.machine.node_distance.iter().flatten().copied().collect();
+        let mut all: Vec<u32> = self
+            .machine
+            .node_distance
+            .iter()
+            .flatten()
+            .copied()
+            .collect();
         all.sort_unstable();
         all.dedup();
-        all.into_iter().filter(|&d| d > 10).nth(index as usize - 1).unwrap_or(0)
+        all.into_iter()
+            .filter(|&d| d > 10)
+            .nth(index as usize - 1)
+            .unwrap_or(0)
     }
 
     /// The groups of a domain, the one that has `cpu` first: for each CPU not yet covered, what
