@@ -237,10 +237,9 @@ fn forks_stay_in_the_node_until_the_imbalance_counts() {
             cpu / 32
         })
         .collect();
-    // Over all nodes 8 are tolerated, but no more than 2 CPUs of difference: the parent and one
-    // child, then another node.
-    assert_eq!(nodes[0], 0, "{nodes:?}");
-    assert!(nodes.iter().any(|&n| n != 0), "{nodes:?}");
+    // Towards the other node of the socket 4 tasks are tolerated, and 2 idle CPUs of difference.
+    // The third child finds 3 of difference, the fifth too; the sixth would be the fifth task.
+    assert_eq!(nodes, [0, 0, 1, 0, 1, 1]);
 }
 
 #[test]

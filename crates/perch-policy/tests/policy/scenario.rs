@@ -165,7 +165,7 @@ impl Scenario {
         let prev = dice.below(n);
         let this = relative(shape, dice, prev);
         let mut s = Scenario::idle(shape, this, prev);
-        let idle_percent = dice.pick(&[0, 3, 3, 8, 15, 40, 90]);
+        let idle_percent = dice.pick(&[0, 3, 3, 8, 15, 40, 90, 98]);
         let sched_idle_percent = dice.pick(&[0, 0, 10, 50]);
         let same_capacity = dice.chance(60);
         for cpu in 0..n {
