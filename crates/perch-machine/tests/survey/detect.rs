@@ -52,9 +52,9 @@ fn library_machines_are_detected_from_their_trees() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
-    fn random_machines_are_detected_from_their_trees(seed: u64, max_cpus in 1..40usize) {
+    fn random_machines_are_detected_from_their_trees(seed: u64, max_cpus in 1..24usize) {
         let machine = Machine::random(seed, max_cpus);
         let found = detect(Tree::of(&machine).root()).map_err(|e| TestCaseError::fail(e.to_string()))?;
         let expected = surveyed(&machine);
@@ -216,7 +216,7 @@ fn costs_come_from_the_most_capable_cpu() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
     /// Whatever stands in a file, `detect` answers.
     #[test]
     fn a_damaged_tree_never_panics(
