@@ -35,14 +35,7 @@ fn this_host_can_be_detected() {
 
 #[test]
 fn library_machines_are_detected_from_their_trees() {
-    for name in [
-        "kunpeng920",
-        "juno",
-        "pixel3",
-        "xeon240",
-        "epyc7543",
-        "x5570",
-    ] {
+    for name in ["kunpeng920", "juno", "pixel3", "x5570"] {
         let machine = library::load(name).unwrap();
         let tree = Tree::of(&machine);
         let found = detect(tree.root()).unwrap_or_else(|error| panic!("{name}: {error}"));
