@@ -37,6 +37,7 @@ static const struct perch_layout perch_layout[] = {
 	PERCH_FIELD(perch_rules, flip_decay_ns),
 	PERCH_FIELD(perch_rules, idle_sees_policy),
 	PERCH_FIELD(perch_rules, empty_mask_fails_early),
+	PERCH_FIELD(perch_rules, groups_by_affinity),
 	PERCH_WHOLE(perch_policy),
 	PERCH_FIELD(perch_policy, modes),
 	PERCH_FIELD(perch_policy, rules),

@@ -15,6 +15,7 @@ pub(crate) struct Rules {
     pub flip_decay_ns: u64,
     pub idle_sees_policy: u8,
     pub empty_mask_fails_early: u8,
+    pub groups_by_affinity: u8,
 }
 
 /// `struct perch_policy`.

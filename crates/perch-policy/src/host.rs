@@ -155,6 +155,7 @@ impl Policy {
                 flip_decay_ns: rules.flip_decay_ns,
                 idle_sees_policy: rules.idle_sees_policy.into(),
                 empty_mask_fails_early: rules.empty_mask_fails_early.into(),
+                groups_by_affinity: rules.groups_by_affinity.into(),
             },
         };
         Policy { raw, modes, era }

@@ -173,21 +173,26 @@ pub struct Rules {
     pub idle_sees_policy: bool,
     /// An empty set of candidates ends the scan before anything else is read.
     pub empty_mask_fails_early: bool,
+    /// Fork and exec compare groups by the CPUs that the task may use.
+    pub groups_by_affinity: bool,
 }
 
 impl Era {
-    /// The era's rules for the wake-up path (mechanisms.md §0: 6.5 and 7.2).
+    /// The era's rules for the wake-up path (mechanisms.md §0: 6.5 and 7.2;
+    /// the groups of fork and exec: kernel commit 82d6e01a0699 of 6.19).
     pub fn rules(self) -> Rules {
         let common = Rules {
             flip_decay_ns: 1_000_000_000,
             idle_sees_policy: false,
             empty_mask_fails_early: false,
+            groups_by_affinity: false,
         };
         match self {
             Era::V6_5 => common,
             Era::V7_2 => Rules {
                 idle_sees_policy: true,
                 empty_mask_fails_early: true,
+                groups_by_affinity: true,
                 ..common
             },
         }

@@ -38,8 +38,9 @@ PERCH_INLINE perch_u32 perch_classify(const struct perch_group_stats *g, perch_u
  * Statistics of a group as the new task would find it. The parent runs on
  * this CPU and, being the forker, is counted; a task that execs is not.
  */
-PERCH_INLINE void perch_group_stats(const struct perch_host *h, const struct perch_task *p,
-				    perch_u32 set, perch_u32 imbalance_pct, perch_u32 without_cpu,
+PERCH_INLINE void perch_group_stats(const struct perch_host *h, const struct perch_policy *pol,
+				    const struct perch_task *p, perch_u32 set,
+				    perch_u32 imbalance_pct, perch_u32 without_cpu,
 				    struct perch_group_stats *g)
 {
 	perch_u32 first = perch_host_set_first(h, set), k;
@@ -56,6 +57,10 @@ PERCH_INLINE void perch_group_stats(const struct perch_host *h, const struct per
 			perch_u64 runnable = perch_host_runnable(h, cpu);
 
 			m &= m - 1;
+			g->capacity += perch_host_capacity(h, cpu);
+			g->weight++;
+			if (pol->rules.groups_by_affinity && !perch_allowed(h, p, cpu))
+				continue;
 			if (cpu == without_cpu) {
 				running -= running > 0;
 				load -= p->load < load ? p->load : load;
@@ -65,9 +70,7 @@ PERCH_INLINE void perch_group_stats(const struct perch_host *h, const struct per
 			g->load += load;
 			g->util += util;
 			g->runnable += runnable;
-			g->capacity += perch_host_capacity(h, cpu);
 			g->running += running;
-			g->weight++;
 			if (!running && (perch_idle(h, cpu) || cpu == without_cpu))
 				g->idle_cpus++;
 		}
@@ -130,8 +133,10 @@ PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 
  * Among equals the first after that one wins, not the first of the domain:
  * otherwise all forks of an idle machine would herd in its first group.
  */
-PERCH_INLINE perch_u32 perch_idlest_group(const struct perch_host *h, const struct perch_task *p,
-					  perch_u32 sd, perch_u32 cpu, perch_u32 without_cpu)
+PERCH_INLINE perch_u32 perch_idlest_group(const struct perch_host *h,
+					  const struct perch_policy *pol,
+					  const struct perch_task *p, perch_u32 sd, perch_u32 cpu,
+					  perch_u32 without_cpu)
 {
 	struct perch_group_stats local, best, g;
 	perch_u32 n = perch_host_domain_groups(h, sd), own, i, idlest = PERCH_NONE;
@@ -145,7 +150,7 @@ PERCH_INLINE perch_u32 perch_idlest_group(const struct perch_host *h, const stru
 		perch_u32 at = own + i < n ? own + i : own + i - n;
 		perch_u32 set = perch_host_domain_group(h, sd, at);
 
-		perch_group_stats(h, p, set, pct, without_cpu, &g);
+		perch_group_stats(h, pol, p, set, pct, without_cpu, &g);
 		if (!g.allowed)
 			continue;
 		if (perch_set_has(h, set, cpu)) {
@@ -230,7 +235,7 @@ PERCH_INLINE perch_u32 perch_slow_path(const struct perch_host *h, const struct 
 		sd = perch_host_domain(h, cpu, --level);
 		if (!(perch_host_domain_flags(h, sd) & PERCH_SD_BALANCE_FORK))
 			continue;
-		set = perch_idlest_group(h, p, sd, cpu, without);
+		set = perch_idlest_group(h, pol, p, sd, cpu, without);
 		if (set == PERCH_NONE)
 			continue;
 		next = perch_idlest_cpu(h, pol, p, set, cpu);

@@ -49,6 +49,12 @@ struct perch_rules {
 	perch_u8 idle_sees_policy;
 	/* 7.2: an empty LLC-and-affinity mask ends the scan before its budget is read. */
 	perch_u8 empty_mask_fails_early;
+	/*
+	 * 6.19: fork and exec compare groups by the CPUs that the task may use.
+	 * Before, a group of which it may use one CPU looked as idle as all of
+	 * it, and forks crowded there (kernel commit 82d6e01a0699).
+	 */
+	perch_u8 groups_by_affinity;
 };
 
 /* Why a wake-up happens; bits of perch_wake.flags. */
@@ -114,7 +120,7 @@ enum perch_reason {
 struct perch_verdict {
 	perch_u32 cpu;
 	perch_u32 reason;   /* enum perch_reason */
-	perch_u32 examined; /* CPUs whose idleness the scans looked at */
+	perch_u32 examined; /* CPUs the scans looked at; a core looked for idleness is one */
 	perch_u32 target;   /* what wake_affine aimed at, or prev_cpu */
 };
 

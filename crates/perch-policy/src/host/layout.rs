@@ -62,7 +62,8 @@ fn in_rust() -> Layout {
     let mut all = Layout::new();
     fields!(all, "perch_modes" = ffi::Modes: cluster);
     fields!(all, "perch_rules" = ffi::Rules: flip_decay_ns, idle_sees_policy,
-        empty_mask_fails_early);
+        empty_mask_fails_early,
+        groups_by_affinity);
     fields!(all, "perch_policy" = ffi::Policy: modes, rules);
     fields!(all, "perch_wake" = ffi::Wake: now_ns, this_cpu, prev_cpu, flags, pad);
     fields!(all, "perch_task" = TaskState: allowed, flip_decay_at_ns, id, last_wakee, wakee_flips,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The reference for fork and exec (mechanisms.md §8, "Slow path"), from the widest domain down.
 
-use perch_policy::{DomainView, Level, SetView, Topology};
+use perch_policy::{DomainView, Era, Level, SetView, Topology};
 
 use crate::model::Model;
 
@@ -41,6 +41,11 @@ fn group(m: &Model, cpus: Vec<usize>, pct: u64) -> Group {
     let (mut running, mut idle) = (0, 0);
     for &c in &cpus {
         let l = &m.s.state.cpus[c];
+        capacity += u64::from(l.capacity);
+        // From 6.19 on, what the task may not use tells nothing about its chances there.
+        if m.era == Era::V7_2 && !m.s.allowed[c] {
+            continue;
+        }
         // A task that execs is counted out of its CPU.
         let (own_load, own_util, own) = if exec == Some(c) {
             (m.s.wakee.load, m.s.wakee.util, 1)
@@ -50,7 +55,6 @@ fn group(m: &Model, cpus: Vec<usize>, pct: u64) -> Group {
         load += u64::from(l.load.saturating_sub(own_load));
         util += u64::from(l.util.saturating_sub(own_util));
         runnable += u64::from(l.runnable.saturating_sub(own_util));
-        capacity += u64::from(l.capacity);
         let left = l.nr_running.saturating_sub(own);
         running += left;
         idle += u32::from(left == 0 && (m.s.state.idle[c] || exec == Some(c)));
