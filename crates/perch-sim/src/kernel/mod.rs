@@ -40,7 +40,7 @@ mod kind {
     pub const IPI: u8 = 1;
     /// A sleeping task's timer fires.
     pub const TIMER: u8 = 2;
-    /// A task is forked.
+    /// A task appears by itself.
     pub const FORK: u8 = 3;
     /// Every CPU's tick.
     pub const TICK: u8 = 4;
@@ -88,18 +88,25 @@ impl<'a> Kernel<'a> {
         topology: &Arc<Topology>,
         policy: Policy,
         hz: u32,
-        tasks: &[TaskSpec],
+        specs: &[TaskSpec],
         channels: usize,
         seed: u64,
     ) -> Kernel<'a> {
         let n = machine.cpus.len();
         let mut random = Random::new(seed, 0);
         let tick_ns = 1_000_000_000 / u64::from(hz);
-        let mut events = EventQueue::with_capacity(n * 2 + tasks.len());
+        let mut events = EventQueue::with_capacity(n * 2 + specs.len());
         events.push(Event { at_ns: tick_ns, kind: kind::TICK, key: 0, tag: 0 });
-        let tasks: Vec<Task> =
-            tasks.iter().enumerate().map(|(i, spec)| new_task(i as u32, spec, seed)).collect();
-        let mut kernel = Kernel {
+        let numbered = specs.iter().enumerate();
+        let mut tasks: Vec<Task> =
+            numbered.map(|(i, spec)| new_task(i as u32, spec, seed)).collect();
+        for (key, (task, spec)) in tasks.iter_mut().zip(specs).enumerate() {
+            if let Some(start) = spec.start {
+                let at_ns = start.sample(&mut task.random);
+                events.push(Event { at_ns, kind: kind::FORK, key: key as u32, tag: 0 });
+            }
+        }
+        Kernel {
             now: 0,
             events,
             host: Host::new(topology.clone()),
@@ -118,12 +125,7 @@ impl<'a> Kernel<'a> {
             trace: None,
             trace_error: None,
             scratch: balance::Scratch::default(),
-        };
-        for task in 0..kernel.tasks.len() {
-            let start = tasks_start(&mut kernel.tasks[task]);
-            kernel.events.push(Event { at_ns: start, kind: kind::FORK, key: task as u32, tag: 0 });
         }
-        kernel
     }
 
     /// Writes a line for each decision from now on.
@@ -160,7 +162,7 @@ impl<'a> Kernel<'a> {
             }
             kind::IPI => self.interrupt(event.key as usize),
             kind::TIMER => self.timer(event.key),
-            kind::FORK => self.fork(event.key),
+            kind::FORK => self.appear(event.key),
             _ => self.tick(),
         }
     }
@@ -218,11 +220,6 @@ impl<'a> Kernel<'a> {
     }
 }
 
-/// When the task is forked.
-fn tasks_start(task: &mut Task) -> u64 {
-    task.start.sample(&mut task.random)
-}
-
 fn new_task(id: u32, spec: &TaskSpec, seed: u64) -> Task {
     let weight = NICE_WEIGHT[(i32::from(spec.nice) + 20) as usize];
     let mut state = TaskState::new(id + 1);
@@ -257,7 +254,6 @@ fn new_task(id: u32, spec: &TaskSpec, seed: u64) -> Task {
         warm_cpu: u32::MAX,
         warm_fill: 0,
         woken_ns: 0,
-        start: spec.start,
     }
 }
 

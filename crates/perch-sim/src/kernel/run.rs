@@ -98,6 +98,13 @@ impl Kernel<'_> {
                     self.events.push(Event { at_ns, kind: kind::TIMER, key: task, tag: 0 });
                     return self.block(cpu, task);
                 }
+                Op::Fork(child) => {
+                    t.pc += 1;
+                    self.fork(child, cpu);
+                    if self.cpus[cpu].need_resched {
+                        return self.preempt(cpu);
+                    }
+                }
                 Op::Exit => return self.exit(cpu, task),
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use perch_policy::{CpuMask, TaskState};
 
 use super::pelt::Average;
-use crate::engine::{Dist, Random};
+use crate::engine::Random;
 use crate::workload::Op;
 
 /// Where a task is in its life.
@@ -97,8 +97,6 @@ pub struct Task {
     pub warm_fill: u64,
     /// When it was woken, for the wake-up latency; 0 once that is counted.
     pub woken_ns: u64,
-    /// When it is forked.
-    pub start: Dist,
 }
 
 impl Task {

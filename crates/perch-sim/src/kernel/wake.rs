@@ -28,8 +28,9 @@ impl Kernel<'_> {
             let cpu = self.tasks[task as usize].cpu as usize;
             self.requeue_delayed(cpu, task);
             self.metrics.delayed_wakeups += 1;
-            self.preempt_from(cpu, task, this_cpu);
-            return self.costs.wake_ns(0);
+            let cost = self.costs.wake_ns(0);
+            self.preempt_from(cpu, task, this_cpu, cost);
+            return cost;
         }
         let prev = self.tasks[task as usize].cpu as usize;
         let wake = Wake {
@@ -45,8 +46,9 @@ impl Kernel<'_> {
             self.leave_cpu(task);
             self.tasks[task as usize].cpu = cpu as u32;
         }
-        self.send_to(task, cpu, this_cpu);
-        self.costs.wake_ns(verdict.examined)
+        let cost = self.costs.wake_ns(verdict.examined);
+        self.send_to(task, cpu, this_cpu, cost);
+        cost
     }
 
     /// Asks the policy, and writes down what it said.
@@ -86,38 +88,42 @@ impl Kernel<'_> {
 
     /// Brings a woken task to its CPU. An idle CPU, and one that does not share the waker's
     /// cache, enqueues it itself when the interrupt arrives; elsewhere the waker does it.
-    fn send_to(&mut self, task: u32, cpu: usize, this_cpu: usize) {
+    fn send_to(&mut self, task: u32, cpu: usize, this_cpu: usize, cost_ns: u64) {
         let topology = self.host.topology();
         let local = cpu == this_cpu && self.cpus[cpu].current.is_some();
         let near = cpu == this_cpu
             || topology.llc(cpu).is_some_and(|llc| topology.llc(this_cpu) == Some(llc));
         if local || (near && self.cpus[cpu].fair.nr > 0) {
             self.enqueue(cpu, task, false);
-            self.preempt_from(cpu, task, this_cpu);
+            self.preempt_from(cpu, task, this_cpu, cost_ns);
             return;
         }
         self.tasks[task as usize].life = Life::Waking;
         self.cpus[cpu].wake_list.push_back(task);
         self.host.set_idle(cpu, false);
-        self.send_ipi(cpu, this_cpu);
+        self.send_ipi(cpu, this_cpu, cost_ns);
     }
 
     /// Lets a task just queued on `cpu` preempt; tells a remote CPU by interrupt.
-    fn preempt_from(&mut self, cpu: usize, task: u32, this_cpu: usize) {
+    fn preempt_from(&mut self, cpu: usize, task: u32, this_cpu: usize, cost_ns: u64) {
         let before = self.cpus[cpu].need_resched;
         self.check_preempt(cpu, task);
         if self.cpus[cpu].need_resched && !before && cpu != this_cpu {
-            self.send_ipi(cpu, this_cpu);
+            self.send_ipi(cpu, this_cpu, cost_ns);
         }
     }
 
-    /// Sends an interrupt, unless one is on its way already.
-    pub(super) fn send_ipi(&mut self, cpu: usize, from: usize) {
+    /// Sends an interrupt in `after_ns`, when the sender has got that far, unless one is on its
+    /// way already.
+    pub(super) fn send_ipi(&mut self, cpu: usize, from: usize, after_ns: u64) {
         if self.cpus[cpu].ipi_pending {
             return;
         }
         self.cpus[cpu].ipi_pending = true;
-        let mut delay = if cpu == from { 0 } else { self.costs.ipi_ns(from, cpu) };
+        let mut delay = after_ns;
+        if cpu != from {
+            delay += self.costs.ipi_ns(from, cpu);
+        }
         if self.cpus[cpu].current.is_none() {
             delay += u64::from(self.host.cpu(cpu).idle_exit_ns);
         }
@@ -153,12 +159,18 @@ impl Kernel<'_> {
         self.resched_if_needed(cpu);
     }
 
-    /// A task's first wake-up, from a parent on some CPU that it may use.
-    pub(super) fn fork(&mut self, task: u32) {
+    /// A task that nobody in the simulation forks: its parent is on a CPU drawn at random among
+    /// those it may use.
+    pub(super) fn appear(&mut self, task: u32) {
         let t = &mut self.tasks[task as usize];
         let nth = t.random.below(u64::from(t.allowed.weight())) as usize;
         let parent = t.allowed.iter().nth(nth).unwrap_or(0);
-        t.cpu = parent as u32;
+        self.fork(task, parent);
+    }
+
+    /// A task's first wake-up, from a parent on this CPU.
+    pub(super) fn fork(&mut self, task: u32, parent: usize) {
+        self.tasks[task as usize].cpu = parent as u32;
         let wake = Wake {
             now_ns: self.now,
             this_cpu: parent,
@@ -177,6 +189,6 @@ impl Kernel<'_> {
         let spare = 1024u32.saturating_sub(queue.util) / 2;
         t.se.average = Average::starting(self.now, t.se.weight, spare);
         t.se.vruntime = 0;
-        self.send_to(task, cpu, parent);
+        self.send_to(task, cpu, parent, 0);
     }
 }

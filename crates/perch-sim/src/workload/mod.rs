@@ -39,6 +39,8 @@ pub enum Op {
     },
     /// A unit of the workload's work is done.
     Count,
+    /// Forks a task, named by its number.
+    Fork(u32),
     /// Goes on at this operation.
     Jump(u32),
     /// Ends the task.
@@ -56,8 +58,8 @@ pub struct TaskSpec {
     pub nice: i8,
     /// Cache lines of its own that it touches every time it runs.
     pub footprint: u32,
-    /// When it is forked, nanoseconds.
-    pub start: Dist,
+    /// When it appears by itself, nanoseconds; `None` for a task that another one forks.
+    pub start: Option<Dist>,
 }
 
 /// What a run of a workload is judged by.

@@ -5,6 +5,10 @@
 //! reply, and sleeps; the server wakes, works, replies. A late reply delays the next request.
 //! Loopback delivers in the sender's own context, so the sender's CPU is the waker's and the
 //! wake-up is a sync one (`sock_def_readable`).
+//!
+//! A script forks the clients. Each connects, which wakes the listening daemon, and the daemon
+//! forks the server of the pair. Where a pair starts thus follows from the kernel's own fork
+//! balancing, and where it stays from the wake-ups.
 
 use super::spec::{Keys, MAX_TASKS, Workload};
 use super::{Measure, Op, TaskSpec};
@@ -29,42 +33,56 @@ fn pairs(
 ) -> Result<Workload, String> {
     let n = keys.number("n", 1, 1, MAX_TASKS / 2)?;
     let allowed = keys.cpus()?;
-    let mut tasks = Vec::with_capacity(2 * n as usize);
+    let Exchange { before, after, lines, footprint } = exchange;
+    let task = |program: Vec<Op>, start| TaskSpec {
+        program: program.into(),
+        allowed: allowed.clone(),
+        nice: 0,
+        footprint,
+        start,
+    };
+    let send = |channel| Op::Send { channel, lines, sync: true };
+    let connect = 2 * n as u32;
+    // Fork and, in the script, exec: rough figures; they only space the starts.
+    let (mut script, mut daemon) = (Vec::new(), Vec::new());
+    let mut tasks = Vec::with_capacity(2 * n as usize + 2);
     for pair in 0..n as u32 {
         let (request, reply) = (2 * pair, 2 * pair + 1);
-        let Exchange { before, after, lines, footprint } = exchange;
-        let send = |channel| Op::Send { channel, lines, sync: true };
-        let server = vec![
-            Op::Receive { channel: request },
-            Op::Run(before),
-            send(reply),
-            Op::Run(after),
-            Op::Jump(0),
-        ];
+        script.extend([Op::Run(Dist::around(300_000, 20)), Op::Fork(2 * pair)]);
+        daemon.extend([
+            Op::Receive { channel: connect },
+            Op::Run(Dist::around(100_000, 20)),
+            Op::Fork(2 * pair + 1),
+        ]);
         let client = vec![
+            Op::Run(Dist::around(100_000, 20)),
+            send(connect),
+            Op::Receive { channel: reply },
             Op::Run(before),
             send(request),
             Op::Run(after),
             Op::Receive { channel: reply },
             Op::Count,
+            Op::Jump(3),
+        ];
+        // The server's first message says that the connection stands.
+        let server = vec![
+            Op::Run(before),
+            send(reply),
+            Op::Run(after),
+            Op::Receive { channel: request },
             Op::Jump(0),
         ];
-        // A script starts one pair after the other; each takes a few milliseconds to connect.
-        let start = u64::from(pair) * 100_000;
-        for (program, delay) in [(server, 0), (client, 1_000_000)] {
-            tasks.push(TaskSpec {
-                program: program.into(),
-                allowed: allowed.clone(),
-                nice: 0,
-                footprint,
-                start: Dist::Uniform(start + delay, start + delay + 1_000_000),
-            });
-        }
+        tasks.extend([task(client, None), task(server, None)]);
     }
+    script.push(Op::Exit);
+    daemon.push(Op::Exit);
+    tasks.push(task(daemon, Some(Dist::Uniform(0, 500_000))));
+    tasks.push(task(script, Some(Dist::Uniform(1_000_000, 2_000_000))));
     Ok(Workload {
         spec: String::new(),
         tasks,
-        channels: 2 * n as usize,
+        channels: 2 * n as usize + 1,
         measure: measure(n),
     })
 }
@@ -101,12 +119,12 @@ fn netperf(keys: &mut Keys<'_>, values: [u64; 4]) -> Result<Workload, String> {
 
 /// netperf TCP_RR.
 pub(super) fn tcp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
-    netperf(keys, [2800, 1300, 40, 100])
+    netperf(keys, [2425, 2000, 34, 100])
 }
 
 /// netperf UDP_RR.
 pub(super) fn udp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
-    netperf(keys, [2200, 1000, 28, 100])
+    netperf(keys, [1732, 1460, 24, 100])
 }
 
 /// Bytes that tbench counts per operation: the mean of dbench 4.0's load file.
@@ -114,7 +132,7 @@ const TBENCH_BYTES: f64 = 5428.4;
 
 /// tbench.
 pub(super) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
-    let [before, after, lines, footprint] = fitted(keys, [4600, 1300, 45, 100])?;
+    let [before, after, lines, footprint] = fitted(keys, [4073, 2650, 38, 100])?;
     // Three messages in a hundred carry 64 KiB and take several times as long.
     let far = before * 4;
     let near = (before * 30 - far) / 29;

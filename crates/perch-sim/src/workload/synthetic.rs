@@ -31,7 +31,7 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
                 allowed: allowed.clone(),
                 nice: 0,
                 footprint: 32,
-                start: Dist::Uniform(0, 1_000_000),
+                start: Some(Dist::Uniform(0, 1_000_000)),
             });
         }
     }
@@ -79,7 +79,7 @@ pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
         allowed,
         nice,
         footprint: 64,
-        start: Dist::Uniform(0, run + sleep),
+        start: Some(Dist::Uniform(0, run + sleep)),
     };
     Ok(Workload {
         spec: String::new(),

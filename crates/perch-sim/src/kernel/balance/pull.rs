@@ -145,7 +145,7 @@ impl Kernel<'_> {
         self.check_preempt(to, task);
         // A CPU that balances for itself looks at its queue next; a sleeping one must be told.
         if self.cpus[to].idle {
-            self.send_ipi(to, to);
+            self.send_ipi(to, to, 0);
         }
     }
 
