@@ -242,6 +242,33 @@ fn forks_stay_in_the_node_until_the_imbalance_counts() {
     assert_eq!(nodes, [0, 0, 1, 0, 1, 1]);
 }
 
+/// Between busy nodes a child stays unless the other one is freer by 17 percent and by more than
+/// 174 of 1024: memory is here. Between two LLCs of one node the 17 percent suffice.
+#[test]
+fn forks_leave_a_busy_node_only_for_a_clearly_freer_one() {
+    for (name, there, load, leaves) in [
+        ("x5570", 4, 500, false),
+        ("x5570", 4, 700, true),
+        ("xeon240", 60, 500, true),
+        ("xeon240", 60, 460, false),
+    ] {
+        let mut bench = Bench::known(name);
+        let mut s = Scenario::idle(&bench.shape, 0, 0);
+        s.wake.fork = true;
+        for cpu in 0..bench.shape.nr_cpus() {
+            s.busy(cpu, 1);
+            s.state.cpus[cpu].load = if bench.shape.share_llc(0, cpu) {
+                load
+            } else {
+                400
+            };
+        }
+        let cpu = bench.decide(&mut s).cpu;
+        let left = bench.shape.share_llc(there, cpu);
+        assert_eq!(left, leaves, "{name}: {load} here, 400 there, CPU {cpu}");
+    }
+}
+
 #[test]
 fn exec_on_an_idle_machine_stays() {
     for name in library::names() {

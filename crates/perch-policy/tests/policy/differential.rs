@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The policy against the reference, decision by decision.
 
-use perch_policy::{Era, Host, Mode, Modes, Policy, Topology};
+use perch_machine::Machine;
+use perch_policy::{
+    CpuMask, Era, Host, Mode, Modes, Policy, Reason, TaskState, Topology, Verdict, Wake,
+};
 use proptest::prelude::*;
 
 use crate::dice::Dice;
@@ -18,10 +21,9 @@ pub fn policy(era: Era, cluster: Mode) -> Policy {
     Policy::new(era, Modes { cluster })
 }
 
-fn agree(seed: u64, max_cpus: usize) {
-    let machine = machines::random(seed, max_cpus);
-    let shape = Shape::new(&machine);
-    let topology = Topology::new(&machine);
+fn agree(seed: u64, machine: &Machine) {
+    let shape = Shape::new(machine);
+    let topology = Topology::new(machine);
     let mut host = Host::new(topology.clone());
     let mut dice = Dice::new(seed ^ 0x7065_7263_6800);
     for index in 0..WAKEUPS {
@@ -32,9 +34,9 @@ fn agree(seed: u64, max_cpus: usize) {
             let verdict = ours.decide(&mut host, &policy(era, mode));
             let expected = Model::new(&shape, &topology, era, mode, &mut reference).select();
             let at = format!(
-                "seed {seed}, at most {max_cpus} CPUs, wake-up {index}, era {era}, \
+                "seed {seed}, {}, wake-up {index}, era {era}, \
                  cluster={mode}: {:?}, {:?} wakes {:?}",
-                before.wake, before.waker, before.wakee
+                machine.description, before.wake, before.waker, before.wakee
             );
             assert_eq!(
                 verdict, expected,
@@ -49,6 +51,46 @@ proptest! {
     #![proptest_config(crate::config())]
     #[test]
     fn policy_and_reference_agree(seed: u64, max_cpus in 1..200usize) {
-        agree(seed, max_cpus);
+        agree(seed, &machines::random(seed, max_cpus));
     }
+}
+
+/// One LLC of 32 words of 64 CPUs.
+#[test]
+fn policy_and_reference_agree_on_a_wide_llc() {
+    agree(
+        1,
+        &Machine::regular("wide", 1, 1, 1, 64, 16, 2).expect("a machine"),
+    );
+}
+
+/// The widest walk there is: 128 words, and the one it starts in twice.
+#[test]
+fn a_scan_walks_8192_cpus() {
+    let machine = Machine::regular("widest", 1, 1, 1, 0, 8192, 1).expect("a machine");
+    let mut host = Host::new(Topology::new(&machine));
+    (0..8192)
+        .filter(|&cpu| cpu != 3)
+        .for_each(|cpu| host.set_idle(cpu, false));
+    let wake = Wake {
+        this_cpu: 70,
+        prev_cpu: 5,
+        ..Wake::default()
+    };
+    let (mut waker, mut wakee) = (TaskState::new(1), TaskState::new(2));
+    host.cpu_mut(70).load = 9999;
+    let verdict = host.select(
+        &policy(Era::V6_5, Mode::Off),
+        &wake,
+        &mut waker,
+        &mut wakee,
+        &CpuMask::full(8192),
+    );
+    let last_but_two = Verdict {
+        cpu: 3,
+        reason: Reason::LlcScan,
+        examined: 8190,
+        target: 5,
+    };
+    assert_eq!(verdict, last_but_two);
 }

@@ -168,6 +168,8 @@ impl Scenario {
         let idle_percent = dice.pick(&[0, 3, 3, 8, 15, 40, 90, 98]);
         let sched_idle_percent = dice.pick(&[0, 0, 10, 50]);
         let same_capacity = dice.chance(60);
+        // Light loads are what the absolute margin between nodes is for.
+        let unit = dice.pick(&[1024, 1024, 300, 60]);
         for cpu in 0..n {
             let idle = dice.chance(idle_percent);
             let sched_idle = !idle && dice.chance(sched_idle_percent);
@@ -176,7 +178,7 @@ impl Scenario {
             } else {
                 dice.range(1, 4)
             };
-            let load = running * dice.pick(&[0, 512, 1024]);
+            let load = running * dice.pick(&[0, unit / 2, unit]);
             s.state.idle[cpu] = idle;
             s.state.sched_idle[cpu] = sched_idle;
             s.state.cpus[cpu] = Load {
