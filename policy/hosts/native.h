@@ -29,10 +29,10 @@ struct perch_native_place {
 
 /* What changes of a CPU. */
 struct perch_native_cpu {
+	/* The balancer of the simulator sums these four over many CPUs: side by side. */
+	perch_u32 nr_running, load, runnable, util;
+	perch_u32 nr_delayed, capacity, curr_load, idle_exit_ns;
 	perch_u64 idle_since_ns;
-	perch_u32 nr_running, nr_delayed;
-	perch_u32 load, runnable, util, capacity;
-	perch_u32 curr_load, idle_exit_ns;
 };
 
 struct perch_native_llc {

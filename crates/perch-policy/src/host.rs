@@ -19,24 +19,24 @@ use crate::topology::Topology;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuState {
-    /// When the CPU became idle, nanoseconds; meaningful while it is idle.
-    pub idle_since_ns: u64,
     /// Runnable fair tasks, the running one included.
     pub nr_running: u32,
-    /// Of those, queued only to lose their lag (EEVDF).
-    pub nr_delayed: u32,
     /// Load average of the queue.
     pub load: u32,
     /// Runnable average of the queue.
     pub runnable: u32,
     /// Utilisation of the queue: max of average and estimate.
     pub util: u32,
+    /// Of the runnable tasks, queued only to lose their lag (EEVDF).
+    pub nr_delayed: u32,
     /// Capacity left for fair tasks.
     pub capacity: u32,
     /// Load average of the running task; 0 when idle.
     pub curr_load: u32,
     /// Exit latency of the idle state the CPU is in, nanoseconds.
     pub idle_exit_ns: u32,
+    /// When the CPU became idle, nanoseconds; meaningful while it is idle.
+    pub idle_since_ns: u64,
 }
 
 /// What the policy knows of a task and remembers on it. Layout of `struct perch_task`.

@@ -77,9 +77,16 @@ pub struct DomainView<'a> {
 pub struct SetView<'a> {
     topology: &'a Topology,
     raw: &'a ffi::Set,
+    number: u32,
 }
 
 impl<'a> SetView<'a> {
+    /// Its number: the same CPUs have the same one, wherever they form a group. Below
+    /// [`Topology::nr_sets`].
+    pub fn number(&self) -> usize {
+        self.number as usize
+    }
+
     /// Number of CPUs.
     pub fn weight(&self) -> u32 {
         self.raw.weight
@@ -215,6 +222,11 @@ impl Topology {
         chain.take_while(|&&d| d != ffi::NONE).map(|&d| d as usize)
     }
 
+    /// Number of different sets of CPUs.
+    pub fn nr_sets(&self) -> usize {
+        self.sets.len()
+    }
+
     /// Number of domains.
     pub fn nr_domains(&self) -> usize {
         self.domains.len()
@@ -232,6 +244,7 @@ impl Topology {
         SetView {
             topology: self,
             raw: &self.sets[number as usize],
+            number,
         }
     }
 

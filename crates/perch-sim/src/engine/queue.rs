@@ -20,17 +20,11 @@ pub struct Event {
 
 #[derive(Clone, Copy)]
 struct Node {
-    at_ns: u64,
-    /// Arrival number in the upper 56 bits, kind in the lower 8: one comparison orders equals.
-    order: u64,
+    /// Time, arrival number and kind in one number: a single comparison, without a branch,
+    /// orders any two events.
+    order: u128,
     key: u32,
     tag: u32,
-}
-
-impl Node {
-    fn before(&self, other: &Node) -> bool {
-        (self.at_ns, self.order) < (other.at_ns, other.order)
-    }
 }
 
 /// Pending events.
@@ -50,23 +44,21 @@ impl EventQueue {
 
     /// Time of the earliest event.
     pub fn next_at(&self) -> Option<u64> {
-        self.heap.first().map(|n| n.at_ns)
+        self.heap.first().map(|n| (n.order >> 64) as u64)
     }
 
     /// Adds an event behind all others of the same time.
     pub fn push(&mut self, event: Event) {
         self.arrivals += 1;
-        let node = Node {
-            at_ns: event.at_ns,
-            order: self.arrivals << 8 | u64::from(event.kind),
-            key: event.key,
-            tag: event.tag,
-        };
+        let order = u128::from(event.at_ns) << 64
+            | u128::from(self.arrivals) << 8
+            | u128::from(event.kind);
+        let node = Node { order, key: event.key, tag: event.tag };
         let mut hole = self.heap.len();
         self.heap.push(node);
         while hole > 0 {
             let parent = (hole - 1) / ARITY;
-            if !node.before(&self.heap[parent]) {
+            if self.heap[parent].order < node.order {
                 break;
             }
             self.heap[hole] = self.heap[parent];
@@ -86,7 +78,7 @@ impl EventQueue {
             }
         };
         Some(Event {
-            at_ns: top.at_ns,
+            at_ns: (top.order >> 64) as u64,
             kind: top.order as u8,
             key: top.key,
             tag: top.tag,
@@ -105,11 +97,9 @@ impl EventQueue {
             let end = (first + ARITY).min(heap.len());
             let mut least = first;
             for child in first + 1..end {
-                if heap[child].before(&heap[least]) {
-                    least = child;
-                }
+                least = if heap[child].order < heap[least].order { child } else { least };
             }
-            if !heap[least].before(&node) {
+            if node.order < heap[least].order {
                 break;
             }
             heap[hole] = heap[least];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The fair class: what CFS and EEVDF have in common, and which of them answers.
 
+use super::balance::Sums;
 use super::era::FairRules;
 use super::pelt::Activity;
 use super::queue::Waiting;
@@ -42,12 +43,23 @@ impl Kernel<'_> {
         let curr_load = c.current.map_or(0, |t| self.tasks[t as usize].se.average.load);
         let top = self.host.topology().capacity(cpu);
         let state = self.host.cpu_mut(cpu);
+        let before = Sums::of(state);
         state.nr_running = c.fair.nr;
         state.nr_delayed = c.fair.nr_delayed;
         state.load = c.fair.average.load;
         state.runnable = c.fair.average.runnable;
         state.util = c.fair.average.util.max(c.fair.est).min(top);
         state.curr_load = curr_load;
+        let after = Sums::of(state);
+        if after != before {
+            self.groups.change(cpu, &before, &after);
+        }
+        let (word, bit) = (cpu / 64, 1 << (cpu % 64));
+        if c.fair.nr > 1 {
+            self.crowded[word] |= bit;
+        } else {
+            self.crowded[word] &= !bit;
+        }
     }
 
     /// Accounts the running task's time.

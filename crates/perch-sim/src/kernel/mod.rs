@@ -20,7 +20,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{Host, Policy, TaskState, Topology};
+use perch_policy::{CpuMask, Host, Policy, TaskState, Topology};
 
 use crate::engine::{Event, EventQueue, Random};
 use crate::hardware::Costs;
@@ -66,9 +66,13 @@ pub struct Kernel<'a> {
     tick_ns: u64,
     cpus: Vec<Cpu>,
     tasks: Vec<Task>,
+    /// The tasks' affinities, each stored once.
+    affinities: Vec<Arc<CpuMask>>,
     /// What the policy remembers of each CPU's idle task, the waker of timer interrupts.
     idle_tasks: Vec<TaskState>,
     channels: Vec<Channel>,
+    /// CPUs with more than one task, by words of 64.
+    crowded: Vec<u64>,
     /// Some queue has more than one task (the root domain's flag; set early, cleared lazily).
     overload: bool,
     /// Next time idle CPUs are balanced on their behalf.
@@ -77,6 +81,8 @@ pub struct Kernel<'a> {
     random: Random,
     trace: Option<&'a mut dyn Write>,
     trace_error: Option<std::io::Error>,
+    /// The groups of every domain and what runs in them.
+    groups: balance::Groups,
     /// Working memory of the balancer.
     scratch: balance::Scratch,
 }
@@ -97,9 +103,17 @@ impl<'a> Kernel<'a> {
         let tick_ns = 1_000_000_000 / u64::from(hz);
         let mut events = EventQueue::with_capacity(n * 2 + specs.len());
         events.push(Event { at_ns: tick_ns, kind: kind::TICK, key: 0, tag: 0 });
-        let numbered = specs.iter().enumerate();
-        let mut tasks: Vec<Task> =
-            numbered.map(|(i, spec)| new_task(i as u32, spec, seed)).collect();
+        let mut affinities: Vec<Arc<CpuMask>> = Vec::new();
+        let mut tasks: Vec<Task> = Vec::with_capacity(specs.len());
+        for (i, spec) in specs.iter().enumerate() {
+            // Tasks that share an affinity follow one another, or share the very same one.
+            let known = affinities.iter().rposition(|a| Arc::ptr_eq(a, &spec.allowed));
+            let affinity = known.unwrap_or_else(|| {
+                affinities.push(spec.allowed.clone());
+                affinities.len() - 1
+            });
+            tasks.push(new_task(i as u32, spec, affinity as u32, seed));
+        }
         for (key, (task, spec)) in tasks.iter_mut().zip(specs).enumerate() {
             if let Some(start) = spec.start {
                 let at_ns = start.sample(&mut task.random);
@@ -118,12 +132,15 @@ impl<'a> Kernel<'a> {
             idle_tasks: (0..n).map(|cpu| TaskState::new(u32::MAX - cpu as u32)).collect(),
             channels: (0..channels).map(|_| Channel::default()).collect(),
             tasks,
+            affinities,
+            crowded: vec![0; n.div_ceil(64)],
             overload: false,
             nohz_next_ns: 0,
             metrics: Metrics::new(),
             random,
             trace: None,
             trace_error: None,
+            groups: balance::Groups::new(topology),
             scratch: balance::Scratch::default(),
         }
     }
@@ -220,13 +237,13 @@ impl<'a> Kernel<'a> {
     }
 }
 
-fn new_task(id: u32, spec: &TaskSpec, seed: u64) -> Task {
+fn new_task(id: u32, spec: &TaskSpec, affinity: u32, seed: u64) -> Task {
     let weight = NICE_WEIGHT[(i32::from(spec.nice) + 20) as usize];
     let mut state = TaskState::new(id + 1);
     state.load = weight;
     Task {
         state,
-        allowed: spec.allowed.clone(),
+        affinity,
         cpu: 0,
         life: Life::Unborn,
         se: Entity {
@@ -258,10 +275,15 @@ fn new_task(id: u32, spec: &TaskSpec, seed: u64) -> Task {
 }
 
 fn new_cpu(topology: &Topology, cpu: usize, random: &mut Random) -> Cpu {
+    let mut prefer_sibling = false;
     let domains = topology.domain_numbers(cpu).map(|domain| {
-        let weight = u64::from(topology.domain(domain).span().weight());
+        let view = topology.domain(domain);
+        let weight = u64::from(view.span().weight());
+        let local = (0..view.groups()).position(|g| view.group(g).contains(cpu));
         DomainState {
             domain: domain as u32,
+            local_group: local.expect("a domain's groups cover its CPUs") as u32,
+            prefer_sibling: std::mem::replace(&mut prefer_sibling, view.prefers_sibling()),
             failed: 0,
             interval_ns: weight * 1_000_000,
             // Domains were built at boot, long ago and not all at once.

@@ -93,6 +93,10 @@ pub struct Fair {
 pub struct DomainState {
     /// Number in the topology.
     pub domain: u32,
+    /// Which of the domain's groups the CPU is in.
+    pub local_group: u32,
+    /// The level below says that tasks should spread over this domain's groups.
+    pub prefer_sibling: bool,
     /// Passes in a row that moved nothing though there was an imbalance.
     pub failed: u32,
     /// Current interval, nanoseconds.

@@ -265,10 +265,10 @@ impl Kernel<'_> {
 
     /// A thread of a core started or stopped: its siblings run slower or faster from now on.
     fn share_core(&mut self, cpu: usize) {
-        let topology = self.host.topology().clone();
-        if !topology.has_smt() {
+        if !self.host.topology().has_smt() {
             return;
         }
+        let topology = self.host.topology().clone();
         let core = topology.core_span(cpu);
         let busy = core.iter().filter(|&c| self.cpus[c].current.is_some()).count() as u32;
         for sibling in core.iter() {

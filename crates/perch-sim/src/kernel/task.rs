@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use perch_policy::{CpuMask, TaskState};
+use perch_policy::TaskState;
 
 use super::pelt::Average;
 use crate::engine::Random;
@@ -71,8 +71,8 @@ impl Entity {
 pub struct Task {
     /// What the policy knows and remembers of it.
     pub state: TaskState,
-    /// CPUs it may use.
-    pub allowed: Arc<CpuMask>,
+    /// Which of the kernel's affinities it has.
+    pub affinity: u32,
     /// Where it runs or ran last.
     pub cpu: u32,
     /// Where it is in its life.

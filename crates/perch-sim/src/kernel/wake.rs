@@ -56,12 +56,18 @@ impl Kernel<'_> {
         let t = &mut self.tasks[task as usize];
         t.state.load = t.se.average.load;
         t.state.util = t.se.average.util.max(t.se.est());
-        let (mut wakee, allowed) = (t.state, t.allowed.clone());
+        let (mut wakee, affinity) = (t.state, t.affinity as usize);
         let waker_state = match waker {
             Waker::Task(id) => &mut self.tasks[id as usize].state,
             Waker::Idle => &mut self.idle_tasks[wake.this_cpu],
         };
-        let verdict = self.host.select(&self.policy, wake, waker_state, &mut wakee, &allowed);
+        let verdict = self.host.select(
+            &self.policy,
+            wake,
+            waker_state,
+            &mut wakee,
+            &self.affinities[affinity],
+        );
         self.tasks[task as usize].state = wakee;
         let from_waker = self.costs.distance(wake.this_cpu, verdict.cpu);
         let from_prev = self.costs.distance(wake.prev_cpu, verdict.cpu);
@@ -163,8 +169,9 @@ impl Kernel<'_> {
     /// those it may use.
     pub(super) fn appear(&mut self, task: u32) {
         let t = &mut self.tasks[task as usize];
-        let nth = t.random.below(u64::from(t.allowed.weight())) as usize;
-        let parent = t.allowed.iter().nth(nth).unwrap_or(0);
+        let allowed = &self.affinities[t.affinity as usize];
+        let nth = t.random.below(u64::from(allowed.weight())) as usize;
+        let parent = allowed.iter().nth(nth).unwrap_or(0);
         self.fork(task, parent);
     }
 

@@ -8,11 +8,13 @@
 
 mod pull;
 mod stats;
+mod sums;
 
 use super::Kernel;
 use super::queue::DomainState;
 
 pub(super) use stats::Scratch;
+pub(super) use sums::{Groups, Sums};
 
 /// In what state a CPU balances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +76,7 @@ impl Kernel<'_> {
         let number = self.cpus[cpu].domains[i].domain as usize;
         let topology = self.host.topology().clone();
         let weight = u64::from(topology.domain(number).span().weight());
-        if idle != Idle::Newly && !self.should_balance(cpu, number) {
+        if idle != Idle::Newly && !self.should_balance(cpu, i) {
             return 0;
         }
         let pass = self.try_domain(cpu, i, number, idle);
@@ -105,13 +107,10 @@ impl Kernel<'_> {
 
     /// One CPU balances for its group: the first idle one, else the first. An idle core comes
     /// before an idle thread.
-    fn should_balance(&self, cpu: usize, domain: usize) -> bool {
+    fn should_balance(&self, cpu: usize, i: usize) -> bool {
         let topology = self.host.topology();
-        let domain = topology.domain(domain);
-        let groups = (0..domain.groups()).map(|g| domain.group(g));
-        let Some(local) = groups.into_iter().find(|g| g.contains(cpu)) else {
-            return false;
-        };
+        let state = &self.cpus[cpu].domains[i];
+        let local = topology.domain(state.domain as usize).group(state.local_group as usize);
         let mut thread = None;
         for c in local.iter().filter(|&c| self.host.is_idle(c)) {
             if !topology.has_smt() || topology.core_span(c).iter().all(|s| self.host.is_idle(s)) {

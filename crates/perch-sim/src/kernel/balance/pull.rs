@@ -11,8 +11,10 @@ use crate::kernel::{cfs, eevdf};
 impl Kernel<'_> {
     /// Finds the imbalance of a domain, if any, and takes what may move.
     pub(super) fn try_domain(&mut self, cpu: usize, i: usize, number: usize, idle: Idle) -> Pass {
-        let top = i + 1 == self.cpus[cpu].domains.len();
-        let Some(mut found) = self.find_imbalance(cpu, number, top, idle) else {
+        if idle == Idle::Newly && !self.anything_to_take(number) {
+            return Pass::Balanced;
+        }
+        let Some(mut found) = self.find_imbalance(cpu, i, idle) else {
             return Pass::Balanced;
         };
         self.scratch.pinned.clear();
@@ -55,12 +57,16 @@ impl Kernel<'_> {
 
     fn current_may_come(&self, source: usize, cpu: usize) -> bool {
         let current = self.cpus[source].current;
-        current.is_some_and(|t| self.tasks[t as usize].allowed.contains(cpu))
+        current.is_some_and(|t| self.may_run_on(t, cpu))
+    }
+
+    fn may_run_on(&self, task: u32, cpu: usize) -> bool {
+        self.affinities[self.tasks[task as usize].affinity as usize].contains(cpu)
     }
 
     fn any_may_come(&self, source: usize, cpu: usize) -> bool {
         let mut waiting = self.cpus[source].fair.timeline.iter();
-        waiting.any(|w| self.tasks[w.task as usize].allowed.contains(cpu))
+        waiting.any(|w| self.may_run_on(w.task, cpu))
     }
 
     /// Takes waiting tasks, the one that ran longest ago first, until the imbalance is gone.
@@ -86,7 +92,7 @@ impl Kernel<'_> {
             let hot = self.now.saturating_sub(ran) < self.rules.migration_cost_ns
                 || self.is_buddy(source, cpu, task);
             let t = &self.tasks[task as usize];
-            if !t.allowed.contains(cpu) || t.se.delayed || (hot && !hot_too) {
+            if !self.may_run_on(task, cpu) || t.se.delayed || (hot && !hot_too) {
                 continue;
             }
             let util = i64::from(t.se.est());
@@ -154,7 +160,7 @@ impl Kernel<'_> {
         let Some(task) = self.cpus[source].current else {
             return false;
         };
-        if !self.tasks[task as usize].allowed.contains(cpu) {
+        if !self.may_run_on(task, cpu) {
             return false;
         }
         self.stop_segment(source);

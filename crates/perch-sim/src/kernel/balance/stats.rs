@@ -4,7 +4,9 @@
 
 use perch_policy::{DomainView, Level, SetView};
 
+use super::sums::Shape;
 use super::{Idle, Kernel};
+use crate::kernel::queue::DomainState;
 
 /// Working memory of a pass, kept between passes.
 #[derive(Debug, Default)]
@@ -100,35 +102,31 @@ impl Group {
 }
 
 impl Kernel<'_> {
-    fn group(&self, set: SetView<'_>, pct: u64) -> Group {
+    /// Statistics of one group.
+    #[inline]
+    fn group(&self, set: SetView<'_>, shape: &Shape, pct: u64) -> Group {
+        let sums = self.groups.sums(shape, self.host.cpus());
         let mut group = Group {
-            load: 0,
-            util: 0,
-            runnable: 0,
-            capacity: 0,
-            running: 0,
-            idle: 0,
-            weight: set.weight(),
+            load: sums.load,
+            util: sums.util,
+            runnable: sums.runnable,
+            capacity: shape.capacity,
+            running: sums.running as u32,
+            idle: shape.count_in(set, self.host.idle_words()),
+            weight: shape.weight,
             business: Business::HasSpare,
             avg_load: 0,
         };
-        let (cpus, idle) = (self.host.cpus(), self.host.idle_words());
-        for (i, &word) in set.words().iter().enumerate() {
-            let w = set.first_word() + i;
-            group.idle += (word & idle[w]).count_ones();
-            let mut left = word;
-            while left != 0 {
-                let c = &cpus[w * 64 + left.trailing_zeros() as usize];
-                left &= left - 1;
-                group.load += u64::from(c.load);
-                group.util += u64::from(c.util);
-                group.runnable += u64::from(c.runnable);
-                group.capacity += u64::from(c.capacity);
-                group.running += c.nr_running;
-            }
-        }
         group.classify(pct);
         group
+    }
+
+    /// Whether any queue of a domain has a task to spare. A newidle pass that could take nothing
+    /// need not look further: whatever it found, it would find nothing to move.
+    pub(super) fn anything_to_take(&self, number: usize) -> bool {
+        let span = self.host.topology().domain(number).span();
+        let crowded = &self.crowded[span.first_word()..];
+        span.words().iter().zip(crowded).any(|(s, c)| s & c != 0)
     }
 
     /// Looks at every group of a domain. Also writes what only such passes write: the LLC's
@@ -136,24 +134,27 @@ impl Kernel<'_> {
     pub(super) fn find_imbalance(
         &mut self,
         cpu: usize,
-        number: usize,
-        top: bool,
+        i: usize,
         idle: Idle,
     ) -> Option<Imbalance> {
+        let state = self.cpus[cpu].domains[i];
         let topology = self.host.topology().clone();
-        let domain = topology.domain(number);
+        let domain = topology.domain(state.domain as usize);
         let pct = u64::from(domain.imbalance_pct());
         let (mut local, mut busiest): (Option<Group>, Option<(usize, Group)>) = (None, None);
         let (mut load, mut capacity, mut util) = (0, 0, 0);
-        let mut child_prefers = false;
+        if idle == Idle::Newly {
+            if let Some(found) = self.overloaded_for_newidle(&state, &domain, pct) {
+                return found;
+            }
+        }
         for g in 0..domain.groups() {
-            let set = domain.group(g);
-            let group = self.group(set, pct);
+            let shape = &self.groups.of_domain(state.domain as usize)[g];
+            let group = self.group(domain.group(g), shape, pct);
             load += group.load;
             capacity += group.capacity;
             util += group.util;
-            if local.is_none() && set.contains(cpu) {
-                child_prefers = prefers_sibling(&topology, cpu, number);
+            if g == state.local_group as usize {
                 local = Some(group);
             } else if group.running > 0 && busiest.as_ref().is_none_or(|(_, b)| group.busier(b)) {
                 busiest = Some((g, group));
@@ -162,15 +163,50 @@ impl Kernel<'_> {
         if idle != Idle::Newly {
             self.update_scan_budget(cpu, &domain, util);
         }
-        if top {
-            self.overload = self.cpus.iter().any(|c| c.fair.nr > 1);
+        if i + 1 == self.cpus[cpu].domains.len() {
+            self.overload = self.crowded.iter().any(|&w| w != 0);
         }
         let (local, (group, busiest)) = (local?, busiest?);
         let mean = load * 1024 / capacity.max(1);
         let numa = (domain.level() == Level::Numa).then(|| domain.imb_numa_nr());
-        let prefer = child_prefers && domain.groups() > 1;
+        let prefer = state.prefer_sibling;
         let (migrate, amount) = judge(local, busiest, mean, pct, idle, prefer, numa, &domain)?;
         (amount > 0).then_some(Imbalance { group, migrate, amount })
+    }
+
+    /// The usual case of a newidle pass, cheaply: an overloaded group cannot be outdone by one
+    /// without crowded queues, and a local group with a CPU to spare needs no mean. `None` where
+    /// this does not settle the matter.
+    fn overloaded_for_newidle(
+        &mut self,
+        state: &DomainState,
+        domain: &DomainView<'_>,
+        pct: u64,
+    ) -> Option<Option<Imbalance>> {
+        let shapes = self.groups.of_domain(state.domain as usize);
+        let local_group = state.local_group as usize;
+        let mut busiest: Option<(usize, Group)> = None;
+        for (g, shape) in shapes.iter().enumerate() {
+            let set = domain.group(g);
+            if g == local_group || !shape.meets(set, &self.crowded) {
+                continue;
+            }
+            let group = self.group(set, shape, pct);
+            if busiest.as_ref().is_none_or(|(_, b)| group.busier(b)) {
+                busiest = Some((g, group));
+            }
+        }
+        let (group, busiest) = busiest.filter(|(_, b)| b.business == Business::Overloaded)?;
+        let local = self.group(domain.group(local_group), &shapes[local_group], pct);
+        if local.business != Business::HasSpare {
+            return None;
+        }
+        let numa = (domain.level() == Level::Numa).then(|| domain.imb_numa_nr());
+        let prefer = state.prefer_sibling;
+        let judged = judge(local, busiest, 0, pct, Idle::Newly, prefer, numa, domain);
+        let judged = judged.filter(|&(_, amount)| amount > 0);
+        // Something is crowded, so the machine's overload flag stays as it is.
+        Some(judged.map(|(migrate, amount)| Imbalance { group, migrate, amount }))
     }
 
     /// nr_idle_scan: how far a wake-up may search this LLC, from the utilisation of all of it
@@ -214,18 +250,6 @@ impl Kernel<'_> {
         }
         best.map(|(c, _, _)| c)
     }
-}
-
-/// Whether tasks should spread over the groups of this domain: the level below says so.
-fn prefers_sibling(topology: &perch_policy::Topology, cpu: usize, domain: usize) -> bool {
-    let mut below = None;
-    for number in topology.domain_numbers(cpu) {
-        if number == domain {
-            break;
-        }
-        below = Some(number);
-    }
-    below.is_some_and(|number| topology.domain(number).prefers_sibling())
 }
 
 /// Whether the busiest group is busy enough, compared with the local one, and what should move.
