@@ -17,7 +17,9 @@ use crate::seed::seed;
 use crate::stats::{Delta, ci95, delta, mean};
 
 /// The distances of perch_machine::Distance, nearest first, as tables call them.
-const DISTANCES: [&str; 7] = ["same CPU", "core", "cluster", "LLC", "node", "package", "machine"];
+const DISTANCES: [&str; 7] = [
+    "same CPU", "core", "cluster", "LLC", "node", "package", "machine",
+];
 
 /// What to compare.
 #[derive(Clone, Debug)]
@@ -95,14 +97,16 @@ pub struct Comparison {
     pub repetitions: u32,
     /// The arms and their modes; changes are from the first.
     pub arms: Vec<ArmModes>,
-    /// Every score of the workload.
+    /// Every score of the workload, and the mean time from wake-up to running.
     pub scores: Vec<ScoreRow>,
     /// Why CPUs were chosen; reasons that never occurred are left out.
     pub decisions: Vec<CountRow>,
     /// How far from the waker the chosen CPU was; likewise.
     pub wake_distance: Vec<CountRow>,
-    /// How far tasks moved, whether woken or balanced; likewise.
+    /// How far from its previous CPU a woken task went; likewise.
     pub migrations: Vec<CountRow>,
+    /// How far the balancer moved tasks; likewise.
+    pub balanced: Vec<CountRow>,
     /// Everything else that is counted.
     pub totals: Vec<CountRow>,
 }
@@ -116,12 +120,19 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
     check(spec)?;
     let topology = Topology::new(&spec.machine);
     let repetitions = spec.effort.repetitions as usize;
-    let parts = ["compare", spec.machine.name.as_str(), spec.workload.as_str()];
+    let parts = [
+        "compare",
+        spec.machine.name.as_str(),
+        spec.workload.as_str(),
+    ];
     let order: Vec<usize> = (0..spec.arms.len() * repetitions).collect();
     let outcomes = pool::run(&order, spec.jobs, progress, |index| {
         let (arm, repetition) = (&spec.arms[index / repetitions], index % repetitions);
         let failed = |reason: String| ExperimentError::Run {
-            what: format!("{}, arm {}, repetition {repetition}", spec.workload, arm.name),
+            what: format!(
+                "{}, arm {}, repetition {repetition}",
+                spec.workload, arm.name
+            ),
             reason,
         };
         let scenario = Scenario {
@@ -148,14 +159,20 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
         arms: spec
             .arms
             .iter()
-            .map(|arm| ArmModes { name: arm.name.clone(), modes: arm.modes.to_string() })
+            .map(|arm| ArmModes {
+                name: arm.name.clone(),
+                modes: arm.modes.to_string(),
+            })
             .collect(),
         scores: scores(spec, &by_arm),
-        decisions: counts(&by_arm, Reason::ALL.iter().map(|reason| reason.name()), |metrics| {
-            &metrics.by_reason
-        }),
+        decisions: counts(
+            &by_arm,
+            Reason::ALL.iter().map(|reason| reason.name()),
+            |metrics| &metrics.by_reason,
+        ),
         wake_distance: counts(&by_arm, DISTANCES, |metrics| &metrics.wake_distance),
         migrations: counts(&by_arm, DISTANCES, |metrics| &metrics.migrations),
+        balanced: counts(&by_arm, DISTANCES, |metrics| &metrics.balanced),
         totals: totals(&by_arm),
     })
 }
@@ -166,8 +183,14 @@ fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {
         return refuse("no arm: expected --arm NAME:MECHANISM=MODE at least once".to_string());
     }
     for (index, arm) in spec.arms.iter().enumerate() {
-        if spec.arms[..index].iter().any(|other| other.name == arm.name) {
-            return refuse(format!("there are two arms `{}`: give each its own name", arm.name));
+        if spec.arms[..index]
+            .iter()
+            .any(|other| other.name == arm.name)
+        {
+            return refuse(format!(
+                "there are two arms `{}`: give each its own name",
+                arm.name
+            ));
         }
     }
     if spec.jobs == 0 || spec.effort.repetitions == 0 || spec.effort.measure_ns == 0 {
@@ -177,7 +200,7 @@ fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {
         return refuse(format!("{} ticks a second: expected 100 to 1000", spec.hz));
     }
     if let Err(error) = Workload::parse(&spec.workload, &spec.machine) {
-        return refuse(format!("workload `{}`: {error}", spec.workload));
+        return refuse(error.to_string());
     }
     Ok(())
 }
@@ -185,29 +208,56 @@ fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {
 /// Every arm has the scores of the first one's first repetition: they are the workload's.
 fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<ScoreRow> {
     let values = |arm: &[Outcome], score: usize| -> Vec<f64> {
-        arm.iter().map(|outcome| outcome.scores[score].value).collect()
+        arm.iter()
+            .map(|outcome| outcome.scores[score].value)
+            .collect()
     };
-    let rows = by_arm[0][0].scores.iter().enumerate().map(|(score, described)| {
-        let first = values(by_arm[0], score);
-        let arms = spec.arms.iter().zip(by_arm).map(|(arm, outcomes)| {
-            let values = values(outcomes, score);
-            let Delta { pct, ci95_pct } = delta(&first, &values);
-            ArmScore {
-                arm: arm.name.clone(),
-                mean: mean(&values),
-                ci95: ci95(&values),
-                delta_pct: pct,
-                delta_ci95_pct: ci95_pct,
-            }
-        });
-        ScoreRow {
+    let rows = by_arm[0][0]
+        .scores
+        .iter()
+        .enumerate()
+        .map(|(score, described)| ScoreRow {
             name: described.name.clone(),
             unit: described.unit.to_string(),
             higher_is_better: described.higher_is_better,
-            arms: arms.collect(),
+            arms: arm_scores(spec, by_arm, |arm| values(arm, score)),
+        });
+    let latency_us = |outcome: &Outcome| {
+        let Metrics {
+            latency_ns,
+            latencies,
+            ..
+        } = outcome.metrics;
+        latency_ns as f64 / latencies.max(1) as f64 / 1e3
+    };
+    let latency = ScoreRow {
+        name: "wake-up latency".to_string(),
+        unit: "us".to_string(),
+        higher_is_better: false,
+        arms: arm_scores(spec, by_arm, |arm| arm.iter().map(latency_us).collect()),
+    };
+    rows.chain([latency]).collect()
+}
+
+/// What each arm scored, where `values` has one value a repetition.
+fn arm_scores(
+    spec: &CompareSpec,
+    by_arm: &[&[Outcome]],
+    values: impl Fn(&[Outcome]) -> Vec<f64>,
+) -> Vec<ArmScore> {
+    let first = values(by_arm[0]);
+    let scores = spec.arms.iter().zip(by_arm).map(|(arm, outcomes)| {
+        let values = values(outcomes);
+        let Delta { pct, ci95_pct } = delta(&first, &values);
+        ArmScore {
+            arm: arm.name.clone(),
+            mean: mean(&values),
+            ci95: ci95(&values),
+            delta_pct: pct,
+            delta_ci95_pct: ci95_pct,
         }
     });
-    rows.collect()
+    scores.collect()
 }
 
 /// A row for each name that occurred in any arm.
@@ -218,9 +268,12 @@ fn counts<'a>(
 ) -> Vec<CountRow> {
     let rows = names.into_iter().enumerate().map(|(index, name)| CountRow {
         name: name.to_string(),
-        per_second: rates(by_arm, |metrics| of(metrics).get(index).copied().unwrap_or(0)),
+        per_second: rates(by_arm, |metrics| {
+            of(metrics).get(index).copied().unwrap_or(0)
+        }),
     });
-    rows.filter(|row| row.per_second.iter().any(|rate| *rate > 0.0)).collect()
+    rows.filter(|row| row.per_second.iter().any(|rate| *rate > 0.0))
+        .collect()
 }
 
 fn totals(by_arm: &[&[Outcome]]) -> Vec<CountRow> {
@@ -230,6 +283,7 @@ fn totals(by_arm: &[&[Outcome]]) -> Vec<CountRow> {
     };
     vec![
         row("wake-ups", &|metrics| metrics.wakeups),
+        row("wake-ups onto a busy CPU", &|metrics| metrics.chosen_busy),
         row("CPUs examined", &|metrics| metrics.examined),
         row("context switches", &|metrics| metrics.context_switches),
         row("preemptions", &|metrics| metrics.preemptions),
@@ -241,7 +295,10 @@ fn rates(by_arm: &[&[Outcome]], of: impl Fn(&Metrics) -> u64) -> Vec<f64> {
     by_arm
         .iter()
         .map(|outcomes| {
-            let rates: Vec<f64> = outcomes.iter().map(|outcome| rate(&outcome.metrics)).collect();
+            let rates: Vec<f64> = outcomes
+                .iter()
+                .map(|outcome| rate(&outcome.metrics))
+                .collect();
             mean(&rates)
         })
         .collect()

@@ -18,7 +18,9 @@ pub enum ExperimentError {
     #[error("{0}")]
     Invalid(Box<Problem>),
     /// Neither a library experiment nor a file.
-    #[error("no experiment `{name}`: neither a library experiment nor a file; the library has {known}")]
+    #[error(
+        "no experiment `{name}`: neither a library experiment nor a file; the library has {known}"
+    )]
     Unknown {
         /// What was asked for.
         name: String,

@@ -121,7 +121,13 @@ impl Experiment {
         let hz = *raw.hz.get_ref();
         if !HZ.contains(&hz) {
             let reason = format!("{hz} ticks a second");
-            return Err(refuse(&source, &raw.hz, "hz", &reason, "expected 100 to 1000"));
+            return Err(refuse(
+                &source,
+                &raw.hz,
+                "hz",
+                &reason,
+                "expected 100 to 1000",
+            ));
         }
         let era = raw
             .era
@@ -129,7 +135,13 @@ impl Experiment {
             .parse()
             .map_err(|error| refuse(&source, &raw.era, "era", &format!("{error}"), ""))?;
         if raw.name.get_ref().is_empty() {
-            return Err(refuse(&source, &raw.name, "name", "it is empty", "expected a short name"));
+            return Err(refuse(
+                &source,
+                &raw.name,
+                "name",
+                "it is empty",
+                "expected a short name",
+            ));
         }
         let arms = arms(&source, &raw.arm)?;
         let figures = raw.published.get_ref();
@@ -166,16 +178,26 @@ fn arms(source: &Source, raw: &[RawArm]) -> Result<Vec<Arm>, ExperimentError> {
         let wanted = [BASELINE, PATCHED].get(arms.len());
         if wanted.is_some_and(|wanted| wanted != name) {
             let expected = "expected `baseline`, then `patched`, then any others";
-            return Err(refuse(source, &arm.name, "arm.name", &format!("`{name}`"), expected));
+            return Err(refuse(
+                source,
+                &arm.name,
+                "arm.name",
+                &format!("`{name}`"),
+                expected,
+            ));
         }
         if arms.iter().any(|other| other.name == *name) {
             let reason = format!("there are two arms `{name}`");
             return Err(refuse(source, &arm.name, "arm.name", &reason, ""));
         }
-        let modes = arm.modes.get_ref().parse().map_err(|error| {
-            refuse(source, &arm.modes, "arm.modes", &format!("{error}"), "")
-        })?;
-        arms.push(Arm { name: name.clone(), modes });
+        let modes =
+            arm.modes.get_ref().parse().map_err(|error| {
+                refuse(source, &arm.modes, "arm.modes", &format!("{error}"), "")
+            })?;
+        arms.push(Arm {
+            name: name.clone(),
+            modes,
+        });
     }
     if arms.len() < 2 {
         let reason = "the arms `baseline` and `patched` are not both there";
@@ -224,7 +246,12 @@ fn cells(
             raw.published.get_ref(),
             line.line
         );
-        return Err(source.problem(0, "benchmark", reason, "every published row must be simulated"));
+        return Err(source.problem(
+            0,
+            "benchmark",
+            reason,
+            "every published row must be simulated",
+        ));
     }
     for calibration in &raw.calibration {
         calibrate(source, calibration, &mut cells)?;
@@ -243,9 +270,9 @@ fn cell(
 ) -> Result<Cell, ExperimentError> {
     let (name, unit) = (benchmark.name.get_ref(), benchmark.unit.get_ref());
     let (place, row_name) = (place.get_ref(), row.get_ref());
-    let line = lines.iter().find(|line| {
-        (&line.benchmark, &line.place, &line.row) == (name, place, row_name)
-    });
+    let line = lines
+        .iter()
+        .find(|line| (&line.benchmark, &line.place, &line.row) == (name, place, row_name));
     let Some(line) = line else {
         let reason = format!("{name}/{place}/{row_name} has no figures");
         let expected = format!("expected a line in {}", raw.published.get_ref());
@@ -253,13 +280,28 @@ fn cell(
     };
     if line.unit != *unit {
         let reason = format!("`{unit}`, but {name} was published in `{}`", line.unit);
-        return Err(refuse(source, &benchmark.unit, "benchmark.unit", &reason, ""));
+        return Err(refuse(
+            source,
+            &benchmark.unit,
+            "benchmark.unit",
+            &reason,
+            "",
+        ));
     }
-    let workload =
-        benchmark.workload.get_ref().replace("{row}", row_name).replace("{where}", place);
+    let workload = benchmark
+        .workload
+        .get_ref()
+        .replace("{row}", row_name)
+        .replace("{where}", place);
     if let Err(error) = Workload::parse(&workload, machine) {
-        let reason = format!("`{workload}`: {error}");
-        return Err(refuse(source, &benchmark.workload, "benchmark.workload", &reason, ""));
+        let reason = error.to_string();
+        return Err(refuse(
+            source,
+            &benchmark.workload,
+            "benchmark.workload",
+            &reason,
+            "",
+        ));
     }
     Ok(Cell {
         benchmark: name.clone(),
@@ -312,12 +354,22 @@ fn calibrate(
         if ![BASELINE, PATCHED].contains(&column.get_ref().as_str()) {
             let reason = format!("`{}`", column.get_ref());
             let expected = "expected `baseline` or `patched`";
-            return Err(refuse(source, column, "calibration.columns", &reason, expected));
+            return Err(refuse(
+                source,
+                column,
+                "calibration.columns",
+                &reason,
+                expected,
+            ));
         }
     }
     for benchmark in &raw.benchmarks {
-        let path =
-            format!("{}/{}/{}", benchmark.get_ref(), raw.place.get_ref(), raw.row.get_ref());
+        let path = format!(
+            "{}/{}/{}",
+            benchmark.get_ref(),
+            raw.place.get_ref(),
+            raw.row.get_ref()
+        );
         let Some(cell) = cells.iter_mut().find(|cell| cell.path() == path) else {
             let reason = format!("there is no cell {path}");
             let expected = "expected a benchmark, a place and a row from above";
@@ -328,7 +380,11 @@ fn calibrate(
             return Err(refuse(source, benchmark, "calibration", &reason, ""));
         }
         cell.calibration = Some(Calibration {
-            columns: raw.columns.iter().map(|column| column.get_ref().clone()).collect(),
+            columns: raw
+                .columns
+                .iter()
+                .map(|column| column.get_ref().clone())
+                .collect(),
             why: raw.why.clone(),
         });
     }
@@ -346,5 +402,11 @@ fn known(
     }
     let names: Vec<&str> = names.iter().map(|name| name.get_ref().as_str()).collect();
     let expected = format!("expected one of {}", names.join(", "));
-    Err(refuse(source, wanted, key, &format!("there is no row `{}`", wanted.get_ref()), &expected))
+    Err(refuse(
+        source,
+        wanted,
+        key,
+        &format!("there is no row `{}`", wanted.get_ref()),
+        &expected,
+    ))
 }

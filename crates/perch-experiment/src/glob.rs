@@ -3,7 +3,8 @@
 
 /// Whether `text` matches `pattern`, in which `*` stands for any text and `?` for one character.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
     // Where the last `*` stands, and how much of the text it has taken so far.
     let mut star: Option<(usize, usize)> = None;

@@ -2,7 +2,7 @@
 //! Arms x loads x repetitions: runs them on the simulator, and holds the outcome against what
 //! was published.
 //!
-//! An [`Experiment`] is a TOML file beside the CSV of the published figures; [`run`] turns it
+//! An [`Experiment`] is a TOML file beside the CSV of the published figures; [`run()`] turns it
 //! into a [`Report`]. A [`Comparison`] puts arbitrary arms on one workload, with nothing
 //! published to hold them against. Neither depends on how many threads ran it.
 

@@ -29,15 +29,21 @@ impl Arm {
     /// # Errors
     /// A sentence that says what was expected.
     pub fn parse(text: &str) -> Result<Arm, ExperimentError> {
-        let refuse = |reason: String| Err(ExperimentError::Argument(format!("arm `{text}`: {reason}")));
+        let refuse =
+            |reason: String| Err(ExperimentError::Argument(format!("arm `{text}`: {reason}")));
         let Some((name, modes)) = text.split_once(':') else {
-            return refuse("expected NAME:MECHANISM=MODE, for example near:cluster=perch".to_string());
+            return refuse(
+                "expected NAME:MECHANISM=MODE, for example near:cluster=perch".to_string(),
+            );
         };
         if name.is_empty() {
             return refuse("the name before `:` is empty".to_string());
         }
         match modes.parse() {
-            Ok(modes) => Ok(Arm { name: name.to_string(), modes }),
+            Ok(modes) => Ok(Arm {
+                name: name.to_string(),
+                modes,
+            }),
             Err(error) => refuse(error.to_string()),
         }
     }

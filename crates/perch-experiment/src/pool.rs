@@ -33,7 +33,9 @@ pub(crate) fn run<T: Send, E: Send>(
                 // Hand out nothing more.
                 next.store(order.len(), Ordering::Relaxed);
             }
-            results.lock().expect("no worker panics while it holds the lock")[index] = Some(result);
+            results
+                .lock()
+                .expect("no worker panics while it holds the lock")[index] = Some(result);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, order.len());
         }
     };
@@ -64,7 +66,12 @@ mod tests {
         let order: Vec<usize> = (0..100).rev().collect();
         for jobs in [1, 2, 7, 200] {
             let squares = run(&order, jobs, &|_, _| {}, |i| Ok::<_, ()>(i * i)).unwrap();
-            assert!(squares.iter().enumerate().all(|(i, square)| *square == i * i));
+            assert!(
+                squares
+                    .iter()
+                    .enumerate()
+                    .all(|(i, square)| *square == i * i)
+            );
         }
     }
 

@@ -84,9 +84,16 @@ impl CellReport {
         let Delta { pct, ci95_pct } = delta(baseline, patched);
         let further = arms.iter().zip(values).skip(2).map(|(arm, values)| {
             let Delta { pct, ci95_pct } = delta(baseline, values);
-            ArmResult { arm: arm.to_string(), mean: mean(values), delta_pct: pct, ci95_pct }
+            ArmResult {
+                arm: arm.to_string(),
+                mean: mean(values),
+                delta_pct: pct,
+                ci95_pct,
+            }
         });
-        let tolerance = published.sd_pct.map_or(WITHIN_PP, |sd| WITHIN_PP.max(2.0 * sd));
+        let tolerance = published
+            .sd_pct
+            .map_or(WITHIN_PP, |sd| WITHIN_PP.max(2.0 * sd));
         CellReport {
             benchmark: cell.benchmark.clone(),
             place: cell.place.clone(),
@@ -103,7 +110,10 @@ impl CellReport {
             calibration: cell.calibration.is_some(),
             within: (pct - published.delta_pct).abs() <= tolerance,
             sign_agrees: pct * published.delta_pct > 0.0,
-            fitted: cell.calibration.as_ref().map_or(Vec::new(), |fitted| fitted.columns.clone()),
+            fitted: cell
+                .calibration
+                .as_ref()
+                .map_or(Vec::new(), |fitted| fitted.columns.clone()),
             further: further.collect(),
         }
     }
@@ -198,8 +208,17 @@ mod tests {
             unit: "u".to_string(),
             workload: String::new(),
             score: None,
-            effort: Effort { repetitions: 2, warmup_ns: 0, measure_ns: 1_000_000 },
-            published: Published { baseline: 100.0, patched: None, delta_pct, sd_pct },
+            effort: Effort {
+                repetitions: 2,
+                warmup_ns: 0,
+                measure_ns: 1_000_000,
+            },
+            published: Published {
+                baseline: 100.0,
+                patched: None,
+                delta_pct,
+                sd_pct,
+            },
             calibration: calibration.then(|| Calibration {
                 columns: vec![BASELINE.to_string()],
                 why: String::new(),
@@ -209,7 +228,11 @@ mod tests {
     use crate::model::BASELINE;
 
     fn scored(cell: &Cell, baseline: f64, patched: f64) -> CellReport {
-        CellReport::new(cell, &["baseline", "patched"], &[vec![baseline; 2], vec![patched; 2]])
+        CellReport::new(
+            cell,
+            &["baseline", "patched"],
+            &[vec![baseline; 2], vec![patched; 2]],
+        )
     }
 
     #[test]

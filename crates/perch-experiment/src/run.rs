@@ -51,7 +51,9 @@ pub fn run(
     progress: Progress,
 ) -> Result<Report, ExperimentError> {
     let topology = Topology::new(&experiment.machine);
-    run_with(experiment, options, progress, |trial| simulate(experiment, &topology, trial))
+    run_with(experiment, options, progress, |trial| {
+        simulate(experiment, &topology, trial)
+    })
 }
 
 /// The score of one simulation.
@@ -60,9 +62,16 @@ fn simulate(
     topology: &Arc<Topology>,
     trial: &Trial,
 ) -> Result<f64, ExperimentError> {
-    let Trial { cell, arm, effort, .. } = trial;
+    let Trial {
+        cell, arm, effort, ..
+    } = trial;
     let failed = |reason: String| ExperimentError::Run {
-        what: format!("{}, arm {}, repetition {}", cell.path(), arm.name, trial.repetition),
+        what: format!(
+            "{}, arm {}, repetition {}",
+            cell.path(),
+            arm.name,
+            trial.repetition
+        ),
         reason,
     };
     let scenario = Scenario {
@@ -79,7 +88,11 @@ fn simulate(
     let outcome = scenario.run().map_err(|error| failed(error.to_string()))?;
     let wanted = |name: &str| cell.score.as_deref().is_none_or(|score| score == name);
     let Some(score) = outcome.scores.iter().find(|score| wanted(&score.name)) else {
-        let names: Vec<&str> = outcome.scores.iter().map(|score| score.name.as_str()).collect();
+        let names: Vec<&str> = outcome
+            .scores
+            .iter()
+            .map(|score| score.name.as_str())
+            .collect();
         let wanted = cell.score.as_deref().unwrap_or("any");
         return Err(failed(format!(
             "the workload has no score `{wanted}`; it has {}",
@@ -101,7 +114,7 @@ fn simulate(
     Ok(score.value)
 }
 
-/// [`run`], on whatever `simulate` is.
+/// [`run()`], on whatever `simulate` is.
 fn run_with(
     experiment: &Experiment,
     options: &RunOptions,
@@ -118,8 +131,11 @@ fn run_with(
     let base = options.seed.unwrap_or(experiment.seed);
     let arms = chosen_arms(experiment, &options.further)?;
     let only = options.only.as_deref().unwrap_or("*");
-    let cells: Vec<&Cell> =
-        experiment.cells.iter().filter(|cell| glob::matches(only, &cell.path())).collect();
+    let cells: Vec<&Cell> = experiment
+        .cells
+        .iter()
+        .filter(|cell| glob::matches(only, &cell.path()))
+        .collect();
     if cells.is_empty() {
         let example = experiment.cells.first().map(Cell::path).unwrap_or_default();
         return refuse(format!(
@@ -131,7 +147,10 @@ fn run_with(
     let mut trials = Vec::new();
     for &cell in &cells {
         let repetitions = options.repetitions.unwrap_or(cell.effort.repetitions);
-        let effort = Effort { repetitions, ..cell.effort };
+        let effort = Effort {
+            repetitions,
+            ..cell.effort
+        };
         for &arm in &arms {
             trials.extend((0..repetitions).map(|repetition| Trial {
                 cell,
@@ -143,15 +162,19 @@ fn run_with(
         }
     }
     let order = longest_first(&trials, &cells);
-    let values = pool::run(&order, options.jobs, progress, |index| simulate(&trials[index]))?;
+    let values = pool::run(&order, options.jobs, progress, |index| {
+        simulate(&trials[index])
+    })?;
 
     let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
     let mut values = values.into_iter();
     let mut reports = Vec::new();
     for &cell in &cells {
         let repetitions = options.repetitions.unwrap_or(cell.effort.repetitions) as usize;
-        let by_arm: Vec<Vec<f64>> =
-            names.iter().map(|_| values.by_ref().take(repetitions).collect()).collect();
+        let by_arm: Vec<Vec<f64>> = names
+            .iter()
+            .map(|_| values.by_ref().take(repetitions).collect())
+            .collect();
         reports.push(CellReport::new(cell, &names, &by_arm));
     }
     Ok(Report {
@@ -164,7 +187,10 @@ fn run_with(
         seed: base,
         arms: arms
             .iter()
-            .map(|arm| ArmModes { name: arm.name.clone(), modes: arm.modes.to_string() })
+            .map(|arm| ArmModes {
+                name: arm.name.clone(),
+                modes: arm.modes.to_string(),
+            })
             .collect(),
         summary: Summary::of(&reports),
         cells: reports,
@@ -178,7 +204,11 @@ fn chosen_arms<'a>(
 ) -> Result<Vec<&'a Arm>, ExperimentError> {
     for name in further {
         if name != "all" && !experiment.arms.iter().any(|arm| arm.name == *name) {
-            let known: Vec<&str> = experiment.arms.iter().map(|arm| arm.name.as_str()).collect();
+            let known: Vec<&str> = experiment
+                .arms
+                .iter()
+                .map(|arm| arm.name.as_str())
+                .collect();
             return Err(ExperimentError::Argument(format!(
                 "{} has no arm `{name}`: expected all, or any of {}",
                 experiment.name,
@@ -187,9 +217,18 @@ fn chosen_arms<'a>(
         }
     }
     let chosen = |(index, arm): &(usize, &Arm)| {
-        *index < 2 || further.iter().any(|name| name == "all" || *name == arm.name)
+        *index < 2
+            || further
+                .iter()
+                .any(|name| name == "all" || *name == arm.name)
     };
-    Ok(experiment.arms.iter().enumerate().filter(chosen).map(|(_, arm)| arm).collect())
+    Ok(experiment
+        .arms
+        .iter()
+        .enumerate()
+        .filter(chosen)
+        .map(|(_, arm)| arm)
+        .collect())
 }
 
 /// The trials in the order in which workers take them. Tables list their rows from the lightest

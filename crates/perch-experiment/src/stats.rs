@@ -22,7 +22,9 @@ pub fn ci95(values: &[f64]) -> Option<f64> {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     let deviation = (squares / (n - 1) as f64).sqrt();
-    let t = StudentsT::new(0.0, 1.0, (n - 1) as f64).ok()?.inverse_cdf(0.975);
+    let t = StudentsT::new(0.0, 1.0, (n - 1) as f64)
+        .ok()?
+        .inverse_cdf(0.975);
     Some(t * deviation / (n as f64).sqrt())
 }
 
@@ -45,12 +47,22 @@ pub struct Delta {
 /// # Panics
 /// When the lengths differ or are 0.
 pub fn delta(baseline: &[f64], patched: &[f64]) -> Delta {
-    assert_eq!(baseline.len(), patched.len(), "arms are compared seed by seed");
+    assert_eq!(
+        baseline.len(),
+        patched.len(),
+        "arms are compared seed by seed"
+    );
     let base = mean(baseline);
     let ratio = mean(patched) / base;
-    let left: Vec<f64> =
-        baseline.iter().zip(patched).map(|(b, p)| 100.0 * (p - ratio * b) / base).collect();
-    Delta { pct: 100.0 * (ratio - 1.0), ci95_pct: ci95(&left) }
+    let left: Vec<f64> = baseline
+        .iter()
+        .zip(patched)
+        .map(|(b, p)| 100.0 * (p - ratio * b) / base)
+        .collect();
+    Delta {
+        pct: 100.0 * (ratio - 1.0),
+        ci95_pct: ci95(&left),
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,11 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
         comparison.repetitions
     );
     for score in &comparison.scores {
-        let direction = if score.higher_is_better { "more is better" } else { "less is better" };
+        let direction = if score.higher_is_better {
+            "more is better"
+        } else {
+            "less is better"
+        };
         let title = format!("{} ({}, {direction})", score.name, score.unit);
         let _ = writeln!(text, "\n{mark}{title}{blank}");
         text.push_str(&write(&score_grid(comparison, score)));
@@ -50,11 +54,21 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
 }
 
 /// Everything that is counted, under its heading.
-fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 4] {
+fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 5] {
     [
         ("decisions by reason", &comparison.decisions),
-        ("decisions by distance from the waker", &comparison.wake_distance),
-        ("migrations by distance", &comparison.migrations),
+        (
+            "decisions by distance from the waker",
+            &comparison.wake_distance,
+        ),
+        (
+            "wake-ups by distance from the previous CPU",
+            &comparison.migrations,
+        ),
+        (
+            "tasks moved by the balancer, by distance",
+            &comparison.balanced,
+        ),
         ("in all", &comparison.totals),
     ]
 }
@@ -101,7 +115,16 @@ fn count_grid(comparison: &Comparison, rows: &[CountRow]) -> Grid {
 /// One line a figure: what, which, arm, value and its interval where it has one.
 fn csv(comparison: &Comparison) -> String {
     let text = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-    let header = ["kind", "name", "unit", "arm", "value", "ci95", "delta_pct", "delta_ci95_pct"];
+    let header = [
+        "kind",
+        "name",
+        "unit",
+        "arm",
+        "value",
+        "ci95",
+        "delta_pct",
+        "delta_ci95_pct",
+    ];
     let mut records = vec![header.map(str::to_string).to_vec()];
     for score in &comparison.scores {
         for arm in &score.arms {
@@ -156,7 +179,10 @@ mod tests {
             seed: 1,
             repetitions: 3,
             arms: [("a", "cluster=off"), ("b", "cluster=perch")]
-                .map(|(name, modes)| ArmModes { name: name.to_string(), modes: modes.to_string() })
+                .map(|(name, modes)| ArmModes {
+                    name: name.to_string(),
+                    modes: modes.to_string(),
+                })
                 .to_vec(),
             scores: vec![ScoreRow {
                 name: "throughput".to_string(),
@@ -166,7 +192,8 @@ mod tests {
             }],
             decisions: vec![row("target idle", [1000.0, 1200.4])],
             wake_distance: vec![row("cluster", [10.0, 900.0])],
-            migrations: Vec::new(),
+            migrations: vec![row("LLC", [3.0, 0.0])],
+            balanced: Vec::new(),
             totals: vec![row("wake-ups", [1000.0, 1200.4])],
         }
     }

@@ -12,8 +12,8 @@ use crate::grid::{Align, Grid};
 /// `reports` as `format` has them. JSON is one object for one report and a list for several.
 pub fn experiments(reports: &[Report], format: Format) -> String {
     match format {
-        Format::Table => blocks(reports, |report| terminal(report)),
-        Format::Markdown => blocks(reports, |report| markdown(report)),
+        Format::Table => blocks(reports, terminal),
+        Format::Markdown => blocks(reports, markdown),
         Format::Csv => csv(reports),
         Format::Json => {
             let text = match reports {
@@ -30,13 +30,21 @@ fn blocks(reports: &[Report], block: impl Fn(&Report) -> String) -> String {
 }
 
 fn terminal(report: &Report) -> String {
-    let mut text = format!("{}\n{}\n{}\n", report.title, report.source, circumstances(report));
+    let mut text = format!(
+        "{}\n{}\n{}\n",
+        report.title,
+        report.source,
+        circumstances(report)
+    );
     for table in tables(report) {
         let _ = writeln!(text, "\n{}", heading(&table[0]));
         text.push_str(&grid(table).text());
     }
     let _ = write!(text, "\n{}", summary(&report.summary).join("\n"));
-    let _ = writeln!(text, "\nfitted: costs were calibrated on these columns; the row is not scored");
+    let _ = writeln!(
+        text,
+        "\nfitted: costs were calibrated on these columns; the row is not scored"
+    );
     text
 }
 
@@ -60,8 +68,11 @@ fn markdown(report: &Report) -> String {
 
 /// What brings the report back.
 fn circumstances(report: &Report) -> String {
-    let arms: Vec<String> =
-        report.arms.iter().map(|arm| format!("{} {}", arm.name, arm.modes)).collect();
+    let arms: Vec<String> = report
+        .arms
+        .iter()
+        .map(|arm| format!("{} {}", arm.name, arm.modes))
+        .collect();
     format!(
         "{}, Linux {}, {} Hz, seed {}; {}",
         report.machine,
@@ -78,7 +89,9 @@ fn heading(cell: &CellReport) -> String {
 
 /// The cells of each table: neighbours of one benchmark and place.
 fn tables(report: &Report) -> impl Iterator<Item = &[CellReport]> {
-    report.cells.chunk_by(|a, b| (&a.benchmark, &a.place) == (&b.benchmark, &b.place))
+    report
+        .cells
+        .chunk_by(|a, b| (&a.benchmark, &a.place) == (&b.benchmark, &b.place))
 }
 
 fn grid(table: &[CellReport]) -> Grid {
@@ -144,7 +157,10 @@ fn summary(summary: &Summary) -> [String; 3] {
     };
     [
         format!("changes within: {}", share(summary.within, summary.scored)),
-        format!("directions that agree: {}", share(summary.sign_agrees, summary.sign_scored)),
+        format!(
+            "directions that agree: {}",
+            share(summary.sign_agrees, summary.sign_scored)
+        ),
         format!(
             "baselines at 0.8 to 1.25 of the published: {}",
             share(summary.baseline_close, summary.baseline_rows)
@@ -154,7 +170,11 @@ fn summary(summary: &Summary) -> [String; 3] {
 
 fn csv(reports: &[Report]) -> String {
     let mut arms: Vec<&str> = Vec::new();
-    for further in reports.iter().flat_map(|report| &report.cells).flat_map(|cell| &cell.further) {
+    for further in reports
+        .iter()
+        .flat_map(|report| &report.cells)
+        .flat_map(|cell| &cell.further)
+    {
         if !arms.contains(&further.arm.as_str()) {
             arms.push(&further.arm);
         }
@@ -227,7 +247,9 @@ fn record(report: &Report, cell: &CellReport, arms: &[&str]) -> Vec<String> {
 pub(crate) fn write_csv(records: &[Vec<String>]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for record in records {
-        writer.write_record(record).expect("memory takes records of one length");
+        writer
+            .write_record(record)
+            .expect("memory takes records of one length");
     }
     let bytes = writer.into_inner().expect("memory takes what is written");
     String::from_utf8(bytes).expect("the records were UTF-8")

@@ -13,8 +13,11 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A change in percent, with its sign.
+/// A change in percent, with its sign; a dash where the change is from nothing.
 pub fn percent(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".to_string();
+    }
     // What rounds to nothing has no sign.
     let value = if value.abs() < 0.005 { 0.0 } else { value };
     format!("{value:+.2}%")
@@ -31,13 +34,20 @@ mod tests {
 
     #[test]
     fn figures_keep_the_digits_that_mean_something() {
-        let shown: Vec<String> =
-            [0.0, 0.1234, 9.876, 325.9673, 5259.1633, 82201.5799].map(figure).into();
-        assert_eq!(shown, ["0.00", "0.123", "9.876", "325.97", "5259.2", "82202"]);
+        let shown: Vec<String> = [0.0, 0.1234, 9.876, 325.9673, 5259.1633, 82201.5799]
+            .map(figure)
+            .into();
+        assert_eq!(
+            shown,
+            ["0.00", "0.123", "9.876", "325.97", "5259.2", "82202"]
+        );
     }
 
     #[test]
     fn changes_have_a_sign_unless_they_are_none() {
-        assert_eq!([16.24, -1.379, -0.001].map(percent), ["+16.24%", "-1.38%", "+0.00%"]);
+        assert_eq!(
+            [16.24, -1.379, -0.001].map(percent),
+            ["+16.24%", "-1.38%", "+0.00%"]
+        );
     }
 }

@@ -33,7 +33,12 @@ pub struct UnknownFormat(String);
 impl fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = FORMATS.iter().map(|(name, _)| *name).collect();
-        write!(f, "unknown format `{}`: expected one of {}", self.0, names.join(", "))
+        write!(
+            f,
+            "unknown format `{}`: expected one of {}",
+            self.0,
+            names.join(", ")
+        )
     }
 }
 
@@ -44,7 +49,9 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Format, UnknownFormat> {
         let found = FORMATS.iter().find(|(known, _)| *known == name);
-        found.map(|(_, format)| *format).ok_or_else(|| UnknownFormat(name.to_string()))
+        found
+            .map(|(_, format)| *format)
+            .ok_or_else(|| UnknownFormat(name.to_string()))
     }
 }
 
@@ -55,7 +62,10 @@ mod tests {
     #[test]
     fn an_unknown_format_meets_the_known_ones() {
         let error = "xml".parse::<Format>().unwrap_err().to_string();
-        assert_eq!(error, "unknown format `xml`: expected one of table, markdown, csv, json");
+        assert_eq!(
+            error,
+            "unknown format `xml`: expected one of table, markdown, csv, json"
+        );
         assert_eq!("csv".parse(), Ok(Format::Csv));
     }
 }

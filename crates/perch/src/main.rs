@@ -1,2 +1,60 @@
-//! The perch command.
-fn main() {}
+// SPDX-License-Identifier: GPL-2.0-only
+//! The command. Data goes to stdout and words to stderr; it exits with 0 when what was asked is
+//! done, 1 when it failed and 2 when what was asked, or a file that was given, makes no sense.
+
+mod arguments;
+mod bench;
+mod compare;
+mod experiment;
+mod machine;
+mod output;
+mod workload;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Where a waking task should land: five mechanisms, tried on machines you need not own.
+#[derive(Parser)]
+#[command(name = "perch", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Reproduce published tables and show both side by side
+    #[command(subcommand)]
+    Experiment(experiment::Command),
+    /// Run any arms on any workload and machine
+    Compare(compare::Arguments),
+    /// Show the machines that perch knows, or describe another one
+    #[command(subcommand)]
+    Machine(machine::Command),
+    /// Show the workloads and their keys
+    #[command(subcommand)]
+    Workload(workload::Command),
+    /// Measure the simulator: events per second, simulated seconds per CPU second, memory
+    Bench(bench::Arguments),
+    #[command(name = bench::ROW, hide = true)]
+    BenchRow(bench::RowArguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Experiment(command) => experiment::run(command),
+        Command::Compare(arguments) => compare::run(arguments),
+        Command::Machine(command) => machine::run(command),
+        Command::Workload(command) => workload::run(command),
+        Command::Bench(arguments) => bench::run(arguments),
+        Command::BenchRow(arguments) => bench::run_row(arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("perch: {}", failure.message);
+            ExitCode::from(failure.code)
+        }
+    }
+}

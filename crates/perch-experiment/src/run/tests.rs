@@ -13,7 +13,12 @@ fn experiment() -> Experiment {
 /// 1000 give or take what the seed says, and 10 % more for every arm but the baseline.
 fn formula(trial: &Trial) -> Result<f64, ExperimentError> {
     let noise = (trial.seed % 1000) as f64 / 100.0;
-    Ok((1000.0 + noise) * if trial.arm.name == "baseline" { 1.0 } else { 1.1 })
+    Ok((1000.0 + noise)
+        * if trial.arm.name == "baseline" {
+            1.0
+        } else {
+            1.1
+        })
 }
 
 fn run_formula(options: &RunOptions) -> Result<Report, ExperimentError> {
@@ -22,7 +27,13 @@ fn run_formula(options: &RunOptions) -> Result<Report, ExperimentError> {
 
 #[test]
 fn the_report_does_not_depend_on_the_jobs() {
-    let report = |jobs| run_formula(&RunOptions { jobs, ..RunOptions::default() }).unwrap();
+    let report = |jobs| {
+        run_formula(&RunOptions {
+            jobs,
+            ..RunOptions::default()
+        })
+        .unwrap()
+    };
     let alone = report(1);
     assert_eq!(alone.cells.len(), 42);
     for jobs in [2, 3, 16] {
@@ -33,7 +44,11 @@ fn the_report_does_not_depend_on_the_jobs() {
 #[test]
 fn arms_of_one_repetition_share_a_seed_and_no_other_simulation_does() {
     let seen = Mutex::new(Vec::new());
-    let options = RunOptions { jobs: 1, further: vec!["all".to_string()], ..RunOptions::default() };
+    let options = RunOptions {
+        jobs: 1,
+        further: vec!["all".to_string()],
+        ..RunOptions::default()
+    };
     let note = |trial: &Trial| {
         let key = (trial.cell.path(), trial.repetition);
         seen.lock().unwrap().push((key, trial.seed));
@@ -49,11 +64,17 @@ fn arms_of_one_repetition_share_a_seed_and_no_other_simulation_does() {
 
 #[test]
 fn cells_keep_the_order_of_the_tables_and_figures_find_their_cells() {
-    let options = RunOptions { jobs: 2, ..RunOptions::default() };
+    let options = RunOptions {
+        jobs: 2,
+        ..RunOptions::default()
+    };
     let by_cell = |trial: &Trial| Ok(trial.cell.published.baseline);
     let report = run_with(&experiment(), &options, &|_, _| {}, by_cell).unwrap();
     for (found, given) in report.cells.iter().zip(&experiment().cells) {
-        assert_eq!((&found.benchmark, &found.row), (&given.benchmark, &given.row));
+        assert_eq!(
+            (&found.benchmark, &found.row),
+            (&given.benchmark, &given.row)
+        );
         assert!((found.baseline_ratio - 1.0).abs() < 1e-9);
         assert!(found.simulated.delta_pct.abs() < 1e-9);
     }
@@ -72,7 +93,10 @@ fn only_narrows_the_cells_and_never_the_seeds() {
     assert_eq!(some.cells.len(), 2);
     assert!(some.cells.iter().all(|cell| all.cells.contains(cell)));
     let message = run_formula(&options("udp")).unwrap_err().to_string();
-    assert!(message.contains("no cell of cluster-scan matches `udp`"), "{message}");
+    assert!(
+        message.contains("no cell of cluster-scan matches `udp`"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -82,9 +106,18 @@ fn senseless_options_are_refused() {
         assert!(error.is_input());
         error.to_string()
     };
-    let jobs = |jobs| RunOptions { jobs, ..RunOptions::default() };
+    let jobs = |jobs| RunOptions {
+        jobs,
+        ..RunOptions::default()
+    };
     assert!(refused(jobs(0)).contains("0 jobs"));
-    assert!(refused(RunOptions { repetitions: Some(0), ..jobs(1) }).contains("0 repetitions"));
+    assert!(
+        refused(RunOptions {
+            repetitions: Some(0),
+            ..jobs(1)
+        })
+        .contains("0 repetitions")
+    );
     let further = vec!["magic".to_string()];
     assert!(refused(RunOptions { further, ..jobs(1) }).contains("has no arm `magic`"));
 }

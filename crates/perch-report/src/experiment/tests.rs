@@ -17,12 +17,21 @@ fn cell(row: &str, published: [f64; 3], simulated: [f64; 3], calibration: bool) 
             delta_pct: published[2],
             sd_pct: None,
         },
-        simulated: Simulated { baseline, patched, delta_pct, ci95_pct: Some(0.25) },
+        simulated: Simulated {
+            baseline,
+            patched,
+            delta_pct,
+            ci95_pct: Some(0.25),
+        },
         baseline_ratio: baseline / published[0],
         calibration,
         within: (delta_pct - published[2]).abs() <= 3.0,
         sign_agrees: delta_pct * published[2] > 0.0,
-        fitted: if calibration { vec!["baseline".to_string()] } else { Vec::new() },
+        fitted: if calibration {
+            vec!["baseline".to_string()]
+        } else {
+            Vec::new()
+        },
         further: Vec::new(),
     }
 }
@@ -37,12 +46,30 @@ fn report() -> Report {
         hz: 250,
         seed: 1,
         arms: [("baseline", "cluster=off"), ("patched", "cluster=posted")]
-            .map(|(name, modes)| ArmModes { name: name.to_string(), modes: modes.to_string() })
+            .map(|(name, modes)| ArmModes {
+                name: name.to_string(),
+                modes: modes.to_string(),
+            })
             .to_vec(),
         cells: vec![
-            cell("n=1", [325.9673, 378.9117, 16.24], [330.0, 379.5, 15.0], true),
-            cell("n=32", [10368.6333, 10566.8667, 1.91], [10000.0, 9900.0, -1.0], false),
-            cell("n=64", [7868.77, 8182.01, 3.98], [10000.0, 9500.0, -5.0], false),
+            cell(
+                "n=1",
+                [325.9673, 378.9117, 16.24],
+                [330.0, 379.5, 15.0],
+                true,
+            ),
+            cell(
+                "n=32",
+                [10368.6333, 10566.8667, 1.91],
+                [10000.0, 9900.0, -1.0],
+                false,
+            ),
+            cell(
+                "n=64",
+                [7868.77, 8182.01, 3.98],
+                [10000.0, 9500.0, -5.0],
+                false,
+            ),
         ],
         summary: Summary {
             scored: 2,
@@ -59,8 +86,12 @@ fn with_further() -> Report {
     let mut report = report();
     for cell in &mut report.cells {
         let ci95_pct = None;
-        cell.further =
-            vec![ArmResult { arm: "perch".to_string(), mean: 400.5, delta_pct: 21.5, ci95_pct }];
+        cell.further = vec![ArmResult {
+            arm: "perch".to_string(),
+            mean: 400.5,
+            delta_pct: 21.5,
+            ci95_pct,
+        }];
     }
     report
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Arguments that several commands take, and how their values are read.
+
+use clap::Args;
+use perch_report::Format;
+
+/// How to run and how to show it.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// How to write the result: table, markdown, csv or json
+    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    pub format: Format,
+    /// The seed that all others are derived from
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Threads to simulate on; the result does not depend on them [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub jobs: Option<u32>,
+    /// Say nothing on stderr but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl Common {
+    /// Threads to simulate on.
+    pub fn jobs(&self) -> usize {
+        let here = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.map_or_else(here, |jobs| jobs as usize)
+    }
+}
+
+/// A count that makes no sense at 0.
+pub fn at_least_one(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err("expected at least 1".to_string()),
+        Ok(count) => Ok(count),
+        Err(_) => Err("expected a whole number, at least 1".to_string()),
+    }
+}
+
+/// A duration such as `250ms` or `2s`, in nanoseconds; at most an hour, so that a wrong unit is
+/// noticed.
+pub fn duration_ns(text: &str) -> Result<u64, String> {
+    const LIMIT_NS: u64 = 3600 * 1_000_000_000;
+    let expected = || "expected a whole number and a unit, for example 250ms or 2s".to_string();
+    let at = text
+        .find(|c: char| !c.is_ascii_digit())
+        .ok_or_else(expected)?;
+    let (count, unit) = text.split_at(at);
+    let unit_ns: u64 = match unit {
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return Err(expected()),
+    };
+    let count: u64 = count.parse().map_err(|_| expected())?;
+    match count.checked_mul(unit_ns) {
+        Some(ns) if ns <= LIMIT_NS => Ok(ns),
+        _ => Err("more than an hour of simulated time".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration_ns("250ms"), Ok(250_000_000));
+        assert_eq!(duration_ns("2s"), Ok(2_000_000_000));
+        for bad in ["", "250", "ms", "-1s", "1.5s", "9000000000000s", "3601s"] {
+            assert!(duration_ns(bad).is_err(), "{bad}");
+        }
+    }
+}

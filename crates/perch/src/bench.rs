@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `perch bench`: what the simulator costs. Every row is measured in a process of its own, so
+//! that its peak memory is its own.
+
+mod row;
+
+use clap::Args;
+use perch_report::{Align, Grid, figure};
+use serde::Serialize;
+
+use crate::output::{Failure, emit};
+
+pub use row::{NAME as ROW, RowArguments, run_row};
+
+/// Sizes at which the simulator is measured.
+const SIZES: [usize; 6] = [8, 64, 128, 256, 1024, 4096];
+/// What the nearest other simulator of a scheduler manages on the same load, in simulated
+/// seconds per CPU second. It models no caches, no balancing and no PELT, and with 256 CPUs it
+/// uses 128 of them.
+const PEER: [(usize, f64); 4] = [(8, 136.0), (64, 14.0), (128, 7.1), (256, 1.3)];
+/// Two tasks a CPU that run for about 1 ms and sleep for about 1.2 ms.
+const RUN_SLEEP: &str = "runsleep:tasks=2/cpu,run_us=1000,sleep_us=1200";
+/// Two tasks that wake each other in turn, 64 times.
+const PIPES: &str = "pipe:pairs=64";
+/// Size at which two simulated durations are held against each other.
+const MEMORY_SIZE: usize = 128;
+/// The shorter of them, in nanoseconds of simulated time; the other is [`MEMORY_FACTOR`] times it.
+const MEMORY_NS: u64 = 500_000_000;
+const MEMORY_FACTOR: u64 = 4;
+
+/// What to measure.
+#[derive(Args)]
+pub struct Arguments {
+    /// Sizes to measure, in CPUs: 1 to 32, multiples of 32 to 128, multiples of 128 beyond
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    cpus: Vec<usize>,
+    /// CPU seconds to spend on a row, about
+    #[arg(long, value_name = "N", default_value_t = 2.0)]
+    seconds: f64,
+    /// How to write the result: table or json
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = ["table", "json"])]
+    format: String,
+}
+
+/// One line of the result.
+#[derive(Debug, Serialize)]
+struct Row {
+    load: String,
+    cpus: usize,
+    simulated_s: f64,
+    cpu_s: f64,
+    events: u64,
+    events_per_cpu_s: f64,
+    ns_per_event: f64,
+    simulated_s_per_cpu_s: f64,
+    /// Absent where the system does not say.
+    peak_rss_kib: Option<u64>,
+    /// The peer's simulated seconds per CPU second, where known.
+    peer: Option<f64>,
+}
+
+/// All of it.
+#[derive(Debug, Serialize)]
+struct Measurements {
+    rows: Vec<Row>,
+    /// The same load for one and for four times the simulated time.
+    memory: Vec<Row>,
+}
+
+/// Does it.
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    if !(arguments.seconds > 0.0 && arguments.seconds <= 600.0) {
+        return Err(Failure::input(
+            "--seconds: expected more than 0 and at most 600",
+        ));
+    }
+    let sizes = if arguments.cpus.is_empty() {
+        SIZES.to_vec()
+    } else {
+        arguments.cpus
+    };
+    for &size in &sizes {
+        row::machine(size)?;
+    }
+    let budget = row::Length::CpuSeconds(arguments.seconds);
+    let mut rows = Vec::new();
+    for &size in &sizes {
+        rows.push(measure(
+            "run/sleep, 2 tasks a CPU",
+            size,
+            RUN_SLEEP,
+            budget,
+        )?);
+    }
+    rows.push(measure("ping-pong, 64 pairs", 64, PIPES, budget)?);
+    let mut memory = Vec::new();
+    for factor in [1, MEMORY_FACTOR] {
+        let length = row::Length::SimulatedNs(factor * MEMORY_NS);
+        memory.push(measure(
+            "run/sleep, 2 tasks a CPU",
+            MEMORY_SIZE,
+            RUN_SLEEP,
+            length,
+        )?);
+    }
+    let result = Measurements { rows, memory };
+    if arguments.format == "json" {
+        let text = serde_json::to_string_pretty(&result);
+        return emit(&(text.expect("the result has only text keys") + "\n"));
+    }
+    emit(&table(&result))
+}
+
+fn measure(load: &str, cpus: usize, workload: &str, length: row::Length) -> Result<Row, Failure> {
+    let measured = row::in_child(cpus, workload, length)?;
+    let (simulated_s, cpu_s) = (
+        measured.simulated_ns as f64 / 1e9,
+        measured.cpu_ns as f64 / 1e9,
+    );
+    let peer = PEER
+        .iter()
+        .find(|(size, _)| workload == RUN_SLEEP && *size == cpus);
+    Ok(Row {
+        load: load.to_string(),
+        cpus,
+        simulated_s,
+        cpu_s,
+        events: measured.events,
+        events_per_cpu_s: measured.events as f64 / cpu_s,
+        ns_per_event: measured.cpu_ns as f64 / measured.events.max(1) as f64,
+        simulated_s_per_cpu_s: simulated_s / cpu_s,
+        peak_rss_kib: measured.peak_rss_kib,
+        peer: peer.map(|(_, rate)| *rate),
+    })
+}
+
+fn table(result: &Measurements) -> String {
+    let mebibytes = |row: &Row| {
+        row.peak_rss_kib.map_or("?".to_string(), |kib| {
+            format!("{:.1} MiB", kib as f64 / 1024.0)
+        })
+    };
+    let mut grid = Grid::default();
+    grid.column("", "load", Align::Left);
+    for name in [
+        "CPUs",
+        "events/CPU s",
+        "ns/event",
+        "simulated s/CPU s",
+        "peer",
+        "times",
+        "peak",
+    ] {
+        grid.column("", name, Align::Right);
+    }
+    for row in &result.rows {
+        let times = row
+            .peer
+            .map(|peer| format!("{:.1}", row.simulated_s_per_cpu_s / peer));
+        grid.row(vec![
+            row.load.clone(),
+            row.cpus.to_string(),
+            format!("{:.2} M", row.events_per_cpu_s / 1e6),
+            format!("{:.0}", row.ns_per_event),
+            figure(row.simulated_s_per_cpu_s),
+            row.peer.map_or(String::new(), figure),
+            times.unwrap_or_default(),
+            mebibytes(row),
+        ]);
+    }
+    let mut memory = Grid::default();
+    memory.column("", "load", Align::Left);
+    for name in ["CPUs", "simulated s", "peak"] {
+        memory.column("", name, Align::Right);
+    }
+    for row in &result.memory {
+        let cells = [
+            row.cpus.to_string(),
+            figure(row.simulated_s),
+            mebibytes(row),
+        ];
+        memory.row([row.load.clone()].into_iter().chain(cells).collect());
+    }
+    format!(
+        "{}\nmemory over simulated time\n{}",
+        grid.text(),
+        memory.text()
+    )
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `perch experiment`: the published tables, reproduced side by side.
+
+use clap::{Args, Subcommand};
+use perch_experiment::{Experiment, RunOptions, library};
+use perch_report::{Align, Grid, experiments};
+
+use crate::arguments::{Common, at_least_one};
+use crate::output::{Failure, Meter, emit};
+
+/// What to do with experiments.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Name the experiments that perch carries
+    List,
+    /// Run experiments and show what was published beside what was simulated
+    Run(RunArguments),
+}
+
+/// What to run and how.
+#[derive(Args)]
+pub struct RunArguments {
+    /// Experiments by name, or TOML files
+    #[arg(
+        value_name = "NAME",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    names: Vec<String>,
+    /// Every experiment that perch carries
+    #[arg(long)]
+    all: bool,
+    /// Only cells whose BENCHMARK/WHERE/ROW match; * and ? are wildcards
+    #[arg(long, value_name = "GLOB")]
+    only: Option<String>,
+    /// Simulations per cell and arm, instead of the experiment's own number
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    repetitions: Option<u32>,
+    /// Further arms beside baseline and patched: their names, or all
+    #[arg(long, value_name = "ARM", value_delimiter = ',')]
+    arms: Vec<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Does it.
+pub fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::List => list(),
+        Command::Run(arguments) => run_all(&arguments),
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    let mut grid = Grid::default();
+    for name in ["name", "machine", "Linux"] {
+        grid.column("", name, Align::Left);
+    }
+    grid.column("", "cells", Align::Right);
+    grid.column("", "about", Align::Left);
+    for name in library::names() {
+        let experiment = library::resolve(name)?;
+        grid.row(vec![
+            experiment.name.clone(),
+            experiment.machine.name.clone(),
+            experiment.era.to_string(),
+            experiment.cells.len().to_string(),
+            experiment.title.clone(),
+        ]);
+    }
+    emit(&grid.text())
+}
+
+fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
+    let common = &arguments.common;
+    let names: Vec<&str> = if arguments.all {
+        library::names().collect()
+    } else {
+        arguments.names.iter().map(String::as_str).collect()
+    };
+    // Every experiment is read before the first one runs: a mistake in the last is told at once.
+    let loaded: Vec<Experiment> = names
+        .into_iter()
+        .map(library::resolve)
+        .collect::<Result<_, _>>()?;
+    let options = RunOptions {
+        seed: common.seed,
+        repetitions: arguments.repetitions,
+        only: arguments.only.clone(),
+        further: arguments.arms.clone(),
+        jobs: common.jobs(),
+    };
+    let mut reports = Vec::new();
+    for experiment in &loaded {
+        let meter = Meter::new(&experiment.name, options.jobs, common.quiet);
+        let advance = |done, total| meter.advance(done, total);
+        reports.push(perch_experiment::run(experiment, &options, &advance)?);
+        meter.finish();
+    }
+    emit(&experiments(&reports, common.format))
+}

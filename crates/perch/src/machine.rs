@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `perch machine`: the machines that perch knows, and how to describe another one.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use perch_machine::{library, resolve};
+use perch_report::{Align, Grid};
+
+use crate::output::{Failure, emit};
+
+/// What to do with machines.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Name the machines that perch carries
+    List,
+    /// Draw a machine
+    Show {
+        /// A machine by name, or a TOML file
+        name: String,
+        /// Write its TOML file instead, to start another one from
+        #[arg(long)]
+        toml: bool,
+    },
+    /// Write the TOML file of this machine, or of the one whose /sys was copied
+    Detect {
+        /// The directory that holds the copied tree's `sys`
+        #[arg(long, value_name = "DIR", default_value = "/")]
+        root: PathBuf,
+    },
+    /// Write the TOML file of the machine in hwloc's XML (lstopo FILE.xml)
+    Import {
+        /// The XML file
+        file: PathBuf,
+    },
+}
+
+/// Does it.
+pub fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::List => list(),
+        Command::Show { name, toml: true } => emit(&resolve(&name)?.to_toml()),
+        Command::Show { name, toml: false } => emit(&perch_machine::draw::draw(
+            &resolve(&name)?,
+            terminal_width(),
+        )),
+        Command::Detect { root } => emit(&perch_machine::detect(&root)?.to_toml()),
+        Command::Import { file } => emit(&perch_machine::import(&file)?.to_toml()),
+    }
+}
+
+/// Columns of the terminal, or as many as a mail can show where stdout is none.
+fn terminal_width() -> usize {
+    match rustix::termios::tcgetwinsize(std::io::stdout()) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => 100,
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    let mut grid = Grid::default();
+    grid.column("", "name", Align::Left);
+    for name in ["CPUs", "cores", "clusters", "LLCs", "nodes"] {
+        grid.column("", name, Align::Right);
+    }
+    grid.column("", "about", Align::Left);
+    for name in library::names() {
+        let machine = library::load(name)?;
+        let counts = [
+            machine.cpus.len(),
+            machine.cores(),
+            machine.clusters(),
+            machine.llcs(),
+            machine.nodes(),
+        ];
+        let mut row = vec![machine.name.clone()];
+        row.extend(counts.map(|count| count.to_string()));
+        row.push(machine.description.clone());
+        grid.row(row);
+    }
+    emit(&grid.text())
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the command prints when all is well.
+
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+
+fn perch(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perch"));
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program was built")
+}
+
+/// Runs it, demands success, and returns what it wrote to stdout.
+#[track_caller]
+fn stdout(arguments: &[&str]) -> String {
+    let output = perch(arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Two small cells of the experiment, once each.
+const SMALL: [&str; 7] = [
+    "experiment",
+    "run",
+    "cluster-scan",
+    "--only",
+    "*/node0/n=4",
+    "--repetitions",
+    "2",
+];
+
+#[test]
+fn lists_name_what_there_is() {
+    assert!(stdout(&["experiment", "list"]).contains("cluster-scan"));
+    assert!(stdout(&["machine", "list"]).contains("kunpeng920"));
+    assert!(stdout(&["workload", "list"]).contains("tbench"));
+}
+
+#[test]
+fn a_machine_is_drawn_or_written_so_that_it_reads_back() {
+    assert!(!stdout(&["machine", "show", "juno"]).is_empty());
+    let text = stdout(&["machine", "show", "juno", "--toml"]);
+    let machine = perch_machine::Machine::from_toml_str(&text, "stdout").unwrap();
+    assert_eq!(machine.cpus.len(), 6);
+}
+
+#[test]
+fn json_keeps_the_contract() {
+    let text = stdout(&[&SMALL[..], &["--format", "json"]].concat());
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["experiment"], "cluster-scan");
+    let cells = report["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 3);
+    for cell in cells {
+        for key in ["benchmark", "where", "row", "unit"] {
+            assert!(cell[key].is_string(), "{key} of {cell}");
+        }
+        for key in ["baseline", "patched", "delta_pct"] {
+            assert!(
+                cell["published"][key].is_number(),
+                "published {key} of {cell}"
+            );
+            assert!(
+                cell["simulated"][key].is_number(),
+                "simulated {key} of {cell}"
+            );
+        }
+        assert!(cell["simulated"]["ci95_pct"].is_number(), "{cell}");
+        assert!(cell["baseline_ratio"].is_number(), "{cell}");
+        for key in ["calibration", "within", "sign_agrees"] {
+            assert!(cell[key].is_boolean(), "{key} of {cell}");
+        }
+    }
+    for key in [
+        "scored",
+        "within",
+        "sign_scored",
+        "sign_agrees",
+        "baseline_close",
+    ] {
+        assert!(report["summary"][key].is_number(), "{key}");
+    }
+}
+
+#[test]
+fn the_result_does_not_depend_on_the_threads_and_the_seed_brings_it_back() {
+    let with = |extra: &[&str]| stdout(&[&SMALL[..], &["--format", "csv"], extra].concat());
+    let alone = with(&["--jobs", "1"]);
+    assert_eq!(alone.lines().count(), 4);
+    assert_eq!(alone, with(&["--jobs", "4"]));
+    assert_ne!(alone, with(&["--seed", "2"]));
+}
+
+#[test]
+fn further_arms_are_shown_when_asked_for() {
+    let text = stdout(&[&SMALL[..], &["--arms", "perch,upstream"]].concat());
+    assert!(text.contains("perch cluster=perch"), "{text}");
+}
+
+#[test]
+fn quiet_means_an_empty_stderr() {
+    let output = perch(&[&SMALL[..], &["--quiet"]].concat());
+    assert!(
+        output.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let output = perch(&SMALL);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("12 simulations"));
+}
+
+#[test]
+fn arms_compare_on_any_machine_and_workload() {
+    let arms = ["--arm", "stock:cluster=off", "--arm", "near:cluster=perch"];
+    let run = [
+        "compare",
+        "-m",
+        "jacobsville",
+        "-w",
+        "tbench:n=2",
+        "--measure",
+        "50ms",
+    ];
+    let text = stdout(&[&run[..], &arms, &["--repetitions", "2"]].concat());
+    for words in [
+        "stock",
+        "near",
+        "cluster=perch",
+        "decisions by reason",
+        "wake-ups",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn a_row_is_measured_in_a_process_of_its_own() {
+    let text = stdout(&[
+        "bench",
+        "--cpus",
+        "8",
+        "--seconds",
+        "0.05",
+        "--format",
+        "json",
+    ]);
+    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let row = &result["rows"][0];
+    assert_eq!(row["cpus"], 8);
+    assert!(
+        row["events"].as_u64().is_some_and(|events| events > 0),
+        "{row}"
+    );
+    assert_eq!(result["memory"].as_array().map(Vec::len), Some(2));
+}
+
+/// `perch ... | head -n 1` ends quietly.
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_perch"))
+        .args(["machine", "list"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut stderr = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut stderr)
+        .unwrap();
+    assert!(child.wait().unwrap().success(), "{stderr}");
+    assert!(stderr.is_empty(), "{stderr}");
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What makes no sense is refused with exit code 2, a sentence that names it on stderr, and
+//! nothing on stdout.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn perch(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perch"));
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program was built")
+}
+
+/// Runs it and demands a refusal that says every one of `words`.
+#[track_caller]
+fn refused(arguments: &[&str], words: &[&str]) {
+    let output = perch(arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+    assert!(output.stdout.is_empty(), "{arguments:?} wrote to stdout");
+    for word in words {
+        assert!(
+            stderr.contains(word),
+            "{arguments:?} should say `{word}`: {stderr}"
+        );
+    }
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+/// A directory of this test's own.
+fn directory(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// A file of this test's own.
+fn file(test: &str, name: &str, text: &str) -> String {
+    let path = directory(test).join(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// A copy of the library's experiment with one text replaced by another.
+fn experiment(test: &str, from: &str, to: &str) -> String {
+    let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let figures = std::fs::read_to_string(given.join("cluster-scan.csv")).unwrap();
+    file(test, "cluster-scan.csv", &figures);
+    let text = std::fs::read_to_string(given.join("cluster-scan.toml")).unwrap();
+    assert!(
+        text.contains(from),
+        "the experiment no longer says `{from}`"
+    );
+    file(test, "changed.toml", &text.replacen(from, to, 1))
+}
+
+/// The line of `text` in the file at `path`, as errors name it.
+fn at(path: &str, text: &str) -> String {
+    let whole = std::fs::read_to_string(path).unwrap();
+    let line = whole.lines().position(|line| line.contains(text)).unwrap();
+    format!("changed.toml:{}", line + 1)
+}
+
+const COMPARE: [&str; 5] = ["compare", "-m", "kunpeng920", "--arm", "a:cluster=off"];
+
+#[test]
+fn an_unknown_workload() {
+    let arguments = [&COMPARE[..], &["-w", "tbnch:n=4"]].concat();
+    refused(&arguments, &["unknown workload", "tbnch", "tbench, tcp_rr"]);
+}
+
+#[test]
+fn no_pairs() {
+    let arguments = [&COMPARE[..], &["-w", "tbench:n=0"]].concat();
+    refused(&arguments, &["tbench:n=0"]);
+}
+
+#[test]
+fn an_arm_that_names_no_mechanism() {
+    for (arm, words) in [
+        ("a", "expected NAME:MECHANISM=MODE"),
+        ("a:", "names no mechanism"),
+        (":cluster=off", "the name before `:` is empty"),
+        (
+            "a:magic=perch",
+            "unknown mechanism \"magic\": this version has cluster",
+        ),
+        ("a:cluster=on", "expected off, posted, upstream or perch"),
+    ] {
+        refused(
+            &["compare", "-m", "juno", "-w", "tbench:n=1", "--arm", arm],
+            &[words],
+        );
+    }
+    let twice = ["--arm", "a:cluster=perch", "-w", "tbench:n=1"];
+    refused(&[&COMPARE[..], &twice].concat(), &["two arms `a`"]);
+}
+
+#[test]
+fn an_unknown_machine_meets_its_neighbours() {
+    refused(
+        &["machine", "show", "kunpeng902"],
+        &["kunpeng902", "did you mean kunpeng920?"],
+    );
+}
+
+#[test]
+fn a_machine_without_cpus() {
+    let path = file("no-cpus", "empty.toml", "name = \"empty\"\n");
+    let arguments = [
+        "compare",
+        "-m",
+        &path,
+        "-w",
+        "tbench:n=1",
+        "--arm",
+        "a:cluster=off",
+    ];
+    refused(&arguments, &["empty.toml", "expected"]);
+    refused(&["machine", "show", &path], &["empty.toml"]);
+}
+
+#[test]
+fn a_machine_that_is_no_toml_is_named_with_its_line() {
+    let path = file("bad-machine", "bad.toml", "name = \"bad\"\n[topology\n");
+    refused(&["machine", "show", &path], &["bad.toml:2"]);
+}
+
+#[test]
+fn an_unknown_experiment() {
+    refused(
+        &["experiment", "run", "cluster"],
+        &["no experiment `cluster`", "cluster-scan"],
+    );
+}
+
+#[test]
+fn an_experiment_that_is_no_toml_is_named_with_its_line() {
+    let path = experiment("bad-toml", "hz = 250", "hz = = 250");
+    refused(&["experiment", "run", &path], &[&at(&path, "hz = =")]);
+}
+
+#[test]
+fn an_experiment_that_contradicts_itself_is_named_with_line_and_key() {
+    for (test, from, to, words) in [
+        ("key", "hz = 250", "hertz = 250", "unknown field `hertz`"),
+        (
+            "hz",
+            "hz = 250",
+            "hz = 5000",
+            "`hz`: 5000 ticks a second; expected 100 to 1000",
+        ),
+        (
+            "machine",
+            "\"kunpeng920\"",
+            "\"kunpeng902\"",
+            "did you mean kunpeng920?",
+        ),
+        (
+            "era",
+            "era = \"6.5\"",
+            "era = \"6.4\"",
+            "unknown era \"6.4\": this version has",
+        ),
+        (
+            "modes",
+            "\"cluster=posted\"",
+            "\"cluster=post\"",
+            "expected off, posted, upstream",
+        ),
+        (
+            "arm",
+            "name = \"patched\"",
+            "name = \"better\"",
+            "expected `baseline`, then `patched`",
+        ),
+        (
+            "workload",
+            "\"tbench:{row}",
+            "\"tbench:x{row}",
+            "`benchmark.workload`",
+        ),
+        (
+            "unit",
+            "unit = \"MB/s\"",
+            "unit = \"GB/s\"",
+            "was published in `MB/s`",
+        ),
+        (
+            "row",
+            "rows = [\"n=1\",",
+            "rows = [\"n=2\",",
+            "tbench/node0/n=2 has no figures",
+        ),
+        (
+            "repetitions",
+            "repetitions = ",
+            "repetitions = 0 #",
+            "expected at least 1",
+        ),
+        (
+            "column",
+            "\"baseline\", \"patched\"]",
+            "\"base\"]",
+            "expected `baseline` or `patched`",
+        ),
+        (
+            "fitted",
+            "row = \"n=128\"",
+            "row = \"n=127\"",
+            "no cell tbench/node0/n=127",
+        ),
+    ] {
+        let path = experiment(test, from, to);
+        refused(&["experiment", "run", &path], &["changed.toml:", words]);
+    }
+}
+
+#[test]
+fn an_experiment_that_leaves_a_published_row_out() {
+    let path = experiment("left-out", "\"n=128\"]", "]");
+    refused(
+        &["experiment", "run", &path],
+        &["tbench/node0/n=128", "must be simulated"],
+    );
+}
+
+#[test]
+fn an_experiment_without_its_figures() {
+    let path = experiment("no-csv", "cluster-scan.csv", "gone.csv");
+    refused(&["experiment", "run", &path], &["cannot read", "gone.csv"]);
+}
+
+#[test]
+fn an_unknown_format() {
+    let arguments = ["experiment", "run", "cluster-scan", "--format", "xml"];
+    refused(&arguments, &["xml", "table, markdown, csv, json"]);
+}
+
+#[test]
+fn counts_and_times_that_make_no_sense() {
+    let run = ["experiment", "run", "cluster-scan"];
+    refused(
+        &[&run[..], &["--jobs", "0"]].concat(),
+        &["--jobs", "at least 1"],
+    );
+    refused(
+        &[&run[..], &["--repetitions", "0"]].concat(),
+        &["--repetitions", "at least 1"],
+    );
+    refused(
+        &[&run[..], &["--only", "nothing"]].concat(),
+        &["no cell", "benchmark/where/row"],
+    );
+    refused(
+        &[&run[..], &["--arms", "magic"]].concat(),
+        &["no arm `magic`", "perch"],
+    );
+    refused(&["experiment", "run"], &["NAME"]);
+    let compare = [&COMPARE[..], &["-w", "tbench:n=1"]].concat();
+    refused(
+        &[&compare[..], &["--measure", "5"]].concat(),
+        &["250ms or 2s"],
+    );
+    refused(
+        &[&compare[..], &["--measure", "0s"]].concat(),
+        &["at least 1"],
+    );
+    refused(&[&compare[..], &["--hz", "7"]].concat(), &["100 to 1000"]);
+    refused(&[&compare[..], &["--era", "6.4"]].concat(), &["6.5, 7.2"]);
+    refused(&["bench", "--cpus", "33"], &["33", "multiple of 32"]);
+    refused(&["bench", "--seconds", "0"], &["more than 0"]);
+}
