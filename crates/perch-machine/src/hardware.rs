@@ -50,6 +50,14 @@ pub struct Hardware {
     pub ipi_ns: ByDistance,
     /// One switch between two tasks on a CPU: scheduler, registers, address space.
     pub context_switch_ns: u32,
+    /// Fetching one line from the last-level cache.
+    pub llc_hit_ns: u32,
+    /// The waker's part of a wake-up: locks and queue, without the scans.
+    pub wake_ns: u32,
+    /// Looking at one more CPU, in a wake-up's scan or a pass of the balancer.
+    pub examine_ns: u32,
+    /// A pass of the balancer, without the CPUs that it looks at.
+    pub balance_ns: u32,
     /// Fetching one line from memory of the own node, and of a remote node.
     pub memory_ns: (u32, u32),
     /// Idle states, shallowest first; never empty.
@@ -72,6 +80,10 @@ impl Default for Hardware {
             transfer_ns: ByDistance([4, 10, 30, 50, 100, 110, 180]),
             ipi_ns: ByDistance([300, 600, 700, 800, 1000, 1000, 1300]),
             context_switch_ns: 1000,
+            llc_hit_ns: 20,
+            wake_ns: 500,
+            examine_ns: 15,
+            balance_ns: 1500,
             memory_ns: (90, 150),
             idle_states: vec![IdleState {
                 name: "C1".to_string(),

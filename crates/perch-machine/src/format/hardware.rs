@@ -71,6 +71,10 @@ pub(super) fn read(raw: &RawHardware, source: &Source) -> Result<Hardware, Machi
             0..=MAX_NS,
             source,
         )?,
+        llc_hit_ns: number("llc_hit_ns", &raw.llc_hit_ns, base.llc_hit_ns, 0..=MAX_NS, source)?,
+        wake_ns: number("wake_ns", &raw.wake_ns, base.wake_ns, 0..=MAX_NS, source)?,
+        examine_ns: number("examine_ns", &raw.examine_ns, base.examine_ns, 0..=MAX_NS, source)?,
+        balance_ns: number("balance_ns", &raw.balance_ns, base.balance_ns, 0..=MAX_NS, source)?,
         memory_ns: memory,
         idle_states,
         smt_throughput_1024: number(

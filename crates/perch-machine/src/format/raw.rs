@@ -85,6 +85,10 @@ pub(super) struct RawHardware {
     pub transfer_ns: Option<Spanned<RawByDistance>>,
     pub ipi_ns: Option<Spanned<RawByDistance>>,
     pub context_switch_ns: Option<Spanned<u32>>,
+    pub llc_hit_ns: Option<Spanned<u32>>,
+    pub wake_ns: Option<Spanned<u32>>,
+    pub examine_ns: Option<Spanned<u32>>,
+    pub balance_ns: Option<Spanned<u32>>,
     pub memory_ns: Option<Spanned<RawMemory>>,
     pub smt_throughput_1024: Option<Spanned<u32>>,
     #[serde(default)]

@@ -2,14 +2,9 @@
 //! What the hardware charges: distance, sharing, idle states, cold caches. Values come from
 //! [`perch_machine::Hardware`]; none depends on which mechanism is on.
 
-use perch_machine::{Distance, Hardware, Machine};
+use std::sync::LazyLock;
 
-/// The waker's part of a wake-up: locks, the choice without its scans, the queue.
-const WAKE_NS: u64 = 500;
-/// Looking at one more CPU: its run queue's line, mostly shared.
-const EXAMINE_NS: u64 = 15;
-/// A pass of the balancer, without the CPUs it looks at.
-const BALANCE_NS: u64 = 1500;
+use perch_machine::{Distance, Hardware, Machine};
 
 /// A machine's costs in the form the kernel model asks for them.
 #[derive(Debug)]
@@ -65,12 +60,13 @@ impl Costs {
 
     /// The waker's part of a wake-up whose scans looked at `examined` CPUs.
     pub fn wake_ns(&self, examined: u32) -> u64 {
-        WAKE_NS + u64::from(examined) * EXAMINE_NS
+        u64::from(self.hardware.wake_ns)
+            + u64::from(examined) * u64::from(self.hardware.examine_ns)
     }
 
     /// One pass of the balancer over `cpus` CPUs.
     pub fn balance_ns(&self, cpus: u32) -> u64 {
-        BALANCE_NS + u64::from(cpus) * EXAMINE_NS
+        u64::from(self.hardware.balance_ns) + u64::from(cpus) * u64::from(self.hardware.examine_ns)
     }
 
     /// Exit latency of the deepest idle state that pays for an idle period of `expected_ns`:
@@ -95,21 +91,60 @@ impl Costs {
     }
 
     /// Bringing a task's `footprint` lines back into the private caches of `cpu`. `others` is
-    /// how many lines other tasks brought there since it left, if it left that CPU; a task that
+    /// how many lines other tasks used there since it left, if it left that CPU; a task that
     /// comes from elsewhere fetches all of them from `warm`.
     pub fn refill_ns(&self, footprint: u32, warm: Option<usize>, cpu: usize, others: u64) -> u64 {
-        let Some(warm) = warm else {
-            return u64::from(footprint) * u64::from(self.hardware.memory_ns.0);
-        };
-        if warm != cpu {
-            return self.transfer_ns(footprint, warm, cpu);
+        match warm {
+            None => u64::from(footprint) * u64::from(self.hardware.memory_ns.0),
+            Some(warm) if warm != cpu => self.transfer_ns(footprint, warm, cpu),
+            Some(_) => {
+                let footprint = u64::from(footprint);
+                let lost = |lines| footprint - survivors(footprint, others, lines);
+                let (from_l2, from_llc) = (lost(self.l1_lines), lost(self.l2_lines));
+                let l2_ns = u64::from(self.hardware.transfer_ns.at(Distance::Cpu));
+                let llc_ns = u64::from(self.hardware.llc_hit_ns);
+                from_l2.saturating_sub(from_llc) * l2_ns + from_llc * llc_ns
+            }
         }
-        let footprint = u64::from(footprint);
-        // Least recently used goes first: what does not fit beside the others' lines is gone.
-        let lost = |lines: u64| (footprint + others).saturating_sub(lines).min(footprint);
-        let from_l2 = lost(self.l1_lines);
-        let from_llc = lost(self.l2_lines);
-        let at = |d: Distance| u64::from(self.hardware.transfer_ns.at(d));
-        (from_l2 - from_llc) * at(Distance::Cpu) + from_llc * at(Distance::Cluster)
+    }
+}
+
+/// e^(-i/16) in 65536ths, for i from 0 to 127.
+static SURVIVAL: LazyLock<[u32; 128]> = LazyLock::new(|| {
+    std::array::from_fn(|i| (libm::exp(-(i as f64) / 16.0) * 65536.0) as u32)
+});
+
+/// How many of `lines` are still in a cache of `capacity` lines after others used `others`.
+///
+/// Each line that another task uses takes the place of one that it could not choose: survivors
+/// fall off exponentially, as the footprint models of Thiebaut and Stone ("Footprints in the
+/// Cache", 1987) have it for a set-associative cache. Without a cache nothing survives.
+fn survivors(lines: u64, others: u64, capacity: u64) -> u64 {
+    if capacity == 0 {
+        return 0;
+    }
+    // Sixteenths of the capacity, and 256ths of those for the line between two entries.
+    let x = others.saturating_mul(16 * 256) / capacity;
+    let (i, part) = ((x >> 8) as usize, x & 255);
+    if i + 1 >= SURVIVAL.len() {
+        return 0;
+    }
+    let (high, low) = (u64::from(SURVIVAL[i]), u64::from(SURVIVAL[i + 1]));
+    (lines * (high * (256 - part) + low * part)) >> 24
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_survive_until_others_have_filled_the_cache() {
+        assert_eq!(survivors(1000, 0, 1024), 1000);
+        assert_eq!(survivors(1000, 1 << 40, 1024), 0);
+        assert_eq!(survivors(1000, 0, 0), 0);
+        // One capacity's worth of other lines leaves 1/e.
+        assert!((365..=369).contains(&survivors(1000, 1024, 1024)));
+        let counts: Vec<u64> = (0..100).map(|d| survivors(1000, d * 100, 1024)).collect();
+        assert!(counts.is_sorted_by(|a, b| a >= b), "{counts:?}");
     }
 }

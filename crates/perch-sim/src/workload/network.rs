@@ -119,12 +119,12 @@ fn netperf(keys: &mut Keys<'_>, values: [u64; 4]) -> Result<Workload, String> {
 
 /// netperf TCP_RR.
 pub(super) fn tcp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
-    netperf(keys, [2425, 2000, 34, 100])
+    netperf(keys, [2425, 1300, 34, 385])
 }
 
 /// netperf UDP_RR.
 pub(super) fn udp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
-    netperf(keys, [1732, 1460, 24, 100])
+    netperf(keys, [1732, 1300, 24, 345])
 }
 
 /// Bytes that tbench counts per operation: the mean of dbench 4.0's load file.
@@ -132,7 +132,7 @@ const TBENCH_BYTES: f64 = 5428.4;
 
 /// tbench.
 pub(super) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
-    let [before, after, lines, footprint] = fitted(keys, [4073, 2650, 38, 100])?;
+    let [before, after, lines, footprint] = fitted(keys, [4073, 1300, 38, 430])?;
     // Three messages in a hundred carry 64 KiB and take several times as long.
     let far = before * 4;
     let near = (before * 30 - far) / 29;

@@ -74,8 +74,7 @@ impl Kernel<'_> {
     /// One pass over one domain; returns how many tasks came.
     fn balance_domain(&mut self, cpu: usize, i: usize, idle: Idle) -> u32 {
         let number = self.cpus[cpu].domains[i].domain as usize;
-        let topology = self.host.topology().clone();
-        let weight = u64::from(topology.domain(number).span().weight());
+        let weight = u64::from(self.host.topology().domain(number).span().weight());
         if idle != Idle::Newly && !self.should_balance(cpu, i) {
             return 0;
         }

@@ -66,6 +66,18 @@ pub(super) struct Imbalance {
 const NUMA_IMBALANCE_MIN: i64 = 2;
 
 impl Group {
+    const NOTHING: Group = Group {
+        load: 0,
+        util: 0,
+        runnable: 0,
+        capacity: 0,
+        running: 0,
+        idle: 0,
+        weight: 0,
+        business: Business::HasSpare,
+        avg_load: 0,
+    };
+
     fn classify(&mut self, pct: u64) {
         let (running, weight) = (self.running, self.weight);
         let strained = self.capacity * 100 < self.util * pct;
@@ -114,8 +126,7 @@ impl Kernel<'_> {
             running: sums.running as u32,
             idle: shape.count_in(set, self.host.idle_words()),
             weight: shape.weight,
-            business: Business::HasSpare,
-            avg_load: 0,
+            ..Group::NOTHING
         };
         group.classify(pct);
         group
@@ -138,16 +149,16 @@ impl Kernel<'_> {
         idle: Idle,
     ) -> Option<Imbalance> {
         let state = self.cpus[cpu].domains[i];
+        if idle == Idle::Newly {
+            if let Some(found) = self.newidle_imbalance(&state) {
+                return found;
+            }
+        }
         let topology = self.host.topology().clone();
         let domain = topology.domain(state.domain as usize);
         let pct = u64::from(domain.imbalance_pct());
         let (mut local, mut busiest): (Option<Group>, Option<(usize, Group)>) = (None, None);
         let (mut load, mut capacity, mut util) = (0, 0, 0);
-        if idle == Idle::Newly {
-            if let Some(found) = self.overloaded_for_newidle(&state, &domain, pct) {
-                return found;
-            }
-        }
         for g in 0..domain.groups() {
             let shape = &self.groups.of_domain(state.domain as usize)[g];
             let group = self.group(domain.group(g), shape, pct);
@@ -174,36 +185,42 @@ impl Kernel<'_> {
         (amount > 0).then_some(Imbalance { group, migrate, amount })
     }
 
-    /// The usual case of a newidle pass, cheaply: an overloaded group cannot be outdone by one
-    /// without crowded queues, and a local group with a CPU to spare needs no mean. `None` where
-    /// this does not settle the matter.
-    fn overloaded_for_newidle(
-        &mut self,
-        state: &DomainState,
-        domain: &DomainView<'_>,
-        pct: u64,
-    ) -> Option<Option<Imbalance>> {
-        let shapes = self.groups.of_domain(state.domain as usize);
+    /// The usual case of a newidle pass, cheaply: a group with fewer tasks than CPUs has CPUs to
+    /// spare whatever its averages say, and a local group with CPUs to spare needs no mean to be
+    /// compared with. `None` where the whole table is needed.
+    fn newidle_imbalance(&self, state: &DomainState) -> Option<Option<Imbalance>> {
+        let domain = self.host.topology().domain(state.domain as usize);
+        let pct = u64::from(domain.imbalance_pct());
+        let (shapes, cpus) = (self.groups.of_domain(state.domain as usize), self.host.cpus());
         let local_group = state.local_group as usize;
-        let mut busiest: Option<(usize, Group)> = None;
-        for (g, shape) in shapes.iter().enumerate() {
-            let set = domain.group(g);
-            if g == local_group || !shape.meets(set, &self.crowded) {
-                continue;
-            }
-            let group = self.group(set, shape, pct);
-            if busiest.as_ref().is_none_or(|(_, b)| group.busier(b)) {
-                busiest = Some((g, group));
-            }
-        }
-        let (group, busiest) = busiest.filter(|(_, b)| b.business == Business::Overloaded)?;
         let local = self.group(domain.group(local_group), &shapes[local_group], pct);
         if local.business != Business::HasSpare {
             return None;
         }
+        let mut busiest: Option<(usize, Group)> = None;
+        for (g, shape) in shapes.iter().enumerate() {
+            let running = self.groups.sums(shape, cpus).running as u32;
+            if running == 0 || g == local_group {
+                continue;
+            }
+            let group = if running >= shape.weight {
+                self.group(domain.group(g), shape, pct)
+            } else if busiest.is_some_and(|(_, b)| b.business != Business::HasSpare) {
+                continue;
+            } else {
+                let idle = shape.count_in(domain.group(g), self.host.idle_words());
+                Group { running, idle, weight: shape.weight, ..Group::NOTHING }
+            };
+            if busiest.as_ref().is_none_or(|(_, b)| group.busier(b)) {
+                busiest = Some((g, group));
+            }
+        }
+        let Some((group, busiest)) = busiest else {
+            return Some(None);
+        };
         let numa = (domain.level() == Level::Numa).then(|| domain.imb_numa_nr());
         let prefer = state.prefer_sibling;
-        let judged = judge(local, busiest, 0, pct, Idle::Newly, prefer, numa, domain);
+        let judged = judge(local, busiest, 0, pct, Idle::Newly, prefer, numa, &domain);
         let judged = judged.filter(|&(_, amount)| amount > 0);
         // Something is crowded, so the machine's overload flag stays as it is.
         Some(judged.map(|(migrate, amount)| Imbalance { group, migrate, amount }))

@@ -134,16 +134,4 @@ impl Shape {
             }
         }
     }
-
-    /// Whether any of the group's CPUs is set in the machine's words.
-    #[inline]
-    pub fn meets(&self, set: SetView<'_>, words: &[u64]) -> bool {
-        match self.word {
-            Some((word, bits)) => words[word as usize] & bits != 0,
-            None => {
-                let words = words[set.first_word()..].iter();
-                set.words().iter().zip(words).any(|(s, w)| s & w != 0)
-            }
-        }
-    }
 }
