@@ -36,3 +36,55 @@ pub fn resolve(name_or_path: &str) -> Result<Experiment, ExperimentError> {
         known: names().collect::<Vec<_>>().join(", "),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_library_experiment_loads_under_its_own_name() {
+        for name in names() {
+            let experiment = resolve(name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(experiment.name, name);
+        }
+    }
+
+    #[test]
+    fn the_printed_changes_of_the_cluster_scan_follow_from_its_columns() {
+        let experiment = resolve("cluster-scan").unwrap();
+        assert_eq!(experiment.cells.len(), 42);
+        for cell in &experiment.cells {
+            let patched = cell.published.patched.unwrap();
+            let change = 100.0 * (patched / cell.published.baseline - 1.0);
+            let printed = cell.published.delta_pct;
+            assert!(
+                (change - printed).abs() < 0.006,
+                "{}: {change}",
+                cell.path()
+            );
+        }
+    }
+
+    #[test]
+    fn no_more_than_the_rules_allow_is_fitted() {
+        let experiment = resolve("cluster-scan").unwrap();
+        let fitted = experiment.cells.iter().filter_map(|cell| {
+            let calibration = cell.calibration.as_ref()?;
+            Some((cell, calibration.columns.len()))
+        });
+        let (mut alone, mut further) = (0, 0);
+        for (cell, columns) in fitted {
+            if (cell.place.as_str(), cell.row.as_str()) == ("node0", "n=1") {
+                alone += 1;
+            } else {
+                assert_eq!(columns, 1, "{}: the baseline column only", cell.path());
+                further += 1;
+            }
+        }
+        assert_eq!(
+            (alone, further),
+            (3, 3),
+            "n=1 of node 0 and one further row a benchmark"
+        );
+    }
+}
