@@ -13,5 +13,7 @@ mod scenario;
 pub mod workload;
 
 pub use engine::Dist;
+#[doc(hidden)]
+pub use kernel::glimpse::{CpuGlimpse, Glimpse, TaskGlimpse};
 pub use metrics::Metrics;
 pub use scenario::{Outcome, Scenario, Score, SimError};

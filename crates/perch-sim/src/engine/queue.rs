@@ -36,6 +36,15 @@ pub struct EventQueue {
 
 const ARITY: usize = 4;
 
+fn event_of(node: &Node) -> Event {
+    Event {
+        at_ns: (node.order >> 64) as u64,
+        kind: node.order as u8,
+        key: node.key,
+        tag: node.tag,
+    }
+}
+
 impl EventQueue {
     /// An empty queue with room for `capacity` events.
     pub fn with_capacity(capacity: usize) -> EventQueue {
@@ -45,6 +54,11 @@ impl EventQueue {
     /// Time of the earliest event.
     pub fn next_at(&self) -> Option<u64> {
         self.heap.first().map(|n| (n.order >> 64) as u64)
+    }
+
+    /// All pending events, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
+        self.heap.iter().map(event_of)
     }
 
     /// Adds an event behind all others of the same time.
@@ -77,12 +91,7 @@ impl EventQueue {
                 top
             }
         };
-        Some(Event {
-            at_ns: (top.order >> 64) as u64,
-            kind: top.order as u8,
-            key: top.key,
-            tag: top.tag,
-        })
+        Some(event_of(&top))
     }
 
     /// Puts `node` where it belongs, starting with the root as the hole.

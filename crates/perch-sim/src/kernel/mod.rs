@@ -6,9 +6,11 @@
 
 mod balance;
 mod cfs;
+mod check;
 mod eevdf;
 mod era;
 mod fair;
+pub mod glimpse;
 mod pelt;
 mod queue;
 mod run;
@@ -241,6 +243,7 @@ fn new_task(id: u32, spec: &TaskSpec, affinity: u32, seed: u64) -> Task {
     let weight = NICE_WEIGHT[(i32::from(spec.nice) + 20) as usize];
     let mut state = TaskState::new(id + 1);
     state.load = weight;
+    state.set_percpu_kthread(spec.percpu_kthread);
     Task {
         state,
         affinity,

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What must hold between any two moments of a run, for tests: the books of every queue, every
+//! task in exactly one place with exactly one reason to wake (P13 of mechanisms.md), no task
+//! where it may not be (P1).
+
+use super::balance::Sums;
+use super::era::FairRules;
+use super::pelt::{Activity, Average};
+use super::task::Life;
+use super::{Kernel, kind};
+
+/// What an entity that does nothing adds to its averages.
+const ASLEEP: Activity = Activity { weight: 0, runnable: 0, running: false, speed_1024: 1024 };
+
+/// What a check remembers of the one before.
+#[derive(Debug, Default)]
+pub struct Auditor {
+    floors: Vec<i64>,
+}
+
+macro_rules! hold {
+    ($what:expr, $($why:tt)+) => {
+        if !$what {
+            return Err(format!($($why)+));
+        }
+    };
+}
+
+impl Auditor {
+    /// Walks the whole world; an error says what does not hold, and when.
+    pub fn check(&mut self, kernel: &Kernel<'_>) -> Result<(), String> {
+        let walk = || {
+            kernel.check_places()?;
+            for cpu in 0..kernel.cpus.len() {
+                kernel.check_queue(cpu).map_err(|e| format!("cpu {cpu}: {e}"))?;
+                kernel.check_cpu(cpu).map_err(|e| format!("cpu {cpu}: {e}"))?;
+            }
+            kernel.check_averages()?;
+            kernel.check_groups()?;
+            kernel.check_channels()
+        };
+        let floors: Vec<i64> = kernel.cpus.iter().map(|c| c.fair.min_vruntime).collect();
+        let fell = self.floors.iter().zip(&floors).position(|(before, now)| now < before);
+        let result = walk().and_then(|()| match fell {
+            Some(cpu) => Err(format!("cpu {cpu}: min_vruntime went back")),
+            None => Ok(()),
+        });
+        self.floors = floors;
+        result.map_err(|why| format!("at {} ns: {why}", kernel.now))
+    }
+}
+
+impl Kernel<'_> {
+    /// Every task is in exactly as many places as its life allows.
+    fn check_places(&self) -> Result<(), String> {
+        let n = self.tasks.len();
+        // Per task: on timelines, running, on wake lists, waiting for a message, for a timer, to
+        // be forked by the clock.
+        let mut places = vec![[0u32; 6]; n];
+        for c in &self.cpus {
+            c.fair.timeline.iter().for_each(|w| places[w.task as usize][0] += 1);
+            c.current.iter().for_each(|&t| places[t as usize][1] += 1);
+            c.wake_list.iter().for_each(|&t| places[t as usize][2] += 1);
+        }
+        for channel in &self.channels {
+            channel.waiting.iter().for_each(|&t| places[t as usize][3] += 1);
+        }
+        for event in self.events.iter() {
+            match event.kind {
+                kind::TIMER => places[event.key as usize][4] += 1,
+                kind::FORK => places[event.key as usize][5] += 1,
+                _ => {}
+            }
+        }
+        for (id, (t, at)) in self.tasks.iter().zip(&places).enumerate() {
+            let (queue, reasons) = ([at[0], at[1], at[2]], at[3] + at[4]);
+            let expected = match t.life {
+                Life::Unborn | Life::Dead => [0, 0, 0],
+                Life::Asleep => [t.se.delayed.into(), 0, 0],
+                Life::Waking => [0, 0, 1],
+                Life::Queued => [1, 0, 0],
+                Life::Running => [0, 1, 0],
+            };
+            hold!(
+                queue == expected,
+                "task {id} is {:?}, yet on {} timelines, {} CPUs, {} wake lists",
+                t.life, at[0], at[1], at[2]
+            );
+            let wanted = u32::from(t.life == Life::Asleep);
+            hold!(reasons == wanted, "task {id} is {:?} with {reasons} reasons to wake", t.life);
+            hold!(at[5] <= u32::from(t.life == Life::Unborn), "task {id} will be forked again");
+            let born = t.life != Life::Unborn;
+            let allowed = &self.affinities[t.affinity as usize];
+            hold!(!born || allowed.contains(t.cpu as usize), "task {id} on cpu {}", t.cpu);
+            hold!(!t.se.delayed || t.life == Life::Asleep, "task {id} is delayed and {:?}", t.life);
+            hold!(!t.on_queue() || t.se.attached, "task {id} is queued but not attached");
+        }
+        Ok(())
+    }
+
+    /// The fair queue's numbers are those of its tasks.
+    fn check_queue(&self, cpu: usize) -> Result<(), String> {
+        let (c, fair) = (&self.cpus[cpu], &self.cpus[cpu].fair);
+        let (mut weight, mut weighted, mut est, mut delayed, mut len) = (0, 0, 0, 0, 0);
+        let mut last = i64::MIN;
+        for w in fair.timeline.iter() {
+            let t = &self.tasks[w.task as usize];
+            let key = match self.rules.fair {
+                FairRules::Cfs { .. } => t.se.vruntime,
+                FairRules::Eevdf { .. } => t.se.deadline,
+            };
+            hold!(t.cpu as usize == cpu, "task {} thinks it is on cpu {}", w.task, t.cpu);
+            hold!(
+                (w.key, w.vruntime, w.weight) == (key, t.se.vruntime, t.se.weight),
+                "task {} changed on the timeline: {w:?} {:?}",
+                w.task, t.se
+            );
+            hold!(last <= w.key, "the timeline is out of order");
+            last = w.key;
+            weight += u64::from(w.weight);
+            weighted += i64::from(w.weight) * (w.vruntime - fair.min_vruntime);
+            delayed += u32::from(t.se.delayed);
+            est += if t.se.delayed { 0 } else { t.se.est() };
+            len += 1;
+        }
+        hold!(fair.waiting_weight == weight, "waiting weight {}, not {weight}", fair.waiting_weight);
+        hold!(fair.weighted_v == weighted, "weighted_v {}, not {weighted}", fair.weighted_v);
+        if let Some(current) = c.current {
+            let t = &self.tasks[current as usize];
+            hold!(t.cpu as usize == cpu, "runs task {current}, which is on cpu {}", t.cpu);
+            hold!(t.life == Life::Running, "runs task {current}, which is {:?}", t.life);
+            weight += u64::from(t.se.weight);
+            est += t.se.est();
+            len += 1;
+        }
+        hold!(fair.nr == len, "nr {} of {len} tasks", fair.nr);
+        hold!(fair.weight == weight, "weight {}, not {weight}", fair.weight);
+        hold!(fair.nr_delayed == delayed, "{} of {delayed} tasks delayed", fair.nr_delayed);
+        hold!(fair.est == est, "util_est {}, not {est}", fair.est);
+        Ok(())
+    }
+
+    /// The CPU is as idle as it seems, and somebody will look after what it has to do.
+    fn check_cpu(&self, cpu: usize) -> Result<(), String> {
+        let (c, nr) = (&self.cpus[cpu], self.cpus[cpu].fair.nr);
+        hold!(c.idle == c.current.is_none(), "idle {} with current {:?}", c.idle, c.current);
+        let free = c.current.is_none() && nr == 0 && c.wake_list.is_empty();
+        let says = self.host.is_idle(cpu);
+        hold!(
+            says == free,
+            "idle bit {says}: current {:?}, {nr} queued, {} to come",
+            c.current,
+            c.wake_list.len()
+        );
+        let of = |kind| self.events.iter().filter(move |e| e.kind == kind && e.key as usize == cpu);
+        let interrupts = of(kind::IPI).count();
+        let sent = usize::from(c.ipi_pending);
+        hold!(interrupts == sent, "{interrupts} interrupts on their way, not {sent}");
+        hold!(c.ipi_pending || c.wake_list.is_empty(), "nobody tells of {:?}", c.wake_list);
+        hold!(c.ipi_pending || nr == 0 || c.current.is_some(), "idles with {nr} queued");
+        if c.current.is_some() {
+            let ends = of(kind::SEGMENT).filter(|e| e.tag == c.segment_tag).count();
+            hold!(ends == 1, "{ends} ends of the running segment");
+        }
+        let state = self.host.cpu(cpu);
+        hold!(state.nr_running == nr, "the policy sees {} of {nr} tasks", state.nr_running);
+        hold!(state.nr_delayed == c.fair.nr_delayed, "the policy sees other delayed tasks");
+        let crowded = self.crowded[cpu / 64] >> (cpu % 64) & 1 != 0;
+        hold!(crowded == (nr > 1), "crowded {crowded} with {nr} tasks");
+        hold!(!crowded || self.overload, "crowded, but the machine is not overloaded");
+        Ok(())
+    }
+
+    /// A queue's averages are about the sums of its tasks', asleep ones included, and one CPU
+    /// runs no more than one task.
+    fn check_averages(&self) -> Result<(), String> {
+        let mut sums = vec![(0u64, 0u64, 0u64); self.cpus.len()];
+        for t in self.tasks.iter().filter(|t| t.se.attached && t.life != Life::Dead) {
+            let on_queue = t.on_queue();
+            let average = self.average_now(t.se.average, Activity {
+                weight: if on_queue { t.se.weight } else { 0 },
+                runnable: (on_queue && !t.se.delayed).into(),
+                running: t.life == Life::Running,
+                speed_1024: self.host.topology().capacity(t.cpu as usize),
+            });
+            let sum = &mut sums[t.cpu as usize];
+            sum.0 += u64::from(average.load);
+            sum.1 += u64::from(average.util);
+            sum.2 += 1;
+        }
+        for (cpu, &(load, util, tasks)) in sums.iter().enumerate() {
+            let c = &self.cpus[cpu];
+            let queue = self.average_now(c.fair.average, Activity {
+                weight: c.fair.weight as u32,
+                runnable: c.fair.nr - c.fair.nr_delayed,
+                running: c.current.is_some(),
+                speed_1024: self.host.topology().capacity(cpu),
+            });
+            let near = |a: u32, sum: u64, unit: u64| {
+                u64::from(a).abs_diff(sum) <= sum / 20 + (tasks + 2) * unit
+            };
+            hold!(near(queue.load, load, 24), "cpu {cpu}: load {} of {load}", queue.load);
+            hold!(near(queue.util, util, 12), "cpu {cpu}: util {} of {util}", queue.util);
+        }
+        Ok(())
+    }
+
+    fn average_now(&self, mut average: Average, did: Activity) -> Average {
+        let did = if did.weight == 0 && did.runnable == 0 { ASLEEP } else { did };
+        average.update(self.now, did);
+        average
+    }
+
+    /// The sums that the balancer keeps are those of the CPUs.
+    fn check_groups(&self) -> Result<(), String> {
+        let topology = self.host.topology();
+        for number in 0..topology.nr_domains() {
+            let domain = topology.domain(number);
+            for (g, shape) in self.groups.of_domain(number).iter().enumerate() {
+                let mut walked = Sums::default();
+                for cpu in domain.group(g).iter() {
+                    let one = Sums::of(self.host.cpu(cpu));
+                    walked.running += one.running;
+                    walked.load += one.load;
+                    walked.runnable += one.runnable;
+                    walked.util += one.util;
+                }
+                let kept = self.groups.sums(shape, self.host.cpus());
+                hold!(kept == walked, "domain {number}, group {g}: {kept:?}, not {walked:?}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Who waits for a message is asleep, and no message lies there that nobody was woken for.
+    fn check_channels(&self) -> Result<(), String> {
+        let mut woken = vec![0; self.channels.len()];
+        let up = |l: Life| matches!(l, Life::Waking | Life::Queued | Life::Running);
+        for t in self.tasks.iter().filter(|t| up(t.life)) {
+            if let crate::workload::Op::Receive { channel } = t.program[t.pc as usize] {
+                woken[channel as usize] += 1;
+            }
+        }
+        for (number, channel) in self.channels.iter().enumerate() {
+            let left = channel.messages.len();
+            hold!(
+                channel.waiting.is_empty() || left <= woken[number],
+                "channel {number}: {left} messages, {} woken for them, {:?} asleep",
+                woken[number],
+                channel.waiting
+            );
+        }
+        Ok(())
+    }
+}

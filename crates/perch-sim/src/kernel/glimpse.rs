@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The inside of a running simulation, for tests: what no score and no metric shows.
+
+use super::Kernel;
+use super::check::Auditor;
+use super::era::FairRules;
+use super::eevdf;
+use super::task::Life;
+use crate::metrics::Metrics;
+use crate::scenario::Scenario;
+
+/// The world at one moment.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Glimpse {
+    /// The moment, nanoseconds.
+    pub now_ns: u64,
+    /// By task.
+    pub tasks: Vec<TaskGlimpse>,
+    /// By CPU.
+    pub cpus: Vec<CpuGlimpse>,
+    /// By LLC: the scan budget and the utilisation of all its CPUs.
+    pub llcs: Vec<(u32, u64)>,
+}
+
+/// A task at one moment.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct TaskGlimpse {
+    /// Where it is or was last.
+    pub cpu: usize,
+    /// It runs.
+    pub running: bool,
+    /// It waits on a queue for its turn.
+    pub waiting: bool,
+    /// Run time so far, nanoseconds.
+    pub ran_ns: u64,
+    /// Averages as they stood when they were last brought up to date.
+    pub load: u32,
+    /// See `load`.
+    pub util: u32,
+    /// EEVDF: its lag while runnable, virtual nanoseconds.
+    pub lag_ns: i64,
+}
+
+/// A CPU at one moment.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct CpuGlimpse {
+    /// The running task.
+    pub current: Option<u32>,
+    /// Tasks on its queue, the running and delayed ones included.
+    pub nr: u32,
+    /// Idle, and nothing on its way there.
+    pub idle: bool,
+}
+
+impl Kernel<'_> {
+    fn glimpse(&self) -> Glimpse {
+        let tasks = self.tasks.iter().map(|t| {
+            let running = t.life == Life::Running;
+            let since = if running { self.now.saturating_sub(t.se.exec_start_ns) } else { 0 };
+            let c = &self.cpus[t.cpu as usize];
+            let current = c.current.map(|id| self.tasks[id as usize].se);
+            let lag = match self.rules.fair {
+                FairRules::Eevdf { .. } if running || t.life == Life::Queued => {
+                    eevdf::virtual_time(&c.fair, current.as_ref()) - t.se.vruntime
+                }
+                _ => 0,
+            };
+            TaskGlimpse {
+                cpu: t.cpu as usize,
+                running,
+                waiting: t.life == Life::Queued,
+                ran_ns: t.se.sum_exec_ns + since,
+                load: t.se.average.load,
+                util: t.se.average.util,
+                lag_ns: lag,
+            }
+        });
+        let cpus = self.cpus.iter().enumerate().map(|(cpu, c)| CpuGlimpse {
+            current: c.current,
+            nr: c.fair.nr,
+            idle: self.host.is_idle(cpu),
+        });
+        let topology = self.host.topology();
+        let llcs = (0..topology.nr_llcs()).map(|llc| {
+            let cpus = topology.llc_span(llc).iter();
+            let util = cpus.map(|c| u64::from(self.host.cpu(c).util)).sum();
+            (self.host.nr_idle_scan(llc), util)
+        });
+        Glimpse { now_ns: self.now, tasks: tasks.collect(), cpus: cpus.collect(), llcs: llcs.collect() }
+    }
+}
+
+impl Scenario {
+    /// Runs it, stops every `every_ns` (0: whenever anything has happened), checks the books and
+    /// lets `look` see. The run itself is the very same as without.
+    ///
+    /// # Errors
+    /// What does not hold, and at which moment.
+    #[doc(hidden)]
+    pub fn run_checked(
+        &self,
+        every_ns: u64,
+        look: &mut dyn FnMut(&Glimpse),
+    ) -> Result<Metrics, String> {
+        let end_ns = self.warmup_ns + self.measure_ns;
+        let workload = &self.workload;
+        let mut kernel = Kernel::new(
+            &self.machine,
+            &self.topology,
+            self.policy,
+            self.hz,
+            &workload.tasks,
+            workload.channels,
+            self.seed,
+        );
+        let mut auditor = Auditor::default();
+        let mut measuring = false;
+        loop {
+            let next = match every_ns {
+                0 => kernel.events.next_at().unwrap_or(end_ns),
+                _ => kernel.now + every_ns,
+            };
+            let stop_ns = if measuring { end_ns } else { self.warmup_ns };
+            kernel.run_until(next.min(stop_ns)).map_err(|e| e.to_string())?;
+            auditor.check(&kernel)?;
+            look(&kernel.glimpse());
+            if kernel.now >= end_ns && measuring {
+                return Ok(kernel.finish(self.warmup_ns));
+            }
+            if kernel.now >= self.warmup_ns && !measuring {
+                kernel.start_measuring();
+                measuring = true;
+            }
+        }
+    }
+}
