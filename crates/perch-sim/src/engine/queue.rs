@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The event queue: earliest first, arrival order among equals.
 //!
-//! A four-way heap: half the levels of a binary heap, and the four children of a node share a
-//! cache line or two. Memory is proportional to what is pending, never to what has passed.
+//! A radix queue (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster Algorithms for the Shortest Path
+//! Problem", 1990) with digits of six bits: an event waits at the highest digit in which its time
+//! differs from now, and moves to lower digits as that time comes near. Simulated time never goes
+//! back, which is all that it needs. The four-way heap that was here before took a sixth of a run
+//! at 64 CPUs and more with every doubling: each of its levels is a comparison that the processor
+//! cannot predict. Here an event is moved two or three times however many are pending.
+//!
+//! Memory is proportional to what is pending, never to what has passed.
 
 /// What is about to happen. `key` says to whom (a CPU or a task), `tag` tells an event that was
 /// overtaken (a segment that was preempted) from the current one.
@@ -10,111 +16,195 @@
 pub struct Event {
     /// When, nanoseconds.
     pub at_ns: u64,
-    /// Kind, chosen by the owner of the queue.
-    pub kind: u8,
     /// CPU or task.
     pub key: u32,
     /// Generation of the CPU's segment or the task's timer.
     pub tag: u32,
+    /// Kind, chosen by the owner of the queue.
+    pub kind: u8,
 }
+
+/// Bits of a digit: as many slots as a word has bits, so that one instruction finds the first
+/// that is occupied.
+const BITS: usize = 6;
+/// Slots of a level.
+const SLOTS: usize = 1 << BITS;
+/// Levels that cover 64 bits of time.
+const LEVELS: usize = 64usize.div_ceil(BITS);
+/// End of a list.
+const END: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
 struct Node {
-    /// Time, arrival number and kind in one number: a single comparison, without a branch,
-    /// orders any two events.
-    order: u128,
-    key: u32,
-    tag: u32,
+    event: Event,
+    next: u32,
+}
+
+/// Events of one slot in the order of their arrival; meaningful while the slot is occupied.
+#[derive(Clone, Copy)]
+struct List {
+    first: u32,
+    last: u32,
 }
 
 /// Pending events.
-#[derive(Default)]
 pub struct EventQueue {
-    heap: Vec<Node>,
-    arrivals: u64,
-}
-
-const ARITY: usize = 4;
-
-fn event_of(node: &Node) -> Event {
-    Event {
-        at_ns: (node.order >> 64) as u64,
-        kind: node.order as u8,
-        key: node.key,
-        tag: node.tag,
-    }
+    /// Time of the event that was popped last: nothing pending is earlier.
+    now_ns: u64,
+    /// Levels with an occupied slot, a bit each.
+    levels: u32,
+    /// Occupied slots by level, a bit each.
+    occupied: [u64; LEVELS],
+    lists: Box<[[List; SLOTS]; LEVELS]>,
+    nodes: Vec<Node>,
+    /// Nodes not in use, linked.
+    free: u32,
 }
 
 impl EventQueue {
-    /// An empty queue with room for `capacity` events.
+    /// An empty queue with room for `capacity` events before it allocates again.
     pub fn with_capacity(capacity: usize) -> EventQueue {
-        EventQueue { heap: Vec::with_capacity(capacity), arrivals: 0 }
-    }
-
-    /// Time of the earliest event.
-    pub fn next_at(&self) -> Option<u64> {
-        self.heap.first().map(|n| (n.order >> 64) as u64)
-    }
-
-    /// All pending events, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
-        self.heap.iter().map(event_of)
+        EventQueue {
+            now_ns: 0,
+            levels: 0,
+            occupied: [0; LEVELS],
+            lists: Box::new([[List { first: END, last: END }; SLOTS]; LEVELS]),
+            nodes: Vec::with_capacity(capacity),
+            free: END,
+        }
     }
 
     /// Adds an event behind all others of the same time.
+    ///
+    /// # Panics
+    /// When its time is before that of the last event popped: the past cannot be changed.
+    #[inline]
     pub fn push(&mut self, event: Event) {
-        self.arrivals += 1;
-        let order = u128::from(event.at_ns) << 64
-            | u128::from(self.arrivals) << 8
-            | u128::from(event.kind);
-        let node = Node { order, key: event.key, tag: event.tag };
-        let mut hole = self.heap.len();
-        self.heap.push(node);
-        while hole > 0 {
-            let parent = (hole - 1) / ARITY;
-            if self.heap[parent].order < node.order {
-                break;
-            }
-            self.heap[hole] = self.heap[parent];
-            hole = parent;
+        assert!(event.at_ns >= self.now_ns, "an event of the past");
+        let node = Node { event, next: END };
+        let index = self.free;
+        if index == END {
+            self.nodes.push(node);
+            self.link(self.nodes.len() as u32 - 1, event.at_ns);
+        } else {
+            self.free = self.nodes[index as usize].next;
+            self.nodes[index as usize] = node;
+            self.link(index, event.at_ns);
         }
-        self.heap[hole] = node;
     }
 
-    /// Takes the earliest event.
-    pub fn pop(&mut self) -> Option<Event> {
-        let last = self.heap.pop()?;
-        let top = match self.heap.first() {
-            None => last,
-            Some(&top) => {
-                self.sift_down(last);
-                top
-            }
-        };
-        Some(event_of(&top))
+    /// Time of the earliest event: for tests, which stop at it. A run takes it in one step, see
+    /// [`EventQueue::pop_until`].
+    pub fn next_at(&self) -> Option<u64> {
+        let level = (self.levels != 0).then(|| self.levels.trailing_zeros() as usize)?;
+        let slot = self.occupied[level].trailing_zeros() as usize;
+        self.list(level, slot).map(|event| event.at_ns).min()
     }
 
-    /// Puts `node` where it belongs, starting with the root as the hole.
-    fn sift_down(&mut self, node: Node) {
-        let heap = self.heap.as_mut_slice();
-        let mut hole = 0;
-        loop {
-            let first = hole * ARITY + 1;
-            if first >= heap.len() {
-                break;
-            }
-            let end = (first + ARITY).min(heap.len());
-            let mut least = first;
-            for child in first + 1..end {
-                least = if heap[child].order < heap[least].order { child } else { least };
-            }
-            if node.order < heap[least].order {
-                break;
-            }
-            heap[hole] = heap[least];
-            hole = least;
+    /// All pending events, in no particular order: for tests.
+    pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
+        let slots = (0..LEVELS).flat_map(|level| (0..SLOTS).map(move |slot| (level, slot)));
+        let occupied = slots.filter(|&(level, slot)| self.occupied[level] >> slot & 1 != 0);
+        occupied.flat_map(|(level, slot)| self.list(level, slot))
+    }
+
+    /// The events of an occupied slot, by arrival.
+    fn list(&self, level: usize, slot: usize) -> impl Iterator<Item = Event> + '_ {
+        let List { first, last } = self.lists[level][slot];
+        let next = move |&at: &u32| (at != last).then(|| self.nodes[at as usize].next);
+        std::iter::successors(Some(first), next).map(|at| self.nodes[at as usize].event)
+    }
+
+    /// Appends a node, whose `next` is [`END`], to the list of its slot. Events of one moment are
+    /// always in one slot, and lists are moved from their beginning: their order stays.
+    #[inline]
+    fn link(&mut self, index: u32, at_ns: u64) {
+        let highest = 63 - ((at_ns ^ self.now_ns) | 1).leading_zeros() as usize;
+        let level = highest / BITS;
+        let slot = (at_ns >> (level * BITS)) as usize % SLOTS;
+        let list = &mut self.lists[level][slot];
+        if self.occupied[level] >> slot & 1 == 0 {
+            self.occupied[level] |= 1 << slot;
+            self.levels |= 1 << level;
+            list.first = index;
+        } else {
+            self.nodes[list.last as usize].next = index;
         }
-        heap[hole] = node;
+        list.last = index;
+    }
+
+    /// Takes the earliest event, if its time is `until_ns` at most.
+    #[inline]
+    pub fn pop_until(&mut self, until_ns: u64) -> Option<Event> {
+        if self.levels == 0 {
+            return None;
+        }
+        let level = self.levels.trailing_zeros() as usize;
+        let slot = self.occupied[level].trailing_zeros() as usize;
+        let List { first, last } = self.lists[level][slot];
+        let Node { event, next } = self.nodes[first as usize];
+        // The events of a slot on the lowest level are all of one moment.
+        if level > 0 && first != last {
+            return self.pop_among(level, slot, until_ns);
+        }
+        if event.at_ns > until_ns {
+            return None;
+        }
+        if first == last {
+            self.vacate(level, slot);
+        } else {
+            self.lists[level][slot].first = next;
+        }
+        self.release(first, event.at_ns);
+        Some(event)
+    }
+
+    /// Takes the earliest event out of a slot with several, and moves the others to lower levels.
+    fn pop_among(&mut self, level: usize, slot: usize, until_ns: u64) -> Option<Event> {
+        let first = self.lists[level][slot].first;
+        let mut earliest = first;
+        let mut at = first;
+        while at != END {
+            let node = &self.nodes[at as usize];
+            if node.event.at_ns < self.nodes[earliest as usize].event.at_ns {
+                earliest = at;
+            }
+            at = node.next;
+        }
+        let event = self.nodes[earliest as usize].event;
+        if event.at_ns > until_ns {
+            return None;
+        }
+        self.vacate(level, slot);
+        self.now_ns = event.at_ns;
+        let mut at = first;
+        while at != END {
+            let node = &mut self.nodes[at as usize];
+            let (at_ns, next) = (node.event.at_ns, std::mem::replace(&mut node.next, END));
+            if at != earliest {
+                self.link(at, at_ns);
+            }
+            at = next;
+        }
+        self.release(earliest, event.at_ns);
+        Some(event)
+    }
+
+    /// A slot has become empty.
+    #[inline]
+    fn vacate(&mut self, level: usize, slot: usize) {
+        self.occupied[level] &= !(1 << slot);
+        if self.occupied[level] == 0 {
+            self.levels &= !(1 << level);
+        }
+    }
+
+    /// The time of a node's event has come: the node is free.
+    #[inline]
+    fn release(&mut self, index: u32, at_ns: u64) {
+        self.now_ns = at_ns;
+        self.nodes[index as usize].next = self.free;
+        self.free = index;
     }
 }
 
@@ -123,24 +213,65 @@ mod tests {
     use super::*;
     use rand_core::{RngCore, SeedableRng};
 
+    fn event(at_ns: u64, key: u32) -> Event {
+        Event { at_ns, kind: 3, key, tag: key }
+    }
+
+    /// Random pushes and pops, held against a list sorted by time and arrival.
     #[test]
     fn pops_by_time_then_by_arrival() {
-        for seed in 0..50 {
+        for seed in 0..200 {
             let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
-            let mut queue = EventQueue::default();
-            let mut expected = Vec::new();
-            let mut popped = Vec::new();
-            for key in 0..500u32 {
-                let at_ns = rng.next_u64() % 40;
-                queue.push(Event { at_ns, kind: 3, key, tag: key });
-                expected.push((at_ns, key));
+            let mut queue = EventQueue::with_capacity(4);
+            let mut model = std::collections::BTreeMap::new();
+            let mut now_ns = 0;
+            // From many equal times to times that differ in their highest digits.
+            let spread = 1u64 << (seed % 60);
+            for key in 0..1000u32 {
+                let first = model.first_key_value().map(|(first, ())| first.0);
+                assert_eq!(queue.next_at(), first, "seed {seed}");
+                assert_eq!(queue.iter().count(), model.len(), "seed {seed}");
+                if rng.next_u64() % 5 < 3 {
+                    let at_ns = now_ns + rng.next_u64() % spread;
+                    queue.push(event(at_ns, key));
+                    model.insert((at_ns, key), ());
+                } else {
+                    let until_ns = now_ns + rng.next_u64() % spread;
+                    let expected = model.first_key_value().map(|(&first, ())| first);
+                    let expected = expected.filter(|&(at_ns, _)| at_ns <= until_ns);
+                    let popped = queue.pop_until(until_ns);
+                    assert_eq!(popped, expected.map(|(at, key)| event(at, key)), "seed {seed}");
+                    if let Some(first) = expected {
+                        now_ns = first.0;
+                        model.remove(&first);
+                    }
+                }
             }
-            expected.sort();
-            while let Some(event) = queue.pop() {
-                assert_eq!((event.kind, event.tag), (3, event.key));
-                popped.push((event.at_ns, event.key));
-            }
-            assert_eq!(popped, expected, "seed {seed}");
+            let left: Vec<_> = std::iter::from_fn(|| queue.pop_until(u64::MAX)).collect();
+            let expected: Vec<_> = model.keys().map(|&(at, key)| event(at, key)).collect();
+            assert_eq!(left, expected, "seed {seed}");
         }
+    }
+
+    #[test]
+    fn memory_is_that_of_what_is_pending() {
+        let mut queue = EventQueue::with_capacity(0);
+        for i in 0..100 {
+            queue.push(event(i, i as u32));
+        }
+        for i in 100..100_000 {
+            assert_eq!(queue.pop_until(u64::MAX).map(|e| e.at_ns), Some(i - 100));
+            queue.push(event(i, i as u32));
+        }
+        assert_eq!(queue.nodes.len(), 100);
+    }
+
+    #[test]
+    #[should_panic(expected = "an event of the past")]
+    fn refuses_an_event_of_the_past() {
+        let mut queue = EventQueue::with_capacity(0);
+        queue.push(event(5, 0));
+        queue.pop_until(5);
+        queue.push(event(4, 0));
     }
 }

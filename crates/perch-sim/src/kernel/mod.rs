@@ -154,13 +154,7 @@ impl<'a> Kernel<'a> {
 
     /// Handles every event up to `until_ns`.
     pub fn run_until(&mut self, until_ns: u64) -> std::io::Result<()> {
-        while let Some(at_ns) = self.events.next_at() {
-            if at_ns > until_ns {
-                break;
-            }
-            let Some(event) = self.events.pop() else {
-                break;
-            };
+        while let Some(event) = self.events.pop_until(until_ns) {
             self.now = event.at_ns;
             self.handle(event);
         }
