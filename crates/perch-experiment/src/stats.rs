@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Means, and how far they can be trusted.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use distrs::StudentsT;
 
 /// The arithmetic mean.
 ///
@@ -22,10 +22,13 @@ pub fn ci95(values: &[f64]) -> Option<f64> {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     let deviation = (squares / (n - 1) as f64).sqrt();
-    let t = StudentsT::new(0.0, 1.0, (n - 1) as f64)
-        .ok()?
-        .inverse_cdf(0.975);
-    Some(t * deviation / (n as f64).sqrt())
+    Some(t95(n - 1) * deviation / (n as f64).sqrt())
+}
+
+/// What Student's t with `freedom` degrees of freedom, 1 or more, stays within 95 times in 100,
+/// either side of 0.
+fn t95(freedom: usize) -> f64 {
+    StudentsT::ppf(0.975, freedom as f64)
 }
 
 /// A change, in percent of the baseline.
@@ -68,6 +71,34 @@ pub fn delta(baseline: &[f64], patched: &[f64]) -> Delta {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quantiles_are_the_printed_ones() {
+        let table = [
+            (1, 12.706),
+            (2, 4.303),
+            (3, 3.182),
+            (4, 2.776),
+            (5, 2.571),
+            (6, 2.447),
+            (7, 2.365),
+            (8, 2.306),
+            (9, 2.262),
+            (10, 2.228),
+            (14, 2.145),
+            (19, 2.093),
+            (20, 2.086),
+            (29, 2.045),
+            (30, 2.042),
+            (60, 2.000),
+            (120, 1.980),
+            (100_000, 1.960),
+        ];
+        for (freedom, printed) in table {
+            let t = t95(freedom);
+            assert!((t - printed).abs() < 6e-4, "{freedom} degrees: {t}, printed {printed}");
+        }
+    }
 
     #[test]
     fn the_interval_of_a_mean_is_students() {
