@@ -177,7 +177,11 @@ impl Kernel<'_> {
 
     /// A task's first wake-up, from a parent on this CPU.
     pub(super) fn fork(&mut self, task: u32, parent: usize) {
-        self.tasks[task as usize].cpu = parent as u32;
+        let t = &mut self.tasks[task as usize];
+        t.cpu = parent as u32;
+        // The kernel starts a child's recent_used_cpu with its parent's CPU: a server forked on
+        // another node comes back to where its daemon ran, not next to its client.
+        t.state.set_recent_cpu(Some(parent));
         let wake = Wake {
             now_ns: self.now,
             this_cpu: parent,

@@ -26,45 +26,70 @@ struct Exchange {
     footprint: u32,
 }
 
+/// When the clients begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// Each as soon as it is connected: netperf instances started by a loop in a script.
+    AtOnce,
+    /// All together, when the last one is connected: tbench prepares its clients first.
+    Together,
+}
+
 fn pairs(
     keys: &mut Keys<'_>,
     exchange: Exchange,
+    start: Start,
     measure: impl Fn(u64) -> Measure,
 ) -> Result<Workload, String> {
     let n = keys.number("n", 1, 1, MAX_TASKS / 2)?;
     let allowed = keys.cpus()?;
+    // Rough figures of a small program: a shell's fork and exec, dynamic linking and the control
+    // connection take a millisecond or two; tbench only forks and connects.
+    let (gap, startup) = match start {
+        Start::AtOnce => (1000, 1500),
+        Start::Together => (200, 300),
+    };
+    let gap = keys.number("gap_us", gap, 1, 1_000_000)? * 1000;
+    let startup = keys.number("startup_us", startup, 1, 1_000_000)? * 1000;
     let Exchange { before, after, lines, footprint } = exchange;
     let task = |program: Vec<Op>, start| TaskSpec {
         program: program.into(),
         allowed: allowed.clone(),
         nice: 0,
+        percpu_kthread: false,
         footprint,
         start,
     };
     let send = |channel| Op::Send { channel, lines, sync: true };
-    let connect = 2 * n as u32;
+    let [connect, ready, go] = [0, 1, 2].map(|i| 2 * n as u32 + i);
     // Fork and, in the script, exec: rough figures; they only space the starts.
     let (mut script, mut daemon) = (Vec::new(), Vec::new());
     let mut tasks = Vec::with_capacity(2 * n as usize + 2);
     for pair in 0..n as u32 {
         let (request, reply) = (2 * pair, 2 * pair + 1);
-        script.extend([Op::Run(Dist::around(300_000, 20)), Op::Fork(2 * pair)]);
+        script.extend([Op::Run(Dist::around(gap, 20)), Op::Fork(2 * pair)]);
         daemon.extend([
             Op::Receive { channel: connect },
             Op::Run(Dist::around(100_000, 20)),
             Op::Fork(2 * pair + 1),
         ]);
-        let client = vec![
-            Op::Run(Dist::around(100_000, 20)),
+        let mut client = vec![
+            Op::Run(Dist::around(startup, 20)),
             send(connect),
             Op::Receive { channel: reply },
+        ];
+        if start == Start::Together {
+            client.extend([send(ready), Op::Receive { channel: go }]);
+        }
+        let first = client.len() as u32;
+        client.extend([
             Op::Run(before),
             send(request),
             Op::Run(after),
             Op::Receive { channel: reply },
             Op::Count,
-            Op::Jump(3),
-        ];
+            Op::Jump(first),
+        ]);
         // The server's first message says that the connection stands.
         let server = vec![
             Op::Run(before),
@@ -75,6 +100,10 @@ fn pairs(
         ];
         tasks.extend([task(client, None), task(server, None)]);
     }
+    if start == Start::Together {
+        script.extend((0..n).map(|_| Op::Receive { channel: ready }));
+        script.extend((0..n).map(|_| send(go)));
+    }
     script.push(Op::Exit);
     daemon.push(Op::Exit);
     tasks.push(task(daemon, Some(Dist::Uniform(0, 500_000))));
@@ -82,7 +111,7 @@ fn pairs(
     Ok(Workload {
         spec: String::new(),
         tasks,
-        channels: 2 * n as usize + 1,
+        channels: 2 * n as usize + 3,
         measure: measure(n),
     })
 }
@@ -114,7 +143,7 @@ fn netperf(keys: &mut Keys<'_>, values: [u64; 4]) -> Result<Workload, String> {
         lines: lines as u32,
         footprint: footprint as u32,
     };
-    pairs(keys, exchange, transactions)
+    pairs(keys, exchange, Start::AtOnce, transactions)
 }
 
 /// netperf TCP_RR.
@@ -142,7 +171,7 @@ pub(super) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
         lines: lines as u32,
         footprint: footprint as u32,
     };
-    pairs(keys, exchange, |_| Measure {
+    pairs(keys, exchange, Start::Together, |_| Measure {
         name: "throughput",
         unit: "MB/s",
         per_count: TBENCH_BYTES / 1e6,
