@@ -124,7 +124,12 @@ impl Kernel<'_> {
             len += 1;
         }
         hold!(fair.waiting_weight == weight, "waiting weight {}, not {weight}", fair.waiting_weight);
-        hold!(fair.weighted_v == weighted, "weighted_v {}, not {weighted}", fair.weighted_v);
+        let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
+        hold!(
+            !eevdf || fair.weighted_v == weighted,
+            "weighted_v {}, not {weighted}",
+            fair.weighted_v
+        );
         if let Some(current) = c.current {
             let t = &self.tasks[current as usize];
             hold!(t.cpu as usize == cpu, "runs task {current}, which is on cpu {}", t.cpu);
