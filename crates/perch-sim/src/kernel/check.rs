@@ -176,44 +176,47 @@ impl Kernel<'_> {
         Ok(())
     }
 
-    /// A queue's averages are about the sums of its tasks', asleep ones included, and one CPU
-    /// runs no more than one task.
+    /// The sums behind a queue's averages are those of its tasks, asleep ones included. (The
+    /// averages themselves lag behind by up to a period, here as in the kernel.)
     fn check_averages(&self) -> Result<(), String> {
-        let mut sums = vec![(0u64, 0u64, 0u64); self.cpus.len()];
+        let mut sums = vec![[0; 3]; self.cpus.len()];
+        let mut tasks = vec![0; self.cpus.len()];
         for t in self.tasks.iter().filter(|t| t.se.attached && t.life != Life::Dead) {
             let on_queue = t.on_queue();
-            let average = self.average_now(t.se.average, Activity {
+            let now = self.sums_now(t.se.average, Activity {
                 weight: if on_queue { t.se.weight } else { 0 },
                 runnable: (on_queue && !t.se.delayed).into(),
                 running: t.life == Life::Running,
                 speed_1024: self.host.topology().capacity(t.cpu as usize),
             });
-            let sum = &mut sums[t.cpu as usize];
-            sum.0 += u64::from(average.load);
-            sum.1 += u64::from(average.util);
-            sum.2 += 1;
+            let sum: &mut [u64; 3] = &mut sums[t.cpu as usize];
+            sum.iter_mut().zip(now).for_each(|(sum, one)| *sum += one);
+            tasks[t.cpu as usize] += 1;
         }
-        for (cpu, &(load, util, tasks)) in sums.iter().enumerate() {
+        for (cpu, sums) in sums.iter().enumerate() {
             let c = &self.cpus[cpu];
-            let queue = self.average_now(c.fair.average, Activity {
+            let queue = self.sums_now(c.fair.average, Activity {
                 weight: c.fair.weight as u32,
                 runnable: c.fair.nr - c.fair.nr_delayed,
                 running: c.current.is_some(),
                 speed_1024: self.host.topology().capacity(cpu),
             });
-            let near = |a: u32, sum: u64, unit: u64| {
-                u64::from(a).abs_diff(sum) <= sum / 20 + (tasks + 2) * unit
-            };
-            hold!(near(queue.load, load, 24), "cpu {cpu}: load {} of {load}", queue.load);
-            hold!(near(queue.util, util, 12), "cpu {cpu}: util {} of {util}", queue.util);
+            for (what, (&queue, &sum)) in
+                ["load", "runnable", "util"].iter().zip(queue.iter().zip(sums))
+            {
+                // Rounding: a thousandth, and an eighth of a unit a task.
+                let slack = sum / 1000 + 128 * (tasks[cpu] + 2);
+                let near = queue.abs_diff(sum) <= slack;
+                hold!(near, "cpu {cpu}: {what} {queue}/1024 of {sum}/1024");
+            }
         }
         Ok(())
     }
 
-    fn average_now(&self, mut average: Average, did: Activity) -> Average {
+    fn sums_now(&self, mut average: Average, did: Activity) -> [u64; 3] {
         let did = if did.weight == 0 && did.runnable == 0 { ASLEEP } else { did };
         average.update(self.now, did);
-        average
+        average.sums()
     }
 
     /// The sums that the balancer keeps are those of the CPUs.

@@ -128,6 +128,8 @@ impl Kernel<'_> {
         }
         t.cpu = cpu as u32;
         t.life = Life::Queued;
+        self.turns += 1;
+        t.se.turn = self.turns;
         c.fair.nr += 1;
         c.fair.weight += u64::from(t.se.weight);
         c.fair.est += t.se.est();
@@ -235,6 +237,9 @@ impl Kernel<'_> {
             fair.average.detach(&t.se.average);
             t.se.attached = false;
         }
+        // Its old CPU's cache is of no use any more: a task that migrated is not hot, and the
+        // next pass may take it on. This is what tears apart pairs that a wake-up has stacked.
+        t.se.exec_start_ns = 0;
         if let FairRules::Cfs { .. } = self.rules.fair {
             t.se.vruntime -= fair.min_vruntime;
             t.se.relative = true;
@@ -262,6 +267,7 @@ impl Kernel<'_> {
         if preempts {
             c.need_resched = true;
             self.metrics.preemptions += 1;
+            c.fair.next_buddy = Some(wakee);
             // With a full queue the preempted task goes on next, while its cache is warm.
             if c.fair.nr >= 8 {
                 c.fair.last_buddy = Some(current);
@@ -291,8 +297,6 @@ impl Kernel<'_> {
         };
         if over {
             c.need_resched = true;
-            c.fair.last_buddy = None;
-            c.fair.next_buddy = None;
         }
     }
 
@@ -328,6 +332,8 @@ impl Kernel<'_> {
         t.life = Life::Running;
         t.se.exec_start_ns = self.now;
         t.se.picked_sum_ns = t.se.sum_exec_ns;
+        self.turns += 1;
+        t.se.turn = self.turns;
         let c = &mut self.cpus[cpu];
         c.current = Some(task);
         c.need_resched = false;

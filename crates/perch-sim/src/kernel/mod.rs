@@ -77,6 +77,10 @@ pub struct Kernel<'a> {
     crowded: Vec<u64>,
     /// Some queue has more than one task (the root domain's flag; set early, cleared lazily).
     overload: bool,
+    /// Times that any task was queued or picked.
+    turns: u64,
+    /// Next time the averages of idle CPUs are brought up to date.
+    decay_next_ns: u64,
     /// Next time idle CPUs are balanced on their behalf.
     nohz_next_ns: u64,
     metrics: Metrics,
@@ -137,6 +141,8 @@ impl<'a> Kernel<'a> {
             affinities,
             crowded: vec![0; n.div_ceil(64)],
             overload: false,
+            turns: 0,
+            decay_next_ns: 0,
             nohz_next_ns: 0,
             metrics: Metrics::new(),
             random,
@@ -203,25 +209,20 @@ impl<'a> Kernel<'a> {
         }
     }
 
-    /// Every CPU's tick. Ticks of all CPUs fall on the same moment (the kernel's default); idle
-    /// CPUs have stopped theirs, but for those that went idle since the last one.
+    /// Every CPU's tick. Ticks of all CPUs fall on the same moment (the kernel's default). An idle
+    /// CPU has none: without a cpuidle driver, as on most servers with one idle state, the tick
+    /// stops on every entry.
     fn tick(&mut self) {
         for cpu in 0..self.cpus.len() {
-            let idle_since = self.cpus[cpu].idle_since_ns;
-            let idle = self.cpus[cpu].current.is_none();
-            if idle && self.now - idle_since > self.tick_ns {
+            if self.cpus[cpu].current.is_none() {
                 continue;
             }
             self.metrics.events += 1;
-            if !idle {
-                self.tick_current(cpu);
-            }
+            self.tick_current(cpu);
             if self.now >= self.cpus[cpu].next_balance_ns {
-                self.balance_due(cpu, idle && self.host.is_idle(cpu));
+                self.balance_due(cpu, false);
             }
-            if !idle {
-                self.resched_if_needed(cpu);
-            }
+            self.resched_if_needed(cpu);
         }
         self.balance_sleepers();
         self.events.push(Event {
@@ -257,6 +258,7 @@ fn new_task(id: u32, spec: &TaskSpec, affinity: u32, seed: u64) -> Task {
             delayed: false,
             attached: false,
             relative: true,
+            turn: 0,
             new: true,
         },
         program: spec.program.clone(),

@@ -145,10 +145,21 @@ impl Average {
         self.util = self.util.saturating_sub(task.util);
     }
 
-    /// Lines a task's period up with its new queue's before it is attached there.
+    /// The decayed sums behind load, runnable and utilisation, in 1024ths of what the averages
+    /// count; for the walk over the books.
+    pub fn sums(&self) -> [u64; 3] {
+        [self.load_sum, self.runnable_sum, self.util_sum].map(|sum| sum * 1024 / SUM_MAX)
+    }
+
+    /// Lines a task's period up with its new queue's before it is attached there: its averages
+    /// stay, its sums follow.
     pub fn align(&mut self, queue: &Average) {
         self.updated_ns = queue.updated_ns;
         self.period_part = queue.period_part;
+        let divider = SUM_MAX - 1024 + u64::from(self.period_part);
+        self.load_sum = u64::from(self.load) * divider;
+        self.runnable_sum = u64::from(self.runnable) * divider;
+        self.util_sum = u64::from(self.util) * divider;
     }
 }
 

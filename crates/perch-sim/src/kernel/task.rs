@@ -55,6 +55,9 @@ pub struct Entity {
     pub attached: bool,
     /// CFS: vruntime counts from the floor of whichever queue the task enters next.
     pub relative: bool,
+    /// When, in turns of all tasks, it was last queued or picked: the balancer takes the least
+    /// recent first.
+    pub turn: u64,
     /// Never queued yet.
     pub new: bool,
 }

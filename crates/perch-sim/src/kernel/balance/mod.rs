@@ -38,26 +38,65 @@ enum Pass {
 }
 
 impl Kernel<'_> {
-    /// Periodic passes of one CPU over those of its domains that are due.
-    pub(super) fn balance_due(&mut self, cpu: usize, mut idle: bool) {
+    /// Periodic passes of one CPU over those of its domains that are due. Returns how long they
+    /// took.
+    pub(super) fn balance_due(&mut self, cpu: usize, mut idle: bool) -> u64 {
+        self.touch_queue(cpu);
+        self.publish(cpu);
         let mut next = self.now + 60_000_000_000;
-        let mut cost = 0;
+        let (mut cost, mut spent) = (0, 0);
         for i in 0..self.cpus[cpu].domains.len() {
             self.decay_newidle_cost(cpu, i);
             cost += self.cpus[cpu].domains[i].newidle_cost_ns;
             let mut interval = self.interval_ns(cpu, i, idle);
+            let mut designated = true;
             if self.now >= self.cpus[cpu].domains[i].last_ns + interval {
-                let kind = if idle { Idle::Idle } else { Idle::Busy };
-                if self.balance_domain(cpu, i, kind) > 0 {
-                    idle = self.cpus[cpu].current.is_none() && self.cpus[cpu].fair.nr == 0;
+                designated = self.should_balance(cpu, i);
+                if designated {
+                    let kind = if idle { Idle::Idle } else { Idle::Busy };
+                    spent += self.pass_ns(cpu, i);
+                    if self.balance_domain(cpu, i, kind) > 0 {
+                        idle = self.cpus[cpu].current.is_none() && self.cpus[cpu].fair.nr == 0;
+                    }
+                } else {
+                    self.wait_longer(cpu, i);
                 }
                 self.cpus[cpu].domains[i].last_ns = self.now;
                 interval = self.interval_ns(cpu, i, idle);
             }
             next = next.min(self.cpus[cpu].domains[i].last_ns + interval);
+            // Who does not balance for its group does not for a wider one either.
+            if !designated {
+                break;
+            }
         }
         self.cpus[cpu].next_balance_ns = next;
         self.cpus[cpu].max_idle_cost_ns = cost.max(self.rules.migration_cost_ns);
+        spent
+    }
+
+    /// What a pass over a domain takes.
+    fn pass_ns(&self, cpu: usize, i: usize) -> u64 {
+        let domain = self.cpus[cpu].domains[i].domain as usize;
+        self.costs.balance_ns(self.host.topology().domain(domain).span().weight())
+    }
+
+    /// Nothing is wrong in a domain: the next pass may come later.
+    fn wait_longer(&mut self, cpu: usize, i: usize) {
+        let domain = self.cpus[cpu].domains[i].domain as usize;
+        let weight = u64::from(self.host.topology().domain(domain).span().weight());
+        let state = &mut self.cpus[cpu].domains[i];
+        state.failed = 0;
+        if state.interval_ns < 2 * weight * 1_000_000 {
+            state.interval_ns *= 2;
+        }
+    }
+
+    /// A CPU that goes idle is due as an idle CPU is, not as the busy one that it was.
+    fn due_as_idle(&mut self, cpu: usize, i: usize) {
+        let due = self.cpus[cpu].domains[i].last_ns + self.interval_ns(cpu, i, true);
+        let next = &mut self.cpus[cpu].next_balance_ns;
+        *next = (*next).min(due);
     }
 
     /// Time between two passes: the span's weight in milliseconds, more while all is well, and
@@ -75,18 +114,16 @@ impl Kernel<'_> {
     fn balance_domain(&mut self, cpu: usize, i: usize, idle: Idle) -> u32 {
         let number = self.cpus[cpu].domains[i].domain as usize;
         let weight = u64::from(self.host.topology().domain(number).span().weight());
-        if idle != Idle::Newly && !self.should_balance(cpu, i) {
-            return 0;
-        }
         let pass = self.try_domain(cpu, i, number, idle);
         let state: &mut DomainState = &mut self.cpus[cpu].domains[i];
         let least = weight * 1_000_000;
         match pass {
-            Pass::Balanced => {
+            Pass::Balanced if idle == Idle::Newly => {
                 state.failed = 0;
-                if idle != Idle::Newly && state.interval_ns < 2 * least {
-                    state.interval_ns *= 2;
-                }
+                0
+            }
+            Pass::Balanced => {
+                self.wait_longer(cpu, i);
                 0
             }
             Pass::Moved(tasks) => {
@@ -124,7 +161,10 @@ impl Kernel<'_> {
     /// for that to pay. Returns whether a task came.
     pub(super) fn balance_newidle(&mut self, cpu: usize) -> bool {
         let avg_idle = self.cpus[cpu].avg_idle_ns;
-        let first = self.cpus[cpu].domains.first().map_or(u64::MAX, |d| d.newidle_cost_ns);
+        let Some(first) = self.cpus[cpu].domains.first().map(|d| d.newidle_cost_ns) else {
+            return false;
+        };
+        self.due_as_idle(cpu, 0);
         if !self.overload || avg_idle < first {
             return false;
         }
@@ -132,6 +172,7 @@ impl Kernel<'_> {
         let mut pulled = false;
         for i in 0..self.cpus[cpu].domains.len() {
             let d = self.cpus[cpu].domains[i];
+            self.due_as_idle(cpu, i);
             if avg_idle < spent + d.newidle_cost_ns {
                 break;
             }
@@ -142,8 +183,7 @@ impl Kernel<'_> {
             if pulled {
                 self.cpus[cpu].domains[i].newidle_success += 1;
             }
-            let span = self.host.topology().domain(d.domain as usize).span().weight();
-            let cost = self.costs.balance_ns(span);
+            let cost = self.pass_ns(cpu, i);
             let d = &mut self.cpus[cpu].domains[i];
             d.newidle_cost_ns = d.newidle_cost_ns.max(cost);
             spent += cost;
@@ -181,25 +221,47 @@ impl Kernel<'_> {
         }
     }
 
-    /// Idle CPUs have no tick: a busy one notices that balancing is due and lets one of them do
-    /// it for all.
+    /// Idle CPUs have no tick: a busy one notices that balancing is due and lets the first idle
+    /// one do it for all, itself last. That one has as long as it stays idle: woken, it leaves
+    /// the rest to the next tick.
     pub(super) fn balance_sleepers(&mut self) {
+        if self.now >= self.decay_next_ns {
+            self.decay_next_ns = self.now + 32_000_000;
+            self.decay_sleepers();
+        }
         if self.now < self.nohz_next_ns || !self.nohz_kick() {
             return;
         }
         self.nohz_next_ns = self.now + self.tick_ns;
-        let mut next = self.now + 60_000_000_000;
-        for cpu in 0..self.cpus.len() {
-            let c = &self.cpus[cpu];
-            if !c.idle || !self.host.is_idle(cpu) || self.now - c.idle_since_ns <= self.tick_ns {
+        let n = self.cpus.len();
+        let Some(first) = (0..n).find(|&cpu| self.host.is_idle(cpu)) else {
+            return;
+        };
+        let patience = self.cpus[first].avg_idle_ns;
+        let (mut next, mut spent) = (self.now + 60_000_000_000, 0);
+        for cpu in (first + 1..n).chain(std::iter::once(first)) {
+            if !self.host.is_idle(cpu) {
                 continue;
             }
-            if self.now >= c.next_balance_ns {
-                self.balance_due(cpu, true);
+            if self.now >= self.cpus[cpu].next_balance_ns {
+                if spent > patience {
+                    return;
+                }
+                spent += self.balance_due(cpu, true);
             }
             next = next.min(self.cpus[cpu].next_balance_ns);
         }
-        self.nohz_next_ns = self.nohz_next_ns.max(next.min(self.now + 60_000_000));
+        self.nohz_next_ns = self.nohz_next_ns.max(next);
+    }
+
+    /// The averages of CPUs on which nothing happens fade all the same.
+    fn decay_sleepers(&mut self) {
+        for cpu in 0..self.cpus.len() {
+            if self.cpus[cpu].idle && self.host.cpu(cpu).load + self.host.cpu(cpu).util > 0 {
+                self.touch_queue(cpu);
+                self.publish(cpu);
+            }
+        }
     }
 
     /// Whether some busy CPU would kick: it has two tasks, or another CPU of its cache is busy.

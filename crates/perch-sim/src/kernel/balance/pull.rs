@@ -48,8 +48,9 @@ impl Kernel<'_> {
         if !movable {
             return Pass::Balanced;
         }
+        let failed = failed + u32::from(idle != Idle::Newly);
         let stubborn = found.migrate == Migrate::Task && failed > tries + 2;
-        if idle != Idle::Newly && stubborn && self.push_running(source, cpu) {
+        if stubborn && self.push_running(source, cpu) {
             return Pass::Moved(1);
         }
         Pass::Failed
@@ -69,7 +70,7 @@ impl Kernel<'_> {
         waiting.any(|w| self.may_run_on(w.task, cpu))
     }
 
-    /// Takes waiting tasks, the one that ran longest ago first, until the imbalance is gone.
+    /// Takes waiting tasks, the one whose turn was longest ago first, until the imbalance is gone.
     fn pull(
         &mut self,
         source: usize,
@@ -80,15 +81,16 @@ impl Kernel<'_> {
         idle: Idle,
     ) -> u32 {
         let mut moved = 0;
-        let mut after = (0, 0);
+        let mut after = 0;
         for _ in 0..self.rules.nr_migrate.min(self.cpus[source].fair.nr) {
             if idle != Idle::Busy && self.cpus[source].fair.nr <= 1 || found.amount <= 0 {
                 break;
             }
-            let Some((ran, task)) = self.coldest(source, after) else {
+            let Some((turn, task)) = self.coldest(source, after) else {
                 break;
             };
-            after = (ran, task + 1);
+            after = turn;
+            let ran = self.tasks[task as usize].se.exec_start_ns;
             let hot = self.now.saturating_sub(ran) < self.rules.migration_cost_ns
                 || self.is_buddy(source, cpu, task);
             let t = &self.tasks[task as usize];
@@ -118,11 +120,11 @@ impl Kernel<'_> {
         buddy && self.cpus[cpu].fair.nr > 0
     }
 
-    /// The waiting task that ran longest ago, among those after `after`.
-    fn coldest(&self, source: usize, after: (u64, u32)) -> Option<(u64, u32)> {
+    /// The waiting task that was queued or picked least recently, among those after `after`.
+    fn coldest(&self, source: usize, after: u64) -> Option<(u64, u32)> {
         let waiting = self.cpus[source].fair.timeline.iter();
-        let ran = waiting.map(|w| (self.tasks[w.task as usize].se.exec_start_ns, w.task));
-        ran.filter(|&key| key >= after).min()
+        let turns = waiting.map(|w| (self.tasks[w.task as usize].se.turn, w.task));
+        turns.filter(|&(turn, _)| turn > after).min()
     }
 
     /// Moves a waiting task to another CPU's queue.

@@ -107,8 +107,9 @@ impl Group {
             Business::HasSpare => {
                 self.idle < than.idle || (self.idle == than.idle && self.running > than.running)
             }
-            // Groups that are fully busy carry no average to compare by: the first found stays.
-            Business::FullyBusy | Business::Overloaded => self.avg_load > than.avg_load,
+            // Groups that are fully busy carry no average to compare by: the last found stays.
+            Business::FullyBusy => true,
+            Business::Overloaded => self.avg_load > than.avg_load,
         }
     }
 }
@@ -159,7 +160,10 @@ impl Kernel<'_> {
         let pct = u64::from(domain.imbalance_pct());
         let (mut local, mut busiest): (Option<Group>, Option<(usize, Group)>) = (None, None);
         let (mut load, mut capacity, mut util) = (0, 0, 0);
-        for g in 0..domain.groups() {
+        // Round the ring from the local group, so that ties fall on different groups from
+        // different places.
+        let groups = domain.groups();
+        for g in (0..groups).map(|k| (k + state.local_group as usize) % groups) {
             let shape = &self.groups.of_domain(state.domain as usize)[g];
             let group = self.group(domain.group(g), shape, pct);
             load += group.load;
@@ -198,7 +202,8 @@ impl Kernel<'_> {
             return None;
         }
         let mut busiest: Option<(usize, Group)> = None;
-        for (g, shape) in shapes.iter().enumerate() {
+        let ring = shapes.iter().enumerate();
+        for (g, shape) in ring.clone().skip(local_group).chain(ring.take(local_group)) {
             let running = self.groups.sums(shape, cpus).running as u32;
             if running == 0 || g == local_group {
                 continue;
@@ -273,7 +278,7 @@ impl Kernel<'_> {
 #[allow(clippy::too_many_arguments, reason = "the table of the kernel's decision is this wide")]
 fn judge(
     mut local: Group,
-    mut busiest: Group,
+    busiest: Group,
     mean: u64,
     pct: u64,
     idle: Idle,
@@ -319,9 +324,9 @@ fn judge(
         }
         return Some((Migrate::Task, gap >> 1));
     }
-    // Local is fully busy, busiest at least that: level the loads.
+    // Local is fully busy: level the loads, if busiest is more than that. A fully busy group has
+    // no average load in 6.5, and so never more than the local one.
     local.set_avg_load();
-    busiest.set_avg_load();
     if local.avg_load >= busiest.avg_load || local.avg_load >= mean {
         return None;
     }
