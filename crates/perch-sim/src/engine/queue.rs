@@ -223,7 +223,7 @@ mod tests {
         for seed in 0..200 {
             let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
             let mut queue = EventQueue::with_capacity(4);
-            let mut model = std::collections::BTreeMap::new();
+            let mut model = std::collections::BTreeMap::<(u64, u32), ()>::new();
             let mut now_ns = 0;
             // From many equal times to times that differ in their highest digits.
             let spread = 1u64 << (seed % 60);

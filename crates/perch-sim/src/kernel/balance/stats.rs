@@ -2,7 +2,7 @@
 //! Looking for an imbalance: statistics of a domain's groups, the busiest of them, and how much
 //! of what should move.
 
-use perch_policy::{DomainView, Level, SetView};
+use perch_policy::{DomainView, Level};
 
 use super::sums::Shape;
 use super::{Idle, Kernel};
@@ -117,7 +117,7 @@ impl Group {
 impl Kernel<'_> {
     /// Statistics of one group.
     #[inline]
-    fn group(&self, set: SetView<'_>, shape: &Shape, pct: u64) -> Group {
+    fn group(&self, shape: &Shape, pct: u64) -> Group {
         let sums = self.groups.sums(shape, self.host.cpus());
         let mut group = Group {
             load: sums.load,
@@ -125,7 +125,7 @@ impl Kernel<'_> {
             runnable: sums.runnable,
             capacity: shape.capacity,
             running: sums.running as u32,
-            idle: shape.count_in(set, self.host.idle_words()),
+            idle: self.groups.idle(shape),
             weight: shape.weight,
             ..Group::NOTHING
         };
@@ -150,6 +150,9 @@ impl Kernel<'_> {
         idle: Idle,
     ) -> Option<Imbalance> {
         let state = self.cpus[cpu].domains[i];
+        let span = self.host.topology().domain(state.domain as usize).span();
+        let words = span.first_word()..span.first_word() + span.words().len();
+        self.groups.see_idle(words, self.host.idle_words());
         if idle == Idle::Newly {
             if let Some(found) = self.newidle_imbalance(&state) {
                 return found;
@@ -162,14 +165,14 @@ impl Kernel<'_> {
         let (mut load, mut capacity, mut util) = (0, 0, 0);
         // Round the ring from the local group, so that ties fall on different groups from
         // different places.
-        let groups = domain.groups();
-        for g in (0..groups).map(|k| (k + state.local_group as usize) % groups) {
-            let shape = &self.groups.of_domain(state.domain as usize)[g];
-            let group = self.group(domain.group(g), shape, pct);
+        let shapes = self.groups.of_domain(state.domain as usize).iter().enumerate();
+        let local_group = state.local_group as usize;
+        for (g, shape) in shapes.clone().skip(local_group).chain(shapes.take(local_group)) {
+            let group = self.group(shape, pct);
             load += group.load;
             capacity += group.capacity;
             util += group.util;
-            if g == state.local_group as usize {
+            if g == local_group {
                 local = Some(group);
             } else if group.running > 0 && busiest.as_ref().is_none_or(|(_, b)| group.busier(b)) {
                 busiest = Some((g, group));
@@ -197,31 +200,38 @@ impl Kernel<'_> {
         let pct = u64::from(domain.imbalance_pct());
         let (shapes, cpus) = (self.groups.of_domain(state.domain as usize), self.host.cpus());
         let local_group = state.local_group as usize;
-        let local = self.group(domain.group(local_group), &shapes[local_group], pct);
+        let local = self.group(&shapes[local_group], pct);
         if local.business != Business::HasSpare {
             return None;
         }
-        let mut busiest: Option<(usize, Group)> = None;
+        // Groups with spare CPUs are compared by one number: fewer idle CPUs first, then more
+        // tasks. 0 is below that of any group with a task.
+        let (mut spare, mut spare_order) = (usize::MAX, 0);
+        let mut full: Option<(usize, Group)> = None;
         let ring = shapes.iter().enumerate();
-        for (g, shape) in ring.clone().skip(local_group).chain(ring.take(local_group)) {
-            let running = self.groups.sums(shape, cpus).running as u32;
-            if running == 0 || g == local_group {
+        for (g, shape) in ring.clone().skip(local_group + 1).chain(ring.take(local_group)) {
+            let running = self.groups.running(shape, cpus);
+            if running == 0 {
                 continue;
             }
-            let group = if running >= shape.weight {
-                self.group(domain.group(g), shape, pct)
-            } else if busiest.is_some_and(|(_, b)| b.business != Business::HasSpare) {
-                continue;
-            } else {
-                let idle = shape.count_in(domain.group(g), self.host.idle_words());
-                Group { running, idle, weight: shape.weight, ..Group::NOTHING }
-            };
-            if busiest.as_ref().is_none_or(|(_, b)| group.busier(b)) {
-                busiest = Some((g, group));
+            if running >= shape.weight {
+                let group = self.group(shape, pct);
+                if group.business != Business::HasSpare {
+                    if full.as_ref().is_none_or(|(_, b)| group.busier(b)) {
+                        full = Some((g, group));
+                    }
+                    continue;
+                }
+            }
+            let order = u64::from(u32::MAX - self.groups.idle(shape)) << 32 | u64::from(running);
+            if order > spare_order {
+                (spare, spare_order) = (g, order);
             }
         }
-        let Some((group, busiest)) = busiest else {
-            return Some(None);
+        let (group, busiest) = match full {
+            Some(found) => found,
+            None if spare_order == 0 => return Some(None),
+            None => (spare, self.group(&shapes[spare], pct)),
         };
         let numa = (domain.level() == Level::Numa).then(|| domain.imb_numa_nr());
         let prefer = state.prefer_sibling;
@@ -250,24 +260,40 @@ impl Kernel<'_> {
 
     /// The queue of the busiest group to take from, but for those found to be pinned.
     pub(super) fn busiest_queue(&self, domain: usize, found: &Imbalance) -> Option<usize> {
-        let topology = self.host.topology();
+        let group = self.host.topology().domain(domain).group(found.group);
         let mut best: Option<(usize, u64, u64)> = None;
-        for c in topology.domain(domain).group(found.group).iter() {
-            let state = self.host.cpu(c);
-            let running = state.nr_running;
-            if running == 0 || self.scratch.pinned.contains(&(c as u32)) {
-                continue;
-            }
-            let capacity = u64::from(state.capacity.max(1));
-            let (value, per) = match found.migrate {
-                Migrate::Task => (u64::from(running), 1),
-                Migrate::Util if running == 1 => continue,
-                Migrate::Util => (u64::from(state.util), 1),
-                Migrate::Load if running == 1 && i64::from(state.load) > found.amount => continue,
-                Migrate::Load => (u64::from(state.load), capacity),
-            };
-            if best.is_none_or(|(_, v, p)| value * p > v * per) {
-                best = Some((c, value, per));
+        // A queue with one task only counts by its load, or where no queue has more than one.
+        let crowded = group.words().iter().zip(&self.crowded[group.first_word()..]);
+        let any_crowded = crowded.map(|(g, c)| g & c).any(|word| word != 0);
+        let only_crowded = match found.migrate {
+            Migrate::Task => any_crowded && self.scratch.pinned.is_empty(),
+            Migrate::Util => true,
+            Migrate::Load => false,
+        };
+        let words = group.words().iter().zip(&self.crowded[group.first_word()..]);
+        let words = words.map(|(&g, &c)| if only_crowded { g & c } else { g });
+        for (number, mut left) in (group.first_word()..).zip(words) {
+            while left != 0 {
+                let c = number * 64 + left.trailing_zeros() as usize;
+                left &= left - 1;
+                let state = self.host.cpu(c);
+                let running = state.nr_running;
+                if running == 0 || self.scratch.pinned.contains(&(c as u32)) {
+                    continue;
+                }
+                let capacity = u64::from(state.capacity.max(1));
+                let (value, per) = match found.migrate {
+                    Migrate::Task => (u64::from(running), 1),
+                    Migrate::Util if running == 1 => continue,
+                    Migrate::Util => (u64::from(state.util), 1),
+                    Migrate::Load if running == 1 && i64::from(state.load) > found.amount => {
+                        continue;
+                    }
+                    Migrate::Load => (u64::from(state.load), capacity),
+                };
+                if best.is_none_or(|(_, v, p)| value * p > v * per) {
+                    best = Some((c, value, per));
+                }
             }
         }
         best.map(|(c, _, _)| c)
