@@ -193,6 +193,9 @@ impl Kernel<'_> {
             sum.iter_mut().zip(now).for_each(|(sum, one)| *sum += one);
             tasks[t.cpu as usize] += 1;
         }
+        // Rounding: half a percent, and a thousandth of the heaviest a task.
+        let heaviest = self.tasks.iter().map(|t| u64::from(t.se.weight)).max().unwrap_or(0);
+        let unit = 1024 + heaviest;
         for (cpu, sums) in sums.iter().enumerate() {
             let c = &self.cpus[cpu];
             let queue = self.sums_now(c.fair.average, Activity {
@@ -204,9 +207,7 @@ impl Kernel<'_> {
             for (what, (&queue, &sum)) in
                 ["load", "runnable", "util"].iter().zip(queue.iter().zip(sums))
             {
-                // Rounding: a thousandth, and an eighth of a unit a task.
-                let slack = sum / 1000 + 128 * (tasks[cpu] + 2);
-                let near = queue.abs_diff(sum) <= slack;
+                let near = queue.abs_diff(sum) <= sum / 200 + unit * (tasks[cpu] + 2);
                 hold!(near, "cpu {cpu}: {what} {queue}/1024 of {sum}/1024");
             }
         }
