@@ -41,7 +41,10 @@ impl Kernel<'_> {
         let Some(source) = source else {
             return Pass::Balanced;
         };
-        let moved = self.pull(source, cpu, &mut found, hot_too, failed, idle);
+        // A queue of one keeps it, even while it only waits for its idle CPU to wake up.
+        let spare = source != cpu && self.cpus[source].fair.nr > 1;
+        let moved =
+            if spare { self.pull(source, cpu, &mut found, hot_too, failed, idle) } else { 0 };
         if moved > 0 {
             return Pass::Moved(moved);
         }
@@ -128,7 +131,7 @@ impl Kernel<'_> {
     }
 
     /// Moves a waiting task to another CPU's queue.
-    fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
+    pub(in crate::kernel) fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
         self.update_current(from);
         self.touch_queue(from);
         self.touch_task(task);
