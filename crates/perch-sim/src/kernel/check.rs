@@ -3,6 +3,8 @@
 //! task in exactly one place with exactly one reason to wake (P13 of mechanisms.md), no task
 //! where it may not be (P1).
 
+use perch_policy::{Mode, Reason, Verdict};
+
 use super::balance::Sums;
 use super::era::FairRules;
 use super::pelt::{Activity, Average};
@@ -10,7 +12,12 @@ use super::task::Life;
 use super::{Kernel, kind};
 
 /// What an entity that does nothing adds to its averages.
-const ASLEEP: Activity = Activity { weight: 0, runnable: 0, running: false, speed_1024: 1024 };
+const ASLEEP: Activity = Activity {
+    weight: 0,
+    runnable: 0,
+    running: false,
+    speed_1024: 1024,
+};
 
 /// What a check remembers of the one before.
 #[derive(Debug, Default)]
@@ -32,15 +39,23 @@ impl Auditor {
         let walk = || {
             kernel.check_places()?;
             for cpu in 0..kernel.cpus.len() {
-                kernel.check_queue(cpu).map_err(|e| format!("cpu {cpu}: {e}"))?;
-                kernel.check_cpu(cpu).map_err(|e| format!("cpu {cpu}: {e}"))?;
+                kernel
+                    .check_queue(cpu)
+                    .map_err(|e| format!("cpu {cpu}: {e}"))?;
+                kernel
+                    .check_cpu(cpu)
+                    .map_err(|e| format!("cpu {cpu}: {e}"))?;
             }
             kernel.check_averages()?;
             kernel.check_groups()?;
             kernel.check_channels()
         };
         let floors: Vec<i64> = kernel.cpus.iter().map(|c| c.fair.min_vruntime).collect();
-        let fell = self.floors.iter().zip(&floors).position(|(before, now)| now < before);
+        let fell = self
+            .floors
+            .iter()
+            .zip(&floors)
+            .position(|(before, now)| now < before);
         let result = walk().and_then(|()| match fell {
             Some(cpu) => Err(format!("cpu {cpu}: min_vruntime went back")),
             None => Ok(()),
@@ -58,12 +73,18 @@ impl Kernel<'_> {
         // be forked by the clock.
         let mut places = vec![[0u32; 6]; n];
         for c in &self.cpus {
-            c.fair.timeline.iter().for_each(|w| places[w.task as usize][0] += 1);
+            c.fair
+                .timeline
+                .iter()
+                .for_each(|w| places[w.task as usize][0] += 1);
             c.current.iter().for_each(|&t| places[t as usize][1] += 1);
             c.wake_list.iter().for_each(|&t| places[t as usize][2] += 1);
         }
         for channel in &self.channels {
-            channel.waiting.iter().for_each(|&t| places[t as usize][3] += 1);
+            channel
+                .waiting
+                .iter()
+                .for_each(|&t| places[t as usize][3] += 1);
         }
         for event in self.events.iter() {
             match event.kind {
@@ -84,16 +105,37 @@ impl Kernel<'_> {
             hold!(
                 queue == expected,
                 "task {id} is {:?}, yet on {} timelines, {} CPUs, {} wake lists",
-                t.life, at[0], at[1], at[2]
+                t.life,
+                at[0],
+                at[1],
+                at[2]
             );
             let wanted = u32::from(t.life == Life::Asleep);
-            hold!(reasons == wanted, "task {id} is {:?} with {reasons} reasons to wake", t.life);
-            hold!(at[5] <= u32::from(t.life == Life::Unborn), "task {id} will be forked again");
+            hold!(
+                reasons == wanted,
+                "task {id} is {:?} with {reasons} reasons to wake",
+                t.life
+            );
+            hold!(
+                at[5] <= u32::from(t.life == Life::Unborn),
+                "task {id} will be forked again"
+            );
             let born = t.life != Life::Unborn;
             let allowed = &self.affinities[t.affinity as usize];
-            hold!(!born || allowed.contains(t.cpu as usize), "task {id} on cpu {}", t.cpu);
-            hold!(!t.se.delayed || t.life == Life::Asleep, "task {id} is delayed and {:?}", t.life);
-            hold!(!t.on_queue() || t.se.attached, "task {id} is queued but not attached");
+            hold!(
+                !born || allowed.contains(t.cpu as usize),
+                "task {id} on cpu {}",
+                t.cpu
+            );
+            hold!(
+                !t.se.delayed || t.life == Life::Asleep,
+                "task {id} is delayed and {:?}",
+                t.life
+            );
+            hold!(
+                !t.on_queue() || t.se.attached,
+                "task {id} is queued but not attached"
+            );
         }
         Ok(())
     }
@@ -109,11 +151,17 @@ impl Kernel<'_> {
                 FairRules::Cfs { .. } => t.se.vruntime,
                 FairRules::Eevdf { .. } => t.se.deadline,
             };
-            hold!(t.cpu as usize == cpu, "task {} thinks it is on cpu {}", w.task, t.cpu);
+            hold!(
+                t.cpu as usize == cpu,
+                "task {} thinks it is on cpu {}",
+                w.task,
+                t.cpu
+            );
             hold!(
                 (w.key, w.vruntime, w.weight) == (key, t.se.vruntime, t.se.weight),
                 "task {} changed on the timeline: {w:?} {:?}",
-                w.task, t.se
+                w.task,
+                t.se
             );
             hold!(last <= w.key, "the timeline is out of order");
             last = w.key;
@@ -123,7 +171,11 @@ impl Kernel<'_> {
             est += if t.se.delayed { 0 } else { t.se.est() };
             len += 1;
         }
-        hold!(fair.waiting_weight == weight, "waiting weight {}, not {weight}", fair.waiting_weight);
+        hold!(
+            fair.waiting_weight == weight,
+            "waiting weight {}, not {weight}",
+            fair.waiting_weight
+        );
         let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
         hold!(
             !eevdf || fair.weighted_v == weighted,
@@ -132,15 +184,31 @@ impl Kernel<'_> {
         );
         if let Some(current) = c.current {
             let t = &self.tasks[current as usize];
-            hold!(t.cpu as usize == cpu, "runs task {current}, which is on cpu {}", t.cpu);
-            hold!(t.life == Life::Running, "runs task {current}, which is {:?}", t.life);
+            hold!(
+                t.cpu as usize == cpu,
+                "runs task {current}, which is on cpu {}",
+                t.cpu
+            );
+            hold!(
+                t.life == Life::Running,
+                "runs task {current}, which is {:?}",
+                t.life
+            );
             weight += u64::from(t.se.weight);
             est += t.se.est();
             len += 1;
         }
         hold!(fair.nr == len, "nr {} of {len} tasks", fair.nr);
-        hold!(fair.weight == weight, "weight {}, not {weight}", fair.weight);
-        hold!(fair.nr_delayed == delayed, "{} of {delayed} tasks delayed", fair.nr_delayed);
+        hold!(
+            fair.weight == weight,
+            "weight {}, not {weight}",
+            fair.weight
+        );
+        hold!(
+            fair.nr_delayed == delayed,
+            "{} of {delayed} tasks delayed",
+            fair.nr_delayed
+        );
         hold!(fair.est == est, "util_est {}, not {est}", fair.est);
         Ok(())
     }
@@ -148,7 +216,12 @@ impl Kernel<'_> {
     /// The CPU is as idle as it seems, and somebody will look after what it has to do.
     fn check_cpu(&self, cpu: usize) -> Result<(), String> {
         let (c, nr) = (&self.cpus[cpu], self.cpus[cpu].fair.nr);
-        hold!(c.idle == c.current.is_none(), "idle {} with current {:?}", c.idle, c.current);
+        hold!(
+            c.idle == c.current.is_none(),
+            "idle {} with current {:?}",
+            c.idle,
+            c.current
+        );
         let free = c.current.is_none() && nr == 0 && c.wake_list.is_empty();
         let says = self.host.is_idle(cpu);
         hold!(
@@ -157,22 +230,46 @@ impl Kernel<'_> {
             c.current,
             c.wake_list.len()
         );
-        let of = |kind| self.events.iter().filter(move |e| e.kind == kind && e.key as usize == cpu);
+        let of = |kind| {
+            self.events
+                .iter()
+                .filter(move |e| e.kind == kind && e.key as usize == cpu)
+        };
         let interrupts = of(kind::IPI).count();
         let sent = usize::from(c.ipi_pending);
-        hold!(interrupts == sent, "{interrupts} interrupts on their way, not {sent}");
-        hold!(c.ipi_pending || c.wake_list.is_empty(), "nobody tells of {:?}", c.wake_list);
-        hold!(c.ipi_pending || nr == 0 || c.current.is_some(), "idles with {nr} queued");
+        hold!(
+            interrupts == sent,
+            "{interrupts} interrupts on their way, not {sent}"
+        );
+        hold!(
+            c.ipi_pending || c.wake_list.is_empty(),
+            "nobody tells of {:?}",
+            c.wake_list
+        );
+        hold!(
+            c.ipi_pending || nr == 0 || c.current.is_some(),
+            "idles with {nr} queued"
+        );
         if c.current.is_some() {
             let ends = of(kind::SEGMENT).filter(|e| e.tag == c.segment_tag).count();
             hold!(ends == 1, "{ends} ends of the running segment");
         }
         let state = self.host.cpu(cpu);
-        hold!(state.nr_running == nr, "the policy sees {} of {nr} tasks", state.nr_running);
-        hold!(state.nr_delayed == c.fair.nr_delayed, "the policy sees other delayed tasks");
+        hold!(
+            state.nr_running == nr,
+            "the policy sees {} of {nr} tasks",
+            state.nr_running
+        );
+        hold!(
+            state.nr_delayed == c.fair.nr_delayed,
+            "the policy sees other delayed tasks"
+        );
         let crowded = self.crowded[cpu / 64] >> (cpu % 64) & 1 != 0;
         hold!(crowded == (nr > 1), "crowded {crowded} with {nr} tasks");
-        hold!(!crowded || self.overload, "crowded, but the machine is not overloaded");
+        hold!(
+            !crowded || self.overload,
+            "crowded, but the machine is not overloaded"
+        );
         Ok(())
     }
 
@@ -181,31 +278,47 @@ impl Kernel<'_> {
     fn check_averages(&self) -> Result<(), String> {
         let mut sums = vec![[0; 3]; self.cpus.len()];
         let mut tasks = vec![0; self.cpus.len()];
-        for t in self.tasks.iter().filter(|t| t.se.attached && t.life != Life::Dead) {
+        for t in self
+            .tasks
+            .iter()
+            .filter(|t| t.se.attached && t.life != Life::Dead)
+        {
             let on_queue = t.on_queue();
-            let now = self.sums_now(t.se.average, Activity {
-                weight: if on_queue { t.se.weight } else { 0 },
-                runnable: (on_queue && !t.se.delayed).into(),
-                running: t.life == Life::Running,
-                speed_1024: self.host.topology().capacity(t.cpu as usize),
-            });
+            let now = self.sums_now(
+                t.se.average,
+                Activity {
+                    weight: if on_queue { t.se.weight } else { 0 },
+                    runnable: (on_queue && !t.se.delayed).into(),
+                    running: t.life == Life::Running,
+                    speed_1024: self.host.topology().capacity(t.cpu as usize),
+                },
+            );
             let sum: &mut [u64; 3] = &mut sums[t.cpu as usize];
             sum.iter_mut().zip(now).for_each(|(sum, one)| *sum += one);
             tasks[t.cpu as usize] += 1;
         }
         // Rounding: half a percent, and a thousandth of the heaviest a task.
-        let heaviest = self.tasks.iter().map(|t| u64::from(t.se.weight)).max().unwrap_or(0);
+        let heaviest = self
+            .tasks
+            .iter()
+            .map(|t| u64::from(t.se.weight))
+            .max()
+            .unwrap_or(0);
         let unit = 1024 + heaviest;
         for (cpu, sums) in sums.iter().enumerate() {
             let c = &self.cpus[cpu];
-            let queue = self.sums_now(c.fair.average, Activity {
-                weight: c.fair.weight as u32,
-                runnable: c.fair.nr - c.fair.nr_delayed,
-                running: c.current.is_some(),
-                speed_1024: self.host.topology().capacity(cpu),
-            });
-            for (what, (&queue, &sum)) in
-                ["load", "runnable", "util"].iter().zip(queue.iter().zip(sums))
+            let queue = self.sums_now(
+                c.fair.average,
+                Activity {
+                    weight: c.fair.weight as u32,
+                    runnable: c.fair.nr - c.fair.nr_delayed,
+                    running: c.current.is_some(),
+                    speed_1024: self.host.topology().capacity(cpu),
+                },
+            );
+            for (what, (&queue, &sum)) in ["load", "runnable", "util"]
+                .iter()
+                .zip(queue.iter().zip(sums))
             {
                 let near = queue.abs_diff(sum) <= sum / 200 + unit * (tasks[cpu] + 2);
                 hold!(near, "cpu {cpu}: {what} {queue}/1024 of {sum}/1024");
@@ -215,7 +328,11 @@ impl Kernel<'_> {
     }
 
     fn sums_now(&self, mut average: Average, did: Activity) -> [u64; 3] {
-        let did = if did.weight == 0 && did.runnable == 0 { ASLEEP } else { did };
+        let did = if did.weight == 0 && did.runnable == 0 {
+            ASLEEP
+        } else {
+            did
+        };
         average.update(self.now, did);
         average.sums()
     }
@@ -235,7 +352,10 @@ impl Kernel<'_> {
                     walked.util += one.util;
                 }
                 let kept = self.groups.sums(shape, self.host.cpus());
-                hold!(kept == walked, "domain {number}, group {g}: {kept:?}, not {walked:?}");
+                hold!(
+                    kept == walked,
+                    "domain {number}, group {g}: {kept:?}, not {walked:?}"
+                );
             }
         }
         Ok(())
@@ -257,6 +377,50 @@ impl Kernel<'_> {
                 "channel {number}: {left} messages, {} woken for them, {:?} asleep",
                 woken[number],
                 channel.waiting
+            );
+        }
+        Ok(())
+    }
+
+    /// A decision held against the state in which it was made: allowed (P1), idle where its
+    /// reason says so, and busy only where nothing idle was at hand (P18).
+    pub(super) fn check_verdict(&self, verdict: &Verdict, affinity: usize) -> Result<(), String> {
+        use Reason::*;
+        let (cpu, allowed) = (verdict.cpu, &self.affinities[affinity]);
+        hold!(
+            allowed.contains(cpu),
+            "cpu {cpu} is not allowed: {verdict:?}"
+        );
+        let found = [
+            TargetIdle,
+            PrevIdle,
+            RecentIdle,
+            SiblingIdle,
+            ClusterCore,
+            ClusterScan,
+            LlcCore,
+            LlcThread,
+            LlcScan,
+            ClusterPrev,
+            ClusterRecent,
+        ];
+        let idle = self.host.is_idle(cpu);
+        hold!(
+            idle || !found.contains(&verdict.reason),
+            "cpu {cpu} is busy: {verdict:?}"
+        );
+        if verdict.reason != TargetBusy {
+            return Ok(());
+        }
+        hold!(!idle, "cpu {cpu} is idle: {verdict:?}");
+        let cluster = self.host.topology().cluster_span(verdict.target);
+        if let (Mode::Perch, Some(cluster)) = (self.policy.modes().cluster, cluster) {
+            let over = cluster
+                .iter()
+                .find(|&c| self.host.is_idle(c) && allowed.contains(c));
+            hold!(
+                over.is_none(),
+                "idle cpu {over:?} of its cluster was passed over: {verdict:?}"
             );
         }
         Ok(())

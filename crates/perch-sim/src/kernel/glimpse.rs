@@ -3,8 +3,8 @@
 
 use super::Kernel;
 use super::check::Auditor;
-use super::era::FairRules;
 use super::eevdf;
+use super::era::FairRules;
 use super::task::Life;
 use crate::metrics::Metrics;
 use crate::scenario::Scenario;
@@ -59,7 +59,11 @@ impl Kernel<'_> {
     fn glimpse(&self) -> Glimpse {
         let tasks = self.tasks.iter().map(|t| {
             let running = t.life == Life::Running;
-            let since = if running { self.now.saturating_sub(t.se.exec_start_ns) } else { 0 };
+            let since = if running {
+                self.now.saturating_sub(t.se.exec_start_ns)
+            } else {
+                0
+            };
             let c = &self.cpus[t.cpu as usize];
             let current = c.current.map(|id| self.tasks[id as usize].se);
             let lag = match self.rules.fair {
@@ -89,7 +93,12 @@ impl Kernel<'_> {
             let util = cpus.map(|c| u64::from(self.host.cpu(c).util)).sum();
             (self.host.nr_idle_scan(llc), util)
         });
-        Glimpse { now_ns: self.now, tasks: tasks.collect(), cpus: cpus.collect(), llcs: llcs.collect() }
+        Glimpse {
+            now_ns: self.now,
+            tasks: tasks.collect(),
+            cpus: cpus.collect(),
+            llcs: llcs.collect(),
+        }
     }
 }
 
@@ -124,7 +133,9 @@ impl Scenario {
                 _ => kernel.now + every_ns,
             };
             let stop_ns = if measuring { end_ns } else { self.warmup_ns };
-            kernel.run_until(next.min(stop_ns)).map_err(|e| e.to_string())?;
+            kernel
+                .run_until(next.min(stop_ns))
+                .map_err(|e| e.to_string())?;
             auditor.check(&kernel)?;
             look(&kernel.glimpse());
             if kernel.now >= end_ns && measuring {

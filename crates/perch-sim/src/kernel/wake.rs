@@ -52,12 +52,14 @@ impl Kernel<'_> {
     }
 
     /// Asks the policy, and writes down what it said.
-    fn decide(&mut self, task: u32, wake: &Wake, waker: Waker) -> Verdict {
+    pub(super) fn decide(&mut self, task: u32, wake: &Wake, waker: Waker) -> Verdict {
         let t = &mut self.tasks[task as usize];
         t.state.load = t.se.average.load;
         t.state.util = t.se.average.util.max(t.se.est());
         let (mut wakee, affinity) = (t.state, t.affinity as usize);
         let waker_state = match waker {
+            // A task that calls exec decides for itself: nobody's flips are counted.
+            Waker::Task(id) if id == task => &mut self.idle_tasks[wake.this_cpu],
             Waker::Task(id) => &mut self.tasks[id as usize].state,
             Waker::Idle => &mut self.idle_tasks[wake.this_cpu],
         };
@@ -72,6 +74,7 @@ impl Kernel<'_> {
         let from_waker = self.costs.distance(wake.this_cpu, verdict.cpu);
         let from_prev = self.costs.distance(wake.prev_cpu, verdict.cpu);
         let busy = !self.host.is_idle(verdict.cpu);
+        debug_assert_eq!(self.check_verdict(&verdict, affinity), Ok(()));
         self.metrics.decision(&verdict, from_waker, from_prev, busy);
         if let Some(out) = self.trace.as_mut() {
             let written = writeln!(
