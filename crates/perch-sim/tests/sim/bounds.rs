@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What no simulation may exceed, and sums that must agree.
+
+use proptest::prelude::*;
+
+use crate::common::{ERAS, config, decisions, machine, scenario, traced, workload};
+use crate::load::random;
+
+proptest! {
+    #![proptest_config(config(80))]
+
+    #[test]
+    fn metrics_add_up(seed in any::<u64>().no_shrink()) {
+        let mut scenario = random(seed, 40);
+        scenario.measure_ns += scenario.warmup_ns;
+        scenario.warmup_ns = 0;
+        let (trace, outcome) = traced(&scenario);
+        let m = outcome.metrics;
+        let decisions = decisions(&trace);
+        prop_assert_eq!(m.wakeups, decisions.len() as u64);
+        prop_assert_eq!(m.by_reason.iter().sum::<u64>(), m.wakeups);
+        prop_assert_eq!(m.wake_distance.iter().sum::<u64>(), m.wakeups);
+        prop_assert_eq!(m.migrations.iter().sum::<u64>(), m.wakeups);
+        prop_assert_eq!(m.examined, decisions.iter().map(|d| d.examined).sum::<u64>());
+        let apart = |d: &&crate::common::Decision| d.prev != d.cpu;
+        prop_assert_eq!(m.migrations[0], m.wakeups - decisions.iter().filter(apart).count() as u64);
+        prop_assert!(m.chosen_busy <= m.wakeups);
+        prop_assert_eq!(m.simulated_ns, scenario.measure_ns);
+        let cpus = scenario.machine.cpus.len() as u64;
+        prop_assert!(m.busy_ns <= cpus * m.simulated_ns, "{} ns busy", m.busy_ns);
+        prop_assert!(m.latencies <= m.wakeups + m.delayed_wakeups, "{:?}", m);
+        prop_assert!(m.max_latency_ns <= m.latency_ns && m.max_latency_ns <= m.simulated_ns);
+        prop_assert!(decisions.is_sorted_by_key(|d| d.now_ns));
+    }
+}
+
+/// A pair's work is done one after the other: it can't be faster than the work alone.
+#[test]
+fn throughput_never_exceeds_pure_work() {
+    let kunpeng = machine("kunpeng920");
+    for era in ERAS {
+        for n in [1, 4, 40] {
+            for (name, unit) in [("tcp_rr", 1.0), ("udp_rr", 1.0), ("tbench", 0.005_428_4)] {
+                let spec = format!("{name}:n={n},before_ns=3000,after_ns=500,lines=20,where=node0");
+                let scenario = scenario(&kunpeng, era, workload(&kunpeng, &spec), [20, 60]);
+                let outcome = scenario.run().expect("a scenario that runs");
+                let transactions = outcome.metrics.counted as f64 / 0.06;
+                // Both sides' "before", and that no more than 32 CPUs do them.
+                let alone = 1e9 / 6000.0 * 1.06;
+                let bound = (f64::from(n) * alone).min(32.0 * 1e9 / 7000.0 * 1.06);
+                assert!(
+                    transactions < bound,
+                    "{era} {spec}: {transactions} a second"
+                );
+                assert!(
+                    transactions > bound / 20.0,
+                    "{era} {spec}: {transactions} a second"
+                );
+                let score =
+                    outcome.scores[0].value * if name == "tbench" { 1.0 } else { f64::from(n) };
+                assert!(
+                    (score - transactions * unit).abs() < 1e-6 * score,
+                    "{spec}: {score}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn busy_time_is_what_hogs_use() {
+    let machine = machine("jacobsville");
+    for era in ERAS {
+        let load = workload(&machine, "runsleep:tasks=5,sleep_us=0,where=cpu0-7");
+        let outcome = scenario(&machine, era, load, [500, 500])
+            .run()
+            .expect("a scenario that runs");
+        let cpus = outcome.metrics.busy_ns as f64 / outcome.metrics.simulated_ns as f64;
+        assert!((cpus - 5.0).abs() < 0.01, "{era}: {cpus}");
+        // A burst is a millisecond on average, and little is lost to overheads.
+        assert!(
+            (2350..=2520).contains(&outcome.metrics.counted),
+            "{}",
+            outcome.metrics.counted
+        );
+    }
+}

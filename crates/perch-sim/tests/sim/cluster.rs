@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the cluster scan does to whole runs. P18 itself is an assertion of the simulator: in a
+//! debug build each decision is held against the state in which it was made.
+
+use perch_policy::{Era, Mode, Reason};
+use perch_sim::{Outcome, Scenario};
+use proptest::prelude::*;
+
+use crate::common::{ERAS, config, decisions, machine, policy, scenario, traced, workload};
+use crate::load::random;
+
+fn run(era: Era, mode: Mode, spec: &str) -> Outcome {
+    let kunpeng = machine("kunpeng920");
+    let mut scenario = scenario(&kunpeng, era, workload(&kunpeng, spec), [0, 60]);
+    scenario.policy = policy(era, mode);
+    scenario.run().expect("a scenario that runs")
+}
+
+fn count(outcome: &Outcome, reasons: &[Reason]) -> u64 {
+    reasons
+        .iter()
+        .map(|&r| outcome.metrics.by_reason[r as usize])
+        .sum()
+}
+
+const CLUSTER: [Reason; 4] = [
+    Reason::ClusterCore,
+    Reason::ClusterScan,
+    Reason::ClusterPrev,
+    Reason::ClusterRecent,
+];
+
+proptest! {
+    #![proptest_config(config(60))]
+
+    /// Runs under the assertions of every decision; in perch mode these hold that no idle CPU of
+    /// the target's cluster was passed over for a busy target.
+    #[test]
+    fn perch_never_takes_a_busy_cpu_beside_an_idle_one(seed in any::<u64>().no_shrink()) {
+        assert!(cfg!(debug_assertions), "this test is nothing without debug assertions");
+        for era in ERAS {
+            let scenario = Scenario { policy: policy(era, Mode::Perch), ..random(seed, 40) };
+            scenario.run().expect("a scenario that runs");
+        }
+    }
+
+    /// P4: without an idle core at hand a scan looks at no more CPUs than the LLC has.
+    #[test]
+    fn no_scan_looks_at_more_than_its_llc(seed in any::<u64>().no_shrink()) {
+        let scenario = random(seed, 40);
+        let topology = &scenario.topology;
+        let widest = (0..topology.nr_llcs()).map(|l| u64::from(topology.llc_span(l).weight()));
+        let widest = widest.max().unwrap_or(0);
+        for decision in decisions(&traced(&scenario).0) {
+            if decision.reason != Reason::SlowPath.name() {
+                prop_assert!(decision.examined <= widest, "{:?} of {}", decision, widest);
+            }
+        }
+    }
+}
+
+#[test]
+fn off_gives_no_cluster_reasons_and_the_others_do() {
+    for era in ERAS {
+        let off = run(era, Mode::Off, "tcp_rr:n=8,where=node0");
+        assert_eq!(count(&off, &CLUSTER), 0);
+        for mode in [Mode::Posted, Mode::Upstream, Mode::Perch] {
+            let on = run(era, mode, "tcp_rr:n=8,where=node0");
+            assert!(
+                count(&on, &CLUSTER) > 0,
+                "{era} {mode}: {:?}",
+                on.metrics.by_reason
+            );
+        }
+    }
+}
+
+#[test]
+fn with_the_scan_pairs_stay_within_a_cluster() {
+    for era in ERAS {
+        for mode in [Mode::Posted, Mode::Upstream, Mode::Perch] {
+            let on = run(era, mode, "tcp_rr:n=8,where=node0");
+            let near: u64 = on.metrics.wake_distance[..3].iter().sum();
+            let share = near as f64 / on.metrics.wakeups as f64;
+            assert!(share > 0.95, "{era} {mode}: {:?}", on.metrics.wake_distance);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Scenarios in a line, and what a property test needs.
+
+use std::sync::Arc;
+
+use perch_machine::{Machine, library};
+use perch_policy::{CpuMask, Era, Mode, Modes, Policy, Topology};
+use perch_sim::workload::{Op, TaskSpec, Workload};
+use perch_sim::{Dist, Glimpse, Metrics, Outcome, Scenario};
+
+pub const MS: u64 = 1_000_000;
+pub const ERAS: [Era; 2] = [Era::V6_5, Era::V7_2];
+
+/// A machine of the library.
+pub fn machine(name: &str) -> Arc<Machine> {
+    Arc::new(library::load(name).expect("a machine of the library"))
+}
+
+/// A workload by its spec.
+pub fn workload(machine: &Machine, spec: &str) -> Workload {
+    Workload::parse(spec, machine).expect("a workload that exists")
+}
+
+/// A run of `measure_ms` after `warmup_ms`, with nothing else said: cluster off, 250 Hz, seed 1.
+pub fn scenario(machine: &Arc<Machine>, era: Era, workload: Workload, ms: [u64; 2]) -> Scenario {
+    Scenario {
+        machine: machine.clone(),
+        topology: Topology::new(machine),
+        policy: policy(era, Mode::Off),
+        hz: 250,
+        workload,
+        warmup_ns: ms[0] * MS,
+        measure_ns: ms[1] * MS,
+        seed: 1,
+    }
+}
+
+pub fn policy(era: Era, cluster: Mode) -> Policy {
+    Policy::new(era, Modes { cluster })
+}
+
+/// The whole trace, and what came of the run.
+pub fn traced(scenario: &Scenario) -> (String, Outcome) {
+    let mut trace = Vec::new();
+    let outcome = scenario
+        .run_traced(&mut trace)
+        .expect("a scenario that runs");
+    (String::from_utf8(trace).expect("text"), outcome)
+}
+
+/// Runs with the books checked every `every_ns`; a failure names the moment.
+pub fn checked(scenario: &Scenario, every_ns: u64, mut look: impl FnMut(&Glimpse)) -> Metrics {
+    match scenario.run_checked(every_ns, &mut look) {
+        Ok(metrics) => metrics,
+        Err(why) => panic!(
+            "machine {}, workload {}, {} {}, seed {}: {why}",
+            scenario.machine.name,
+            scenario.workload.spec,
+            scenario.policy.era(),
+            scenario.policy.modes(),
+            scenario.seed
+        ),
+    }
+}
+
+/// The first and the last glimpse of a run of which `every_ns` is checked: of the measured part
+/// when there is a warm-up.
+pub fn ends(scenario: &Scenario, every_ns: u64) -> (Glimpse, Glimpse) {
+    let (mut first, mut last) = (None, None);
+    checked(scenario, every_ns, |now| {
+        if now.now_ns <= scenario.warmup_ns {
+            first = Some(now.clone());
+        }
+        last = Some(now.clone());
+    });
+    (first.expect("a glimpse"), last.expect("a glimpse"))
+}
+
+/// What share of the run time of all tasks each had between two glimpses.
+pub fn shares(first: &Glimpse, last: &Glimpse) -> Vec<f64> {
+    let pairs = first.tasks.iter().zip(&last.tasks);
+    let ran: Vec<f64> = pairs.map(|(a, b)| (b.ran_ns - a.ran_ns) as f64).collect();
+    let all: f64 = ran.iter().sum();
+    ran.iter().map(|r| r / all).collect()
+}
+
+/// A task of this program, at nice 0, there from the start.
+pub fn task(
+    machine: &Machine,
+    program: Vec<Op>,
+    cpus: impl IntoIterator<Item = usize>,
+) -> TaskSpec {
+    // Whatever else a task may be one day, it is here as the run/sleep workload has it.
+    let template = workload(machine, "runsleep:tasks=1").tasks.remove(0);
+    TaskSpec {
+        program: program.into(),
+        allowed: Arc::new(CpuMask::of(machine.cpus.len(), cpus)),
+        start: Some(Dist::Const(0)),
+        ..template
+    }
+}
+
+/// A workload of these tasks.
+pub fn of_tasks(machine: &Machine, spec: &str, tasks: Vec<TaskSpec>, channels: usize) -> Workload {
+    let template = workload(machine, "runsleep:tasks=1");
+    Workload {
+        spec: spec.to_string(),
+        tasks,
+        channels,
+        ..template
+    }
+}
+
+/// A loop that computes for ever.
+pub fn hog() -> Vec<Op> {
+    vec![Op::Run(Dist::Const(100_000)), Op::Count, Op::Jump(0)]
+}
+
+/// A proptest configuration of `cases` cases, more when `PROPTEST_CASES` asks for more than its
+/// usual 256; seeds are not shrunk, a smaller seed is no simpler.
+pub fn config(cases: u32) -> proptest::test_runner::Config {
+    use proptest::test_runner::{Config, FileFailurePersistence};
+    let usual = Config::default();
+    Config {
+        cases: (cases * usual.cases).div_ceil(256).max(1),
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..usual
+    }
+}
+
+/// A decision of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    pub now_ns: u64,
+    pub task: usize,
+    pub waker: usize,
+    pub prev: usize,
+    pub cpu: usize,
+    pub reason: String,
+    pub examined: u64,
+}
+
+/// The decisions of a trace.
+pub fn decisions(trace: &str) -> Vec<Decision> {
+    let number = |line: &str, key: &str| -> u64 {
+        let at = line
+            .find(key)
+            .unwrap_or_else(|| panic!("no {key} in {line}"))
+            + key.len();
+        let end = line[at..].find(' ').map_or(line.len(), |n| at + n);
+        line[at..end]
+            .parse()
+            .unwrap_or_else(|_| panic!("{key} in {line}"))
+    };
+    let decision = |line: &str| Decision {
+        now_ns: number(line, ""),
+        task: number(line, " task=") as usize,
+        waker: number(line, " waker=") as usize,
+        prev: number(line, " prev=") as usize,
+        cpu: number(line, " cpu=") as usize,
+        reason: line
+            .split("reason=")
+            .nth(1)
+            .and_then(|r| r.split(" examined=").next())
+            .unwrap_or_else(|| panic!("no reason in {line}"))
+            .to_string(),
+        examined: number(line, " examined="),
+    };
+    trace.lines().map(decision).collect()
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What is refused, by the words in which it is refused.
+
+use perch_sim::workload::{Workload, names};
+use perch_sim::{Scenario, SimError};
+
+use crate::common::{ERAS, machine, scenario, workload};
+
+fn refused(spec: &str) -> String {
+    match Workload::parse(spec, &machine("kunpeng920")) {
+        Ok(_) => panic!("{spec} was taken"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn workloads_are_refused_by_name_key_and_value() {
+    for (spec, words) in [
+        ("", "unknown workload \"\": this version has tbench"),
+        (
+            "hackbench",
+            "unknown workload \"hackbench\": this version has tbench",
+        ),
+        ("Tbench:n=1", "unknown workload \"Tbench\""),
+        (
+            "tbench:n=0",
+            "n=0: expected a whole number from 1 to 8388608",
+        ),
+        ("tbench:n=-1", "n=-1: expected a whole number from 1 to"),
+        ("tbench:n=1.5", "n=1.5: expected a whole number from 1 to"),
+        (
+            "tbench:n=8388609",
+            "n=8388609: expected a whole number from 1 to 8388608",
+        ),
+        (
+            "tbench:n=99999999999999999999",
+            "expected a whole number from 1 to",
+        ),
+        ("tbench:n=", "n=: expected a whole number"),
+        ("tbench:n", "\"n\" is no KEY=VALUE"),
+        ("tbench:m=1", "tbench has no key \"m\"; its keys are "),
+        ("tbench:n=1,n=2", "key \"n\" is given twice"),
+        (
+            "tcp_rr:where=node4",
+            "where=node4: expected all, node0 to node3 or cpu0 to cpu127",
+        ),
+        ("udp_rr:where=node1-0", "where=node1-0: expected all"),
+        (
+            "pipe:where=cpu128",
+            "where=cpu128: expected all, node0 to node3 or cpu0 to cpu127",
+        ),
+        ("pipe:where=cpu", "where=cpu: expected all"),
+        ("pipe:where=", "where=: expected all"),
+        ("pipe:where=socket0", "where=socket0: expected all"),
+        ("pipe:where=cpu0-127-3", "where=cpu0-127-3: expected all"),
+        ("pipe:pairs=0", "pairs=0: expected a whole number from 1 to"),
+        (
+            "runsleep:tasks=0",
+            "tasks=0: expected a number from 1 to 16777216, or N/cpu",
+        ),
+        (
+            "runsleep:tasks=0/cpu",
+            "tasks=0/cpu: expected a number from 1",
+        ),
+        (
+            "runsleep:tasks=200000/cpu",
+            "tasks=200000/cpu: expected a number from 1",
+        ),
+        (
+            "runsleep:tasks=18446744073709551615/cpu",
+            "expected a number from 1",
+        ),
+        (
+            "runsleep:run_us=0",
+            "run_us=0: expected a whole number from 1 to",
+        ),
+        (
+            "runsleep:nice=20",
+            "nice=20: expected a whole number from -20 to 19",
+        ),
+    ] {
+        let message = refused(spec);
+        let start = format!("workload \"{spec}\": ");
+        assert!(
+            message.starts_with(&start) && message.contains(words),
+            "{spec}: {message}"
+        );
+    }
+}
+
+#[test]
+fn every_workload_runs_by_its_name_alone() {
+    let jacobsville = machine("jacobsville");
+    for (name, help) in names() {
+        assert!(!help.is_empty());
+        let scenario = scenario(
+            &jacobsville,
+            ERAS[1],
+            workload(&jacobsville, name),
+            [20, 20],
+        );
+        let outcome = scenario.run().expect("a scenario that runs");
+        assert!(outcome.scores[0].value > 0.0, "{name}: {outcome:?}");
+    }
+}
+
+#[test]
+fn scenarios_out_of_range_are_refused() {
+    let jacobsville = machine("jacobsville");
+    let good = scenario(
+        &jacobsville,
+        ERAS[0],
+        workload(&jacobsville, "pipe"),
+        [1, 1],
+    );
+    let refused = |change: &dyn Fn(&mut Scenario)| {
+        let mut scenario = good.clone();
+        change(&mut scenario);
+        scenario.run().expect_err("out of range").to_string()
+    };
+    assert_eq!(
+        refused(&|s| s.hz = 0),
+        "hz = 0: expected 1 to 10000 ticks a second"
+    );
+    assert_eq!(
+        refused(&|s| s.hz = 10_001),
+        "hz = 10001: expected 1 to 10000 ticks a second"
+    );
+    assert!(refused(&|s| s.measure_ns = 0).contains("measured time is 0"));
+    assert!(refused(&|s| s.warmup_ns = u64::MAX).contains("exceed 100 years"));
+    assert!(refused(&|s| s.measure_ns = u64::MAX / 2).contains("exceed 100 years"));
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_is_an_error() {
+    struct Full;
+    impl std::io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("no space left"))
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let jacobsville = machine("jacobsville");
+    let scenario = scenario(
+        &jacobsville,
+        ERAS[0],
+        workload(&jacobsville, "pipe"),
+        [1, 1],
+    );
+    let error = scenario
+        .run_traced(&mut Full)
+        .expect_err("the trace cannot be written");
+    assert!(matches!(error, SimError::Trace(_)) && error.to_string().contains("no space left"));
+}

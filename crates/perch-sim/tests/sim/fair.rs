@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The fair class is fair: shares by weight, short waits for those who sleep, nobody starves.
+
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::Era;
+use perch_sim::workload::{Op, TaskSpec};
+use perch_sim::{Dist, Scenario};
+
+use crate::common::{
+    ERAS, MS, checked, ends, hog, machine, of_tasks, scenario, shares, task, workload,
+};
+
+fn box24() -> Arc<Machine> {
+    machine("jacobsville")
+}
+
+fn hogs(machine: &Machine, nices: &[i8], cpus: std::ops::Range<usize>) -> Vec<TaskSpec> {
+    let one = |&nice| TaskSpec {
+        nice,
+        ..task(machine, hog(), cpus.clone())
+    };
+    nices.iter().map(one).collect()
+}
+
+fn run_hogs(era: Era, nices: &[i8], ms: [u64; 2]) -> Scenario {
+    let machine = box24();
+    let load = of_tasks(&machine, "hogs on cpu0", hogs(&machine, nices, 0..1), 0);
+    scenario(&machine, era, load, ms)
+}
+
+#[test]
+fn two_hogs_share_a_cpu_equally() {
+    for era in ERAS {
+        let machine = box24();
+        let load = workload(&machine, "runsleep:tasks=2,sleep_us=0,where=cpu0");
+        let (first, last) = ends(&scenario(&machine, era, load, [100, 2000]), MS);
+        let shares = shares(&first, &last);
+        assert!((shares[0] - 0.5).abs() < 0.01, "{era}: {shares:?}");
+    }
+}
+
+#[test]
+fn nice_levels_share_by_weight() {
+    for era in ERAS {
+        for (nices, weights) in [
+            (vec![0, 5], vec![1024.0, 335.0]),
+            (vec![-10, 0, 10], vec![9548.0, 1024.0, 110.0]),
+            (vec![0, 1, 2, 3], vec![1024.0, 820.0, 655.0, 526.0]),
+        ] {
+            let (first, last) = ends(&run_hogs(era, &nices, [500, 6000]), 5 * MS);
+            let all: f64 = weights.iter().sum();
+            for (share, weight) in shares(&first, &last).iter().zip(&weights) {
+                let due = weight / all;
+                assert!(
+                    (share - due).abs() < 0.02,
+                    "{era} {nices:?}: {share:.3}, due {due:.3}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn sixteen_hogs_on_eight_cpus_each_get_half_a_cpu() {
+    for era in ERAS {
+        let machine = box24();
+        let load = of_tasks(
+            &machine,
+            "16 hogs on cpu0-7",
+            hogs(&machine, &[0; 16], 0..8),
+            0,
+        );
+        let (first, last) = ends(&scenario(&machine, era, load, [2000, 4000]), 10 * MS);
+        for (task, share) in shares(&first, &last).iter().enumerate() {
+            let half = share * 8.0;
+            assert!(
+                (half - 0.5).abs() < 0.025,
+                "{era}: task {task} has {half:.3} of a CPU"
+            );
+        }
+    }
+}
+
+/// A sleeper among three hogs of one CPU: the longest wait of its wake-ups.
+fn longest_wait_ns(era: Era) -> (u64, u64) {
+    let machine = box24();
+    let mut tasks = hogs(&machine, &[0, 0, 0], 0..1);
+    let (work, rest) = (
+        Op::Run(Dist::Const(200_000)),
+        Op::Sleep(Dist::around(15 * MS, 30)),
+    );
+    tasks.push(task(
+        &machine,
+        vec![work, rest, Op::Count, Op::Jump(0)],
+        0..1,
+    ));
+    let load = of_tasks(&machine, "3 hogs and a sleeper on cpu0", tasks, 0);
+    let scenario = scenario(&machine, era, load, [200, 4000]);
+    let metrics = checked(&scenario, MS, |_| {});
+    assert!(
+        metrics.counted > 150,
+        "{era}: the sleeper got through {} times",
+        metrics.counted
+    );
+    (
+        metrics.max_latency_ns,
+        metrics.latency_ns / metrics.latencies,
+    )
+}
+
+#[test]
+fn a_cfs_sleeper_preempts_at_once() {
+    let (longest, mean) = longest_wait_ns(Era::V6_5);
+    // Its credit is three times the wakeup granularity: it waits for a switch, no longer.
+    assert!(
+        longest < MS && mean < MS / 10,
+        "longest {longest}, mean {mean}"
+    );
+}
+
+#[test]
+fn an_eevdf_sleeper_waits_for_a_slice_at_most() {
+    let (longest, mean) = longest_wait_ns(Era::V7_2);
+    // The running hog is protected for its slice of 2.8 ms, which ticks 4 ms apart stretch.
+    assert!(
+        longest < 8 * MS && mean < 4 * MS,
+        "longest {longest}, mean {mean}"
+    );
+}
+
+#[test]
+fn nobody_starves_among_64_hogs() {
+    for era in ERAS {
+        // Hogs forked at once start up to a latency apart: two seconds until that is levelled.
+        let scenario = run_hogs(era, &[0; 64], [2000, 2000]);
+        let (mut ran, mut since, mut longest) = (vec![0; 64], vec![0; 64], 0);
+        checked(&scenario, MS, |now| {
+            for (i, t) in now.tasks.iter().enumerate() {
+                if t.ran_ns != ran[i] {
+                    (ran[i], since[i]) = (t.ran_ns, now.now_ns);
+                }
+                if now.now_ns > 2000 * MS {
+                    longest = longest.max(now.now_ns - since[i]);
+                }
+            }
+        });
+        // One round: 64 turns, none longer than a slice rounded up to ticks 4 ms apart.
+        assert!(longest < 64 * 8 * MS, "{era}: {} ms", longest / MS);
+    }
+}
+
+#[test]
+fn eevdf_lags_stay_within_a_slice_and_a_tick() {
+    let mut scenario = run_hogs(Era::V7_2, &[0, 0, 0, 0, 0, 3, -3], [500, 2000]);
+    scenario.hz = 1000;
+    let (mut low, mut high) = (0, 0);
+    checked(&scenario, MS / 2, |now| {
+        for t in now
+            .tasks
+            .iter()
+            .filter(|t| now.now_ns > 500 * MS && (t.running || t.waiting))
+        {
+            low = low.min(t.lag_ns);
+            high = high.max(t.lag_ns);
+        }
+    });
+    // A slice of 2.8 ms and a tick, as virtual time of the lightest: 1024/526.
+    let limit = (2_800_000 + 1_000_000) * 1024 / 526;
+    assert!(
+        -limit <= low && high <= limit,
+        "lags from {low} to {high}, limit {limit}"
+    );
+    assert!(
+        low < -500_000 && high > 500_000,
+        "lags from {low} to {high}: nothing was tested"
+    );
+}
+
+#[test]
+fn a_task_that_ends_gives_its_share_to_the_others() {
+    for era in ERAS {
+        let machine = box24();
+        let mut tasks = hogs(&machine, &[0, 0], 0..1);
+        tasks.push(task(
+            &machine,
+            vec![Op::Run(Dist::Const(30 * MS)), Op::Exit],
+            0..1,
+        ));
+        let load = of_tasks(&machine, "2 hogs, one task that ends", tasks, 0);
+        let (first, last) = ends(&scenario(&machine, era, load, [300, 1000]), MS);
+        let shares = shares(&first, &last);
+        assert!(
+            (shares[0] - 0.5).abs() < 0.02 && shares[2] == 0.0,
+            "{era}: {shares:?}"
+        );
+    }
+}

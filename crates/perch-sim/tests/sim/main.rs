@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The simulator's behaviour, from outside and, where no score shows it, from a glimpse inside.
+//!
+//! docs/testing.md tells which property is tested where, and how to bring a failure back.
+
+mod balance;
+mod bounds;
+mod cluster;
+mod common;
+mod costs;
+mod determinism;
+mod errors;
+mod fair;
+mod invariants;
+mod load;
+mod scan;
