@@ -267,7 +267,10 @@ impl Kernel<'_> {
         if preempts {
             c.need_resched = true;
             self.metrics.preemptions += 1;
-            c.fair.next_buddy = Some(wakee);
+            // CFS: what preempts is what runs next, whoever else is behind.
+            if let FairRules::Cfs { .. } = self.rules.fair {
+                c.fair.next_buddy = Some(wakee);
+            }
             // With a full queue the preempted task goes on next, while its cache is warm.
             if c.fair.nr >= 8 {
                 c.fair.last_buddy = Some(current);

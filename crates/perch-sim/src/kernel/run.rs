@@ -4,6 +4,7 @@
 use super::task::Life;
 use super::wake::Waker;
 use super::{Kernel, kind};
+use perch_policy::Wake;
 use crate::engine::Event;
 use crate::workload::Op;
 
@@ -105,6 +106,12 @@ impl Kernel<'_> {
                         return self.preempt(cpu);
                     }
                 }
+                Op::Exec => {
+                    t.pc += 1;
+                    if self.exec(cpu, task) {
+                        return;
+                    }
+                }
                 Op::Exit => return self.exit(cpu, task),
             }
         }
@@ -129,6 +136,26 @@ impl Kernel<'_> {
             self.insert_waiting(cpu, task);
         }
         self.schedule(cpu);
+    }
+
+    /// The running task calls exec: the cheapest moment to move. Returns whether it left.
+    fn exec(&mut self, cpu: usize, task: u32) -> bool {
+        let wake = Wake {
+            now_ns: self.now,
+            this_cpu: cpu,
+            prev_cpu: cpu,
+            exec: true,
+            ..Wake::default()
+        };
+        let to = self.decide(task, &wake, Waker::Task(task)).cpu;
+        if to == cpu {
+            return false;
+        }
+        self.leave_caches(cpu, task);
+        self.put_current(cpu);
+        self.move_waiting(task, cpu, to);
+        self.schedule(cpu);
+        true
     }
 
     /// The running task ends.

@@ -41,6 +41,8 @@ pub enum Op {
     Count,
     /// Forks a task, named by its number.
     Fork(u32),
+    /// Becomes another program, in a place that suits it better if there is one.
+    Exec,
     /// Goes on at this operation.
     Jump(u32),
     /// Ends the task.

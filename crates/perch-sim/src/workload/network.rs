@@ -74,12 +74,17 @@ fn pairs(
             Op::Fork(2 * pair + 1),
         ]);
         let mut client = vec![
+            Op::Exec,
             Op::Run(Dist::around(startup, 20)),
             send(connect),
             Op::Receive { channel: reply },
         ];
         if start == Start::Together {
             client.extend([send(ready), Op::Receive { channel: go }]);
+        }
+        if start == Start::Together {
+            // tbench forks its clients and they stay what they are.
+            client.remove(0);
         }
         let first = client.len() as u32;
         client.extend([
