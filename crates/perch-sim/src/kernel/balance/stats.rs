@@ -4,9 +4,8 @@
 
 use perch_policy::{DomainView, Level};
 
-use super::sums::Shape;
+use super::sums::{Business, Shape};
 use super::{Idle, Kernel};
-use crate::kernel::queue::DomainState;
 
 /// Working memory of a pass, kept between passes.
 #[derive(Debug, Default)]
@@ -17,20 +16,11 @@ pub(in crate::kernel) struct Scratch {
     pub pinned: Vec<u32>,
 }
 
-/// How busy a group is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Business {
-    HasSpare,
-    FullyBusy,
-    Overloaded,
-}
-
 /// A group's statistics.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     load: u64,
     util: u64,
-    runnable: u64,
     capacity: u64,
     running: u32,
     idle: u32,
@@ -66,51 +56,8 @@ pub(super) struct Imbalance {
 const NUMA_IMBALANCE_MIN: i64 = 2;
 
 impl Group {
-    const NOTHING: Group = Group {
-        load: 0,
-        util: 0,
-        runnable: 0,
-        capacity: 0,
-        running: 0,
-        idle: 0,
-        weight: 0,
-        business: Business::HasSpare,
-        avg_load: 0,
-    };
-
-    fn classify(&mut self, pct: u64) {
-        let (running, weight) = (self.running, self.weight);
-        let strained = self.capacity * 100 < self.util * pct;
-        let queued = self.capacity * pct < self.runnable * 100;
-        self.business = if running > weight && (strained || queued) {
-            Business::Overloaded
-        } else if running < weight || (!queued && self.capacity * 100 > self.util * pct) {
-            Business::HasSpare
-        } else {
-            Business::FullyBusy
-        };
-        if self.business == Business::Overloaded {
-            self.set_avg_load();
-        }
-    }
-
     fn set_avg_load(&mut self) {
         self.avg_load = self.load * 1024 / self.capacity.max(1);
-    }
-
-    /// Whether this group is busier than the busiest so far.
-    fn busier(&self, than: &Group) -> bool {
-        if self.business != than.business {
-            return self.business > than.business;
-        }
-        match self.business {
-            Business::HasSpare => {
-                self.idle < than.idle || (self.idle == than.idle && self.running > than.running)
-            }
-            // Groups that are fully busy carry no average to compare by: the last found stays.
-            Business::FullyBusy => true,
-            Business::Overloaded => self.avg_load > than.avg_load,
-        }
     }
 }
 
@@ -122,14 +69,16 @@ impl Kernel<'_> {
         let mut group = Group {
             load: sums.load,
             util: sums.util,
-            runnable: sums.runnable,
             capacity: shape.capacity,
             running: sums.running as u32,
             idle: self.groups.idle(shape),
             weight: shape.weight,
-            ..Group::NOTHING
+            business: Business::of(shape, &sums, pct),
+            avg_load: 0,
         };
-        group.classify(pct);
+        if group.business == Business::Overloaded {
+            group.set_avg_load();
+        }
         group
     }
 
@@ -149,102 +98,45 @@ impl Kernel<'_> {
         i: usize,
         idle: Idle,
     ) -> Option<Imbalance> {
-        let state = self.cpus[cpu].domains[i];
-        let span = self.host.topology().domain(state.domain as usize).span();
+        let state = &self.cpus[cpu].domains[i];
+        let (number, local) = (state.domain as usize, state.local_group as usize);
+        let prefer = state.prefer_sibling;
+        let domain = self.host.topology().domain(number);
+        let pct = u64::from(domain.imbalance_pct());
+        let span = domain.span();
         let words = span.first_word()..span.first_word() + span.words().len();
         self.groups.see_idle(words, self.host.idle_words());
-        if idle == Idle::Newly {
-            if let Some(found) = self.newidle_imbalance(&state) {
-                return found;
-            }
-        }
-        let topology = self.host.topology().clone();
-        let domain = topology.domain(state.domain as usize);
-        let pct = u64::from(domain.imbalance_pct());
-        let (mut local, mut busiest): (Option<Group>, Option<(usize, Group)>) = (None, None);
-        let (mut load, mut capacity, mut util) = (0, 0, 0);
-        // Round the ring from the local group, so that ties fall on different groups from
-        // different places.
-        let shapes = self.groups.of_domain(state.domain as usize).iter().enumerate();
-        let local_group = state.local_group as usize;
-        for (g, shape) in shapes.clone().skip(local_group).chain(shapes.take(local_group)) {
-            let group = self.group(shape, pct);
-            load += group.load;
-            capacity += group.capacity;
-            util += group.util;
-            if g == local_group {
-                local = Some(group);
-            } else if group.running > 0 && busiest.as_ref().is_none_or(|(_, b)| group.busier(b)) {
-                busiest = Some((g, group));
-            }
-        }
+        let busiest = self.groups.busiest(number, local, self.host.cpus());
         if idle != Idle::Newly {
-            self.update_scan_budget(cpu, &domain, util);
+            let util = self.groups.total(number, self.host.cpus()).util;
+            self.update_scan_budget(cpu, number, util);
+            // A newidle pass would not be here if nothing were crowded.
+            if i + 1 == self.cpus[cpu].domains.len() {
+                self.overload = self.crowded.iter().any(|&w| w != 0);
+            }
         }
-        if i + 1 == self.cpus[cpu].domains.len() {
-            self.overload = self.crowded.iter().any(|&w| w != 0);
-        }
-        let (local, (group, busiest)) = (local?, busiest?);
-        let mean = load * 1024 / capacity.max(1);
+        let group = busiest?;
+        let shapes = self.groups.of_domain(number);
+        let (local, busiest) = (self.group(&shapes[local], pct), self.group(&shapes[group], pct));
+        // A local group with CPUs to spare is not compared with the mean.
+        let mean = match local.business {
+            Business::HasSpare => 0,
+            _ => {
+                let total = self.groups.total(number, self.host.cpus());
+                total.load * 1024 / self.groups.capacity(number).max(1)
+            }
+        };
+        let domain = self.host.topology().domain(number);
         let numa = (domain.level() == Level::Numa).then(|| domain.imb_numa_nr());
-        let prefer = state.prefer_sibling;
         let (migrate, amount) = judge(local, busiest, mean, pct, idle, prefer, numa, &domain)?;
         (amount > 0).then_some(Imbalance { group, migrate, amount })
     }
 
-    /// The usual case of a newidle pass, cheaply: a group with fewer tasks than CPUs has CPUs to
-    /// spare whatever its averages say, and a local group with CPUs to spare needs no mean to be
-    /// compared with. `None` where the whole table is needed.
-    fn newidle_imbalance(&self, state: &DomainState) -> Option<Option<Imbalance>> {
-        let domain = self.host.topology().domain(state.domain as usize);
-        let pct = u64::from(domain.imbalance_pct());
-        let (shapes, cpus) = (self.groups.of_domain(state.domain as usize), self.host.cpus());
-        let local_group = state.local_group as usize;
-        let local = self.group(&shapes[local_group], pct);
-        if local.business != Business::HasSpare {
-            return None;
-        }
-        // Groups with spare CPUs are compared by one number: fewer idle CPUs first, then more
-        // tasks. 0 is below that of any group with a task.
-        let (mut spare, mut spare_order) = (usize::MAX, 0);
-        let mut full: Option<(usize, Group)> = None;
-        let ring = shapes.iter().enumerate();
-        for (g, shape) in ring.clone().skip(local_group + 1).chain(ring.take(local_group)) {
-            let running = self.groups.running(shape, cpus);
-            if running == 0 {
-                continue;
-            }
-            if running >= shape.weight {
-                let group = self.group(shape, pct);
-                if group.business != Business::HasSpare {
-                    if full.as_ref().is_none_or(|(_, b)| group.busier(b)) {
-                        full = Some((g, group));
-                    }
-                    continue;
-                }
-            }
-            let order = u64::from(u32::MAX - self.groups.idle(shape)) << 32 | u64::from(running);
-            if order > spare_order {
-                (spare, spare_order) = (g, order);
-            }
-        }
-        let (group, busiest) = match full {
-            Some(found) => found,
-            None if spare_order == 0 => return Some(None),
-            None => (spare, self.group(&shapes[spare], pct)),
-        };
-        let numa = (domain.level() == Level::Numa).then(|| domain.imb_numa_nr());
-        let prefer = state.prefer_sibling;
-        let judged = judge(local, busiest, 0, pct, Idle::Newly, prefer, numa, &domain);
-        let judged = judged.filter(|&(_, amount)| amount > 0);
-        // Something is crowded, so the machine's overload flag stays as it is.
-        Some(judged.map(|(migrate, amount)| Imbalance { group, migrate, amount }))
-    }
-
     /// nr_idle_scan: how far a wake-up may search this LLC, from the utilisation of all of it
     /// (mechanisms.md §0). Written by periodic passes over the LLC domain and by nothing else.
-    fn update_scan_budget(&mut self, cpu: usize, domain: &DomainView<'_>, util: u64) {
-        let topology = self.host.topology().clone();
+    fn update_scan_budget(&mut self, cpu: usize, number: usize, util: u64) {
+        let topology = self.host.topology();
+        let domain = topology.domain(number);
         let Some(llc) = topology.llc(cpu) else {
             return;
         };
