@@ -14,3 +14,4 @@ mod fair;
 mod invariants;
 mod load;
 mod scan;
+mod snapshots;
