@@ -15,6 +15,9 @@ impl Kernel<'_> {
     /// Brings a queue's averages up to date; to be called before anything in it changes.
     pub(super) fn touch_queue(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
+        if !c.fair.average.is_due(self.now) {
+            return;
+        }
         let did = Activity {
             weight: c.fair.weight as u32,
             runnable: c.fair.nr - c.fair.nr_delayed,
@@ -27,6 +30,9 @@ impl Kernel<'_> {
     /// Brings a task's averages up to date; to be called before its life changes.
     pub(super) fn touch_task(&mut self, task: u32) {
         let t = &mut self.tasks[task as usize];
+        if !t.se.average.is_due(self.now) {
+            return;
+        }
         let on_queue = t.on_queue();
         let did = Activity {
             weight: if on_queue { t.se.weight } else { 0 },

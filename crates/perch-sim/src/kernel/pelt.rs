@@ -2,31 +2,38 @@
 //! Per-entity load tracking: averages in which a 1024 µs period counts half as much 32 periods
 //! later (mechanisms.md §8, "PELT").
 
-use std::sync::LazyLock;
-
 /// The largest sum: a contribution of 1024 in every period there ever was.
 const SUM_MAX: u64 = 47742;
 
-/// y^n as a fraction of 2^32, for n below 32, where y^32 = 1/2.
-static DECAY: LazyLock<[u32; 32]> = LazyLock::new(|| {
-    let mut table = [u32::MAX; 32];
-    for (n, entry) in table.iter_mut().enumerate().skip(1) {
-        *entry = (libm::exp2(-(n as f64) / 32.0) * 4_294_967_296.0) as u32;
-    }
-    table
-});
+/// y^n as a fraction of 2^32, for n below 32, where y^32 = 1/2. Written down, because looking
+/// whether they have been worked out yet took longer than using them.
+const DECAY: [u64; 32] = [
+    0x1_0000_0000, 0x0_fa83_b2db, 0x0_f525_7d15, 0x0_efe4_b99b, 0x0_eac0_c6e7, 0x0_e5b9_06e7,
+    0x0_e0cc_deec, 0x0_dbfb_b797, 0x0_d744_fcca, 0x0_d2a8_1d91, 0x0_ce24_8c15, 0x0_c9b9_bd86,
+    0x0_c567_2a11, 0x0_c12c_4cca, 0x0_bd08_a39f, 0x0_b8fb_af47, 0x0_b504_f333, 0x0_b123_f581,
+    0x0_ad58_3eea, 0x0_a9a1_5ab4, 0x0_a5fe_d6a9, 0x0_a270_4303, 0x0_9ef5_3260, 0x0_9b8d_39b9,
+    0x0_9837_f051, 0x0_94f4_efa8, 0x0_91c3_d373, 0x0_8ea4_398b, 0x0_8b95_c1e3, 0x0_8898_0e80,
+    0x0_85aa_c367, 0x0_82cd_8698,
+];
 
-/// `value` after `periods` more periods.
-fn decay(value: u64, periods: u64) -> u64 {
-    if periods > 63 * 32 {
-        return 0;
+/// What so many periods leave of a sum: half for every 32 of them, and y for each of the rest.
+#[derive(Clone, Copy)]
+struct Fade {
+    halvings: u32,
+    rest: u64,
+}
+
+impl Fade {
+    fn over(periods: u64) -> Fade {
+        match periods {
+            0..=2016 => Fade { halvings: (periods / 32) as u32, rest: DECAY[periods as usize % 32] },
+            _ => Fade { halvings: 0, rest: 0 },
+        }
     }
-    let halved = value >> (periods / 32);
-    let rest = (periods % 32) as usize;
-    if rest == 0 {
-        return halved;
+
+    fn of(self, value: u64) -> u64 {
+        ((u128::from(value >> self.halvings) * u128::from(self.rest)) >> 32) as u64
     }
-    ((u128::from(halved) * u128::from(DECAY[rest])) >> 32) as u64
 }
 
 /// The averages of a task or of a queue.
@@ -76,6 +83,13 @@ impl Average {
         }
     }
 
+    /// Whether [`Average::update`] would do anything: cheaper to ask than to say what an entity
+    /// did, and most updates follow another of the same microsecond.
+    #[inline]
+    pub fn is_due(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.updated_ns) >= 1024
+    }
+
     /// Brings the averages up to `now_ns`. Sums advance every 1024 ns, averages when a period
     /// ends, as the kernel's do. Returns whether the averages moved.
     #[inline]
@@ -85,44 +99,44 @@ impl Average {
             return false;
         }
         self.updated_ns += delta << 10;
-        self.advance(delta, did)
+        let passed = delta + u64::from(self.period_part);
+        if passed < 1024 {
+            self.period_part = passed as u32;
+            self.contribute(delta, did);
+            return false;
+        }
+        self.advance(passed, did);
+        true
     }
 
-    fn advance(&mut self, delta: u64, did: Activity) -> bool {
-        let part = u64::from(self.period_part);
-        let periods = (delta + part) / 1024;
-        let mut contribution = delta;
-        if periods > 0 {
-            self.load_sum = decay(self.load_sum, periods);
-            self.runnable_sum = decay(self.runnable_sum, periods);
-            self.util_sum = decay(self.util_sum, periods);
-            let left = (delta + part) % 1024;
-            if did.weight > 0 || did.runnable > 0 {
-                // The rest of the first period, the whole ones between, the begun last one.
-                let between = SUM_MAX.saturating_sub(decay(SUM_MAX, periods) + 1024);
-                let first = decay(1024 - part, periods);
-                contribution = first + between + left;
-            }
-            self.period_part = left as u32;
+    /// `passed` microseconds since the period began, one period at least.
+    fn advance(&mut self, passed: u64, did: Activity) {
+        let (periods, left) = (passed / 1024, passed % 1024);
+        let fade = Fade::over(periods);
+        self.load_sum = fade.of(self.load_sum);
+        self.runnable_sum = fade.of(self.runnable_sum);
+        self.util_sum = fade.of(self.util_sum);
+        let contribution = if did.weight > 0 || did.runnable > 0 {
+            // The rest of the first period, the whole ones between, the begun last one.
+            let first = fade.of(1024 - u64::from(self.period_part));
+            first + SUM_MAX.saturating_sub(fade.of(SUM_MAX) + 1024) + left
         } else {
-            self.period_part += delta as u32;
-        }
-        if did.weight > 0 {
-            self.load_sum += u64::from(did.weight) * contribution;
-        }
-        if did.runnable > 0 {
-            self.runnable_sum += (u64::from(did.runnable) * contribution) << 10;
-        }
+            passed - u64::from(self.period_part)
+        };
+        self.period_part = left as u32;
+        self.contribute(contribution, did);
+        let divider = SUM_MAX - 1024 + left;
+        [self.load, self.runnable, self.util] =
+            quotients([self.load_sum, self.runnable_sum, self.util_sum], divider);
+    }
+
+    #[inline]
+    fn contribute(&mut self, contribution: u64, did: Activity) {
+        self.load_sum += u64::from(did.weight) * contribution;
+        self.runnable_sum += (u64::from(did.runnable) * contribution) << 10;
         if did.running {
             self.util_sum += contribution * u64::from(did.speed_1024);
         }
-        if periods > 0 {
-            let divider = SUM_MAX - 1024 + u64::from(self.period_part);
-            self.load = (self.load_sum / divider) as u32;
-            self.runnable = (self.runnable_sum / divider) as u32;
-            self.util = (self.util_sum / divider) as u32;
-        }
-        periods > 0
     }
 
     /// Adds a task's averages to its new queue's, both brought up to the same time.
@@ -163,9 +177,42 @@ impl Average {
     }
 }
 
+/// The sums over a divider of 16 bits, rounded down: one division and three multiplications.
+/// Rounding 2^64 / divider up makes sums below 2^48 no error that reaches the next whole number.
+fn quotients(sums: [u64; 3], divider: u64) -> [u32; 3] {
+    debug_assert!(divider < 1 << 16);
+    if sums.iter().any(|&sum| sum >= 1 << 48) {
+        return sums.map(|sum| (sum / divider) as u32);
+    }
+    let inverse = u128::from(u64::MAX / divider + 1);
+    sums.map(|sum| ((u128::from(sum) * inverse) >> 64) as u32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand_core::{RngCore, SeedableRng};
+
+    #[test]
+    fn decay_is_the_32nd_root_of_a_half() {
+        for (n, &y) in DECAY.iter().enumerate() {
+            assert_eq!(y, (libm::exp2(-(n as f64) / 32.0) * 4_294_967_296.0) as u64, "y^{n}");
+        }
+    }
+
+    #[test]
+    fn quotients_are_rounded_down() {
+        let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
+        for _ in 0..100_000 {
+            let divider = SUM_MAX - 1024 + rng.next_u64() % 1024;
+            let sum = rng.next_u64() >> (rng.next_u64() % 40);
+            let whole = sum - sum % divider;
+            for sums in [[sum, whole, whole.saturating_sub(1)], [whole, 0, divider - 1]] {
+                let expected = sums.map(|sum| (sum / divider) as u32);
+                assert_eq!(quotients(sums, divider), expected, "{sums:?} / {divider}");
+            }
+        }
+    }
 
     const BUSY: Activity = Activity { weight: 1024, runnable: 1, running: true, speed_1024: 1024 };
     const GONE: Activity = Activity { weight: 0, runnable: 0, running: false, speed_1024: 1024 };
