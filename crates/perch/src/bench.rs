@@ -182,8 +182,10 @@ fn table(result: &Measurements) -> String {
         memory.row([row.load.clone()].into_iter().chain(cells).collect());
     }
     format!(
-        "{}\nmemory over simulated time\n{}",
+        "{}one thread; without the first {} ms of simulated time, in which the tasks are forked\n\n\
+         memory over simulated time\n{}",
         grid.text(),
+        row::WARMUP_NS / 1_000_000,
         memory.text()
     )
 }
