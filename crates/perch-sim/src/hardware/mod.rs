@@ -6,6 +6,11 @@ use std::sync::LazyLock;
 
 use perch_machine::{Distance, Hardware, Machine};
 
+/// A task that comes back fetches lines that do not wait for one another: so many are on their way
+/// at once. A guess of the usual size for an out-of-order core; a message's lines, each the key
+/// to the next, overlap no such way.
+const REFILLS_AT_ONCE: u64 = 3;
+
 /// A machine's costs in the form the kernel model asks for them.
 #[derive(Debug)]
 pub struct Costs {
@@ -94,7 +99,7 @@ impl Costs {
     /// how many lines other tasks used there since it left, if it left that CPU; a task that
     /// comes from elsewhere fetches all of them from `warm`.
     pub fn refill_ns(&self, footprint: u32, warm: Option<usize>, cpu: usize, others: u64) -> u64 {
-        match warm {
+        let alone = match warm {
             None => u64::from(footprint) * u64::from(self.hardware.memory_ns.0),
             Some(warm) if warm != cpu => self.transfer_ns(footprint, warm, cpu),
             Some(_) => {
@@ -105,7 +110,8 @@ impl Costs {
                 let llc_ns = u64::from(self.hardware.llc_hit_ns);
                 from_l2.saturating_sub(from_llc) * l2_ns + from_llc * llc_ns
             }
-        }
+        };
+        alone / REFILLS_AT_ONCE
     }
 }
 

@@ -43,11 +43,12 @@ fn pairs(
 ) -> Result<Workload, String> {
     let n = keys.number("n", 1, 1, MAX_TASKS / 2)?;
     let allowed = keys.cpus()?;
-    // Rough figures of a small program: a shell's fork and exec, dynamic linking and the control
-    // connection take a millisecond or two; tbench only forks and connects.
+    // Rough figures: a shell's fork and exec, dynamic linking and the control connection take a
+    // millisecond or two; tbench forks without exec, and each client then connects, reads its
+    // load file and clears its directory, so that all of them start up at the same time.
     let (gap, startup) = match start {
         Start::AtOnce => (1000, 1500),
-        Start::Together => (200, 300),
+        Start::Together => (200, 5000),
     };
     let gap = keys.number("gap_us", gap, 1, 1_000_000)? * 1000;
     let startup = keys.number("startup_us", startup, 1, 1_000_000)? * 1000;
@@ -153,12 +154,12 @@ fn netperf(keys: &mut Keys<'_>, values: [u64; 4]) -> Result<Workload, String> {
 
 /// netperf TCP_RR.
 pub(super) fn tcp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
-    netperf(keys, [2425, 1300, 34, 385])
+    netperf(keys, [2425, 1300, 34, 770])
 }
 
 /// netperf UDP_RR.
 pub(super) fn udp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
-    netperf(keys, [1732, 1300, 24, 345])
+    netperf(keys, [1732, 1300, 24, 673])
 }
 
 /// Bytes that tbench counts per operation: the mean of dbench 4.0's load file.
@@ -166,7 +167,7 @@ const TBENCH_BYTES: f64 = 5428.4;
 
 /// tbench.
 pub(super) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
-    let [before, after, lines, footprint] = fitted(keys, [4073, 1300, 38, 430])?;
+    let [before, after, lines, footprint] = fitted(keys, [4073, 1300, 38, 892])?;
     // Three messages in a hundred carry 64 KiB and take several times as long.
     let far = before * 4;
     let near = (before * 30 - far) / 29;
