@@ -301,3 +301,63 @@ impl Groups {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_core::{RngCore, SeedableRng};
+
+    /// The kernel's comparison, group by group, from scratch.
+    fn walked(groups: &Groups, domain: usize, local: usize, cpus: &[CpuState]) -> Option<usize> {
+        let ring = &groups.rings[domain];
+        let mut best: Option<(usize, Business, u64, u64)> = None;
+        for g in (local + 1..ring.shapes.len()).chain(0..local) {
+            let shape = &ring.shapes[g];
+            let sums = groups.sums(shape, cpus);
+            let business = Business::of(shape, &sums, ring.pct.into());
+            let (more, then) = match business {
+                Business::HasSpare => ((shape.weight - groups.idle(shape)).into(), sums.running),
+                Business::FullyBusy => (0, 0),
+                Business::Overloaded => (sums.load * 1024 / shape.capacity, 0),
+            };
+            let busier = best.is_none_or(|(_, b, m, t)| {
+                business > b
+                    || business == b
+                        && (business == Business::FullyBusy || (more, then) > (m, t))
+            });
+            if sums.running > 0 && busier {
+                best = Some((g, business, more, then));
+            }
+        }
+        best.map(|(g, ..)| g)
+    }
+
+    #[test]
+    fn the_busiest_group_is_the_one_that_a_walk_finds() {
+        let machine = perch_machine::Machine::regular("test", 2, 1, 2, 4, 4, 1);
+        let machine = std::sync::Arc::new(machine.expect("a machine of 64 CPUs"));
+        let topology = Topology::new(&machine);
+        let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut groups = Groups::new(&topology);
+        let mut cpus = vec![CpuState { capacity: 1024, ..CpuState::default() }; 64];
+        for step in 0..20_000 {
+            let cpu = (rng.next_u64() % 64) as usize;
+            let before = Sums::of(&cpus[cpu]);
+            let nr_running = (rng.next_u64() % 4) as u32;
+            cpus[cpu].nr_running = nr_running;
+            cpus[cpu].load = 512 * nr_running + (rng.next_u64() % 2) as u32;
+            cpus[cpu].runnable = 640 * nr_running;
+            cpus[cpu].util = 1024.min(520 * nr_running);
+            groups.change(cpu, &before, &Sums::of(&cpus[cpu]));
+            let idle = (0..64).map(|c| u64::from(cpus[c].nr_running == 0) << c).sum();
+            groups.see_idle(0..1, &[idle]);
+            let number = (rng.next_u64() % topology.nr_domains() as u64) as usize;
+            let local = (rng.next_u64() % groups.of_domain(number).len() as u64) as usize;
+            for shape in groups.of_domain(number) {
+                assert!(groups.idle(shape) <= shape.weight, "step {step}: {shape:?}");
+            }
+            let expected = walked(&groups, number, local, &cpus);
+            assert_eq!(groups.busiest(number, local, &cpus), expected, "step {step}");
+        }
+    }
+}
