@@ -26,6 +26,10 @@ struct Exchange {
     footprint: u32,
 }
 
+/// From a client's connection to its first request: buffers, names, options. Longer than the
+/// daemon takes to fork the server.
+const SETUP_NS: u64 = 300_000;
+
 /// When the clients begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
@@ -74,18 +78,14 @@ fn pairs(
             Op::Run(Dist::around(100_000, 20)),
             Op::Fork(2 * pair + 1),
         ]);
-        let mut client = vec![
-            Op::Exec,
-            Op::Run(Dist::around(startup, 20)),
-            send(connect),
-            Op::Receive { channel: reply },
-        ];
-        if start == Start::Together {
-            client.extend([send(ready), Op::Receive { channel: go }]);
-        }
-        if start == Start::Together {
+        // The client speaks first (netperf's control request, tbench's first operation), and by
+        // then the server is there and waits for it.
+        let mut client = vec![Op::Run(Dist::around(startup, 20)), send(connect)];
+        client.push(Op::Run(Dist::around(SETUP_NS, 20)));
+        match start {
+            Start::AtOnce => client.insert(0, Op::Exec),
             // tbench forks its clients and they stay what they are.
-            client.remove(0);
+            Start::Together => client.extend([send(ready), Op::Receive { channel: go }]),
         }
         let first = client.len() as u32;
         client.extend([
@@ -96,12 +96,11 @@ fn pairs(
             Op::Count,
             Op::Jump(first),
         ]);
-        // The server's first message says that the connection stands.
         let server = vec![
+            Op::Receive { channel: request },
             Op::Run(before),
             send(reply),
             Op::Run(after),
-            Op::Receive { channel: request },
             Op::Jump(0),
         ];
         tasks.extend([task(client, None), task(server, None)]);
