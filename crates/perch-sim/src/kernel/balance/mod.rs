@@ -22,7 +22,7 @@ pub(super) enum Idle {
     /// It runs something.
     Busy,
     /// It is idle, and its time has come.
-    Idle,
+    Due,
     /// It has just run out of tasks.
     Newly,
 }
@@ -53,7 +53,7 @@ impl Kernel<'_> {
             if self.now >= self.cpus[cpu].domains[i].last_ns + interval {
                 designated = self.should_balance(cpu, i);
                 if designated {
-                    let kind = if idle { Idle::Idle } else { Idle::Busy };
+                    let kind = if idle { Idle::Due } else { Idle::Busy };
                     spent += self.pass_ns(cpu, i);
                     if self.balance_domain(cpu, i, kind) > 0 {
                         idle = self.cpus[cpu].current.is_none() && self.cpus[cpu].fair.nr == 0;
