@@ -96,7 +96,10 @@ mod tests {
         ];
         for (freedom, printed) in table {
             let t = t95(freedom);
-            assert!((t - printed).abs() < 6e-4, "{freedom} degrees: {t}, printed {printed}");
+            assert!(
+                (t - printed).abs() < 6e-4,
+                "{freedom} degrees: {t}, printed {printed}"
+            );
         }
     }
 

@@ -46,7 +46,10 @@ pub struct Metrics {
 impl Metrics {
     /// Nothing counted yet.
     pub fn new() -> Metrics {
-        Metrics { by_reason: vec![0; Reason::ALL.len()], ..Metrics::default() }
+        Metrics {
+            by_reason: vec![0; Reason::ALL.len()],
+            ..Metrics::default()
+        }
     }
 
     pub(crate) fn decision(

@@ -97,7 +97,9 @@ impl Scenario {
             return Err(SimError::NothingMeasured);
         }
         let end_ns = self.warmup_ns.checked_add(self.measure_ns);
-        let end_ns = end_ns.filter(|&end| end <= CENTURY_NS).ok_or(SimError::TooLong)?;
+        let end_ns = end_ns
+            .filter(|&end| end <= CENTURY_NS)
+            .ok_or(SimError::TooLong)?;
         let mut kernel = Kernel::new(
             &self.machine,
             &self.topology,
@@ -123,6 +125,9 @@ impl Scenario {
             unit: measure.unit,
             higher_is_better: true,
         };
-        Ok(Outcome { scores: vec![score], metrics })
+        Ok(Outcome {
+            scores: vec![score],
+            metrics,
+        })
     }
 }

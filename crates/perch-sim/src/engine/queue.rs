@@ -68,7 +68,12 @@ impl EventQueue {
             now_ns: 0,
             levels: 0,
             occupied: [0; LEVELS],
-            lists: Box::new([[List { first: END, last: END }; SLOTS]; LEVELS]),
+            lists: Box::new(
+                [[List {
+                    first: END,
+                    last: END,
+                }; SLOTS]; LEVELS],
+            ),
             nodes: Vec::with_capacity(capacity),
             free: END,
         }
@@ -214,7 +219,12 @@ mod tests {
     use rand_core::{RngCore, SeedableRng};
 
     fn event(at_ns: u64, key: u32) -> Event {
-        Event { at_ns, kind: 3, key, tag: key }
+        Event {
+            at_ns,
+            kind: 3,
+            key,
+            tag: key,
+        }
     }
 
     /// Random pushes and pops, held against a list sorted by time and arrival.
@@ -240,7 +250,11 @@ mod tests {
                     let expected = model.first_key_value().map(|(&first, ())| first);
                     let expected = expected.filter(|&(at_ns, _)| at_ns <= until_ns);
                     let popped = queue.pop_until(until_ns);
-                    assert_eq!(popped, expected.map(|(at, key)| event(at, key)), "seed {seed}");
+                    assert_eq!(
+                        popped,
+                        expected.map(|(at, key)| event(at, key)),
+                        "seed {seed}"
+                    );
                     if let Some(first) = expected {
                         now_ns = first.0;
                         model.remove(&first);

@@ -65,8 +65,7 @@ impl Costs {
 
     /// The waker's part of a wake-up whose scans looked at `examined` CPUs.
     pub fn wake_ns(&self, examined: u32) -> u64 {
-        u64::from(self.hardware.wake_ns)
-            + u64::from(examined) * u64::from(self.hardware.examine_ns)
+        u64::from(self.hardware.wake_ns) + u64::from(examined) * u64::from(self.hardware.examine_ns)
     }
 
     /// One pass of the balancer over `cpus` CPUs.
@@ -78,7 +77,10 @@ impl Costs {
     /// what a governor that predicts well would choose.
     pub fn idle_exit_ns(&self, expected_ns: u64) -> u32 {
         let states = &self.hardware.idle_states;
-        let worth = states.iter().rev().find(|s| u64::from(s.residency_ns) <= expected_ns);
+        let worth = states
+            .iter()
+            .rev()
+            .find(|s| u64::from(s.residency_ns) <= expected_ns);
         worth.or(states.first()).map_or(0, |s| s.exit_ns)
     }
 
@@ -116,9 +118,8 @@ impl Costs {
 }
 
 /// e^(-i/16) in 65536ths, for i from 0 to 127.
-static SURVIVAL: LazyLock<[u32; 128]> = LazyLock::new(|| {
-    std::array::from_fn(|i| (libm::exp(-(i as f64) / 16.0) * 65536.0) as u32)
-});
+static SURVIVAL: LazyLock<[u32; 128]> =
+    LazyLock::new(|| std::array::from_fn(|i| (libm::exp(-(i as f64) / 16.0) * 65536.0) as u32));
 
 /// How many of `lines` are still in a cache of `capacity` lines after others used `others`.
 ///

@@ -31,7 +31,11 @@ pub fn update_floor(fair: &mut Fair, current: Option<i64>) {
 /// What `weight` gets of a period with `nr` tasks of `total` weight.
 pub fn slice_ns(latency_ns: u64, min_ns: u64, nr: u32, weight: u32, total: u64) -> u64 {
     let nr = u64::from(nr);
-    let period = if nr > NR_LATENCY { nr * min_ns } else { latency_ns };
+    let period = if nr > NR_LATENCY {
+        nr * min_ns
+    } else {
+        latency_ns
+    };
     (period * u64::from(weight) / total.max(1)).max(min_ns)
 }
 
@@ -69,12 +73,7 @@ pub fn pick(fair: &Fair, granularity_ns: u64) -> Option<u32> {
 }
 
 /// At a tick: whether the running task has had its share.
-pub fn tick_preempts(
-    fair: &Fair,
-    se: &Entity,
-    latency_ns: u64,
-    min_ns: u64,
-) -> bool {
+pub fn tick_preempts(fair: &Fair, se: &Entity, latency_ns: u64, min_ns: u64) -> bool {
     let ideal = slice_ns(latency_ns, min_ns, fair.nr, se.weight, fair.weight).min(latency_ns);
     let ran = se.sum_exec_ns - se.picked_sum_ns;
     if ran > ideal {
@@ -83,5 +82,7 @@ pub fn tick_preempts(
     if ran < min_ns {
         return false;
     }
-    fair.timeline.first().is_some_and(|first| se.vruntime - first.vruntime > ideal as i64)
+    fair.timeline
+        .first()
+        .is_some_and(|first| se.vruntime - first.vruntime > ideal as i64)
 }

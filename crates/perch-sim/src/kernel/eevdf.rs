@@ -19,7 +19,12 @@ fn totals(fair: &Fair, current: Option<&Entity>) -> (i64, i64) {
 /// The queue's virtual time: the weighted mean of its tasks' vruntimes.
 pub fn virtual_time(fair: &Fair, current: Option<&Entity>) -> i64 {
     let (weight, sum) = totals(fair, current);
-    fair.min_vruntime + if weight > 0 { sum.div_euclid(weight) } else { 0 }
+    fair.min_vruntime
+        + if weight > 0 {
+            sum.div_euclid(weight)
+        } else {
+            0
+        }
 }
 
 /// Whether a task with this vruntime is owed time (or even).
@@ -38,26 +43,14 @@ pub fn update_floor(fair: &mut Fair, current: Option<&Entity>) {
 }
 
 /// A task's lag, within what the kernel lets it keep: a slice and a tick, either way.
-pub fn lag(
-    fair: &Fair,
-    current: Option<&Entity>,
-    se: &Entity,
-    slice_ns: u64,
-    tick_ns: u64,
-) -> i64 {
+pub fn lag(fair: &Fair, current: Option<&Entity>, se: &Entity, slice_ns: u64, tick_ns: u64) -> i64 {
     let limit = virtual_ns(slice_ns + tick_ns, se.weight);
     (virtual_time(fair, current) - se.vruntime).clamp(-limit, limit)
 }
 
 /// Where a task enters the queue: so that its lag is what it was, although its own weight moves
 /// the mean; a new task asks for half a slice first.
-pub fn place(
-    fair: &Fair,
-    current: Option<&Entity>,
-    se: &mut Entity,
-    slice_ns: u64,
-    new: bool,
-) {
+pub fn place(fair: &Fair, current: Option<&Entity>, se: &mut Entity, slice_ns: u64, new: bool) {
     let (weight, _) = totals(fair, current);
     let mut lag = if new { 0 } else { se.vlag };
     if weight > 0 {
@@ -85,7 +78,11 @@ pub fn pick(fair: &Fair, current: Option<&Entity>) -> Option<u32> {
         (_, Some(_)) => None,
         (Some(w), None) => Some(w.task),
         // Rounding can leave nobody eligible: the earliest deadline then, never an idle CPU.
-        (None, None) => fair.timeline.first().filter(|_| current.is_none()).map(|w| w.task),
+        (None, None) => fair
+            .timeline
+            .first()
+            .filter(|_| current.is_none())
+            .map(|w| w.task),
     }
 }
 

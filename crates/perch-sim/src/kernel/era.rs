@@ -50,7 +50,9 @@ impl EraRules {
                 min_granularity_ns: 750_000 * factor,
                 wakeup_granularity_ns: 1_000_000 * factor,
             },
-            Era::V7_2 => FairRules::Eevdf { slice_ns: 700_000 * factor },
+            Era::V7_2 => FairRules::Eevdf {
+                slice_ns: 700_000 * factor,
+            },
         };
         EraRules {
             fair,

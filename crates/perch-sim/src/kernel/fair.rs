@@ -46,7 +46,9 @@ impl Kernel<'_> {
     /// Lets the policy see a queue as it is now.
     pub(super) fn publish(&mut self, cpu: usize) {
         let c = &self.cpus[cpu];
-        let curr_load = c.current.map_or(0, |t| self.tasks[t as usize].se.average.load);
+        let curr_load = c
+            .current
+            .map_or(0, |t| self.tasks[t as usize].se.average.load);
         let top = self.host.topology().capacity(cpu);
         let state = self.host.cpu_mut(cpu);
         let before = Sums::of(state);
@@ -111,7 +113,12 @@ impl Kernel<'_> {
             // It slept here: its share of the queue's averages decayed with them.
             t.se.average.update(
                 self.now,
-                Activity { weight: 0, runnable: 0, running: false, speed_1024: 1024 },
+                Activity {
+                    weight: 0,
+                    runnable: 0,
+                    running: false,
+                    speed_1024: 1024,
+                },
             );
         } else {
             t.se.average.align(&c.fair.average);
@@ -120,7 +127,11 @@ impl Kernel<'_> {
         }
         let new = std::mem::take(&mut t.se.new);
         match self.rules.fair {
-            FairRules::Cfs { latency_ns, min_granularity_ns, .. } => {
+            FairRules::Cfs {
+                latency_ns,
+                min_granularity_ns,
+                ..
+            } => {
                 if std::mem::take(&mut t.se.relative) {
                     t.se.vruntime += c.fair.min_vruntime;
                 }
@@ -155,7 +166,12 @@ impl Kernel<'_> {
             FairRules::Cfs { .. } => se.vruntime,
             FairRules::Eevdf { .. } => se.deadline,
         };
-        fair.timeline.insert(Waiting { key, vruntime: se.vruntime, weight: se.weight, task });
+        fair.timeline.insert(Waiting {
+            key,
+            vruntime: se.vruntime,
+            weight: se.weight,
+            task,
+        });
         fair.waiting_weight += u64::from(se.weight);
         fair.weighted_v += i64::from(se.weight) * (se.vruntime - fair.min_vruntime);
     }
@@ -238,7 +254,12 @@ impl Kernel<'_> {
         let fair = &mut self.cpus[cpu].fair;
         let t = &mut self.tasks[task as usize];
         if t.se.attached {
-            let asleep = Activity { weight: 0, runnable: 0, running: false, speed_1024: 1024 };
+            let asleep = Activity {
+                weight: 0,
+                runnable: 0,
+                running: false,
+                speed_1024: 1024,
+            };
             t.se.average.update(self.now, asleep);
             fair.average.detach(&t.se.average);
             t.se.attached = false;
@@ -263,11 +284,20 @@ impl Kernel<'_> {
         if c.need_resched {
             return;
         }
-        let (cur, new) = (&self.tasks[current as usize].se, &self.tasks[wakee as usize].se);
+        let (cur, new) = (
+            &self.tasks[current as usize].se,
+            &self.tasks[wakee as usize].se,
+        );
         let preempts = match self.rules.fair {
-            FairRules::Cfs { wakeup_granularity_ns, .. } => {
-                cfs::preempts(cur.vruntime, new.vruntime, new.weight, wakeup_granularity_ns)
-            }
+            FairRules::Cfs {
+                wakeup_granularity_ns,
+                ..
+            } => cfs::preempts(
+                cur.vruntime,
+                new.vruntime,
+                new.weight,
+                wakeup_granularity_ns,
+            ),
             FairRules::Eevdf { .. } => eevdf::pick(&c.fair, Some(cur)) == Some(wakee),
         };
         if preempts {
@@ -299,9 +329,11 @@ impl Kernel<'_> {
         }
         let se = &self.tasks[current as usize].se;
         let over = match self.rules.fair {
-            FairRules::Cfs { latency_ns, min_granularity_ns, .. } => {
-                cfs::tick_preempts(&c.fair, se, latency_ns, min_granularity_ns)
-            }
+            FairRules::Cfs {
+                latency_ns,
+                min_granularity_ns,
+                ..
+            } => cfs::tick_preempts(&c.fair, se, latency_ns, min_granularity_ns),
             FairRules::Eevdf { .. } => se.vruntime >= c.fair.protected_v,
         };
         if over {
@@ -315,9 +347,10 @@ impl Kernel<'_> {
         loop {
             let fair = &self.cpus[cpu].fair;
             let picked = match self.rules.fair {
-                FairRules::Cfs { wakeup_granularity_ns, .. } => {
-                    cfs::pick(fair, wakeup_granularity_ns)
-                }
+                FairRules::Cfs {
+                    wakeup_granularity_ns,
+                    ..
+                } => cfs::pick(fair, wakeup_granularity_ns),
                 FairRules::Eevdf { .. } => eevdf::pick(fair, None),
             }?;
             if self.tasks[picked as usize].se.delayed {
@@ -391,7 +424,13 @@ impl Kernel<'_> {
             self.remove_waiting(cpu, task);
             let t = &mut self.tasks[task as usize];
             t.se.vlag = 0;
-            eevdf::place(&self.cpus[cpu].fair, current.as_ref(), &mut t.se, slice_ns, false);
+            eevdf::place(
+                &self.cpus[cpu].fair,
+                current.as_ref(),
+                &mut t.se,
+                slice_ns,
+                false,
+            );
             self.insert_waiting(cpu, task);
         }
         self.publish(cpu);

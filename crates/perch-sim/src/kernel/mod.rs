@@ -108,12 +108,19 @@ impl<'a> Kernel<'a> {
         let mut random = Random::new(seed, 0);
         let tick_ns = 1_000_000_000 / u64::from(hz);
         let mut events = EventQueue::with_capacity(n * 2 + specs.len());
-        events.push(Event { at_ns: tick_ns, kind: kind::TICK, key: 0, tag: 0 });
+        events.push(Event {
+            at_ns: tick_ns,
+            kind: kind::TICK,
+            key: 0,
+            tag: 0,
+        });
         let mut affinities: Vec<Arc<CpuMask>> = Vec::new();
         let mut tasks: Vec<Task> = Vec::with_capacity(specs.len());
         for (i, spec) in specs.iter().enumerate() {
             // Tasks that share an affinity follow one another, or share the very same one.
-            let known = affinities.iter().rposition(|a| Arc::ptr_eq(a, &spec.allowed));
+            let known = affinities
+                .iter()
+                .rposition(|a| Arc::ptr_eq(a, &spec.allowed));
             let affinity = known.unwrap_or_else(|| {
                 affinities.push(spec.allowed.clone());
                 affinities.len() - 1
@@ -123,7 +130,12 @@ impl<'a> Kernel<'a> {
         for (key, (task, spec)) in tasks.iter_mut().zip(specs).enumerate() {
             if let Some(start) = spec.start {
                 let at_ns = start.sample(&mut task.random);
-                events.push(Event { at_ns, kind: kind::FORK, key: key as u32, tag: 0 });
+                events.push(Event {
+                    at_ns,
+                    kind: kind::FORK,
+                    key: key as u32,
+                    tag: 0,
+                });
             }
         }
         Kernel {
@@ -134,8 +146,12 @@ impl<'a> Kernel<'a> {
             rules: EraRules::new(policy.era(), n),
             costs: Costs::new(machine),
             tick_ns,
-            cpus: (0..n).map(|cpu| new_cpu(topology, cpu, &mut random)).collect(),
-            idle_tasks: (0..n).map(|cpu| TaskState::new(u32::MAX - cpu as u32)).collect(),
+            cpus: (0..n)
+                .map(|cpu| new_cpu(topology, cpu, &mut random))
+                .collect(),
+            idle_tasks: (0..n)
+                .map(|cpu| TaskState::new(u32::MAX - cpu as u32))
+                .collect(),
             channels: (0..channels).map(|_| Channel::default()).collect(),
             tasks,
             affinities,

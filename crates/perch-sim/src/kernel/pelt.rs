@@ -8,12 +8,38 @@ const SUM_MAX: u64 = 47742;
 /// y^n as a fraction of 2^32, for n below 32, where y^32 = 1/2. Written down, because looking
 /// whether they have been worked out yet took longer than using them.
 const DECAY: [u64; 32] = [
-    0x1_0000_0000, 0x0_fa83_b2db, 0x0_f525_7d15, 0x0_efe4_b99b, 0x0_eac0_c6e7, 0x0_e5b9_06e7,
-    0x0_e0cc_deec, 0x0_dbfb_b797, 0x0_d744_fcca, 0x0_d2a8_1d91, 0x0_ce24_8c15, 0x0_c9b9_bd86,
-    0x0_c567_2a11, 0x0_c12c_4cca, 0x0_bd08_a39f, 0x0_b8fb_af47, 0x0_b504_f333, 0x0_b123_f581,
-    0x0_ad58_3eea, 0x0_a9a1_5ab4, 0x0_a5fe_d6a9, 0x0_a270_4303, 0x0_9ef5_3260, 0x0_9b8d_39b9,
-    0x0_9837_f051, 0x0_94f4_efa8, 0x0_91c3_d373, 0x0_8ea4_398b, 0x0_8b95_c1e3, 0x0_8898_0e80,
-    0x0_85aa_c367, 0x0_82cd_8698,
+    0x1_0000_0000,
+    0x0_fa83_b2db,
+    0x0_f525_7d15,
+    0x0_efe4_b99b,
+    0x0_eac0_c6e7,
+    0x0_e5b9_06e7,
+    0x0_e0cc_deec,
+    0x0_dbfb_b797,
+    0x0_d744_fcca,
+    0x0_d2a8_1d91,
+    0x0_ce24_8c15,
+    0x0_c9b9_bd86,
+    0x0_c567_2a11,
+    0x0_c12c_4cca,
+    0x0_bd08_a39f,
+    0x0_b8fb_af47,
+    0x0_b504_f333,
+    0x0_b123_f581,
+    0x0_ad58_3eea,
+    0x0_a9a1_5ab4,
+    0x0_a5fe_d6a9,
+    0x0_a270_4303,
+    0x0_9ef5_3260,
+    0x0_9b8d_39b9,
+    0x0_9837_f051,
+    0x0_94f4_efa8,
+    0x0_91c3_d373,
+    0x0_8ea4_398b,
+    0x0_8b95_c1e3,
+    0x0_8898_0e80,
+    0x0_85aa_c367,
+    0x0_82cd_8698,
 ];
 
 /// What so many periods leave of a sum: half for every 32 of them, and y for each of the rest.
@@ -26,8 +52,14 @@ struct Fade {
 impl Fade {
     fn over(periods: u64) -> Fade {
         match periods {
-            0..=2016 => Fade { halvings: (periods / 32) as u32, rest: DECAY[periods as usize % 32] },
-            _ => Fade { halvings: 0, rest: 0 },
+            0..=2016 => Fade {
+                halvings: (periods / 32) as u32,
+                rest: DECAY[periods as usize % 32],
+            },
+            _ => Fade {
+                halvings: 0,
+                rest: 0,
+            },
         }
     }
 
@@ -196,7 +228,11 @@ mod tests {
     #[test]
     fn decay_is_the_32nd_root_of_a_half() {
         for (n, &y) in DECAY.iter().enumerate() {
-            assert_eq!(y, (libm::exp2(-(n as f64) / 32.0) * 4_294_967_296.0) as u64, "y^{n}");
+            assert_eq!(
+                y,
+                (libm::exp2(-(n as f64) / 32.0) * 4_294_967_296.0) as u64,
+                "y^{n}"
+            );
         }
     }
 
@@ -207,15 +243,28 @@ mod tests {
             let divider = SUM_MAX - 1024 + rng.next_u64() % 1024;
             let sum = rng.next_u64() >> (rng.next_u64() % 40);
             let whole = sum - sum % divider;
-            for sums in [[sum, whole, whole.saturating_sub(1)], [whole, 0, divider - 1]] {
+            for sums in [
+                [sum, whole, whole.saturating_sub(1)],
+                [whole, 0, divider - 1],
+            ] {
                 let expected = sums.map(|sum| (sum / divider) as u32);
                 assert_eq!(quotients(sums, divider), expected, "{sums:?} / {divider}");
             }
         }
     }
 
-    const BUSY: Activity = Activity { weight: 1024, runnable: 1, running: true, speed_1024: 1024 };
-    const GONE: Activity = Activity { weight: 0, runnable: 0, running: false, speed_1024: 1024 };
+    const BUSY: Activity = Activity {
+        weight: 1024,
+        runnable: 1,
+        running: true,
+        speed_1024: 1024,
+    };
+    const GONE: Activity = Activity {
+        weight: 0,
+        runnable: 0,
+        running: false,
+        speed_1024: 1024,
+    };
 
     #[test]
     fn always_running_reaches_1024_and_halves_in_32_periods() {
@@ -242,7 +291,16 @@ mod tests {
     #[test]
     fn half_the_capacity_is_half_the_utilisation_but_full_load() {
         let mut average = Average::default();
-        average.update(1 << 30, Activity { speed_1024: 512, ..BUSY });
-        assert!(average.util.abs_diff(512) <= 4 && average.load >= 1020, "{average:?}");
+        average.update(
+            1 << 30,
+            Activity {
+                speed_1024: 512,
+                ..BUSY
+            },
+        );
+        assert!(
+            average.util.abs_diff(512) <= 4 && average.load >= 1020,
+            "{average:?}"
+        );
     }
 }

@@ -50,7 +50,8 @@ impl Timeline {
     /// When the task is not there: the caller's books are wrong.
     pub fn remove(&mut self, task: u32) -> Waiting {
         let at = self.waiting.iter().position(|w| w.task == task);
-        self.waiting.remove(at.expect("a queued task stands in its queue"))
+        self.waiting
+            .remove(at.expect("a queued task stands in its queue"))
     }
 
     /// The entry of a task.

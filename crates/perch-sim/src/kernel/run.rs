@@ -4,9 +4,9 @@
 use super::task::Life;
 use super::wake::Waker;
 use super::{Kernel, kind};
-use perch_policy::Wake;
 use crate::engine::Event;
 use crate::workload::Op;
+use perch_policy::Wake;
 
 impl Kernel<'_> {
     /// Starts (or goes on with) the running task's work: overheads first, they are part of it.
@@ -71,7 +71,11 @@ impl Kernel<'_> {
                 Op::Jump(pc) => t.pc = pc,
                 // What is owed is run off before anybody can see what comes next.
                 Op::Send { .. } if t.debt_ns > 0 => return self.begin_segment(cpu),
-                Op::Send { channel, lines, sync } => {
+                Op::Send {
+                    channel,
+                    lines,
+                    sync,
+                } => {
                     t.pc += 1;
                     self.send(cpu, task, channel, lines, sync);
                     if self.cpus[cpu].need_resched {
@@ -96,7 +100,12 @@ impl Kernel<'_> {
                 Op::Sleep(time) => {
                     t.pc += 1;
                     let at_ns = self.now + time.sample(&mut t.random);
-                    self.events.push(Event { at_ns, kind: kind::TIMER, key: task, tag: 0 });
+                    self.events.push(Event {
+                        at_ns,
+                        kind: kind::TIMER,
+                        key: task,
+                        tag: 0,
+                    });
                     return self.block(cpu, task);
                 }
                 Op::Fork(child) => {
@@ -202,10 +211,9 @@ impl Kernel<'_> {
         debug_assert!(self.cpus[cpu].current.is_none());
         self.cpus[cpu].need_resched = false;
         let mut next = self.pick(cpu);
-        if next.is_none() {
-            if self.cpus[cpu].wake_list.is_empty() && self.balance_newidle(cpu) {
-                next = self.pick(cpu);
-            }
+        let may_pull = next.is_none() && self.cpus[cpu].wake_list.is_empty();
+        if may_pull && self.balance_newidle(cpu) {
+            next = self.pick(cpu);
         }
         match next {
             Some(task) => self.switch_to(cpu, task),
@@ -297,9 +305,14 @@ impl Kernel<'_> {
         }
         let topology = self.host.topology().clone();
         let core = topology.core_span(cpu);
-        let busy = core.iter().filter(|&c| self.cpus[c].current.is_some()).count() as u32;
+        let busy = core
+            .iter()
+            .filter(|&c| self.cpus[c].current.is_some())
+            .count() as u32;
         for sibling in core.iter() {
-            let speed = self.costs.speed_1024(topology.capacity(sibling), busy.saturating_sub(1));
+            let speed = self
+                .costs
+                .speed_1024(topology.capacity(sibling), busy.saturating_sub(1));
             if self.cpus[sibling].speed_1024 == speed {
                 continue;
             }

@@ -101,7 +101,9 @@ impl Kernel<'_> {
         let topology = self.host.topology();
         let local = cpu == this_cpu && self.cpus[cpu].current.is_some();
         let near = cpu == this_cpu
-            || topology.llc(cpu).is_some_and(|llc| topology.llc(this_cpu) == Some(llc));
+            || topology
+                .llc(cpu)
+                .is_some_and(|llc| topology.llc(this_cpu) == Some(llc));
         if local || (near && self.cpus[cpu].fair.nr > 0) {
             self.enqueue(cpu, task, false);
             self.preempt_from(cpu, task, this_cpu, cost_ns);
@@ -141,7 +143,12 @@ impl Kernel<'_> {
             delay += u64::from(self.host.cpu(from).idle_exit_ns);
         }
         let at_ns = self.now + delay;
-        self.events.push(Event { at_ns, kind: kind::IPI, key: cpu as u32, tag: 0 });
+        self.events.push(Event {
+            at_ns,
+            kind: kind::IPI,
+            key: cpu as u32,
+            tag: 0,
+        });
     }
 
     /// An interrupt arrives: enqueue who was sent here, then reschedule if need be.

@@ -56,7 +56,12 @@ fn pairs(
     };
     let gap = keys.number("gap_us", gap, 1, 1_000_000)? * 1000;
     let startup = keys.number("startup_us", startup, 1, 1_000_000)? * 1000;
-    let Exchange { before, after, lines, footprint } = exchange;
+    let Exchange {
+        before,
+        after,
+        lines,
+        footprint,
+    } = exchange;
     let task = |program: Vec<Op>, start| TaskSpec {
         program: program.into(),
         allowed: allowed.clone(),
@@ -65,7 +70,11 @@ fn pairs(
         footprint,
         start,
     };
-    let send = |channel| Op::Send { channel, lines, sync: true };
+    let send = |channel| Op::Send {
+        channel,
+        lines,
+        sync: true,
+    };
     let [connect, ready, go] = [0, 1, 2].map(|i| 2 * n as u32 + i);
     // Fork and, in the script, exec: rough figures; they only space the starts.
     let (mut script, mut daemon) = (Vec::new(), Vec::new());
@@ -131,7 +140,10 @@ fn transactions(n: u64) -> Measure {
 }
 
 /// Reads the keys that stand for fitted values, so that a fit can be repeated by anybody.
-fn fitted(keys: &mut Keys<'_>, [before, after, lines, footprint]: [u64; 4]) -> Result<[u64; 4], String> {
+fn fitted(
+    keys: &mut Keys<'_>,
+    [before, after, lines, footprint]: [u64; 4],
+) -> Result<[u64; 4], String> {
     Ok([
         keys.number("before_ns", before, 1, 1_000_000_000)?,
         keys.number("after_ns", after, 0, 1_000_000_000)?,
@@ -171,7 +183,11 @@ pub(super) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let far = before * 4;
     let near = (before * 30 - far) / 29;
     let exchange = Exchange {
-        before: Dist::Mixed { near, far, one_in: 30 },
+        before: Dist::Mixed {
+            near,
+            far,
+            one_in: 30,
+        },
         after: Dist::around(after, 5),
         lines: lines as u32,
         footprint: footprint as u32,

@@ -89,7 +89,10 @@ impl Workload {
     /// An unknown name, an unknown or malformed key, a value out of range, CPUs or nodes that
     /// the machine does not have; the message says what was expected.
     pub fn parse(spec: &str, machine: &Machine) -> Result<Workload, WorkloadError> {
-        let fail = |why: String| WorkloadError { spec: spec.to_string(), why };
+        let fail = |why: String| WorkloadError {
+            spec: spec.to_string(),
+            why,
+        };
         let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
         let Some(kind) = KINDS.iter().find(|k| k.name == name) else {
             let names: Vec<_> = KINDS.iter().map(|k| k.name).collect();
@@ -124,7 +127,11 @@ impl<'a> Keys<'a> {
                 return Err(format!("key \"{key}\" is given twice"));
             }
         }
-        Ok(Keys { left, known: Vec::new(), machine })
+        Ok(Keys {
+            left,
+            known: Vec::new(),
+            machine,
+        })
     }
 
     /// The text of a key, if given.
@@ -143,7 +150,9 @@ impl<'a> Keys<'a> {
         };
         match text.parse::<T>() {
             Ok(value) if value >= low && value <= high => Ok(value),
-            _ => Err(format!("{key}={text}: expected a whole number from {low} to {high}")),
+            _ => Err(format!(
+                "{key}={text}: expected a whole number from {low} to {high}"
+            )),
         }
     }
 

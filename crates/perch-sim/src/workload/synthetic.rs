@@ -12,7 +12,11 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let mut tasks = Vec::new();
     for pair in 0..pairs as u32 {
         let (there, back) = (2 * pair, 2 * pair + 1);
-        let send = |channel| Op::Send { channel, lines: 16, sync: true };
+        let send = |channel| Op::Send {
+            channel,
+            lines: 16,
+            sync: true,
+        };
         // write(2), then the other half of the way into read(2).
         let (write, read) = (Op::Run(Dist::around(700, 5)), Op::Run(Dist::around(500, 5)));
         let first = vec![
@@ -23,8 +27,13 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
             Op::Count,
             Op::Jump(0),
         ];
-        let second =
-            vec![Op::Receive { channel: there }, write, send(back), read, Op::Jump(0)];
+        let second = vec![
+            Op::Receive { channel: there },
+            write,
+            send(back),
+            read,
+            Op::Jump(0),
+        ];
         for program in [second, first] {
             tasks.push(TaskSpec {
                 program: program.into(),
@@ -59,10 +68,15 @@ pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
                 Some(number) => (number, cpus),
                 None => (text.as_str(), 1),
             };
-            let number = number.parse::<u64>().ok().and_then(|n| n.checked_mul(times));
-            number.filter(|n| (1..=MAX_TASKS).contains(n)).ok_or_else(|| {
-                format!("tasks={text}: expected a number from 1 to {MAX_TASKS}, or N/cpu")
-            })?
+            let number = number
+                .parse::<u64>()
+                .ok()
+                .and_then(|n| n.checked_mul(times));
+            number
+                .filter(|n| (1..=MAX_TASKS).contains(n))
+                .ok_or_else(|| {
+                    format!("tasks={text}: expected a number from 1 to {MAX_TASKS}, or N/cpu")
+                })?
         }
     };
     let run = keys.number("run_us", 1000, 1, 1_000_000)? * 1000;
@@ -87,6 +101,11 @@ pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
         spec: String::new(),
         tasks: vec![task; tasks as usize],
         channels: 0,
-        measure: Measure { name: "bursts", unit: "bursts/s", per_count: 1.0, instances: 1.0 },
+        measure: Measure {
+            name: "bursts",
+            unit: "bursts/s",
+            per_count: 1.0,
+            instances: 1.0,
+        },
     })
 }

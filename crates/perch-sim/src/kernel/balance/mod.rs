@@ -78,7 +78,8 @@ impl Kernel<'_> {
     /// What a pass over a domain takes.
     fn pass_ns(&self, cpu: usize, i: usize) -> u64 {
         let domain = self.cpus[cpu].domains[i].domain as usize;
-        self.costs.balance_ns(self.host.topology().domain(domain).span().weight())
+        self.costs
+            .balance_ns(self.host.topology().domain(domain).span().weight())
     }
 
     /// Nothing is wrong in a domain: the next pass may come later.
@@ -146,7 +147,9 @@ impl Kernel<'_> {
     fn should_balance(&self, cpu: usize, i: usize) -> bool {
         let topology = self.host.topology();
         let state = &self.cpus[cpu].domains[i];
-        let local = topology.domain(state.domain as usize).group(state.local_group as usize);
+        let local = topology
+            .domain(state.domain as usize)
+            .group(state.local_group as usize);
         let mut thread = None;
         for c in local.iter().filter(|&c| self.host.is_idle(c)) {
             if !topology.has_smt() || topology.core_span(c).iter().all(|s| self.host.is_idle(s)) {

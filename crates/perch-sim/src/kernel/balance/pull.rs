@@ -43,8 +43,11 @@ impl Kernel<'_> {
         };
         // A queue of one keeps it, even while it only waits for its idle CPU to wake up.
         let spare = source != cpu && self.cpus[source].fair.nr > 1;
-        let moved =
-            if spare { self.pull(source, cpu, &mut found, hot_too, failed, idle) } else { 0 };
+        let moved = if spare {
+            self.pull(source, cpu, &mut found, hot_too, failed, idle)
+        } else {
+            0
+        };
         if moved > 0 {
             return Pass::Moved(moved);
         }
@@ -147,7 +150,9 @@ impl Kernel<'_> {
         self.tasks[task as usize].life = crate::kernel::task::Life::Waking;
         self.leave_cpu(task);
         if let FairRules::Cfs { .. } = self.rules.fair {
-            let current = self.cpus[from].current.map(|t| self.tasks[t as usize].se.vruntime);
+            let current = self.cpus[from]
+                .current
+                .map(|t| self.tasks[t as usize].se.vruntime);
             cfs::update_floor(&mut self.cpus[from].fair, current);
         }
         let distance = self.costs.distance(from, to);

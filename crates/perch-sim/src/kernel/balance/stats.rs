@@ -92,12 +92,7 @@ impl Kernel<'_> {
 
     /// Looks at every group of a domain. Also writes what only such passes write: the LLC's
     /// scan budget, and at the top of the machine whether anything is overloaded.
-    pub(super) fn find_imbalance(
-        &mut self,
-        cpu: usize,
-        i: usize,
-        idle: Idle,
-    ) -> Option<Imbalance> {
+    pub(super) fn find_imbalance(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
         let state = &self.cpus[cpu].domains[i];
         let (number, local) = (state.domain as usize, state.local_group as usize);
         let prefer = state.prefer_sibling;
@@ -117,7 +112,10 @@ impl Kernel<'_> {
         }
         let group = busiest?;
         let shapes = self.groups.of_domain(number);
-        let (local, busiest) = (self.group(&shapes[local], pct), self.group(&shapes[group], pct));
+        let (local, busiest) = (
+            self.group(&shapes[local], pct),
+            self.group(&shapes[group], pct),
+        );
         // A local group with CPUs to spare is not compared with the mean.
         let mean = match local.business {
             Business::HasSpare => 0,
@@ -129,7 +127,11 @@ impl Kernel<'_> {
         let domain = self.host.topology().domain(number);
         let numa = (domain.level() == Level::Numa).then(|| domain.imb_numa_nr());
         let (migrate, amount) = judge(local, busiest, mean, pct, idle, prefer, numa, &domain)?;
-        (amount > 0).then_some(Imbalance { group, migrate, amount })
+        (amount > 0).then_some(Imbalance {
+            group,
+            migrate,
+            amount,
+        })
     }
 
     /// nr_idle_scan: how far a wake-up may search this LLC, from the utilisation of all of it
@@ -147,7 +149,8 @@ impl Kernel<'_> {
         let x = util / weight;
         let pct = u64::from(domain.imbalance_pct());
         let used = (x * x * pct * pct / (10_000 * 1024)).min(1024);
-        self.host.set_nr_idle_scan(llc, ((1024 - used) * weight / 1024) as u32);
+        self.host
+            .set_nr_idle_scan(llc, ((1024 - used) * weight / 1024) as u32);
     }
 
     /// The queue of the busiest group to take from, but for those found to be pinned.
@@ -155,14 +158,20 @@ impl Kernel<'_> {
         let group = self.host.topology().domain(domain).group(found.group);
         let mut best: Option<(usize, u64, u64)> = None;
         // A queue with one task only counts by its load, or where no queue has more than one.
-        let crowded = group.words().iter().zip(&self.crowded[group.first_word()..]);
+        let crowded = group
+            .words()
+            .iter()
+            .zip(&self.crowded[group.first_word()..]);
         let any_crowded = crowded.map(|(g, c)| g & c).any(|word| word != 0);
         let only_crowded = match found.migrate {
             Migrate::Task => any_crowded && self.scratch.pinned.is_empty(),
             Migrate::Util => true,
             Migrate::Load => false,
         };
-        let words = group.words().iter().zip(&self.crowded[group.first_word()..]);
+        let words = group
+            .words()
+            .iter()
+            .zip(&self.crowded[group.first_word()..]);
         let words = words.map(|(&g, &c)| if only_crowded { g & c } else { g });
         for (number, mut left) in (group.first_word()..).zip(words) {
             while left != 0 {
@@ -193,7 +202,10 @@ impl Kernel<'_> {
 }
 
 /// Whether the busiest group is busy enough, compared with the local one, and what should move.
-#[allow(clippy::too_many_arguments, reason = "the table of the kernel's decision is this wide")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the table of the kernel's decision is this wide"
+)]
 fn judge(
     mut local: Group,
     busiest: Group,

@@ -154,23 +154,44 @@ impl Groups {
             let (weight, first) = (set.weight(), set.iter().next().unwrap_or(0));
             let capacity = set.iter().map(|c| u64::from(topology.capacity(c))).sum();
             if weight == 1 {
-                return Shape { index: first as u32, weight, capacity };
+                return Shape {
+                    index: first as u32,
+                    weight,
+                    capacity,
+                };
             }
             let index = *known.entry((set.number(), pct)).or_insert_with(|| {
                 let index = tallies.len() as u32;
-                let shape = Shape { index, weight, capacity };
-                tallies.push(Tally { sums: Sums::default(), idle: 0, pct, shape });
+                let shape = Shape {
+                    index,
+                    weight,
+                    capacity,
+                };
+                tallies.push(Tally {
+                    sums: Sums::default(),
+                    idle: 0,
+                    pct,
+                    shape,
+                });
                 set.iter().for_each(|cpu| members[cpu].push(index));
                 index
             });
-            Shape { index, weight, capacity }
+            Shape {
+                index,
+                weight,
+                capacity,
+            }
         };
         let rings = (0..topology.nr_domains()).map(|number| {
             let domain = topology.domain(number);
             let pct = domain.imbalance_pct();
             let shapes = (0..domain.groups()).map(|g| shape(domain.group(g), pct));
             let shapes: Vec<Shape> = shapes.collect();
-            Ring { capacity: shapes.iter().map(|s| s.capacity).sum(), shapes, pct }
+            Ring {
+                capacity: shapes.iter().map(|s| s.capacity).sum(),
+                shapes,
+                pct,
+            }
         });
         let rings = rings.collect();
         let mut starts = vec![0];
@@ -234,7 +255,10 @@ impl Groups {
     /// The sums of a domain's groups, summed.
     pub fn total(&self, domain: usize, cpus: &[CpuState]) -> Sums {
         let mut total = Sums::default();
-        self.rings[domain].shapes.iter().for_each(|shape| total.add(&self.sums(shape, cpus)));
+        self.rings[domain]
+            .shapes
+            .iter()
+            .for_each(|shape| total.add(&self.sums(shape, cpus)));
         total
     }
 
@@ -322,8 +346,7 @@ mod tests {
             };
             let busier = best.is_none_or(|(_, b, m, t)| {
                 business > b
-                    || business == b
-                        && (business == Business::FullyBusy || (more, then) > (m, t))
+                    || business == b && (business == Business::FullyBusy || (more, then) > (m, t))
             });
             if sums.running > 0 && busier {
                 best = Some((g, business, more, then));
@@ -339,7 +362,13 @@ mod tests {
         let topology = Topology::new(&machine);
         let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
         let mut groups = Groups::new(&topology);
-        let mut cpus = vec![CpuState { capacity: 1024, ..CpuState::default() }; 64];
+        let mut cpus = vec![
+            CpuState {
+                capacity: 1024,
+                ..CpuState::default()
+            };
+            64
+        ];
         for step in 0..20_000 {
             let cpu = (rng.next_u64() % 64) as usize;
             let before = Sums::of(&cpus[cpu]);
@@ -349,7 +378,9 @@ mod tests {
             cpus[cpu].runnable = 640 * nr_running;
             cpus[cpu].util = 1024.min(520 * nr_running);
             groups.change(cpu, &before, &Sums::of(&cpus[cpu]));
-            let idle = (0..64).map(|c| u64::from(cpus[c].nr_running == 0) << c).sum();
+            let idle = (0..64)
+                .map(|c| u64::from(cpus[c].nr_running == 0) << c)
+                .sum();
             groups.see_idle(0..1, &[idle]);
             let number = (rng.next_u64() % topology.nr_domains() as u64) as usize;
             let local = (rng.next_u64() % groups.of_domain(number).len() as u64) as usize;
@@ -357,7 +388,11 @@ mod tests {
                 assert!(groups.idle(shape) <= shape.weight, "step {step}: {shape:?}");
             }
             let expected = walked(&groups, number, local, &cpus);
-            assert_eq!(groups.busiest(number, local, &cpus), expected, "step {step}");
+            assert_eq!(
+                groups.busiest(number, local, &cpus),
+                expected,
+                "step {step}"
+            );
         }
     }
 }
