@@ -221,10 +221,10 @@ fn an_experiment_that_contradicts_itself_is_named_with_line_and_key() {
 
 #[test]
 fn an_experiment_that_leaves_a_published_row_out() {
-    let path = experiment("left-out", "\"n=128\"]", "]");
+    let path = experiment("left-out", "\"n=4\", ", "");
     refused(
         &["experiment", "run", &path],
-        &["tbench/node0/n=128", "must be simulated"],
+        &["tbench/node0/n=4", "must be simulated"],
     );
 }
 
