@@ -67,6 +67,8 @@ struct RawBenchmark {
 #[serde(deny_unknown_fields)]
 struct RawEffort {
     rows: Vec<Spanned<String>>,
+    /// In these places only; everywhere when left out.
+    places: Option<Vec<Spanned<String>>>,
     repetitions: Option<Spanned<u32>>,
     warmup_ms: Option<u32>,
     measure_ms: Option<Spanned<u32>>,
@@ -230,6 +232,9 @@ fn cells(
             for row in &effort.rows {
                 known(source, row, "benchmark.effort.rows", &benchmark.rows)?;
             }
+            for place in effort.places.iter().flatten() {
+                known(source, place, "benchmark.effort.places", &benchmark.places)?;
+            }
         }
     }
     let missing = lines.iter().find(|line| {
@@ -310,23 +315,29 @@ fn cell(
         unit: unit.clone(),
         workload,
         score: benchmark.score.clone(),
-        effort: effort(source, raw, benchmark, row_name)?,
+        effort: effort(source, raw, benchmark, place, row_name)?,
         published: line.figures,
         calibration: None,
     })
 }
 
-/// What the file says, unless the benchmark says otherwise for this row; the last word holds.
+/// What the file says, unless the benchmark says otherwise for this row in this place; the last word holds.
 fn effort(
     source: &Source,
     raw: &RawFile,
     benchmark: &RawBenchmark,
+    place: &str,
     row: &str,
 ) -> Result<Effort, ExperimentError> {
     let (mut repetitions, mut warmup_ms, mut measure_ms) =
         (&raw.repetitions, raw.warmup_ms, &raw.measure_ms);
     for effort in &benchmark.effort {
-        if effort.rows.iter().any(|other| other.get_ref() == row) {
+        let named = |list: &[Spanned<String>], name| list.iter().any(|n| n.get_ref() == name);
+        let here = effort
+            .places
+            .as_deref()
+            .is_none_or(|list| named(list, place));
+        if here && named(&effort.rows, row) {
             repetitions = effort.repetitions.as_ref().unwrap_or(repetitions);
             warmup_ms = effort.warmup_ms.unwrap_or(warmup_ms);
             measure_ms = effort.measure_ms.as_ref().unwrap_or(measure_ms);
