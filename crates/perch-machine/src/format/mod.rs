@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The TOML format of a machine: what the file says ([`raw`]), the regular form of a topology
-//! ([`regular`]), the costs ([`hardware`]) and the way back ([`write`]). docs/machines.md has
+//! ([`regular`]), the costs ([`hardware`]) and the way back ([`mod@write`]). docs/machines.md has
 //! every key.
 
 mod hardware;
