@@ -4,7 +4,7 @@
 
 use crate::error::{MachineError, Place};
 use crate::hardware::Hardware;
-use crate::model::{Cpu, MAX_CPUS, Machine};
+use crate::model::{Cpu, MAX_CPUS, MAX_DISTANCES, Machine};
 
 /// CPUs that share something, and where that was said.
 #[derive(Clone, Debug)]
@@ -391,6 +391,16 @@ impl Draft {
                     );
                 }
             }
+        }
+        let mut different: Vec<u32> = table.iter().flatten().copied().collect();
+        different.sort_unstable();
+        different.dedup();
+        let beyond = different.iter().filter(|&&distance| distance > 10).count();
+        if beyond > MAX_DISTANCES {
+            return problem(
+                format!("{beyond} different distances between nodes"),
+                format!("expected at most {MAX_DISTANCES}, each of which is a scheduling domain"),
+            );
         }
         Ok(table.clone())
     }

@@ -7,6 +7,10 @@ use crate::hardware::Hardware;
 /// architecture. More is an error at the door, never a silent cut.
 pub const MAX_CPUS: usize = 8192;
 
+/// The most different distances there may be between nodes: each becomes a level of scheduling
+/// domains, and the policy's tables hold twelve levels, four of them within a node.
+pub const MAX_DISTANCES: usize = 8;
+
 /// One CPU (a hardware thread; what Linux calls a logical CPU).
 ///
 /// Every index is dense and machine-wide: the machine has cores `0..cores()`, and so on.

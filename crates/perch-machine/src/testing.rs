@@ -5,7 +5,7 @@
 use crate::draft::{Draft, Group};
 use crate::error::Place;
 use crate::hardware::{ByDistance, IdleState};
-use crate::model::{MAX_CPUS, Machine};
+use crate::model::{MAX_CPUS, MAX_DISTANCES, Machine};
 
 /// A small generator of its own (SplitMix64, Steele and others 2014): the machine of a seed must
 /// never change with a dependency.
@@ -197,9 +197,12 @@ fn gather(
 }
 
 fn distances(dice: &mut Dice, nodes: usize) -> Vec<Vec<u32>> {
+    let kinds: Vec<u32> = (0..MAX_DISTANCES)
+        .map(|_| dice.range(11, 60) as u32)
+        .collect();
     let mut table = vec![vec![10; nodes]; nodes];
     for (a, b) in (0..nodes).flat_map(|a| (0..a).map(move |b| (a, b))) {
-        let far = dice.range(11, 60) as u32;
+        let far = kinds[dice.range(0, MAX_DISTANCES as u64 - 1) as usize];
         (table[a][b], table[b][a]) = (far, far);
     }
     table

@@ -238,6 +238,19 @@ fn distance_tables_of_the_wrong_size_or_scale() {
 }
 
 #[test]
+fn more_distances_than_scheduling_domains_can_tell_apart() {
+    let row = |a: u32| -> Vec<u32> { (0..10).map(|b| 10 + a.abs_diff(b)).collect() };
+    let table: Vec<Vec<u32>> = (0..10).map(row).collect();
+    refused(
+        &format!("[topology]\npackages = 10\ncores_per_llc = 2\n[numa]\ndistance = {table:?}\n"),
+        &[
+            "bad.toml:6: `numa.distance`",
+            "9 different distances between nodes; expected at most 8",
+        ],
+    );
+}
+
+#[test]
 fn a_topology_said_twice_or_by_halves() {
     refused(
         &format!("{FOUR_CPUS}[[node]]\ncpus = \"0-3\"\n"),

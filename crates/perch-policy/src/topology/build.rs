@@ -183,11 +183,12 @@ impl<'a> Builder<'a> {
                 levels.push((level, set, distance));
             }
         }
-        // Twelve levels hold eight distances; of more, the widest stays, or CPUs would get out
-        // of reach.
-        if levels.len() > ffi::MAX_LEVELS {
-            levels.drain(ffi::MAX_LEVELS - 1..levels.len() - 1);
-        }
+        // Four levels within a node and as many distances as perch-machine lets in.
+        assert!(
+            levels.len() <= ffi::MAX_LEVELS,
+            "{} levels of domains on a machine that was not checked",
+            levels.len()
+        );
         levels
     }
 
