@@ -85,27 +85,34 @@ pub struct Machine {
     pub hardware: Hardware,
 }
 
+impl Cpu {
+    /// How far this CPU is from another one.
+    pub fn distance(&self, other: &Cpu) -> Distance {
+        if self.core == other.core {
+            Distance::Core
+        } else if self.cluster.is_some() && self.cluster == other.cluster {
+            Distance::Cluster
+        } else if self.llc == other.llc {
+            Distance::Llc
+        } else if self.node == other.node {
+            Distance::Node
+        } else if self.package == other.package {
+            Distance::Package
+        } else {
+            Distance::Machine
+        }
+    }
+}
+
 impl Machine {
     /// How far apart two CPUs are.
     ///
     /// # Panics
     /// When a CPU's number is not below `cpus.len()`.
     pub fn distance(&self, a: usize, b: usize) -> Distance {
-        let (x, y) = (&self.cpus[a], &self.cpus[b]);
-        if a == b {
-            Distance::Cpu
-        } else if x.core == y.core {
-            Distance::Core
-        } else if x.cluster.is_some() && x.cluster == y.cluster {
-            Distance::Cluster
-        } else if x.llc == y.llc {
-            Distance::Llc
-        } else if x.node == y.node {
-            Distance::Node
-        } else if x.package == y.package {
-            Distance::Package
-        } else {
-            Distance::Machine
+        match a == b {
+            true => Distance::Cpu,
+            false => self.cpus[a].distance(&self.cpus[b]),
         }
     }
 

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the command prints when all is well.
 
-use std::io::Read;
-use std::process::{Command, Output, Stdio};
+mod support;
 
-fn perch(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_perch"));
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program was built")
-}
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use support::perch;
 
 /// Runs it, demands success, and returns what it wrote to stdout.
 #[track_caller]

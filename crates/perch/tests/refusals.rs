@@ -2,17 +2,11 @@
 //! What makes no sense is refused with exit code 2, a sentence that names it on stderr, and
 //! nothing on stdout.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+mod support;
 
-fn perch(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_perch"));
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program was built")
-}
+use std::path::{Path, PathBuf};
+
+use support::perch;
 
 /// Runs it and demands a refusal that says every one of `words`.
 #[track_caller]

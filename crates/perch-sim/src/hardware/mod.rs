@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use perch_machine::{Distance, Hardware, Machine};
+use perch_machine::{Cpu, Distance, Hardware, Machine};
 
 /// A task that comes back fetches lines that do not wait for one another: so many are on their way
 /// at once. A guess of the usual size for an out-of-order core; a message's lines, each the key
@@ -15,8 +15,7 @@ const REFILLS_AT_ONCE: u64 = 3;
 #[derive(Debug)]
 pub struct Costs {
     hardware: Hardware,
-    /// Per CPU: core, cluster (or a number nobody shares), LLC, node, package.
-    place: Vec<[u32; 5]>,
+    cpus: Vec<Cpu>,
     l1_lines: u64,
     l2_lines: u64,
 }
@@ -26,12 +25,8 @@ impl Costs {
     pub fn new(machine: &Machine) -> Costs {
         let hardware = machine.hardware.clone();
         let line = u64::from(hardware.line_bytes.max(1));
-        let place = machine.cpus.iter().enumerate().map(|(cpu, c)| {
-            let alone = u32::MAX - cpu as u32;
-            [c.core, c.cluster.unwrap_or(alone), c.llc, c.node, c.package]
-        });
         Costs {
-            place: place.collect(),
+            cpus: machine.cpus.clone(),
             l1_lines: hardware.l1d_bytes / line,
             l2_lines: hardware.l2_bytes / line,
             hardware,
@@ -40,12 +35,10 @@ impl Costs {
 
     /// How far apart two CPUs are.
     pub fn distance(&self, a: usize, b: usize) -> Distance {
-        if a == b {
-            return Distance::Cpu;
+        match a == b {
+            true => Distance::Cpu,
+            false => self.cpus[a].distance(&self.cpus[b]),
         }
-        let (x, y) = (&self.place[a], &self.place[b]);
-        let shared = x.iter().zip(y).position(|(p, q)| p == q);
-        Distance::ALL[shared.map_or(6, |level| level + 1)]
     }
 
     /// Fetching `lines` that `from` has modified last.
@@ -87,7 +80,7 @@ impl Costs {
     /// Speed of a CPU of this capacity, 1024ths, while `busy_siblings` of its core run too.
     pub fn speed_1024(&self, capacity: u32, busy_siblings: u32) -> u32 {
         let mut speed = capacity;
-        for _ in 0..busy_siblings.min(1) {
+        if busy_siblings > 0 {
             speed = speed * self.hardware.smt_throughput_1024 / 1024;
         }
         // A third and fourth thread share what two would have.

@@ -157,14 +157,7 @@ impl Kernel<'_> {
             ..Wake::default()
         };
         let to = self.decide(task, &wake, Waker::Task(task)).cpu;
-        if to == cpu {
-            return false;
-        }
-        self.leave_caches(cpu, task);
-        self.put_current(cpu);
-        self.move_waiting(task, cpu, to);
-        self.schedule(cpu);
-        true
+        to != cpu && self.push_running(cpu, to)
     }
 
     /// The running task ends.

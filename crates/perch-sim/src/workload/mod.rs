@@ -58,8 +58,6 @@ pub struct TaskSpec {
     pub allowed: Arc<CpuMask>,
     /// Nice level, -20 to 19.
     pub nice: i8,
-    /// A kernel thread that belongs to its one CPU.
-    pub percpu_kthread: bool,
     /// Cache lines of its own that it touches every time it runs.
     pub footprint: u32,
     /// When it appears by itself, nanoseconds; `None` for a task that another one forks.

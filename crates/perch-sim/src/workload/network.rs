@@ -66,7 +66,6 @@ fn pairs(
         program: program.into(),
         allowed: allowed.clone(),
         nice: 0,
-        percpu_kthread: false,
         footprint,
         start,
     };

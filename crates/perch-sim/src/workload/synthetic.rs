@@ -39,7 +39,6 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
                 program: program.into(),
                 allowed: allowed.clone(),
                 nice: 0,
-                percpu_kthread: false,
                 footprint: 32,
                 start: Some(Dist::Uniform(0, 1_000_000)),
             });
@@ -93,7 +92,6 @@ pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
         program,
         allowed,
         nice,
-        percpu_kthread: false,
         footprint: 64,
         start: Some(Dist::Uniform(0, run + sleep)),
     };

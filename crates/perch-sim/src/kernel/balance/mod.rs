@@ -75,20 +75,28 @@ impl Kernel<'_> {
         spent
     }
 
+    /// Number of CPUs of one of a CPU's domains.
+    fn span_weight(&self, cpu: usize, i: usize) -> u32 {
+        let domain = self.cpus[cpu].domains[i].domain as usize;
+        self.host.topology().domain(domain).span().weight()
+    }
+
+    /// The shortest time between two passes: a millisecond for each CPU of the domain.
+    fn least_interval_ns(&self, cpu: usize, i: usize) -> u64 {
+        u64::from(self.span_weight(cpu, i)) * 1_000_000
+    }
+
     /// What a pass over a domain takes.
     fn pass_ns(&self, cpu: usize, i: usize) -> u64 {
-        let domain = self.cpus[cpu].domains[i].domain as usize;
-        self.costs
-            .balance_ns(self.host.topology().domain(domain).span().weight())
+        self.costs.balance_ns(self.span_weight(cpu, i))
     }
 
     /// Nothing is wrong in a domain: the next pass may come later.
     fn wait_longer(&mut self, cpu: usize, i: usize) {
-        let domain = self.cpus[cpu].domains[i].domain as usize;
-        let weight = u64::from(self.host.topology().domain(domain).span().weight());
+        let least = self.least_interval_ns(cpu, i);
         let state = &mut self.cpus[cpu].domains[i];
         state.failed = 0;
-        if state.interval_ns < 2 * weight * 1_000_000 {
+        if state.interval_ns < 2 * least {
             state.interval_ns *= 2;
         }
     }
@@ -114,10 +122,9 @@ impl Kernel<'_> {
     /// One pass over one domain; returns how many tasks came.
     fn balance_domain(&mut self, cpu: usize, i: usize, idle: Idle) -> u32 {
         let number = self.cpus[cpu].domains[i].domain as usize;
-        let weight = u64::from(self.host.topology().domain(number).span().weight());
         let pass = self.try_domain(cpu, i, number, idle);
+        let least = self.least_interval_ns(cpu, i);
         let state: &mut DomainState = &mut self.cpus[cpu].domains[i];
-        let least = weight * 1_000_000;
         match pass {
             Pass::Balanced if idle == Idle::Newly => {
                 state.failed = 0;

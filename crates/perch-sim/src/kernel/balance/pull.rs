@@ -6,6 +6,7 @@ use perch_policy::Level;
 use super::stats::{Imbalance, Migrate};
 use super::{Idle, Kernel, Pass};
 use crate::kernel::era::FairRules;
+use crate::kernel::task::Life;
 use crate::kernel::{cfs, eevdf};
 
 impl Kernel<'_> {
@@ -134,7 +135,7 @@ impl Kernel<'_> {
     }
 
     /// Moves a waiting task to another CPU's queue.
-    pub(in crate::kernel) fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
+    fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
         self.update_current(from);
         self.touch_queue(from);
         self.touch_task(task);
@@ -147,7 +148,7 @@ impl Kernel<'_> {
         }
         self.remove_waiting(from, task);
         self.leave_queue(from, task);
-        self.tasks[task as usize].life = crate::kernel::task::Life::Waking;
+        self.tasks[task as usize].life = Life::Waking;
         self.leave_cpu(task);
         if let FairRules::Cfs { .. } = self.rules.fair {
             let current = self.cpus[from]
@@ -165,8 +166,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// Active balance: the running task itself moves, pushed off by the stopper thread.
-    fn push_running(&mut self, source: usize, cpu: usize) -> bool {
+    /// Active balance and exec: the running task itself moves. Returns whether it could.
+    pub(in crate::kernel) fn push_running(&mut self, source: usize, cpu: usize) -> bool {
         let Some(task) = self.cpus[source].current else {
             return false;
         };

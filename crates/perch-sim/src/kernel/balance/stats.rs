@@ -158,20 +158,14 @@ impl Kernel<'_> {
         let group = self.host.topology().domain(domain).group(found.group);
         let mut best: Option<(usize, u64, u64)> = None;
         // A queue with one task only counts by its load, or where no queue has more than one.
-        let crowded = group
-            .words()
-            .iter()
-            .zip(&self.crowded[group.first_word()..]);
-        let any_crowded = crowded.map(|(g, c)| g & c).any(|word| word != 0);
+        let crowded = &self.crowded[group.first_word()..];
+        let words = group.words().iter().zip(crowded);
+        let any_crowded = words.clone().any(|(g, c)| g & c != 0);
         let only_crowded = match found.migrate {
             Migrate::Task => any_crowded && self.scratch.pinned.is_empty(),
             Migrate::Util => true,
             Migrate::Load => false,
         };
-        let words = group
-            .words()
-            .iter()
-            .zip(&self.crowded[group.first_word()..]);
         let words = words.map(|(&g, &c)| if only_crowded { g & c } else { g });
         for (number, mut left) in (group.first_word()..).zip(words) {
             while left != 0 {
