@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A QEMU that can make the topology.
