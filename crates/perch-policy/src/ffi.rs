@@ -6,6 +6,7 @@
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Modes {
     pub cluster: u8,
+    pub pad: [u8; 7],
 }
 
 /// `struct perch_rules`.
@@ -16,6 +17,7 @@ pub(crate) struct Rules {
     pub idle_sees_policy: u8,
     pub empty_mask_fails_early: u8,
     pub groups_by_affinity: u8,
+    pub pad: [u8; 5],
 }
 
 /// `struct perch_policy`.
@@ -98,24 +100,31 @@ pub(crate) struct Llc {
     pub pad: u32,
 }
 
-/// `struct perch_host`.
+/// `struct perch_topology`.
 #[repr(C)]
-#[derive(Debug)]
-pub(crate) struct Host {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Topology {
     pub pool: *const u64,
     pub sets: *const Set,
     pub domains: *const Domain,
     pub group_sets: *const u32,
     pub places: *const Place,
-    pub idle: *const u64,
-    pub sched_idle: *const u64,
-    pub cpus: *const crate::host::CpuState,
-    pub llcs: *mut Llc,
     pub llc_of_set: *const u32,
     pub nr_cpus: u32,
     pub has_clusters: u8,
     pub has_smt: u8,
     pub pad: [u8; 2],
+}
+
+/// `struct perch_host`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub topology: Topology,
+    pub idle: *const u64,
+    pub sched_idle: *const u64,
+    pub cpus: *const crate::host::CpuState,
+    pub llcs: *mut Llc,
 }
 
 unsafe extern "C" {

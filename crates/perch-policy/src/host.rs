@@ -150,12 +150,14 @@ impl Policy {
         let raw = ffi::Policy {
             modes: ffi::Modes {
                 cluster: modes.cluster as u8,
+                pad: [0; 7],
             },
             rules: ffi::Rules {
                 flip_decay_ns: rules.flip_decay_ns,
                 idle_sees_policy: rules.idle_sees_policy.into(),
                 empty_mask_fails_early: rules.empty_mask_fails_early.into(),
                 groups_by_affinity: rules.groups_by_affinity.into(),
+                pad: [0; 5],
             },
         };
         Policy { raw, modes, era }
@@ -169,6 +171,11 @@ impl Policy {
     /// The stock kernel around them.
     pub fn era(&self) -> Era {
         self.era
+    }
+
+    /// `struct perch_policy` as bytes, for a program that has the policy compiled in.
+    pub fn image(&self) -> Vec<u8> {
+        crate::image::bytes(std::slice::from_ref(&self.raw)).to_vec()
     }
 
     /// Whether the cluster mechanism is on in any mode.
@@ -207,18 +214,21 @@ impl Host {
             })
             .collect();
         let llcs = topology.new_llcs();
-        let raw = topology.raw_host();
-        let mut host = Host {
+        let raw = ffi::Host {
+            topology: topology.raw(),
+            idle: idle.as_ptr(),
+            sched_idle: sched_idle.as_ptr(),
+            cpus: std::ptr::null(),
+            llcs: std::ptr::null_mut(),
+        };
+        Host {
             topology,
             idle,
             sched_idle,
             cpus,
             llcs,
             raw,
-        };
-        host.raw.idle = host.idle.as_ptr();
-        host.raw.sched_idle = host.sched_idle.as_ptr();
-        host
+        }
     }
 
     /// The machine's shape.

@@ -6,12 +6,14 @@
 
 mod ffi;
 mod host;
+mod image;
 mod mask;
 mod mode;
 mod reason;
 mod topology;
 
 pub use host::{CpuState, Host, Policy, TaskState, Verdict, Wake};
+pub use image::Image;
 pub use mask::CpuMask;
 pub use mode::{ERAS, Era, MECHANISMS, Mode, Modes, ParseError, Rules};
 pub use reason::Reason;

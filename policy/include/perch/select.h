@@ -98,14 +98,15 @@ PERCH_INLINE perch_u32 perch_fallback_cpu(const struct perch_host *h, const stru
 {
 	perch_u32 level, k, words = (perch_host_nr_cpus(h) + 63) / 64;
 
-	for (level = 0; level < PERCH_MAX_LEVELS; level++) {
+	for (level = 0; level < PERCH_MAX_LEVELS && PERCH_MORE; level++) {
 		perch_u32 sd = perch_host_domain(h, prev, level), set, first;
 
 		if (sd == PERCH_NONE)
 			break;
 		set = perch_host_domain_set(h, sd);
 		first = perch_host_set_first(h, set);
-		for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS; k++) {
+		for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS && PERCH_MORE;
+		     k++) {
 			perch_u64 m = perch_host_set_word(h, set, first + k);
 
 			m &= perch_host_allowed_word(h, p, first + k);
@@ -113,7 +114,7 @@ PERCH_INLINE perch_u32 perch_fallback_cpu(const struct perch_host *h, const stru
 				return (first + k) * 64 + __builtin_ctzll(m);
 		}
 	}
-	for (k = 0; k < words && k < PERCH_MAX_WORDS; k++) {
+	for (k = 0; k < words && k < PERCH_MAX_WORDS && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_allowed_word(h, p, k);
 
 		if (m)

@@ -32,7 +32,7 @@ PERCH_INLINE perch_u8 perch_set_meets(const struct perch_host *h, const struct p
 {
 	perch_u32 first = perch_host_set_first(h, set), k;
 
-	for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS; k++)
+	for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS && PERCH_MORE; k++)
 		if (perch_host_set_word(h, set, first + k) &
 		    perch_host_allowed_word(h, p, first + k))
 			return 1;

@@ -38,19 +38,19 @@ PERCH_INLINE perch_u32 perch_classify(const struct perch_group_stats *g, perch_u
  * Statistics of a group as the new task would find it. The parent runs on
  * this CPU and, being the forker, is counted; a task that execs is not.
  */
-PERCH_INLINE void perch_group_stats(const struct perch_host *h, const struct perch_policy *pol,
-				    const struct perch_task *p, perch_u32 set,
-				    perch_u32 imbalance_pct, perch_u32 without_cpu,
-				    struct perch_group_stats *g)
+PERCH_OUTLINE void perch_group_stats(const struct perch_host *h, const struct perch_policy *pol,
+				     const struct perch_task *p, perch_u32 set,
+				     perch_u32 imbalance_pct, perch_u32 without_cpu,
+				     struct perch_group_stats *g)
 {
 	perch_u32 first = perch_host_set_first(h, set), k;
 
 	__builtin_memset(g, 0, sizeof(*g));
-	for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS; k++) {
+	for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, set, first + k);
 
 		g->allowed += __builtin_popcountll(m & perch_host_allowed_word(h, p, first + k));
-		while (m) {
+		while (m && PERCH_MORE) {
 			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
 			perch_u32 running = perch_host_nr_running(h, cpu);
 			perch_u64 load = perch_host_load(h, cpu), util = perch_host_util(h, cpu);
@@ -143,10 +143,10 @@ PERCH_INLINE perch_u32 perch_idlest_group(const struct perch_host *h,
 	perch_u32 pct = perch_host_domain_imbalance(h, sd);
 	perch_u8 local_allowed = 0;
 
-	for (own = 0; own + 1 < n; own++)
+	for (own = 0; own + 1 < n && PERCH_MORE; own++)
 		if (perch_set_has(h, perch_host_domain_group(h, sd, own), cpu))
 			break;
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && PERCH_MORE; i++) {
 		perch_u32 at = own + i < n ? own + i : own + i - n;
 		perch_u32 set = perch_host_domain_group(h, sd, at);
 
@@ -178,11 +178,11 @@ PERCH_INLINE perch_u32 perch_idlest_cpu(const struct perch_host *h, const struct
 	perch_u32 idlest = PERCH_NONE, least = cpu, exit_ns = 0xffffffffu, load = 0xffffffffu;
 	perch_u64 since = 0;
 
-	for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS; k++) {
+	for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, set, first + k);
 
 		m &= perch_host_allowed_word(h, p, first + k);
-		while (m) {
+		while (m && PERCH_MORE) {
 			perch_u32 c = (first + k) * 64 + __builtin_ctzll(m);
 
 			m &= m - 1;
@@ -211,13 +211,13 @@ PERCH_INLINE perch_u32 perch_idlest_cpu(const struct perch_host *h, const struct
  * group chosen in another branch changes `cpu`, and the descent goes on
  * among the domains of the new CPU that are narrower than the last.
  */
-PERCH_INLINE perch_u32 perch_slow_path(const struct perch_host *h, const struct perch_policy *pol,
-				       const struct perch_task *p, const struct perch_wake *wake)
+PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h, const struct perch_policy *pol,
+					const struct perch_task *p, const struct perch_wake *wake)
 {
 	perch_u32 without = wake->flags & PERCH_WAKE_EXEC ? wake->prev_cpu : PERCH_NONE;
 	perch_u32 cpu = wake->this_cpu, level = 0, i, sd, set = PERCH_NONE;
 
-	for (i = 0; i < PERCH_MAX_LEVELS; i++) {
+	for (i = 0; i < PERCH_MAX_LEVELS && PERCH_MORE; i++) {
 		sd = perch_host_domain(h, cpu, i);
 		if (sd == PERCH_NONE)
 			break;
@@ -229,7 +229,7 @@ PERCH_INLINE perch_u32 perch_slow_path(const struct perch_host *h, const struct 
 	/* Nothing to choose from here: the task stays where it is. */
 	if (set == PERCH_NONE || !perch_set_meets(h, p, set))
 		return wake->prev_cpu;
-	for (i = 0; i < PERCH_MAX_LEVELS && level; i++) {
+	for (i = 0; i < PERCH_MAX_LEVELS && level && PERCH_MORE; i++) {
 		perch_u32 next, weight, l;
 
 		sd = perch_host_domain(h, cpu, --level);
@@ -245,7 +245,7 @@ PERCH_INLINE perch_u32 perch_slow_path(const struct perch_host *h, const struct 
 		weight = perch_host_set_weight(h, perch_host_domain_set(h, sd));
 		cpu = next;
 		level = 0;
-		for (l = 0; l < PERCH_MAX_LEVELS; l++) {
+		for (l = 0; l < PERCH_MAX_LEVELS && PERCH_MORE; l++) {
 			sd = perch_host_domain(h, cpu, l);
 			if (sd == PERCH_NONE ||
 			    perch_host_set_weight(h, perch_host_domain_set(h, sd)) >= weight)

@@ -151,7 +151,7 @@ PERCH_INLINE perch_u32 perch_wake_affine(const struct perch_host *h, const struc
 
 	if (this_cpu == prev)
 		return prev;
-	for (level = 0; level < PERCH_MAX_LEVELS; level++) {
+	for (level = 0; level < PERCH_MAX_LEVELS && PERCH_MORE; level++) {
 		perch_u32 sd = perch_host_domain(h, this_cpu, level);
 
 		if (sd == PERCH_NONE)
@@ -176,7 +176,7 @@ PERCH_INLINE perch_u32 perch_idle_sibling(const struct perch_host *h,
 	perch_u32 core = perch_host_core_set(h, prev), k;
 	perch_u32 first = perch_host_set_first(h, core), words = perch_host_set_words(h, core);
 
-	for (k = 0; k < words && k < PERCH_MAX_WORDS; k++) {
+	for (k = 0; k < words && k < PERCH_MAX_WORDS && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, core, first + k);
 
 		m &= perch_host_allowed_word(h, p, first + k);
@@ -216,7 +216,7 @@ PERCH_INLINE perch_u32 perch_scan_cpus(const struct perch_host *h, const struct 
 	struct perch_ring ring = perch_ring(h, set, s->target + 1);
 	perch_u32 k, seen;
 
-	for (k = 0; k <= ring.words && k <= PERCH_MAX_WORDS; k++) {
+	for (k = 0; k <= ring.words && k <= PERCH_MAX_WORDS && PERCH_MORE; k++) {
 		perch_u64 keep, m, idle;
 		perch_u32 w = perch_ring_word(&ring, k, &keep);
 
@@ -247,11 +247,11 @@ PERCH_INLINE perch_u8 perch_leads_core(const struct perch_host *h, const struct 
 	perch_u32 n = perch_host_nr_cpus(h), from = s->target + 1;
 	perch_u32 mine = cpu >= from ? cpu - from : cpu + n - from;
 
-	for (k = 0; k < words && k < PERCH_MAX_WORDS; k++) {
+	for (k = 0; k < words && k < PERCH_MAX_WORDS && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, core, first + k);
 
 		m &= perch_scan_word(h, p, s, set, first + k);
-		while (m) {
+		while (m && PERCH_MORE) {
 			perch_u32 other = (first + k) * 64 + __builtin_ctzll(m);
 			perch_u32 theirs = other >= from ? other - from : other + n - from;
 
@@ -276,7 +276,7 @@ PERCH_INLINE perch_u8 perch_core_idle(const struct perch_host *h, const struct p
 	perch_u32 first = perch_host_set_first(h, core), words = perch_host_set_words(h, core);
 	perch_u8 all = 1;
 
-	for (k = 0; k < words && k < PERCH_MAX_WORDS; k++) {
+	for (k = 0; k < words && k < PERCH_MAX_WORDS && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, core, first + k);
 		perch_u64 usable = perch_scan_word(h, p, s, set, first + k);
 
@@ -297,12 +297,12 @@ PERCH_INLINE perch_u32 perch_scan_cores(const struct perch_host *h, const struct
 	struct perch_ring ring = perch_ring(h, set, s->target + 1);
 	perch_u32 k;
 
-	for (k = 0; k <= ring.words && k <= PERCH_MAX_WORDS; k++) {
+	for (k = 0; k <= ring.words && k <= PERCH_MAX_WORDS && PERCH_MORE; k++) {
 		perch_u64 keep, m;
 		perch_u32 w = perch_ring_word(&ring, k, &keep);
 
 		m = perch_scan_word(h, p, s, set, w) & keep;
-		while (m) {
+		while (m && PERCH_MORE) {
 			perch_u32 cpu = w * 64 + __builtin_ctzll(m);
 
 			m &= m - 1;

@@ -19,6 +19,22 @@ typedef __INT64_TYPE__ perch_s64;
 
 #define PERCH_INLINE static inline __attribute__((always_inline, unused))
 
+/*
+ * What a host compiled by another compiler than a native one may define first:
+ * the address space of its arrays; a condition that every loop asks, for a
+ * verifier that wants to see each of them end; how a function is kept out of
+ * line, for a stack of 512 bytes.
+ */
+#ifndef PERCH_AS
+#define PERCH_AS
+#endif
+#ifndef PERCH_MORE
+#define PERCH_MORE 1
+#endif
+#ifndef PERCH_OUTLINE
+#define PERCH_OUTLINE static inline __attribute__((unused))
+#endif
+
 /* No CPU, no mask, no domain. */
 #define PERCH_NONE 0xffffffffu
 
@@ -33,6 +49,7 @@ enum perch_mode {
 /* One mode a mechanism; an experiment's arm is nothing but this. */
 struct perch_modes {
 	perch_u8 cluster;
+	perch_u8 pad[7];
 };
 
 /* What differs between stock kernels in choosing a CPU (mechanisms.md §0, §8). */
@@ -55,6 +72,7 @@ struct perch_rules {
 	 * it, and forks crowded there (kernel commit 82d6e01a0699).
 	 */
 	perch_u8 groups_by_affinity;
+	perch_u8 pad[5];
 };
 
 /* Why a wake-up happens; bits of perch_wake.flags. */
@@ -78,7 +96,7 @@ struct perch_wake {
 
 struct perch_task {
 	/* The allowed CPUs, by words of 64; hosts other than the native leave it 0. */
-	const perch_u64 *allowed;
+	const perch_u64 PERCH_AS *allowed;
 	perch_u64 flip_decay_at_ns;
 	perch_u32 id;	       /* unique while the task lives; 0 is nobody */
 	perch_u32 last_wakee;  /* id of the task it woke last */

@@ -60,10 +60,9 @@ macro_rules! fields {
 
 fn in_rust() -> Layout {
     let mut all = Layout::new();
-    fields!(all, "perch_modes" = ffi::Modes: cluster);
+    fields!(all, "perch_modes" = ffi::Modes: cluster, pad);
     fields!(all, "perch_rules" = ffi::Rules: flip_decay_ns, idle_sees_policy,
-        empty_mask_fails_early,
-        groups_by_affinity);
+        empty_mask_fails_early, groups_by_affinity, pad);
     fields!(all, "perch_policy" = ffi::Policy: modes, rules);
     fields!(all, "perch_wake" = ffi::Wake: now_ns, this_cpu, prev_cpu, flags, pad);
     fields!(all, "perch_task" = TaskState: allowed, flip_decay_at_ns, id, last_wakee, wakee_flips,
@@ -76,8 +75,9 @@ fn in_rust() -> Layout {
     fields!(all, "perch_native_cpu" = CpuState: idle_since_ns, nr_running, nr_delayed, load,
         runnable, util, capacity, curr_load, idle_exit_ns);
     fields!(all, "perch_native_llc" = ffi::Llc: set, nr_idle_scan, idle_cores, pad);
-    fields!(all, "perch_host" = ffi::Host: pool, sets, domains, group_sets, places, idle,
-        sched_idle, cpus, llcs, llc_of_set, nr_cpus, has_clusters, has_smt, pad);
+    fields!(all, "perch_topology" = ffi::Topology: pool, sets, domains, group_sets, places,
+            llc_of_set, nr_cpus, has_clusters, has_smt, pad);
+    fields!(all, "perch_host" = ffi::Host: topology, idle, sched_idle, cpus, llcs);
 
     let mut number = |name: &str, value: u64| all.insert(name.to_string(), (0, value));
     number("PERCH_NONE", ffi::NONE.into());

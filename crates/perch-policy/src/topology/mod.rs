@@ -12,6 +12,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 
 use crate::ffi;
+use crate::image::Image;
 use crate::mask::bits;
 
 /// Whose CPUs a domain joins, from the inside out.
@@ -261,22 +262,38 @@ impl Topology {
             .collect()
     }
 
-    pub(crate) fn raw_host(&self) -> ffi::Host {
-        ffi::Host {
+    /// The arrays as the native host reads them.
+    pub(crate) fn raw(&self) -> ffi::Topology {
+        ffi::Topology {
             pool: self.pool.as_ptr(),
             sets: self.sets.as_ptr(),
             domains: self.domains.as_ptr(),
             group_sets: self.group_sets.as_ptr(),
             places: self.places.as_ptr(),
-            idle: std::ptr::null(),
-            sched_idle: std::ptr::null(),
-            cpus: std::ptr::null(),
-            llcs: std::ptr::null_mut(),
             llc_of_set: self.llc_of_set.as_ptr(),
             nr_cpus: self.places.len() as u32,
             has_clusters: self.has_clusters.into(),
             has_smt: self.has_smt.into(),
             pad: [0; 2],
         }
+    }
+
+    /// The arrays laid out in another address space; see [`Image`].
+    pub(crate) fn place(&self, image: &mut Image) -> ffi::Topology {
+        ffi::Topology {
+            pool: image.push(&self.pool) as *const u64,
+            sets: image.push(&self.sets) as *const ffi::Set,
+            domains: image.push(&self.domains) as *const ffi::Domain,
+            group_sets: image.push(&self.group_sets) as *const u32,
+            places: image.push(&self.places) as *const ffi::Place,
+            llc_of_set: image.push(&self.llc_of_set) as *const u32,
+            ..self.raw()
+        }
+    }
+
+    /// Lays the arrays out in `image`; the `struct perch_topology` that leads to them, as bytes.
+    pub fn image(&self, image: &mut Image) -> Vec<u8> {
+        let header = self.place(image);
+        crate::image::bytes(std::slice::from_ref(&header)).to_vec()
     }
 }

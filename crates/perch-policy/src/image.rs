@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Arrays laid out for another address space: the arena of a BPF program.
+
+/// Bytes that will lie at a known address, to which the pointers in them lead.
+#[derive(Debug)]
+pub struct Image {
+    base: u64,
+    bytes: Vec<u8>,
+}
+
+/// Arrays begin on a cache line.
+const LINE: usize = 64;
+
+impl Image {
+    /// An empty image that will lie at `base`, which must be a multiple of 64.
+    pub fn new(base: u64) -> Image {
+        assert_eq!(base % LINE as u64, 0, "an image begins on a cache line");
+        Image {
+            base,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Leaves `len` zero bytes, from the next cache line on; their address.
+    pub fn reserve(&mut self, len: usize) -> u64 {
+        let at = self.bytes.len().next_multiple_of(LINE);
+        self.bytes.resize(at + len, 0);
+        self.base + at as u64
+    }
+
+    /// Lays out an array; its address.
+    pub(crate) fn push<T: Plain>(&mut self, array: &[T]) -> u64 {
+        let address = self.reserve(size_of_val(array));
+        let at = (address - self.base) as usize;
+        self.bytes[at..at + size_of_val(array)].copy_from_slice(bytes(array));
+        address
+    }
+
+    /// What will lie at the base address.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Structures of policy/: `repr(C)`, and without padding that a compiler chooses.
+///
+/// # Safety
+/// Every byte of such a value is initialised.
+pub(crate) unsafe trait Plain: Copy {}
+
+// SAFETY: integers, and structures of them whose padding is spelled out (host/layout.rs checks
+// sizes and offsets against the C compiler's).
+unsafe impl Plain for u32 {}
+// SAFETY: as above.
+unsafe impl Plain for u64 {}
+// SAFETY: as above.
+unsafe impl Plain for crate::ffi::Set {}
+// SAFETY: as above.
+unsafe impl Plain for crate::ffi::Domain {}
+// SAFETY: as above.
+unsafe impl Plain for crate::ffi::Place {}
+// SAFETY: as above.
+unsafe impl Plain for crate::ffi::Llc {}
+// SAFETY: as above.
+unsafe impl Plain for crate::ffi::Topology {}
+// SAFETY: as above.
+unsafe impl Plain for crate::ffi::Policy {}
+// SAFETY: as above.
+unsafe impl Plain for crate::host::CpuState {}
+
+/// The bytes of an array.
+pub(crate) fn bytes<T: Plain>(array: &[T]) -> &[u8] {
+    // SAFETY: `Plain` says that every byte is initialised.
+    unsafe { std::slice::from_raw_parts(array.as_ptr().cast(), size_of_val(array)) }
+}
