@@ -7,13 +7,23 @@
 //! other half turns a machine into a guest, boots it and runs commands in it.
 
 mod apt;
+pub mod arch;
 mod cpio;
 mod elf;
 pub mod error;
 pub mod initramfs;
 pub mod kernel;
+mod process;
+pub mod progress;
 pub mod qemu;
 pub mod store;
+#[cfg(test)]
+mod testing;
 pub mod tools;
+pub mod topology;
 
+pub use arch::Arch;
 pub use error::{Error, Result};
+pub use progress::{Progress, Silent};
+pub use store::Store;
+pub use topology::{Cpus, Topology};
