@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A command under a scheduler, in the guest: loads the scheduler, runs the command while it is
+//! loaded, and unloads it. The host gives this as one command, so that nothing depends on when
+//! the host says what: a deterministic guest stays deterministic.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The exit code that means: look at [`Scheduled::failure`], the command is not to blame.
+pub const FAILED: u8 = 125;
+
+/// How long a scheduler may take to load or to unload. The verifier alone takes seconds in a guest
+/// without KVM; its largest neighbours take half a minute.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How often the kernel is asked whether the scheduler is there.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Words that a scheduler may need to say why it left.
+const LAST_WORDS: usize = 40;
+
+/// What to run, and where the kernel tells of schedulers.
+#[derive(Clone, Debug)]
+pub struct Scheduled {
+    /// The scheduler's program and arguments; it unloads on SIGINT.
+    pub scheduler: Vec<String>,
+    /// The command's.
+    pub command: Vec<String>,
+    /// The file that says "enabled" while a scheduler is loaded.
+    pub state: PathBuf,
+    /// What the scheduler writes goes here until it has ended.
+    pub log: PathBuf,
+    /// Why nothing came of it, when the exit code is [`FAILED`].
+    pub failure: PathBuf,
+}
+
+impl Scheduled {
+    /// At the places that a guest has for it.
+    pub fn new(scheduler: Vec<String>, command: Vec<String>) -> Scheduled {
+        Scheduled {
+            scheduler,
+            command,
+            state: "/sys/kernel/sched_ext/state".into(),
+            log: "/run/perch-scheduler.log".into(),
+            failure: Scheduled::failure().into(),
+        }
+    }
+
+    /// Where a guest keeps the words that explain [`FAILED`].
+    pub fn failure() -> &'static str {
+        "/run/perch-scheduler.failure"
+    }
+
+    /// Does it, and returns the exit code: the command's (128 and the signal when one ended it),
+    /// or [`FAILED`].
+    pub fn run(&self) -> u8 {
+        self.attempt().unwrap_or_else(|words| {
+            eprintln!("perch: {words}");
+            // The host also finds it on standard error.
+            let _ = fs::write(&self.failure, words);
+            FAILED
+        })
+    }
+
+    fn attempt(&self) -> Result<u8, String> {
+        let log = File::create(&self.log).map_err(|error| at(&self.log, error))?;
+        let err = log.try_clone().map_err(|error| at(&self.log, error))?;
+        let mut scheduler = spawn(&self.scheduler, Stdio::from(log), Stdio::from(err))?;
+        if let Err(words) = self.await_loaded(&mut scheduler) {
+            let _ = scheduler.kill();
+            let _ = scheduler.wait();
+            return Err(words);
+        }
+        let command = spawn(&self.command, Stdio::inherit(), Stdio::inherit());
+        let ended = command.and_then(|mut command| {
+            let program = Path::new(&self.command[0]);
+            command.wait().map_err(|error| at(program, error))
+        });
+        let left = scheduler.try_wait().ok().flatten();
+        let status = match left {
+            Some(status) => Some(status),
+            None => stop(&mut scheduler),
+        };
+        let ended = ended?;
+        match (left.is_some(), status) {
+            (true, Some(status)) => Err(format!(
+                "the scheduler left before the command ended, with {}:\n{}",
+                words(status),
+                self.last_words()
+            )),
+            (false, Some(status)) if status.success() => {
+                eprint!("{}", self.last_words());
+                let signal = ended.signal().map(|signal| 128 + signal);
+                Ok(ended.code().or(signal).unwrap_or(1) as u8)
+            }
+            (_, Some(status)) => Err(format!(
+                "the scheduler ended with {}:\n{}",
+                words(status),
+                self.last_words()
+            )),
+            (_, None) => Err(format!(
+                "the scheduler did not unload within {} s of SIGINT:\n{}",
+                PATIENCE.as_secs(),
+                self.last_words()
+            )),
+        }
+    }
+
+    fn await_loaded(&self, scheduler: &mut Child) -> Result<(), String> {
+        let began = Instant::now();
+        loop {
+            let state = fs::read_to_string(&self.state);
+            let state = state.map_err(|error| at(&self.state, error))?;
+            if state.trim() == "enabled" {
+                return Ok(());
+            }
+            if let Ok(Some(status)) = scheduler.try_wait() {
+                return Err(format!(
+                    "the scheduler could not be loaded; {} ended with {}:\n{}",
+                    self.scheduler.join(" "),
+                    words(status),
+                    self.last_words()
+                ));
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(format!(
+                    "the scheduler was not loaded within {} s (the kernel says `{}`):\n{}",
+                    PATIENCE.as_secs(),
+                    state.trim(),
+                    self.last_words()
+                ));
+            }
+            sleep(INTERVAL);
+        }
+    }
+
+    /// The end of what the scheduler wrote.
+    fn last_words(&self) -> String {
+        let log = fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        let last = &lines[lines.len().saturating_sub(LAST_WORDS)..];
+        last.iter().map(|line| format!("{line}\n")).collect()
+    }
+}
+
+fn at(path: &Path, error: io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+fn spawn(argv: &[String], out: Stdio, err: Stdio) -> Result<Child, String> {
+    let (program, arguments) = argv.split_first().ok_or("no program was named")?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdout(out).stderr(err);
+    let spawned = command.spawn();
+    spawned.map_err(|error| at(Path::new(program), error))
+}
+
+/// Sends SIGINT and waits; kills what does not go, and says `None`.
+fn stop(scheduler: &mut Child) -> Option<ExitStatus> {
+    let _ = kill_process(Pid::from_child(scheduler), Signal::INT);
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        if let Ok(Some(status)) = scheduler.try_wait() {
+            return Some(status);
+        }
+        sleep(INTERVAL);
+    }
+    let _ = scheduler.kill();
+    let _ = scheduler.wait();
+    None
+}
+
+fn words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+
+    /// A scheduler and a command as shell scripts, and a kernel that is a file.
+    fn run(scheduler: &str, command: &str) -> (u8, String) {
+        let folder = Folder::new();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("state"), "disabled\n").unwrap();
+        let shell = |script: &str| {
+            let script = script.replace("STATE", path("state").to_str().unwrap());
+            vec!["sh".to_string(), "-c".to_string(), script]
+        };
+        let scheduled = Scheduled {
+            scheduler: shell(scheduler),
+            command: shell(command),
+            state: path("state"),
+            log: path("log"),
+            failure: path("failure"),
+        };
+        let code = scheduled.run();
+        let failure = fs::read_to_string(path("failure")).unwrap_or_default();
+        (code, failure)
+    }
+
+    const LOADS: &str = "trap 'echo disabled > STATE; exit 0' INT; echo enabled > STATE; \
+                         while :; do sleep 0.05; done";
+
+    #[test]
+    fn the_command_runs_while_the_scheduler_is_loaded() {
+        assert_eq!(run(LOADS, "grep -q enabled STATE").0, 0);
+        assert_eq!(run(LOADS, "exit 3"), (3, String::new()));
+        assert_eq!(run(LOADS, "kill -9 $$").0, 137);
+    }
+
+    #[test]
+    fn a_scheduler_that_fails_is_to_blame() {
+        let (code, words) = run("echo no BTF; exit 1", "exit 0");
+        assert_eq!(code, FAILED);
+        assert!(words.contains("could not be loaded"), "{words}");
+        assert!(words.contains("exit code 1:\nno BTF\n"), "{words}");
+
+        let leaves = "echo enabled > STATE; sleep 0.2; echo stalled; exit 2";
+        let (code, words) = run(leaves, "sleep 0.6");
+        assert_eq!(code, FAILED);
+        assert!(words.contains("before the command ended"), "{words}");
+        assert!(words.contains("exit code 2:\nstalled\n"), "{words}");
+    }
+
+    #[test]
+    fn a_command_that_does_not_exist_leaves_no_scheduler_behind() {
+        let folder = Folder::new();
+        let path = |name: &str| folder.path().join(name);
+        let (pid, state) = (path("pid"), path("state"));
+        fs::write(&state, "disabled\n").unwrap();
+        let script = format!("echo $$ > {}; {LOADS}", pid.display());
+        let script = script.replace("STATE", state.to_str().unwrap());
+        let scheduled = Scheduled {
+            scheduler: vec!["sh".into(), "-c".into(), script],
+            command: vec!["/nonexistent/program".into()],
+            state,
+            log: path("log"),
+            failure: path("failure"),
+        };
+        assert_eq!(scheduled.run(), FAILED);
+        let words = fs::read_to_string(path("failure")).unwrap();
+        assert!(
+            words.contains("/nonexistent/program: No such file"),
+            "{words}"
+        );
+        let pid = fs::read_to_string(pid).unwrap();
+        assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
+    }
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The agent's work: one thread reads requests, three attend to each program.
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use super::frame::{CHUNK, Event, PROTOCOL, Request, Start, Status, receive, send};
+
+/// How long output is awaited from what a program left behind when it ended: something in the
+/// background that keeps the pipe open must not keep the host waiting.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Answers requests until the stream ends or says [`Request::End`]. Runs `job` first.
+///
+/// # Errors
+/// Those of the streams; `InvalidData` when something else than requests comes.
+pub fn serve(
+    mut input: impl Read,
+    output: impl Write + Send + 'static,
+    job: Option<Request>,
+) -> io::Result<()> {
+    let agent = Agent {
+        output: Arc::new(Mutex::new(Box::new(output))),
+        held: Arc::default(),
+        running: Arc::default(),
+    };
+    agent.say(&Event::Ready(PROTOCOL.to_string()));
+    if let Some(Request::Start(id, start)) = job {
+        *lock(&agent.held) = Some(Vec::new());
+        if let Some(attendant) = agent.start(id, start) {
+            // It panics with the program's other attendants only; then there is nothing to say.
+            let _ = attendant.join();
+        }
+        let held = lock(&agent.held).take();
+        for event in held.into_iter().flatten() {
+            agent.say(&event);
+        }
+    }
+    loop {
+        match receive(&mut input)? {
+            None | Some(Request::End) => return Ok(()),
+            Some(Request::Start(id, start)) => drop(agent.start(id, start)),
+            Some(Request::Signal(id, signal)) => agent.signal(id, signal),
+            Some(Request::Get(id, path)) => agent.get(id, &path),
+            Some(Request::Put {
+                id,
+                path,
+                mode,
+                append,
+                bytes,
+            }) => agent.answer(id, &path, put(&path, mode, append, &bytes)),
+        }
+    }
+}
+
+/// What the threads share.
+#[derive(Clone)]
+struct Agent {
+    output: Arc<Mutex<Box<dyn Write + Send>>>,
+    /// Events that wait for the end of the job.
+    held: Arc<Mutex<Option<Vec<Event>>>>,
+    /// Programs that have not been waited for: their process ids are theirs.
+    running: Arc<Mutex<HashMap<u32, Pid>>>,
+}
+
+impl Agent {
+    fn say(&self, event: &Event) {
+        if let Some(held) = &mut *lock(&self.held) {
+            held.push(event.clone());
+            return;
+        }
+        // A host that is gone is noticed where requests are read.
+        let _ = send(&mut *lock(&self.output), event);
+    }
+
+    fn answer(&self, id: u32, about: &str, result: io::Result<()>) {
+        match result {
+            Ok(()) => self.say(&Event::Done(id)),
+            Err(error) => self.say(&Event::Failed(id, format!("{about}: {error}"))),
+        }
+    }
+
+    /// Starts a program; the thread returned ends when it has been heard of for the last time.
+    fn start(&self, id: u32, start: Start) -> Option<thread::JoinHandle<()>> {
+        let Some((program, arguments)) = start.argv.split_first() else {
+            self.say(&Event::Failed(id, "no program was named".to_string()));
+            return None;
+        };
+        let stdin = match start.stdin.is_empty() {
+            true => Stdio::null(),
+            false => Stdio::piped(),
+        };
+        let spawned = Command::new(program)
+            .args(arguments)
+            .envs(start.env)
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn();
+        let mut child = match spawned {
+            Ok(child) => child,
+            Err(error) => {
+                let words = match error.kind() {
+                    ErrorKind::NotFound => format!("{program}: there is no such program"),
+                    _ => format!("{program}: {error}"),
+                };
+                self.say(&Event::Failed(id, words));
+                return None;
+            }
+        };
+        let pid = Pid::from_child(&child);
+        lock(&self.running).insert(id, pid);
+        self.say(&Event::Started(id, child.id()));
+        if let Some(mut pipe) = child.stdin.take() {
+            // A program that does not read all of it closes the pipe: its right.
+            thread::spawn(move || pipe.write_all(&start.stdin));
+        }
+        let agent = self.clone();
+        Some(thread::spawn(move || agent.attend(id, pid, child)))
+    }
+
+    /// Passes on what a program writes, and how it ends.
+    fn attend(&self, id: u32, pid: Pid, mut child: Child) {
+        let (done, drained) = channel();
+        let mut pumps = 0;
+        if let Some(pipe) = child.stdout.take() {
+            self.pump(pipe, move |bytes| Event::Stdout(id, bytes), done.clone());
+            pumps += 1;
+        }
+        if let Some(pipe) = child.stderr.take() {
+            self.pump(pipe, move |bytes| Event::Stderr(id, bytes), done);
+            pumps += 1;
+        }
+        // Its process id stays its own, and can be signalled, until it is waited for below.
+        let _ = waitid(
+            WaitId::Pid(pid),
+            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+        );
+        lock(&self.running).remove(&id);
+        let status = child.wait();
+        while pumps > 0 && drained.recv_timeout(GRACE).is_ok() {
+            pumps -= 1;
+        }
+        self.say(
+            &match status.map(|status| (status.code(), status.signal())) {
+                Ok((Some(code), _)) => Event::Ended(id, Status::Code(code as u32)),
+                Ok((None, signal)) => Event::Ended(id, Status::Signal(signal.unwrap_or(0) as u32)),
+                Err(error) => Event::Failed(id, format!("waiting for it: {error}")),
+            },
+        );
+    }
+
+    fn pump(
+        &self,
+        mut pipe: impl Read + Send + 'static,
+        event: impl Fn(Vec<u8>) -> Event + Send + 'static,
+        done: Sender<()>,
+    ) {
+        let agent = self.clone();
+        thread::spawn(move || {
+            let mut buffer = vec![0; CHUNK];
+            loop {
+                match pipe.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => agent.say(&event(buffer[..count].to_vec())),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(_) => break,
+                }
+            }
+            // Nobody listens once the program's end has been told.
+            let _ = done.send(());
+        });
+    }
+
+    /// Programs that have ended get no signal: who sent it could not have known.
+    fn signal(&self, id: u32, signal: u32) {
+        let running = lock(&self.running);
+        let signal = i32::try_from(signal).ok().and_then(Signal::from_named_raw);
+        if let (Some(pid), Some(signal)) = (running.get(&id), signal) {
+            let _ = kill_process_group(*pid, signal);
+        }
+    }
+
+    fn get(&self, id: u32, path: &str) {
+        let read = || {
+            let mut file = std::fs::File::open(path)?;
+            let mut buffer = vec![0; CHUNK];
+            loop {
+                match file.read(&mut buffer)? {
+                    0 => return Ok(()),
+                    count => self.say(&Event::File(id, buffer[..count].to_vec())),
+                }
+            }
+        };
+        self.answer(id, path, read());
+    }
+}
+
+fn put(path: &str, mode: u32, append: bool, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.mode(mode).write(true).create(!append);
+    let mut file = options.append(append).truncate(!append).open(path)?;
+    file.write_all(bytes)?;
+    match append {
+        true => Ok(()),
+        // The mode at creation is subject to the umask, and an old file keeps its own.
+        false => match file.set_permissions(PermissionsExt::from_mode(mode)) {
+            // Files of the kernel (/proc, /sys) take bytes and no permissions.
+            Err(error) if error.kind() != ErrorKind::PermissionDenied => Err(error),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// A thread that panicked left nothing half-done in there.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;
