@@ -6,11 +6,13 @@
 //! and the [`initramfs`] that carries them; what has to be fetched is kept in the [`store`]. The
 //! other half turns a machine into a guest, boots it and runs commands in it.
 
+pub mod agent;
 mod apt;
 pub mod arch;
 mod cpio;
 mod elf;
 pub mod error;
+mod image;
 pub mod initramfs;
 pub mod kernel;
 mod process;

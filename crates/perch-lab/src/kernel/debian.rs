@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Debian's kernels: which packages hold them, in which suites, and where in the package.
+
+use std::path::{Path, PathBuf};
+
+use super::version::{NEWEST_TESTED, OLDEST, Wanted, numbers};
+use super::{Kernel, shelf, unpack};
+use crate::apt::{Apt, Host, Package};
+use crate::arch::Arch;
+use crate::error::{Error, Result};
+use crate::store::Locked;
+
+/// The suites that have kernels from [`OLDEST`] on, those with short lists first: a backports list
+/// is 0.3 MB, forky's and sid's are 9.
+const SUITES: [&str; 3] = ["trixie-backports", "forky", "sid"];
+
+/// Packages with a bootable image, by the beginning of their names. Up to 6.18 it is in
+/// linux-image; since 6.19 that only depends on linux-binary, which has it.
+const IMAGES: [&str; 2] = ["linux-binary-", "linux-image-"];
+
+/// The package with the configuration, since 7.2; before it is beside the image or nowhere.
+const CONFIG: &str = "linux-base-";
+
+/// Fetches the newest kernel that is wanted into the store.
+pub(super) fn fetch(locked: &Locked, wanted: &Wanted, arch: Arch) -> Result<Kernel> {
+    let host = Host::find(&format!("a kernel {wanted}"))?;
+    let mut seen: Vec<(usize, String)> = Vec::new();
+    let mut failure = None;
+    for (index, suite) in SUITES.iter().enumerate() {
+        let listed = Apt::suite(locked, &host, arch, suite).and_then(|apt| {
+            let releases = releases(&apt, arch)?;
+            let chosen = wanted.choose(releases.iter().map(String::as_str));
+            match chosen {
+                Some(release) => fetch_release(locked, &apt, release, arch).map(Ok),
+                None => Ok(Err(releases)),
+            }
+        });
+        match listed {
+            Ok(Ok(kernel)) => return Ok(kernel),
+            Ok(Err(releases)) => seen.extend(releases.into_iter().map(|release| (index, release))),
+            Err(error @ Error::Space { .. }) => return Err(error),
+            // A mirror may lack a suite that another one has.
+            Err(error) => failure = Some(failure.unwrap_or(error)),
+        }
+    }
+    let any = wanted
+        .or_any()
+        .choose(seen.iter().map(|(_, release)| release.as_str()));
+    if let Some((index, release)) = seen
+        .iter()
+        .find(|(_, release)| Some(release.as_str()) == any)
+    {
+        let apt = Apt::suite(locked, &host, arch, SUITES[*index])?;
+        return fetch_release(locked, &apt, release, arch);
+    }
+    // When a suite could not be read, that is why; else it is not there.
+    Err(failure.unwrap_or_else(|| missing(wanted, &seen)))
+}
+
+/// Releases of which a suite has a bootable image, made for virtual machines: everything that a
+/// guest needs is built in, and the package is a tenth of the general one.
+fn releases(apt: &Apt, arch: Arch) -> Result<Vec<String>> {
+    let flavour = format!("-cloud-{}", arch.debian());
+    let mut releases = Vec::new();
+    for prefix in IMAGES {
+        let names = apt.names(prefix)?;
+        let found = names.iter().filter_map(|name| name.strip_prefix(prefix));
+        let found = found.filter(|release| release.ends_with(&flavour));
+        releases.extend(
+            found
+                .filter(|release| !numbers(release).is_empty())
+                .map(str::to_string),
+        );
+    }
+    releases.sort();
+    releases.dedup();
+    Ok(releases)
+}
+
+fn fetch_release(locked: &Locked, apt: &Apt, release: &str, arch: Arch) -> Result<Kernel> {
+    let plan = |apt: &Apt| {
+        let mut packages = Vec::new();
+        for prefix in IMAGES.into_iter().chain([CONFIG]) {
+            let name = format!("{prefix}{release}");
+            // The image is in the first of its packages that there is.
+            let needed = prefix == CONFIG || packages.is_empty();
+            if needed && apt.names(&name)?.contains(&name) {
+                packages.push(Package::newest(name));
+            }
+        }
+        Ok(packages)
+    };
+    let name = format!("{}/{release}", shelf(arch));
+    let folder = locked.keep(&name, |folder| {
+        let tree = folder.join("packages");
+        apt.unpack(&format!("Linux {release}"), plan, &tree)?;
+        let find = |places: [String; 2]| -> Option<PathBuf> {
+            places
+                .iter()
+                .map(|place| tree.join(place))
+                .find(|path| path.is_file())
+        };
+        let modules = format!("usr/lib/modules/{release}");
+        let image = find([
+            format!("{modules}/vmlinuz"),
+            format!("boot/vmlinuz-{release}"),
+        ]);
+        let image = image.ok_or_else(|| {
+            Error::Missing(format!(
+                "Debian's packages of Linux {release} have no vmlinuz where it used to be \
+                 ({modules}/ or boot/); fetch it yourself and give --kernel FILE"
+            ))
+        })?;
+        let config = find([
+            format!("{modules}/config"),
+            format!("boot/config-{release}"),
+        ]);
+        unpack(locked, &image, arch, folder, config)?;
+        remove(&tree)
+    })?;
+    Kernel::load(&folder, arch)
+}
+
+fn remove(tree: &Path) -> Result<()> {
+    std::fs::remove_dir_all(tree).map_err(Error::file("remove", tree))
+}
+
+/// What to say when no suite has what is wanted.
+fn missing(wanted: &Wanted, seen: &[(usize, String)]) -> Error {
+    let mut series: Vec<Vec<u32>> = seen
+        .iter()
+        .map(|(_, release)| numbers(release).into_iter().take(2).collect())
+        .filter(|series: &Vec<u32>| series[..] >= OLDEST[..])
+        .collect();
+    series.sort();
+    series.dedup();
+    let dotted = |numbers: &[u32]| {
+        let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        words.join(".")
+    };
+    let series: Vec<String> = series.iter().map(|numbers| dotted(numbers)).collect();
+    let there = if series.is_empty() {
+        "none with sched_ext".to_string()
+    } else {
+        series.join(", ")
+    };
+    Error::Missing(format!(
+        "Debian has no kernel {wanted} (it has {there}); ask for one of these, leave it out for \
+         {}, or give --kernel FILE",
+        dotted(&NEWEST_TESTED)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_that_is_not_there_meets_those_that_are() {
+        let seen = [
+            "7.2.12+deb13-cloud-amd64",
+            "6.12.4-cloud-amd64",
+            "6.18.1-x",
+            "6.18.2-x",
+        ];
+        let seen: Vec<(usize, String)> = seen.iter().map(|s| (0, s.to_string())).collect();
+        let message = missing(&Wanted::parse("6.20").unwrap(), &seen).to_string();
+        assert!(
+            message.contains("no kernel 6.20 (it has 6.18, 7.2)"),
+            "{message}"
+        );
+    }
+}
