@@ -1,2 +1,308 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Kernels and programs as files: what is in a bzImage, which libraries a program needs.
+//! Programs as files: for which machine they are, which loader and libraries they need.
+//!
+//! Read, and never run as `ldd` would: a program may be for another machine.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use object::LittleEndian as LE;
+use object::elf::{
+    DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_STRTAB, EM_AARCH64, EM_X86_64, FileHeader64, PT_LOAD,
+};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
+
+use crate::arch::Arch;
+use crate::error::{Error, Result};
+
+/// What a program or a library asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Elf {
+    pub arch: Arch,
+    /// The loader, which a library and a static program lack.
+    pub interpreter: Option<String>,
+    /// File names of libraries.
+    pub needed: Vec<String>,
+    /// Folders to search first, `$ORIGIN` not yet replaced.
+    pub run_path: Vec<String>,
+}
+
+/// Reads a file of this kind; `None` when it is of no kind that a guest can run.
+pub(crate) fn parse(file: &[u8]) -> Option<Elf> {
+    let header = FileHeader64::<LE>::parse(file).ok()?;
+    let arch = match header.e_machine.get(LE) {
+        EM_X86_64 => Arch::X86_64,
+        EM_AARCH64 => Arch::Aarch64,
+        _ => return None,
+    };
+    let segments = header.program_headers(LE, file).ok()?;
+    let mut elf = Elf {
+        arch,
+        interpreter: None,
+        needed: Vec::new(),
+        run_path: Vec::new(),
+    };
+    // Addresses become offsets by the segment that they lie in.
+    let offset = |address: u64| {
+        let loaded = segments
+            .iter()
+            .filter(|segment| segment.p_type(LE) == PT_LOAD);
+        let mut inside = loaded.filter_map(|segment| {
+            let within = address.checked_sub(segment.p_vaddr(LE))?;
+            (within < segment.p_filesz(LE)).then(|| segment.p_offset(LE) + within)
+        });
+        inside.next()
+    };
+    for segment in segments {
+        if let Ok(Some(interpreter)) = segment.interpreter(LE, file) {
+            elf.interpreter = Some(String::from_utf8_lossy(interpreter).into_owned());
+        }
+        let Ok(Some(entries)) = segment.dynamic(LE, file) else {
+            continue;
+        };
+        let tag = |entry: &object::elf::Dyn64<LE>| u32::try_from(entry.d_tag(LE)).ok();
+        let table = entries.iter().find(|entry| tag(entry) == Some(DT_STRTAB));
+        let Some(strings) = table.and_then(|entry| offset(entry.d_val(LE))) else {
+            continue;
+        };
+        let text = |at: u64| {
+            let start = usize::try_from(strings.checked_add(at)?).ok()?;
+            let end = file.get(start..)?.iter().position(|byte| *byte == 0)?;
+            String::from_utf8(file[start..start + end].to_vec()).ok()
+        };
+        for entry in entries {
+            match tag(entry) {
+                Some(DT_NEEDED) => elf.needed.extend(text(entry.d_val(LE))),
+                Some(DT_RPATH | DT_RUNPATH) => {
+                    let paths = text(entry.d_val(LE)).unwrap_or_default();
+                    elf.run_path.extend(paths.split(':').map(str::to_string));
+                }
+                _ => {}
+            }
+        }
+    }
+    Some(elf)
+}
+
+/// `file` without what no segment loads, which is symbols and debug information: a debug build of
+/// perch shrinks to a tenth. Returned as it is when it is no ELF file.
+pub(crate) fn loaded_part(mut file: Vec<u8>) -> Vec<u8> {
+    let Ok(header) = FileHeader64::<LE>::parse(&*file) else {
+        return file;
+    };
+    let Ok(segments) = header.program_headers(LE, &*file) else {
+        return file;
+    };
+    let headers = header.e_phoff.get(LE) + u64::from(header.e_phnum.get(LE)) * 56;
+    let ends = segments
+        .iter()
+        .map(|s| s.p_offset(LE).saturating_add(s.p_filesz(LE)));
+    let end = ends.fold(headers, u64::max) as usize;
+    if segments.is_empty() || end >= file.len() {
+        return file;
+    }
+    file.truncate(end);
+    // There is no table of sections any more: its offset, entry size, length and names.
+    file[0x28..0x30].fill(0);
+    file[0x3a..0x40].fill(0);
+    file
+}
+
+/// The libraries that `program` needs, theirs and so on: file name to where it was found.
+///
+/// `folders` are searched in order, behind what a file itself names. The loader is among the
+/// result under its whole path.
+///
+/// # Errors
+/// [`Error::Missing`] naming what is not found and who wants it.
+pub(crate) fn libraries(program: &Path, folders: &[PathBuf]) -> Result<BTreeMap<String, PathBuf>> {
+    let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
+    let mut queue = VecDeque::from([program.to_path_buf()]);
+    while let Some(path) = queue.pop_front() {
+        let bytes = fs::read(&path).map_err(Error::file("read", &path))?;
+        let Some(elf) = parse(&bytes) else {
+            continue;
+        };
+        let missing = |name: &str| {
+            Error::Missing(format!(
+                "{} needs {name}, which is in none of the host's library folders nor in the \
+                 package that it came from; install what has it",
+                path.display()
+            ))
+        };
+        if let Some(interpreter) = &elf.interpreter {
+            let own = locate_interpreter(interpreter, folders).ok_or_else(|| missing(interpreter));
+            found.insert(interpreter.clone(), own?);
+        }
+        let origin = path
+            .parent()
+            .unwrap_or(Path::new("/"))
+            .to_string_lossy()
+            .into_owned();
+        let own = elf.run_path.iter();
+        let own = own.map(|folder| {
+            PathBuf::from(
+                folder
+                    .replace("${ORIGIN}", &origin)
+                    .replace("$ORIGIN", &origin),
+            )
+        });
+        let places: Vec<PathBuf> = own.chain(folders.iter().cloned()).collect();
+        for name in &elf.needed {
+            if found.contains_key(name) || is_loader(name, &found) {
+                continue;
+            }
+            let mut candidates = places.iter().map(|folder| folder.join(name));
+            let library = candidates.find(|path| is_for(path, elf.arch));
+            let library = library.ok_or_else(|| missing(name))?;
+            found.insert(name.clone(), library.clone());
+            queue.push_back(library);
+        }
+    }
+    Ok(found)
+}
+
+/// The loader itself is among what libc needs.
+fn is_loader(name: &str, found: &BTreeMap<String, PathBuf>) -> bool {
+    found
+        .keys()
+        .any(|known| known.starts_with('/') && known.ends_with(&format!("/{name}")))
+}
+
+/// The loader in `folders`, which put a package's own before the host's, else at its path.
+fn locate_interpreter(interpreter: &str, folders: &[PathBuf]) -> Option<PathBuf> {
+    let path = Path::new(interpreter);
+    let name = path.file_name()?;
+    let mut places = folders.iter().map(|folder| folder.join(name));
+    places
+        .find(|path| path.is_file())
+        .or_else(|| path.is_file().then(|| path.to_path_buf()))
+}
+
+/// Whether there is an ELF file for `arch` at `path`.
+fn is_for(path: &Path, arch: Arch) -> bool {
+    use std::io::Read;
+    let mut start = [0; 20];
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    let machine = u16::from_le_bytes([start[18], start[19]]);
+    let wanted = match arch {
+        Arch::X86_64 => EM_X86_64,
+        Arch::Aarch64 => EM_AARCH64,
+    };
+    // 64 bits, little end first.
+    read.is_ok() && start.starts_with(b"\x7fELF\x02\x01") && machine == wanted
+}
+
+/// Where the host's loader looks: what ld.so.conf(5) lists, then the folders of the common
+/// distributions.
+pub(crate) fn host_folders(arch: Arch) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    configured(Path::new("/etc/ld.so.conf"), &mut folders, 0);
+    let triplet = arch.multiarch();
+    for base in ["/lib", "/usr/lib"] {
+        folders.push(Path::new(base).join(triplet));
+    }
+    folders.extend(["/lib64", "/usr/lib64", "/lib", "/usr/lib"].map(PathBuf::from));
+    folders
+}
+
+/// Adds the folders that a file in the form of ld.so.conf names. Inclusions end somewhere.
+fn configured(file: &Path, folders: &mut Vec<PathBuf>, depth: u32) {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    for line in text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default().trim())
+    {
+        if let Some(pattern) = line.strip_prefix("include ") {
+            // Only the last part has a star, in every distribution.
+            let pattern = Path::new(pattern.trim());
+            let pattern = file.parent().unwrap_or(Path::new("/")).join(pattern);
+            let (Some(folder), true) = (pattern.parent(), depth < 4) else {
+                continue;
+            };
+            let entries = fs::read_dir(folder).into_iter().flatten();
+            let mut files: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+            files.sort();
+            for path in files
+                .iter()
+                .filter(|path| path.extension().is_some_and(|e| e == "conf"))
+            {
+                configured(path, folders, depth + 1);
+            }
+        } else if line.starts_with('/') {
+            folders.push(PathBuf::from(line));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_this_very_program_needs() {
+        let program = std::env::current_exe().unwrap();
+        let elf = parse(&fs::read(&program).unwrap()).unwrap();
+        assert_eq!(Some(elf.arch), Arch::host());
+        assert!(elf.interpreter.is_some(), "tests are linked dynamically");
+        assert!(
+            elf.needed.iter().any(|name| name.starts_with("libc.so")),
+            "{elf:?}"
+        );
+        let libraries = libraries(&program, &host_folders(elf.arch)).unwrap();
+        for name in &elf.needed {
+            assert!(
+                is_loader(name, &libraries) || libraries[name].is_file(),
+                "{name}"
+            );
+        }
+        assert!(libraries.contains_key(&elf.interpreter.unwrap()));
+    }
+
+    #[test]
+    fn a_program_runs_without_what_is_never_loaded() {
+        let whole = fs::read(std::env::current_exe().unwrap()).unwrap();
+        let before = whole.len();
+        let part = loaded_part(whole);
+        assert!(part.len() < before);
+        let folder = crate::testing::Folder::new();
+        let path = folder.path().join("program");
+        fs::write(&path, &part).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&path, mode).unwrap();
+        let ran = std::process::Command::new(&path)
+            .arg("--list")
+            .output()
+            .unwrap();
+        assert!(ran.status.success());
+        assert!(parse(&part).is_some_and(|elf| !elf.needed.is_empty()));
+    }
+
+    #[test]
+    fn a_library_that_is_nowhere_is_named_with_who_wants_it() {
+        let program = std::env::current_exe().unwrap();
+        let interpreter = parse(&fs::read(&program).unwrap())
+            .unwrap()
+            .interpreter
+            .unwrap();
+        let error = libraries(&program, &[]).unwrap_err().to_string();
+        assert!(error.contains(program.to_str().unwrap()), "{error}");
+        assert!(
+            !error.contains(&interpreter),
+            "it is at its own path: {error}"
+        );
+    }
+
+    #[test]
+    fn damaged_files_are_no_programs() {
+        assert_eq!(parse(b"#!/bin/sh\n"), None);
+        let whole = fs::read("/proc/self/exe").unwrap();
+        for length in [0, 4, 63, 64, 100, 300] {
+            if let Some(elf) = parse(&whole[..length]) {
+                assert!(elf.needed.is_empty());
+            }
+            loaded_part(whole[..length].to_vec());
+        }
+    }
+}

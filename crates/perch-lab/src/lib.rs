@@ -23,6 +23,7 @@ pub mod store;
 mod testing;
 pub mod tools;
 pub mod topology;
+mod tree;
 
 pub use arch::Arch;
 pub use error::{Error, Result};

@@ -1,2 +1,257 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A QEMU that can make the topology.
+//! A QEMU that can make the topology: the host's when it is new enough, else one unpacked from the
+//! distribution's packages into the store, with the libraries that the host lacks.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::apt::{Apt, Host, Package};
+use crate::arch::Arch;
+use crate::error::{Error, Result};
+use crate::process;
+use crate::store::{Locked, Store};
+use crate::tree;
+
+/// The first version in which CPUs can share an L2 cache (`smp-cache` with `modules`).
+const WITH_L2_CLUSTERS: Version = (10, 0, 0);
+
+/// The oldest version on which guests were tried (Debian 12's).
+const OLDEST: Version = (7, 2, 0);
+
+/// The folder of the store with unpacked QEMUs.
+const SHELF: &str = "qemu";
+
+/// Major, minor and micro.
+pub type Version = (u32, u32, u32);
+
+/// What a QEMU has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// The guest's machine.
+    pub arch: Arch,
+    /// Whether CPUs in groups share an L2 cache.
+    pub l2_clusters: bool,
+}
+
+impl Need {
+    fn program(self) -> String {
+        format!("qemu-system-{}", self.arch)
+    }
+
+    fn package(self) -> &'static str {
+        match self.arch {
+            Arch::X86_64 => "qemu-system-x86",
+            Arch::Aarch64 => "qemu-system-arm",
+        }
+    }
+
+    /// The oldest version that can do it. arm64's clusters are older than [`OLDEST`].
+    fn version(self) -> Version {
+        match self.arch {
+            Arch::X86_64 if self.l2_clusters => WITH_L2_CLUSTERS,
+            _ => OLDEST,
+        }
+    }
+}
+
+/// A QEMU that runs on this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Qemu {
+    /// `qemu-system-x86_64` or its like.
+    pub program: PathBuf,
+    /// Folders for `-L`; empty when it finds its data itself.
+    pub data: Vec<PathBuf>,
+    /// For `LD_LIBRARY_PATH`; `None` when the host has all of its libraries.
+    pub library_path: Option<PathBuf>,
+    /// What it says it is.
+    pub version: Version,
+}
+
+impl Qemu {
+    /// A QEMU that meets `need`: on PATH, in the store, or from the distribution's own suites or
+    /// its backports.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when there is none and none can be fetched, else what went wrong.
+    pub fn find(store: &Store, need: Need) -> Result<Qemu> {
+        let installed = tree::on_path(&need.program()).map(|program| Qemu::new(program, None));
+        let unfit = match installed {
+            Some(Ok(qemu)) if qemu.version >= need.version() => return Ok(qemu),
+            Some(Ok(qemu)) => format!("it is {}", dotted(qemu.version)),
+            Some(Err(error)) => error.to_string(),
+            None => format!("there is no {}", need.program()),
+        };
+        if let Some(qemu) = kept(store, need) {
+            return Ok(qemu);
+        }
+        let locked = store.lock()?;
+        if let Some(qemu) = kept(store, need) {
+            return Ok(qemu);
+        }
+        let version = dotted(need.version());
+        let host = Host::find(&format!("a QEMU {version} or newer (on PATH {unfit})"))?;
+        fetch(&locked, &host, need)
+    }
+
+    /// A command that runs it, its libraries and data folders already given.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        if let Some(path) = &self.library_path {
+            command.env("LD_LIBRARY_PATH", path);
+        }
+        for folder in &self.data {
+            command.arg("-L").arg(folder);
+        }
+        command
+    }
+
+    /// The QEMU at `program`, below `tree` when it is an unpacked one. It is run to see whether
+    /// it does run.
+    fn new(program: PathBuf, tree: Option<(&Path, Arch)>) -> Result<Qemu> {
+        let mut qemu = Qemu {
+            program,
+            data: Vec::new(),
+            library_path: None,
+            version: (0, 0, 0),
+        };
+        if let Some((tree, host)) = tree {
+            let folders = ["usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"];
+            let folders = folders.map(|folder| tree.join(folder));
+            qemu.data = folders
+                .into_iter()
+                .filter(|folder| folder.is_dir())
+                .collect();
+            qemu.library_path = Some(tree::libraries(tree, host));
+        }
+        let mut command = qemu.command();
+        let said = process::output(command.arg("--version"), "saying its version")?;
+        qemu.version = version(&said).ok_or_else(|| Error::Program {
+            program: qemu.program.display().to_string(),
+            doing: "saying its version".to_string(),
+            said: said.lines().next().unwrap_or_default().to_string(),
+        })?;
+        Ok(qemu)
+    }
+
+    /// The QEMU in a folder of the store.
+    fn load(folder: &Path, need: Need) -> Result<Qemu> {
+        let program = folder.join("usr/bin").join(need.program());
+        Qemu::new(program, Some((folder, host_arch()?)))
+    }
+}
+
+/// The newest QEMU of the store that meets the need and still runs.
+fn kept(store: &Store, need: Need) -> Option<Qemu> {
+    let prefix = format!("{}_", need.package());
+    let names = store
+        .names(SHELF)
+        .into_iter()
+        .filter(|name| name.starts_with(&prefix));
+    let folders = names.map(|name| store.root().join(SHELF).join(name));
+    // One whose libraries went away with an upgrade of the host is fetched anew.
+    let qemus = folders.filter_map(|folder| Qemu::load(&folder, need).ok());
+    qemus
+        .filter(|qemu| qemu.version >= need.version())
+        .max_by_key(|qemu| qemu.version)
+}
+
+fn fetch(locked: &Locked, host: &Host, need: Need) -> Result<Qemu> {
+    let arch = host_arch()?;
+    let package = need.package();
+    let mut best = None;
+    let own = Apt::own(locked, host, arch)?;
+    let mut selections = vec![own];
+    if let Some(backports) = host.backports() {
+        selections.push(Apt::own_and(locked, host, arch, &backports)?);
+    }
+    for apt in &selections {
+        // A suite may lack it, or need what cannot be had.
+        let Ok(packages) = apt.with_dependencies(package) else {
+            continue;
+        };
+        let offered = packages.iter().find(|found| found.name == package);
+        let Some(offered) = offered.filter(|offered| !offered.version.is_empty()) else {
+            continue;
+        };
+        best = best.max(upstream(&offered.version));
+        if upstream(&offered.version) < Some(need.version()) {
+            continue;
+        }
+        let name = format!("{SHELF}/{package}_{}", offered.version.replace(':', "%3a"));
+        let plan = |apt: &Apt| -> Result<Vec<Package>> { apt.with_dependencies(package) };
+        let what = format!("QEMU {}", offered.version);
+        let folder = locked.keep(&name, |folder| {
+            apt.unpack(&what, plan, folder)?;
+            tree::flatten_libraries(folder, arch)?;
+            // What does not run is not kept.
+            Qemu::load(folder, need).map(drop)
+        })?;
+        return Qemu::load(&folder, need);
+    }
+    let offered = match best {
+        Some(version) => format!("offers {}", dotted(version)),
+        None => "offers none".to_string(),
+    };
+    Err(Error::Missing(format!(
+        "this machine needs QEMU {} or newer and the host's distribution {offered}; put a newer \
+         {} on PATH, or choose a machine without clusters that share an L2 cache",
+        dotted(need.version()),
+        need.program()
+    )))
+}
+
+fn host_arch() -> Result<Arch> {
+    Arch::host().ok_or_else(|| {
+        Error::Missing(format!(
+            "packages can be fetched for x86_64 and aarch64 hosts and this one is {}; install QEMU",
+            std::env::consts::ARCH
+        ))
+    })
+}
+
+/// The version in `QEMU emulator version 10.0.2 (…)`.
+fn version(said: &str) -> Option<Version> {
+    let (_, rest) = said.split_once("version ")?;
+    numbers(rest)
+}
+
+/// The version that QEMU itself gave to what a package's version is of: 10.0.2 for
+/// `1:10.0.2+ds-2~bpo12+1`.
+fn upstream(version: &str) -> Option<Version> {
+    numbers(version.split_once(':').map_or(version, |(_, rest)| rest))
+}
+
+fn numbers(text: &str) -> Option<Version> {
+    let end = text.find(|c: char| c != '.' && !c.is_ascii_digit());
+    let mut parts = text[..end.unwrap_or(text.len())].split('.');
+    let mut next = || parts.next().map_or(Some(0), |part| part.parse().ok());
+    Some((next()?, next()?, next()?))
+}
+
+fn dotted((major, minor, micro): Version) -> String {
+    format!("{major}.{minor}.{micro}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_as_qemu_and_debian_write_them() {
+        let said = "QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)\nCopyright (c)\n";
+        assert_eq!(version(said), Some((10, 0, 2)));
+        assert_eq!(version("QEMU emulator version 9.2\n"), Some((9, 2, 0)));
+        assert_eq!(version("something else"), None);
+        assert_eq!(upstream("1:10.0.2+ds-2+deb13u1~bpo12+1"), Some((10, 0, 2)));
+        assert_eq!(upstream("1:11.0~rc1"), Some((11, 0, 0)));
+        assert_eq!(upstream("7.2"), Some((7, 2, 0)));
+    }
+
+    #[test]
+    fn only_x86_clusters_need_the_newest() {
+        let need = |arch, l2_clusters| Need { arch, l2_clusters }.version();
+        assert_eq!(need(Arch::X86_64, true), WITH_L2_CLUSTERS);
+        assert_eq!(need(Arch::X86_64, false), OLDEST);
+        assert_eq!(need(Arch::Aarch64, true), OLDEST);
+    }
+}

@@ -60,9 +60,14 @@ impl Host {
         Ok(Host { codename, sources })
     }
 
-    /// The release's name, such as `bookworm`; empty when the host is no Debian, or has none.
-    pub fn codename(&self) -> &str {
-        &self.codename
+    /// The suite with newer versions for the host's release; releases in the making have none.
+    pub fn backports(&self) -> Option<String> {
+        let released = !self.codename.is_empty() && self.codename != "sid";
+        // Testing has the next release's codename, and comes under either name.
+        let making = ["sid", "unstable", "testing"];
+        let mut suites = self.archive().suites.iter();
+        let released = released && !suites.any(|suite| making.contains(&suite.as_str()));
+        released.then(|| format!("{}-backports", self.codename))
     }
 
     /// Where a whole release of Debian is.
