@@ -1,2 +1,354 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Programs to run in the guest.
+//! Programs to run in a guest: the host's own, or those of Debian's packages.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::apt::{Apt, Host};
+use crate::arch::Arch;
+use crate::elf::{self, Elf};
+use crate::error::{Error, Result};
+use crate::process;
+use crate::store::Store;
+use crate::tree;
+
+/// A program that perch can fetch.
+struct Known {
+    name: &'static str,
+    /// Debian's package.
+    package: &'static str,
+    /// Its path in the package.
+    path: &'static str,
+    /// A file that it reads, by the same path in the package and in the guest.
+    data: Option<&'static str>,
+}
+
+const fn known(
+    name: &'static str,
+    package: &'static str,
+    path: &'static str,
+    data: Option<&'static str>,
+) -> Known {
+    Known {
+        name,
+        package,
+        path,
+        data,
+    }
+}
+
+/// What tbench and dbench play.
+const CLIENT: Option<&str> = Some("usr/share/dbench/client.txt");
+
+/// The benchmarks that Debian packages, and what is handy beside them.
+const KNOWN: [Known; 15] = [
+    known("bpftool", "bpftool", "usr/sbin/bpftool", None),
+    known("busybox", "busybox-static", "bin/busybox", None),
+    known("cyclictest", "rt-tests", "usr/bin/cyclictest", None),
+    known("dbench", "dbench", "usr/bin/dbench", CLIENT),
+    known("hackbench", "rt-tests", "usr/bin/hackbench", None),
+    known("iperf3", "iperf3", "usr/bin/iperf3", None),
+    known("netperf", "netperf", "usr/bin/netperf", None),
+    known("netserver", "netperf", "usr/bin/netserver", None),
+    known("numactl", "numactl", "usr/bin/numactl", None),
+    known("perf", "linux-perf", "usr/bin/perf", None),
+    known("rt-app", "rt-app", "usr/bin/rt-app", None),
+    known("stress-ng", "stress-ng", "usr/bin/stress-ng", None),
+    known("sysbench", "sysbench", "usr/bin/sysbench", None),
+    known("tbench", "dbench", "usr/bin/tbench", CLIENT),
+    known("tbench_srv", "dbench", "usr/bin/tbench_srv", None),
+];
+
+/// A program and what it needs to run somewhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// What it is called in the guest.
+    pub name: String,
+    /// Where it is on the host.
+    pub program: PathBuf,
+    /// Its libraries, by file name, and its loader, by its path: to where they are on the host.
+    pub libraries: BTreeMap<String, PathBuf>,
+    /// Files that it reads: where they are on the host and where it looks for them.
+    pub files: Vec<(PathBuf, String)>,
+}
+
+impl Tool {
+    /// The program `name` for guests of `arch`: a path, a program on the host's PATH, or a known
+    /// one from its Debian package, which is fetched into the store once.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when it is nowhere and unknown, or cannot run in such a guest, else what
+    /// went wrong in fetching it.
+    pub fn find(store: &Store, name: &str, arch: Arch) -> Result<Tool> {
+        let known = KNOWN.iter().find(|known| known.name == name);
+        let own = if name.contains('/') {
+            Some(PathBuf::from(name))
+        } else if Arch::host() == Some(arch) {
+            installed(name, known)
+        } else {
+            None
+        };
+        match (own, known) {
+            (Some(path), known) => {
+                let folders = elf::host_folders(arch);
+                let mut tool = assemble(&path, arch, &folders)?;
+                if let Some(known) = known {
+                    tool.name = name.to_string();
+                    tool.files = known.files(Path::new("/"))?;
+                }
+                Ok(tool)
+            }
+            (None, Some(known)) => packaged(store, known, arch),
+            (None, None) => Err(Error::Input(format!(
+                "there is no `{name}` on PATH for {arch}, and perch has no package for it (it has \
+                 them for {}); install it, or give its path",
+                KNOWN.map(|known| known.name).join(", ")
+            ))),
+        }
+    }
+
+    /// The program at `path` with the host's libraries, whatever host this is.
+    pub(crate) fn at(path: &Path) -> Result<Tool> {
+        let bytes = fs::read(path).map_err(Error::file("read the program", path))?;
+        let arch = elf::parse(&bytes).map(|elf| elf.arch).or_else(Arch::host);
+        let arch = arch.ok_or_else(|| unfit(path, "it is no program for a guest"))?;
+        assemble(path, arch, &elf::host_folders(arch))
+    }
+}
+
+/// Busybox: a guest's shell and everyday programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Busybox {
+    /// Itself.
+    pub tool: Tool,
+    /// The names that it goes by. Empty for a guest of another architecture than the host's, which
+    /// has to run `busybox --install -s` itself.
+    pub applets: Vec<String>,
+}
+
+impl Busybox {
+    /// The host's busybox, else Debian's static one.
+    ///
+    /// # Errors
+    /// As [`Tool::find`].
+    pub fn find(store: &Store, arch: Arch) -> Result<Busybox> {
+        let tool = Tool::find(store, "busybox", arch)?;
+        let mut applets = Vec::new();
+        if Arch::host() == Some(arch) {
+            let mut list = Command::new(&tool.program);
+            let text = process::output(list.arg("--list"), "listing its applets")?;
+            let names = text.lines().map(str::trim);
+            let names = names.filter(|name| !name.is_empty() && !name.contains('/'));
+            applets.extend(names.map(str::to_string));
+        }
+        Ok(Busybox { tool, applets })
+    }
+}
+
+impl Known {
+    /// Its data below `root`, and where the guest has it.
+    fn files(&self, root: &Path) -> Result<Vec<(PathBuf, String)>> {
+        let Some(data) = self.data else {
+            return Ok(Vec::new());
+        };
+        let file = root.join(data);
+        if !file.is_file() {
+            return Err(Error::Missing(format!(
+                "{} reads {}, which is not there; install {} whole",
+                self.name,
+                file.display(),
+                self.package
+            )));
+        }
+        Ok(vec![(file, format!("/{data}"))])
+    }
+}
+
+/// The program on the host, a wrapper replaced by what it runs.
+fn installed(name: &str, known: Option<&Known>) -> Option<PathBuf> {
+    let path = tree::on_path(name)?;
+    let script = fs::read(&path).is_ok_and(|bytes| bytes.starts_with(b"#!"));
+    if !script || known.is_none() {
+        return Some(path);
+    }
+    // Distributions that keep a perf for each kernel have a script that runs the running one's.
+    let folders = ["/usr/lib/linux-tools", "/usr/lib"];
+    let mut programs: Vec<PathBuf> = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).into_iter().flatten())
+        .filter_map(|entry| Some(entry.ok()?.path().join(name)))
+        .chain(versioned(path.parent()?, name))
+        .filter(|path| path.is_file())
+        .collect();
+    programs.sort();
+    programs.pop()
+}
+
+/// `NAME_VERSION` beside a wrapper called `NAME`.
+fn versioned(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let prefix = format!("{name}_");
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    paths
+        .filter(|path| {
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            let version = file.strip_prefix(&prefix).unwrap_or_default();
+            version.starts_with(|c: char| c.is_ascii_digit())
+        })
+        .collect()
+}
+
+/// A known program from its package, which is fetched when the store lacks it.
+fn packaged(store: &Store, known: &Known, arch: Arch) -> Result<Tool> {
+    let name = format!("tools/{arch}/{}", known.package);
+    let folder = match store.get(&name) {
+        Some(folder) => folder,
+        None => fetch(store, known, arch, &name)?,
+    };
+    // Its own libraries first: the host's are of other versions when it was updated since.
+    let mut folders = vec![tree::libraries(&folder, arch)];
+    if Arch::host() == Some(arch) {
+        folders.extend(elf::host_folders(arch));
+    }
+    // Merged or not, a package may have it on either side of /usr.
+    let places = [folder.join(known.path), folder.join("usr").join(known.path)];
+    let program = places.iter().find(|path| path.is_file()).ok_or_else(|| {
+        Error::Missing(format!(
+            "Debian's {} has no {}; install {} and give its path",
+            known.package, known.path, known.name
+        ))
+    })?;
+    let mut tool = assemble(program, arch, &folders)?;
+    tool.name = known.name.to_string();
+    tool.files = known.files(&folder)?;
+    Ok(tool)
+}
+
+fn fetch(store: &Store, known: &Known, arch: Arch, name: &str) -> Result<PathBuf> {
+    let locked = store.lock()?;
+    if let Some(folder) = store.get(name) {
+        return Ok(folder);
+    }
+    let host = Host::find(&format!("`{}`, which is not on PATH,", known.name))?;
+    let apt = Apt::own(&locked, &host, arch)?;
+    locked.keep(name, |folder| {
+        let plan = |apt: &Apt| apt.with_dependencies(known.package);
+        apt.unpack(known.package, plan, folder)?;
+        tree::flatten_libraries(folder, arch)
+    })
+}
+
+/// The program at `path` with its libraries from `folders`.
+fn assemble(path: &Path, arch: Arch, folders: &[PathBuf]) -> Result<Tool> {
+    let bytes = fs::read(path).map_err(Error::file("read the program", path))?;
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let mut tool = Tool {
+        name,
+        program: path.to_path_buf(),
+        libraries: BTreeMap::new(),
+        files: Vec::new(),
+    };
+    match elf::parse(&bytes) {
+        Some(elf) if elf.arch == arch => {
+            tool.libraries = elf::libraries(path, folders)?;
+            tool.libraries.extend(loaded_later(&elf, folders));
+            Ok(tool)
+        }
+        Some(elf) => Err(unfit(
+            path,
+            &format!("it is for {} and the guest is {arch}", elf.arch),
+        )),
+        None => match interpreter(&bytes).as_deref() {
+            Some("sh" | "ash") => Ok(tool),
+            Some(other) => Err(unfit(
+                path,
+                &format!("it is a script for {other}, which guests lack"),
+            )),
+            None => Err(unfit(path, "it is neither a program nor a script for sh")),
+        },
+    }
+}
+
+/// What glibc loads when a thread ends or is cancelled, and no file names.
+fn loaded_later(elf: &Elf, folders: &[PathBuf]) -> Option<(String, PathBuf)> {
+    elf.interpreter.as_ref()?;
+    let name = "libgcc_s.so.1";
+    let mut places = folders.iter().map(|folder| folder.join(name));
+    Some((name.to_string(), places.find(|path| path.is_file())?))
+}
+
+/// Which program a script is for.
+fn interpreter(bytes: &[u8]) -> Option<String> {
+    let line = bytes
+        .strip_prefix(b"#!")?
+        .split(|byte| *byte == b'\n')
+        .next()?;
+    let line = String::from_utf8_lossy(line);
+    let mut words = line
+        .split_whitespace()
+        .map(|word| word.rsplit('/').next().unwrap_or(word));
+    match words.next()? {
+        "env" => words
+            .find(|word| !word.starts_with('-'))
+            .map(str::to_string),
+        program => Some(program.to_string()),
+    }
+}
+
+fn unfit(path: &Path, why: &str) -> Error {
+    Error::Input(format!("{} cannot run in a guest: {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+
+    #[test]
+    fn a_program_on_path_comes_with_its_libraries() {
+        let folder = Folder::new();
+        let store = Store::at(folder.path()).unwrap();
+        let Some(arch) = Arch::host() else { return };
+        let tool = Tool::find(&store, "sh", arch).unwrap();
+        assert_eq!(tool.name, "sh");
+        assert!(
+            tool.libraries.values().all(|path| path.is_file()),
+            "{tool:?}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused_with_a_reason() {
+        let folder = Folder::new();
+        let store = Store::at(folder.path()).unwrap();
+        let refused = |name: &str| {
+            let error = Tool::find(&store, name, Arch::X86_64).unwrap_err();
+            error.to_string()
+        };
+        let unknown = refused("perch-no-such-program");
+        assert!(
+            unknown.contains("hackbench") && unknown.contains("give its path"),
+            "{unknown}"
+        );
+        let script = folder.path().join("script");
+        fs::write(&script, "#!/usr/bin/env -S python3 -u\n").unwrap();
+        let message = refused(script.to_str().unwrap());
+        assert!(message.contains("a script for python3"), "{message}");
+        fs::write(&script, "#! /bin/sh\n").unwrap();
+        assert!(Tool::find(&store, script.to_str().unwrap(), Arch::X86_64).is_ok());
+        fs::write(&script, "text").unwrap();
+        assert!(refused(script.to_str().unwrap()).contains("neither a program nor"));
+        assert!(refused("./no-such-file").contains("no-such-file"));
+    }
+
+    #[test]
+    fn known_programs_are_sorted() {
+        assert!(KNOWN.is_sorted_by_key(|known| known.name));
+    }
+}

@@ -4,7 +4,10 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use perch_lab::initramfs::Contents;
 use perch_lab::kernel::Kernel;
+use perch_lab::qemu::{Need, Qemu};
+use perch_lab::tools::{Busybox, Tool};
 use perch_lab::{Arch, Store};
 
 /// A store that outlives the test, so that one failing test does not fetch everything again.
@@ -39,4 +42,56 @@ fn kernels_of_each_way_of_packaging() {
         .unwrap_err()
         .to_string();
     assert!(message.contains("7.2"), "{message}");
+}
+
+#[test]
+#[ignore = "fetches 15 MB of QEMU where the host has none that is new enough"]
+fn a_qemu_for_clusters() {
+    let store = store();
+    let need = Need {
+        arch: Arch::X86_64,
+        l2_clusters: true,
+    };
+    let began = Instant::now();
+    let qemu = Qemu::find(&store, need).unwrap();
+    println!("{qemu:?} in {:.1?}", began.elapsed());
+    assert!(qemu.version >= (10, 0, 0));
+    let machines = qemu.command().args(["-machine", "help"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&machines.stdout).contains("q35"));
+    assert_eq!(Qemu::find(&store, need).unwrap(), qemu);
+}
+
+#[test]
+#[ignore = "fetches a few MB of packages that the host lacks"]
+fn tools_with_all_that_they_need() {
+    let store = store();
+    let mut contents = Contents::new("#!/bin/sh\n");
+    for name in [
+        "hackbench",
+        "sysbench",
+        "tbench",
+        "stress-ng",
+        "perf",
+        "rt-app",
+        "iperf3",
+    ] {
+        let began = Instant::now();
+        let tool = Tool::find(&store, name, Arch::X86_64).unwrap();
+        println!(
+            "{name}: {} libraries in {:.1?}",
+            tool.libraries.len(),
+            began.elapsed()
+        );
+        assert_eq!(tool.name, name);
+        contents.tool(&tool);
+    }
+    let busybox = Busybox::find(&store, Arch::X86_64).unwrap();
+    assert!(busybox.applets.iter().any(|applet| applet == "sh"));
+    contents.busybox(&busybox);
+    let began = Instant::now();
+    contents.perch().unwrap();
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("initramfs");
+    let size = contents.build(&out).unwrap();
+    println!("initramfs: {size} bytes in {:.1?}", began.elapsed());
+    assert!(began.elapsed().as_secs_f64() < 1.0);
 }
