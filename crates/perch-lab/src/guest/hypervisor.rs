@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The QEMU of a guest: its arguments, and a process that does not outlive this one.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::init::PORT;
+use super::{Accelerator, Setup};
+use crate::console::{scratch, written};
+use crate::error::{Error, Result};
+
+/// Words for every guest's kernel: its log goes to the console (problems only), it ends instead of
+/// rebooting, and it skips what takes long or misleads in an emulated machine: mitigations, loops
+/// that measure the delay, checks of a timer and a clock that are perfect.
+const WORDS: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr sched_verbose";
+const TCG_WORDS: &str = "tsc=reliable no_timer_check lpj=8000000 cpuhp.parallel=0";
+
+/// Without randomness, so that every run is the same.
+const DETERMINISTIC_WORDS: &str = "norandmaps random.trust_cpu=off random.trust_bootloader=off";
+
+/// A running QEMU. Dropped, it is killed.
+pub(super) struct Hypervisor {
+    process: OwnedFd,
+    ended: Ended,
+    said: File,
+}
+
+/// What QEMU inherits beside its standard streams.
+pub(super) struct Inherited<'a> {
+    pub console: &'a File,
+    pub initramfs: &'a File,
+    pub agent: UnixStream,
+}
+
+impl Hypervisor {
+    /// Starts QEMU.
+    pub fn start(setup: &Setup, memory_mib: u64, inherited: Inherited) -> Result<Hypervisor> {
+        let said = scratch("perch-qemu")?;
+        let errors = said.try_clone().map_err(spawn_error)?;
+        let fds = [
+            inherited.console.as_raw_fd(),
+            inherited.initramfs.as_raw_fd(),
+            inherited.agent.as_raw_fd(),
+        ];
+        let mut command = setup.qemu.command();
+        command
+            .args(arguments(setup, memory_mib, fds))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors)
+            // Ctrl-C in a terminal is for perch, whose end is QEMU's, too.
+            .process_group(0);
+        die_with_parent(&mut command, fds);
+
+        let ended = Arc::new((Mutex::new(None), Condvar::new()));
+        let process = spawn(command, Arc::clone(&ended))?;
+        let process = process
+            .recv()
+            .unwrap_or_else(|gone| Err(io::Error::other(gone)));
+        Ok(Hypervisor {
+            process: process.map_err(spawn_error)?,
+            ended,
+            said,
+        })
+    }
+
+    /// Waits for QEMU's end; `None` when it did not come within `limit`.
+    pub fn wait(&self, limit: Duration) -> Option<String> {
+        let (status, signal) = &*self.ended;
+        let deadline = Instant::now() + limit;
+        let mut status = status.lock().unwrap_or_else(PoisonError::into_inner);
+        while status.is_none() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            let waited = signal.wait_timeout(status, left);
+            status = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Some(match status.as_ref()? {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        })
+    }
+
+    /// What QEMU wrote to its standard error.
+    pub fn said(&self) -> String {
+        written(&self.said).trim().to_string()
+    }
+
+    /// Ends it now.
+    pub fn kill(&self) {
+        // One that has ended already is not there to be killed.
+        let _ = pidfd_send_signal(&self.process, Signal::KILL);
+    }
+}
+
+impl Drop for Hypervisor {
+    fn drop(&mut self) {
+        self.kill();
+        // So that whoever looks for it after this finds nothing.
+        self.wait(Duration::from_secs(10));
+    }
+}
+
+type Ended = Arc<(Mutex<Option<io::Result<ExitStatus>>>, Condvar)>;
+
+/// Starts `command` from a thread that lives as long as it: the kernel kills a child whose parent
+/// thread ends, and the thread that wants a guest may well end before the guest.
+fn spawn(mut command: Command, ended: Ended) -> Result<Receiver<io::Result<OwnedFd>>> {
+    let (started, process) = channel();
+    let attend = move || {
+        let child = command.spawn().and_then(|child| {
+            let fd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+            Ok((child, fd))
+        });
+        let mut child = match child {
+            Ok((child, fd)) => {
+                let _ = started.send(Ok(fd));
+                child
+            }
+            Err(error) => {
+                let _ = started.send(Err(error));
+                return;
+            }
+        };
+        let status = child.wait();
+        *ended.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
+        ended.1.notify_all();
+    };
+    let thread = thread::Builder::new().name("perch-qemu".to_string());
+    thread.spawn(attend).map_err(spawn_error)?;
+    Ok(process)
+}
+
+fn spawn_error(source: io::Error) -> Error {
+    Error::Spawn {
+        program: "QEMU".to_string(),
+        remedy: "it was found, so look at the limits of this user (ulimit -a)".to_string(),
+        source,
+    }
+}
+
+/// Has the kernel kill `command` when this process ends, however it does, and gives it `fds`.
+fn die_with_parent(command: &mut Command, fds: [RawFd; 3]) {
+    let parent = rustix::process::getpid();
+    let prepare = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // It may have ended just before.
+        if rustix::process::getppid() != Some(parent) {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        for fd in fds {
+            // SAFETY: whoever starts QEMU keeps them open until it runs.
+            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+            rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made; nothing is allocated or locked.
+    unsafe {
+        command.pre_exec(prepare);
+    }
+}
+
+fn arguments(setup: &Setup, memory_mib: u64, fds: [RawFd; 3]) -> Vec<String> {
+    let mut arguments = Vec::new();
+    let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| word.to_string()));
+    let mut append = WORDS.to_string();
+    let mut features: &[&str] = &[];
+    match setup.accelerator {
+        Accelerator::Kvm => add(&["-accel", "kvm"]),
+        Accelerator::Tcg => {
+            // Several threads corrupt kernel code that is patched while it runs.
+            add(&["-accel", "tcg,thread=single"]);
+            append = format!("{append} {TCG_WORDS}");
+        }
+    }
+    if setup.deterministic {
+        add(&["-icount", "shift=0,sleep=off", "-seed", "1"]);
+        add(&["-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
+        append = format!("{append} {DETERMINISTIC_WORDS}");
+        features = &["-rdrand", "-rdseed"];
+    }
+    if let Some(words) = &setup.kernel_words {
+        append = format!("{append} {words}");
+    }
+    add(&[
+        "-nodefaults",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-net",
+        "none",
+    ]);
+
+    let [console, initramfs, agent] = fds;
+    let image = setup.kernel.image.to_string_lossy();
+    add(&["-kernel", &image, "-append", &append]);
+    // By descriptor, so that no path needs quoting and nothing is left when perch is killed.
+    add(&["-initrd", &format!("/proc/self/fd/{initramfs}")]);
+    add(&[
+        "-chardev",
+        &format!("file,id=console,path=/proc/self/fd/{console}"),
+    ]);
+    add(&["-serial", "chardev:console"]);
+    // Kicks are handled at once by the CPU that gives them, not by a thread at its leisure.
+    add(&["-device", "virtio-serial-pci,ioeventfd=off"]);
+    add(&["-chardev", &format!("socket,id=agent,fd={agent}")]);
+    add(&[
+        "-device",
+        &format!("virtserialport,chardev=agent,name={PORT}"),
+    ]);
+    arguments.extend(setup.topology.arguments(memory_mib, features));
+    arguments
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A guest: a kernel that runs on a machine nobody owns, and commands in it.
+//!
+//! ```no_run
+//! # fn main() -> perch_lab::Result<()> {
+//! # let (kernel, qemu, initramfs): (perch_lab::kernel::Kernel, perch_lab::qemu::Qemu, Vec<u8>) = todo!();
+//! use perch_lab::{Cpus, Topology, guest::{Command, Guest, Setup}};
+//!
+//! let machine = perch_machine::resolve("kunpeng920").unwrap();
+//! let topology = Topology::new(&machine, Cpus::AtMost(16))?;
+//! let guest = Guest::boot(&Setup::new(kernel, qemu, topology, initramfs))?;
+//! let output = guest.run(&Command::new(["nproc"]))?;
+//! assert_eq!(output.text(), "16\n");
+//!
+//! let mut hog = guest.start(&Command::shell("echo on; while :; do :; done"))?;
+//! hog.wait_for("on", std::time::Duration::from_secs(10))?;
+//! assert!(guest.trouble()?.is_empty());
+//! // Dropping the process kills it, dropping the guest ends QEMU.
+//! # Ok(())
+//! # }
+//! ```
+
+mod hypervisor;
+mod init;
+mod link;
+mod log;
+mod process;
+
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::agent::frame::{CHUNK, Event, Request};
+use crate::arch::Arch;
+use crate::console::{Console, scratch};
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::qemu::Qemu;
+use crate::topology::Topology;
+
+use hypervisor::{Hypervisor, Inherited};
+use link::{JOB, Link, Silence};
+pub use log::trouble;
+pub use process::{Command, Output, Process, Signal, Status};
+
+/// Lines of the console that an error shows.
+const LAST_LINES: usize = 20;
+
+/// How long files may take to travel.
+const TRANSFER: Duration = Duration::from_secs(120);
+
+/// How the guest's instructions are executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accelerator {
+    /// By translation, on one thread of the host: works everywhere.
+    #[default]
+    Tcg,
+    /// By the host's processor, which needs access to /dev/kvm. Not tried by perch's own tests.
+    Kvm,
+}
+
+/// What a guest is made of.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// What it boots.
+    pub kernel: Kernel,
+    /// What it boots in.
+    pub qemu: Qemu,
+    /// The machine that it sees.
+    pub topology: Topology,
+    /// Its files, as an archive for the kernel; with busybox and perch in it.
+    pub initramfs: Vec<u8>,
+    /// How it is executed.
+    pub accelerator: Accelerator,
+    /// Count instructions instead of time: the job runs the same to the bit every time, and a
+    /// nanosecond in the guest is about one instruction.
+    pub deterministic: bool,
+    /// What it runs by itself before it listens, and whose end [`Guest::job`] waits for. In a
+    /// deterministic guest only this is deterministic: anything else comes when the host sends it.
+    pub job: Option<Command>,
+    /// Have the kernel measure what BPF programs cost, which costs something itself.
+    pub bpf_stats: bool,
+    /// More words for the kernel's command line.
+    pub kernel_words: Option<String>,
+    /// Memory in MiB; none: enough for the CPUs and the files.
+    pub memory_mib: Option<u64>,
+    /// The file that the console goes to; none: it is kept in memory.
+    pub console: Option<PathBuf>,
+    /// How long it may take until it listens, of the host's time.
+    pub boot_timeout: Duration,
+}
+
+impl Setup {
+    /// An ordinary guest, to be changed field by field.
+    pub fn new(kernel: Kernel, qemu: Qemu, topology: Topology, initramfs: Vec<u8>) -> Setup {
+        // Without KVM 240 CPUs take 200 s on an idle host; busy ones take three times as long.
+        let boot_timeout = Duration::from_secs(60 + 3 * topology.cpus() as u64);
+        Setup {
+            kernel,
+            qemu,
+            topology,
+            initramfs,
+            accelerator: Accelerator::Tcg,
+            deterministic: false,
+            job: None,
+            bpf_stats: false,
+            kernel_words: None,
+            memory_mib: None,
+            console: None,
+            boot_timeout,
+        }
+    }
+
+    /// The archive is in memory twice, packed and unpacked, and the unpacked files may take half
+    /// of the memory at most; a CPU's own data and stacks take less than 8 MiB.
+    fn memory_mib(&self) -> u64 {
+        let files = self.initramfs.len() as u64 >> 20;
+        let enough = 320 + 8 * self.topology.cpus() as u64 + 5 * files;
+        let nodes = self.topology.machine().nodes() as u64;
+        self.memory_mib.unwrap_or(enough).max(64 * nodes)
+    }
+
+    /// What makes no sense, before anything is started.
+    fn check(&self) -> Result<()> {
+        if self.kernel.arch != Arch::X86_64 {
+            return Err(Error::Input(format!(
+                "{}: guests are x86-64 so far, and this kernel is for {}",
+                self.kernel.release, self.kernel.arch
+            )));
+        }
+        if let Some((option, what)) = self.kernel.lacking().first() {
+            return Err(Error::Input(format!(
+                "kernel {} cannot boot in a guest: {option} is not built in, and {what} needs it",
+                self.kernel.release
+            )));
+        }
+        if self.topology.has_clusters() && self.qemu.version < (10, 0, 0) {
+            return Err(Error::Input(format!(
+                "clusters that share an L2 need QEMU 10.0 or newer; {} is {:?}",
+                self.qemu.program.display(),
+                self.qemu.version
+            )));
+        }
+        if self.deterministic && self.accelerator == Accelerator::Kvm {
+            return Err(Error::Input(
+                "a deterministic guest counts its instructions, which KVM cannot do".to_string(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A guest that has come up. Dropped, it is killed; so it is when this process ends in any way.
+pub struct Guest {
+    shared: Arc<Shared>,
+    job: Mutex<Option<(Receiver<Event>, Command)>>,
+    boot_time: Duration,
+}
+
+/// What a guest and its processes have in common.
+struct Shared {
+    hypervisor: Hypervisor,
+    console: Console,
+    link: Link,
+}
+
+impl Shared {
+    fn ask(&self, request: &Request) -> Result<()> {
+        self.link.send(request).map_err(|error| match error.kind() {
+            std::io::ErrorKind::InvalidInput => Error::Input(error.to_string()),
+            _ => self.gone(),
+        })
+    }
+
+    /// The error that says that the guest is gone.
+    fn gone(&self) -> Error {
+        let what = match self.hypervisor.wait(Duration::from_secs(2)) {
+            Some(status) => format!("the guest is gone: QEMU ended with {status}"),
+            None => "the agent in the guest is gone".to_string(),
+        };
+        self.error(what)
+    }
+
+    fn error(&self, mut what: String) -> Error {
+        let said = self.hypervisor.said();
+        if !said.is_empty() {
+            what = format!("{what}; QEMU said:\n{said}");
+        }
+        Error::Guest {
+            what,
+            console: self.console.tail(LAST_LINES),
+        }
+    }
+}
+
+impl Guest {
+    /// Boots a guest and waits until its agent listens.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when the parts do not fit each other, [`Error::Spawn`] when QEMU cannot be
+    /// run, [`Error::Guest`] with the console's last lines when the guest does not come up.
+    pub fn boot(setup: &Setup) -> Result<Guest> {
+        setup.check()?;
+        let began = Instant::now();
+        let console = Console::new(setup.console.as_deref())?;
+        let initramfs = scratch("perch-initramfs")?;
+        init::write(setup, &initramfs)?;
+        let sockets = |source| Error::Spawn {
+            program: "the agent's port".to_string(),
+            remedy: "look at the limits of this user (ulimit -a)".to_string(),
+            source,
+        };
+        let (here, there) = UnixStream::pair().map_err(sockets)?;
+        let link = Link::new(here).map_err(sockets)?;
+        let job = setup.job.clone().map(|job| (link.listen_to(JOB), job));
+        let inherited = Inherited {
+            console: console.file(),
+            initramfs: &initramfs,
+            agent: there,
+        };
+        let hypervisor = Hypervisor::start(setup, setup.memory_mib(), inherited)?;
+        let shared = Shared {
+            hypervisor,
+            console,
+            link,
+        };
+        match shared.link.await_ready(setup.boot_timeout) {
+            Ok(()) => Ok(Guest {
+                shared: Arc::new(shared),
+                job: Mutex::new(job),
+                boot_time: began.elapsed(),
+            }),
+            Err(Silence::Gone) => {
+                let status = shared.hypervisor.wait(Duration::from_secs(2));
+                let how = status.map_or("its agent failed".to_string(), |status| {
+                    format!("QEMU ended with {status}")
+                });
+                Err(shared.error(format!("the guest did not come up: {how}")))
+            }
+            Err(Silence::Late) => Err(shared.error(format!(
+                "the guest did not come up within {} s",
+                setup.boot_timeout.as_secs()
+            ))),
+        }
+    }
+
+    /// How long it took to come up, of the host's time.
+    pub fn boot_time(&self) -> Duration {
+        self.boot_time
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// # Errors
+    /// [`Error::Command`] when there is no such program or it takes longer than its timeout (and
+    /// is killed); [`Error::Guest`] when the guest is gone. Another exit code than 0 is no error.
+    pub fn run(&self, command: &Command) -> Result<Output> {
+        self.start(command)?.wait()
+    }
+
+    /// Starts a command and lets it run.
+    ///
+    /// # Errors
+    /// As [`Guest::run`].
+    pub fn start(&self, command: &Command) -> Result<Process> {
+        Process::start(&self.shared, command)
+    }
+
+    /// The job of the setup, which runs since the guest came up; `None` without one, or when it
+    /// was asked for before. What it writes comes all at once, at its end.
+    pub fn job(&self) -> Option<Process> {
+        let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
+        let (events, command) = job.take()?;
+        Some(Process::adopt(&self.shared, JOB, events, &command))
+    }
+
+    /// Writes a file in the guest, with these permission bits.
+    ///
+    /// # Errors
+    /// [`Error::Command`] when it cannot be written, [`Error::Guest`] when the guest is gone.
+    pub fn put(&self, path: &str, mode: u32, bytes: &[u8]) -> Result<()> {
+        let pieces = bytes.chunks(CHUNK).map(<[u8]>::to_vec);
+        // An empty file is one empty piece.
+        let first = std::iter::once(Vec::new()).take(usize::from(bytes.is_empty()));
+        for (index, bytes) in first.chain(pieces).enumerate() {
+            let path = path.to_string();
+            self.transfer(|id| Request::Put {
+                id,
+                path,
+                mode,
+                append: index > 0,
+                bytes,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of a file in the guest.
+    ///
+    /// # Errors
+    /// [`Error::Command`] when it cannot be read, [`Error::Guest`] when the guest is gone.
+    pub fn get(&self, path: &str) -> Result<Vec<u8>> {
+        self.transfer(|id| Request::Get(id, path.to_string()))
+    }
+
+    fn transfer(&self, request: impl FnOnce(u32) -> Request) -> Result<Vec<u8>> {
+        let (id, events) = self.shared.link.listen();
+        let deadline = Some(Instant::now() + TRANSFER);
+        let mut bytes = Vec::new();
+        let sent = self.shared.ask(&request(id));
+        let done = sent.and_then(|()| {
+            loop {
+                match link::next(&events, deadline) {
+                    Ok(Event::File(_, piece)) => bytes.extend(piece),
+                    Ok(Event::Failed(_, words)) => {
+                        return Err(Error::Command(format!("in the guest: {words}")));
+                    }
+                    Ok(_) => return Ok(()),
+                    Err(Silence::Gone) => return Err(self.shared.gone()),
+                    Err(Silence::Late) => {
+                        let words = "a file did not travel within 120 s";
+                        return Err(self.shared.error(words.to_string()));
+                    }
+                }
+            }
+        });
+        self.shared.link.forget(id);
+        done.map(|()| bytes)
+    }
+
+    /// The last `count` lines of the console, where only problems are written.
+    pub fn console_tail(&self, count: usize) -> String {
+        self.shared.console.tail(count)
+    }
+
+    /// The kernel's log from its beginning.
+    ///
+    /// # Errors
+    /// As [`Guest::run`].
+    pub fn log(&self) -> Result<String> {
+        Ok(self.run(&Command::new(["/bin/busybox", "dmesg"]))?.text())
+    }
+
+    /// The lines of the kernel's log that tell of trouble, see [`trouble`].
+    ///
+    /// # Errors
+    /// As [`Guest::run`].
+    pub fn trouble(&self) -> Result<Vec<String>> {
+        let log = self.log()?;
+        Ok(trouble(&log).into_iter().map(str::to_string).collect())
+    }
+
+    /// Has the guest power off, and returns its console.
+    ///
+    /// # Errors
+    /// [`Error::Guest`] when it does not.
+    pub fn power_off(self) -> Result<String> {
+        self.shared.ask(&Request::End)?;
+        match self.shared.hypervisor.wait(Duration::from_secs(60)) {
+            Some(_) => Ok(self.shared.console.text()),
+            None => {
+                let words = "the guest did not power off within 60 s";
+                Err(self.shared.error(words.to_string()))
+            }
+        }
+    }
+}
