@@ -158,7 +158,7 @@ fn kept(store: &Store, need: Need) -> Option<Qemu> {
 fn fetch(locked: &Locked, host: &Host, need: Need) -> Result<Qemu> {
     let arch = host_arch()?;
     let package = need.package();
-    let mut best = None;
+    let (mut best, mut failure) = (None, None);
     let own = Apt::own(locked, host, arch)?;
     let mut selections = vec![own];
     if let Some(backports) = host.backports() {
@@ -166,8 +166,12 @@ fn fetch(locked: &Locked, host: &Host, need: Need) -> Result<Qemu> {
     }
     for apt in &selections {
         // A suite may lack it, or need what cannot be had.
-        let Ok(packages) = apt.with_dependencies(package) else {
-            continue;
+        let packages = match apt.with_dependencies(package) {
+            Ok(packages) => packages,
+            Err(error) => {
+                failure = Some(failure.unwrap_or(error));
+                continue;
+            }
         };
         let offered = packages.iter().find(|found| found.name == package);
         let Some(offered) = offered.filter(|offered| !offered.version.is_empty()) else {
@@ -188,9 +192,10 @@ fn fetch(locked: &Locked, host: &Host, need: Need) -> Result<Qemu> {
         })?;
         return Qemu::load(&folder, need);
     }
-    let offered = match best {
-        Some(version) => format!("offers {}", dotted(version)),
-        None => "offers none".to_string(),
+    let offered = match (best, failure) {
+        (Some(version), _) => format!("offers {}", dotted(version)),
+        (None, Some(failure)) => return Err(failure),
+        (None, None) => "offers none".to_string(),
     };
     Err(Error::Missing(format!(
         "this machine needs QEMU {} or newer and the host's distribution {offered}; put a newer \

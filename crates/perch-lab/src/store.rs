@@ -146,7 +146,16 @@ impl Locked<'_> {
         let mut partial = path.clone().into_os_string();
         partial.push(PARTIAL);
         let partial = PathBuf::from(partial);
-        remove(&partial)?;
+        // What other attempts left, of this or an older version; nobody else is at work.
+        for left in fs::read_dir(partial.parent().unwrap_or(&self.store.root))
+            .into_iter()
+            .flatten()
+        {
+            let left = left.map_err(Error::file("read", &self.store.root))?.path();
+            if left.to_string_lossy().ends_with(PARTIAL) {
+                remove(&left)?;
+            }
+        }
         fs::create_dir_all(&partial).map_err(Error::file("make", &partial))?;
         if let Err(error) = make(&partial) {
             // The first failure is the one to tell; what is left is removed by the next attempt.
@@ -222,9 +231,11 @@ mod tests {
         let store = Store::at(folder.path()).unwrap();
         fs::create_dir_all(folder.path().join("qemu/a.partial")).unwrap();
         fs::write(folder.path().join("qemu/a.partial/old"), "x").unwrap();
+        fs::create_dir_all(folder.path().join("qemu/b.partial")).unwrap();
         assert!(store.names("qemu").is_empty());
         let kept = store.lock().unwrap().keep("qemu/a", |_| Ok(())).unwrap();
         assert!(!kept.join("old").exists());
+        assert!(!folder.path().join("qemu/b.partial").exists());
     }
 
     #[test]
