@@ -41,7 +41,8 @@ pub(crate) fn flatten_libraries(tree: &Path, arch: Arch) -> Result<()> {
                 continue;
             };
             let link = folder.join(name);
-            let library = name.to_string_lossy().contains(".so");
+            let name = name.to_string_lossy();
+            let library = name.starts_with("lib") && name.contains(".so");
             if library && !path.is_dir() && link.symlink_metadata().is_err() {
                 // Relative, so that the tree can be renamed.
                 let target = relative(&path, &folder, tree);
@@ -64,7 +65,7 @@ fn relative(path: &Path, folder: &Path, tree: &Path) -> PathBuf {
     up.join(path.strip_prefix(tree).unwrap_or(path))
 }
 
-/// The folders in a folder, sorted. QEMU's and others' plug-ins among them do no harm.
+/// The folders in a folder, sorted.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     let paths = entries(folder).into_iter();
     paths

@@ -97,5 +97,6 @@ fn tools_with_all_that_they_need() {
     let out = store.root().join("initramfs");
     let size = contents.build(&out).unwrap();
     println!("initramfs: {size} bytes in {:.1?}", began.elapsed());
-    assert!(began.elapsed().as_secs_f64() < 1.0);
+    // A third of a second on an idle machine.
+    assert!(began.elapsed().as_secs_f64() < 5.0);
 }

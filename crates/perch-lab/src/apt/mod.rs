@@ -5,6 +5,7 @@
 mod host;
 mod sources;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,8 @@ pub(crate) struct Apt<'a> {
     name: String,
     /// `-o` arguments that every program of apt gets.
     options: Vec<OsString>,
+    /// The packages are for another architecture than the host's.
+    foreign: bool,
     /// The suite that wins over the others of the selection.
     preferred: Option<String>,
 }
@@ -132,10 +135,11 @@ impl<'a> Apt<'a> {
             let key = format!("Acquire::IndexTargets::deb::{unwanted}::DefaultEnabled");
             option(&key, "false".into());
         }
-        if Arch::host() != Some(arch) {
+        let nothing = folder.join("no-packages");
+        fs::write(&nothing, "").map_err(Error::file("write", &nothing))?;
+        let foreign = Arch::host() != Some(arch);
+        if foreign {
             // Nothing of the host's serves a foreign program.
-            let nothing = folder.join("no-packages");
-            fs::write(&nothing, "").map_err(Error::file("write", &nothing))?;
             option("Dir::State::status", nothing.into());
         }
         let apt = Apt {
@@ -143,6 +147,7 @@ impl<'a> Apt<'a> {
             folder,
             name,
             options,
+            foreign,
             preferred: preferred.map(str::to_string),
         };
         if changed || !apt.is_fresh() {
@@ -184,19 +189,39 @@ impl<'a> Apt<'a> {
     /// `package` and those of the packages that it depends on which the host lacks, or has older
     /// than it may be: what has to be unpacked so that its programs run.
     pub fn with_dependencies(&self, package: &str) -> Result<Vec<Package>> {
-        let mut arguments = vec!["-q", "-s", "install", "--no-install-recommends"];
-        if let Some(suite) = &self.preferred {
-            arguments.extend(["-t", suite]);
-        }
-        arguments.push(package);
-        let mut command = self.command("apt-get", &arguments);
-        let text = process::output(&mut command, &format!("looking for {package}"))?;
-        let mut packages: Vec<Package> = text.lines().filter_map(installation).collect();
+        let mut packages = match self.simulate(package, &[]) {
+            // An upgrade that stopped half way, say. It is no business of ours to mend it.
+            Err(Error::Program { .. }) if !self.foreign => {
+                let mut status = OsString::from("Dir::State::status=");
+                status.push(self.nothing());
+                let all = self.simulate(package, &["-o".into(), status])?;
+                let installed = installed()?;
+                let lacks = |found: &Package| !installed.contains(&found.name);
+                all.into_iter().filter(lacks).collect()
+            }
+            packages => packages?,
+        };
         // A host that has the package installed has what it depends on.
         if packages.iter().all(|found| found.name != package) {
             packages.push(Package::newest(package));
         }
         Ok(packages)
+    }
+
+    /// What apt would install for `package`.
+    fn simulate(&self, package: &str, options: &[OsString]) -> Result<Vec<Package>> {
+        let mut command = self.command("apt-get", options);
+        command.args(["-q", "-s", "install", "--no-install-recommends"]);
+        if let Some(suite) = &self.preferred {
+            command.args(["-t", suite]);
+        }
+        let text = process::output(command.arg(package), &format!("looking for {package}"))?;
+        Ok(text.lines().filter_map(installation).collect())
+    }
+
+    /// The record of a system without packages.
+    fn nothing(&self) -> PathBuf {
+        self.folder.join("no-packages")
     }
 
     /// Fetches `packages`, which `plan` names, and unpacks them into the folder `into`.
@@ -280,6 +305,17 @@ fn installation(line: &str) -> Option<Package> {
         name: name.split(':').next()?.to_string(),
         version: version.to_string(),
     })
+}
+
+/// The host's packages, by dpkg's own record, which apt's judgement does not enter.
+fn installed() -> Result<HashSet<String>> {
+    let mut query = Command::new("dpkg-query");
+    query.args(["-W", "-f", "${Package} ${db:Status-Status}\\n"]);
+    let text = process::output(&mut query, "listing the host's packages")?;
+    let lines = text
+        .lines()
+        .filter_map(|line| line.strip_suffix(" installed"));
+    Ok(lines.map(str::to_string).collect())
 }
 
 /// The size in `'URI' FILE SIZE HASH`.

@@ -275,7 +275,7 @@ mod tests {
         // What is written is read again.
         assert_eq!(
             parse("x.sources", &source.stanza("amd64")),
-            [source.clone()]
+            std::slice::from_ref(source)
         );
     }
 
