@@ -78,6 +78,22 @@ impl Kernel {
         }
     }
 
+    /// Refuses a kernel without sched_ext, for whoever loads a scheduler.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with what to do about it.
+    pub fn require_sched_ext(&self) -> Result<()> {
+        if self.sched_ext {
+            return Ok(());
+        }
+        Err(Error::Input(format!(
+            "Linux {} was built without sched_ext (CONFIG_SCHED_CLASS_EXT), so no scheduler can be \
+             loaded into it; leave --kernel out for {}, or give one that has it",
+            self.release,
+            version::dotted(&NEWEST_TESTED)
+        )))
+    }
+
     /// What the guest needs and this kernel's configuration has not got built in: the option and
     /// what it is for. Empty when all is there or the configuration is unknown.
     pub fn lacking(&self) -> Vec<(&'static str, &'static str)> {

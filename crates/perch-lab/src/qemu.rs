@@ -89,7 +89,10 @@ impl Qemu {
             return Ok(qemu);
         }
         let version = dotted(need.version());
-        let host = Host::find(&format!("a QEMU {version} or newer (on PATH {unfit})"))?;
+        let host = Host::find(
+            &format!("a QEMU {version} or newer (on PATH {unfit})"),
+            &format!("install one, or put it on PATH as {}", need.program()),
+        )?;
         fetch(&locked, &host, need)
     }
 

@@ -231,7 +231,10 @@ fn fetch(store: &Store, known: &Known, arch: Arch, name: &str) -> Result<PathBuf
     if let Some(folder) = store.get(name) {
         return Ok(folder);
     }
-    let host = Host::find(&format!("`{}`, which is not on PATH,", known.name))?;
+    let host = Host::find(
+        &format!("`{}`, which is not on PATH,", known.name),
+        "install it, or give its path",
+    )?;
     let apt = Apt::own(&locked, &host, arch)?;
     locked.keep(name, |folder| {
         let plan = |apt: &Apt| apt.with_dependencies(known.package);

@@ -42,7 +42,8 @@ pub(crate) fn flatten_libraries(tree: &Path, arch: Arch) -> Result<()> {
             };
             let link = folder.join(name);
             let name = name.to_string_lossy();
-            let library = name.starts_with("lib") && name.contains(".so");
+            let library = ["lib", "ld-"].iter().any(|start| name.starts_with(start));
+            let library = library && name.contains(".so");
             if library && !path.is_dir() && link.symlink_metadata().is_err() {
                 // Relative, so that the tree can be renamed.
                 let target = relative(&path, &folder, tree);

@@ -17,25 +17,20 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// This host.
+    /// This host, from which `wanted` is to be fetched.
     ///
     /// # Errors
-    /// [`Error::Missing`], with what to do instead, when there is no apt or it has no mirror of
+    /// [`Error::Missing`], with `instead` as what to do, when there is no apt or it has no mirror of
     /// Debian.
-    pub fn find(wanted: &str) -> Result<Host> {
+    pub fn find(wanted: &str, instead: &str) -> Result<Host> {
         let release = fs::read_to_string("/etc/os-release")
             .or_else(|_| fs::read_to_string("/usr/lib/os-release"))
             .unwrap_or_default();
         let debian = os_release(&release, "ID").as_deref() == Some("debian");
         let codename = os_release(&release, "VERSION_CODENAME").filter(|_| debian);
         let codename = codename.unwrap_or_default();
-        let lacking = |why: &str| {
-            Error::Missing(format!(
-                "{wanted} has to be fetched, and {why}; give --kernel FILE (a vmlinuz or vmlinux \
-                 with sched_ext), and put QEMU (10 or newer for L2 clusters) and the programs to \
-                 run on PATH"
-            ))
-        };
+        let lacking =
+            |why: &str| Error::Missing(format!("{wanted} has to be fetched, and {why}; {instead}"));
         let mut config = Command::new("apt-config");
         config.args(["shell", "LIST", "Dir::Etc::sourcelist/f"]);
         config.args(["PARTS", "Dir::Etc::sourceparts/d"]);

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::version::{NEWEST_TESTED, OLDEST, Wanted, numbers};
+use super::version::{NEWEST_TESTED, OLDEST, Wanted, dotted, numbers};
 use super::{Kernel, shelf, unpack};
 use crate::apt::{Apt, Host, Package};
 use crate::arch::Arch;
@@ -23,7 +23,10 @@ const CONFIG: &str = "linux-base-";
 
 /// Fetches the newest kernel that is wanted into the store.
 pub(super) fn fetch(locked: &Locked, wanted: &Wanted, arch: Arch) -> Result<Kernel> {
-    let host = Host::find(&format!("a kernel {wanted}"))?;
+    let host = Host::find(
+        &format!("a kernel {wanted}"),
+        "give --kernel FILE, a vmlinuz or vmlinux with sched_ext",
+    )?;
     let mut seen: Vec<(usize, String)> = Vec::new();
     let mut failure = None;
     for (index, suite) in SUITES.iter().enumerate() {
@@ -39,8 +42,14 @@ pub(super) fn fetch(locked: &Locked, wanted: &Wanted, arch: Arch) -> Result<Kern
             Ok(Ok(kernel)) => return Ok(kernel),
             Ok(Err(releases)) => seen.extend(releases.into_iter().map(|release| (index, release))),
             Err(error @ Error::Space { .. }) => return Err(error),
-            // A mirror may lack a suite that another one has.
-            Err(error) => failure = Some(failure.unwrap_or(error)),
+            // A mirror may lack a suite that another one has. One that cannot be reached has none.
+            Err(error) => {
+                let absent = error.to_string().contains("Release");
+                failure = Some(failure.unwrap_or(error));
+                if !absent {
+                    break;
+                }
+            }
         }
     }
     let any = wanted
@@ -134,10 +143,6 @@ fn missing(wanted: &Wanted, seen: &[(usize, String)]) -> Error {
         .collect();
     series.sort();
     series.dedup();
-    let dotted = |numbers: &[u32]| {
-        let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
-        words.join(".")
-    };
     let series: Vec<String> = series.iter().map(|numbers| dotted(numbers)).collect();
     let there = if series.is_empty() {
         "none with sched_ext".to_string()

@@ -80,16 +80,18 @@ impl Wanted {
 
 impl std::fmt::Display for Wanted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let dotted = |numbers: &[u32]| {
-            let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
-            words.join(".")
-        };
         match self {
             Wanted::Tested | Wanted::Any => f.write_str(&dotted(&NEWEST_TESTED)),
             Wanted::Numbers(numbers) => f.write_str(&dotted(numbers)),
             Wanted::Release(release) => f.write_str(release),
         }
     }
+}
+
+/// Numbers as in a release.
+pub(crate) fn dotted(numbers: &[u32]) -> String {
+    let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    words.join(".")
 }
 
 /// The numbers that a release begins with: 7, 2 and 12 of `7.2.12+deb13-cloud-amd64`.
