@@ -60,6 +60,25 @@ pub enum Error {
     /// Something that a guest needs can neither be found nor fetched.
     #[error("{0}")]
     Missing(String),
+    /// A guest did not come up, or went away.
+    #[error("{what}; {}", shown(console))]
+    Guest {
+        /// What happened.
+        what: String,
+        /// The last lines of its console.
+        console: String,
+    },
+    /// What was asked of a running guest could not be done.
+    #[error("{0}")]
+    Command(String),
+}
+
+/// The console's last lines for a message.
+fn shown(console: &str) -> String {
+    match console {
+        "" => "its console stayed empty".to_string(),
+        lines => format!("the last lines of its console:\n{lines}"),
+    }
 }
 
 /// Megabytes, rounded up, for people.

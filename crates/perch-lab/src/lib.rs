@@ -9,9 +9,11 @@
 pub mod agent;
 mod apt;
 pub mod arch;
+mod console;
 mod cpio;
 mod elf;
 pub mod error;
+pub mod guest;
 mod image;
 pub mod initramfs;
 pub mod kernel;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::init::PORT;
+use super::files::PORT;
 use super::{Accelerator, Setup};
 use crate::console::{scratch, written};
 use crate::error::{Error, Result};

@@ -2,13 +2,21 @@
 //! A guest: a kernel that runs on a machine nobody owns, and commands in it.
 //!
 //! ```no_run
-//! # fn main() -> perch_lab::Result<()> {
-//! # let (kernel, qemu, initramfs): (perch_lab::kernel::Kernel, perch_lab::qemu::Qemu, Vec<u8>) = todo!();
-//! use perch_lab::{Cpus, Topology, guest::{Command, Guest, Setup}};
+//! use perch_lab::guest::{Command, Guest, Setup, contents};
+//! use perch_lab::qemu::{Need, Qemu};
+//! use perch_lab::{Arch, Cpus, Store, Topology, kernel::Kernel};
 //!
+//! # fn main() -> perch_lab::Result<()> {
 //! let machine = perch_machine::resolve("kunpeng920").unwrap();
 //! let topology = Topology::new(&machine, Cpus::AtMost(16))?;
-//! let guest = Guest::boot(&Setup::new(kernel, qemu, topology, initramfs))?;
+//!
+//! let store = Store::open()?;
+//! let kernel = Kernel::find(&store, "7.2", Arch::X86_64)?;
+//! let need = Need { arch: Arch::X86_64, l2_clusters: topology.has_clusters() };
+//! let qemu = Qemu::find(&store, need)?;
+//! let files = contents(&store, &kernel, "/usr/bin/perch".as_ref(), ["hackbench"])?;
+//!
+//! let guest = Guest::boot(&Setup::new(kernel, qemu, topology, files))?;
 //! let output = guest.run(&Command::new(["nproc"]))?;
 //! assert_eq!(output.text(), "16\n");
 //!
@@ -20,12 +28,13 @@
 //! # }
 //! ```
 
+mod files;
 mod hypervisor;
-mod init;
 mod link;
 mod log;
 mod process;
 
+use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
@@ -34,12 +43,14 @@ use std::time::{Duration, Instant};
 
 use crate::agent::frame::{CHUNK, Event, Request};
 use crate::arch::Arch;
-use crate::console::{Console, scratch};
+use crate::console::Console;
 use crate::error::{Error, Result};
+use crate::initramfs::Contents;
 use crate::kernel::Kernel;
 use crate::qemu::Qemu;
 use crate::topology::Topology;
 
+pub use files::{INIT, contents};
 use hypervisor::{Hypervisor, Inherited};
 use link::{JOB, Link, Silence};
 pub use log::trouble;
@@ -62,7 +73,6 @@ pub enum Accelerator {
 }
 
 /// What a guest is made of.
-#[derive(Clone, Debug)]
 pub struct Setup {
     /// What it boots.
     pub kernel: Kernel,
@@ -70,8 +80,8 @@ pub struct Setup {
     pub qemu: Qemu,
     /// The machine that it sees.
     pub topology: Topology,
-    /// Its files, as an archive for the kernel; with busybox and perch in it.
-    pub initramfs: Vec<u8>,
+    /// Its files, see [`contents`].
+    pub contents: Contents,
     /// How it is executed.
     pub accelerator: Accelerator,
     /// Count instructions instead of time: the job runs the same to the bit every time, and a
@@ -94,14 +104,14 @@ pub struct Setup {
 
 impl Setup {
     /// An ordinary guest, to be changed field by field.
-    pub fn new(kernel: Kernel, qemu: Qemu, topology: Topology, initramfs: Vec<u8>) -> Setup {
+    pub fn new(kernel: Kernel, qemu: Qemu, topology: Topology, contents: Contents) -> Setup {
         // Without KVM 240 CPUs take 200 s on an idle host; busy ones take three times as long.
         let boot_timeout = Duration::from_secs(60 + 3 * topology.cpus() as u64);
         Setup {
             kernel,
             qemu,
             topology,
-            initramfs,
+            contents,
             accelerator: Accelerator::Tcg,
             deterministic: false,
             job: None,
@@ -115,8 +125,8 @@ impl Setup {
 
     /// The archive is in memory twice, packed and unpacked, and the unpacked files may take half
     /// of the memory at most; a CPU's own data and stacks take less than 8 MiB.
-    fn memory_mib(&self) -> u64 {
-        let files = self.initramfs.len() as u64 >> 20;
+    fn memory_mib(&self, archive: &File) -> u64 {
+        let files = archive.metadata().map_or(0, |metadata| metadata.len()) >> 20;
         let enough = 320 + 8 * self.topology.cpus() as u64 + 5 * files;
         let nodes = self.topology.machine().nodes() as u64;
         self.memory_mib.unwrap_or(enough).max(64 * nodes)
@@ -205,8 +215,7 @@ impl Guest {
         setup.check()?;
         let began = Instant::now();
         let console = Console::new(setup.console.as_deref())?;
-        let initramfs = scratch("perch-initramfs")?;
-        init::write(setup, &initramfs)?;
+        let initramfs = files::archive(setup)?;
         let sockets = |source| Error::Spawn {
             program: "the agent's port".to_string(),
             remedy: "look at the limits of this user (ulimit -a)".to_string(),
@@ -220,7 +229,7 @@ impl Guest {
             initramfs: &initramfs,
             agent: there,
         };
-        let hypervisor = Hypervisor::start(setup, setup.memory_mib(), inherited)?;
+        let hypervisor = Hypervisor::start(setup, setup.memory_mib(&initramfs), inherited)?;
         let shared = Shared {
             hypervisor,
             console,
