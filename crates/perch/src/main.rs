@@ -6,6 +6,7 @@ mod arguments;
 mod bench;
 mod compare;
 mod experiment;
+mod lab;
 mod machine;
 mod output;
 mod workload;
@@ -35,6 +36,13 @@ enum Command {
     /// Show the workloads and their keys
     #[command(subcommand)]
     Workload(workload::Command),
+    /// Run commands in guests that look like any machine
+    #[command(subcommand)]
+    Lab(lab::Command),
+    #[command(name = lab::AGENT, hide = true)]
+    LabAgent(lab::AgentArguments),
+    #[command(name = lab::SCHEDULED, hide = true)]
+    LabScheduled(lab::ScheduledArguments),
     /// Measure the simulator: events per second, simulated seconds per CPU second, memory
     Bench(bench::Arguments),
     #[command(name = bench::ROW, hide = true)]
@@ -47,6 +55,9 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::run(arguments),
         Command::Machine(command) => machine::run(command),
         Command::Workload(command) => workload::run(command),
+        Command::Lab(command) => lab::run(command),
+        Command::LabAgent(arguments) => lab::run_agent(&arguments),
+        Command::LabScheduled(arguments) => lab::run_scheduled(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::BenchRow(arguments) => bench::run_row(arguments),
     };

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `perch lab`: commands on machines that nobody owns, in guests with real kernels.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use perch_lab::agent::{FAILED, Scheduled};
+use perch_lab::guest::{self, Guest, Setup, Status};
+use perch_lab::kernel::Kernel;
+use perch_lab::qemu::{Need, Qemu};
+use perch_lab::topology::DEFAULT_CPUS;
+use perch_lab::{Arch, Cpus, Progress, Store, Topology};
+
+use crate::output::Failure;
+
+/// The hidden command that is the agent in a guest.
+pub const AGENT: &str = "lab-agent";
+/// The hidden command that runs another one under the scheduler, in a guest.
+pub const SCHEDULED: &str = "lab-scheduled";
+
+/// What to do in guests.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Boot a guest that looks like a machine, and run a command in it
+    Run(RunArguments),
+}
+
+/// Which scheduler the guest's kernel uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Scheduler {
+    /// The kernel's own
+    Stock,
+    /// perch, loaded before the command starts and unloaded after it
+    Perch,
+}
+
+/// A guest and a command.
+#[derive(Args)]
+pub struct RunArguments {
+    /// The machine that the guest shows, by name or TOML file [default: this one]
+    #[arg(long, short, value_name = "MACHINE")]
+    machine: Option<String>,
+    /// The kernel: a version such as 7.2, or a file [default: the newest that was tried]
+    #[arg(
+        long,
+        value_name = "VERSION|FILE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    kernel: String,
+    /// Who schedules in the guest
+    #[arg(long, value_enum, default_value = "stock")]
+    scheduler: Scheduler,
+    /// A setting for `perch run` in the guest; with --scheduler perch
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// CPUs of the machine to keep, a number or `all`
+    #[arg(long, value_name = "N", default_value_t = Limit(Cpus::AtMost(DEFAULT_CPUS)),
+          value_parser = limit)]
+    cpus: Limit,
+    /// Another program that the command needs, by name or path; may be repeated
+    #[arg(long, value_name = "PROGRAM")]
+    with: Vec<String>,
+    /// Count instructions instead of time: every run is the same, and takes longer
+    #[arg(long)]
+    deterministic: bool,
+    /// Use the host's processor (/dev/kvm) instead of emulation; not tried by perch's tests
+    #[arg(long, conflicts_with = "deterministic")]
+    kvm: bool,
+    /// How long the command may take
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
+    timeout: Duration,
+    /// Keep what the guest's kernel writes to its console
+    #[arg(long, value_name = "FILE")]
+    console: Option<PathBuf>,
+    /// Say nothing on stderr but errors and what the command says
+    #[arg(long, short)]
+    quiet: bool,
+    /// The command: a program of this host, a packaged benchmark, or one of busybox
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// The agent's arguments.
+#[derive(Args)]
+pub struct AgentArguments {
+    /// The port to the host
+    port: PathBuf,
+    /// What to run first
+    #[arg(long)]
+    job: Option<PathBuf>,
+}
+
+/// A command under the scheduler, in a guest.
+#[derive(Args)]
+pub struct ScheduledArguments {
+    #[arg(long)]
+    set: Vec<String>,
+    #[arg(required = true, trailing_var_arg = true)]
+    command: Vec<String>,
+}
+
+/// [`Cpus`] as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limit(Cpus);
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Cpus::All => f.write_str("all"),
+            Cpus::AtMost(count) => write!(f, "{count}"),
+        }
+    }
+}
+
+fn limit(text: &str) -> Result<Limit, String> {
+    match text.parse() {
+        _ if text == "all" => Ok(Limit(Cpus::All)),
+        Ok(count) if count > 0 => Ok(Limit(Cpus::AtMost(count))),
+        _ => Err("expected a whole number, at least 1, or `all`".to_string()),
+    }
+}
+
+/// A time of the host's clock, such as `90s`, `10m` or `2h`.
+fn time(text: &str) -> Result<Duration, String> {
+    let expected = || "expected a whole number and a unit, for example 90s, 10m or 2h".to_string();
+    let at = text
+        .find(|c: char| !c.is_ascii_digit())
+        .ok_or_else(expected)?;
+    let (count, unit) = text.split_at(at);
+    let unit_s: u64 = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err(expected()),
+    };
+    let count: u64 = count.parse().map_err(|_| expected())?;
+    match count.checked_mul(unit_s) {
+        Some(seconds @ 1..=604_800) => Ok(Duration::from_secs(seconds)),
+        _ => Err("expected at least a second and at most a week".to_string()),
+    }
+}
+
+impl From<perch_lab::Error> for Failure {
+    fn from(error: perch_lab::Error) -> Failure {
+        let code = if error.is_input() { 2 } else { 1 };
+        Failure {
+            code,
+            message: error.to_string(),
+        }
+    }
+}
+
+/// Does it.
+pub fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(arguments) => run_command(&arguments),
+    }
+}
+
+/// What the agent in a guest does.
+pub fn run_agent(arguments: &AgentArguments) -> Result<(), Failure> {
+    let job = arguments.job.as_deref();
+    perch_lab::agent::run(&arguments.port, job).map_err(|error| Failure::run(error.to_string()))
+}
+
+/// Runs a command under the scheduler, in a guest.
+pub fn run_scheduled(arguments: ScheduledArguments) -> Result<(), Failure> {
+    let mut scheduler = vec!["/bin/perch".to_string(), "run".to_string()];
+    for setting in arguments.set {
+        scheduler.extend(["--set".to_string(), setting]);
+    }
+    std::process::exit(Scheduled::new(scheduler, arguments.command).run().into())
+}
+
+fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
+    let under_perch = arguments.scheduler == Scheduler::Perch;
+    if !under_perch && !arguments.set.is_empty() {
+        return Err(Failure::input(
+            "--set is for perch, and the guest's scheduler is the kernel's own; add \
+             --scheduler perch",
+        ));
+    }
+    let machine = match &arguments.machine {
+        Some(name) => perch_machine::resolve(name)?,
+        None => perch_machine::detect("/".as_ref())?,
+    };
+    let topology = Topology::new(&machine, arguments.cpus.0)?;
+
+    let spinner = Spinner::new(arguments.quiet);
+    let store = Store::open()?.with_progress(spinner.clone());
+    let arch = Arch::X86_64;
+    let kernel = Kernel::find(&store, &arguments.kernel, arch)?;
+    if under_perch && !kernel.sched_ext {
+        return Err(Failure::input(format!(
+            "kernel {} has no sched_ext, so perch cannot be loaded into it; take another (--kernel \
+             7.2), or --scheduler stock",
+            kernel.release
+        )));
+    }
+    let l2_clusters = topology.has_clusters();
+    let qemu = Qemu::find(&store, Need { arch, l2_clusters })?;
+    let (argv, tools) = in_guest(&arguments.command, &arguments.with);
+    let perch = "/proc/self/exe".as_ref();
+    let contents = guest::contents(&store, &kernel, perch, tools)?;
+
+    let command = guest::Command::new(match under_perch {
+        true => scheduled(&arguments.set, argv),
+        false => argv,
+    });
+    let command = command.timeout(arguments.timeout);
+    let release = kernel.release.clone();
+    let mut setup = Setup::new(kernel, qemu, topology, contents);
+    setup.deterministic = arguments.deterministic;
+    setup.console = arguments.console.clone();
+    if arguments.kvm {
+        setup.accelerator = guest::Accelerator::Kvm;
+    }
+    if arguments.deterministic {
+        setup.job = Some(command.clone());
+        setup.boot_timeout *= 4;
+    }
+    let cpus = setup.topology.cpus();
+    spinner.step(&format!("booting Linux {release} on {cpus} CPUs"), None);
+    let guest = Guest::boot(&setup)?;
+    spinner.finish();
+    if !arguments.quiet {
+        summarise(&setup, &release, guest.boot_time());
+    }
+    let process = match guest.job() {
+        Some(job) => job,
+        None => guest.start(&command)?,
+    };
+    let status = process.stream(&mut std::io::stdout(), &mut std::io::stderr())?;
+    if !arguments.quiet {
+        for line in guest.trouble()? {
+            eprintln!("perch: the guest's kernel said: {line}");
+        }
+    }
+    finish(&guest, under_perch, status)
+}
+
+/// The exit code of the command, as this one's.
+fn finish(guest: &Guest, under_perch: bool, status: Status) -> Result<(), Failure> {
+    if under_perch && status == Status::Code(FAILED.into()) {
+        // A command may end with the same number.
+        if let Ok(words) = guest.get(Scheduled::failure()) {
+            let words = String::from_utf8_lossy(&words);
+            return Err(Failure::run(format!("in the guest: {}", words.trim())));
+        }
+    }
+    match status {
+        Status::Code(0) => Ok(()),
+        Status::Code(code) => Err(Failure::run(format!(
+            "the command ended with {code} in the guest"
+        ))),
+        Status::Signal(signal) => Err(Failure::run(format!(
+            "the command was ended by signal {signal} in the guest"
+        ))),
+    }
+}
+
+/// The command as the guest has it, and the programs that it needs from outside busybox.
+fn in_guest(command: &[String], with: &[String]) -> (Vec<String>, Vec<String>) {
+    /// What every guest has.
+    const THERE: [&str; 4] = ["sh", "ash", "perch", "busybox"];
+    let mut argv = command.to_vec();
+    let mut tools = with.to_vec();
+    let program = &command[0];
+    let name = program.rsplit('/').next().unwrap_or(program);
+    if !THERE.contains(&name) {
+        tools.push(program.clone());
+    }
+    argv[0] = name.to_string();
+    (argv, tools)
+}
+
+fn scheduled(settings: &[String], command: Vec<String>) -> Vec<String> {
+    let mut argv = vec!["/bin/perch".to_string(), SCHEDULED.to_string()];
+    for setting in settings {
+        argv.extend(["--set".to_string(), setting.clone()]);
+    }
+    argv.push("--".to_string());
+    argv.extend(command);
+    argv
+}
+
+fn summarise(setup: &Setup, release: &str, boot_time: Duration) {
+    let topology = &setup.topology;
+    let clock = if setup.deterministic {
+        ", deterministic"
+    } else {
+        ""
+    };
+    let mut words = format!(
+        "perch: Linux {release}, {} CPUs of {}, booted in {:.1} s{clock}\n",
+        topology.cpus(),
+        topology.machine().name,
+        boot_time.as_secs_f64()
+    );
+    for sentence in topology.left_out() {
+        words += &format!("perch: left out: {sentence}\n");
+    }
+    // Nobody is there to be told when this fails.
+    let _ = std::io::stderr().write_all(words.as_bytes());
+}
+
+/// What is being done, on a terminal.
+#[derive(Clone)]
+struct Spinner(ProgressBar);
+
+impl Spinner {
+    fn new(quiet: bool) -> Spinner {
+        let target = match quiet {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr(),
+        };
+        let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
+        let style = style.expect("the template is well formed");
+        let bar = ProgressBar::with_draw_target(None, target).with_style(style);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Spinner(bar)
+    }
+
+    fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Progress for Spinner {
+    fn step(&self, message: &str, fraction: Option<f64>) {
+        let percent = fraction.map(|fraction| format!(", {:.0} %", 100.0 * fraction));
+        self.0
+            .set_message(format!("{message}{}", percent.unwrap_or_default()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_or_refused() {
+        assert_eq!(limit("all"), Ok(Limit(Cpus::All)));
+        assert_eq!(limit("8"), Ok(Limit(Cpus::AtMost(8))));
+        assert!(limit("0").is_err() && limit("-1").is_err() && limit("many").is_err());
+        assert_eq!(time("10m"), Ok(Duration::from_secs(600)));
+        for bad in ["", "10", "m", "0s", "1.5h", "200h", "99999999999999999999h"] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_program_by_path_is_called_by_name_in_the_guest() {
+        let words = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| word.to_string())
+                .collect::<Vec<_>>()
+        };
+        let (argv, tools) = in_guest(&words(&["/opt/bench/mine", "-x"]), &words(&["tbench_srv"]));
+        assert_eq!(argv, ["mine", "-x"]);
+        assert_eq!(tools, ["tbench_srv", "/opt/bench/mine"]);
+        let (argv, tools) = in_guest(&words(&["sh", "-c", "true"]), &[]);
+        assert_eq!(argv[0], "sh");
+        assert!(tools.is_empty());
+    }
+}
