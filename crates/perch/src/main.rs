@@ -9,6 +9,8 @@ mod experiment;
 mod lab;
 mod machine;
 mod output;
+mod run;
+mod stats;
 mod workload;
 
 use std::process::ExitCode;
@@ -43,6 +45,10 @@ enum Command {
     LabAgent(lab::AgentArguments),
     #[command(name = lab::SCHEDULED, hide = true)]
     LabScheduled(lab::ScheduledArguments),
+    /// Schedule this machine by perch, until Ctrl-C (needs root)
+    Run(run::Arguments),
+    /// Show what a loaded scheduler is doing
+    Stats(stats::Arguments),
     /// Measure the simulator: events per second, simulated seconds per CPU second, memory
     Bench(bench::Arguments),
     #[command(name = bench::ROW, hide = true)]
@@ -58,6 +64,8 @@ fn main() -> ExitCode {
         Command::Lab(command) => lab::run(command),
         Command::LabAgent(arguments) => lab::run_agent(&arguments),
         Command::LabScheduled(arguments) => lab::run_scheduled(arguments),
+        Command::Run(arguments) => run::run(arguments),
+        Command::Stats(arguments) => stats::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::BenchRow(arguments) => bench::run_row(arguments),
     };

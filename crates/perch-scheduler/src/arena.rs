@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The machine laid out for the BPF program's arena, and the counters read back from it.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use perch_machine::Machine;
+use perch_policy::{Era, Image, Modes, Policy, Reason, Topology};
+
+use crate::interface::{
+    ARENA_BASE, Config, Cpu, Event, Llc, MAX_EVENTS, MAX_REASONS, NONE, POLICY_SIZE, Plain,
+    TOPOLOGY_SIZE, bytes,
+};
+use crate::settings::Tuning;
+
+/// The stock kernel whose rules the live scheduler follows.
+const ERA: Era = Era::V7_2;
+
+const _: () = assert!(Reason::ALL.len() <= MAX_REASONS);
+
+/// What the BPF program is given: the arena's first bytes and its read-only configuration.
+#[derive(Debug)]
+pub struct Plan {
+    image: Vec<u8>,
+    config: Config,
+}
+
+/// Where an address of the image is within it.
+fn offset(address: u64) -> usize {
+    (address - ARENA_BASE) as usize
+}
+
+fn put<T: Plain>(image: &mut [u8], address: u64, index: usize, value: &T) {
+    let at = offset(address) + index * size_of::<T>();
+    image[at..at + size_of::<T>()].copy_from_slice(bytes(value));
+}
+
+impl Plan {
+    /// Lays out `machine`, whose kernel's view is `topology`.
+    pub fn new(machine: &Machine, topology: &Topology, modes: Modes, tuning: &Tuning) -> Plan {
+        let nr_cpus = topology.nr_cpus();
+        let nr_llcs = topology.nr_llcs();
+        let mut image = Image::new(ARENA_BASE);
+        let header = topology.image(&mut image);
+        let cpus = image.reserve(nr_cpus * size_of::<Cpu>());
+        let llcs = image.reserve(nr_llcs * size_of::<Llc>());
+        let waiting = image.reserve(nr_cpus.div_ceil(64) * 8);
+        let mut image = image.bytes().to_vec();
+
+        for (number, cpu) in machine.cpus.iter().enumerate() {
+            let mut state = idle_cpu();
+            state.capacity = topology.capacity(number);
+            state.node = cpu.node;
+            put(&mut image, cpus, number, &state);
+        }
+        for number in 0..nr_llcs {
+            let span = topology.llc_span(number);
+            let llc = Llc {
+                set: span.number() as u32,
+                nr_idle_scan: span.weight(),
+                idle_cores: 1,
+                pad: 0,
+                line: [0; 6],
+            };
+            put(&mut image, llcs, number, &llc);
+        }
+
+        let config = Config {
+            policy: fixed::<POLICY_SIZE>(&Policy::new(ERA, modes).image()),
+            topology: fixed::<TOPOLOGY_SIZE>(&header),
+            cpus,
+            llcs,
+            waiting,
+            slice_ns: tuning.slice_us * 1_000,
+            slice_min_ns: tuning.slice_min_us * 1_000,
+            lag_ns: tuning.lag_us * 1_000,
+            preempt_ns: tuning.preempt_us * 1_000,
+            balance_ns: tuning.balance_ms * 1_000_000,
+            steal_remote_ns: tuning.steal_remote_us * 1_000,
+            nr_llcs: nr_llcs as u32,
+            detail: tuning.detail.into(),
+            pad: [0; 3],
+        };
+        Plan { image, config }
+    }
+
+    /// What lies at [`ARENA_BASE`] when the program starts.
+    pub fn image(&self) -> &[u8] {
+        &self.image
+    }
+
+    /// The content of the section `.rodata.config`.
+    pub fn config(&self) -> &[u8] {
+        bytes(&self.config)
+    }
+
+    /// Where the array of [`Cpu`] begins in the image.
+    pub fn cpus_at(&self) -> usize {
+        offset(self.config.cpus)
+    }
+}
+
+/// perch-policy's bytes; the test of layouts holds its sizes against the C compiler's.
+fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut out = [0; N];
+    out.copy_from_slice(bytes);
+    out
+}
+
+fn idle_cpu() -> Cpu {
+    Cpu {
+        clock: 0,
+        curr_vtime: 0,
+        exec_start: 0,
+        busy_ns: 0,
+        served_ns: 0,
+        idle_since_ns: 0,
+        curr_weight: 0,
+        util: 0,
+        queued: 0,
+        pull_from: NONE,
+        capacity: 0,
+        node: 0,
+        busy_seen_ns: 0,
+        unused_claims: 0,
+        pad: [0; 11],
+        events: [0; MAX_EVENTS],
+        reasons: [0; MAX_REASONS],
+    }
+}
+
+/// Sums over all CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Totals {
+    /// Time that tasks ran under the scheduler, nanoseconds.
+    pub busy_ns: u64,
+    /// By [`Event`].
+    pub events: Vec<u64>,
+    /// By [`Reason`].
+    pub reasons: Vec<u64>,
+}
+
+impl Default for Totals {
+    fn default() -> Totals {
+        Totals {
+            busy_ns: 0,
+            events: vec![0; Event::ALL.len()],
+            reasons: vec![0; Reason::ALL.len()],
+        }
+    }
+}
+
+impl Totals {
+    /// Adds what `other` counted.
+    pub fn add(&mut self, other: &Totals) {
+        self.busy_ns = self.busy_ns.wrapping_add(other.busy_ns);
+        for (sum, count) in self.events.iter_mut().zip(&other.events) {
+            *sum = sum.wrapping_add(*count);
+        }
+        for (sum, count) in self.reasons.iter_mut().zip(&other.reasons) {
+            *sum = sum.wrapping_add(*count);
+        }
+    }
+}
+
+/// The CPUs' counters in a mapped arena, which the BPF program keeps writing.
+#[derive(Debug)]
+pub struct Counters {
+    cpus: NonNull<Cpu>,
+    nr_cpus: usize,
+}
+
+// SAFETY: the memory is only read, and by atomic loads.
+unsafe impl Send for Counters {}
+
+impl Counters {
+    /// # Safety
+    /// `cpus` leads to `nr_cpus` structures, which stay mapped as long as the value lives.
+    pub unsafe fn new(cpus: NonNull<Cpu>, nr_cpus: usize) -> Counters {
+        Counters { cpus, nr_cpus }
+    }
+
+    /// The sums now.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for number in 0..self.nr_cpus {
+            // SAFETY: `number` is below `nr_cpus`, and no reference is made: the kernel writes.
+            let (busy, events, reasons) = unsafe {
+                let cpu = self.cpus.as_ptr().add(number);
+                (
+                    &raw const (*cpu).busy_ns,
+                    &raw const (*cpu).events,
+                    &raw const (*cpu).reasons,
+                )
+            };
+            totals.busy_ns = totals.busy_ns.wrapping_add(load(busy));
+            for (index, sum) in totals.events.iter_mut().enumerate() {
+                *sum = sum.wrapping_add(load(events.cast::<u64>().wrapping_add(index)));
+            }
+            for (index, sum) in totals.reasons.iter_mut().enumerate() {
+                *sum = sum.wrapping_add(load(reasons.cast::<u64>().wrapping_add(index)));
+            }
+        }
+        totals
+    }
+}
+
+/// One counter; `at` must lead to one of a [`Counters`]' structures.
+fn load(at: *const u64) -> u64 {
+    // SAFETY: aligned and mapped (Counters::new), and only the kernel's side writes, whole words.
+    unsafe { AtomicU64::from_ptr(at.cast_mut()) }.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perch_policy::Mode;
+
+    #[test]
+    fn every_cpu_and_cache_is_laid_out() {
+        let machine = perch_machine::resolve("kunpeng920").unwrap();
+        let topology = Topology::new(&machine);
+        let mut modes = Modes::default();
+        modes.cluster = Mode::Perch;
+        let plan = Plan::new(&machine, &topology, modes, &Tuning::default());
+        let at = plan.cpus_at();
+        let words = |cpu: usize, field: usize| {
+            let at = at + cpu * size_of::<Cpu>() + field;
+            u32::from_ne_bytes(plan.image()[at..at + 4].try_into().unwrap())
+        };
+        for (number, cpu) in machine.cpus.iter().enumerate() {
+            assert_eq!(words(number, std::mem::offset_of!(Cpu, node)), cpu.node);
+            assert_eq!(words(number, std::mem::offset_of!(Cpu, capacity)), 1024);
+            assert_eq!(words(number, std::mem::offset_of!(Cpu, pull_from)), NONE);
+        }
+        assert_eq!(plan.config.nr_llcs as usize, topology.nr_llcs());
+        assert!(offset(plan.config.waiting) + 16 <= plan.image().len());
+        assert_eq!(plan.config().len(), size_of::<Config>());
+    }
+
+    #[test]
+    fn counters_are_summed_over_cpus() {
+        let mut cpus = [idle_cpu(); 3];
+        for (number, cpu) in cpus.iter_mut().enumerate() {
+            cpu.busy_ns = 10;
+            cpu.events[Event::Direct as usize] = number as u64;
+            cpu.reasons[Reason::TargetIdle as usize] = 2;
+        }
+        // SAFETY: three of them, which outlive the counters.
+        let counters = unsafe { Counters::new(NonNull::from(&mut cpus[0]), 3) };
+        let totals = counters.totals();
+        assert_eq!(totals.busy_ns, 30);
+        assert_eq!(totals.events[Event::Direct as usize], 3);
+        assert_eq!(totals.reasons[Reason::TargetIdle as usize], 6);
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Why nothing is scheduled, or no longer.
+
+use crate::exit::Ended;
+
+/// Why `perch run` or `perch stats` failed, in words for the person who asked.
+#[derive(Debug, thiserror::Error)]
+pub enum SchedulerError {
+    /// The configuration makes no sense: what and where.
+    #[error("{0}")]
+    Settings(String),
+    /// This kernel, this machine or this user cannot run it: what is missing and what to do.
+    #[error("{0}")]
+    Unable(String),
+    /// The kernel refused the program.
+    #[error("{0}")]
+    Refused(String),
+    /// The kernel took the program and later let it go.
+    #[error("{0}")]
+    Ended(Ended),
+    /// Statistics were asked for, and nobody gives any.
+    #[error("{0}")]
+    NoStatistics(String),
+}
+
+impl SchedulerError {
+    /// Whether what was asked for is wrong, rather than that it could not be done.
+    pub fn is_input(&self) -> bool {
+        matches!(self, SchedulerError::Settings(_))
+    }
+}

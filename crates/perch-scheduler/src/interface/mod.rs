@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The mirror of `bpf/interface.h`: what the loader and the BPF program share.
+
+#[cfg(test)]
+mod layout;
+
+/// `PERCH_ARENA_BASE`.
+pub const ARENA_BASE: u64 = 0x1000_0000_0000;
+/// `PERCH_NONE`.
+pub const NONE: u32 = u32::MAX;
+/// `PERCH_MAX_EVENTS`.
+pub const MAX_EVENTS: usize = 32;
+/// `PERCH_MAX_REASONS`.
+pub const MAX_REASONS: usize = 64;
+
+macro_rules! events {
+    ($($variant:ident = $name:literal, $help:literal;)*) => {
+        /// What is counted besides the reasons: `enum perch_event`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(usize)]
+        pub enum Event { $(#[doc = $help] $variant,)* }
+
+        impl Event {
+            /// Every event, by number.
+            pub const ALL: &'static [Event] = &[$(Event::$variant,)*];
+
+            /// The name under which it is counted.
+            pub fn name(self) -> &'static str {
+                match self { $(Event::$variant => $name,)* }
+            }
+
+            /// What it counts, in a few words.
+            pub fn help(self) -> &'static str {
+                match self { $(Event::$variant => $help,)* }
+            }
+        }
+    };
+}
+
+events! {
+    Examined = "examined", "CPUs that the decisions' scans looked at";
+    Direct = "direct", "Tasks put straight on an idle CPU that was claimed for them";
+    ClaimLost = "claim_lost", "Chosen idle CPUs that were gone when they were claimed";
+    Queued = "queued", "Tasks queued behind others";
+    Pinned = "pinned", "Tasks put on a CPU or queued that may use one CPU only";
+    Preempted = "preempted", "Running tasks interrupted by a wakee far behind them";
+    Kicked = "kicked", "Idle CPUs woken to take work that waits elsewhere";
+    Revived = "revived", "Idle CPUs that were claimed and never used";
+    StolenCluster = "stolen_cluster", "Tasks taken from a queue of the same cluster";
+    StolenLlc = "stolen_llc", "Tasks taken from a queue of the same last-level cache";
+    StolenNode = "stolen_node", "Tasks taken from a queue of the same node";
+    StolenRemote = "stolen_remote", "Tasks taken from a queue of another node";
+    Pulled = "pulled", "Tasks taken from a longer queue by a CPU that had work";
+    NearIdle = "near_idle", "Wake-ups with an idle CPU in the target's cluster (detail)";
+    NearTaken = "near_taken", "Of those, wake-ups that went to that cluster (detail)";
+}
+
+/// `struct perch_cpu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Cpu {
+    pub clock: u64,
+    pub curr_vtime: u64,
+    pub exec_start: u64,
+    pub busy_ns: u64,
+    pub served_ns: u64,
+    pub idle_since_ns: u64,
+    pub curr_weight: u32,
+    pub util: u32,
+    pub queued: u32,
+    pub pull_from: u32,
+    pub capacity: u32,
+    pub node: u32,
+    pub busy_seen_ns: u64,
+    pub unused_claims: u32,
+    pub pad: [u32; 11],
+    pub events: [u64; MAX_EVENTS],
+    pub reasons: [u64; MAX_REASONS],
+}
+
+/// `struct perch_llc`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Llc {
+    pub set: u32,
+    pub nr_idle_scan: u32,
+    pub idle_cores: u32,
+    pub pad: u32,
+    pub line: [u64; 6],
+}
+
+/// Bytes of `struct perch_policy`, which perch-policy lays out.
+pub const POLICY_SIZE: usize = 24;
+/// Bytes of `struct perch_topology`, which perch-policy lays out.
+pub const TOPOLOGY_SIZE: usize = 56;
+
+/// `struct perch_config`; pointers are addresses in the arena.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Config {
+    pub policy: [u8; POLICY_SIZE],
+    pub topology: [u8; TOPOLOGY_SIZE],
+    pub cpus: u64,
+    pub llcs: u64,
+    pub waiting: u64,
+    pub slice_ns: u64,
+    pub slice_min_ns: u64,
+    pub lag_ns: u64,
+    pub preempt_ns: u64,
+    pub balance_ns: u64,
+    pub steal_remote_ns: u64,
+    pub nr_llcs: u32,
+    pub detail: u8,
+    pub pad: [u8; 3],
+}
+
+/// `struct perch_exit`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Exit {
+    pub code: i64,
+    pub kind: i32,
+    pub pad: u32,
+    pub reason: [u8; 128],
+    pub message: [u8; 1024],
+}
+
+/// Structures that may be copied as bytes.
+///
+/// # Safety
+/// `repr(C)` without padding that a compiler chooses: every byte is initialised, and every bit
+/// pattern is a value.
+pub(crate) unsafe trait Plain: Copy {}
+
+// SAFETY: integers and arrays of them; padding is spelled out (checked by the test of layouts,
+// whose sizes would differ from the sums of the fields below).
+unsafe impl Plain for Cpu {}
+// SAFETY: as above.
+unsafe impl Plain for Llc {}
+// SAFETY: as above.
+unsafe impl Plain for Config {}
+// SAFETY: as above.
+unsafe impl Plain for Exit {}
+
+const _: () =
+    assert!(size_of::<Cpu>() == 6 * 8 + 6 * 4 + 8 + 12 * 4 + 8 * (MAX_EVENTS + MAX_REASONS));
+const _: () = assert!(size_of::<Llc>() == 64);
+const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 9 * 8 + 8);
+const _: () = assert!(size_of::<Exit>() == 16 + 128 + 1024);
+
+/// The bytes of a value.
+pub(crate) fn bytes<T: Plain>(value: &T) -> &[u8] {
+    // SAFETY: `Plain` says that every byte is initialised.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the running kernel and user can do, before anything is loaded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::SchedulerError;
+
+/// A kernel by its /proc and /sys.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    root: PathBuf,
+}
+
+/// Bits of CapEff: enough is CAP_SYS_ADMIN, or CAP_BPF with CAP_PERFMON.
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+const CAP_PERFMON: u64 = 1 << 38;
+const CAP_BPF: u64 = 1 << 39;
+
+impl Kernel {
+    /// The kernel whose /proc and /sys are below `root`, which is `/` but in tests.
+    pub fn new(root: &Path) -> Kernel {
+        Kernel {
+            root: root.to_path_buf(),
+        }
+    }
+
+    fn read(&self, file: &str) -> Option<String> {
+        let text = fs::read_to_string(self.root.join(file)).ok()?;
+        Some(text.trim().to_string())
+    }
+
+    /// Its version, for example `7.2.12+deb13-cloud-amd64`.
+    pub fn version(&self) -> String {
+        let version = self.read("proc/sys/kernel/osrelease");
+        version.unwrap_or_else(|| "of unknown version".to_string())
+    }
+
+    /// How often CPUs went or came since boot; a scheduler that is loaded with an older number
+    /// is asked to restart at once. None on kernels that do not count (before 6.11).
+    pub fn hotplug_seq(&self) -> Option<u64> {
+        self.read("sys/kernel/sched_ext/hotplug_seq")?.parse().ok()
+    }
+
+    /// Whether every CPU that is online has a number below `end`.
+    pub fn is_online_below(&self, end: usize) -> bool {
+        let list = self
+            .read("sys/devices/system/cpu/online")
+            .unwrap_or_default();
+        let last = list
+            .rsplit([',', '-'])
+            .next()
+            .and_then(|cpu| cpu.parse().ok());
+        last.is_some_and(|last: usize| last < end)
+    }
+
+    /// The sched_ext scheduler that is loaded, by name.
+    pub fn loaded(&self) -> Option<String> {
+        match self.read("sys/kernel/sched_ext/state")?.as_str() {
+            "disabled" => None,
+            state => Some(
+                self.read("sys/kernel/sched_ext/root/ops")
+                    .filter(|name| !name.is_empty())
+                    .unwrap_or_else(|| format!("one that is {state}")),
+            ),
+        }
+    }
+
+    /// Whether a sched_ext scheduler can be loaded now, by this process.
+    ///
+    /// # Errors
+    /// [`SchedulerError::Unable`], with what is missing and what to do.
+    pub fn check(&self) -> Result<(), SchedulerError> {
+        let unable = |message: String| Err(SchedulerError::Unable(message));
+        if !self.root.join("sys/kernel/sched_ext").is_dir() {
+            return unable(format!(
+                "Linux {} has no sched_ext (there is no /sys/kernel/sched_ext): perch needs \
+                 6.16 or newer, built with CONFIG_SCHED_CLASS_EXT",
+                self.version()
+            ));
+        }
+        if !self.root.join("sys/kernel/btf/vmlinux").exists() {
+            return unable(format!(
+                "Linux {} has no BTF (there is no /sys/kernel/btf/vmlinux): perch needs a \
+                 kernel built with CONFIG_DEBUG_INFO_BTF",
+                self.version()
+            ));
+        }
+        if !self.may_load() {
+            return unable(
+                "loading a scheduler needs root (or CAP_BPF and CAP_PERFMON): sudo perch run"
+                    .to_string(),
+            );
+        }
+        self.check_free()
+    }
+
+    /// Whether no other scheduler is loaded.
+    ///
+    /// # Errors
+    /// [`SchedulerError::Unable`], with its name.
+    pub fn check_free(&self) -> Result<(), SchedulerError> {
+        match self.loaded() {
+            None => Ok(()),
+            Some(name) => Err(SchedulerError::Unable(format!(
+                "another sched_ext scheduler is loaded: {name}; stop it first (the kernel runs \
+                 one at a time)"
+            ))),
+        }
+    }
+
+    fn may_load(&self) -> bool {
+        let status = self.read("proc/self/status").unwrap_or_default();
+        let capabilities = status
+            .lines()
+            .find_map(|line| line.strip_prefix("CapEff:"))
+            .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+        // Where it cannot be told, the kernel will.
+        let has = capabilities.unwrap_or(u64::MAX);
+        has & CAP_SYS_ADMIN != 0 || has & CAP_BPF != 0 && has & CAP_PERFMON != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree of its own below the system's folder for such, removed at the end.
+    struct Tree(PathBuf);
+
+    impl Tree {
+        fn new(name: &str, files: &[(&str, &str)]) -> Tree {
+            let root = std::env::temp_dir().join(format!("perch-{name}-{}", std::process::id()));
+            for (file, text) in files {
+                let path = root.join(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            Tree(root)
+        }
+
+        fn refusal(&self) -> String {
+            let result = Kernel::new(&self.0).check();
+            result.map_or_else(|error| error.to_string(), |()| String::new())
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    const ROOT: (&str, &str) = ("proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n");
+    const NOBODY: (&str, &str) = ("proc/self/status", "CapEff:\t0000000000000000\n");
+    const RELEASE: (&str, &str) = ("proc/sys/kernel/osrelease", "6.12.9\n");
+    const BTF: (&str, &str) = ("sys/kernel/btf/vmlinux", "");
+    const DISABLED: (&str, &str) = ("sys/kernel/sched_ext/state", "disabled\n");
+
+    #[test]
+    fn a_kernel_without_sched_ext_is_named() {
+        let tree = Tree::new("no-scx", &[ROOT, RELEASE, BTF]);
+        assert!(tree.refusal().starts_with("Linux 6.12.9 has no sched_ext"));
+    }
+
+    #[test]
+    fn users_without_capabilities_are_told_to_use_sudo() {
+        let tree = Tree::new("nobody", &[NOBODY, RELEASE, BTF, DISABLED]);
+        assert!(tree.refusal().contains("sudo perch run"));
+    }
+
+    #[test]
+    fn another_scheduler_is_named() {
+        let enabled = ("sys/kernel/sched_ext/state", "enabled\n");
+        let ops = ("sys/kernel/sched_ext/root/ops", "bpfland_1.1.4\n");
+        let tree = Tree::new("other", &[ROOT, RELEASE, BTF, enabled, ops]);
+        assert!(tree.refusal().contains("is loaded: bpfland_1.1.4;"));
+    }
+
+    #[test]
+    fn a_free_kernel_passes() {
+        let seq = ("sys/kernel/sched_ext/hotplug_seq", "7\n");
+        let tree = Tree::new("free", &[ROOT, RELEASE, BTF, DISABLED, seq]);
+        assert_eq!(tree.refusal(), "");
+        assert_eq!(Kernel::new(&tree.0).hotplug_seq(), Some(7));
+    }
+
+    #[test]
+    fn the_last_cpu_online_bounds_the_machine() {
+        let tree = Tree::new("online", &[("sys/devices/system/cpu/online", "0-2,4-7\n")]);
+        let kernel = Kernel::new(&tree.0);
+        assert!(kernel.is_online_below(8) && !kernel.is_online_below(7));
+        assert!(!Kernel::new("/nowhere".as_ref()).is_online_below(8));
+    }
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The live scheduler: perch's policy in a running Linux kernel, by sched_ext.
+//!
+//! [`Settings`] say what is asked for; [`run`] detects the machine, lays its shape out in a BPF
+//! arena, loads the program and watches it until it is told to stop or the kernel lets it go.
+//! While it runs, [`stats`] are served to whoever asks. The BPF side is in `bpf/`, and
+//! `bpf/interface.h` is what the two share.
+
+mod arena;
+mod error;
+pub mod exit;
+pub mod interface;
+mod kernel;
+mod program;
+mod session;
+mod settings;
+mod signals;
+pub mod stats;
+
+pub use error::SchedulerError;
+pub use session::{News, Options, run};
+pub use settings::{Settings, Tuning};

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The BPF program from its object to the kernel and back, by libbpf.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{MemberAttr, Struct};
+use libbpf_rs::{
+    AsRawLibbpf, Link, MapCore, MapType, Object, ObjectBuilder, OpenObject, PrintLevel,
+};
+
+use crate::arena::{Counters, Plan};
+use crate::error::SchedulerError;
+use crate::exit::Ended;
+use crate::interface::{ARENA_BASE, Config, Exit};
+use crate::kernel::Kernel;
+
+/// bpf/scheduler.bpf.c, compiled by build.rs.
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/scheduler.bpf.o"));
+
+/// The map's flag that a scheduler is unloaded with the process that holds its link.
+const BPF_F_LINK: u32 = 1 << 13;
+
+/// The BPF program in the kernel, scheduling.
+pub struct Program {
+    /// Gone before the object: that unloads it.
+    link: Option<Link>,
+    exit: NonNull<Exit>,
+    arena: NonNull<u8>,
+    object: Object,
+}
+
+/// What libbpf and the verifier said since the last [`hear`].
+static HEARD: Mutex<String> = Mutex::new(String::new());
+
+fn hear() {
+    HEARD.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
+        let mut heard = HEARD.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.push_str(&text);
+    })));
+}
+
+fn heard() -> String {
+    HEARD.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+impl Program {
+    /// Loads the program for `plan` and lets it schedule. Everything libbpf and the verifier say
+    /// goes to the file `log`, if there is one.
+    ///
+    /// # Errors
+    /// [`SchedulerError::Refused`] with the kernel's reason; [`SchedulerError::Unable`] when
+    /// somebody else's scheduler came first.
+    pub fn load(
+        kernel: &Kernel,
+        plan: &Plan,
+        hotplug_seq: Option<u64>,
+        log: Option<&Path>,
+    ) -> Result<Program, SchedulerError> {
+        hear();
+        let result = Program::try_load(kernel, plan, hotplug_seq);
+        if let Some(path) = log {
+            std::fs::write(path, heard()).map_err(|error| {
+                SchedulerError::Unable(format!("cannot write {}: {error}", path.display()))
+            })?;
+        }
+        result
+    }
+
+    fn try_load(
+        kernel: &Kernel,
+        plan: &Plan,
+        hotplug_seq: Option<u64>,
+    ) -> Result<Program, SchedulerError> {
+        let refused = |what: &str, error: libbpf_rs::Error| {
+            SchedulerError::Refused(refusal(what, &error.to_string(), &heard()))
+        };
+        let mut open = ObjectBuilder::default()
+            .name("perch")
+            .and_then(|builder| builder.open_memory(OBJECT))
+            .map_err(|error| refused("perch's BPF object cannot be opened", error))?;
+        prepare(&mut open, plan)
+            .map_err(|error| refused("perch's BPF object is not as it should be", error))?;
+        if let Some(seq) = hotplug_seq {
+            set_hotplug_seq(&mut open, seq);
+        }
+        let object = open.load().map_err(|error| {
+            refused(
+                &format!("Linux {} refused perch's BPF program", kernel.version()),
+                error,
+            )
+        })?;
+
+        let arena = memory(&object, "arena", plan.image().len())?;
+        let exit = memory(&object, ".data.exit", size_of::<Exit>())?.cast();
+        // SAFETY: the arena is mapped, is that long, and nobody else knows of it yet.
+        unsafe {
+            arena.copy_from_nonoverlapping(NonNull::from(plan.image()).cast(), plan.image().len());
+        }
+        let mut program = Program {
+            link: None,
+            exit,
+            arena,
+            object,
+        };
+        program.attach(kernel).map(|()| program)
+    }
+
+    fn attach(&mut self, kernel: &Kernel) -> Result<(), SchedulerError> {
+        let mut maps = self.object.maps_mut();
+        let attached = match maps.find(|map| map.name() == "perch_ops") {
+            Some(mut ops) => ops.attach_struct_ops(),
+            None => Err(std::io::Error::other("it has no perch_ops").into()),
+        };
+        drop(maps);
+        match attached {
+            Ok(link) => {
+                self.link = Some(link);
+                Ok(())
+            }
+            Err(error) => {
+                // Somebody else may have come first since it was checked.
+                kernel.check_free()?;
+                if let Some(ended) = self.ended() {
+                    return Err(SchedulerError::Ended(ended));
+                }
+                let what = format!("Linux {} did not let perch schedule", kernel.version());
+                let reason = refusal(&what, &error.to_string(), &heard());
+                Err(SchedulerError::Refused(format!(
+                    "{reason}; the kernel's log (dmesg) may say why"
+                )))
+            }
+        }
+    }
+
+    /// How the kernel ended it; none while it schedules.
+    pub fn ended(&self) -> Option<Ended> {
+        // SAFETY: mapped as long as the object lives; the kernel's side writes the kind last, and
+        // every bit pattern is a value.
+        Ended::read(&unsafe { self.exit.read_volatile() })
+    }
+
+    /// The counters of a program loaded for `plan`.
+    ///
+    /// # Safety
+    /// They must not outlive the program.
+    pub unsafe fn counters(&self, plan: &Plan, nr_cpus: usize) -> Counters {
+        // SAFETY: the plan has `nr_cpus` structures there, in an image that the arena holds; the
+        // caller keeps the program.
+        unsafe { Counters::new(self.arena.add(plan.cpus_at()).cast(), nr_cpus) }
+    }
+
+    /// Unloads it, if the kernel has not, and tells how it ended. The counters are still there.
+    pub fn unload(&mut self) -> Option<Ended> {
+        drop(self.link.take());
+        self.ended()
+    }
+}
+
+/// What the plan changes of the object before it is loaded.
+fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
+    let wrong = |what: String| libbpf_rs::Error::from(std::io::Error::other(what));
+    let page = page_size();
+    let pages = plan.image().len().div_ceil(page);
+    let (mut arena, mut config, mut ops) = (false, false, false);
+    for mut map in open.maps_mut() {
+        match map.name().to_str() {
+            Some("arena") => {
+                // SAFETY: the map is open.
+                let base =
+                    unsafe { libbpf_sys::bpf_map__map_extra(map.as_libbpf_object().as_ptr()) };
+                if base != ARENA_BASE {
+                    return Err(wrong(format!("its arena is at {base:#x}")));
+                }
+                // Its own pages and the image's.
+                let pages = u32::try_from(pages)
+                    .ok()
+                    .and_then(|pages| pages.checked_add(map.max_entries()))
+                    .ok_or_else(|| wrong(format!("an arena of {pages} pages")))?;
+                map.set_max_entries(pages)?;
+                arena = true;
+            }
+            Some(".rodata.config") => {
+                let value = map
+                    .initial_value_mut()
+                    .filter(|value| value.len() == size_of::<Config>())
+                    .ok_or_else(|| wrong(".rodata.config has another size".to_string()))?;
+                value.copy_from_slice(plan.config());
+                config = true;
+            }
+            Some("perch_ops") => {
+                if map.map_flags() & BPF_F_LINK == 0 {
+                    return Err(wrong("perch_ops is not in .struct_ops.link".to_string()));
+                }
+                ops = true;
+            }
+            _ => {}
+        }
+    }
+    match [
+        (arena, "arena"),
+        (config, ".rodata.config"),
+        (ops, "perch_ops"),
+    ]
+    .iter()
+    .find(|(found, _)| !found)
+    {
+        Some((_, name)) => Err(wrong(format!("it has no {name}"))),
+        None => Ok(()),
+    }
+}
+
+/// Tells the kernel at which state of the machine we looked, where the program has a field for
+/// it: should a CPU come or go before it is attached, the kernel asks for a restart.
+fn set_hotplug_seq(open: &mut OpenObject, seq: u64) {
+    let at = {
+        // SAFETY: the object is open, and the reference ends with this block.
+        let raw = unsafe { open.as_libbpf_object().as_ref() };
+        let btf = Btf::from_bpf_object(raw).ok().flatten();
+        btf.as_ref().and_then(|btf| {
+            let ops = btf.type_by_name::<Struct<'_>>("sched_ext_ops")?;
+            let member = ops
+                .iter()
+                .find(|m| m.name == Some(OsStr::new("hotplug_seq")))?;
+            match member.attr {
+                MemberAttr::Normal { offset } => Some(offset as usize / 8),
+                MemberAttr::BitField { .. } => None,
+            }
+        })
+    };
+    let Some(at) = at else { return };
+    for mut map in open.maps_mut() {
+        if map.name() == "perch_ops" {
+            let value = map.initial_value_mut();
+            if let Some(field) = value.and_then(|value| value.get_mut(at..at + 8)) {
+                field.copy_from_slice(&seq.to_ne_bytes());
+            }
+        }
+    }
+}
+
+/// Where the kernel mapped a map of a loaded object into this process, `len` bytes at least.
+fn memory(object: &Object, name: &str, len: usize) -> Result<NonNull<u8>, SchedulerError> {
+    let absent = || {
+        let message = format!("the map {name} of perch's BPF object is not mapped");
+        SchedulerError::Refused(message)
+    };
+    let mut maps = object.maps();
+    let map = maps.find(|map| map.name() == name).ok_or_else(absent)?;
+    let mut size = 0;
+    // SAFETY: the object is loaded, and the size is written where there is any memory.
+    let at =
+        unsafe { libbpf_sys::bpf_map__initial_value(map.as_libbpf_object().as_ptr(), &mut size) };
+    // Of an arena, libbpf only tells the size of the program's own variables in it.
+    let size = match map.map_type() {
+        MapType::Arena => map.max_entries() as usize * page_size(),
+        _ => size as usize,
+    };
+    let at = NonNull::new(at.cast::<u8>()).filter(|_| size >= len);
+    at.ok_or_else(absent)
+}
+
+fn page_size() -> usize {
+    // SAFETY: asks for a number.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
+}
+
+/// So much of the verifier's log, which may have 100,000 lines, is shown.
+const SHOWN: usize = 12;
+
+/// Words for a refusal: the verifier's last lines where it was the verifier, else libbpf's.
+fn refusal(what: &str, error: &str, heard: &str) -> String {
+    const BEGIN: &str = "-- BEGIN PROG LOAD LOG --";
+    const END: &str = "-- END PROG LOAD LOG --";
+    if let Some((before, rest)) = heard.split_once(BEGIN) {
+        let log = rest.split_once(END).map_or(rest, |(log, _)| log);
+        let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+        let program = before.rsplit("prog '").next();
+        let program = program
+            .and_then(|text| text.split('\'').next())
+            .unwrap_or("?");
+        let skipped = lines.len().saturating_sub(SHOWN);
+        let mut out = format!("{what}: the verifier refused {program}");
+        if skipped > 0 {
+            out.push_str(&format!(
+                " (the last {SHOWN} of {} lines; --log FILE keeps all)",
+                lines.len()
+            ));
+        }
+        for line in &lines[skipped..] {
+            out.push_str("\n    ");
+            out.push_str(line);
+        }
+        return out;
+    }
+    let mut out = format!("{what}: {error}");
+    let said: Vec<&str> = heard
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    for line in &said[said.len().saturating_sub(SHOWN)..] {
+        out.push_str("\n    ");
+        out.push_str(line);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verifier_s_last_lines_are_shown() {
+        let log: String = (0..5000).map(|n| format!("{n}: r0 = 0\n")).collect();
+        let heard = format!(
+            "libbpf: prog 'perch_enqueue': BPF program load failed: -EACCES\n\
+             libbpf: prog 'perch_enqueue': -- BEGIN PROG LOAD LOG --\n{log}\
+             invalid access to map value\n-- END PROG LOAD LOG --\nlibbpf: more\n"
+        );
+        let text = refusal("Linux 7.2 refused it", "Permission denied", &heard);
+        assert!(text.starts_with("Linux 7.2 refused it: the verifier refused perch_enqueue"));
+        assert!(text.contains("of 5001 lines"), "{text}");
+        assert!(text.ends_with("invalid access to map value"), "{text}");
+        assert_eq!(text.lines().count(), 1 + SHOWN);
+    }
+
+    #[test]
+    fn other_refusals_have_libbpf_s_words() {
+        let text = refusal("it failed", "No such file", "libbpf: kernel has no BTF\n");
+        assert_eq!(
+            text,
+            "it failed: No such file\n    libbpf: kernel has no BTF"
+        );
+    }
+}

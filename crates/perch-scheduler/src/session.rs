@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! From loading to the end: what `perch run` does.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use perch_machine::{Machine, MachineError};
+use perch_policy::Topology;
+
+use crate::arena::Plan;
+use crate::error::SchedulerError;
+use crate::exit::Ended;
+use crate::kernel::Kernel;
+use crate::program::Program;
+use crate::settings::Settings;
+use crate::signals::Signals;
+use crate::stats::{About, Report, Server, Source};
+
+/// How often it is looked whether the kernel has ended it.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// How a session is held.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The scheduler's configuration.
+    pub settings: Settings,
+    /// How often [`News::Interval`] is told, if at all.
+    pub interval: Option<Duration>,
+    /// Where to serve statistics; see [`crate::stats::SOCKET`].
+    pub socket: PathBuf,
+    /// A file for all that libbpf and the verifier say.
+    pub log: Option<PathBuf>,
+}
+
+/// What happens meanwhile, for the person who watches.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// Something that should be said, in a line.
+    Note(String),
+    /// The scheduler is loaded, and on what.
+    Attached(About),
+    /// The statistics, once in an interval.
+    Interval(Box<Report>),
+}
+
+/// Loads the scheduler and keeps it until SIGINT, SIGTERM or SIGHUP; the statistics at the end.
+/// When the kernel asks for it (a CPU went or came), it is loaded again for the machine as it is
+/// then.
+///
+/// # Errors
+/// Any [`SchedulerError`], with the final statistics too where it has run. Whatever happens, the
+/// kernel is back on its own scheduler.
+pub fn run(
+    options: &Options,
+    tell: &mut dyn FnMut(News),
+) -> Result<Report, (SchedulerError, Option<Box<Report>>)> {
+    let signals = Signals::block();
+    let kernel = Kernel::new("/".as_ref());
+    let source = Source::default();
+    let early = |error| (error, None);
+    kernel.check().map_err(early)?;
+
+    let mut machine = None;
+    let mut server = None;
+    let mut restarted = 0;
+    loop {
+        let round = Round {
+            options,
+            kernel: &kernel,
+            signals: &signals,
+            source: &source,
+        };
+        let end = round
+            .load(&mut machine, tell)
+            .and_then(|loaded| round.watch(loaded, &mut server, tell));
+        let report = || Some(Box::new(source.report())).filter(|report| report.uptime_ns > 0);
+        match end {
+            Ok(None) => return Ok(source.report()),
+            Ok(Some(ended)) | Err(SchedulerError::Ended(ended)) if ended.wants_restart() => {
+                tell(News::Note(why_again(&ended)));
+                restarted += 1;
+                source.restarted(restarted);
+                // A CPU that goes or comes is some time on its way; do not run in circles.
+                if signals.wait(GLANCE) {
+                    return Ok(source.report());
+                }
+            }
+            Ok(Some(ended)) => return Err((SchedulerError::Ended(ended), report())),
+            Err(error) => return Err((error, report())),
+        }
+    }
+}
+
+fn why_again(ended: &Ended) -> String {
+    let why = match (ended.is_hotplug(), ended.message.as_str()) {
+        (true, "") => "a CPU went or came".to_string(),
+        (true, message) => format!("a CPU went or came ({message})"),
+        (false, _) => format!("the kernel asks for it ({})", ended.reason),
+    };
+    format!("{why}: loading again")
+}
+
+/// One loading, with what all of them share.
+struct Round<'a> {
+    options: &'a Options,
+    kernel: &'a Kernel,
+    signals: &'a Signals,
+    source: &'a Source,
+}
+
+struct Loaded {
+    program: Program,
+    plan: Plan,
+    about: About,
+    nr_cpus: usize,
+}
+
+impl Round<'_> {
+    fn load(
+        &self,
+        last: &mut Option<Machine>,
+        tell: &mut dyn FnMut(News),
+    ) -> Result<Loaded, SchedulerError> {
+        // Before the machine is looked at: what changes from then on is noticed.
+        let seq = self.kernel.hotplug_seq();
+        let machine = match perch_machine::detect("/".as_ref()) {
+            Ok(machine) => machine,
+            Err(error) => self.without_holes(last.take(), error, tell)?,
+        };
+        let topology = Topology::new(&machine);
+        let (modes, notes) = self.options.settings.modes_for(&topology);
+        if self.source.is_new() {
+            notes.into_iter().for_each(|note| tell(News::Note(note)));
+        }
+        let plan = Plan::new(&machine, &topology, modes, &self.options.settings.tuning);
+        let log = self.options.log.as_deref();
+        let program = Program::load(self.kernel, &plan, seq, log)?;
+        let about = About::new(&machine, self.kernel.version(), modes);
+        let nr_cpus = topology.nr_cpus();
+        *last = Some(machine);
+        Ok(Loaded {
+            program,
+            plan,
+            about,
+            nr_cpus,
+        })
+    }
+
+    /// A CPU in the middle that goes offline leaves a hole in the numbering, which a machine
+    /// cannot have; the machine as it was before it went still holds every CPU that is online,
+    /// and to the scheduler the missing one is never idle.
+    fn without_holes(
+        &self,
+        last: Option<Machine>,
+        error: MachineError,
+        tell: &mut dyn FnMut(News),
+    ) -> Result<Machine, SchedulerError> {
+        match last {
+            Some(machine) if self.kernel.is_online_below(machine.cpus.len()) => {
+                tell(News::Note(
+                    "a CPU in the middle is offline: its place on the machine is kept".to_string(),
+                ));
+                Ok(machine)
+            }
+            _ => Err(SchedulerError::Unable(error.to_string())),
+        }
+    }
+
+    /// Watches until a signal (none) or until the kernel ends it.
+    fn watch(
+        &self,
+        mut loaded: Loaded,
+        server: &mut Option<Server>,
+        tell: &mut dyn FnMut(News),
+    ) -> Result<Option<Ended>, SchedulerError> {
+        // SAFETY: retired below, before the program goes.
+        let counters = unsafe { loaded.program.counters(&loaded.plan, loaded.nr_cpus) };
+        self.source.open(counters, loaded.about.clone());
+        if server.is_none() {
+            match Server::start(&self.options.socket, self.source.clone()) {
+                Ok(started) => *server = Some(started),
+                Err(error) => tell(News::Note(format!(
+                    "no statistics for others: {}: {error}",
+                    self.options.socket.display()
+                ))),
+            }
+        }
+        tell(News::Attached(loaded.about.clone()));
+        let stopped = self.wait(&loaded.program, tell);
+        let ended = loaded.program.unload();
+        self.source.retire();
+        // A signal and an ejection may coincide: then the ejection is what must be known.
+        Ok(match ended {
+            Some(ended) if stopped && ended.is_plain_unload() => None,
+            None if stopped => None,
+            other => other,
+        })
+    }
+
+    /// Whether a signal came.
+    fn wait(&self, program: &Program, tell: &mut dyn FnMut(News)) -> bool {
+        let mut next = self
+            .options
+            .interval
+            .map(|interval| Instant::now() + interval);
+        loop {
+            let due = next.map_or(GLANCE, |next| {
+                next.saturating_duration_since(Instant::now())
+            });
+            if self.signals.wait(due.min(GLANCE)) {
+                return true;
+            }
+            if program.ended().is_some() {
+                return false;
+            }
+            if let (Some(at), Some(interval)) = (next, self.options.interval) {
+                if Instant::now() >= at {
+                    tell(News::Interval(Box::new(self.source.report())));
+                    next = Some(at + interval);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What is asked for: a TOML file, `--set`, and defaults.
+
+use std::path::Path;
+
+use perch_policy::{Mode, Modes, Topology};
+use serde::Deserialize;
+
+use crate::error::SchedulerError;
+
+/// Times and switches of the scheduler, apart from the mechanisms' modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// How long a task that is alone runs until it is looked at again, microseconds (100 to
+    /// 1,000,000).
+    pub slice_us: u64,
+    /// The slice however many wait, microseconds (10 to `slice_us`).
+    pub slice_min_us: u64,
+    /// The most that a task is owed or owes, microseconds (100 to 1,000,000).
+    pub lag_us: u64,
+    /// A wakee that is so far behind the running task interrupts it, microseconds (1 to
+    /// 1,000,000).
+    pub preempt_us: u64,
+    /// How often queues are compared, milliseconds (0 to 1000; 0: never).
+    pub balance_ms: u64,
+    /// How long a waiting task of another node is left to its own, microseconds (0 to
+    /// 1,000,000).
+    pub steal_remote_us: u64,
+    /// Also count wake-ups that had an idle CPU near, which costs a little.
+    pub detail: bool,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            // sched_ext's own default; alone, a task loses nothing by a long slice.
+            slice_us: 20_000,
+            slice_min_us: 1_000,
+            lag_us: 10_000,
+            preempt_us: 2_000,
+            // The kernel's shortest interval between two balances of a small domain.
+            balance_ms: 4,
+            steal_remote_us: 500,
+            detail: false,
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Mechanisms that were named, the last word on each counting.
+    modes: Vec<(&'static str, Mode)>,
+    /// Everything else.
+    pub tuning: Tuning,
+}
+
+/// The file; every key may be left out.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    modes: Option<toml::Spanned<String>>,
+    slice_us: Option<toml::Spanned<u64>>,
+    slice_min_us: Option<toml::Spanned<u64>>,
+    lag_us: Option<toml::Spanned<u64>>,
+    preempt_us: Option<toml::Spanned<u64>>,
+    balance_ms: Option<toml::Spanned<u64>>,
+    steal_remote_us: Option<toml::Spanned<u64>>,
+    detail: Option<bool>,
+}
+
+impl Settings {
+    /// Reads a TOML file; what it does not name keeps its default.
+    ///
+    /// # Errors
+    /// [`SchedulerError::Settings`], with the file, the line and what was expected.
+    pub fn from_file(path: &Path) -> Result<Settings, SchedulerError> {
+        let name = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| SchedulerError::Settings(format!("cannot read {name}: {error}")))?;
+        Settings::from_toml(&text, &name.to_string())
+    }
+
+    /// Reads TOML that came from `origin`.
+    ///
+    /// # Errors
+    /// As [`Settings::from_file`].
+    pub fn from_toml(text: &str, origin: &str) -> Result<Settings, SchedulerError> {
+        let refuse = |span: std::ops::Range<usize>, message: &str| {
+            let before = text.get(..span.start).unwrap_or(text);
+            let line = before.matches('\n').count() + 1;
+            SchedulerError::Settings(format!("{origin}:{line}: {message}"))
+        };
+        let file: File = toml::from_str(text)
+            .map_err(|error| refuse(error.span().unwrap_or(0..0), error.message()))?;
+
+        let mut settings = Settings::default();
+        if let Some(modes) = &file.modes {
+            settings
+                .set(modes.get_ref())
+                .map_err(|error| refuse(modes.span(), &format!("modes: {error}")))?;
+        }
+        let tuning = &mut settings.tuning;
+        let second = 1_000_000;
+        let slice = file
+            .slice_us
+            .as_ref()
+            .map_or(tuning.slice_us, |s| *s.get_ref());
+        let fields = [
+            (
+                "slice_us",
+                &file.slice_us,
+                &mut tuning.slice_us,
+                100,
+                second,
+            ),
+            (
+                "slice_min_us",
+                &file.slice_min_us,
+                &mut tuning.slice_min_us,
+                10,
+                slice,
+            ),
+            ("lag_us", &file.lag_us, &mut tuning.lag_us, 100, second),
+            (
+                "preempt_us",
+                &file.preempt_us,
+                &mut tuning.preempt_us,
+                1,
+                second,
+            ),
+            (
+                "balance_ms",
+                &file.balance_ms,
+                &mut tuning.balance_ms,
+                0,
+                1000,
+            ),
+            (
+                "steal_remote_us",
+                &file.steal_remote_us,
+                &mut tuning.steal_remote_us,
+                0,
+                second,
+            ),
+        ];
+        for (key, given, value, low, high) in fields {
+            let Some(given) = given else { continue };
+            if !(low..=high).contains(given.get_ref()) {
+                let message = format!("{key}: {}: expected {low} to {high}", given.get_ref());
+                return Err(refuse(given.span(), &message));
+            }
+            *value = *given.get_ref();
+        }
+        // A short slice alone does not ask for a longer one when others wait.
+        tuning.slice_min_us = tuning.slice_min_us.min(tuning.slice_us);
+        tuning.detail = file.detail.unwrap_or(tuning.detail);
+        Ok(settings)
+    }
+
+    /// Sets mechanisms as `--set` names them: `cluster=perch`, or several, separated by commas.
+    ///
+    /// # Errors
+    /// [`SchedulerError::Settings`] when it names no mechanism, no mode, or one twice.
+    pub fn set(&mut self, text: &str) -> Result<(), SchedulerError> {
+        let modes: Modes = text.parse().map_err(|error: perch_policy::ParseError| {
+            SchedulerError::Settings(error.to_string())
+        })?;
+        for (name, mode) in modes.iter() {
+            let named = |part: &str| part.split('=').next() == Some(name);
+            if text.split(',').any(named) {
+                self.modes.retain(|(other, _)| *other != name);
+                self.modes.push((name, mode));
+            }
+        }
+        Ok(())
+    }
+
+    /// The modes for this machine, and what must be said about them: a mechanism whose premise
+    /// the machine lacks stays off, whatever was asked for.
+    pub fn modes_for(&self, topology: &Topology) -> (Modes, Vec<String>) {
+        let asked = |name: &str| {
+            let found = self.modes.iter().find(|(other, _)| *other == name);
+            found.map(|(_, mode)| *mode)
+        };
+        let mut notes = Vec::new();
+        let mut modes = Modes::default();
+        modes.cluster = match (asked("cluster"), topology.has_clusters()) {
+            (mode, true) => mode.unwrap_or(Mode::Perch),
+            (Some(Mode::Off), false) => Mode::Off,
+            (_, false) => {
+                notes.push(
+                    "cluster stays off: no CPUs of this machine share anything between their \
+                     core and their last-level cache"
+                        .to_string(),
+                );
+                Mode::Off
+            }
+        };
+        (modes, notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        Settings::from_toml(text, "perch.toml")
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn an_empty_file_is_the_default() {
+        assert_eq!(Settings::from_toml("", "x").unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let text = "modes = \"cluster=posted\"\nslice_us = 5000\nslice_min_us = 700\n\
+                    lag_us = 6000\npreempt_us = 900\nbalance_ms = 0\nsteal_remote_us = 0\n\
+                    detail = true\n";
+        let settings = Settings::from_toml(text, "x").unwrap();
+        assert_eq!(settings.modes, [("cluster", Mode::Posted)]);
+        let expected = Tuning {
+            slice_us: 5000,
+            slice_min_us: 700,
+            lag_us: 6000,
+            preempt_us: 900,
+            balance_ms: 0,
+            steal_remote_us: 0,
+            detail: true,
+        };
+        assert_eq!(settings.tuning, expected);
+    }
+
+    #[test]
+    fn refusals_name_the_line_and_what_was_expected() {
+        let message = refusal("detail = true\nslice = 3\n");
+        assert!(
+            message.starts_with("perch.toml:2: unknown field `slice`"),
+            "{message}"
+        );
+        assert!(message.contains("slice_us"), "{message}");
+        let message = refusal("\n\nslice_us = 50\n");
+        assert_eq!(
+            message,
+            "perch.toml:3: slice_us: 50: expected 100 to 1000000"
+        );
+        let message = refusal("slice_us = 500\nslice_min_us = 501\n");
+        assert_eq!(
+            message,
+            "perch.toml:2: slice_min_us: 501: expected 10 to 500"
+        );
+        let message = refusal("modes = \"cluster=on\"\n");
+        assert!(
+            message.starts_with("perch.toml:1: modes: unknown mode \"on\""),
+            "{message}"
+        );
+        assert!(refusal("lag_us = -1\n").starts_with("perch.toml:1: "));
+        assert!(refusal("lag_us = \"1\"\n").starts_with("perch.toml:1: "));
+        assert!(refusal("lag_us = 1\nlag_us = 2\n").starts_with("perch.toml:2: "));
+        assert!(refusal("lag_us =\n").starts_with("perch.toml:1: "));
+    }
+
+    #[test]
+    fn the_last_word_on_a_mechanism_counts() {
+        let mut settings = Settings::from_toml("modes = \"cluster=posted\"", "x").unwrap();
+        settings.set("cluster=off").unwrap();
+        assert_eq!(settings.modes, [("cluster", Mode::Off)]);
+        assert!(settings.set("cluster").is_err());
+        assert!(settings.set("").is_err());
+    }
+
+    #[test]
+    fn a_mechanism_without_its_premise_stays_off_and_says_so() {
+        let machine = |name| perch_machine::resolve(name).unwrap();
+        let flat = Topology::new(&machine("x5570"));
+        let clustered = Topology::new(&machine("kunpeng920"));
+        let mut settings = Settings::default();
+        assert_eq!(settings.modes_for(&clustered).0.cluster, Mode::Perch);
+        let (modes, notes) = settings.modes_for(&flat);
+        assert_eq!((modes.cluster, notes.len()), (Mode::Off, 1));
+        settings.set("cluster=off").unwrap();
+        assert_eq!(settings.modes_for(&clustered).0.cluster, Mode::Off);
+        assert_eq!(settings.modes_for(&flat).1.len(), 0);
+        settings.set("cluster=upstream").unwrap();
+        assert_eq!(settings.modes_for(&clustered).0.cluster, Mode::Upstream);
+        assert_eq!(settings.modes_for(&flat).0.cluster, Mode::Off);
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the fields of a [`super::Report`] are, for tools that know nothing of perch: the answer
+//! to the request `stats_meta`.
+
+use serde_json::{Map, Value, json};
+
+use crate::interface::Event;
+
+fn number(help: &str) -> Value {
+    json!({ "datum": "u64", "desc": help })
+}
+
+fn word(help: &str) -> Value {
+    json!({ "datum": "string", "desc": help })
+}
+
+/// The two structures. `_om_*` are hints for scx_stats' converter to OpenMetrics.
+pub(super) fn meta() -> Value {
+    let mut fields = Map::new();
+    let mut field = |name: &str, value: Value| fields.insert(name.to_string(), value);
+    field("at_ns", number("When it was read, nanoseconds since 1970"));
+    field("uptime_ns", number("Nanoseconds since it was loaded"));
+    field(
+        "busy_ns",
+        number("Nanoseconds that tasks ran, over all CPUs"),
+    );
+    field("restarts", number("Reloads because the machine changed"));
+    field("cpus", number("CPUs that are scheduled"));
+    field("machine", word("The machine's name"));
+    field("kernel", word("The kernel's version"));
+    field("modes", word("The mechanisms' modes"));
+    for event in Event::ALL {
+        field(event.name(), number(event.help()));
+    }
+    let reasons = json!({
+        "desc": "Decisions by their reason",
+        "dict": { "key": "string", "datum": { "struct": "Decisions" } },
+    });
+    field("reasons", reasons);
+    json!({
+        "Report": {
+            "name": "Report",
+            "desc": "perch: decisions and events since it was loaded",
+            "top": "true",
+            "user": { "_om_prefix": "perch_" },
+            "fields": fields,
+        },
+        "Decisions": {
+            "name": "Decisions",
+            "desc": "Decisions of one reason",
+            "user": { "_om_prefix": "perch_", "_om_label": "reason" },
+            "fields": { "wakeups": number("Decisions of the policy for this reason") },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_of_a_report_is_described() {
+        let report = serde_json::to_value(super::super::tests::sample()).unwrap();
+        let meta = meta();
+        let described = meta["Report"]["fields"].as_object().unwrap();
+        let missing = |from: &Map<String, Value>, to: &Map<String, Value>| -> Vec<String> {
+            from.keys()
+                .filter(|key| !to.contains_key(*key))
+                .cloned()
+                .collect()
+        };
+        let report = report.as_object().unwrap();
+        assert!(missing(report, described).is_empty());
+        assert!(missing(described, report).is_empty());
+    }
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the scheduler counts, and how others read it: by the protocol of sched_ext's own tools
+//! (the crate scx_stats: a line of JSON each way over a socket), as OpenMetrics, as JSON.
+
+mod client;
+mod meta;
+mod openmetrics;
+mod server;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use perch_machine::Machine;
+use perch_policy::{Modes, Reason};
+use serde::{Deserialize, Serialize};
+
+use crate::arena::{Counters, Totals};
+use crate::interface::Event;
+
+pub use client::Client;
+pub use openmetrics::openmetrics;
+pub use server::Server;
+
+/// Where the tools of sched_ext look for the loaded scheduler's statistics.
+pub const SOCKET: &str = "/var/run/scx/root/stats";
+
+/// What a scheduler was loaded on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// The machine's name, as its processor tells it.
+    pub machine: String,
+    /// The kernel's version.
+    pub kernel: String,
+    /// The mechanisms' modes, as `--set` takes them.
+    pub modes: String,
+    /// CPUs that are scheduled.
+    pub cpus: u64,
+}
+
+impl About {
+    /// A detected machine under a kernel.
+    pub fn new(machine: &Machine, kernel: String, modes: Modes) -> About {
+        let cpus = machine.cpus.len();
+        let named = machine.description.split_once(&format!(", {cpus} CPUs"));
+        About {
+            machine: named
+                .map_or(machine.name.as_str(), |(name, _)| name)
+                .to_string(),
+            kernel,
+            modes: modes.to_string(),
+            cpus: cpus as u64,
+        }
+    }
+}
+
+/// How often one reason decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decisions {
+    /// So often.
+    pub wakeups: u64,
+}
+
+/// What a scheduler has done since it was loaded, reloads included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// When it was read, nanoseconds since 1970.
+    pub at_ns: u64,
+    /// How long the scheduler has been loaded, nanoseconds.
+    pub uptime_ns: u64,
+    /// Time that tasks ran under it, nanoseconds, summed over CPUs.
+    pub busy_ns: u64,
+    /// How often it was loaded again because the machine changed.
+    pub restarts: u64,
+    /// What it was loaded on.
+    #[serde(flatten)]
+    pub about: About,
+    /// Decisions by [`Reason::name`]; those that never decided included.
+    pub reasons: BTreeMap<String, Decisions>,
+    /// Events by [`Event::name`].
+    #[serde(flatten)]
+    pub events: BTreeMap<String, u64>,
+}
+
+impl Report {
+    /// Decisions of the policy, whatever the reason.
+    pub fn wakeups(&self) -> u64 {
+        self.reasons.values().map(|reason| reason.wakeups).sum()
+    }
+
+    /// How often an event happened; 0 for one that the scheduler does not know.
+    pub fn event(&self, event: Event) -> u64 {
+        self.events.get(event.name()).copied().unwrap_or(0)
+    }
+
+    /// What happened since `earlier`, of the same scheduler; the whole, if that was another one.
+    pub fn since(&self, earlier: &Report) -> Report {
+        if earlier.uptime_ns > self.uptime_ns {
+            return self.clone();
+        }
+        let mut out = self.clone();
+        out.uptime_ns -= earlier.uptime_ns;
+        out.busy_ns = out.busy_ns.saturating_sub(earlier.busy_ns);
+        for (name, reason) in &mut out.reasons {
+            let before = earlier.reasons.get(name).map_or(0, |reason| reason.wakeups);
+            reason.wakeups = reason.wakeups.saturating_sub(before);
+        }
+        for (name, count) in &mut out.events {
+            *count = count.saturating_sub(earlier.events.get(name).copied().unwrap_or(0));
+        }
+        out
+    }
+}
+
+/// The counters of a session, which outlive the programs that count.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    about: About,
+    began: Option<Instant>,
+    restarts: u64,
+    /// Of the programs that are gone.
+    past: Totals,
+    live: Option<Counters>,
+}
+
+impl Source {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether no program has counted yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.lock().began.is_none()
+    }
+
+    /// A program counts from now on.
+    pub(crate) fn open(&self, counters: Counters, about: About) {
+        let mut state = self.lock();
+        state.about = about;
+        state.began.get_or_insert_with(Instant::now);
+        state.live = Some(counters);
+    }
+
+    /// The program is about to go.
+    pub(crate) fn retire(&self) {
+        let mut state = self.lock();
+        if let Some(counters) = state.live.take() {
+            state.past.add(&counters.totals());
+        }
+    }
+
+    /// So often loaded again.
+    pub(crate) fn restarted(&self, times: u64) {
+        self.lock().restarts = times;
+    }
+
+    /// The sums now.
+    pub fn report(&self) -> Report {
+        let state = self.lock();
+        let mut totals = state.past.clone();
+        if let Some(counters) = &state.live {
+            totals.add(&counters.totals());
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        Report {
+            at_ns: now.map_or(0, |now| now.as_nanos() as u64),
+            uptime_ns: state
+                .began
+                .map_or(0, |began| began.elapsed().as_nanos() as u64),
+            busy_ns: totals.busy_ns,
+            restarts: state.restarts,
+            about: state.about.clone(),
+            reasons: Reason::ALL
+                .iter()
+                .zip(&totals.reasons)
+                .map(|(reason, &wakeups)| (reason.name().to_string(), Decisions { wakeups }))
+                .collect(),
+            events: Event::ALL
+                .iter()
+                .zip(&totals.events)
+                .map(|(event, &count)| (event.name().to_string(), count))
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A report with a few numbers in it.
+    pub(crate) fn sample() -> Report {
+        let source = Source::default();
+        {
+            let mut state = source.lock();
+            state.past.busy_ns = 2_500_000_000;
+            state.past.reasons[Reason::TargetIdle as usize] = 30;
+            state.past.reasons[Reason::ClusterScan as usize] = 70;
+            state.past.events[Event::Direct as usize] = 90;
+            state.about = About {
+                machine: "A \"quoted\" CPU".to_string(),
+                kernel: "7.2.12".to_string(),
+                modes: "cluster=perch".to_string(),
+                cpus: 16,
+            };
+        }
+        let mut report = source.report();
+        report.at_ns = 1_700_000_000_000_000_000;
+        report.uptime_ns = 5_000_000_000;
+        report
+    }
+
+    #[test]
+    fn reports_survive_json() {
+        let report = sample();
+        let text = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
+        assert_eq!(report.wakeups(), 100);
+    }
+
+    #[test]
+    fn differences_are_of_one_scheduler() {
+        let earlier = sample();
+        let mut later = sample();
+        later.uptime_ns += 1_000_000_000;
+        later.events.insert("direct".to_string(), 100);
+        let change = later.since(&earlier);
+        assert_eq!((change.event(Event::Direct), change.wakeups()), (10, 0));
+        assert_eq!(change.uptime_ns, 1_000_000_000);
+        assert_eq!(earlier.since(&later), earlier);
+    }
+}

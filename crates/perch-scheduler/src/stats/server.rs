@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Gives statistics to whoever connects: the side of the scheduler.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Source;
+use super::meta::meta;
+
+/// Longer requests are refused; none that makes sense has a hundredth of it.
+const LONGEST_REQUEST: u64 = 64 * 1024;
+
+/// So many may be connected at once; more are turned away.
+const MOST_CLIENTS: usize = 64;
+
+/// A socket that answers until the value is dropped.
+#[derive(Debug)]
+pub struct Server {
+    path: PathBuf,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Begins to answer at `path`, whose folders are made. A socket that nobody answers any more
+    /// is replaced.
+    ///
+    /// # Errors
+    /// When the socket cannot be made, or when somebody else answers there.
+    pub fn start(path: &Path, source: Source) -> io::Result<Server> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        if UnixStream::connect(path).is_ok() {
+            let message = "another scheduler answers there";
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
+        }
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(path)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("perch-stats".to_string())
+            .spawn(move || accept(&listener, &source, &seen))?;
+        Ok(Server {
+            path: path.to_path_buf(),
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Wakes the thread that waits for somebody to connect.
+        let woken = UnixStream::connect(&self.path).is_ok();
+        let _ = fs::remove_file(&self.path);
+        if let (true, Some(thread)) = (woken, self.thread.take()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept(listener: &UnixListener, source: &Source, stop: &AtomicBool) {
+    let clients = Arc::new(AtomicUsize::new(0));
+    for stream in listener.incoming() {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        // Out of descriptors, or the client has gone: the next may do better.
+        let Ok(stream) = stream else { continue };
+        if clients.fetch_add(1, Ordering::Relaxed) >= MOST_CLIENTS {
+            clients.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let (source, count) = (source.clone(), Arc::clone(&clients));
+        let thread = thread::Builder::new().name("perch-stats".to_string());
+        let started = thread.spawn(move || {
+            // A client that stops listening ends its own connection only.
+            let _ = serve(&stream, &source);
+            count.fetch_sub(1, Ordering::Relaxed);
+        });
+        if started.is_err() {
+            clients.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Request {
+    req: String,
+    #[serde(default)]
+    args: Value,
+}
+
+fn serve(stream: &UnixStream, source: &Source) -> io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let mut writer = stream;
+    loop {
+        let mut line = Vec::new();
+        let got = reader
+            .by_ref()
+            .take(LONGEST_REQUEST)
+            .read_until(b'\n', &mut line)?;
+        if got == 0 {
+            return Ok(());
+        }
+        let whole = line.last() == Some(&b'\n') || (got as u64) < LONGEST_REQUEST;
+        let (errno, answer) = match whole {
+            true => answer(&line, source),
+            false => refuse(format!("a request longer than {LONGEST_REQUEST} bytes")),
+        };
+        let text = json!({ "errno": errno, "args": { "resp": answer } });
+        writer.write_all(format!("{text}\n").as_bytes())?;
+        if !whole {
+            return Ok(());
+        }
+    }
+}
+
+fn refuse(message: String) -> (i32, Value) {
+    (libc::EINVAL, Value::String(message))
+}
+
+fn answer(line: &[u8], source: &Source) -> (i32, Value) {
+    let request: Request = match serde_json::from_slice(line) {
+        Ok(request) => request,
+        Err(error) => return refuse(format!("not a request: {error}")),
+    };
+    match (request.req.as_str(), request.args.get("target")) {
+        ("stats", None) => {}
+        ("stats", Some(target)) if target == "top" => {}
+        ("stats", Some(target)) => {
+            return refuse(format!("unknown target {target}: perch has \"top\""));
+        }
+        ("stats_meta", _) => return (0, meta()),
+        (other, _) => {
+            return refuse(format!(
+                "unknown request \"{other}\": perch answers stats and stats_meta"
+            ));
+        }
+    }
+    match serde_json::to_value(source.report()) {
+        Ok(report) => (0, report),
+        Err(error) => (libc::EIO, Value::String(error.to_string())),
+    }
+}

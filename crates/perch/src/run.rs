@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `perch run`: the scheduler in this kernel, until Ctrl-C.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use perch_scheduler::stats::{Report, SOCKET};
+use perch_scheduler::{News, Options, SchedulerError, Settings};
+
+use crate::output::{Failure, emit};
+use crate::stats::{interval, line, summary};
+
+/// What to load and how.
+#[derive(Args)]
+pub struct Arguments {
+    /// Modes of mechanisms, for example cluster=off [default: perch's own, where the machine has
+    /// what a mechanism needs]
+    #[arg(long = "set", value_name = "MODES")]
+    set: Vec<String>,
+    /// A TOML file of modes and times (docs/live.md)
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print a line of statistics this often
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    interval: Option<Duration>,
+    /// Write all that libbpf and the kernel's verifier say to this file
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Where to give statistics to perch stats and the tools of sched_ext
+    #[arg(long, value_name = "SOCKET", default_value = SOCKET)]
+    socket: PathBuf,
+    /// Say nothing but errors, no statistics at the end either
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl From<SchedulerError> for Failure {
+    fn from(error: SchedulerError) -> Failure {
+        match error.is_input() {
+            true => Failure::input(error.to_string()),
+            false => Failure::run(error.to_string()),
+        }
+    }
+}
+
+/// Does it.
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    let mut settings = match &arguments.config {
+        Some(file) => Settings::from_file(file)?,
+        None => Settings::default(),
+    };
+    for modes in &arguments.set {
+        settings.set(modes)?;
+    }
+    let options = Options {
+        settings,
+        interval: arguments.interval,
+        socket: arguments.socket,
+        log: arguments.log,
+    };
+    let mut last: Option<Report> = None;
+    let quiet = arguments.quiet;
+    let mut tell = |news: News| match news {
+        News::Note(note) if !quiet => eprintln!("perch: {note}"),
+        News::Attached(about) if !quiet => eprintln!(
+            "perch: scheduling {} CPUs of {} on Linux {}: {}; Ctrl-C unloads",
+            about.cpus, about.machine, about.kernel, about.modes
+        ),
+        News::Interval(report) => {
+            let change = last.as_ref().map(|last| report.since(last));
+            // Nobody may be reading any more; the scheduler goes on.
+            let _ = emit(&line(change.as_ref().unwrap_or(&report)));
+            last = Some(*report);
+        }
+        News::Note(_) | News::Attached(_) => {}
+    };
+    match perch_scheduler::run(&options, &mut tell) {
+        Ok(report) if quiet => drop(report),
+        Ok(report) => emit(&summary(&report))?,
+        Err((error, report)) => {
+            if let (false, Some(report)) = (quiet, report) {
+                emit(&summary(&report))?;
+            }
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}

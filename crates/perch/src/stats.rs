@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `perch stats`: what a loaded scheduler is doing, and how statistics are shown.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use perch_report::{Align, Grid};
+use perch_scheduler::interface::Event;
+use perch_scheduler::stats::{Client, Report, SOCKET, openmetrics};
+
+use crate::arguments::duration_ns;
+use crate::output::{Failure, emit};
+
+/// What to show and how often.
+#[derive(Args)]
+pub struct Arguments {
+    /// Show what happened in each such time, until Ctrl-C, instead of the sums since it was loaded
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    interval: Option<Duration>,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = Form::Table, value_name = "FORMAT")]
+    format: Form,
+    /// Where the scheduler gives its statistics
+    #[arg(long, value_name = "SOCKET", default_value = SOCKET)]
+    socket: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// For a person
+    Table,
+    /// One object; with --interval one in a line for each, counting from when it was loaded
+    Json,
+    /// For Prometheus and its like
+    Openmetrics,
+}
+
+/// A duration from 100 ms to an hour.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    match duration_ns(text) {
+        Ok(ns) if ns >= 100_000_000 => Ok(Duration::from_nanos(ns)),
+        _ => Err("expected a time from 100ms to 3600s, for example 1s".to_string()),
+    }
+}
+
+/// Does it.
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    if arguments.interval.is_some() && arguments.format == Form::Openmetrics {
+        return Err(Failure::input(
+            "--interval and --format openmetrics: an exposition is one moment's; \
+             let the collector ask as often as it likes",
+        ));
+    }
+    let mut client = Client::connect(&arguments.socket)?;
+    let mut last = client.report()?;
+    let Some(interval) = arguments.interval else {
+        return match arguments.format {
+            Form::Table => emit(&summary(&last)),
+            Form::Json => emit(&json(&last)),
+            Form::Openmetrics => emit(&openmetrics(&last)),
+        };
+    };
+    loop {
+        std::thread::sleep(interval);
+        let report = client.report()?;
+        match arguments.format {
+            Form::Json => emit(&json(&report))?,
+            _ => emit(&line(&report.since(&last)))?,
+        }
+        last = report;
+    }
+}
+
+fn json(report: &Report) -> String {
+    // Numbers and words under names: nothing that JSON cannot write.
+    let text = serde_json::to_string(report).unwrap_or_default();
+    format!("{text}\n")
+}
+
+/// `part` of `whole` as a percentage.
+fn share(part: u64, whole: u64) -> String {
+    match whole {
+        0 => "-".to_string(),
+        _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
+    }
+}
+
+/// Reasons that decided at all, the most frequent first.
+fn decided(report: &Report) -> Vec<(&str, u64)> {
+    let reasons = report.reasons.iter();
+    let mut rows: Vec<_> = reasons
+        .map(|(name, reason)| (name.as_str(), reason.wakeups))
+        .filter(|(_, wakeups)| *wakeups > 0)
+        .collect();
+    rows.sort_by_key(|(name, wakeups)| (std::cmp::Reverse(*wakeups), *name));
+    rows
+}
+
+/// Everything since the scheduler was loaded, as tables.
+pub fn summary(report: &Report) -> String {
+    let about = &report.about;
+    let wakeups = report.wakeups();
+    let seconds = report.uptime_ns as f64 / 1e9;
+    let cpu_ns = report.uptime_ns.saturating_mul(about.cpus);
+    let mut out = format!(
+        "{} CPUs of {}, Linux {}, {}: {wakeups} wake-ups in {seconds:.1} s, CPUs {} busy\n\n",
+        about.cpus,
+        about.machine,
+        about.kernel,
+        about.modes,
+        share(report.busy_ns, cpu_ns)
+    );
+
+    let mut reasons = Grid::default();
+    reasons.column("", "reason", Align::Left);
+    reasons.column("", "wake-ups", Align::Right);
+    reasons.column("", "share", Align::Right);
+    for (name, count) in decided(report) {
+        reasons.row(vec![
+            name.to_string(),
+            count.to_string(),
+            share(count, wakeups),
+        ]);
+    }
+    out.push_str(&reasons.text());
+    out.push('\n');
+
+    let mut events = Grid::default();
+    events.column("", "event", Align::Left);
+    events.column("", "count", Align::Right);
+    events.column("", "per wake-up", Align::Right);
+    for &event in Event::ALL {
+        let count = report.event(event);
+        if count > 0 {
+            let each = match wakeups {
+                0 => "-".to_string(),
+                _ => format!("{:.3}", count as f64 / wakeups as f64),
+            };
+            events.row(vec![
+                event.name().replace('_', " "),
+                count.to_string(),
+                each,
+            ]);
+        }
+    }
+    out.push_str(&events.text());
+    if report.restarts > 0 {
+        out.push_str(&format!(
+            "\nloaded again {} times because the machine changed\n",
+            report.restarts
+        ));
+    }
+    out
+}
+
+/// One line on what happened in the time that `change` spans.
+pub fn line(change: &Report) -> String {
+    let wakeups = change.wakeups();
+    let seconds = (change.uptime_ns as f64 / 1e9).max(1e-9);
+    let rate = |count: u64| format!("{:.0}", count as f64 / seconds);
+    let mut parts = vec![
+        format!("{} wake-ups/s", rate(wakeups)),
+        format!(
+            "{} busy",
+            share(
+                change.busy_ns,
+                change.uptime_ns.saturating_mul(change.about.cpus)
+            )
+        ),
+    ];
+    for (name, count) in decided(change).into_iter().take(4) {
+        parts.push(format!("{name} {}", share(count, wakeups)));
+    }
+    let stolen = [
+        Event::StolenCluster,
+        Event::StolenLlc,
+        Event::StolenNode,
+        Event::StolenRemote,
+    ];
+    let stolen = stolen.map(|event| change.event(event)).iter().sum();
+    let counts = [
+        ("queued", change.event(Event::Queued)),
+        ("stolen", stolen),
+        ("preempted", change.event(Event::Preempted)),
+    ];
+    for (name, count) in counts {
+        parts.push(format!("{name} {}/s", rate(count)));
+    }
+    parts.join(", ") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perch_scheduler::stats::Decisions;
+
+    fn report(reasons: &[(&str, u64)]) -> Report {
+        let mut report = Report {
+            uptime_ns: 2_000_000_000,
+            busy_ns: 1_000_000_000,
+            ..Report::default()
+        };
+        report.about.cpus = 2;
+        for (name, wakeups) in reasons {
+            let decisions = Decisions { wakeups: *wakeups };
+            report.reasons.insert(name.to_string(), decisions);
+        }
+        report
+    }
+
+    #[test]
+    fn a_line_has_rates_and_the_first_reasons() {
+        let text = line(&report(&[
+            ("target idle", 1),
+            ("cluster scan", 3),
+            ("hint", 0),
+        ]));
+        assert_eq!(
+            text,
+            "2 wake-ups/s, 25.0 % busy, cluster scan 75.0 %, target idle 25.0 %, queued 0/s, \
+             stolen 0/s, preempted 0/s\n"
+        );
+    }
+
+    #[test]
+    fn nothing_yet_is_no_division_by_zero() {
+        let empty = Report::default();
+        assert!(summary(&empty).contains("0 wake-ups in 0.0 s, CPUs - busy"));
+        assert!(line(&empty).starts_with("0 wake-ups/s"));
+    }
+
+    #[test]
+    fn intervals_have_bounds() {
+        assert_eq!(interval("1s"), Ok(Duration::from_secs(1)));
+        for bad in ["", "1", "10ms", "2h", "4000s"] {
+            assert!(interval(bad).is_err(), "{bad}");
+        }
+    }
+}
