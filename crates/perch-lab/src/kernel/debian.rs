@@ -44,9 +44,10 @@ pub(super) fn fetch(locked: &Locked, wanted: &Wanted, arch: Arch) -> Result<Kern
             Err(error @ Error::Space { .. }) => return Err(error),
             // A mirror may lack a suite that another one has. One that cannot be reached has none.
             Err(error) => {
-                let absent = error.to_string().contains("Release");
-                failure = Some(failure.unwrap_or(error));
+                let said = error.to_string();
+                let absent = said.contains("404") || said.contains("not have a Release file");
                 if !absent {
+                    failure = Some(error);
                     break;
                 }
             }
@@ -150,8 +151,8 @@ fn missing(wanted: &Wanted, seen: &[(usize, String)]) -> Error {
         series.join(", ")
     };
     Error::Missing(format!(
-        "Debian has no kernel {wanted} (it has {there}); ask for one of these, leave it out for \
-         {}, or give --kernel FILE",
+        "the host's mirror has no kernel {wanted} of Debian (it has {there}); ask for one of these, \
+         leave it out for {}, or give --kernel FILE",
         dotted(&NEWEST_TESTED)
     ))
 }
@@ -171,7 +172,7 @@ mod tests {
         let seen: Vec<(usize, String)> = seen.iter().map(|s| (0, s.to_string())).collect();
         let message = missing(&Wanted::parse("6.20").unwrap(), &seen).to_string();
         assert!(
-            message.contains("no kernel 6.20 (it has 6.18, 7.2)"),
+            message.contains("no kernel 6.20 of Debian (it has 6.18, 7.2)"),
             "{message}"
         );
     }
