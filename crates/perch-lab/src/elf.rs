@@ -50,7 +50,8 @@ pub(crate) fn parse(file: &[u8]) -> Option<Elf> {
             .filter(|segment| segment.p_type(LE) == PT_LOAD);
         let mut inside = loaded.filter_map(|segment| {
             let within = address.checked_sub(segment.p_vaddr(LE))?;
-            (within < segment.p_filesz(LE)).then(|| segment.p_offset(LE) + within)
+            let inside = within < segment.p_filesz(LE);
+            inside.then(|| segment.p_offset(LE).checked_add(within))?
         });
         inside.next()
     };
@@ -194,10 +195,13 @@ fn is_for(path: &Path, arch: Arch) -> bool {
     read.is_ok() && start.starts_with(b"\x7fELF\x02\x01") && machine == wanted
 }
 
-/// Where the host's loader looks: what ld.so.conf(5) lists, then the folders of the common
-/// distributions.
+/// Where the host's loader looks: LD_LIBRARY_PATH, what ld.so.conf(5) lists, then the folders of
+/// the common distributions.
 pub(crate) fn host_folders(arch: Arch) -> Vec<PathBuf> {
-    let mut folders = Vec::new();
+    let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .collect();
     configured(Path::new("/etc/ld.so.conf"), &mut folders, 0);
     let triplet = arch.multiarch();
     for base in ["/lib", "/usr/lib"] {
@@ -292,6 +296,20 @@ mod tests {
             !error.contains(&interpreter),
             "it is at its own path: {error}"
         );
+    }
+
+    #[test]
+    fn damaged_headers_do_no_harm() {
+        let mut whole = fs::read("/proc/self/exe").unwrap();
+        whole.truncate(1 << 16);
+        // The header and the segments' headers, byte by byte.
+        for at in 4..0x400 {
+            for value in [0, 0x7f, 0xff] {
+                let was = std::mem::replace(&mut whole[at], value);
+                parse(&whole);
+                whole[at] = was;
+            }
+        }
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl<'a> Apt<'a> {
         option("Dir::Etc::preferencesparts", "/dev/null".into());
         option("Dir::State::lists", folder.join("lists").into());
         option("Dir::Cache", folder.join("cache").into());
-        // Building apt's index anew takes half a second; kept, it is 60 MB a selection.
+        // Building apt's index anew takes half a second; kept, it would be the largest thing here.
         option("Dir::Cache::pkgcache", "".into());
         option("Dir::Cache::srcpkgcache", "".into());
         // Selections share the lists' folder, so none may remove another's.
