@@ -220,8 +220,9 @@ mod tests {
     fn every_cpu_and_cache_is_laid_out() {
         let machine = perch_machine::resolve("kunpeng920").unwrap();
         let topology = Topology::new(&machine);
-        let mut modes = Modes::default();
-        modes.cluster = Mode::Perch;
+        let modes = Modes {
+            cluster: Mode::Perch,
+        };
         let plan = Plan::new(&machine, &topology, modes, &Tuning::default());
         let at = plan.cpus_at();
         let words = |cpu: usize, field: usize| {

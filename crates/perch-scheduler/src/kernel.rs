@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use perch_machine::cpulist;
+
 use crate::error::SchedulerError;
 
 /// A kernel by its /proc and /sys.
@@ -42,16 +44,11 @@ impl Kernel {
         self.read("sys/kernel/sched_ext/hotplug_seq")?.parse().ok()
     }
 
-    /// Whether every CPU that is online has a number below `end`.
-    pub fn is_online_below(&self, end: usize) -> bool {
-        let list = self
-            .read("sys/devices/system/cpu/online")
-            .unwrap_or_default();
-        let last = list
-            .rsplit([',', '-'])
-            .next()
-            .and_then(|cpu| cpu.parse().ok());
-        last.is_some_and(|last: usize| last < end)
+    /// The CPUs that are online, ascending; none where it cannot be told.
+    pub fn online(&self) -> Vec<u32> {
+        let list = self.read("sys/devices/system/cpu/online");
+        list.and_then(|list| cpulist::parse(&list).ok())
+            .unwrap_or_default()
     }
 
     /// The sched_ext scheduler that is loaded, by name.
@@ -186,10 +183,9 @@ mod tests {
     }
 
     #[test]
-    fn the_last_cpu_online_bounds_the_machine() {
-        let tree = Tree::new("online", &[("sys/devices/system/cpu/online", "0-2,4-7\n")]);
-        let kernel = Kernel::new(&tree.0);
-        assert!(kernel.is_online_below(8) && !kernel.is_online_below(7));
-        assert!(!Kernel::new("/nowhere".as_ref()).is_online_below(8));
+    fn online_cpus_may_have_holes() {
+        let tree = Tree::new("online", &[("sys/devices/system/cpu/online", "0-2,4-5\n")]);
+        assert_eq!(Kernel::new(&tree.0).online(), [0, 1, 2, 4, 5]);
+        assert!(Kernel::new("/nowhere".as_ref()).online().is_empty());
     }
 }

@@ -135,7 +135,10 @@ impl Round<'_> {
         let plan = Plan::new(&machine, &topology, modes, &self.options.settings.tuning);
         let log = self.options.log.as_deref();
         let program = Program::load(self.kernel, &plan, seq, log)?;
-        let about = About::new(&machine, self.kernel.version(), modes);
+        let mut about = About::new(&machine, self.kernel.version(), modes);
+        if let online @ 1.. = self.kernel.online().len() {
+            about.cpus = about.cpus.min(online as u64);
+        }
         let nr_cpus = topology.nr_cpus();
         *last = Some(machine);
         Ok(Loaded {
@@ -155,8 +158,9 @@ impl Round<'_> {
         error: MachineError,
         tell: &mut dyn FnMut(News),
     ) -> Result<Machine, SchedulerError> {
-        match last {
-            Some(machine) if self.kernel.is_online_below(machine.cpus.len()) => {
+        let online = self.kernel.online().last().map(|&cpu| cpu as usize);
+        match (last, online) {
+            (Some(machine), Some(online)) if online < machine.cpus.len() => {
                 tell(News::Note(
                     "a CPU in the middle is offline: its place on the machine is kept".to_string(),
                 ));

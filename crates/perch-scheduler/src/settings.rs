@@ -184,8 +184,7 @@ impl Settings {
             found.map(|(_, mode)| *mode)
         };
         let mut notes = Vec::new();
-        let mut modes = Modes::default();
-        modes.cluster = match (asked("cluster"), topology.has_clusters()) {
+        let cluster = match (asked("cluster"), topology.has_clusters()) {
             (mode, true) => mode.unwrap_or(Mode::Perch),
             (Some(Mode::Off), false) => Mode::Off,
             (_, false) => {
@@ -197,7 +196,7 @@ impl Settings {
                 Mode::Off
             }
         };
-        (modes, notes)
+        (Modes { cluster }, notes)
     }
 }
 

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Statistics as others read them: by the protocol of sched_ext's tools, and as OpenMetrics.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use perch_policy::Reason;
+use perch_scheduler::interface::Event;
+use perch_scheduler::stats::{About, Client, Decisions, Report, Server, Source, openmetrics};
+use serde_json::Value;
+
+/// A folder of its own for one test's sockets, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("perch-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Folder(path)
+    }
+
+    /// As deep as the real one, and no folder made yet.
+    fn socket(&self) -> PathBuf {
+        self.0.join("root/stats")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What the server answers to one line.
+fn ask(socket: &Path, line: &str) -> (i64, Value) {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.write_all(line.as_bytes()).unwrap();
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).unwrap();
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    (
+        answer["errno"].as_i64().unwrap(),
+        answer["args"]["resp"].clone(),
+    )
+}
+
+#[test]
+fn the_field_s_requests_are_answered() {
+    let folder = Folder::new("requests");
+    let socket = folder.socket();
+    let _server = Server::start(&socket, Source::default()).unwrap();
+
+    for request in [
+        "{\"req\":\"stats\"}\n",
+        "{\"req\":\"stats\",\"args\":{}}\n",
+        "{\"req\":\"stats\",\"args\":{\"target\":\"top\"}}\n",
+    ] {
+        let (errno, stats) = ask(&socket, request);
+        assert_eq!(
+            (errno, &stats["stolen_llc"]),
+            (0, &Value::from(0)),
+            "{request}"
+        );
+        assert_eq!(stats["reasons"]["cluster scan"]["wakeups"], 0);
+    }
+    let (errno, meta) = ask(&socket, "{\"req\":\"stats_meta\",\"args\":{}}\n");
+    assert_eq!(errno, 0);
+    assert_eq!(meta["Report"]["top"], "true");
+    assert_eq!(meta["Report"]["fields"]["direct"]["datum"], "u64");
+    assert_eq!(meta["Decisions"]["user"]["_om_label"], "reason");
+}
+
+#[test]
+fn senseless_requests_are_refused_and_the_next_one_is_answered() {
+    let folder = Folder::new("refusals");
+    let socket = folder.socket();
+    let _server = Server::start(&socket, Source::default()).unwrap();
+
+    for (request, words) in [
+        (
+            "{\"req\":\"stats\",\"args\":{\"target\":\"layers\"}}\n",
+            "unknown target",
+        ),
+        ("{\"req\":\"reboot\"}\n", "unknown request \"reboot\""),
+        ("[1,\n", "not a request"),
+        ("\n", "not a request"),
+    ] {
+        let (errno, answer) = ask(&socket, request);
+        assert_eq!(errno, 22, "{request}");
+        assert!(
+            answer.as_str().unwrap().starts_with(words),
+            "{request}: {answer}"
+        );
+    }
+    let (errno, answer) = ask(&socket, &"x".repeat(70_000));
+    assert_eq!(errno, 22);
+    assert!(answer.as_str().unwrap().contains("longer than"));
+
+    assert!(Client::connect(&socket).unwrap().report().is_ok());
+}
+
+#[test]
+fn a_client_asks_as_often_as_it_likes() {
+    let folder = Folder::new("client");
+    let socket = folder.socket();
+    let server = Server::start(&socket, Source::default()).unwrap();
+    let mut client = Client::connect(&socket).unwrap();
+    let report = client.report().unwrap();
+    assert_eq!(report.reasons.len(), Reason::ALL.len());
+    assert_eq!(report.events.len(), Event::ALL.len());
+    assert!(client.report().unwrap().at_ns >= report.at_ns);
+    drop(server);
+    assert!(!socket.exists(), "the socket goes with the scheduler");
+}
+
+#[test]
+fn nobody_who_answers_is_said_so() {
+    let folder = Folder::new("nobody");
+    let socket = folder.socket();
+    let error = Client::connect(&socket).unwrap_err().to_string();
+    assert!(error.contains("start one with sudo perch run"), "{error}");
+    // A scheduler that was killed leaves its socket behind.
+    fs::create_dir_all(socket.parent().unwrap()).unwrap();
+    drop(UnixListener::bind(&socket).unwrap());
+    let error = Client::connect(&socket).unwrap_err().to_string();
+    assert!(error.contains("start one with sudo perch run"), "{error}");
+    // The next one takes its place, and the one after that does not take it from it.
+    let _server = Server::start(&socket, Source::default()).unwrap();
+    assert!(Client::connect(&socket).unwrap().report().is_ok());
+    let error = Server::start(&socket, Source::default()).unwrap_err();
+    assert_eq!(error.to_string(), "another scheduler answers there");
+}
+
+#[test]
+fn another_scheduler_s_answer_is_not_taken_for_perch_s() {
+    let folder = Folder::new("other");
+    let socket = folder.socket();
+    fs::create_dir_all(socket.parent().unwrap()).unwrap();
+    let listener = UnixListener::bind(&socket).unwrap();
+    let other = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 64];
+        let got = stream.read(&mut request).unwrap();
+        assert!(request[..got].starts_with(b"{\"req\":\"stats\""));
+        let answer = b"{\"errno\":0,\"args\":{\"resp\":{\"nr_kthread_dispatches\":7}}}\n";
+        stream.write_all(answer).unwrap();
+    });
+    let error = Client::connect(&socket).unwrap().report().unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("another scheduler than perch"),
+        "{error}"
+    );
+    other.join().unwrap();
+}
+
+#[test]
+fn the_exposition_is_openmetrics() {
+    let mut report = Report {
+        at_ns: 1,
+        uptime_ns: 61_000_000_002,
+        busy_ns: 2_500_000_000,
+        restarts: 1,
+        about: About {
+            machine: "A \"quoted\\\" CPU".to_string(),
+            kernel: "7.2.12".to_string(),
+            modes: "cluster=perch".to_string(),
+            cpus: 16,
+        },
+        ..Report::default()
+    };
+    for (reason, wakeups) in [("target idle", 30), ("cluster scan", 70)] {
+        report
+            .reasons
+            .insert(reason.to_string(), Decisions { wakeups });
+    }
+    report.events.insert("direct".to_string(), 90);
+    assert_eq!(openmetrics(&report), include_str!("exposition.txt"));
+}
