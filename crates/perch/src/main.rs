@@ -38,6 +38,10 @@ enum Command {
     /// Show the workloads and their keys
     #[command(subcommand)]
     Workload(workload::Command),
+    /// Schedule this machine by perch, until Ctrl-C (needs root)
+    Run(run::Arguments),
+    /// Show what a loaded scheduler is doing
+    Stats(stats::Arguments),
     /// Run commands in guests that look like any machine
     #[command(subcommand)]
     Lab(lab::Command),
@@ -45,10 +49,6 @@ enum Command {
     LabAgent(lab::AgentArguments),
     #[command(name = lab::SCHEDULED, hide = true)]
     LabScheduled(lab::ScheduledArguments),
-    /// Schedule this machine by perch, until Ctrl-C (needs root)
-    Run(run::Arguments),
-    /// Show what a loaded scheduler is doing
-    Stats(stats::Arguments),
     /// Measure the simulator: events per second, simulated seconds per CPU second, memory
     Bench(bench::Arguments),
     #[command(name = bench::ROW, hide = true)]
