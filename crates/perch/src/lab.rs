@@ -254,6 +254,11 @@ fn finish(guest: &Guest, under_perch: bool, status: Status) -> Result<(), Failur
     }
     match status {
         Status::Code(0) => Ok(()),
+        // A shell's word for it; a program that is named directly is looked for before boot.
+        Status::Code(127) => Err(Failure::run(
+            "the command ended with 127 in the guest: a program that it runs is not there; take \
+             it along (--with PROGRAM)",
+        )),
         Status::Code(code) => Err(Failure::run(format!(
             "the command ended with {code} in the guest"
         ))),

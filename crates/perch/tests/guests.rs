@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Guests, booted: that they look as they should, do what they are told and leave nothing behind.
+//!
+//! They need a QEMU, a kernel and busybox, which perch fetches when the host has none. Guests are
+//! emulated, so only one test at a time boots or uses one.
+
+mod support;
+
+use std::io::Read;
+use std::process::{Child, Command as HostCommand, Stdio};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use perch_lab::guest::{Command, Guest, Setup, Signal, Status, contents};
+use perch_lab::kernel::Kernel;
+use perch_lab::qemu::{Need, Qemu};
+use perch_lab::{Arch, Cpus, Error, Store, Topology};
+use perch_machine::Machine;
+
+const PERCH: &str = env!("CARGO_BIN_EXE_perch");
+
+/// One guest at a time, whatever the number of test threads.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A guest of the newest kernel that shows `machine`.
+fn setup(machine: &Machine, cpus: Cpus) -> Setup {
+    let made = || {
+        let topology = Topology::new(machine, cpus)?;
+        let store = Store::open()?;
+        let arch = Arch::X86_64;
+        let kernel = Kernel::find(&store, "", arch)?;
+        let l2_clusters = topology.has_clusters();
+        let qemu = Qemu::find(&store, Need { arch, l2_clusters })?;
+        let files = contents(&store, &kernel, PERCH.as_ref(), ["hackbench"])?;
+        Ok::<_, Error>(Setup::new(kernel, qemu, topology, files))
+    };
+    made().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn boot(setup: &Setup) -> Guest {
+    let guest = Guest::boot(setup).unwrap_or_else(|error| panic!("{error}"));
+    println!(
+        "Linux {} on {} CPUs of {}: up in {:.1} s",
+        setup.kernel.release,
+        setup.topology.cpus(),
+        setup.topology.machine().name,
+        guest.boot_time().as_secs_f64()
+    );
+    guest
+}
+
+/// A kunpeng920 of 8 CPUs: two nodes with two clusters each.
+static KUNPENG: LazyLock<(Setup, Guest)> = LazyLock::new(|| {
+    let machine = perch_machine::resolve("kunpeng920").unwrap();
+    let setup = setup(&machine, Cpus::AtMost(8));
+    let guest = boot(&setup);
+    (setup, guest)
+});
+
+fn text(guest: &Guest, script: &str) -> String {
+    let output = guest.run(&Command::shell(script)).unwrap();
+    assert!(output.success(), "{script}: {}", output.error_text());
+    output.text()
+}
+
+/// The guest's own kernel and perch agree with what the topology promised.
+fn looks_as_promised(setup: &Setup, guest: &Guest) {
+    let detected = text(guest, "perch machine detect");
+    let detected = Machine::from_toml_str(&detected, "the guest").unwrap();
+    let promised = setup.topology.machine();
+    assert_eq!(detected.cpus, promised.cpus);
+    assert_eq!(detected.node_distance, promised.node_distance);
+    let trouble = guest.trouble().unwrap();
+    assert!(trouble.is_empty(), "{trouble:#?}");
+}
+
+#[test]
+fn a_machine_with_clusters_and_nodes_comes_up_as_promised() {
+    let _turn = alone();
+    let (setup, guest) = &*KUNPENG;
+    assert_eq!(setup.topology.machine().clusters(), 4);
+    looks_as_promised(setup, guest);
+    // The scheduler's own levels, innermost first.
+    let domains = "for d in /sys/kernel/debug/sched/domains/cpu0/*; do cat $d/name; done";
+    let script = format!("mount -t debugfs none /sys/kernel/debug; {domains}");
+    assert_eq!(text(guest, &script), "CLS\nMC\nNUMA\n");
+}
+
+#[test]
+fn an_irregular_machine_comes_up_as_promised() {
+    let _turn = alone();
+    // SMT on one core only, clusters of two sizes, a core in none, nodes of two sizes.
+    let machine = "name = \"odd\"\n\
+        [[core]]\ncpus = \"0-1\"\n\
+        [[cluster]]\ncpus = \"0-2\"\n[[cluster]]\ncpus = \"3-4\"\n\
+        [[llc]]\ncpus = \"0-4\"\n[[llc]]\ncpus = \"5-6\"\n[[llc]]\ncpus = \"7\"\n\
+        [[node]]\ncpus = \"0-6\"\n[[node]]\ncpus = \"7\"\n\
+        [[package]]\ncpus = \"0-6\"\n[[package]]\ncpus = \"7\"\n";
+    let machine = Machine::from_toml_str(machine, "odd").unwrap();
+    let setup = setup(&machine, Cpus::All);
+    assert_eq!(setup.topology.machine().cpus, machine.cpus);
+    looks_as_promised(&setup, &boot(&setup));
+}
+
+#[test]
+fn packages_that_share_a_node_come_up_as_promised() {
+    let _turn = alone();
+    let machine = perch_machine::resolve("xeon240").unwrap();
+    let setup = setup(&machine, Cpus::AtMost(8));
+    let promised = setup.topology.machine();
+    assert_eq!((promised.llcs(), promised.nodes()), (2, 1));
+    assert!(promised.has_smt());
+    looks_as_promised(&setup, &boot(&setup));
+}
+
+#[test]
+fn commands_are_heard_and_their_end_is_told() {
+    let _turn = alone();
+    let guest = &KUNPENG.1;
+    let command = Command::shell("cat; echo $WORD >&2; exit 7");
+    let output = guest.run(&command.stdin("in").env("WORD", "set")).unwrap();
+    assert_eq!(
+        (output.text(), output.error_text()),
+        ("in".into(), "set\n".into())
+    );
+    assert_eq!(output.status, Status::Code(7));
+
+    let long =
+        "i=0; while [ $i -lt 2000 ]; do echo $i; i=$((i+1)); done; head -c 1000000 /dev/zero";
+    let output = guest.run(&Command::shell(long)).unwrap();
+    assert_eq!(output.stdout.len(), 8890 + 1_000_000);
+
+    let none = guest.run(&Command::new(["no-such-program"])).unwrap_err();
+    assert!(
+        none.to_string()
+            .contains("no-such-program: there is no such program"),
+        "{none}"
+    );
+    let limit = Duration::from_secs(1);
+    let late = guest.run(&Command::shell("echo here; sleep 100").timeout(limit));
+    let late = late.unwrap_err().to_string();
+    assert!(late.contains("did not end within 1 s"), "{late}");
+    assert!(late.ends_with("here"), "{late}");
+
+    let began = Instant::now();
+    for _ in 0..10 {
+        guest.run(&Command::new(["true"])).unwrap();
+    }
+    println!(
+        "a command takes {:.0} ms",
+        began.elapsed().as_secs_f64() * 100.0
+    );
+    println!("hackbench: {}", text(guest, "hackbench -g 1 -l 50").trim());
+}
+
+#[test]
+fn programs_in_the_background_are_watched_and_killed() {
+    let _turn = alone();
+    let guest = &KUNPENG.1;
+    let script = "trap 'echo interrupted; exit 4' INT; echo on; while :; do sleep 0.1; done";
+    let mut polite = guest.start(&Command::shell(script)).unwrap();
+    let limit = Duration::from_secs(30);
+    polite.wait_for("on\n", limit).unwrap();
+    assert!(polite.is_running());
+    polite.signal(Signal::INT).unwrap();
+    let output = polite.wait().unwrap();
+    assert_eq!(
+        (output.text().as_str(), output.status),
+        ("on\ninterrupted\n", Status::Code(4))
+    );
+
+    let mut stubborn = guest
+        .start(&Command::shell("trap '' INT; echo on; sleep 100"))
+        .unwrap();
+    stubborn.wait_for("on\n", limit).unwrap();
+    let there = format!("kill -0 {}", stubborn.pid());
+    text(guest, &there);
+    stubborn.signal(Signal::KILL).unwrap();
+    assert_eq!(stubborn.wait().unwrap().status, Status::Signal(9));
+
+    // Nobody is left of what was dropped.
+    let mut dropped = guest.start(&Command::shell("echo on; sleep 1234")).unwrap();
+    dropped.wait_for("on\n", limit).unwrap();
+    drop(dropped);
+    text(
+        guest,
+        "while pgrep -f 'sleep 1234'; do sleep 0.1; done >/dev/null",
+    );
+    let missing = guest.start(&Command::shell("echo one")).unwrap();
+    let missing = { missing }.wait_for("two", limit).unwrap_err().to_string();
+    assert!(
+        missing.contains("without a word of `two`") && missing.ends_with("one"),
+        "{missing}"
+    );
+}
+
+#[test]
+fn files_travel_both_ways() {
+    let _turn = alone();
+    let guest = &KUNPENG.1;
+    let bytes: Vec<u8> = (0..300_000u32)
+        .map(|i| (i.wrapping_mul(i) >> 7) as u8)
+        .collect();
+    guest.put("/tmp/file", 0o700, &bytes).unwrap();
+    assert_eq!(guest.get("/tmp/file").unwrap(), bytes);
+    assert_eq!(text(guest, "stat -c %a /tmp/file"), "700\n");
+    let missing = guest.get("/no/such/file").unwrap_err().to_string();
+    assert!(missing.contains("/no/such/file"), "{missing}");
+}
+
+#[test]
+fn a_deterministic_guest_does_the_same_twice() {
+    let _turn = alone();
+    let machine = perch_machine::resolve("kunpeng920").unwrap();
+    let mut setup = setup(&machine, Cpus::AtMost(4));
+    setup.deterministic = true;
+    let script = "hackbench -g 1 -l 20 -p; cat /proc/uptime /proc/schedstat /proc/interrupts";
+    setup.job = Some(Command::shell(script));
+    setup.boot_timeout *= 4;
+    let run = || {
+        let guest = boot(&setup);
+        let output = guest.job().unwrap().wait().unwrap();
+        assert!(output.success(), "{}", output.error_text());
+        assert!(guest.job().is_none());
+        (output.text(), guest.console_tail(1000))
+    };
+    let (first, second) = (run(), run());
+    assert_eq!(first, second);
+    assert!(first.0.contains("Time: "), "{}", first.0);
+}
+
+#[test]
+fn a_guest_that_does_not_come_up_shows_its_console() {
+    let _turn = alone();
+    let machine = perch_machine::resolve("kunpeng920").unwrap();
+    let mut setup = setup(&machine, Cpus::AtMost(2));
+    setup.kernel_words = Some("rdinit=/nowhere root=/dev/nowhere".to_string());
+    let panicked = Guest::boot(&setup).err().unwrap().to_string();
+    assert!(
+        panicked.starts_with("the guest did not come up: QEMU ended"),
+        "{panicked}"
+    );
+    assert!(
+        panicked.contains("the last lines of its console:\n"),
+        "{panicked}"
+    );
+    assert!(panicked.contains("Kernel panic"), "{panicked}");
+
+    let hangs =
+        "#!/bin/busybox sh\necho waiting for nobody >/dev/console\nwhile :; do sleep 1; done\n";
+    setup.contents.bytes("init", 0o755, hangs);
+    setup.kernel_words = None;
+    setup.boot_timeout = Duration::from_secs(12);
+    let hung = Guest::boot(&setup).err().unwrap().to_string();
+    assert!(
+        hung.starts_with("the guest did not come up within 12 s"),
+        "{hung}"
+    );
+    assert!(hung.contains("waiting for nobody"), "{hung}");
+}
+
+/// `perch lab run` with a command that would take long.
+fn long_run() -> Child {
+    HostCommand::new(PERCH)
+        .args(["lab", "run", "-m", "kunpeng920", "--cpus", "2", "--"])
+        .args(["sh", "-c", "echo up; sleep 1000"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// The processes whose parent is `parent`.
+fn children(parent: u32) -> Vec<u32> {
+    let parent_of = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let after_name = stat.rsplit_once(')')?.1;
+        after_name.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    let entries = std::fs::read_dir("/proc").unwrap();
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| parent_of(*pid) == Some(parent)).collect()
+}
+
+#[test]
+fn no_qemu_outlives_perch() {
+    let _turn = alone();
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let mut perch = long_run();
+        let mut word = [0; 3];
+        perch
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut word)
+            .unwrap();
+        assert_eq!(&word, b"up\n");
+        let qemu = children(perch.id());
+        assert_eq!(qemu.len(), 1, "{signal:?}: {qemu:?}");
+        let pid = rustix::process::Pid::from_child(&perch);
+        rustix::process::kill_process(pid, signal).unwrap();
+        perch.wait().unwrap();
+        // A process that is gone, or a zombie that init has not waited for yet, runs nothing.
+        let runs = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", qemu[0]));
+            stat.is_ok_and(|stat| !stat.contains(") Z "))
+        };
+        let began = Instant::now();
+        while runs() {
+            assert!(
+                began.elapsed() < Duration::from_secs(10),
+                "{signal:?}: QEMU runs on"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn the_command_reports_the_guests_exit_code() {
+    let _turn = alone();
+    let run = |script: &str| {
+        let arguments = [
+            "lab",
+            "run",
+            "-m",
+            "kunpeng920",
+            "--cpus",
+            "8",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ];
+        let output = support::perch(&arguments);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (
+            output.status.code(),
+            text(&output.stdout),
+            text(&output.stderr),
+        )
+    };
+    let (code, out, err) = run("nproc; echo words >&2; exit 3");
+    assert_eq!((code, out.as_str()), (Some(1), "8\n"), "{err}");
+    assert!(err.contains("8 CPUs of kunpeng920, booted in"), "{err}");
+    assert!(
+        err.contains("left out: 120 of kunpeng920's 128 CPUs"),
+        "{err}"
+    );
+    assert!(err.contains("\nwords\n"), "{err}");
+    assert!(
+        err.ends_with("perch: the command ended with 3 in the guest\n"),
+        "{err}"
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_boots() {
+    let refused = |arguments: &[&str]| {
+        let output = support::perch(&[&["lab", "run"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let asymmetric = refused(&["-m", "juno", "--", "true"]);
+    assert!(asymmetric.contains("differ in capacity"), "{asymmetric}");
+    let too_many = refused(&["-m", "rt480", "--cpus", "all", "--", "true"]);
+    assert!(too_many.contains("APIC ID"), "{too_many}");
+    let idle = refused(&["-m", "x5570", "--set", "cluster=off", "--", "true"]);
+    assert!(idle.contains("--scheduler perch"), "{idle}");
+    let unknown = refused(&["-m", "kunpeng920", "--", "no-such-program-anywhere"]);
+    assert!(unknown.contains("no-such-program-anywhere"), "{unknown}");
+}
