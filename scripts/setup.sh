@@ -87,6 +87,33 @@ find_cc() {
 	return 1
 }
 
+# A clang that compiles the BPF program, as crates/perch-scheduler/build.rs looks for it: 19 or
+# newer, and no other than $PERCH_CLANG if that is set.
+find_clang() {
+	local clang version names=(clang-19 clang clang-{20..28})
+	[ -z "${PERCH_CLANG:-}" ] || names=("$PERCH_CLANG")
+	for clang in "${names[@]}"; do
+		command -v "$clang" >/dev/null || continue
+		version=$("$clang" --version 2>/dev/null) || continue
+		version=${version#*clang version }
+		[[ ${version%%.*} =~ ^[0-9]+$ ]] && ((${version%%.*} >= 19)) && return 0
+	done
+	return 1
+}
+
+# Can the C compiler see header $1?
+has_header() {
+	"${CC:-cc}" -E -x c - <<<"#include <$1>" >/dev/null 2>&1
+}
+
+# What libbpf, which is built along and linked statically, needs: names of Debian's packages.
+lacks_for_libbpf() {
+	command -v make >/dev/null || echo make
+	command -v pkg-config >/dev/null || echo pkg-config
+	has_header libelf.h || echo libelf-dev
+	has_header zlib.h || echo zlib1g-dev
+}
+
 # Cargo fetches crates over TLS, so it needs a set of root certificates.
 find_certificates() {
 	local file
@@ -172,11 +199,15 @@ open_install_log() {
 	: >"$install_log"
 }
 
-# Everything that a build needs: Rust, a C compiler for the policy, certificates for the registry.
+# Everything that a build needs: Rust, a C compiler for the policy, clang and libbpf's libraries
+# for the live scheduler, certificates for the registry.
 setup_build() {
-	local missing=() packages=() rust
+	local missing=() packages=() rust libbpf
 	find_rust || missing+=("Rust >= $(rust_wanted) (rustc, cargo)")
 	find_cc || missing+=("a C compiler") packages+=(gcc libc6-dev)
+	find_clang || missing+=("clang >= 19") packages+=(clang-19)
+	mapfile -t libbpf < <(lacks_for_libbpf)
+	missing+=("${libbpf[@]}") packages+=("${libbpf[@]}")
 	find_certificates || missing+=("root certificates") packages+=(ca-certificates)
 	[ ${#missing[@]} -gt 0 ] || return 0
 
@@ -200,6 +231,8 @@ setup_build() {
 	apt_install "${packages[@]}"
 	find_rust || die "Rust was installed, but no rustc >= $(rust_wanted) is found in /usr/bin"
 	find_cc || die "a C compiler was installed, but it finds no crt1.o: is libc6-dev broken?"
+	find_clang || die "clang-19 was installed, but no clang >= 19 is found" \
+		"(PERCH_CLANG=${PERCH_CLANG:-} must be one, if it is set)"
 }
 
 # What ./x lint needs beyond a build. Clippy and rustfmt must be of the toolchain in use.
