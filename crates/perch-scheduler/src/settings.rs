@@ -9,6 +9,8 @@ use serde::Deserialize;
 use crate::error::SchedulerError;
 
 /// Times and switches of the scheduler, apart from the mechanisms' modes.
+///
+/// `perch run --help` lists these with their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// How long a task that is alone runs until it is looked at again, microseconds (100 to

@@ -11,14 +11,27 @@ use perch_scheduler::{News, Options, SchedulerError, Settings};
 use crate::output::{Failure, emit};
 use crate::stats::{interval, line, summary};
 
+/// The keys of `--config`, for `perch run --help`; the settings check them.
+const KEYS: &str = "\
+Keys of the TOML file, all optional, with their defaults:
+  modes = \"cluster=perch\"   as --set takes them; --set has the last word
+  slice_us = 20000          a task that is alone runs so long until it is looked at again
+  slice_min_us = 1000       the slice, however many tasks wait
+  lag_us = 10000            the most that a task is owed or owes
+  preempt_us = 2000         a wakee so far behind the running task interrupts it
+  balance_ms = 4            how often queues are compared; 0: never
+  steal_remote_us = 500     so long a waiting task is left to the CPUs of its node
+  detail = false            also count wake-ups that had an idle CPU near";
+
 /// What to load and how.
 #[derive(Args)]
+#[command(after_long_help = KEYS)]
 pub struct Arguments {
     /// Modes of mechanisms, for example cluster=off [default: perch's own, where the machine has
     /// what a mechanism needs]
     #[arg(long = "set", value_name = "MODES")]
     set: Vec<String>,
-    /// A TOML file of modes and times (docs/live.md)
+    /// A TOML file of modes and times (its keys: perch run --help)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print a line of statistics this often
@@ -86,4 +99,21 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_has_the_defaults() {
+        let keys = KEYS.lines().skip(1).map(|line| {
+            let (pair, _) = line.trim().split_once("   ").unwrap_or((line.trim(), ""));
+            format!("{pair}\n")
+        });
+        let file: String = keys.filter(|line| !line.starts_with("modes")).collect();
+        let settings = Settings::from_toml(&file, "help").expect("the help is a file");
+        assert_eq!(settings, Settings::default(), "{file}");
+        assert_eq!(file.lines().count(), 7);
+    }
 }
