@@ -10,8 +10,6 @@ fn main() {
         .warnings(true)
         .extra_warnings(true)
         .warnings_into_errors(true)
-        // GCC cannot see that `local` is only read where it was set.
-        .flag_if_supported("-Wno-maybe-uninitialized")
         .flag("-std=gnu11")
         .compile("perch_policy");
 }

@@ -27,7 +27,7 @@ struct perch_native_domain {
 struct perch_native_place {
 	perch_u32 core_set, cluster_set, llc_set;
 	perch_u32 llc; /* index into llcs[], PERCH_NONE without an LLC domain */
-	perch_u32 domains[PERCH_MAX_LEVELS];
+	perch_u32 domains[PERCH_MAX_LEVELS + 1]; /* PERCH_NONE ends them */
 };
 
 struct perch_topology {

@@ -87,7 +87,7 @@ pub(crate) struct Place {
     pub cluster_set: u32,
     pub llc_set: u32,
     pub llc: u32,
-    pub domains: [u32; MAX_LEVELS],
+    pub domains: [u32; MAX_LEVELS + 1],
 }
 
 /// `struct perch_native_llc`.

@@ -67,7 +67,7 @@ PERCH_INLINE perch_u32 perch_cluster_scan(const struct perch_host *h,
 					  const struct perch_policy *pol,
 					  const struct perch_task *p, struct perch_search *s)
 {
-	perch_u32 set = perch_host_cluster_set(h, s->target), own, cpu;
+	perch_u32 set = perch_host_cluster_set(h, s->target), llcs, cpu;
 
 	if (!perch_cluster_on(h, pol) || set == PERCH_NONE)
 		return PERCH_NONE;
@@ -76,9 +76,12 @@ PERCH_INLINE perch_u32 perch_cluster_scan(const struct perch_host *h,
 		cpu = perch_scan_cores(h, pol, p, s, set);
 	} else {
 		s->reason = PERCH_BY_CLUSTER_SCAN;
-		own = perch_host_set_weight(h, set);
-		cpu = perch_scan_cpus(h, pol, p, s, set,
-				      pol->modes.cluster == PERCH_PERCH ? &own : &s->budget);
+		llcs = s->budget;
+		if (pol->modes.cluster == PERCH_PERCH)
+			s->budget = perch_host_set_weight(h, set);
+		cpu = perch_scan_cpus(h, pol, p, s, set);
+		if (pol->modes.cluster == PERCH_PERCH)
+			s->budget = llcs;
 	}
 	s->done_set = set;
 	return cpu;

@@ -17,8 +17,10 @@
 	} while (0)
 
 /* The idle-sibling search: mechanisms.md §0, steps 1 to 9. */
-PERCH_INLINE perch_u32 perch_search_idle(struct perch_host *h, const struct perch_policy *pol,
-					 struct perch_task *p, struct perch_search *s)
+PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
+					  const struct perch_policy *pol PERCH_GIVEN,
+					  struct perch_task *p PERCH_GIVEN,
+					  struct perch_search *s PERCH_GIVEN)
 {
 	perch_u32 recent, cpu;
 
@@ -93,20 +95,19 @@ PERCH_INLINE perch_u32 perch_search_idle(struct perch_host *h, const struct perc
  * nearest allowed CPU of prev's domains, else any; prev when the affinity is
  * empty, which no host should let happen.
  */
-PERCH_INLINE perch_u32 perch_fallback_cpu(const struct perch_host *h, const struct perch_task *p,
-					  perch_u32 prev)
+PERCH_OUTLINE perch_u32 perch_fallback_cpu(const struct perch_host *h PERCH_GIVEN,
+					   const struct perch_task *p PERCH_GIVEN, perch_u32 prev)
 {
 	perch_u32 level, k, words = (perch_host_nr_cpus(h) + 63) / 64;
 
-	for (level = 0; level < PERCH_MAX_LEVELS && PERCH_MORE; level++) {
+	for (level = PERCH_ZERO; PERCH_MORE; level++) {
 		perch_u32 sd = perch_host_domain(h, prev, level), set, first;
 
 		if (sd == PERCH_NONE)
 			break;
 		set = perch_host_domain_set(h, sd);
 		first = perch_host_set_first(h, set);
-		for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS && PERCH_MORE;
-		     k++) {
+		for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++) {
 			perch_u64 m = perch_host_set_word(h, set, first + k);
 
 			m &= perch_host_allowed_word(h, p, first + k);
@@ -114,7 +115,7 @@ PERCH_INLINE perch_u32 perch_fallback_cpu(const struct perch_host *h, const stru
 				return (first + k) * 64 + __builtin_ctzll(m);
 		}
 	}
-	for (k = 0; k < words && k < PERCH_MAX_WORDS && PERCH_MORE; k++) {
+	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_allowed_word(h, p, k);
 
 		if (m)

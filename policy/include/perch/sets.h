@@ -8,9 +8,6 @@
 
 #include "host.h"
 
-/* 8192 CPUs, and the word in which a walk starts is visited twice. */
-#define PERCH_MAX_WORDS 128u
-
 PERCH_INLINE perch_u8 perch_set_has(const struct perch_host *h, perch_u32 set, perch_u32 cpu)
 {
 	perch_u32 w = cpu / 64, first = perch_host_set_first(h, set);
@@ -27,12 +24,12 @@ PERCH_INLINE perch_u8 perch_allowed(const struct perch_host *h, const struct per
 }
 
 /* Whether the task may use any CPU of the set. */
-PERCH_INLINE perch_u8 perch_set_meets(const struct perch_host *h, const struct perch_task *p,
-				      perch_u32 set)
+PERCH_OUTLINE perch_u8 perch_set_meets(const struct perch_host *h PERCH_GIVEN,
+				       const struct perch_task *p PERCH_GIVEN, perch_u32 set)
 {
 	perch_u32 first = perch_host_set_first(h, set), k;
 
-	for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS && PERCH_MORE; k++)
+	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++)
 		if (perch_host_set_word(h, set, first + k) &
 		    perch_host_allowed_word(h, p, first + k))
 			return 1;

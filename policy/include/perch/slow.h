@@ -16,20 +16,28 @@ enum perch_group_type {
 	PERCH_GROUP_OVERLOADED,
 };
 
-struct perch_group_stats {
-	perch_u64 load, runnable, util, capacity;
+/* What groups are compared by. */
+struct perch_group {
 	perch_u64 avg_load; /* load per capacity, for groups without spare CPUs */
-	perch_u32 weight, running, idle_cpus, type;
+	perch_u64 util;
+	perch_u32 running, idle_cpus, type;
 	perch_u32 allowed; /* CPUs of the group that the task may use */
+};
+
+/* A group's sums; asked with the CPUs and without whom. */
+struct perch_group_stats {
+	perch_u32 set, imbalance_pct, without_cpu, weight;
+	perch_u64 load, runnable, capacity;
+	struct perch_group sum;
 };
 
 PERCH_INLINE perch_u32 perch_classify(const struct perch_group_stats *g, perch_u32 imbalance_pct)
 {
-	if (g->running > g->weight && (g->capacity * 100 < g->util * imbalance_pct ||
-				       g->capacity * imbalance_pct < g->runnable * 100))
+	if (g->sum.running > g->weight && (g->capacity * 100 < g->sum.util * imbalance_pct ||
+					   g->capacity * imbalance_pct < g->runnable * 100))
 		return PERCH_GROUP_OVERLOADED;
-	if (g->running < g->weight || (g->capacity * imbalance_pct >= g->runnable * 100 &&
-				       g->capacity * 100 > g->util * imbalance_pct))
+	if (g->sum.running < g->weight || (g->capacity * imbalance_pct >= g->runnable * 100 &&
+					   g->capacity * 100 > g->sum.util * imbalance_pct))
 		return PERCH_GROUP_HAS_SPARE;
 	return PERCH_GROUP_FULLY_BUSY;
 }
@@ -38,18 +46,22 @@ PERCH_INLINE perch_u32 perch_classify(const struct perch_group_stats *g, perch_u
  * Statistics of a group as the new task would find it. The parent runs on
  * this CPU and, being the forker, is counted; a task that execs is not.
  */
-PERCH_OUTLINE void perch_group_stats(const struct perch_host *h, const struct perch_policy *pol,
-				     const struct perch_task *p, perch_u32 set,
-				     perch_u32 imbalance_pct, perch_u32 without_cpu,
-				     struct perch_group_stats *g)
+PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
+				    const struct perch_policy *pol PERCH_GIVEN,
+				    const struct perch_task *p PERCH_GIVEN,
+				    struct perch_group_stats *g PERCH_GIVEN)
 {
+	perch_u32 set = g->set, without_cpu = g->without_cpu;
 	perch_u32 first = perch_host_set_first(h, set), k;
 
-	__builtin_memset(g, 0, sizeof(*g));
-	for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS && PERCH_MORE; k++) {
+	g->weight = 0;
+	g->load = g->runnable = g->capacity = 0;
+	g->sum = (struct perch_group){};
+	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, set, first + k);
 
-		g->allowed += __builtin_popcountll(m & perch_host_allowed_word(h, p, first + k));
+		g->sum.allowed +=
+			__builtin_popcountll(m & perch_host_allowed_word(h, p, first + k));
 		while (m && PERCH_MORE) {
 			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
 			perch_u32 running = perch_host_nr_running(h, cpu);
@@ -68,21 +80,21 @@ PERCH_OUTLINE void perch_group_stats(const struct perch_host *h, const struct pe
 				util -= p->util < util ? p->util : util;
 			}
 			g->load += load;
-			g->util += util;
+			g->sum.util += util;
 			g->runnable += runnable;
-			g->running += running;
+			g->sum.running += running;
 			if (!running && (perch_idle(h, cpu) || cpu == without_cpu))
-				g->idle_cpus++;
+				g->sum.idle_cpus++;
 		}
 	}
-	g->type = perch_classify(g, imbalance_pct);
-	if (g->type != PERCH_GROUP_HAS_SPARE && g->capacity)
-		g->avg_load = g->load * 1024 / g->capacity;
+	g->sum.type = perch_classify(g, g->imbalance_pct);
+	if (g->sum.type != PERCH_GROUP_HAS_SPARE && g->capacity)
+		g->sum.avg_load = g->load * 1024 / g->capacity;
+	return 0;
 }
 
 /* Whether group `a` is idler than the idlest so far, `b`. */
-PERCH_INLINE perch_u8 perch_idler(const struct perch_group_stats *a,
-				  const struct perch_group_stats *b)
+PERCH_INLINE perch_u8 perch_idler(const struct perch_group *a, const struct perch_group *b)
 {
 	if (a->type != b->type)
 		return a->type < b->type;
@@ -98,8 +110,8 @@ PERCH_INLINE perch_u8 perch_idler(const struct perch_group_stats *a,
 
 /* Whether the task should leave the local group for the idlest other one. */
 PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 sd,
-					  const struct perch_group_stats *local,
-					  const struct perch_group_stats *idlest)
+					  const struct perch_group *local,
+					  const struct perch_group *idlest)
 {
 	perch_u8 numa = !!(perch_host_domain_flags(h, sd) & PERCH_SD_NUMA);
 	perch_u32 pct = perch_host_domain_imbalance(h, sd), limit;
@@ -128,36 +140,47 @@ PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 
 	return local->idle_cpus < idlest->idle_cpus;
 }
 
+/* Where the way down from the widest domain has come to. */
+struct perch_descent {
+	perch_u32 sd, cpu;
+	perch_u32 without_cpu; /* the CPU of a task that execs, which frees it; PERCH_NONE */
+};
+
 /*
  * The idlest group of a domain; PERCH_NONE to stay in the one that has `cpu`.
  * Among equals the first after that one wins, not the first of the domain:
  * otherwise all forks of an idle machine would herd in its first group.
  */
-PERCH_INLINE perch_u32 perch_idlest_group(const struct perch_host *h,
-					  const struct perch_policy *pol,
-					  const struct perch_task *p, perch_u32 sd, perch_u32 cpu,
-					  perch_u32 without_cpu)
+PERCH_OUTLINE perch_u32 perch_idlest_group(const struct perch_host *h PERCH_GIVEN,
+					   const struct perch_policy *pol PERCH_GIVEN,
+					   const struct perch_task *p PERCH_GIVEN,
+					   const struct perch_descent *d PERCH_GIVEN)
 {
-	struct perch_group_stats local, best, g;
+	struct perch_group local = {}, best = {};
+	struct perch_group_stats g = {};
+	perch_u32 sd = d->sd, cpu = d->cpu;
 	perch_u32 n = perch_host_domain_groups(h, sd), own, i, idlest = PERCH_NONE;
 	perch_u32 pct = perch_host_domain_imbalance(h, sd);
 	perch_u8 local_allowed = 0;
 
-	for (own = 0; own + 1 < n && PERCH_MORE; own++)
+	for (own = PERCH_ZERO; own + 1 < n && PERCH_MORE; own++)
 		if (perch_set_has(h, perch_host_domain_group(h, sd, own), cpu))
 			break;
-	for (i = 0; i < n && PERCH_MORE; i++) {
+	for (i = PERCH_ZERO; i < n && PERCH_MORE; i++) {
 		perch_u32 at = own + i < n ? own + i : own + i - n;
 		perch_u32 set = perch_host_domain_group(h, sd, at);
 
-		perch_group_stats(h, pol, p, set, pct, without_cpu, &g);
-		if (!g.allowed)
+		g.set = set;
+		g.imbalance_pct = pct;
+		g.without_cpu = d->without_cpu;
+		perch_group_stats(h, pol, p, &g);
+		if (!g.sum.allowed)
 			continue;
 		if (perch_set_has(h, set, cpu)) {
-			local = g;
+			local = g.sum;
 			local_allowed = 1;
-		} else if (idlest == PERCH_NONE || perch_idler(&g, &best)) {
-			best = g;
+		} else if (idlest == PERCH_NONE || perch_idler(&g.sum, &best)) {
+			best = g.sum;
 			idlest = set;
 		}
 	}
@@ -171,14 +194,16 @@ PERCH_INLINE perch_u32 perch_idlest_group(const struct perch_host *h,
  * soonest, the most recently idle among equals (its cache is warmest), and
  * without an idle one the least loaded.
  */
-PERCH_INLINE perch_u32 perch_idlest_cpu(const struct perch_host *h, const struct perch_policy *pol,
-					const struct perch_task *p, perch_u32 set, perch_u32 cpu)
+PERCH_OUTLINE perch_u32 perch_idlest_cpu(const struct perch_host *h PERCH_GIVEN,
+					 const struct perch_policy *pol PERCH_GIVEN,
+					 const struct perch_task *p PERCH_GIVEN, perch_u32 set,
+					 perch_u32 cpu)
 {
 	perch_u32 first = perch_host_set_first(h, set), k;
 	perch_u32 idlest = PERCH_NONE, least = cpu, exit_ns = 0xffffffffu, load = 0xffffffffu;
 	perch_u64 since = 0;
 
-	for (k = 0; k < perch_host_set_words(h, set) && k < PERCH_MAX_WORDS && PERCH_MORE; k++) {
+	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, set, first + k);
 
 		m &= perch_host_allowed_word(h, p, first + k);
@@ -211,13 +236,17 @@ PERCH_INLINE perch_u32 perch_idlest_cpu(const struct perch_host *h, const struct
  * group chosen in another branch changes `cpu`, and the descent goes on
  * among the domains of the new CPU that are narrower than the last.
  */
-PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h, const struct perch_policy *pol,
-					const struct perch_task *p, const struct perch_wake *wake)
+PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h PERCH_GIVEN,
+					const struct perch_policy *pol PERCH_GIVEN,
+					const struct perch_task *p PERCH_GIVEN,
+					const struct perch_wake *wake PERCH_GIVEN)
 {
-	perch_u32 without = wake->flags & PERCH_WAKE_EXEC ? wake->prev_cpu : PERCH_NONE;
+	struct perch_descent d = {
+		.without_cpu = wake->flags & PERCH_WAKE_EXEC ? wake->prev_cpu : PERCH_NONE,
+	};
 	perch_u32 cpu = wake->this_cpu, level = 0, i, sd, set = PERCH_NONE;
 
-	for (i = 0; i < PERCH_MAX_LEVELS && PERCH_MORE; i++) {
+	for (i = PERCH_ZERO; PERCH_MORE; i++) {
 		sd = perch_host_domain(h, cpu, i);
 		if (sd == PERCH_NONE)
 			break;
@@ -229,13 +258,15 @@ PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h, const struct
 	/* Nothing to choose from here: the task stays where it is. */
 	if (set == PERCH_NONE || !perch_set_meets(h, p, set))
 		return wake->prev_cpu;
-	for (i = 0; i < PERCH_MAX_LEVELS && level && PERCH_MORE; i++) {
-		perch_u32 next, weight, l;
+	while (level && PERCH_MORE) {
+		perch_u32 next = cpu, weight = 0, l;
 
 		sd = perch_host_domain(h, cpu, --level);
 		if (!(perch_host_domain_flags(h, sd) & PERCH_SD_BALANCE_FORK))
 			continue;
-		set = perch_idlest_group(h, pol, p, sd, cpu, without);
+		d.sd = sd;
+		d.cpu = cpu;
+		set = perch_idlest_group(h, pol, p, &d);
 		if (set == PERCH_NONE)
 			continue;
 		next = perch_idlest_cpu(h, pol, p, set, cpu);
@@ -245,7 +276,7 @@ PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h, const struct
 		weight = perch_host_set_weight(h, perch_host_domain_set(h, sd));
 		cpu = next;
 		level = 0;
-		for (l = 0; l < PERCH_MAX_LEVELS && PERCH_MORE; l++) {
+		for (l = PERCH_ZERO; PERCH_MORE; l++) {
 			sd = perch_host_domain(h, cpu, l);
 			if (sd == PERCH_NONE ||
 			    perch_host_set_weight(h, perch_host_domain_set(h, sd)) >= weight)

@@ -9,11 +9,6 @@
 
 #include "sets.h"
 
-struct perch_policy {
-	struct perch_modes modes;
-	struct perch_rules rules;
-};
-
 /* One idle-sibling search on its way through select.h. */
 struct perch_search {
 	perch_u32 this_cpu;
@@ -23,6 +18,7 @@ struct perch_search {
 	perch_u32 llc;	       /* set of the LLC being scanned */
 	perch_u32 budget;      /* CPUs the scan may still examine */
 	perch_u32 examined;    /* CPUs it has examined */
+	perch_u32 set;	       /* set being scanned */
 	perch_u32 done_set;    /* already walked, not to be visited again */
 	perch_u32 thread;      /* idle thread passed while looking for an idle core */
 	perch_u32 near_prev;   /* cluster: idle prev that is not near target */
@@ -144,14 +140,15 @@ PERCH_INLINE perch_u32 perch_affine_weight(const struct perch_host *h, const str
 }
 
 /* The CPU at which the idle search aims: this_cpu or prev. */
-PERCH_INLINE perch_u32 perch_wake_affine(const struct perch_host *h, const struct perch_task *p,
-					 perch_u32 this_cpu, perch_u32 prev, perch_u32 flags)
+PERCH_OUTLINE perch_u32 perch_wake_affine(const struct perch_host *h PERCH_GIVEN,
+					  const struct perch_task *p PERCH_GIVEN,
+					  perch_u32 this_cpu, perch_u32 prev, perch_u32 flags)
 {
 	perch_u32 level, cpu;
 
 	if (this_cpu == prev)
 		return prev;
-	for (level = 0; level < PERCH_MAX_LEVELS && PERCH_MORE; level++) {
+	for (level = PERCH_ZERO; PERCH_MORE; level++) {
 		perch_u32 sd = perch_host_domain(h, this_cpu, level);
 
 		if (sd == PERCH_NONE)
@@ -176,7 +173,7 @@ PERCH_INLINE perch_u32 perch_idle_sibling(const struct perch_host *h,
 	perch_u32 core = perch_host_core_set(h, prev), k;
 	perch_u32 first = perch_host_set_first(h, core), words = perch_host_set_words(h, core);
 
-	for (k = 0; k < words && k < PERCH_MAX_WORDS && PERCH_MORE; k++) {
+	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, core, first + k);
 
 		m &= perch_host_allowed_word(h, p, first + k);
@@ -205,18 +202,19 @@ PERCH_INLINE perch_u64 perch_scan_word(const struct perch_host *h, const struct 
 }
 
 /*
- * Looks for an idle CPU of `set` in ring order after target, at most *budget
+ * Looks for an idle CPU of `set` in ring order after target, at most s->budget
  * CPUs far; what was examined is taken off the budget. The kernel goes CPU by
  * CPU; a word of 64 at once finds the same one and counts the same number.
  */
-PERCH_INLINE perch_u32 perch_scan_cpus(const struct perch_host *h, const struct perch_policy *pol,
-				       const struct perch_task *p, struct perch_search *s,
-				       perch_u32 set, perch_u32 *budget)
+PERCH_OUTLINE perch_u32 perch_scan_cpus(const struct perch_host *h PERCH_GIVEN,
+					const struct perch_policy *pol PERCH_GIVEN,
+					const struct perch_task *p PERCH_GIVEN,
+					struct perch_search *s PERCH_GIVEN, perch_u32 set)
 {
 	struct perch_ring ring = perch_ring(h, set, s->target + 1);
 	perch_u32 k, seen;
 
-	for (k = 0; k <= ring.words && k <= PERCH_MAX_WORDS && PERCH_MORE; k++) {
+	for (k = PERCH_ZERO; k <= ring.words && PERCH_MORE; k++) {
 		perch_u64 keep, m, idle;
 		perch_u32 w = perch_ring_word(&ring, k, &keep);
 
@@ -225,13 +223,13 @@ PERCH_INLINE perch_u32 perch_scan_cpus(const struct perch_host *h, const struct 
 			continue;
 		idle = m & perch_idle_ok_word(h, pol, p, w);
 		seen = __builtin_popcountll(idle ? m & (idle ^ (idle - 1)) : m);
-		if (seen > *budget || (!idle && seen == *budget)) {
-			s->examined += *budget;
-			*budget = 0;
+		if (seen > s->budget || (!idle && seen == s->budget)) {
+			s->examined += s->budget;
+			s->budget = 0;
 			return PERCH_NONE;
 		}
 		s->examined += seen;
-		*budget -= seen;
+		s->budget -= seen;
 		if (idle)
 			return w * 64 + __builtin_ctzll(idle);
 	}
@@ -239,18 +237,19 @@ PERCH_INLINE perch_u32 perch_scan_cpus(const struct perch_host *h, const struct 
 }
 
 /* Whether `cpu` is the first of its core that a ring walk from target+1 visits. */
-PERCH_INLINE perch_u8 perch_leads_core(const struct perch_host *h, const struct perch_task *p,
-				       const struct perch_search *s, perch_u32 set, perch_u32 cpu)
+PERCH_OUTLINE int perch_leads_core(const struct perch_host *h PERCH_GIVEN,
+				   const struct perch_task *p PERCH_GIVEN,
+				   const struct perch_search *s PERCH_GIVEN, perch_u32 cpu)
 {
 	perch_u32 core = perch_host_core_set(h, cpu), k;
 	perch_u32 first = perch_host_set_first(h, core), words = perch_host_set_words(h, core);
 	perch_u32 n = perch_host_nr_cpus(h), from = s->target + 1;
 	perch_u32 mine = cpu >= from ? cpu - from : cpu + n - from;
 
-	for (k = 0; k < words && k < PERCH_MAX_WORDS && PERCH_MORE; k++) {
+	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, core, first + k);
 
-		m &= perch_scan_word(h, p, s, set, first + k);
+		m &= perch_scan_word(h, p, s, s->set, first + k);
 		while (m && PERCH_MORE) {
 			perch_u32 other = (first + k) * 64 + __builtin_ctzll(m);
 			perch_u32 theirs = other >= from ? other - from : other + n - from;
@@ -268,17 +267,18 @@ PERCH_INLINE perch_u8 perch_leads_core(const struct perch_host *h, const struct 
  * its first idle thread that the scan may use is remembered in s->thread,
  * unless an earlier core left one.
  */
-PERCH_INLINE perch_u8 perch_core_idle(const struct perch_host *h, const struct perch_policy *pol,
-				      const struct perch_task *p, struct perch_search *s,
-				      perch_u32 set, perch_u32 cpu)
+PERCH_OUTLINE int perch_core_idle(const struct perch_host *h PERCH_GIVEN,
+				  const struct perch_policy *pol PERCH_GIVEN,
+				  const struct perch_task *p PERCH_GIVEN,
+				  struct perch_search *s PERCH_GIVEN, perch_u32 cpu)
 {
 	perch_u32 core = perch_host_core_set(h, cpu), k;
 	perch_u32 first = perch_host_set_first(h, core), words = perch_host_set_words(h, core);
-	perch_u8 all = 1;
+	int all = 1;
 
-	for (k = 0; k < words && k < PERCH_MAX_WORDS && PERCH_MORE; k++) {
+	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, core, first + k);
-		perch_u64 usable = perch_scan_word(h, p, s, set, first + k);
+		perch_u64 usable = perch_scan_word(h, p, s, s->set, first + k);
 
 		if (m & ~perch_host_idle_word(h, first + k))
 			all = 0;
@@ -290,14 +290,16 @@ PERCH_INLINE perch_u8 perch_core_idle(const struct perch_host *h, const struct p
 }
 
 /* Looks for a fully idle core of `set` in ring order after target; no budget. */
-PERCH_INLINE perch_u32 perch_scan_cores(const struct perch_host *h, const struct perch_policy *pol,
-					const struct perch_task *p, struct perch_search *s,
-					perch_u32 set)
+PERCH_OUTLINE perch_u32 perch_scan_cores(const struct perch_host *h PERCH_GIVEN,
+					 const struct perch_policy *pol PERCH_GIVEN,
+					 const struct perch_task *p PERCH_GIVEN,
+					 struct perch_search *s PERCH_GIVEN, perch_u32 set)
 {
 	struct perch_ring ring = perch_ring(h, set, s->target + 1);
 	perch_u32 k;
 
-	for (k = 0; k <= ring.words && k <= PERCH_MAX_WORDS && PERCH_MORE; k++) {
+	s->set = set;
+	for (k = PERCH_ZERO; k <= ring.words && PERCH_MORE; k++) {
 		perch_u64 keep, m;
 		perch_u32 w = perch_ring_word(&ring, k, &keep);
 
@@ -306,10 +308,10 @@ PERCH_INLINE perch_u32 perch_scan_cores(const struct perch_host *h, const struct
 			perch_u32 cpu = w * 64 + __builtin_ctzll(m);
 
 			m &= m - 1;
-			if (!perch_leads_core(h, p, s, set, cpu))
+			if (!perch_leads_core(h, p, s, cpu))
 				continue;
 			s->examined++;
-			if (perch_core_idle(h, pol, p, s, set, cpu))
+			if (perch_core_idle(h, pol, p, s, cpu))
 				return cpu;
 		}
 	}
@@ -324,7 +326,7 @@ PERCH_INLINE perch_u32 perch_scan_llc(struct perch_host *h, const struct perch_p
 
 	if (!s->idle_cores) {
 		s->reason = PERCH_BY_LLC_SCAN;
-		return perch_scan_cpus(h, pol, p, s, s->llc, &s->budget);
+		return perch_scan_cpus(h, pol, p, s, s->llc);
 	}
 	s->reason = PERCH_BY_LLC_CORE;
 	cpu = perch_scan_cores(h, pol, p, s, s->llc);

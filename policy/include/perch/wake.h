@@ -20,10 +20,12 @@ typedef __INT64_TYPE__ perch_s64;
 #define PERCH_INLINE static inline __attribute__((always_inline, unused))
 
 /*
- * What a host compiled by another compiler than a native one may define first:
- * the address space of its arrays; a condition that every loop asks, for a
- * verifier that wants to see each of them end; how a function is kept out of
- * line, for a stack of 512 bytes.
+ * What the BPF host defines first: the address space of its arrays; a
+ * condition that every loop asks, because its verifier wants to see each of
+ * them end; how a function is kept out of line, so that it is verified once
+ * and not on every path to it; a mark on such a function's pointers, that
+ * they are never null; a zero to count from that the verifier takes for any
+ * number, where it would otherwise follow every count for itself.
  */
 #ifndef PERCH_AS
 #define PERCH_AS
@@ -33,6 +35,12 @@ typedef __INT64_TYPE__ perch_s64;
 #endif
 #ifndef PERCH_OUTLINE
 #define PERCH_OUTLINE static inline __attribute__((unused))
+#endif
+#ifndef PERCH_ZERO
+#define PERCH_ZERO 0
+#endif
+#ifndef PERCH_GIVEN
+#define PERCH_GIVEN
 #endif
 
 /* No CPU, no mask, no domain. */
@@ -73,6 +81,11 @@ struct perch_rules {
 	 */
 	perch_u8 groups_by_affinity;
 	perch_u8 pad[5];
+};
+
+struct perch_policy {
+	struct perch_modes modes;
+	struct perch_rules rules;
 };
 
 /* Why a wake-up happens; bits of perch_wake.flags. */

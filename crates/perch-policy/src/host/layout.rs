@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
 use std::mem::{offset_of, size_of};
 
-use perch_machine::MAX_CPUS;
-
 use super::{CpuState, TaskState};
 use crate::ffi;
 use crate::mode::Mode;
@@ -82,7 +80,6 @@ fn in_rust() -> Layout {
     let mut number = |name: &str, value: u64| all.insert(name.to_string(), (0, value));
     number("PERCH_NONE", ffi::NONE.into());
     number("PERCH_MAX_LEVELS", ffi::MAX_LEVELS as u64);
-    number("PERCH_MAX_WORDS", MAX_CPUS.div_ceil(64) as u64);
     for mode in Mode::ALL {
         number(
             &format!("PERCH_{}", mode.name().to_uppercase()),

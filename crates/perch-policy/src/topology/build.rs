@@ -35,7 +35,7 @@ impl<'a> Builder<'a> {
             cluster_set: ffi::NONE,
             llc_set: ffi::NONE,
             llc: ffi::NONE,
-            domains: [ffi::NONE; ffi::MAX_LEVELS],
+            domains: [ffi::NONE; ffi::MAX_LEVELS + 1],
         };
         let out = Topology {
             pool: Vec::new(),

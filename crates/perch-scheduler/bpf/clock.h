@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Virtual time. Each CPU has a clock that shows how much a nice-0 task
+ * without lag would have received there; a task's virtual time runs at its
+ * execution time over its weight, and whoever is furthest behind goes first.
+ *
+ * p->scx.dsq_vtime holds it while the task is queued or running, as a reading
+ * of that CPU's clock. A task that sleeps keeps only its lag, the distance to
+ * the clock, at most lag_ns either way, and takes it along to whichever CPU it
+ * wakes on. Clocks begin at PERCH_CLOCK_START, so that the two cannot be
+ * mistaken for each other.
+ */
+#ifndef PERCH_CLOCK_H
+#define PERCH_CLOCK_H
+
+#include "host.h"
+
+#define PERCH_CLOCK_START (1ull << 48)
+
+/* Nanoseconds of virtual time for `ns` of execution. */
+static inline perch_u64 virtual_ns(perch_u64 ns, perch_u32 weight)
+{
+	if (weight == 100)
+		return ns;
+	return ns * 100 / (weight ?: 1);
+}
+
+/* What dsq_vtime means on a CPU whose clock shows `clock`. */
+static inline perch_u64 vtime_of(perch_u64 stored, perch_u64 clock)
+{
+	return (perch_s64)stored < (perch_s64)(PERCH_CLOCK_START / 2) ? clock + stored : stored;
+}
+
+static inline perch_u64 clamp_lag(perch_u64 vtime, perch_u64 clock)
+{
+	perch_s64 lag = vtime - clock, most = config()->lag_ns;
+
+	if (lag > most)
+		lag = most;
+	if (lag < -most)
+		lag = -most;
+	return lag;
+}
+
+/*
+ * Charges the running task for its time since the last accounting. Alone, it
+ * drags the clock along; with others waiting, the clock moves as each of them
+ * is picked (below).
+ */
+static inline void account(struct perch_cpu __arena *c, const struct task_struct *p, bool alone)
+{
+	perch_u64 ran = p->se.sum_exec_runtime - c->exec_start;
+	perch_u64 vtime = c->curr_vtime + virtual_ns(ran, p->scx.weight);
+
+	c->exec_start += ran;
+	c->busy_ns += ran;
+	c->curr_vtime = vtime;
+	if (alone && vtime > c->clock)
+		c->clock = vtime;
+}
+
+/*
+ * A task starts to run: it was furthest behind, so the clock need not be
+ * behind it. A stream of newborn tasks, each placed a slice ahead of the
+ * clock, thereby moves the clock on until the hog that waits is picked.
+ */
+static inline void picked(struct perch_cpu __arena *c, const struct task_struct *p)
+{
+	perch_u64 vtime = vtime_of(p->scx.dsq_vtime, c->clock);
+
+	if (vtime > c->clock)
+		c->clock = vtime;
+	c->curr_vtime = vtime;
+	c->exec_start = p->se.sum_exec_runtime;
+	c->curr_weight = p->scx.weight;
+}
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The live host: the machine's shape from the arena, the rest from the kernel
+ * as it is at the moment of the question. Where a mechanism of the stock
+ * kernel has no counterpart under sched_ext, the comment says what stands in.
+ */
+#ifndef PERCH_LIVE_HOST_H
+#define PERCH_LIVE_HOST_H
+
+#include "kernel.h"
+
+#define PERCH_AS __arena
+#define PERCH_MORE can_loop
+/* Global functions are verified once each, not at every call on every path. */
+#define PERCH_OUTLINE __attribute__((noinline, weak))
+#define PERCH_ZERO perch_zero
+#define PERCH_GIVEN __attribute__((btf_decl_tag("arg:nonnull")))
+
+/* Always 0, which the verifier cannot know. */
+unsigned int perch_zero;
+
+#include "interface.h"
+
+const volatile struct perch_config perch_config SEC(".rodata.config");
+
+struct perch_arena {
+	__uint(type, BPF_MAP_TYPE_ARENA);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* pages; the loader knows how many */
+	__ulong(map_extra, PERCH_ARENA_BASE);
+} arena SEC(".maps");
+
+/* Addresses of sched_ext's idle masks, CPUs and fully idle cores; they never move. */
+static perch_u64 idle_cpus_at, idle_cores_at;
+
+/* Time at the last turn of the timer: what decays over a second needs no better. */
+static perch_u64 coarse_now;
+
+struct perch_host {
+	perch_u64 allowed_at; /* address of the wakee's affinity mask; 0: every CPU */
+};
+
+/*
+ * The compiler would fold what is constant to it and zero in the object; the
+ * loader has written there since.
+ */
+static inline const struct perch_config *config(void)
+{
+	const volatile struct perch_config *c = &perch_config;
+
+	asm volatile("" : "+r"(c));
+	return (const struct perch_config *)c;
+}
+
+/* The verifier looks for a program's arena among the maps that it names. */
+static inline void use_arena(void)
+{
+	asm volatile("" : : "r"(&arena));
+}
+
+static inline struct perch_cpu __arena *cpu_state(perch_u32 cpu)
+{
+	return &config()->cpus[cpu];
+}
+
+/* One word of a kernel's mask. A load that faults reads 0. */
+static inline perch_u64 mask_word(perch_u64 address, perch_u32 w)
+{
+	struct cpumask *m =
+		bpf_rdonly_cast((void *)(address + w * 8), bpf_core_type_id_kernel(struct cpumask));
+
+	return m->bits[0];
+}
+
+static inline const struct rq *cpu_rq(perch_u32 cpu)
+{
+	return bpf_per_cpu_ptr(&runqueues, cpu);
+}
+
+PERCH_INLINE const struct perch_topology *perch_topology(const struct perch_host *h)
+{
+	return &config()->topology;
+}
+
+PERCH_INLINE perch_u64 perch_host_allowed_word(const struct perch_host *h,
+					       const struct perch_task *p, perch_u32 w)
+{
+	return h->allowed_at ? mask_word(h->allowed_at, w) : ~0ull;
+}
+
+PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u32 w)
+{
+	return mask_word(idle_cpus_at, w);
+}
+
+/* sched_ext keeps no such mask: a wakee far ahead of a SCHED_IDLE task preempts it instead. */
+PERCH_INLINE perch_u64 perch_host_sched_idle_word(const struct perch_host *h, perch_u32 w)
+{
+	return 0;
+}
+
+PERCH_INLINE perch_u32 perch_host_nr_running(const struct perch_host *h, perch_u32 cpu)
+{
+	const struct rq *rq = cpu_rq(cpu);
+
+	return rq ? rq->nr_running : 0;
+}
+
+/* Tasks of sched_ext leave the queue when they sleep. */
+PERCH_INLINE perch_u32 perch_host_nr_delayed(const struct perch_host *h, perch_u32 cpu)
+{
+	return 0;
+}
+
+/* PELT does not follow tasks of sched_ext: the queue's length stands in, of any weight. */
+PERCH_INLINE perch_u32 perch_host_load(const struct perch_host *h, perch_u32 cpu)
+{
+	return 1024 * perch_host_nr_running(h, cpu);
+}
+
+PERCH_INLINE perch_u32 perch_host_runnable(const struct perch_host *h, perch_u32 cpu)
+{
+	return 1024 * perch_host_nr_running(h, cpu);
+}
+
+PERCH_INLINE perch_u32 perch_host_util(const struct perch_host *h, perch_u32 cpu)
+{
+	return cpu_state(cpu)->util;
+}
+
+PERCH_INLINE perch_u32 perch_host_capacity(const struct perch_host *h, perch_u32 cpu)
+{
+	return cpu_state(cpu)->capacity;
+}
+
+PERCH_INLINE perch_u32 perch_host_curr_load(const struct perch_host *h, perch_u32 cpu)
+{
+	return perch_host_nr_running(h, cpu) ? 1024 : 0;
+}
+
+PERCH_INLINE perch_u32 perch_host_idle_exit_ns(const struct perch_host *h, perch_u32 cpu)
+{
+	const struct rq *rq = cpu_rq(cpu);
+	struct cpuidle_state *state = rq ? rq->idle_state : 0;
+
+	return state ? state->exit_latency_ns : 0;
+}
+
+PERCH_INLINE perch_u64 perch_host_idle_since_ns(const struct perch_host *h, perch_u32 cpu)
+{
+	return cpu_state(cpu)->idle_since_ns;
+}
+
+PERCH_INLINE struct perch_llc __arena *llc_of(perch_u32 set)
+{
+	const struct perch_config *c = config();
+
+	return &c->llcs[c->topology.llc_of_set[set]];
+}
+
+PERCH_INLINE perch_u32 perch_host_nr_idle_scan(const struct perch_host *h, perch_u32 set)
+{
+	return llc_of(set)->nr_idle_scan;
+}
+
+PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u32 set);
+PERCH_INLINE void perch_host_set_idle_cores(struct perch_host *h, perch_u32 set, perch_u8 has)
+{
+	/* Nothing to remember: sched_ext says exactly which cores are idle. */
+}
+
+#include "../../../policy/include/perch/select.h"
+
+/* The kernel remembers whether there may be one; the mask of idle cores knows. */
+PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u32 set)
+{
+	perch_u32 first = perch_host_set_first(h, set), k;
+
+	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++)
+		if (mask_word(idle_cores_at, first + k) & perch_host_set_word(h, set, first + k))
+			return 1;
+	return 0;
+}
+
+#endif

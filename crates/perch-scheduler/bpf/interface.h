@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the loader and the BPF program share; mirrored by src/interface.rs.
+ * The loader lays everything out in the arena before it loads the program
+ * and tells it by `perch_config`, which is read-only from then on, so that
+ * the verifier drops what is switched off.
+ */
+#ifndef PERCH_INTERFACE_H
+#define PERCH_INTERFACE_H
+
+#include "../../../policy/hosts/topology.h"
+
+/* Where the arena lies, in the loader as in the program; a multiple of 4 GiB. */
+#define PERCH_ARENA_BASE 0x100000000000ull
+
+/* What is counted besides the reasons. Append only: perch stats has their names. */
+enum perch_event {
+	PERCH_EV_EXAMINED = 0,	 /* CPUs that the policy's scans looked at */
+	PERCH_EV_DIRECT,	 /* tasks put straight on an idle CPU that was claimed for them */
+	PERCH_EV_CLAIM_LOST,	 /* the chosen idle CPU was gone when it was claimed */
+	PERCH_EV_QUEUED,	 /* tasks queued behind others */
+	PERCH_EV_PINNED,	 /* of those and the direct ones, tasks that may use one CPU only */
+	PERCH_EV_PREEMPTED,	 /* running tasks interrupted by a wakee far behind them */
+	PERCH_EV_KICKED,	 /* idle CPUs woken to take work that waits elsewhere */
+	PERCH_EV_REVIVED,	 /* idle CPUs that were claimed and never used */
+	PERCH_EV_STOLEN_CLUSTER, /* tasks taken from the queue of a CPU of the same cluster */
+	PERCH_EV_STOLEN_LLC,	 /* of the same last-level cache */
+	PERCH_EV_STOLEN_NODE,	 /* of the same node */
+	PERCH_EV_STOLEN_REMOTE,	 /* of another node */
+	PERCH_EV_PULLED,	 /* tasks taken from a longer queue by a CPU that had work */
+	PERCH_EV_NEAR_IDLE,	 /* detail: wake-ups with an idle CPU in the target's cluster */
+	PERCH_EV_NEAR_TAKEN,	 /* detail: of those, the wakee went to that cluster */
+	PERCH_NR_EVENTS,
+};
+
+#define PERCH_MAX_EVENTS 32u
+#define PERCH_MAX_REASONS 64u
+
+/* One CPU. What others read often comes first; counters are its own. */
+struct perch_cpu {
+	perch_u64 clock;      /* virtual time: what a nice-0 task with no lag has received */
+	perch_u64 curr_vtime; /* virtual time of the task that runs, at its last accounting */
+	perch_u64 exec_start; /* its se.sum_exec_runtime at that time */
+	perch_u64 busy_ns;    /* time that tasks of this scheduler ran here */
+	perch_u64 served_ns;  /* since when nobody was taken from its queue, scx_bpf_now() */
+	perch_u64 idle_since_ns;
+	perch_u32 curr_weight; /* sched_ext weight of the task that runs, 100 for nice 0; 0: idle */
+	perch_u32 util;	       /* of the last milliseconds, 0 to 1024 */
+	perch_u32 queued;      /* runnable tasks at the last turn of the timer */
+	perch_u32 pull_from;   /* CPU with a longer queue, PERCH_NONE for none */
+	perch_u32 capacity;
+	perch_u32 node;
+	perch_u64 busy_seen_ns;	 /* busy_ns at the last turn of the timer */
+	perch_u32 unused_claims; /* turns of the timer that found it idle but claimed */
+	perch_u32 pad[11];
+	perch_u64 events[PERCH_MAX_EVENTS];
+	perch_u64 reasons[PERCH_MAX_REASONS];
+};
+
+struct perch_llc {
+	perch_u32 set, nr_idle_scan, idle_cores, pad;
+	perch_u64 line[6]; /* a cache line each */
+};
+
+struct perch_config {
+	struct perch_policy policy;
+	struct perch_topology topology;
+	struct perch_cpu PERCH_AS *cpus; /* nr_cpus of them */
+	struct perch_llc PERCH_AS *llcs;
+	perch_u64 PERCH_AS *waiting; /* by words of 64 CPUs: whose queue may hold a task */
+	perch_u64 slice_ns;	     /* for a task that is alone */
+	perch_u64 slice_min_ns;	     /* however many wait */
+	perch_u64 lag_ns;	     /* the most virtual time a task is owed or owes */
+	perch_u64 preempt_ns;	     /* a wakee so far behind the running task interrupts it */
+	perch_u64 balance_ns;	     /* period of the timer that compares queues, at least 1 ms */
+	perch_u64 steal_remote_ns;   /* queues of other nodes are left alone so long */
+	perch_u32 nr_llcs;
+	perch_u8 detail; /* count PERCH_EV_NEAR_* too */
+	perch_u8 pad[3];
+};
+
+/* Why the kernel let the program go; written once, by ops.exit. */
+struct perch_exit {
+	perch_s64 code;
+	perch_s32 kind; /* 0: it still runs */
+	perch_u32 pad;
+	char reason[128];
+	char message[1024];
+};
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the program reads of the kernel, and the functions of sched_ext that it
+ * calls. Only the fields in use are declared: their offsets are the running
+ * kernel's (CO-RE), so that no header of a particular kernel is needed to
+ * build. A function that not every kernel from 6.16 on has is weak; ask
+ * bpf_ksym_exists() before calling it, never a version.
+ */
+#ifndef PERCH_KERNEL_H
+#define PERCH_KERNEL_H
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u64 __be64;
+typedef __u32 __wsum;
+
+typedef _Bool bool;
+#define true 1
+#define false 0
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+	BPF_MAP_TYPE_CGRP_STORAGE = 32,
+	BPF_MAP_TYPE_ARENA = 33,
+};
+
+#define BPF_F_NO_PREALLOC 1
+#define BPF_F_MMAPABLE 1024
+#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
+#define CLOCK_MONOTONIC 1
+
+struct bpf_timer {
+	__u64 opaque[2];
+} __attribute__((aligned(8)));
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct cpumask {
+	unsigned long bits[1];
+};
+
+struct sched_entity {
+	__u64 sum_exec_runtime;
+};
+
+struct sched_ext_entity {
+	__u32 flags;
+	__u32 weight;
+	__u64 slice;
+	__u64 dsq_vtime;
+};
+
+struct task_struct {
+	unsigned int flags;
+	unsigned int policy;
+	int nr_cpus_allowed;
+	const struct cpumask *cpus_ptr;
+	struct sched_entity se;
+	struct sched_ext_entity scx;
+	int pid;
+};
+
+struct cpuidle_state {
+	__s64 exit_latency_ns;
+};
+
+struct rq {
+	unsigned int nr_running;
+	struct task_struct *curr;
+	struct task_struct *idle;
+	struct cpuidle_state *idle_state;
+};
+
+struct scx_init_task_args;
+struct scx_exit_task_args;
+struct scx_cpu_release_args;
+
+enum scx_exit_kind {
+	SCX_EXIT_NONE = 0,
+};
+
+struct scx_exit_info {
+	enum scx_exit_kind kind;
+	__s64 exit_code;
+	const char *reason;
+	char *msg;
+};
+
+struct cgroup;
+struct scx_cgroup_init_args {
+	__u32 weight;
+};
+
+#pragma clang attribute pop
+
+/* Matched with the kernel's by the members' names, not their places. */
+struct sched_ext_ops {
+	__s32 (*select_cpu)(struct task_struct *p, __s32 prev_cpu, __u64 wake_flags);
+	void (*enqueue)(struct task_struct *p, __u64 enq_flags);
+	void (*dispatch)(__s32 cpu, struct task_struct *prev);
+	void (*tick)(struct task_struct *p);
+	void (*running)(struct task_struct *p);
+	void (*stopping)(struct task_struct *p, bool runnable);
+	__s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
+	void (*enable)(struct task_struct *p);
+	__s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
+	void (*cgroup_set_weight)(struct cgroup *cgrp, __u32 weight);
+	void (*cpu_release)(__s32 cpu, struct scx_cpu_release_args *args);
+	__s32 (*init)(void);
+	void (*exit)(struct scx_exit_info *info);
+	__u64 flags;
+	char name[128];
+};
+
+/* Numbers of the kernel's interface. */
+#define PF_KTHREAD 0x00200000u
+#define SCHED_IDLE 5u
+
+#define SCX_OPS_ALLOW_QUEUED_WAKEUP (1ull << 5)
+#define SCX_DSQ_LOCAL ((1ull << 63) | 2)
+#define SCX_ENQ_WAKEUP 1ull
+#define SCX_WAKE_FORK 4ull
+#define SCX_WAKE_TTWU 8ull
+#define SCX_WAKE_SYNC 16ull
+#define SCX_KICK_IDLE 1ull
+#define SCX_KICK_PREEMPT 2ull
+#define SCX_TASK_QUEUED 1u
+#define WF_CURRENT_CPU 0x40ull
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#define __arena __attribute__((address_space(1)))
+
+/*
+ * Ends a loop that runs away, and shows the verifier that it ends. One that
+ * the machine's size bounds never gets there.
+ */
+#define can_loop                                                       \
+	({                                                             \
+		__label__ spent, done;                                 \
+		bool more = true;                                      \
+		asm volatile goto("may_goto %l[spent]" : : : : spent); \
+		goto done;                                             \
+spent:                                                                 \
+		more = false;                                          \
+done:;                                                                 \
+		more;                                                  \
+	})
+
+struct bpf_iter_scx_dsq {
+	__u64 opaque[6];
+} __attribute__((aligned(8)));
+
+struct scx_bpf_dsq_insert_vtime_args {
+	__u64 dsq_id;
+	__u64 slice;
+	__u64 vtime;
+	__u64 enq_flags;
+};
+
+extern const struct rq runqueues __ksym;
+
+void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
+__s32 scx_bpf_create_dsq(__u64 dsq_id, __s32 node) __ksym;
+void scx_bpf_kick_cpu(__s32 cpu, __u64 flags) __ksym;
+bool scx_bpf_test_and_clear_cpu_idle(__s32 cpu) __ksym;
+const struct cpumask *scx_bpf_get_idle_cpumask(void) __ksym;
+const struct cpumask *scx_bpf_get_idle_smtmask(void) __ksym;
+void scx_bpf_put_idle_cpumask(const struct cpumask *mask) __ksym;
+__s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
+void scx_bpf_error_bstr(char *fmt, unsigned long long *data, __u32 data_sz) __ksym;
+int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, __u64 dsq_id, __u64 flags) __ksym;
+struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym;
+void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym;
+void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, __u64 vtime) __ksym;
+bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p, __u64 dsq_id,
+			    __u64 enq_flags) __ksym;
+__u64 scx_bpf_now(void) __ksym;
+__u32 scx_bpf_reenqueue_local(void) __ksym;
+
+/*
+ * Newer forms, and the older ones that they replace. libbpf drops what follows
+ * the last ___ of a name, so that a name which has one needs another.
+ */
+bool scx_bpf_dsq_insert___v2___new(struct task_struct *p, __u64 dsq_id, __u64 slice,
+				   __u64 enq_flags) __ksym __weak;
+void scx_bpf_dsq_insert(struct task_struct *p, __u64 dsq_id, __u64 slice,
+			__u64 enq_flags) __ksym __weak;
+bool __scx_bpf_dsq_insert_vtime(struct task_struct *p,
+				struct scx_bpf_dsq_insert_vtime_args *args) __ksym __weak;
+void scx_bpf_dsq_insert_vtime(struct task_struct *p, __u64 dsq_id, __u64 slice, __u64 vtime,
+			      __u64 enq_flags) __ksym __weak;
+bool scx_bpf_dsq_move_to_local___v2___new(__u64 dsq_id, __u64 enq_flags) __ksym __weak;
+bool scx_bpf_dsq_move_to_local(__u64 dsq_id) __ksym __weak;
+bool scx_bpf_task_set_slice(struct task_struct *p, __u64 slice) __ksym __weak;
+bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, __u64 vtime) __ksym __weak;
+
+static inline void insert(struct task_struct *p, __u64 dsq, __u64 slice, __u64 enq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_insert___v2___new))
+		scx_bpf_dsq_insert___v2___new(p, dsq, slice, enq_flags);
+	else
+		scx_bpf_dsq_insert(p, dsq, slice, enq_flags);
+}
+
+static inline void insert_vtime(struct task_struct *p, __u64 dsq, __u64 slice, __u64 vtime,
+				__u64 enq_flags)
+{
+	struct scx_bpf_dsq_insert_vtime_args args = {dsq, slice, vtime, enq_flags};
+
+	if (bpf_ksym_exists(__scx_bpf_dsq_insert_vtime))
+		__scx_bpf_dsq_insert_vtime(p, &args);
+	else
+		scx_bpf_dsq_insert_vtime(p, dsq, slice, vtime, enq_flags);
+}
+
+static inline bool move_to_local(__u64 dsq)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_move_to_local___v2___new))
+		return scx_bpf_dsq_move_to_local___v2___new(dsq, 0);
+	return scx_bpf_dsq_move_to_local(dsq);
+}
+
+static inline void set_slice(struct task_struct *p, __u64 slice)
+{
+	if (bpf_ksym_exists(scx_bpf_task_set_slice))
+		scx_bpf_task_set_slice(p, slice);
+	else
+		p->scx.slice = slice;
+}
+
+static inline void set_vtime(struct task_struct *p, __u64 vtime)
+{
+	if (bpf_ksym_exists(scx_bpf_task_set_dsq_vtime))
+		scx_bpf_task_set_dsq_vtime(p, vtime);
+	else
+		p->scx.dsq_vtime = vtime;
+}
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A queue for each CPU, ordered by virtual time, and who takes from it: its
+ * CPU first, idle CPUs from near to far, and a CPU with a shorter queue when
+ * the timer says so.
+ *
+ * The words `waiting` tell in whose queue a task may wait, so that a CPU that
+ * goes idle reads a word instead of asking the kernel for every queue. Bit c
+ * is set before a task enters queue c, under CPU c's run-queue lock, and
+ * cleared by CPU c alone, under the same lock, once it has found the queue
+ * empty: a set bit may be stale, a clear one is true.
+ */
+#ifndef PERCH_QUEUE_H
+#define PERCH_QUEUE_H
+
+#include "clock.h"
+
+static inline void count(perch_u32 cpu, enum perch_event event)
+{
+	cpu_state(cpu)->events[event]++;
+}
+
+static inline bool is_waiting(perch_u32 cpu)
+{
+	return config()->waiting[cpu / 64] >> (cpu % 64) & 1;
+}
+
+static inline void mark_waiting(perch_u32 cpu)
+{
+	perch_u64 bit = 1ull << (cpu % 64);
+
+	if (config()->waiting[cpu / 64] & bit)
+		return;
+	cpu_state(cpu)->served_ns = scx_bpf_now();
+	__sync_fetch_and_or(&config()->waiting[cpu / 64], bit);
+}
+
+static inline void mark_empty(perch_u32 cpu)
+{
+	__sync_fetch_and_and(&config()->waiting[cpu / 64], ~(1ull << (cpu % 64)));
+}
+
+/* A slice for each of `n` tasks that share the CPU. */
+static inline perch_u64 slice_for(perch_u32 n)
+{
+	const struct perch_config *c = config();
+	perch_u64 slice = n > 1 ? c->slice_ns / n : c->slice_ns;
+
+	return slice < c->slice_min_ns ? c->slice_min_ns : slice;
+}
+
+/* Queues the task behind those that the CPU already has. */
+static inline void queue_task(struct task_struct *p, perch_u32 cpu, perch_u64 enq_flags)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+	const struct rq *rq = cpu_rq(cpu);
+	perch_u64 vtime = vtime_of(p->scx.dsq_vtime, c->clock);
+
+	/* Its affinity changed while it waited: what it holds is another CPU's clock. */
+	vtime = c->clock + clamp_lag(vtime, c->clock);
+	mark_waiting(cpu);
+	insert_vtime(p, cpu, slice_for(rq ? rq->nr_running : 1), vtime, enq_flags);
+	count(cpu, PERCH_EV_QUEUED);
+	if ((enq_flags & SCX_ENQ_WAKEUP) && c->curr_weight &&
+	    vtime + config()->preempt_ns < c->curr_vtime) {
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		count(cpu, PERCH_EV_PREEMPTED);
+	}
+}
+
+/* Takes the first task of the CPU's own queue; false: nobody waits there. */
+static inline bool serve(perch_u32 cpu)
+{
+	if (!move_to_local(cpu)) {
+		/* Whoever comes by another way than enqueue comes before or after this. */
+		mark_empty(cpu);
+		if (!move_to_local(cpu))
+			return false;
+		mark_waiting(cpu);
+	}
+	cpu_state(cpu)->served_ns = scx_bpf_now();
+	return true;
+}
+
+/* Virtual time of the first in the queue; ~0 when nobody waits. */
+static __attribute__((noinline)) perch_u64 first_vtime(perch_u32 cpu)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	perch_u64 vtime = ~0ull;
+
+	if (!bpf_iter_scx_dsq_new(&it, cpu, 0)) {
+		p = bpf_iter_scx_dsq_next(&it);
+		if (p)
+			vtime = p->scx.dsq_vtime;
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return vtime;
+}
+
+/* Of the queues of a set, but not the CPU's own, the one that was served longest ago. */
+static inline perch_u32 longest_unserved(perch_u32 set, perch_u32 cpu, perch_u64 before_ns)
+{
+	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
+	perch_u32 oldest = PERCH_NONE;
+
+	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
+		perch_u64 m = perch_host_set_word(0, set, first + k);
+
+		m &= config()->waiting[first + k];
+		if (first + k == cpu / 64)
+			m &= ~(1ull << (cpu % 64));
+		while (m && PERCH_MORE) {
+			perch_u32 other = (first + k) * 64 + __builtin_ctzll(m);
+			perch_u64 served = cpu_state(other)->served_ns;
+
+			m &= m - 1;
+			if (served < before_ns) {
+				before_ns = served;
+				oldest = other;
+			}
+		}
+	}
+	return oldest;
+}
+
+/* What a theft from within this domain is counted as. */
+static inline enum perch_event theft(perch_u32 domain_flags)
+{
+	if (domain_flags & (PERCH_SD_SMT | PERCH_SD_CLUSTER))
+		return PERCH_EV_STOLEN_CLUSTER;
+	if (domain_flags & PERCH_SD_LLC)
+		return PERCH_EV_STOLEN_LLC;
+	return domain_flags & PERCH_SD_NUMA ? PERCH_EV_STOLEN_REMOTE : PERCH_EV_STOLEN_NODE;
+}
+
+/*
+ * The CPU has nothing to run: it takes the first task of a queue that was not
+ * served for long, from the nearest domain that has one, and with it the other
+ * CPU's clock, so that the task's virtual time keeps its meaning. Another
+ * node's queues are left alone for a while: their own CPUs are cheaper.
+ */
+static __attribute__((noinline)) bool steal(perch_u32 cpu)
+{
+	perch_u64 now = scx_bpf_now();
+	perch_u32 level;
+
+	for (level = PERCH_ZERO; PERCH_MORE; level++) {
+		perch_u32 sd = perch_host_domain(0, cpu, level), flags, other;
+		perch_u64 before = now + 1;
+
+		if (sd == PERCH_NONE)
+			break;
+		flags = perch_host_domain_flags(0, sd);
+		if (flags & PERCH_SD_NUMA)
+			before = now - config()->steal_remote_ns;
+		other = longest_unserved(perch_host_domain_set(0, sd), cpu, before);
+		if (other == PERCH_NONE || !move_to_local(other))
+			continue;
+		cpu_state(cpu)->clock = cpu_state(other)->clock;
+		cpu_state(other)->served_ns = now;
+		count(cpu, theft(flags));
+		return true;
+	}
+	return false;
+}
+
+/* Whether the task may run on the CPU. */
+static inline bool may_run(const struct task_struct *p, perch_u32 cpu)
+{
+	return mask_word((perch_u64)p->cpus_ptr, cpu / 64) >> (cpu % 64) & 1;
+}
+
+/*
+ * The timer saw a queue longer by two: its first task that may run here comes
+ * over, and keeps its lag.
+ */
+static __attribute__((noinline)) void pull(perch_u32 cpu, perch_u32 from)
+{
+	perch_u64 ahead = cpu_state(cpu)->clock - cpu_state(from)->clock;
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+
+	if (!bpf_iter_scx_dsq_new(&it, from, 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
+			if (!may_run(p, cpu))
+				continue;
+			mark_waiting(cpu);
+			scx_bpf_dsq_move_set_vtime(&it, p->scx.dsq_vtime + ahead);
+			if (scx_bpf_dsq_move_vtime(&it, p, cpu, 0))
+				count(cpu, PERCH_EV_PULLED);
+			break;
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+}
+
+#endif

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The live scheduler: sched_ext's callbacks around the policy. select_cpu asks
+ * it where a waking task should go; the rest sees to it that the task runs
+ * there, that the tasks of a CPU share it by weight (clock.h), and that no CPU
+ * idles while a task waits (queue.h, timer.h).
+ */
+#include "queue.h"
+#include "timer.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct perch_task);
+} tasks SEC(".maps");
+
+/* A cgroup's cpu.weight, 100 unless set; for the mechanism that steers groups. */
+struct {
+	__uint(type, BPF_MAP_TYPE_CGRP_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, __u32);
+} cgroups SEC(".maps");
+
+struct perch_exit perch_exit SEC(".data.exit");
+
+/* The policy's view of the wakee, as of now. */
+static inline void refresh(struct perch_task *t, const struct task_struct *p)
+{
+	t->id = p->pid;
+	t->nr_allowed = p->nr_cpus_allowed;
+	t->flags = p->policy == SCHED_IDLE ? PERCH_TASK_SCHED_IDLE : 0;
+	t->load = p->scx.weight * 1024 / 100;
+}
+
+static inline perch_u32 wake_flags_of(perch_u64 flags, const struct task_struct *waker)
+{
+	perch_u32 out = 0;
+
+	if (flags & SCX_WAKE_SYNC)
+		out |= PERCH_WAKE_SYNC;
+	if (flags & SCX_WAKE_FORK)
+		out |= PERCH_WAKE_FORK;
+	if (flags & WF_CURRENT_CPU)
+		out |= PERCH_WAKE_CURRENT;
+	if ((waker->flags & PF_KTHREAD) && waker->nr_cpus_allowed == 1)
+		out |= PERCH_WAKE_IN_TASK;
+	return out;
+}
+
+/* Whether a verdict of this reason names a CPU that may well be idle. */
+static inline bool may_be_idle(perch_u32 reason)
+{
+	return reason != PERCH_BY_TARGET_BUSY && reason != PERCH_BY_KTHREAD &&
+	       reason != PERCH_BY_HINT;
+}
+
+/* How often there was an idle CPU in the target's cluster, and the wakee went there. */
+static __attribute__((noinline)) void look_near(struct perch_host *h, const struct perch_task *t,
+						const struct perch_verdict *v, perch_u32 cpu)
+{
+	perch_u32 set = perch_host_cluster_set(h, v->target), first, k;
+
+	if (set == PERCH_NONE)
+		return;
+	first = perch_host_set_first(h, set);
+	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++) {
+		perch_u64 m = perch_host_set_word(h, set, first + k);
+
+		if (!(m & perch_host_allowed_word(h, t, first + k) &
+		      perch_host_idle_word(h, first + k)))
+			continue;
+		count(cpu, PERCH_EV_NEAR_IDLE);
+		if (perch_set_has(h, set, v->cpu))
+			count(cpu, PERCH_EV_NEAR_TAKEN);
+		return;
+	}
+}
+
+/* What the policy is asked and what it says. */
+struct question {
+	struct perch_host host;
+	struct perch_policy policy;
+	struct perch_wake wake;
+	struct perch_verdict verdict;
+	struct perch_task nobody; /* the idle task, which wakes for interrupts */
+};
+
+/* One a CPU, as the stack is short: nobody interrupts a wake-up with another. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct question);
+} questions SEC(".maps");
+
+PERCH_OUTLINE int ask_policy(struct question *q PERCH_GIVEN, struct perch_task *waker PERCH_GIVEN,
+			     struct perch_task *wakee PERCH_GIVEN)
+{
+	perch_select(&q->host, &q->policy, &q->wake, waker, wakee, &q->verdict);
+	return 0;
+}
+
+SEC("struct_ops/select_cpu")
+__s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wake_flags)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	perch_u32 this_cpu = bpf_get_smp_processor_id(), tries, zero = 0;
+	struct perch_task *waker, *wakee;
+	struct perch_cpu __arena *c = cpu_state(this_cpu);
+	struct question *q;
+
+	use_arena();
+	q = bpf_map_lookup_elem(&questions, &zero);
+	wakee = bpf_task_storage_get(&tasks, p, 0, 0);
+	if (!q || !wakee)
+		return prev_cpu;
+	waker = bpf_task_storage_get(&tasks, current, 0, 0);
+	if (!waker)
+		waker = &q->nobody;
+	refresh(wakee, p);
+	if (wakee->nr_allowed < config()->topology.nr_cpus)
+		q->host.allowed_at = (perch_u64)p->cpus_ptr;
+	else
+		q->host.allowed_at = 0;
+	q->policy = config()->policy;
+	q->wake.now_ns = coarse_now;
+	q->wake.this_cpu = this_cpu;
+	q->wake.prev_cpu = prev_cpu;
+	q->wake.flags = wake_flags_of(wake_flags, current);
+	if (q->wake.flags & PERCH_WAKE_IN_TASK)
+		waker->flags |= PERCH_TASK_PERCPU_KTHREAD;
+
+	/* Somebody else may claim the CPU first: the next best, then. */
+	for (tries = 0; tries < 3 && can_loop; tries++) {
+		perch_u32 recent = wakee->recent_cpu;
+
+		ask_policy(q, waker, wakee);
+		c->events[PERCH_EV_EXAMINED] += q->verdict.examined;
+		if (perch_config.detail)
+			look_near(&q->host, wakee, &q->verdict, this_cpu);
+		if (!may_be_idle(q->verdict.reason))
+			break;
+		if (scx_bpf_test_and_clear_cpu_idle(q->verdict.cpu)) {
+			insert(p, SCX_DSQ_LOCAL, slice_for(1), 0);
+			c->events[PERCH_EV_DIRECT]++;
+			break;
+		}
+		if (q->verdict.reason == PERCH_BY_SLOW_PATH ||
+		    q->verdict.reason == PERCH_BY_FALLBACK)
+			break;
+		c->events[PERCH_EV_CLAIM_LOST]++;
+		wakee->recent_cpu = recent;
+	}
+	if (q->verdict.reason < PERCH_MAX_REASONS)
+		c->reasons[q->verdict.reason]++;
+	return q->verdict.cpu;
+}
+
+SEC("struct_ops/enqueue")
+void BPF_PROG(perch_enqueue, struct task_struct *p, __u64 enq_flags)
+{
+	perch_u32 cpu = scx_bpf_task_cpu(p);
+
+	use_arena();
+	/* The kernel asks nobody where a task goes that has no choice. */
+	if ((enq_flags & SCX_ENQ_WAKEUP) && p->nr_cpus_allowed == 1) {
+		struct perch_cpu __arena *c = cpu_state(cpu);
+
+		c->reasons[PERCH_BY_AFFINITY]++;
+		c->events[PERCH_EV_PINNED]++;
+		if (scx_bpf_test_and_clear_cpu_idle(cpu)) {
+			insert(p, SCX_DSQ_LOCAL, slice_for(1), enq_flags);
+			c->events[PERCH_EV_DIRECT]++;
+			return;
+		}
+	}
+	queue_task(p, cpu, enq_flags);
+}
+
+SEC("struct_ops/dispatch")
+void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+	bool runs_on = prev && (prev->scx.flags & SCX_TASK_QUEUED);
+
+	use_arena();
+	if (c->pull_from != PERCH_NONE) {
+		pull(cpu, c->pull_from);
+		c->pull_from = PERCH_NONE;
+	}
+	if (is_waiting(cpu)) {
+		if (runs_on) {
+			account(c, prev, false);
+			/* Its slice is used up, but nobody who waits is further behind. */
+			if (c->curr_vtime < first_vtime(cpu)) {
+				set_slice(prev, slice_for(2));
+				return;
+			}
+		}
+		if (serve(cpu))
+			return;
+	}
+	if (runs_on) {
+		set_slice(prev, slice_for(1));
+		return;
+	}
+	if (steal(cpu))
+		return;
+	c->curr_weight = 0;
+	c->idle_since_ns = coarse_now;
+}
+
+SEC("struct_ops/running")
+void BPF_PROG(perch_running, struct task_struct *p)
+{
+	use_arena();
+	picked(cpu_state(bpf_get_smp_processor_id()), p);
+}
+
+SEC("struct_ops/stopping")
+void BPF_PROG(perch_stopping, struct task_struct *p, bool runnable)
+{
+	perch_u32 cpu = bpf_get_smp_processor_id();
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	use_arena();
+	account(c, p, !is_waiting(cpu));
+	set_vtime(p, runnable ? c->curr_vtime : clamp_lag(c->curr_vtime, c->clock));
+}
+
+/* With others waiting, whoever runs gets no more than a share of the slice. */
+SEC("struct_ops/tick")
+void BPF_PROG(perch_tick, struct task_struct *p)
+{
+	perch_u32 cpu = bpf_get_smp_processor_id();
+	bool waiting = is_waiting(cpu);
+	const struct rq *rq = cpu_rq(cpu);
+	perch_u64 share;
+
+	use_arena();
+	account(cpu_state(cpu), p, !waiting);
+	if (!waiting || !rq)
+		return;
+	share = slice_for(rq->nr_running);
+	if (p->scx.slice > share)
+		set_slice(p, share);
+}
+
+/* A task of a higher class took the CPU: what was put there goes elsewhere. */
+SEC("struct_ops/cpu_release")
+void BPF_PROG(perch_cpu_release, __s32 cpu, struct scx_cpu_release_args *args)
+{
+	scx_bpf_reenqueue_local();
+}
+
+SEC("struct_ops.s/init_task")
+__s32 BPF_PROG(perch_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	struct perch_task *t;
+
+	t = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t)
+		return -12; /* -ENOMEM */
+	t->recent_cpu = PERCH_NONE;
+	return 0;
+}
+
+/* A newborn task owes a slice, or forks would always come before those that wait. */
+SEC("struct_ops/enable")
+void BPF_PROG(perch_enable, struct task_struct *p)
+{
+	set_vtime(p, virtual_ns(slice_for(1), p->scx.weight));
+}
+
+SEC("struct_ops/cgroup_init")
+__s32 BPF_PROG(perch_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+{
+	__u32 *weight = bpf_cgrp_storage_get(&cgroups, cgrp, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!weight)
+		return -12; /* -ENOMEM */
+	*weight = args->weight;
+	return 0;
+}
+
+SEC("struct_ops/cgroup_set_weight")
+void BPF_PROG(perch_cgroup_set_weight, struct cgroup *cgrp, __u32 weight)
+{
+	__u32 *held = bpf_cgrp_storage_get(&cgroups, cgrp, 0, 0);
+
+	if (held)
+		*held = weight;
+}
+
+SEC("struct_ops.s/init")
+__s32 BPF_PROG(perch_init)
+{
+	const struct cpumask *mask;
+	perch_u32 cpu;
+	int err;
+
+	use_arena();
+	mask = scx_bpf_get_idle_cpumask();
+	idle_cpus_at = (perch_u64)mask;
+	scx_bpf_put_idle_cpumask(mask);
+	mask = scx_bpf_get_idle_smtmask();
+	idle_cores_at = (perch_u64)mask;
+	scx_bpf_put_idle_cpumask(mask);
+	coarse_now = bpf_ktime_get_ns();
+	for (cpu = 0; cpu < config()->topology.nr_cpus && can_loop; cpu++) {
+		cpu_state(cpu)->clock = PERCH_CLOCK_START;
+		err = scx_bpf_create_dsq(cpu, cpu_state(cpu)->node);
+		if (err)
+			return err;
+	}
+	return start_timer();
+}
+
+SEC("struct_ops/exit")
+void BPF_PROG(perch_exited, struct scx_exit_info *info)
+{
+	bpf_probe_read_kernel_str(perch_exit.reason, sizeof(perch_exit.reason), info->reason);
+	bpf_probe_read_kernel_str(perch_exit.message, sizeof(perch_exit.message), info->msg);
+	perch_exit.code = info->exit_code;
+	perch_exit.kind = info->kind;
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops perch_ops = {
+	.select_cpu = (void *)perch_select_cpu,
+	.enqueue = (void *)perch_enqueue,
+	.dispatch = (void *)perch_dispatch,
+	.tick = (void *)perch_tick,
+	.running = (void *)perch_running,
+	.stopping = (void *)perch_stopping,
+	.init_task = (void *)perch_init_task,
+	.enable = (void *)perch_enable,
+	.cgroup_init = (void *)perch_cgroup_init,
+	.cgroup_set_weight = (void *)perch_cgroup_set_weight,
+	.cpu_release = (void *)perch_cpu_release,
+	.init = (void *)perch_init,
+	.exit = (void *)perch_exited,
+	.flags = SCX_OPS_ALLOW_QUEUED_WAKEUP,
+	.name = "perch",
+};
+
+char _license[] SEC("license") = "GPL";

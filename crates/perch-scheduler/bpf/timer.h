@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every balance_ns one CPU looks at all of them: how busy they were, how far
+ * a wake-up may search each last-level cache, whose queue is too long, and
+ * which idle CPU nobody would find.
+ */
+#ifndef PERCH_TIMER_H
+#define PERCH_TIMER_H
+
+#include "queue.h"
+
+struct turn {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct turn);
+} turns SEC(".maps");
+
+/* Utilisation halves its distance to the present in this many turns, as a power of two. */
+#define PERCH_UTIL_SHIFT 2
+
+static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+	const struct rq *rq = cpu_rq(cpu);
+	perch_u64 busy = c->busy_ns - c->busy_seen_ns;
+	perch_u32 nr = rq ? rq->nr_running : 0;
+	perch_s32 now;
+
+	c->busy_seen_ns += busy;
+	now = elapsed ? busy * 1024 / elapsed : 0;
+	if (now > 1024)
+		now = 1024;
+	c->util += (now - (perch_s32)c->util) >> PERCH_UTIL_SHIFT;
+	c->queued = nr;
+	/*
+	 * Idle, yet not among the idle CPUs: it was claimed for a task that went
+	 * elsewhere (its affinity changed on the way). Woken, it idles anew.
+	 */
+	if (rq && !nr && rq->curr == rq->idle &&
+	    !(mask_word(idle_cpus_at, cpu / 64) >> (cpu % 64) & 1)) {
+		if (c->unused_claims++) {
+			scx_bpf_kick_cpu(cpu, 0);
+			count(cpu, PERCH_EV_REVIVED);
+			c->unused_claims = 0;
+		}
+	} else {
+		c->unused_claims = 0;
+	}
+	return nr;
+}
+
+/*
+ * nr_idle_scan of an LLC (mechanisms.md §0), from the utilisation that this
+ * scheduler measures instead of PELT.
+ */
+static inline void update_budget(struct perch_llc __arena *llc)
+{
+	perch_u32 weight = perch_host_set_weight(0, llc->set), k;
+	perch_u32 first = perch_host_set_first(0, llc->set);
+	perch_u64 util = 0, used;
+
+	for (k = PERCH_ZERO; k < perch_host_set_words(0, llc->set) && PERCH_MORE; k++) {
+		perch_u64 m = perch_host_set_word(0, llc->set, first + k);
+
+		while (m && PERCH_MORE) {
+			util += cpu_state((first + k) * 64 + __builtin_ctzll(m))->util;
+			m &= m - 1;
+		}
+	}
+	util /= weight ?: 1;
+	used = util * util * 117 * 117 / (10000 * 1024);
+	if (used > 1024)
+		used = 1024;
+	llc->nr_idle_scan = (1024 - used) * weight / 1024;
+}
+
+/* The shortest and the longest queue of a set, and a word to the shortest if two apart. */
+static inline void level_queues(perch_u32 set)
+{
+	perch_u32 first = perch_host_set_first(0, set), k;
+	perch_u32 least = ~0u, most = 0, idlest = 0, busiest = 0;
+
+	for (k = PERCH_ZERO; k < perch_host_set_words(0, set) && PERCH_MORE; k++) {
+		perch_u64 m = perch_host_set_word(0, set, first + k);
+
+		while (m && PERCH_MORE) {
+			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
+			perch_u32 nr = cpu_state(cpu)->queued;
+
+			m &= m - 1;
+			if (nr < least) {
+				least = nr;
+				idlest = cpu;
+			}
+			if (nr > most && is_waiting(cpu)) {
+				most = nr;
+				busiest = cpu;
+			}
+		}
+	}
+	if (most < least + 2)
+		return;
+	cpu_state(idlest)->pull_from = busiest;
+	if (!least) {
+		scx_bpf_kick_cpu(idlest, SCX_KICK_IDLE);
+		count(idlest, PERCH_EV_KICKED);
+	}
+}
+
+static __attribute__((noinline)) void update_llcs(void)
+{
+	const struct perch_config *c = config();
+	perch_u32 i;
+
+	for (i = PERCH_ZERO; i < c->nr_llcs && can_loop; i++) {
+		struct perch_llc __arena *llc = &c->llcs[i];
+
+		update_budget(llc);
+		level_queues(llc->set);
+	}
+}
+
+/* The widest domain of CPU 0: the whole machine. */
+static __attribute__((noinline)) void level_machine(void)
+{
+	perch_u32 level, widest = PERCH_NONE;
+
+	for (level = PERCH_ZERO; can_loop; level++) {
+		perch_u32 sd = perch_host_domain(0, 0, level);
+
+		if (sd == PERCH_NONE)
+			break;
+		widest = perch_host_domain_set(0, sd);
+	}
+	if (widest != PERCH_NONE)
+		level_queues(widest);
+}
+
+static int turn(void *map, int *key, struct bpf_timer *timer)
+{
+	const struct perch_config *c = config();
+	perch_u64 now = bpf_ktime_get_ns(), elapsed = now - coarse_now;
+	perch_u32 cpu;
+
+	coarse_now = now;
+	for (cpu = 0; cpu < c->topology.nr_cpus && can_loop; cpu++)
+		update_cpu(cpu, elapsed);
+	update_llcs();
+	level_machine();
+	bpf_timer_start(timer, c->balance_ns, 0);
+	return 0;
+}
+
+static inline int start_timer(void)
+{
+	perch_u32 zero = 0;
+	struct turn *t = bpf_map_lookup_elem(&turns, &zero);
+	int err;
+
+	if (!t)
+		return -1;
+	err = bpf_timer_init(&t->timer, &turns, CLOCK_MONOTONIC);
+	if (!err)
+		err = bpf_timer_set_callback(&t->timer, turn);
+	if (!err)
+		err = bpf_timer_start(&t->timer, config()->balance_ns, 0);
+	return err;
+}
+
+#endif
