@@ -9,10 +9,10 @@ struct perch_layout_line {
 	perch_u64 offset, size;
 };
 
-#define SIZE(type) { #type, 0, sizeof(struct type) }
+#define SIZE(type) {#type, 0, sizeof(struct type)}
 #define FIELD(type, field) \
-	{ #type "." #field, offsetof(struct type, field), sizeof(((struct type *)0)->field) }
-#define VALUE(name) { #name, 0, (perch_u64)(name) }
+	{#type "." #field, offsetof(struct type, field), sizeof(((struct type *)0)->field)}
+#define VALUE(name) {#name, 0, (perch_u64)(name)}
 
 static const struct perch_layout_line lines[] = {
 	SIZE(perch_cpu),
