@@ -307,6 +307,15 @@ fn refusal(what: &str, error: &str, heard: &str) -> String {
         out.push_str("\n    ");
         out.push_str(line);
     }
+    // Seen on Debian's 7.2.12 for trixie, whose BTF shows an argument of half of sched_ext's
+    // functions that the kernel itself fills in; then they cannot be called by anybody.
+    if heard.contains("extern (func ksym)") && heard.contains("incompatible with vmlinux") {
+        out.push_str(
+            "\n    This kernel's BTF describes a function of sched_ext otherwise than sched_ext \
+             has it.\n    Some builds of Linux 7.2 have that fault, and no scheduler that uses the \
+             function loads there:\n    try another build of the kernel.",
+        );
+    }
     out
 }
 
@@ -336,5 +345,12 @@ mod tests {
             text,
             "it failed: No such file\n    libbpf: kernel has no BTF"
         );
+    }
+    #[test]
+    fn a_kernel_with_faulty_btf_is_told_from_a_faulty_program() {
+        let heard = "libbpf: extern (func ksym) 'bpf_iter_scx_dsq_new': func_proto [232] \
+                     incompatible with vmlinux [35548]\n";
+        let text = refusal("it failed", "Invalid argument", heard);
+        assert!(text.ends_with("try another build of the kernel."), "{text}");
     }
 }
