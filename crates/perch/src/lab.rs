@@ -73,7 +73,7 @@ pub struct RunArguments {
     /// How long the command may take
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     timeout: Duration,
-    /// Keep what the guest's kernel writes to its console
+    /// Keep what the guest's kernel writes to its console, all of it
     #[arg(long, value_name = "FILE")]
     console: Option<PathBuf>,
     /// Say nothing on stderr but errors and what the command says
@@ -215,7 +215,11 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
     let release = kernel.release.clone();
     let mut setup = Setup::new(kernel, qemu, topology, contents);
     setup.deterministic = arguments.deterministic;
-    setup.console = arguments.console.clone();
+    if let Some(file) = &arguments.console {
+        setup.console = Some(file.clone());
+        // Everything, not only problems: whoever asks for it wants to read it.
+        setup.kernel_words = Some("ignore_loglevel".to_string());
+    }
     if arguments.kvm {
         setup.accelerator = guest::Accelerator::Kvm;
     }

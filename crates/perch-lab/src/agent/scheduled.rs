@@ -62,9 +62,10 @@ impl Scheduled {
     /// or [`FAILED`].
     pub fn run(&self) -> u8 {
         self.attempt().unwrap_or_else(|words| {
-            eprintln!("perch: {words}");
-            // The host also finds it on standard error.
-            let _ = fs::write(&self.failure, words);
+            // The host shows the file; without one these words still reach it.
+            if fs::write(&self.failure, &words).is_err() {
+                eprintln!("perch: {words}");
+            }
             FAILED
         })
     }

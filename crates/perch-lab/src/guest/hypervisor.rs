@@ -19,10 +19,9 @@ use super::{Accelerator, Setup};
 use crate::console::{scratch, written};
 use crate::error::{Error, Result};
 
-/// Words for every guest's kernel: its log goes to the console (problems only), it ends instead of
-/// rebooting, and it skips what takes long or misleads in an emulated machine: mitigations, loops
+/// Words for every guest's kernel: its log goes to the console, it ends instead of rebooting, and it skips what takes long or misleads in an emulated machine: mitigations, loops
 /// that measure the delay, checks of a timer and a clock that are perfect.
-const WORDS: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr sched_verbose";
+const WORDS: &str = "console=ttyS0 panic=-1 mitigations=off nokaslr sched_verbose";
 const TCG_WORDS: &str = "tsc=reliable no_timer_check lpj=8000000 cpuhp.parallel=0";
 
 /// Without randomness, so that every run is the same.

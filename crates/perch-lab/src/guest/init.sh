@@ -20,6 +20,9 @@ mount tmpfs /run
 mount cgroup2 /sys/fs/cgroup
 mount bpf /sys/fs/bpf
 mount tracefs /sys/kernel/tracing
+# The console had everything so far, for those who look why a guest hangs; from here on it would
+# disturb what is measured.
+$b dmesg -n 4
 $b hostname guest
 $b ip link set lo up
 if [ -e /perch.bpf-stats ]

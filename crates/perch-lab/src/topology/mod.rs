@@ -17,8 +17,8 @@ use perch_machine::{Cpu, Machine};
 use crate::error::{Error, Result};
 use tree::{Branch, CLUSTER, CORE, Caps, LEVELS, THREAD};
 
-/// CPUs of a guest when nobody asks for a number: boots in about ten seconds without KVM and is
-/// enough for two nodes with two clusters each in two packages.
+/// CPUs of a guest when nobody asks for a number: it boots in four seconds without KVM, and is
+/// enough for two packages of two nodes with two clusters each.
 pub const DEFAULT_CPUS: usize = 16;
 
 /// The highest APIC ID that a CPU can have without interrupt remapping; 255 means all CPUs.

@@ -28,8 +28,8 @@ fn kunpeng920_shrinks_in_its_own_shape() {
     assert_eq!(
         topology.left_out(),
         [
-            "112 of kunpeng920's 128 CPUs: the guest has 16 (2 of 8 clusters a LLC, 2 of 4 cores a \
-          cluster)"
+            "112 of kunpeng920's 128 CPUs: the guest has 16 (2 of 8 clusters in an LLC, \
+          2 of 4 cores in a cluster)"
         ]
     );
     let words = words(&topology);
