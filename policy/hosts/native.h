@@ -25,7 +25,8 @@ struct perch_native_llc {
 
 struct perch_host {
 	struct perch_topology topology;
-	const perch_u64 PERCH_AS *idle, PERCH_AS *sched_idle;
+	const perch_u64 PERCH_AS *idle;
+	const perch_u64 PERCH_AS *sched_idle;
 	const struct perch_native_cpu PERCH_AS *cpus;
 	struct perch_native_llc PERCH_AS *llcs;
 };

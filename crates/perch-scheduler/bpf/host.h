@@ -7,28 +7,9 @@
 #ifndef PERCH_LIVE_HOST_H
 #define PERCH_LIVE_HOST_H
 
-#include "kernel.h"
-
-#define PERCH_AS __arena
-#define PERCH_MORE can_loop
-/* Global functions are verified once each, not at every call on every path. */
-#define PERCH_OUTLINE __attribute__((noinline, weak))
-#define PERCH_ZERO perch_zero
-#define PERCH_GIVEN __attribute__((btf_decl_tag("arg:nonnull")))
-
-/* Always 0, which the verifier cannot know. */
-unsigned int perch_zero;
-
-#include "interface.h"
+#include "verify.h"
 
 const volatile struct perch_config perch_config SEC(".rodata.config");
-
-struct perch_arena {
-	__uint(type, BPF_MAP_TYPE_ARENA);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* pages; the loader knows how many */
-	__ulong(map_extra, PERCH_ARENA_BASE);
-} arena SEC(".maps");
 
 /* Addresses of sched_ext's idle masks, CPUs and fully idle cores; they never move. */
 static perch_u64 idle_cpus_at, idle_cores_at;
@@ -50,12 +31,6 @@ static inline const struct perch_config *config(void)
 
 	asm volatile("" : "+r"(c));
 	return (const struct perch_config *)c;
-}
-
-/* The verifier looks for a program's arena among the maps that it names. */
-static inline void use_arena(void)
-{
-	asm volatile("" : : "r"(&arena));
 }
 
 static inline struct perch_cpu __arena *cpu_state(perch_u32 cpu)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How the policy is written for the verifier, and the arena that holds the
+ * arrays. A program includes this before the host and the policy.
+ */
+#ifndef PERCH_VERIFY_H
+#define PERCH_VERIFY_H
+
+#include "kernel.h"
+
+#define PERCH_AS __arena
+#define PERCH_MORE can_loop
+/* Global functions are verified once each, not at every call on every path. */
+#define PERCH_OUTLINE __attribute__((noinline, weak))
+#define PERCH_ZERO perch_zero
+#define PERCH_GIVEN __attribute__((btf_decl_tag("arg:nonnull")))
+
+/* Always 0, which the verifier cannot know. */
+unsigned int perch_zero;
+
+#include "interface.h"
+
+struct perch_arena {
+	__uint(type, BPF_MAP_TYPE_ARENA);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* pages; the loader knows how many */
+	__ulong(map_extra, PERCH_ARENA_BASE);
+} arena SEC(".maps");
+
+/* The verifier looks for a program's arena among the maps that it names. */
+static inline void use_arena(void)
+{
+	asm volatile("" : : "r"(&arena));
+}
+
+#endif

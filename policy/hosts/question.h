@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One wake-up with everything that the policy may look at, and room for what
+ * it says: how a policy that was compiled for somewhere else is asked what
+ * the native one was asked. crates/perch-policy lays questions out (Batch)
+ * and mirrors the structure in ffi.rs.
+ */
+#ifndef PERCH_HOSTS_QUESTION_H
+#define PERCH_HOSTS_QUESTION_H
+
+#include "native.h"
+
+struct perch_question {
+	struct perch_host host;
+	struct perch_policy policy;
+	struct perch_wake wake;
+	struct perch_task waker, wakee; /* the policy's memory of them: also an answer */
+	struct perch_verdict verdict;
+};
+
+#endif
