@@ -25,6 +25,13 @@ static inline perch_u64 virtual_ns(perch_u64 ns, perch_u32 weight)
 	return ns * 100 / (weight ?: 1);
 }
 
+/* Most tasks that sleep have no lag, as before: the kernel's function is not free. */
+static inline void keep_vtime(struct task_struct *p, perch_u64 vtime)
+{
+	if (p->scx.dsq_vtime != vtime)
+		set_vtime(p, vtime);
+}
+
 /* What dsq_vtime means on a CPU whose clock shows `clock`. */
 static inline perch_u64 vtime_of(perch_u64 stored, perch_u64 clock)
 {

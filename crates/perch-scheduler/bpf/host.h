@@ -19,6 +19,9 @@ static perch_u64 coarse_now;
 
 struct perch_host {
 	perch_u64 allowed_at; /* address of the wakee's affinity mask; 0: every CPU */
+	/* One word of the idle CPUs, read once for the whole decision. */
+	perch_u64 idle;
+	perch_u32 idle_word, pad;
 };
 
 /*
@@ -65,7 +68,7 @@ PERCH_INLINE perch_u64 perch_host_allowed_word(const struct perch_host *h,
 
 PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u32 w)
 {
-	return mask_word(idle_cpus_at, w);
+	return w == h->idle_word ? h->idle : mask_word(idle_cpus_at, w);
 }
 
 /* sched_ext keeps no such mask: a wakee far ahead of a SCHED_IDLE task preempts it instead. */

@@ -119,6 +119,7 @@ struct sched_ext_ops {
 	__s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	__u64 flags;
+	__u64 hotplug_seq;
 	char name[128];
 };
 

@@ -20,6 +20,9 @@ static inline void count(perch_u32 cpu, enum perch_event event)
 	cpu_state(cpu)->events[event]++;
 }
 
+/* Bits that are set in all words: while it is 0, an idle CPU need not look. */
+static perch_u64 nr_waiting;
+
 static inline bool is_waiting(perch_u32 cpu)
 {
 	return config()->waiting[cpu / 64] >> (cpu % 64) & 1;
@@ -32,12 +35,14 @@ static inline void mark_waiting(perch_u32 cpu)
 	if (config()->waiting[cpu / 64] & bit)
 		return;
 	cpu_state(cpu)->served_ns = scx_bpf_now();
+	__sync_fetch_and_add(&nr_waiting, 1);
 	__sync_fetch_and_or(&config()->waiting[cpu / 64], bit);
 }
 
 static inline void mark_empty(perch_u32 cpu)
 {
 	__sync_fetch_and_and(&config()->waiting[cpu / 64], ~(1ull << (cpu % 64)));
+	__sync_fetch_and_add(&nr_waiting, -1);
 }
 
 /* A slice for each of `n` tasks that share the CPU. */

@@ -124,7 +124,7 @@ __s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wa
 		q->host.allowed_at = (perch_u64)p->cpus_ptr;
 	else
 		q->host.allowed_at = 0;
-	q->policy = config()->policy;
+	q->host.idle_word = prev_cpu / 64u;
 	q->wake.now_ns = coarse_now;
 	q->wake.this_cpu = this_cpu;
 	q->wake.prev_cpu = prev_cpu;
@@ -136,6 +136,7 @@ __s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wa
 	for (tries = 0; tries < 3 && can_loop; tries++) {
 		perch_u32 recent = wakee->recent_cpu;
 
+		q->host.idle = mask_word(idle_cpus_at, q->host.idle_word);
 		ask_policy(q, waker, wakee);
 		c->events[PERCH_EV_EXAMINED] += q->verdict.examined;
 		if (perch_config.detail)
@@ -206,7 +207,7 @@ void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
 		set_slice(prev, slice_for(1));
 		return;
 	}
-	if (steal(cpu))
+	if (nr_waiting && steal(cpu))
 		return;
 	c->curr_weight = 0;
 	c->idle_since_ns = coarse_now;
@@ -227,7 +228,7 @@ void BPF_PROG(perch_stopping, struct task_struct *p, bool runnable)
 
 	use_arena();
 	account(c, p, !is_waiting(cpu));
-	set_vtime(p, runnable ? c->curr_vtime : clamp_lag(c->curr_vtime, c->clock));
+	keep_vtime(p, runnable ? c->curr_vtime : clamp_lag(c->curr_vtime, c->clock));
 }
 
 /* With others waiting, whoever runs gets no more than a share of the slice. */
@@ -298,7 +299,7 @@ SEC("struct_ops.s/init")
 __s32 BPF_PROG(perch_init)
 {
 	const struct cpumask *mask;
-	perch_u32 cpu;
+	perch_u32 cpu, zero = 0;
 	int err;
 
 	use_arena();
@@ -310,6 +311,10 @@ __s32 BPF_PROG(perch_init)
 	scx_bpf_put_idle_cpumask(mask);
 	coarse_now = bpf_ktime_get_ns();
 	for (cpu = 0; cpu < config()->topology.nr_cpus && can_loop; cpu++) {
+		struct question *q = bpf_map_lookup_percpu_elem(&questions, &zero, cpu);
+
+		if (q)
+			q->policy = config()->policy;
 		cpu_state(cpu)->clock = PERCH_CLOCK_START;
 		err = scx_bpf_create_dsq(cpu, cpu_state(cpu)->node);
 		if (err)

@@ -16,28 +16,33 @@ enum perch_group_type {
 	PERCH_GROUP_OVERLOADED,
 };
 
-/* What groups are compared by. */
+/*
+ * What groups are compared by. Sums fit 32 bits up to four million runnable
+ * tasks in a group; products of them are 64 bits wide.
+ */
 struct perch_group {
-	perch_u64 avg_load; /* load per capacity, for groups without spare CPUs */
-	perch_u64 util;
-	perch_u32 running, idle_cpus, type;
+	perch_u32 avg_load; /* load per capacity, for groups without spare CPUs */
+	perch_u32 util, running, idle_cpus, type;
 	perch_u32 allowed; /* CPUs of the group that the task may use */
 };
 
 /* A group's sums; asked with the CPUs and without whom. */
 struct perch_group_stats {
-	perch_u32 set, imbalance_pct, without_cpu, weight;
-	perch_u64 load, runnable, capacity;
+	perch_u32 set, imbalance_pct, without_cpu;
+	perch_u32 load, runnable, capacity;
 	struct perch_group sum;
 };
 
-PERCH_INLINE perch_u32 perch_classify(const struct perch_group_stats *g, perch_u32 imbalance_pct)
+PERCH_INLINE perch_u32 perch_classify(const struct perch_group_stats *g, perch_u32 weight)
 {
-	if (g->sum.running > g->weight && (g->capacity * 100 < g->sum.util * imbalance_pct ||
-					   g->capacity * imbalance_pct < g->runnable * 100))
+	perch_u64 pct = g->imbalance_pct, capacity = g->capacity;
+	perch_u64 util = g->sum.util, runnable = g->runnable;
+
+	if (g->sum.running > weight &&
+	    (capacity * 100 < util * pct || capacity * pct < runnable * 100))
 		return PERCH_GROUP_OVERLOADED;
-	if (g->sum.running < g->weight || (g->capacity * imbalance_pct >= g->runnable * 100 &&
-					   g->capacity * 100 > g->sum.util * imbalance_pct))
+	if (g->sum.running < weight ||
+	    (capacity * pct >= runnable * 100 && capacity * 100 > util * pct))
 		return PERCH_GROUP_HAS_SPARE;
 	return PERCH_GROUP_FULLY_BUSY;
 }
@@ -54,7 +59,6 @@ PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
 	perch_u32 set = g->set, without_cpu = g->without_cpu;
 	perch_u32 first = perch_host_set_first(h, set), k;
 
-	g->weight = 0;
 	g->load = g->runnable = g->capacity = 0;
 	g->sum = (struct perch_group){};
 	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++) {
@@ -65,12 +69,11 @@ PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
 		while (m && PERCH_MORE) {
 			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
 			perch_u32 running = perch_host_nr_running(h, cpu);
-			perch_u64 load = perch_host_load(h, cpu), util = perch_host_util(h, cpu);
-			perch_u64 runnable = perch_host_runnable(h, cpu);
+			perch_u32 load = perch_host_load(h, cpu), util = perch_host_util(h, cpu);
+			perch_u32 runnable = perch_host_runnable(h, cpu);
 
 			m &= m - 1;
 			g->capacity += perch_host_capacity(h, cpu);
-			g->weight++;
 			if (pol->rules.groups_by_affinity && !perch_allowed(h, p, cpu))
 				continue;
 			if (cpu == without_cpu) {
@@ -87,9 +90,9 @@ PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
 				g->sum.idle_cpus++;
 		}
 	}
-	g->sum.type = perch_classify(g, g->imbalance_pct);
+	g->sum.type = perch_classify(g, perch_host_set_weight(h, set));
 	if (g->sum.type != PERCH_GROUP_HAS_SPARE && g->capacity)
-		g->sum.avg_load = g->load * 1024 / g->capacity;
+		g->sum.avg_load = g->load * 1024ull / g->capacity;
 	return 0;
 }
 
@@ -115,7 +118,7 @@ PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 
 {
 	perch_u8 numa = !!(perch_host_domain_flags(h, sd) & PERCH_SD_NUMA);
 	perch_u32 pct = perch_host_domain_imbalance(h, sd), limit;
-	perch_u64 margin;
+	perch_u64 margin, here = local->avg_load, there = idlest->avg_load;
 	perch_u32 gap;
 
 	if (local->type != idlest->type)
@@ -123,10 +126,9 @@ PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 
 	if (local->type != PERCH_GROUP_HAS_SPARE) {
 		margin = 1024 * (perch_u64)(pct - 100) / 100;
 		/* Memory is local: stay while the other node is not clearly freer. */
-		if (numa && idlest->avg_load + margin >= local->avg_load)
+		if (numa && there + margin >= here)
 			return 0;
-		return idlest->avg_load < local->avg_load + margin &&
-		       100 * local->avg_load > pct * idlest->avg_load;
+		return there < here + margin && 100 * here > pct * there;
 	}
 	if (numa) {
 		limit = perch_host_domain_imb_numa(h, sd);

@@ -144,10 +144,17 @@ PERCH_OUTLINE perch_u32 perch_wake_affine(const struct perch_host *h PERCH_GIVEN
 					  const struct perch_task *p PERCH_GIVEN,
 					  perch_u32 this_cpu, perch_u32 prev, perch_u32 flags)
 {
-	perch_u32 level, cpu;
+	perch_u32 level, cpu = PERCH_NONE;
+	perch_u8 near = perch_share_llc(h, this_cpu, prev);
 
 	if (this_cpu == prev)
 		return prev;
+	/* Every domain within an LLC is one to pull in: most often there is no need to look. */
+	if (near) {
+		cpu = perch_affine_idle(h, this_cpu, prev, flags);
+		if (cpu != PERCH_NONE)
+			return cpu;
+	}
 	for (level = PERCH_ZERO; PERCH_MORE; level++) {
 		perch_u32 sd = perch_host_domain(h, this_cpu, level);
 
@@ -156,7 +163,8 @@ PERCH_OUTLINE perch_u32 perch_wake_affine(const struct perch_host *h PERCH_GIVEN
 		if (!(perch_host_domain_flags(h, sd) & PERCH_SD_WAKE_AFFINE) ||
 		    !perch_set_has(h, perch_host_domain_set(h, sd), prev))
 			continue;
-		cpu = perch_affine_idle(h, this_cpu, prev, flags);
+		if (!near)
+			cpu = perch_affine_idle(h, this_cpu, prev, flags);
 		if (cpu == PERCH_NONE)
 			cpu = perch_affine_weight(h, p, this_cpu, prev, flags,
 						  perch_host_domain_imbalance(h, sd));
