@@ -113,7 +113,10 @@ fn packages_that_share_a_node_come_up_as_promised() {
     let promised = setup.topology.machine();
     assert_eq!((promised.llcs(), promised.nodes()), (2, 1));
     assert!(promised.has_smt());
-    looks_as_promised(&setup, &boot(&setup));
+    let guest = boot(&setup);
+    looks_as_promised(&setup, &guest);
+    let console = guest.power_off().unwrap();
+    assert!(console.trim_end().ends_with("Power down"), "{console}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! the host says what: a deterministic guest stays deterministic.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -97,7 +97,7 @@ impl Scheduled {
                 self.last_words()
             )),
             (false, Some(status)) if status.success() => {
-                eprint!("{}", self.last_words());
+                let _ = io::stderr().write_all(&fs::read(&self.log).unwrap_or_default());
                 let signal = ended.signal().map(|signal| 128 + signal);
                 Ok(ended.code().or(signal).unwrap_or(1) as u8)
             }
