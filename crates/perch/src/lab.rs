@@ -13,6 +13,7 @@ use perch_lab::kernel::Kernel;
 use perch_lab::qemu::{Need, Qemu};
 use perch_lab::topology::DEFAULT_CPUS;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
+use perch_machine::Machine;
 
 use crate::output::Failure;
 
@@ -186,7 +187,10 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
     }
     let machine = match &arguments.machine {
         Some(name) => perch_machine::resolve(name)?,
-        None => perch_machine::detect("/".as_ref())?,
+        None => Machine {
+            name: "this-host".to_string(),
+            ..perch_machine::detect("/".as_ref())?
+        },
     };
     let topology = Topology::new(&machine, arguments.cpus.0)?;
 

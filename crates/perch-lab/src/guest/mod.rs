@@ -199,10 +199,16 @@ impl Shared {
         if !said.is_empty() {
             what = format!("{what}; QEMU said:\n{said}");
         }
-        Error::Guest {
-            what,
-            console: self.console.tail(LAST_LINES),
+        let console = self.console.tail(LAST_LINES);
+        // A panic's reason stands before its long trace.
+        let text = self.console.text();
+        if let Some(first) = trouble(&text)
+            .first()
+            .filter(|line| !console.contains(**line))
+        {
+            what = format!("{what}; its kernel said: {first}");
         }
+        Error::Guest { what, console }
     }
 }
 
