@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The policy as the simulator and the replay call it. */
-#include "native.h"
+#include "question.h"
 
 #include "../include/perch/select.h"
 
@@ -117,6 +117,13 @@ static const struct perch_layout perch_layout[] = {
 	PERCH_FIELD(perch_host, sched_idle),
 	PERCH_FIELD(perch_host, cpus),
 	PERCH_FIELD(perch_host, llcs),
+	PERCH_WHOLE(perch_question),
+	PERCH_FIELD(perch_question, host),
+	PERCH_FIELD(perch_question, policy),
+	PERCH_FIELD(perch_question, wake),
+	PERCH_FIELD(perch_question, waker),
+	PERCH_FIELD(perch_question, wakee),
+	PERCH_FIELD(perch_question, verdict),
 	PERCH_VALUE(PERCH_NONE),
 	PERCH_VALUE(PERCH_MAX_LEVELS),
 	PERCH_VALUE(PERCH_OFF),

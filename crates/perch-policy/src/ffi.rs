@@ -118,13 +118,25 @@ pub(crate) struct Topology {
 
 /// `struct perch_host`.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Host {
     pub topology: Topology,
     pub idle: *const u64,
     pub sched_idle: *const u64,
     pub cpus: *const crate::host::CpuState,
     pub llcs: *mut Llc,
+}
+
+/// `struct perch_question`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    pub host: Host,
+    pub policy: Policy,
+    pub wake: Wake,
+    pub waker: crate::host::TaskState,
+    pub wakee: crate::host::TaskState,
+    pub verdict: Verdict,
 }
 
 unsafe extern "C" {

@@ -7,6 +7,7 @@ mod layout;
 use std::sync::Arc;
 
 use crate::ffi;
+use crate::image::Image;
 use crate::mask::CpuMask;
 use crate::mode::{Era, Mode, Modes};
 use crate::reason::Reason;
@@ -41,7 +42,7 @@ pub struct CpuState {
 
 /// What the policy knows of a task and remembers on it. Layout of `struct perch_task`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskState {
     /// Address of the affinity words during a call; 0 outside.
     allowed: usize,
@@ -99,6 +100,17 @@ impl TaskState {
     pub fn set_recent_cpu(&mut self, cpu: Option<usize>) {
         self.recent_cpu = cpu.map_or(ffi::NONE, |c| c as u32);
     }
+
+    /// The CPUs that it may use during a call, whose words lie at this address.
+    pub(crate) fn allow(&mut self, allowed: &CpuMask, address: u64) {
+        self.allowed = address as usize;
+        self.nr_allowed = allowed.weight();
+    }
+
+    /// As it is outside of a call.
+    pub(crate) fn outside(self) -> TaskState {
+        TaskState { allowed: 0, ..self }
+    }
 }
 
 /// A wake-up to decide.
@@ -120,6 +132,22 @@ pub struct Wake {
     pub current: bool,
     /// The waker runs in task context, not in an interrupt.
     pub in_task: bool,
+}
+
+impl Wake {
+    pub(crate) fn raw(&self) -> ffi::Wake {
+        ffi::Wake {
+            now_ns: self.now_ns,
+            this_cpu: self.this_cpu as u32,
+            prev_cpu: self.prev_cpu as u32,
+            flags: u32::from(self.sync)
+                | u32::from(self.fork) << 1
+                | u32::from(self.exec) << 2
+                | u32::from(self.current) << 3
+                | u32::from(self.in_task) << 4,
+            pad: 0,
+        }
+    }
 }
 
 /// The decision.
@@ -176,6 +204,10 @@ impl Policy {
     /// `struct perch_policy` as bytes, for a program that has the policy compiled in.
     pub fn image(&self) -> Vec<u8> {
         crate::image::bytes(std::slice::from_ref(&self.raw)).to_vec()
+    }
+
+    pub(crate) fn raw(&self) -> ffi::Policy {
+        self.raw
     }
 
     /// Whether the cluster mechanism is on in any mode.
@@ -306,6 +338,17 @@ impl Host {
         self.llcs[llc].idle_cores = has.into();
     }
 
+    /// The arrays laid out in another address space, where `topology` already is.
+    pub(crate) fn place(&self, topology: ffi::Topology, image: &mut Image) -> ffi::Host {
+        ffi::Host {
+            topology,
+            idle: image.push(&self.idle) as *const u64,
+            sched_idle: image.push(&self.sched_idle) as *const u64,
+            cpus: image.push(&self.cpus) as *const CpuState,
+            llcs: image.push(&self.llcs) as *mut ffi::Llc,
+        }
+    }
+
     /// Asks the policy where `wakee` should wake up. `waker` remembers the wake-up (its flips),
     /// `wakee` its recent CPU.
     ///
@@ -331,19 +374,8 @@ impl Host {
             self.idle.len(),
             "affinity of another machine"
         );
-        wakee.allowed = allowed.words().as_ptr() as usize;
-        wakee.nr_allowed = allowed.weight();
-        let raw_wake = ffi::Wake {
-            now_ns: wake.now_ns,
-            this_cpu: wake.this_cpu as u32,
-            prev_cpu: wake.prev_cpu as u32,
-            flags: u32::from(wake.sync)
-                | u32::from(wake.fork) << 1
-                | u32::from(wake.exec) << 2
-                | u32::from(wake.current) << 3
-                | u32::from(wake.in_task) << 4,
-            pad: 0,
-        };
+        wakee.allow(allowed, allowed.words().as_ptr() as u64);
+        let raw_wake = wake.raw();
         let mut verdict = ffi::Verdict::default();
         self.raw.cpus = self.cpus.as_ptr();
         self.raw.llcs = self.llcs.as_mut_ptr();
@@ -360,7 +392,7 @@ impl Host {
                 &mut verdict,
             );
         }
-        wakee.allowed = 0;
+        *wakee = wakee.outside();
         Verdict {
             cpu: verdict.cpu as usize,
             reason: Reason::from_number(verdict.reason),

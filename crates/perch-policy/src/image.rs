@@ -31,9 +31,20 @@ impl Image {
     /// Lays out an array; its address.
     pub(crate) fn push<T: Plain>(&mut self, array: &[T]) -> u64 {
         let address = self.reserve(size_of_val(array));
-        let at = (address - self.base) as usize;
+        let at = self.offset(address);
         self.bytes[at..at + size_of_val(array)].copy_from_slice(bytes(array));
         address
+    }
+
+    /// Writes a value at an address that was reserved for it.
+    pub(crate) fn put<T: Plain>(&mut self, address: u64, value: &T) {
+        let at = self.offset(address);
+        self.bytes[at..at + size_of::<T>()].copy_from_slice(bytes(std::slice::from_ref(value)));
+    }
+
+    /// Where an address is among the bytes.
+    pub(crate) fn offset(&self, address: u64) -> usize {
+        (address - self.base) as usize
     }
 
     /// What will lie at the base address.
@@ -45,7 +56,7 @@ impl Image {
 /// Structures of policy/: `repr(C)`, and without padding that a compiler chooses.
 ///
 /// # Safety
-/// Every byte of such a value is initialised.
+/// Every byte of such a value is initialised, and any bytes are a value.
 pub(crate) unsafe trait Plain: Copy {}
 
 // SAFETY: integers, and structures of them whose padding is spelled out (host/layout.rs checks
@@ -67,9 +78,18 @@ unsafe impl Plain for crate::ffi::Topology {}
 unsafe impl Plain for crate::ffi::Policy {}
 // SAFETY: as above.
 unsafe impl Plain for crate::host::CpuState {}
+// SAFETY: as above.
+unsafe impl Plain for crate::ffi::Question {}
 
 /// The bytes of an array.
 pub(crate) fn bytes<T: Plain>(array: &[T]) -> &[u8] {
     // SAFETY: `Plain` says that every byte is initialised.
     unsafe { std::slice::from_raw_parts(array.as_ptr().cast(), size_of_val(array)) }
+}
+
+/// The value that lies at `at` in `memory`, if that is long enough.
+pub(crate) fn read<T: Plain>(memory: &[u8], at: usize) -> Option<T> {
+    let bytes = memory.get(at..at.checked_add(size_of::<T>())?)?;
+    // SAFETY: so many bytes are there, and `Plain` says that any are a value.
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }

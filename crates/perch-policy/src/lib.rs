@@ -9,12 +9,16 @@ mod host;
 mod image;
 mod mask;
 mod mode;
+mod question;
 mod reason;
+#[doc(hidden)]
+pub mod testing;
 mod topology;
 
 pub use host::{CpuState, Host, Policy, TaskState, Verdict, Wake};
 pub use image::Image;
 pub use mask::CpuMask;
 pub use mode::{ERAS, Era, MECHANISMS, Mode, Modes, ParseError, Rules};
+pub use question::{Answer, Batch};
 pub use reason::Reason;
 pub use topology::{DomainView, Level, SetView, Topology};

@@ -76,6 +76,7 @@ fn in_rust() -> Layout {
     fields!(all, "perch_topology" = ffi::Topology: pool, sets, domains, group_sets, places,
             llc_of_set, nr_cpus, has_clusters, has_smt, pad);
     fields!(all, "perch_host" = ffi::Host: topology, idle, sched_idle, cpus, llcs);
+    fields!(all, "perch_question" = ffi::Question: host, policy, wake, waker, wakee, verdict);
 
     let mut number = |name: &str, value: u64| all.insert(name.to_string(), (0, value));
     number("PERCH_NONE", ffi::NONE.into());

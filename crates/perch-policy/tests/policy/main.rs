@@ -5,15 +5,15 @@
 //! `.regressions` file beside the test, which brings it back first on the next run.
 
 mod affine;
-mod dice;
 mod differential;
-mod machines;
 mod model;
 mod modes;
 mod properties;
-mod scenario;
+mod question;
 mod slow;
 mod topology;
+
+use perch_policy::testing::{dice, machines, scenario};
 
 /// As many cases as `PROPTEST_CASES` says, 256 without it; failures are kept beside the source.
 pub fn config() -> proptest::test_runner::Config {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A random moment on a machine: who is idle, how loaded, who wakes whom, and where that may run.
 
-use perch_policy::{CpuMask, CpuState, Host, Policy, TaskState, Topology, Verdict, Wake};
-
-use crate::dice::Dice;
-use crate::machines::Shape;
+use super::dice::Dice;
+use super::machines::Shape;
+use crate::{CpuMask, CpuState, Host, Policy, TaskState, Topology, Verdict, Wake};
 
 /// The second, the time after which wakee flips are halved.
 pub const SECOND: u64 = 1_000_000_000;
@@ -63,7 +62,8 @@ impl Task {
         }
     }
 
-    fn to_policy(&self) -> TaskState {
+    /// As the policy has it.
+    pub fn to_policy(&self) -> TaskState {
         let mut task = TaskState::new(self.id);
         task.last_wakee = self.last_wakee;
         task.wakee_flips = self.flips;
@@ -111,6 +111,22 @@ pub struct Wakeup {
     pub current: bool,
     pub fork: bool,
     pub exec: bool,
+}
+
+impl Wakeup {
+    /// As the policy has it.
+    pub fn to_policy(&self) -> Wake {
+        Wake {
+            now_ns: self.now_ns,
+            this_cpu: self.this,
+            prev_cpu: self.prev,
+            sync: self.sync,
+            fork: self.fork,
+            exec: self.exec,
+            current: self.current,
+            in_task: self.in_task,
+        }
+    }
 }
 
 impl Scenario {
@@ -271,21 +287,17 @@ impl Scenario {
         }
     }
 
+    /// The CPUs that the wakee may use.
+    pub fn affinity(&self) -> CpuMask {
+        let n = self.allowed.len();
+        CpuMask::of(n, (0..n).filter(|&cpu| self.allowed[cpu]))
+    }
+
     /// Asks the policy; the scenario becomes what the policy leaves behind.
     pub fn decide(&mut self, host: &mut Host, policy: &Policy) -> Verdict {
-        let wake = Wake {
-            now_ns: self.wake.now_ns,
-            this_cpu: self.wake.this,
-            prev_cpu: self.wake.prev,
-            sync: self.wake.sync,
-            fork: self.wake.fork,
-            exec: self.wake.exec,
-            current: self.wake.current,
-            in_task: self.wake.in_task,
-        };
+        let wake = self.wake.to_policy();
         let (mut waker, mut wakee) = (self.waker.to_policy(), self.wakee.to_policy());
-        let n = self.allowed.len();
-        let allowed = CpuMask::of(n, (0..n).filter(|&cpu| self.allowed[cpu]));
+        let allowed = self.affinity();
         let verdict = host.select(policy, &wake, &mut waker, &mut wakee, &allowed);
         self.waker = self.waker.after(&waker);
         self.wakee = self.wakee.after(&wakee);
@@ -295,7 +307,7 @@ impl Scenario {
             self.state.scan[first] = host.nr_idle_scan(llc);
             self.state.idle_cores[first] = host.idle_cores(llc);
         }
-        for cpu in 0..n {
+        for cpu in 0..self.allowed.len() {
             self.state.idle[cpu] = host.is_idle(cpu);
             self.state.sched_idle[cpu] = host.is_sched_idle(cpu);
         }

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Random numbers of a seed, the same ones for ever (SplitMix64, Steele and others 2014).
 
+/// The generator's state.
 pub struct Dice(u64);
 
 impl Dice {
+    /// The numbers of this seed.
     pub fn new(seed: u64) -> Dice {
         Dice(seed)
     }
 
+    /// Any number.
+    #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -26,10 +30,12 @@ impl Dice {
         low + self.below((high - low + 1) as usize) as u32
     }
 
+    /// True so often.
     pub fn chance(&mut self, percent: u32) -> bool {
         self.range(1, 100) <= percent
     }
 
+    /// One of the items.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())]
     }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Wake-ups laid out for a policy that was compiled for another address space, and what it says
+//! to them; the layout is policy/hosts/question.h.
+
+use std::sync::Arc;
+
+use crate::ffi;
+use crate::host::{Host, Policy, TaskState, Verdict, Wake};
+use crate::image::{Image, read};
+use crate::mask::CpuMask;
+use crate::reason::Reason;
+use crate::topology::Topology;
+
+/// Questions about one machine: who is idle, who wakes whom, and by which policy.
+#[derive(Debug)]
+pub struct Batch {
+    image: Image,
+    topology: Arc<Topology>,
+    placed: ffi::Topology,
+    questions_at: u64,
+    most: usize,
+    /// Where each question's array of LLCs is.
+    llcs_at: Vec<u64>,
+}
+
+/// What a policy says, and what it leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Where the wakee goes, and why.
+    pub verdict: Verdict,
+    /// What is remembered on the waker.
+    pub waker: TaskState,
+    /// What is remembered on the wakee.
+    pub wakee: TaskState,
+    /// By LLC, whether it is still thought to have a fully idle core.
+    pub idle_cores: Vec<bool>,
+}
+
+impl Answer {
+    /// What the native policy says; `host` remembers it.
+    ///
+    /// # Panics
+    /// As [`Host::select`].
+    pub fn native(
+        host: &mut Host,
+        policy: &Policy,
+        wake: &Wake,
+        (mut waker, mut wakee): (TaskState, TaskState),
+        allowed: &CpuMask,
+    ) -> Answer {
+        let verdict = host.select(policy, wake, &mut waker, &mut wakee, allowed);
+        let llcs = 0..host.topology().nr_llcs();
+        Answer {
+            verdict,
+            waker,
+            wakee,
+            idle_cores: llcs.map(|llc| host.idle_cores(llc)).collect(),
+        }
+    }
+}
+
+impl Batch {
+    /// An empty batch of at most `most` questions, which will lie at `base`, a multiple of 64.
+    pub fn new(base: u64, topology: &Arc<Topology>, most: usize) -> Batch {
+        let mut image = Image::new(base);
+        let questions_at = image.reserve(most * size_of::<ffi::Question>());
+        Batch {
+            placed: topology.place(&mut image),
+            image,
+            topology: topology.clone(),
+            questions_at,
+            most,
+            llcs_at: Vec::new(),
+        }
+    }
+
+    /// Adds a question: what [`Host::select`] would be asked, at this moment of the host.
+    ///
+    /// # Panics
+    /// When the batch is full, or the host or the affinity is another machine's.
+    pub fn add(
+        &mut self,
+        host: &Host,
+        policy: &Policy,
+        wake: &Wake,
+        (waker, wakee): (&TaskState, &TaskState),
+        allowed: &CpuMask,
+    ) {
+        assert!(self.len() < self.most, "a batch of {} questions", self.most);
+        assert!(Arc::ptr_eq(host.topology(), &self.topology));
+        assert_eq!(allowed.words().len(), host.idle_words().len());
+        let host = host.place(self.placed, &mut self.image);
+        let mut wakee = *wakee;
+        wakee.allow(allowed, self.image.push(allowed.words()));
+        let at = self.questions_at + (self.len() * size_of::<ffi::Question>()) as u64;
+        self.llcs_at.push(host.llcs as u64);
+        let question = ffi::Question {
+            host,
+            policy: policy.raw(),
+            wake: wake.raw(),
+            waker: *waker,
+            wakee,
+            verdict: ffi::Verdict::default(),
+        };
+        self.image.put(at, &question);
+    }
+
+    /// Number of questions.
+    pub fn len(&self) -> usize {
+        self.llcs_at.len()
+    }
+
+    /// Whether nothing was asked yet.
+    pub fn is_empty(&self) -> bool {
+        self.llcs_at.is_empty()
+    }
+
+    /// What lies at the base address before anybody answers.
+    pub fn image(&self) -> &[u8] {
+        self.image.bytes()
+    }
+
+    /// Address of the array of `struct perch_question`.
+    pub fn questions_at(&self) -> u64 {
+        self.questions_at
+    }
+
+    /// The answer to a question, from what lies at the base address since; `None` when that is
+    /// too short, there is no such question, or the reason's number is unknown.
+    pub fn answer(&self, memory: &[u8], index: usize) -> Option<Answer> {
+        let llcs_at = self.image.offset(*self.llcs_at.get(index)?);
+        let at = self.image.offset(self.questions_at) + index * size_of::<ffi::Question>();
+        let q: ffi::Question = read(memory, at)?;
+        let llc =
+            |index| -> Option<ffi::Llc> { read(memory, llcs_at + index * size_of::<ffi::Llc>()) };
+        let idle_cores = (0..self.topology.nr_llcs())
+            .map(|index| Some(llc(index)?.idle_cores != 0))
+            .collect::<Option<_>>()?;
+        Some(Answer {
+            verdict: Verdict {
+                cpu: q.verdict.cpu as usize,
+                reason: *Reason::ALL.get(q.verdict.reason as usize)?,
+                examined: q.verdict.examined,
+                target: q.verdict.target as usize,
+            },
+            waker: q.waker.outside(),
+            wakee: q.wakee.outside(),
+            idle_cores,
+        })
+    }
+}
