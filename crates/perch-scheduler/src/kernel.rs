@@ -83,13 +83,21 @@ impl Kernel {
                 self.version()
             ));
         }
-        if !self.may_load() {
-            return unable(
-                "loading a scheduler needs root (or CAP_BPF and CAP_PERFMON): sudo perch run"
-                    .to_string(),
-            );
-        }
+        self.check_rights(
+            "loading a scheduler needs root (or CAP_BPF and CAP_PERFMON): sudo perch run",
+        )?;
         self.check_free()
+    }
+
+    /// Whether this process may load BPF programs.
+    ///
+    /// # Errors
+    /// [`SchedulerError::Unable`], in these words.
+    pub fn check_rights(&self, words: &str) -> Result<(), SchedulerError> {
+        match self.may_load() {
+            true => Ok(()),
+            false => Err(SchedulerError::Unable(words.to_string())),
+        }
     }
 
     /// Whether no other scheduler is loaded.

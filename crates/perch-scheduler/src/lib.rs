@@ -7,6 +7,8 @@
 //! `bpf/interface.h` is what the two share.
 
 mod arena;
+#[doc(hidden)]
+pub mod decide;
 mod error;
 pub mod exit;
 pub mod interface;

@@ -36,7 +36,8 @@ pub struct Program {
 /// What libbpf and the verifier said since the last [`hear`].
 static HEARD: Mutex<String> = Mutex::new(String::new());
 
-fn hear() {
+/// Collects what libbpf says from now on.
+pub(crate) fn hear() {
     HEARD.lock().unwrap_or_else(PoisonError::into_inner).clear();
     libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
         let mut heard = HEARD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +45,8 @@ fn hear() {
     })));
 }
 
-fn heard() -> String {
+/// What it has said.
+pub(crate) fn heard() -> String {
     HEARD.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
@@ -244,7 +246,11 @@ fn set_hotplug_seq(open: &mut OpenObject, seq: u64) {
 }
 
 /// Where the kernel mapped a map of a loaded object into this process, `len` bytes at least.
-fn memory(object: &Object, name: &str, len: usize) -> Result<NonNull<u8>, SchedulerError> {
+pub(crate) fn memory(
+    object: &Object,
+    name: &str,
+    len: usize,
+) -> Result<NonNull<u8>, SchedulerError> {
     let absent = || {
         let message = format!("the map {name} of perch's BPF object is not mapped");
         SchedulerError::Refused(message)
@@ -264,7 +270,7 @@ fn memory(object: &Object, name: &str, len: usize) -> Result<NonNull<u8>, Schedu
     at.ok_or_else(absent)
 }
 
-fn page_size() -> usize {
+pub(crate) fn page_size() -> usize {
     // SAFETY: asks for a number.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
@@ -274,7 +280,7 @@ fn page_size() -> usize {
 const SHOWN: usize = 12;
 
 /// Words for a refusal: the verifier's last lines where it was the verifier, else libbpf's.
-fn refusal(what: &str, error: &str, heard: &str) -> String {
+pub(crate) fn refusal(what: &str, error: &str, heard: &str) -> String {
     const BEGIN: &str = "-- BEGIN PROG LOAD LOG --";
     const END: &str = "-- END PROG LOAD LOG --";
     if let Some((before, rest)) = heard.split_once(BEGIN) {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The policy as BPF, in the running kernel: bpf/decide.bpf.c.
+
+use std::path::Path;
+use std::ptr::NonNull;
+
+use libbpf_rs::{Object, ObjectBuilder, ProgramInput};
+use perch_policy::Batch;
+
+use super::Answerer;
+use crate::error::SchedulerError;
+use crate::interface::ARENA_BASE;
+use crate::kernel::Kernel;
+use crate::program::{hear, heard, memory, page_size, refusal};
+
+/// bpf/decide.bpf.c, compiled by build.rs.
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/decide.bpf.o"));
+
+/// Room for a batch about a machine of 1000 CPUs.
+pub(super) const ARENA_BYTES: usize = 16 << 20;
+
+/// The test program, loaded. It schedules nothing.
+pub struct InKernel {
+    arena: NonNull<u8>,
+    object: Object,
+}
+
+impl InKernel {
+    /// Loads it.
+    ///
+    /// # Errors
+    /// [`SchedulerError::Unable`] for a user who may not load programs;
+    /// [`SchedulerError::Refused`] with the kernel's reason.
+    pub fn load() -> Result<InKernel, SchedulerError> {
+        let kernel = Kernel::new(Path::new("/"));
+        kernel.check_rights("comparing policies needs root (or CAP_BPF and CAP_PERFMON)")?;
+        hear();
+        let refused = |error: libbpf_rs::Error| {
+            let what = format!("Linux {} refused perch's test program", kernel.version());
+            SchedulerError::Refused(refusal(&what, &error.to_string(), &heard()))
+        };
+        let mut open = ObjectBuilder::default()
+            .name("perch_decide")
+            .and_then(|builder| builder.open_memory(OBJECT))
+            .map_err(refused)?;
+        let pages = ARENA_BYTES.div_ceil(page_size()) as u32;
+        let mut maps = open.maps_mut();
+        if let Some(mut map) = maps.find(|map| map.name() == "arena") {
+            map.set_max_entries(pages).map_err(refused)?;
+        }
+        drop(maps);
+        let object = open.load().map_err(refused)?;
+        let arena = memory(&object, "arena", ARENA_BYTES)?;
+        Ok(InKernel { arena, object })
+    }
+
+    /// Asks for questions `first` to `count` - 1; the number of the first without an answer.
+    fn ask(&mut self, questions_at: u64, first: u32, count: u32) -> Result<u32, SchedulerError> {
+        let failed = |error: String| {
+            SchedulerError::Refused(format!("perch's test program cannot be run: {error}"))
+        };
+        let mut programs = self.object.progs_mut();
+        let program = programs
+            .find(|program| program.name() == "perch_decide")
+            .ok_or_else(|| failed("it has no perch_decide".to_string()))?;
+        // struct perch_batch
+        let mut batch = [0; 16];
+        batch[..8].copy_from_slice(&questions_at.to_ne_bytes());
+        batch[8..12].copy_from_slice(&first.to_ne_bytes());
+        batch[12..].copy_from_slice(&count.to_ne_bytes());
+        let input = ProgramInput {
+            context_in: Some(&mut batch),
+            ..ProgramInput::default()
+        };
+        let output = program.test_run(input);
+        Ok(output
+            .map_err(|error| failed(error.to_string()))?
+            .return_value)
+    }
+}
+
+impl Answerer for InKernel {
+    fn base(&self) -> u64 {
+        ARENA_BASE
+    }
+
+    fn answer(&mut self, batch: &Batch) -> Result<&[u8], SchedulerError> {
+        let image = batch.image();
+        if image.len() > ARENA_BYTES {
+            return Err(SchedulerError::Unable(format!(
+                "a batch of {} bytes does not fit the arena of {ARENA_BYTES}",
+                image.len()
+            )));
+        }
+        // SAFETY: the arena is mapped as long as the object lives and is that long; nobody but a
+        // run of the program, which this waits for, touches it.
+        unsafe {
+            self.arena
+                .copy_from_nonoverlapping(NonNull::from(image).cast(), image.len());
+        }
+        let count = batch.len() as u32;
+        let mut first = 0;
+        while first < count {
+            let next = self.ask(batch.questions_at(), first, count)?;
+            if next <= first || next > count {
+                return Err(SchedulerError::Refused(format!(
+                    "perch's test program answered question {first} of {count} by {next}"
+                )));
+            }
+            first = next;
+        }
+        // SAFETY: as above.
+        Ok(unsafe { std::slice::from_raw_parts(self.arena.as_ptr(), ARENA_BYTES) })
+    }
+}

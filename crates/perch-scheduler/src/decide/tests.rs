@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The comparison itself, with the native policy on the other side too; `InKernel` is tried in a
+//! guest (crates/perch/tests/guest_decide.rs).
+
+use perch_policy::testing::here::Here;
+
+use super::*;
+
+struct Native(Here);
+
+impl Answerer for Native {
+    fn base(&self) -> u64 {
+        self.0.base()
+    }
+
+    fn answer(&mut self, batch: &Batch) -> Result<&[u8], SchedulerError> {
+        Ok(self.0.answer(batch))
+    }
+}
+
+fn native(plan: Plan) -> Comparison {
+    compare(&plan, &mut Native(Here::new(kernel::ARENA_BYTES))).unwrap()
+}
+
+const PLAN: Plan = Plan {
+    seed: 1,
+    count: 70 * PER_MACHINE,
+    falsify: false,
+};
+
+#[test]
+fn the_native_policy_agrees_with_itself() {
+    let comparison = native(PLAN);
+    assert_eq!(comparison.mismatches, 0, "{:#?}", comparison.told);
+    assert_eq!(comparison.questions, 70 * PER_MACHINE);
+    assert_eq!(comparison.machines["all"], 70);
+    for (kind, &count) in &comparison.machines {
+        assert!(count >= 5, "{kind}: {count}");
+    }
+    for reason in &Reason::ALL[1..] {
+        let count = comparison.reasons.get(reason).copied().unwrap_or(0);
+        assert!(count >= 1, "{reason:?}: {count}");
+    }
+}
+
+#[test]
+fn one_bit_that_differs_is_found() {
+    let plan = Plan {
+        falsify: true,
+        count: 1,
+        ..PLAN
+    };
+    let comparison = native(plan);
+    assert_eq!(comparison.mismatches, 1);
+    let told = &comparison.told[0];
+    assert!(told.starts_with("seed 1, machine 0 ("), "{told}");
+    let again = native(plan);
+    assert_eq!(again.told, comparison.told);
+}
