@@ -62,6 +62,18 @@ struct perch_llc {
 	perch_u64 line[6]; /* a cache line each */
 };
 
+/*
+ * What the policy remembers of a task between its wake-ups, found by the lower
+ * bits of its pid. Where two live tasks share a place, each finds the other's
+ * pid there and starts afresh: flips and recent CPU are hints, and nothing
+ * else of a task is kept here.
+ */
+struct perch_memory {
+	perch_u64 flip_decay_at_ns;
+	perch_u32 pid, last_wakee, wakee_flips, recent_cpu;
+	perch_u64 pad;
+};
+
 struct perch_config {
 	struct perch_policy policy;
 	struct perch_topology topology;
@@ -74,9 +86,11 @@ struct perch_config {
 	perch_u64 preempt_ns;	     /* a wakee so far behind the running task interrupts it */
 	perch_u64 balance_ns;	     /* period of the timer that compares queues, at least 1 ms */
 	perch_u64 steal_remote_ns;   /* queues of other nodes are left alone so long */
+	struct perch_memory PERCH_AS *memories;
+	perch_u32 memory_mask; /* number of memories - 1; a power of two less one */
 	perch_u32 nr_llcs;
 	perch_u8 detail; /* count PERCH_EV_NEAR_* too */
-	perch_u8 pad[3];
+	perch_u8 pad[7];
 };
 
 /* Why the kernel let the program go; written once, by ops.exit. */

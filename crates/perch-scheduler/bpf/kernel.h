@@ -29,7 +29,6 @@ typedef _Bool bool;
 enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_TASK_STORAGE = 29,
 	BPF_MAP_TYPE_CGRP_STORAGE = 32,
 	BPF_MAP_TYPE_ARENA = 33,
 };
@@ -81,8 +80,6 @@ struct rq {
 	struct cpuidle_state *idle_state;
 };
 
-struct scx_init_task_args;
-struct scx_exit_task_args;
 struct scx_cpu_release_args;
 
 enum scx_exit_kind {
@@ -111,7 +108,6 @@ struct sched_ext_ops {
 	void (*tick)(struct task_struct *p);
 	void (*running)(struct task_struct *p);
 	void (*stopping)(struct task_struct *p, bool runnable);
-	__s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*enable)(struct task_struct *p);
 	__s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
 	void (*cgroup_set_weight)(struct cgroup *cgrp, __u32 weight);

@@ -8,13 +8,6 @@
 #include "queue.h"
 #include "timer.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct perch_task);
-} tasks SEC(".maps");
-
 /* A cgroup's cpu.weight, 100 unless set; for the mechanism that steers groups. */
 struct {
 	__uint(type, BPF_MAP_TYPE_CGRP_STORAGE);
@@ -25,16 +18,74 @@ struct {
 
 struct perch_exit perch_exit SEC(".data.exit");
 
-/* The policy's view of the wakee, as of now. */
-static inline void refresh(struct perch_task *t, const struct task_struct *p)
+static inline struct perch_memory __arena *memory_of(perch_u32 pid)
 {
+	const struct perch_config *c = config();
+
+	return &c->memories[pid & c->memory_mask];
+}
+
+/* The policy's view of a waking task. */
+static inline void look_at_wakee(struct perch_task *t, const struct task_struct *p)
+{
+	struct perch_memory __arena *m = memory_of(p->pid);
+
 	t->id = p->pid;
 	t->nr_allowed = p->nr_cpus_allowed;
 	t->flags = p->policy == SCHED_IDLE ? PERCH_TASK_SCHED_IDLE : 0;
 	t->load = p->scx.weight * 1024 / 100;
+	if (m->pid == p->pid) {
+		t->wakee_flips = m->wakee_flips;
+		t->recent_cpu = m->recent_cpu;
+	} else {
+		m->pid = p->pid;
+		m->wakee_flips = t->wakee_flips = 0;
+		m->last_wakee = 0;
+		m->recent_cpu = t->recent_cpu = PERCH_NONE;
+	}
 }
 
-static inline perch_u32 wake_flags_of(perch_u64 flags, const struct task_struct *waker)
+/*
+ * Of the waker, it asks for the flips alone. The idle task, which wakes for
+ * interrupts, has pid 0 on every CPU and remembers nobody.
+ */
+static inline void look_at_waker(struct perch_task *t, const struct task_struct *p)
+{
+	struct perch_memory __arena *m = memory_of(p->pid);
+
+	t->flags = 0;
+	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1)
+		t->flags = PERCH_TASK_PERCPU_KTHREAD;
+	if (p->pid && m->pid == p->pid) {
+		t->flip_decay_at_ns = m->flip_decay_at_ns;
+		t->last_wakee = m->last_wakee;
+		t->wakee_flips = m->wakee_flips;
+	} else {
+		m->pid = p->pid;
+		m->recent_cpu = PERCH_NONE;
+		t->flip_decay_at_ns = 0;
+		t->last_wakee = t->wakee_flips = 0;
+	}
+}
+
+/* What the policy changed. */
+static inline void remember(const struct perch_task *waker, perch_u32 waker_pid,
+			    const struct perch_task *wakee)
+{
+	struct perch_memory __arena *m = memory_of(waker_pid);
+
+	if (waker_pid && (m->last_wakee != waker->last_wakee ||
+			  m->flip_decay_at_ns != waker->flip_decay_at_ns)) {
+		m->flip_decay_at_ns = waker->flip_decay_at_ns;
+		m->last_wakee = waker->last_wakee;
+		m->wakee_flips = waker->wakee_flips;
+	}
+	m = memory_of(wakee->id);
+	if (m->recent_cpu != wakee->recent_cpu)
+		m->recent_cpu = wakee->recent_cpu;
+}
+
+static inline perch_u32 wake_flags_of(perch_u64 flags, const struct perch_task *waker)
 {
 	perch_u32 out = 0;
 
@@ -44,7 +95,7 @@ static inline perch_u32 wake_flags_of(perch_u64 flags, const struct task_struct 
 		out |= PERCH_WAKE_FORK;
 	if (flags & WF_CURRENT_CPU)
 		out |= PERCH_WAKE_CURRENT;
-	if ((waker->flags & PF_KTHREAD) && waker->nr_cpus_allowed == 1)
+	if (waker->flags & PERCH_TASK_PERCPU_KTHREAD)
 		out |= PERCH_WAKE_IN_TASK;
 	return out;
 }
@@ -84,7 +135,7 @@ struct question {
 	struct perch_policy policy;
 	struct perch_wake wake;
 	struct perch_verdict verdict;
-	struct perch_task nobody; /* the idle task, which wakes for interrupts */
+	struct perch_task waker, wakee;
 };
 
 /* One a CPU, as the stack is short: nobody interrupts a wake-up with another. */
@@ -95,10 +146,9 @@ struct {
 	__type(value, struct question);
 } questions SEC(".maps");
 
-PERCH_OUTLINE int ask_policy(struct question *q PERCH_GIVEN, struct perch_task *waker PERCH_GIVEN,
-			     struct perch_task *wakee PERCH_GIVEN)
+PERCH_OUTLINE int ask_policy(struct question *q PERCH_GIVEN)
 {
-	perch_select(&q->host, &q->policy, &q->wake, waker, wakee, &q->verdict);
+	perch_select(&q->host, &q->policy, &q->wake, &q->waker, &q->wakee, &q->verdict);
 	return 0;
 }
 
@@ -107,40 +157,33 @@ __s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wa
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	perch_u32 this_cpu = bpf_get_smp_processor_id(), tries, zero = 0;
-	struct perch_task *waker, *wakee;
 	struct perch_cpu __arena *c = cpu_state(this_cpu);
 	struct question *q;
 
 	use_arena();
 	q = bpf_map_lookup_elem(&questions, &zero);
-	wakee = bpf_task_storage_get(&tasks, p, 0, 0);
-	if (!q || !wakee)
+	if (!q)
 		return prev_cpu;
-	waker = bpf_task_storage_get(&tasks, current, 0, 0);
-	if (!waker)
-		waker = &q->nobody;
-	refresh(wakee, p);
-	if (wakee->nr_allowed < config()->topology.nr_cpus)
+	look_at_waker(&q->waker, current);
+	look_at_wakee(&q->wakee, p);
+	q->host.allowed_at = 0;
+	if (q->wakee.nr_allowed < config()->topology.nr_cpus)
 		q->host.allowed_at = (perch_u64)p->cpus_ptr;
-	else
-		q->host.allowed_at = 0;
 	q->host.idle_word = prev_cpu / 64u;
 	q->wake.now_ns = coarse_now;
 	q->wake.this_cpu = this_cpu;
 	q->wake.prev_cpu = prev_cpu;
-	q->wake.flags = wake_flags_of(wake_flags, current);
-	if (q->wake.flags & PERCH_WAKE_IN_TASK)
-		waker->flags |= PERCH_TASK_PERCPU_KTHREAD;
+	q->wake.flags = wake_flags_of(wake_flags, &q->waker);
 
 	/* Somebody else may claim the CPU first: the next best, then. */
 	for (tries = 0; tries < 3 && can_loop; tries++) {
-		perch_u32 recent = wakee->recent_cpu;
+		perch_u32 recent = q->wakee.recent_cpu;
 
 		q->host.idle = mask_word(idle_cpus_at, q->host.idle_word);
-		ask_policy(q, waker, wakee);
+		ask_policy(q);
 		c->events[PERCH_EV_EXAMINED] += q->verdict.examined;
 		if (perch_config.detail)
-			look_near(&q->host, wakee, &q->verdict, this_cpu);
+			look_near(&q->host, &q->wakee, &q->verdict, this_cpu);
 		if (!may_be_idle(q->verdict.reason))
 			break;
 		if (scx_bpf_test_and_clear_cpu_idle(q->verdict.cpu)) {
@@ -152,8 +195,9 @@ __s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wa
 		    q->verdict.reason == PERCH_BY_FALLBACK)
 			break;
 		c->events[PERCH_EV_CLAIM_LOST]++;
-		wakee->recent_cpu = recent;
+		q->wakee.recent_cpu = recent;
 	}
+	remember(&q->waker, current->pid, &q->wakee);
 	if (q->verdict.reason < PERCH_MAX_REASONS)
 		c->reasons[q->verdict.reason]++;
 	return q->verdict.cpu;
@@ -191,7 +235,7 @@ void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
 		pull(cpu, c->pull_from);
 		c->pull_from = PERCH_NONE;
 	}
-	if (is_waiting(cpu)) {
+	if (nr_waiting && is_waiting(cpu)) {
 		if (runs_on) {
 			account(c, prev, false);
 			/* Its slice is used up, but nobody who waits is further behind. */
@@ -227,7 +271,7 @@ void BPF_PROG(perch_stopping, struct task_struct *p, bool runnable)
 	struct perch_cpu __arena *c = cpu_state(cpu);
 
 	use_arena();
-	account(c, p, !is_waiting(cpu));
+	account(c, p, !nr_waiting || !is_waiting(cpu));
 	keep_vtime(p, runnable ? c->curr_vtime : clamp_lag(c->curr_vtime, c->clock));
 }
 
@@ -256,22 +300,12 @@ void BPF_PROG(perch_cpu_release, __s32 cpu, struct scx_cpu_release_args *args)
 	scx_bpf_reenqueue_local();
 }
 
-SEC("struct_ops.s/init_task")
-__s32 BPF_PROG(perch_init_task, struct task_struct *p, struct scx_init_task_args *args)
-{
-	struct perch_task *t;
-
-	t = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!t)
-		return -12; /* -ENOMEM */
-	t->recent_cpu = PERCH_NONE;
-	return 0;
-}
-
-/* A newborn task owes a slice, or forks would always come before those that wait. */
+/* A newborn task remembers nothing and owes a slice, or forks would always come before those that wait. */
 SEC("struct_ops/enable")
 void BPF_PROG(perch_enable, struct task_struct *p)
 {
+	use_arena();
+	memory_of(p->pid)->pid = 0;
 	set_vtime(p, virtual_ns(slice_for(1), p->scx.weight));
 }
 
@@ -340,7 +374,6 @@ struct sched_ext_ops perch_ops = {
 	.tick = (void *)perch_tick,
 	.running = (void *)perch_running,
 	.stopping = (void *)perch_stopping,
-	.init_task = (void *)perch_init_task,
 	.enable = (void *)perch_enable,
 	.cgroup_init = (void *)perch_cgroup_init,
 	.cgroup_set_weight = (void *)perch_cgroup_set_weight,

@@ -8,7 +8,7 @@ use perch_machine::Machine;
 use perch_policy::{Era, Image, Modes, Policy, Reason, Topology};
 
 use crate::interface::{
-    ARENA_BASE, Config, Cpu, Event, Llc, MAX_EVENTS, MAX_REASONS, NONE, POLICY_SIZE, Plain,
+    ARENA_BASE, Config, Cpu, Event, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, POLICY_SIZE, Plain,
     TOPOLOGY_SIZE, bytes,
 };
 use crate::settings::Tuning;
@@ -35,6 +35,12 @@ fn put<T: Plain>(image: &mut [u8], address: u64, index: usize, value: &T) {
     image[at..at + size_of::<T>()].copy_from_slice(bytes(value));
 }
 
+/// Places for what the policy remembers of tasks: 1024 for each CPU, but from 32768 (1 MiB, as
+/// many as pids where nobody raised their number) to a million. A power of two.
+fn memories(nr_cpus: usize) -> usize {
+    (nr_cpus * 1024).next_power_of_two().clamp(1 << 15, 1 << 20)
+}
+
 impl Plan {
     /// Lays out `machine`, whose kernel's view is `topology`.
     pub fn new(machine: &Machine, topology: &Topology, modes: Modes, tuning: &Tuning) -> Plan {
@@ -45,6 +51,8 @@ impl Plan {
         let cpus = image.reserve(nr_cpus * size_of::<Cpu>());
         let llcs = image.reserve(nr_llcs * size_of::<Llc>());
         let waiting = image.reserve(nr_cpus.div_ceil(64) * 8);
+        let nr_memories = memories(nr_cpus);
+        let memories = image.reserve(nr_memories * size_of::<Memory>());
         let mut image = image.bytes().to_vec();
 
         for (number, cpu) in machine.cpus.iter().enumerate() {
@@ -77,9 +85,11 @@ impl Plan {
             preempt_ns: tuning.preempt_us * 1_000,
             balance_ns: tuning.balance_ms * 1_000_000,
             steal_remote_ns: tuning.steal_remote_us * 1_000,
+            memories,
+            memory_mask: nr_memories as u32 - 1,
             nr_llcs: nr_llcs as u32,
             detail: tuning.detail.into(),
-            pad: [0; 3],
+            pad: [0; 7],
         };
         Plan { image, config }
     }

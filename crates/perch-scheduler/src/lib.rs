@@ -7,6 +7,7 @@
 //! `bpf/interface.h` is what the two share.
 
 mod arena;
+pub mod cost;
 #[doc(hidden)]
 pub mod decide;
 mod error;

@@ -7,7 +7,7 @@ use std::mem::offset_of;
 
 use perch_policy::Reason;
 
-use super::{ARENA_BASE, Config, Cpu, Event, Exit, Llc, MAX_EVENTS, MAX_REASONS, NONE};
+use super::{ARENA_BASE, Config, Cpu, Event, Exit, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE};
 
 /// `struct perch_layout_line`.
 #[repr(C)]
@@ -59,7 +59,9 @@ fn in_rust() -> Layout {
         reasons);
     fields!(all, "perch_llc" = Llc: set, nr_idle_scan, idle_cores);
     fields!(all, "perch_config" = Config: policy, topology, cpus, llcs, waiting, slice_ns,
-        slice_min_ns, lag_ns, preempt_ns, balance_ns, steal_remote_ns, nr_llcs, detail);
+        slice_min_ns, lag_ns, preempt_ns, balance_ns, steal_remote_ns, memories, memory_mask, nr_llcs, detail);
+    fields!(all, "perch_memory" = Memory: flip_decay_at_ns, pid, last_wakee, wakee_flips,
+        recent_cpu);
     fields!(all, "perch_exit" = Exit: code, kind, reason, message);
     let mut number = |name: &str, value: u64| all.insert(name.to_string(), (0, value));
     number("PERCH_ARENA_BASE", ARENA_BASE);

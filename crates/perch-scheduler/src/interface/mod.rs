@@ -91,6 +91,19 @@ pub struct Llc {
     pub line: [u64; 6],
 }
 
+/// `struct perch_memory`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Memory {
+    pub flip_decay_at_ns: u64,
+    pub pid: u32,
+    pub last_wakee: u32,
+    pub wakee_flips: u32,
+    pub recent_cpu: u32,
+    pub pad: u64,
+}
+
 /// Bytes of `struct perch_policy`, which perch-policy lays out.
 pub const POLICY_SIZE: usize = 24;
 /// Bytes of `struct perch_topology`, which perch-policy lays out.
@@ -112,9 +125,11 @@ pub struct Config {
     pub preempt_ns: u64,
     pub balance_ns: u64,
     pub steal_remote_ns: u64,
+    pub memories: u64,
+    pub memory_mask: u32,
     pub nr_llcs: u32,
     pub detail: u8,
-    pub pad: [u8; 3],
+    pub pad: [u8; 7],
 }
 
 /// `struct perch_exit`.
@@ -149,7 +164,7 @@ unsafe impl Plain for Exit {}
 const _: () =
     assert!(size_of::<Cpu>() == 6 * 8 + 6 * 4 + 8 + 12 * 4 + 8 * (MAX_EVENTS + MAX_REASONS));
 const _: () = assert!(size_of::<Llc>() == 64);
-const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 9 * 8 + 8);
+const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 10 * 8 + 16);
 const _: () = assert!(size_of::<Exit>() == 16 + 128 + 1024);
 
 /// The bytes of a value.

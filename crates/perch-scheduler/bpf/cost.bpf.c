@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A meter: what another BPF program costs, run by run. The loader (src/cost/)
+ * attaches a pair of programs to the beginning and the end of each program of
+ * a scheduler, and to one that does nothing, whose cost is the pair's own.
+ */
+#include "kernel.h"
+
+#define MAX_CPUS 1024
+/* Runs of up to 255 ns are told apart to the ns, longer ones to 1 in 128. */
+#define FINE_BITS 7
+#define FINE (1 << FINE_BITS)
+#define MAX_SHIFT 32
+#define NR_BUCKETS ((MAX_SHIFT + 2) * FINE)
+
+struct cost_bucket {
+	__u64 runs;
+	__u64 ns; /* of all of them */
+};
+
+struct cost_meter {
+	struct cost_bucket buckets[NR_BUCKETS];
+	__u64 unmatched; /* ends without a beginning on the same CPU */
+	__u64 on;
+};
+
+struct cost_meter meter SEC(".data.meter");
+__u64 wakeups SEC(".data.wakeups");
+
+/* When the run on each CPU began; 0: there is none. */
+static __u64 began[MAX_CPUS];
+
+SEC("?fentry")
+int cost_begin(void *ctx)
+{
+	__u32 cpu = bpf_get_smp_processor_id() % MAX_CPUS;
+
+	/* Last: what follows is charged to the run. */
+	began[cpu] = bpf_ktime_get_ns();
+	return 0;
+}
+
+static inline __u32 bucket_of(__u64 ns)
+{
+	__u32 shift;
+
+	for (shift = 0; shift < MAX_SHIFT; shift++)
+		if (!(ns >> shift >> (FINE_BITS + 1)))
+			break;
+	return shift * FINE + (ns >> shift);
+}
+
+SEC("?fexit")
+int cost_end(void *ctx)
+{
+	__u64 now = bpf_ktime_get_ns(), ns;
+	__u32 cpu = bpf_get_smp_processor_id() % MAX_CPUS, at;
+
+	if (!meter.on)
+		return 0;
+	if (!began[cpu]) {
+		__sync_fetch_and_add(&meter.unmatched, 1);
+		return 0;
+	}
+	ns = now - began[cpu];
+	began[cpu] = 0;
+	at = bucket_of(ns);
+	if (at >= NR_BUCKETS)
+		at = NR_BUCKETS - 1;
+	__sync_fetch_and_add(&meter.buckets[at].runs, 1);
+	__sync_fetch_and_add(&meter.buckets[at].ns, ns);
+	return 0;
+}
+
+SEC("?syscall")
+int cost_nothing(void *ctx)
+{
+	return 0;
+}
+
+/* The same for every scheduler: a task became runnable and was not so before. */
+SEC("?raw_tp/sched_wakeup")
+int cost_wakeup(void *ctx)
+{
+	__sync_fetch_and_add(&wakeups, 1);
+	return 0;
+}
+
+char _license[] SEC("license") = "GPL";
