@@ -321,7 +321,9 @@ const CALLBACKS: [&str; 34] = [
 fn callback(name: &str) -> &str {
     let ends = |callback: &&&str| name == **callback || name.ends_with(&format!("_{callback}"));
     let known = CALLBACKS.iter().filter(ends);
-    known.max_by_key(|callback| callback.len()).map_or(name, |callback| *callback)
+    known
+        .max_by_key(|callback| callback.len())
+        .map_or(name, |callback| *callback)
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `perch bench`: what the simulator costs. Every row is measured in a process of its own, so
-//! that its peak memory is its own.
+//! that its peak memory is its own. With `--lab`: what a decision of the live scheduler costs.
 
+mod lab;
 mod row;
 
 use clap::Args;
-use perch_report::{Align, Grid, figure};
+use perch_report::{Align, Format, Grid, figure};
 use serde::Serialize;
 
 use crate::output::{Failure, emit};
 
+pub use lab::{GUEST, GuestArguments, run_in_guest};
 pub use row::{NAME as ROW, RowArguments, run_row};
 
 /// Sizes at which the simulator is measured.
@@ -37,9 +39,15 @@ pub struct Arguments {
     /// CPU seconds to spend on a row, about
     #[arg(long, value_name = "N", default_value_t = 2.0)]
     seconds: f64,
-    /// How to write the result: table or json
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = ["table", "json"])]
-    format: String,
+    /// How to write the result: table or json; with --lab also markdown or csv
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format)]
+    format: Format,
+    #[command(flatten)]
+    lab: lab::LabArguments,
+}
+
+fn format(name: &str) -> Result<Format, String> {
+    name.parse::<Format>().map_err(|error| error.to_string())
 }
 
 /// One line of the result.
@@ -69,6 +77,18 @@ struct Measurements {
 
 /// Does it.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    if arguments.lab.is_asked_for() {
+        return lab::run(&arguments.lab, &arguments.cpus, arguments.format);
+    }
+    let json = match arguments.format {
+        Format::Table => false,
+        Format::Json => true,
+        Format::Markdown | Format::Csv => {
+            return Err(Failure::input(
+                "--format: of the simulator, expected table or json",
+            ));
+        }
+    };
     if !(arguments.seconds > 0.0 && arguments.seconds <= 600.0) {
         return Err(Failure::input(
             "--seconds: expected more than 0 and at most 600",
@@ -104,7 +124,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         )?);
     }
     let result = Measurements { rows, memory };
-    if arguments.format == "json" {
+    if json {
         let text = serde_json::to_string_pretty(&result);
         return emit(&(text.expect("the result has only text keys") + "\n"));
     }

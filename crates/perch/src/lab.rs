@@ -323,10 +323,11 @@ fn summarise(setup: &Setup, release: &str, boot_time: Duration) {
 
 /// What is being done, on a terminal.
 #[derive(Clone)]
-struct Spinner(ProgressBar);
+pub struct Spinner(ProgressBar);
 
 impl Spinner {
-    fn new(quiet: bool) -> Spinner {
+    /// Hidden if `quiet`, or where stderr is no terminal.
+    pub fn new(quiet: bool) -> Spinner {
         let target = match quiet {
             true => ProgressDrawTarget::hidden(),
             false => ProgressDrawTarget::stderr(),
@@ -338,7 +339,8 @@ impl Spinner {
         Spinner(bar)
     }
 
-    fn finish(&self) {
+    /// Takes it away.
+    pub fn finish(&self) {
         self.0.finish_and_clear();
     }
 }

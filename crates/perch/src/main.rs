@@ -49,10 +49,12 @@ enum Command {
     LabAgent(lab::AgentArguments),
     #[command(name = lab::SCHEDULED, hide = true)]
     LabScheduled(lab::ScheduledArguments),
-    /// Measure the simulator: events per second, simulated seconds per CPU second, memory
+    /// Measure what the simulator costs, or, with --lab, a decision of the live scheduler
     Bench(bench::Arguments),
     #[command(name = bench::ROW, hide = true)]
     BenchRow(bench::RowArguments),
+    #[command(name = bench::GUEST, hide = true)]
+    BenchGuest(bench::GuestArguments),
 }
 
 fn main() -> ExitCode {
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         Command::Stats(arguments) => stats::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::BenchRow(arguments) => bench::run_row(arguments),
+        Command::BenchGuest(arguments) => bench::run_in_guest(arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The half of `perch bench --lab` that runs in the guest: loads a scheduler, and under it
+//! measures the programs that the scheduler brought.
+
+use std::process::{Command, Stdio, exit};
+use std::thread::sleep;
+use std::time::Duration;
+
+use clap::Args;
+use perch_lab::agent::Scheduled;
+use perch_scheduler::SchedulerError;
+use perch_scheduler::cost::{Costs, Meter};
+use serde::{Deserialize, Serialize};
+
+use crate::output::{Failure, emit};
+
+/// The hidden command.
+pub const NAME: &str = "bench-guest";
+
+/// How often a workload is measured in a row.
+const TURNS: usize = 3;
+
+/// How much later each starts than the one before would have: no multiple of a tick, so that what
+/// flips a ping-pong from one placement into another gets its chance.
+const SHIFT: Duration = Duration::from_micros(1_300);
+
+/// What is run: name, command, and the shorter command before it.
+const WORKLOADS: [(&str, &[&str], &[&str]); 2] = [
+    (
+        "pipe",
+        &["perf", "bench", "sched", "pipe", "-l", "1500"],
+        &["perf", "bench", "sched", "pipe", "-l", "200"],
+    ),
+    (
+        "hackbench",
+        &["hackbench", "-g", "2", "-p", "-l", "20"],
+        &["hackbench", "-g", "2", "-p", "-l", "2"],
+    ),
+];
+
+/// What the hidden command takes.
+#[derive(Args)]
+pub struct GuestArguments {
+    /// The scheduler's program and arguments; without them, one is loaded already
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    scheduler: Vec<String>,
+}
+
+/// One workload, measured once in each way.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Found {
+    /// Its name.
+    pub workload: String,
+    /// Which of the equal runs.
+    pub turn: usize,
+    /// Run by run: the figures.
+    pub costs: Costs,
+    /// As the kernel adds it up: what the figures are held against.
+    pub means: Costs,
+}
+
+/// Loads the scheduler and runs this command again under it, or measures the one that is loaded.
+pub fn run(arguments: GuestArguments) -> Result<(), Failure> {
+    if arguments.scheduler.is_empty() {
+        let found = measure()?;
+        let text = serde_json::to_string(&found).expect("the figures have only text keys");
+        return emit(&text);
+    }
+    let again = ["/bin/perch", NAME].map(str::to_string).to_vec();
+    exit(Scheduled::new(arguments.scheduler, again).run().into())
+}
+
+fn measure() -> Result<Vec<Found>, Failure> {
+    let mut meter = Meter::new()?;
+    let mut all = Vec::new();
+    for (name, command, shorter) in WORKLOADS {
+        let mut means = Vec::new();
+        perform(shorter)?;
+        for turn in 0..TURNS {
+            means.push(meter.by_kernel(|| shifted(turn, command))?);
+        }
+        let costs = meter.by_run(TURNS, |turn| shifted(turn, command))?;
+        let pairs = costs.into_iter().zip(means).enumerate();
+        all.extend(pairs.map(|(turn, (costs, means))| Found {
+            workload: name.to_string(),
+            turn,
+            costs,
+            means,
+        }));
+    }
+    Ok(all)
+}
+
+fn shifted(turn: usize, command: &[&str]) -> Result<(), SchedulerError> {
+    sleep(SHIFT * turn as u32);
+    perform(command)
+}
+
+/// Runs a workload to its end.
+fn perform(command: &[&str]) -> Result<(), SchedulerError> {
+    let failed = |why: String| SchedulerError::Unable(format!("{}: {why}", command.join(" ")));
+    let output = Command::new(command[0])
+        .args(&command[1..])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr).trim().to_string();
+    Err(failed(format!("{}: {words}", output.status)))
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! From what a guest found to instructions per callback and per wake-up.
+
+use perch_scheduler::cost::{Cost, Costs};
+use serde::Serialize;
+
+use super::collect::Found;
+
+/// The callbacks that have a column of their own.
+pub const COLUMNS: [&str; 5] = ["select_cpu", "enqueue", "dispatch", "running", "stopping"];
+
+/// Callbacks for tasks and groups that come, go or change, which no wake-up has to do with.
+const ELSEWHERE: [&str; 13] = [
+    "init",
+    "exit",
+    "init_task",
+    "exit_task",
+    "enable",
+    "disable",
+    "set_cpumask",
+    "set_weight",
+    "cgroup_init",
+    "cgroup_exit",
+    "cgroup_prep_move",
+    "cgroup_move",
+    "cgroup_set_weight",
+];
+
+/// All that was found.
+#[derive(Debug, Default, Serialize)]
+pub struct Result {
+    /// One a scheduler, size, workload and turn.
+    pub rows: Vec<Row>,
+    /// Why a scheduler has none.
+    pub failures: Vec<String>,
+}
+
+/// One measurement.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub scheduler: String,
+    pub cpus: usize,
+    pub kernel: String,
+    #[serde(flatten)]
+    pub found: Found,
+}
+
+/// Where a program's cost belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// One of [`COLUMNS`].
+    Column(usize),
+    /// Everything else that runs for wake-ups and ticks.
+    Rest,
+    /// What runs for forks, exits and changes of a task.
+    Elsewhere,
+}
+
+/// The part of a program.
+pub fn part(cost: &Cost) -> Part {
+    let Some(callback) = &cost.callback else {
+        return Part::Rest;
+    };
+    match COLUMNS.iter().position(|name| name == callback) {
+        Some(column) => Part::Column(column),
+        None if ELSEWHERE.contains(&callback.as_str()) => Part::Elsewhere,
+        None => Part::Rest,
+    }
+}
+
+/// Instructions and runs of some programs in one measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Total {
+    pub runs: u64,
+    pub ns: f64,
+    pub dropped: u64,
+}
+
+impl Total {
+    fn add(&mut self, cost: &Cost) {
+        self.runs += cost.runs;
+        self.ns += cost.runs as f64 * cost.mean_ns;
+        self.dropped += cost.dropped;
+    }
+
+    /// Instructions of a run; 0 without any.
+    pub fn each(&self) -> f64 {
+        self.ns / self.runs.max(1) as f64
+    }
+}
+
+/// Sums over the programs of one measurement.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    pub columns: [Total; COLUMNS.len()],
+    pub rest: Total,
+    pub elsewhere: Total,
+    pub wakeups: u64,
+}
+
+impl Sums {
+    /// Of the programs in `costs`; programs of other types, which are not measured run by run,
+    /// come from `means`.
+    pub fn of(costs: &Costs, means: &Costs) -> Sums {
+        let mut sums = Sums {
+            wakeups: costs.wakeups,
+            ..Sums::default()
+        };
+        let others = means.programs.iter().filter(|cost| {
+            let known = costs.programs.iter().any(|one| one.program == cost.program);
+            cost.callback.is_none() && !known
+        });
+        for cost in costs.programs.iter().chain(others) {
+            match part(cost) {
+                Part::Column(at) => sums.columns[at].add(cost),
+                Part::Rest => sums.rest.add(cost),
+                Part::Elsewhere => sums.elsewhere.add(cost),
+            }
+        }
+        sums
+    }
+
+    /// Instructions a wake-up, of all that runs for wake-ups and ticks.
+    pub fn per_wakeup(&self) -> f64 {
+        let columns: f64 = self.columns.iter().map(|total| total.ns).sum();
+        (columns + self.rest.ns) / self.wakeups.max(1) as f64
+    }
+
+    /// Runs that were left out, of all.
+    pub fn dropped(&self) -> f64 {
+        let parts = self.columns.iter().chain([&self.rest]);
+        let (dropped, runs) = parts.fold((0, 0), |(dropped, runs), total| {
+            (dropped + total.dropped, runs + total.runs)
+        });
+        dropped as f64 / runs.max(1) as f64
+    }
+}
+
+/// The one in the middle of an odd number.
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
