@@ -18,6 +18,29 @@ struct perch_batch {
 /* The question being answered: the stack is short, and the policy's pointers are no arena's. */
 static struct perch_question asked;
 
+#define WORDS (sizeof(struct perch_question) / sizeof(perch_u64))
+
+/* Word by word, and volatile: of a whole structure clang copies no address space. */
+static inline void fetch(const volatile perch_u64 __arena *from)
+{
+	perch_u64 *to = (perch_u64 *)&asked;
+	perch_u32 k;
+
+#pragma unroll
+	for (k = 0; k < WORDS; k++)
+		to[k] = from[k];
+}
+
+static inline void store(volatile perch_u64 __arena *to)
+{
+	const perch_u64 *from = (const perch_u64 *)&asked;
+	perch_u32 k;
+
+#pragma unroll
+	for (k = 0; k < WORDS; k++)
+		to[k] = from[k];
+}
+
 PERCH_OUTLINE int answer(struct perch_question *q PERCH_GIVEN)
 {
 	perch_select(&q->host, &q->policy, &q->wake, &q->waker, &q->wakee, &q->verdict);
@@ -28,23 +51,17 @@ PERCH_OUTLINE int answer(struct perch_question *q PERCH_GIVEN)
 SEC("syscall")
 int perch_decide(struct perch_batch *batch)
 {
-	struct perch_question __arena *questions = (void __arena *)batch->questions;
+	perch_u64 questions = batch->questions;
 	perch_u32 count = batch->count, i;
 
 	use_arena();
 	for (i = batch->first; i < count && can_loop; i++) {
-		struct perch_question __arena *q = &questions[i];
+		/* A number until it is used: up to Linux 6.19 no arena pointer is added to one. */
+		perch_u64 at = questions + i * sizeof(struct perch_question);
 
-		asked.host = q->host;
-		asked.policy = q->policy;
-		asked.wake = q->wake;
-		asked.waker = q->waker;
-		asked.wakee = q->wakee;
-		asked.verdict = q->verdict;
+		fetch((const volatile perch_u64 __arena *)at);
 		answer(&asked);
-		q->waker = asked.waker;
-		q->wakee = asked.wakee;
-		q->verdict = asked.verdict;
+		store((volatile perch_u64 __arena *)at);
 	}
 	return i;
 }
