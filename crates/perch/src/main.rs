@@ -10,6 +10,7 @@ mod lab;
 mod machine;
 mod output;
 mod run;
+mod self_test;
 mod stats;
 mod workload;
 
@@ -55,6 +56,8 @@ enum Command {
     BenchRow(bench::RowArguments),
     #[command(name = bench::GUEST, hide = true)]
     BenchGuest(bench::GuestArguments),
+    #[command(name = self_test::NAME, hide = true, subcommand)]
+    SelfTest(self_test::Command),
 }
 
 fn main() -> ExitCode {
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(arguments),
         Command::BenchRow(arguments) => bench::run_row(arguments),
         Command::BenchGuest(arguments) => bench::run_in_guest(arguments),
+        Command::SelfTest(command) => self_test::run(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
