@@ -113,7 +113,7 @@ PERCH_INLINE perch_u32 perch_host_capacity(const struct perch_host *h, perch_u32
 
 PERCH_INLINE perch_u32 perch_host_curr_load(const struct perch_host *h, perch_u32 cpu)
 {
-	return perch_host_nr_running(h, cpu) ? 1024 : 0;
+	return cpu_state(cpu)->curr_weight ? 1024 : 0;
 }
 
 PERCH_INLINE perch_u32 perch_host_idle_exit_ns(const struct perch_host *h, perch_u32 cpu)

@@ -77,7 +77,7 @@ struct perch_memory {
 struct perch_config {
 	struct perch_policy policy;
 	struct perch_topology topology;
-	struct perch_cpu PERCH_AS *cpus; /* nr_cpus of them */
+	struct perch_cpu PERCH_AS *cpus; /* nr_possible of them */
 	struct perch_llc PERCH_AS *llcs;
 	perch_u64 PERCH_AS *waiting; /* by words of 64 CPUs: whose queue may hold a task */
 	perch_u64 slice_ns;	     /* for a task that is alone */
@@ -89,8 +89,13 @@ struct perch_config {
 	struct perch_memory PERCH_AS *memories;
 	perch_u32 memory_mask; /* number of memories - 1; a power of two less one */
 	perch_u32 nr_llcs;
+	/*
+	 * CPUs that may come online; those beyond topology.nr_cpus have a queue,
+	 * which their kernel threads need until the program is loaded anew.
+	 */
+	perch_u32 nr_possible;
 	perch_u8 detail; /* count PERCH_EV_NEAR_* too */
-	perch_u8 pad[7];
+	perch_u8 pad[3];
 };
 
 /* Why the kernel let the program go; written once, by ops.exit. */

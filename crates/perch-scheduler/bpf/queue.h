@@ -49,7 +49,11 @@ static inline void mark_empty(perch_u32 cpu)
 static inline perch_u64 slice_for(perch_u32 n)
 {
 	const struct perch_config *c = config();
-	perch_u64 slice = n > 1 ? c->slice_ns / n : c->slice_ns;
+	perch_u64 slice;
+
+	if (n <= 1)
+		return c->slice_ns;
+	slice = c->slice_ns / n;
 
 	return slice < c->slice_min_ns ? c->slice_min_ns : slice;
 }

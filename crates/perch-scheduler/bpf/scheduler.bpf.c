@@ -28,17 +28,19 @@ static inline struct perch_memory __arena *memory_of(perch_u32 pid)
 /* The policy's view of a waking task. */
 static inline void look_at_wakee(struct perch_task *t, const struct task_struct *p)
 {
-	struct perch_memory __arena *m = memory_of(p->pid);
+	perch_u32 pid = p->pid;
+	struct perch_memory __arena *m = memory_of(pid);
 
-	t->id = p->pid;
+	t->id = pid;
 	t->nr_allowed = p->nr_cpus_allowed;
 	t->flags = p->policy == SCHED_IDLE ? PERCH_TASK_SCHED_IDLE : 0;
-	t->load = p->scx.weight * 1024 / 100;
-	if (m->pid == p->pid) {
+	/* Weight 100 is load 1024; a division costs more than it is worth. */
+	t->load = p->scx.weight * 10486 >> 10;
+	if (m->pid == pid) {
 		t->wakee_flips = m->wakee_flips;
 		t->recent_cpu = m->recent_cpu;
 	} else {
-		m->pid = p->pid;
+		m->pid = pid;
 		m->wakee_flips = t->wakee_flips = 0;
 		m->last_wakee = 0;
 		m->recent_cpu = t->recent_cpu = PERCH_NONE;
@@ -51,17 +53,19 @@ static inline void look_at_wakee(struct perch_task *t, const struct task_struct 
  */
 static inline void look_at_waker(struct perch_task *t, const struct task_struct *p)
 {
-	struct perch_memory __arena *m = memory_of(p->pid);
+	perch_u32 pid = p->pid;
+	struct perch_memory __arena *m = memory_of(pid);
 
+	t->id = pid;
 	t->flags = 0;
 	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1)
 		t->flags = PERCH_TASK_PERCPU_KTHREAD;
-	if (p->pid && m->pid == p->pid) {
+	if (pid && m->pid == pid) {
 		t->flip_decay_at_ns = m->flip_decay_at_ns;
 		t->last_wakee = m->last_wakee;
 		t->wakee_flips = m->wakee_flips;
 	} else {
-		m->pid = p->pid;
+		m->pid = pid;
 		m->recent_cpu = PERCH_NONE;
 		t->flip_decay_at_ns = 0;
 		t->last_wakee = t->wakee_flips = 0;
@@ -69,12 +73,11 @@ static inline void look_at_waker(struct perch_task *t, const struct task_struct 
 }
 
 /* What the policy changed. */
-static inline void remember(const struct perch_task *waker, perch_u32 waker_pid,
-			    const struct perch_task *wakee)
+static inline void remember(const struct perch_task *waker, const struct perch_task *wakee)
 {
-	struct perch_memory __arena *m = memory_of(waker_pid);
+	struct perch_memory __arena *m = memory_of(waker->id);
 
-	if (waker_pid && (m->last_wakee != waker->last_wakee ||
+	if (waker->id && (m->last_wakee != waker->last_wakee ||
 			  m->flip_decay_at_ns != waker->flip_decay_at_ns)) {
 		m->flip_decay_at_ns = waker->flip_decay_at_ns;
 		m->last_wakee = waker->last_wakee;
@@ -162,7 +165,9 @@ __s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wa
 
 	use_arena();
 	q = bpf_map_lookup_elem(&questions, &zero);
-	if (!q)
+	/* CPUs that came since belong to no topology; a restart is under way. */
+	if (!q || this_cpu >= config()->topology.nr_cpus ||
+	    (perch_u32)prev_cpu >= config()->topology.nr_cpus)
 		return prev_cpu;
 	look_at_waker(&q->waker, current);
 	look_at_wakee(&q->wakee, p);
@@ -181,7 +186,8 @@ __s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wa
 
 		q->host.idle = mask_word(idle_cpus_at, q->host.idle_word);
 		ask_policy(q);
-		c->events[PERCH_EV_EXAMINED] += q->verdict.examined;
+		if (q->verdict.examined)
+			c->events[PERCH_EV_EXAMINED] += q->verdict.examined;
 		if (perch_config.detail)
 			look_near(&q->host, &q->wakee, &q->verdict, this_cpu);
 		if (!may_be_idle(q->verdict.reason))
@@ -197,7 +203,7 @@ __s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wa
 		c->events[PERCH_EV_CLAIM_LOST]++;
 		q->wakee.recent_cpu = recent;
 	}
-	remember(&q->waker, current->pid, &q->wakee);
+	remember(&q->waker, &q->wakee);
 	if (q->verdict.reason < PERCH_MAX_REASONS)
 		c->reasons[q->verdict.reason]++;
 	return q->verdict.cpu;
@@ -251,7 +257,7 @@ void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
 		set_slice(prev, slice_for(1));
 		return;
 	}
-	if (nr_waiting && steal(cpu))
+	if (nr_waiting && (perch_u32)cpu < config()->topology.nr_cpus && steal(cpu))
 		return;
 	c->curr_weight = 0;
 	c->idle_since_ns = coarse_now;
@@ -344,7 +350,7 @@ __s32 BPF_PROG(perch_init)
 	idle_cores_at = (perch_u64)mask;
 	scx_bpf_put_idle_cpumask(mask);
 	coarse_now = bpf_ktime_get_ns();
-	for (cpu = 0; cpu < config()->topology.nr_cpus && can_loop; cpu++) {
+	for (cpu = 0; cpu < config()->nr_possible && can_loop; cpu++) {
 		struct question *q = bpf_map_lookup_percpu_elem(&questions, &zero, cpu);
 
 		if (q)

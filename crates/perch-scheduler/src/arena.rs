@@ -42,15 +42,23 @@ fn memories(nr_cpus: usize) -> usize {
 }
 
 impl Plan {
-    /// Lays out `machine`, whose kernel's view is `topology`.
-    pub fn new(machine: &Machine, topology: &Topology, modes: Modes, tuning: &Tuning) -> Plan {
+    /// Lays out `machine`, whose kernel's view is `topology`, on a kernel where `possible` CPUs
+    /// may come online.
+    pub fn new(
+        machine: &Machine,
+        topology: &Topology,
+        possible: usize,
+        modes: Modes,
+        tuning: &Tuning,
+    ) -> Plan {
         let nr_cpus = topology.nr_cpus();
+        let possible = possible.max(nr_cpus);
         let nr_llcs = topology.nr_llcs();
         let mut image = Image::new(ARENA_BASE);
         let header = topology.image(&mut image);
-        let cpus = image.reserve(nr_cpus * size_of::<Cpu>());
+        let cpus = image.reserve(possible * size_of::<Cpu>());
         let llcs = image.reserve(nr_llcs * size_of::<Llc>());
-        let waiting = image.reserve(nr_cpus.div_ceil(64) * 8);
+        let waiting = image.reserve(possible.div_ceil(64) * 8);
         let nr_memories = memories(nr_cpus);
         let memories = image.reserve(nr_memories * size_of::<Memory>());
         let mut image = image.bytes().to_vec();
@@ -60,6 +68,9 @@ impl Plan {
             state.capacity = topology.capacity(number);
             state.node = cpu.node;
             put(&mut image, cpus, number, &state);
+        }
+        for number in nr_cpus..possible {
+            put(&mut image, cpus, number, &idle_cpu());
         }
         for number in 0..nr_llcs {
             let span = topology.llc_span(number);
@@ -88,8 +99,9 @@ impl Plan {
             memories,
             memory_mask: nr_memories as u32 - 1,
             nr_llcs: nr_llcs as u32,
+            nr_possible: possible as u32,
             detail: tuning.detail.into(),
-            pad: [0; 7],
+            pad: [0; 3],
         };
         Plan { image, config }
     }
@@ -233,7 +245,7 @@ mod tests {
         let modes = Modes {
             cluster: Mode::Perch,
         };
-        let plan = Plan::new(&machine, &topology, modes, &Tuning::default());
+        let plan = Plan::new(&machine, &topology, 130, modes, &Tuning::default());
         let at = plan.cpus_at();
         let words = |cpu: usize, field: usize| {
             let at = at + cpu * size_of::<Cpu>() + field;

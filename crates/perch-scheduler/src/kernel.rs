@@ -44,6 +44,15 @@ impl Kernel {
         self.read("sys/kernel/sched_ext/hotplug_seq")?.parse().ok()
     }
 
+    /// How many CPUs may come online: the highest number of a possible one, plus one; 0 where it
+    /// cannot be told.
+    pub fn possible(&self) -> usize {
+        let list = self.read("sys/devices/system/cpu/possible");
+        let cpus = list.and_then(|list| cpulist::parse(&list).ok());
+        cpus.and_then(|cpus| cpus.last().map(|&cpu| cpu as usize + 1))
+            .unwrap_or(0)
+    }
+
     /// The CPUs that are online, ascending; none where it cannot be told.
     pub fn online(&self) -> Vec<u32> {
         let list = self.read("sys/devices/system/cpu/online");

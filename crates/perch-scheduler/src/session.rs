@@ -132,7 +132,13 @@ impl Round<'_> {
         if self.source.is_new() {
             notes.into_iter().for_each(|note| tell(News::Note(note)));
         }
-        let plan = Plan::new(&machine, &topology, modes, &self.options.settings.tuning);
+        let plan = Plan::new(
+            &machine,
+            &topology,
+            self.kernel.possible(),
+            modes,
+            &self.options.settings.tuning,
+        );
         let log = self.options.log.as_deref();
         let program = Program::load(self.kernel, &plan, seq, log)?;
         let mut about = About::new(&machine, self.kernel.version(), modes);

@@ -35,11 +35,12 @@ pub struct Tuning {
 impl Default for Tuning {
     fn default() -> Tuning {
         Tuning {
-            // sched_ext's own default; alone, a task loses nothing by a long slice.
-            slice_us: 20_000,
+            // Two that share a CPU then change about as often as under the stock kernel.
+            slice_us: 6_000,
             slice_min_us: 1_000,
             lag_us: 10_000,
-            preempt_us: 2_000,
+            // hackbench at 2 ms: one wake-up in six interrupted somebody, to no end.
+            preempt_us: 4_000,
             // The kernel's shortest interval between two balances of a small domain.
             balance_ms: 4,
             steal_remote_us: 500,
@@ -135,7 +136,7 @@ impl Settings {
                 "balance_ms",
                 &file.balance_ms,
                 &mut tuning.balance_ms,
-                0,
+                1,
                 1000,
             ),
             (
@@ -220,7 +221,7 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         let text = "modes = \"cluster=posted\"\nslice_us = 5000\nslice_min_us = 700\n\
-                    lag_us = 6000\npreempt_us = 900\nbalance_ms = 0\nsteal_remote_us = 0\n\
+                    lag_us = 6000\npreempt_us = 900\nbalance_ms = 8\nsteal_remote_us = 0\n\
                     detail = true\n";
         let settings = Settings::from_toml(text, "x").unwrap();
         assert_eq!(settings.modes, [("cluster", Mode::Posted)]);
@@ -229,7 +230,7 @@ mod tests {
             slice_min_us: 700,
             lag_us: 6000,
             preempt_us: 900,
-            balance_ms: 0,
+            balance_ms: 8,
             steal_remote_us: 0,
             detail: true,
         };

@@ -15,11 +15,11 @@ use crate::stats::{interval, line, summary};
 const KEYS: &str = "\
 Keys of the TOML file, all optional, with their defaults:
   modes = \"cluster=perch\"   as --set takes them; --set has the last word
-  slice_us = 20000          a task that is alone runs so long until it is looked at again
+  slice_us = 6000           a task that is alone runs so long until it is looked at again
   slice_min_us = 1000       the slice, however many tasks wait
   lag_us = 10000            the most that a task is owed or owes
-  preempt_us = 2000         a wakee so far behind the running task interrupts it
-  balance_ms = 4            how often queues are compared; 0: never
+  preempt_us = 4000         a wakee so far behind the running task interrupts it
+  balance_ms = 4            how often queues are compared, 1 to 1000
   steal_remote_us = 500     so long a waiting task is left to the CPUs of its node
   detail = false            also count wake-ups that had an idle CPU near";
 

@@ -83,9 +83,8 @@ PERCH_INLINE void perch_record_wakee(const struct perch_policy *pol, const struc
 PERCH_INLINE perch_u8 perch_wake_wide(const struct perch_host *h, perch_u32 this_cpu,
 				      const struct perch_task *waker, const struct perch_task *p)
 {
-	perch_u32 most = waker->wakee_flips, least = p->wakee_flips;
-	perch_u32 llc = perch_host_llc_set(h, this_cpu);
-	perch_u64 factor = llc == PERCH_NONE ? 1 : perch_host_set_weight(h, llc);
+	perch_u32 most = waker->wakee_flips, least = p->wakee_flips, llc;
+	perch_u64 factor;
 
 	if (most < least) {
 		perch_u32 swap = most;
@@ -93,6 +92,11 @@ PERCH_INLINE perch_u8 perch_wake_wide(const struct perch_host *h, perch_u32 this
 		most = least;
 		least = swap;
 	}
+	/* One that never wakes two others in turn is all that most pairs need. */
+	if (!least)
+		return 0;
+	llc = perch_host_llc_set(h, this_cpu);
+	factor = llc == PERCH_NONE ? 1 : perch_host_set_weight(h, llc);
 	return least >= factor && most >= least * factor;
 }
 
@@ -222,6 +226,18 @@ PERCH_OUTLINE perch_u32 perch_scan_cpus(const struct perch_host *h PERCH_GIVEN,
 	struct perch_ring ring = perch_ring(h, set, s->target + 1);
 	perch_u32 k, seen;
 
+	/* Sets of one word, where nobody is idle: on a full machine nearly every one. */
+	if (ring.words == 1) {
+		perch_u64 m = perch_scan_word(h, p, s, set, ring.first);
+
+		if (!(m & perch_idle_ok_word(h, pol, p, ring.first))) {
+			seen = __builtin_popcountll(m);
+			seen = seen < s->budget ? seen : s->budget;
+			s->examined += seen;
+			s->budget -= seen;
+			return PERCH_NONE;
+		}
+	}
 	for (k = PERCH_ZERO; k <= ring.words && PERCH_MORE; k++) {
 		perch_u64 keep, m, idle;
 		perch_u32 w = perch_ring_word(&ring, k, &keep);

@@ -39,13 +39,19 @@ impl Histogram {
         self.buckets.iter().map(|(runs, _)| runs).sum()
     }
 
-    /// Half of the runs took no longer, in ns, to 1 in 128; 0 without any.
+    /// Half of the runs took no longer, in ns; 0 without any.
     pub fn median(&self) -> f64 {
-        let half = self.runs().div_ceil(2);
+        self.quantile(0.5)
+    }
+
+    /// This part of the runs, more than 0 and at most 1, took no longer, in ns to 1 in 128; 0
+    /// without any.
+    pub fn quantile(&self, part: f64) -> f64 {
+        let wanted = (part * self.runs() as f64).ceil() as u64;
         let mut below = 0;
         let bucket = self.buckets.iter().find(|(runs, _)| {
             below += runs;
-            below >= half
+            below >= wanted
         });
         bucket.map_or(0.0, |(runs, ns)| *ns as f64 / *runs as f64)
     }
@@ -84,6 +90,8 @@ mod tests {
         let found = histogram(&[(100, 6, 600), (140, 3, 460), (2000, 1, 100_000)]);
         assert_eq!(found.runs(), 10);
         assert_eq!(found.median(), 100.0);
+        assert_eq!(found.quantile(0.9), 460.0 / 3.0);
+        assert_eq!(found.quantile(1.0), 100_000.0);
         assert_eq!(found.mean_within_ten_medians(), (1060.0 / 9.0, 1));
     }
 

@@ -43,6 +43,7 @@ static const struct perch_layout_line lines[] = {
 	FIELD(perch_config, memories),
 	FIELD(perch_config, memory_mask),
 	FIELD(perch_config, nr_llcs),
+	FIELD(perch_config, nr_possible),
 	FIELD(perch_config, detail),
 	SIZE(perch_memory),
 	FIELD(perch_memory, flip_decay_at_ns),

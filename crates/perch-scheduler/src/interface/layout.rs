@@ -59,7 +59,7 @@ fn in_rust() -> Layout {
         reasons);
     fields!(all, "perch_llc" = Llc: set, nr_idle_scan, idle_cores);
     fields!(all, "perch_config" = Config: policy, topology, cpus, llcs, waiting, slice_ns,
-        slice_min_ns, lag_ns, preempt_ns, balance_ns, steal_remote_ns, memories, memory_mask, nr_llcs, detail);
+        slice_min_ns, lag_ns, preempt_ns, balance_ns, steal_remote_ns, memories, memory_mask, nr_llcs, nr_possible, detail);
     fields!(all, "perch_memory" = Memory: flip_decay_at_ns, pid, last_wakee, wakee_flips,
         recent_cpu);
     fields!(all, "perch_exit" = Exit: code, kind, reason, message);

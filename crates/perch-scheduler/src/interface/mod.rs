@@ -128,8 +128,9 @@ pub struct Config {
     pub memories: u64,
     pub memory_mask: u32,
     pub nr_llcs: u32,
+    pub nr_possible: u32,
     pub detail: u8,
-    pub pad: [u8; 7],
+    pub pad: [u8; 3],
 }
 
 /// `struct perch_exit`.
