@@ -33,8 +33,8 @@ const WORKLOADS: [(&str, &[&str], &[&str]); 2] = [
     ),
     (
         "hackbench",
-        &["hackbench", "-g", "2", "-p", "-l", "20"],
-        &["hackbench", "-g", "2", "-p", "-l", "2"],
+        &["hackbench", "-g", "2", "-p", "-l", "100"],
+        &["hackbench", "-g", "2", "-p", "-l", "5"],
     ),
 ];
 

@@ -109,8 +109,8 @@ fn grid(rows: &[&Row]) -> Grid {
 /// A line a program and turn.
 fn csv(result: &Result) -> String {
     let mut text = String::from(
-        "scheduler,cpus,kernel,workload,turn,wakeups,program,callback,runs,mean_ns,median_ns,\
-         dropped,kernel_runs,kernel_mean_ns\n",
+        "scheduler,cpus,kernel,workload,turn,wakeups,program,callback,runs,mean_ns,tenth_ns,\
+         median_ns,ninetieth_ns,dropped,kernel_runs,kernel_mean_ns\n",
     );
     for row in &result.rows {
         let (costs, means) = (&row.found.costs, &row.found.means);
@@ -119,9 +119,10 @@ fn csv(result: &Result) -> String {
                 .programs
                 .iter()
                 .find(|one| one.program == kernel.program);
-            let own = same.map_or(",,,".to_string(), |cost| {
-                let median = cost.median_ns.unwrap_or_default();
-                format!("{},{},{median},{}", cost.runs, cost.mean_ns, cost.dropped)
+            let own = same.map_or(",,,,,".to_string(), |cost| {
+                let [tenth, median, ninetieth] = cost.quantiles_ns.unwrap_or_default();
+                let (runs, mean, dropped) = (cost.runs, cost.mean_ns, cost.dropped);
+                format!("{runs},{mean},{tenth},{median},{ninetieth},{dropped}")
             });
             let _ = writeln!(
                 text,
