@@ -10,9 +10,11 @@ use crate::arch::Arch;
 use crate::error::{Error, Result};
 use crate::store::Locked;
 
-/// The suites that have kernels from [`OLDEST`] on, those with short lists first: a backports list
-/// is 0.3 MB, forky's and sid's are 9.
-const SUITES: [&str; 3] = ["trixie-backports", "forky", "sid"];
+/// The suites that have kernels from [`OLDEST`] on; the first that has a wanted one gives it. Those
+/// in the making come first, although their lists are 9 MB against 0.3: trixie-backports' 7.2.12
+/// was built with tools too old to describe all of sched_ext's functions in its BTF (seven lack the
+/// form without `aux`), so that no scheduler that calls one can be loaded there.
+const SUITES: [&str; 3] = ["forky", "sid", "trixie-backports"];
 
 /// Packages with a bootable image, by the beginning of their names. Up to 6.18 it is in
 /// linux-image; since 6.19 that only depends on linux-binary, which has it.
