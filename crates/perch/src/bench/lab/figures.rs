@@ -142,3 +142,47 @@ pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(callback: Option<&str>, runs: u64, mean_ns: f64) -> Cost {
+        Cost {
+            program: format!("x_{}", callback.unwrap_or("probe")),
+            callback: callback.map(str::to_string),
+            runs,
+            mean_ns,
+            quantiles_ns: None,
+            dropped: runs / 10,
+        }
+    }
+
+    #[test]
+    fn a_wake_up_pays_for_all_but_forks() {
+        let costs = Costs {
+            wakeups: 100,
+            programs: vec![
+                cost(Some("select_cpu"), 100, 500.0),
+                cost(Some("dispatch"), 200, 50.0),
+                cost(Some("tick"), 10, 100.0),
+                cost(Some("init_task"), 50, 1000.0),
+            ],
+        };
+        let mut means = costs.clone();
+        means.programs.push(cost(None, 100, 7.0));
+        let sums = Sums::of(&costs, &means);
+        assert_eq!(sums.columns[0].each(), 500.0);
+        assert_eq!(sums.columns[2].each(), 50.0);
+        assert_eq!((sums.rest.runs, sums.elsewhere.runs), (110, 50));
+        assert_eq!(sums.per_wakeup(), 500.0 + 100.0 + 10.0 + 7.0);
+        assert!((sums.dropped() - 0.1).abs() < 0.01);
+        assert_eq!(sums.columns[1].each(), 0.0);
+    }
+
+    #[test]
+    fn the_middle_of_three() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert_eq!(median(std::iter::empty()), 0.0);
+    }
+}

@@ -142,3 +142,85 @@ fn csv(result: &Result) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use perch_scheduler::cost::{Cost, Costs};
+
+    use super::super::collect::Found;
+    use super::*;
+
+    fn result() -> Result {
+        let cost = |callback: &str, runs, mean_ns| Cost {
+            program: format!("some_{callback}"),
+            callback: Some(callback.to_string()),
+            runs,
+            mean_ns,
+            quantiles_ns: Some([mean_ns - 5.0, mean_ns, mean_ns + 9.0]),
+            dropped: 0,
+        };
+        let costs = |select_cpu| Costs {
+            wakeups: 1000,
+            programs: vec![cost("select_cpu", 990, select_cpu), cost("tick", 10, 80.0)],
+        };
+        let row = |(turn, select_cpu)| Row {
+            scheduler: "some".to_string(),
+            cpus: 8,
+            kernel: "7.2.13".to_string(),
+            found: Found {
+                workload: "pipe".to_string(),
+                turn,
+                costs: costs(select_cpu),
+                means: costs(select_cpu + 100.0),
+            },
+        };
+        Result {
+            rows: [800.0, 900.0, 820.0]
+                .into_iter()
+                .enumerate()
+                .map(row)
+                .collect(),
+            failures: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_scheduler_is_a_line() {
+        let text = write(&result(), Format::Table);
+        let cells: Vec<&str> = text.lines().nth(2).unwrap().split("  ").collect();
+        let cells: Vec<&str> = cells.into_iter().filter(|cell| !cell.is_empty()).collect();
+        let cells: Vec<&str> = cells.iter().map(|cell| cell.trim()).collect();
+        assert_eq!(
+            cells,
+            [
+                "some",
+                "820 x0.99",
+                "-",
+                "-",
+                "-",
+                "-",
+                "80 x0.01",
+                "813",
+                "793-892",
+                "912",
+                "0.00%"
+            ]
+        );
+    }
+
+    #[test]
+    fn csv_has_a_line_a_program_and_turn() {
+        let text = write(&result(), Format::Csv);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 1 + 3 * 2);
+        let columns = lines[0].split(',').count();
+        assert!(
+            lines.iter().all(|line| line.split(',').count() == columns),
+            "{text}"
+        );
+        assert_eq!(
+            lines[1],
+            "some,8,7.2.13,pipe,0,1000,some_select_cpu,select_cpu,990,800,795,800,809,0,990,900"
+        );
+    }
+}
