@@ -52,7 +52,8 @@ struct perch_cpu {
 	perch_u32 node;
 	perch_u64 busy_seen_ns;	 /* busy_ns at the last turn of the timer */
 	perch_u32 unused_claims; /* turns of the timer that found it idle but claimed */
-	perch_u32 pad[11];
+	perch_u32 stuck; /* turns for which its queue is left alone: nobody in it may move */
+	perch_u32 pad[10];
 	perch_u64 events[PERCH_MAX_EVENTS];
 	perch_u64 reasons[PERCH_MAX_REASONS];
 };

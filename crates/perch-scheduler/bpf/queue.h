@@ -58,6 +58,13 @@ static inline perch_u64 slice_for(perch_u32 n)
 	return slice < c->slice_min_ns ? c->slice_min_ns : slice;
 }
 
+/*
+ * For so many turns of the timer a queue is left alone in which nobody may
+ * move. Two hogs pinned to one CPU had the timer wake an idle one 250 times a
+ * second for nothing.
+ */
+#define PERCH_STUCK_TURNS 25
+
 /* Queues the task behind those that the CPU already has. */
 static inline void queue_task(struct task_struct *p, perch_u32 cpu, perch_u64 enq_flags)
 {
@@ -65,8 +72,15 @@ static inline void queue_task(struct task_struct *p, perch_u32 cpu, perch_u64 en
 	const struct rq *rq = cpu_rq(cpu);
 	perch_u64 vtime = vtime_of(p->scx.dsq_vtime, c->clock);
 
-	/* Its affinity changed while it waited: what it holds is another CPU's clock. */
-	vtime = c->clock + clamp_lag(vtime, c->clock);
+	/*
+	 * A task whose slice ended keeps what it owes, however much: at nice 5 a
+	 * tick costs more virtual time than lag_ns. Any other may come from
+	 * another CPU, with a reading of that one's clock.
+	 */
+	if (p != bpf_get_current_task_btf())
+		vtime = c->clock + clamp_lag(vtime, c->clock);
+	if (c->stuck && p->nr_cpus_allowed > 1)
+		c->stuck = 0;
 	mark_waiting(cpu);
 	insert_vtime(p, cpu, slice_for(rq ? rq->nr_running : 1), vtime, enq_flags);
 	count(cpu, PERCH_EV_QUEUED);
@@ -124,7 +138,7 @@ static inline perch_u32 longest_unserved(perch_u32 set, perch_u32 cpu, perch_u64
 			perch_u64 served = cpu_state(other)->served_ns;
 
 			m &= m - 1;
-			if (served < before_ns) {
+			if (served < before_ns && !cpu_state(other)->stuck) {
 				before_ns = served;
 				oldest = other;
 			}
@@ -154,7 +168,7 @@ static __attribute__((noinline)) bool steal(perch_u32 cpu)
 	perch_u64 now = scx_bpf_now();
 	perch_u32 level;
 
-	for (level = PERCH_ZERO; PERCH_MORE; level++) {
+	for (level = PERCH_ZERO; PERCH_MORE;) {
 		perch_u32 sd = perch_host_domain(0, cpu, level), flags, other;
 		perch_u64 before = now + 1;
 
@@ -164,8 +178,14 @@ static __attribute__((noinline)) bool steal(perch_u32 cpu)
 		if (flags & PERCH_SD_NUMA)
 			before = now - config()->steal_remote_ns;
 		other = longest_unserved(perch_host_domain_set(0, sd), cpu, before);
-		if (other == PERCH_NONE || !move_to_local(other))
+		if (other == PERCH_NONE) {
+			level++;
 			continue;
+		}
+		if (!move_to_local(other)) {
+			cpu_state(other)->stuck = PERCH_STUCK_TURNS;
+			continue;
+		}
 		cpu_state(cpu)->clock = cpu_state(other)->clock;
 		cpu_state(other)->served_ns = now;
 		count(cpu, theft(flags));
@@ -190,6 +210,7 @@ static __attribute__((noinline)) void pull(perch_u32 cpu, perch_u32 from)
 	struct bpf_iter_scx_dsq it;
 	struct task_struct *p;
 
+	cpu_state(from)->stuck = PERCH_STUCK_TURNS;
 	if (!bpf_iter_scx_dsq_new(&it, from, 0)) {
 		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
 			if (!may_run(p, cpu))
@@ -198,6 +219,7 @@ static __attribute__((noinline)) void pull(perch_u32 cpu, perch_u32 from)
 			scx_bpf_dsq_move_set_vtime(&it, p->scx.dsq_vtime + ahead);
 			if (scx_bpf_dsq_move_vtime(&it, p, cpu, 0))
 				count(cpu, PERCH_EV_PULLED);
+			cpu_state(from)->stuck = 0;
 			break;
 		}
 	}

@@ -37,6 +37,8 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 		now = 1024;
 	c->util += (now - (perch_s32)c->util) >> PERCH_UTIL_SHIFT;
 	c->queued = nr;
+	if (c->stuck)
+		c->stuck--;
 	/*
 	 * Idle, yet not among the idle CPUs: it was claimed for a task that went
 	 * elsewhere (its affinity changed on the way). Woken, it idles anew.
@@ -97,7 +99,7 @@ static inline void level_queues(perch_u32 set)
 				least = nr;
 				idlest = cpu;
 			}
-			if (nr > most && is_waiting(cpu)) {
+			if (nr > most && is_waiting(cpu) && !cpu_state(cpu)->stuck) {
 				most = nr;
 				busiest = cpu;
 			}

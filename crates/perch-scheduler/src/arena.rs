@@ -145,7 +145,8 @@ fn idle_cpu() -> Cpu {
         node: 0,
         busy_seen_ns: 0,
         unused_claims: 0,
-        pad: [0; 11],
+        stuck: 0,
+        pad: [0; 10],
         events: [0; MAX_EVENTS],
         reasons: [0; MAX_REASONS],
     }

@@ -74,7 +74,8 @@ pub struct Cpu {
     pub node: u32,
     pub busy_seen_ns: u64,
     pub unused_claims: u32,
-    pub pad: [u32; 11],
+    pub stuck: u32,
+    pub pad: [u32; 10],
     pub events: [u64; MAX_EVENTS],
     pub reasons: [u64; MAX_REASONS],
 }
