@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Benchmarks finish under perch, and every decision that they cause has a reason.
+
+use perch_scheduler::interface::Event;
+use perch_scheduler::stats::Report;
+
+use crate::guest::{Lab, Perch};
+
+/// A benchmark, its command, and how often it wakes a task at the very least.
+const BENCHMARKS: [(&str, &str, u64); 7] = [
+    (
+        "hackbench, threads and pipes",
+        "hackbench -T -p -g 2 -l 50",
+        200,
+    ),
+    (
+        "hackbench, processes and sockets",
+        "hackbench -g 1 -l 50",
+        100,
+    ),
+    (
+        "sysbench threads",
+        "sysbench threads --threads=16 --thread-yields=50 --thread-locks=4 --events=200 \
+         --time=0 run",
+        100,
+    ),
+    (
+        "tbench",
+        "tbench_srv >/dev/null & sleep 0.5; tbench -t 2 4 127.0.0.1; code=$?; kill $!; exit $code",
+        500,
+    ),
+    (
+        "perf bench sched pipe",
+        "perf bench sched pipe -l 1000",
+        1000,
+    ),
+    (
+        "perf bench sched messaging",
+        "perf bench sched messaging -g 1 -l 20",
+        100,
+    ),
+    (
+        "stress-ng --switch",
+        "stress-ng --switch 4 --switch-ops 2000 --timeout 100",
+        500,
+    ),
+];
+
+const TOOLS: [&str; 6] = [
+    "hackbench",
+    "perf",
+    "stress-ng",
+    "sysbench",
+    "tbench",
+    "tbench_srv",
+];
+
+/// Wake-ups as the kernel counts them, whoever schedules the wakee.
+fn kernel_wakeups(lab: &Lab) -> u64 {
+    // The fifth number of a CPU: Documentation/scheduler/sched-stats.rst.
+    let script = "awk '/^cpu/ { sum += $6 } END { print sum }' /proc/schedstat";
+    lab.text(script).trim().parse().unwrap()
+}
+
+fn has_reasons(report: &Report) {
+    let nothing = report.reasons["nothing"].wakeups;
+    assert_eq!(nothing, 0, "decisions without a reason: {report:#?}");
+    // Whoever is woken goes to an idle CPU or behind others.
+    let placed = report.event(Event::Direct) + report.event(Event::Queued);
+    assert!(
+        report.wakeups() <= placed,
+        "more decisions than tasks placed: {report:#?}"
+    );
+}
+
+fn all_finish(lab: &Lab, perch: &Perch) {
+    for (name, script, at_least) in BENCHMARKS {
+        let (before, kernel_before) = (perch.report(), kernel_wakeups(lab));
+        lab.timed(name, script);
+        let (after, kernel_after) = (perch.report(), kernel_wakeups(lab));
+        perch.is_well();
+        let change = after.since(&before);
+        has_reasons(&change);
+        let (decisions, wakeups) = (change.wakeups(), kernel_after - kernel_before);
+        println!("  {decisions} decisions, {wakeups} wake-ups by the kernel's count");
+        assert!(decisions >= at_least, "{name}: {decisions} decisions");
+        // The kernel counts no births, but also tasks of other classes and tasks that were woken
+        // before they slept.
+        let counted = decisions as f64 / wakeups as f64;
+        assert!(counted >= 0.9, "{name}: {decisions} of {wakeups} decided");
+    }
+    has_reasons(&perch.report());
+}
+
+fn benchmarks_finish(kernel: &str, cpus: usize) {
+    let lab = Lab::boot(kernel, cpus, &TOOLS);
+    lab.text("echo 1 > /proc/sys/kernel/sched_schedstats");
+    let perch = lab.load("");
+    assert_eq!(perch.report().about.cpus, cpus as u64);
+    all_finish(&lab, &perch);
+    let summary = perch.unload();
+    println!("{summary}");
+}
+
+#[test]
+fn benchmarks_finish_on_8_cpus() {
+    benchmarks_finish("7.2", 8);
+}
+
+#[test]
+fn benchmarks_finish_on_16_cpus() {
+    benchmarks_finish("7.2", 16);
+}
+
+#[test]
+fn benchmarks_finish_on_an_older_kernel() {
+    benchmarks_finish("6.18", 8);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What cannot be done is refused, with the reason and what to do.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use perch_lab::guest::Status;
+use perch_lab::kernel::Kernel;
+use perch_lab::{Arch, Store};
+
+use crate::guest::{Lab, PERCH};
+
+/// A command that must fail with this exit code: what it says.
+fn refused(lab: &Lab, script: &str, code: u32) -> String {
+    let output = lab.run(script);
+    assert_eq!(output.status, Status::Code(code), "{script}");
+    assert_eq!(output.text(), "", "{script}");
+    let said = output.error_text();
+    assert!(said.starts_with("perch: "), "{script}: {said}");
+    assert_eq!(said.lines().count(), 1, "{script}: {said}");
+    said
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_the_reason() {
+    let lab = Lab::boot("7.2", 8, &[]);
+
+    let nobody = refused(&lab, "perch stats", 1);
+    assert!(nobody.contains("perch run"), "{nobody}");
+
+    lab.text("sed -i 's,/bin/false,/bin/sh,' /etc/passwd");
+    let user = refused(&lab, "su nobody -c 'perch run'", 1);
+    assert!(user.contains("needs root"), "{user}");
+    assert!(user.contains("sudo perch run"), "{user}");
+
+    // What a kernel without sched_ext shows: nothing of it below /sys/kernel.
+    let hidden = "unshare -m sh -c 'mount -t tmpfs none /sys/kernel && perch run'";
+    let without = refused(&lab, hidden, 1);
+    assert!(without.contains("has no sched_ext"), "{without}");
+    assert!(without.contains("CONFIG_SCHED_CLASS_EXT"), "{without}");
+
+    lab.put("/tmp/bad.toml", "detail = true\nslice_us = 1\n");
+    let settings = refused(&lab, "perch run --config /tmp/bad.toml", 2);
+    assert!(settings.contains("/tmp/bad.toml:2: slice_us"), "{settings}");
+    lab.is_on_its_own();
+
+    let perch = lab.load("");
+    let second = refused(&lab, "perch run", 1);
+    assert!(second.contains("is loaded: perch"), "{second}");
+    perch.unload();
+
+    // Ejected by SysRq-S: not what was asked for, so not a success.
+    let perch = lab.load("");
+    lab.text("echo S > /proc/sysrq-trigger");
+    let (status, said) = perch.ended();
+    assert_eq!(status, Status::Code(1), "{said}");
+    assert!(said.contains("SysRq-S unloaded perch"), "{said}");
+    assert!(said.contains("back on its own scheduler"), "{said}");
+    lab.is_on_its_own();
+}
+
+/// A folder that is gone at the end of the test.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_kernel_without_sched_ext_is_refused_before_it_boots() {
+    // No suite that has kernels for guests has one without, so one is made of another's image.
+    let store = Store::open().unwrap();
+    let kernel = Kernel::find(&store, "7.2", Arch::X86_64);
+    let kernel = kernel.unwrap_or_else(|error| panic!("{error}"));
+    let folder = format!("without-{}", std::process::id());
+    let folder = Folder(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let config = std::fs::read_to_string(kernel.config.unwrap()).unwrap();
+    let with = "CONFIG_SCHED_CLASS_EXT=y";
+    assert!(config.contains(with));
+    let without = config.replace(with, "# CONFIG_SCHED_CLASS_EXT is not set");
+    std::fs::write(folder.0.join("config"), without).unwrap();
+    let image = folder.0.join("vmlinux");
+    std::fs::copy(&kernel.image, &image).unwrap();
+
+    let output = Command::new(PERCH)
+        .args(["lab", "run", "--machine", "kunpeng920", "--cpus", "8"])
+        .args(["--scheduler", "perch", "--kernel"])
+        .arg(&image)
+        .args(["--", "true"])
+        .env("PERCH_CACHE", folder.0.join("cache"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(&kernel.release), "{said}");
+    assert!(said.contains("sched_ext"), "{said}");
+    assert!(said.contains("--kernel"), "{said}");
+}

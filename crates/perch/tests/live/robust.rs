@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! CPUs that go and come, tasks that are chased around, births by the hundred, a loader that is
+//! killed: no task is lost, and the kernel has nothing to complain of.
+
+use perch_lab::guest::Process;
+
+use crate::guest::Lab;
+
+/// Tasks that wake each other until [`finish`] says that it is enough. What a task that is lost
+/// holds up, the others wait for.
+fn churn(lab: &Lab) -> Process {
+    let script = "rm -f /tmp/enough
+        while [ ! -e /tmp/enough ]; do hackbench -T -p -g 1 -f 8 -l 200 || exit 1; done";
+    let churn = lab.start(script);
+    lab.text("sleep 0.5");
+    churn
+}
+
+/// The churn comes to its end, with every task.
+fn finish(lab: &Lab, churn: Process) {
+    lab.text("touch /tmp/enough");
+    let rounds = lab.join("hackbench", churn);
+    let rounds = rounds.matches("Time: ").count();
+    println!("hackbench finished {rounds} times");
+    assert!(rounds > 0);
+    assert!(!lab.run("pidof hackbench").success(), "tasks are left over");
+}
+
+#[test]
+fn cpus_go_and_come() {
+    let lab = Lab::boot("7.2", 8, &["hackbench"]);
+    let perch = lab.load("");
+    let churn = churn(&lab);
+    for (index, (cpu, online)) in [(3, 0), (3, 1), (7, 0), (7, 1)].into_iter().enumerate() {
+        lab.text(&format!(
+            "echo {online} > /sys/devices/system/cpu/cpu{cpu}/online"
+        ));
+        let loads = index + 2;
+        let loaded = || perch.said().matches("Ctrl-C unloads").count();
+        let mut tries = 0;
+        while loaded() < loads {
+            lab.text("sleep 0.2");
+            tries += 1;
+            assert!(
+                tries < 300,
+                "not loaded again; perch said:\n{}",
+                perch.said()
+            );
+        }
+        perch.is_well();
+        assert_eq!(perch.report().about.cpus, 7 + online);
+        lab.text("sleep 0.5");
+    }
+    let said = perch.said();
+    assert_eq!(said.matches("loading again").count(), 4, "{said}");
+    assert_eq!(perch.report().restarts, 4);
+    finish(&lab, churn);
+    perch.unload();
+}
+
+#[test]
+fn tasks_are_chased_around_and_born_by_the_hundred() {
+    let lab = Lab::boot("7.2", 8, &["hackbench", "stress-ng"]);
+    let perch = lab.load("");
+    let running = churn(&lab);
+    // Masks of one CPU, a few, and all.
+    let chase = "for round in $(seq 1 3); do
+            for task in $(ls -d /proc/$(pidof hackbench | cut -d' ' -f1)/task/* 2>/dev/null); do
+                mask=$(printf %x $(($(od -An -N1 -tu1 /dev/urandom) | 1 << round)))
+                taskset -p $mask ${task##*/} >/dev/null 2>&1
+            done
+        done; true";
+    lab.timed("hackbench chased around", chase);
+    perch.is_well();
+    let chased = "stress-ng --affinity 8 --affinity-rand --affinity-ops 2000 --timeout 100";
+    lab.timed("tasks that run away by themselves", chased);
+    perch.is_well();
+    finish(&lab, running);
+
+    let running = churn(&lab);
+    let births = "for i in $(seq 1 150); do /bin/true || exit 1; done";
+    lab.timed("births one by one", births);
+    perch.is_well();
+    lab.timed(
+        "births that overlap",
+        "stress-ng --fork 8 --fork-ops 400 --timeout 100",
+    );
+    perch.is_well();
+    finish(&lab, running);
+    perch.unload();
+}
+
+#[test]
+fn a_loader_that_is_killed_leaves_the_kernel_on_its_own() {
+    let lab = Lab::boot("7.2", 8, &["hackbench"]);
+    for _ in 0..2 {
+        let perch = lab.load("");
+        let churn = churn(&lab);
+        perch.is_well();
+        perch.kill();
+        let mut tries = 0;
+        while !lab.scheduler().is_empty() {
+            tries += 1;
+            assert!(tries < 50, "perch is still loaded");
+            lab.text("sleep 0.2");
+        }
+        finish(&lab, churn);
+        lab.is_well();
+    }
+    // What the killed one left behind, its socket above all, is in nobody's way.
+    let perch = lab.load("");
+    perch.report();
+    perch.unload();
+}
