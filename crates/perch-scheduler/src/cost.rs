@@ -118,7 +118,6 @@ impl Meter {
         switch("1")?;
         let nothing = program(&self.object, "cost_nothing").map_err(failed("the meter"))?;
         let id = Program::id_from_fd(nothing.as_fd()).map_err(failed("the meter"))?;
-        drop(nothing);
         let (before_ns, before) = spent(id);
         self.run_nothing()?;
         let (after_ns, after) = spent(id);

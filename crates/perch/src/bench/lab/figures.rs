@@ -100,7 +100,7 @@ pub struct Sums {
 
 impl Sums {
     /// Of the programs in `costs`; programs of other types, which are not measured run by run,
-    /// come from `means`.
+    /// come from `means`, as often a wake-up as they ran there.
     pub fn of(costs: &Costs, means: &Costs) -> Sums {
         let mut sums = Sums {
             wakeups: costs.wakeups,
@@ -110,7 +110,13 @@ impl Sums {
             let known = costs.programs.iter().any(|one| one.program == cost.program);
             cost.callback.is_none() && !known
         });
-        for cost in costs.programs.iter().chain(others) {
+        let others: Vec<Cost> = others
+            .map(|cost| Cost {
+                runs: cost.runs * costs.wakeups / means.wakeups.max(1),
+                ..cost.clone()
+            })
+            .collect();
+        for cost in costs.programs.iter().chain(&others) {
             match part(cost) {
                 Part::Column(at) => sums.columns[at].add(cost),
                 Part::Rest => sums.rest.add(cost),

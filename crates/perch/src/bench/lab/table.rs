@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use perch_report::{Align, Format, Grid};
 
-use super::figures::{COLUMNS, Result, Row, Sums, median};
+use super::figures::{COLUMNS, Result, Row, Sums, Total, median};
 
 /// In this format.
 pub fn write(result: &Result, format: Format) -> String {
@@ -49,8 +49,9 @@ fn tables(result: &Result, show: fn(&Grid) -> String, gap: &str) -> String {
     }
     text.push_str(
         "sum: instructions a wake-up of all callbacks but those for forks, exits and changes of a \
-         task; the\nmedian of three turns, their range, and the same by the kernel's means, which \
-         waiting for locks is in\n",
+         task, which\nare in the last column. The median of three turns, their range, and the same \
+         by the kernel's means,\nwhich waiting for others is in. Left out: runs beyond ten medians, \
+         for the same reason.\n",
     );
     text
 }
@@ -61,7 +62,7 @@ fn grid(rows: &[&Row]) -> Grid {
     for name in COLUMNS {
         grid.column("", name, Align::Right);
     }
-    for name in ["rest", "sum", "range", "by means", "left out"] {
+    for name in ["rest", "sum", "range", "by means", "left out", "not in sum"] {
         grid.column("", name, Align::Right);
     }
     let mut names: Vec<&str> = rows.iter().map(|row| row.scheduler.as_str()).collect();
@@ -84,14 +85,15 @@ fn grid(rows: &[&Row]) -> Grid {
             }
         };
         let mut cells = vec![name.to_string()];
+        let part = |of: &dyn Fn(&Sums) -> Total| {
+            let each = middle(&|sums| of(sums).each());
+            let runs = middle(&|sums| of(sums).runs as f64 / sums.wakeups.max(1) as f64);
+            cell(each, runs)
+        };
         for at in 0..COLUMNS.len() {
-            let each = middle(&|sums| sums.columns[at].each());
-            let runs = middle(&|sums| sums.columns[at].runs as f64 / sums.wakeups.max(1) as f64);
-            cells.push(cell(each, runs));
+            cells.push(part(&|sums| sums.columns[at]));
         }
-        let each = middle(&|sums| sums.rest.each());
-        let runs = middle(&|sums| sums.rest.runs as f64 / sums.wakeups.max(1) as f64);
-        cells.push(cell(each, runs));
+        cells.push(part(&|sums| sums.rest));
         cells.push(format!("{:.0}", middle(&Sums::per_wakeup)));
         let sums = pairs.iter().map(|(sums, _)| sums.per_wakeup());
         let (least, most) = sums.fold((f64::MAX, 0.0_f64), |(least, most), sum| {
@@ -101,6 +103,7 @@ fn grid(rows: &[&Row]) -> Grid {
         let means = median(pairs.iter().map(|(_, means)| means.per_wakeup()));
         cells.push(format!("{means:.0}"));
         cells.push(format!("{:.2}%", 100.0 * middle(&Sums::dropped)));
+        cells.push(part(&|sums| sums.elsewhere));
         grid.row(cells);
     }
     grid
@@ -203,7 +206,8 @@ mod tests {
                 "813",
                 "793-892",
                 "912",
-                "0.00%"
+                "0.00%",
+                "-"
             ]
         );
     }
