@@ -47,7 +47,11 @@ static inline perch_u64 mask_word(perch_u64 address, perch_u32 w)
 	struct cpumask *m =
 		bpf_rdonly_cast((void *)(address + w * 8), bpf_core_type_id_kernel(struct cpumask));
 
-	return m->bits[0];
+	perch_u64 word = m->bits[0];
+
+	/* Merged with another load, it would be of two kinds of memory, which is refused. */
+	asm volatile("" : "+r"(word));
+	return word;
 }
 
 static inline const struct rq *cpu_rq(perch_u32 cpu)
