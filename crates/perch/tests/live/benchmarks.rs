@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Benchmarks finish under perch, and every decision that they cause has a reason.
 
+use perch_lab::kernel::OLDEST;
 use perch_scheduler::interface::Event;
 use perch_scheduler::stats::Report;
 
@@ -10,17 +11,17 @@ use crate::guest::{Lab, Perch};
 const BENCHMARKS: [(&str, &str, u64); 7] = [
     (
         "hackbench, threads and pipes",
-        "hackbench -T -p -g 2 -l 50",
+        "hackbench -T -p -g 2 -l 200",
         200,
     ),
     (
         "hackbench, processes and sockets",
-        "hackbench -g 1 -l 50",
+        "hackbench -g 1 -l 200",
         100,
     ),
     (
         "sysbench threads",
-        "sysbench threads --threads=16 --thread-yields=50 --thread-locks=4 --events=200 \
+        "sysbench threads --threads=16 --thread-yields=50 --thread-locks=4 --events=1000 \
          --time=0 run",
         100,
     ),
@@ -31,17 +32,17 @@ const BENCHMARKS: [(&str, &str, u64); 7] = [
     ),
     (
         "perf bench sched pipe",
-        "perf bench sched pipe -l 1000",
-        1000,
+        "perf bench sched pipe -l 5000",
+        5000,
     ),
     (
         "perf bench sched messaging",
-        "perf bench sched messaging -g 1 -l 20",
+        "perf bench sched messaging -g 1 -l 100",
         100,
     ),
     (
         "stress-ng --switch",
-        "stress-ng --switch 4 --switch-ops 2000 --timeout 100",
+        "stress-ng --switch 4 --switch-ops 10000 --timeout 100",
         500,
     ),
 ];
@@ -92,27 +93,34 @@ fn all_finish(lab: &Lab, perch: &Perch) {
     has_reasons(&perch.report());
 }
 
-fn benchmarks_finish(kernel: &str, cpus: usize) {
+fn benchmarks_finish(kernel: &str, cpus: usize, config: &str) {
     let lab = Lab::boot(kernel, cpus, &TOOLS);
     lab.text("echo 1 > /proc/sys/kernel/sched_schedstats");
-    let perch = lab.load("");
+    lab.put("/tmp/perch.toml", config);
+    let perch = lab.load("--config /tmp/perch.toml");
     assert_eq!(perch.report().about.cpus, cpus as u64);
     all_finish(&lab, &perch);
-    let summary = perch.unload();
-    println!("{summary}");
+    println!("{}", perch.unload());
 }
 
 #[test]
 fn benchmarks_finish_on_8_cpus() {
-    benchmarks_finish("7.2", 8);
+    benchmarks_finish("7.2", 8, "");
 }
 
 #[test]
 fn benchmarks_finish_on_16_cpus() {
-    benchmarks_finish("7.2", 16);
+    benchmarks_finish("7.2", 16, "");
 }
 
 #[test]
 fn benchmarks_finish_on_an_older_kernel() {
-    benchmarks_finish("6.18", 8);
+    benchmarks_finish("6.18", 8, "detail = true\n");
+}
+
+#[test]
+#[ignore = "fetches the oldest kernel, 15 MB"]
+fn benchmarks_finish_on_the_oldest_kernel() {
+    let [major, minor] = OLDEST;
+    benchmarks_finish(&format!("{major}.{minor}"), 8, "detail = true\n");
 }
