@@ -98,6 +98,11 @@ struct scx_cgroup_init_args {
 	__u32 weight;
 };
 
+/* A task put straight on a CPU that cannot run it at once comes back to enqueue (7.1). */
+enum scx_enq_flags {
+	SCX_ENQ_IMMED = 1ull << 33,
+};
+
 #pragma clang attribute pop
 
 /* Matched with the kernel's by the members' names, not their places. */

@@ -103,6 +103,18 @@ static inline perch_u32 wake_flags_of(perch_u64 flags, const struct perch_task *
 	return out;
 }
 
+/*
+ * Puts the task on an idle CPU that was claimed for it. Should a task of a
+ * higher class come first, ours is to wait elsewhere: newer kernels send it
+ * back by themselves, the older ones through cpu_release.
+ */
+static inline void insert_direct(struct task_struct *p, perch_u64 enq_flags)
+{
+	if (bpf_core_enum_value_exists(enum scx_enq_flags, SCX_ENQ_IMMED))
+		enq_flags |= bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_IMMED);
+	insert(p, SCX_DSQ_LOCAL, slice_for(1), enq_flags);
+}
+
 /* Whether a verdict of this reason names a CPU that may well be idle. */
 static inline bool may_be_idle(perch_u32 reason)
 {
@@ -193,7 +205,7 @@ __s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wa
 		if (!may_be_idle(q->verdict.reason))
 			break;
 		if (scx_bpf_test_and_clear_cpu_idle(q->verdict.cpu)) {
-			insert(p, SCX_DSQ_LOCAL, slice_for(1), 0);
+			insert_direct(p, 0);
 			c->events[PERCH_EV_DIRECT]++;
 			break;
 		}
@@ -222,7 +234,7 @@ void BPF_PROG(perch_enqueue, struct task_struct *p, __u64 enq_flags)
 		c->reasons[PERCH_BY_AFFINITY]++;
 		c->events[PERCH_EV_PINNED]++;
 		if (scx_bpf_test_and_clear_cpu_idle(cpu)) {
-			insert(p, SCX_DSQ_LOCAL, slice_for(1), enq_flags);
+			insert_direct(p, enq_flags);
 			c->events[PERCH_EV_DIRECT]++;
 			return;
 		}
@@ -299,7 +311,7 @@ void BPF_PROG(perch_tick, struct task_struct *p)
 		set_slice(p, share);
 }
 
-/* A task of a higher class took the CPU: what was put there goes elsewhere. */
+/* Up to 7.0, where a task of a higher class took the CPU; the loader leaves it out later. */
 SEC("struct_ops/cpu_release")
 void BPF_PROG(perch_cpu_release, __s32 cpu, struct scx_cpu_release_args *args)
 {

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{MemberAttr, Struct};
+use libbpf_rs::btf::types::{Enum64, MemberAttr, Struct};
 use libbpf_rs::{
     AsRawLibbpf, Link, MapCore, MapType, Object, ObjectBuilder, OpenObject, PrintLevel,
 };
@@ -87,6 +87,7 @@ impl Program {
             .map_err(|error| refused("perch's BPF object cannot be opened", error))?;
         prepare(&mut open, plan)
             .map_err(|error| refused("perch's BPF object is not as it should be", error))?;
+        leave_out_deprecated(&mut open);
         if let Some(seq) = hotplug_seq {
             set_hotplug_seq(&mut open, seq);
         }
@@ -219,15 +220,36 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
 /// Tells the kernel at which state of the machine we looked, where the program has a field for
 /// it: should a CPU come or go before it is attached, the kernel asks for a restart.
 fn set_hotplug_seq(open: &mut OpenObject, seq: u64) {
+    set_member(open, "hotplug_seq", seq);
+}
+
+/// Leaves out what a newer kernel calls deprecated: it takes a task back by itself that was put
+/// on a CPU and cannot run there (`SCX_ENQ_IMMED`), which `cpu_release` is for.
+fn leave_out_deprecated(open: &mut OpenObject) {
+    let kernel = Btf::from_vmlinux().ok();
+    let flags = kernel.as_ref().and_then(|btf| {
+        // Wider than 32 bits, the flags are an enum64.
+        btf.type_by_name::<Enum64<'_>>("scx_enq_flags")
+    });
+    let immediate = flags.is_some_and(|flags| {
+        flags
+            .iter()
+            .any(|flag| flag.name == Some(OsStr::new("SCX_ENQ_IMMED")))
+    });
+    if immediate {
+        set_member(open, "cpu_release", 0);
+    }
+}
+
+/// Writes a word-sized member of the program's `struct sched_ext_ops`, if it has that.
+fn set_member(open: &mut OpenObject, name: &str, value: u64) {
     let at = {
         // SAFETY: the object is open, and the reference ends with this block.
         let raw = unsafe { open.as_libbpf_object().as_ref() };
         let btf = Btf::from_bpf_object(raw).ok().flatten();
         btf.as_ref().and_then(|btf| {
             let ops = btf.type_by_name::<Struct<'_>>("sched_ext_ops")?;
-            let member = ops
-                .iter()
-                .find(|m| m.name == Some(OsStr::new("hotplug_seq")))?;
+            let member = ops.iter().find(|m| m.name == Some(OsStr::new(name)))?;
             match member.attr {
                 MemberAttr::Normal { offset } => Some(offset as usize / 8),
                 MemberAttr::BitField { .. } => None,
@@ -237,9 +259,9 @@ fn set_hotplug_seq(open: &mut OpenObject, seq: u64) {
     let Some(at) = at else { return };
     for mut map in open.maps_mut() {
         if map.name() == "perch_ops" {
-            let value = map.initial_value_mut();
-            if let Some(field) = value.and_then(|value| value.get_mut(at..at + 8)) {
-                field.copy_from_slice(&seq.to_ne_bytes());
+            let ops = map.initial_value_mut();
+            if let Some(field) = ops.and_then(|ops| ops.get_mut(at..at + 8)) {
+                field.copy_from_slice(&value.to_ne_bytes());
             }
         }
     }
