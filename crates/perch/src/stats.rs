@@ -146,9 +146,12 @@ pub fn summary(report: &Report) -> String {
     }
     out.push_str(&events.text());
     if report.restarts > 0 {
+        let times = match report.restarts {
+            1 => "once".to_string(),
+            times => format!("{times} times"),
+        };
         out.push_str(&format!(
-            "\nloaded again {} times because the machine changed\n",
-            report.restarts
+            "\nloaded again {times} because the machine changed\n"
         ));
     }
     out
