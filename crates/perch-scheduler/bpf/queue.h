@@ -121,7 +121,11 @@ static __attribute__((noinline)) perch_u64 first_vtime(perch_u32 cpu)
 	return vtime;
 }
 
-/* Of the queues of a set, but not the CPU's own, the one that was served longest ago. */
+/*
+ * Of the queues of a set, but not the CPU's own, the one that was served
+ * longest ago. A CPU that idles has none: its bit is a stale one, left when
+ * others emptied its queue, or it is about to run what was just put there.
+ */
 static inline perch_u32 longest_unserved(perch_u32 set, perch_u32 cpu, perch_u64 before_ns)
 {
 	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
@@ -131,6 +135,8 @@ static inline perch_u32 longest_unserved(perch_u32 set, perch_u32 cpu, perch_u64
 		perch_u64 m = perch_host_set_word(0, set, first + k);
 
 		m &= config()->waiting[first + k];
+		if (m)
+			m &= ~mask_word(idle_cpus_at, first + k);
 		if (first + k == cpu / 64)
 			m &= ~(1ull << (cpu % 64));
 		while (m && PERCH_MORE) {

@@ -22,12 +22,13 @@ const TROUBLE: [&str; 14] = [
 
 /// The lines of `log` that tell of trouble in the kernel: warnings, oopses, lockups, RCU and
 /// scheduler stalls. A sched_ext scheduler that was disabled tells so in a line of its own, which
-/// is trouble unless it was asked to go.
+/// is trouble unless it was asked to go, by who loaded it or because a CPU came or went.
 pub fn trouble(log: &str) -> Vec<&str> {
     let troubled = |line: &&str| {
         let ejected = line.contains("sched_ext:")
             && line.contains("disabled")
-            && !line.contains("unregistered from user space");
+            && !line.contains("unregistered from user space")
+            && !line.contains("unregistered from the main kernel");
         ejected || TROUBLE.iter().any(|words| line.contains(words))
     };
     log.lines().filter(troubled).collect()
@@ -47,7 +48,8 @@ mod tests {
 [    0.5] WARNING: CPU: 1 PID: 7 at kernel/sched/core.c:1 foo+0x1/0x2
 [    0.6] rcu: INFO: rcu_sched detected stalls on CPUs/tasks:
 [    0.7] watchdog: BUG: soft lockup - CPU#0 stuck for 22s!
-[    0.8] debugfs ready";
+[    0.8] sched_ext: BPF scheduler \"perch\" disabled (unregistered from the main kernel)
+[    0.9] debugfs ready";
         let found: Vec<&str> = trouble(log).iter().map(|line| &line[5..9]).collect();
         assert_eq!(found, ["0.4]", "0.5]", "0.6]", "0.7]"]);
     }
