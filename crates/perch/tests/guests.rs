@@ -190,7 +190,7 @@ fn programs_in_the_background_are_watched_and_killed() {
     drop(dropped);
     text(
         guest,
-        "while pgrep -f 'sleep 1234'; do sleep 0.1; done >/dev/null",
+        "while grep -qs 'sleep.123[4]' /proc/[0-9]*/cmdline; do sleep 0.1; done",
     );
     let missing = guest.start(&Command::shell("echo one")).unwrap();
     let missing = { missing }.wait_for("two", limit).unwrap_err().to_string();

@@ -1,5 +1,6 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=dash
 # The first program of a guest. It stays as the parent of orphans, so that the agent need not wait
 # for them. The only file system is memory: there is nothing to save at the end.
 b=/bin/busybox
@@ -39,6 +40,7 @@ for port in /sys/class/virtio-ports/*
 do
     if [ "$($b cat "$port/name")" = perch.agent ]
     then
+        # shellcheck disable=SC2086 # no argument where there is no job
         perch lab-agent "/dev/${port##*/}" $job
     fi
 done
