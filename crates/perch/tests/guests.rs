@@ -267,7 +267,9 @@ fn a_guest_that_does_not_come_up_shows_its_console() {
 
 /// `perch lab run` with a command that would take long.
 fn long_run() -> Child {
-    HostCommand::new(PERCH)
+    // A shell's background jobs ignore SIGINT, and so would a test that one of them started.
+    HostCommand::new("env")
+        .args(["--default-signal=INT", PERCH])
         .args(["lab", "run", "-m", "kunpeng920", "--cpus", "2", "--"])
         .args(["sh", "-c", "echo up; sleep 1000"])
         .stdin(Stdio::null())
