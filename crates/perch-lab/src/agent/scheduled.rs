@@ -192,18 +192,22 @@ mod tests {
     use super::*;
     use crate::testing::Folder;
 
+    /// A shell that hears SIGINT, which it could not trap where the tests' own parent ignores it.
+    fn shell(script: &str) -> Vec<String> {
+        ["env", "--default-signal=INT", "sh", "-c", script]
+            .map(str::to_string)
+            .to_vec()
+    }
+
     /// A scheduler and a command as shell scripts, and a kernel that is a file.
     fn run(scheduler: &str, command: &str) -> (u8, String) {
         let folder = Folder::new();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("state"), "disabled\n").unwrap();
-        let shell = |script: &str| {
-            let script = script.replace("STATE", path("state").to_str().unwrap());
-            vec!["sh".to_string(), "-c".to_string(), script]
-        };
+        let argv = |script: &str| shell(&script.replace("STATE", path("state").to_str().unwrap()));
         let scheduled = Scheduled {
-            scheduler: shell(scheduler),
-            command: shell(command),
+            scheduler: argv(scheduler),
+            command: argv(command),
             state: path("state"),
             log: path("log"),
             failure: path("failure"),
@@ -246,7 +250,7 @@ mod tests {
         let script = format!("echo $$ > {}; {LOADS}", pid.display());
         let script = script.replace("STATE", state.to_str().unwrap());
         let scheduled = Scheduled {
-            scheduler: vec!["sh".into(), "-c".into(), script],
+            scheduler: shell(&script),
             command: vec!["/nonexistent/program".into()],
             state,
             log: path("log"),
