@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The policy as the simulator and the replay call it. */
+#include "native.h"
 #include "question.h"
 
 #include "../include/perch/select.h"

@@ -6,6 +6,7 @@
  */
 #include "verify.h"
 
+#include "../../../policy/hosts/native.h"
 #include "../../../policy/hosts/question.h"
 #include "../../../policy/include/perch/select.h"
 

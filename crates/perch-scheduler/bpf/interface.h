@@ -59,8 +59,8 @@ struct perch_cpu {
 };
 
 struct perch_llc {
-	perch_u32 set, nr_idle_scan, idle_cores, pad;
-	perch_u64 line[6]; /* a cache line each */
+	perch_u32 set, nr_idle_scan;
+	perch_u64 line[7]; /* a cache line each */
 };
 
 /*

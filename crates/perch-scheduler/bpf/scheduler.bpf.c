@@ -8,6 +8,8 @@
 #include "queue.h"
 #include "timer.h"
 
+#include "../../../policy/hosts/question.h"
+
 /* A cgroup's cpu.weight, 100 unless set; for the mechanism that steers groups. */
 struct {
 	__uint(type, BPF_MAP_TYPE_CGRP_STORAGE);
@@ -144,24 +146,15 @@ static __attribute__((noinline)) void look_near(struct perch_host *h, const stru
 	}
 }
 
-/* What the policy is asked and what it says. */
-struct question {
-	struct perch_host host;
-	struct perch_policy policy;
-	struct perch_wake wake;
-	struct perch_verdict verdict;
-	struct perch_task waker, wakee;
-};
-
-/* One a CPU, as the stack is short: nobody interrupts a wake-up with another. */
+/* What the policy is asked: one a CPU, as the stack is short: nobody interrupts a wake-up with another. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct question);
+	__type(value, struct perch_question);
 } questions SEC(".maps");
 
-PERCH_OUTLINE int ask_policy(struct question *q PERCH_GIVEN)
+PERCH_OUTLINE int ask_policy(struct perch_question *q PERCH_GIVEN)
 {
 	perch_select(&q->host, &q->policy, &q->wake, &q->waker, &q->wakee, &q->verdict);
 	return 0;
@@ -173,7 +166,7 @@ __s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wa
 	struct task_struct *current = bpf_get_current_task_btf();
 	perch_u32 this_cpu = bpf_get_smp_processor_id(), tries, zero = 0;
 	struct perch_cpu __arena *c = cpu_state(this_cpu);
-	struct question *q;
+	struct perch_question *q;
 
 	use_arena();
 	q = bpf_map_lookup_elem(&questions, &zero);
@@ -363,7 +356,7 @@ __s32 BPF_PROG(perch_init)
 	scx_bpf_put_idle_cpumask(mask);
 	coarse_now = bpf_ktime_get_ns();
 	for (cpu = 0; cpu < config()->nr_possible && can_loop; cpu++) {
-		struct question *q = bpf_map_lookup_percpu_elem(&questions, &zero, cpu);
+		struct perch_question *q = bpf_map_lookup_percpu_elem(&questions, &zero, cpu);
 
 		if (q)
 			q->policy = config()->policy;

@@ -77,9 +77,7 @@ impl Plan {
             let llc = Llc {
                 set: span.number() as u32,
                 nr_idle_scan: span.weight(),
-                idle_cores: 1,
-                pad: 0,
-                line: [0; 6],
+                line: [0; 7],
             };
             put(&mut image, llcs, number, &llc);
         }

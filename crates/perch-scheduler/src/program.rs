@@ -89,7 +89,8 @@ impl Program {
             .map_err(|error| refused("perch's BPF object is not as it should be", error))?;
         leave_out_deprecated(&mut open);
         if let Some(seq) = hotplug_seq {
-            set_hotplug_seq(&mut open, seq);
+            // Should a CPU come or go before it is attached, the kernel asks for a restart.
+            set_member(&mut open, "hotplug_seq", seq);
         }
         let object = open.load().map_err(|error| {
             refused(
@@ -215,12 +216,6 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
         Some((_, name)) => Err(wrong(format!("it has no {name}"))),
         None => Ok(()),
     }
-}
-
-/// Tells the kernel at which state of the machine we looked, where the program has a field for
-/// it: should a CPU come or go before it is attached, the kernel asks for a restart.
-fn set_hotplug_seq(open: &mut OpenObject, seq: u64) {
-    set_member(open, "hotplug_seq", seq);
 }
 
 /// Leaves out what a newer kernel calls deprecated: it takes a task back by itself that was put

@@ -42,22 +42,25 @@ pub fn at_least_one(text: &str) -> Result<u32, String> {
 /// noticed.
 pub fn duration_ns(text: &str) -> Result<u64, String> {
     const LIMIT_NS: u64 = 3600 * 1_000_000_000;
-    let expected = || "expected a whole number and a unit, for example 250ms or 2s".to_string();
+    let units = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    match with_unit(text, &units, "250ms or 2s")? {
+        Some(ns) if ns <= LIMIT_NS => Ok(ns),
+        _ => Err("more than an hour of simulated time".to_string()),
+    }
+}
+
+/// A whole number and one of `units`, each with its size, in whose measure the result is: `None` where
+/// that is more than it can count.
+pub fn with_unit(text: &str, units: &[(&str, u64)], examples: &str) -> Result<Option<u64>, String> {
+    let expected = || format!("expected a whole number and a unit, for example {examples}");
     let at = text
         .find(|c: char| !c.is_ascii_digit())
         .ok_or_else(expected)?;
     let (count, unit) = text.split_at(at);
-    let unit_ns: u64 = match unit {
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return Err(expected()),
-    };
+    let known = units.iter().find(|(name, _)| *name == unit);
+    let (_, size) = known.ok_or_else(expected)?;
     let count: u64 = count.parse().map_err(|_| expected())?;
-    match count.checked_mul(unit_ns) {
-        Some(ns) if ns <= LIMIT_NS => Ok(ns),
-        _ => Err("more than an hour of simulated time".to_string()),
-    }
+    Ok(count.checked_mul(*size))
 }
 
 #[cfg(test)]

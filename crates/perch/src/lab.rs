@@ -15,6 +15,7 @@ use perch_lab::topology::DEFAULT_CPUS;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
 use perch_machine::Machine;
 
+use crate::arguments::with_unit;
 use crate::output::Failure;
 
 /// The hidden command that is the agent in a guest.
@@ -127,19 +128,8 @@ fn limit(text: &str) -> Result<Limit, String> {
 
 /// A time of the host's clock, such as `90s`, `10m` or `2h`.
 fn time(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a whole number and a unit, for example 90s, 10m or 2h".to_string();
-    let at = text
-        .find(|c: char| !c.is_ascii_digit())
-        .ok_or_else(expected)?;
-    let (count, unit) = text.split_at(at);
-    let unit_s: u64 = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return Err(expected()),
-    };
-    let count: u64 = count.parse().map_err(|_| expected())?;
-    match count.checked_mul(unit_s) {
+    let units = [("s", 1), ("m", 60), ("h", 3600)];
+    match with_unit(text, &units, "90s, 10m or 2h")? {
         Some(seconds @ 1..=604_800) => Ok(Duration::from_secs(seconds)),
         _ => Err("expected at least a second and at most a week".to_string()),
     }

@@ -27,7 +27,6 @@ static const struct perch_layout_line lines[] = {
 	SIZE(perch_llc),
 	FIELD(perch_llc, set),
 	FIELD(perch_llc, nr_idle_scan),
-	FIELD(perch_llc, idle_cores),
 	SIZE(perch_config),
 	FIELD(perch_config, policy),
 	FIELD(perch_config, topology),

@@ -57,7 +57,7 @@ fn in_rust() -> Layout {
     let mut all = Layout::new();
     fields!(all, "perch_cpu" = Cpu: clock, curr_vtime, busy_ns, pull_from, capacity, node, events,
         reasons);
-    fields!(all, "perch_llc" = Llc: set, nr_idle_scan, idle_cores);
+    fields!(all, "perch_llc" = Llc: set, nr_idle_scan);
     fields!(all, "perch_config" = Config: policy, topology, cpus, llcs, waiting, slice_ns,
         slice_min_ns, lag_ns, preempt_ns, balance_ns, steal_remote_ns, memories, memory_mask, nr_llcs, nr_possible, detail);
     fields!(all, "perch_memory" = Memory: flip_decay_at_ns, pid, last_wakee, wakee_flips,

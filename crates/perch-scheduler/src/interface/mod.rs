@@ -87,9 +87,7 @@ pub struct Cpu {
 pub struct Llc {
     pub set: u32,
     pub nr_idle_scan: u32,
-    pub idle_cores: u32,
-    pub pad: u32,
-    pub line: [u64; 6],
+    pub line: [u64; 7],
 }
 
 /// `struct perch_memory`.
