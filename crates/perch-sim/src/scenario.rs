@@ -105,8 +105,7 @@ impl Scenario {
             &self.topology,
             self.policy,
             self.hz,
-            &self.workload.tasks,
-            self.workload.channels,
+            &self.workload,
             self.seed,
         );
         if let Some(out) = trace {

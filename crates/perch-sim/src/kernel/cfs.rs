@@ -2,7 +2,7 @@
 //! CFS, as of 6.5 (mechanisms.md §8): the least vruntime runs, sleepers get credit, a wakee
 //! preempts when it is far enough behind.
 
-use super::queue::Fair;
+use super::queue::{Fair, Waiting};
 use super::task::Entity;
 
 /// `sched_nr_latency`: with more tasks than this the period grows.
@@ -58,18 +58,22 @@ pub fn preempts(current: i64, wakee: i64, wakee_weight: u32, granularity_ns: u64
     current - wakee > virtual_ns(granularity_ns, wakee_weight)
 }
 
-/// The next task: the first by vruntime, unless a buddy is not much further behind.
-pub fn pick(fair: &Fair, granularity_ns: u64) -> Option<u32> {
+/// The next task: the first by vruntime, unless it is `skip` and the second, or in any case a
+/// buddy, is not much further behind.
+pub fn pick(fair: &Fair, skip: Option<u32>, granularity_ns: u64) -> Option<u32> {
     let first = fair.timeline.first()?;
+    let near =
+        |w: &&Waiting| w.vruntime - first.vruntime <= virtual_ns(granularity_ns, first.weight);
     for buddy in [fair.next_buddy, fair.last_buddy].into_iter().flatten() {
-        if let Some(waiting) = fair.timeline.find(buddy) {
-            let behind = waiting.vruntime - first.vruntime;
-            if behind <= virtual_ns(granularity_ns, first.weight) {
-                return Some(buddy);
-            }
+        if fair.timeline.find(buddy).as_ref().is_some_and(near) {
+            return Some(buddy);
         }
     }
-    Some(first.task)
+    let second = match skip == Some(first.task) {
+        true => fair.timeline.iter().nth(1).filter(near),
+        false => None,
+    };
+    Some(second.unwrap_or(first).task)
 }
 
 /// At a tick: whether the running task has had its share.

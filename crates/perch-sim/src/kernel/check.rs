@@ -7,9 +7,11 @@ use perch_policy::{Mode, Reason, Verdict};
 
 use super::balance::Sums;
 use super::era::FairRules;
+use super::mutex::Word;
 use super::pelt::{Activity, Average};
-use super::task::Life;
+use super::task::{Life, Phase};
 use super::{Kernel, kind};
+use crate::workload::Op;
 
 /// What an entity that does nothing adds to its averages.
 const ASLEEP: Activity = Activity {
@@ -48,7 +50,8 @@ impl Auditor {
             }
             kernel.check_averages()?;
             kernel.check_groups()?;
-            kernel.check_channels()
+            kernel.check_channels()?;
+            kernel.check_mutexes()
         };
         let floors: Vec<i64> = kernel.cpus.iter().map(|c| c.fair.min_vruntime).collect();
         let fell = self
@@ -69,8 +72,8 @@ impl Kernel<'_> {
     /// Every task is in exactly as many places as its life allows.
     fn check_places(&self) -> Result<(), String> {
         let n = self.tasks.len();
-        // Per task: on timelines, running, on wake lists, waiting for a message, for a timer, to
-        // be forked by the clock.
+        // Per task: on timelines, running, on wake lists, waiting for a message or mutex, for a
+        // timer, to be forked by the clock.
         let mut places = vec![[0u32; 6]; n];
         for c in &self.cpus {
             c.fair
@@ -86,6 +89,8 @@ impl Kernel<'_> {
                 .iter()
                 .for_each(|&t| places[t as usize][3] += 1);
         }
+        let sleepers = self.mutexes.iter().flat_map(|m| &m.waiting);
+        sleepers.for_each(|&t| places[t as usize][3] += 1);
         for event in self.events.iter() {
             match event.kind {
                 kind::TIMER => places[event.key as usize][4] += 1,
@@ -366,7 +371,7 @@ impl Kernel<'_> {
         let mut woken = vec![0; self.channels.len()];
         let up = |l: Life| matches!(l, Life::Waking | Life::Queued | Life::Running);
         for t in self.tasks.iter().filter(|t| up(t.life)) {
-            if let crate::workload::Op::Receive { channel } = t.program[t.pc as usize] {
+            if let Op::Receive { channel } = t.program[t.pc as usize] {
                 woken[channel as usize] += 1;
             }
         }
@@ -377,6 +382,44 @@ impl Kernel<'_> {
                 "channel {number}: {left} messages, {} woken for them, {:?} asleep",
                 woken[number],
                 channel.waiting
+            );
+        }
+        Ok(())
+    }
+
+    /// A mutex is free exactly when nobody holds it, and who sleeps on one will be woken: its
+    /// owner sees that it is waited for, or somebody is about to wake, or was woken and will mark
+    /// it again.
+    fn check_mutexes(&self) -> Result<(), String> {
+        let mut awake = vec![false; self.mutexes.len()];
+        let up = |l: Life| matches!(l, Life::Waking | Life::Queued | Life::Running);
+        for t in self.tasks.iter().filter(|t| up(t.life)) {
+            match (t.program[t.pc as usize], t.phase) {
+                (Op::Unlock { first, .. }, Phase::Inside)
+                | (Op::Lock { first, .. }, Phase::Inside | Phase::Woken) => {
+                    awake[(first + t.drawn) as usize] = true;
+                }
+                _ => {}
+            }
+        }
+        for (number, m) in self.mutexes.iter().enumerate() {
+            hold!(
+                m.owner.is_none() == (m.word == Word::Free),
+                "mutex {number} is {:?}, held by {:?}",
+                m.word,
+                m.owner
+            );
+            let dead = |&t: &u32| matches!(self.tasks[t as usize].life, Life::Unborn | Life::Dead);
+            hold!(
+                !m.owner.as_ref().is_some_and(dead),
+                "mutex {number} is held by {:?}, which is gone",
+                m.owner
+            );
+            hold!(
+                m.waiting.is_empty() || m.word == Word::Contended || awake[number],
+                "mutex {number} is {:?}, {:?} asleep, nobody will wake them",
+                m.word,
+                m.waiting
             );
         }
         Ok(())

@@ -344,13 +344,18 @@ impl Kernel<'_> {
     /// Takes the next task off the timeline to run it. Delayed sleepers whose turn comes have
     /// paid what they owed and leave.
     pub(super) fn pick(&mut self, cpu: usize) -> Option<u32> {
+        self.pick_skipping(cpu, None)
+    }
+
+    /// As [`Kernel::pick`]; CFS passes over `skip` for one that is not much further behind.
+    fn pick_skipping(&mut self, cpu: usize, skip: Option<u32>) -> Option<u32> {
         loop {
             let fair = &self.cpus[cpu].fair;
             let picked = match self.rules.fair {
                 FairRules::Cfs {
                     wakeup_granularity_ns,
                     ..
-                } => cfs::pick(fair, wakeup_granularity_ns),
+                } => cfs::pick(fair, skip, wakeup_granularity_ns),
                 FairRules::Eevdf { .. } => eevdf::pick(fair, None),
             }?;
             if self.tasks[picked as usize].se.delayed {
@@ -401,6 +406,36 @@ impl Kernel<'_> {
         self.cpus[cpu].current = None;
         self.tasks[task as usize].life = Life::Queued;
         self.insert_waiting(cpu, task);
+    }
+
+    /// The running task, not alone on its CPU, yields: who runs next. It may be the same one.
+    ///
+    /// CFS (`yield_task_fair` of 5.6): it loses what the buddies gave it and is passed over once.
+    /// EEVDF (7.2): while it is owed time it forfeits the rest of its slice; otherwise it only
+    /// lets the queue choose again.
+    pub(super) fn pick_after_yield(&mut self, cpu: usize, task: u32) -> u32 {
+        self.update_current(cpu);
+        let c = &mut self.cpus[cpu];
+        let se = &mut self.tasks[task as usize].se;
+        let skip = match self.rules.fair {
+            FairRules::Cfs { .. } => {
+                let fair = &mut c.fair;
+                for buddy in [&mut fair.next_buddy, &mut fair.last_buddy] {
+                    buddy.take_if(|b| *b == task);
+                }
+                Some(task)
+            }
+            FairRules::Eevdf { slice_ns } => {
+                if eevdf::eligible(&c.fair, Some(se), se.vruntime) {
+                    se.vruntime = se.deadline;
+                    eevdf::renew_deadline(se, slice_ns);
+                }
+                None
+            }
+        };
+        self.put_current(cpu);
+        let next = self.pick_skipping(cpu, skip);
+        next.expect("a queue with a runnable task in it")
     }
 
     /// A wake-up of a delayed sleeper: it never left its queue and needs no place.

@@ -115,14 +115,12 @@ impl Scenario {
         look: &mut dyn FnMut(&Glimpse),
     ) -> Result<Metrics, String> {
         let end_ns = self.warmup_ns + self.measure_ns;
-        let workload = &self.workload;
         let mut kernel = Kernel::new(
             &self.machine,
             &self.topology,
             self.policy,
             self.hz,
-            &workload.tasks,
-            workload.channels,
+            &self.workload,
             self.seed,
         );
         let mut auditor = Auditor::default();

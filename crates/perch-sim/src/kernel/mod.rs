@@ -11,6 +11,7 @@ mod eevdf;
 mod era;
 mod fair;
 pub mod glimpse;
+mod mutex;
 mod pelt;
 mod queue;
 mod run;
@@ -27,12 +28,13 @@ use perch_policy::{CpuMask, Host, Policy, TaskState, Topology};
 use crate::engine::{Event, EventQueue, Random};
 use crate::hardware::Costs;
 use crate::metrics::Metrics;
-use crate::workload::TaskSpec;
+use crate::workload::{TaskSpec, Workload};
 
 pub use era::{EraRules, NICE_WEIGHT};
+use mutex::{Counter, Mutex};
 use pelt::Average;
 use queue::{Cpu, DomainState, Fair};
-use task::{Entity, Life, Task};
+use task::{Entity, Life, Phase, Task};
 
 /// Kinds of events; of the events of one moment the earlier arrival goes first, whatever its kind.
 mod kind {
@@ -73,6 +75,8 @@ pub struct Kernel<'a> {
     /// What the policy remembers of each CPU's idle task, the waker of timer interrupts.
     idle_tasks: Vec<TaskState>,
     channels: Vec<Channel>,
+    mutexes: Vec<Mutex>,
+    counters: Vec<Counter>,
     /// CPUs with more than one task, by words of 64.
     crowded: Vec<u64>,
     /// Some queue has more than one task (the root domain's flag; set early, cleared lazily).
@@ -100,10 +104,10 @@ impl<'a> Kernel<'a> {
         topology: &Arc<Topology>,
         policy: Policy,
         hz: u32,
-        specs: &[TaskSpec],
-        channels: usize,
+        workload: &Workload,
         seed: u64,
     ) -> Kernel<'a> {
+        let specs = &workload.tasks;
         let n = machine.cpus.len();
         let mut random = Random::new(seed, 0);
         let tick_ns = 1_000_000_000 / u64::from(hz);
@@ -152,7 +156,9 @@ impl<'a> Kernel<'a> {
             idle_tasks: (0..n)
                 .map(|cpu| TaskState::new(u32::MAX - cpu as u32))
                 .collect(),
-            channels: (0..channels).map(|_| Channel::default()).collect(),
+            channels: (0..workload.channels).map(|_| Channel::default()).collect(),
+            mutexes: (0..workload.mutexes).map(|_| Mutex::default()).collect(),
+            counters: (0..workload.counters).map(|_| Counter::default()).collect(),
             tasks,
             affinities,
             crowded: vec![0; n.div_ceil(64)],
@@ -278,6 +284,9 @@ fn new_task(id: u32, spec: &TaskSpec, affinity: u32, seed: u64) -> Task {
         },
         program: spec.program.clone(),
         pc: 0,
+        phase: Phase::Fresh,
+        rounds: 0,
+        drawn: 0,
         random: Random::new(seed, u64::from(id) + 1),
         left_ns: 0,
         debt_ns: 0,

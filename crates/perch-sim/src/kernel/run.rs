@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Running tasks: segments of work, the operations between them, and switching.
 
+use super::mutex::Step;
 use super::task::Life;
 use super::wake::Waker;
 use super::{Kernel, kind};
@@ -69,6 +70,15 @@ impl Kernel<'_> {
                     self.metrics.counted += 1;
                 }
                 Op::Jump(pc) => t.pc = pc,
+                Op::Repeat { to, times } => {
+                    t.rounds += 1;
+                    if t.rounds < times {
+                        t.pc = to;
+                    } else {
+                        t.rounds = 0;
+                        t.pc += 1;
+                    }
+                }
                 // What is owed is run off before anybody can see what comes next.
                 Op::Send { .. } if t.debt_ns > 0 => return self.begin_segment(cpu),
                 Op::Send {
@@ -108,6 +118,29 @@ impl Kernel<'_> {
                     });
                     return self.block(cpu, task);
                 }
+                Op::Draw { counter, of } => {
+                    t.pc += 1;
+                    self.draw(cpu, task, counter, of);
+                }
+                Op::Lock { first, wait_ns } => match self.lock(cpu, task, first, wait_ns) {
+                    Step::Done => {}
+                    Step::Works => return self.begin_segment(cpu),
+                    Step::Left => return,
+                },
+                Op::Unlock { first, wake_ns } => {
+                    if self.unlock(cpu, task, first, wake_ns) == Step::Works {
+                        return self.begin_segment(cpu);
+                    }
+                    if self.cpus[cpu].need_resched {
+                        return self.preempt(cpu);
+                    }
+                }
+                Op::Yield => {
+                    t.pc += 1;
+                    if self.give_way(cpu, task) {
+                        return;
+                    }
+                }
                 Op::Fork(child) => {
                     t.pc += 1;
                     self.fork(child, cpu);
@@ -136,7 +169,7 @@ impl Kernel<'_> {
     }
 
     /// The running task sleeps.
-    fn block(&mut self, cpu: usize, task: u32) {
+    pub(super) fn block(&mut self, cpu: usize, task: u32) {
         let left = self.dequeue_sleeper(cpu, task);
         self.leave_caches(cpu, task);
         self.tasks[task as usize].life = Life::Asleep;
@@ -181,6 +214,24 @@ impl Kernel<'_> {
         self.leave_caches(cpu, task);
         self.put_current(cpu);
         self.schedule(cpu);
+    }
+
+    /// The running task yields. Returns whether it left the CPU; alone there it keeps it, and so
+    /// it does when it is so far behind the others that they may not go first.
+    fn give_way(&mut self, cpu: usize, task: u32) -> bool {
+        if self.cpus[cpu].fair.nr == 1 {
+            return false;
+        }
+        let picked_sum_ns = self.tasks[task as usize].se.picked_sum_ns;
+        let next = self.pick_after_yield(cpu, task);
+        if next == task {
+            self.set_current(cpu, task);
+            self.tasks[task as usize].se.picked_sum_ns = picked_sum_ns;
+            return false;
+        }
+        self.leave_caches(cpu, task);
+        self.switch_to(cpu, next);
+        true
     }
 
     /// Switches if somebody asked for it while the running task was in the middle of its work.

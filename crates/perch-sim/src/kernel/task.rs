@@ -26,6 +26,18 @@ pub enum Life {
     Dead,
 }
 
+/// How far a task is in an operation that takes several steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// It has not begun.
+    #[default]
+    Fresh,
+    /// It is in the system call that may put it to sleep, or wake somebody.
+    Inside,
+    /// It slept and was woken.
+    Woken,
+}
+
 /// A task's entity in the fair class.
 #[derive(Clone, Copy, Debug)]
 pub struct Entity {
@@ -86,6 +98,12 @@ pub struct Task {
     pub program: Arc<[Op]>,
     /// Next operation.
     pub pc: u32,
+    /// How far it is in that operation.
+    pub phase: Phase,
+    /// Rounds of the loop under way that are done.
+    pub rounds: u64,
+    /// What it drew last, see [`Op::Draw`].
+    pub drawn: u32,
     /// Its random numbers.
     pub random: Random,
     /// Work left of the operation under way, nanoseconds at full capacity.

@@ -7,6 +7,7 @@
 mod network;
 mod spec;
 mod synthetic;
+mod sysbench;
 
 use std::sync::Arc;
 
@@ -39,12 +40,44 @@ pub enum Op {
     },
     /// A unit of the workload's work is done.
     Count,
+    /// Takes the next number of a shared counter; its remainder is what the task drew.
+    Draw {
+        /// Which counter.
+        counter: u32,
+        /// The remainder is that of a division by this.
+        of: u32,
+    },
+    /// Locks a mutex as glibc's `pthread_mutex_lock` does: free of charge but for its cache line
+    /// while nobody holds it, a futex call otherwise.
+    Lock {
+        /// The mutex is this plus what the task drew last (0 before it drew anything).
+        first: u32,
+        /// Work of a futex call up to falling asleep, nanoseconds at full capacity.
+        wait_ns: u32,
+    },
+    /// Unlocks it, and then wakes the first waiter if there may be one.
+    Unlock {
+        /// As in `Lock`.
+        first: u32,
+        /// Work of a futex call up to the wake-up, nanoseconds at full capacity.
+        wake_ns: u32,
+    },
+    /// Lets others on its CPU run first, as `sched_yield` of the era has it.
+    Yield,
     /// Forks a task, named by its number.
     Fork(u32),
     /// Becomes another program, in a place that suits it better if there is one.
     Exec,
     /// Goes on at this operation.
     Jump(u32),
+    /// Goes back to this operation until that makes so many rounds. A loop inside another one
+    /// is written out: a task counts one loop at a time.
+    Repeat {
+        /// Where a round begins.
+        to: u32,
+        /// Rounds in all, at least 1.
+        times: u64,
+    },
     /// Ends the task.
     Exit,
 }

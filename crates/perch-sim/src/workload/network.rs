@@ -125,6 +125,8 @@ fn pairs(
         spec: String::new(),
         tasks,
         channels: 2 * n as usize + 3,
+        mutexes: 0,
+        counters: 0,
         measure: measure(n),
     })
 }

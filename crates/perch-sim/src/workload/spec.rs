@@ -9,7 +9,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::CpuMask;
 
-use super::{Measure, TaskSpec, network, synthetic};
+use super::{Measure, TaskSpec, network, synthetic, sysbench};
 
 /// A workload on a machine, ready to run.
 #[derive(Clone, Debug)]
@@ -20,6 +20,10 @@ pub struct Workload {
     pub tasks: Vec<TaskSpec>,
     /// Number of channels between them.
     pub channels: usize,
+    /// Number of mutexes that they share.
+    pub mutexes: usize,
+    /// Number of counters that they share.
+    pub counters: usize,
     /// What it is judged by.
     pub measure: Measure,
 }
@@ -48,7 +52,7 @@ struct Kind {
     build: fn(&mut Keys<'_>) -> Result<Workload, String>,
 }
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 6] = [
     Kind {
         name: "tbench",
         help: "n client/server pairs over loopback TCP, file-server messages; keys n, where",
@@ -63,6 +67,11 @@ const KINDS: [Kind; 5] = [
         name: "udp_rr",
         help: "n netperf UDP_RR instances, one byte each way; keys n, where",
         build: network::udp_rr,
+    },
+    Kind {
+        name: "sysbench",
+        help: "sysbench threads: lock, yield, unlock; keys threads, locks, yields, where",
+        build: sysbench::threads,
     },
     Kind {
         name: "pipe",

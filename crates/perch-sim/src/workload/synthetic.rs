@@ -48,6 +48,8 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
         spec: String::new(),
         tasks,
         channels: 2 * pairs as usize,
+        mutexes: 0,
+        counters: 0,
         measure: Measure {
             name: "round trips",
             unit: "ops/s",
@@ -99,6 +101,8 @@ pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
         spec: String::new(),
         tasks: vec![task; tasks as usize],
         channels: 0,
+        mutexes: 0,
+        counters: 0,
         measure: Measure {
             name: "bursts",
             unit: "bursts/s",

@@ -55,6 +55,22 @@ fn workloads_are_refused_by_name_key_and_value() {
         ("pipe:where=cpu0-127-3", "where=cpu0-127-3: expected all"),
         ("pipe:pairs=0", "pairs=0: expected a whole number from 1 to"),
         (
+            "sysbench:threads=0",
+            "threads=0: expected a whole number from 1 to 16777215",
+        ),
+        (
+            "sysbench:yields=0",
+            "yields=0: expected a whole number from 1 to",
+        ),
+        (
+            "sysbench:locks=0",
+            "locks=0: expected a whole number from 1 to",
+        ),
+        (
+            "sysbench:lock=8",
+            "sysbench has no key \"lock\"; its keys are threads, locks, yields, where",
+        ),
+        (
             "runsleep:tasks=0",
             "tasks=0: expected a number from 1 to 16777216, or N/cpu",
         ),

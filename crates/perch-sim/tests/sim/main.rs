@@ -15,3 +15,4 @@ mod invariants;
 mod load;
 mod scan;
 mod snapshots;
+mod sysbench;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! sysbench's threads test (sysbench 0.4 and 1.0, `--test=threads`): lock, yield, unlock.
+//!
+//! An event takes the next number of a counter that all threads share. The number, modulo the
+//! number of mutexes, says which mutex the event is about, and the event locks it, yields the CPU
+//! while it holds it, and unlocks it again, a thousand times over. While threads are as many as
+//! CPUs and their events about different mutexes nobody ever waits. Events that meet at a mutex
+//! wake each other again and again; threads that share a CPU yield to each other every time. The
+//! score is the number of events in five seconds.
+
+use super::spec::{Keys, MAX_TASKS, Workload};
+use super::{Measure, Op, TaskSpec};
+use crate::engine::Dist;
+
+/// Starting a thread: a rough figure, it only spaces the starts.
+const CREATE_NS: u64 = 30_000;
+/// Cache lines of its own that a thread uses: its stack, its statistics, its task in the kernel.
+const FOOTPRINT: u64 = 40;
+
+/// The threads test.
+pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
+    let threads = keys.number("threads", 1, 1, MAX_TASKS - 1)?;
+    let locks = keys.number("locks", 8, 1, 1 << 20)?;
+    let yields = keys.number("yields", 1000, 1, 1_000_000_000)?;
+    let allowed = keys.cpus()?;
+    // Work at full capacity, to be fitted to a machine; these are rough figures for an arm64 core
+    // of 2 GHz. A yield with nobody else there is a system call of some hundred nanoseconds and a
+    // pass through the scheduler; a futex call that sleeps or wakes takes a lock more.
+    let yield_ns = keys.number("yield_ns", 700, 1, 1_000_000_000)?;
+    let loop_ns = keys.number("loop_ns", 40, 0, 1_000_000_000)?;
+    let event_ns = keys.number("event_ns", 500, 0, 1_000_000_000)?;
+    let wait_ns = keys.number("wait_ns", 700, 0, 1_000_000_000)?;
+    let wake_ns = keys.number("wake_ns", 400, 0, 1_000_000_000)?;
+    let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)? as u32;
+    let lock = |first| Op::Lock {
+        first,
+        wait_ns: wait_ns as u32,
+    };
+    let unlock = |first| Op::Unlock {
+        first,
+        wake_ns: wake_ns as u32,
+    };
+    // The main thread holds this mutex while it starts the others (sysbench 0.4).
+    let start = locks as u32;
+    let mut main = vec![lock(start)];
+    for thread in 0..threads as u32 {
+        main.extend([Op::Run(Dist::around(CREATE_NS, 20)), Op::Fork(thread)]);
+    }
+    main.extend([unlock(start), Op::Exit]);
+    let thread: std::sync::Arc<[Op]> = [
+        lock(start),
+        unlock(start),
+        Op::Run(Dist::Const(event_ns)),
+        Op::Draw {
+            counter: 0,
+            of: locks as u32,
+        },
+        lock(0),
+        Op::Run(Dist::Const(yield_ns)),
+        Op::Yield,
+        unlock(0),
+        Op::Run(Dist::Const(loop_ns)),
+        Op::Repeat {
+            to: 4,
+            times: yields,
+        },
+        Op::Count,
+        Op::Jump(2),
+    ]
+    .into();
+    let task = |program, start| TaskSpec {
+        program,
+        allowed: allowed.clone(),
+        nice: 0,
+        footprint,
+        start,
+    };
+    let mut tasks: Vec<TaskSpec> = (0..threads).map(|_| task(thread.clone(), None)).collect();
+    tasks.push(task(main.into(), Some(Dist::Uniform(0, 1_000_000))));
+    Ok(Workload {
+        spec: String::new(),
+        tasks,
+        channels: 0,
+        mutexes: locks as usize + 1,
+        counters: 1,
+        measure: Measure {
+            name: "events",
+            unit: "events/5s",
+            per_count: 5.0,
+            instances: 1.0,
+        },
+    })
+}

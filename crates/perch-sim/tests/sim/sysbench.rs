@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! sysbench's threads test: what a thread alone achieves, mutexes, yields.
+
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::Era;
+use perch_sim::workload::Op;
+use perch_sim::{Dist, Outcome};
+
+use crate::common::{ERAS, MS, checked, machine, of_tasks, scenario, task, workload};
+
+/// A run of `sysbench:…` for so many milliseconds.
+fn run(machine: &Arc<Machine>, era: Era, keys: &str, ms: u64) -> Outcome {
+    let load = workload(machine, &format!("sysbench:{keys}"));
+    scenario(machine, era, load, [20, ms])
+        .run()
+        .expect("a scenario that runs")
+}
+
+/// Events that a run counted, a second.
+fn events_per_s(outcome: &Outcome) -> f64 {
+    let m = &outcome.metrics;
+    m.counted as f64 * 1e9 / m.simulated_ns as f64
+}
+
+const COSTS: &str = "yields=100,yield_ns=800,loop_ns=50,event_ns=500";
+/// What an event of [`COSTS`] takes.
+const EVENT_NS: f64 = 100.0 * 850.0 + 500.0;
+
+#[test]
+fn one_thread_does_what_its_costs_say() {
+    let kunpeng = machine("kunpeng920");
+    for era in ERAS {
+        let outcome = run(&kunpeng, era, &format!("threads=1,{COSTS}"), 200);
+        let expected = 1e9 / EVENT_NS;
+        let got = events_per_s(&outcome);
+        assert!(
+            (got / expected - 1.0).abs() < 0.002,
+            "{era}: {got} of {expected}"
+        );
+        assert_eq!(outcome.metrics.wakeups, 0, "{era}: it never sleeps");
+        // The score is a rate, whatever the measured time.
+        assert_eq!(outcome.scores[0].unit, "events/5s");
+        assert!((outcome.scores[0].value / got - 5.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn a_slower_cpu_does_less_by_its_capacity() {
+    let juno = machine("juno");
+    for era in ERAS {
+        let little = run(&juno, era, &format!("threads=1,where=cpu0,{COSTS}"), 500);
+        let big = run(&juno, era, &format!("threads=1,where=cpu1,{COSTS}"), 500);
+        let share = events_per_s(&little) / events_per_s(&big);
+        assert!((share - 446.0 / 1024.0).abs() < 0.003, "{era}: {share}");
+    }
+}
+
+/// As many mutexes as threads: numbers follow one another, and no two events under way have the
+/// same remainder while all threads are equally fast.
+#[test]
+fn threads_on_cpus_of_their_own_do_not_disturb_each_other() {
+    let kunpeng = machine("kunpeng920");
+    for era in ERAS {
+        let one = events_per_s(&run(&kunpeng, era, &format!("threads=1,{COSTS}"), 200));
+        for n in [2, 8, 16] {
+            let keys = format!("threads={n},locks=64,{COSTS}");
+            let all = events_per_s(&run(&kunpeng, era, &keys, 200));
+            let share = all / (f64::from(n) * one);
+            assert!((share - 1.0).abs() < 0.01, "{era}, {n} threads: {share}");
+        }
+    }
+}
+
+/// Everybody wants the one mutex: it is never held twice, and somebody always makes progress.
+#[test]
+fn one_mutex_lets_one_thread_go_on() {
+    let kunpeng = machine("kunpeng920");
+    for era in ERAS {
+        let one = events_per_s(&run(&kunpeng, era, &format!("threads=1,{COSTS}"), 100));
+        let keys = format!("threads=8,locks=1,wake_ns=300,wait_ns=500,{COSTS}");
+        let outcome = run(&kunpeng, era, &keys, 100);
+        let all = events_per_s(&outcome);
+        assert!(all < one, "{era}: {all} with one mutex, {one} alone");
+        // The holder pays for waking in vain: a call and a wake-up a round.
+        assert!(all > one / 8.0, "{era}: {all} with one mutex, {one} alone");
+        // Woken in vain, again and again: many more wake-ups than events.
+        let m = &outcome.metrics;
+        assert!(m.wakeups > 10 * m.counted, "{era}: {m:?}");
+    }
+}
+
+#[test]
+fn the_books_are_right_at_every_moment() {
+    let juno = machine("juno");
+    for era in ERAS {
+        for (keys, ms) in [
+            ("threads=6,yields=20", 4),
+            ("threads=9,locks=2,yields=5", 3),
+            ("threads=4,locks=1,yields=3,where=cpu1-2", 3),
+            ("threads=3,locks=1,yields=3,where=cpu0", 3),
+        ] {
+            let load = workload(&juno, &format!("sysbench:{keys}"));
+            let checked = checked(&scenario(&juno, era, load.clone(), [2, ms]), 0, |_| {});
+            let plain = scenario(&juno, era, load, [2, ms]).run().expect("a run");
+            assert_eq!(checked, plain.metrics, "{era} {keys}");
+            assert!(checked.counted > 0, "{era} {keys}: {checked:?}");
+        }
+    }
+}
+
+/// Two tasks that only yield to each other on one CPU: each yield is a switch.
+#[test]
+fn who_yields_lets_the_other_run() {
+    let kunpeng = machine("kunpeng920");
+    let yields = vec![
+        Op::Run(Dist::Const(1000)),
+        Op::Yield,
+        Op::Count,
+        Op::Jump(0),
+    ];
+    for era in ERAS {
+        let of = |n| {
+            (0..n)
+                .map(|_| task(&kunpeng, yields.clone(), 0..1))
+                .collect()
+        };
+        let run = |n| {
+            let load = of_tasks(&kunpeng, "yields", of(n), 0);
+            let outcome = scenario(&kunpeng, era, load, [20, 100]).run();
+            outcome.expect("a scenario that runs").metrics
+        };
+        let alone = run(1);
+        assert!(alone.counted.abs_diff(100_000) < 10, "{era}: {alone:?}");
+        assert!(alone.context_switches <= 1, "{era}: {alone:?}");
+        let two = run(2);
+        // All but the odd yield just after a tick has switched anyway.
+        let switches = two.context_switches as f64 / two.counted as f64;
+        assert!((0.99..1.01).contains(&switches), "{era}: {switches}");
+        // Each switch costs what the machine says.
+        assert!(two.counted < alone.counted * 9 / 10, "{era}: {two:?}");
+    }
+}
+
+/// CFS: a sleeper that is far behind may not be kept waiting by a yield of its own.
+#[test]
+fn who_is_far_behind_keeps_the_cpu_in_spite_of_its_yield() {
+    let kunpeng = machine("kunpeng920");
+    // Sleeps for a long time, then yields all the time for less than its credit is worth.
+    let mut sleeper = vec![Op::Sleep(Dist::Const(60 * MS))];
+    sleeper.extend([Op::Run(Dist::Const(50_000)), Op::Yield].repeat(20));
+    sleeper.push(Op::Jump(0));
+    let hog = vec![Op::Run(Dist::Const(100_000)), Op::Jump(0)];
+    let tasks = [sleeper, hog].map(|p| task(&kunpeng, p, 0..1));
+    let load = of_tasks(&kunpeng, "far behind", tasks.into(), 0);
+    let run = scenario(&kunpeng, Era::V6_5, load, [0, 2000]).run();
+    let m = run.expect("a scenario that runs").metrics;
+    // 32 bursts of a millisecond. The credit of 12 ms covers a burst but for the wake-up
+    // granularity of 4 ms: in each burst the sleeper comes, goes, and rarely gives way.
+    assert!((60..=80).contains(&m.context_switches), "{m:?}");
+}
