@@ -13,14 +13,6 @@ use super::task::{Life, Phase};
 use super::{Kernel, kind};
 use crate::workload::Op;
 
-/// What an entity that does nothing adds to its averages.
-const ASLEEP: Activity = Activity {
-    weight: 0,
-    runnable: 0,
-    running: false,
-    speed_1024: 1024,
-};
-
 /// What a check remembers of the one before.
 #[derive(Debug, Default)]
 pub struct Auditor {
@@ -290,12 +282,12 @@ impl Kernel<'_> {
         {
             let on_queue = t.on_queue();
             let now = self.sums_now(
+                t.cpu as usize,
                 t.se.average,
                 Activity {
                     weight: if on_queue { t.se.weight } else { 0 },
                     runnable: (on_queue && !t.se.delayed).into(),
                     running: t.life == Life::Running,
-                    speed_1024: self.host.topology().capacity(t.cpu as usize),
                 },
             );
             let sum: &mut [u64; 3] = &mut sums[t.cpu as usize];
@@ -313,12 +305,12 @@ impl Kernel<'_> {
         for (cpu, sums) in sums.iter().enumerate() {
             let c = &self.cpus[cpu];
             let queue = self.sums_now(
+                cpu,
                 c.fair.average,
                 Activity {
                     weight: c.fair.weight as u32,
                     runnable: c.fair.nr - c.fair.nr_delayed,
                     running: c.current.is_some(),
-                    speed_1024: self.host.topology().capacity(cpu),
                 },
             );
             for (what, (&queue, &sum)) in ["load", "runnable", "util"]
@@ -332,13 +324,13 @@ impl Kernel<'_> {
         Ok(())
     }
 
-    fn sums_now(&self, mut average: Average, did: Activity) -> [u64; 3] {
+    fn sums_now(&self, cpu: usize, mut average: Average, did: Activity) -> [u64; 3] {
         let did = if did.weight == 0 && did.runnable == 0 {
-            ASLEEP
+            Activity::NONE
         } else {
             did
         };
-        average.update(self.now, did);
+        average.update(self.cpus[cpu].pelt.read(self.now), did);
         average.sums()
     }
 

@@ -15,22 +15,23 @@ impl Kernel<'_> {
     /// Brings a queue's averages up to date; to be called before anything in it changes.
     pub(super) fn touch_queue(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
-        if !c.fair.average.is_due(self.now) {
+        let now = c.pelt.read(self.now);
+        if !c.fair.average.is_due(now) {
             return;
         }
         let did = Activity {
             weight: c.fair.weight as u32,
             runnable: c.fair.nr - c.fair.nr_delayed,
             running: c.current.is_some(),
-            speed_1024: self.host.topology().capacity(cpu),
         };
-        c.fair.average.update(self.now, did);
+        c.fair.average.update(now, did);
     }
 
     /// Brings a task's averages up to date; to be called before its life changes.
     pub(super) fn touch_task(&mut self, task: u32) {
         let t = &mut self.tasks[task as usize];
-        if !t.se.average.is_due(self.now) {
+        let now = self.cpus[t.cpu as usize].pelt.read(self.now);
+        if !t.se.average.is_due(now) {
             return;
         }
         let on_queue = t.on_queue();
@@ -38,9 +39,8 @@ impl Kernel<'_> {
             weight: if on_queue { t.se.weight } else { 0 },
             runnable: (on_queue && !t.se.delayed).into(),
             running: t.life == Life::Running,
-            speed_1024: self.host.topology().capacity(t.cpu as usize),
         };
-        t.se.average.update(self.now, did);
+        t.se.average.update(now, did);
     }
 
     /// Lets the policy see a queue as it is now.
@@ -111,15 +111,7 @@ impl Kernel<'_> {
         debug_assert!(!t.on_queue(), "task {task} enqueued twice");
         if t.se.attached {
             // It slept here: its share of the queue's averages decayed with them.
-            t.se.average.update(
-                self.now,
-                Activity {
-                    weight: 0,
-                    runnable: 0,
-                    running: false,
-                    speed_1024: 1024,
-                },
-            );
+            t.se.average.update(c.pelt.read(self.now), Activity::NONE);
         } else {
             t.se.average.align(&c.fair.average);
             c.fair.average.attach(&t.se.average);
@@ -251,16 +243,11 @@ impl Kernel<'_> {
     pub(super) fn leave_cpu(&mut self, task: u32) {
         let cpu = self.tasks[task as usize].cpu as usize;
         self.touch_queue(cpu);
+        let now = self.cpus[cpu].pelt.read(self.now);
         let fair = &mut self.cpus[cpu].fair;
         let t = &mut self.tasks[task as usize];
         if t.se.attached {
-            let asleep = Activity {
-                weight: 0,
-                runnable: 0,
-                running: false,
-                speed_1024: 1024,
-            };
-            t.se.average.update(self.now, asleep);
+            t.se.average.update(now, Activity::NONE);
             fair.average.detach(&t.se.average);
             t.se.attached = false;
         }

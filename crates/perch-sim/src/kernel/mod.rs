@@ -32,7 +32,7 @@ use crate::workload::{TaskSpec, Workload};
 
 pub use era::{EraRules, NICE_WEIGHT};
 use mutex::{Counter, Mutex};
-use pelt::Average;
+use pelt::{Average, Clock};
 use queue::{Cpu, DomainState, Fair};
 use task::{Entity, Life, Phase, Task};
 
@@ -323,6 +323,7 @@ fn new_cpu(topology: &Topology, cpu: usize, random: &mut Random) -> Cpu {
         segment_tag: 0,
         segment_start_ns: 0,
         speed_1024: topology.capacity(cpu),
+        pelt: Clock::new(topology.capacity(cpu)),
         need_resched: false,
         wake_list: VecDeque::new(),
         ipi_pending: false,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Per-entity load tracking: averages in which a 1024 µs period counts half as much 32 periods
-//! later (mechanisms.md §8, "PELT").
+//! later (mechanisms.md §8, "PELT"), by a clock that counts work and not time.
 
 /// The largest sum: a contribution of 1024 in every period there ever was.
 const SUM_MAX: u64 = 47742;
@@ -71,7 +71,7 @@ impl Fade {
 /// The averages of a task or of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Average {
-    /// When they were last brought up to date, nanoseconds, in steps of 1024.
+    /// When they were last brought up to date, by the clock of the CPU, in steps of 1024 ns.
     pub updated_ns: u64,
     load_sum: u64,
     runnable_sum: u64,
@@ -82,7 +82,8 @@ pub struct Average {
     pub load: u32,
     /// Runnable average: 1024 for one task that always is runnable.
     pub runnable: u32,
-    /// Utilisation: 1024 for one that always runs on the most capable CPU.
+    /// Utilisation: 1024 for one that always runs; on the most capable CPU, the share of time in
+    /// which it runs.
     pub util: u32,
 }
 
@@ -96,8 +97,77 @@ pub struct Activity {
     pub runnable: u32,
     /// Whether it ran.
     pub running: bool,
-    /// Speed at which it ran, 1024 at most: capacity (and SMT is not counted, as in the kernel).
-    pub speed_1024: u32,
+}
+
+impl Activity {
+    /// Of an entity that does nothing.
+    pub const NONE: Activity = Activity {
+        weight: 0,
+        runnable: 0,
+        running: false,
+    };
+}
+
+/// The clock by which a CPU's averages are kept (`rq_clock_pelt`, since 5.1; read in 5.6, 6.1 and
+/// 7.2). While a CPU of less than full capacity is busy its clock goes slower by its capacity, so
+/// that a second there counts as the work that was done; what it fell behind is made up when the
+/// CPU goes idle, as the idle time that a full CPU would have had. A CPU without idle time to make
+/// up (its utilisation is full) loses it for good. So the utilisation of a task that sleeps
+/// enough is the same on every CPU, and that of one that always runs grows to 1024 everywhere:
+/// beyond the CPU's capacity, which is how a task shows that it needs more. SMT does not count.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// 1024ths.
+    capacity: u32,
+    idle: bool,
+    /// When the CPU became idle or busy last, nanoseconds.
+    since_ns: u64,
+    /// What the clock showed then, but for what is lost.
+    then_ns: u64,
+    lost_ns: u64,
+}
+
+impl Clock {
+    /// Of an idle CPU of this capacity, at time 0.
+    pub fn new(capacity: u32) -> Clock {
+        Clock {
+            capacity,
+            idle: true,
+            since_ns: 0,
+            then_ns: 0,
+            lost_ns: 0,
+        }
+    }
+
+    /// What it shows, nanoseconds.
+    #[inline]
+    pub fn read(&self, now_ns: u64) -> u64 {
+        match self.capacity {
+            1024 => now_ns,
+            _ => self.raw(now_ns) - self.lost_ns,
+        }
+    }
+
+    fn raw(&self, now_ns: u64) -> u64 {
+        match self.idle {
+            true => now_ns,
+            false => self.then_ns + (now_ns - self.since_ns) * u64::from(self.capacity) / 1024,
+        }
+    }
+
+    /// The CPU has something to run.
+    pub fn start(&mut self, now_ns: u64) {
+        (self.then_ns, self.since_ns) = (self.raw(now_ns), now_ns);
+        self.idle = false;
+    }
+
+    /// The CPU goes idle; `full` if its utilisation says that it never does.
+    pub fn stop(&mut self, now_ns: u64, full: bool) {
+        if full {
+            self.lost_ns += now_ns - self.raw(now_ns);
+        }
+        self.idle = true;
+    }
 }
 
 impl Average {
@@ -167,8 +237,13 @@ impl Average {
         self.load_sum += u64::from(did.weight) * contribution;
         self.runnable_sum += (u64::from(did.runnable) * contribution) << 10;
         if did.running {
-            self.util_sum += contribution * u64::from(did.speed_1024);
+            self.util_sum += contribution << 10;
         }
+    }
+
+    /// Whether a queue has no idle time left that slow work could have used up.
+    pub fn is_full(&self) -> bool {
+        self.util_sum >= (SUM_MAX - 1024) * 1024 - SUM_MAX
     }
 
     /// Adds a task's averages to its new queue's, both brought up to the same time.
@@ -257,13 +332,6 @@ mod tests {
         weight: 1024,
         runnable: 1,
         running: true,
-        speed_1024: 1024,
-    };
-    const GONE: Activity = Activity {
-        weight: 0,
-        runnable: 0,
-        running: false,
-        speed_1024: 1024,
     };
 
     #[test]
@@ -273,7 +341,7 @@ mod tests {
         assert!((1020..=1024).contains(&average.util), "{average:?}");
         assert!((1020..=1024).contains(&average.load), "{average:?}");
         let before = average.util;
-        average.update((1 << 30) + 32 * 1024 * 1024, GONE);
+        average.update((1 << 30) + 32 * 1024 * 1024, Activity::NONE);
         assert!(average.util.abs_diff(before / 2) <= 2, "{average:?}");
     }
 
@@ -288,19 +356,66 @@ mod tests {
         assert!(long.util.abs_diff(short.util) <= 4, "{long:?} {short:?}");
     }
 
-    #[test]
-    fn half_the_capacity_is_half_the_utilisation_but_full_load() {
+    /// A CPU that has `work` to do (nanoseconds at full capacity) every `period`, for so long.
+    fn utilised(capacity: u32, work: u64, period: u64, until: u64) -> Average {
+        let mut clock = Clock::new(capacity);
         let mut average = Average::default();
-        average.update(
-            1 << 30,
-            Activity {
-                speed_1024: 512,
-                ..BUSY
-            },
-        );
+        let busy_ns = (work * 1024 / u64::from(capacity)).min(period);
+        for start in (0..until).step_by(period as usize) {
+            average.update(clock.read(start), Activity::NONE);
+            clock.start(start);
+            for at in [start + busy_ns / 2, start + busy_ns] {
+                average.update(clock.read(at), BUSY);
+            }
+            if busy_ns < period {
+                clock.stop(start + busy_ns, average.is_full());
+            }
+        }
+        average
+    }
+
+    #[test]
+    fn what_sleeps_enough_has_the_same_utilisation_everywhere() {
+        const MS: u64 = 1_000_000;
+        for work in [2 * MS, 3 * MS, 4 * MS] {
+            // At the start of a sleep, as on the full CPU: what oscillates does so alike.
+            let full = utilised(1024, work, 10 * MS, 3000 * MS);
+            for capacity in [446, 512, 800] {
+                let slow = utilised(capacity, work, 10 * MS, 3000 * MS);
+                assert!(
+                    full.util.abs_diff(slow.util) <= 6,
+                    "{capacity}: {slow:?}, not {full:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn who_always_runs_grows_to_1024_at_the_pace_of_its_capacity() {
+        const MS: u64 = 1024 * 1024;
+        let slow = utilised(512, u64::MAX >> 20, 8 * MS, 64 * MS);
+        let full = utilised(1024, u64::MAX >> 20, 8 * MS, 32 * MS);
+        assert!(full.util.abs_diff(512) <= 12, "{full:?}");
         assert!(
-            average.util.abs_diff(512) <= 4 && average.load >= 1020,
-            "{average:?}"
+            slow.util.abs_diff(full.util) <= 12,
+            "{slow:?}, not {full:?}"
         );
+        let long = utilised(446, u64::MAX >> 20, 8 * MS, 4000 * MS);
+        assert!(long.util >= 1020 && long.load >= 1020, "{long:?}");
+    }
+
+    #[test]
+    fn a_clock_goes_slowly_catches_up_and_loses() {
+        let mut clock = Clock::new(512);
+        clock.start(1000);
+        assert_eq!([1000, 2000].map(|at| clock.read(at)), [1000, 1500]);
+        clock.stop(2000, false);
+        assert_eq!(clock.read(2000), 2000);
+        clock.start(3000);
+        assert_eq!(clock.read(4000), 3500);
+        clock.stop(4000, true);
+        assert_eq!([4000, 5000].map(|at| clock.read(at)), [3500, 4500]);
+        clock.start(5000);
+        assert_eq!(clock.read(6000), 5000);
     }
 }

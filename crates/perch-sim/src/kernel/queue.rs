@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::pelt::Average;
+use super::pelt::{Average, Clock};
 
 /// A waiting task.
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +127,8 @@ pub struct Cpu {
     pub segment_start_ns: u64,
     /// Its speed, 1024ths.
     pub speed_1024: u32,
+    /// The clock of its averages.
+    pub pelt: Clock,
     /// The running task should give way as soon as possible.
     pub need_resched: bool,
     /// Tasks woken from afar, to be enqueued by this CPU itself.

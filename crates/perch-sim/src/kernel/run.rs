@@ -276,6 +276,7 @@ impl Kernel<'_> {
             let avg = avg + (idle_ns as i64 - avg) / 8;
             c.avg_idle_ns = (avg as u64).min(max);
             c.busy_since_ns = self.now;
+            c.pelt.start(self.now);
         }
         self.set_current(cpu, task);
         self.metrics.context_switches += 1;
@@ -311,6 +312,7 @@ impl Kernel<'_> {
         if !c.idle {
             c.idle = true;
             c.idle_since_ns = self.now;
+            c.pelt.stop(self.now, c.fair.average.is_full());
             self.metrics.busy_ns += self.now - c.busy_since_ns;
         }
         let expected = c.avg_idle_ns;

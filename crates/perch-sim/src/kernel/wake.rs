@@ -207,7 +207,8 @@ impl Kernel<'_> {
         t.cpu = cpu as u32;
         t.woken_ns = self.now;
         // A new task counts as fully loading, and as using half of what its CPU has left.
-        let spare = 1024u32.saturating_sub(queue.util) / 2;
+        let capacity = self.host.topology().capacity(cpu);
+        let spare = capacity.saturating_sub(queue.util) / 2;
         t.se.average = Average::starting(self.now, t.se.weight, spare);
         t.se.vruntime = 0;
         self.send_to(task, cpu, parent, 0);
