@@ -14,6 +14,7 @@ use crate::model::{Arm, Effort};
 use crate::pool::{self, Progress};
 use crate::report::ArmModes;
 use crate::seed::seed;
+use crate::statistic::{DESCRIBE, Statistic};
 use crate::stats::{Delta, ci95, delta, mean};
 
 /// The distances of perch_machine::Distance, nearest first, as tables call them.
@@ -36,6 +37,8 @@ pub struct CompareSpec {
     pub arms: Vec<Arm>,
     /// How long and how often.
     pub effort: Effort,
+    /// Whether every score is also described by its statistics over the repetitions.
+    pub statistics: bool,
     /// The seed that all others are derived from.
     pub seed: u64,
     /// Worker threads, at least 1.
@@ -55,6 +58,27 @@ pub struct ArmScore {
     /// The change from the first arm, in percent of it.
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points.
+    pub delta_ci95_pct: Option<f64>,
+    /// Those of [`DESCRIBE`], where asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub statistics: Vec<StatisticScore>,
+    /// By repetition, in the score's unit, where statistics were asked for; those of the same
+    /// number share a seed in all arms.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub iterations: Vec<f64>,
+}
+
+/// What one statistic says of an arm's repetitions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StatisticScore {
+    /// Its name.
+    pub statistic: String,
+    /// In the score's unit.
+    pub value: f64,
+    /// The change from the first arm, in percent of it; null in JSON where that is 0.
+    pub delta_pct: f64,
+    /// Half the width of the change's 95 % confidence interval, in percentage points; null where
+    /// there are too few repetitions to tell.
     pub delta_ci95_pct: Option<f64>,
 }
 
@@ -148,6 +172,7 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
         };
         scenario.run().map_err(|error| failed(error.to_string()))
     })?;
+    let draws = seed(spec.seed, &[&parts[..], &["bootstrap"]].concat(), 0);
     let by_arm: Vec<&[Outcome]> = outcomes.chunks(repetitions).collect();
     Ok(Comparison {
         machine: spec.machine.name.clone(),
@@ -164,7 +189,7 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
                 modes: arm.modes.to_string(),
             })
             .collect(),
-        scores: scores(spec, &by_arm),
+        scores: scores(spec, &by_arm, draws),
         decisions: counts(
             &by_arm,
             Reason::ALL.iter().map(|reason| reason.name()),
@@ -196,6 +221,13 @@ fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {
     if spec.jobs == 0 || spec.effort.repetitions == 0 || spec.effort.measure_ns == 0 {
         return refuse("jobs, repetitions and the measured time must be at least 1".to_string());
     }
+    let least = DESCRIBE.map(Statistic::least).into_iter().max();
+    if spec.statistics && Some(spec.effort.repetitions) < least {
+        return refuse(format!(
+            "{} repetition has no standard deviation: expected at least 2 for statistics",
+            spec.effort.repetitions
+        ));
+    }
     if !(100..=1000).contains(&spec.hz) {
         return refuse(format!("{} ticks a second: expected 100 to 1000", spec.hz));
     }
@@ -205,8 +237,9 @@ fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {
     Ok(())
 }
 
-/// Every arm has the scores of the first one's first repetition: they are the workload's.
-fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<ScoreRow> {
+/// Every arm has the scores of the first one's first repetition: they are the workload's. A
+/// bootstrap draws from `draws`.
+fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]], draws: u64) -> Vec<ScoreRow> {
     let values = |arm: &[Outcome], score: usize| -> Vec<f64> {
         arm.iter()
             .map(|outcome| outcome.scores[score].value)
@@ -220,7 +253,7 @@ fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<ScoreRow> {
             name: described.name.clone(),
             unit: described.unit.to_string(),
             higher_is_better: described.higher_is_better,
-            arms: arm_scores(spec, by_arm, |arm| values(arm, score)),
+            arms: arm_scores(spec, by_arm, draws, |arm| values(arm, score)),
         });
     let latency_us = |outcome: &Outcome| {
         let Metrics {
@@ -234,7 +267,9 @@ fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<ScoreRow> {
         name: "wake-up latency".to_string(),
         unit: "us".to_string(),
         higher_is_better: false,
-        arms: arm_scores(spec, by_arm, |arm| arm.iter().map(latency_us).collect()),
+        arms: arm_scores(spec, by_arm, draws, |arm| {
+            arm.iter().map(latency_us).collect()
+        }),
     };
     rows.chain([latency]).collect()
 }
@@ -243,18 +278,31 @@ fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<ScoreRow> {
 fn arm_scores(
     spec: &CompareSpec,
     by_arm: &[&[Outcome]],
+    draws: u64,
     values: impl Fn(&[Outcome]) -> Vec<f64>,
 ) -> Vec<ArmScore> {
     let first = values(by_arm[0]);
     let scores = spec.arms.iter().zip(by_arm).map(|(arm, outcomes)| {
         let values = values(outcomes);
         let Delta { pct, ci95_pct } = delta(&first, &values);
+        let describe = |statistic: &Statistic| {
+            let change = statistic.change(&first, &values, draws);
+            StatisticScore {
+                statistic: statistic.to_string(),
+                value: statistic.of(&values),
+                delta_pct: change.pct,
+                delta_ci95_pct: change.ci95_pct,
+            }
+        };
+        let asked = if spec.statistics { &DESCRIBE[..] } else { &[] };
         ArmScore {
             arm: arm.name.clone(),
             mean: mean(&values),
             ci95: ci95(&values),
             delta_pct: pct,
             delta_ci95_pct: ci95_pct,
+            statistics: asked.iter().map(describe).collect(),
+            iterations: if spec.statistics { values } else { Vec::new() },
         }
     });
     scores.collect()

@@ -6,6 +6,7 @@
 //! into a [`Report`]. A [`Comparison`] puts arbitrary arms on one workload, with nothing
 //! published to hold them against. Neither depends on how many threads ran it.
 
+mod bootstrap;
 mod compare;
 mod error;
 mod format;
@@ -17,12 +18,16 @@ mod published;
 mod report;
 mod run;
 mod seed;
+mod statistic;
 pub mod stats;
 
-pub use compare::{ArmScore, CompareSpec, Comparison, CountRow, ScoreRow, compare};
+pub use compare::{ArmScore, CompareSpec, Comparison, CountRow, ScoreRow, StatisticScore, compare};
 pub use error::ExperimentError;
-pub use model::{Arm, BASELINE, Calibration, Cell, Effort, Experiment, PATCHED};
+pub use model::{Arm, BASELINE, Calibration, Cell, Effort, Experiment, Load, PATCHED, machines};
 pub use pool::Progress;
 pub use published::Published;
-pub use report::{ArmModes, ArmResult, CellReport, Report, Simulated, Summary};
+pub use report::{
+    ArmIterations, ArmModes, ArmResult, CellReport, Iterations, Report, Simulated, Summary,
+};
 pub use run::{RunOptions, run};
+pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};

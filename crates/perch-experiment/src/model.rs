@@ -8,6 +8,7 @@ use perch_policy::{Era, Modes};
 
 use crate::error::ExperimentError;
 use crate::published::Published;
+use crate::statistic::Statistic;
 
 /// The name of the arm that the published baseline column is held against.
 pub const BASELINE: &str = "baseline";
@@ -49,7 +50,7 @@ impl Arm {
     }
 }
 
-/// How long and how often a cell is simulated.
+/// How long and how often a load is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
     /// Simulations per arm, at least 1, each with its own seed.
@@ -58,6 +59,28 @@ pub struct Effort {
     pub warmup_ns: u64,
     /// Simulated time that is counted, in nanoseconds; at least 1 ms.
     pub measure_ns: u64,
+}
+
+/// One workload on one machine: what a simulation runs. It serves one row, or, where rows are
+/// statistics, all those of a table.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// The benchmark, as the published tables call it.
+    pub benchmark: String,
+    /// Where it was pinned, or the machine it ran on, as the published tables call it.
+    pub place: String,
+    /// The row that it serves alone; none where the rows are statistics over its repetitions.
+    pub row: Option<String>,
+    /// What it runs on.
+    pub machine: Arc<Machine>,
+    /// What `perch_sim::workload::Workload::parse` takes.
+    pub workload: String,
+    /// The score to read, for workloads that have several; else the first.
+    pub score: Option<String>,
+    /// The unit that the score must be in.
+    pub unit: String,
+    /// How long and how often.
+    pub effort: Effort,
 }
 
 /// The published columns that costs were fitted on in one cell.
@@ -69,23 +92,35 @@ pub struct Calibration {
     pub why: String,
 }
 
+impl Load {
+    /// `benchmark`, `place` and, where it serves one alone, `row`: what its seeds depend on.
+    pub(crate) fn parts(&self) -> Vec<&str> {
+        let row = self.row.as_deref();
+        [self.benchmark.as_str(), &self.place]
+            .into_iter()
+            .chain(row)
+            .collect()
+    }
+
+    /// Its parts between slashes: what errors call it.
+    pub fn path(&self) -> String {
+        self.parts().join("/")
+    }
+}
+
 /// One row of one published table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// The benchmark, as the published tables call it.
     pub benchmark: String,
-    /// Where it was pinned.
+    /// Where it was pinned, or the machine it ran on.
     pub place: String,
-    /// The row, for example `n=16`.
+    /// The row, for example `n=16` or `99th`.
     pub row: String,
-    /// The unit of its figures.
-    pub unit: String,
-    /// What `perch_sim::workload::Workload::parse` takes.
-    pub workload: String,
-    /// The score to read, for workloads that have several; else the first.
-    pub score: Option<String>,
-    /// How long and how often.
-    pub effort: Effort,
+    /// What is simulated for it: an index into [`Experiment::loads`].
+    pub load: usize,
+    /// What it shows of the load's repetitions.
+    pub statistic: Statistic,
     /// What was measured on hardware.
     pub published: Published,
     /// Set where costs were fitted on this cell, which is then never scored.
@@ -108,8 +143,6 @@ pub struct Experiment {
     pub title: String,
     /// Where the figures were published.
     pub source: String,
-    /// The machine they were measured on.
-    pub machine: Arc<Machine>,
     /// The stock kernel they were measured on.
     pub era: Era,
     /// Ticks per second.
@@ -118,6 +151,19 @@ pub struct Experiment {
     pub seed: u64,
     /// `baseline`, `patched`, then further ones that nothing published is held against.
     pub arms: Vec<Arm>,
+    /// What is simulated, in the order of the tables.
+    pub loads: Vec<Load>,
     /// In the order of the tables.
     pub cells: Vec<Cell>,
+}
+
+/// The names of the machines of `loads`, each once, in their order.
+pub fn machines<'a>(loads: impl IntoIterator<Item = &'a Load>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for load in loads {
+        if !names.contains(&load.machine.name.as_str()) {
+            names.push(&load.machine.name);
+        }
+    }
+    names
 }

@@ -4,9 +4,9 @@
 
 use serde::Serialize;
 
-use crate::model::Cell;
+use crate::model::{Cell, Load};
 use crate::published::Published;
-use crate::stats::{Delta, delta, mean};
+use crate::stats::Delta;
 
 /// A simulated change may miss the published one by this many percentage points; where a
 /// standard deviation was published, by twice that if it is more.
@@ -17,17 +17,18 @@ const SIGN_PCT: f64 = 3.0;
 /// A simulated baseline is close when it is within these multiples of the published one.
 const CLOSE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
-/// The means of the two arms that the published columns are held against.
+/// The two arms that the published columns are held against.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Simulated {
-    /// Mean over the repetitions, in the cell's unit.
+    /// The row's statistic over the repetitions, in the cell's unit: where rows are workloads,
+    /// their mean.
     pub baseline: f64,
     /// Likewise.
     pub patched: f64,
-    /// The change of the means, in percent of the baseline.
+    /// The change of that, in percent of the baseline; null in JSON where the baseline is 0.
     pub delta_pct: f64,
-    /// Half the width of the change's 95 % confidence interval, in percentage points; null for
-    /// fewer than two repetitions.
+    /// Half the width of the change's 95 % confidence interval, in percentage points; null where
+    /// there are too few repetitions to tell.
     pub ci95_pct: Option<f64>,
 }
 
@@ -36,7 +37,7 @@ pub struct Simulated {
 pub struct ArmResult {
     /// Its name.
     pub arm: String,
-    /// Mean over the repetitions, in the cell's unit.
+    /// The row's statistic over the repetitions, in the cell's unit; the mean of most tables.
     pub mean: f64,
     /// The change from the baseline, in percent of it.
     pub delta_pct: f64,
@@ -44,18 +45,81 @@ pub struct ArmResult {
     pub ci95_pct: Option<f64>,
 }
 
+/// What was simulated of one load.
+pub(crate) struct LoadResult<'a> {
+    pub load: &'a Load,
+    pub higher_is_better: bool,
+    /// The arms' names, `baseline` and `patched` first, each with one score a repetition.
+    pub arms: Vec<(&'a str, Vec<f64>)>,
+    /// Where a bootstrap's draws come from.
+    pub draws: u64,
+}
+
+/// Every iteration behind one table whose rows are statistics: its shape.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Iterations {
+    /// The benchmark.
+    pub benchmark: String,
+    /// As [`CellReport::place`].
+    #[serde(rename = "where")]
+    pub place: String,
+    /// The name of the machine that was simulated.
+    pub machine: String,
+    /// The workload, as `perch compare` takes it.
+    pub workload: String,
+    /// The unit of the values.
+    pub unit: String,
+    /// Whether more of that is better.
+    pub higher_is_better: bool,
+    /// The arms that were simulated, in the order of [`Report::arms`].
+    pub arms: Vec<ArmIterations>,
+}
+
+/// One arm's iterations.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ArmIterations {
+    /// Its name.
+    pub arm: String,
+    /// By repetition; those of the same number share a seed in all arms.
+    pub values: Vec<f64>,
+}
+
+impl Iterations {
+    /// None where each row is a workload of its own.
+    pub(crate) fn of(found: &LoadResult) -> Option<Iterations> {
+        let load = found.load;
+        let arms = found.arms.iter().map(|(arm, values)| ArmIterations {
+            arm: arm.to_string(),
+            values: values.clone(),
+        });
+        load.row.is_none().then(|| Iterations {
+            benchmark: load.benchmark.clone(),
+            place: load.place.clone(),
+            machine: load.machine.name.clone(),
+            workload: load.workload.clone(),
+            unit: load.unit.clone(),
+            higher_is_better: found.higher_is_better,
+            arms: arms.collect(),
+        })
+    }
+}
+
 /// One row of one table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellReport {
     /// The benchmark.
     pub benchmark: String,
-    /// Where it was pinned.
+    /// Where it was pinned, or the machine it ran on.
     #[serde(rename = "where")]
     pub place: String,
     /// The row.
     pub row: String,
     /// The unit of all figures but the percentages.
     pub unit: String,
+    /// Whether more of that is better.
+    pub higher_is_better: bool,
+    /// The name of the machine that was simulated.
+    pub machine: String,
     /// What was measured on hardware.
     pub published: Published,
     /// What was simulated.
@@ -77,16 +141,16 @@ pub struct CellReport {
 }
 
 impl CellReport {
-    /// `values` holds, for each arm in `arms` and in that order, one value a repetition.
-    pub(crate) fn new(cell: &Cell, arms: &[&str], values: &[Vec<f64>]) -> CellReport {
-        let published = cell.published;
-        let (baseline, patched) = (&values[0], &values[1]);
-        let Delta { pct, ci95_pct } = delta(baseline, patched);
-        let further = arms.iter().zip(values).skip(2).map(|(arm, values)| {
-            let Delta { pct, ci95_pct } = delta(baseline, values);
+    pub(crate) fn new(cell: &Cell, found: &LoadResult) -> CellReport {
+        let (published, statistic, load) = (cell.published, cell.statistic, found.load);
+        let (baseline, patched) = (&found.arms[0].1, &found.arms[1].1);
+        let change = |values: &[f64]| statistic.change(baseline, values, found.draws);
+        let Delta { pct, ci95_pct } = change(patched);
+        let further = found.arms.iter().skip(2).map(|(arm, values)| {
+            let Delta { pct, ci95_pct } = change(values);
             ArmResult {
                 arm: arm.to_string(),
-                mean: mean(values),
+                mean: statistic.of(values),
                 delta_pct: pct,
                 ci95_pct,
             }
@@ -98,15 +162,17 @@ impl CellReport {
             benchmark: cell.benchmark.clone(),
             place: cell.place.clone(),
             row: cell.row.clone(),
-            unit: cell.unit.clone(),
+            unit: load.unit.clone(),
+            higher_is_better: found.higher_is_better,
+            machine: load.machine.name.clone(),
             published,
             simulated: Simulated {
-                baseline: mean(baseline),
-                patched: mean(patched),
+                baseline: statistic.of(baseline),
+                patched: statistic.of(patched),
                 delta_pct: pct,
                 ci95_pct,
             },
-            baseline_ratio: mean(baseline) / published.baseline,
+            baseline_ratio: statistic.of(baseline) / published.baseline,
             calibration: cell.calibration.is_some(),
             within: (pct - published.delta_pct).abs() <= tolerance,
             sign_agrees: pct * published.delta_pct > 0.0,
@@ -170,7 +236,7 @@ pub struct Report {
     pub title: String,
     /// Where the figures were published.
     pub source: String,
-    /// The machine's name.
+    /// The machine's name; several machines' with commas.
     pub machine: String,
     /// The stock kernel.
     pub era: String,
@@ -182,6 +248,9 @@ pub struct Report {
     pub arms: Vec<ArmModes>,
     /// In the order of the tables.
     pub cells: Vec<CellReport>,
+    /// The iterations of the tables whose rows are statistics, in the order of the tables.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub iterations: Vec<Iterations>,
     /// The cells counted.
     pub summary: Summary,
 }
@@ -198,21 +267,17 @@ pub struct ArmModes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Calibration, Effort};
+    use crate::model::{BASELINE, Calibration, Effort};
+    use crate::statistic::Statistic;
+    use std::sync::Arc;
 
     fn cell(delta_pct: f64, sd_pct: Option<f64>, calibration: bool) -> Cell {
         Cell {
             benchmark: "b".to_string(),
             place: "w".to_string(),
             row: "n=1".to_string(),
-            unit: "u".to_string(),
-            workload: String::new(),
-            score: None,
-            effort: Effort {
-                repetitions: 2,
-                warmup_ns: 0,
-                measure_ns: 1_000_000,
-            },
+            load: 0,
+            statistic: Statistic::Mean,
             published: Published {
                 baseline: 100.0,
                 patched: None,
@@ -225,14 +290,35 @@ mod tests {
             }),
         }
     }
-    use crate::model::BASELINE;
+
+    fn load() -> Load {
+        Load {
+            benchmark: "b".to_string(),
+            place: "w".to_string(),
+            row: Some("n=1".to_string()),
+            machine: Arc::new(perch_machine::resolve("juno").unwrap()),
+            workload: String::new(),
+            score: None,
+            unit: "u".to_string(),
+            effort: Effort {
+                repetitions: 2,
+                warmup_ns: 0,
+                measure_ns: 1_000_000,
+            },
+        }
+    }
 
     fn scored(cell: &Cell, baseline: f64, patched: f64) -> CellReport {
-        CellReport::new(
-            cell,
-            &["baseline", "patched"],
-            &[vec![baseline; 2], vec![patched; 2]],
-        )
+        let found = LoadResult {
+            load: &load(),
+            higher_is_better: true,
+            arms: vec![
+                ("baseline", vec![baseline; 2]),
+                ("patched", vec![patched; 2]),
+            ],
+            draws: 1,
+        };
+        CellReport::new(cell, &found)
     }
 
     #[test]

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Runs an experiment: every cell, arm and repetition is one simulation, and simulations run in
-//! parallel.
+//! Runs an experiment: every load, arm and repetition is one simulation, whichever rows it serves,
+//! and simulations run in parallel.
 
 use std::sync::Arc;
 
+use perch_machine::Machine;
 use perch_policy::{Policy, Topology};
 use perch_sim::Scenario;
 use perch_sim::workload::Workload;
 
 use crate::error::ExperimentError;
 use crate::glob;
-use crate::model::{Arm, Cell, Effort, Experiment};
+use crate::model::{Arm, Cell, Effort, Experiment, Load, machines};
 use crate::pool::{self, Progress};
-use crate::report::{ArmModes, CellReport, Report, Summary};
+use crate::report::{ArmModes, CellReport, Iterations, LoadResult, Report, Summary};
 use crate::seed::seed;
 
 /// What a run may choose.
@@ -20,7 +21,7 @@ use crate::seed::seed;
 pub struct RunOptions {
     /// Instead of the experiment's seed.
     pub seed: Option<u64>,
-    /// Instead of the experiment's repetitions, in every cell.
+    /// Instead of the experiment's repetitions, for every load.
     pub repetitions: Option<u32>,
     /// Only cells whose `benchmark/where/row` match this pattern of `*` and `?`.
     pub only: Option<String>,
@@ -33,11 +34,18 @@ pub struct RunOptions {
 /// One simulation.
 #[derive(Clone, Copy, Debug)]
 struct Trial<'a> {
-    cell: &'a Cell,
+    load: &'a Load,
     arm: &'a Arm,
     effort: Effort,
     seed: u64,
     repetition: u32,
+}
+
+/// What one simulation found.
+#[derive(Clone, Copy, Debug)]
+struct Scored {
+    value: f64,
+    higher_is_better: bool,
 }
 
 /// Runs `experiment` on the simulator.
@@ -50,10 +58,34 @@ pub fn run(
     options: &RunOptions,
     progress: Progress,
 ) -> Result<Report, ExperimentError> {
-    let topology = Topology::new(&experiment.machine);
+    let topologies = Topologies::of(experiment);
     run_with(experiment, options, progress, |trial| {
-        simulate(experiment, &topology, trial)
+        simulate(experiment, topologies.get(&trial.load.machine), trial)
     })
+}
+
+/// The kernel's view of every machine of an experiment, each made once.
+struct Topologies<'a>(Vec<(&'a Arc<Machine>, Arc<Topology>)>);
+
+impl<'a> Topologies<'a> {
+    fn of(experiment: &'a Experiment) -> Topologies<'a> {
+        let mut topologies = Topologies(Vec::new());
+        for Load { machine, .. } in &experiment.loads {
+            if topologies.find(machine).is_none() {
+                topologies.0.push((machine, Topology::new(machine)));
+            }
+        }
+        topologies
+    }
+
+    fn find(&self, machine: &Arc<Machine>) -> Option<&Arc<Topology>> {
+        let same = |(other, _): &&(&Arc<Machine>, _)| Arc::ptr_eq(other, machine);
+        self.0.iter().find(same).map(|(_, topology)| topology)
+    }
+
+    fn get(&self, machine: &Arc<Machine>) -> &Arc<Topology> {
+        self.find(machine).expect("every load's machine is there")
+    }
 }
 
 /// The score of one simulation.
@@ -61,48 +93,48 @@ fn simulate(
     experiment: &Experiment,
     topology: &Arc<Topology>,
     trial: &Trial,
-) -> Result<f64, ExperimentError> {
+) -> Result<Scored, ExperimentError> {
     let Trial {
-        cell, arm, effort, ..
+        load, arm, effort, ..
     } = trial;
     let failed = |reason: String| ExperimentError::Run {
         what: format!(
             "{}, arm {}, repetition {}",
-            cell.path(),
+            load.path(),
             arm.name,
             trial.repetition
         ),
         reason,
     };
     let scenario = Scenario {
-        machine: Arc::clone(&experiment.machine),
+        machine: Arc::clone(&load.machine),
         topology: Arc::clone(topology),
         policy: Policy::new(experiment.era, arm.modes),
         hz: experiment.hz,
-        workload: Workload::parse(&cell.workload, &experiment.machine)
+        workload: Workload::parse(&load.workload, &load.machine)
             .map_err(|error| failed(error.to_string()))?,
         warmup_ns: effort.warmup_ns,
         measure_ns: effort.measure_ns,
         seed: trial.seed,
     };
     let outcome = scenario.run().map_err(|error| failed(error.to_string()))?;
-    let wanted = |name: &str| cell.score.as_deref().is_none_or(|score| score == name);
+    let wanted = |name: &str| load.score.as_deref().is_none_or(|score| score == name);
     let Some(score) = outcome.scores.iter().find(|score| wanted(&score.name)) else {
         let names: Vec<&str> = outcome
             .scores
             .iter()
             .map(|score| score.name.as_str())
             .collect();
-        let wanted = cell.score.as_deref().unwrap_or("any");
+        let wanted = load.score.as_deref().unwrap_or("any");
         return Err(failed(format!(
             "the workload has no score `{wanted}`; it has {}",
             names.join(", ")
         )));
     };
-    if score.unit != cell.unit {
+    if score.unit != load.unit {
         return Err(failed(format!(
             "the workload scores in {}, the experiment in {}",
-            score.unit, cell.unit
+            score.unit, load.unit
         )));
     }
     if !(score.value.is_finite() && score.value > 0.0) {
@@ -111,7 +143,10 @@ fn simulate(
             score.value
         )));
     }
-    Ok(score.value)
+    Ok(Scored {
+        value: score.value,
+        higher_is_better: score.higher_is_better,
+    })
 }
 
 /// [`run()`], on whatever `simulate` is.
@@ -119,7 +154,7 @@ fn run_with(
     experiment: &Experiment,
     options: &RunOptions,
     progress: Progress,
-    simulate: impl Fn(&Trial) -> Result<f64, ExperimentError> + Sync,
+    simulate: impl Fn(&Trial) -> Result<Scored, ExperimentError> + Sync,
 ) -> Result<Report, ExperimentError> {
     let refuse = |reason: String| Err(ExperimentError::Argument(reason));
     if options.repetitions == Some(0) {
@@ -144,44 +179,60 @@ fn run_with(
             experiment.name
         ));
     }
+    let chosen = chosen_loads(experiment, &cells, options)?;
     let mut trials = Vec::new();
-    for &cell in &cells {
-        let repetitions = options.repetitions.unwrap_or(cell.effort.repetitions);
-        let effort = Effort {
-            repetitions,
-            ..cell.effort
-        };
+    for &(load, effort) in &chosen {
         for &arm in &arms {
-            trials.extend((0..repetitions).map(|repetition| Trial {
-                cell,
+            trials.extend((0..effort.repetitions).map(|repetition| Trial {
+                load,
                 arm,
                 effort,
-                seed: seed(base, &[&cell.benchmark, &cell.place, &cell.row], repetition),
+                seed: seed(base, &load.parts(), repetition),
                 repetition,
             }));
         }
     }
-    let order = longest_first(&trials, &cells);
-    let values = pool::run(&order, options.jobs, progress, |index| {
+    let order = longest_first(&trials, &chosen);
+    let scored = pool::run(&order, options.jobs, progress, |index| {
         simulate(&trials[index])
     })?;
 
     let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
-    let mut values = values.into_iter();
-    let mut reports = Vec::new();
-    for &cell in &cells {
-        let repetitions = options.repetitions.unwrap_or(cell.effort.repetitions) as usize;
-        let by_arm: Vec<Vec<f64>> = names
-            .iter()
-            .map(|_| values.by_ref().take(repetitions).collect())
+    let mut scored = scored.into_iter();
+    let mut results = Vec::new();
+    for &(load, effort) in &chosen {
+        let of_load: Vec<Scored> = scored
+            .by_ref()
+            .take(names.len() * effort.repetitions as usize)
             .collect();
-        reports.push(CellReport::new(cell, &names, &by_arm));
+        let values: Vec<f64> = of_load.iter().map(|scored| scored.value).collect();
+        results.push(LoadResult {
+            load,
+            // A property of the workload, which is the same in all of them.
+            higher_is_better: of_load[0].higher_is_better,
+            arms: names
+                .iter()
+                .copied()
+                .zip(values.chunks(effort.repetitions as usize))
+                .map(|(arm, values)| (arm, values.to_vec()))
+                .collect(),
+            draws: seed(base, &[&load.benchmark, &load.place, "bootstrap"], 0),
+        });
     }
+    let of_cell = |cell: &Cell| {
+        let load = &experiment.loads[cell.load];
+        let found = results.iter().find(|found| std::ptr::eq(found.load, load));
+        found.expect("every chosen cell's load was simulated")
+    };
+    let reports: Vec<CellReport> = cells
+        .iter()
+        .map(|cell| CellReport::new(cell, of_cell(cell)))
+        .collect();
     Ok(Report {
         experiment: experiment.name.clone(),
         title: experiment.title.clone(),
         source: experiment.source.clone(),
-        machine: experiment.machine.name.clone(),
+        machine: machines(chosen.iter().map(|(load, _)| *load)).join(", "),
         era: experiment.era.to_string(),
         hz: experiment.hz,
         seed: base,
@@ -194,7 +245,38 @@ fn run_with(
             .collect(),
         summary: Summary::of(&reports),
         cells: reports,
+        iterations: results.iter().filter_map(Iterations::of).collect(),
     })
+}
+
+/// The loads of `cells`, each once and with its effort as `options` have it.
+fn chosen_loads<'a>(
+    experiment: &'a Experiment,
+    cells: &[&Cell],
+    options: &RunOptions,
+) -> Result<Vec<(&'a Load, Effort)>, ExperimentError> {
+    let mut chosen: Vec<(&Load, Effort)> = Vec::new();
+    for cell in cells {
+        let load = &experiment.loads[cell.load];
+        let repetitions = options.repetitions.unwrap_or(load.effort.repetitions);
+        if repetitions < cell.statistic.least() {
+            return Err(ExperimentError::Argument(format!(
+                "{repetitions} repetition: {} is the {} over the repetitions, and one alone has \
+                 none; expected at least {}, or --only for other rows",
+                cell.path(),
+                cell.statistic,
+                cell.statistic.least()
+            )));
+        }
+        if !chosen.iter().any(|(other, _)| std::ptr::eq(*other, load)) {
+            let effort = Effort {
+                repetitions,
+                ..load.effort
+            };
+            chosen.push((load, effort));
+        }
+    }
+    Ok(chosen)
 }
 
 /// Baseline, patched, and the further arms asked for, in the experiment's order.
@@ -232,22 +314,24 @@ fn chosen_arms<'a>(
 }
 
 /// The trials in the order in which workers take them. Tables list their rows from the lightest
-/// to the heaviest, so a cell's place in its table times its simulated time stands for its cost.
-fn longest_first(trials: &[Trial], cells: &[&Cell]) -> Vec<usize> {
+/// to the heaviest, so a load's place in its table times its simulated time stands for its cost.
+fn longest_first(trials: &[Trial], loads: &[(&Load, Effort)]) -> Vec<usize> {
     let mut rank = 0;
     let mut table = None;
-    let ranks: Vec<u64> = cells
+    let ranks: Vec<u64> = loads
         .iter()
-        .map(|cell| {
-            let this = Some((&cell.benchmark, &cell.place));
+        .map(|(load, _)| {
+            let this = Some((&load.benchmark, &load.place));
             rank = if this == table { rank + 1 } else { 1 };
             table = this;
             rank
         })
         .collect();
     let cost = |index: &usize| {
-        let Trial { cell, effort, .. } = &trials[*index];
-        let at = cells.iter().position(|other| std::ptr::eq(*other, *cell));
+        let Trial { load, effort, .. } = &trials[*index];
+        let at = loads
+            .iter()
+            .position(|(other, _)| std::ptr::eq(*other, *load));
         at.map_or(0, |at| ranks[at]) * (effort.warmup_ns + effort.measure_ns)
     };
     let mut order: Vec<usize> = (0..trials.len()).collect();

@@ -19,10 +19,19 @@ pub fn ci95(values: &[f64]) -> Option<f64> {
     if n < 2 {
         return None;
     }
+    Some(t95(n - 1) * deviation(values) / (n as f64).sqrt())
+}
+
+/// The standard deviation of a sample, in the values' unit: the squares' sum is divided by one
+/// less than there are values.
+///
+/// # Panics
+/// When there are fewer than two values.
+pub fn deviation(values: &[f64]) -> f64 {
+    assert!(values.len() >= 2, "the deviation of fewer than two values");
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let deviation = (squares / (n - 1) as f64).sqrt();
-    Some(t95(n - 1) * deviation / (n as f64).sqrt())
+    (squares / (values.len() - 1) as f64).sqrt()
 }
 
 /// What Student's t with `freedom` degrees of freedom, 1 or more, stays within 95 times in 100,

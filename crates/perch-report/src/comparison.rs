@@ -9,6 +9,7 @@ use crate::experiment::write_csv;
 use crate::figure::{figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
+use crate::shape::shapes;
 
 /// `comparison` as `format` has it.
 pub fn comparison(comparison: &Comparison, format: Format) -> String {
@@ -43,6 +44,15 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
         let title = format!("{} ({}, {direction})", score.name, score.unit);
         let _ = writeln!(text, "\n{mark}{title}{blank}");
         text.push_str(&write(&score_grid(comparison, score)));
+        if score.arms.iter().any(|arm| !arm.statistics.is_empty()) {
+            let _ = write!(text, "\n{}", write(&statistic_grid(score)));
+            let arms = score.arms.iter();
+            let shape = shapes(arms.map(|arm| (arm.arm.as_str(), arm.iterations.as_slice())));
+            let _ = match mark {
+                "" => write!(text, "\n{shape}"),
+                _ => write!(text, "\n```text\n{shape}```\n"),
+            };
+        }
     }
     for (title, rows) in counted(comparison) {
         if !rows.is_empty() {
@@ -99,6 +109,32 @@ fn score_grid(comparison: &Comparison, score: &ScoreRow) -> Grid {
     grid
 }
 
+/// A row a statistic, as tables are published whose rows are statistics.
+fn statistic_grid(score: &ScoreRow) -> Grid {
+    let mut grid = Grid::default();
+    grid.column("", "row", Align::Left);
+    for (index, arm) in score.arms.iter().enumerate() {
+        // The first arm is what the others are held against.
+        let names = &["figure", "delta", "±95%"][..if index == 0 { 1 } else { 3 }];
+        for name in names {
+            grid.column(&arm.arm, name, Align::Right);
+        }
+    }
+    for row in 0..score.arms.first().map_or(0, |arm| arm.statistics.len()) {
+        let mut cells = vec![score.arms[0].statistics[row].statistic.clone()];
+        for (index, arm) in score.arms.iter().enumerate() {
+            let found = &arm.statistics[row];
+            cells.push(figure(found.value));
+            if index > 0 {
+                cells.push(percent(found.delta_pct));
+                cells.push(interval(found.delta_ci95_pct));
+            }
+        }
+        grid.row(cells);
+    }
+    grid
+}
+
 fn count_grid(comparison: &Comparison, rows: &[CountRow]) -> Grid {
     let mut grid = Grid::default();
     grid.column("", "", Align::Left);
@@ -139,6 +175,21 @@ fn csv(comparison: &Comparison) -> String {
                 text(arm.delta_ci95_pct),
             ]);
         }
+        for arm in &score.arms {
+            // The mean stands in the line of the score.
+            for found in arm.statistics.iter().filter(|s| s.statistic != "mean") {
+                records.push(vec![
+                    found.statistic.clone(),
+                    score.name.clone(),
+                    score.unit.clone(),
+                    arm.arm.clone(),
+                    found.value.to_string(),
+                    String::new(),
+                    found.delta_pct.to_string(),
+                    text(found.delta_ci95_pct),
+                ]);
+            }
+        }
     }
     for (kind, rows) in counted(comparison) {
         for row in rows {
@@ -157,7 +208,7 @@ fn csv(comparison: &Comparison) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perch_experiment::{ArmModes, ArmScore};
+    use perch_experiment::{ArmModes, ArmScore, StatisticScore};
 
     fn given() -> Comparison {
         let arm = |name: &str, mean, delta_pct| ArmScore {
@@ -166,6 +217,8 @@ mod tests {
             ci95: Some(12.5),
             delta_pct,
             delta_ci95_pct: Some(0.5),
+            statistics: Vec::new(),
+            iterations: Vec::new(),
         };
         let row = |name: &str, per_second: [f64; 2]| CountRow {
             name: name.to_string(),
@@ -196,6 +249,45 @@ mod tests {
             balanced: Vec::new(),
             totals: vec![row("wake-ups", [1000.0, 1200.4])],
         }
+    }
+
+    fn described() -> Comparison {
+        let mut described = given();
+        for (index, arm) in described.scores[0].arms.iter_mut().enumerate() {
+            let found = |name: &str, value| StatisticScore {
+                statistic: name.to_string(),
+                value,
+                delta_pct: 2.5 * index as f64,
+                delta_ci95_pct: (name == "mean").then_some(0.5),
+            };
+            arm.statistics = vec![found("mean", arm.mean), found("99th", arm.mean + 25.0)];
+            arm.iterations = (0..9).map(|i| arm.mean + f64::from(i * i)).collect();
+        }
+        described
+    }
+
+    #[test]
+    fn statistics_follow_the_score_with_their_shape() {
+        insta::assert_snapshot!(comparison(&described(), Format::Table));
+    }
+
+    #[test]
+    fn markdown_has_statistics_and_shape_too() {
+        insta::assert_snapshot!(comparison(&described(), Format::Markdown));
+    }
+
+    #[test]
+    fn csv_has_a_line_a_statistic_but_the_mean() {
+        let text = comparison(&described(), Format::Csv);
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("99th")).collect();
+        assert_eq!(
+            lines,
+            [
+                "99th,throughput,MB/s,a,5284.1,,0,",
+                "99th,throughput,MB/s,b,5953,,2.5,"
+            ]
+        );
+        assert!(!text.contains("mean"), "{text}");
     }
 
     #[test]

@@ -3,11 +3,12 @@
 
 use std::fmt::Write;
 
-use perch_experiment::{CellReport, Report, Summary};
+use perch_experiment::{CellReport, Iterations, Report, Summary};
 
 use crate::figure::{figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
+use crate::shape::shapes;
 
 /// `reports` as `format` has them. JSON is one object for one report and a list for several.
 pub fn experiments(reports: &[Report], format: Format) -> String {
@@ -37,8 +38,12 @@ fn terminal(report: &Report) -> String {
         circumstances(report)
     );
     for table in tables(report) {
-        let _ = writeln!(text, "\n{}", heading(&table[0]));
-        text.push_str(&grid(table).text());
+        let iterations = iterations(report, &table[0]);
+        let _ = writeln!(text, "\n{}", heading(report, &table[0], iterations));
+        text.push_str(&grid(table, iterations).text());
+        if let Some(iterations) = iterations {
+            let _ = write!(text, "\n{}", shape(iterations));
+        }
     }
     let _ = write!(text, "\n{}", summary(&report.summary).join("\n"));
     let _ = writeln!(
@@ -56,8 +61,12 @@ fn markdown(report: &Report) -> String {
         circumstances(report)
     );
     for table in tables(report) {
-        let _ = writeln!(text, "\n### {}\n", heading(&table[0]));
-        text.push_str(&grid(table).markdown());
+        let iterations = iterations(report, &table[0]);
+        let _ = writeln!(text, "\n### {}\n", heading(report, &table[0], iterations));
+        text.push_str(&grid(table, iterations).markdown());
+        if let Some(iterations) = iterations {
+            let _ = write!(text, "\n```text\n{}```\n", shape(iterations));
+        }
     }
     text.push('\n');
     for line in summary(&report.summary) {
@@ -83,8 +92,38 @@ fn circumstances(report: &Report) -> String {
     )
 }
 
-fn heading(cell: &CellReport) -> String {
-    format!("{}, {} ({})", cell.benchmark, cell.place, cell.unit)
+/// The iterations behind the table of `cell`, where its rows are statistics.
+fn iterations<'a>(report: &'a Report, cell: &CellReport) -> Option<&'a Iterations> {
+    let here =
+        |found: &&Iterations| (&found.benchmark, &found.place) == (&cell.benchmark, &cell.place);
+    report.iterations.iter().find(here)
+}
+
+fn heading(report: &Report, cell: &CellReport, iterations: Option<&Iterations>) -> String {
+    // Readers expect the other direction.
+    let direction = if cell.higher_is_better {
+        ""
+    } else {
+        ", less is better"
+    };
+    let mut text = format!(
+        "{}, {} ({}{direction})",
+        cell.benchmark, cell.place, cell.unit
+    );
+    if let Some(found) = iterations {
+        let count = found.arms.first().map_or(0, |arm| arm.values.len());
+        let _ = write!(text, ": {count} iterations of {}", found.workload);
+    }
+    // Where all tables share a machine, the circumstances name it.
+    if report.machine != cell.machine {
+        let _ = write!(text, " on {}", cell.machine);
+    }
+    text
+}
+
+fn shape(iterations: &Iterations) -> String {
+    let arms = iterations.arms.iter();
+    shapes(arms.map(|arm| (arm.arm.as_str(), arm.values.as_slice())))
 }
 
 /// The cells of each table: neighbours of one benchmark and place.
@@ -94,7 +133,13 @@ fn tables(report: &Report) -> impl Iterator<Item = &[CellReport]> {
         .chunk_by(|a, b| (&a.benchmark, &a.place) == (&b.benchmark, &b.place))
 }
 
-fn grid(table: &[CellReport]) -> Grid {
+fn grid(table: &[CellReport], iterations: Option<&Iterations>) -> Grid {
+    // What a further arm's figure is: the row says it where rows are statistics.
+    let figure = if iterations.is_some() {
+        "figure"
+    } else {
+        "mean"
+    };
     let mut grid = Grid::default();
     grid.column("", "row", Align::Left);
     for (group, names) in [
@@ -109,7 +154,7 @@ fn grid(table: &[CellReport]) -> Grid {
     grid.column("", "within", Align::Left);
     grid.column("", "sign", Align::Left);
     for further in &table[0].further {
-        for name in ["mean", "delta", "±95%"] {
+        for name in [figure, "delta", "±95%"] {
             grid.column(&further.arm, name, Align::Right);
         }
     }
@@ -196,6 +241,8 @@ fn csv(reports: &[Report]) -> String {
         "calibration",
         "within",
         "sign_agrees",
+        "higher_is_better",
+        "machine",
     ]
     .map(str::to_string)
     .to_vec();
@@ -230,6 +277,8 @@ fn record(report: &Report, cell: &CellReport, arms: &[&str]) -> Vec<String> {
         cell.calibration.to_string(),
         cell.within.to_string(),
         cell.sign_agrees.to_string(),
+        cell.higher_is_better.to_string(),
+        cell.machine.clone(),
     ];
     for arm in arms {
         match cell.further.iter().find(|further| further.arm == *arm) {

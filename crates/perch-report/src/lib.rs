@@ -9,6 +9,7 @@ mod experiment;
 mod figure;
 mod format;
 mod grid;
+mod shape;
 
 pub use comparison::comparison;
 pub use experiment::experiments;

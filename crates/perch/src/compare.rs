@@ -38,6 +38,9 @@ pub struct Arguments {
     /// Simulated time that is counted
     #[arg(long, default_value = "500ms", value_name = "TIME", value_parser = duration_ns)]
     measure: u64,
+    /// Also show std, min, percentiles and max over the repetitions, and how they spread
+    #[arg(long)]
+    statistics: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -60,6 +63,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             warmup_ns: arguments.warmup,
             measure_ns: arguments.measure,
         },
+        statistics: arguments.statistics,
         seed: common.seed.unwrap_or(1),
         jobs: common.jobs(),
     };

@@ -2,7 +2,7 @@
 //! `perch experiment`: the published tables, reproduced side by side.
 
 use clap::{Args, Subcommand};
-use perch_experiment::{Experiment, RunOptions, library};
+use perch_experiment::{Experiment, RunOptions, library, machines};
 use perch_report::{Align, Grid, experiments};
 
 use crate::arguments::{Common, at_least_one};
@@ -33,7 +33,8 @@ pub struct RunArguments {
     /// Only cells whose BENCHMARK/WHERE/ROW match; * and ? are wildcards
     #[arg(long, value_name = "GLOB")]
     only: Option<String>,
-    /// Simulations per cell and arm, instead of the experiment's own number
+    /// Simulations per cell and arm (per table and arm where rows are statistics), instead of the
+    /// experiment's own number
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     repetitions: Option<u32>,
     /// Further arms beside baseline and patched: their names, or all
@@ -62,7 +63,7 @@ fn list() -> Result<(), Failure> {
         let experiment = library::resolve(name)?;
         grid.row(vec![
             experiment.name.clone(),
-            experiment.machine.name.clone(),
+            machines(&experiment.loads).join(", "),
             experiment.era.to_string(),
             experiment.cells.len().to_string(),
             experiment.title.clone(),

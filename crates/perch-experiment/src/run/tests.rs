@@ -11,14 +11,21 @@ fn experiment() -> Experiment {
 }
 
 /// 1000 give or take what the seed says, and 10 % more for every arm but the baseline.
-fn formula(trial: &Trial) -> Result<f64, ExperimentError> {
+fn formula(trial: &Trial) -> Result<Scored, ExperimentError> {
     let noise = (trial.seed % 1000) as f64 / 100.0;
-    Ok((1000.0 + noise)
-        * if trial.arm.name == "baseline" {
-            1.0
-        } else {
-            1.1
-        })
+    let factor = if trial.arm.name == "baseline" {
+        1.0
+    } else {
+        1.1
+    };
+    Ok(scored((1000.0 + noise) * factor))
+}
+
+fn scored(value: f64) -> Scored {
+    Scored {
+        value,
+        higher_is_better: true,
+    }
 }
 
 fn run_formula(options: &RunOptions) -> Result<Report, ExperimentError> {
@@ -50,7 +57,7 @@ fn arms_of_one_repetition_share_a_seed_and_no_other_simulation_does() {
         ..RunOptions::default()
     };
     let note = |trial: &Trial| {
-        let key = (trial.cell.path(), trial.repetition);
+        let key = (trial.load.path(), trial.repetition);
         seen.lock().unwrap().push((key, trial.seed));
         formula(trial)
     };
@@ -68,9 +75,14 @@ fn cells_keep_the_order_of_the_tables_and_figures_find_their_cells() {
         jobs: 2,
         ..RunOptions::default()
     };
-    let by_cell = |trial: &Trial| Ok(trial.cell.published.baseline);
-    let report = run_with(&experiment(), &options, &|_, _| {}, by_cell).unwrap();
-    for (found, given) in report.cells.iter().zip(&experiment().cells) {
+    let given = experiment();
+    let by_cell = |trial: &Trial| {
+        let mut cells = given.cells.iter();
+        let cell = cells.find(|cell| cell.path() == trial.load.path());
+        Ok(scored(cell.unwrap().published.baseline))
+    };
+    let report = run_with(&given, &options, &|_, _| {}, by_cell).unwrap();
+    for (found, given) in report.cells.iter().zip(&given.cells) {
         assert_eq!(
             (&found.benchmark, &found.row),
             (&given.benchmark, &given.row)

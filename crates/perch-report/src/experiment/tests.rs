@@ -2,7 +2,7 @@
 //! The formats, on a report made by hand.
 
 use super::*;
-use perch_experiment::{ArmModes, ArmResult, Published, Simulated};
+use perch_experiment::{ArmIterations, ArmModes, ArmResult, Published, Simulated};
 
 fn cell(row: &str, published: [f64; 3], simulated: [f64; 3], calibration: bool) -> CellReport {
     let [baseline, patched, delta_pct] = simulated;
@@ -11,6 +11,8 @@ fn cell(row: &str, published: [f64; 3], simulated: [f64; 3], calibration: bool) 
         place: "node0".to_string(),
         row: row.to_string(),
         unit: "MB/s".to_string(),
+        higher_is_better: true,
+        machine: "kunpeng920".to_string(),
         published: Published {
             baseline: published[0],
             patched: Some(published[1]),
@@ -71,6 +73,7 @@ fn report() -> Report {
                 false,
             ),
         ],
+        iterations: Vec::new(),
         summary: Summary {
             scored: 2,
             within: 1,
@@ -126,4 +129,67 @@ fn several_reports_are_a_json_list() {
     let text = experiments(&[report(), report()], Format::Json);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value.as_array().map(Vec::len), Some(2));
+}
+
+/// A benchmark whose rows are statistics, on two machines.
+fn with_statistics() -> Report {
+    let mut report = report();
+    report.machine = "juno, pixel3".to_string();
+    let rows = report.cells.clone();
+    report.cells.clear();
+    for (place, machine) in [("juno", "juno"), ("pixel3-MC", "pixel3")] {
+        for (cell, row) in rows.iter().zip(["mean", "std", "99th"]) {
+            report.cells.push(CellReport {
+                benchmark: "hackbench".to_string(),
+                place: place.to_string(),
+                row: row.to_string(),
+                unit: "s".to_string(),
+                higher_is_better: false,
+                machine: machine.to_string(),
+                ..cell.clone()
+            });
+        }
+        let values = |base: u32| (0..20).map(|i| f64::from(base + i * i % 23)).collect();
+        let arms = [("baseline", 600), ("patched", 580)].map(|(arm, base)| ArmIterations {
+            arm: arm.to_string(),
+            values: values(base),
+        });
+        report.iterations.push(Iterations {
+            benchmark: "hackbench".to_string(),
+            place: place.to_string(),
+            machine: machine.to_string(),
+            workload: "hackbench:loops=100".to_string(),
+            unit: "s".to_string(),
+            higher_is_better: false,
+            arms: arms.to_vec(),
+        });
+    }
+    report
+}
+
+#[test]
+fn statistics_come_with_the_shape_of_their_iterations() {
+    insta::assert_snapshot!(experiments(&[with_statistics()], Format::Table));
+}
+
+#[test]
+fn markdown_keeps_the_shape_in_a_block_of_text() {
+    insta::assert_snapshot!(experiments(&[with_statistics()], Format::Markdown));
+}
+
+#[test]
+fn json_has_every_iteration_beside_the_cells() {
+    let text = experiments(&[with_statistics()], Format::Json);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let found = &value["iterations"][1];
+    assert_eq!(found["where"], "pixel3-MC");
+    assert_eq!(found["machine"], "pixel3");
+    assert_eq!(found["workload"], "hackbench:loops=100");
+    assert_eq!(found["higher_is_better"], false);
+    assert_eq!(found["arms"][1]["arm"], "patched");
+    assert_eq!(found["arms"][1]["values"][2], 584.0);
+    assert_eq!(value["cells"][5]["higher_is_better"], false);
+    // Where rows are workloads there is nothing to add.
+    let text = experiments(&[report()], Format::Json);
+    assert!(!text.contains("iterations"), "{text}");
 }

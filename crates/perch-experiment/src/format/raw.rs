@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The experiment format as TOML has it, before anything is checked.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFile {
+    pub name: Spanned<String>,
+    pub title: String,
+    pub source: String,
+    /// Of every place that names none.
+    pub machine: Option<Spanned<String>>,
+    pub era: Spanned<String>,
+    pub hz: Spanned<u32>,
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    pub published: Spanned<String>,
+    pub repetitions: Spanned<u32>,
+    pub warmup_ms: u32,
+    pub measure_ms: Spanned<u32>,
+    pub arm: Vec<RawArm>,
+    pub benchmark: Vec<RawBenchmark>,
+    #[serde(default)]
+    pub calibration: Vec<RawCalibration>,
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawArm {
+    pub name: Spanned<String>,
+    pub modes: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawBenchmark {
+    pub name: Spanned<String>,
+    /// Of every place that names none.
+    pub workload: Option<Spanned<String>>,
+    pub score: Option<String>,
+    pub unit: Spanned<String>,
+    /// Each a place, or several `place`s.
+    pub places: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    pub place: Vec<RawPlace>,
+    /// Each a workload, or several `statistics`.
+    pub rows: Option<Vec<Spanned<String>>>,
+    pub statistics: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    pub effort: Vec<RawEffort>,
+}
+
+/// A place that differs from its neighbours in more than its name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPlace {
+    pub name: Spanned<String>,
+    pub machine: Option<Spanned<String>>,
+    pub workload: Option<Spanned<String>>,
+}
+
+/// Rows that need to be simulated for longer or shorter, more or less often.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawEffort {
+    /// Where rows are workloads; statistics share their simulations.
+    pub rows: Option<Vec<Spanned<String>>>,
+    /// In these places only; everywhere when left out.
+    pub places: Option<Vec<Spanned<String>>>,
+    pub repetitions: Option<Spanned<u32>>,
+    pub warmup_ms: Option<u32>,
+    pub measure_ms: Option<Spanned<u32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawCalibration {
+    pub benchmarks: Vec<Spanned<String>>,
+    #[serde(rename = "where")]
+    pub place: Spanned<String>,
+    pub row: Spanned<String>,
+    pub columns: Vec<Spanned<String>>,
+    pub why: String,
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! From benchmarks, places and rows to loads and cells.
+
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_sim::workload::Workload;
+use toml::Spanned;
+
+use super::calibration::calibrate;
+use super::raw::{RawBenchmark, RawFile};
+use super::refuse;
+use super::rows::{Rows, check_efforts};
+use crate::error::{ExperimentError, Source};
+use crate::model::{Cell, Effort, Load};
+use crate::published;
+use crate::statistic::Statistic;
+
+/// A place of a benchmark, with what it leaves to the benchmark and the file filled in.
+struct Place<'a> {
+    name: &'a Spanned<String>,
+    machine: Arc<Machine>,
+    workload: &'a Spanned<String>,
+    /// The key that `workload` stands under.
+    workload_key: &'static str,
+}
+
+/// What is gathered on the way.
+struct Tables<'a> {
+    source: &'a Source<'a>,
+    raw: &'a RawFile,
+    lines: &'a [published::Line],
+    /// Every machine that was named, so that places on the same one share it.
+    machines: Vec<(&'a str, Arc<Machine>)>,
+    loads: Vec<Load>,
+    cells: Vec<Cell>,
+}
+
+/// Every load and every cell of every table; refuses rows without figures and figures without a
+/// row, so that no published cell can be left out in silence.
+pub(super) fn tables(
+    source: &Source,
+    raw: &RawFile,
+    lines: &[published::Line],
+) -> Result<(Vec<Load>, Vec<Cell>), ExperimentError> {
+    let mut tables = Tables {
+        source,
+        raw,
+        lines,
+        machines: Vec::new(),
+        loads: Vec::new(),
+        cells: Vec::new(),
+    };
+    // A mistake in the file's head is told before those of the places that rely on it.
+    if let Some(named) = &raw.machine {
+        tables.machine(named, "machine")?;
+    }
+    for benchmark in &raw.benchmark {
+        tables.benchmark(benchmark)?;
+    }
+    let Tables {
+        loads, mut cells, ..
+    } = tables;
+    let missing = lines.iter().find(|line| {
+        !cells.iter().any(|cell| {
+            (&cell.benchmark, &cell.place, &cell.row) == (&line.benchmark, &line.place, &line.row)
+        })
+    });
+    if let Some(line) = missing {
+        let reason = format!(
+            "no benchmark here covers {}/{}/{} of {}:{}",
+            line.benchmark,
+            line.place,
+            line.row,
+            raw.published.get_ref(),
+            line.line
+        );
+        let expected = "every published row must be simulated";
+        return Err(source.problem(0, "benchmark", reason, expected));
+    }
+    for calibration in &raw.calibration {
+        calibrate(source, calibration, &mut cells)?;
+    }
+    Ok((loads, cells))
+}
+
+impl<'a> Tables<'a> {
+    fn benchmark(&mut self, benchmark: &'a RawBenchmark) -> Result<(), ExperimentError> {
+        let places = self.places(benchmark)?;
+        let rows = Rows::of(self.source, benchmark)?;
+        let names: Vec<_> = places.iter().map(|place| place.name).collect();
+        check_efforts(self.source, benchmark, &names, &rows)?;
+        for place in &places {
+            match &rows {
+                Rows::Workloads(rows) => {
+                    for row in *rows {
+                        let load = self.load(benchmark, place, Some(row))?;
+                        self.cell(benchmark, place, row, Statistic::Mean, load)?;
+                    }
+                }
+                Rows::Statistics(statistics) => {
+                    let load = self.load(benchmark, place, None)?;
+                    for (row, statistic) in statistics {
+                        self.enough(benchmark, place, *statistic, load)?;
+                        self.cell(benchmark, place, row, *statistic, load)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The places, from whichever of the two forms the benchmark has them in.
+    fn places(&mut self, benchmark: &'a RawBenchmark) -> Result<Vec<Place<'a>>, ExperimentError> {
+        let source = self.source;
+        let one_form = "expected either places = [...] or a [[benchmark.place]] for each";
+        let listed = match &benchmark.places {
+            Some(listed) if benchmark.place.is_empty() => listed.as_slice(),
+            None if !benchmark.place.is_empty() => &[],
+            given => {
+                let reason = match given {
+                    Some(_) => "it has its places in both forms",
+                    None => "it has no places",
+                };
+                let key = "benchmark.places";
+                return Err(refuse(source, &benchmark.name, key, reason, one_form));
+            }
+        };
+        let listed = listed.iter().map(|name| (name, None, None));
+        let described = benchmark
+            .place
+            .iter()
+            .map(|place| (&place.name, place.machine.as_ref(), place.workload.as_ref()));
+        let mut places = Vec::new();
+        for (name, machine, workload) in listed.chain(described) {
+            let own = machine.map(|named| (named, "benchmark.place.machine"));
+            let file = self.raw.machine.as_ref().map(|named| (named, "machine"));
+            let Some((named, key)) = own.or(file) else {
+                let reason = format!("`{}` has no machine", name.get_ref());
+                let expected = "expected `machine` in its [[benchmark.place]], or in the file's \
+                                head for all places";
+                let key = "benchmark.place.machine";
+                return Err(refuse(source, name, key, &reason, expected));
+            };
+            let machine = self.machine(named, key)?;
+            let own = workload.map(|workload| (workload, "benchmark.place.workload"));
+            let all = benchmark.workload.as_ref();
+            let Some((workload, workload_key)) =
+                own.or(all.map(|workload| (workload, "benchmark.workload")))
+            else {
+                let reason = format!("`{}` has no workload", name.get_ref());
+                let expected = "expected `workload` in its [[benchmark.place]], or in the \
+                                [[benchmark]] for all of its places";
+                let key = "benchmark.workload";
+                return Err(refuse(source, name, key, &reason, expected));
+            };
+            places.push(Place {
+                name,
+                machine,
+                workload,
+                workload_key,
+            });
+        }
+        Ok(places)
+    }
+
+    fn machine(
+        &mut self,
+        named: &'a Spanned<String>,
+        key: &str,
+    ) -> Result<Arc<Machine>, ExperimentError> {
+        let name = named.get_ref().as_str();
+        if let Some((_, machine)) = self.machines.iter().find(|(known, _)| *known == name) {
+            return Ok(Arc::clone(machine));
+        }
+        let machine = perch_machine::resolve(name)
+            .map(Arc::new)
+            .map_err(|error| refuse(self.source, named, key, &error.to_string(), ""))?;
+        self.machines.push((name, Arc::clone(&machine)));
+        Ok(machine)
+    }
+
+    /// What is simulated in `place`, for `row` where each is a workload; its index.
+    fn load(
+        &mut self,
+        benchmark: &RawBenchmark,
+        place: &Place,
+        row: Option<&Spanned<String>>,
+    ) -> Result<usize, ExperimentError> {
+        let refuse_workload = |reason: &str, expected: &str| {
+            let key = place.workload_key;
+            Err(refuse(self.source, place.workload, key, reason, expected))
+        };
+        let mut workload = place
+            .workload
+            .get_ref()
+            .replace("{where}", place.name.get_ref());
+        match row {
+            Some(row) => workload = workload.replace("{row}", row.get_ref()),
+            None if workload.contains("{row}") => {
+                return refuse_workload(
+                    "`{row}` in a workload whose rows are statistics",
+                    "expected one workload for all of them",
+                );
+            }
+            None => {}
+        }
+        if let Err(error) = Workload::parse(&workload, &place.machine) {
+            return refuse_workload(&error.to_string(), "");
+        }
+        self.loads.push(Load {
+            benchmark: benchmark.name.get_ref().clone(),
+            place: place.name.get_ref().clone(),
+            row: row.map(|row| row.get_ref().clone()),
+            machine: Arc::clone(&place.machine),
+            workload,
+            score: benchmark.score.clone(),
+            unit: benchmark.unit.get_ref().clone(),
+            effort: self.effort(benchmark, place, row)?,
+        });
+        Ok(self.loads.len() - 1)
+    }
+
+    fn cell(
+        &mut self,
+        benchmark: &RawBenchmark,
+        place: &Place,
+        row: &Spanned<String>,
+        statistic: Statistic,
+        load: usize,
+    ) -> Result<(), ExperimentError> {
+        let key = match benchmark.statistics {
+            Some(_) => "benchmark.statistics",
+            None => "benchmark.rows",
+        };
+        let (name, unit) = (benchmark.name.get_ref(), benchmark.unit.get_ref());
+        let (place, row_name) = (place.name.get_ref(), row.get_ref());
+        let line = self
+            .lines
+            .iter()
+            .find(|line| (&line.benchmark, &line.place, &line.row) == (name, place, row_name));
+        let Some(line) = line else {
+            let reason = format!("{name}/{place}/{row_name} has no figures");
+            let expected = format!("expected a line in {}", self.raw.published.get_ref());
+            return Err(refuse(self.source, row, key, &reason, &expected));
+        };
+        if line.unit != *unit {
+            let reason = format!(
+                "`{unit}`, but {name}/{place}/{row_name} was published in `{}`",
+                line.unit
+            );
+            let key = "benchmark.unit";
+            return Err(refuse(self.source, &benchmark.unit, key, &reason, ""));
+        }
+        let cell = Cell {
+            benchmark: name.clone(),
+            place: place.clone(),
+            row: row_name.clone(),
+            load,
+            statistic,
+            published: line.figures,
+            calibration: None,
+        };
+        if self.cells.iter().any(|other| other.path() == cell.path()) {
+            let reason = format!("{} is there twice", cell.path());
+            return Err(refuse(self.source, row, key, &reason, ""));
+        }
+        self.cells.push(cell);
+        Ok(())
+    }
+
+    /// Refuses a statistic that says nothing about so few repetitions.
+    fn enough(
+        &self,
+        benchmark: &RawBenchmark,
+        place: &Place,
+        statistic: Statistic,
+        load: usize,
+    ) -> Result<(), ExperimentError> {
+        let given = self.loads[load].effort.repetitions;
+        if given >= statistic.least() {
+            return Ok(());
+        }
+        let blamed = self.chosen(benchmark, place, None).repetitions;
+        let reason = format!("{given} iteration has no {statistic}");
+        let expected = format!("expected at least {}", statistic.least());
+        Err(refuse(
+            self.source,
+            blamed,
+            "repetitions",
+            &reason,
+            &expected,
+        ))
+    }
+
+    fn effort(
+        &self,
+        benchmark: &RawBenchmark,
+        place: &Place,
+        row: Option<&Spanned<String>>,
+    ) -> Result<Effort, ExperimentError> {
+        let chosen = self.chosen(benchmark, place, row);
+        for (key, value) in [
+            ("repetitions", chosen.repetitions),
+            ("measure_ms", chosen.measure_ms),
+        ] {
+            if *value.get_ref() == 0 {
+                let expected = "expected at least 1";
+                return Err(refuse(self.source, value, key, "it is 0", expected));
+            }
+        }
+        let ns = |ms: u32| u64::from(ms) * 1_000_000;
+        Ok(Effort {
+            repetitions: *chosen.repetitions.get_ref(),
+            warmup_ns: ns(chosen.warmup_ms),
+            measure_ns: ns(*chosen.measure_ms.get_ref()),
+        })
+    }
+
+    /// What the file says, unless the benchmark says otherwise for this row in this place; the
+    /// last word holds.
+    fn chosen(
+        &self,
+        benchmark: &'a RawBenchmark,
+        place: &Place,
+        row: Option<&Spanned<String>>,
+    ) -> Chosen<'a> {
+        let mut chosen = Chosen {
+            repetitions: &self.raw.repetitions,
+            warmup_ms: self.raw.warmup_ms,
+            measure_ms: &self.raw.measure_ms,
+        };
+        let named = |list: &[Spanned<String>], name: &Spanned<String>| {
+            list.iter().any(|other| other.get_ref() == name.get_ref())
+        };
+        for effort in &benchmark.effort {
+            let places = effort.places.as_deref();
+            let here = places.is_none_or(|list| named(list, place.name));
+            let of_this = match (row, &effort.rows) {
+                (Some(row), Some(rows)) => named(rows, row),
+                _ => true,
+            };
+            if here && of_this {
+                chosen.repetitions = effort.repetitions.as_ref().unwrap_or(chosen.repetitions);
+                chosen.warmup_ms = effort.warmup_ms.unwrap_or(chosen.warmup_ms);
+                chosen.measure_ms = effort.measure_ms.as_ref().unwrap_or(chosen.measure_ms);
+            }
+        }
+        chosen
+    }
+}
+
+/// The words that hold for a load, still where they stand in the file.
+struct Chosen<'a> {
+    repetitions: &'a Spanned<u32>,
+    warmup_ms: u32,
+    measure_ms: &'a Spanned<u32>,
+}
