@@ -27,6 +27,7 @@ struct perch_native_domain {
 struct perch_native_place {
 	perch_u32 core_set, cluster_set, llc_set;
 	perch_u32 llc; /* index into llcs[], PERCH_NONE without an LLC domain */
+	perch_u32 asym_set, capacity;
 	perch_u32 domains[PERCH_MAX_LEVELS + 1]; /* PERCH_NONE ends them */
 };
 
@@ -38,7 +39,8 @@ struct perch_topology {
 	const struct perch_native_place PERCH_AS *places;
 	const perch_u32 PERCH_AS *llc_of_set; /* LLC index by set number */
 	perch_u32 nr_cpus;
-	perch_u8 has_clusters, has_smt, pad[2];
+	perch_u8 has_clusters, has_smt;
+	perch_u16 max_capacity;
 };
 
 PERCH_INLINE const struct perch_topology *perch_topology(const struct perch_host *h);
@@ -56,6 +58,11 @@ PERCH_INLINE perch_u8 perch_host_has_clusters(const struct perch_host *h)
 PERCH_INLINE perch_u8 perch_host_has_smt(const struct perch_host *h)
 {
 	return perch_topology(h)->has_smt;
+}
+
+PERCH_INLINE perch_u32 perch_host_max_capacity(const struct perch_host *h)
+{
+	return perch_topology(h)->max_capacity;
 }
 
 PERCH_INLINE perch_u32 perch_host_set_first(const struct perch_host *h, perch_u32 set)
@@ -92,6 +99,16 @@ PERCH_INLINE perch_u32 perch_host_cluster_set(const struct perch_host *h, perch_
 PERCH_INLINE perch_u32 perch_host_llc_set(const struct perch_host *h, perch_u32 cpu)
 {
 	return perch_topology(h)->places[cpu].llc_set;
+}
+
+PERCH_INLINE perch_u32 perch_host_asym_set(const struct perch_host *h, perch_u32 cpu)
+{
+	return perch_topology(h)->places[cpu].asym_set;
+}
+
+PERCH_INLINE perch_u32 perch_host_capacity_max(const struct perch_host *h, perch_u32 cpu)
+{
+	return perch_topology(h)->places[cpu].capacity;
 }
 
 PERCH_INLINE perch_u32 perch_host_domain(const struct perch_host *h, perch_u32 cpu, perch_u32 level)

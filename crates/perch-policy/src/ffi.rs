@@ -6,7 +6,8 @@
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Modes {
     pub cluster: u8,
-    pub pad: [u8; 7],
+    pub capacity: u8,
+    pub pad: [u8; 6],
 }
 
 /// `struct perch_rules`.
@@ -17,7 +18,8 @@ pub(crate) struct Rules {
     pub idle_sees_policy: u8,
     pub empty_mask_fails_early: u8,
     pub groups_by_affinity: u8,
-    pub pad: [u8; 5],
+    pub wake_cap: u8,
+    pub pad: [u8; 4],
 }
 
 /// `struct perch_policy`.
@@ -87,6 +89,8 @@ pub(crate) struct Place {
     pub cluster_set: u32,
     pub llc_set: u32,
     pub llc: u32,
+    pub asym_set: u32,
+    pub capacity: u32,
     pub domains: [u32; MAX_LEVELS + 1],
 }
 
@@ -113,7 +117,7 @@ pub(crate) struct Topology {
     pub nr_cpus: u32,
     pub has_clusters: u8,
     pub has_smt: u8,
-    pub pad: [u8; 2],
+    pub max_capacity: u16,
 }
 
 /// `struct perch_host`.

@@ -62,6 +62,8 @@ pub struct TaskState {
     pub load: u32,
     /// Utilisation, 0 to 1024: max of average and estimate.
     pub util: u32,
+    uclamp_min: u32,
+    uclamp_max: u32,
 }
 
 impl TaskState {
@@ -78,7 +80,25 @@ impl TaskState {
             flags: 0,
             load: 0,
             util: 0,
+            uclamp_min: 0,
+            uclamp_max: 1024,
         }
+    }
+
+    /// Sets what the task's utilisation is clamped to where a CPU is chosen for it, as
+    /// `sched_setattr(2)` does.
+    ///
+    /// # Panics
+    /// When `min` is beyond `max` or `max` beyond 1024: the caller's bug, as both come from
+    /// whoever checked the user's words.
+    pub fn set_uclamp(&mut self, min: u32, max: u32) {
+        assert!(min <= max && max <= 1024, "uclamp {min} to {max}");
+        (self.uclamp_min, self.uclamp_max) = (min, max);
+    }
+
+    /// What the task's utilisation is clamped to: least and most, 0 to 1024.
+    pub fn uclamp(&self) -> (u32, u32) {
+        (self.uclamp_min, self.uclamp_max)
     }
 
     /// Marks a kernel thread that may run on one CPU only.
@@ -178,14 +198,16 @@ impl Policy {
         let raw = ffi::Policy {
             modes: ffi::Modes {
                 cluster: modes.cluster as u8,
-                pad: [0; 7],
+                capacity: modes.capacity as u8,
+                pad: [0; 6],
             },
             rules: ffi::Rules {
                 flip_decay_ns: rules.flip_decay_ns,
                 idle_sees_policy: rules.idle_sees_policy.into(),
                 empty_mask_fails_early: rules.empty_mask_fails_early.into(),
                 groups_by_affinity: rules.groups_by_affinity.into(),
-                pad: [0; 5],
+                wake_cap: rules.wake_cap.into(),
+                pad: [0; 4],
             },
         };
         Policy { raw, modes, era }
@@ -318,22 +340,23 @@ impl Host {
         self.sched_idle[cpu / 64] >> (cpu % 64) & 1 != 0
     }
 
-    /// How many CPUs a scan of this LLC may examine (`nr_idle_scan`).
+    /// How many CPUs a scan of this LLC, or of this set of [`Topology::nr_shared`], may examine
+    /// (`nr_idle_scan`).
     pub fn nr_idle_scan(&self, llc: usize) -> u32 {
         self.llcs[llc].nr_idle_scan
     }
 
-    /// Sets how many CPUs a scan of this LLC may examine.
+    /// Sets how many CPUs a scan of this LLC (or set, as above) may examine.
     pub fn set_nr_idle_scan(&mut self, llc: usize, nr: u32) {
         self.llcs[llc].nr_idle_scan = nr;
     }
 
-    /// Whether this LLC is thought to have a fully idle core.
+    /// Whether this LLC (or set, as above) is thought to have a fully idle core.
     pub fn idle_cores(&self, llc: usize) -> bool {
         self.llcs[llc].idle_cores != 0
     }
 
-    /// Says whether this LLC is thought to have a fully idle core.
+    /// Says whether this LLC (or set, as above) is thought to have a fully idle core.
     pub fn set_idle_cores(&mut self, llc: usize, has: bool) {
         self.llcs[llc].idle_cores = has.into();
     }

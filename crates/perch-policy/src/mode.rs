@@ -63,13 +63,15 @@ impl FromStr for Mode {
 }
 
 /// The mechanisms this version has. A new one adds its name here and its field in [`Modes`].
-pub const MECHANISMS: [&str; 1] = ["cluster"];
+pub const MECHANISMS: [&str; 2] = ["cluster", "capacity"];
 
 /// One mode a mechanism: all that an experiment's arm consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Modes {
     /// Scan the cluster first (mechanisms.md §1).
     pub cluster: Mode,
+    /// Capacity-aware wake-up (mechanisms.md §2).
+    pub capacity: Mode,
 }
 
 impl Modes {
@@ -77,6 +79,7 @@ impl Modes {
     pub fn set(&mut self, mechanism: &str, mode: Mode) -> Result<(), ParseError> {
         match mechanism {
             "cluster" => self.cluster = mode,
+            "capacity" => self.capacity = mode,
             other => {
                 return Err(ParseError(format!(
                     "unknown mechanism \"{other}\": this version has {}",
@@ -89,7 +92,7 @@ impl Modes {
 
     /// The modes as `--set` would take them.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, Mode)> {
-        MECHANISMS.into_iter().zip([self.cluster])
+        MECHANISMS.into_iter().zip([self.cluster, self.capacity])
     }
 }
 
@@ -131,6 +134,8 @@ impl FromStr for Modes {
 /// The stock kernel whose rules hold (design.md, "An era").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
+    /// Linux 5.5: CFS, before capacity-aware wake-up.
+    V5_5,
     /// Linux 6.5: CFS.
     V6_5,
     /// Linux 7.2: EEVDF.
@@ -138,11 +143,11 @@ pub enum Era {
 }
 
 /// Every era this version has, by name.
-pub const ERAS: [(&str, Era); 2] = [("6.5", Era::V6_5), ("7.2", Era::V7_2)];
+pub const ERAS: [(&str, Era); 3] = [("5.5", Era::V5_5), ("6.5", Era::V6_5), ("7.2", Era::V7_2)];
 
 impl fmt::Display for Era {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, _) = ERAS[usize::from(*self == Era::V7_2)];
+        let (name, _) = ERAS[*self as usize];
         f.write_str(name)
     }
 }
@@ -175,6 +180,8 @@ pub struct Rules {
     pub empty_mask_fails_early: bool,
     /// Fork and exec compare groups by the CPUs that the task may use.
     pub groups_by_affinity: bool,
+    /// Asymmetric machines balance wake-ups that fit badly, as they do forks.
+    pub wake_cap: bool,
 }
 
 impl Era {
@@ -186,8 +193,13 @@ impl Era {
             idle_sees_policy: false,
             empty_mask_fails_early: false,
             groups_by_affinity: false,
+            wake_cap: false,
         };
         match self {
+            Era::V5_5 => Rules {
+                wake_cap: true,
+                ..common
+            },
             Era::V6_5 => common,
             Era::V7_2 => Rules {
                 idle_sees_policy: true,

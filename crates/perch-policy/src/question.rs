@@ -32,7 +32,7 @@ pub struct Answer {
     pub waker: TaskState,
     /// What is remembered on the wakee.
     pub wakee: TaskState,
-    /// By LLC, whether it is still thought to have a fully idle core.
+    /// By LLC and asymmetric domain, whether it is still thought to have a fully idle core.
     pub idle_cores: Vec<bool>,
 }
 
@@ -49,7 +49,7 @@ impl Answer {
         allowed: &CpuMask,
     ) -> Answer {
         let verdict = host.select(policy, wake, &mut waker, &mut wakee, allowed);
-        let llcs = 0..host.topology().nr_llcs();
+        let llcs = 0..host.topology().nr_shared();
         Answer {
             verdict,
             waker,
@@ -133,7 +133,7 @@ impl Batch {
         let q: ffi::Question = read(memory, at)?;
         let llc =
             |index| -> Option<ffi::Llc> { read(memory, llcs_at + index * size_of::<ffi::Llc>()) };
-        let idle_cores = (0..self.topology.nr_llcs())
+        let idle_cores = (0..self.topology.nr_shared())
             .map(|index| Some(llc(index)?.idle_cores != 0))
             .collect::<Option<_>>()?;
         Some(Answer {

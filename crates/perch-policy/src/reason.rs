@@ -60,6 +60,14 @@ reasons! {
     SlowPath = "slow path",
     /// The choice was not allowed: the nearest allowed CPU.
     Fallback = "fallback",
+    /// The task fits the idle CPU's capacity.
+    CapacityFit = "capacity fit",
+    /// The task fits no idle CPU's capacity: the best of them.
+    CapacityBest = "best capacity",
+    /// Nothing idle was found: the CPU with the most spare capacity.
+    CapacitySpare = "most spare capacity",
+    /// Up to 5.6, on asymmetric machines: a wake-up balanced like a fork.
+    WakeBalance = "wake balance",
 }
 
 impl Reason {

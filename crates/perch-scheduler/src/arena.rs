@@ -53,7 +53,8 @@ impl Plan {
     ) -> Plan {
         let nr_cpus = topology.nr_cpus();
         let possible = possible.max(nr_cpus);
-        let nr_llcs = topology.nr_llcs();
+        // With the asymmetric domains: what has a scan budget and queues to level.
+        let nr_llcs = topology.nr_shared();
         let mut image = Image::new(ARENA_BASE);
         let header = topology.image(&mut image);
         let cpus = image.reserve(possible * size_of::<Cpu>());
@@ -73,7 +74,7 @@ impl Plan {
             put(&mut image, cpus, number, &idle_cpu());
         }
         for number in 0..nr_llcs {
-            let span = topology.llc_span(number);
+            let span = topology.shared_span(number);
             let llc = Llc {
                 set: span.number() as u32,
                 nr_idle_scan: span.weight(),
@@ -243,6 +244,7 @@ mod tests {
         let topology = Topology::new(&machine);
         let modes = Modes {
             cluster: Mode::Perch,
+            ..Modes::default()
         };
         let plan = Plan::new(&machine, &topology, 130, modes, &Tuning::default());
         let at = plan.cpus_at();
@@ -255,7 +257,7 @@ mod tests {
             assert_eq!(words(number, std::mem::offset_of!(Cpu, capacity)), 1024);
             assert_eq!(words(number, std::mem::offset_of!(Cpu, pull_from)), NONE);
         }
-        assert_eq!(plan.config.nr_llcs as usize, topology.nr_llcs());
+        assert_eq!(plan.config.nr_llcs as usize, topology.nr_shared());
         assert!(offset(plan.config.waiting) + 16 <= plan.image().len());
         assert_eq!(plan.config().len(), size_of::<Config>());
     }

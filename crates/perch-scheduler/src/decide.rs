@@ -15,8 +15,8 @@ use std::fmt;
 use perch_machine::{Machine, library};
 use perch_policy::testing::dice::Dice;
 use perch_policy::testing::machines::{self, Shape};
-use perch_policy::testing::scenario::Scenario;
-use perch_policy::{Answer, Batch, ERAS, Host, Mode, Modes, Policy, Reason, Topology};
+use perch_policy::testing::scenario::{self, POLICIES, Scenario};
+use perch_policy::{Answer, Batch, Host, Reason, Topology};
 
 use crate::error::SchedulerError;
 pub use kernel::InKernel;
@@ -24,7 +24,7 @@ pub use kernel::InKernel;
 /// Moments a machine; each is decided in every mode of every era.
 const MOMENTS: usize = 20;
 /// Wake-ups a machine.
-pub const PER_MACHINE: usize = MOMENTS * Mode::ALL.len() * ERAS.len();
+pub const PER_MACHINE: usize = MOMENTS * POLICIES;
 /// The most CPUs of a random machine: its sets take up to three words of 64.
 const MOST_CPUS: u32 = 150;
 /// Mismatches that are told in full.
@@ -188,10 +188,11 @@ impl Round {
         let moments: Vec<_> = (0..MOMENTS)
             .map(|_| Scenario::random(&shape, &mut dice))
             .collect();
-        let policies = || ERAS.iter().flat_map(|e| Mode::ALL.map(|m| (e.1, m)));
-        for (moment, (era, cluster)) in moments.iter().flat_map(|m| policies().map(move |p| (m, p)))
+        let policies = scenario::policies();
+        for (moment, &policy) in moments
+            .iter()
+            .flat_map(|m| policies.iter().map(move |p| (m, p)))
         {
-            let policy = Policy::new(era, Modes { cluster });
             let (wake, allowed) = (moment.wake.to_policy(), moment.affinity());
             let tasks = (moment.waker.to_policy(), moment.wakee.to_policy());
             moment.put(&mut host);
@@ -204,7 +205,7 @@ impl Round {
             }
             batch.add(&host, &policy, &wake, (&tasks.0, &tasks.1), &allowed);
             asked.push(Asked {
-                policy: format!("era {era}, {}", policy.modes()),
+                policy: format!("era {}, {}", policy.era(), policy.modes()),
                 native,
             });
         }

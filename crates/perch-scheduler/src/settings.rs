@@ -199,7 +199,19 @@ impl Settings {
                 Mode::Off
             }
         };
-        (Modes { cluster }, notes)
+        let asymmetric = topology.asym_span(0).is_some();
+        let capacity = match (asked("capacity"), asymmetric) {
+            (mode, true) => mode.unwrap_or(Mode::Perch),
+            (None | Some(Mode::Off), false) => Mode::Off,
+            (_, false) => {
+                notes.push(
+                    "capacity stays off: all CPUs of this machine have the same capacity"
+                        .to_string(),
+                );
+                Mode::Off
+            }
+        };
+        (Modes { cluster, capacity }, notes)
     }
 }
 

@@ -24,6 +24,8 @@ PERCH_INLINE perch_u32 perch_host_nr_cpus(const struct perch_host *h);
 /* Whether any domain has a cluster level (the kernel's sched_cluster_active). */
 PERCH_INLINE perch_u8 perch_host_has_clusters(const struct perch_host *h);
 PERCH_INLINE perch_u8 perch_host_has_smt(const struct perch_host *h);
+/* The largest architectural capacity of any CPU: 1024, unless those are offline. */
+PERCH_INLINE perch_u32 perch_host_max_capacity(const struct perch_host *h);
 
 /* CPU sets: first word, number of words, one word (absolute index), CPUs in it. */
 PERCH_INLINE perch_u32 perch_host_set_first(const struct perch_host *h, perch_u32 set);
@@ -33,11 +35,13 @@ PERCH_INLINE perch_u32 perch_host_set_weight(const struct perch_host *h, perch_u
 
 /*
  * The sets a CPU belongs to: SMT siblings and itself; its cluster domain,
- * PERCH_NONE without one; its LLC domain, PERCH_NONE without one.
+ * PERCH_NONE without one; its LLC domain, PERCH_NONE without one; its lowest
+ * domain that has CPUs of every capacity, PERCH_NONE where all are equal.
  */
 PERCH_INLINE perch_u32 perch_host_core_set(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_cluster_set(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_llc_set(const struct perch_host *h, perch_u32 cpu);
+PERCH_INLINE perch_u32 perch_host_asym_set(const struct perch_host *h, perch_u32 cpu);
 
 /* The tasks' affinity and the CPUs' state, by words. */
 PERCH_INLINE perch_u64 perch_host_allowed_word(const struct perch_host *h,
@@ -54,7 +58,9 @@ PERCH_INLINE perch_u32 perch_host_nr_delayed(const struct perch_host *h, perch_u
 PERCH_INLINE perch_u32 perch_host_load(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_runnable(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_util(const struct perch_host *h, perch_u32 cpu);
+/* What is left for fair tasks; and architecturally, at the highest frequency. */
 PERCH_INLINE perch_u32 perch_host_capacity(const struct perch_host *h, perch_u32 cpu);
+PERCH_INLINE perch_u32 perch_host_capacity_max(const struct perch_host *h, perch_u32 cpu);
 /* Load of the task now running there; 0 when idle. */
 PERCH_INLINE perch_u32 perch_host_curr_load(const struct perch_host *h, perch_u32 cpu);
 /* For an idle CPU: exit latency of its idle state, and since when it is idle. */
@@ -77,6 +83,8 @@ PERCH_INLINE void perch_host_set_idle_cores(struct perch_host *h, perch_u32 set,
 #define PERCH_SD_BALANCE_FORK 0x10u /* fork and exec */
 #define PERCH_SD_WAKE_AFFINE 0x20u
 #define PERCH_SD_PREFER_SIBLING 0x40u
+#define PERCH_SD_ASYM 0x80u	    /* its CPUs differ in capacity */
+#define PERCH_SD_BALANCE_WAKE 0x100u /* up to 5.6: the asym_set's domain, and those below */
 
 #define PERCH_MAX_LEVELS 12
 

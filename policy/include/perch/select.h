@@ -7,6 +7,7 @@
 #ifndef PERCH_SELECT_H
 #define PERCH_SELECT_H
 
+#include "capacity.h"
 #include "cluster.h"
 #include "slow.h"
 
@@ -24,11 +25,15 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 {
 	perch_u32 recent, cpu;
 
-	if (perch_idle_ok(h, pol, p, s->target))
+	s->set = perch_capacity_set(h, pol, s->target);
+	if (s->set != PERCH_NONE && pol->modes.capacity == PERCH_POSTED)
+		return perch_capacity_search(h, pol, p, s);
+
+	if (perch_idle_ok(h, pol, p, s->target) && perch_capacity_near(h, pol, p, s->target))
 		PERCH_FOUND(s, PERCH_BY_TARGET_IDLE, s->target);
 
 	if (s->prev != s->target && perch_share_llc(h, s->prev, s->target) &&
-	    perch_idle_ok(h, pol, p, s->prev)) {
+	    perch_idle_ok(h, pol, p, s->prev) && perch_capacity_near(h, pol, p, s->prev)) {
 		if (perch_cluster_near(h, pol, s->prev, s->target))
 			PERCH_FOUND(s, PERCH_BY_PREV_IDLE, s->prev);
 		s->near_prev = s->prev;
@@ -39,18 +44,21 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 	 * its own CPU and is about to sleep: stacking costs nothing.
 	 */
 	if ((s->flags & PERCH_WAKE_IN_TASK) && s->prev == s->this_cpu &&
-	    perch_host_nr_running(h, s->this_cpu) <= 1)
+	    perch_host_nr_running(h, s->this_cpu) <= 1 && perch_capacity_near(h, pol, p, s->prev))
 		PERCH_FOUND(s, PERCH_BY_KTHREAD, s->prev);
 
 	recent = p->recent_cpu;
 	p->recent_cpu = s->prev;
 	if (recent != PERCH_NONE && recent != s->prev && recent != s->target &&
 	    perch_share_llc(h, recent, s->target) && perch_idle_ok(h, pol, p, recent) &&
-	    perch_allowed(h, p, recent)) {
+	    perch_allowed(h, p, recent) && perch_capacity_near(h, pol, p, recent)) {
 		if (perch_cluster_near(h, pol, recent, s->target))
 			PERCH_FOUND(s, PERCH_BY_RECENT_IDLE, recent);
 		s->near_recent = recent;
 	}
+
+	if (s->set != PERCH_NONE)
+		return perch_capacity_search(h, pol, p, s);
 
 	s->llc = perch_host_llc_set(h, s->target);
 	if (s->llc == PERCH_NONE)
@@ -135,11 +143,13 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 		.target = wake->prev_cpu,
 		.flags = wake->flags,
 		.llc = PERCH_NONE,
+		.set = PERCH_NONE,
 		.done_set = PERCH_NONE,
 		.thread = PERCH_NONE,
 		.near_prev = PERCH_NONE,
 		.near_recent = PERCH_NONE,
 	};
+	perch_u8 affine = 0;
 	perch_u32 cpu;
 
 	v->examined = 0;
@@ -150,7 +160,7 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 	}
 	if (wake->flags & (PERCH_WAKE_FORK | PERCH_WAKE_EXEC)) {
 		v->reason = PERCH_BY_SLOW_PATH;
-		return perch_slow_path(h, pol, p, wake);
+		return perch_slow_path(h, pol, p, wake, v);
 	}
 	perch_record_wakee(pol, wake, waker, p);
 	if (perch_allowed(h, p, wake->this_cpu)) {
@@ -158,10 +168,15 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 			v->reason = PERCH_BY_HINT;
 			return wake->this_cpu;
 		}
-		if (!perch_wake_wide(h, wake->this_cpu, waker, p))
-			s.target = perch_wake_affine(h, p, wake->this_cpu, wake->prev_cpu,
-						     wake->flags);
+		affine = !perch_wake_wide(h, wake->this_cpu, waker, p);
 	}
+	if (perch_wake_balances(h, pol, wake->this_cpu) &&
+	    (!affine || perch_wake_cap(h, p, wake->this_cpu, wake->prev_cpu))) {
+		v->reason = PERCH_BY_WAKE_BALANCE;
+		return perch_slow_path(h, pol, p, wake, v);
+	}
+	if (affine)
+		s.target = perch_wake_affine(h, p, wake->this_cpu, wake->prev_cpu, wake->flags);
 	if (!(waker->flags & PERCH_TASK_PERCPU_KTHREAD))
 		s.flags &= ~PERCH_WAKE_IN_TASK;
 	v->target = s.target;

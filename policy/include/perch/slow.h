@@ -2,17 +2,19 @@
 /*
  * The slow path of fork and exec: from the widest domain downward, the
  * idlest group and in it the idlest CPU (mechanisms.md §8). The cache of a
- * task that starts is cold anyway, so looking at every CPU pays.
+ * task that starts is cold anyway, so looking at every CPU pays. Up to 5.6
+ * asymmetric machines went this way at wake-ups too (mechanisms.md §2).
  */
 #ifndef PERCH_SLOW_H
 #define PERCH_SLOW_H
 
-#include "stock.h"
+#include "capacity.h"
 
 /* How busy a group is, the lowest the best. */
 enum perch_group_type {
 	PERCH_GROUP_HAS_SPARE = 0,
 	PERCH_GROUP_FULLY_BUSY,
+	PERCH_GROUP_MISFIT, /* of unequal CPUs, and the task fits none of these */
 	PERCH_GROUP_OVERLOADED,
 };
 
@@ -21,15 +23,20 @@ enum perch_group_type {
  * tasks in a group; products of them are 64 bits wide.
  */
 struct perch_group {
-	perch_u32 avg_load; /* load per capacity, for groups without spare CPUs */
-	perch_u32 util, running, idle_cpus, type;
+	perch_u32 type, running, util;
 	perch_u32 allowed; /* CPUs of the group that the task may use */
+	/*
+	 * Idle CPUs where there is spare capacity, the largest capacity where
+	 * the task does not fit, else load per capacity.
+	 */
+	perch_u32 rank;
 };
 
-/* A group's sums; asked with the CPUs and without whom. */
+/* A group's sums; asked with the CPUs, without whom, and whether capacities differ. */
 struct perch_group_stats {
 	perch_u32 set, imbalance_pct, without_cpu;
-	perch_u32 load, runnable, capacity;
+	perch_u8 without_running, asym, fits, pad;
+	perch_u32 load, runnable, capacity, max_capacity;
 	struct perch_group sum;
 };
 
@@ -41,6 +48,8 @@ PERCH_INLINE perch_u32 perch_classify(const struct perch_group_stats *g, perch_u
 	if (g->sum.running > weight &&
 	    (capacity * 100 < util * pct || capacity * pct < runnable * 100))
 		return PERCH_GROUP_OVERLOADED;
+	if (!g->fits)
+		return PERCH_GROUP_MISFIT;
 	if (g->sum.running < weight ||
 	    (capacity * pct >= runnable * 100 && capacity * 100 > util * pct))
 		return PERCH_GROUP_HAS_SPARE;
@@ -48,8 +57,9 @@ PERCH_INLINE perch_u32 perch_classify(const struct perch_group_stats *g, perch_u
 }
 
 /*
- * Statistics of a group as the new task would find it. The parent runs on
- * this CPU and, being the forker, is counted; a task that execs is not.
+ * Statistics of a group as the task would find it. The parent runs on this
+ * CPU and, being the forker, is counted; a task that execs is not, nor is
+ * what a sleeper has left on the CPU on which it ran.
  */
 PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
 				    const struct perch_policy *pol PERCH_GIVEN,
@@ -59,7 +69,8 @@ PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
 	perch_u32 set = g->set, without_cpu = g->without_cpu;
 	perch_u32 first = perch_host_set_first(h, set), k;
 
-	g->load = g->runnable = g->capacity = 0;
+	g->load = g->runnable = g->capacity = g->max_capacity = 0;
+	g->fits = !g->asym;
 	g->sum = (struct perch_group){};
 	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, set, first + k);
@@ -74,10 +85,15 @@ PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
 
 			m &= m - 1;
 			g->capacity += perch_host_capacity(h, cpu);
+			if (g->asym) {
+				if (perch_host_capacity(h, cpu) > g->max_capacity)
+					g->max_capacity = perch_host_capacity(h, cpu);
+				g->fits |= perch_task_fits(h, pol, p, cpu);
+			}
 			if (pol->rules.groups_by_affinity && !perch_allowed(h, p, cpu))
 				continue;
 			if (cpu == without_cpu) {
-				running -= running > 0;
+				running -= g->without_running && running;
 				load -= p->load < load ? p->load : load;
 				runnable -= p->util < runnable ? p->util : runnable;
 				util -= p->util < util ? p->util : util;
@@ -86,13 +102,16 @@ PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
 			g->sum.util += util;
 			g->runnable += runnable;
 			g->sum.running += running;
-			if (!running && (perch_idle(h, cpu) || cpu == without_cpu))
-				g->sum.idle_cpus++;
+			if (!running && (perch_idle(h, cpu) ||
+					 (g->without_running && cpu == without_cpu)))
+				g->sum.rank++;
 		}
 	}
 	g->sum.type = perch_classify(g, perch_host_set_weight(h, set));
-	if (g->sum.type != PERCH_GROUP_HAS_SPARE && g->capacity)
-		g->sum.avg_load = g->load * 1024ull / g->capacity;
+	if (g->sum.type == PERCH_GROUP_MISFIT)
+		g->sum.rank = g->max_capacity;
+	else if (g->sum.type != PERCH_GROUP_HAS_SPARE && g->capacity)
+		g->sum.rank = g->load * 1024ull / g->capacity;
 	return 0;
 }
 
@@ -101,10 +120,12 @@ PERCH_INLINE perch_u8 perch_idler(const struct perch_group *a, const struct perc
 {
 	if (a->type != b->type)
 		return a->type < b->type;
+	if (a->type == PERCH_GROUP_MISFIT)
+		return a->rank > b->rank;
 	if (a->type != PERCH_GROUP_HAS_SPARE)
-		return a->avg_load < b->avg_load;
-	if (a->idle_cpus != b->idle_cpus)
-		return a->idle_cpus > b->idle_cpus;
+		return a->rank < b->rank;
+	if (a->rank != b->rank)
+		return a->rank > b->rank;
 	return a->util < b->util;
 }
 
@@ -118,11 +139,13 @@ PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 
 {
 	perch_u8 numa = !!(perch_host_domain_flags(h, sd) & PERCH_SD_NUMA);
 	perch_u32 pct = perch_host_domain_imbalance(h, sd), limit;
-	perch_u64 margin, here = local->avg_load, there = idlest->avg_load;
+	perch_u64 margin, here = local->rank, there = idlest->rank;
 	perch_u32 gap;
 
 	if (local->type != idlest->type)
 		return local->type > idlest->type;
+	if (local->type == PERCH_GROUP_MISFIT)
+		return here < there;
 	if (local->type != PERCH_GROUP_HAS_SPARE) {
 		margin = 1024 * (perch_u64)(pct - 100) / 100;
 		/* Memory is local: stay while the other node is not clearly freer. */
@@ -134,18 +157,19 @@ PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 
 		limit = perch_host_domain_imb_numa(h, sd);
 		if (local->allowed < limit)
 			limit = local->allowed;
-		gap = local->idle_cpus > idlest->idle_cpus ? local->idle_cpus - idlest->idle_cpus :
-							     idlest->idle_cpus - local->idle_cpus;
+		gap = here > there ? here - there : there - here;
 		if (local->running + 1 <= limit && gap <= PERCH_NUMA_IMBALANCE_MIN)
 			return 0;
 	}
-	return local->idle_cpus < idlest->idle_cpus;
+	return here < there;
 }
 
 /* Where the way down from the widest domain has come to. */
 struct perch_descent {
 	perch_u32 sd, cpu;
-	perch_u32 without_cpu; /* the CPU of a task that execs, which frees it; PERCH_NONE */
+	perch_u32 without_cpu; /* where the task itself is counted and must not be; PERCH_NONE */
+	perch_u32 running;     /* it is running there: exec */
+	perch_u32 examined;
 };
 
 /*
@@ -156,7 +180,7 @@ struct perch_descent {
 PERCH_OUTLINE perch_u32 perch_idlest_group(const struct perch_host *h PERCH_GIVEN,
 					   const struct perch_policy *pol PERCH_GIVEN,
 					   const struct perch_task *p PERCH_GIVEN,
-					   const struct perch_descent *d PERCH_GIVEN)
+					   struct perch_descent *d PERCH_GIVEN)
 {
 	struct perch_group local = {}, best = {};
 	struct perch_group_stats g = {};
@@ -165,6 +189,8 @@ PERCH_OUTLINE perch_u32 perch_idlest_group(const struct perch_host *h PERCH_GIVE
 	perch_u32 pct = perch_host_domain_imbalance(h, sd);
 	perch_u8 local_allowed = 0;
 
+	g.asym = !!(perch_host_domain_flags(h, sd) & PERCH_SD_ASYM);
+	d->examined += perch_host_set_weight(h, perch_host_domain_set(h, sd));
 	for (own = PERCH_ZERO; own + 1 < n && PERCH_MORE; own++)
 		if (perch_set_has(h, perch_host_domain_group(h, sd, own), cpu))
 			break;
@@ -175,6 +201,7 @@ PERCH_OUTLINE perch_u32 perch_idlest_group(const struct perch_host *h PERCH_GIVE
 		g.set = set;
 		g.imbalance_pct = pct;
 		g.without_cpu = d->without_cpu;
+		g.without_running = d->running;
 		perch_group_stats(h, pol, p, &g);
 		if (!g.sum.allowed)
 			continue;
@@ -198,12 +225,15 @@ PERCH_OUTLINE perch_u32 perch_idlest_group(const struct perch_host *h PERCH_GIVE
  */
 PERCH_OUTLINE perch_u32 perch_idlest_cpu(const struct perch_host *h PERCH_GIVEN,
 					 const struct perch_policy *pol PERCH_GIVEN,
-					 const struct perch_task *p PERCH_GIVEN, perch_u32 set,
-					 perch_u32 cpu)
+					 const struct perch_task *p PERCH_GIVEN,
+					 struct perch_descent *d PERCH_GIVEN, perch_u32 set)
 {
-	perch_u32 first = perch_host_set_first(h, set), k;
-	perch_u32 idlest = PERCH_NONE, least = cpu, exit_ns = 0xffffffffu, load = 0xffffffffu;
+	perch_u32 first = perch_host_set_first(h, set), k, weight = perch_host_set_weight(h, set);
+	perch_u32 idlest = PERCH_NONE, least = d->cpu, exit_ns = 0xffffffffu, load = 0xffffffffu;
 	perch_u64 since = 0;
+
+	/* One CPU is taken unseen. */
+	d->examined += weight > 1 ? weight : 0;
 
 	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(h, set, first + k);
@@ -241,18 +271,23 @@ PERCH_OUTLINE perch_u32 perch_idlest_cpu(const struct perch_host *h PERCH_GIVEN,
 PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h PERCH_GIVEN,
 					const struct perch_policy *pol PERCH_GIVEN,
 					const struct perch_task *p PERCH_GIVEN,
-					const struct perch_wake *wake PERCH_GIVEN)
+					const struct perch_wake *wake PERCH_GIVEN,
+					struct perch_verdict *v PERCH_GIVEN)
 {
 	struct perch_descent d = {
-		.without_cpu = wake->flags & PERCH_WAKE_EXEC ? wake->prev_cpu : PERCH_NONE,
+		.without_cpu = wake->flags & PERCH_WAKE_FORK ? PERCH_NONE : wake->prev_cpu,
+		.running = !!(wake->flags & PERCH_WAKE_EXEC),
 	};
+	perch_u32 flag = wake->flags & (PERCH_WAKE_FORK | PERCH_WAKE_EXEC) ?
+				 PERCH_SD_BALANCE_FORK :
+				 PERCH_SD_BALANCE_WAKE;
 	perch_u32 cpu = wake->this_cpu, level = 0, i, sd, set = PERCH_NONE;
 
 	for (i = PERCH_ZERO; PERCH_MORE; i++) {
 		sd = perch_host_domain(h, cpu, i);
 		if (sd == PERCH_NONE)
 			break;
-		if (perch_host_domain_flags(h, sd) & PERCH_SD_BALANCE_FORK) {
+		if (perch_host_domain_flags(h, sd) & flag) {
 			level = i + 1;
 			set = perch_host_domain_set(h, sd);
 		}
@@ -264,14 +299,14 @@ PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h PERCH_GIVEN,
 		perch_u32 next = cpu, weight = 0, l;
 
 		sd = perch_host_domain(h, cpu, --level);
-		if (!(perch_host_domain_flags(h, sd) & PERCH_SD_BALANCE_FORK))
+		if (!(perch_host_domain_flags(h, sd) & flag))
 			continue;
 		d.sd = sd;
 		d.cpu = cpu;
 		set = perch_idlest_group(h, pol, p, &d);
 		if (set == PERCH_NONE)
 			continue;
-		next = perch_idlest_cpu(h, pol, p, set, cpu);
+		next = perch_idlest_cpu(h, pol, p, &d, set);
 		if (next == cpu)
 			continue;
 		/* Another branch: go on below this domain's size there. */
@@ -286,6 +321,7 @@ PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h PERCH_GIVEN,
 			level = l + 1;
 		}
 	}
+	v->examined = d.examined;
 	return cpu;
 }
 

@@ -57,7 +57,8 @@ enum perch_mode {
 /* One mode a mechanism; an experiment's arm is nothing but this. */
 struct perch_modes {
 	perch_u8 cluster;
-	perch_u8 pad[7];
+	perch_u8 capacity;
+	perch_u8 pad[6];
 };
 
 /* What differs between stock kernels in choosing a CPU (mechanisms.md §0, §8). */
@@ -80,7 +81,14 @@ struct perch_rules {
 	 * it, and forks crowded there (kernel commit 82d6e01a0699).
 	 */
 	perch_u8 groups_by_affinity;
-	perch_u8 pad[5];
+	/*
+	 * Up to 5.6: on asymmetric machines a wake-up that does not fit the
+	 * smaller of its two CPUs, or that wake_affine is not asked about, is
+	 * balanced like a fork (wake_cap() and SD_BALANCE_WAKE; mechanisms.md
+	 * §2, "Baseline"). Any mode of `capacity` takes its place.
+	 */
+	perch_u8 wake_cap;
+	perch_u8 pad[4];
 };
 
 struct perch_policy {
@@ -119,6 +127,8 @@ struct perch_task {
 	perch_u32 flags;
 	perch_u32 load; /* hierarchical load, 1024 for nice 0 always running */
 	perch_u32 util; /* max(util_avg, util_est), 0 to 1024 */
+	/* What its utilisation is clamped to, 0 and 1024 without uclamp. */
+	perch_u32 uclamp_min, uclamp_max;
 };
 
 /*
@@ -145,6 +155,10 @@ enum perch_reason {
 	PERCH_BY_NO_LLC,	 /* step 6: target has no last-level cache domain */
 	PERCH_BY_SLOW_PATH,	 /* fork or exec: the idlest CPU of the idlest group */
 	PERCH_BY_FALLBACK,	 /* the choice was not allowed: an allowed CPU instead */
+	PERCH_BY_CAPACITY_FIT,	 /* capacity scan: the task fits the idle CPU */
+	PERCH_BY_CAPACITY_BEST,	 /* capacity scan: it fits none that is idle; the best of them */
+	PERCH_BY_CAPACITY_SPARE, /* capacity, perch: nothing idle; the most spare capacity */
+	PERCH_BY_WAKE_BALANCE,	 /* up to 5.6: a wake-up balanced like a fork */
 	PERCH_NR_REASONS,
 };
 

@@ -58,23 +58,24 @@ macro_rules! fields {
 
 fn in_rust() -> Layout {
     let mut all = Layout::new();
-    fields!(all, "perch_modes" = ffi::Modes: cluster, pad);
+    fields!(all, "perch_modes" = ffi::Modes: cluster, capacity, pad);
     fields!(all, "perch_rules" = ffi::Rules: flip_decay_ns, idle_sees_policy,
-        empty_mask_fails_early, groups_by_affinity, pad);
+        empty_mask_fails_early, groups_by_affinity, wake_cap, pad);
     fields!(all, "perch_policy" = ffi::Policy: modes, rules);
     fields!(all, "perch_wake" = ffi::Wake: now_ns, this_cpu, prev_cpu, flags, pad);
     fields!(all, "perch_task" = TaskState: allowed, flip_decay_at_ns, id, last_wakee, wakee_flips,
-        recent_cpu, nr_allowed, flags, load, util);
+        recent_cpu, nr_allowed, flags, load, util, uclamp_min, uclamp_max);
     fields!(all, "perch_verdict" = ffi::Verdict: cpu, reason, examined, target);
     fields!(all, "perch_native_set" = ffi::Set: first, words, offset, weight);
     fields!(all, "perch_native_domain" = ffi::Domain: flags, set, imbalance_pct, imb_numa_nr,
         groups, first_group, level, pad);
-    fields!(all, "perch_native_place" = ffi::Place: core_set, cluster_set, llc_set, llc, domains);
+    fields!(all, "perch_native_place" = ffi::Place: core_set, cluster_set, llc_set, llc,
+        asym_set, capacity, domains);
     fields!(all, "perch_native_cpu" = CpuState: idle_since_ns, nr_running, nr_delayed, load,
         runnable, util, capacity, curr_load, idle_exit_ns);
     fields!(all, "perch_native_llc" = ffi::Llc: set, nr_idle_scan, idle_cores, pad);
     fields!(all, "perch_topology" = ffi::Topology: pool, sets, domains, group_sets, places,
-            llc_of_set, nr_cpus, has_clusters, has_smt, pad);
+            llc_of_set, nr_cpus, has_clusters, has_smt, max_capacity);
     fields!(all, "perch_host" = ffi::Host: topology, idle, sched_idle, cpus, llcs);
     fields!(all, "perch_question" = ffi::Question: host, policy, wake, waker, wakee, verdict);
 

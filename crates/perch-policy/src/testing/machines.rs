@@ -25,6 +25,9 @@ pub struct Shape {
     pub cluster: Vec<Option<Vec<usize>>>,
     /// The LLC as declared, where it has more than one CPU.
     pub llc: Vec<Option<Vec<usize>>>,
+    /// The smallest of what the CPU is part of that has every capacity of the machine, where
+    /// those differ.
+    pub asym: Vec<Option<Vec<usize>>>,
     /// Some core has several threads.
     pub smt: bool,
     /// Some CPU has a cluster.
@@ -51,7 +54,8 @@ impl Shape {
                 is.then(|| near[c].clone())
             })
             .collect();
-        Shape {
+        let mut shape = Shape {
+            asym: vec![None; n],
             smt: core.iter().any(|c| c.len() > 1),
             clusters: cluster.iter().any(Option::is_some),
             llc: cache
@@ -61,7 +65,45 @@ impl Shape {
             machine: machine.clone(),
             core,
             cluster,
-        }
+        };
+        shape.asym = (0..n).map(|cpu| shape.find_asym(cpu)).collect();
+        shape
+    }
+
+    /// Whether CPUs differ in capacity.
+    pub fn asymmetric(&self) -> bool {
+        self.asym.iter().any(Option::is_some)
+    }
+
+    fn kinds(&self, cpus: &[usize]) -> usize {
+        let mut kinds: Vec<u32> = cpus.iter().map(|&c| self.capacity(c)).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds.len()
+    }
+
+    /// A CPU's architectural capacity.
+    pub fn capacity(&self, cpu: usize) -> u32 {
+        self.machine.cpus[cpu].capacity
+    }
+
+    fn find_asym(&self, cpu: usize) -> Option<Vec<usize>> {
+        let all: Vec<usize> = (0..self.nr_cpus()).collect();
+        let kinds = self.kinds(&all);
+        let mut levels = vec![self.core[cpu].clone()];
+        levels.extend(self.cluster[cpu].clone());
+        levels.extend(self.llc[cpu].clone());
+        levels.push(self.node(cpu));
+        levels.extend(self.reach(cpu));
+        // A node that an LLC sticks out of is no level.
+        let mut widest = 0;
+        levels.retain(|level| {
+            let wider = level.len() > widest;
+            widest = widest.max(level.len());
+            wider
+        });
+        let found = levels.into_iter().find(|level| self.kinds(level) == kinds);
+        found.filter(|_| kinds > 1)
     }
 
     pub fn nr_cpus(&self) -> usize {

@@ -1,12 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A random moment on a machine: who is idle, how loaded, who wakes whom, and where that may run.
 
+use std::collections::BTreeMap;
+
 use super::dice::Dice;
 use super::machines::Shape;
-use crate::{CpuMask, CpuState, Host, Policy, TaskState, Topology, Verdict, Wake};
+use crate::{CpuMask, CpuState, ERAS, Host, Mode, Modes, Policy, TaskState, Verdict, Wake};
 
 /// The second, the time after which wakee flips are halved.
 pub const SECOND: u64 = 1_000_000_000;
+
+/// How many [`policies`] there are.
+pub const POLICIES: usize = ERAS.len() * Mode::ALL.len() * 2;
+
+/// In each era every mechanism in each of its modes, alone and beside others: both in the same
+/// mode, and each beside the next mode of the other.
+pub fn policies() -> Vec<Policy> {
+    let beside = |i: usize| [Mode::ALL[i], Mode::ALL[(i + 1) % Mode::ALL.len()]];
+    let pairs = (0..Mode::ALL.len()).flat_map(|i| beside(i).map(|capacity| (i, capacity)));
+    let modes = pairs.map(|(i, capacity)| Modes {
+        cluster: Mode::ALL[i],
+        capacity,
+    });
+    let modes: Vec<Modes> = modes.collect();
+    let eras = ERAS.iter().map(|(_, era)| *era);
+    eras.flat_map(|era| modes.iter().map(move |&modes| Policy::new(era, modes)))
+        .collect()
+}
 
 /// What a host knows, CPU by CPU.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +37,8 @@ pub struct State {
     /// `nr_idle_scan` and the idle-cores flag of an LLC, at the LLC's first CPU.
     pub scan: Vec<u32>,
     pub idle_cores: Vec<bool>,
+    /// The same of the asymmetric domains that are no LLC, by their CPUs.
+    pub asym: BTreeMap<Vec<usize>, (u32, bool)>,
 }
 
 /// One CPU's load.
@@ -45,6 +67,7 @@ pub struct Task {
     pub sched_idle: bool,
     pub load: u32,
     pub util: u32,
+    pub uclamp: (u32, u32),
 }
 
 impl Task {
@@ -59,6 +82,7 @@ impl Task {
             sched_idle: false,
             load: 1024,
             util: 512,
+            uclamp: (0, 1024),
         }
     }
 
@@ -73,6 +97,7 @@ impl Task {
         task.set_sched_idle(self.sched_idle);
         task.load = self.load;
         task.util = self.util;
+        task.set_uclamp(self.uclamp.0, self.uclamp.1);
         task
     }
 
@@ -85,6 +110,7 @@ impl Task {
             recent: task.recent_cpu(),
             load: task.load,
             util: task.util,
+            uclamp: task.uclamp(),
             ..self.clone()
         }
     }
@@ -147,6 +173,9 @@ impl Scenario {
                 cpus,
                 scan: (0..n).map(width).collect(),
                 idle_cores: vec![true; n],
+                asym: asym_sets(shape)
+                    .map(|set| (set.clone(), (set.len() as u32, true)))
+                    .collect(),
             },
             wake: Wakeup {
                 now_ns: 5 * SECOND,
@@ -183,6 +212,9 @@ impl Scenario {
         let mut s = Scenario::idle(shape, this, prev);
         let idle_percent = dice.pick(&[0, 3, 3, 8, 15, 40, 90, 98]);
         let sched_idle_percent = dice.pick(&[0, 0, 10, 50]);
+        let kind = |cpu: usize| shape.machine.cpus[cpu].capacity;
+        let asymmetric = shape.asymmetric();
+        // On asymmetric machines real-time tasks and interrupts take a part of some CPUs.
         let same_capacity = dice.chance(60);
         // Light loads are what the absolute margin between nodes is for.
         let unit = dice.pick(&[1024, 1024, 300, 60]);
@@ -204,7 +236,9 @@ impl Scenario {
                 runnable: dice.pick(&[load, 0, 700]),
                 util: dice.pick(&[0, 100, 500, 1024]),
                 capacity: if same_capacity {
-                    1024
+                    kind(cpu)
+                } else if asymmetric {
+                    dice.range(1, kind(cpu)).max(dice.range(1, kind(cpu)))
                 } else {
                     dice.range(1, 1024)
                 },
@@ -217,6 +251,11 @@ impl Scenario {
                 .pick(&[0, 1, 2, 3, 4, 5, 9, width, width, width / 2])
                 .min(width);
             s.state.idle_cores[cpu] = dice.chance(50);
+        }
+        for (cpus, (scan, idle_cores)) in &mut s.state.asym {
+            let width = cpus.len() as u32;
+            *scan = dice.pick(&[0, 1, 2, 3, width, width, width / 2]);
+            *idle_cores = dice.chance(50);
         }
         s.wake.now_ns = SECOND * u64::from(dice.range(1, 4)) + u64::from(dice.range(0, 1));
         s.wake.sync = dice.chance(40);
@@ -231,6 +270,14 @@ impl Scenario {
             task.decay_at_ns = SECOND * u64::from(dice.range(0, 2)) + u64::from(dice.range(0, 1));
             task.load = dice.pick(&[0, 512, 1024, 3000]);
             task.util = dice.pick(&[0, 100, 1024]);
+            if asymmetric {
+                task.util = dice.range(0, 1024);
+                let (a, b) = (
+                    dice.pick(&[0, 0, 300, 1024]),
+                    dice.pick(&[1024, 1024, 400, 0]),
+                );
+                task.uclamp = (a.min(b), b.max(a));
+            }
         }
         s.waker.last_wakee = dice.pick(&[0, s.wakee.id]);
         s.waker.percpu_kthread = dice.chance(20);
@@ -280,10 +327,14 @@ impl Scenario {
             };
         }
         let topology = host.topology().clone();
-        for llc in 0..topology.nr_llcs() {
-            let first = first_of(&topology, llc);
-            host.set_nr_idle_scan(llc, self.state.scan[first]);
-            host.set_idle_cores(llc, self.state.idle_cores[first]);
+        for shared in 0..topology.nr_shared() {
+            let cpus: Vec<usize> = topology.shared_span(shared).iter().collect();
+            let (scan, idle_cores) = match self.state.asym.get(&cpus) {
+                Some(&asym) => asym,
+                None => (self.state.scan[cpus[0]], self.state.idle_cores[cpus[0]]),
+            };
+            host.set_nr_idle_scan(shared, scan);
+            host.set_idle_cores(shared, idle_cores);
         }
     }
 
@@ -302,10 +353,13 @@ impl Scenario {
         self.waker = self.waker.after(&waker);
         self.wakee = self.wakee.after(&wakee);
         let topology = host.topology().clone();
-        for llc in 0..topology.nr_llcs() {
-            let first = first_of(&topology, llc);
-            self.state.scan[first] = host.nr_idle_scan(llc);
-            self.state.idle_cores[first] = host.idle_cores(llc);
+        for shared in 0..topology.nr_shared() {
+            let cpus: Vec<usize> = topology.shared_span(shared).iter().collect();
+            let left = (host.nr_idle_scan(shared), host.idle_cores(shared));
+            match self.state.asym.get_mut(&cpus) {
+                Some(asym) => *asym = left,
+                None => (self.state.scan[cpus[0]], self.state.idle_cores[cpus[0]]) = left,
+            }
         }
         for cpu in 0..self.allowed.len() {
             self.state.idle[cpu] = host.is_idle(cpu);
@@ -315,12 +369,10 @@ impl Scenario {
     }
 }
 
-fn first_of(topology: &Topology, llc: usize) -> usize {
-    topology
-        .llc_span(llc)
-        .iter()
-        .next()
-        .expect("an LLC has CPUs")
+/// The asymmetric domains that are no LLC.
+fn asym_sets(shape: &Shape) -> impl Iterator<Item = &Vec<usize>> {
+    let is_llc = |set: &Vec<usize>| shape.llc[set[0]].as_ref() == Some(set);
+    shape.asym.iter().flatten().filter(move |set| !is_llc(set))
 }
 
 /// A CPU that shares something with `cpu`, or any.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! From a machine to its scheduling domains and their groups, as the kernel would build them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use perch_machine::Machine;
 
 use super::{
-    Level, SD_BALANCE_FORK, SD_CLUSTER, SD_LLC, SD_NUMA, SD_PREFER_SIBLING, SD_SMT, SD_WAKE_AFFINE,
-    Topology,
+    Level, SD_ASYM, SD_BALANCE_FORK, SD_BALANCE_WAKE, SD_CLUSTER, SD_LLC, SD_NUMA,
+    SD_PREFER_SIBLING, SD_SMT, SD_WAKE_AFFINE, Topology,
 };
 use crate::ffi;
 
@@ -24,20 +24,26 @@ pub(super) struct Builder<'a> {
     reach: Vec<Vec<u32>>,
     known: HashMap<Vec<u64>, u32>,
     made: HashMap<(Level, u32, u32), u32>,
+    /// Number of different capacities on the machine.
+    kinds: usize,
     out: Topology,
 }
 
 impl<'a> Builder<'a> {
     pub(super) fn new(machine: &'a Machine) -> Builder<'a> {
         let n = machine.cpus.len();
+        let capacities = machine.cpus.iter().map(|c| c.capacity);
+        let kinds = capacities.clone().collect::<BTreeSet<_>>().len();
         let place = ffi::Place {
             core_set: ffi::NONE,
             cluster_set: ffi::NONE,
             llc_set: ffi::NONE,
             llc: ffi::NONE,
+            asym_set: ffi::NONE,
+            capacity: 0,
             domains: [ffi::NONE; ffi::MAX_LEVELS + 1],
         };
-        let out = Topology {
+        let mut out = Topology {
             pool: Vec::new(),
             sets: Vec::new(),
             domains: Vec::new(),
@@ -45,16 +51,20 @@ impl<'a> Builder<'a> {
             places: vec![place; n],
             llcs: Vec::new(),
             llc_of_set: Vec::new(),
-            capacities: machine.cpus.iter().map(|c| c.capacity).collect(),
+            asyms: Vec::new(),
             has_clusters: false,
             has_smt: false,
         };
+        for (place, capacity) in out.places.iter_mut().zip(capacities) {
+            place.capacity = capacity;
+        }
         Builder {
             machine,
             spans: vec![[ffi::NONE; 4]; n],
             reach: Vec::new(),
             known: HashMap::new(),
             made: HashMap::new(),
+            kinds,
             out,
         }
     }
@@ -67,8 +77,9 @@ impl<'a> Builder<'a> {
         }
         self.name_places();
         self.out.llc_of_set = vec![ffi::NONE; self.out.sets.len()];
-        for (llc, &set) in self.out.llcs.iter().enumerate() {
-            self.out.llc_of_set[set as usize] = llc as u32;
+        let shared = self.out.llcs.iter().chain(&self.out.asyms);
+        for (index, &set) in shared.enumerate() {
+            self.out.llc_of_set[set as usize] = index as u32;
         }
         self.out
     }
@@ -216,7 +227,19 @@ impl<'a> Builder<'a> {
                 }
             };
             self.out.places[cpu].domains[i] = domain;
+            // Spreading over siblings first would spread over CPUs of different capacity.
+            if i > 0 && self.out.domains[domain as usize].flags & SD_ASYM != 0 {
+                let child = self.out.places[cpu].domains[i - 1];
+                self.out.domains[child as usize].flags &= !SD_PREFER_SIBLING;
+            }
         }
+    }
+
+    /// Number of different capacities in a set.
+    fn kinds(&self, set: u32) -> usize {
+        let cpus = self.out.set(set).iter();
+        let capacities: BTreeSet<u32> = cpus.map(|c| self.out.places[c].capacity).collect();
+        capacities.len()
     }
 
     fn make_domain(
@@ -226,7 +249,7 @@ impl<'a> Builder<'a> {
         below: Option<u32>,
     ) -> u32 {
         let near = SD_BALANCE_FORK | SD_WAKE_AFFINE;
-        let flags = match level {
+        let mut flags = match level {
             Level::Smt => near | SD_PREFER_SIBLING | SD_SMT | SD_LLC,
             Level::Cls => near | SD_PREFER_SIBLING | SD_CLUSTER | SD_LLC,
             Level::Mc => near | SD_PREFER_SIBLING | SD_LLC,
@@ -234,6 +257,13 @@ impl<'a> Builder<'a> {
             Level::Numa if self.distance(distance) > RECLAIM_DISTANCE => SD_NUMA,
             Level::Numa => near | SD_NUMA,
         };
+        if self.kinds(set) > 1 {
+            flags |= SD_ASYM;
+        }
+        // The lowest domain with CPUs of every capacity, and those below it.
+        if self.kinds > 1 && below.is_none_or(|below| self.kinds(below) < self.kinds) {
+            flags |= SD_BALANCE_WAKE;
+        }
         let groups = self.groups(cpu, set, distance, below);
         let first_group = self.out.group_sets.len() as u32;
         let count = groups.len() as u32;
@@ -339,6 +369,10 @@ impl<'a> Builder<'a> {
                 if d.flags & SD_CLUSTER != 0 {
                     place.cluster_set = d.set;
                 }
+                // The last of these is the lowest that has every capacity.
+                if d.flags & SD_BALANCE_WAKE != 0 {
+                    place.asym_set = d.set;
+                }
             }
             if place.cluster_set == place.llc_set {
                 place.cluster_set = ffi::NONE;
@@ -351,6 +385,12 @@ impl<'a> Builder<'a> {
                 });
             }
             self.out.places[cpu] = place;
+        }
+        for place in &self.out.places {
+            let (set, out) = (place.asym_set, &mut self.out.asyms);
+            if set != ffi::NONE && !self.out.llcs.contains(&set) && !out.contains(&set) {
+                out.push(set);
+            }
         }
     }
 }

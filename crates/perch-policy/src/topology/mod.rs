@@ -38,10 +38,12 @@ const SD_NUMA: u32 = 0x8;
 const SD_BALANCE_FORK: u32 = 0x10;
 const SD_WAKE_AFFINE: u32 = 0x20;
 const SD_PREFER_SIBLING: u32 = 0x40;
+const SD_ASYM: u32 = 0x80;
+const SD_BALANCE_WAKE: u32 = 0x100;
 
 /// The flags under their names in policy/, for the test that compares them.
 #[cfg(test)]
-pub(crate) const FLAGS: [(&str, u32); 7] = [
+pub(crate) const FLAGS: [(&str, u32); 9] = [
     ("SD_SMT", SD_SMT),
     ("SD_CLUSTER", SD_CLUSTER),
     ("SD_LLC", SD_LLC),
@@ -49,6 +51,8 @@ pub(crate) const FLAGS: [(&str, u32); 7] = [
     ("SD_BALANCE_FORK", SD_BALANCE_FORK),
     ("SD_WAKE_AFFINE", SD_WAKE_AFFINE),
     ("SD_PREFER_SIBLING", SD_PREFER_SIBLING),
+    ("SD_ASYM", SD_ASYM),
+    ("SD_BALANCE_WAKE", SD_BALANCE_WAKE),
 ];
 
 /// The shape of a machine as the policy reads it; built once, shared by every simulation of it.
@@ -60,8 +64,9 @@ pub struct Topology {
     group_sets: Vec<u32>,
     places: Vec<ffi::Place>,
     llcs: Vec<u32>,
+    /// Asymmetric domains that are no LLC.
+    asyms: Vec<u32>,
     llc_of_set: Vec<u32>,
-    capacities: Vec<u32>,
     has_clusters: bool,
     has_smt: bool,
 }
@@ -132,6 +137,11 @@ impl<'a> DomainView<'a> {
         self.raw.flags & SD_LLC != 0
     }
 
+    /// Its CPUs differ in capacity.
+    pub fn asymmetric(&self) -> bool {
+        self.raw.flags & SD_ASYM != 0
+    }
+
     /// Tasks should spread over this domain's sibling groups before they pile up in one.
     pub fn prefers_sibling(&self) -> bool {
         self.raw.flags & SD_PREFER_SIBLING != 0
@@ -172,7 +182,7 @@ impl Topology {
 
     /// Highest capacity of a CPU, 1 to 1024.
     pub fn capacity(&self, cpu: usize) -> u32 {
-        self.capacities[cpu]
+        self.places[cpu].capacity
     }
 
     /// Number of last-level cache domains.
@@ -189,6 +199,31 @@ impl Topology {
     /// The CPUs of a last-level cache domain.
     pub fn llc_span(&self, llc: usize) -> SetView<'_> {
         self.set(self.llcs[llc])
+    }
+
+    /// The CPUs of the lowest domain that has every capacity of the machine; `None` where all
+    /// CPUs are equal.
+    pub fn asym_span(&self, cpu: usize) -> Option<SetView<'_>> {
+        let set = self.places[cpu].asym_set;
+        (set != ffi::NONE).then(|| self.set(set))
+    }
+
+    /// Number of sets of CPUs with a scan budget and an idle-core flag: the LLCs first, under
+    /// their own numbers, then the asymmetric domains that are no LLC.
+    pub fn nr_shared(&self) -> usize {
+        self.llcs.len() + self.asyms.len()
+    }
+
+    /// The CPUs that share a scan budget and an idle-core flag.
+    pub fn shared_span(&self, shared: usize) -> SetView<'_> {
+        let rest = shared.checked_sub(self.llcs.len());
+        self.set(rest.map_or_else(|| self.llcs[shared], |i| self.asyms[i]))
+    }
+
+    /// The number, among those of [`Topology::nr_shared`], of a CPU's asymmetric domain.
+    pub fn asym(&self, cpu: usize) -> Option<usize> {
+        let set = self.places[cpu].asym_set;
+        (set != ffi::NONE).then(|| self.llc_of_set[set as usize] as usize)
     }
 
     /// SMT siblings of a CPU and itself.
@@ -253,6 +288,7 @@ impl Topology {
         let weight = |set: u32| self.sets[set as usize].weight;
         self.llcs
             .iter()
+            .chain(&self.asyms)
             .map(|&set| ffi::Llc {
                 set,
                 nr_idle_scan: weight(set),
@@ -274,7 +310,7 @@ impl Topology {
             nr_cpus: self.places.len() as u32,
             has_clusters: self.has_clusters.into(),
             has_smt: self.has_smt.into(),
-            pad: [0; 2],
+            max_capacity: self.places.iter().map(|p| p.capacity).max().unwrap_or(0) as u16,
         }
     }
 

@@ -18,7 +18,11 @@ const WAKEUPS: usize = 60;
 pub const ERAS: [Era; 2] = [Era::V6_5, Era::V7_2];
 
 pub fn policy(era: Era, cluster: Mode) -> Policy {
-    Policy::new(era, Modes { cluster })
+    let modes = Modes {
+        cluster,
+        ..Modes::default()
+    };
+    Policy::new(era, modes)
 }
 
 fn agree(seed: u64, machine: &Machine) {

@@ -11,7 +11,10 @@ fn refused(words: &str) -> String {
 fn modes_read_back() {
     for mode in Mode::ALL {
         assert_eq!(mode.to_string().parse(), Ok(mode));
-        let modes = Modes { cluster: mode };
+        let modes = Modes {
+            cluster: mode,
+            capacity: Mode::Posted,
+        };
         assert_eq!(modes.to_string().parse(), Ok(modes));
         let policy = Policy::new(Era::V6_5, modes);
         assert_eq!(
@@ -42,14 +45,14 @@ fn eras_read_back() {
         assert_eq!(Policy::new(era, Modes::default()).era(), era);
     }
     let error = "6.6".parse::<Era>().expect_err("no such era").to_string();
-    assert_eq!(error, "unknown era \"6.6\": this version has 6.5, 7.2");
+    assert_eq!(error, "unknown era \"6.6\": this version has 5.5, 6.5, 7.2");
 }
 
 #[test]
 fn an_unknown_mechanism_is_named_beside_the_known() {
     assert_eq!(
         refused("warp=perch"),
-        "unknown mechanism \"warp\": this version has cluster"
+        "unknown mechanism \"warp\": this version has cluster, capacity"
     );
 }
 

@@ -269,6 +269,10 @@ proptest! {
                 Reason::NoLlc => cpu == target && !idle && d.shape.llc[cpu].is_none(),
                 Reason::SlowPath => wake.fork || wake.exec,
                 Reason::Fallback => true,
+                Reason::CapacityFit
+                | Reason::CapacityBest
+                | Reason::CapacitySpare
+                | Reason::WakeBalance => false,
             };
             let at = format!("seed {seed}, {max_cpus} CPUs, cluster={}", d.mode);
             assert!(holds, "{at}: {:?} for {wake:?}", d.verdict);

@@ -45,7 +45,7 @@ impl EraRules {
     pub fn new(era: Era, nr_cpus: usize) -> EraRules {
         let factor = u64::from(1 + (nr_cpus.clamp(1, 8) as u32).ilog2());
         let fair = match era {
-            Era::V6_5 => FairRules::Cfs {
+            Era::V5_5 | Era::V6_5 => FairRules::Cfs {
                 latency_ns: 6_000_000 * factor,
                 min_granularity_ns: 750_000 * factor,
                 wakeup_granularity_ns: 1_000_000 * factor,

@@ -36,7 +36,11 @@ pub fn scenario(machine: &Arc<Machine>, era: Era, workload: Workload, ms: [u64; 
 }
 
 pub fn policy(era: Era, cluster: Mode) -> Policy {
-    Policy::new(era, Modes { cluster })
+    let modes = Modes {
+        cluster,
+        ..Modes::default()
+    };
+    Policy::new(era, modes)
 }
 
 /// The whole trace, and what came of the run.

@@ -127,6 +127,7 @@ pub fn run_row(arguments: RowArguments) -> Result<(), Failure> {
                 Era::V7_2,
                 Modes {
                     cluster: Mode::Perch,
+                    ..Modes::default()
                 },
             ),
             hz: 250,
