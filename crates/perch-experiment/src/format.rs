@@ -123,3 +123,6 @@ fn arms(source: &Source, raw: &[RawArm]) -> Result<Vec<Arm>, ExperimentError> {
     }
     Ok(arms)
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,8 @@ mod run;
 mod seed;
 mod statistic;
 pub mod stats;
+#[cfg(test)]
+mod testing;
 
 pub use compare::{ArmScore, CompareSpec, Comparison, CountRow, ScoreRow, StatisticScore, compare};
 pub use error::ExperimentError;

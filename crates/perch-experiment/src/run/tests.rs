@@ -3,6 +3,8 @@
 
 use super::*;
 use crate::library;
+use crate::statistic::Statistic;
+use crate::testing::{FIGURES, STATISTICS};
 use std::collections::HashSet;
 use std::sync::Mutex;
 
@@ -132,4 +134,148 @@ fn senseless_options_are_refused() {
     );
     let further = vec!["magic".to_string()];
     assert!(refused(RunOptions { further, ..jobs(1) }).contains("has no arm `magic`"));
+}
+
+/// The small experiment whose rows are statistics.
+fn statistics() -> Experiment {
+    let figures = |_: &str| Ok(FIGURES.to_string());
+    Experiment::from_toml(STATISTICS, "e.toml", &figures).unwrap()
+}
+
+fn with(jobs: usize, only: &str) -> RunOptions {
+    RunOptions {
+        jobs,
+        only: Some(only.to_string()),
+        ..RunOptions::default()
+    }
+}
+
+#[test]
+fn an_iteration_is_simulated_once_and_serves_every_row() {
+    let seen = Mutex::new(Vec::new());
+    let note = |trial: &Trial| {
+        let arm = trial.arm.name.clone();
+        seen.lock()
+            .unwrap()
+            .push((trial.load.path(), arm, trial.repetition));
+        formula(trial)
+    };
+    let report = run_with(&statistics(), &with(2, "pairs/*"), &|_, _| {}, note).unwrap();
+    let seen = seen.into_inner().unwrap();
+    let distinct: HashSet<_> = seen.iter().collect();
+    assert_eq!(
+        (seen.len(), distinct.len()),
+        (100, 100),
+        "2 arms of 20 and of 30"
+    );
+    assert_eq!(report.cells.len(), 6);
+    assert_eq!(report.machine, "juno, pixel3");
+}
+
+#[test]
+fn rows_are_the_statistics_of_the_iterations_that_the_report_holds() {
+    let report = run_with(&statistics(), &with(1, "*"), &|_, _| {}, formula).unwrap();
+    let places: Vec<_> = report
+        .iterations
+        .iter()
+        .map(|found| found.place.as_str())
+        .collect();
+    assert_eq!(
+        places,
+        ["juno", "phone"],
+        "`plain` has none: its rows are workloads"
+    );
+    let phone = &report.iterations[1];
+    assert_eq!(
+        (phone.machine.as_str(), phone.workload.as_str()),
+        ("pixel3", "tbench:n=3")
+    );
+    let values: Vec<&[f64]> = phone.arms.iter().map(|arm| arm.values.as_slice()).collect();
+    assert_eq!((values[0].len(), values[1].len()), (30, 30));
+    for (b, p) in values[0].iter().zip(values[1]) {
+        assert!((p / b - 1.1).abs() < 1e-9, "the same seed in both arms");
+    }
+    for cell in report.cells.iter().filter(|cell| cell.place == "phone") {
+        let statistic: Statistic = cell.row.parse().unwrap();
+        assert_eq!(
+            cell.simulated.baseline,
+            statistic.of(values[0]),
+            "{}",
+            cell.row
+        );
+        assert_eq!(
+            cell.simulated.patched,
+            statistic.of(values[1]),
+            "{}",
+            cell.row
+        );
+        assert!((cell.simulated.delta_pct - 10.0).abs() < 1e-9);
+        assert!(cell.simulated.ci95_pct.unwrap() < 1e-9);
+        assert_eq!(cell.machine, "pixel3");
+    }
+}
+
+#[test]
+fn a_row_alone_shows_what_it_shows_among_the_others() {
+    let all = run_with(&statistics(), &with(3, "*"), &|_, _| {}, formula).unwrap();
+    for only in ["pairs/juno/99th", "*/phone/std", "*/mean"] {
+        let some = run_with(&statistics(), &with(1, only), &|_, _| {}, formula).unwrap();
+        assert!(
+            some.cells.iter().all(|cell| all.cells.contains(cell)),
+            "{only}"
+        );
+        assert!(
+            some.iterations
+                .iter()
+                .all(|found| all.iterations.contains(found))
+        );
+    }
+}
+
+#[test]
+fn only_the_baseline_mean_is_fitted_and_a_fitted_row_counts_nowhere() {
+    let report = run_with(&statistics(), &with(1, "pairs/juno/*"), &|_, _| {}, formula).unwrap();
+    let fitted: Vec<bool> = report.cells.iter().map(|cell| cell.calibration).collect();
+    assert_eq!(fitted, [true, false, false]);
+    assert_eq!((report.summary.scored, report.summary.sign_scored), (2, 2));
+}
+
+#[test]
+fn one_repetition_has_no_deviation() {
+    let once = |only: &str| RunOptions {
+        repetitions: Some(1),
+        ..with(1, only)
+    };
+    let error = run_with(&statistics(), &once("*"), &|_, _| {}, formula).unwrap_err();
+    assert!(error.is_input());
+    let message = error.to_string();
+    for words in ["1 repetition", "pairs/juno/std", "expected at least 2"] {
+        assert!(message.contains(words), "{message}");
+    }
+    let report = run_with(&statistics(), &once("*/mean"), &|_, _| {}, formula).unwrap();
+    assert_eq!(report.cells[0].simulated.ci95_pct, None);
+}
+
+/// With the simulator itself: other threads, the same report; another seed, another one.
+#[test]
+fn simulated_statistics_do_not_depend_on_the_jobs_and_the_seed_brings_them_back() {
+    let experiment = statistics();
+    let report = |jobs, seed| {
+        let options = RunOptions {
+            repetitions: Some(12),
+            seed: Some(seed),
+            ..with(jobs, "pairs/*")
+        };
+        run(&experiment, &options, &|_, _| {}).unwrap()
+    };
+    let alone = report(1, 5);
+    assert_eq!(alone, report(3, 5));
+    assert_ne!(alone.iterations, report(1, 6).iterations);
+    assert!(alone.cells.iter().all(|cell| cell.higher_is_better));
+    // Neither machine has clusters: the arms are the same, whatever the seed does to both.
+    for cell in &alone.cells {
+        let changed = (cell.simulated.delta_pct, cell.simulated.ci95_pct);
+        assert_eq!(changed, (0.0, Some(0.0)), "{}/{}", cell.place, cell.row);
+        assert!(cell.simulated.baseline > 0.0);
+    }
 }
