@@ -77,7 +77,7 @@ impl Scenario {
     /// # Errors
     /// When a parameter is out of its range.
     pub fn run(&self) -> Result<Outcome, SimError> {
-        self.simulate(None)
+        self.simulate(None, false)
     }
 
     /// Runs it and writes a line for every decision, the warm-up's included, to `out`.
@@ -85,10 +85,24 @@ impl Scenario {
     /// # Errors
     /// When a parameter is out of its range, or writing fails.
     pub fn run_traced(&self, out: &mut dyn Write) -> Result<Outcome, SimError> {
-        self.simulate(Some(out))
+        self.simulate(Some(out), false)
     }
 
-    fn simulate<'a>(&'a self, trace: Option<&'a mut dyn Write>) -> Result<Outcome, SimError> {
+    /// As [`Scenario::run_traced`], with every step an event, also where many could be one: for
+    /// tests, slow.
+    ///
+    /// # Errors
+    /// When a parameter is out of its range, or writing fails.
+    #[doc(hidden)]
+    pub fn run_stepwise(&self, out: &mut dyn Write) -> Result<Outcome, SimError> {
+        self.simulate(Some(out), true)
+    }
+
+    fn simulate<'a>(
+        &'a self,
+        trace: Option<&'a mut dyn Write>,
+        stepwise: bool,
+    ) -> Result<Outcome, SimError> {
         const CENTURY_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
         if !(1..=10_000).contains(&self.hz) {
             return Err(SimError::Hz(self.hz));
@@ -110,6 +124,9 @@ impl Scenario {
         );
         if let Some(out) = trace {
             kernel.trace_to(out);
+        }
+        if stepwise {
+            kernel.step_by_step();
         }
         kernel.run_until(self.warmup_ns)?;
         kernel.start_measuring();

@@ -164,6 +164,35 @@ impl EventQueue {
         Some(event)
     }
 
+    /// Exchanges the event popped last for the one of least `rank` that is pending for the same
+    /// moment, if there is one of a lower rank: for who needs an order among equals that does not
+    /// depend on when each was pushed.
+    #[inline]
+    pub fn exchange_for_least<R: Ord>(
+        &mut self,
+        event: Event,
+        rank: impl Fn(&Event) -> R,
+    ) -> Event {
+        // Whatever else is pending for this moment has come down to the lowest level.
+        let slot = self.now_ns as usize % SLOTS;
+        if self.occupied[0] >> slot & 1 == 0 {
+            return event;
+        }
+        let List { first, last } = self.lists[0][slot];
+        let (mut least, mut at) = (first, first);
+        while at != last {
+            at = self.nodes[at as usize].next;
+            if rank(&self.nodes[at as usize].event) < rank(&self.nodes[least as usize].event) {
+                least = at;
+            }
+        }
+        let other = &mut self.nodes[least as usize].event;
+        match other.at_ns == event.at_ns && rank(other) < rank(&event) {
+            true => std::mem::replace(other, event),
+            false => event,
+        }
+    }
+
     /// Takes the earliest event out of a slot with several, and moves the others to lower levels.
     fn pop_among(&mut self, level: usize, slot: usize, until_ns: u64) -> Option<Event> {
         let first = self.lists[level][slot].first;
@@ -264,6 +293,29 @@ mod tests {
             let left: Vec<_> = std::iter::from_fn(|| queue.pop_until(u64::MAX)).collect();
             let expected: Vec<_> = model.keys().map(|&(at, key)| event(at, key)).collect();
             assert_eq!(left, expected, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn equals_can_be_had_by_rank() {
+        for seed in 0..50 {
+            let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
+            let mut queue = EventQueue::with_capacity(0);
+            let mut expected: Vec<(u64, u32)> = (0..200)
+                .map(|_| (rng.next_u64() % 40, (rng.next_u64() % 1000) as u32))
+                .collect();
+            for &(at_ns, key) in &expected {
+                queue.push(event(at_ns * 1000, key));
+            }
+            expected.sort_unstable();
+            let popped: Vec<_> = std::iter::from_fn(|| {
+                queue
+                    .pop_until(u64::MAX)
+                    .map(|e| queue.exchange_for_least(e, |e| e.key))
+            })
+            .map(|e| (e.at_ns / 1000, e.key))
+            .collect();
+            assert_eq!(popped, expected, "seed {seed}");
         }
     }
 

@@ -103,6 +103,7 @@ impl Kernel<'_> {
     /// Puts a task on a queue. `moved`: the balancer brings it, and in CFS it keeps its place
     /// relative to the queue's floor.
     pub(super) fn enqueue(&mut self, cpu: usize, task: u32, moved: bool) {
+        self.end_streak(cpu);
         self.update_current(cpu);
         self.touch_queue(cpu);
         let current = self.current_entity(cpu);

@@ -40,6 +40,18 @@ pub struct Mutex {
     /// Who sleeps on it, first come first served.
     pub waiting: VecDeque<u32>,
     line: Line,
+    /// The CPU whose streak holds and frees it time and again; its word is that of the beginning.
+    pub streak: Option<u32>,
+    /// Times in a row that it was free when somebody came for it.
+    calm: u32,
+}
+
+impl Mutex {
+    /// Whether it looks as if its owner could have it for itself: nothing depends on it but how
+    /// often a streak is begun in vain.
+    pub fn is_calm(&self) -> bool {
+        self.calm >= 2 && self.word == Word::Held
+    }
 }
 
 /// A counter.
@@ -94,6 +106,9 @@ impl Kernel<'_> {
     pub(super) fn lock(&mut self, cpu: usize, task: u32, first: u32, wait_ns: u32) -> Step {
         let t = &self.tasks[task as usize];
         let (mutex, phase) = ((first + t.drawn) as usize, t.phase);
+        if let Some(cpu) = self.mutexes[mutex].streak {
+            self.end_streak(cpu as usize);
+        }
         let m = &mut self.mutexes[mutex];
         // The kernel sleeps only if the word is still marked when it looks.
         if phase == Phase::Inside && m.word == Word::Contended {
@@ -108,6 +123,7 @@ impl Kernel<'_> {
             (true, Phase::Fresh) => Word::Held,
             _ => Word::Contended,
         };
+        m.calm = if free { m.calm.saturating_add(1) } else { 0 };
         if free {
             m.owner = Some(task);
         }

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use super::pelt::{Average, Clock};
+use super::streak::Streak;
 
 /// A waiting task.
 #[derive(Clone, Copy, Debug)]
@@ -125,6 +126,8 @@ pub struct Cpu {
     pub segment_tag: u32,
     /// When the running segment began; in the future while the switch to it is under way.
     pub segment_start_ns: u64,
+    /// The running task's segment is many rounds at once.
+    pub streak: Option<Streak>,
     /// Its speed, 1024ths.
     pub speed_1024: u32,
     /// The clock of its averages.
@@ -151,4 +154,15 @@ pub struct Cpu {
     pub next_balance_ns: u64,
     /// Domains, lowest first.
     pub domains: Vec<DomainState>,
+}
+
+impl Cpu {
+    /// How long this much work, given at full capacity, takes here.
+    pub fn wall_ns(&self, work_ns: u64) -> u64 {
+        if self.speed_1024 == 1024 {
+            work_ns
+        } else {
+            (work_ns * 1024).div_ceil(u64::from(self.speed_1024))
+        }
+    }
 }

@@ -20,13 +20,8 @@ impl Kernel<'_> {
         t.left_ns += std::mem::take(&mut t.debt_ns);
         c.segment_start_ns = self.now;
         c.segment_tag = c.segment_tag.wrapping_add(1);
-        let wall = if c.speed_1024 == 1024 {
-            t.left_ns
-        } else {
-            (t.left_ns * 1024).div_ceil(u64::from(c.speed_1024))
-        };
         self.events.push(Event {
-            at_ns: self.now + wall,
+            at_ns: self.now + c.wall_ns(t.left_ns),
             kind: kind::SEGMENT,
             key: cpu as u32,
             tag: c.segment_tag,
@@ -35,6 +30,7 @@ impl Kernel<'_> {
 
     /// Interrupts the running task's work, remembering what is left of it.
     pub(super) fn stop_segment(&mut self, cpu: usize) {
+        self.end_streak(cpu);
         let c = &mut self.cpus[cpu];
         let Some(task) = c.current else {
             return;
@@ -50,6 +46,7 @@ impl Kernel<'_> {
         let Some(task) = self.cpus[cpu].current else {
             return;
         };
+        self.finish_streak(cpu);
         self.tasks[task as usize].left_ns = 0;
         self.advance(cpu, task);
     }
@@ -123,7 +120,11 @@ impl Kernel<'_> {
                     self.draw(cpu, task, counter, of);
                 }
                 Op::Lock { first, wait_ns } => match self.lock(cpu, task, first, wait_ns) {
-                    Step::Done => {}
+                    Step::Done => {
+                        if self.begin_streak(cpu, task) {
+                            return;
+                        }
+                    }
                     Step::Works => return self.begin_segment(cpu),
                     Step::Left => return,
                 },

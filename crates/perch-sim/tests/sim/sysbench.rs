@@ -6,9 +6,13 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::Era;
 use perch_sim::workload::Op;
-use perch_sim::{Dist, Outcome};
+use perch_sim::{Dist, Outcome, Scenario};
+use proptest::prelude::*;
+use rand_core::{RngCore, SeedableRng};
 
-use crate::common::{ERAS, MS, checked, machine, of_tasks, scenario, task, workload};
+use crate::common::{
+    ERAS, MS, checked, config, machine, of_tasks, scenario, task, traced, workload,
+};
 
 /// A run of `sysbench:…` for so many milliseconds.
 fn run(machine: &Arc<Machine>, era: Era, keys: &str, ms: u64) -> Outcome {
@@ -159,4 +163,73 @@ fn who_is_far_behind_keeps_the_cpu_in_spite_of_its_yield() {
     // 32 bursts of a millisecond. The credit of 12 ms covers a burst but for the wake-up
     // granularity of 4 ms: in each burst the sleeper comes, goes, and rarely gives way.
     assert!((60..=80).contains(&m.context_switches), "{m:?}");
+}
+
+/// A scenario of sysbench, its costs and some other load beside it, all by one seed.
+fn random(seed: u64) -> Scenario {
+    let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut below = move |n: u64| rng.next_u64() % n;
+    let names = ["juno", "pixel3", "kunpeng920", "x5570"];
+    let machine = machine(names[below(4) as usize]);
+    let (threads, cpus) = (1 + below(10), 1 + below(5));
+    let most = [20, 1000][below(2) as usize];
+    let (locks, yields) = (1 + below(10), 1 + below(most));
+    // Round figures and equal ones: steps of different CPUs fall on the same nanosecond.
+    let mut ns = |most| {
+        if below(3) == 0 {
+            below(most / 10) * 10
+        } else {
+            below(most)
+        }
+    };
+    let (held, free, event) = (1 + ns(1500), ns(200), ns(800));
+    let (wait, wake) = (ns(1000), ns(600));
+    let mut load = workload(
+        &machine,
+        &format!(
+            "sysbench:threads={threads},locks={locks},yields={yields},where=cpu0-{cpus},\
+             yield_ns={held},loop_ns={free},event_ns={event},wait_ns={wait},wake_ns={wake}"
+        ),
+    );
+    let others = workload(
+        &machine,
+        "runsleep:tasks=3,run_us=200,sleep_us=900,where=cpu0-3",
+    );
+    load.tasks
+        .extend(others.tasks.into_iter().take(below(4) as usize));
+    Scenario {
+        seed,
+        ..scenario(&machine, ERAS[below(2) as usize], load, [3, 25])
+    }
+}
+
+proptest! {
+    #![proptest_config(config(60))]
+
+    /// Rounds that nobody disturbs are one event; nothing but the number of events tells.
+    #[test]
+    fn streaks_change_nothing(seed in any::<u64>().no_shrink()) {
+        let scenario = random(seed);
+        let spec = &scenario.workload.spec;
+        let (trace, mut outcome) = traced(&scenario);
+        let mut steps = Vec::new();
+        let mut stepped = scenario.run_stepwise(&mut steps).expect("a run");
+        let steps = String::from_utf8(steps).expect("text");
+        let differ = trace.lines().zip(steps.lines()).find(|(a, b)| a != b);
+        prop_assert_eq!(differ, None, "{}, {}", &scenario.machine.name, spec);
+        prop_assert_eq!(trace.len(), steps.len(), "{}", spec);
+        prop_assert!(outcome.metrics.events <= stepped.metrics.events);
+        (stepped.metrics.events, outcome.metrics.events) = (0, 0);
+        prop_assert_eq!(outcome, stepped, "{}", spec);
+    }
+}
+
+/// A thread alone: an event or two of its own an event of sysbench, where there were 2000.
+#[test]
+fn a_thread_alone_is_cheap_to_simulate() {
+    let juno = machine("juno");
+    for era in ERAS {
+        let m = run(&juno, era, "threads=1", 1000).metrics;
+        assert!(m.events < 10 * m.counted + 1000, "{era}: {m:?}");
+    }
 }
