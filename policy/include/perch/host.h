@@ -83,8 +83,7 @@ PERCH_INLINE void perch_host_set_idle_cores(struct perch_host *h, perch_u32 set,
 #define PERCH_SD_BALANCE_FORK 0x10u /* fork and exec */
 #define PERCH_SD_WAKE_AFFINE 0x20u
 #define PERCH_SD_PREFER_SIBLING 0x40u
-#define PERCH_SD_ASYM 0x80u	    /* its CPUs differ in capacity */
-#define PERCH_SD_BALANCE_WAKE 0x100u /* up to 5.6: the asym_set's domain, and those below */
+#define PERCH_SD_ASYM 0x80u /* its CPUs differ in capacity */
 
 #define PERCH_MAX_LEVELS 12
 

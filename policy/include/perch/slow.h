@@ -264,6 +264,23 @@ PERCH_OUTLINE perch_u32 perch_idlest_cpu(const struct perch_host *h PERCH_GIVEN,
 }
 
 /*
+ * Whether this domain of `cpu` balances such wake-ups: near nodes for fork and
+ * exec; up to 5.6 for others the lowest domain with every capacity, and those
+ * below it (SD_BALANCE_WAKE).
+ */
+PERCH_INLINE perch_u8 perch_descends(const struct perch_host *h, const struct perch_wake *wake,
+				     perch_u32 sd, perch_u32 cpu)
+{
+	perch_u32 asym;
+
+	if (wake->flags & (PERCH_WAKE_FORK | PERCH_WAKE_EXEC))
+		return !!(perch_host_domain_flags(h, sd) & PERCH_SD_BALANCE_FORK);
+	asym = perch_host_asym_set(h, cpu);
+	return asym != PERCH_NONE && perch_host_set_weight(h, perch_host_domain_set(h, sd)) <=
+					     perch_host_set_weight(h, asym);
+}
+
+/*
  * From the widest domain of `cpu` that balances forks down to one CPU. A
  * group chosen in another branch changes `cpu`, and the descent goes on
  * among the domains of the new CPU that are narrower than the last.
@@ -278,16 +295,13 @@ PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h PERCH_GIVEN,
 		.without_cpu = wake->flags & PERCH_WAKE_FORK ? PERCH_NONE : wake->prev_cpu,
 		.running = !!(wake->flags & PERCH_WAKE_EXEC),
 	};
-	perch_u32 flag = wake->flags & (PERCH_WAKE_FORK | PERCH_WAKE_EXEC) ?
-				 PERCH_SD_BALANCE_FORK :
-				 PERCH_SD_BALANCE_WAKE;
 	perch_u32 cpu = wake->this_cpu, level = 0, i, sd, set = PERCH_NONE;
 
 	for (i = PERCH_ZERO; PERCH_MORE; i++) {
 		sd = perch_host_domain(h, cpu, i);
 		if (sd == PERCH_NONE)
 			break;
-		if (perch_host_domain_flags(h, sd) & flag) {
+		if (perch_descends(h, wake, sd, cpu)) {
 			level = i + 1;
 			set = perch_host_domain_set(h, sd);
 		}
@@ -299,7 +313,7 @@ PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h PERCH_GIVEN,
 		perch_u32 next = cpu, weight = 0, l;
 
 		sd = perch_host_domain(h, cpu, --level);
-		if (!(perch_host_domain_flags(h, sd) & flag))
+		if (!perch_descends(h, wake, sd, cpu))
 			continue;
 		d.sd = sd;
 		d.cpu = cpu;

@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 use perch_machine::Machine;
 
 use super::{
-    Level, SD_ASYM, SD_BALANCE_FORK, SD_BALANCE_WAKE, SD_CLUSTER, SD_LLC, SD_NUMA,
-    SD_PREFER_SIBLING, SD_SMT, SD_WAKE_AFFINE, Topology,
+    Level, SD_ASYM, SD_BALANCE_FORK, SD_CLUSTER, SD_LLC, SD_NUMA, SD_PREFER_SIBLING, SD_SMT,
+    SD_WAKE_AFFINE, Topology,
 };
 use crate::ffi;
 
@@ -260,10 +260,6 @@ impl<'a> Builder<'a> {
         if self.kinds(set) > 1 {
             flags |= SD_ASYM;
         }
-        // The lowest domain with CPUs of every capacity, and those below it.
-        if self.kinds > 1 && below.is_none_or(|below| self.kinds(below) < self.kinds) {
-            flags |= SD_BALANCE_WAKE;
-        }
         let groups = self.groups(cpu, set, distance, below);
         let first_group = self.out.group_sets.len() as u32;
         let count = groups.len() as u32;
@@ -369,8 +365,8 @@ impl<'a> Builder<'a> {
                 if d.flags & SD_CLUSTER != 0 {
                     place.cluster_set = d.set;
                 }
-                // The last of these is the lowest that has every capacity.
-                if d.flags & SD_BALANCE_WAKE != 0 {
+                let every = d.flags & SD_ASYM != 0 && self.kinds(d.set) == self.kinds;
+                if place.asym_set == ffi::NONE && every {
                     place.asym_set = d.set;
                 }
             }

@@ -39,11 +39,10 @@ const SD_BALANCE_FORK: u32 = 0x10;
 const SD_WAKE_AFFINE: u32 = 0x20;
 const SD_PREFER_SIBLING: u32 = 0x40;
 const SD_ASYM: u32 = 0x80;
-const SD_BALANCE_WAKE: u32 = 0x100;
 
 /// The flags under their names in policy/, for the test that compares them.
 #[cfg(test)]
-pub(crate) const FLAGS: [(&str, u32); 9] = [
+pub(crate) const FLAGS: [(&str, u32); 8] = [
     ("SD_SMT", SD_SMT),
     ("SD_CLUSTER", SD_CLUSTER),
     ("SD_LLC", SD_LLC),
@@ -52,7 +51,6 @@ pub(crate) const FLAGS: [(&str, u32); 9] = [
     ("SD_WAKE_AFFINE", SD_WAKE_AFFINE),
     ("SD_PREFER_SIBLING", SD_PREFER_SIBLING),
     ("SD_ASYM", SD_ASYM),
-    ("SD_BALANCE_WAKE", SD_BALANCE_WAKE),
 ];
 
 /// The shape of a machine as the policy reads it; built once, shared by every simulation of it.

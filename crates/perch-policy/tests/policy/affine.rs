@@ -276,6 +276,8 @@ fn exec_on_an_idle_machine_stays() {
         for cpu in [0, bench.shape.nr_cpus() - 1] {
             let mut s = Scenario::idle(&bench.shape, cpu, cpu);
             s.wake.exec = true;
+            // Little enough to fit a CPU of any kind.
+            s.wakee.util = 100;
             s.busy(cpu, 1);
             let verdict = bench.decide(&mut s);
             assert_eq!(

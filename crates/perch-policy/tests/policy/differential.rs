@@ -10,9 +10,9 @@ use proptest::prelude::*;
 use crate::dice::Dice;
 use crate::machines::{self, Shape};
 use crate::model::Model;
-use crate::scenario::Scenario;
+use crate::scenario::{self, Scenario};
 
-/// Wake-ups a machine; each is decided in every mode of both eras.
+/// Wake-ups a machine; each is decided by every policy.
 const WAKEUPS: usize = 60;
 
 pub const ERAS: [Era; 2] = [Era::V6_5, Era::V7_2];
@@ -32,14 +32,15 @@ fn agree(seed: u64, machine: &Machine) {
     let mut dice = Dice::new(seed ^ 0x7065_7263_6800);
     for index in 0..WAKEUPS {
         let before = Scenario::random(&shape, &mut dice);
-        for (era, mode) in ERAS.into_iter().flat_map(|e| Mode::ALL.map(|m| (e, m))) {
+        for policy in scenario::policies() {
+            let (era, modes) = (policy.era(), policy.modes());
             let (mut ours, mut reference) = (before.clone(), before.clone());
             ours.put(&mut host);
-            let verdict = ours.decide(&mut host, &policy(era, mode));
-            let expected = Model::new(&shape, &topology, era, mode, &mut reference).select();
+            let verdict = ours.decide(&mut host, &policy);
+            let expected = Model::new(&shape, &topology, era, modes, &mut reference).select();
             let at = format!(
                 "seed {seed}, {}, wake-up {index}, era {era}, \
-                 cluster={mode}: {:?}, {:?} wakes {:?}",
+                 {modes}: {:?}, {:?} wakes {:?}",
                 machine.description, before.wake, before.waker, before.wakee
             );
             assert_eq!(

@@ -5,6 +5,9 @@
 //! `.regressions` file beside the test, which brings it back first on the next run.
 
 mod affine;
+mod capable;
+mod capacity;
+mod decision;
 mod differential;
 mod model;
 mod modes;

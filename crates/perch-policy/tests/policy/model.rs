@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The reference: mechanisms.md §0, §1 and §8 written down CPU by CPU, with masks as vectors and
+//! The reference: mechanisms.md §0, §1, §2 and §8 written down CPU by CPU, with masks as vectors and
 //! counters counted as the text says. Slow, obvious, and without a line of the policy in it.
 
-use perch_policy::{Era, Mode, Reason, Topology, Verdict};
+use perch_policy::{Era, Mode, Modes, Reason, Topology, Verdict};
 
+use crate::capacity;
 use crate::machines::Shape;
 use crate::scenario::{SECOND, Scenario};
 use crate::slow;
@@ -14,27 +15,30 @@ pub struct Model<'a> {
     /// For the groups of the slow path only.
     pub topology: &'a Topology,
     pub era: Era,
+    /// Mode of `cluster`.
     pub mode: Mode,
+    pub capacity: Mode,
     pub s: &'a mut Scenario,
-    examined: u32,
+    pub examined: u32,
 }
 
 /// A CPU and why.
-type Found = (usize, Reason);
+pub type Found = (usize, Reason);
 
 impl<'a> Model<'a> {
     pub fn new(
         shape: &'a Shape,
         topology: &'a Topology,
         era: Era,
-        mode: Mode,
+        modes: Modes,
         s: &'a mut Scenario,
     ) -> Model<'a> {
         Model {
             shape,
             topology,
             era,
-            mode,
+            mode: modes.cluster,
+            capacity: modes.capacity,
             s,
             examined: 0,
         }
@@ -77,13 +81,16 @@ impl<'a> Model<'a> {
             return Choice::Done((cpu, Reason::SlowPath));
         }
         self.record_wakee();
-        if !self.s.allowed[wake.this] {
-            return Choice::Search(wake.prev);
-        }
-        if wake.current {
+        let here = self.s.allowed[wake.this];
+        if here && wake.current {
             return Choice::Done((wake.this, Reason::Hint));
         }
-        let pulled = !self.wake_wide() && self.wake_affine();
+        let affine = here && !self.wake_wide();
+        if capacity::balances(self) && (!affine || capacity::wake_cap(self)) {
+            let cpu = slow::select(self, self.topology);
+            return Choice::Done((cpu, Reason::WakeBalance));
+        }
+        let pulled = affine && self.wake_affine();
         Choice::Search(if pulled { wake.this } else { wake.prev })
     }
 
@@ -164,14 +171,24 @@ impl<'a> Model<'a> {
         left < right + i128::from(self.s.wake.sync)
     }
 
-    /// `sis(p, prev, target)` of §0 with the changes of §1.
+    /// `sis(p, prev, target)` of §0 with the changes of §1 and §2.
     fn sis(&mut self, prev: usize, target: usize) -> Found {
+        let asym = capacity::domain(self, target);
+        if self.capacity == Mode::Posted {
+            if let Some(cpus) = &asym {
+                return capacity::posted(self, cpus, target);
+            }
+        }
         let active = self.mode != Mode::Off && self.shape.clusters;
-        if self.idle_ok(target) {
+        if self.idle_ok(target) && capacity::near(self, target) {
             return (target, Reason::TargetIdle);
         }
         let mut prev_aff = None;
-        if prev != target && self.shape.share_llc(prev, target) && self.idle_ok(prev) {
+        if prev != target
+            && self.shape.share_llc(prev, target)
+            && self.idle_ok(prev)
+            && capacity::near(self, prev)
+        {
             if !active || self.share(prev, target) {
                 return (prev, Reason::PrevIdle);
             }
@@ -179,19 +196,24 @@ impl<'a> Model<'a> {
         }
         let wake = self.s.wake;
         let kthread = self.s.waker.percpu_kthread && wake.in_task;
-        if kthread && prev == wake.this && self.s.state.cpus[prev].nr_running <= 1 {
+        let alone = prev == wake.this && self.s.state.cpus[prev].nr_running <= 1;
+        if kthread && alone && capacity::near(self, prev) {
             return (prev, Reason::Kthread);
         }
         let mut recent = self.s.wakee.recent;
         self.s.wakee.recent = Some(prev);
         recent = recent.filter(|&r| {
             let other = r != prev && r != target;
-            other && self.shape.share_llc(r, target) && self.idle_ok(r) && self.s.allowed[r]
+            let good = self.idle_ok(r) && self.s.allowed[r] && capacity::near(self, r);
+            other && self.shape.share_llc(r, target) && good
         });
         if let Some(r) = recent {
             if !active || self.share(r, target) {
                 return (r, Reason::RecentIdle);
             }
+        }
+        if let Some(cpus) = &asym {
+            return capacity::search(self, cpus, target);
         }
         let Some(llc) = self.shape.llc[target].clone() else {
             return (target, Reason::NoLlc);

@@ -2,127 +2,15 @@
 //! The properties of mechanisms.md §7 that one decision can show, over random moments, and the
 //! cluster mechanism's decisions on the machine that it was written for.
 
-use std::collections::BTreeMap;
-
 use perch_machine::{Machine, library};
 use perch_policy::{Host, Mode, Reason, Topology, Verdict};
 use proptest::prelude::*;
 
+use crate::decision::{MOMENTS, decisions};
 use crate::dice::Dice;
 use crate::differential::{ERAS, policy};
 use crate::machines::{self, Shape};
 use crate::scenario::Scenario;
-
-/// Moments a machine.
-const MOMENTS: usize = 20;
-
-/// One decision, with what led to it and what it left.
-struct Decision<'a> {
-    shape: &'a Shape,
-    before: &'a Scenario,
-    after: Scenario,
-    mode: Mode,
-    blind: bool,
-    verdict: Verdict,
-}
-
-impl Decision<'_> {
-    fn idle_ok(&self, cpu: usize) -> bool {
-        let state = &self.before.state;
-        state.idle[cpu] || (state.sched_idle[cpu] && !self.blind)
-    }
-
-    fn cluster(&self, cpu: usize) -> &[usize] {
-        self.shape.cluster[cpu].as_deref().unwrap_or_default()
-    }
-
-    fn core_is_idle(&self, cpu: usize) -> bool {
-        self.shape.core[cpu]
-            .iter()
-            .all(|&c| self.before.state.idle[c])
-    }
-
-    /// Whether step 8 was reached: nothing before it ended the search.
-    fn scanned(&self) -> bool {
-        use Reason::*;
-        let late = [
-            ClusterCore,
-            ClusterScan,
-            LlcCore,
-            LlcThread,
-            LlcScan,
-            ClusterPrev,
-            ClusterRecent,
-            TargetBusy,
-        ];
-        late.contains(&self.verdict.reason)
-    }
-
-    /// The LLC of the target, its budget, and whether it is thought to have an idle core.
-    fn llc(&self) -> Option<(&[usize], u32, bool)> {
-        let llc = self.shape.llc[self.verdict.target].as_deref()?;
-        let state = &self.before.state;
-        Some((
-            llc,
-            state.scan[llc[0]],
-            self.shape.smt && state.idle_cores[llc[0]],
-        ))
-    }
-
-    /// The CPUs that step 8 may look at in this mode, in its order.
-    fn within_budget(&self) -> Vec<usize> {
-        let Some((llc, budget, hic)) = self.llc() else {
-            return Vec::new();
-        };
-        let (n, target) = (self.shape.nr_cpus(), self.verdict.target);
-        let near = if self.mode == Mode::Off {
-            &[]
-        } else {
-            self.cluster(target)
-        };
-        let ring = (1..=n)
-            .map(|i| (target + i) % n)
-            .filter(|c| llc.contains(c));
-        let ring: Vec<usize> = ring.filter(|&c| self.before.allowed[c]).collect();
-        let (first, rest): (Vec<usize>, Vec<usize>) = ring.iter().partition(|c| near.contains(c));
-        let own = if self.mode == Mode::Perch {
-            first.len()
-        } else {
-            0
-        };
-        let length = match (budget, hic) {
-            (0, _) => own,
-            (_, true) => n,
-            (_, false) => own + budget as usize,
-        };
-        first.into_iter().chain(rest).take(length).collect()
-    }
-}
-
-/// Decides random moments of a random machine in every mode and era, and shows `check` each.
-fn decisions(seed: u64, max_cpus: usize, mut check: impl FnMut(&Decision)) {
-    let machine = machines::random(seed, max_cpus);
-    let shape = Shape::new(&machine);
-    let mut host = Host::new(Topology::new(&machine));
-    let mut dice = Dice::new(seed ^ 0x0070_726f_7073);
-    for _ in 0..MOMENTS {
-        let before = Scenario::random(&shape, &mut dice);
-        for (era, mode) in ERAS.into_iter().flat_map(|e| Mode::ALL.map(|m| (e, m))) {
-            let mut after = before.clone();
-            after.put(&mut host);
-            let verdict = after.decide(&mut host, &policy(era, mode));
-            let blind = era.rules().idle_sees_policy && before.wakee.sched_idle;
-            check(&Decision {
-                shape: &shape,
-                before: &before,
-                after,
-                mode,
-                blind,
-                verdict,
-            });
-        }
-    }
-}
 
 proptest! {
     #![proptest_config(crate::config())]
@@ -186,6 +74,9 @@ proptest! {
     fn p4_examined_stays_within_the_budget(seed: u64, max_cpus in 1..150usize) {
         decisions(seed, max_cpus, |d| {
             let Some((_, budget, false)) = d.llc() else { return };
+            if d.verdict.reason == Reason::SlowPath {
+                return;
+            }
             let own = if d.mode == Mode::Perch { d.cluster(d.verdict.target).len() as u32 } else { 0 };
             let at = format!("seed {seed}, {max_cpus} CPUs, cluster={}: {:?}", d.mode, d.verdict);
             assert!(d.verdict.examined <= budget + own, "{at}, budget {budget}");
@@ -277,25 +168,6 @@ proptest! {
             let at = format!("seed {seed}, {max_cpus} CPUs, cluster={}", d.mode);
             assert!(holds, "{at}: {:?} for {wake:?}", d.verdict);
         });
-    }
-}
-
-/// The random moments are worth something only if they reach every reason.
-#[test]
-fn random_moments_reach_every_reason() {
-    let mut seen = BTreeMap::new();
-    for seed in 0..300 {
-        decisions(seed, 100, |d| {
-            *seen.entry(d.verdict.reason).or_insert(0) += 1
-        });
-    }
-    for &reason in Reason::ALL.iter().filter(|&&r| r != Reason::Nothing) {
-        let times = seen.get(&reason).copied().unwrap_or(0);
-        assert!(
-            times >= 50,
-            "\"{}\" only {times} times in {seen:?}",
-            reason.name()
-        );
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The reference for fork and exec (mechanisms.md §8, "Slow path"), from the widest domain down.
+//! The reference for fork and exec (mechanisms.md §8, "Slow path"), from the widest domain down,
+//! and for the wake-ups that 5.5 balances like a fork (§2, "Baseline").
 
 use perch_policy::{DomainView, Era, Level, SetView, Topology};
 
@@ -9,6 +10,7 @@ use crate::model::Model;
 enum Kind {
     HasSpare,
     FullyBusy,
+    Misfit,
     Overloaded,
 }
 
@@ -19,6 +21,7 @@ struct Group {
     running: u32,
     avg_load: u64,
     allowed: u32,
+    largest: u32,
     cpus: Vec<usize>,
 }
 
@@ -26,8 +29,13 @@ fn cpus(set: SetView) -> Vec<usize> {
     set.iter().collect()
 }
 
-/// Fork balancing stops at nodes further away than the reclaim distance.
+/// Fork balancing stops at nodes further away than the reclaim distance, that of wake-ups at the
+/// lowest domain with every capacity.
 fn balances(m: &Model, cpu: usize, domain: &DomainView) -> bool {
+    if !(m.s.wake.fork || m.s.wake.exec) {
+        let limit = m.shape.asym[cpu].as_ref().map_or(0, Vec::len);
+        return domain.span().weight() as usize <= limit;
+    }
     let far = cpus(domain.span())
         .iter()
         .map(|&c| m.shape.slit(cpu, c))
@@ -35,8 +43,9 @@ fn balances(m: &Model, cpu: usize, domain: &DomainView) -> bool {
     domain.level() != Level::Numa || far.is_some_and(|far| far <= 30)
 }
 
-fn group(m: &Model, cpus: Vec<usize>, pct: u64) -> Group {
+fn group(m: &Model, cpus: Vec<usize>, pct: u64, asym: bool) -> Group {
     let exec = m.s.wake.exec.then_some(m.s.wake.prev);
+    let own_cpu = (!m.s.wake.fork).then_some(m.s.wake.prev);
     let (mut load, mut runnable, mut util, mut capacity) = (0u64, 0u64, 0u64, 0u64);
     let (mut running, mut idle) = (0, 0);
     for &c in &cpus {
@@ -46,9 +55,9 @@ fn group(m: &Model, cpus: Vec<usize>, pct: u64) -> Group {
         if m.era == Era::V7_2 && !m.s.allowed[c] {
             continue;
         }
-        // A task that execs is counted out of its CPU.
-        let (own_load, own_util, own) = if exec == Some(c) {
-            (m.s.wakee.load, m.s.wakee.util, 1)
+        // The task is counted out of its own CPU, where it runs only if it execs.
+        let (own_load, own_util, own) = if own_cpu == Some(c) {
+            (m.s.wakee.load, m.s.wakee.util, u32::from(exec.is_some()))
         } else {
             (0, 0, 0)
         };
@@ -64,6 +73,8 @@ fn group(m: &Model, cpus: Vec<usize>, pct: u64) -> Group {
         && (capacity * 100 < util * pct || capacity * pct < runnable * 100)
     {
         Kind::Overloaded
+    } else if asym && !cpus.iter().any(|&c| m.stock_fits(c)) {
+        Kind::Misfit
     } else if running < weight || (capacity * pct >= runnable * 100 && capacity * 100 > util * pct)
     {
         Kind::HasSpare
@@ -76,7 +87,9 @@ fn group(m: &Model, cpus: Vec<usize>, pct: u64) -> Group {
     } else {
         load * 1024 / capacity
     };
+    let largest = cpus.iter().map(|&c| m.s.state.cpus[c].capacity).max();
     Group {
+        largest: largest.unwrap_or(0),
         kind,
         idle,
         util,
@@ -88,14 +101,18 @@ fn group(m: &Model, cpus: Vec<usize>, pct: u64) -> Group {
 }
 
 /// The idlest group other than the local one, if the task should go there.
-fn idlest_group(m: &Model, domain: &DomainView, cpu: usize) -> Option<Vec<usize>> {
+fn idlest_group(m: &mut Model, domain: &DomainView, cpu: usize) -> Option<Vec<usize>> {
+    let span = cpus(domain.span());
+    m.examined += span.len() as u32;
+    let kind = |c: usize| m.shape.capacity(c);
+    let asym = span.iter().any(|&c| kind(c) != kind(span[0]));
     let pct = u64::from(domain.imbalance_pct());
     let n = domain.groups();
     // Groups stand in a ring; the walk starts at the one that has the CPU.
     let own = (0..n).find(|&i| domain.group(i).contains(cpu)).unwrap_or(0);
     let (mut local, mut best): (Option<Group>, Option<Group>) = (None, None);
     for i in 0..n {
-        let g = group(m, cpus(domain.group((own + i) % n)), pct);
+        let g = group(m, cpus(domain.group((own + i) % n)), pct, asym);
         if g.allowed == 0 {
             continue;
         }
@@ -107,6 +124,7 @@ fn idlest_group(m: &Model, domain: &DomainView, cpu: usize) -> Option<Vec<usize>
             std::cmp::Ordering::Equal if g.kind == Kind::HasSpare => {
                 g.idle > b.idle || (g.idle == b.idle && g.util < b.util)
             }
+            std::cmp::Ordering::Equal if g.kind == Kind::Misfit => g.largest > b.largest,
             std::cmp::Ordering::Equal => g.avg_load < b.avg_load,
             order => order.is_lt(),
         });
@@ -121,6 +139,8 @@ fn idlest_group(m: &Model, domain: &DomainView, cpu: usize) -> Option<Vec<usize>
     let numa = domain.level() == Level::Numa;
     let leave = if local.kind != best.kind {
         local.kind > best.kind
+    } else if local.kind == Kind::Misfit {
+        local.largest < best.largest
     } else if local.kind != Kind::HasSpare {
         let margin = 1024 * (pct - 100) / 100;
         let clearly = 100 * local.avg_load > pct * best.avg_load;
@@ -134,7 +154,11 @@ fn idlest_group(m: &Model, domain: &DomainView, cpu: usize) -> Option<Vec<usize>
     leave.then_some(best.cpus)
 }
 
-fn idlest_cpu(m: &Model, group: &[usize], cpu: usize) -> usize {
+fn idlest_cpu(m: &mut Model, group: &[usize], cpu: usize) -> usize {
+    if group.len() > 1 {
+        m.examined += group.len() as u32;
+    }
+    let m = &*m;
     let allowed: Vec<usize> = group.iter().copied().filter(|&c| m.s.allowed[c]).collect();
     // A CPU that runs SCHED_IDLE tasks only is taken as soon as it is met.
     if let Some(&c) = allowed
@@ -156,7 +180,7 @@ fn idlest_cpu(m: &Model, group: &[usize], cpu: usize) -> usize {
     idle.min_by_key(shallow).or(least).unwrap_or(cpu)
 }
 
-pub fn select(m: &Model, topology: &Topology) -> usize {
+pub fn select(m: &mut Model, topology: &Topology) -> usize {
     let mut cpu = m.s.wake.this;
     // Domains still to be looked at, the widest last.
     let mut left: Vec<DomainView> = topology.domains(cpu).collect();
