@@ -2,7 +2,7 @@
 //! What differs between stock kernels outside the choice of a CPU: the fair class's constants
 //! and the balancer's. The wake-up path's own rules are [`perch_policy::Rules`].
 
-use perch_policy::Era;
+use perch_policy::{DomainView, Era};
 
 /// Which fair class, with its constants already scaled for the machine; all nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -23,20 +23,155 @@ pub enum FairRules {
     },
 }
 
+/// Which running tasks never count as misfits, however little of them fits their CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stuck {
+    /// All count.
+    Nobody,
+    /// Tasks pinned to one CPU (not yet in 5.6).
+    Pinned,
+    /// Tasks that are on the largest CPU they may use (7.2, not yet in 6.1).
+    NowhereLarger,
+}
+
+/// The balancer's rules. That of 5.5 was new then (reworked from sums of load to kinds of groups,
+/// 5.5), and much of what follows is how it was mended.
+#[derive(Clone, Copy, Debug)]
+pub struct BalanceRules {
+    /// Most tasks moved by one pass.
+    pub nr_migrate: u32,
+    /// How much longer a busy CPU waits between two passes.
+    pub busy_factor: u64,
+    /// A busy CPU's interval is a tick shorter, so that levels do not fall due together for ever
+    /// (5.10).
+    pub busy_less_a_tick: bool,
+    /// `imbalance_pct` of domains wider than an LLC (117 since 5.10).
+    pub wide_imbalance_pct: u32,
+    /// Newly idle CPUs do not look for work when they usually idle shorter than this, nanoseconds
+    /// (5.10 has it; in 6.1 only what the pass costs counts).
+    pub newidle_least_ns: u64,
+    /// 7.2: a newidle pass is tried at random, as often as such passes succeeded lately.
+    pub newidle_by_success: bool,
+    /// Groups are also classified by who waits in them: runnable averages (not yet in 5.6).
+    pub counts_waiting: bool,
+    /// Of fully busy groups the first found is the busiest (still so in 6.1).
+    pub fully_busy_first: bool,
+    /// Among idle CPUs one of an idle core balances for its group.
+    pub idle_core_balances: bool,
+    /// A local group that is fully busy takes nothing once it is beyond the mean load. In 5.6 the
+    /// difference still wraps, and it takes what the busiest has beyond the mean.
+    pub stops_at_mean: bool,
+    /// Within an LLC spare capacity is filled by number of tasks, not by utilisation (not yet in 5.6).
+    pub llc_by_tasks: bool,
+    /// Few tasks may stay together on a NUMA node (new in 5.6).
+    pub numa_imbalance: bool,
+    /// A queue of one is no source of utilisation (not yet in 5.6).
+    pub util_of_many: bool,
+    /// A load may go that is larger than the imbalance, twice as large for each failed pass. In
+    /// 5.6 it may be twice as large, and after a few failures of any size.
+    pub load_by_failures: bool,
+    /// Repeated failures push the running task over, whatever the pass was to move; later only if
+    /// tasks were to be counted.
+    pub pushes_for_all: bool,
+    /// 7.2: a misfit that could not be moved counts as no failure.
+    pub misfit_no_failure: bool,
+    /// Who never is a misfit.
+    pub stuck: Stuck,
+    /// How much larger a capacity must be to count as larger, 1024ths: a quarter; since 5.13 a
+    /// twentieth.
+    pub larger_1024: u64,
+    /// Misfits go to groups with larger CPUs; since 5.13 it is the balancing CPU itself that must
+    /// be larger.
+    pub larger_by_group: bool,
+    /// uclamp bounds utilisation before it is held against a capacity and its margin; since 6.2
+    /// the margin is for utilisation alone (`util_fits_cpu`).
+    pub clamps_util: bool,
+}
+
 /// An era's rules on one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct EraRules {
     /// The fair class.
     pub fair: FairRules,
+    /// The balancer.
+    pub balance: BalanceRules,
     /// A task that ran less than this ago is cache-hot; also the least `max_newidle_lb_cost`
     /// ceiling. 0.5 ms in every era.
     pub migration_cost_ns: u64,
-    /// Most tasks moved by one balance pass.
-    pub nr_migrate: u32,
-    /// How much longer a busy CPU waits between two passes.
-    pub busy_factor: u64,
-    /// 7.2: a newidle pass is tried at random, as often as such passes succeeded lately.
-    pub newidle_by_success: bool,
+    /// How far an idle scan goes depends on how long the waker's CPU usually idles and on what
+    /// scans cost (SIS_PROP, until 5.19), not on the LLC's utilisation (SIS_UTIL).
+    pub scan_by_cost: bool,
+    /// A task that uses more than its CPU's capacity keeps its util_est (still so in 6.1).
+    pub est_within_capacity: bool,
+}
+
+impl BalanceRules {
+    const V5_5: BalanceRules = BalanceRules {
+        nr_migrate: 32,
+        busy_factor: 32,
+        busy_less_a_tick: false,
+        wide_imbalance_pct: 125,
+        newidle_least_ns: 500_000,
+        newidle_by_success: false,
+        counts_waiting: false,
+        fully_busy_first: true,
+        idle_core_balances: false,
+        stops_at_mean: false,
+        llc_by_tasks: false,
+        numa_imbalance: false,
+        util_of_many: false,
+        load_by_failures: false,
+        pushes_for_all: true,
+        misfit_no_failure: false,
+        stuck: Stuck::Nobody,
+        larger_1024: 1280,
+        larger_by_group: true,
+        clamps_util: true,
+    };
+
+    const V6_5: BalanceRules = BalanceRules {
+        nr_migrate: 32,
+        busy_factor: 16,
+        busy_less_a_tick: true,
+        wide_imbalance_pct: 117,
+        newidle_least_ns: 0,
+        newidle_by_success: false,
+        counts_waiting: true,
+        fully_busy_first: false,
+        idle_core_balances: true,
+        stops_at_mean: true,
+        llc_by_tasks: true,
+        numa_imbalance: true,
+        util_of_many: true,
+        load_by_failures: true,
+        pushes_for_all: false,
+        misfit_no_failure: false,
+        stuck: Stuck::Pinned,
+        larger_1024: 1078,
+        larger_by_group: false,
+        clamps_util: false,
+    };
+
+    const V7_2: BalanceRules = BalanceRules {
+        newidle_by_success: true,
+        misfit_no_failure: true,
+        stuck: Stuck::NowhereLarger,
+        ..BalanceRules::V6_5
+    };
+
+    /// How much busier, in percent of the other, a group of this domain must be to count as
+    /// imbalanced.
+    pub fn imbalance_pct(&self, domain: &DomainView<'_>) -> u32 {
+        match domain.shares_llc() {
+            true => domain.imbalance_pct(),
+            false => self.wide_imbalance_pct,
+        }
+    }
+
+    /// Whether a capacity is larger than another, enough to matter.
+    pub fn is_larger(&self, this: u32, other: u32) -> bool {
+        u64::from(this) * 1024 > u64::from(other) * self.larger_1024
+    }
 }
 
 impl EraRules {
@@ -44,22 +179,25 @@ impl EraRules {
     /// number of CPUs up to 8, as the kernel's default `tunable_scaling` has it.
     pub fn new(era: Era, nr_cpus: usize) -> EraRules {
         let factor = u64::from(1 + (nr_cpus.clamp(1, 8) as u32).ilog2());
-        let fair = match era {
-            Era::V5_5 | Era::V6_5 => FairRules::Cfs {
-                latency_ns: 6_000_000 * factor,
-                min_granularity_ns: 750_000 * factor,
-                wakeup_granularity_ns: 1_000_000 * factor,
-            },
-            Era::V7_2 => FairRules::Eevdf {
-                slice_ns: 700_000 * factor,
-            },
+        let cfs = FairRules::Cfs {
+            latency_ns: 6_000_000 * factor,
+            min_granularity_ns: 750_000 * factor,
+            wakeup_granularity_ns: 1_000_000 * factor,
+        };
+        let eevdf = FairRules::Eevdf {
+            slice_ns: 700_000 * factor,
+        };
+        let (fair, balance) = match era {
+            Era::V5_5 => (cfs, BalanceRules::V5_5),
+            Era::V6_5 => (cfs, BalanceRules::V6_5),
+            Era::V7_2 => (eevdf, BalanceRules::V7_2),
         };
         EraRules {
             fair,
+            balance,
             migration_cost_ns: 500_000,
-            nr_migrate: 32,
-            busy_factor: 16,
-            newidle_by_success: era == Era::V7_2,
+            scan_by_cost: era == Era::V5_5,
+            est_within_capacity: era != Era::V7_2,
         }
     }
 }

@@ -226,17 +226,20 @@ impl Kernel<'_> {
 
     /// util_est at a dequeue: up at once, down by a quarter of the way.
     fn update_estimate(&mut self, task: u32) {
+        let cpu = self.tasks[task as usize].cpu as usize;
         let se = &mut self.tasks[task as usize].se;
         // The queue holds the old estimate until the task leaves it.
         let old = se.est();
         let util = se.average.util;
+        // A CPU that is too small tells nothing of what the task would have used.
+        let told = !self.rules.est_within_capacity || util <= self.host.topology().capacity(cpu);
         se.est_enqueued = util;
         if se.est_average < util {
             se.est_average = util;
-        } else if se.est_average - util > EST_MARGIN {
+        } else if told && se.est_average - util > EST_MARGIN {
             se.est_average -= (se.est_average - util) / 4;
         }
-        let fair = &mut self.cpus[self.tasks[task as usize].cpu as usize].fair;
+        let fair = &mut self.cpus[cpu].fair;
         fair.est = fair.est.saturating_sub(old) + self.tasks[task as usize].se.est();
     }
 
@@ -311,6 +314,7 @@ impl Kernel<'_> {
         };
         self.touch_task(current);
         self.publish(cpu);
+        self.note_misfit(cpu);
         let c = &mut self.cpus[cpu];
         if c.fair.nr < 2 {
             return;
@@ -381,6 +385,7 @@ impl Kernel<'_> {
             c.fair.next_buddy = None;
         }
         self.publish(cpu);
+        self.note_misfit(cpu);
     }
 
     /// The running task goes back to the waiting ones.

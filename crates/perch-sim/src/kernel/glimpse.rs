@@ -53,6 +53,8 @@ pub struct CpuGlimpse {
     pub nr: u32,
     /// Idle, and nothing on its way there.
     pub idle: bool,
+    /// Its running task does not fit it.
+    pub misfit: bool,
 }
 
 impl Kernel<'_> {
@@ -86,6 +88,7 @@ impl Kernel<'_> {
             current: c.current,
             nr: c.fair.nr,
             idle: self.host.is_idle(cpu),
+            misfit: c.misfit > 0,
         });
         let topology = self.host.topology();
         let llcs = (0..topology.nr_llcs()).map(|llc| {

@@ -81,7 +81,11 @@ pub struct Kernel<'a> {
     counters: Vec<Counter>,
     /// CPUs with more than one task, by words of 64.
     crowded: Vec<u64>,
-    /// Some queue has more than one task (the root domain's flag; set early, cleared lazily).
+    /// CPUs differ in capacity.
+    unequal: bool,
+    /// The largest capacity of a CPU.
+    largest: u32,
+    /// Some queue has more than one task, or a CPU a task that does not fit it (the root domain's flag; set early, cleared lazily).
     overload: bool,
     /// Kind and key of the event that is handled.
     handled: (u8, u32),
@@ -115,6 +119,8 @@ impl<'a> Kernel<'a> {
     ) -> Kernel<'a> {
         let specs = &workload.tasks;
         let n = machine.cpus.len();
+        let rules = EraRules::new(policy.era(), n);
+        let largest = (0..n).map(|cpu| topology.capacity(cpu)).max().unwrap_or(0);
         let mut random = Random::new(seed, 0);
         let tick_ns = 1_000_000_000 / u64::from(hz);
         let mut events = EventQueue::with_capacity(n * 2 + specs.len());
@@ -153,7 +159,7 @@ impl<'a> Kernel<'a> {
             events,
             host: Host::new(topology.clone()),
             policy,
-            rules: EraRules::new(policy.era(), n),
+            rules,
             costs: Costs::new(machine),
             tick_ns,
             cpus: (0..n)
@@ -168,6 +174,8 @@ impl<'a> Kernel<'a> {
             tasks,
             affinities,
             crowded: vec![0; n.div_ceil(64)],
+            unequal: (0..n).any(|cpu| topology.capacity(cpu) < largest),
+            largest,
             overload: false,
             handled: (0, 0),
             stepwise: false,
@@ -178,7 +186,7 @@ impl<'a> Kernel<'a> {
             random,
             trace: None,
             trace_error: None,
-            groups: balance::Groups::new(topology),
+            groups: balance::Groups::new(topology, &rules.balance),
             scratch: balance::Scratch::default(),
         }
     }
@@ -343,6 +351,8 @@ fn new_cpu(topology: &Topology, cpu: usize, random: &mut Random) -> Cpu {
         segment_start_ns: 0,
         streak: None,
         speed_1024: topology.capacity(cpu),
+        misfit: 0,
+        scan_cost_ns: 0,
         pelt: Clock::new(topology.capacity(cpu)),
         need_resched: false,
         wake_list: VecDeque::new(),

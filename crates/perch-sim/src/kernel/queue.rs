@@ -130,6 +130,10 @@ pub struct Cpu {
     pub streak: Option<Streak>,
     /// Its speed, 1024ths.
     pub speed_1024: u32,
+    /// Load of the running task if it does not fit this CPU, else 0.
+    pub misfit: u32,
+    /// 5.5: what idle scans of this CPU's wakers cost on average, nanoseconds.
+    pub scan_cost_ns: u64,
     /// The clock of its averages.
     pub pelt: Clock,
     /// The running task should give way as soon as possible.

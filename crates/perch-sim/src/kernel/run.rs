@@ -256,6 +256,9 @@ impl Kernel<'_> {
         debug_assert!(self.cpus[cpu].current.is_none());
         self.cpus[cpu].need_resched = false;
         let mut next = self.pick(cpu);
+        if next.is_none() {
+            self.note_misfit(cpu);
+        }
         let may_pull = next.is_none() && self.cpus[cpu].wake_list.is_empty();
         if may_pull && self.balance_newidle(cpu) {
             next = self.pick(cpu);

@@ -3,9 +3,10 @@
 //! (mechanisms.md §8, "Balance").
 //!
 //! Left out: tasks pinned to one CPU of a group marking the group as imbalanced, asymmetric
-//! packing and misfit tasks, NUMA balancing's preferred nodes, and the time a pass takes on a CPU
-//! that then stays idle.
+//! packing, NUMA balancing's preferred nodes, and the time a pass takes on a CPU that then stays
+//! idle.
 
+mod misfit;
 mod pull;
 mod stats;
 mod sums;
@@ -35,6 +36,8 @@ enum Pass {
     Moved(u32),
     /// There is an imbalance, but nothing could be moved.
     Failed,
+    /// There is a misfit, but it may not run here.
+    Pinned,
 }
 
 impl Kernel<'_> {
@@ -113,8 +116,9 @@ impl Kernel<'_> {
     fn interval_ns(&self, cpu: usize, i: usize, idle: bool) -> u64 {
         let mut interval = self.cpus[cpu].domains[i].interval_ns;
         if !idle {
-            // One tick less, so that busy levels do not fall due together for ever.
-            interval = (interval * self.rules.busy_factor).saturating_sub(self.tick_ns);
+            let rules = &self.rules.balance;
+            let less = u64::from(rules.busy_less_a_tick) * self.tick_ns;
+            interval = (interval * rules.busy_factor).saturating_sub(less);
         }
         interval.clamp(self.tick_ns, 100_000_000 * self.cpus.len() as u64)
     }
@@ -146,6 +150,14 @@ impl Kernel<'_> {
                 }
                 0
             }
+            Pass::Pinned => {
+                if idle != Idle::Newly && !self.rules.balance.misfit_no_failure {
+                    let failed = state.failed + 1;
+                    self.wait_longer(cpu, i);
+                    self.cpus[cpu].domains[i].failed = failed;
+                }
+                0
+            }
         }
     }
 
@@ -159,7 +171,8 @@ impl Kernel<'_> {
             .group(state.local_group as usize);
         let mut thread = None;
         for c in local.iter().filter(|&c| self.host.is_idle(c)) {
-            if !topology.has_smt() || topology.core_span(c).iter().all(|s| self.host.is_idle(s)) {
+            let cores_first = topology.has_smt() && self.rules.balance.idle_core_balances;
+            if !cores_first || topology.core_span(c).iter().all(|s| self.host.is_idle(s)) {
                 return c == cpu;
             }
             thread.get_or_insert(c);
@@ -175,7 +188,8 @@ impl Kernel<'_> {
             return false;
         };
         self.due_as_idle(cpu, 0);
-        if !self.overload || avg_idle < first {
+        let least = first.max(self.rules.balance.newidle_least_ns);
+        if !self.overload || avg_idle < least {
             return false;
         }
         let mut spent = 0;
@@ -186,7 +200,7 @@ impl Kernel<'_> {
             if avg_idle < spent + d.newidle_cost_ns {
                 break;
             }
-            if self.rules.newidle_by_success && !self.newidle_by_chance(cpu, i) {
+            if self.rules.balance.newidle_by_success && !self.newidle_by_chance(cpu, i) {
                 continue;
             }
             pulled = self.balance_domain(cpu, i, Idle::Newly) > 0;
@@ -274,7 +288,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// Whether some busy CPU would kick: it has two tasks, or another CPU of its cache is busy.
+    /// Whether some busy CPU would kick: it has two tasks, or another CPU of its cache is busy,
+    /// or where CPUs differ a task that does not fit.
     fn nohz_kick(&mut self) -> bool {
         let topology = self.host.topology();
         self.scratch.busy.clear();
@@ -283,8 +298,11 @@ impl Kernel<'_> {
             if c.current.is_none() {
                 continue;
             }
-            if c.fair.nr >= 2 {
+            if c.fair.nr >= 2 || self.kicks_for_misfit(cpu) {
                 return true;
+            }
+            if self.unequal && topology.asym_span(cpu).is_some() {
+                continue;
             }
             if let Some(llc) = topology.llc(cpu) {
                 if std::mem::replace(&mut self.scratch.busy[llc], true) {

@@ -12,7 +12,8 @@ use crate::kernel::{cfs, eevdf};
 impl Kernel<'_> {
     /// Finds the imbalance of a domain, if any, and takes what may move.
     pub(super) fn try_domain(&mut self, cpu: usize, i: usize, number: usize, idle: Idle) -> Pass {
-        if idle == Idle::Newly && !self.anything_to_take(number) {
+        let unequal = self.host.topology().domain(number).asymmetric();
+        if idle == Idle::Newly && !unequal && !self.anything_to_take(number) {
             return Pass::Balanced;
         }
         let Some(mut found) = self.find_imbalance(cpu, i, idle) else {
@@ -23,17 +24,19 @@ impl Kernel<'_> {
         let tries = if level == Level::Numa { 2 } else { 1 };
         let failed = self.cpus[cpu].domains[i].failed;
         let hot_too = level == Level::Smt || failed > tries;
+        let misfit = found.migrate == Migrate::Misfit;
         let mut movable = false;
         // A queue whose tasks may all not come here makes way for the next busiest.
         let source = loop {
-            let Some(source) = self.busiest_queue(number, &found) else {
+            let Some(source) = self.busiest_queue(number, cpu, &found) else {
                 break None;
             };
             if source == cpu || self.cpus[source].fair.nr < 2 {
                 movable |= source != cpu && self.current_may_come(source, cpu);
                 break Some(source);
             }
-            if self.any_may_come(source, cpu) {
+            let current = misfit && self.current_may_come(source, cpu);
+            if current || self.any_may_come(source, cpu) {
                 movable = true;
                 break Some(source);
             }
@@ -52,23 +55,30 @@ impl Kernel<'_> {
         if moved > 0 {
             return Pass::Moved(moved);
         }
+        if misfit {
+            return match self.current_may_come(source, cpu) && self.push_misfit(source, cpu) {
+                true => Pass::Moved(1),
+                false => Pass::Pinned,
+            };
+        }
         if !movable {
             return Pass::Balanced;
         }
         let failed = failed + u32::from(idle != Idle::Newly);
-        let stubborn = found.migrate == Migrate::Task && failed > tries + 2;
+        let pushes = self.rules.balance.pushes_for_all || found.migrate == Migrate::Task;
+        let stubborn = pushes && failed > tries + 2;
         if stubborn && self.push_running(source, cpu) {
             return Pass::Moved(1);
         }
         Pass::Failed
     }
 
-    fn current_may_come(&self, source: usize, cpu: usize) -> bool {
+    pub(super) fn current_may_come(&self, source: usize, cpu: usize) -> bool {
         let current = self.cpus[source].current;
         current.is_some_and(|t| self.may_run_on(t, cpu))
     }
 
-    fn may_run_on(&self, task: u32, cpu: usize) -> bool {
+    pub(super) fn may_run_on(&self, task: u32, cpu: usize) -> bool {
         self.affinities[self.tasks[task as usize].affinity as usize].contains(cpu)
     }
 
@@ -89,7 +99,7 @@ impl Kernel<'_> {
     ) -> u32 {
         let mut moved = 0;
         let mut after = 0;
-        for _ in 0..self.rules.nr_migrate.min(self.cpus[source].fair.nr) {
+        for _ in 0..self.rules.balance.nr_migrate.min(self.cpus[source].fair.nr) {
             if idle != Idle::Busy && self.cpus[source].fair.nr <= 1 || found.amount <= 0 {
                 break;
             }
@@ -110,14 +120,24 @@ impl Kernel<'_> {
                 Migrate::Task => 1,
                 Migrate::Util if util > found.amount => continue,
                 Migrate::Util => util,
-                Migrate::Load if load >> failed.min(20) > found.amount => continue,
+                Migrate::Load if self.is_too_much(load, found.amount, failed, hot_too) => continue,
                 Migrate::Load => load,
+                Migrate::Misfit if self.fits(task, source) => continue,
+                Migrate::Misfit => found.amount,
             };
             found.amount -= cost;
             self.move_waiting(task, source, cpu);
             moved += 1;
         }
         moved
+    }
+
+    /// Whether a task's load is too much for the imbalance, after so many failed passes.
+    fn is_too_much(&self, load: i64, amount: i64, failed: u32, tried: bool) -> bool {
+        match self.rules.balance.load_by_failures {
+            true => load >> failed.min(20) > amount,
+            false => load / 2 > amount && !tried,
+        }
     }
 
     /// The next buddy of a queue counts as hot while the destination has something to run.
@@ -128,14 +148,14 @@ impl Kernel<'_> {
     }
 
     /// The waiting task that was queued or picked least recently, among those after `after`.
-    fn coldest(&self, source: usize, after: u64) -> Option<(u64, u32)> {
+    pub(super) fn coldest(&self, source: usize, after: u64) -> Option<(u64, u32)> {
         let waiting = self.cpus[source].fair.timeline.iter();
         let turns = waiting.map(|w| (self.tasks[w.task as usize].se.turn, w.task));
         turns.filter(|&(turn, _)| turn > after).min()
     }
 
     /// Moves a waiting task to another CPU's queue.
-    fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
+    pub(super) fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
         self.update_current(from);
         self.touch_queue(from);
         self.touch_task(task);

@@ -2,10 +2,11 @@
 //! Looking for an imbalance: statistics of a domain's groups, the busiest of them, and how much
 //! of what should move.
 
-use perch_policy::{DomainView, Level};
+use perch_policy::Level;
 
-use super::sums::{Business, Shape};
+use super::sums::{Business, Shape, Yardstick};
 use super::{Idle, Kernel};
+use crate::kernel::era::BalanceRules;
 
 /// Working memory of a pass, kept between passes.
 #[derive(Debug, Default)]
@@ -18,16 +19,18 @@ pub(in crate::kernel) struct Scratch {
 
 /// A group's statistics.
 #[derive(Clone, Copy, Debug)]
-struct Group {
+pub(super) struct Group {
     load: u64,
     util: u64,
     capacity: u64,
-    running: u32,
-    idle: u32,
+    pub running: u32,
+    pub idle: u32,
     weight: u32,
-    business: Business,
+    pub business: Business,
     /// Load per capacity; of overloaded groups only.
-    avg_load: u64,
+    pub avg_load: u64,
+    /// The largest load of a task that does not fit its CPU; 0 if all do.
+    pub misfit: u32,
 }
 
 /// What should move.
@@ -39,6 +42,8 @@ pub(super) enum Migrate {
     Util,
     /// By load.
     Load,
+    /// One task that does not fit its CPU.
+    Misfit,
 }
 
 /// An imbalance found.
@@ -64,7 +69,7 @@ impl Group {
 impl Kernel<'_> {
     /// Statistics of one group.
     #[inline]
-    fn group(&self, shape: &Shape, pct: u64) -> Group {
+    pub(super) fn group(&self, shape: &Shape, yardstick: Yardstick) -> Group {
         let sums = self.groups.sums(shape, self.host.cpus());
         let mut group = Group {
             load: sums.load,
@@ -73,8 +78,9 @@ impl Kernel<'_> {
             running: sums.running as u32,
             idle: self.groups.idle(shape),
             weight: shape.weight,
-            business: Business::of(shape, &sums, pct),
+            business: Business::of(shape, &sums, yardstick),
             avg_load: 0,
+            misfit: 0,
         };
         if group.business == Business::Overloaded {
             group.set_avg_load();
@@ -97,25 +103,30 @@ impl Kernel<'_> {
         let (number, local) = (state.domain as usize, state.local_group as usize);
         let prefer = state.prefer_sibling;
         let domain = self.host.topology().domain(number);
-        let pct = u64::from(domain.imbalance_pct());
+        let unequal = domain.asymmetric();
         let span = domain.span();
         let words = span.first_word()..span.first_word() + span.words().len();
         self.groups.see_idle(words, self.host.idle_words());
-        let busiest = self.groups.busiest(number, local, self.host.cpus());
+        let busiest = match unequal {
+            true => self.busiest_unequal(cpu, number, local),
+            false => self.groups.busiest(number, local, self.host.cpus()),
+        };
         if idle != Idle::Newly {
             let util = self.groups.total(number, self.host.cpus()).util;
             self.update_scan_budget(cpu, number, util);
-            // A newidle pass would not be here if nothing were crowded.
-            if i + 1 == self.cpus[cpu].domains.len() {
-                self.overload = self.crowded.iter().any(|&w| w != 0);
-            }
+        }
+        // Of equal CPUs, a newidle pass would not be here if nothing were crowded.
+        if (idle != Idle::Newly || unequal) && i + 1 == self.cpus[cpu].domains.len() {
+            self.overload =
+                self.crowded.iter().any(|&w| w != 0) || unequal && self.any_misfit(number, local);
         }
         let group = busiest?;
-        let shapes = self.groups.of_domain(number);
-        let (local, busiest) = (
-            self.group(&shapes[local], pct),
-            self.group(&shapes[group], pct),
-        );
+        let (shapes, yardstick) = (self.groups.of_domain(number), self.groups.yardstick(number));
+        let local = self.group(&shapes[local], yardstick);
+        let busiest = match unequal {
+            true => self.unequal_group(number, group),
+            false => self.group(&shapes[group], yardstick),
+        };
         // A local group with CPUs to spare is not compared with the mean.
         let mean = match local.business {
             Business::HasSpare => 0,
@@ -125,8 +136,18 @@ impl Kernel<'_> {
             }
         };
         let domain = self.host.topology().domain(number);
-        let numa = (domain.level() == Level::Numa).then(|| domain.imb_numa_nr());
-        let (migrate, amount) = judge(local, busiest, mean, pct, idle, prefer, numa, &domain)?;
+        let rules = &self.rules.balance;
+        let numa = rules.numa_imbalance && domain.level() == Level::Numa;
+        let terms = Terms {
+            mean,
+            pct: yardstick.pct.into(),
+            idle,
+            prefer_sibling: prefer,
+            numa: numa.then(|| domain.imb_numa_nr()),
+            by_tasks: rules.llc_by_tasks && domain.shares_llc(),
+            rules,
+        };
+        let (migrate, amount) = judge(local, busiest, &terms)?;
         (amount > 0).then_some(Imbalance {
             group,
             migrate,
@@ -137,6 +158,9 @@ impl Kernel<'_> {
     /// nr_idle_scan: how far a wake-up may search this LLC, from the utilisation of all of it
     /// (mechanisms.md §0). Written by periodic passes over the LLC domain and by nothing else.
     fn update_scan_budget(&mut self, cpu: usize, number: usize, util: u64) {
+        if self.rules.scan_by_cost {
+            return;
+        }
         let topology = self.host.topology();
         let domain = topology.domain(number);
         let Some(llc) = topology.llc(cpu) else {
@@ -154,8 +178,15 @@ impl Kernel<'_> {
     }
 
     /// The queue of the busiest group to take from, but for those found to be pinned.
-    pub(super) fn busiest_queue(&self, domain: usize, found: &Imbalance) -> Option<usize> {
-        let group = self.host.topology().domain(domain).group(found.group);
+    pub(super) fn busiest_queue(
+        &self,
+        domain: usize,
+        cpu: usize,
+        found: &Imbalance,
+    ) -> Option<usize> {
+        let domain = self.host.topology().domain(domain);
+        let (group, unequal) = (domain.group(found.group), domain.asymmetric());
+        let util_of_many = self.rules.balance.util_of_many;
         let mut best: Option<(usize, u64, u64)> = None;
         // A queue with one task only counts by its load, or where no queue has more than one.
         let crowded = &self.crowded[group.first_word()..];
@@ -163,8 +194,8 @@ impl Kernel<'_> {
         let any_crowded = words.clone().any(|(g, c)| g & c != 0);
         let only_crowded = match found.migrate {
             Migrate::Task => any_crowded && self.scratch.pinned.is_empty(),
-            Migrate::Util => true,
-            Migrate::Load => false,
+            Migrate::Util => util_of_many,
+            Migrate::Load | Migrate::Misfit => false,
         };
         let words = words.map(|(&g, &c)| if only_crowded { g & c } else { g });
         for (number, mut left) in (group.first_word()..).zip(words) {
@@ -176,15 +207,20 @@ impl Kernel<'_> {
                 if running == 0 || self.scratch.pinned.contains(&(c as u32)) {
                     continue;
                 }
+                if unequal && self.is_better_off(c, cpu) {
+                    continue;
+                }
                 let capacity = u64::from(state.capacity.max(1));
                 let (value, per) = match found.migrate {
                     Migrate::Task => (u64::from(running), 1),
-                    Migrate::Util if running == 1 => continue,
+                    Migrate::Util if running == 1 && util_of_many => continue,
                     Migrate::Util => (u64::from(state.util), 1),
                     Migrate::Load if running == 1 && i64::from(state.load) > found.amount => {
                         continue;
                     }
                     Migrate::Load => (u64::from(state.load), capacity),
+                    Migrate::Misfit if self.cpus[c].misfit == 0 => continue,
+                    Migrate::Misfit => (self.cpus[c].misfit.into(), 1),
                 };
                 if best.is_none_or(|(_, v, p)| value * p > v * per) {
                     best = Some((c, value, per));
@@ -195,53 +231,58 @@ impl Kernel<'_> {
     }
 }
 
-/// Whether the busiest group is busy enough, compared with the local one, and what should move.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the table of the kernel's decision is this wide"
-)]
-fn judge(
-    mut local: Group,
-    busiest: Group,
+/// What a judgement is made by, beside the two groups.
+struct Terms<'a> {
+    /// The domain's load per capacity; 0 where it was not needed.
     mean: u64,
+    /// The domain's imbalance_pct.
     pct: u64,
     idle: Idle,
     prefer_sibling: bool,
+    /// How many tasks a NUMA node may keep to itself.
     numa: Option<u32>,
-    domain: &DomainView<'_>,
-) -> Option<(Migrate, i64)> {
+    /// Spare capacity is filled by number of tasks.
+    by_tasks: bool,
+    rules: &'a BalanceRules,
+}
+
+/// Whether the busiest group is busy enough, compared with the local one, and what should move.
+fn judge(mut local: Group, busiest: Group, terms: &Terms<'_>) -> Option<(Migrate, i64)> {
+    if busiest.business == Business::Misfit {
+        return Some((Migrate::Misfit, 1));
+    }
     if local.business > busiest.business {
         return None;
     }
     if local.business == Business::Overloaded {
         let worse = busiest.avg_load > local.avg_load
-            && local.avg_load < mean
-            && 100 * busiest.avg_load > pct * local.avg_load;
-        return worse.then(|| by_load(&local, &busiest, mean));
+            && local.avg_load < terms.mean
+            && 100 * busiest.avg_load > terms.pct * local.avg_load;
+        return worse.then(|| by_load(&local, &busiest, terms.mean));
     }
-    let spread = prefer_sibling
+    let spread = terms.prefer_sibling
         && local.business == Business::HasSpare
         && busiest.running > local.running + 1;
     if !spread && busiest.business != Business::Overloaded {
         let alike = busiest.weight > 1 && local.idle <= busiest.idle + 1;
-        if idle == Idle::Busy || alike || busiest.running == 1 {
+        if terms.idle == Idle::Busy || alike || busiest.running == 1 {
             return None;
         }
     }
     if local.business == Business::HasSpare {
-        if busiest.business == Business::Overloaded && !domain.shares_llc() {
+        if busiest.business == Business::Overloaded && !terms.by_tasks {
             let spare = local.capacity.saturating_sub(local.util) as i64;
-            if spare == 0 && idle != Idle::Busy {
+            if spare == 0 && terms.idle != Idle::Busy {
                 return Some((Migrate::Task, 1));
             }
             return Some((Migrate::Util, spare));
         }
-        let mut gap = if busiest.weight == 1 || prefer_sibling {
+        let mut gap = if busiest.weight == 1 || terms.prefer_sibling {
             (i64::from(busiest.running) - i64::from(local.running)).max(0)
         } else {
             (i64::from(local.idle) - i64::from(busiest.idle)).max(0)
         };
-        if let Some(limit) = numa {
+        if let Some(limit) = terms.numa {
             if local.running < limit && gap <= NUMA_IMBALANCE_MIN {
                 gap = 0;
             }
@@ -251,14 +292,20 @@ fn judge(
     // Local is fully busy: level the loads, if busiest is more than that. A fully busy group has
     // no average load in 6.5, and so never more than the local one.
     local.set_avg_load();
-    if local.avg_load >= busiest.avg_load || local.avg_load >= mean {
+    if terms.rules.stops_at_mean
+        && (local.avg_load >= busiest.avg_load || local.avg_load >= terms.mean)
+    {
         return None;
     }
-    Some(by_load(&local, &busiest, mean))
+    Some(by_load(&local, &busiest, terms.mean))
 }
 
+/// Up to the mean, and down to it. Where one of them is negative it wraps, as the kernel's does,
+/// and the other one counts (5.5; later kernels do not come here then).
 fn by_load(local: &Group, busiest: &Group, mean: u64) -> (Migrate, i64) {
-    let above = busiest.avg_load.saturating_sub(mean) * busiest.capacity;
-    let below = mean.saturating_sub(local.avg_load) * local.capacity;
+    let above = busiest.avg_load.wrapping_sub(mean);
+    let below = mean.wrapping_sub(local.avg_load);
+    let above = above.wrapping_mul(busiest.capacity);
+    let below = below.wrapping_mul(local.capacity);
     (Migrate::Load, (above.min(below) / 1024) as i64)
 }

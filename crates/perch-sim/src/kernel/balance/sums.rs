@@ -8,6 +8,8 @@
 use perch_machine::MAX_CPUS;
 use perch_policy::{CpuState, SetView, Topology};
 
+use crate::kernel::era::BalanceRules;
+
 /// What is summed of a group's CPUs. Sums of numbers that come and go: they wrap and come back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::kernel) struct Sums {
@@ -51,15 +53,17 @@ impl Sums {
 pub(in crate::kernel) enum Business {
     HasSpare,
     FullyBusy,
+    /// A task does not fit its CPU (in domains of unequal CPUs, and not the local group).
+    Misfit,
     Overloaded,
 }
 
 impl Business {
-    /// Of a group with these sums; `pct` is the domain's imbalance_pct.
-    pub fn of(shape: &Shape, sums: &Sums, pct: u64) -> Business {
-        let (running, weight) = (sums.running as u32, shape.weight);
+    /// Of a group with these sums but for misfits.
+    pub fn of(shape: &Shape, sums: &Sums, yardstick: Yardstick) -> Business {
+        let (running, weight, pct) = (sums.running as u32, shape.weight, u64::from(yardstick.pct));
         let strained = shape.capacity * 100 < sums.util * pct;
-        let queued = shape.capacity * pct < sums.runnable * 100;
+        let queued = yardstick.counts_waiting && shape.capacity * pct < sums.runnable * 100;
         if running > weight && (strained || queued) {
             Business::Overloaded
         } else if running < weight || (!queued && shape.capacity * 100 > sums.util * pct) {
@@ -70,6 +74,15 @@ impl Business {
     }
 }
 
+/// What groups are classified by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::kernel) struct Yardstick {
+    /// The domain's imbalance_pct.
+    pub pct: u32,
+    /// Who waits counts too, by runnable averages.
+    pub counts_waiting: bool,
+}
+
 /// A group's place among those of a domain: the busiest has the highest, and of equals the first
 /// found is taken.
 type Order = u64;
@@ -78,18 +91,18 @@ const UNKNOWN: Order = 0;
 /// The order of a group without a task: it is never the busiest.
 const EMPTY: Order = 1;
 /// The order of every group that is fully busy: it carries no average to compare by, and of such
-/// groups the last found is taken.
+/// groups the last found is taken (up to 6.4 the first).
 const FULLY_BUSY: Order = 1 << 60;
 
-fn order(shape: &Shape, sums: &Sums, idle: u32, pct: u64) -> Order {
+fn order(shape: &Shape, sums: &Sums, idle: u32, yardstick: Yardstick) -> Order {
     let running = sums.running as u32;
     if running == 0 {
         return EMPTY;
     }
-    match Business::of(shape, sums, pct) {
+    match Business::of(shape, sums, yardstick) {
         // Fewer idle CPUs first, then more tasks.
         Business::HasSpare => u64::from(MAX_CPUS as u32 + 1 - idle) << 32 | u64::from(running),
-        Business::FullyBusy => FULLY_BUSY,
+        Business::FullyBusy | Business::Misfit => FULLY_BUSY,
         Business::Overloaded => FULLY_BUSY * 2 + sums.load * 1024 / shape.capacity.max(1),
     }
 }
@@ -103,6 +116,10 @@ pub(in crate::kernel) struct Shape {
     pub weight: u32,
     /// Their capacities, summed.
     pub capacity: u64,
+    /// The smallest of them.
+    pub least: u32,
+    /// The largest.
+    pub most: u32,
 }
 
 /// What is kept of a group of several CPUs.
@@ -111,8 +128,7 @@ struct Tally {
     sums: Sums,
     /// Idle CPUs, as of the last [`Groups::see_idle`].
     idle: u32,
-    /// The domain's imbalance_pct.
-    pct: u32,
+    yardstick: Yardstick,
     shape: Shape,
 }
 
@@ -122,8 +138,7 @@ struct Ring {
     shapes: Vec<Shape>,
     /// Their capacities, summed.
     capacity: u64,
-    /// The domain's imbalance_pct.
-    pct: u32,
+    yardstick: Yardstick,
 }
 
 /// The groups of all domains with their sums.
@@ -137,6 +152,7 @@ pub(in crate::kernel) struct Groups {
     /// Which tallies each CPU is part of: `member_of[starts[cpu]..starts[cpu + 1]]`.
     member_of: Vec<u32>,
     starts: Vec<u32>,
+    fully_busy_first: bool,
     /// The idle CPUs that the tallies know of, by words of 64.
     idle: Vec<u64>,
     /// Working memory of a search: the orders of a domain's groups.
@@ -145,52 +161,48 @@ pub(in crate::kernel) struct Groups {
 
 impl Groups {
     /// The groups of a machine on which nothing runs.
-    pub fn new(topology: &Topology) -> Groups {
+    pub fn new(topology: &Topology, rules: &BalanceRules) -> Groups {
         // Domains share the tally of a group, if they compare groups alike.
         let mut known = std::collections::BTreeMap::new();
         let mut members = vec![Vec::new(); topology.nr_cpus()];
         let mut tallies = Vec::new();
-        let mut shape = |set: SetView<'_>, pct: u32| {
-            let (weight, first) = (set.weight(), set.iter().next().unwrap_or(0));
-            let capacity = set.iter().map(|c| u64::from(topology.capacity(c))).sum();
-            if weight == 1 {
-                return Shape {
-                    index: first as u32,
-                    weight,
-                    capacity,
-                };
+        let mut shape = |set: SetView<'_>, yardstick: Yardstick| {
+            let capacities = || set.iter().map(|c| topology.capacity(c));
+            let mut shape = Shape {
+                index: set.iter().next().unwrap_or(0) as u32,
+                weight: set.weight(),
+                capacity: capacities().map(u64::from).sum(),
+                least: capacities().min().unwrap_or(0),
+                most: capacities().max().unwrap_or(0),
+            };
+            if shape.weight == 1 {
+                return shape;
             }
-            let index = *known.entry((set.number(), pct)).or_insert_with(|| {
-                let index = tallies.len() as u32;
-                let shape = Shape {
-                    index,
-                    weight,
-                    capacity,
-                };
+            shape.index = *known.entry((set.number(), yardstick)).or_insert_with(|| {
+                shape.index = tallies.len() as u32;
                 tallies.push(Tally {
                     sums: Sums::default(),
                     idle: 0,
-                    pct,
-                    shape,
+                    yardstick,
+                    shape: shape.clone(),
                 });
-                set.iter().for_each(|cpu| members[cpu].push(index));
-                index
+                set.iter().for_each(|cpu| members[cpu].push(shape.index));
+                shape.index
             });
-            Shape {
-                index,
-                weight,
-                capacity,
-            }
+            shape
         };
         let rings = (0..topology.nr_domains()).map(|number| {
             let domain = topology.domain(number);
-            let pct = domain.imbalance_pct();
-            let shapes = (0..domain.groups()).map(|g| shape(domain.group(g), pct));
+            let yardstick = Yardstick {
+                pct: rules.imbalance_pct(&domain),
+                counts_waiting: rules.counts_waiting,
+            };
+            let shapes = (0..domain.groups()).map(|g| shape(domain.group(g), yardstick));
             let shapes: Vec<Shape> = shapes.collect();
             Ring {
                 capacity: shapes.iter().map(|s| s.capacity).sum(),
                 shapes,
-                pct,
+                yardstick,
             }
         });
         let rings = rings.collect();
@@ -204,6 +216,7 @@ impl Groups {
             tallies,
             member_of: members.concat(),
             starts,
+            fully_busy_first: rules.fully_busy_first,
             idle: vec![0; topology.nr_cpus().div_ceil(64)],
             found: Vec::new(),
         }
@@ -247,6 +260,11 @@ impl Groups {
         &self.rings[domain].shapes
     }
 
+    /// What a domain's groups are classified by.
+    pub fn yardstick(&self, domain: usize) -> Yardstick {
+        self.rings[domain].yardstick
+    }
+
     /// The capacities of a domain's groups, summed.
     pub fn capacity(&self, domain: usize) -> u64 {
         self.rings[domain].capacity
@@ -270,20 +288,22 @@ impl Groups {
     /// is over 64 groups of which few have changed since the last: comparing all they hold took a
     /// third of a run.
     pub fn busiest(&mut self, domain: usize, local: usize, cpus: &[CpuState]) -> Option<usize> {
-        let Ring { shapes, pct, .. } = &self.rings[domain];
+        let Ring {
+            shapes, yardstick, ..
+        } = &self.rings[domain];
         self.found.clear();
         self.found.resize(shapes.len(), EMPTY);
         for (found, shape) in self.found.iter_mut().zip(shapes) {
             let index = shape.index as usize;
             if shape.weight == 1 {
                 let idle = (self.idle[index / 64] >> (index % 64) & 1) as u32;
-                *found = order(shape, &Sums::of(&cpus[index]), idle, (*pct).into());
+                *found = order(shape, &Sums::of(&cpus[index]), idle, *yardstick);
                 continue;
             }
             let known = &mut self.orders[index];
             if *known == UNKNOWN {
                 let t = &self.tallies[index];
-                *known = order(&t.shape, &t.sums, t.idle, t.pct.into());
+                *known = order(&t.shape, &t.sums, t.idle, t.yardstick);
             }
             *found = *known;
         }
@@ -295,7 +315,7 @@ impl Groups {
         let in_after = |at: usize| at + local;
         match most {
             EMPTY => None,
-            FULLY_BUSY => {
+            FULLY_BUSY if !self.fully_busy_first => {
                 let first = before.iter().rposition(is);
                 first.or_else(|| after.iter().rposition(is).map(in_after))
             }
@@ -329,6 +349,7 @@ impl Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::era::EraRules;
     use rand_core::{RngCore, SeedableRng};
 
     /// The kernel's comparison, group by group, from scratch.
@@ -338,15 +359,15 @@ mod tests {
         for g in (local + 1..ring.shapes.len()).chain(0..local) {
             let shape = &ring.shapes[g];
             let sums = groups.sums(shape, cpus);
-            let business = Business::of(shape, &sums, ring.pct.into());
+            let business = Business::of(shape, &sums, ring.yardstick);
             let (more, then) = match business {
                 Business::HasSpare => ((shape.weight - groups.idle(shape)).into(), sums.running),
-                Business::FullyBusy => (0, 0),
+                Business::FullyBusy | Business::Misfit => (0, 0),
                 Business::Overloaded => (sums.load * 1024 / shape.capacity, 0),
             };
+            let last = business == Business::FullyBusy && !groups.fully_busy_first;
             let busier = best.is_none_or(|(_, b, m, t)| {
-                business > b
-                    || business == b && (business == Business::FullyBusy || (more, then) > (m, t))
+                business > b || business == b && (last || (more, then) > (m, t))
             });
             if sums.running > 0 && busier {
                 best = Some((g, business, more, then));
@@ -357,11 +378,17 @@ mod tests {
 
     #[test]
     fn the_busiest_group_is_the_one_that_a_walk_finds() {
+        for (_, era) in perch_policy::ERAS {
+            busiest_as_walked(&EraRules::new(era, 64).balance);
+        }
+    }
+
+    fn busiest_as_walked(rules: &BalanceRules) {
         let machine = perch_machine::Machine::regular("test", 2, 1, 2, 4, 4, 1);
         let machine = std::sync::Arc::new(machine.expect("a machine of 64 CPUs"));
         let topology = Topology::new(&machine);
         let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
-        let mut groups = Groups::new(&topology);
+        let mut groups = Groups::new(&topology, rules);
         let mut cpus = vec![
             CpuState {
                 capacity: 1024,
