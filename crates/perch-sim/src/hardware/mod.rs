@@ -58,12 +58,17 @@ impl Costs {
 
     /// The waker's part of a wake-up whose scans looked at `examined` CPUs.
     pub fn wake_ns(&self, examined: u32) -> u64 {
-        u64::from(self.hardware.wake_ns) + u64::from(examined) * u64::from(self.hardware.examine_ns)
+        u64::from(self.hardware.wake_ns) + self.examine_ns(examined)
+    }
+
+    /// Looking at so many CPUs.
+    pub fn examine_ns(&self, cpus: u32) -> u64 {
+        u64::from(cpus) * u64::from(self.hardware.examine_ns)
     }
 
     /// One pass of the balancer over `cpus` CPUs.
     pub fn balance_ns(&self, cpus: u32) -> u64 {
-        u64::from(self.hardware.balance_ns) + u64::from(cpus) * u64::from(self.hardware.examine_ns)
+        u64::from(self.hardware.balance_ns) + self.examine_ns(cpus)
     }
 
     /// Exit latency of the deepest idle state that pays for an idle period of `expected_ns`:

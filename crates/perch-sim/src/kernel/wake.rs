@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use perch_policy::{Verdict, Wake};
+use perch_policy::{Reason, Verdict, Wake};
 
 use super::pelt::Average;
 use super::task::Life;
@@ -57,6 +57,9 @@ impl Kernel<'_> {
         t.state.load = t.se.average.load;
         t.state.util = t.se.average.util.max(t.se.est());
         let (mut wakee, affinity) = (t.state, t.affinity as usize);
+        if self.rules.scan_by_cost {
+            self.limit_scan(wake);
+        }
         let waker_state = match waker {
             // A task that calls exec decides for itself: nobody's flips are counted.
             Waker::Task(id) if id == task => &mut self.idle_tasks[wake.this_cpu],
@@ -71,6 +74,9 @@ impl Kernel<'_> {
             &self.affinities[affinity],
         );
         self.tasks[task as usize].state = wakee;
+        if self.rules.scan_by_cost {
+            self.learn_scan_cost(wake.this_cpu, &verdict);
+        }
         let from_waker = self.costs.distance(wake.this_cpu, verdict.cpu);
         let from_prev = self.costs.distance(wake.prev_cpu, verdict.cpu);
         let busy = !self.host.is_idle(verdict.cpu);
@@ -93,6 +99,46 @@ impl Kernel<'_> {
             }
         }
         verdict
+    }
+
+    /// How far an idle scan may go in 5.5 (SIS_PROP): a 512th of the time that the waker's CPU
+    /// usually idles, divided by what a scan from it usually costs, as many times over as the LLC
+    /// has CPUs, and never less than 4. The target counts there, though it is known to be busy,
+    /// and the last one counted is not looked at.
+    fn limit_scan(&mut self, wake: &Wake) {
+        let c = &self.cpus[wake.this_cpu];
+        let (idle, cost) = (c.avg_idle_ns / 512, c.scan_cost_ns + 1);
+        for cpu in [wake.this_cpu, wake.prev_cpu] {
+            let Some(llc) = self.host.topology().llc(cpu) else {
+                continue;
+            };
+            let weight = u64::from(self.host.topology().llc_span(llc).weight());
+            let limit = (weight * idle / cost).max(4);
+            self.host
+                .set_nr_idle_scan(llc, (limit - 2).min(weight) as u32);
+        }
+    }
+
+    /// What a scan cost enters the average of its waker's CPU by an eighth; one that met its
+    /// limit leaves no trace.
+    fn learn_scan_cost(&mut self, this_cpu: usize, verdict: &Verdict) {
+        let topology = self.host.topology();
+        let Some(llc) = topology.llc(verdict.target) else {
+            return;
+        };
+        let others = topology.llc_span(llc).weight() - 1;
+        let examined = verdict.examined;
+        let scanned = match verdict.reason {
+            Reason::LlcScan | Reason::LlcThread => true,
+            Reason::TargetBusy => examined < self.host.nr_idle_scan(llc) || examined >= others,
+            _ => false,
+        };
+        if scanned {
+            // The target was looked at too.
+            let cost = self.costs.examine_ns(examined + 1) as i64;
+            let average = &mut self.cpus[this_cpu].scan_cost_ns;
+            *average = (*average as i64 + (cost - *average as i64) / 8) as u64;
+        }
     }
 
     /// Brings a woken task to its CPU. An idle CPU, and one that does not share the waker's
