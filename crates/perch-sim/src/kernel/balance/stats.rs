@@ -155,26 +155,27 @@ impl Kernel<'_> {
         })
     }
 
-    /// nr_idle_scan: how far a wake-up may search this LLC, from the utilisation of all of it
-    /// (mechanisms.md §0). Written by periodic passes over the LLC domain and by nothing else.
+    /// nr_idle_scan: how far a wake-up may search this LLC, or 7.2's capacity scan this asymmetric
+    /// domain, from the utilisation of all of it (mechanisms.md §0). Written by periodic passes
+    /// over that domain and by nothing else.
     fn update_scan_budget(&mut self, cpu: usize, number: usize, util: u64) {
         if self.rules.scan_by_cost {
             return;
         }
         let topology = self.host.topology();
         let domain = topology.domain(number);
-        let Some(llc) = topology.llc(cpu) else {
+        let set = domain.span().number();
+        let shared = [topology.llc(cpu), topology.asym(cpu)];
+        let is = |i: &usize| topology.shared_span(*i).number() == set;
+        let Some(shared) = shared.into_iter().flatten().find(is) else {
             return;
         };
-        let weight = u64::from(topology.llc_span(llc).weight());
-        if !domain.shares_llc() || u64::from(domain.span().weight()) != weight {
-            return;
-        }
+        let weight = u64::from(domain.span().weight());
         let x = util / weight;
         let pct = u64::from(domain.imbalance_pct());
         let used = (x * x * pct * pct / (10_000 * 1024)).min(1024);
         self.host
-            .set_nr_idle_scan(llc, ((1024 - used) * weight / 1024) as u32);
+            .set_nr_idle_scan(shared, ((1024 - used) * weight / 1024) as u32);
     }
 
     /// The queue of the busiest group to take from, but for those found to be pinned.
