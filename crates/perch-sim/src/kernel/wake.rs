@@ -228,11 +228,20 @@ impl Kernel<'_> {
         let allowed = &self.affinities[t.affinity as usize];
         let nth = t.random.below(u64::from(allowed.weight())) as usize;
         let parent = allowed.iter().nth(nth).unwrap_or(0);
-        self.fork(task, parent);
+        let (cpu, _) = self.start(task, parent);
+        self.send_to(task, cpu, parent, 0);
     }
 
-    /// A task's first wake-up, from a parent on this CPU.
-    pub(super) fn fork(&mut self, task: u32, parent: usize) {
+    /// A task's first wake-up, from its parent, which runs on this CPU. Returns what it cost the
+    /// parent: the CPUs that the slow path looked at. The rest of a fork is the workload's.
+    pub(super) fn fork(&mut self, task: u32, parent: usize) -> u64 {
+        let (cpu, cost) = self.start(task, parent);
+        self.send_to(task, cpu, parent, cost);
+        cost
+    }
+
+    /// Makes a task that is about to wake up for the first time: where, and what choosing costs.
+    fn start(&mut self, task: u32, parent: usize) -> (usize, u64) {
         let t = &mut self.tasks[task as usize];
         t.cpu = parent as u32;
         // The kernel starts a child's recent_used_cpu with its parent's CPU: a server forked on
@@ -257,6 +266,6 @@ impl Kernel<'_> {
         let spare = capacity.saturating_sub(queue.util) / 2;
         t.se.average = Average::starting(self.now, t.se.weight, spare);
         t.se.vruntime = 0;
-        self.send_to(task, cpu, parent, 0);
+        (cpu, self.costs.examine_ns(verdict.examined))
     }
 }
