@@ -116,7 +116,7 @@ fn machines_of_the_library_without_clusters_make_no_difference() {
         }
         for (i, spec) in loads.into_iter().enumerate() {
             let load = workload(&machine, spec);
-            let scenario = scenario(&machine, ERAS[i % 2], load, [0, 8]);
+            let scenario = scenario(&machine, ERAS[i % 3], load, [0, 8]);
             cluster_is_nothing(&scenario).unwrap_or_else(|e| panic!("{name}, {spec}: {e}"));
             tried += 1;
         }

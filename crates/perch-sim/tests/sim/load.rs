@@ -155,7 +155,7 @@ impl Load<'_> {
 pub fn random(seed: u64, max_cpus: usize) -> Scenario {
     let mut dice = Dice::new(seed);
     let machine = Arc::new(Machine::random(dice.next(), max_cpus));
-    let era = ERAS[dice.range(0, 1) as usize];
+    let era = ERAS[dice.range(0, 2) as usize];
     let mode = Mode::ALL[dice.range(0, 3) as usize];
     let hz = [100, 250, 1000, 3333][dice.range(0, 3) as usize];
     let parts = dice.range(1, 5);

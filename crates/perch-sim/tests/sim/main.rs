@@ -5,6 +5,7 @@
 
 mod balance;
 mod bounds;
+mod capacity;
 mod cluster;
 mod common;
 mod costs;

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Machines whose CPUs differ in capacity: what a task's averages say there, who is a misfit, and
+//! where the balancer takes whom.
+
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::Era;
+use perch_sim::workload::{Op, TaskSpec};
+use perch_sim::{Dist, Glimpse};
+use proptest::prelude::*;
+
+use crate::common::{ERAS, MS, checked, config, ends, hog, machine, of_tasks, scenario, task};
+use crate::load::Dice;
+
+const LIBRARY: [&str; 3] = ["juno", "pixel3", "pixel3-phantom"];
+
+/// A machine of two or three kinds of CPUs, one to four of each, at least a quarter apart (5.5
+/// calls nothing less larger): in one LLC, or in one for each kind.
+fn unequal(seed: u64) -> Arc<Machine> {
+    let mut dice = Dice::new(seed);
+    let mut capacities = vec![1024];
+    for _ in 0..dice.range(1, 2) {
+        let last = capacities[capacities.len() - 1];
+        capacities.push(dice.range(last / 4, last * 3 / 4));
+    }
+    let (mut text, mut llcs, mut first) = (String::new(), String::new(), 0);
+    // The largest are first or last, as boards have it.
+    if dice.range(0, 1) == 0 {
+        capacities.reverse();
+    }
+    for capacity in capacities {
+        let last = first + dice.range(0, 3);
+        llcs += &format!("[[llc]]\ncpus = \"{first}-{last}\"\n");
+        text += &format!("[[capacity]]\ncpus = \"{first}-{last}\"\nvalue = {capacity}\n");
+        first = last + 1;
+    }
+    if dice.range(0, 1) == 0 {
+        llcs = format!("[[llc]]\ncpus = \"0-{}\"\n", first - 1);
+    }
+    let text = format!("name = \"unequal\"\n{llcs}{text}");
+    Arc::new(Machine::from_toml_str(&text, "unequal.toml").expect("a machine"))
+}
+
+/// The CPUs of the largest capacity, and the others.
+fn kinds(machine: &Machine) -> (Vec<usize>, Vec<usize>) {
+    (0..machine.cpus.len()).partition(|&c| machine.cpus[c].capacity == 1024)
+}
+
+/// `n` hogs that may run everywhere and start on one CPU, at a moment when all others are busy
+/// with a task that soon ends.
+fn hogs_from(machine: &Machine, n: usize, start: usize) -> Vec<TaskSpec> {
+    let all = 0..machine.cpus.len();
+    let child = |_| TaskSpec {
+        start: None,
+        ..task(machine, hog(), all.clone())
+    };
+    let mut tasks: Vec<TaskSpec> = (0..n).map(child).collect();
+    let mut parent = vec![Op::Run(Dist::Const(5 * MS))];
+    parent.extend((0..n as u32).map(Op::Fork));
+    parent.push(Op::Exit);
+    tasks.push(task(machine, parent, start..start + 1));
+    let short = vec![Op::Run(Dist::Const(12 * MS)), Op::Exit];
+    tasks.extend(all.map(|cpu| task(machine, short.clone(), cpu..cpu + 1)));
+    tasks
+}
+
+/// A task that runs `work_ns` of full capacity every `period_ns`, by a timer.
+fn periodic(work_ns: u64, period_ns: u64) -> Vec<Op> {
+    vec![
+        Op::Run(Dist::Const(work_ns)),
+        Op::Count,
+        Op::Sleep(Dist::Const(period_ns)),
+        Op::Jump(0),
+    ]
+}
+
+/// The CPUs that run something.
+fn running(now: &Glimpse) -> Vec<usize> {
+    let cpus = 0..now.cpus.len();
+    cpus.filter(|&c| now.cpus[c].current.is_some()).collect()
+}
+
+proptest! {
+    #![proptest_config(config(16))]
+
+    /// Started anywhere, all at once on one CPU.
+    #[test]
+    fn as_many_hogs_as_big_cpus_are_on_them_within_a_second(seed in any::<u64>().no_shrink()) {
+        let machine = unequal(seed);
+        let (big, _) = kinds(&machine);
+        let start = (seed % machine.cpus.len() as u64) as usize;
+        for era in ERAS {
+            let load = of_tasks(&machine, "hogs", hogs_from(&machine, big.len(), start), 0);
+            let (mut settled, mut last) = (None, None);
+            checked(&scenario(&machine, era, load, [0, 1500]), 10 * MS, |now| {
+                let on_big = now.tasks[..big.len()].iter().filter(|t| t.running && big.contains(&t.cpu));
+                if on_big.count() == big.len() {
+                    settled.get_or_insert(now.now_ns);
+                } else {
+                    settled = None;
+                }
+                last = Some(now.clone());
+            });
+            let at = settled.unwrap_or(u64::MAX);
+            prop_assert!(at < 1000 * MS, "{}: {} ms, {:?} of {:?}", era, at / MS,
+                running(&last.expect("a glimpse")), big);
+        }
+    }
+
+    /// One hog more than big CPUs: it runs on a CPU of its own, and no big CPU idles for it.
+    #[test]
+    fn work_is_conserved_beyond_the_big_cpus(seed in any::<u64>().no_shrink()) {
+        let machine = unequal(seed);
+        let (big, _) = kinds(&machine);
+        let start = (seed % machine.cpus.len() as u64) as usize;
+        for era in ERAS {
+            let n = big.len() + 1;
+            let load = of_tasks(&machine, "hogs", hogs_from(&machine, n, start), 0);
+            let (mut good, mut all) = (0, 0);
+            checked(&scenario(&machine, era, load, [1000, 1000]), 10 * MS, |now| {
+                if now.now_ns <= 1000 * MS {
+                    return;
+                }
+                let busy = running(now);
+                let bigs = busy.iter().filter(|c| big.contains(c)).count();
+                good += u32::from(busy.len() == n && bigs == big.len());
+                all += 1;
+            });
+            // Hogs may change places: those on big CPUs never do, the other one may.
+            prop_assert!(good * 20 >= all * 19, "{}: {} of {} moments", era, good, all);
+        }
+    }
+
+    /// Who sleeps enough has the same utilisation on every CPU; who never does, 1024.
+    #[test]
+    fn utilisation_is_of_work_not_of_time(seed in any::<u64>().no_shrink()) {
+        let machine = unequal(seed);
+        let little = machine.cpus.iter().map(|c| u64::from(c.capacity)).min().unwrap_or(1);
+        // At most half of the smallest CPU, in periods of about 10 ms.
+        let work = 10 * MS * little / 2048;
+        let mut utils = Vec::new();
+        for cpu in 0..machine.cpus.len() {
+            let capacity = u64::from(machine.cpus[cpu].capacity);
+            let sleep = 10 * MS - work * 1024 / capacity;
+            let tasks = vec![task(&machine, periodic(work, sleep), cpu..cpu + 1)];
+            let load = of_tasks(&machine, "a periodic task", tasks, 0);
+            let (mut sum, mut n) = (0, 0);
+            checked(&scenario(&machine, ERAS[0], load, [500, 500]), MS, |now| {
+                if now.now_ns > 500 * MS {
+                    sum += now.tasks[0].util;
+                    n += 1;
+                }
+            });
+            utils.push(sum / n);
+            let tasks = vec![task(&machine, hog(), cpu..cpu + 1)];
+            let load = of_tasks(&machine, "a hog", tasks, 0);
+            let (_, last) = ends(&scenario(&machine, ERAS[0], load, [100, 2900]), 100 * MS);
+            let hog = &last.tasks[0];
+            prop_assert!(hog.util > 990 && hog.load > 990, "hog on {}: {:?}", cpu, hog);
+        }
+        // A slow CPU spreads the work over the period, so the mean of what oscillates differs a
+        // little; so does the time that waking up takes.
+        let (least, most) = (utils.iter().min(), utils.iter().max());
+        let apart = most.unwrap_or(&0) - least.unwrap_or(&0);
+        prop_assert!(u64::from(apart) <= 12 + little / 64, "{:?}", utils);
+    }
+
+    /// What fits every CPU is no misfit anywhere, once its averages are its own.
+    #[test]
+    fn small_tasks_are_no_misfits(seed in any::<u64>().no_shrink()) {
+        let machine = unequal(seed);
+        let little = machine.cpus.iter().map(|c| u64::from(c.capacity)).min().unwrap_or(1);
+        let all = 0..machine.cpus.len();
+        // A third of the smallest CPU, which leaves room for two periods that run together.
+        let work = 4 * MS * little / (3 * 1024);
+        for era in ERAS {
+            let one = |_| task(&machine, periodic(work, 4 * MS), all.clone());
+            let load = of_tasks(&machine, "small tasks", all.clone().map(one).collect(), 0);
+            let mut misfits = Vec::new();
+            checked(&scenario(&machine, era, load, [400, 200]), MS, |now| {
+                if now.now_ns > 400 * MS {
+                    let cpus = now.cpus.iter().enumerate().filter(|(_, c)| c.misfit);
+                    misfits.extend(cpus.map(|(cpu, _)| (now.now_ns, cpu)));
+                }
+            });
+            prop_assert!(misfits.is_empty(), "{}: {:?}", era, misfits);
+        }
+    }
+}
+
+#[test]
+fn hogs_end_on_the_big_cpus_of_the_library() {
+    for name in LIBRARY {
+        let machine = machine(name);
+        let (big, little) = kinds(&machine);
+        for era in ERAS {
+            let load = of_tasks(
+                &machine,
+                "hogs",
+                hogs_from(&machine, big.len(), little[0]),
+                0,
+            );
+            let mut on_big = 0;
+            checked(&scenario(&machine, era, load, [0, 1000]), 10 * MS, |now| {
+                on_big = now.tasks[..big.len()]
+                    .iter()
+                    .filter(|t| big.contains(&t.cpu))
+                    .count();
+            });
+            assert_eq!(on_big, big.len(), "{name} {era}");
+        }
+    }
+}
+
+#[test]
+fn idle_little_cpus_take_nothing_from_big_ones() {
+    for name in LIBRARY {
+        let machine = machine(name);
+        let (big, _) = kinds(&machine);
+        for era in ERAS {
+            // The first second is for their way to the big CPUs.
+            let hogs = big
+                .iter()
+                .map(|_| task(&machine, hog(), 0..machine.cpus.len()));
+            let load = of_tasks(&machine, "hogs", hogs.collect(), 0);
+            let metrics = checked(
+                &scenario(&machine, era, load, [1000, 3000]),
+                100 * MS,
+                |_| {},
+            );
+            assert_eq!(metrics.balanced.iter().sum::<u64>(), 0, "{name} {era}");
+            let full = big.len() as u64 * metrics.simulated_ns;
+            assert!(
+                metrics.busy_ns.abs_diff(full) < MS,
+                "{name} {era}: {}",
+                metrics.busy_ns
+            );
+        }
+    }
+}
+
+/// Whether a hog that may run on these CPUs counts as a misfit in the end.
+fn is_misfit(machine: &Arc<Machine>, era: Era, cpus: &[usize]) -> bool {
+    let spec = task(machine, hog(), cpus.iter().copied());
+    let load = of_tasks(machine, "a hog", vec![spec], 0);
+    let mut is = false;
+    checked(&scenario(machine, era, load, [0, 600]), 100 * MS, |now| {
+        is = now.cpus.iter().any(|c| c.misfit);
+    });
+    is
+}
+
+#[test]
+fn who_has_nowhere_to_go_is_no_misfit_in_later_kernels() {
+    let juno = machine("juno");
+    let (big, little) = kinds(&juno);
+    let every = [Era::V5_5, Era::V6_5, Era::V7_2];
+    let of = |cpus: &[usize]| every.map(|era| is_misfit(&juno, era, cpus));
+    assert_eq!(of(&little[..1]), [true, false, false]);
+    assert_eq!(of(&little[..2]), [true, true, false]);
+    // A hog fits nowhere, but a big CPU is the best there is.
+    assert_eq!(of(&big), [true, true, false]);
+    let mixed = [little[0], big[0]];
+    assert_eq!(of(&mixed), [true, true, false]);
+}
