@@ -9,7 +9,7 @@ use perch_policy::{Policy, Topology};
 
 use crate::kernel::Kernel;
 use crate::metrics::Metrics;
-use crate::workload::Workload;
+use crate::workload::{Basis, Workload};
 
 /// Everything that a run depends on.
 #[derive(Clone, Debug)]
@@ -26,7 +26,8 @@ pub struct Scenario {
     pub workload: Workload,
     /// Simulated time before measuring starts, nanoseconds.
     pub warmup_ns: u64,
-    /// Simulated time that is measured, nanoseconds.
+    /// Simulated time that is measured, nanoseconds. For a workload that is judged by its time
+    /// the most that it may take; it starts its clock itself, whenever it is ready.
     pub measure_ns: u64,
     /// Where all random numbers come from.
     pub seed: u64,
@@ -66,6 +67,19 @@ pub enum SimError {
     /// Simulated time is 64 bits of nanoseconds.
     #[error("warm-up and measured time together exceed 100 years of simulated time")]
     TooLong,
+    /// A workload that is judged by its time took more than it was given.
+    #[error(
+        "workload \"{workload}\" {done} after {limit_s} s of simulated time: give it more time to \
+         be measured (--measure), or less to do"
+    )]
+    Unfinished {
+        /// The workload.
+        workload: String,
+        /// How far it came.
+        done: &'static str,
+        /// How long it was given.
+        limit_s: f64,
+    },
     /// The trace could not be written.
     #[error("writing the trace: {0}")]
     Trace(#[from] std::io::Error),
@@ -128,22 +142,57 @@ impl Scenario {
         if stepwise {
             kernel.step_by_step();
         }
-        kernel.run_until(self.warmup_ns)?;
-        kernel.start_measuring();
-        kernel.run_until(end_ns)?;
-        let metrics = kernel.finish(self.warmup_ns);
         let measure = &self.workload.measure;
-        let seconds = self.measure_ns as f64 / 1e9;
-        let value = metrics.counted as f64 * measure.per_count / seconds / measure.instances;
+        let (metrics, value) = match measure.basis {
+            Basis::Rate {
+                per_count,
+                instances,
+            } => {
+                kernel.run_until(self.warmup_ns)?;
+                kernel.start_measuring();
+                kernel.run_until(end_ns)?;
+                let metrics = kernel.finish(self.warmup_ns);
+                let seconds = self.measure_ns as f64 / 1e9;
+                let value = metrics.counted as f64 * per_count / seconds / instances;
+                (metrics, value)
+            }
+            Basis::Time => {
+                kernel.run_until(end_ns)?;
+                if let Some(started_ns) = kernel.stopwatch().started_ns {
+                    kernel.run_until(started_ns + self.measure_ns)?;
+                }
+                let watch = kernel.stopwatch();
+                let span = watch.started_ns.zip(watch.stopped_ns);
+                match span.map(|(started_ns, stopped_ns)| (started_ns, stopped_ns - started_ns)) {
+                    Some((started_ns, took_ns)) if took_ns <= self.measure_ns => {
+                        (kernel.finish(started_ns), took_ns as f64 / 1e9)
+                    }
+                    _ => return Err(self.unfinished(watch.started_ns)),
+                }
+            }
+        };
         let score = Score {
             name: measure.name.to_string(),
             value,
             unit: measure.unit,
-            higher_is_better: true,
+            higher_is_better: measure.basis != Basis::Time,
         };
         Ok(Outcome {
             scores: vec![score],
             metrics,
         })
+    }
+
+    fn unfinished(&self, started_ns: Option<u64>) -> SimError {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let (done, limit_ns) = match started_ns {
+            Some(_) => ("is not done", self.measure_ns),
+            None => ("has not begun", self.warmup_ns + self.measure_ns),
+        };
+        SimError::Unfinished {
+            workload: self.workload.spec.clone(),
+            done,
+            limit_s: seconds(limit_ns),
+        }
     }
 }

@@ -76,10 +76,8 @@ impl Kernel<'_> {
             c.wake_list.iter().for_each(|&t| places[t as usize][2] += 1);
         }
         for channel in &self.channels {
-            channel
-                .waiting
-                .iter()
-                .for_each(|&t| places[t as usize][3] += 1);
+            let asleep = channel.waiting.iter().chain(&channel.blocked);
+            asleep.for_each(|&t| places[t as usize][3] += 1);
         }
         let sleepers = self.mutexes.iter().flat_map(|m| &m.waiting);
         sleepers.for_each(|&t| places[t as usize][3] += 1);
@@ -358,13 +356,16 @@ impl Kernel<'_> {
         Ok(())
     }
 
-    /// Who waits for a message is asleep, and no message lies there that nobody was woken for.
+    /// Who waits for a message is asleep, and no message lies there that nobody was woken for;
+    /// what was sent was taken or lies there; who waits for room will be woken.
     fn check_channels(&self) -> Result<(), String> {
         let mut woken = vec![0; self.channels.len()];
+        let mut waking = vec![false; self.channels.len()];
         let up = |l: Life| matches!(l, Life::Waking | Life::Queued | Life::Running);
         for t in self.tasks.iter().filter(|t| up(t.life)) {
             if let Op::Receive { channel } = t.program[t.pc as usize] {
                 woken[channel as usize] += 1;
+                waking[channel as usize] |= t.phase == Phase::Inside;
             }
         }
         for (number, channel) in self.channels.iter().enumerate() {
@@ -374,6 +375,17 @@ impl Kernel<'_> {
                 "channel {number}: {left} messages, {} woken for them, {:?} asleep",
                 woken[number],
                 channel.waiting
+            );
+            hold!(
+                channel.sent - channel.taken == left as u64,
+                "channel {number}: {left} of {} messages left, {} taken",
+                channel.sent,
+                channel.taken
+            );
+            hold!(
+                channel.blocked.is_empty() || left > channel.low as usize || waking[number],
+                "channel {number}: {left} messages, {:?} wait for room, nobody wakes them",
+                channel.blocked
             );
         }
         Ok(())

@@ -8,6 +8,7 @@ use super::era::FairRules;
 use super::task::Life;
 use crate::metrics::Metrics;
 use crate::scenario::Scenario;
+use crate::workload::Basis;
 
 /// The world at one moment.
 #[doc(hidden)]
@@ -107,7 +108,8 @@ impl Kernel<'_> {
 
 impl Scenario {
     /// Runs it, stops every `every_ns` (0: whenever anything has happened), checks the books and
-    /// lets `look` see. The run itself is the very same as without.
+    /// lets `look` see. The run itself is the very same as without, but that a workload judged by
+    /// its time may be cut short.
     ///
     /// # Errors
     /// What does not hold, and at which moment.
@@ -139,11 +141,17 @@ impl Scenario {
                 .map_err(|e| e.to_string())?;
             auditor.check(&kernel)?;
             look(&kernel.glimpse());
+            let stopped = kernel.stopwatch.stopped_ns.is_some();
+            if stopped && let Some(started_ns) = kernel.stopwatch.started_ns {
+                return Ok(kernel.finish(started_ns));
+            }
             if kernel.now >= end_ns && measuring {
                 return Ok(kernel.finish(self.warmup_ns));
             }
             if kernel.now >= self.warmup_ns && !measuring {
-                kernel.start_measuring();
+                if self.workload.measure.basis != Basis::Time {
+                    kernel.start_measuring();
+                }
                 measuring = true;
             }
         }

@@ -6,6 +6,7 @@
 
 mod balance;
 mod cfs;
+mod channel;
 mod check;
 mod eevdf;
 mod era;
@@ -31,6 +32,7 @@ use crate::hardware::Costs;
 use crate::metrics::Metrics;
 use crate::workload::{TaskSpec, Workload};
 
+use channel::Channel;
 pub use era::{EraRules, NICE_WEIGHT};
 use mutex::{Counter, Mutex};
 use pelt::{Average, Clock};
@@ -52,13 +54,13 @@ mod kind {
     pub const TICK: u8 = 4;
 }
 
-/// A queue of messages between tasks.
-#[derive(Debug, Default)]
-struct Channel {
-    /// Cache lines of each message, and the CPU that wrote it.
-    messages: VecDeque<(u32, u32)>,
-    /// Tasks that wait for one, first come first served.
-    waiting: VecDeque<u32>,
+/// The stopwatch of a workload that is judged by how long it takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stopwatch {
+    /// When its measured part began.
+    pub started_ns: Option<u64>,
+    /// When it was done.
+    pub stopped_ns: Option<u64>,
 }
 
 /// The simulated world.
@@ -98,6 +100,7 @@ pub struct Kernel<'a> {
     /// Next time idle CPUs are balanced on their behalf.
     nohz_next_ns: u64,
     metrics: Metrics,
+    stopwatch: Stopwatch,
     random: Random,
     trace: Option<&'a mut dyn Write>,
     trace_error: Option<std::io::Error>,
@@ -183,6 +186,7 @@ impl<'a> Kernel<'a> {
             decay_next_ns: 0,
             nohz_next_ns: 0,
             metrics: Metrics::new(),
+            stopwatch: Stopwatch::default(),
             random,
             trace: None,
             trace_error: None,
@@ -201,9 +205,16 @@ impl<'a> Kernel<'a> {
         self.stepwise = true;
     }
 
-    /// Handles every event up to `until_ns`.
+    /// When the workload started and stopped its clock.
+    pub fn stopwatch(&self) -> Stopwatch {
+        self.stopwatch
+    }
+
+    /// Handles every event up to `until_ns`, or until the workload stops its clock.
     pub fn run_until(&mut self, until_ns: u64) -> std::io::Result<()> {
-        while let Some(event) = self.events.pop_until(until_ns) {
+        while self.stopwatch.stopped_ns.is_none()
+            && let Some(event) = self.events.pop_until(until_ns)
+        {
             self.now = event.at_ns;
             let event = match self.mutexes.is_empty() {
                 true => event,
@@ -212,7 +223,7 @@ impl<'a> Kernel<'a> {
             };
             self.handle(event);
         }
-        self.now = until_ns;
+        self.now = self.stopwatch.stopped_ns.unwrap_or(until_ns);
         self.trace_error.take().map_or(Ok(()), Err)
     }
 

@@ -76,34 +76,45 @@ impl Kernel<'_> {
                         t.pc += 1;
                     }
                 }
+                Op::Receive { channel } => match self.receive(cpu, task, channel) {
+                    Step::Works => return self.begin_segment(cpu),
+                    Step::Left => return,
+                    Step::Done if self.cpus[cpu].need_resched => return self.preempt(cpu),
+                    Step::Done => {}
+                },
                 // What is owed is run off before anybody can see what comes next.
-                Op::Send { .. } if t.debt_ns > 0 => return self.begin_segment(cpu),
+                _ if t.debt_ns > 0 => return self.begin_segment(cpu),
                 Op::Send {
                     channel,
                     lines,
                     sync,
                 } => {
-                    t.pc += 1;
                     self.send(cpu, task, channel, lines, sync);
                     if self.cpus[cpu].need_resched {
                         return self.preempt(cpu);
                     }
                 }
-                Op::Receive { channel } => {
-                    let c = &mut self.channels[channel as usize];
-                    match c.messages.pop_front() {
-                        Some((lines, writer)) => {
-                            t.pc += 1;
-                            t.debt_ns += self.costs.transfer_ns(lines, writer as usize, cpu);
-                        }
-                        None if t.debt_ns > 0 => return self.begin_segment(cpu),
-                        None => {
-                            c.waiting.push_back(task);
-                            return self.block(cpu, task);
-                        }
+                Op::Write {
+                    channel,
+                    lines,
+                    room,
+                } => {
+                    if self.write(cpu, task, channel, lines, room) == Step::Left {
+                        return;
+                    }
+                    if self.cpus[cpu].need_resched {
+                        return self.preempt(cpu);
                     }
                 }
-                _ if t.debt_ns > 0 => return self.begin_segment(cpu),
+                Op::StartClock => {
+                    t.pc += 1;
+                    self.stopwatch.started_ns = Some(self.now);
+                    self.start_measuring();
+                }
+                Op::StopClock => {
+                    t.pc += 1;
+                    self.stopwatch.stopped_ns = Some(self.now);
+                }
                 Op::Sleep(time) => {
                     t.pc += 1;
                     let at_ns = self.now + time.sample(&mut t.random);
@@ -157,15 +168,6 @@ impl Kernel<'_> {
                 }
                 Op::Exit => return self.exit(cpu, task),
             }
-        }
-    }
-
-    fn send(&mut self, cpu: usize, task: u32, channel: u32, lines: u32, sync: bool) {
-        let c = &mut self.channels[channel as usize];
-        c.messages.push_back((lines, cpu as u32));
-        if let Some(receiver) = c.waiting.pop_front() {
-            let cost = self.wake(receiver, cpu, Waker::Task(task), sync);
-            self.tasks[task as usize].debt_ns += cost;
         }
     }
 

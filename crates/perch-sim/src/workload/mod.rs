@@ -4,6 +4,7 @@
 //! A program is a loop of operations. Nothing in it, nor in any cost, knows which mechanism is
 //! on: arms of an experiment run the very same programs with the very same random numbers.
 
+mod hackbench;
 mod network;
 mod spec;
 mod synthetic;
@@ -32,6 +33,17 @@ pub enum Op {
         lines: u32,
         /// The sender says that it will sleep soon (WF_SYNC).
         sync: bool,
+    },
+    /// Writes a message to a stream socket, a channel with a bound: sleeps while it is full, and
+    /// wakes who reads it in a sync wake-up.
+    Write {
+        /// Which channel.
+        channel: u32,
+        /// Cache lines that the reader has to fetch.
+        lines: u32,
+        /// Messages that its buffer holds. Who slept because it was full is woken when no more
+        /// than a quarter of them is left.
+        room: u32,
     },
     /// Takes a message out of a channel, waiting for one if need be.
     Receive {
@@ -78,6 +90,10 @@ pub enum Op {
         /// Rounds in all, at least 1.
         times: u64,
     },
+    /// What is measured begins here: for a workload that is judged by its time.
+    StartClock,
+    /// What is measured ends here, and with it the run.
+    StopClock,
     /// Ends the task.
     Exit,
 }
@@ -104,8 +120,34 @@ pub struct Measure {
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// The score is `per_count` times the counted units per second, divided by `instances`.
-    pub per_count: f64,
-    /// See `per_count`.
-    pub instances: f64,
+    /// How it is computed.
+    pub basis: Basis,
+}
+
+/// How a score is computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Basis {
+    /// More is better: `per_count` times the counted units per second, divided by `instances`.
+    Rate {
+        /// See above.
+        per_count: f64,
+        /// See above.
+        instances: f64,
+    },
+    /// Less is better: seconds from `StartClock` to `StopClock`.
+    Time,
+}
+
+impl Measure {
+    /// `per_count` times the counted units per second, divided by `instances`.
+    pub fn rate(name: &'static str, unit: &'static str, per_count: f64, instances: f64) -> Measure {
+        Measure {
+            name,
+            unit,
+            basis: Basis::Rate {
+                per_count,
+                instances,
+            },
+        }
+    }
 }

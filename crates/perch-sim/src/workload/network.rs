@@ -132,12 +132,7 @@ fn pairs(
 }
 
 fn transactions(n: u64) -> Measure {
-    Measure {
-        name: "transactions",
-        unit: "trans/s/inst",
-        per_count: 1.0,
-        instances: n as f64,
-    }
+    Measure::rate("transactions", "trans/s/inst", 1.0, n as f64)
 }
 
 /// Reads the keys that stand for fitted values, so that a fit can be repeated by anybody.
@@ -193,10 +188,7 @@ pub(super) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
         lines: lines as u32,
         footprint: footprint as u32,
     };
-    pairs(keys, exchange, Start::Together, |_| Measure {
-        name: "throughput",
-        unit: "MB/s",
-        per_count: TBENCH_BYTES / 1e6,
-        instances: 1.0,
+    pairs(keys, exchange, Start::Together, |_| {
+        Measure::rate("throughput", "MB/s", TBENCH_BYTES / 1e6, 1.0)
     })
 }

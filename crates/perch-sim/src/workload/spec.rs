@@ -9,7 +9,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::CpuMask;
 
-use super::{Measure, TaskSpec, network, synthetic, sysbench};
+use super::{Measure, TaskSpec, hackbench, network, synthetic, sysbench};
 
 /// A workload on a machine, ready to run.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ struct Kind {
     build: fn(&mut Keys<'_>) -> Result<Workload, String>,
 }
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     Kind {
         name: "tbench",
         help: "n client/server pairs over loopback TCP, file-server messages; keys n, where",
@@ -67,6 +67,12 @@ const KINDS: [Kind; 6] = [
         name: "udp_rr",
         help: "n netperf UDP_RR instances, one byte each way; keys n, where",
         build: network::udp_rr,
+    },
+    Kind {
+        name: "hackbench",
+        help: "groups of senders that write to all receivers of theirs, timed; keys groups, fds, \
+               loops, size, where",
+        build: hackbench::sockets,
     },
     Kind {
         name: "sysbench",

@@ -50,12 +50,7 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
         channels: 2 * pairs as usize,
         mutexes: 0,
         counters: 0,
-        measure: Measure {
-            name: "round trips",
-            unit: "ops/s",
-            per_count: 1.0,
-            instances: 1.0,
-        },
+        measure: Measure::rate("round trips", "ops/s", 1.0, 1.0),
     })
 }
 
@@ -103,11 +98,6 @@ pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
         channels: 0,
         mutexes: 0,
         counters: 0,
-        measure: Measure {
-            name: "bursts",
-            unit: "bursts/s",
-            per_count: 1.0,
-            instances: 1.0,
-        },
+        measure: Measure::rate("bursts", "bursts/s", 1.0, 1.0),
     })
 }

@@ -83,11 +83,6 @@ pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
         channels: 0,
         mutexes: locks as usize + 1,
         counters: 1,
-        measure: Measure {
-            name: "events",
-            unit: "events/5s",
-            per_count: 5.0,
-            instances: 1.0,
-        },
+        measure: Measure::rate("events", "events/5s", 5.0, 1.0),
     })
 }

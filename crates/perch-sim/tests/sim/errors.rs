@@ -18,8 +18,28 @@ fn workloads_are_refused_by_name_key_and_value() {
     for (spec, words) in [
         ("", "unknown workload \"\": this version has tbench"),
         (
-            "hackbench",
-            "unknown workload \"hackbench\": this version has tbench",
+            "schbench",
+            "unknown workload \"schbench\": this version has tbench",
+        ),
+        (
+            "hackbench:groups=0",
+            "groups=0: expected a whole number from 1 to 8388608",
+        ),
+        (
+            "hackbench:groups=1000,fds=10000",
+            "groups=1000 and fds=10000 make 20000000 tasks: expected fewer than 16777216",
+        ),
+        (
+            "hackbench:size=16065",
+            "size=16065: expected a whole number from 1 to 16064",
+        ),
+        (
+            "hackbench:loops=0",
+            "loops=0: expected a whole number from 1",
+        ),
+        (
+            "hackbench:pipe=1",
+            "hackbench has no key \"pipe\"; its keys are groups, fds",
         ),
         ("Tbench:n=1", "unknown workload \"Tbench\""),
         (
@@ -113,7 +133,7 @@ fn every_workload_runs_by_its_name_alone() {
             &jacobsville,
             ERAS[1],
             workload(&jacobsville, name),
-            [20, 20],
+            [20, if name == "hackbench" { 2000 } else { 20 }],
         );
         let outcome = scenario.run().expect("a scenario that runs");
         assert!(outcome.scores[0].value > 0.0, "{name}: {outcome:?}");
@@ -141,6 +161,17 @@ fn scenarios_out_of_range_are_refused() {
     assert_eq!(
         refused(&|s| s.hz = 10_001),
         "hz = 10001: expected 1 to 10000 ticks a second"
+    );
+    let hackbench = workload(&jacobsville, "hackbench:groups=1");
+    assert_eq!(
+        refused(&|s| s.workload = hackbench.clone()),
+        "workload \"hackbench:groups=1\" has not begun after 0.002 s of simulated time: give it \
+         more time to be measured (--measure), or less to do"
+    );
+    assert_eq!(
+        refused(&|s| (s.workload, s.warmup_ns) = (hackbench.clone(), 100_000_000)),
+        "workload \"hackbench:groups=1\" is not done after 0.001 s of simulated time: give it \
+         more time to be measured (--measure), or less to do"
     );
     assert!(refused(&|s| s.measure_ns = 0).contains("measured time is 0"));
     assert!(refused(&|s| s.warmup_ns = u64::MAX).contains("exceed 100 years"));

@@ -12,6 +12,7 @@ mod costs;
 mod determinism;
 mod errors;
 mod fair;
+mod hackbench;
 mod invariants;
 mod load;
 mod scan;

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! hackbench: every message arrives, sockets are bounded, the time is the one from go to the end.
+
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::Era;
+use perch_sim::workload::Op;
+use perch_sim::{Dist, Outcome, Scenario};
+
+use crate::common::{ERAS, MS, checked, machine, of_tasks, scenario, task, traced, workload};
+
+/// A run of `hackbench:…` to its end.
+fn run(machine: &Arc<Machine>, era: Era, keys: &str) -> Outcome {
+    let load = workload(machine, &format!("hackbench:{keys}"));
+    scenario(machine, era, load, [0, 60_000])
+        .run()
+        .expect("a scenario that ends")
+}
+
+#[test]
+fn every_message_is_read_once() {
+    let kunpeng = machine("kunpeng920");
+    for era in ERAS {
+        for (groups, fds, loops) in [(1, 1, 1), (1, 1, 2000), (3, 4, 50), (2, 10, 40)] {
+            let keys = format!("groups={groups},fds={fds},loops={loops},where=cpu0-7");
+            let outcome = run(&kunpeng, era, &keys);
+            let m = &outcome.metrics;
+            assert_eq!(m.counted, groups * fds * fds * loops, "{era} {keys}");
+            let score = &outcome.scores[0];
+            assert_eq!((score.unit, score.higher_is_better), ("s", false));
+            // What was counted is what happened in the time that is the score.
+            assert_eq!(score.value, m.simulated_ns as f64 / 1e9, "{era} {keys}");
+            assert!(m.busy_ns <= 8 * m.simulated_ns, "{era} {keys}: {m:?}");
+        }
+    }
+}
+
+/// The work is that of its messages: on one CPU it takes what they cost, and more CPUs share it.
+#[test]
+fn the_time_is_that_of_the_work() {
+    let kunpeng = machine("kunpeng920");
+    for era in ERAS {
+        let costs = "groups=4,fds=5,loops=100,write_ns=4000,read_ns=3000,lines=0,footprint=0";
+        let one = run(&kunpeng, era, &format!("{costs},where=cpu0"));
+        let work_ns = 4.0 * 5.0 * 5.0 * 100.0 * 7000.0;
+        let over = one.scores[0].value * 1e9 / work_ns;
+        // Wake-ups, switches, and 40 ends of tasks.
+        assert!((1.0..1.6).contains(&over), "{era}: {over}");
+        let four = run(&kunpeng, era, &format!("{costs},where=cpu0-3"));
+        let share = four.scores[0].value * 4.0 / one.scores[0].value;
+        assert!((0.9..1.3).contains(&share), "{era}: {share}");
+    }
+}
+
+/// One message more in each socket's room, and a writer sleeps: a reader that is away finds as
+/// many as fit, and its writers go on when three quarters of them are gone.
+#[test]
+fn a_full_socket_stops_its_writers_until_it_is_nearly_empty() {
+    let kunpeng = machine("kunpeng920");
+    let (room, messages) = (8, 40);
+    let writer = vec![
+        Op::Run(Dist::Const(1000)),
+        Op::Write {
+            channel: 0,
+            lines: 1,
+            room,
+        },
+        Op::Repeat {
+            to: 0,
+            times: messages,
+        },
+        Op::Exit,
+    ];
+    // It comes late, and then reads slowly.
+    let reader = vec![
+        Op::Sleep(Dist::Const(2 * MS)),
+        Op::Receive { channel: 0 },
+        Op::Run(Dist::Const(100_000)),
+        Op::Count,
+        Op::Repeat {
+            to: 1,
+            times: 2 * messages,
+        },
+        Op::Exit,
+    ];
+    for era in ERAS {
+        let tasks = [reader.clone(), writer.clone(), writer.clone()];
+        let tasks = tasks.into_iter().enumerate();
+        let tasks = tasks.map(|(i, p)| task(&kunpeng, p, i..i + 1)).collect();
+        let load = of_tasks(&kunpeng, "a full socket", tasks, 1);
+        let scenario = scenario(&kunpeng, era, load, [0, 30]);
+        let metrics = checked(&scenario, 0, |_| {});
+        assert_eq!(metrics.counted, 2 * messages, "{era}");
+        let (trace, _) = traced(&scenario);
+        let woken: Vec<u64> = crate::common::decisions(&trace)
+            .iter()
+            .filter(|d| d.now_ns > 0 && d.task > 0)
+            .map(|d| d.now_ns)
+            .collect();
+        // 80 messages: 8 before the reader came, then the room that it made, 6 a time.
+        assert_eq!(woken.len(), 2 * (80 - 8) / 6, "{era}: {woken:?}");
+        // Both writers are woken at once, every six messages.
+        for pair in woken.chunks(2) {
+            assert!(pair[1] - pair[0] < 50_000, "{era}: {woken:?}");
+        }
+        for (a, b) in woken.iter().step_by(2).zip(woken.iter().step_by(2).skip(1)) {
+            assert!((550_000..650_000).contains(&(b - a)), "{era}: {woken:?}");
+        }
+    }
+}
+
+#[test]
+fn the_books_are_right_at_every_moment() {
+    let juno = machine("juno");
+    for era in ERAS {
+        for keys in [
+            "groups=1,fds=2,loops=20",
+            // Sockets are full much of the time: a hundred writers each.
+            "groups=1,fds=40,loops=3,size=4000",
+            "groups=1,fds=1,loops=400,size=16064,where=cpu0",
+        ] {
+            let load = workload(&juno, &format!("hackbench:{keys}"));
+            let scenario = scenario(&juno, era, load, [0, 2000]);
+            let every_ns = if keys.contains("fds=40") { 50_000 } else { 0 };
+            let checked = checked(&scenario, every_ns, |_| {});
+            let plain = scenario.run().expect("a scenario that ends");
+            assert_eq!(checked, plain.metrics, "{era} {keys}");
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_time() {
+    let pixel = machine("pixel3");
+    let load = workload(&pixel, "hackbench:groups=2,fds=5,loops=20");
+    for era in ERAS {
+        let one = scenario(&pixel, era, load.clone(), [0, 5000]);
+        assert_eq!(traced(&one), traced(&one), "{era}");
+        // Neither does it depend on how much longer it might have taken.
+        let limit = Scenario {
+            measure_ns: 9000 * MS,
+            warmup_ns: 100 * MS,
+            ..one.clone()
+        };
+        assert_eq!(traced(&one), traced(&limit), "{era}");
+        let other = Scenario {
+            seed: 2,
+            ..one.clone()
+        };
+        assert_ne!(traced(&one), traced(&other), "{era}");
+    }
+}
