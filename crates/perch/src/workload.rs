@@ -22,5 +22,9 @@ pub fn run(command: Command) -> Result<(), Failure> {
     for (name, help) in perch_sim::workload::names() {
         grid.row(vec![name.to_string(), help.to_string()]);
     }
-    emit(&grid.text())
+    let common = perch_sim::workload::COMMON_KEYS;
+    emit(&format!(
+        "{}\nEvery workload also has {common}.\n",
+        grid.text()
+    ))
 }

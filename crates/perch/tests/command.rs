@@ -32,7 +32,8 @@ const SMALL: [&str; 7] = [
 fn lists_name_what_there_is() {
     assert!(stdout(&["experiment", "list"]).contains("cluster-scan"));
     assert!(stdout(&["machine", "list"]).contains("kunpeng920"));
-    assert!(stdout(&["workload", "list"]).contains("tbench"));
+    let workloads = stdout(&["workload", "list"]);
+    assert!(workloads.contains("tbench") && workloads.contains("uclamp_min"));
 }
 
 #[test]

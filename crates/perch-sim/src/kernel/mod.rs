@@ -298,6 +298,7 @@ fn new_task(id: u32, spec: &TaskSpec, affinity: u32, seed: u64) -> Task {
     let weight = NICE_WEIGHT[(i32::from(spec.nice) + 20) as usize];
     let mut state = TaskState::new(id + 1);
     state.load = weight;
+    state.set_uclamp(spec.uclamp.0, spec.uclamp.1);
     Task {
         state,
         affinity,

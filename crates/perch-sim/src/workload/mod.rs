@@ -16,7 +16,7 @@ use perch_policy::CpuMask;
 
 use crate::engine::Dist;
 
-pub use spec::{Workload, WorkloadError, names};
+pub use spec::{COMMON_KEYS, Workload, WorkloadError, names};
 
 /// One step of a task's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,11 +107,16 @@ pub struct TaskSpec {
     pub allowed: Arc<CpuMask>,
     /// Nice level, -20 to 19.
     pub nice: i8,
+    /// What its utilisation is clamped to where a CPU is chosen for it: least and most, 0 to 1024.
+    pub uclamp: (u32, u32),
     /// Cache lines of its own that it touches every time it runs.
     pub footprint: u32,
     /// When it appears by itself, nanoseconds; `None` for a task that another one forks.
     pub start: Option<Dist>,
 }
+
+/// A task's utilisation as it is.
+pub const UNCLAMPED: (u32, u32) = (0, 1024);
 
 /// What a run of a workload is judged by.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::CpuMask;
 
-use super::{Measure, TaskSpec, hackbench, network, synthetic, sysbench};
+use super::{Measure, TaskSpec, UNCLAMPED, hackbench, network, synthetic, sysbench};
 
 /// A workload on a machine, ready to run.
 #[derive(Clone, Debug)]
@@ -92,6 +92,10 @@ const KINDS: [Kind; 7] = [
     },
 ];
 
+/// What every workload takes beside its own keys.
+pub const COMMON_KEYS: &str =
+    "uclamp_min and uclamp_max, 0 to 1024: what the utilisation of its tasks is clamped to";
+
 /// Every workload: its name, and a line about it and its keys.
 pub fn names() -> Vec<(&'static str, &'static str)> {
     KINDS.iter().map(|k| (k.name, k.help)).collect()
@@ -118,7 +122,9 @@ impl Workload {
         };
         let mut keys = Keys::parse(rest, machine).map_err(fail)?;
         let mut workload = (kind.build)(&mut keys).map_err(fail)?;
+        let uclamp = keys.uclamp().map_err(fail)?;
         keys.all_used(kind.name).map_err(fail)?;
+        workload.tasks.iter_mut().for_each(|t| t.uclamp = uclamp);
         workload.spec = spec.to_string();
         Ok(workload)
     }
@@ -204,6 +210,20 @@ impl<'a> Keys<'a> {
             return Err(format!("where={text}: that node has no CPUs"));
         }
         Ok(Arc::new(mask))
+    }
+
+    /// What the utilisation of every task is clamped to, least and most: keys that all workloads
+    /// have, as `uclampset` would start them.
+    fn uclamp(&mut self) -> Result<(u32, u32), String> {
+        let min = self.number("uclamp_min", UNCLAMPED.0, 0, 1024)?;
+        let max = self.number("uclamp_max", UNCLAMPED.1, 0, 1024)?;
+        if min > max {
+            return Err(format!(
+                "uclamp_min={min} is beyond uclamp_max={max}: expected the least to be no more \
+                 than the most"
+            ));
+        }
+        Ok((min, max))
     }
 
     fn all_used(&self, name: &str) -> Result<(), String> {

@@ -9,7 +9,7 @@
 //! score is the number of events in five seconds.
 
 use super::spec::{Keys, MAX_TASKS, Workload};
-use super::{Measure, Op, TaskSpec};
+use super::{Measure, Op, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
 /// Starting a thread: a rough figure, it only spaces the starts.
@@ -72,6 +72,7 @@ pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
         program,
         allowed: allowed.clone(),
         nice: 0,
+        uclamp: UNCLAMPED,
         footprint,
         start,
     };

@@ -5,12 +5,15 @@
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::Era;
+use perch_policy::{Era, Mode, Modes, Policy};
 use perch_sim::workload::{Op, TaskSpec};
-use perch_sim::{Dist, Glimpse};
+use perch_sim::{Dist, Glimpse, Scenario};
 use proptest::prelude::*;
 
-use crate::common::{ERAS, MS, checked, config, ends, hog, machine, of_tasks, scenario, task};
+use crate::common::{
+    ERAS, MS, checked, config, decisions, ends, hog, machine, of_tasks, scenario, task, traced,
+    workload,
+};
 use crate::load::Dice;
 
 const LIBRARY: [&str; 3] = ["juno", "pixel3", "pixel3-phantom"];
@@ -263,4 +266,39 @@ fn who_has_nowhere_to_go_is_no_misfit_in_later_kernels() {
     assert_eq!(of(&big), [true, true, false]);
     let mixed = [little[0], big[0]];
     assert_eq!(of(&mixed), [true, true, false]);
+}
+
+/// Small tasks fit everywhere, and stay where they are; a clamp from below makes them need more
+/// than a small CPU has. A clamp from above lets a large one fit where it would not.
+#[test]
+fn a_clamp_decides_what_fits() {
+    let pixel = machine("pixel3");
+    // The least share of wake-ups, over some seeds, that big CPUs get.
+    let big = |keys: &str| {
+        let spec = format!("runsleep:sleep_us=4000,{keys}");
+        let modes = Modes {
+            capacity: Mode::Posted,
+            ..Modes::default()
+        };
+        let share = |seed| {
+            let run = Scenario {
+                policy: Policy::new(Era::V5_5, modes),
+                seed,
+                ..scenario(&pixel, Era::V5_5, workload(&pixel, &spec), [0, 400])
+            };
+            let later = decisions(&traced(&run).0).into_iter();
+            let later: Vec<_> = later.filter(|d| d.now_ns > 200 * MS).collect();
+            assert!(later.len() > 5, "{spec}: {later:?}");
+            later.iter().filter(|d| d.cpu >= 4).count() as f64 / later.len() as f64
+        };
+        (0..8).map(share).fold(1.0, f64::min)
+    };
+    // Three tasks of a fiftieth of a big CPU: they fit where they were forked.
+    let small = "tasks=3,run_us=100";
+    assert!(big(small) < 1.0, "somebody is forked onto a small CPU");
+    assert_eq!(big(&format!("{small},uclamp_min=600")), 1.0);
+    // One that a small CPU cannot hold.
+    let large = "tasks=1,run_us=6000,where=cpu3-4";
+    assert_eq!(big(large), 1.0);
+    assert_eq!(big(&format!("{large},uclamp_max=200")), 0.0);
 }

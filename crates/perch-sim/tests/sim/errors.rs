@@ -111,6 +111,26 @@ fn workloads_are_refused_by_name_key_and_value() {
             "run_us=0: expected a whole number from 1 to",
         ),
         (
+            "runsleep:uclamp_min=1025",
+            "uclamp_min=1025: expected a whole number from 0 to 1024",
+        ),
+        (
+            "pipe:uclamp_max=-1",
+            "uclamp_max=-1: expected a whole number from 0 to 1024",
+        ),
+        (
+            "hackbench:uclamp_max=",
+            "uclamp_max=: expected a whole number from 0 to 1024",
+        ),
+        (
+            "sysbench:uclamp_min=700,uclamp_max=699",
+            "uclamp_min=700 is beyond uclamp_max=699: expected the least to be no more than",
+        ),
+        (
+            "tbench:uclamp=3",
+            "tbench has no key \"uclamp\"; its keys are ",
+        ),
+        (
             "runsleep:nice=20",
             "nice=20: expected a whole number from -20 to 19",
         ),
