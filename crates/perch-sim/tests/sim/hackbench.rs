@@ -41,15 +41,16 @@ fn every_message_is_read_once() {
 fn the_time_is_that_of_the_work() {
     let kunpeng = machine("kunpeng920");
     for era in ERAS {
-        let costs = "groups=4,fds=5,loops=100,write_ns=4000,read_ns=3000,lines=0,footprint=0";
+        let costs = "groups=4,fds=5,loops=400,write_ns=4000,read_ns=3000,lines=0,footprint=0";
         let one = run(&kunpeng, era, &format!("{costs},where=cpu0"));
-        let work_ns = 4.0 * 5.0 * 5.0 * 100.0 * 7000.0;
+        let work_ns = 4.0 * 5.0 * 5.0 * 400.0 * 7000.0;
         let over = one.scores[0].value * 1e9 / work_ns;
         // Wake-ups, switches, and 40 ends of tasks.
         assert!((1.0..1.6).contains(&over), "{era}: {over}");
         let four = run(&kunpeng, era, &format!("{costs},where=cpu0-3"));
         let share = four.scores[0].value * 4.0 / one.scores[0].value;
-        assert!((0.9..1.3).contains(&share), "{era}: {share}");
+        // Idle while somebody waits: 5.5 looks at few CPUs, most of them not allowed here.
+        assert!((0.9..1.4).contains(&share), "{era}: {share}");
     }
 }
 
