@@ -102,8 +102,8 @@ PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
 			g->sum.util += util;
 			g->runnable += runnable;
 			g->sum.running += running;
-			if (!running && (perch_idle(h, cpu) ||
-					 (g->without_running && cpu == without_cpu)))
+			if (!running &&
+			    (perch_idle(h, cpu) || (g->without_running && cpu == without_cpu)))
 				g->sum.rank++;
 		}
 	}
