@@ -107,7 +107,7 @@ PERCH_INLINE perch_u32 perch_capacity_set(const struct perch_host *h,
 }
 
 /* Whether the other threads of the CPU's core are idle. */
-PERCH_INLINE perch_u8 perch_siblings_idle(const struct perch_host *h, perch_u32 cpu)
+PERCH_OUTLINE int perch_siblings_idle(const struct perch_host *h PERCH_GIVEN, perch_u32 cpu)
 {
 	perch_u32 core = perch_host_core_set(h, cpu), k;
 	perch_u32 first = perch_host_set_first(h, core), words = perch_host_set_words(h, core);
@@ -144,10 +144,46 @@ PERCH_OUTLINE int perch_capacity_near(const struct perch_host *h PERCH_GIVEN,
 /* A fit on an idle core beats any fit beside a busy sibling. */
 #define PERCH_FIT_CORE 3
 
+/* The best idle CPU that a capacity scan has met. */
+struct perch_capable {
+	perch_u32 cpu, merit, capacity;
+	perch_u32 cores; /* idle cores are worth looking for */
+};
+
+/*
+ * Grades an idle CPU: posted by capacity alone, upstream and perch by how well
+ * the task fits, then by capacity; the first of equals wins. Returns whether
+ * nothing better can come.
+ */
+PERCH_OUTLINE int perch_capacity_grade(const struct perch_host *h PERCH_GIVEN,
+				       const struct perch_policy *pol PERCH_GIVEN,
+				       const struct perch_task *p PERCH_GIVEN,
+				       struct perch_capable *best PERCH_GIVEN, perch_u32 cpu)
+{
+	perch_u32 capacity = perch_host_capacity(h, cpu), merit = PERCH_FIT_NOT;
+
+	if (pol->modes.capacity == PERCH_POSTED) {
+		if (perch_fits_capacity(perch_clamped_util(p), capacity))
+			merit = PERCH_FIT;
+	} else {
+		merit = perch_fit(h, p, cpu);
+		if (merit == PERCH_FIT_UNBOOSTED)
+			capacity = perch_host_capacity_max(h, cpu);
+	}
+	if (!best->cores || perch_siblings_idle(h, cpu))
+		merit += PERCH_FIT_CORE;
+	if (best->cpu == PERCH_NONE || merit > best->merit ||
+	    (merit == best->merit && capacity > best->capacity)) {
+		best->cpu = cpu;
+		best->merit = merit;
+		best->capacity = capacity;
+	}
+	return merit == PERCH_FIT + PERCH_FIT_CORE;
+}
+
 /*
  * The first idle CPU from target on that the task fits; if it fits none, the
- * best of those that are idle: posted by capacity alone, upstream and perch by
- * how well it fits, then by capacity. The first of equals wins.
+ * best of those that are idle.
  *
  * upstream examines no more than nr_idle_scan CPUs, a count made for LLCs of
  * equal CPUs: it takes the utilisation of all against 1024 each, so on Juno
@@ -161,54 +197,35 @@ PERCH_OUTLINE perch_u32 perch_scan_capacity(const struct perch_host *h PERCH_GIV
 					    struct perch_search *s PERCH_GIVEN)
 {
 	struct perch_ring ring = perch_ring(h, s->set, s->target);
-	perch_u32 k, best = PERCH_NONE, best_merit = 0, best_capacity = 0;
-	perch_u8 posted = pol->modes.capacity == PERCH_POSTED;
+	struct perch_capable best = {.cpu = PERCH_NONE, .cores = s->idle_cores};
+	perch_u32 k, seen;
 
 	for (k = PERCH_ZERO; k <= ring.words && s->budget && PERCH_MORE; k++) {
 		perch_u64 keep, m, idle;
-		perch_u32 w = perch_ring_word(&ring, k, &keep), seen;
+		perch_u32 w = perch_ring_word(&ring, k, &keep);
 
 		m = perch_host_set_word(h, s->set, w) & perch_host_allowed_word(h, p, w) & keep;
 		idle = m & perch_idle_ok_word(h, pol, p, w);
 		while (idle && PERCH_MORE) {
-			perch_u32 cpu = w * 64 + __builtin_ctzll(idle);
-			perch_u32 capacity = perch_host_capacity(h, cpu), merit;
-
 			seen = __builtin_popcountll(m & (idle ^ (idle - 1)));
 			if (seen > s->budget)
 				break;
+			if (perch_capacity_grade(h, pol, p, &best,
+						 w * 64 + __builtin_ctzll(idle))) {
+				s->examined += seen;
+				s->reason = PERCH_BY_CAPACITY_FIT;
+				return best.cpu;
+			}
 			idle &= idle - 1;
-			if (posted) {
-				merit = perch_fits_capacity(perch_clamped_util(p), capacity) ?
-						PERCH_FIT :
-						PERCH_FIT_NOT;
-			} else {
-				merit = perch_fit(h, p, cpu);
-				if (merit == PERCH_FIT_UNBOOSTED)
-					capacity = perch_host_capacity_max(h, cpu);
-			}
-			if (!s->idle_cores || perch_siblings_idle(h, cpu)) {
-				if (merit == PERCH_FIT) {
-					s->examined += seen;
-					s->reason = PERCH_BY_CAPACITY_FIT;
-					return cpu;
-				}
-				merit += PERCH_FIT_CORE;
-			}
-			if (best == PERCH_NONE || merit > best_merit ||
-			    (merit == best_merit && capacity > best_capacity)) {
-				best = cpu;
-				best_merit = merit;
-				best_capacity = capacity;
-			}
 		}
 		seen = __builtin_popcountll(m);
 		seen = seen < s->budget ? seen : s->budget;
 		s->examined += seen;
 		s->budget -= seen;
 	}
-	s->reason = best_merit == PERCH_FIT ? PERCH_BY_CAPACITY_FIT : PERCH_BY_CAPACITY_BEST;
-	return best;
+	/* Fits, but beside a busy sibling, where an idle core was hoped for. */
+	s->reason = best.merit == PERCH_FIT ? PERCH_BY_CAPACITY_FIT : PERCH_BY_CAPACITY_BEST;
+	return best.cpu;
 }
 
 /*

@@ -40,6 +40,12 @@ struct perch_group_stats {
 	struct perch_group sum;
 };
 
+/* What is left of a sum without a task's part. */
+PERCH_INLINE perch_u32 perch_left(perch_u32 sum, perch_u32 part)
+{
+	return sum > part ? sum - part : 0;
+}
+
 PERCH_INLINE perch_u32 perch_classify(const struct perch_group_stats *g, perch_u32 weight)
 {
 	perch_u64 pct = g->imbalance_pct, capacity = g->capacity;
@@ -57,57 +63,59 @@ PERCH_INLINE perch_u32 perch_classify(const struct perch_group_stats *g, perch_u
 }
 
 /*
- * Statistics of a group as the task would find it. The parent runs on this
- * CPU and, being the forker, is counted; a task that execs is not, nor is
- * what a sleeper has left on the CPU on which it ran.
+ * Adds a CPU to the statistics of its group as the task would find it. The
+ * parent runs on this CPU and, being the forker, is counted; a task that execs
+ * is not, nor is what a sleeper has left on the CPU on which it ran.
  */
+PERCH_OUTLINE int perch_group_add(const struct perch_host *h PERCH_GIVEN,
+				  const struct perch_policy *pol PERCH_GIVEN,
+				  const struct perch_task *p PERCH_GIVEN,
+				  struct perch_group_stats *g PERCH_GIVEN, perch_u32 cpu)
+{
+	perch_u32 running = perch_host_nr_running(h, cpu), own;
+	perch_u32 capacity = perch_host_capacity(h, cpu);
+
+	g->capacity += capacity;
+	if (g->asym) {
+		if (capacity > g->max_capacity)
+			g->max_capacity = capacity;
+		g->fits |= perch_task_fits(h, pol, p, cpu);
+	}
+	if (pol->rules.groups_by_affinity && !perch_allowed(h, p, cpu))
+		return 0;
+	own = cpu == g->without_cpu;
+	running -= own && g->without_running && running;
+	g->sum.running += running;
+	if (!running && (perch_idle(h, cpu) || (own && g->without_running)))
+		g->sum.rank++;
+	g->load += perch_left(perch_host_load(h, cpu), own ? p->load : 0);
+	g->sum.util += perch_left(perch_host_util(h, cpu), own ? p->util : 0);
+	g->runnable += perch_left(perch_host_runnable(h, cpu), own ? p->util : 0);
+	return 0;
+}
+
+/* Statistics of a group. */
 PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
 				    const struct perch_policy *pol PERCH_GIVEN,
 				    const struct perch_task *p PERCH_GIVEN,
 				    struct perch_group_stats *g PERCH_GIVEN)
 {
-	perch_u32 set = g->set, without_cpu = g->without_cpu;
-	perch_u32 first = perch_host_set_first(h, set), k;
+	perch_u32 first = perch_host_set_first(h, g->set), k;
 
 	g->load = g->runnable = g->capacity = g->max_capacity = 0;
 	g->fits = !g->asym;
 	g->sum = (struct perch_group){};
-	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++) {
-		perch_u64 m = perch_host_set_word(h, set, first + k);
+	for (k = PERCH_ZERO; k < perch_host_set_words(h, g->set) && PERCH_MORE; k++) {
+		perch_u64 m = perch_host_set_word(h, g->set, first + k);
 
 		g->sum.allowed +=
 			__builtin_popcountll(m & perch_host_allowed_word(h, p, first + k));
 		while (m && PERCH_MORE) {
-			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
-			perch_u32 running = perch_host_nr_running(h, cpu);
-			perch_u32 load = perch_host_load(h, cpu), util = perch_host_util(h, cpu);
-			perch_u32 runnable = perch_host_runnable(h, cpu);
-
+			perch_group_add(h, pol, p, g, (first + k) * 64 + __builtin_ctzll(m));
 			m &= m - 1;
-			g->capacity += perch_host_capacity(h, cpu);
-			if (g->asym) {
-				if (perch_host_capacity(h, cpu) > g->max_capacity)
-					g->max_capacity = perch_host_capacity(h, cpu);
-				g->fits |= perch_task_fits(h, pol, p, cpu);
-			}
-			if (pol->rules.groups_by_affinity && !perch_allowed(h, p, cpu))
-				continue;
-			if (cpu == without_cpu) {
-				running -= g->without_running && running;
-				load -= p->load < load ? p->load : load;
-				runnable -= p->util < runnable ? p->util : runnable;
-				util -= p->util < util ? p->util : util;
-			}
-			g->load += load;
-			g->sum.util += util;
-			g->runnable += runnable;
-			g->sum.running += running;
-			if (!running &&
-			    (perch_idle(h, cpu) || (g->without_running && cpu == without_cpu)))
-				g->sum.rank++;
 		}
 	}
-	g->sum.type = perch_classify(g, perch_host_set_weight(h, set));
+	g->sum.type = perch_classify(g, perch_host_set_weight(h, g->set));
 	if (g->sum.type == PERCH_GROUP_MISFIT)
 		g->sum.rank = g->max_capacity;
 	else if (g->sum.type != PERCH_GROUP_HAS_SPARE && g->capacity)
