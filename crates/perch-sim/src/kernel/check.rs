@@ -249,6 +249,13 @@ impl Kernel<'_> {
             let ends = of(kind::SEGMENT).filter(|e| e.tag == c.segment_tag).count();
             hold!(ends == 1, "{ends} ends of the running segment");
         }
+        let misfit = c.misfit > 0;
+        hold!(
+            !misfit || self.unequal && c.current.is_some_and(|t| !self.is_stuck(t, cpu)),
+            "a misfit of load {} with current {:?}",
+            c.misfit,
+            c.current
+        );
         let state = self.host.cpu(cpu);
         hold!(
             state.nr_running == nr,

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{Mode, Topology};
+use perch_policy::{Mode, Modes, Policy, Topology};
 use perch_sim::workload::{Op, TaskSpec};
 use perch_sim::{Dist, Scenario};
 
-use crate::common::{ERAS, of_tasks, policy, task};
+use crate::common::{ERAS, of_tasks, task};
 
 /// SplitMix64: the scenario of a seed must never change with a dependency.
 pub struct Dice(u64);
@@ -157,6 +157,8 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
     let machine = Arc::new(Machine::random(dice.next(), max_cpus));
     let era = ERAS[dice.range(0, 2) as usize];
     let mode = Mode::ALL[dice.range(0, 3) as usize];
+    // By its own number: a mechanism more changes no scenario of the others.
+    let capacity = Mode::ALL[(seed >> 40) as usize % 4];
     let hz = [100, 250, 1000, 3333][dice.range(0, 3) as usize];
     let parts = dice.range(1, 5);
     let mut load = Load {
@@ -178,7 +180,13 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
     } = load;
     Scenario {
         topology: Topology::new(&machine),
-        policy: policy(era, mode),
+        policy: Policy::new(
+            era,
+            Modes {
+                cluster: mode,
+                capacity,
+            },
+        ),
         hz,
         workload: of_tasks(&machine, "random", tasks, channels as usize),
         machine,

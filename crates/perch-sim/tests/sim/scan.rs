@@ -5,7 +5,10 @@ use perch_policy::Era;
 use perch_sim::workload::Op;
 use perch_sim::{Dist, Glimpse};
 
-use crate::common::{ERAS, MS, checked, hog, machine, of_tasks, scenario, task, workload};
+use crate::common::{
+    Decision, ERAS, MS, checked, decisions, hog, machine, of_tasks, scenario, task, traced,
+    workload,
+};
 
 /// mechanisms.md §0: W times what is left of 1 after the square of x times 1.17.
 fn budget(weight: u32, util: u64) -> f64 {
@@ -148,4 +151,57 @@ fn utilisation_rises_to_half_in_32_ms() {
         }
     });
     assert!((490..=534).contains(&at_32), "{at_32} after 32 ms");
+}
+
+/// How many CPUs the last scans looked at for a wakee whose CPUs are all busy, woken from a CPU
+/// that idles so long at a time.
+fn examined_from(idle_ns: u64, era: Era) -> Vec<u64> {
+    let kunpeng = machine("kunpeng920");
+    let waker = vec![
+        Op::Run(Dist::Const(500)),
+        Op::Send {
+            channel: 0,
+            lines: 1,
+            sync: false,
+        },
+        Op::Sleep(Dist::Const(idle_ns)),
+        Op::Jump(0),
+    ];
+    let wakee = vec![
+        Op::Receive { channel: 0 },
+        Op::Run(Dist::Const(100)),
+        Op::Jump(0),
+    ];
+    let mut tasks: Vec<_> = (1..32)
+        .map(|cpu| task(&kunpeng, hog(), cpu..cpu + 1))
+        .collect();
+    tasks.push(task(&kunpeng, waker, 0..1));
+    tasks.push(task(&kunpeng, wakee, 1..32));
+    let load = of_tasks(&kunpeng, "a wakee among hogs", tasks, 1);
+    let (trace, _) = traced(&scenario(&kunpeng, era, load, [0, 200]));
+    let of_wakee = |d: &Decision| d.task == 32 && d.reason == "target busy";
+    let found: Vec<u64> = decisions(&trace)
+        .iter()
+        .filter(|d| of_wakee(d))
+        .map(|d| d.examined)
+        .collect();
+    found[found.len().saturating_sub(10)..].to_vec()
+}
+
+/// mechanisms.md §0, the era before it: 5.5 scans for as long as its waker's CPU has time.
+#[test]
+fn scans_of_5_5_are_as_long_as_their_cpu_idles() {
+    let idler = examined_from(5 * MS, Era::V5_5);
+    assert!(
+        idler.len() == 10 && idler.iter().all(|&n| n >= 30),
+        "{idler:?}"
+    );
+    let busy = examined_from(1000, Era::V5_5);
+    assert!(busy.len() == 10 && busy.iter().all(|&n| n <= 2), "{busy:?}");
+    // Later the utilisation of the LLC decides, and that of 31 busy CPUs leaves nothing.
+    let later = examined_from(5 * MS, Era::V6_5);
+    assert!(
+        later.len() == 10 && later.iter().all(|&n| n == 0),
+        "{later:?}"
+    );
 }
