@@ -243,15 +243,47 @@ fn idle_little_cpus_take_nothing_from_big_ones() {
     }
 }
 
-/// Whether a hog that may run on these CPUs counts as a misfit in the end.
+/// Whether a hog that may run on these CPUs counts as a misfit, once its averages have settled.
 fn is_misfit(machine: &Arc<Machine>, era: Era, cpus: &[usize]) -> bool {
-    let spec = task(machine, hog(), cpus.iter().copied());
-    let load = of_tasks(machine, "a hog", vec![spec], 0);
+    is_clamped_misfit(machine, era, cpus, hog(), (0, 1024))
+}
+
+/// The same of any program, with its uclamp.
+fn is_clamped_misfit(
+    machine: &Arc<Machine>,
+    era: Era,
+    cpus: &[usize],
+    program: Vec<Op>,
+    uclamp: (u32, u32),
+) -> bool {
+    let spec = TaskSpec {
+        uclamp,
+        ..task(machine, program, cpus.iter().copied())
+    };
+    let load = of_tasks(machine, "one task", vec![spec], 0);
     let mut is = false;
-    checked(&scenario(machine, era, load, [0, 600]), 100 * MS, |now| {
-        is = now.cpus.iter().any(|c| c.misfit);
+    checked(&scenario(machine, era, load, [400, 200]), MS, |now| {
+        is |= now.now_ns > 400 * MS && now.cpus.iter().any(|c| c.misfit);
     });
     is
+}
+
+#[test]
+fn clamps_make_misfits_and_unmake_them() {
+    let juno = machine("juno");
+    let (_, little) = kinds(&juno);
+    // On two CPUs it is not pinned. 7.2 knows no misfit where nothing larger is allowed.
+    let of = |program: &dyn Fn() -> Vec<Op>, clamp| {
+        [Era::V5_5, Era::V6_5]
+            .map(|era| is_clamped_misfit(&juno, era, &little[..2], program(), clamp))
+    };
+    assert_eq!(of(&hog, (0, 300)), [false, false]);
+    // A cap at what the CPU has: once the margin counts, later the cap alone.
+    assert_eq!(of(&hog, (0, 446)), [true, false]);
+    let small = || periodic(MS, 20 * MS);
+    assert_eq!(of(&small, (0, 1024)), [false, false]);
+    assert_eq!(of(&small, (400, 1024)), [true, false]);
+    assert_eq!(of(&small, (800, 1024)), [true, true]);
 }
 
 #[test]
