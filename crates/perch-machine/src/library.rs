@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The machines that perch knows by name: every one that the sources measured on.
+//! The machines that perch knows by name: every one that the sources measured on, and one with
+//! three kinds of CPU.
 
 use crate::error::MachineError;
 use crate::model::Machine;
 use std::path::Path;
 
 /// Name and text of every library machine, in the order of `perch machine list`.
-const MACHINES: [(&str, &str); 9] = [
+const MACHINES: [(&str, &str); 10] = [
     ("epyc7543", include_str!("../library/epyc7543.toml")),
     ("jacobsville", include_str!("../library/jacobsville.toml")),
     ("juno", include_str!("../library/juno.toml")),
@@ -16,6 +17,7 @@ const MACHINES: [(&str, &str); 9] = [
         "pixel3-phantom",
         include_str!("../library/pixel3-phantom.toml"),
     ),
+    ("pixel4", include_str!("../library/pixel4.toml")),
     ("rt480", include_str!("../library/rt480.toml")),
     ("x5570", include_str!("../library/x5570.toml")),
     ("xeon240", include_str!("../library/xeon240.toml")),
@@ -111,7 +113,7 @@ mod tests {
     fn a_mistyped_name_meets_its_neighbours() {
         let message = |name| resolve(name).unwrap_err().to_string();
         assert!(message("kunpeng902").contains("did you mean kunpeng920?"));
-        assert!(message("pixel").contains("pixel3, pixel3-phantom"));
+        assert!(message("pixel").contains("pixel3, pixel4, pixel3-phantom"));
         assert!(message("./juno.tml").contains("did you mean juno?"));
         assert!(message("q").contains("epyc7543, jacobsville"));
     }

@@ -27,6 +27,7 @@ fn the_parts_of_each_machine_are_counted_right() {
     assert_eq!(counts(&load("juno")), [6, 1, 1, 2, 0, 6]);
     assert_eq!(counts(&load("pixel3")), [8, 1, 1, 1, 0, 8]);
     assert_eq!(counts(&load("pixel3-phantom")), [8, 1, 1, 1, 0, 8]);
+    assert_eq!(counts(&load("pixel4")), [8, 1, 1, 1, 0, 8]);
     assert_eq!(counts(&load("xeon240")), [240, 2, 1, 2, 0, 120]);
     assert_eq!(counts(&load("epyc7543")), [128, 2, 4, 16, 0, 64]);
     assert_eq!(counts(&load("x5570")), [16, 2, 2, 2, 0, 8]);
@@ -52,6 +53,20 @@ fn juno_numbers_its_bigs_one_and_two() {
     assert_eq!(capacities, [446, 1024, 1024, 446, 446, 446]);
     assert_eq!(machine.distance(0, 3), Distance::Llc);
     assert_eq!(machine.distance(0, 1), Distance::Node);
+}
+
+/// The kernel's arithmetic: DMIPS/MHz of the device tree by the highest frequency, over the largest
+/// product.
+#[test]
+fn pixel4_has_three_kinds() {
+    let machine = load("pixel4");
+    let product = |dmips: u64, khz: u64| dmips * khz;
+    let largest = product(1024, 2_841_600);
+    let capacity = |dmips, khz| (product(dmips, khz) * 1024 / largest) as u32;
+    let (little, big) = (capacity(488, 1_785_600), capacity(1024, 2_419_200));
+    let capacities: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.capacity).collect();
+    assert_eq!(capacities[..4], [little; 4]);
+    assert_eq!(capacities[4..], [big, big, big, 1024]);
 }
 
 #[test]
