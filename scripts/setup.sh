@@ -235,6 +235,108 @@ setup_build() {
 		"(PERCH_CLANG=${PERCH_CLANG:-} must be one, if it is set)"
 }
 
+# The target of the perch that runs in arm64 guests, and what `cross` gets: its libraries, made to
+# be linked statically, unpacked from the distribution's packages and not installed.
+cross_target=aarch64-unknown-linux-gnu
+cross_libraries=(libelf-dev zlib1g-dev libzstd-dev)
+
+# A C compiler for arm64 with a libc to link.
+find_cross_cc() {
+	local crt
+	crt=$(aarch64-linux-gnu-gcc -print-file-name=crt1.o 2>/dev/null) && [ "${crt#/}" != "$crt" ]
+}
+
+# Rust's own libraries for arm64: where the compiler looks, or unpacked in folder $1.
+find_cross_std() {
+	local dir
+	for dir in "$(rustc --print target-libdir --target "$cross_target" 2>/dev/null)" "$1"; do
+		if [ -n "$dir" ] && compgen -G "$dir/libstd-*.rlib" >/dev/null; then
+			return 0
+		fi
+	done
+	return 1
+}
+
+# The package of the distribution that holds them, if this is the distribution's Rust.
+cross_std_package() {
+	local package
+	package=$(dpkg-query -S "$(command -v rustc)" 2>/dev/null) || return 1
+	case ${package%%:*} in
+	rustc-web) echo libstd-rust-web-dev ;;
+	rustc) echo libstd-rust-dev ;;
+	*) return 1 ;;
+	esac
+}
+
+# Unpack arm64 packages $2... into folder $1, through an apt with a state of its own: nothing of
+# the system's is changed, and nothing here needs root.
+cross_unpack() {
+	local folder=$1 state=$1.apt options package
+	shift
+	say "unpacking $* for arm64 into $folder (log in $install_log)"
+	rm -rf "$state"
+	mkdir -p "$state/lists/partial" "$state/archives/partial" "$state/packages" "$folder"
+	: >"$state/status"
+	options=(-q -o "Dir::State::lists=$state/lists" -o "Dir::State::status=$state/status"
+		-o "Dir::Cache=$state" -o APT::Architecture=arm64 -o APT::Architectures=arm64
+		-o Acquire::Languages=none -o APT::Sandbox::User=root)
+	# A source without arm64 makes it fail; what matters is whether the packages are to be had.
+	apt-get "${options[@]}" update >>"$install_log" 2>&1 || true
+	if ! (cd "$state/packages" && apt-get "${options[@]}" download "$@") >>"$install_log" 2>&1; then
+		tail -n 5 "$install_log" >&2
+		die "apt-get has no $* for arm64: its last words are above, all of them in $install_log"
+	fi
+	for package in "$state"/packages/*.deb; do
+		dpkg -x "$package" "$folder"
+	done
+	rm -rf "$state"
+}
+
+# Everything that the perch for arm64 guests needs beyond a build: a compiler and Rust's libraries
+# for arm64, and libbpf's. Exports how cargo and the crates that compile C find them.
+setup_cross() {
+	local folder=$target/cross-arm64 lib std package missing=() packages=()
+	lib=$folder/usr/lib/aarch64-linux-gnu
+	std=$folder/usr/lib/rustlib/$cross_target/lib
+	open_install_log
+	if ! find_cross_cc; then
+		packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
+		can_install "a C compiler for arm64 guests" "${packages[*]}"
+		apt_update
+		apt_install "${packages[@]}"
+	fi
+	if ! find_cross_std "$std" && command -v rustup >/dev/null && rustup which rustc >/dev/null 2>&1; then
+		say "installing Rust's libraries for arm64 (rustup target add $cross_target)"
+		rustup -q target add "$cross_target" >>"$install_log" 2>&1 || true
+	fi
+	if ! find_cross_std "$std"; then
+		package=$(cross_std_package) ||
+			die "Rust's libraries for arm64 are missing, and how this Rust was installed is" \
+				"unknown: install those for $cross_target, then run ./x again"
+		# They serve the compiler of their own version only.
+		missing+=("$package=$(dpkg-query -W -f '${Version}' "$(dpkg-query -S "$(command -v rustc)" |
+			cut -d: -f1)")")
+	fi
+	if [ ! -e "$lib/libelf.a" ] || [ ! -e "$lib/libz.a" ] || [ ! -e "$lib/libzstd.a" ]; then
+		missing+=("${cross_libraries[@]}")
+	fi
+	if [ ${#missing[@]} -gt 0 ]; then
+		command -v apt-get >/dev/null ||
+			die "libelf, zlib and zstd for arm64 are unpacked from Debian's packages, and this" \
+				"system has no apt-get: build perch on an arm64 machine and set PERCH_ARM64 to it"
+		cross_unpack "$folder" "${missing[@]}"
+	fi
+
+	local name=${cross_target//-/_}
+	export "CC_$name=aarch64-linux-gnu-gcc" "AR_$name=aarch64-linux-gnu-ar"
+	export "CFLAGS_$name=-I$folder/usr/include -I$folder/usr/include/aarch64-linux-gnu"
+	export "LIBBPF_SYS_LIBRARY_PATH_$name=$lib"
+	export "CARGO_TARGET_${name^^}_LINKER=aarch64-linux-gnu-gcc"
+	# Newer libelfs need zstd, which libbpf does not name.
+	cross_flags="-C target-feature=+crt-static -C link-arg=-lzstd"
+	[ ! -d "$std" ] || cross_flags+=" -L $std"
+}
+
 # What ./x lint needs beyond a build. Clippy and rustfmt must be of the toolchain in use.
 setup_lint() {
 	local packages=() flavour=''
