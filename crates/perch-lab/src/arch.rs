@@ -56,7 +56,7 @@ impl FromStr for Arch {
             "x86_64" | "amd64" => Ok(Arch::X86_64),
             "aarch64" | "arm64" => Ok(Arch::Aarch64),
             _ => Err(Error::Input(format!(
-                "`{text}` is no architecture of guests; they are x86_64 and aarch64"
+                "`{text}` is no architecture of guests; they are amd64 and arm64"
             ))),
         }
     }

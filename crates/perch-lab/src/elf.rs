@@ -181,18 +181,26 @@ fn locate_interpreter(interpreter: &str, folders: &[PathBuf]) -> Option<PathBuf>
         .or_else(|| path.is_file().then(|| path.to_path_buf()))
 }
 
+/// The machine that the file at `path` is for, by its first bytes; `None` when it is no file of
+/// this kind.
+pub(crate) fn arch_of(path: &Path) -> std::io::Result<Option<Arch>> {
+    use std::io::Read;
+    let mut start = Vec::new();
+    fs::File::open(path)?.take(20).read_to_end(&mut start)?;
+    // 64 bits, little end first.
+    let known = start.len() == 20 && start.starts_with(b"\x7fELF\x02\x01");
+    Ok(
+        match known.then(|| u16::from_le_bytes([start[18], start[19]])) {
+            Some(EM_X86_64) => Some(Arch::X86_64),
+            Some(EM_AARCH64) => Some(Arch::Aarch64),
+            _ => None,
+        },
+    )
+}
+
 /// Whether there is an ELF file for `arch` at `path`.
 fn is_for(path: &Path, arch: Arch) -> bool {
-    use std::io::Read;
-    let mut start = [0; 20];
-    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    let machine = u16::from_le_bytes([start[18], start[19]]);
-    let wanted = match arch {
-        Arch::X86_64 => EM_X86_64,
-        Arch::Aarch64 => EM_AARCH64,
-    };
-    // 64 bits, little end first.
-    read.is_ok() && start.starts_with(b"\x7fELF\x02\x01") && machine == wanted
+    arch_of(path).is_ok_and(|found| found == Some(arch))
 }
 
 /// Where the host's loader looks: LD_LIBRARY_PATH, what ld.so.conf(5) lists, then the folders of

@@ -13,6 +13,7 @@ mod console;
 mod cpio;
 mod elf;
 pub mod error;
+mod fdt;
 pub mod guest;
 mod image;
 pub mod initramfs;

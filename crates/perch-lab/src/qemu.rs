@@ -13,7 +13,7 @@ use crate::store::{Locked, Store};
 use crate::tree;
 
 /// The first version in which CPUs can share an L2 cache (`smp-cache` with `modules`).
-const WITH_L2_CLUSTERS: Version = (10, 0, 0);
+pub(crate) const WITH_L2_CLUSTERS: Version = (10, 0, 0);
 
 /// The oldest version on which guests were tried (Debian 12's).
 const OLDEST: Version = (7, 2, 0);

@@ -4,13 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::apt::{Apt, Host};
 use crate::arch::Arch;
 use crate::elf::{self, Elf};
 use crate::error::{Error, Result};
-use crate::process;
 use crate::store::Store;
 use crate::tree;
 
@@ -123,8 +121,7 @@ impl Tool {
 pub struct Busybox {
     /// Itself.
     pub tool: Tool,
-    /// The names that it goes by. Empty for a guest of another architecture than the host's, which
-    /// has to run `busybox --install -s` itself.
+    /// The names that it goes by.
     pub applets: Vec<String>,
 }
 
@@ -132,19 +129,31 @@ impl Busybox {
     /// The host's busybox, else Debian's static one.
     ///
     /// # Errors
-    /// As [`Tool::find`].
+    /// As [`Tool::find`]; [`Error::Input`] when it does not have its applets' names where every
+    /// busybox had them so far.
     pub fn find(store: &Store, arch: Arch) -> Result<Busybox> {
         let tool = Tool::find(store, "busybox", arch)?;
-        let mut applets = Vec::new();
-        if Arch::host() == Some(arch) {
-            let mut list = Command::new(&tool.program);
-            let text = process::output(list.arg("--list"), "listing its applets")?;
-            let names = text.lines().map(str::trim);
-            let names = names.filter(|name| !name.is_empty() && !name.contains('/'));
-            applets.extend(names.map(str::to_string));
+        let bytes = fs::read(&tool.program).map_err(Error::file("read", &tool.program))?;
+        let applets = applets(&bytes);
+        if !applets.iter().any(|name| name == "sh") {
+            return Err(unfit(&tool.program, "it is no busybox with a shell"));
         }
         Ok(Busybox { tool, applets })
     }
+}
+
+/// The names in a busybox's table of applets, sorted: read, as one for another architecture cannot
+/// be asked. They stand one behind the other, each with a zero at its end, and one more at the end
+/// of all; the first are those of test(1).
+fn applets(busybox: &[u8]) -> Vec<String> {
+    const FIRST: &[u8] = b"\0[\0[[\0";
+    let found = busybox.windows(FIRST.len()).position(|at| at == FIRST);
+    let table = found.map_or(&[][..], |at| &busybox[at + 1..]);
+    let names = table.split(|byte| *byte == 0);
+    let names = names.take_while(|name| !name.is_empty());
+    names
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect()
 }
 
 impl Known {
@@ -348,6 +357,14 @@ mod tests {
         fs::write(&script, "text").unwrap();
         assert!(refused(script.to_str().unwrap()).contains("neither a program nor"));
         assert!(refused("./no-such-file").contains("no-such-file"));
+    }
+
+    #[test]
+    fn a_busybox_tells_its_applets_without_being_run() {
+        let table = b"code\0[\0[[\0acpid\0sh\0zcat\0\0more";
+        assert_eq!(applets(table), ["[", "[[", "acpid", "sh", "zcat"]);
+        assert_eq!(applets(b"\0[\0"), [""; 0]);
+        assert_eq!(applets(b"\0[\0[[\0"), ["[", "[["]);
     }
 
     #[test]

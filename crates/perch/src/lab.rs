@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perch_lab::agent::{FAILED, Scheduled};
 use perch_lab::guest::{self, Guest, Setup, Status};
 use perch_lab::kernel::Kernel;
-use perch_lab::qemu::{Need, Qemu};
+use perch_lab::qemu::Qemu;
 use perch_lab::topology::DEFAULT_CPUS;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
 use perch_machine::Machine;
@@ -45,6 +45,10 @@ pub struct RunArguments {
     /// The machine that the guest shows, by name or TOML file [default: this one]
     #[arg(long, short, value_name = "MACHINE")]
     machine: Option<String>,
+    /// The guest's architecture [default: arm64 for a machine whose CPUs differ in capacity, else
+    /// amd64]
+    #[arg(long, value_name = "amd64|arm64", value_parser = arch)]
+    arch: Option<Arch>,
     /// The kernel: a version such as 7.2, or a file [default: the newest that was tried]
     #[arg(
         long,
@@ -126,6 +130,11 @@ fn limit(text: &str) -> Result<Limit, String> {
     }
 }
 
+fn arch(text: &str) -> Result<Arch, String> {
+    text.parse()
+        .map_err(|error: perch_lab::Error| error.to_string())
+}
+
 /// A time of the host's clock, such as `90s`, `10m` or `2h`.
 fn time(text: &str) -> Result<Duration, String> {
     let units = [("s", 1), ("m", 60), ("h", 3600)];
@@ -182,12 +191,17 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
             ..perch_machine::detect("/".as_ref())?
         },
     };
-    let topology = Topology::new(&machine, arguments.cpus.0)?;
+    let cpus = arguments.cpus.0;
+    let topology = match arguments.arch {
+        Some(arch) => Topology::of(arch, &machine, cpus)?,
+        None => Topology::new(&machine, cpus)?,
+    };
 
     let spinner = Spinner::new(arguments.quiet);
     let store = Store::open()?.with_progress(spinner.clone());
-    let arch = Arch::X86_64;
-    let kernel = Kernel::find(&store, &arguments.kernel, arch)?;
+    // First what is not fetched: whoever lacks it is to know at once.
+    let perch = guest::perch_for(topology.arch(), "/proc/self/exe".as_ref())?;
+    let kernel = Kernel::find(&store, &arguments.kernel, topology.arch())?;
     if under_perch && !kernel.sched_ext {
         return Err(Failure::input(format!(
             "kernel {} has no sched_ext, so perch cannot be loaded into it; take another (--kernel \
@@ -195,11 +209,9 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
             kernel.release
         )));
     }
-    let l2_clusters = topology.has_clusters();
-    let qemu = Qemu::find(&store, Need { arch, l2_clusters })?;
+    let qemu = Qemu::find(&store, topology.need())?;
     let (argv, tools) = in_guest(&arguments.command, &arguments.with);
-    let perch = "/proc/self/exe".as_ref();
-    let contents = guest::contents(&store, &kernel, perch, tools)?;
+    let contents = guest::contents(&store, &kernel, &perch, tools)?;
 
     let command = guest::Command::new(match under_perch {
         true => scheduled(&arguments.set, argv),

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use perch_lab::guest::{Command, Guest, Setup, Signal, Status, contents};
 use perch_lab::kernel::Kernel;
-use perch_lab::qemu::{Need, Qemu};
-use perch_lab::{Arch, Cpus, Error, Store, Topology};
+use perch_lab::qemu::Qemu;
+use perch_lab::{Cpus, Error, Store, Topology};
 use perch_machine::Machine;
 
 const PERCH: &str = env!("CARGO_BIN_EXE_perch");
@@ -30,10 +30,8 @@ fn setup(machine: &Machine, cpus: Cpus) -> Setup {
     let made = || {
         let topology = Topology::new(machine, cpus)?;
         let store = Store::open()?;
-        let arch = Arch::X86_64;
-        let kernel = Kernel::find(&store, "", arch)?;
-        let l2_clusters = topology.has_clusters();
-        let qemu = Qemu::find(&store, Need { arch, l2_clusters })?;
+        let kernel = Kernel::find(&store, "", topology.arch())?;
+        let qemu = Qemu::find(&store, topology.need())?;
         let files = contents(&store, &kernel, PERCH.as_ref(), ["hackbench"])?;
         Ok::<_, Error>(Setup::new(kernel, qemu, topology, files))
     };
@@ -370,7 +368,7 @@ fn what_makes_no_sense_is_refused_before_anything_boots() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let asymmetric = refused(&["-m", "juno", "--", "true"]);
+    let asymmetric = refused(&["-m", "juno", "--arch", "amd64", "--", "true"]);
     assert!(asymmetric.contains("differ in capacity"), "{asymmetric}");
     let too_many = refused(&["-m", "rt480", "--cpus", "all", "--", "true"]);
     assert!(too_many.contains("APIC ID"), "{too_many}");

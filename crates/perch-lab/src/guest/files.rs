@@ -8,8 +8,8 @@ use std::path::Path;
 
 use super::Setup;
 use super::link::JOB;
+use super::sibling::perch_for;
 use crate::agent::frame::{Request, send};
-use crate::arch::Arch;
 use crate::console::scratch;
 use crate::cpio::{Kind, Writer};
 use crate::error::{Error, Result};
@@ -25,28 +25,22 @@ pub(super) const PORT: &str = "perch.agent";
 /// which is perch.
 pub const INIT: &str = include_str!("init.sh");
 
-/// The files of an ordinary guest: busybox, the perch at the path `perch` as /bin/perch, the
-/// kernel's configuration, and `tools` by name (see [`Tool::find`]) where busybox does not stand in
-/// for one that is nowhere to be found.
+/// The files of an ordinary guest: busybox, the perch at the path `perch` (its sibling for the
+/// guest's architecture, see [`perch_for`]) as /bin/perch, the kernel's configuration, and `tools`
+/// by name (see [`Tool::find`]) where busybox does not stand in for one that is nowhere to be found.
 ///
 /// # Errors
-/// [`Error::Input`] when the guest could not run this host's perch, else as [`Tool::find`].
+/// As [`perch_for`] and [`Tool::find`].
 pub fn contents<T: AsRef<str>>(
     store: &Store,
     kernel: &Kernel,
     perch: &Path,
     tools: impl IntoIterator<Item = T>,
 ) -> Result<Contents> {
-    if Arch::host() != Some(kernel.arch) {
-        return Err(Error::Input(format!(
-            "kernel {} is for {}; the agent in a guest is this perch itself, which was built for \
-             another processor",
-            kernel.release, kernel.arch
-        )));
-    }
+    let perch = perch_for(kernel.arch, perch)?;
     let busybox = Busybox::find(store, kernel.arch)?;
     let mut contents = Contents::new(INIT);
-    contents.program(perch, "bin/perch")?.kernel(kernel);
+    contents.program(&perch, "bin/perch")?.kernel(kernel);
     for tool in tools {
         let applet = busybox.applets.iter().any(|name| name == tool.as_ref());
         match Tool::find(store, tool.as_ref(), kernel.arch) {

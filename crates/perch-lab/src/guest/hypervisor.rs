@@ -16,13 +16,15 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::files::PORT;
 use super::{Accelerator, Setup};
+use crate::arch::Arch;
 use crate::console::{scratch, written};
 use crate::error::{Error, Result};
 
-/// Words for every guest's kernel: its log goes to the console, it ends instead of rebooting, and it skips what takes long or misleads in an emulated machine: mitigations, loops
-/// that measure the delay, checks of a timer and a clock that are perfect.
-const WORDS: &str = "console=ttyS0 panic=-1 mitigations=off nokaslr sched_verbose";
-const TCG_WORDS: &str = "tsc=reliable no_timer_check lpj=8000000 cpuhp.parallel=0";
+/// Words for every guest's kernel: its log goes to the console, it ends instead of rebooting, and
+/// it skips what takes long or misleads in an emulated machine: mitigations, and on x86 loops that
+/// measure the delay, checks of a timer and a clock that are perfect.
+const WORDS: &str = "panic=-1 mitigations=off nokaslr sched_verbose";
+const X86_TCG_WORDS: &str = "tsc=reliable no_timer_check lpj=8000000 cpuhp.parallel=0";
 
 /// Without randomness, so that every run is the same.
 const DETERMINISTIC_WORDS: &str = "norandmaps random.trust_cpu=off random.trust_bootloader=off";
@@ -38,6 +40,8 @@ pub(super) struct Hypervisor {
 pub(super) struct Inherited<'a> {
     pub console: &'a File,
     pub initramfs: &'a File,
+    /// In place of QEMU's own.
+    pub device_tree: Option<&'a File>,
     pub agent: UnixStream,
 }
 
@@ -46,14 +50,15 @@ impl Hypervisor {
     pub fn start(setup: &Setup, memory_mib: u64, inherited: Inherited) -> Result<Hypervisor> {
         let said = scratch("perch-qemu")?;
         let errors = said.try_clone().map_err(spawn_error)?;
-        let fds = [
+        let mut fds = vec![
             inherited.console.as_raw_fd(),
             inherited.initramfs.as_raw_fd(),
             inherited.agent.as_raw_fd(),
         ];
+        fds.extend(inherited.device_tree.map(AsRawFd::as_raw_fd));
         let mut command = setup.qemu.command();
         command
-            .args(arguments(setup, memory_mib, fds))
+            .args(arguments(setup, memory_mib, &inherited))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(errors)
@@ -151,7 +156,7 @@ fn spawn_error(source: io::Error) -> Error {
 }
 
 /// Has the kernel kill `command` when this process ends, however it does, and gives it `fds`.
-fn die_with_parent(command: &mut Command, fds: [RawFd; 3]) {
+fn die_with_parent(command: &mut Command, fds: Vec<RawFd>) {
     let parent = rustix::process::getpid();
     let prepare = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -159,7 +164,7 @@ fn die_with_parent(command: &mut Command, fds: [RawFd; 3]) {
         if rustix::process::getppid() != Some(parent) {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        for fd in fds {
+        for &fd in &fds {
             // SAFETY: whoever starts QEMU keeps them open until it runs.
             let fd = unsafe { BorrowedFd::borrow_raw(fd) };
             rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty())?;
@@ -172,24 +177,29 @@ fn die_with_parent(command: &mut Command, fds: [RawFd; 3]) {
     }
 }
 
-fn arguments(setup: &Setup, memory_mib: u64, fds: [RawFd; 3]) -> Vec<String> {
+fn arguments(setup: &Setup, memory_mib: u64, inherited: &Inherited) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| word.to_string()));
-    let mut append = WORDS.to_string();
-    let mut features: &[&str] = &[];
+    let arch = setup.topology.arch();
+    let terminal = match arch {
+        Arch::X86_64 => "ttyS0",
+        Arch::Aarch64 => "ttyAMA0",
+    };
+    let mut append = format!("console={terminal} {WORDS}");
     match setup.accelerator {
         Accelerator::Kvm => add(&["-accel", "kvm"]),
         Accelerator::Tcg => {
             // Several threads corrupt kernel code that is patched while it runs.
             add(&["-accel", "tcg,thread=single"]);
-            append = format!("{append} {TCG_WORDS}");
+            if arch == Arch::X86_64 {
+                append = format!("{append} {X86_TCG_WORDS}");
+            }
         }
     }
     if setup.deterministic {
         add(&["-icount", "shift=0,sleep=off", "-seed", "1"]);
         add(&["-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
         append = format!("{append} {DETERMINISTIC_WORDS}");
-        features = &["-rdrand", "-rdseed"];
     }
     if let Some(words) = &setup.kernel_words {
         append = format!("{append} {words}");
@@ -203,23 +213,25 @@ fn arguments(setup: &Setup, memory_mib: u64, fds: [RawFd; 3]) -> Vec<String> {
         "none",
     ]);
 
-    let [console, initramfs, agent] = fds;
+    // By descriptor, so that no path needs quoting and nothing is left when perch is killed.
+    let path = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd());
     let image = setup.kernel.image.to_string_lossy();
     add(&["-kernel", &image, "-append", &append]);
-    // By descriptor, so that no path needs quoting and nothing is left when perch is killed.
-    add(&["-initrd", &format!("/proc/self/fd/{initramfs}")]);
-    add(&[
-        "-chardev",
-        &format!("file,id=console,path=/proc/self/fd/{console}"),
-    ]);
+    add(&["-initrd", &path(inherited.initramfs)]);
+    if let Some(tree) = inherited.device_tree {
+        add(&["-dtb", &path(tree)]);
+    }
+    let console = path(inherited.console);
+    add(&["-chardev", &format!("file,id=console,path={console}")]);
     add(&["-serial", "chardev:console"]);
     // Kicks are handled at once by the CPU that gives them, not by a thread at its leisure.
     add(&["-device", "virtio-serial-pci,ioeventfd=off"]);
+    let agent = inherited.agent.as_raw_fd();
     add(&["-chardev", &format!("socket,id=agent,fd={agent}")]);
     add(&[
         "-device",
         &format!("virtserialport,chardev=agent,name={PORT}"),
     ]);
-    arguments.extend(setup.topology.arguments(memory_mib, features));
+    arguments.extend(setup.topology.arguments(memory_mib, setup.deterministic));
     arguments
 }

@@ -3,17 +3,16 @@
 //!
 //! ```no_run
 //! use perch_lab::guest::{Command, Guest, Setup, contents};
-//! use perch_lab::qemu::{Need, Qemu};
-//! use perch_lab::{Arch, Cpus, Store, Topology, kernel::Kernel};
+//! use perch_lab::qemu::Qemu;
+//! use perch_lab::{Cpus, Store, Topology, kernel::Kernel};
 //!
 //! # fn main() -> perch_lab::Result<()> {
 //! let machine = perch_machine::resolve("kunpeng920").unwrap();
 //! let topology = Topology::new(&machine, Cpus::AtMost(16))?;
 //!
 //! let store = Store::open()?;
-//! let kernel = Kernel::find(&store, "7.2", Arch::X86_64)?;
-//! let need = Need { arch: Arch::X86_64, l2_clusters: topology.has_clusters() };
-//! let qemu = Qemu::find(&store, need)?;
+//! let kernel = Kernel::find(&store, "7.2", topology.arch())?;
+//! let qemu = Qemu::find(&store, topology.need())?;
 //! let files = contents(&store, &kernel, "/usr/bin/perch".as_ref(), ["hackbench"])?;
 //!
 //! let guest = Guest::boot(&Setup::new(kernel, qemu, topology, files))?;
@@ -28,11 +27,13 @@
 //! # }
 //! ```
 
+mod describe;
 mod files;
 mod hypervisor;
 mod link;
 mod log;
 mod process;
+mod sibling;
 
 use std::fs::File;
 use std::os::unix::net::UnixStream;
@@ -47,7 +48,7 @@ use crate::console::Console;
 use crate::error::{Error, Result};
 use crate::initramfs::Contents;
 use crate::kernel::Kernel;
-use crate::qemu::Qemu;
+use crate::qemu::{Qemu, WITH_L2_CLUSTERS};
 use crate::topology::Topology;
 
 pub use files::{INIT, contents};
@@ -55,6 +56,7 @@ use hypervisor::{Hypervisor, Inherited};
 use link::{JOB, Link, Silence};
 pub use log::trouble;
 pub use process::{Command, Output, Process, Signal, Status};
+pub use sibling::perch_for;
 
 /// Lines of the console that an error shows.
 const LAST_LINES: usize = 20;
@@ -135,10 +137,16 @@ impl Setup {
 
     /// What makes no sense, before anything is started.
     fn check(&self) -> Result<()> {
-        if self.kernel.arch != Arch::X86_64 {
+        let arch = self.topology.arch();
+        if self.kernel.arch != arch {
             return Err(Error::Input(format!(
-                "{}: guests are x86-64 so far, and this kernel is for {}",
+                "kernel {} is for {} and the guest is {arch}",
                 self.kernel.release, self.kernel.arch
+            )));
+        }
+        if self.accelerator == Accelerator::Kvm && Arch::host() != Some(arch) {
+            return Err(Error::Input(format!(
+                "KVM runs guests of the host's architecture, and this one is {arch}"
             )));
         }
         if let Some((option, what)) = self.kernel.lacking().first() {
@@ -147,7 +155,10 @@ impl Setup {
                 self.kernel.release
             )));
         }
-        if self.topology.has_clusters() && self.qemu.version < (10, 0, 0) {
+        if self.topology.arch() == Arch::X86_64
+            && self.topology.has_clusters()
+            && self.qemu.version < WITH_L2_CLUSTERS
+        {
             return Err(Error::Input(format!(
                 "clusters that share an L2 need QEMU 10.0 or newer; {} is {:?}",
                 self.qemu.program.display(),
@@ -231,12 +242,15 @@ impl Guest {
         let (here, there) = UnixStream::pair().map_err(sockets)?;
         let link = Link::new(here).map_err(sockets)?;
         let job = setup.job.clone().map(|job| (link.listen_to(JOB), job));
+        let memory_mib = setup.memory_mib(&initramfs);
+        let device_tree = describe::device_tree(setup, memory_mib)?;
         let inherited = Inherited {
             console: console.file(),
             initramfs: &initramfs,
+            device_tree: device_tree.as_ref(),
             agent: there,
         };
-        let hypervisor = Hypervisor::start(setup, setup.memory_mib(&initramfs), inherited)?;
+        let hypervisor = Hypervisor::start(setup, memory_mib, inherited)?;
         let shared = Shared {
             hypervisor,
             console,

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A machine as an x86-64 guest: the arguments that make QEMU's firmware describe it, the machine
-//! that the guest's kernel will find, and in words what could not be kept.
+//! A machine as a guest: the machine that the guest's kernel will find, how QEMU is told of it,
+//! and in words what could not be kept.
 //!
-//! QEMU takes a regular grid of sockets, dies, modules, cores and threads. An LLC becomes a die
-//! and a cluster becomes a module whose cores share an L2; NUMA nodes are sets of dies. Where the
-//! machine is irregular the grid is as large as its largest part and the places that are too many
-//! stay without a CPU, so that every machine of CPUs that are alike comes up in its own shape.
+//! Each architecture has its own way: an x86-64 guest's machine is QEMU's own description of a
+//! regular grid, an arm64 guest's is a device tree, which can tell of any machine.
 
-mod arguments;
+mod arm64;
 mod tree;
+mod x86;
 
 use std::collections::HashMap;
 
 use perch_machine::{Cpu, Machine};
 
+use crate::arch::Arch;
 use crate::error::{Error, Result};
+use crate::qemu::Need;
 use tree::{Branch, CLUSTER, CORE, Caps, LEVELS, THREAD};
+use x86::Grid;
 
 /// CPUs of a guest when nobody asks for a number: it boots in four seconds without KVM, and is
 /// enough for two packages of two nodes with two clusters each.
 pub const DEFAULT_CPUS: usize = 16;
 
-/// The highest APIC ID that a CPU can have without interrupt remapping; 255 means all CPUs.
-const LAST_APIC_ID: u32 = 254;
+/// The capacity of a machine's most capable CPUs.
+const FULL: u32 = 1024;
 
 /// How many of a machine's CPUs a guest gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,50 +35,53 @@ pub enum Cpus {
     AtMost(usize),
 }
 
-/// Where a CPU sits in QEMU's grid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Seat {
-    socket: usize,
-    die: usize,
-    module: usize,
-    core: usize,
-    thread: usize,
-}
-
-/// QEMU's grid: how many of each there are in the next larger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Grid {
-    sockets: usize,
-    dies: usize,
-    modules: usize,
-    cores: usize,
-    threads: usize,
-}
-
 /// A machine as a guest.
 #[derive(Clone, Debug)]
 pub struct Topology {
     machine: Machine,
     left_out: Vec<String>,
-    grid: Grid,
-    /// The seat of each CPU, in the order in which the guest's kernel numbers them.
-    seats: Vec<Seat>,
+    way: Way,
+}
+
+/// How QEMU is told.
+#[derive(Clone, Debug)]
+enum Way {
+    /// By a place in its grid for every CPU.
+    X86(Grid),
+    /// By a device tree.
+    Arm64,
 }
 
 impl Topology {
-    /// The guest that shows `machine`, or as much of it as `cpus` allows.
-    ///
-    /// When CPUs have to go, the shape stays: each level keeps at least two groups as long as that
-    /// is possible, and rather inner levels (threads, clusters) than outer ones.
+    /// The guest that shows `machine`, or as much of it as `cpus` allows: of arm64 when its CPUs
+    /// differ in capacity, else of x86-64.
     ///
     /// # Errors
-    /// [`Error::Input`] when no x86-64 guest can look like that: CPUs of different capacity, an
-    /// LLC that spans packages, more CPUs than interrupts can reach.
+    /// As [`Topology::of`].
     pub fn new(machine: &Machine, cpus: Cpus) -> Result<Topology> {
-        if machine.is_asymmetric() {
+        let arch = match machine.is_asymmetric() {
+            true => Arch::Aarch64,
+            false => Arch::X86_64,
+        };
+        Topology::of(arch, machine, cpus)
+    }
+
+    /// The guest of `arch` that shows `machine`, or as much of it as `cpus` allows.
+    ///
+    /// When CPUs have to go, the shape stays: one CPU of each capacity at least, then two groups at
+    /// each level as long as that is possible, and rather inner levels (threads, clusters) than
+    /// outer ones.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when no such guest can look like that: an LLC that spans packages; for
+    /// x86-64 CPUs of different capacity, or more of them than interrupts can reach; when `cpus`
+    /// leaves none of the most capable CPUs.
+    pub fn of(arch: Arch, machine: &Machine, cpus: Cpus) -> Result<Topology> {
+        if machine.is_asymmetric() && arch == Arch::X86_64 {
             return Err(Error::Input(format!(
                 "{}: its CPUs differ in capacity, and the CPUs of an x86-64 guest are all alike; \
-                 take a machine without [[capacity]], or simulate it (perch compare -m {0})",
+                 leave the architecture out for an arm64 guest, or take a machine without \
+                 [[capacity]]",
                 machine.name
             )));
         }
@@ -89,22 +94,30 @@ impl Topology {
             let kept = tree.widest();
             left_out.extend(cut(machine, &widest, &kept, tree.numbers().len()));
         }
-        let numbers = tree.numbers();
-        if numbers.windows(2).any(|pair| pair[0] > pair[1]) {
-            left_out.push(format!(
-                "the numbering of {}'s CPUs: the guest's are numbered core by core",
-                machine.name
-            ));
-        }
-        let (grid, seats) = seats(&tree);
-        let topology = Topology {
+        let mut numbers = tree.numbers();
+        left_out.extend(kinds(machine, &numbers)?);
+        let way = match arch {
+            Arch::X86_64 => {
+                let grid = Grid::of(&tree);
+                grid.check(machine)?;
+                if !numbers.is_sorted() {
+                    left_out.push(format!(
+                        "the numbering of {}'s CPUs: the guest's are numbered core by core",
+                        machine.name
+                    ));
+                }
+                Way::X86(grid)
+            }
+            Arch::Aarch64 => {
+                numbers.sort_unstable();
+                Way::Arm64
+            }
+        };
+        Ok(Topology {
             machine: found(machine, &numbers, &mut left_out),
             left_out,
-            grid,
-            seats,
-        };
-        topology.check_apic_ids(machine)?;
-        Ok(topology)
+            way,
+        })
     }
 
     /// The machine as the guest's kernel finds it: what `perch machine detect` says in there,
@@ -120,38 +133,102 @@ impl Topology {
 
     /// Number of CPUs in the guest.
     pub fn cpus(&self) -> usize {
-        self.seats.len()
+        self.machine.cpus.len()
     }
 
-    /// Whether it takes a QEMU (10 or newer) that can group cores around an L2.
+    /// The guest's architecture.
+    pub fn arch(&self) -> Arch {
+        match self.way {
+            Way::X86(_) => Arch::X86_64,
+            Way::Arm64 => Arch::Aarch64,
+        }
+    }
+
+    /// Whether there are groups of cores that share an L2, or what stands for one.
     pub fn has_clusters(&self) -> bool {
         self.machine.clusters() > 0
     }
 
-    /// APIC IDs give each level of the grid its own bits.
-    fn check_apic_ids(&self, asked: &Machine) -> Result<()> {
-        let bits = |count: usize| count.next_power_of_two().trailing_zeros();
-        let grid = &self.grid;
-        let last = |seat: &Seat| {
-            let levels = [
-                (seat.die, grid.dies),
-                (seat.module, grid.modules),
-                (seat.core, grid.cores),
-                (seat.thread, grid.threads),
-            ];
-            let id = |id: u64, (at, of): (usize, usize)| (id << bits(of)) | at as u64;
-            levels.into_iter().fold(seat.socket as u64, id)
-        };
-        match self.seats.iter().map(last).max() {
-            Some(id) if id > u64::from(LAST_APIC_ID) => Err(Error::Input(format!(
-                "{}: {} CPUs in this shape reach APIC ID {id}, and a guest without interrupt \
-                 remapping ends at {LAST_APIC_ID}; take fewer (--cpus 128)",
-                asked.name,
-                self.cpus()
-            ))),
-            _ => Ok(()),
+    /// The QEMU that can make it.
+    pub fn need(&self) -> Need {
+        Need {
+            arch: self.arch(),
+            l2_clusters: self.has_clusters(),
         }
     }
+
+    /// `-machine`, `-cpu`, `-smp`, `-m` and `-numa`, for `memory_mib` MiB in all, at least 64 a
+    /// node; in a `deterministic` guest without the CPU's own random numbers.
+    pub(crate) fn arguments(&self, memory_mib: u64, deterministic: bool) -> Vec<String> {
+        let features: &[&str] = match deterministic {
+            true => &["-rdrand", "-rdseed"],
+            false => &[],
+        };
+        match &self.way {
+            Way::X86(grid) => grid.arguments(&self.machine, memory_mib, features),
+            Way::Arm64 => arm64::arguments(&self.machine, memory_mib),
+        }
+    }
+
+    /// Whether QEMU's own device tree has to be replaced by that of [`Topology::device_tree`].
+    pub(crate) fn has_device_tree(&self) -> bool {
+        matches!(self.way, Way::Arm64)
+    }
+
+    /// QEMU's device tree `blob` for this guest, with its CPUs described as they should be.
+    ///
+    /// # Errors
+    /// In words, what is wrong with it.
+    pub(crate) fn device_tree(&self, blob: &[u8]) -> std::result::Result<Vec<u8>, String> {
+        arm64::describe(&self.machine, blob)
+    }
+}
+
+/// `-m` and, where there are several nodes, the memory of each and the distances between them.
+fn memory(machine: &Machine, memory_mib: u64) -> Vec<String> {
+    let nodes = machine.nodes() as u64;
+    let node_mib = memory_mib / nodes;
+    let mut arguments = vec!["-m".to_string(), format!("{}M", node_mib * nodes)];
+    if nodes == 1 {
+        return arguments;
+    }
+    let mut add = |option: &str, value: String| arguments.extend([option.to_string(), value]);
+    for node in 0..nodes {
+        let name = format!("ram{node}");
+        let size = format!("memory-backend-ram,id={name},size={node_mib}M");
+        add("-object", size);
+        add("-numa", format!("node,nodeid={node},memdev={name}"));
+    }
+    for (src, row) in machine.node_distance.iter().enumerate() {
+        for (dst, val) in row.iter().enumerate() {
+            add("-numa", format!("dist,src={src},dst={dst},val={val}"));
+        }
+    }
+    arguments
+}
+
+/// What the guest lacks of the machine's kinds of CPU when it has the CPUs `numbers`.
+fn kinds(machine: &Machine, numbers: &[u32]) -> Result<Option<String>> {
+    let kept = |capacity: &u32| {
+        let mut cpus = numbers.iter().map(|&n| &machine.cpus[n as usize]);
+        cpus.any(|cpu| cpu.capacity == *capacity)
+    };
+    let mut lost: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.capacity).collect();
+    lost.sort_unstable();
+    lost.dedup();
+    let all = lost.len();
+    lost.retain(|capacity| !kept(capacity));
+    // Capacities are relative to the largest.
+    if lost.last() == Some(&FULL) {
+        return Err(Error::Input(format!(
+            "{}: {} of its CPUs leave none of capacity {FULL}, by which the others are measured; \
+             take at least {all}, the number of its kinds",
+            machine.name,
+            numbers.len()
+        )));
+    }
+    let words: Vec<String> = lost.iter().map(u32::to_string).collect();
+    Ok((!lost.is_empty()).then(|| format!("every CPU of capacity {}", words.join(", "))))
 }
 
 /// What the guest shows of LLCs that firmware declares otherwise than the hardware has them.
@@ -161,8 +238,8 @@ fn phantoms(machine: &Machine) -> Result<Vec<String>> {
         let package = *package_of.entry(cpu.declared_llc).or_insert(cpu.package);
         if package != cpu.package {
             return Err(Error::Input(format!(
-                "{}: the LLC of CPU {number} is declared over two packages; an x86-64 guest's \
-                 lies inside one",
+                "{}: the LLC of CPU {number} is declared over two packages; a guest's lies inside \
+                 one",
                 machine.name
             )));
         }
@@ -191,11 +268,14 @@ fn cut(machine: &Machine, widest: &Caps, kept: &Caps, cpus: usize) -> Option<Str
         ("cores", "a cluster"),
         ("threads", "a core"),
     ];
+    let kinds = machine.clusters() == 0;
     let levels = (0..LEVELS).filter(|&level| kept[level] < widest[level]);
     let parts: Vec<String> = levels
         .map(|level| {
             let (word, within) = match level {
                 CORE if widest[CLUSTER] == 1 => ("cores", "an LLC"),
+                CORE if kinds => ("cores", "a kind"),
+                CLUSTER if kinds => ("kinds of CPU", "an LLC"),
                 _ => WORDS[level],
             };
             format!("{} of {} {word} in {within}", kept[level], widest[level])
@@ -208,39 +288,6 @@ fn cut(machine: &Machine, widest: &Caps, kept: &Caps, cpus: usize) -> Option<Str
         machine.name,
         parts.join(", ")
     ))
-}
-
-/// The grid that holds the tree, and the seat of each of its CPUs, depth first.
-fn seats(tree: &Branch) -> (Grid, Vec<Seat>) {
-    let mut grid = Grid {
-        sockets: tree.parts.len(),
-        dies: 1,
-        modules: 1,
-        cores: 1,
-        threads: 1,
-    };
-    let mut seats = Vec::new();
-    for (socket, package) in tree.parts.iter().enumerate() {
-        let dies = package.parts.iter().flat_map(|node| &node.parts);
-        for (die, llc) in dies.enumerate() {
-            grid.dies = grid.dies.max(die + 1);
-            grid.modules = grid.modules.max(llc.parts.len());
-            for (module, cluster) in llc.parts.iter().enumerate() {
-                grid.cores = grid.cores.max(cluster.parts.len());
-                for (core, threads) in cluster.parts.iter().enumerate() {
-                    grid.threads = grid.threads.max(threads.parts.len());
-                    seats.extend((0..threads.parts.len()).map(|thread| Seat {
-                        socket,
-                        die,
-                        module,
-                        core,
-                        thread,
-                    }));
-                }
-            }
-        }
-    }
-    (grid, seats)
 }
 
 impl Branch {
@@ -284,7 +331,7 @@ fn found(machine: &Machine, numbers: &[u32], left_out: &mut Vec<String>) -> Mach
                 declared_llc: llc,
                 node: node.index(cpu.node),
                 package: package.index(cpu.package),
-                capacity: 1024,
+                capacity: cpu.capacity,
             }
         })
         .collect();
@@ -356,5 +403,7 @@ impl Dense {
     }
 }
 
+#[cfg(test)]
+mod arm64_tests;
 #[cfg(test)]
 mod tests;

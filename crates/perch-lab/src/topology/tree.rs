@@ -14,6 +14,8 @@ pub(super) const THREAD: usize = 5;
 pub(super) struct Branch {
     /// The group's index in the machine; at the last level the CPU's number.
     pub key: u32,
+    /// The CPU's capacity, at the last level.
+    capacity: u32,
     pub parts: Vec<Branch>,
 }
 
@@ -21,10 +23,11 @@ pub(super) struct Branch {
 pub(super) type Caps = [usize; LEVELS];
 
 /// What a choice of [`Caps`] leaves, in the order in which choices are compared: first as many
-/// levels as can be kept, and rather the inner ones, for a cluster that is gone cannot be seen at
+/// kinds of CPU as can be kept, then as many levels, and rather the inner ones, for a cluster that is gone cannot be seen at
 /// all while a second package is more of the same; then as many CPUs; then whole inner groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Merit {
+    kinds: usize,
     levels: usize,
     inner: [bool; LEVELS],
     cpus: usize,
@@ -37,10 +40,11 @@ impl Branch {
         let mut root = Branch::default();
         let clustered = machine.cpus.iter().any(|cpu| cpu.cluster.is_some());
         for (number, cpu) in machine.cpus.iter().enumerate() {
-            // A core outside every cluster shares its L2 with no other core.
+            // A core outside every cluster shares its L2 with no other core. Where there are no
+            // clusters the cores of each kind stay together, so that a cut takes of each kind.
             let alone = || match clustered {
                 true => u32::MAX - cpu.core,
-                false => 0,
+                false => cpu.capacity,
             };
             let cluster = cpu.cluster.unwrap_or_else(alone);
             let path = [cpu.package, cpu.node, cpu.declared_llc, cluster, cpu.core];
@@ -48,7 +52,7 @@ impl Branch {
             for key in path {
                 at = at.part(key);
             }
-            at.part(number as u32);
+            at.part(number as u32).capacity = cpu.capacity;
         }
         root
     }
@@ -58,8 +62,10 @@ impl Branch {
         // Nearly always the one that was asked for last.
         let found = self.parts.iter().rposition(|part| part.key == key);
         let index = found.unwrap_or_else(|| {
-            let parts = Vec::new();
-            self.parts.push(Branch { key, parts });
+            self.parts.push(Branch {
+                key,
+                ..Branch::default()
+            });
             self.parts.len() - 1
         });
         &mut self.parts[index]
@@ -126,15 +132,30 @@ impl Branch {
     fn merit(&self, caps: &Caps, limit: usize) -> Option<Merit> {
         let mut sizes = [1; LEVELS];
         let cpus = self.count(0, caps, limit, &mut sizes)?;
+        let mut kinds = Vec::new();
+        self.kinds(caps, &mut kinds);
         // The innermost level counts most.
         sizes.reverse();
         let inner = sizes.map(|size| size > 1);
         Some(Merit {
+            kinds: kinds.len(),
             levels: inner.iter().filter(|kept| **kept).count(),
             inner,
             cpus,
             sizes,
         })
+    }
+
+    /// Adds the capacities that `caps` leaves to `found`.
+    fn kinds(&self, caps: &[usize], found: &mut Vec<u32>) {
+        match caps.split_first() {
+            Some((&cap, rest)) => {
+                let kept = self.parts.iter().take(cap);
+                kept.for_each(|part| part.kinds(rest, found));
+            }
+            None if !found.contains(&self.capacity) => found.push(self.capacity),
+            None => {}
+        }
     }
 
     /// CPUs that `caps` leaves, if no more than `limit`, and the most parts at each level.

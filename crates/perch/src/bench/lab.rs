@@ -15,7 +15,7 @@ use std::time::Duration;
 use clap::Args;
 use perch_lab::guest::{self, Guest, Setup};
 use perch_lab::kernel::Kernel;
-use perch_lab::qemu::{Need, Qemu};
+use perch_lab::qemu::Qemu;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
 use perch_report::Format;
 
@@ -139,8 +139,7 @@ fn measure(
     topology: &Topology,
     candidate: &Candidate,
 ) -> Result<Vec<collect::Found>, Failure> {
-    let (arch, l2_clusters) = (kernel.arch, topology.has_clusters());
-    let qemu = Qemu::find(store, Need { arch, l2_clusters })?;
+    let qemu = Qemu::find(store, topology.need())?;
     let perch = "/proc/self/exe".as_ref();
     let mut contents = guest::contents(store, kernel, perch, ["perf", "hackbench"])?;
     if let Some(program) = &candidate.program {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The grid in QEMU's words.
+
+use std::collections::BTreeSet;
+
+use perch_machine::Machine;
+
+use super::super::memory;
+use super::{Grid, Seat};
+
+impl Grid {
+    /// `-machine`, `-cpu`, `-smp`, `-m` and `-numa` of the guest that its kernel will find to be
+    /// `machine`, for `memory_mib` MiB in all; `features` are more CPU flags, each with its sign.
+    pub fn arguments(&self, machine: &Machine, memory_mib: u64, features: &[&str]) -> Vec<String> {
+        let mut arguments = Vec::new();
+        let mut add = |option: &str, value: String| {
+            arguments.push(option.to_string());
+            arguments.push(value);
+        };
+        add("-machine", board(machine));
+        // Leaf 0x1f, the only one that tells modules and dies, is read on Intel's CPUs and when
+        // the highest basic leaf lies beyond it.
+        let mut cpu = "max,vendor=GenuineIntel,level=0x20".to_string();
+        for feature in features {
+            cpu = format!("{cpu},{feature}");
+        }
+        add("-cpu", cpu);
+        add("-smp", self.smp());
+        for seat in self.latecomers() {
+            add("-device", self.device(seat));
+        }
+        if machine.nodes() > 1 {
+            for home in self.homes(machine) {
+                add("-numa", home);
+            }
+        }
+        // Nodes come before the CPUs that are in them.
+        [memory(machine, memory_mib), arguments].concat()
+    }
+
+    fn smp(&self) -> String {
+        let places = self.places();
+        let mut smp = match self.is_regular() {
+            true => format!("{places}"),
+            // The first seat is always taken; the others get their CPU one by one.
+            false => format!("1,maxcpus={places}"),
+        };
+        smp += &format!(",sockets={},dies={}", self.sockets, self.dies);
+        // Older QEMUs do not know the word.
+        if self.modules > 1 {
+            smp += &format!(",modules={}", self.modules);
+        }
+        smp + &format!(",cores={},threads={}", self.cores, self.threads)
+    }
+
+    fn places(&self) -> usize {
+        self.sockets * self.dies * self.modules * self.cores * self.threads
+    }
+
+    /// Whether every place of the grid has a CPU.
+    fn is_regular(&self) -> bool {
+        self.places() == self.seats.len()
+    }
+
+    /// CPUs that have to be plugged one by one.
+    fn latecomers(&self) -> &[Seat] {
+        match self.is_regular() {
+            true => &[],
+            false => &self.seats[1..],
+        }
+    }
+
+    fn device(&self, seat: &Seat) -> String {
+        let mut device = format!("max-x86_64-cpu,socket-id={}", seat.socket);
+        if self.dies > 1 {
+            device += &format!(",die-id={}", seat.die);
+        }
+        if self.modules > 1 {
+            device += &format!(",module-id={}", seat.module);
+        }
+        device + &format!(",core-id={},thread-id={}", seat.core, seat.thread)
+    }
+
+    /// The node of each die; dies without CPUs get one too, or QEMU complains about their seats.
+    fn homes(&self, machine: &Machine) -> BTreeSet<String> {
+        let mut homes = BTreeSet::new();
+        for socket in 0..self.sockets {
+            for die in 0..self.dies {
+                let here = |seat: &Seat| seat.socket == socket && seat.die == die;
+                let cpu = self.seats.iter().position(here);
+                let node = cpu.map_or(0, |cpu| machine.cpus[cpu].node);
+                let mut home = format!("cpu,node-id={node},socket-id={socket}");
+                if self.dies > 1 {
+                    home += &format!(",die-id={die}");
+                }
+                homes.insert(home);
+            }
+        }
+        homes
+    }
+}
+
+/// The board, and which level shares which cache.
+fn board(machine: &Machine) -> String {
+    match machine.clusters() > 0 {
+        false => "q35".to_string(),
+        true => "q35,smp-cache.0.cache=l2,smp-cache.0.topology=module,\
+                 smp-cache.1.cache=l3,smp-cache.1.topology=die"
+            .to_string(),
+    }
+}
