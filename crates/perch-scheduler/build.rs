@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Compiles bpf/*.bpf.c to BPF by clang, and src/interface/layout.c natively.
+//! Compiles bpf/*.bpf.c to BPF by clang, and what the tests ask of its headers natively.
 
 use std::env;
 use std::ffi::OsStr;
@@ -11,13 +11,14 @@ use std::process::{Command, exit};
 const CLANG_WANTED: u32 = 19;
 
 fn main() {
-    for path in ["bpf", "../../policy", "src/interface/layout.c"] {
+    let native = ["src/interface/layout.c", "src/pelt/native.c"];
+    for path in ["bpf", "../../policy"].iter().chain(&native) {
         println!("cargo::rerun-if-changed={path}");
     }
     println!("cargo::rerun-if-env-changed=PERCH_CLANG");
 
     cc::Build::new()
-        .file("src/interface/layout.c")
+        .files(native)
         // The headers declare what only a host defines.
         .warnings(false)
         .opt_level(2)

@@ -30,6 +30,9 @@ enum perch_event {
 	PERCH_EV_PULLED,	 /* tasks taken from a longer queue by a CPU that had work */
 	PERCH_EV_NEAR_IDLE,	 /* detail: wake-ups with an idle CPU in the target's cluster */
 	PERCH_EV_NEAR_TAKEN,	 /* detail: of those, the wakee went to that cluster */
+	PERCH_EV_MOVED_UP,	 /* running tasks sent on to a larger CPU that was idle */
+	PERCH_EV_CALLED_UP,   /* of those that do not fit, called by a larger CPU that went idle */
+	PERCH_EV_LEFT_LARGER, /* tasks that a smaller CPU did not steal, as they do not fit it */
 	PERCH_NR_EVENTS,
 };
 
@@ -52,8 +55,11 @@ struct perch_cpu {
 	perch_u32 node;
 	perch_u64 busy_seen_ns;	 /* busy_ns at the last turn of the timer */
 	perch_u32 unused_claims; /* turns of the timer that found it idle but claimed */
-	perch_u32 stuck; /* turns for which its queue is left alone: nobody in it may move */
-	perch_u32 pad[10];
+	perch_u32 stuck;   /* turns for which its queue is left alone: nobody in it may move */
+	perch_u32 move_to; /* idle CPU claimed for the task that leaves, PERCH_NONE for none */
+	perch_u32 pad;
+	perch_u64 allowed_at; /* address of the mask of the task looked at last */
+	perch_u64 line[3];
 	perch_u64 events[PERCH_MAX_EVENTS];
 	perch_u64 reasons[PERCH_MAX_REASONS];
 };
@@ -66,13 +72,17 @@ struct perch_llc {
 /*
  * What the policy remembers of a task between its wake-ups, found by the lower
  * bits of its pid. Where two live tasks share a place, each finds the other's
- * pid there and starts afresh: flips and recent CPU are hints, and nothing
- * else of a task is kept here.
+ * pid there and starts afresh: flips and recent CPU are hints, utilisation
+ * builds up again, and nothing else of a task is kept here. A cache line each.
  */
 struct perch_memory {
 	perch_u64 flip_decay_at_ns;
 	perch_u32 pid, last_wakee, wakee_flips, recent_cpu;
-	perch_u64 pad;
+	/* Where capacities differ (util.h): */
+	perch_u64 util_at_ns; /* until when `util` was brought up to date, scx_bpf_now() */
+	perch_u32 util;	      /* mean running time by capacity, in 1/2^PERCH_PELT_SHIFT */
+	perch_u32 util_est;   /* what its activations come to, 0 to 1024 */
+	perch_u64 pad[3];
 };
 
 struct perch_config {
@@ -81,6 +91,7 @@ struct perch_config {
 	struct perch_cpu PERCH_AS *cpus; /* nr_possible of them */
 	struct perch_llc PERCH_AS *llcs;
 	perch_u64 PERCH_AS *waiting; /* by words of 64 CPUs: whose queue may hold a task */
+	perch_u64 PERCH_AS *misfits; /* likewise: on which a task runs that does not fit */
 	perch_u64 slice_ns;	     /* for a task that is alone */
 	perch_u64 slice_min_ns;	     /* however many wait */
 	perch_u64 lag_ns;	     /* the most virtual time a task is owed or owes */
@@ -95,8 +106,9 @@ struct perch_config {
 	 * which their kernel threads need until the program is loaded anew.
 	 */
 	perch_u32 nr_possible;
-	perch_u8 detail; /* count PERCH_EV_NEAR_* too */
-	perch_u8 pad[3];
+	perch_u8 detail;     /* count PERCH_EV_NEAR_* too */
+	perch_u8 capacities; /* they differ, and it is asked who fits where */
+	perch_u8 pad[2];
 };
 
 /* Why the kernel let the program go; written once, by ops.exit. */

@@ -48,8 +48,18 @@ struct cpumask {
 	unsigned long bits[1];
 };
 
+struct sched_avg {
+	unsigned long util_avg;
+};
+
 struct sched_entity {
 	__u64 sum_exec_runtime;
+	struct sched_avg avg;
+};
+
+/* Its bits follow each other in other kernels' order, too: read by CO-RE. */
+struct uclamp_se {
+	unsigned int value : 11;
 };
 
 struct sched_ext_entity {
@@ -66,6 +76,7 @@ struct task_struct {
 	const struct cpumask *cpus_ptr;
 	struct sched_entity se;
 	struct sched_ext_entity scx;
+	struct uclamp_se uclamp_req[2]; /* min, max; CONFIG_UCLAMP_TASK */
 	int pid;
 };
 
@@ -130,7 +141,9 @@ struct sched_ext_ops {
 
 #define SCX_OPS_ALLOW_QUEUED_WAKEUP (1ull << 5)
 #define SCX_DSQ_LOCAL ((1ull << 63) | 2)
+#define SCX_DSQ_LOCAL_ON ((1ull << 63) | (1ull << 62))
 #define SCX_ENQ_WAKEUP 1ull
+#define SCX_ENQ_LAST (1ull << 41)
 #define SCX_WAKE_FORK 4ull
 #define SCX_WAKE_TTWU 8ull
 #define SCX_WAKE_SYNC 16ull

@@ -13,7 +13,7 @@
 #ifndef PERCH_QUEUE_H
 #define PERCH_QUEUE_H
 
-#include "clock.h"
+#include "util.h"
 
 static inline void count(perch_u32 cpu, enum perch_event event)
 {
@@ -56,6 +56,18 @@ static inline perch_u64 slice_for(perch_u32 n)
 	slice = c->slice_ns / n;
 
 	return slice < c->slice_min_ns ? c->slice_min_ns : slice;
+}
+
+/*
+ * Puts the task on an idle CPU that was claimed for it; `dsq` is that CPU's own.
+ * Should a task of a higher class come first, ours is to wait elsewhere: newer
+ * kernels send it back by themselves, the older ones through cpu_release.
+ */
+static inline void insert_direct(struct task_struct *p, perch_u64 dsq, perch_u64 enq_flags)
+{
+	if (bpf_core_enum_value_exists(enum scx_enq_flags, SCX_ENQ_IMMED))
+		enq_flags |= bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_IMMED);
+	insert(p, dsq, slice_for(1), enq_flags);
 }
 
 /*
@@ -163,6 +175,51 @@ static inline enum perch_event theft(perch_u32 domain_flags)
 	return domain_flags & PERCH_SD_NUMA ? PERCH_EV_STOLEN_REMOTE : PERCH_EV_STOLEN_NODE;
 }
 
+/* Whether the task may run on the CPU. */
+static inline bool may_run(const struct task_struct *p, perch_u32 cpu)
+{
+	return mask_word((perch_u64)p->cpus_ptr, cpu / 64) >> (cpu % 64) & 1;
+}
+
+/* Whether a task that waits fits the CPU, as far as is known of it. */
+static inline bool fits(const struct task_struct *p, perch_u32 cpu)
+{
+	perch_u32 pid = p->pid;
+	struct perch_memory __arena *m = memory_of(pid);
+	struct perch_task t = {};
+
+	if (m->pid != pid)
+		return true;
+	look_at_need(&t, p, m);
+	return perch_fit(0, &t, cpu) == PERCH_FIT;
+}
+
+/*
+ * Whether the task that a thief would get from a larger CPU's queue does not fit
+ * the thief, and is about to be served where it is. Two hogs that share a big
+ * CPU get more of it than of a LITTLE each; a LITTLE that stole one for being
+ * idle a moment would keep it until a big CPU idles.
+ */
+static __attribute__((noinline)) bool better_left(perch_u32 cpu, perch_u32 from, perch_u64 now)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	bool fit = true;
+
+	if (now - cpu_state(from)->served_ns > config()->slice_ns)
+		return false;
+	if (!bpf_iter_scx_dsq_new(&it, from, 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
+			if (!may_run(p, cpu))
+				continue;
+			fit = fits(p, cpu);
+			break;
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return !fit;
+}
+
 /*
  * The CPU has nothing to run: it takes the first task of a queue that was not
  * served for long, from the nearest domain that has one, and with it the other
@@ -188,6 +245,13 @@ static __attribute__((noinline)) bool steal(perch_u32 cpu)
 			level++;
 			continue;
 		}
+		if (perch_config.capacities &&
+		    cpu_state(cpu)->capacity < cpu_state(other)->capacity &&
+		    better_left(cpu, other, now)) {
+			count(cpu, PERCH_EV_LEFT_LARGER);
+			level++;
+			continue;
+		}
 		if (!move_to_local(other)) {
 			cpu_state(other)->stuck = PERCH_STUCK_TURNS;
 			continue;
@@ -200,36 +264,55 @@ static __attribute__((noinline)) bool steal(perch_u32 cpu)
 	return false;
 }
 
-/* Whether the task may run on the CPU. */
-static inline bool may_run(const struct task_struct *p, perch_u32 cpu)
+/*
+ * Of CPUs that differ, whether the task is one of those that had better change:
+ * to a smaller CPU go those that fit there, to a larger one those that do not
+ * fit where they are.
+ */
+static inline bool gains(const struct task_struct *p, perch_u32 cpu, perch_u32 from)
 {
-	return mask_word((perch_u64)p->cpus_ptr, cpu / 64) >> (cpu % 64) & 1;
+	perch_u32 here = cpu_state(cpu)->capacity, there = cpu_state(from)->capacity;
+
+	if (here == there)
+		return true;
+	return here < there ? fits(p, cpu) : !fits(p, from);
 }
 
-/*
- * The timer saw a queue longer by two: its first task that may run here comes
- * over, and keeps its lag.
- */
-static __attribute__((noinline)) void pull(perch_u32 cpu, perch_u32 from)
+/* The first task of the queue that may run here comes over, and keeps its lag. */
+static __attribute__((noinline)) bool pull_one(perch_u32 cpu, perch_u32 from, bool picky)
 {
 	perch_u64 ahead = cpu_state(cpu)->clock - cpu_state(from)->clock;
 	struct bpf_iter_scx_dsq it;
 	struct task_struct *p;
+	bool found = false;
 
-	cpu_state(from)->stuck = PERCH_STUCK_TURNS;
 	if (!bpf_iter_scx_dsq_new(&it, from, 0)) {
 		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
-			if (!may_run(p, cpu))
+			if (!may_run(p, cpu) || (picky && !gains(p, cpu, from)))
 				continue;
 			mark_waiting(cpu);
 			scx_bpf_dsq_move_set_vtime(&it, p->scx.dsq_vtime + ahead);
 			if (scx_bpf_dsq_move_vtime(&it, p, cpu, 0))
 				count(cpu, PERCH_EV_PULLED);
-			cpu_state(from)->stuck = 0;
+			found = true;
 			break;
 		}
 	}
 	bpf_iter_scx_dsq_destroy(&it);
+	return found;
+}
+
+/*
+ * The timer saw a queue that is too long: one task comes over. If none fits any
+ * better here it is the first, for nobody larger had room either.
+ */
+static inline void pull(perch_u32 cpu, perch_u32 from)
+{
+	bool found = perch_config.capacities && pull_one(cpu, from, true);
+
+	if (!found)
+		found = pull_one(cpu, from, false);
+	cpu_state(from)->stuck = found ? 0 : PERCH_STUCK_TURNS;
 }
 
 #endif

@@ -6,6 +6,7 @@
  * idles while a task waits (queue.h, timer.h).
  */
 #include "queue.h"
+#include "misfit.h"
 #include "timer.h"
 
 #include "../../../policy/hosts/question.h"
@@ -19,13 +20,6 @@ struct {
 } cgroups SEC(".maps");
 
 struct perch_exit perch_exit SEC(".data.exit");
-
-static inline struct perch_memory __arena *memory_of(perch_u32 pid)
-{
-	const struct perch_config *c = config();
-
-	return &c->memories[pid & c->memory_mask];
-}
 
 /* The policy's view of a waking task. */
 static inline void look_at_wakee(struct perch_task *t, const struct task_struct *p)
@@ -42,11 +36,12 @@ static inline void look_at_wakee(struct perch_task *t, const struct task_struct 
 		t->wakee_flips = m->wakee_flips;
 		t->recent_cpu = m->recent_cpu;
 	} else {
-		m->pid = pid;
-		m->wakee_flips = t->wakee_flips = 0;
-		m->last_wakee = 0;
-		m->recent_cpu = t->recent_cpu = PERCH_NONE;
+		t->wakee_flips = 0;
+		t->recent_cpu = PERCH_NONE;
+		take_memory(m, p, scx_bpf_task_cpu(p));
 	}
+	if (perch_config.capacities)
+		look_at_need(t, p, m);
 }
 
 /*
@@ -67,10 +62,9 @@ static inline void look_at_waker(struct perch_task *t, const struct task_struct 
 		t->last_wakee = m->last_wakee;
 		t->wakee_flips = m->wakee_flips;
 	} else {
-		m->pid = pid;
-		m->recent_cpu = PERCH_NONE;
 		t->flip_decay_at_ns = 0;
 		t->last_wakee = t->wakee_flips = 0;
+		take_memory(m, p, bpf_get_smp_processor_id());
 	}
 }
 
@@ -105,23 +99,11 @@ static inline perch_u32 wake_flags_of(perch_u64 flags, const struct perch_task *
 	return out;
 }
 
-/*
- * Puts the task on an idle CPU that was claimed for it. Should a task of a
- * higher class come first, ours is to wait elsewhere: newer kernels send it
- * back by themselves, the older ones through cpu_release.
- */
-static inline void insert_direct(struct task_struct *p, perch_u64 enq_flags)
-{
-	if (bpf_core_enum_value_exists(enum scx_enq_flags, SCX_ENQ_IMMED))
-		enq_flags |= bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_IMMED);
-	insert(p, SCX_DSQ_LOCAL, slice_for(1), enq_flags);
-}
-
 /* Whether a verdict of this reason names a CPU that may well be idle. */
 static inline bool may_be_idle(perch_u32 reason)
 {
 	return reason != PERCH_BY_TARGET_BUSY && reason != PERCH_BY_KTHREAD &&
-	       reason != PERCH_BY_HINT;
+	       reason != PERCH_BY_HINT && reason != PERCH_BY_CAPACITY_SPARE;
 }
 
 /* How often there was an idle CPU in the target's cluster, and the wakee went there. */
@@ -198,7 +180,7 @@ __s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wa
 		if (!may_be_idle(q->verdict.reason))
 			break;
 		if (scx_bpf_test_and_clear_cpu_idle(q->verdict.cpu)) {
-			insert_direct(p, 0);
+			insert_direct(p, SCX_DSQ_LOCAL, 0);
 			c->events[PERCH_EV_DIRECT]++;
 			break;
 		}
@@ -227,8 +209,17 @@ void BPF_PROG(perch_enqueue, struct task_struct *p, __u64 enq_flags)
 		c->reasons[PERCH_BY_AFFINITY]++;
 		c->events[PERCH_EV_PINNED]++;
 		if (scx_bpf_test_and_clear_cpu_idle(cpu)) {
-			insert_direct(p, enq_flags);
+			insert_direct(p, SCX_DSQ_LOCAL, enq_flags);
 			c->events[PERCH_EV_DIRECT]++;
+			return;
+		}
+	}
+	if (perch_config.capacities && !(enq_flags & SCX_ENQ_WAKEUP)) {
+		if (moves_up(p, cpu, enq_flags))
+			return;
+		/* It was to leave, and nobody else is here: it goes on. */
+		if (enq_flags & SCX_ENQ_LAST) {
+			insert(p, SCX_DSQ_LOCAL, slice_for(1), enq_flags);
 			return;
 		}
 	}
@@ -246,6 +237,11 @@ void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
 		pull(cpu, c->pull_from);
 		c->pull_from = PERCH_NONE;
 	}
+	if (perch_config.capacities) {
+		forget_move(c);
+		if (runs_on && leaves(prev, cpu))
+			runs_on = false;
+	}
 	if (nr_waiting && is_waiting(cpu)) {
 		if (runs_on) {
 			account(c, prev, false);
@@ -262,8 +258,12 @@ void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
 		set_slice(prev, slice_for(1));
 		return;
 	}
-	if (nr_waiting && (perch_u32)cpu < config()->topology.nr_cpus && steal(cpu))
-		return;
+	if ((perch_u32)cpu < config()->topology.nr_cpus) {
+		bool called = perch_config.capacities && nr_misfits && call_misfit(cpu);
+
+		if (!called && nr_waiting && steal(cpu))
+			return;
+	}
 	c->curr_weight = 0;
 	c->idle_since_ns = coarse_now;
 }
@@ -271,8 +271,14 @@ void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
 SEC("struct_ops/running")
 void BPF_PROG(perch_running, struct task_struct *p)
 {
+	perch_u32 cpu = bpf_get_smp_processor_id();
+
 	use_arena();
-	picked(cpu_state(bpf_get_smp_processor_id()), p);
+	picked(cpu_state(cpu), p);
+	if (perch_config.capacities) {
+		forget_move(cpu_state(cpu));
+		util_running(p, cpu);
+	}
 }
 
 SEC("struct_ops/stopping")
@@ -284,6 +290,10 @@ void BPF_PROG(perch_stopping, struct task_struct *p, bool runnable)
 	use_arena();
 	account(c, p, !nr_waiting || !is_waiting(cpu));
 	keep_vtime(p, runnable ? c->curr_vtime : clamp_lag(c->curr_vtime, c->clock));
+	if (perch_config.capacities) {
+		util_stopping(p, cpu, !runnable);
+		clear_misfit(cpu);
+	}
 }
 
 /* With others waiting, whoever runs gets no more than a share of the slice. */
@@ -297,6 +307,8 @@ void BPF_PROG(perch_tick, struct task_struct *p)
 
 	use_arena();
 	account(cpu_state(cpu), p, !waiting);
+	if (perch_config.capacities)
+		look_for_misfit(p, util_ran(p, cpu)->util >> PERCH_PELT_SHIFT, cpu);
 	if (!waiting || !rq)
 		return;
 	share = slice_for(rq->nr_running);

@@ -32,9 +32,9 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 	perch_s32 now;
 
 	c->busy_seen_ns += busy;
-	now = elapsed ? busy * 1024 / elapsed : 0;
-	if (now > 1024)
-		now = 1024;
+	now = elapsed ? busy * c->capacity / elapsed : 0;
+	if (now > (perch_s32)c->capacity)
+		now = c->capacity;
 	c->util += (now - (perch_s32)c->util) >> PERCH_UTIL_SHIFT;
 	c->queued = nr;
 	if (c->stuck)
@@ -81,11 +81,30 @@ static inline void update_budget(struct perch_llc __arena *llc)
 	llc->nr_idle_scan = (1024 - used) * weight / 1024;
 }
 
-/* The shortest and the longest queue of a set, and a word to the shortest if two apart. */
+/*
+ * Whether one more task would be better off on the one CPU than on the other,
+ * by the tasks there and their capacities: an idle one comes before a busy one,
+ * then who has more capacity for each task with the new one.
+ */
+static inline bool roomier(perch_u32 nr, perch_u32 capacity, perch_u32 nr_than,
+			   perch_u32 capacity_than)
+{
+	if (!nr != !nr_than)
+		return !nr;
+	return (nr + 1) * capacity_than < (nr_than + 1) * capacity;
+}
+
+/*
+ * The shortest and the longest queue of a set, each by its CPU's capacity, and a
+ * word to the shortest if the task that comes over would have more of a CPU
+ * there: of equal CPUs, if they are two apart. An idle CPU takes what waits
+ * whatever its capacity, or two hogs would share a big one beside it.
+ */
 static inline void level_queues(perch_u32 set)
 {
 	perch_u32 first = perch_host_set_first(0, set), k;
 	perch_u32 least = ~0u, most = 0, idlest = 0, busiest = 0;
+	perch_u32 idlest_has = 1024, busiest_has = 1024;
 
 	for (k = PERCH_ZERO; k < perch_host_set_words(0, set) && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(0, set, first + k);
@@ -93,19 +112,23 @@ static inline void level_queues(perch_u32 set)
 		while (m && PERCH_MORE) {
 			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
 			perch_u32 nr = cpu_state(cpu)->queued;
+			perch_u32 capacity = cpu_state(cpu)->capacity;
 
 			m &= m - 1;
-			if (nr < least) {
+			if (least == ~0u || roomier(nr, capacity, least, idlest_has)) {
 				least = nr;
 				idlest = cpu;
+				idlest_has = capacity;
 			}
-			if (nr > most && is_waiting(cpu) && !cpu_state(cpu)->stuck) {
+			if (nr * busiest_has > most * capacity && is_waiting(cpu) &&
+			    !cpu_state(cpu)->stuck) {
 				most = nr;
 				busiest = cpu;
+				busiest_has = capacity;
 			}
 		}
 	}
-	if (most < least + 2)
+	if (least ? most * idlest_has <= (least + 1) * busiest_has : most < 2)
 		return;
 	cpu_state(idlest)->pull_from = busiest;
 	if (!least) {

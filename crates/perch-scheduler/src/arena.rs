@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perch_machine::Machine;
-use perch_policy::{Era, Image, Modes, Policy, Reason, Topology};
+use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, Topology};
 
 use crate::interface::{
     ARENA_BASE, Config, Cpu, Event, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, POLICY_SIZE, Plain,
@@ -35,7 +35,7 @@ fn put<T: Plain>(image: &mut [u8], address: u64, index: usize, value: &T) {
     image[at..at + size_of::<T>()].copy_from_slice(bytes(value));
 }
 
-/// Places for what the policy remembers of tasks: 1024 for each CPU, but from 32768 (1 MiB, as
+/// Places for what the policy remembers of tasks: 1024 for each CPU, but from 32768 (2 MiB, as
 /// many as pids where nobody raised their number) to a million. A power of two.
 fn memories(nr_cpus: usize) -> usize {
     (nr_cpus * 1024).next_power_of_two().clamp(1 << 15, 1 << 20)
@@ -60,6 +60,7 @@ impl Plan {
         let cpus = image.reserve(possible * size_of::<Cpu>());
         let llcs = image.reserve(nr_llcs * size_of::<Llc>());
         let waiting = image.reserve(possible.div_ceil(64) * 8);
+        let misfits = image.reserve(possible.div_ceil(64) * 8);
         let nr_memories = memories(nr_cpus);
         let memories = image.reserve(nr_memories * size_of::<Memory>());
         let mut image = image.bytes().to_vec();
@@ -89,6 +90,7 @@ impl Plan {
             cpus,
             llcs,
             waiting,
+            misfits,
             slice_ns: tuning.slice_us * 1_000,
             slice_min_ns: tuning.slice_min_us * 1_000,
             lag_ns: tuning.lag_us * 1_000,
@@ -100,7 +102,8 @@ impl Plan {
             nr_llcs: nr_llcs as u32,
             nr_possible: possible as u32,
             detail: tuning.detail.into(),
-            pad: [0; 3],
+            capacities: (modes.capacity != Mode::Off).into(),
+            pad: [0; 2],
         };
         Plan { image, config }
     }
@@ -113,6 +116,11 @@ impl Plan {
     /// The content of the section `.rodata.config`.
     pub fn config(&self) -> &[u8] {
         bytes(&self.config)
+    }
+
+    /// Whether it is asked which task fits which CPU.
+    pub fn capacities(&self) -> bool {
+        self.config.capacities != 0
     }
 
     /// Where the array of [`Cpu`] begins in the image.
@@ -145,7 +153,10 @@ fn idle_cpu() -> Cpu {
         busy_seen_ns: 0,
         unused_claims: 0,
         stuck: 0,
-        pad: [0; 10],
+        move_to: NONE,
+        pad: 0,
+        allowed_at: 0,
+        line: [0; 3],
         events: [0; MAX_EVENTS],
         reasons: [0; MAX_REASONS],
     }
@@ -236,7 +247,6 @@ fn load(at: *const u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perch_policy::Mode;
 
     #[test]
     fn every_cpu_and_cache_is_laid_out() {

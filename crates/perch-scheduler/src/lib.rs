@@ -10,10 +10,13 @@ mod arena;
 pub mod cost;
 #[doc(hidden)]
 pub mod decide;
+mod described;
 mod error;
 pub mod exit;
 pub mod interface;
 mod kernel;
+#[cfg(test)]
+mod pelt;
 mod program;
 mod session;
 mod settings;

@@ -24,6 +24,11 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/scheduler.bpf.o
 /// The map's flag that a scheduler is unloaded with the process that holds its link.
 const BPF_F_LINK: u32 = 1 << 13;
 
+/// `SCX_OPS_ALLOW_QUEUED_WAKEUP`, with which perch_ops is compiled.
+const OPS_ALLOW_QUEUED_WAKEUP: u64 = 1 << 5;
+/// `SCX_OPS_ENQ_LAST`: a task whose slice ends and that is alone is enqueued.
+const OPS_ENQ_LAST: u64 = 1 << 1;
+
 /// The BPF program in the kernel, scheduling.
 pub struct Program {
     /// Gone before the object: that unloads it.
@@ -88,6 +93,10 @@ impl Program {
         prepare(&mut open, plan)
             .map_err(|error| refused("perch's BPF object is not as it should be", error))?;
         leave_out_deprecated(&mut open);
+        if plan.capacities() {
+            // A task that leaves for a larger CPU comes to enqueue though it is alone.
+            set_member(&mut open, "flags", OPS_ALLOW_QUEUED_WAKEUP | OPS_ENQ_LAST);
+        }
         if let Some(seq) = hotplug_seq {
             // Should a CPU come or go before it is attached, the kernel asks for a restart.
             set_member(&mut open, "hotplug_seq", seq);

@@ -8,6 +8,7 @@ use perch_machine::{Machine, MachineError};
 use perch_policy::Topology;
 
 use crate::arena::Plan;
+use crate::described;
 use crate::error::SchedulerError;
 use crate::exit::Ended;
 use crate::kernel::Kernel;
@@ -24,6 +25,9 @@ const GLANCE: Duration = Duration::from_millis(100);
 pub struct Options {
     /// The scheduler's configuration.
     pub settings: Settings,
+    /// What is believed of the machine instead of what its /sys says; [`run`] refuses one with
+    /// other CPUs, cores or nodes.
+    pub machine: Option<Machine>,
     /// How often [`News::Interval`] is told, if at all.
     pub interval: Option<Duration>,
     /// Where to serve statistics; see [`crate::stats::SOCKET`].
@@ -123,10 +127,7 @@ impl Round<'_> {
     ) -> Result<Loaded, SchedulerError> {
         // Before the machine is looked at: what changes from then on is noticed.
         let seq = self.kernel.hotplug_seq();
-        let machine = match perch_machine::detect("/".as_ref()) {
-            Ok(machine) => machine,
-            Err(error) => self.without_holes(last.take(), error, tell)?,
-        };
+        let machine = self.machine(last.take(), tell)?;
         let topology = Topology::new(&machine);
         let (modes, notes) = self.options.settings.modes_for(&topology);
         if self.source.is_new() {
@@ -153,6 +154,35 @@ impl Round<'_> {
             about,
             nr_cpus,
         })
+    }
+
+    /// The machine as it is now, or as it is described.
+    fn machine(
+        &self,
+        last: Option<Machine>,
+        tell: &mut dyn FnMut(News),
+    ) -> Result<Machine, SchedulerError> {
+        let found = perch_machine::detect("/".as_ref());
+        match (&self.options.machine, found) {
+            (None, Ok(found)) => Ok(found),
+            // Loaded once, it agreed; since then a CPU went.
+            (Some(described), Ok(found))
+                if last.is_some() && found.cpus.len() < described.cpus.len() =>
+            {
+                tell(News::Note(
+                    "a CPU is offline: its place on the machine is kept".to_string(),
+                ));
+                Ok(described.clone())
+            }
+            (Some(described), Ok(found)) => match described::check(described, &found) {
+                Ok(()) => Ok(described.clone()),
+                Err(difference) => Err(SchedulerError::Settings(format!(
+                    "{} is not this machine: {difference}",
+                    described.name
+                ))),
+            },
+            (_, Err(error)) => self.without_holes(last, error, tell),
+        }
     }
 
     /// A CPU in the middle that goes offline leaves a hole in the numbering, which a machine

@@ -31,6 +31,10 @@ pub struct Arguments {
     /// what a mechanism needs]
     #[arg(long = "set", value_name = "MODES")]
     set: Vec<String>,
+    /// Believe this machine's capacities, caches and clusters instead of what /sys says: a
+    /// library name or a TOML file with this machine's CPUs, cores and nodes
+    #[arg(long, short, value_name = "MACHINE")]
+    machine: Option<String>,
     /// A TOML file of modes and times (its keys: perch run --help)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -66,8 +70,10 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     for modes in &arguments.set {
         settings.set(modes)?;
     }
+    let machine = arguments.machine.as_deref().map(perch_machine::resolve);
     let options = Options {
         settings,
+        machine: machine.transpose()?,
         interval: arguments.interval,
         socket: arguments.socket,
         log: arguments.log,

@@ -55,13 +55,14 @@ macro_rules! fields {
 
 fn in_rust() -> Layout {
     let mut all = Layout::new();
-    fields!(all, "perch_cpu" = Cpu: clock, curr_vtime, busy_ns, pull_from, capacity, node, events,
+    fields!(all, "perch_cpu" = Cpu: clock, curr_vtime, busy_ns, pull_from, move_to, capacity, node, events,
         reasons);
     fields!(all, "perch_llc" = Llc: set, nr_idle_scan);
-    fields!(all, "perch_config" = Config: policy, topology, cpus, llcs, waiting, slice_ns,
-        slice_min_ns, lag_ns, preempt_ns, balance_ns, steal_remote_ns, memories, memory_mask, nr_llcs, nr_possible, detail);
+    fields!(all, "perch_config" = Config: policy, topology, cpus, llcs, waiting, misfits,
+        slice_ns, slice_min_ns, lag_ns, preempt_ns, balance_ns, steal_remote_ns, memories, memory_mask,
+        nr_llcs, nr_possible, detail, capacities);
     fields!(all, "perch_memory" = Memory: flip_decay_at_ns, pid, last_wakee, wakee_flips,
-        recent_cpu);
+        recent_cpu, util_at_ns, util, util_est);
     fields!(all, "perch_exit" = Exit: code, kind, reason, message);
     let mut number = |name: &str, value: u64| all.insert(name.to_string(), (0, value));
     number("PERCH_ARENA_BASE", ARENA_BASE);

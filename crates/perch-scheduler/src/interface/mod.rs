@@ -53,6 +53,9 @@ events! {
     Pulled = "pulled", "Tasks taken from a longer queue by a CPU that had work";
     NearIdle = "near_idle", "Wake-ups with an idle CPU in the target's cluster (detail)";
     NearTaken = "near_taken", "Of those, wake-ups that went to that cluster (detail)";
+    MovedUp = "moved_up", "Running tasks sent on to a larger CPU that was idle";
+    CalledUp = "called_up", "Running tasks that do not fit called by a larger CPU that went idle";
+    LeftLarger = "left_larger", "Tasks that a smaller CPU did not steal, as they do not fit it";
 }
 
 /// `struct perch_cpu`.
@@ -75,7 +78,10 @@ pub struct Cpu {
     pub busy_seen_ns: u64,
     pub unused_claims: u32,
     pub stuck: u32,
-    pub pad: [u32; 10],
+    pub move_to: u32,
+    pub pad: u32,
+    pub allowed_at: u64,
+    pub line: [u64; 3],
     pub events: [u64; MAX_EVENTS],
     pub reasons: [u64; MAX_REASONS],
 }
@@ -100,7 +106,10 @@ pub struct Memory {
     pub last_wakee: u32,
     pub wakee_flips: u32,
     pub recent_cpu: u32,
-    pub pad: u64,
+    pub util_at_ns: u64,
+    pub util: u32,
+    pub util_est: u32,
+    pub pad: [u64; 3],
 }
 
 /// Bytes of `struct perch_policy`, which perch-policy lays out.
@@ -118,6 +127,7 @@ pub struct Config {
     pub cpus: u64,
     pub llcs: u64,
     pub waiting: u64,
+    pub misfits: u64,
     pub slice_ns: u64,
     pub slice_min_ns: u64,
     pub lag_ns: u64,
@@ -129,7 +139,8 @@ pub struct Config {
     pub nr_llcs: u32,
     pub nr_possible: u32,
     pub detail: u8,
-    pub pad: [u8; 3],
+    pub capacities: u8,
+    pub pad: [u8; 2],
 }
 
 /// `struct perch_exit`.
@@ -164,7 +175,8 @@ unsafe impl Plain for Exit {}
 const _: () =
     assert!(size_of::<Cpu>() == 6 * 8 + 6 * 4 + 8 + 12 * 4 + 8 * (MAX_EVENTS + MAX_REASONS));
 const _: () = assert!(size_of::<Llc>() == 64);
-const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 10 * 8 + 16);
+const _: () = assert!(size_of::<Memory>() == 64);
+const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 11 * 8 + 16);
 const _: () = assert!(size_of::<Exit>() == 16 + 128 + 1024);
 
 /// The bytes of a value.
