@@ -103,9 +103,9 @@ impl Streak {
     }
 }
 
-/// More rounds than this begin another streak: the times of all stay within 64 bits, whatever the
-/// work of a round and the CPU's speed.
-const MOST_ROUNDS: u64 = 1 << 20;
+/// More rounds than this begin another streak: times stay within 64 bits, whatever the work of a
+/// round and the CPU's speed, and the events of streaks that ended early are soon gone.
+const MOST_ROUNDS: u64 = 1 << 13;
 
 impl Kernel<'_> {
     /// The running task has just locked a mutex: if it goes on with rounds that nobody disturbs,

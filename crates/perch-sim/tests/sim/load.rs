@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{Mode, Modes, Policy, Topology};
-use perch_sim::workload::{Op, TaskSpec};
+use perch_sim::workload::{Op, TaskSpec, Workload};
 use perch_sim::{Dist, Scenario};
 
 use crate::common::{ERAS, of_tasks, task};
@@ -151,6 +151,63 @@ impl Load<'_> {
     }
 }
 
+/// As in sysbench: tasks that lock, some of which yield, each the mutex that it draws.
+fn lockers(load: &mut Load<'_>, cpus: &[usize], mutexes: u32) {
+    let (wait_ns, wake_ns) = (
+        load.dice.range(0, 900) as u32,
+        load.dice.range(0, 900) as u32,
+    );
+    for _ in 0..load.dice.range(1, 8) {
+        let first = load.dice.range(0, 1) as u32;
+        let of = load.dice.range(1, u64::from(mutexes - first)) as u32;
+        let held = match load.dice.chance(70) {
+            true => Dist::Const(load.dice.range(1, 2000)),
+            false => load.time(100, 20_000),
+        };
+        let mut program = vec![Op::Draw { counter: 0, of }];
+        if load.dice.chance(30) {
+            program.push(Op::Sleep(load.time(1000, 100_000)));
+        }
+        let to = program.len() as u32;
+        program.extend([Op::Lock { first, wait_ns }, Op::Run(held)]);
+        if load.dice.chance(80) {
+            program.push(Op::Yield);
+        }
+        program.extend([
+            Op::Unlock { first, wake_ns },
+            Op::Run(Dist::Const(load.dice.range(0, 300))),
+            Op::Repeat {
+                to,
+                times: load.dice.range(1, 400),
+            },
+            Op::Count,
+            Op::Jump(0),
+        ]);
+        load.add(program, cpus, true);
+    }
+}
+
+/// As in hackbench: writers to a socket that holds little, and who reads it.
+fn sockets(load: &mut Load<'_>, cpus: &[usize]) {
+    let channel = load.channel();
+    let room = load.dice.range(1, 12) as u32;
+    for _ in 0..load.dice.range(1, 6) {
+        let lines = load.dice.range(0, 60) as u32;
+        let write = Op::Write {
+            channel,
+            lines,
+            room,
+        };
+        let program = vec![Op::Run(load.time(500, 30_000)), write, Op::Jump(0)];
+        load.add(program, cpus, true);
+    }
+    for _ in 0..load.dice.range(1, 2) {
+        let work = Op::Run(load.time(500, 30_000));
+        let program = vec![Op::Receive { channel }, work, Op::Count, Op::Jump(0)];
+        load.add(program, cpus, true);
+    }
+}
+
 /// The scenario of a seed: 21 ms on at most `max_cpus` CPUs.
 pub fn random(seed: u64, max_cpus: usize) -> Scenario {
     let mut dice = Dice::new(seed);
@@ -175,9 +232,24 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
             _ => load.family(&cpus),
         }
     }
+    // By bits of their own: every other seed is without them.
+    let mutexes = if seed >> 43 & 3 == 0 { 4 } else { 0 };
+    if mutexes > 0 {
+        let cpus = load.affinity();
+        lockers(&mut load, &cpus, mutexes);
+    }
+    if seed >> 45 & 3 == 0 {
+        let cpus = load.affinity();
+        sockets(&mut load, &cpus);
+    }
     let Load {
         tasks, channels, ..
     } = load;
+    let workload = Workload {
+        mutexes: mutexes as usize,
+        counters: 1,
+        ..of_tasks(&machine, "random", tasks, channels as usize)
+    };
     Scenario {
         topology: Topology::new(&machine),
         policy: Policy::new(
@@ -188,7 +260,7 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
             },
         ),
         hz,
-        workload: of_tasks(&machine, "random", tasks, channels as usize),
+        workload,
         machine,
         warmup_ns: 1_000_000,
         measure_ns: 20_000_000,
