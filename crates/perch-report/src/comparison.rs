@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use perch_experiment::{Comparison, CountRow, ScoreRow};
 
-use crate::experiment::write_csv;
+use crate::experiment::{finite, optional, write_csv};
 use crate::figure::{figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
@@ -150,7 +150,6 @@ fn count_grid(comparison: &Comparison, rows: &[CountRow]) -> Grid {
 
 /// One line a figure: what, which, arm, value and its interval where it has one.
 fn csv(comparison: &Comparison) -> String {
-    let text = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let header = [
         "kind",
         "name",
@@ -170,9 +169,9 @@ fn csv(comparison: &Comparison) -> String {
                 score.unit.clone(),
                 arm.arm.clone(),
                 arm.mean.to_string(),
-                text(arm.ci95),
-                arm.delta_pct.to_string(),
-                text(arm.delta_ci95_pct),
+                optional(arm.ci95),
+                finite(arm.delta_pct),
+                optional(arm.delta_ci95_pct),
             ]);
         }
         for arm in &score.arms {
@@ -185,8 +184,8 @@ fn csv(comparison: &Comparison) -> String {
                     arm.arm.clone(),
                     found.value.to_string(),
                     String::new(),
-                    found.delta_pct.to_string(),
-                    text(found.delta_ci95_pct),
+                    finite(found.delta_pct),
+                    optional(found.delta_ci95_pct),
                 ]);
             }
         }

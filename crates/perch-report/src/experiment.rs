@@ -259,7 +259,6 @@ fn csv(reports: &[Report]) -> String {
 }
 
 fn record(report: &Report, cell: &CellReport, arms: &[&str]) -> Vec<String> {
-    let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let mut record = vec![
         report.experiment.clone(),
         cell.benchmark.clone(),
@@ -271,7 +270,7 @@ fn record(report: &Report, cell: &CellReport, arms: &[&str]) -> Vec<String> {
         cell.published.delta_pct.to_string(),
         cell.simulated.baseline.to_string(),
         cell.simulated.patched.to_string(),
-        cell.simulated.delta_pct.to_string(),
+        finite(cell.simulated.delta_pct),
         optional(cell.simulated.ci95_pct),
         cell.baseline_ratio.to_string(),
         cell.calibration.to_string(),
@@ -284,13 +283,27 @@ fn record(report: &Report, cell: &CellReport, arms: &[&str]) -> Vec<String> {
         match cell.further.iter().find(|further| further.arm == *arm) {
             Some(further) => record.extend([
                 further.mean.to_string(),
-                further.delta_pct.to_string(),
+                finite(further.delta_pct),
                 optional(further.ci95_pct),
             ]),
             None => record.extend([const { String::new() }; 3]),
         }
     }
     record
+}
+
+/// Nothing where there is no value, as for one that JSON cannot write.
+pub(crate) fn optional(value: Option<f64>) -> String {
+    value.map_or(String::new(), finite)
+}
+
+/// A change from nothing is no number: JSON has null for it, and CSV nothing.
+pub(crate) fn finite(value: f64) -> String {
+    if value.is_finite() {
+        value.to_string()
+    } else {
+        String::new()
+    }
 }
 
 pub(crate) fn write_csv(records: &[Vec<String>]) -> String {

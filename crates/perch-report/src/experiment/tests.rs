@@ -193,3 +193,19 @@ fn json_has_every_iteration_beside_the_cells() {
     let text = experiments(&[report()], Format::Json);
     assert!(!text.contains("iterations"), "{text}");
 }
+
+/// A deviation may be 0, and then nothing can be said of its change.
+#[test]
+fn a_change_from_nothing_is_null_empty_or_a_dash() {
+    let mut report = report();
+    report.cells.truncate(1);
+    report.cells[0].simulated.delta_pct = f64::NAN;
+    report.cells[0].simulated.ci95_pct = None;
+    let text = experiments(&[report.clone()], Format::Csv);
+    assert!(text.contains(",330,379.5,,,1.01"), "{text}");
+    let value: serde_json::Value =
+        serde_json::from_str(&experiments(&[report.clone()], Format::Json)).unwrap();
+    assert!(value["cells"][0]["simulated"]["delta_pct"].is_null());
+    let text = experiments(&[report], Format::Table);
+    assert!(text.contains("  379.50      -  "), "{text}");
+}
