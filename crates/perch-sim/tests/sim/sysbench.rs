@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::Era;
-use perch_sim::workload::Op;
+use perch_sim::workload::{Op, Workload};
 use perch_sim::{Dist, Outcome, Scenario};
 use proptest::prelude::*;
 use rand_core::{RngCore, SeedableRng};
 
 use crate::common::{
-    ERAS, MS, checked, config, machine, of_tasks, scenario, task, traced, workload,
+    ERAS, MS, checked, config, decisions, machine, of_tasks, scenario, task, traced, workload,
 };
 
 /// A run of `sysbench:…` for so many milliseconds.
@@ -111,6 +111,49 @@ fn the_books_are_right_at_every_moment() {
             assert_eq!(checked, plain.metrics, "{era} {keys}");
             assert!(checked.counted > 0, "{era} {keys}: {checked:?}");
         }
+    }
+}
+
+/// Who came first is woken first, and takes the mutex in such a way that the next is woken too.
+#[test]
+fn sleepers_on_a_mutex_are_woken_in_turn() {
+    let kunpeng = machine("kunpeng920");
+    let (lock, unlock) = (
+        Op::Lock {
+            first: 0,
+            wait_ns: 500,
+        },
+        Op::Unlock {
+            first: 0,
+            wake_ns: 300,
+        },
+    );
+    let program = |before, held| {
+        let (before, held) = (Op::Run(Dist::Const(before)), Op::Run(Dist::Const(held)));
+        vec![before, lock, held, unlock, Op::Count, Op::Exit]
+    };
+    for era in ERAS {
+        let tasks = [
+            (1000, MS),
+            (300_000, 9000),
+            (200_000, 9000),
+            (400_000, 9000),
+        ];
+        let tasks = tasks.into_iter().enumerate();
+        let tasks =
+            tasks.map(|(i, (before, held))| task(&kunpeng, program(before, held), i..i + 1));
+        let load = Workload {
+            mutexes: 1,
+            ..of_tasks(&kunpeng, "a queue", tasks.collect(), 0)
+        };
+        let (trace, outcome) = traced(&scenario(&kunpeng, era, load, [0, 5]));
+        let woken = decisions(&trace).into_iter().filter(|d| d.now_ns > MS);
+        assert_eq!(
+            woken.map(|d| d.task).collect::<Vec<_>>(),
+            [2, 1, 3],
+            "{era}"
+        );
+        assert_eq!(outcome.metrics.counted, 4, "{era}");
     }
 }
 
