@@ -229,6 +229,30 @@ PERCH_OUTLINE perch_u32 perch_scan_capacity(const struct perch_host *h PERCH_GIV
 }
 
 /*
+ * Grades the CPUs `m` of word w by the capacity that nobody uses; the first of
+ * equals wins. A function of its own, as Linux 6.18 does not see the end of
+ * such a loop within another.
+ */
+PERCH_OUTLINE int perch_spare_grade(const struct perch_host *h PERCH_GIVEN,
+				    struct perch_capable *best PERCH_GIVEN, perch_u32 w,
+				    perch_u64 m)
+{
+	while (m && PERCH_MORE) {
+		perch_u32 cpu = w * 64 + __builtin_ctzll(m);
+		perch_u32 capacity = perch_host_capacity(h, cpu);
+		perch_u32 used = perch_host_util(h, cpu);
+		perch_u32 spare = used < capacity ? capacity - used : 0;
+
+		m &= m - 1;
+		if (best->cpu == PERCH_NONE || spare > best->capacity) {
+			best->cpu = cpu;
+			best->capacity = spare;
+		}
+	}
+	return 0;
+}
+
+/*
  * perch, nothing idle: the allowed CPU whose capacity is used least, target if
  * it is among the equals. The others return target, a LITTLE as well as a
  * big, whatever waits there: two of three woken tasks of a saturated Juno
@@ -239,27 +263,17 @@ PERCH_OUTLINE perch_u32 perch_most_spare(const struct perch_host *h PERCH_GIVEN,
 					 struct perch_search *s PERCH_GIVEN)
 {
 	struct perch_ring ring = perch_ring(h, s->set, s->target);
-	perch_u32 k, best = PERCH_NONE, most = 0;
+	struct perch_capable best = {.cpu = PERCH_NONE};
+	perch_u32 k;
 
 	for (k = PERCH_ZERO; k <= ring.words && PERCH_MORE; k++) {
 		perch_u64 keep, m;
 		perch_u32 w = perch_ring_word(&ring, k, &keep);
 
 		m = perch_host_set_word(h, s->set, w) & perch_host_allowed_word(h, p, w) & keep;
-		while (m && PERCH_MORE) {
-			perch_u32 cpu = w * 64 + __builtin_ctzll(m);
-			perch_u32 capacity = perch_host_capacity(h, cpu);
-			perch_u32 used = perch_host_util(h, cpu);
-			perch_u32 spare = used < capacity ? capacity - used : 0;
-
-			m &= m - 1;
-			if (best == PERCH_NONE || spare > most) {
-				best = cpu;
-				most = spare;
-			}
-		}
+		perch_spare_grade(h, &best, w, m);
 	}
-	return best;
+	return best.cpu;
 }
 
 /*
