@@ -62,6 +62,40 @@ fn a_qemu_for_clusters() {
 }
 
 #[test]
+#[ignore = "fetches 150 MB for arm64 guests"]
+fn what_an_arm64_guest_is_made_of() {
+    let store = store();
+    let arch = Arch::Aarch64;
+    let kernel = Kernel::find(&store, "", arch).unwrap();
+    assert!(
+        kernel.sched_ext && kernel.release.ends_with("-arm64"),
+        "{kernel:?}"
+    );
+    assert_eq!(kernel.lacking(), []);
+    let need = Need {
+        arch,
+        l2_clusters: false,
+    };
+    let qemu = Qemu::find(&store, need).unwrap();
+    let machines = qemu.command().args(["-machine", "help"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&machines.stdout).contains("virt-7.2"));
+    let mut contents = Contents::new("#!/bin/sh\n");
+    for name in ["cyclictest", "hackbench", "sysbench", "stress-ng"] {
+        let tool = Tool::find(&store, name, arch).unwrap();
+        assert_eq!(tool.name, name);
+        let loader = "/lib/ld-linux-aarch64.so.1";
+        assert!(tool.libraries.contains_key(loader), "{tool:?}");
+        contents.tool(&tool);
+    }
+    let busybox = Busybox::find(&store, arch).unwrap();
+    assert!(busybox.applets.iter().any(|applet| applet == "sh"));
+    contents.busybox(&busybox);
+    contents
+        .build(&store.root().join("initramfs-arm64"))
+        .unwrap();
+}
+
+#[test]
 #[ignore = "fetches a few MB of packages that the host lacks"]
 fn tools_with_all_that_they_need() {
     let store = store();

@@ -7,10 +7,6 @@ use super::*;
 use crate::fdt::{self, Node};
 use perch_machine::resolve;
 
-fn arm64(machine: &Machine, cpus: Cpus) -> Topology {
-    Topology::of(Arch::Aarch64, machine, cpus).unwrap()
-}
-
 /// What QEMU would write for so many CPUs, as far as it matters.
 fn board(cpus: usize) -> fdt::Tree {
     let mut all = Node::new("cpus");
@@ -144,7 +140,7 @@ fn pixel3_shares_an_l3_behind_l2s_of_their_own() {
 /// Of each kind some are kept, however few there may be.
 #[test]
 fn a_cut_keeps_every_kind() {
-    let text = "name = \"three\"\n[[capacity]]\ncpus = \"0-3\"\nvalue = 300\n\
+    let text = "name = \"three\"\n[[llc]]\ncpus = \"0-7\"\n[[capacity]]\ncpus = \"0-3\"\nvalue = 300\n\
                 [[capacity]]\ncpus = \"4-6\"\nvalue = 800\n";
     let three = Machine::from_toml_str(text, "test").unwrap();
     let capacities = |limit| {
