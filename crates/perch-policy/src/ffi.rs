@@ -19,7 +19,10 @@ pub(crate) struct Rules {
     pub empty_mask_fails_early: u8,
     pub groups_by_affinity: u8,
     pub wake_cap: u8,
-    pub pad: [u8; 4],
+    pub early_groups: u8,
+    pub recent_when_taken: u8,
+    pub far_imbalance_pct: u8,
+    pub pad: [u8; 1],
 }
 
 /// `struct perch_policy`.

@@ -207,7 +207,10 @@ impl Policy {
                 empty_mask_fails_early: rules.empty_mask_fails_early.into(),
                 groups_by_affinity: rules.groups_by_affinity.into(),
                 wake_cap: rules.wake_cap.into(),
-                pad: [0; 4],
+                early_groups: rules.early_groups.into(),
+                recent_when_taken: rules.recent_when_taken.into(),
+                far_imbalance_pct: rules.far_imbalance_pct,
+                pad: [0; 1],
             },
         };
         Policy { raw, modes, era }

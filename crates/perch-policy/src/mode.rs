@@ -182,10 +182,18 @@ pub struct Rules {
     pub groups_by_affinity: bool,
     /// Asymmetric machines balance wake-ups that fit badly, as they do forks.
     pub wake_cap: bool,
+    /// The slow path's groups as 5.5 introduced them: without who waits, without the load of
+    /// groups that have no spare capacity, without a second criterion.
+    pub early_groups: bool,
+    /// A wakee's recent CPU is replaced only when it was taken, and a waker's is its own.
+    pub recent_when_taken: bool,
+    /// Percent that domains wider than an LLC tolerate; 0 for each domain's own.
+    pub far_imbalance_pct: u8,
 }
 
 impl Era {
-    /// The era's rules for the wake-up path (mechanisms.md §0: 6.5 and 7.2;
+    /// The era's rules for the wake-up path (mechanisms.md §0: 6.5 and 7.2; §2, and 5.6.4 where
+    /// that is silent: 5.5;
     /// the groups of fork and exec: kernel commit 82d6e01a0699 of 6.19).
     pub fn rules(self) -> Rules {
         let common = Rules {
@@ -194,10 +202,16 @@ impl Era {
             empty_mask_fails_early: false,
             groups_by_affinity: false,
             wake_cap: false,
+            early_groups: false,
+            recent_when_taken: false,
+            far_imbalance_pct: 0,
         };
         match self {
             Era::V5_5 => Rules {
                 wake_cap: true,
+                early_groups: true,
+                recent_when_taken: true,
+                far_imbalance_pct: 125,
                 ..common
             },
             Era::V6_5 => common,

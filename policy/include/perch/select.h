@@ -48,12 +48,15 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 		PERCH_FOUND(s, PERCH_BY_KTHREAD, s->prev);
 
 	recent = p->recent_cpu;
-	p->recent_cpu = s->prev;
+	if (!pol->rules.recent_when_taken)
+		p->recent_cpu = s->prev;
 	if (recent != PERCH_NONE && recent != s->prev && recent != s->target &&
 	    perch_share_llc(h, recent, s->target) && perch_idle_ok(h, pol, p, recent) &&
 	    perch_allowed(h, p, recent) && perch_capacity_near(h, pol, p, recent)) {
-		if (perch_cluster_near(h, pol, recent, s->target))
+		if (perch_cluster_near(h, pol, recent, s->target)) {
+			p->recent_cpu = s->prev;
 			PERCH_FOUND(s, PERCH_BY_RECENT_IDLE, recent);
+		}
 		s->near_recent = recent;
 	}
 
@@ -176,11 +179,13 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 		return perch_slow_path(h, pol, p, wake, v);
 	}
 	if (affine)
-		s.target = perch_wake_affine(h, p, wake->this_cpu, wake->prev_cpu, wake->flags);
+		s.target = perch_wake_affine(h, pol, p, wake);
 	if (!(waker->flags & PERCH_TASK_PERCPU_KTHREAD))
 		s.flags &= ~PERCH_WAKE_IN_TASK;
 	v->target = s.target;
 	cpu = perch_search_idle(h, pol, p, &s);
+	if (pol->rules.recent_when_taken && affine)
+		waker->recent_cpu = wake->this_cpu;
 	v->reason = s.reason;
 	v->examined = s.examined;
 	return cpu;

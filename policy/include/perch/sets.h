@@ -23,6 +23,15 @@ PERCH_INLINE perch_u8 perch_allowed(const struct perch_host *h, const struct per
 	return perch_host_allowed_word(h, p, cpu / 64) >> (cpu % 64) & 1;
 }
 
+/* How much busier, in percent, another group must be to count as imbalanced. */
+PERCH_INLINE perch_u32 perch_imbalance_pct(const struct perch_host *h,
+					   const struct perch_policy *pol, perch_u32 sd)
+{
+	if (pol->rules.far_imbalance_pct && !(perch_host_domain_flags(h, sd) & PERCH_SD_LLC))
+		return pol->rules.far_imbalance_pct;
+	return perch_host_domain_imbalance(h, sd);
+}
+
 /* Whether the task may use any CPU of the set. */
 PERCH_OUTLINE perch_u8 perch_set_meets(const struct perch_host *h PERCH_GIVEN,
 				       const struct perch_task *p PERCH_GIVEN, perch_u32 set)

@@ -90,7 +90,8 @@ PERCH_OUTLINE int perch_group_add(const struct perch_host *h PERCH_GIVEN,
 		g->sum.rank++;
 	g->load += perch_left(perch_host_load(h, cpu), own ? p->load : 0);
 	g->sum.util += perch_left(perch_host_util(h, cpu), own ? p->util : 0);
-	g->runnable += perch_left(perch_host_runnable(h, cpu), own ? p->util : 0);
+	if (!pol->rules.early_groups)
+		g->runnable += perch_left(perch_host_runnable(h, cpu), own ? p->util : 0);
 	return 0;
 }
 
@@ -118,8 +119,13 @@ PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
 	g->sum.type = perch_classify(g, perch_host_set_weight(h, g->set));
 	if (g->sum.type == PERCH_GROUP_MISFIT)
 		g->sum.rank = g->max_capacity;
-	else if (g->sum.type != PERCH_GROUP_HAS_SPARE && g->capacity)
-		g->sum.rank = g->load * 1024ull / g->capacity;
+	else if (g->sum.type != PERCH_GROUP_HAS_SPARE)
+		g->sum.rank = pol->rules.early_groups || !g->capacity ?
+				      0 :
+				      g->load * 1024ull / g->capacity;
+	/* No second criterion. */
+	if (pol->rules.early_groups)
+		g->sum.util = 0;
 	return 0;
 }
 
@@ -141,12 +147,12 @@ PERCH_INLINE perch_u8 perch_idler(const struct perch_group *a, const struct perc
 #define PERCH_NUMA_IMBALANCE_MIN 2
 
 /* Whether the task should leave the local group for the idlest other one. */
-PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 sd,
+PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 sd, perch_u32 pct,
 					  const struct perch_group *local,
 					  const struct perch_group *idlest)
 {
 	perch_u8 numa = !!(perch_host_domain_flags(h, sd) & PERCH_SD_NUMA);
-	perch_u32 pct = perch_host_domain_imbalance(h, sd), limit;
+	perch_u32 limit;
 	perch_u64 margin, here = local->rank, there = idlest->rank;
 	perch_u32 gap;
 
@@ -194,7 +200,7 @@ PERCH_OUTLINE perch_u32 perch_idlest_group(const struct perch_host *h PERCH_GIVE
 	struct perch_group_stats g = {};
 	perch_u32 sd = d->sd, cpu = d->cpu;
 	perch_u32 n = perch_host_domain_groups(h, sd), own, i, idlest = PERCH_NONE;
-	perch_u32 pct = perch_host_domain_imbalance(h, sd);
+	perch_u32 pct = perch_imbalance_pct(h, pol, sd);
 	perch_u8 local_allowed = 0;
 
 	g.asym = !!(perch_host_domain_flags(h, sd) & PERCH_SD_ASYM);
@@ -223,7 +229,7 @@ PERCH_OUTLINE perch_u32 perch_idlest_group(const struct perch_host *h PERCH_GIVE
 	}
 	if (idlest == PERCH_NONE || !local_allowed)
 		return idlest;
-	return perch_worth_leaving(h, sd, &local, &best) ? idlest : PERCH_NONE;
+	return perch_worth_leaving(h, sd, pct, &local, &best) ? idlest : PERCH_NONE;
 }
 
 /*

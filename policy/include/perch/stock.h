@@ -145,9 +145,11 @@ PERCH_INLINE perch_u32 perch_affine_weight(const struct perch_host *h, const str
 
 /* The CPU at which the idle search aims: this_cpu or prev. */
 PERCH_OUTLINE perch_u32 perch_wake_affine(const struct perch_host *h PERCH_GIVEN,
+					  const struct perch_policy *pol PERCH_GIVEN,
 					  const struct perch_task *p PERCH_GIVEN,
-					  perch_u32 this_cpu, perch_u32 prev, perch_u32 flags)
+					  const struct perch_wake *wake PERCH_GIVEN)
 {
+	perch_u32 this_cpu = wake->this_cpu, prev = wake->prev_cpu, flags = wake->flags;
 	perch_u32 level, cpu = PERCH_NONE;
 	perch_u8 near = perch_share_llc(h, this_cpu, prev);
 
@@ -171,7 +173,7 @@ PERCH_OUTLINE perch_u32 perch_wake_affine(const struct perch_host *h PERCH_GIVEN
 			cpu = perch_affine_idle(h, this_cpu, prev, flags);
 		if (cpu == PERCH_NONE)
 			cpu = perch_affine_weight(h, p, this_cpu, prev, flags,
-						  perch_host_domain_imbalance(h, sd));
+						  perch_imbalance_pct(h, pol, sd));
 		return cpu == this_cpu ? this_cpu : prev;
 	}
 	return prev;

@@ -88,7 +88,21 @@ struct perch_rules {
 	 * §2, "Baseline"). Any mode of `capacity` takes its place.
 	 */
 	perch_u8 wake_cap;
-	perch_u8 pad[4];
+	/*
+	 * 5.5 and 5.6: the slow path's groups as they were new. Who waits is
+	 * not counted, the load of groups without spare capacity is forgotten
+	 * (a task stays where it is between two of them; mended in 5.8), and
+	 * of groups with as many idle CPUs the first is taken.
+	 */
+	perch_u8 early_groups;
+	/*
+	 * Up to 5.9: a wakee's recent CPU is replaced only when it was taken,
+	 * and a waker that may pull remembers its own CPU as recent.
+	 */
+	perch_u8 recent_when_taken;
+	/* Percent that domains wider than an LLC tolerate; 0 for the domain's own. */
+	perch_u8 far_imbalance_pct;
+	perch_u8 pad[1];
 };
 
 struct perch_policy {

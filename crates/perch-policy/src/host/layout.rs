@@ -60,7 +60,8 @@ fn in_rust() -> Layout {
     let mut all = Layout::new();
     fields!(all, "perch_modes" = ffi::Modes: cluster, capacity, pad);
     fields!(all, "perch_rules" = ffi::Rules: flip_decay_ns, idle_sees_policy,
-        empty_mask_fails_early, groups_by_affinity, wake_cap, pad);
+        empty_mask_fails_early, groups_by_affinity, wake_cap, early_groups,
+        recent_when_taken, far_imbalance_pct, pad);
     fields!(all, "perch_policy" = ffi::Policy: modes, rules);
     fields!(all, "perch_wake" = ffi::Wake: now_ns, this_cpu, prev_cpu, flags, pad);
     fields!(all, "perch_task" = TaskState: allowed, flip_decay_at_ns, id, last_wakee, wakee_flips,

@@ -2,7 +2,7 @@
 //! The reference: mechanisms.md §0, §1, §2 and §8 written down CPU by CPU, with masks as vectors and
 //! counters counted as the text says. Slow, obvious, and without a line of the policy in it.
 
-use perch_policy::{Era, Mode, Modes, Reason, Topology, Verdict};
+use perch_policy::{DomainView, Era, Mode, Modes, Reason, Topology, Verdict};
 
 use crate::capacity;
 use crate::machines::Shape;
@@ -42,6 +42,12 @@ impl<'a> Model<'a> {
             s,
             examined: 0,
         }
+    }
+
+    /// What a domain tolerates: in 5.5 a quarter, where it is wider than an LLC.
+    pub fn imbalance_pct(&self, domain: &DomainView) -> u32 {
+        let far = self.era == Era::V5_5 && !domain.shares_llc();
+        if far { 125 } else { domain.imbalance_pct() }
     }
 
     /// "Idle-ok(c)" of §0.
@@ -91,6 +97,9 @@ impl<'a> Model<'a> {
             return Choice::Done((cpu, Reason::WakeBalance));
         }
         let pulled = affine && self.wake_affine();
+        if affine && self.era == Era::V5_5 {
+            self.s.waker.recent = Some(wake.this);
+        }
         Choice::Search(if pulled { wake.this } else { wake.prev })
     }
 
@@ -155,6 +164,8 @@ impl<'a> Model<'a> {
         let task = i128::from(self.s.wakee.load);
         let imbalance = if self.shape.core[this].contains(&prev) {
             110
+        } else if self.era == Era::V5_5 && !self.shape.share_llc(this, prev) {
+            125
         } else {
             117
         };
@@ -201,7 +212,9 @@ impl<'a> Model<'a> {
             return (prev, Reason::Kthread);
         }
         let mut recent = self.s.wakee.recent;
-        self.s.wakee.recent = Some(prev);
+        if self.era != Era::V5_5 {
+            self.s.wakee.recent = Some(prev);
+        }
         recent = recent.filter(|&r| {
             let other = r != prev && r != target;
             let good = self.idle_ok(r) && self.s.allowed[r] && capacity::near(self, r);
@@ -209,6 +222,7 @@ impl<'a> Model<'a> {
         });
         if let Some(r) = recent {
             if !active || self.share(r, target) {
+                self.s.wakee.recent = Some(prev);
                 return (r, Reason::RecentIdle);
             }
         }

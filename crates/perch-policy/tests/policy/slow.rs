@@ -63,7 +63,9 @@ fn group(m: &Model, cpus: Vec<usize>, pct: u64, asym: bool) -> Group {
         };
         load += u64::from(l.load.saturating_sub(own_load));
         util += u64::from(l.util.saturating_sub(own_util));
-        runnable += u64::from(l.runnable.saturating_sub(own_util));
+        if m.era != Era::V5_5 {
+            runnable += u64::from(l.runnable.saturating_sub(own_util));
+        }
         let left = l.nr_running.saturating_sub(own);
         running += left;
         idle += u32::from(left == 0 && (m.s.state.idle[c] || exec == Some(c)));
@@ -82,7 +84,10 @@ fn group(m: &Model, cpus: Vec<usize>, pct: u64, asym: bool) -> Group {
         Kind::FullyBusy
     };
     let allowed = cpus.iter().filter(|&&c| m.s.allowed[c]).count() as u32;
-    let avg_load = if kind == Kind::HasSpare {
+    // 5.5 forgets both: no load where it would count, no utilisation to tell equals apart.
+    let early = m.era == Era::V5_5;
+    let util = if early { 0 } else { util };
+    let avg_load = if kind == Kind::HasSpare || early {
         0
     } else {
         load * 1024 / capacity
@@ -106,7 +111,7 @@ fn idlest_group(m: &mut Model, domain: &DomainView, cpu: usize) -> Option<Vec<us
     m.examined += span.len() as u32;
     let kind = |c: usize| m.shape.capacity(c);
     let asym = span.iter().any(|&c| kind(c) != kind(span[0]));
-    let pct = u64::from(domain.imbalance_pct());
+    let pct = u64::from(m.imbalance_pct(domain));
     let n = domain.groups();
     // Groups stand in a ring; the walk starts at the one that has the CPU.
     let own = (0..n).find(|&i| domain.group(i).contains(cpu)).unwrap_or(0);

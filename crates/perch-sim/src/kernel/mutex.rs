@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use super::Kernel;
 use super::task::{Life, Phase};
 use super::wake::Waker;
+use crate::engine::Dist;
 
 /// The word of a mutex.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,9 +102,9 @@ impl Kernel<'_> {
         t.debt_ns += cost;
     }
 
-    /// The running task goes on with locking a mutex; `wait_ns` is the work of a futex call up to
+    /// The running task goes on with locking a mutex; `wait` is the work of a futex call up to
     /// falling asleep.
-    pub(super) fn lock(&mut self, cpu: usize, task: u32, first: u32, wait_ns: u32) -> Step {
+    pub(super) fn lock(&mut self, cpu: usize, task: u32, first: u32, wait: Dist) -> Step {
         let t = &self.tasks[task as usize];
         let (mutex, phase) = ((first + t.drawn) as usize, t.phase);
         if let Some(cpu) = self.mutexes[mutex].streak {
@@ -135,16 +136,16 @@ impl Kernel<'_> {
             return Step::Done;
         }
         t.phase = Phase::Inside;
-        t.left_ns = u64::from(wait_ns);
+        t.left_ns = wait.sample(&mut t.random);
         Step::Works
     }
 
-    /// The running task goes on with unlocking a mutex; `wake_ns` is the work of a futex call up
-    /// to the wake-up.
+    /// The running task goes on with unlocking a mutex; `wake` is the work of a futex call up to
+    /// the wake-up.
     ///
     /// # Panics
     /// When it does not hold it.
-    pub(super) fn unlock(&mut self, cpu: usize, task: u32, first: u32, wake_ns: u32) -> Step {
+    pub(super) fn unlock(&mut self, cpu: usize, task: u32, first: u32, wake: Dist) -> Step {
         let t = &self.tasks[task as usize];
         let (mutex, phase) = ((first + t.drawn) as usize, t.phase);
         if phase == Phase::Fresh {
@@ -155,7 +156,7 @@ impl Kernel<'_> {
             if before == Word::Contended {
                 let t = &mut self.tasks[task as usize];
                 t.phase = Phase::Inside;
-                t.left_ns = u64::from(wake_ns);
+                t.left_ns = wake.sample(&mut t.random);
                 return Step::Works;
             }
         } else if let Some(waiter) = self.mutexes[mutex].waiting.pop_front() {

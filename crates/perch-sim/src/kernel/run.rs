@@ -130,7 +130,7 @@ impl Kernel<'_> {
                     t.pc += 1;
                     self.draw(cpu, task, counter, of);
                 }
-                Op::Lock { first, wait_ns } => match self.lock(cpu, task, first, wait_ns) {
+                Op::Lock { first, wait } => match self.lock(cpu, task, first, wait) {
                     Step::Done => {
                         if self.begin_streak(cpu, task) {
                             return;
@@ -139,8 +139,8 @@ impl Kernel<'_> {
                     Step::Works => return self.begin_segment(cpu),
                     Step::Left => return,
                 },
-                Op::Unlock { first, wake_ns } => {
-                    if self.unlock(cpu, task, first, wake_ns) == Step::Works {
+                Op::Unlock { first, wake } => {
+                    if self.unlock(cpu, task, first, wake) == Step::Works {
                         return self.begin_segment(cpu);
                     }
                     if self.cpus[cpu].need_resched {

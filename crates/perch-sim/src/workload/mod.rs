@@ -65,14 +65,14 @@ pub enum Op {
         /// The mutex is this plus what the task drew last (0 before it drew anything).
         first: u32,
         /// Work of a futex call up to falling asleep, nanoseconds at full capacity.
-        wait_ns: u32,
+        wait: Dist,
     },
     /// Unlocks it, and then wakes the first waiter if there may be one.
     Unlock {
         /// As in `Lock`.
         first: u32,
         /// Work of a futex call up to the wake-up, nanoseconds at full capacity.
-        wake_ns: u32,
+        wake: Dist,
     },
     /// Lets others on its CPU run first, as `sched_yield` of the era has it.
     Yield,

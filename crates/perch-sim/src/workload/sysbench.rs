@@ -17,6 +17,12 @@ const CREATE_NS: u64 = 30_000;
 /// Cache lines of its own that a thread uses: its stack, its statistics, its task in the kernel.
 const FOOTPRINT: u64 = 40;
 
+/// Percent by which a futex call takes longer or shorter than the mean: it spins for the lock of a
+/// hash bucket and finds its lines here or there. A guess; without any spread a woken thread comes
+/// back at the same point of its opponent's round every time, and whether that is while the mutex
+/// is held or free decides about whole runs.
+const FUTEX_SPREAD: u64 = 50;
+
 /// The threads test.
 pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let threads = keys.number("threads", 1, 1, MAX_TASKS - 1)?;
@@ -34,11 +40,11 @@ pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)? as u32;
     let lock = |first| Op::Lock {
         first,
-        wait_ns: wait_ns as u32,
+        wait: Dist::around(wait_ns, FUTEX_SPREAD),
     };
     let unlock = |first| Op::Unlock {
         first,
-        wake_ns: wake_ns as u32,
+        wake: Dist::around(wake_ns, FUTEX_SPREAD),
     };
     // The main thread holds this mutex while it starts the others (sysbench 0.4).
     let start = locks as u32;
