@@ -299,6 +299,10 @@ impl Kernel<'_> {
             sum.iter_mut().zip(now).for_each(|(sum, one)| *sum += one);
             tasks[t.cpu as usize] += 1;
         }
+        // Who ended here left its rounding behind.
+        for t in self.tasks.iter().filter(|t| t.life == Life::Dead) {
+            tasks[t.cpu as usize] += 1;
+        }
         // Rounding: half a percent, and a thousandth of the heaviest a task.
         let heaviest = self
             .tasks

@@ -120,10 +120,15 @@ fn the_books_are_right_at_every_moment() {
             // Sockets are full much of the time: a hundred writers each.
             "groups=1,fds=40,loops=3,size=4000",
             "groups=1,fds=1,loops=400,size=16064,where=cpu0",
+            "groups=10",
         ] {
             let load = workload(&juno, &format!("hackbench:{keys}"));
             let scenario = scenario(&juno, era, load, [0, 2000]);
-            let every_ns = if keys.contains("fds=40") { 50_000 } else { 0 };
+            let every_ns = match keys {
+                "groups=10" => MS / 2,
+                _ if keys.contains("fds=40") => MS / 20,
+                _ => 0,
+            };
             let checked = checked(&scenario, every_ns, |_| {});
             let plain = scenario.run().expect("a scenario that ends");
             assert_eq!(checked, plain.metrics, "{era} {keys}");
