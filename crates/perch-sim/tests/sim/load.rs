@@ -153,10 +153,10 @@ impl Load<'_> {
 
 /// As in sysbench: tasks that lock, some of which yield, each the mutex that it draws.
 fn lockers(load: &mut Load<'_>, cpus: &[usize], mutexes: u32) {
-    let (wait_ns, wake_ns) = (
-        load.dice.range(0, 900) as u32,
-        load.dice.range(0, 900) as u32,
-    );
+    let [wait, wake] = [0; 2].map(|_| match load.dice.chance(50) {
+        true => Dist::Const(load.dice.range(0, 900)),
+        false => load.time(1, 900),
+    });
     for _ in 0..load.dice.range(1, 8) {
         let first = load.dice.range(0, 1) as u32;
         let of = load.dice.range(1, u64::from(mutexes - first)) as u32;
@@ -169,12 +169,12 @@ fn lockers(load: &mut Load<'_>, cpus: &[usize], mutexes: u32) {
             program.push(Op::Sleep(load.time(1000, 100_000)));
         }
         let to = program.len() as u32;
-        program.extend([Op::Lock { first, wait_ns }, Op::Run(held)]);
+        program.extend([Op::Lock { first, wait }, Op::Run(held)]);
         if load.dice.chance(80) {
             program.push(Op::Yield);
         }
         program.extend([
-            Op::Unlock { first, wake_ns },
+            Op::Unlock { first, wake },
             Op::Run(Dist::Const(load.dice.range(0, 300))),
             Op::Repeat {
                 to,

@@ -121,11 +121,11 @@ fn sleepers_on_a_mutex_are_woken_in_turn() {
     let (lock, unlock) = (
         Op::Lock {
             first: 0,
-            wait_ns: 500,
+            wait: Dist::Const(500),
         },
         Op::Unlock {
             first: 0,
-            wake_ns: 300,
+            wake: Dist::Const(300),
         },
     );
     let program = |before, held| {
