@@ -471,8 +471,13 @@ impl Kernel<'_> {
             return Ok(());
         }
         hold!(!idle, "cpu {cpu} is idle: {verdict:?}");
-        let cluster = self.host.topology().cluster_span(verdict.target);
-        if let (Mode::Perch, Some(cluster)) = (self.policy.modes().cluster, cluster) {
+        let (topology, modes) = (self.host.topology(), self.policy.modes());
+        // The capacity scan has the last word where there is one, within its budget.
+        if modes.capacity != Mode::Off && topology.asym(verdict.target).is_some() {
+            return Ok(());
+        }
+        let cluster = topology.cluster_span(verdict.target);
+        if let (Mode::Perch, Some(cluster)) = (modes.cluster, cluster) {
             let over = cluster
                 .iter()
                 .find(|&c| self.host.is_idle(c) && allowed.contains(c));
