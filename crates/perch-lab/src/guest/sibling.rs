@@ -36,7 +36,12 @@ fn find(arch: Arch, perch: &Path, named: Option<OsString>) -> Result<PathBuf> {
     let variable = variable(arch);
     if let Some(path) = named.filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
-        return match built_for(&path)? {
+        let built = elf::arch_of(&path);
+        let built = built.map_err(|why| {
+            let path = path.display();
+            Error::Input(format!("{variable} is {path}, which cannot be read: {why}"))
+        });
+        return match built? {
             Some(found) if found == arch => Ok(path),
             found => Err(Error::Input(format!(
                 "{variable} is {}, which is {}; a perch for {arch} is needed (./x cross builds one)",
@@ -132,7 +137,10 @@ mod tests {
         assert_eq!(found(Some(&named)).unwrap(), named);
         let wrong = found(Some(&own)).unwrap_err().to_string();
         assert!(wrong.contains("for x86_64; a perch for aarch64"), "{wrong}");
-        assert!(found(Some(Path::new("/no/such/perch"))).is_err());
+        let gone = found(Some(Path::new("/no/such/perch")))
+            .unwrap_err()
+            .to_string();
+        assert!(gone.starts_with("PERCH_ARM64 is /no/such/perch,"), "{gone}");
     }
 
     #[test]
