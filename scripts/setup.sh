@@ -193,7 +193,9 @@ apt_install() {
 	fi
 }
 
+# A log for what is installed now; the one of this run, if there is one.
 open_install_log() {
+	[ -z "${install_log:-}" ] || return 0
 	mkdir -p "$target"
 	install_log=$target/x-install.log
 	: >"$install_log"
@@ -298,14 +300,15 @@ setup_cross() {
 	local folder=$target/cross-arm64 lib std package missing=() packages=()
 	lib=$folder/usr/lib/aarch64-linux-gnu
 	std=$folder/usr/lib/rustlib/$cross_target/lib
-	open_install_log
 	if ! find_cross_cc; then
+		open_install_log
 		packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 		can_install "a C compiler for arm64 guests" "${packages[*]}"
 		apt_update
 		apt_install "${packages[@]}"
 	fi
 	if ! find_cross_std "$std" && command -v rustup >/dev/null && rustup which rustc >/dev/null 2>&1; then
+		open_install_log
 		say "installing Rust's libraries for arm64 (rustup target add $cross_target)"
 		rustup -q target add "$cross_target" >>"$install_log" 2>&1 || true
 	fi
@@ -324,6 +327,7 @@ setup_cross() {
 		command -v apt-get >/dev/null ||
 			die "libelf, zlib and zstd for arm64 are unpacked from Debian's packages, and this" \
 				"system has no apt-get: build perch on an arm64 machine and set PERCH_ARM64 to it"
+		open_install_log
 		cross_unpack "$folder" "${missing[@]}"
 	fi
 
