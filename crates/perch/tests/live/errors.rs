@@ -42,6 +42,11 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     lab.put("/tmp/bad.toml", "detail = true\nslice_us = 1\n");
     let settings = refused(&lab, "perch run --config /tmp/bad.toml", 2);
     assert!(settings.contains("/tmp/bad.toml:2: slice_us"), "{settings}");
+    let other = refused(&lab, "perch run --machine juno", 2);
+    assert!(
+        other.contains("juno is not this machine: it has 6 CPUs, and this machine 8"),
+        "{other}"
+    );
     lab.is_on_its_own();
 
     let perch = lab.load("");

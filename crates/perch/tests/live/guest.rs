@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use perch_lab::guest::{Command, Guest, Output, Process, Setup, Signal, Status, contents};
 use perch_lab::kernel::Kernel;
-use perch_lab::qemu::{Need, Qemu};
-use perch_lab::{Arch, Cpus, Error, Store, Topology};
+use perch_lab::qemu::Qemu;
+use perch_lab::{Cpus, Error, Store, Topology};
 use perch_machine::Machine;
 use perch_scheduler::stats::Report;
 
@@ -53,7 +53,7 @@ fn machine(cpus: usize) -> Machine {
     Machine::from_toml_str(&text, "clusters").unwrap()
 }
 
-/// A guest of two nodes with clusters in them.
+/// A guest that shows a machine.
 pub struct Lab {
     guest: Guest,
     began: Instant,
@@ -62,22 +62,28 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Boots a kernel (a version as `--kernel` takes it, "" for the default) with these programs.
+    /// Boots a kernel (a version as `--kernel` takes it, "" for the default) with these programs
+    /// on two nodes with clusters in them.
     pub fn boot(kernel: &str, cpus: usize, tools: &[&str]) -> Lab {
-        let topology = Topology::new(&machine(cpus), Cpus::All).unwrap();
-        let shown = topology.machine();
-        assert_eq!((shown.cpus.len(), shown.clusters()), (cpus, 4));
-        assert_eq!((shown.llcs(), shown.nodes()), (2, 2));
+        let machine = machine(cpus);
+        assert_eq!((machine.cpus.len(), machine.clusters()), (cpus, 4));
+        assert_eq!((machine.llcs(), machine.nodes()), (2, 2));
+        Lab::on(&machine, kernel, tools)
+    }
 
+    /// As [`Lab::boot`], on a machine of one's own; where capacities differ, an arm64 guest.
+    pub fn on(machine: &Machine, kernel: &str, tools: &[&str]) -> Lab {
+        let topology = Topology::new(machine, Cpus::All).unwrap();
+        assert_eq!(topology.machine().cpus, machine.cpus);
+
+        let cpus = topology.cpus();
         let place = Place::take();
         let began = Instant::now();
         let setup = || {
             let store = Store::open()?;
-            let arch = Arch::X86_64;
-            let kernel = Kernel::find(&store, kernel, arch)?;
+            let kernel = Kernel::find(&store, kernel, topology.arch())?;
             kernel.require_sched_ext()?;
-            let l2_clusters = topology.has_clusters();
-            let qemu = Qemu::find(&store, Need { arch, l2_clusters })?;
+            let qemu = Qemu::find(&store, topology.need())?;
             let files = contents(&store, &kernel, Path::new(PERCH), tools)?;
             Ok::<_, Error>(Setup::new(kernel, qemu, topology, files))
         };

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! CPUs of different capacity, in arm64 guests: tasks that need much end on the big ones, tasks
+//! that need little stay on the LITTLE ones, and pinned tasks where they are pinned.
+
+use std::collections::BTreeMap;
+
+use perch_machine::Machine;
+use perch_scheduler::interface::Event;
+
+use crate::guest::Lab;
+
+/// So many looks at where tasks run, 5 ms apart and more.
+const LOOKS: usize = 100;
+/// Of so many looks, in per cent, a task is where it should be.
+const ENOUGH: f64 = 95.0;
+
+/// Shell functions. `read` waits without a child: a shell that forks makes its wakes the child's.
+const SHELL: &str = "[ -e /tmp/never ] || mkfifo /tmp/never
+    exec 9<>/tmp/never
+    hog() { taskset $1 sh -c 'while :; do :; done' >/dev/null 2>&1 & }
+    small() { taskset $1 sh -c 'exec 9<>/tmp/never; while :; do
+        n=0; while [ $n -lt 30 ]; do n=$((n+1)); done; read -t 0.04 never <&9; done' \
+        >/dev/null 2>&1 & }
+    look() { looks=0; while [ $looks -lt $1 ]; do for task in $2; do
+        read -r stat < /proc/$task/stat; stat=${stat##*) }; set -- $1 \"$2\" $stat
+        echo $task ${39}; done; read -t 0.005 never <&9; looks=$((looks+1)); done; }
+    ";
+
+/// A CPU mask as taskset takes it, of the CPUs that the condition names.
+fn mask(machine: &Machine, is: impl Fn(u32) -> bool) -> String {
+    let cpus = (0u32..).zip(&machine.cpus);
+    let bits = cpus.filter(|(_, cpu)| is(cpu.capacity));
+    format!("{:x}", bits.fold(0u64, |mask, (cpu, _)| mask | 1 << cpu))
+}
+
+/// A machine under perch, and its kinds of CPU.
+struct Bench<'a> {
+    lab: &'a Lab,
+    machine: &'a Machine,
+    little: u32,
+    all: String,
+}
+
+impl Bench<'_> {
+    /// Starts a task of a kind on the LITTLE CPUs only, and lets it go where it likes once it has
+    /// run there for a while; its pid.
+    fn begin(&self, kind: &str) -> u32 {
+        let mask = mask(self.machine, |capacity| capacity == self.little);
+        let script = format!(
+            "{SHELL} {kind} {mask}; sleep 0.5; taskset -p {} $! >/dev/null; echo $!",
+            self.all
+        );
+        self.lab.text(&script).trim().parse().unwrap()
+    }
+
+    /// A hog that may use these CPUs only.
+    fn pinned(&self, mask: &str) -> u32 {
+        let pid = self.lab.text(&format!("{SHELL} hog {mask}; echo $!"));
+        pid.trim().parse().unwrap()
+    }
+
+    /// Where each of the tasks was found, by capacity, in per cent of the looks. Looked at from
+    /// a LITTLE CPU, as who looks wants a CPU, too.
+    fn look(&self, tasks: &[u32]) -> BTreeMap<u32, BTreeMap<u32, f64>> {
+        let from = mask(self.machine, |capacity| capacity == self.little);
+        let names: Vec<String> = tasks.iter().map(u32::to_string).collect();
+        let text = self.lab.text(&format!(
+            "{SHELL} taskset -p {from} $$ >/dev/null; look {LOOKS} '{}'",
+            names.join(" ")
+        ));
+        let mut found: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
+        for line in text.lines() {
+            let mut words = line.split(' ').map(|word| word.parse::<u32>().unwrap());
+            let (task, cpu) = (words.next().unwrap(), words.next().unwrap());
+            let capacity = self.machine.cpus[cpu as usize].capacity;
+            *found.entry(task).or_default().entry(capacity).or_default() += 100.0 / LOOKS as f64;
+        }
+        assert_eq!(found.len(), tasks.len());
+        println!("{found:.0?}");
+        found
+    }
+
+    /// The task was on CPUs of these capacities nearly always.
+    fn is_on(&self, found: &BTreeMap<u32, f64>, is: impl Fn(u32) -> bool, what: &str) {
+        let share: f64 = found.iter().filter(|f| is(*f.0)).map(|f| f.1).sum();
+        if share < ENOUGH {
+            let stats = self.lab.text("perch stats");
+            self.lab
+                .fail(&format!("{what}: only {share:.1} %: {found:?}\n{stats}"));
+        }
+    }
+
+    fn end(&self, tasks: &[u32]) {
+        let names: Vec<String> = tasks.iter().map(u32::to_string).collect();
+        self.lab
+            .text(&format!("kill {}; sleep 0.3", names.join(" ")));
+    }
+}
+
+/// All of it, on a machine of the library.
+fn tasks_are_where_they_belong(name: &str) {
+    let machine = perch_machine::resolve(name).unwrap();
+    let capacities = || machine.cpus.iter().map(|cpu| cpu.capacity);
+    let little = capacities().min().unwrap();
+    let big = capacities().filter(|&capacity| capacity > little).count();
+    let lab = Lab::on(&machine, "7.2", &[]);
+    let bench = Bench {
+        lab: &lab,
+        machine: &machine,
+        little,
+        all: mask(&machine, |_| true),
+    };
+    let perch = lab.load("");
+    assert!(perch.said().contains("capacity=perch"), "{}", perch.said());
+
+    // Small tasks stay where they fit, though all the larger CPUs idle. Nothing else runs: the
+    // emulator's CPUs take turns of up to 100 ms, for which a task seems to run that waits for one.
+    let small = [bench.begin("small"), bench.begin("small")];
+    let found = bench.look(&small);
+    for task in small {
+        bench.is_on(
+            &found[&task],
+            |on| on == little,
+            "a small task on LITTLE CPUs",
+        );
+    }
+    bench.end(&small);
+
+    // A hog stays where it must, too.
+    let first = machine.cpus.iter().position(|cpu| cpu.capacity == little);
+    let pinned = bench.pinned(&format!("{:x}", 1u64 << first.unwrap()));
+    let found = bench.look(&[pinned]);
+    assert_eq!(found[&pinned].len(), 1, "a pinned task moved: {found:?}");
+    assert!(found[&pinned].contains_key(&little), "{found:?}");
+
+    // One hog takes the largest CPU, as many as there are larger ones take all of these.
+    let mut hogs = vec![bench.begin("hog")];
+    let found = bench.look(&hogs);
+    bench.is_on(
+        &found[&hogs[0]],
+        |on| on == 1024,
+        "a hog on the largest CPU",
+    );
+    while hogs.len() < big {
+        hogs.push(bench.begin("hog"));
+    }
+    let found = bench.look(&hogs);
+    for hog in &hogs {
+        bench.is_on(&found[hog], |on| on > little, "a hog on larger CPUs");
+    }
+
+    // One too many waits on a LITTLE until a larger CPU idles.
+    let late = bench.begin("hog");
+    let found = bench.look(&[late, hogs[0]]);
+    let both = found
+        .values()
+        .all(|found| found.keys().all(|&on| on > little));
+    assert!(!both, "two hogs where one has room: {found:?}");
+    hogs.push(late);
+    bench.end(&hogs[..1]);
+    let found = bench.look(&hogs[1..]);
+    for hog in &hogs[1..] {
+        bench.is_on(
+            &found[hog],
+            |on| on > little,
+            "a hog on the CPU that was set free",
+        );
+    }
+    let found = bench.look(&[pinned]);
+    assert_eq!(found[&pinned].len(), 1, "a pinned task moved: {found:?}");
+    assert!(found[&pinned].contains_key(&little), "{found:?}");
+
+    let report = perch.report();
+    assert!(report.event(Event::MovedUp) >= big as u64, "{report:#?}");
+    hogs.remove(0);
+    hogs.push(pinned);
+    bench.end(&hogs);
+    perch.unload();
+}
+
+/// Two kinds, each with an LLC of its own.
+#[test]
+fn tasks_are_where_they_belong_on_juno() {
+    tasks_are_where_they_belong("juno");
+}
+
+/// Three kinds under one LLC: 4 + 3 + 1.
+#[test]
+fn tasks_are_where_they_belong_on_pixel4() {
+    tasks_are_where_they_belong("pixel4");
+}
