@@ -306,7 +306,7 @@ static __attribute__((noinline)) bool pull_one(perch_u32 cpu, perch_u32 from, bo
  * The timer saw a queue that is too long: one task comes over. If none fits any
  * better here it is the first, for nobody larger had room either.
  */
-static inline void pull(perch_u32 cpu, perch_u32 from)
+static __attribute__((noinline)) void pull(perch_u32 cpu, perch_u32 from)
 {
 	bool found = perch_config.capacities && pull_one(cpu, from, true);
 

@@ -226,6 +226,12 @@ void BPF_PROG(perch_enqueue, struct task_struct *p, __u64 enq_flags)
 	queue_task(p, cpu, enq_flags);
 }
 
+/* A CPU that came since the program was loaded belongs to no domain. */
+static inline bool has_place(perch_u32 cpu)
+{
+	return cpu < config()->topology.nr_cpus;
+}
+
 SEC("struct_ops/dispatch")
 void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
 {
@@ -258,12 +264,11 @@ void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
 		set_slice(prev, slice_for(1));
 		return;
 	}
-	if ((perch_u32)cpu < config()->topology.nr_cpus) {
-		bool called = perch_config.capacities && nr_misfits && call_misfit(cpu);
-
-		if (!called && nr_waiting && steal(cpu))
-			return;
-	}
+	if (perch_config.capacities && nr_misfits && has_place(cpu) && call_misfit(cpu))
+		goto idles;
+	if (nr_waiting && has_place(cpu) && steal(cpu))
+		return;
+idles:
 	c->curr_weight = 0;
 	c->idle_since_ns = coarse_now;
 }
