@@ -64,6 +64,10 @@ pub struct Hardware {
     pub idle_states: Vec<IdleState>,
     /// Throughput of one SMT thread while a sibling runs, in 1024ths of the thread alone.
     pub smt_throughput_1024: u32,
+    /// Percent of all work that waits (for memory, for a pipeline that a system call emptied) and
+    /// takes as long on a CPU of less capacity; 0 to 90. Capacities are measured with Dhrystone,
+    /// which never waits.
+    pub stall_pct: u32,
 }
 
 impl Default for Hardware {
@@ -91,6 +95,7 @@ impl Default for Hardware {
                 residency_ns: 1000,
             }],
             smt_throughput_1024: 640,
+            stall_pct: 0,
         }
     }
 }

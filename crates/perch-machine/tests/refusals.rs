@@ -345,6 +345,7 @@ fn costs_out_of_range() {
             "hardware.smt_throughput_1024",
             "expected 1 to 1024",
         ),
+        ("stall_pct = 91", "hardware.stall_pct", "expected 0 to 90"),
         (
             "transfer_ns = { llc = 2000000000 }",
             "hardware.transfer_ns",

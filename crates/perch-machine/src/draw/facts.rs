@@ -193,6 +193,10 @@ fn hardware(machine: &Machine, list: &mut List) {
             &format!("a thread runs at {percent} % while its sibling runs"),
         );
     }
+    if hardware.stall_pct > 0 {
+        let stall = format!("{} % of the work, as long on any CPU", hardware.stall_pct);
+        list.item("stalls", &stall);
+    }
 }
 
 /// The distances that occur between some 256 CPUs, evenly chosen, and all others.

@@ -102,6 +102,7 @@ pub(super) fn read(raw: &RawHardware, source: &Source) -> Result<Hardware, Machi
             1..=1024,
             source,
         )?,
+        stall_pct: number("stall_pct", &raw.stall_pct, base.stall_pct, 0..=90, source)?,
     })
 }
 

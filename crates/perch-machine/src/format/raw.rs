@@ -91,6 +91,7 @@ pub(super) struct RawHardware {
     pub balance_ns: Option<Spanned<u32>>,
     pub memory_ns: Option<Spanned<RawMemory>>,
     pub smt_throughput_1024: Option<Spanned<u32>>,
+    pub stall_pct: Option<Spanned<u32>>,
     #[serde(default)]
     pub idle_state: Vec<Spanned<RawIdleState>>,
 }

@@ -70,6 +70,7 @@ fn hardware(out: &mut String, machine: &Machine) {
         "smt_throughput_1024 = {}",
         hardware.smt_throughput_1024
     );
+    let _ = writeln!(out, "stall_pct = {}", hardware.stall_pct);
     for state in &hardware.idle_states {
         let _ = writeln!(
             out,

@@ -84,7 +84,8 @@ impl Costs {
 
     /// Speed of a CPU of this capacity, 1024ths, while `busy_siblings` of its core run too.
     pub fn speed_1024(&self, capacity: u32, busy_siblings: u32) -> u32 {
-        let mut speed = capacity;
+        let (stall, rest) = (self.hardware.stall_pct, 100 - self.hardware.stall_pct);
+        let mut speed = 1024 * 100 * capacity / (stall * capacity + rest * 1024);
         if busy_siblings > 0 {
             speed = speed * self.hardware.smt_throughput_1024 / 1024;
         }

@@ -123,6 +123,7 @@ impl<'a> Kernel<'a> {
         let specs = &workload.tasks;
         let n = machine.cpus.len();
         let rules = EraRules::new(policy.era(), n);
+        let costs = Costs::new(machine);
         let largest = (0..n).map(|cpu| topology.capacity(cpu)).max().unwrap_or(0);
         let mut random = Random::new(seed, 0);
         let tick_ns = 1_000_000_000 / u64::from(hz);
@@ -163,11 +164,11 @@ impl<'a> Kernel<'a> {
             host: Host::new(topology.clone()),
             policy,
             rules,
-            costs: Costs::new(machine),
             tick_ns,
             cpus: (0..n)
-                .map(|cpu| new_cpu(topology, cpu, &mut random))
+                .map(|cpu| new_cpu(topology, &costs, cpu, &mut random))
                 .collect(),
+            costs,
             idle_tasks: (0..n)
                 .map(|cpu| TaskState::new(u32::MAX - cpu as u32))
                 .collect(),
@@ -336,7 +337,7 @@ fn new_task(id: u32, spec: &TaskSpec, affinity: u32, seed: u64) -> Task {
     }
 }
 
-fn new_cpu(topology: &Topology, cpu: usize, random: &mut Random) -> Cpu {
+fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize, random: &mut Random) -> Cpu {
     let mut prefer_sibling = false;
     let domains = topology.domain_numbers(cpu).map(|domain| {
         let view = topology.domain(domain);
@@ -362,7 +363,7 @@ fn new_cpu(topology: &Topology, cpu: usize, random: &mut Random) -> Cpu {
         segment_tag: 0,
         segment_start_ns: 0,
         streak: None,
-        speed_1024: topology.capacity(cpu),
+        speed_1024: costs.speed_1024(topology.capacity(cpu), 0),
         misfit: 0,
         scan_cost_ns: 0,
         pelt: Clock::new(topology.capacity(cpu)),

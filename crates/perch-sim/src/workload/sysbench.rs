@@ -38,6 +38,9 @@ pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let wait_ns = keys.number("wait_ns", 700, 0, 1_000_000_000)?;
     let wake_ns = keys.number("wake_ns", 400, 0, 1_000_000_000)?;
     let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)? as u32;
+    // What else runs on a machine that is not quite idle: one task that wakes now and then.
+    let background_ms = keys.number("background_ms", 0, 0, 1_000_000)?;
+    let background_us = keys.number("background_us", 200, 1, 1_000_000)?;
     let lock = |first| Op::Lock {
         first,
         wait: Dist::around(wait_ns, FUTEX_SPREAD),
@@ -84,6 +87,14 @@ pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
     };
     let mut tasks: Vec<TaskSpec> = (0..threads).map(|_| task(thread.clone(), None)).collect();
     tasks.push(task(main.into(), Some(Dist::Uniform(0, 1_000_000))));
+    if background_ms > 0 {
+        let program = [
+            Op::Sleep(Dist::Exponential(background_ms * 1_000_000)),
+            Op::Run(Dist::around(background_us * 1000, 50)),
+            Op::Jump(0),
+        ];
+        tasks.push(task(program.into(), Some(Dist::Const(0))));
+    }
     Ok(Workload {
         spec: String::new(),
         tasks,
