@@ -59,10 +59,11 @@ impl Bench<'_> {
         pid.trim().parse().unwrap()
     }
 
-    /// Where each of the tasks was found, by capacity, in per cent of the looks. Looked at from
-    /// a LITTLE CPU, as who looks wants a CPU, too.
-    fn look(&self, tasks: &[u32]) -> BTreeMap<u32, BTreeMap<u32, f64>> {
-        let from = mask(self.machine, |capacity| capacity == self.little);
+    /// Where each of the tasks was found, by capacity, in per cent of the looks. Who looks wants a
+    /// CPU, too: one of capacity `from`, where the tasks should not be. A small task that finds its
+    /// own busy goes on to the next that it fits, LITTLE or big, and stays there.
+    fn look(&self, from: u32, tasks: &[u32]) -> BTreeMap<u32, BTreeMap<u32, f64>> {
+        let from = mask(self.machine, |capacity| capacity == from);
         let names: Vec<String> = tasks.iter().map(u32::to_string).collect();
         let text = self.lab.text(&format!(
             "{SHELL} taskset -p {from} $$ >/dev/null; look {LOOKS} '{}'",
@@ -116,7 +117,7 @@ fn tasks_are_where_they_belong(name: &str) {
     // Small tasks stay where they fit, though all the larger CPUs idle. Nothing else runs: the
     // emulator's CPUs take turns of up to 100 ms, for which a task seems to run that waits for one.
     let small = [bench.begin("small"), bench.begin("small")];
-    let found = bench.look(&small);
+    let found = bench.look(1024, &small);
     for task in small {
         bench.is_on(
             &found[&task],
@@ -129,13 +130,13 @@ fn tasks_are_where_they_belong(name: &str) {
     // A hog stays where it must, too.
     let first = machine.cpus.iter().position(|cpu| cpu.capacity == little);
     let pinned = bench.pinned(&format!("{:x}", 1u64 << first.unwrap()));
-    let found = bench.look(&[pinned]);
+    let found = bench.look(little, &[pinned]);
     assert_eq!(found[&pinned].len(), 1, "a pinned task moved: {found:?}");
     assert!(found[&pinned].contains_key(&little), "{found:?}");
 
     // One hog takes the largest CPU, as many as there are larger ones take all of these.
     let mut hogs = vec![bench.begin("hog")];
-    let found = bench.look(&hogs);
+    let found = bench.look(little, &hogs);
     bench.is_on(
         &found[&hogs[0]],
         |on| on == 1024,
@@ -144,21 +145,20 @@ fn tasks_are_where_they_belong(name: &str) {
     while hogs.len() < big {
         hogs.push(bench.begin("hog"));
     }
-    let found = bench.look(&hogs);
+    let found = bench.look(little, &hogs);
     for hog in &hogs {
         bench.is_on(&found[hog], |on| on > little, "a hog on larger CPUs");
     }
 
-    // One too many waits on a LITTLE until a larger CPU idles.
-    let late = bench.begin("hog");
-    let found = bench.look(&[late, hogs[0]]);
-    let both = found
+    // With one too many, one of them runs on a LITTLE until a larger CPU idles.
+    hogs.push(bench.begin("hog"));
+    let found = bench.look(little, &hogs);
+    let all = found
         .values()
         .all(|found| found.keys().all(|&on| on > little));
-    assert!(!both, "two hogs where one has room: {found:?}");
-    hogs.push(late);
+    assert!(!all, "more hogs than larger CPUs: {found:?}");
     bench.end(&hogs[..1]);
-    let found = bench.look(&hogs[1..]);
+    let found = bench.look(little, &hogs[1..]);
     for hog in &hogs[1..] {
         bench.is_on(
             &found[hog],
@@ -166,7 +166,7 @@ fn tasks_are_where_they_belong(name: &str) {
             "a hog on the CPU that was set free",
         );
     }
-    let found = bench.look(&[pinned]);
+    let found = bench.look(little, &[pinned]);
     assert_eq!(found[&pinned].len(), 1, "a pinned task moved: {found:?}");
     assert!(found[&pinned].contains_key(&little), "{found:?}");
 
