@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_capacity_wake_up_only_the_mean_of_each_baseline_is_fitted() {
+    fn of_the_capacity_wake_up_only_means_of_baselines_are_fitted() {
         let experiment = resolve("capacity-wakeup").unwrap();
         assert_eq!(experiment.loads.len(), 5);
         for load in &experiment.loads {
@@ -87,7 +87,9 @@ mod tests {
         }
         for cell in &experiment.cells {
             let fitted = cell.calibration.as_ref().map(|c| c.columns.as_slice());
-            let expected = (cell.row == "mean").then(|| ["baseline".to_string()]);
+            // The phantom machine is pixel3's hardware: its costs were fitted there.
+            let own = cell.row == "mean" && cell.place != "pixel3-phantom";
+            let expected = own.then(|| ["baseline".to_string()]);
             assert_eq!(
                 fitted,
                 expected.as_ref().map(|c| c.as_slice()),

@@ -210,15 +210,23 @@ fn siblings_slow_each_other_down() {
     );
 }
 
+/// Work that waits takes as long on any CPU; the rest takes longer by the capacity.
 #[test]
-fn a_small_cpu_is_slower_by_its_capacity() {
-    let juno = machine("juno");
+fn a_small_cpu_is_slower_by_its_capacity_but_for_stalls() {
+    for stall_pct in [0, 25, 90] {
+        let mut juno = (*machine("juno")).clone();
+        juno.hardware.stall_pct = stall_pct;
+        slower_by_its_capacity(&Arc::new(juno));
+    }
+}
+
+fn slower_by_its_capacity(juno: &Arc<Machine>) {
     let bursts = |cpu: usize| {
-        let tasks = vec![task(&juno, hog(), cpu..cpu + 1)];
+        let tasks = vec![task(juno, hog(), cpu..cpu + 1)];
         counted(&scenario(
-            &juno,
+            juno,
             ERAS[0],
-            of_tasks(&juno, "a hog", tasks, 0),
+            of_tasks(juno, "a hog", tasks, 0),
             [50, 500],
         )) as f64
     };
@@ -228,7 +236,8 @@ fn a_small_cpu_is_slower_by_its_capacity() {
     let big = (0..6)
         .find(|&c| juno.cpus[c].capacity == 1024)
         .expect("a big CPU");
-    let due = f64::from(juno.cpus[little].capacity) / 1024.0;
+    let stall = f64::from(juno.hardware.stall_pct) / 100.0;
+    let due = 1.0 / (stall + (1.0 - stall) * 1024.0 / f64::from(juno.cpus[little].capacity));
     let is = bursts(little) / bursts(big);
     assert!((is - due).abs() < 0.01, "{is}, due {due}");
 }

@@ -52,7 +52,9 @@ fn one_thread_does_what_its_costs_say() {
 
 #[test]
 fn a_slower_cpu_does_less_by_its_capacity() {
-    let juno = machine("juno");
+    let mut juno = (*machine("juno")).clone();
+    juno.hardware.stall_pct = 0;
+    let juno = Arc::new(juno);
     for era in ERAS {
         let little = run(&juno, era, &format!("threads=1,where=cpu0,{COSTS}"), 500);
         let big = run(&juno, era, &format!("threads=1,where=cpu1,{COSTS}"), 500);
