@@ -7,6 +7,7 @@ use super::Kernel;
 use super::mutex::Step;
 use super::task::Phase;
 use super::wake::Waker;
+use crate::workload::Op;
 
 /// A queue of messages between tasks.
 #[derive(Debug, Default)]
@@ -59,6 +60,38 @@ impl Kernel<'_> {
         // sock_def_readable says that the writer will sleep soon.
         self.send(cpu, task, channel, lines, true);
         Step::Done
+    }
+
+    /// The running task goes on with making a channel readable for good: wakes the next who
+    /// waits, and after the last one leaves a message for each reader that is not there yet.
+    pub(super) fn release(&mut self, cpu: usize, task: u32, channel: u32, readers: u32) -> Step {
+        let c = &mut self.channels[channel as usize];
+        if let Some(receiver) = c.waiting.pop_front() {
+            c.messages.push_back((1, cpu as u32));
+            c.sent += 1;
+            self.tasks[task as usize].phase = Phase::Inside;
+            let cost = self.wake(receiver, cpu, Waker::Task(task), true);
+            self.tasks[task as usize].debt_ns += cost;
+            return Step::Works;
+        }
+        while c.sent < u64::from(readers) {
+            c.messages.push_back((1, cpu as u32));
+            c.sent += 1;
+        }
+        let t = &mut self.tasks[task as usize];
+        t.phase = Phase::Fresh;
+        t.pc += 1;
+        Step::Done
+    }
+
+    /// Whether a CPU's running task wakes up the readers of a channel: it holds the lock of their
+    /// wait queue, with interrupts off. (Up to 6.5 the kernel lets go of it after every 64.)
+    pub(super) fn releases(&self, cpu: usize) -> bool {
+        self.cpus[cpu].current.is_some_and(|task| {
+            let t = &self.tasks[task as usize];
+            let op = t.program[t.pc as usize];
+            t.phase == Phase::Inside && matches!(op, Op::Release { .. })
+        })
     }
 
     /// The running task goes on with taking a message out of a channel, and then with waking

@@ -106,6 +106,14 @@ impl Kernel<'_> {
                         return self.preempt(cpu);
                     }
                 }
+                Op::Release { channel, readers } => {
+                    if self.release(cpu, task, channel, readers) == Step::Works {
+                        return self.begin_segment(cpu);
+                    }
+                    if self.cpus[cpu].need_resched {
+                        return self.preempt(cpu);
+                    }
+                }
                 Op::StartClock => {
                     t.pc += 1;
                     self.stopwatch.started_ns = Some(self.now);
@@ -239,7 +247,8 @@ impl Kernel<'_> {
 
     /// Switches if somebody asked for it while the running task was in the middle of its work.
     pub(super) fn resched_if_needed(&mut self, cpu: usize) {
-        if self.cpus[cpu].need_resched && self.cpus[cpu].current.is_some() {
+        let c = &self.cpus[cpu];
+        if c.need_resched && c.current.is_some() && !self.releases(cpu) {
             self.stop_segment(cpu);
             self.preempt(cpu);
         }

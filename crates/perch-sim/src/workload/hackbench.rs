@@ -3,7 +3,7 @@
 //! group's receivers in turn, over and over.
 //!
 //! One parent forks all tasks, a group's receivers before its senders, waits until each has said
-//! that it is ready, starts the clock and lets them go. The clock stops when the last one has
+//! that it is ready, starts the clock and lets them go, all with a single byte. The clock stops when the last one has
 //! ended. A receiver has one socket, to which all senders of its group write; a sender whose
 //! receiver's socket is full sleeps, and with more tasks than CPUs sockets are full most of the
 //! time. The score is the time in seconds, what the tool prints as "Time".
@@ -130,7 +130,10 @@ pub(super) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
     };
     all(&mut parent, Op::Receive { channel: ready });
     parent.push(Op::StartClock);
-    all(&mut parent, tell(go));
+    parent.push(Op::Release {
+        channel: go,
+        readers: n as u32,
+    });
     all(&mut parent, Op::Receive { channel: done });
     parent.extend([Op::StopClock, Op::Exit]);
     tasks.push(task(parent.into(), Some(Dist::Uniform(0, 1_000_000))));

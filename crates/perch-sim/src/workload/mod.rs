@@ -50,6 +50,16 @@ pub enum Op {
         /// Which channel.
         channel: u32,
     },
+    /// Makes a channel readable for good, in one system call: a single byte that every one of its
+    /// readers polls for and none takes away. All who wait are woken, in sync wake-ups, one after
+    /// the other under the lock of the wait queue, so that nobody gets the waker's CPU before the
+    /// last one is up.
+    Release {
+        /// Which channel; it serves nothing else.
+        channel: u32,
+        /// How many read from it, once each.
+        readers: u32,
+    },
     /// A unit of the workload's work is done.
     Count,
     /// Takes the next number of a shared counter; its remainder is what the task drew.

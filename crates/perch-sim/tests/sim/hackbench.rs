@@ -8,7 +8,9 @@ use perch_policy::Era;
 use perch_sim::workload::Op;
 use perch_sim::{Dist, Outcome, Scenario};
 
-use crate::common::{ERAS, MS, checked, machine, of_tasks, scenario, task, traced, workload};
+use crate::common::{
+    Decision, ERAS, MS, checked, decisions, machine, of_tasks, scenario, task, traced, workload,
+};
 
 /// A run of `hackbench:…` to its end.
 fn run(machine: &Arc<Machine>, era: Era, keys: &str) -> Outcome {
@@ -94,7 +96,7 @@ fn a_full_socket_stops_its_writers_until_it_is_nearly_empty() {
         let metrics = checked(&scenario, 0, |_| {});
         assert_eq!(metrics.counted, 2 * messages, "{era}");
         let (trace, _) = traced(&scenario);
-        let woken: Vec<u64> = crate::common::decisions(&trace)
+        let woken: Vec<u64> = decisions(&trace)
             .iter()
             .filter(|d| d.now_ns > 0 && d.task > 0)
             .map(|d| d.now_ns)
@@ -108,6 +110,29 @@ fn a_full_socket_stops_its_writers_until_it_is_nearly_empty() {
         for (a, b) in woken.iter().step_by(2).zip(woken.iter().step_by(2).skip(1)) {
             assert!((550_000..650_000).contains(&(b - a)), "{era}: {woken:?}");
         }
+    }
+}
+
+/// The byte that lets the children go wakes all who poll for it before any of them can take the
+/// parent's CPU away: a full CPU of children does not hold back the others. Up to then they were
+/// let go one by one, and most of a machine idled while the first of them worked.
+#[test]
+fn all_children_are_let_go_at_once() {
+    let juno = machine("juno");
+    for era in ERAS {
+        let load = workload(&juno, "hackbench:loops=200");
+        let (trace, outcome) = traced(&scenario(&juno, era, load, [0, 60_000]));
+        let all = decisions(&trace);
+        // The run ends with the last child, which has just woken the parent.
+        let end_ns = all.last().expect("decisions").now_ns;
+        let go_ns = end_ns.saturating_sub(outcome.metrics.simulated_ns);
+        let mut soon = [false; 400];
+        let since = |d: &&Decision| d.now_ns >= go_ns && d.now_ns < go_ns + 10 * MS;
+        for d in all.iter().filter(since).filter(|d| d.task < 400) {
+            soon[d.task] = true;
+        }
+        let soon = soon.iter().filter(|&&s| s).count();
+        assert!(soon > 380, "{era}: {soon} of 400 are up within 10 ms");
     }
 }
 
