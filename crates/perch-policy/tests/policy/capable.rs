@@ -169,7 +169,9 @@ proptest! {
             };
             let cpus = d.shape.asym[d.verdict.target].iter().flatten();
             let most = cpus.filter(|&&c| d.before.allowed[c]).map(|&c| spare(c)).max();
-            assert_eq!(Some(spare(d.verdict.cpu)), most, "seed {seed}: {:?}", d.verdict);
+            let kept = if d.verdict.cpu == d.verdict.target { 128 } else { 0 };
+            let enough = most.is_some_and(|most| spare(d.verdict.cpu) + kept >= most);
+            assert!(enough, "seed {seed}: {:?}, {most:?}", d.verdict);
         });
     }
 }

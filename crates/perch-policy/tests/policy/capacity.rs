@@ -167,7 +167,10 @@ fn most_spare(m: &Model, cpus: &[usize], target: usize) -> Found {
     let mut ring = ring(m, cpus, target);
     // The first of equals: max_by_key would take the last.
     ring.reverse();
-    match ring.into_iter().max_by_key(|&cpu| spare(cpu)) {
+    let most = ring.into_iter().max_by_key(|&cpu| spare(cpu));
+    // Not for less than an eighth of the largest CPU.
+    let clearly = |&cpu: &usize| !m.s.allowed[target] || spare(cpu) > spare(target) + 128;
+    match most.map(|cpu| if clearly(&cpu) { cpu } else { target }) {
         Some(cpu) => (cpu, Reason::CapacitySpare),
         None => (target, Reason::TargetBusy),
     }
