@@ -116,16 +116,22 @@ fn tasks_are_where_they_belong(name: &str) {
 
     // Small tasks stay where they fit, though all the larger CPUs idle. Nothing else runs: the
     // emulator's CPUs take turns of up to 100 ms, for which a task seems to run that waits for one.
-    let small = [bench.begin("small"), bench.begin("small")];
-    let found = bench.look(1024, &small);
-    for task in small {
-        bench.is_on(
-            &found[&task],
-            |on| on == little,
-            "a small task on LITTLE CPUs",
-        );
+    // One that finds its CPU busy all the same goes on to the next that it fits and stays there, so
+    // a host with other things to do gets some tries.
+    for left in (0..5).rev() {
+        let small = [bench.begin("small"), bench.begin("small")];
+        let found = bench.look(1024, &small);
+        let on_little = |task| found[task].get(&little).copied().unwrap_or(0.0);
+        let stayed = small.iter().all(|task| on_little(task) >= ENOUGH);
+        for task in small.iter().filter(|_| left == 0) {
+            let what = "a small task on LITTLE CPUs";
+            bench.is_on(&found[task], |on| on == little, what);
+        }
+        bench.end(&small);
+        if stayed {
+            break;
+        }
     }
-    bench.end(&small);
 
     // A hog stays where it must, too.
     let first = machine.cpus.iter().position(|cpu| cpu.capacity == little);
