@@ -138,12 +138,19 @@ pub enum Era {
     V5_5,
     /// Linux 6.5: CFS.
     V6_5,
+    /// Linux 6.15: EEVDF, before cache-aware scheduling.
+    V6_15,
     /// Linux 7.2: EEVDF.
     V7_2,
 }
 
 /// Every era this version has, by name.
-pub const ERAS: [(&str, Era); 3] = [("5.5", Era::V5_5), ("6.5", Era::V6_5), ("7.2", Era::V7_2)];
+pub const ERAS: [(&str, Era); 4] = [
+    ("5.5", Era::V5_5),
+    ("6.5", Era::V6_5),
+    ("6.15", Era::V6_15),
+    ("7.2", Era::V7_2),
+];
 
 impl fmt::Display for Era {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -214,7 +221,7 @@ impl Era {
                 far_imbalance_pct: 125,
                 ..common
             },
-            Era::V6_5 => common,
+            Era::V6_5 | Era::V6_15 => common,
             Era::V7_2 => Rules {
                 idle_sees_policy: true,
                 empty_mask_fails_early: true,

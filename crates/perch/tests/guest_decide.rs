@@ -87,7 +87,7 @@ fn the_policy_decides_in_bpf_as_it_does_natively() {
     assert!(!falsified.success());
     let told = falsified.error_text();
     assert!(
-        told.contains("1 of 480 wake-ups are decided differently"),
+        told.contains("1 of 640 wake-ups are decided differently"),
         "{told}"
     );
     assert!(told.contains("seed 7, machine 0 ("), "{told}");

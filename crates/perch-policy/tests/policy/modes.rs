@@ -45,7 +45,7 @@ fn eras_read_back() {
         assert_eq!(Policy::new(era, Modes::default()).era(), era);
     }
     let error = "6.6".parse::<Era>().expect_err("no such era").to_string();
-    assert_eq!(error, "unknown era \"6.6\": this version has 5.5, 6.5, 7.2");
+    assert_eq!(error, "unknown era \"6.6\": this version has 5.5, 6.5, 6.15, 7.2");
 }
 
 #[test]

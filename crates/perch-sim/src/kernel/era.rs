@@ -190,6 +190,7 @@ impl EraRules {
         let (fair, balance) = match era {
             Era::V5_5 => (cfs, BalanceRules::V5_5),
             Era::V6_5 => (cfs, BalanceRules::V6_5),
+            Era::V6_15 => (eevdf, BalanceRules::V6_5),
             Era::V7_2 => (eevdf, BalanceRules::V7_2),
         };
         EraRules {
@@ -197,7 +198,7 @@ impl EraRules {
             balance,
             migration_cost_ns: 500_000,
             scan_by_cost: era == Era::V5_5,
-            est_within_capacity: era != Era::V7_2,
+            est_within_capacity: matches!(era, Era::V5_5 | Era::V6_5),
         }
     }
 }
