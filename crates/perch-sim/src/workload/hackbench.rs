@@ -8,7 +8,7 @@
 //! receiver's socket is full sleeps, and with more tasks than CPUs sockets are full most of the
 //! time. The score is the time in seconds, what the tool prints as "Time".
 
-use super::spec::{Keys, MAX_TASKS, Workload};
+use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
 use super::{Basis, Measure, Op, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
@@ -87,6 +87,7 @@ pub(super) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
         nice: 0,
         uclamp: UNCLAMPED,
         footprint,
+        space: None,
         start,
     };
     let mut tasks = Vec::with_capacity(n as usize + 1);
@@ -139,6 +140,7 @@ pub(super) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
     tasks.push(task(parent.into(), Some(Dist::Uniform(0, 1_000_000))));
     Ok(Workload {
         spec: String::new(),
+        spaces: one_process_each(&mut tasks),
         tasks,
         channels: receivers as usize + 3,
         mutexes: 0,

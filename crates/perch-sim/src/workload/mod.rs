@@ -121,8 +121,20 @@ pub struct TaskSpec {
     pub uclamp: (u32, u32),
     /// Cache lines of its own that it touches every time it runs.
     pub footprint: u32,
+    /// Whose address space it runs in, by its number in [`Workload::spaces`]; `None` for what
+    /// has none of its own, as a kernel thread.
+    pub space: Option<u32>,
     /// When it appears by itself, nanoseconds; `None` for a task that another one forks.
     pub start: Option<Dist>,
+}
+
+/// An address space: what the threads of one process have in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    /// Working set that all of its threads use, whichever of them runs; KiB.
+    pub shared_kib: u32,
+    /// How much of that a thread writes rather than reads, percent, 0 to 100.
+    pub written_pct: u8,
 }
 
 /// A task's utilisation as it is.

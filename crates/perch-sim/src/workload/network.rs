@@ -10,7 +10,7 @@
 //! forks the server of the pair. Where a pair starts thus follows from the kernel's own fork
 //! balancing, and where it stays from the wake-ups.
 
-use super::spec::{Keys, MAX_TASKS, Workload};
+use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
 use super::{Measure, Op, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
@@ -68,6 +68,7 @@ fn pairs(
         nice: 0,
         uclamp: UNCLAMPED,
         footprint,
+        space: None,
         start,
     };
     let send = |channel| Op::Send {
@@ -124,6 +125,7 @@ fn pairs(
     tasks.push(task(script, Some(Dist::Uniform(1_000_000, 2_000_000))));
     Ok(Workload {
         spec: String::new(),
+        spaces: one_process_each(&mut tasks),
         tasks,
         channels: 2 * n as usize + 3,
         mutexes: 0,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::CpuMask;
 
-use super::{Measure, TaskSpec, UNCLAMPED, hackbench, network, synthetic, sysbench};
+use super::{Measure, Space, TaskSpec, UNCLAMPED, hackbench, network, synthetic, sysbench};
 
 /// A workload on a machine, ready to run.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct Workload {
     pub spec: String,
     /// Its tasks.
     pub tasks: Vec<TaskSpec>,
+    /// Their address spaces.
+    pub spaces: Vec<Space>,
     /// Number of channels between them.
     pub channels: usize,
     /// Number of mutexes that they share.
@@ -101,6 +103,14 @@ pub fn names() -> Vec<(&'static str, &'static str)> {
     KINDS.iter().map(|k| (k.name, k.help)).collect()
 }
 
+/// Gives each task a space of its own in which it shares nothing: processes of one thread.
+pub(super) fn one_process_each(tasks: &mut [TaskSpec]) -> Vec<Space> {
+    for (space, task) in (0u32..).zip(tasks.iter_mut()) {
+        task.space = Some(space);
+    }
+    vec![Space::default(); tasks.len()]
+}
+
 impl Workload {
     /// Builds the workload that `spec` names, `NAME` or `NAME:KEY=VALUE,…`, on a machine.
     ///
@@ -124,6 +134,10 @@ impl Workload {
         let mut workload = (kind.build)(&mut keys).map_err(fail)?;
         let uclamp = keys.uclamp().map_err(fail)?;
         keys.all_used(kind.name).map_err(fail)?;
+        debug_assert!(
+            (workload.tasks.iter().flat_map(|t| t.space))
+                .all(|space| (space as usize) < workload.spaces.len())
+        );
         workload.tasks.iter_mut().for_each(|t| t.uclamp = uclamp);
         workload.spec = spec.to_string();
         Ok(workload)

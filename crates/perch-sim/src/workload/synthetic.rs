@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Small loads for tests and benchmarks: ping-pong through pipes, and tasks that run and sleep.
 
-use super::spec::{Keys, MAX_TASKS, Workload};
+use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
 use super::{Measure, Op, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
@@ -41,12 +41,14 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
                 nice: 0,
                 uclamp: UNCLAMPED,
                 footprint: 32,
+                space: None,
                 start: Some(Dist::Uniform(0, 1_000_000)),
             });
         }
     }
     Ok(Workload {
         spec: String::new(),
+        spaces: one_process_each(&mut tasks),
         tasks,
         channels: 2 * pairs as usize,
         mutexes: 0,
@@ -92,11 +94,14 @@ pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
         nice,
         uclamp: UNCLAMPED,
         footprint: 64,
+        space: None,
         start: Some(Dist::Uniform(0, run + sleep)),
     };
+    let mut tasks = vec![task; tasks as usize];
     Ok(Workload {
         spec: String::new(),
-        tasks: vec![task; tasks as usize],
+        spaces: one_process_each(&mut tasks),
+        tasks,
         channels: 0,
         mutexes: 0,
         counters: 0,

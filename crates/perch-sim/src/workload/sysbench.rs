@@ -9,7 +9,7 @@
 //! score is the number of events in five seconds.
 
 use super::spec::{Keys, MAX_TASKS, Workload};
-use super::{Measure, Op, TaskSpec, UNCLAMPED};
+use super::{Measure, Op, Space, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
 /// Starting a thread: a rough figure, it only spaces the starts.
@@ -83,6 +83,7 @@ pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
         nice: 0,
         uclamp: UNCLAMPED,
         footprint,
+        space: Some(0),
         start,
     };
     let mut tasks: Vec<TaskSpec> = (0..threads).map(|_| task(thread.clone(), None)).collect();
@@ -93,11 +94,15 @@ pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
             Op::Run(Dist::around(background_us * 1000, 50)),
             Op::Jump(0),
         ];
-        tasks.push(task(program.into(), Some(Dist::Const(0))));
+        tasks.push(TaskSpec {
+            space: Some(1),
+            ..task(program.into(), Some(Dist::Const(0)))
+        });
     }
     Ok(Workload {
         spec: String::new(),
         tasks,
+        spaces: vec![Space::default(); 2],
         channels: 0,
         mutexes: locks as usize + 1,
         counters: 1,
