@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! EEVDF, as of 7.2 (mechanisms.md §8): among the tasks that are owed time, the earliest virtual
-//! deadline runs; lag survives sleep; who sleeps owing time stays queued until it is paid.
+//! EEVDF, as of 6.15 and 7.2 (mechanisms.md §8): among the tasks that are owed time, the earliest
+//! virtual deadline runs; lag survives sleep; who sleeps owing time stays queued until it is paid.
 
 use super::cfs::virtual_ns;
 use super::queue::Fair;
@@ -42,9 +42,9 @@ pub fn update_floor(fair: &mut Fair, current: Option<&Entity>) {
     }
 }
 
-/// A task's lag, within what the kernel lets it keep: a slice and a tick, either way.
-pub fn lag(fair: &Fair, current: Option<&Entity>, se: &Entity, slice_ns: u64, tick_ns: u64) -> i64 {
-    let limit = virtual_ns(slice_ns + tick_ns, se.weight);
+/// A task's lag, within what the kernel lets it keep, either way: see `LagLimit`.
+pub fn lag(fair: &Fair, current: Option<&Entity>, se: &Entity, limit_ns: u64) -> i64 {
+    let limit = virtual_ns(limit_ns, se.weight);
     (virtual_time(fair, current) - se.vruntime).clamp(-limit, limit)
 }
 

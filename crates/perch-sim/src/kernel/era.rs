@@ -23,6 +23,25 @@ pub enum FairRules {
     },
 }
 
+/// How far from the queue's virtual time a task may be when it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LagLimit {
+    /// Two slices, and at least a tick (6.12).
+    TwoSlices,
+    /// A slice and a tick (7.2).
+    SliceAndTick,
+}
+
+impl LagLimit {
+    /// The limit, nanoseconds of run time at weight 1024.
+    pub fn ns(self, slice_ns: u64, tick_ns: u64) -> u64 {
+        match self {
+            LagLimit::TwoSlices => (2 * slice_ns).max(tick_ns),
+            LagLimit::SliceAndTick => slice_ns + tick_ns,
+        }
+    }
+}
+
 /// Which running tasks never count as misfits, however little of them fits their CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stuck {
@@ -30,7 +49,7 @@ pub enum Stuck {
     Nobody,
     /// Tasks pinned to one CPU (not yet in 5.6).
     Pinned,
-    /// Tasks that are on the largest CPU they may use (7.2, not yet in 6.1).
+    /// Tasks that are on the largest CPU they may use (6.12, not yet in 6.1).
     NowhereLarger,
 }
 
@@ -73,7 +92,7 @@ pub struct BalanceRules {
     /// Repeated failures push the running task over, whatever the pass was to move; later only if
     /// tasks were to be counted.
     pub pushes_for_all: bool,
-    /// 7.2: a misfit that could not be moved counts as no failure.
+    /// A misfit that could not be moved counts as no failure (6.12, not yet in 6.1).
     pub misfit_no_failure: bool,
     /// Who never is a misfit.
     pub stuck: Stuck,
@@ -101,8 +120,13 @@ pub struct EraRules {
     /// How far an idle scan goes depends on how long the waker's CPU usually idles and on what
     /// scans cost (SIS_PROP, until 5.19), not on the LLC's utilisation (SIS_UTIL).
     pub scan_by_cost: bool,
-    /// A task that uses more than its CPU's capacity keeps its util_est (still so in 6.1).
+    /// A task that uses more than its CPU's capacity keeps its util_est (still so in 6.12).
     pub est_within_capacity: bool,
+    /// EEVDF: how much lag a task keeps.
+    pub lag: LagLimit,
+    /// EEVDF: who yields and is owed time forfeits the rest of its slice (7.2). In 6.12 whoever
+    /// yields has its deadline moved a slice on, and keeps its vruntime.
+    pub yield_forfeits: bool,
 }
 
 impl BalanceRules {
@@ -152,11 +176,15 @@ impl BalanceRules {
         clamps_util: false,
     };
 
-    const V7_2: BalanceRules = BalanceRules {
-        newidle_by_success: true,
+    const V6_15: BalanceRules = BalanceRules {
         misfit_no_failure: true,
         stuck: Stuck::NowhereLarger,
         ..BalanceRules::V6_5
+    };
+
+    const V7_2: BalanceRules = BalanceRules {
+        newidle_by_success: true,
+        ..BalanceRules::V6_15
     };
 
     /// How much busier, in percent of the other, a group of this domain must be to count as
@@ -190,7 +218,7 @@ impl EraRules {
         let (fair, balance) = match era {
             Era::V5_5 => (cfs, BalanceRules::V5_5),
             Era::V6_5 => (cfs, BalanceRules::V6_5),
-            Era::V6_15 => (eevdf, BalanceRules::V6_5),
+            Era::V6_15 => (eevdf, BalanceRules::V6_15),
             Era::V7_2 => (eevdf, BalanceRules::V7_2),
         };
         EraRules {
@@ -198,7 +226,12 @@ impl EraRules {
             balance,
             migration_cost_ns: 500_000,
             scan_by_cost: era == Era::V5_5,
-            est_within_capacity: matches!(era, Era::V5_5 | Era::V6_5),
+            est_within_capacity: era != Era::V7_2,
+            lag: match era {
+                Era::V7_2 => LagLimit::SliceAndTick,
+                _ => LagLimit::TwoSlices,
+            },
+            yield_forfeits: era == Era::V7_2,
         }
     }
 }

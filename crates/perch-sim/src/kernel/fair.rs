@@ -188,7 +188,8 @@ impl Kernel<'_> {
             let current = self.current_entity(cpu);
             let se = self.tasks[task as usize].se;
             let fair = &self.cpus[cpu].fair;
-            let lag = eevdf::lag(fair, current.as_ref(), &se, slice_ns, self.tick_ns);
+            let limit_ns = self.rules.lag.ns(slice_ns, self.tick_ns);
+            let lag = eevdf::lag(fair, current.as_ref(), &se, limit_ns);
             let se = &mut self.tasks[task as usize].se;
             se.vlag = lag;
             if lag < 0 && self.cpus[cpu].fair.nr > 1 {
@@ -404,8 +405,8 @@ impl Kernel<'_> {
     /// The running task, not alone on its CPU, yields: who runs next. It may be the same one.
     ///
     /// CFS (`yield_task_fair` of 5.6): it loses what the buddies gave it and is passed over once.
-    /// EEVDF (7.2): while it is owed time it forfeits the rest of its slice; otherwise it only
-    /// lets the queue choose again.
+    /// EEVDF, 7.2: while it is owed time it forfeits the rest of its slice; otherwise it only
+    /// lets the queue choose again. 6.12: its deadline moves on by a slice.
     pub(super) fn pick_after_yield(&mut self, cpu: usize, task: u32) -> u32 {
         self.update_current(cpu);
         let c = &mut self.cpus[cpu];
@@ -417,6 +418,10 @@ impl Kernel<'_> {
                     buddy.take_if(|b| *b == task);
                 }
                 Some(task)
+            }
+            FairRules::Eevdf { slice_ns } if !self.rules.yield_forfeits => {
+                se.deadline += cfs::virtual_ns(slice_ns, se.weight);
+                None
             }
             FairRules::Eevdf { slice_ns } => {
                 if eevdf::eligible(&c.fair, Some(se), se.vruntime) {
@@ -442,7 +447,8 @@ impl Kernel<'_> {
         let current = self.current_entity(cpu);
         let se = self.tasks[task as usize].se;
         let fair = &mut self.cpus[cpu].fair;
-        let lag = eevdf::lag(fair, current.as_ref(), &se, slice_ns, self.tick_ns);
+        let limit_ns = self.rules.lag.ns(slice_ns, self.tick_ns);
+        let lag = eevdf::lag(fair, current.as_ref(), &se, limit_ns);
         fair.nr_delayed -= 1;
         fair.est += se.est();
         self.tasks[task as usize].se.delayed = false;

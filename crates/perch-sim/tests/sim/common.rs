@@ -9,7 +9,7 @@ use perch_sim::workload::{Op, TaskSpec, Workload};
 use perch_sim::{Dist, Glimpse, Metrics, Outcome, Scenario};
 
 pub const MS: u64 = 1_000_000;
-pub const ERAS: [Era; 3] = [Era::V6_5, Era::V7_2, Era::V5_5];
+pub const ERAS: [Era; 4] = [Era::V6_5, Era::V7_2, Era::V5_5, Era::V6_15];
 
 /// A machine of the library.
 pub fn machine(name: &str) -> Arc<Machine> {

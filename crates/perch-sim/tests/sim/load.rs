@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{Mode, Modes, Policy, Topology};
+use perch_policy::{Era, Mode, Modes, Policy, Topology};
 use perch_sim::workload::{Op, TaskSpec, Workload};
 use perch_sim::{Dist, Scenario};
 
@@ -212,7 +212,11 @@ fn sockets(load: &mut Load<'_>, cpus: &[usize]) {
 pub fn random(seed: u64, max_cpus: usize) -> Scenario {
     let mut dice = Dice::new(seed);
     let machine = Arc::new(Machine::random(dice.next(), max_cpus));
-    let era = ERAS[dice.range(0, 2) as usize];
+    let era = match ERAS[dice.range(0, 2) as usize] {
+        // By a bit of its own, as below.
+        Era::V7_2 if seed >> 48 & 1 != 0 => Era::V6_15,
+        era => era,
+    };
     let mode = Mode::ALL[dice.range(0, 3) as usize];
     // By its own number: a mechanism more changes no scenario of the others.
     let capacity = Mode::ALL[(seed >> 40) as usize % 4];

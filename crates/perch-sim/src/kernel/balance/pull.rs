@@ -163,8 +163,8 @@ impl Kernel<'_> {
             let current = self.cpus[from].current.map(|t| self.tasks[t as usize].se);
             let se = self.tasks[task as usize].se;
             let fair = &self.cpus[from].fair;
-            self.tasks[task as usize].se.vlag =
-                eevdf::lag(fair, current.as_ref(), &se, slice_ns, self.tick_ns);
+            let limit_ns = self.rules.lag.ns(slice_ns, self.tick_ns);
+            self.tasks[task as usize].se.vlag = eevdf::lag(fair, current.as_ref(), &se, limit_ns);
         }
         self.remove_waiting(from, task);
         self.leave_queue(from, task);
