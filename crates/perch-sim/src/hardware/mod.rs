@@ -2,9 +2,13 @@
 //! What the hardware charges: distance, sharing, idle states, cold caches. Values come from
 //! [`perch_machine::Hardware`]; none depends on which mechanism is on.
 
+mod llc;
+
 use std::sync::LazyLock;
 
 use perch_machine::{Cpu, Distance, Hardware, Machine};
+
+pub use llc::{Llcs, Use};
 
 /// A task that comes back fetches lines that do not wait for one another: so many are on their way
 /// at once. A guess of the usual size for an out-of-order core; a message's lines, each the key
@@ -43,7 +47,7 @@ impl Costs {
 
     /// Fetching `lines` that `from` has modified last.
     pub fn transfer_ns(&self, lines: u32, from: usize, to: usize) -> u64 {
-        u64::from(lines) * u64::from(self.hardware.transfer_ns.at(self.distance(from, to)))
+        u64::from(lines) * self.line_ns(from, to)
     }
 
     /// From sending an interrupt to its handler on a CPU that is not idle.
@@ -103,16 +107,24 @@ impl Costs {
         let alone = match warm {
             None => u64::from(footprint) * u64::from(self.hardware.memory_ns.0),
             Some(warm) if warm != cpu => self.transfer_ns(footprint, warm, cpu),
-            Some(_) => {
-                let footprint = u64::from(footprint);
-                let lost = |lines| footprint - survivors(footprint, others, lines);
-                let (from_l2, from_llc) = (lost(self.l1_lines), lost(self.l2_lines));
-                let l2_ns = u64::from(self.hardware.transfer_ns.at(Distance::Cpu));
-                let llc_ns = u64::from(self.hardware.llc_hit_ns);
-                from_l2.saturating_sub(from_llc) * l2_ns + from_llc * llc_ns
-            }
+            Some(_) => self.lost_ns(u64::from(footprint), others),
         };
         alone / REFILLS_AT_ONCE
+    }
+
+    /// Bringing back what of `lines` the caches of a CPU lost while others used so many there,
+    /// one line after the other.
+    fn lost_ns(&self, lines: u64, others: u64) -> u64 {
+        let lost = |capacity| lines - survivors(lines, others, capacity);
+        let (from_l2, from_llc) = (lost(self.l1_lines), lost(self.l2_lines));
+        let l2_ns = u64::from(self.hardware.transfer_ns.at(Distance::Cpu));
+        let llc_ns = u64::from(self.hardware.llc_hit_ns);
+        from_l2.saturating_sub(from_llc) * l2_ns + from_llc * llc_ns
+    }
+
+    /// One line that `from` has modified last.
+    fn line_ns(&self, from: usize, to: usize) -> u64 {
+        self.hardware.transfer_ns.at(self.distance(from, to)).into()
     }
 }
 

@@ -28,7 +28,7 @@ use perch_machine::Machine;
 use perch_policy::{CpuMask, Host, Policy, TaskState, Topology};
 
 use crate::engine::{Event, EventQueue, Random};
-use crate::hardware::Costs;
+use crate::hardware::{Costs, Llcs};
 use crate::metrics::Metrics;
 use crate::workload::{TaskSpec, Workload};
 
@@ -71,6 +71,8 @@ pub struct Kernel<'a> {
     policy: Policy,
     rules: EraRules,
     costs: Costs,
+    /// What the last-level caches hold, where some process's threads share something.
+    llcs: Option<Llcs>,
     tick_ns: u64,
     cpus: Vec<Cpu>,
     tasks: Vec<Task>,
@@ -158,6 +160,7 @@ impl<'a> Kernel<'a> {
                 });
             }
         }
+        let llcs = Llcs::new(machine, &workload.spaces, specs.iter().map(|t| t.space));
         Kernel {
             now: 0,
             events,
@@ -182,7 +185,9 @@ impl<'a> Kernel<'a> {
             largest,
             overload: false,
             handled: (0, 0),
-            stepwise: false,
+            // Each round of a streak would use the working set again.
+            stepwise: llcs.is_some(),
+            llcs,
             turns: 0,
             decay_next_ns: 0,
             nohz_next_ns: 0,

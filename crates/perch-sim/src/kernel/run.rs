@@ -6,6 +6,7 @@ use super::task::Life;
 use super::wake::Waker;
 use super::{Kernel, kind};
 use crate::engine::Event;
+use crate::hardware::Use;
 use crate::workload::Op;
 use perch_policy::Wake;
 
@@ -60,6 +61,7 @@ impl Kernel<'_> {
                 Op::Run(time) => {
                     t.pc += 1;
                     t.left_ns = time.sample(&mut t.random);
+                    self.touch_llc(cpu, task, Some(cpu), 0);
                     return self.begin_segment(cpu);
                 }
                 Op::Count => {
@@ -311,6 +313,11 @@ impl Kernel<'_> {
         // At least a nanosecond, so that a task that blocks at once does so at a later time.
         t.debt_ns += (self.costs.context_switch_ns() + refill).max(1);
         let between = t.left_ns == 0;
+        let others = match warm {
+            Some(warm) if warm != cpu => self.cpus[warm].fill.saturating_sub(t.warm_fill),
+            _ => others,
+        };
+        self.touch_llc(cpu, task, warm, others);
         if was_idle {
             self.share_core(cpu);
         }
@@ -320,6 +327,27 @@ impl Kernel<'_> {
         } else {
             self.begin_segment(cpu);
         }
+    }
+
+    /// The running task uses its lines and its process's, as far as the last-level caches hold
+    /// them; others used so many lines on `warm`, where it ran before, since then.
+    fn touch_llc(&mut self, cpu: usize, task: u32, warm: Option<usize>, others: u64) {
+        let Some(llcs) = &mut self.llcs else {
+            return;
+        };
+        let t = &mut self.tasks[task as usize];
+        let charge = llcs.touch(
+            &self.costs,
+            &Use {
+                task,
+                cpu,
+                footprint: t.footprint,
+                warm,
+                others,
+            },
+        );
+        t.debt_ns += charge.ns;
+        self.cpus[cpu].fill += charge.filled;
     }
 
     fn go_idle(&mut self, cpu: usize) {

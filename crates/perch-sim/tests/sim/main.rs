@@ -14,6 +14,7 @@ mod errors;
 mod fair;
 mod hackbench;
 mod invariants;
+mod llc;
 mod load;
 mod scan;
 mod snapshots;
