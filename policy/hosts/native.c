@@ -16,6 +16,45 @@ void perch_native_select(struct perch_host *h, const struct perch_policy *pol,
 	perch_select(h, pol, wake, waker, p, v);
 }
 
+void perch_native_account(struct perch_host *h, struct perch_process *process, perch_u32 cpu,
+			  perch_u64 now_ns, perch_u64 delta_ns);
+int perch_native_due(struct perch_host *h, const struct perch_policy *pol,
+		     struct perch_process *process, perch_u32 cpu, perch_u64 now_ns);
+void perch_native_scan(struct perch_host *h, const struct perch_policy *pol,
+		       struct perch_process *process, perch_u32 cpu, perch_u64 now_ns);
+void perch_native_note(struct perch_host *h, perch_u32 llc, perch_u32 util, perch_u32 nr);
+perch_u32 perch_native_move(struct perch_host *h, const struct perch_policy *pol,
+			    const struct perch_task *p, perch_u32 src, perch_u32 dst);
+
+void perch_native_account(struct perch_host *h, struct perch_process *process, perch_u32 cpu,
+			  perch_u64 now_ns, perch_u64 delta_ns)
+{
+	perch_cache_account(h, process, cpu, now_ns, delta_ns);
+}
+
+int perch_native_due(struct perch_host *h, const struct perch_policy *pol,
+		     struct perch_process *process, perch_u32 cpu, perch_u64 now_ns)
+{
+	return perch_cache_due(h, pol, process, cpu, now_ns);
+}
+
+void perch_native_scan(struct perch_host *h, const struct perch_policy *pol,
+		       struct perch_process *process, perch_u32 cpu, perch_u64 now_ns)
+{
+	perch_cache_scan(h, pol, process, cpu, now_ns);
+}
+
+void perch_native_note(struct perch_host *h, perch_u32 llc, perch_u32 util, perch_u32 nr)
+{
+	perch_cache_note(h, llc, util, nr);
+}
+
+perch_u32 perch_native_move(struct perch_host *h, const struct perch_policy *pol,
+			    const struct perch_task *p, perch_u32 src, perch_u32 dst)
+{
+	return perch_cache_move(h, pol, p, src, dst);
+}
+
 /*
  * What crates/perch-policy mirrors by hand, for its tests to compare: where
  * each field lies and how long it is, and the numbers that both sides name.
@@ -35,6 +74,7 @@ static const struct perch_layout perch_layout[] = {
 	PERCH_WHOLE(perch_modes),
 	PERCH_FIELD(perch_modes, cluster),
 	PERCH_FIELD(perch_modes, capacity),
+	PERCH_FIELD(perch_modes, cache),
 	PERCH_FIELD(perch_modes, pad),
 	PERCH_WHOLE(perch_rules),
 	PERCH_FIELD(perch_rules, flip_decay_ns),
@@ -68,11 +108,47 @@ static const struct perch_layout perch_layout[] = {
 	PERCH_FIELD(perch_task, util),
 	PERCH_FIELD(perch_task, uclamp_min),
 	PERCH_FIELD(perch_task, uclamp_max),
+	PERCH_FIELD(perch_task, process),
+	PERCH_FIELD(perch_task, process_id),
+	PERCH_FIELD(perch_task, pad),
+	PERCH_WHOLE(perch_occupancy),
+	PERCH_FIELD(perch_occupancy, runtime_ns),
+	PERCH_FIELD(perch_occupancy, epoch),
+	PERCH_WHOLE(perch_epoch),
+	PERCH_FIELD(perch_epoch, runtime_ns),
+	PERCH_FIELD(perch_epoch, epoch),
+	PERCH_FIELD(perch_epoch, next_ns),
+	PERCH_FIELD(perch_epoch, pad),
+	PERCH_WHOLE(perch_seat),
+	PERCH_FIELD(perch_seat, hot_cpu),
+	PERCH_FIELD(perch_seat, occupancy),
+	PERCH_FIELD(perch_seat, preferred),
+	PERCH_FIELD(perch_seat, pad),
+	PERCH_WHOLE(perch_process),
+	PERCH_FIELD(perch_process, occupancy),
+	PERCH_FIELD(perch_process, seats),
+	PERCH_FIELD(perch_process, scan_epoch),
+	PERCH_FIELD(perch_process, pref_cpu),
+	PERCH_FIELD(perch_process, nr_preferred),
+	PERCH_FIELD(perch_process, nr_threads),
+	PERCH_FIELD(perch_process, nr_running),
+	PERCH_FIELD(perch_process, running_avg),
+	PERCH_FIELD(perch_process, footprint_kib),
+	PERCH_WHOLE(perch_llc_load),
+	PERCH_FIELD(perch_llc_load, util),
+	PERCH_FIELD(perch_llc_load, nr),
+	PERCH_FIELD(perch_llc_load, known),
+	PERCH_FIELD(perch_llc_load, capacity),
+	PERCH_FIELD(perch_llc_load, cores),
+	PERCH_FIELD(perch_llc_load, size_kib),
+	PERCH_FIELD(perch_llc_load, pad),
 	PERCH_WHOLE(perch_verdict),
 	PERCH_FIELD(perch_verdict, cpu),
 	PERCH_FIELD(perch_verdict, reason),
 	PERCH_FIELD(perch_verdict, examined),
 	PERCH_FIELD(perch_verdict, target),
+	PERCH_FIELD(perch_verdict, cache),
+	PERCH_FIELD(perch_verdict, pad),
 	PERCH_WHOLE(perch_native_set),
 	PERCH_FIELD(perch_native_set, first),
 	PERCH_FIELD(perch_native_set, words),
@@ -117,16 +193,21 @@ static const struct perch_layout perch_layout[] = {
 	PERCH_FIELD(perch_topology, group_sets),
 	PERCH_FIELD(perch_topology, places),
 	PERCH_FIELD(perch_topology, llc_of_set),
+	PERCH_FIELD(perch_topology, llc_sets),
 	PERCH_FIELD(perch_topology, nr_cpus),
+	PERCH_FIELD(perch_topology, nr_llcs),
 	PERCH_FIELD(perch_topology, has_clusters),
 	PERCH_FIELD(perch_topology, has_smt),
 	PERCH_FIELD(perch_topology, max_capacity),
+	PERCH_FIELD(perch_topology, pad),
 	PERCH_WHOLE(perch_host),
 	PERCH_FIELD(perch_host, topology),
 	PERCH_FIELD(perch_host, idle),
 	PERCH_FIELD(perch_host, sched_idle),
 	PERCH_FIELD(perch_host, cpus),
 	PERCH_FIELD(perch_host, llcs),
+	PERCH_FIELD(perch_host, epochs),
+	PERCH_FIELD(perch_host, loads),
 	PERCH_WHOLE(perch_question),
 	PERCH_FIELD(perch_question, host),
 	PERCH_FIELD(perch_question, policy),
@@ -179,6 +260,16 @@ static const struct perch_layout perch_layout[] = {
 	PERCH_VALUE(PERCH_BY_CAPACITY_SPARE),
 	PERCH_VALUE(PERCH_BY_WAKE_BALANCE),
 	PERCH_VALUE(PERCH_NR_REASONS),
+	PERCH_VALUE(PERCH_CACHE_NONE),
+	PERCH_VALUE(PERCH_CACHE_REDIRECTED),
+	PERCH_VALUE(PERCH_CACHE_FULL_UTIL),
+	PERCH_VALUE(PERCH_CACHE_FULL_RUNNABLE),
+	PERCH_VALUE(PERCH_CACHE_UNFIT),
+	PERCH_VALUE(PERCH_CACHE_RETURNED),
+	PERCH_VALUE(PERCH_NR_CACHE_STEPS),
+	PERCH_VALUE(PERCH_MOVE_FREE),
+	PERCH_VALUE(PERCH_MOVE_STAY),
+	PERCH_VALUE(PERCH_MOVE_GO),
 };
 
 const struct perch_layout *perch_native_layout(perch_u64 *count)

@@ -29,6 +29,8 @@ struct perch_host {
 	const perch_u64 PERCH_AS *sched_idle;
 	const struct perch_native_cpu PERCH_AS *cpus;
 	struct perch_native_llc PERCH_AS *llcs;
+	struct perch_epoch PERCH_AS *epochs;
+	struct perch_llc_load PERCH_AS *loads;
 };
 
 PERCH_INLINE const struct perch_topology *perch_topology(const struct perch_host *h)
@@ -111,6 +113,18 @@ PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u3
 PERCH_INLINE void perch_host_set_idle_cores(struct perch_host *h, perch_u32 set, perch_u8 has)
 {
 	h->llcs[h->topology.llc_of_set[set]].idle_cores = has;
+}
+
+PERCH_INLINE struct perch_epoch PERCH_AS *perch_host_epoch(const struct perch_host *h,
+							   perch_u32 cpu)
+{
+	return &h->epochs[cpu];
+}
+
+PERCH_INLINE struct perch_llc_load PERCH_AS *perch_host_llc_load(const struct perch_host *h,
+								 perch_u32 llc)
+{
+	return &h->loads[llc];
 }
 
 #endif

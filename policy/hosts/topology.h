@@ -38,9 +38,11 @@ struct perch_topology {
 	const perch_u32 PERCH_AS *group_sets;
 	const struct perch_native_place PERCH_AS *places;
 	const perch_u32 PERCH_AS *llc_of_set; /* LLC index by set number */
-	perch_u32 nr_cpus;
+	const perch_u32 PERCH_AS *llc_sets;   /* set number by LLC index */
+	perch_u32 nr_cpus, nr_llcs;
 	perch_u8 has_clusters, has_smt;
 	perch_u16 max_capacity;
+	perch_u32 pad;
 };
 
 PERCH_INLINE const struct perch_topology *perch_topology(const struct perch_host *h);
@@ -99,6 +101,21 @@ PERCH_INLINE perch_u32 perch_host_cluster_set(const struct perch_host *h, perch_
 PERCH_INLINE perch_u32 perch_host_llc_set(const struct perch_host *h, perch_u32 cpu)
 {
 	return perch_topology(h)->places[cpu].llc_set;
+}
+
+PERCH_INLINE perch_u32 perch_host_nr_llcs(const struct perch_host *h)
+{
+	return perch_topology(h)->nr_llcs;
+}
+
+PERCH_INLINE perch_u32 perch_host_llc(const struct perch_host *h, perch_u32 cpu)
+{
+	return perch_topology(h)->places[cpu].llc;
+}
+
+PERCH_INLINE perch_u32 perch_host_llc_cpus(const struct perch_host *h, perch_u32 llc)
+{
+	return perch_topology(h)->llc_sets[llc];
 }
 
 PERCH_INLINE perch_u32 perch_host_asym_set(const struct perch_host *h, perch_u32 cpu)

@@ -7,7 +7,8 @@
 pub(crate) struct Modes {
     pub cluster: u8,
     pub capacity: u8,
-    pub pad: [u8; 6],
+    pub cache: u8,
+    pub pad: [u8; 5],
 }
 
 /// `struct perch_rules`.
@@ -52,6 +53,51 @@ pub(crate) struct Verdict {
     pub reason: u32,
     pub examined: u32,
     pub target: u32,
+    pub cache: u32,
+    pub pad: u32,
+}
+
+/// `struct perch_occupancy`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Occupancy {
+    pub runtime_ns: u64,
+    pub epoch: u64,
+}
+
+/// `struct perch_epoch`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Epoch {
+    pub runtime_ns: u64,
+    pub epoch: u64,
+    pub next_ns: u64,
+    pub pad: u64,
+}
+
+/// `struct perch_seat`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seat {
+    pub hot_cpu: u32,
+    pub occupancy: u32,
+    pub preferred: u32,
+    pub pad: u32,
+}
+
+/// `struct perch_process`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Process {
+    pub occupancy: *mut Occupancy,
+    pub seats: *mut Seat,
+    pub scan_epoch: u64,
+    pub pref_cpu: u32,
+    pub nr_preferred: u32,
+    pub nr_threads: u32,
+    pub nr_running: u32,
+    pub running_avg: u32,
+    pub footprint_kib: u32,
 }
 
 /// `struct perch_native_set`.
@@ -117,10 +163,13 @@ pub(crate) struct Topology {
     pub group_sets: *const u32,
     pub places: *const Place,
     pub llc_of_set: *const u32,
+    pub llc_sets: *const u32,
     pub nr_cpus: u32,
+    pub nr_llcs: u32,
     pub has_clusters: u8,
     pub has_smt: u8,
     pub max_capacity: u16,
+    pub pad: u32,
 }
 
 /// `struct perch_host`.
@@ -132,6 +181,8 @@ pub(crate) struct Host {
     pub sched_idle: *const u64,
     pub cpus: *const crate::host::CpuState,
     pub llcs: *mut Llc,
+    pub epochs: *mut Epoch,
+    pub loads: *mut crate::cache::LlcLoad,
 }
 
 /// `struct perch_question`.
@@ -155,4 +206,33 @@ unsafe extern "C" {
         wakee: *mut crate::host::TaskState,
         verdict: *mut Verdict,
     );
+    pub(crate) fn perch_native_account(
+        host: *mut Host,
+        process: *mut Process,
+        cpu: u32,
+        now_ns: u64,
+        delta_ns: u64,
+    );
+    pub(crate) fn perch_native_due(
+        host: *mut Host,
+        policy: *const Policy,
+        process: *mut Process,
+        cpu: u32,
+        now_ns: u64,
+    ) -> std::ffi::c_int;
+    pub(crate) fn perch_native_scan(
+        host: *mut Host,
+        policy: *const Policy,
+        process: *mut Process,
+        cpu: u32,
+        now_ns: u64,
+    );
+    pub(crate) fn perch_native_note(host: *mut Host, llc: u32, util: u32, nr: u32);
+    pub(crate) fn perch_native_move(
+        host: *mut Host,
+        policy: *const Policy,
+        task: *const crate::host::TaskState,
+        src: u32,
+        dst: u32,
+    ) -> u32;
 }

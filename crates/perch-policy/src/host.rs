@@ -6,6 +6,7 @@ mod layout;
 
 use std::sync::Arc;
 
+use crate::cache::{self, CacheStep, LlcLoad, Process, ProcessId};
 use crate::ffi;
 use crate::image::Image;
 use crate::mask::CpuMask;
@@ -64,6 +65,11 @@ pub struct TaskState {
     pub util: u32,
     uclamp_min: u32,
     uclamp_max: u32,
+    /// Address of its process during a call; 0 outside.
+    process: usize,
+    /// Number of its process plus 1; 0 for a kernel thread.
+    process_id: u32,
+    pad: u32,
 }
 
 impl TaskState {
@@ -82,7 +88,26 @@ impl TaskState {
             util: 0,
             uclamp_min: 0,
             uclamp_max: 1024,
+            process: 0,
+            process_id: 0,
+            pad: 0,
         }
+    }
+
+    /// Makes the task a thread of a process of the host that will be asked about it; `None`, as
+    /// at first, for a kernel thread.
+    pub fn set_process(&mut self, process: Option<ProcessId>) {
+        self.process_id = process.map_or(0, |p| p.0 + 1);
+    }
+
+    /// The process whose thread it is.
+    pub fn process(&self) -> Option<ProcessId> {
+        self.process_id.checked_sub(1).map(ProcessId)
+    }
+
+    /// Says where its process lies during a call.
+    pub(crate) fn lend(&mut self, process: u64) {
+        self.process = process as usize;
     }
 
     /// Sets what the task's utilisation is clamped to where a CPU is chosen for it, as
@@ -129,7 +154,11 @@ impl TaskState {
 
     /// As it is outside of a call.
     pub(crate) fn outside(self) -> TaskState {
-        TaskState { allowed: 0, ..self }
+        TaskState {
+            allowed: 0,
+            process: 0,
+            ..self
+        }
     }
 }
 
@@ -181,6 +210,21 @@ pub struct Verdict {
     pub examined: u32,
     /// What wake_affine aimed at.
     pub target: usize,
+    /// What the cache mechanism did on the way.
+    pub cache: CacheStep,
+}
+
+impl Verdict {
+    /// `None` when a number stands for no CPU, reason or step: another version's answer.
+    pub(crate) fn from_raw(raw: &ffi::Verdict) -> Option<Verdict> {
+        Some(Verdict {
+            cpu: raw.cpu as usize,
+            reason: *Reason::ALL.get(raw.reason as usize)?,
+            examined: raw.examined,
+            target: raw.target as usize,
+            cache: *CacheStep::ALL.get(raw.cache as usize)?,
+        })
+    }
 }
 
 /// Modes and rules: everything that tells one policy from another.
@@ -199,7 +243,8 @@ impl Policy {
             modes: ffi::Modes {
                 cluster: modes.cluster as u8,
                 capacity: modes.capacity as u8,
-                pad: [0; 6],
+                cache: modes.cache as u8,
+                pad: [0; 5],
             },
             rules: ffi::Rules {
                 flip_decay_ns: rules.flip_decay_ns,
@@ -244,12 +289,15 @@ impl Policy {
 /// A machine's state as the policy reads it. The owner keeps it as current as the kernel would.
 #[derive(Debug)]
 pub struct Host {
-    topology: Arc<Topology>,
+    pub(crate) topology: Arc<Topology>,
     idle: Box<[u64]>,
     sched_idle: Box<[u64]>,
     cpus: Box<[CpuState]>,
     llcs: Box<[ffi::Llc]>,
-    raw: ffi::Host,
+    epochs: Box<[ffi::Epoch]>,
+    pub(crate) loads: Box<[LlcLoad]>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) raw: ffi::Host,
 }
 
 // SAFETY: the raw pointers lead into heap blocks that `Host` itself owns or holds by Arc; nothing
@@ -277,8 +325,13 @@ impl Host {
             sched_idle: sched_idle.as_ptr(),
             cpus: std::ptr::null(),
             llcs: std::ptr::null_mut(),
+            epochs: std::ptr::null_mut(),
+            loads: std::ptr::null_mut(),
         };
         Host {
+            epochs: vec![ffi::Epoch::default(); n].into(),
+            loads: cache::new_loads(&topology),
+            processes: Vec::new(),
             topology,
             idle,
             sched_idle,
@@ -372,15 +425,38 @@ impl Host {
             sched_idle: image.push(&self.sched_idle) as *const u64,
             cpus: image.push(&self.cpus) as *const CpuState,
             llcs: image.push(&self.llcs) as *mut ffi::Llc,
+            epochs: image.push(&self.epochs) as *mut ffi::Epoch,
+            loads: image.push(&self.loads) as *mut LlcLoad,
         }
+    }
+
+    /// The task's process laid out in another address space; its address, 0 without one.
+    pub(crate) fn place_process(&self, task: &TaskState, image: &mut Image) -> u64 {
+        let process = task.process().map(|p| &self.processes[p.0 as usize]);
+        process.map_or(0, |p| p.place(image))
+    }
+
+    /// Has the task's pointer lead to its process for a call.
+    pub(crate) fn lend_process(&mut self, task: &mut TaskState) {
+        let process = task.process();
+        let raw = process.map(|p| self.processes[p.0 as usize].raw() as u64);
+        task.lend(raw.unwrap_or(0));
+    }
+
+    /// Has C's view lead to the arrays that may have changed hands.
+    pub(crate) fn refresh(&mut self) {
+        self.raw.cpus = self.cpus.as_ptr();
+        self.raw.llcs = self.llcs.as_mut_ptr();
+        self.raw.epochs = self.epochs.as_mut_ptr();
+        self.raw.loads = self.loads.as_mut_ptr();
     }
 
     /// Asks the policy where `wakee` should wake up. `waker` remembers the wake-up (its flips),
     /// `wakee` its recent CPU.
     ///
     /// # Panics
-    /// When a CPU number is not the machine's, or `allowed` is another machine's mask: the
-    /// caller's bug, caught before C reads past an array.
+    /// When a CPU number is not the machine's, `allowed` is another machine's mask or the wakee's
+    /// process another host's: the caller's bug, caught before C reads past an array.
     pub fn select(
         &mut self,
         policy: &Policy,
@@ -403,8 +479,8 @@ impl Host {
         wakee.allow(allowed, allowed.words().as_ptr() as u64);
         let raw_wake = wake.raw();
         let mut verdict = ffi::Verdict::default();
-        self.raw.cpus = self.cpus.as_ptr();
-        self.raw.llcs = self.llcs.as_mut_ptr();
+        self.lend_process(wakee);
+        self.refresh();
         // SAFETY: every pointer in `raw` leads to an array that lives as long as `self` and is as
         // long as the topology says; the CPU numbers were checked above; the affinity words stay
         // borrowed for the call; the C code keeps no pointer.
@@ -419,11 +495,6 @@ impl Host {
             );
         }
         *wakee = wakee.outside();
-        Verdict {
-            cpu: verdict.cpu as usize,
-            reason: Reason::from_number(verdict.reason),
-            examined: verdict.examined,
-            target: verdict.target as usize,
-        }
+        Verdict::from_raw(&verdict).expect("the mirror is what C has (host/layout.rs)")
     }
 }

@@ -73,6 +73,16 @@ unsafe impl Plain for crate::ffi::Place {}
 // SAFETY: as above.
 unsafe impl Plain for crate::ffi::Llc {}
 // SAFETY: as above.
+unsafe impl Plain for crate::ffi::Epoch {}
+// SAFETY: as above.
+unsafe impl Plain for crate::ffi::Occupancy {}
+// SAFETY: as above.
+unsafe impl Plain for crate::ffi::Seat {}
+// SAFETY: as above.
+unsafe impl Plain for crate::ffi::Process {}
+// SAFETY: as above.
+unsafe impl Plain for crate::cache::LlcLoad {}
+// SAFETY: as above.
 unsafe impl Plain for crate::ffi::Topology {}
 // SAFETY: as above.
 unsafe impl Plain for crate::ffi::Policy {}

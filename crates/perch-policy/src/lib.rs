@@ -4,6 +4,7 @@
 //! [`Topology`] is the kernel's view of a machine, [`Host`] the state that a policy may ask
 //! about, [`Policy`] the modes and the era, and [`Host::select`] one decision with its reason.
 
+mod cache;
 mod ffi;
 mod host;
 mod image;
@@ -15,6 +16,7 @@ mod reason;
 pub mod testing;
 mod topology;
 
+pub use cache::{CacheStep, LlcLoad, Move, ProcessId};
 pub use host::{CpuState, Host, Policy, TaskState, Verdict, Wake};
 pub use image::Image;
 pub use mask::CpuMask;

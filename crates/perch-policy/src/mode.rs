@@ -63,7 +63,7 @@ impl FromStr for Mode {
 }
 
 /// The mechanisms this version has. A new one adds its name here and its field in [`Modes`].
-pub const MECHANISMS: [&str; 2] = ["cluster", "capacity"];
+pub const MECHANISMS: [&str; 3] = ["cluster", "capacity", "cache"];
 
 /// One mode a mechanism: all that an experiment's arm consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -72,6 +72,8 @@ pub struct Modes {
     pub cluster: Mode,
     /// Capacity-aware wake-up (mechanisms.md §2).
     pub capacity: Mode,
+    /// Cache-aware wake-up and its inhibition (mechanisms.md §3).
+    pub cache: Mode,
 }
 
 impl Modes {
@@ -80,6 +82,7 @@ impl Modes {
         match mechanism {
             "cluster" => self.cluster = mode,
             "capacity" => self.capacity = mode,
+            "cache" => self.cache = mode,
             other => {
                 return Err(ParseError(format!(
                     "unknown mechanism \"{other}\": this version has {}",
@@ -92,7 +95,9 @@ impl Modes {
 
     /// The modes as `--set` would take them.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, Mode)> {
-        MECHANISMS.into_iter().zip([self.cluster, self.capacity])
+        MECHANISMS
+            .into_iter()
+            .zip([self.cluster, self.capacity, self.cache])
     }
 }
 

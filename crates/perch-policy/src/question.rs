@@ -8,7 +8,6 @@ use crate::ffi;
 use crate::host::{Host, Policy, TaskState, Verdict, Wake};
 use crate::image::{Image, read};
 use crate::mask::CpuMask;
-use crate::reason::Reason;
 use crate::topology::Topology;
 
 /// Questions about one machine: who is idle, who wakes whom, and by which policy.
@@ -89,8 +88,9 @@ impl Batch {
         assert!(self.len() < self.most, "a batch of {} questions", self.most);
         assert!(Arc::ptr_eq(host.topology(), &self.topology));
         assert_eq!(allowed.words().len(), host.idle_words().len());
-        let host = host.place(self.placed, &mut self.image);
         let mut wakee = *wakee;
+        wakee.lend(host.place_process(&wakee, &mut self.image));
+        let host = host.place(self.placed, &mut self.image);
         wakee.allow(allowed, self.image.push(allowed.words()));
         let at = self.questions_at + (self.len() * size_of::<ffi::Question>()) as u64;
         self.llcs_at.push(host.llcs as u64);
@@ -137,12 +137,7 @@ impl Batch {
             .map(|index| Some(llc(index)?.idle_cores != 0))
             .collect::<Option<_>>()?;
         Some(Answer {
-            verdict: Verdict {
-                cpu: q.verdict.cpu as usize,
-                reason: *Reason::ALL.get(q.verdict.reason as usize)?,
-                examined: q.verdict.examined,
-                target: q.verdict.target as usize,
-            },
+            verdict: Verdict::from_raw(&q.verdict)?,
             waker: q.waker.outside(),
             wakee: q.wakee.outside(),
             idle_cores,

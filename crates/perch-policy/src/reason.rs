@@ -69,13 +69,3 @@ reasons! {
     /// Up to 5.6, on asymmetric machines: a wake-up balanced like a fork.
     WakeBalance = "wake balance",
 }
-
-impl Reason {
-    /// The reason with this number.
-    ///
-    /// # Panics
-    /// When policy/ returns a number that this crate does not know: the two are out of step.
-    pub(crate) fn from_number(number: u32) -> Reason {
-        Reason::ALL[number as usize]
-    }
-}

@@ -151,6 +151,18 @@ PERCH_INLINE void perch_host_set_idle_cores(struct perch_host *h, perch_u32 set,
 	/* Nothing to remember: sched_ext says exactly which cores are idle. */
 }
 
+PERCH_INLINE struct perch_epoch PERCH_AS *perch_host_epoch(const struct perch_host *h,
+							   perch_u32 cpu)
+{
+	return &config()->epochs[cpu];
+}
+
+PERCH_INLINE struct perch_llc_load PERCH_AS *perch_host_llc_load(const struct perch_host *h,
+								 perch_u32 llc)
+{
+	return &config()->llc_loads[llc];
+}
+
 #include "../../../policy/include/perch/select.h"
 
 /* The kernel remembers whether there may be one; the mask of idle cores knows. */

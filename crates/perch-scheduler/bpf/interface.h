@@ -90,14 +90,16 @@ struct perch_config {
 	struct perch_topology topology;
 	struct perch_cpu PERCH_AS *cpus; /* nr_possible of them */
 	struct perch_llc PERCH_AS *llcs;
-	perch_u64 PERCH_AS *waiting; /* by words of 64 CPUs: whose queue may hold a task */
-	perch_u64 PERCH_AS *misfits; /* likewise: on which a task runs that does not fit */
-	perch_u64 slice_ns;	     /* for a task that is alone */
-	perch_u64 slice_min_ns;	     /* however many wait */
-	perch_u64 lag_ns;	     /* the most virtual time a task is owed or owes */
-	perch_u64 preempt_ns;	     /* a wakee so far behind the running task interrupts it */
-	perch_u64 balance_ns;	     /* period of the timer that compares queues, at least 1 ms */
-	perch_u64 steal_remote_ns;   /* queues of other nodes are left alone so long */
+	perch_u64 PERCH_AS *waiting;	     /* by words of 64 CPUs: whose queue may hold a task */
+	perch_u64 PERCH_AS *misfits;	     /* likewise: on which a task runs that does not fit */
+	struct perch_epoch PERCH_AS *epochs; /* one a CPU, for the cache mechanism */
+	struct perch_llc_load PERCH_AS *llc_loads; /* one an LLC, likewise */
+	perch_u64 slice_ns;			   /* for a task that is alone */
+	perch_u64 slice_min_ns;			   /* however many wait */
+	perch_u64 lag_ns;	   /* the most virtual time a task is owed or owes */
+	perch_u64 preempt_ns;	   /* a wakee so far behind the running task interrupts it */
+	perch_u64 balance_ns;	   /* period of the timer that compares queues, at least 1 ms */
+	perch_u64 steal_remote_ns; /* queues of other nodes are left alone so long */
 	struct perch_memory PERCH_AS *memories;
 	perch_u32 memory_mask; /* number of memories - 1; a power of two less one */
 	perch_u32 nr_llcs;

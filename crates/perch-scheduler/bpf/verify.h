@@ -14,6 +14,7 @@
 #define PERCH_OUTLINE __attribute__((noinline, weak))
 #define PERCH_ZERO perch_zero
 #define PERCH_GIVEN __attribute__((btf_decl_tag("arg:nonnull")))
+#define PERCH_GIVEN_AS __attribute__((btf_decl_tag("arg:arena")))
 
 /* Always 0, which the verifier cannot know. */
 unsigned int perch_zero;

@@ -59,6 +59,7 @@ impl Plan {
         let header = topology.image(&mut image);
         let cpus = image.reserve(possible * size_of::<Cpu>());
         let llcs = image.reserve(nr_llcs * size_of::<Llc>());
+        let (epochs, llc_loads) = topology.image_cache(&mut image, possible);
         let waiting = image.reserve(possible.div_ceil(64) * 8);
         let misfits = image.reserve(possible.div_ceil(64) * 8);
         let nr_memories = memories(nr_cpus);
@@ -91,6 +92,8 @@ impl Plan {
             llcs,
             waiting,
             misfits,
+            epochs,
+            llc_loads,
             slice_ns: tuning.slice_us * 1_000,
             slice_min_ns: tuning.slice_min_us * 1_000,
             lag_ns: tuning.lag_us * 1_000,

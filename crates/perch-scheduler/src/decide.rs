@@ -16,13 +16,13 @@ use perch_machine::{Machine, library};
 use perch_policy::testing::dice::Dice;
 use perch_policy::testing::machines::{self, Shape};
 use perch_policy::testing::scenario::{self, POLICIES, Scenario};
-use perch_policy::{Answer, Batch, Host, Reason, Topology};
+use perch_policy::{Answer, Batch, CacheStep, Host, Reason, Topology};
 
 use crate::error::SchedulerError;
 pub use kernel::InKernel;
 
 /// Moments a machine; each is decided in every mode of every era.
-const MOMENTS: usize = 20;
+const MOMENTS: usize = 12;
 /// Wake-ups a machine.
 pub const PER_MACHINE: usize = MOMENTS * POLICIES;
 /// The most CPUs of a random machine: its sets take up to three words of 64.
@@ -63,6 +63,8 @@ pub struct Comparison {
     pub machines: BTreeMap<&'static str, usize>,
     /// How often each reason was given natively.
     pub reasons: BTreeMap<Reason, usize>,
+    /// How often each step of the cache mechanism was taken natively.
+    pub steps: BTreeMap<CacheStep, usize>,
     /// Wake-ups that were not decided alike.
     pub mismatches: usize,
     /// The first of them in words.
@@ -79,6 +81,10 @@ impl fmt::Display for Comparison {
         for &reason in Reason::ALL.iter().filter(|&&r| r != Reason::Nothing) {
             let count = self.reasons.get(&reason).copied().unwrap_or(0);
             writeln!(f, "reason, {}: {count}", reason.name())?;
+        }
+        for step in CacheStep::ALL {
+            let count = self.steps.get(&step).copied().unwrap_or(0);
+            writeln!(f, "cache, {}: {count}", step.name())?;
         }
         writeln!(f, "mismatches: {}", self.mismatches)
     }
@@ -99,10 +105,9 @@ pub fn compare(plan: &Plan, other: &mut dyn Answerer) -> Result<Comparison, Sche
         let memory = other.answer(&round.batch)?;
         for (index, asked) in round.asked.iter().enumerate() {
             comparison.questions += 1;
-            *comparison
-                .reasons
-                .entry(asked.native.verdict.reason)
-                .or_default() += 1;
+            let verdict = asked.native.verdict;
+            *comparison.reasons.entry(verdict.reason).or_default() += 1;
+            *comparison.steps.entry(verdict.cache).or_default() += 1;
             let answer = round.batch.answer(memory, index);
             if answer.as_ref() == Some(&asked.native) {
                 continue;
@@ -194,8 +199,8 @@ impl Round {
             .flat_map(|m| policies.iter().map(move |p| (m, p)))
         {
             let (wake, allowed) = (moment.wake.to_policy(), moment.affinity());
-            let tasks = (moment.waker.to_policy(), moment.wakee.to_policy());
             moment.put(&mut host);
+            let tasks = (moment.waker.to_policy(), moment.wakee_of(&mut host));
             let native = Answer::native(&mut host, &policy, &wake, tasks, &allowed);
             moment.put(&mut host);
             if *falsify && native.verdict.reason == Reason::TargetIdle {

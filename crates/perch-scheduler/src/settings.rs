@@ -211,7 +211,13 @@ impl Settings {
                 Mode::Off
             }
         };
-        (Modes { cluster, capacity }, notes)
+        let cache = Mode::Off;
+        let modes = Modes {
+            cluster,
+            capacity,
+            cache,
+        };
+        (modes, notes)
     }
 }
 

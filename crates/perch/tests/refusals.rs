@@ -264,7 +264,10 @@ fn counts_and_times_that_make_no_sense() {
         &["at least 1"],
     );
     refused(&[&compare[..], &["--hz", "7"]].concat(), &["100 to 1000"]);
-    refused(&[&compare[..], &["--era", "6.4"]].concat(), &["6.5, 6.15, 7.2"]);
+    refused(
+        &[&compare[..], &["--era", "6.4"]].concat(),
+        &["6.5, 6.15, 7.2"],
+    );
     refused(&["bench", "--cpus", "33"], &["33", "multiple of 32"]);
     refused(&["bench", "--seconds", "0"], &["more than 0"]);
 }

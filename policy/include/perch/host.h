@@ -43,6 +43,11 @@ PERCH_INLINE perch_u32 perch_host_cluster_set(const struct perch_host *h, perch_
 PERCH_INLINE perch_u32 perch_host_llc_set(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_asym_set(const struct perch_host *h, perch_u32 cpu);
 
+/* The LLCs, numbered from 0; a CPU's, PERCH_NONE without one; the CPUs of one, a set. */
+PERCH_INLINE perch_u32 perch_host_nr_llcs(const struct perch_host *h);
+PERCH_INLINE perch_u32 perch_host_llc(const struct perch_host *h, perch_u32 cpu);
+PERCH_INLINE perch_u32 perch_host_llc_cpus(const struct perch_host *h, perch_u32 llc);
+
 /* The tasks' affinity and the CPUs' state, by words. */
 PERCH_INLINE perch_u64 perch_host_allowed_word(const struct perch_host *h,
 					       const struct perch_task *p, perch_u32 w);
@@ -71,6 +76,12 @@ PERCH_INLINE perch_u64 perch_host_idle_since_ns(const struct perch_host *h, perc
 PERCH_INLINE perch_u32 perch_host_nr_idle_scan(const struct perch_host *h, perch_u32 set);
 PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u32 set);
 PERCH_INLINE void perch_host_set_idle_cores(struct perch_host *h, perch_u32 set, perch_u8 has);
+
+/* What the cache mechanism keeps of a CPU, and of an LLC by its number. */
+PERCH_INLINE struct perch_epoch PERCH_AS *perch_host_epoch(const struct perch_host *h,
+							   perch_u32 cpu);
+PERCH_INLINE struct perch_llc_load PERCH_AS *perch_host_llc_load(const struct perch_host *h,
+								 perch_u32 llc);
 
 /*
  * The scheduling domains of a CPU, lowest first; `level` counts from 0 and

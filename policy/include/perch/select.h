@@ -7,6 +7,7 @@
 #ifndef PERCH_SELECT_H
 #define PERCH_SELECT_H
 
+#include "cache.h"
 #include "capacity.h"
 #include "cluster.h"
 #include "slow.h"
@@ -47,8 +48,9 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 	    perch_host_nr_running(h, s->this_cpu) <= 1 && perch_capacity_near(h, pol, p, s->prev))
 		PERCH_FOUND(s, PERCH_BY_KTHREAD, s->prev);
 
-	recent = p->recent_cpu;
-	if (!pol->rules.recent_when_taken)
+	/* A preferred CPU is not where it ran: recent is of no use beside it, and stays. */
+	recent = s->home == PERCH_NONE ? p->recent_cpu : PERCH_NONE;
+	if (!pol->rules.recent_when_taken && s->home == PERCH_NONE)
 		p->recent_cpu = s->prev;
 	if (recent != PERCH_NONE && recent != s->prev && recent != s->target &&
 	    perch_share_llc(h, recent, s->target) && perch_idle_ok(h, pol, p, recent) &&
@@ -95,6 +97,10 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 			return cpu;
 	}
 
+	if (s->home != PERCH_NONE) {
+		s->again = 1;
+		return s->target;
+	}
 	cpu = perch_cluster_fallback(h, pol, p, s);
 	if (cpu != PERCH_NONE)
 		return cpu;
@@ -151,11 +157,14 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 		.thread = PERCH_NONE,
 		.near_prev = PERCH_NONE,
 		.near_recent = PERCH_NONE,
+		.home = PERCH_NONE,
 	};
 	perch_u8 affine = 0;
 	perch_u32 cpu;
 
 	v->examined = 0;
+	v->cache = PERCH_CACHE_NONE;
+	v->pad = 0;
 	v->target = wake->prev_cpu;
 	if (p->nr_allowed == 1) {
 		v->reason = PERCH_BY_AFFINITY;
@@ -173,17 +182,29 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 		}
 		affine = !perch_wake_wide(h, wake->this_cpu, waker, p);
 	}
+	if (perch_cache_redirects(pol)) {
+		s.prev = s.target = perch_cache_prev(h, pol, p, wake, v);
+		if (s.prev != wake->prev_cpu)
+			s.home = wake->prev_cpu;
+	}
 	if (perch_wake_balances(h, pol, wake->this_cpu) &&
-	    (!affine || perch_wake_cap(h, p, wake->this_cpu, wake->prev_cpu))) {
+	    (!affine || perch_wake_cap(h, p, wake->this_cpu, s.prev))) {
 		v->reason = PERCH_BY_WAKE_BALANCE;
 		return perch_slow_path(h, pol, p, wake, v);
 	}
 	if (affine)
-		s.target = perch_wake_affine(h, pol, p, wake);
+		s.target = perch_wake_affine(h, pol, p, wake, s.prev);
 	if (!(waker->flags & PERCH_TASK_PERCPU_KTHREAD))
 		s.flags &= ~PERCH_WAKE_IN_TASK;
 	v->target = s.target;
 	cpu = perch_search_idle(h, pol, p, &s);
+	if (s.again) {
+		/* Once, as if the cache mechanism had never spoken, and with no candidate of before. */
+		s.prev = s.target = v->target = s.home;
+		s.home = s.near_prev = s.near_recent = s.thread = s.done_set = PERCH_NONE;
+		v->cache = PERCH_CACHE_RETURNED;
+		cpu = perch_search_idle(h, pol, p, &s);
+	}
 	if (pol->rules.recent_when_taken && affine)
 		waker->recent_cpu = wake->this_cpu;
 	v->reason = s.reason;

@@ -23,8 +23,10 @@ struct perch_search {
 	perch_u32 thread;      /* idle thread passed while looking for an idle core */
 	perch_u32 near_prev;   /* cluster: idle prev that is not near target */
 	perch_u32 near_recent; /* cluster: likewise recent */
+	perch_u32 home;	       /* cache: the true previous CPU while prev is a preferred one */
 	perch_u32 reason;
 	perch_u8 idle_cores; /* the LLC may have a fully idle core */
+	perch_u8 again;	     /* cache: nothing idle in the preferred LLC, search at home */
 };
 
 /* Idle CPUs as this wakee sees them: truly idle, or busy with SCHED_IDLE work. */
@@ -147,9 +149,9 @@ PERCH_INLINE perch_u32 perch_affine_weight(const struct perch_host *h, const str
 PERCH_OUTLINE perch_u32 perch_wake_affine(const struct perch_host *h PERCH_GIVEN,
 					  const struct perch_policy *pol PERCH_GIVEN,
 					  const struct perch_task *p PERCH_GIVEN,
-					  const struct perch_wake *wake PERCH_GIVEN)
+					  const struct perch_wake *wake PERCH_GIVEN, perch_u32 prev)
 {
-	perch_u32 this_cpu = wake->this_cpu, prev = wake->prev_cpu, flags = wake->flags;
+	perch_u32 this_cpu = wake->this_cpu, flags = wake->flags;
 	perch_u32 level, cpu = PERCH_NONE;
 	perch_u8 near = perch_share_llc(h, this_cpu, prev);
 

@@ -23,9 +23,10 @@ typedef __INT64_TYPE__ perch_s64;
  * What the BPF host defines first: the address space of its arrays; a
  * condition that every loop asks, because its verifier wants to see each of
  * them end; how a function is kept out of line, so that it is verified once
- * and not on every path to it; a mark on such a function's pointers, that
- * they are never null; a zero to count from that the verifier takes for any
- * number, where it would otherwise follow every count for itself.
+ * and not on every path to it; marks on such a function's pointers, that they
+ * are never null, or lead into the host's arrays; a zero to count from that
+ * the verifier takes for any number, where it would otherwise follow every
+ * count for itself.
  */
 #ifndef PERCH_AS
 #define PERCH_AS
@@ -41,6 +42,9 @@ typedef __INT64_TYPE__ perch_s64;
 #endif
 #ifndef PERCH_GIVEN
 #define PERCH_GIVEN
+#endif
+#ifndef PERCH_GIVEN_AS
+#define PERCH_GIVEN_AS
 #endif
 
 /* No CPU, no mask, no domain. */
@@ -58,7 +62,8 @@ enum perch_mode {
 struct perch_modes {
 	perch_u8 cluster;
 	perch_u8 capacity;
-	perch_u8 pad[6];
+	perch_u8 cache;
+	perch_u8 pad[5];
 };
 
 /* What differs between stock kernels in choosing a CPU (mechanisms.md §0, §8). */
@@ -125,6 +130,58 @@ struct perch_wake {
 	perch_u32 pad;
 };
 
+/* What a process ran on one CPU, halved once an epoch (mechanisms.md §3). */
+struct perch_occupancy {
+	perch_u64 runtime_ns;
+	perch_u64 epoch; /* of that CPU, up to which it was halved */
+};
+
+/* What all processes ran on one CPU, and how far its epochs have come. */
+struct perch_epoch {
+	perch_u64 runtime_ns;
+	perch_u64 epoch;
+	perch_u64 next_ns; /* when the next one begins */
+	perch_u64 pad;
+};
+
+/* What a process has in one LLC, as of its last scan. */
+struct perch_seat {
+	perch_u32 hot_cpu;   /* where it occupies most; PERCH_NONE: nowhere */
+	perch_u32 occupancy; /* sum over the LLC's CPUs, 1024 for each that it has to itself */
+	perch_u32 preferred; /* perch mode: it wants to be here */
+	perch_u32 pad;
+};
+
+/*
+ * A process (an address space) as the cache mechanism sees it. The host keeps
+ * what is marked so; the rest is cache.h's.
+ */
+struct perch_process {
+	struct perch_occupancy PERCH_AS *occupancy; /* one a CPU */
+	struct perch_seat PERCH_AS *seats;	    /* one an LLC */
+	perch_u64 scan_epoch;			    /* of the CPU whose tick led to the last scan */
+	perch_u32 pref_cpu;	 /* in the preferred LLC; PERCH_NONE: none is preferred */
+	perch_u32 nr_preferred;	 /* how many LLCs it prefers; more than one in perch mode only */
+	perch_u32 nr_threads;	 /* host: threads alive */
+	perch_u32 nr_running;	 /* host: threads on a CPU right now */
+	perch_u32 running_avg;	 /* average of nr_running at scans, 16ths */
+	perch_u32 footprint_kib; /* host: its working set; 0 when nobody knows */
+};
+
+/*
+ * How full an LLC is. `util` and `nr` are as old as the last periodic balance
+ * that looked (posted, upstream), or as they are now (perch).
+ */
+struct perch_llc_load {
+	perch_u32 util; /* sum over its CPUs, 1024 for one that is always busy */
+	perch_u32 nr; /* posted: slow average of runnable tasks; perch: those there or on their way */
+	perch_u32 known;    /* somebody has looked */
+	perch_u32 capacity; /* sum over its CPUs */
+	perch_u32 cores;
+	perch_u32 size_kib;
+	perch_u32 pad[2];
+};
+
 /* What the policy knows of a task and remembers on it. */
 #define PERCH_TASK_PERCPU_KTHREAD 0x1u
 #define PERCH_TASK_SCHED_IDLE 0x2u
@@ -143,6 +200,10 @@ struct perch_task {
 	perch_u32 util; /* max(util_avg, util_est), 0 to 1024 */
 	/* What its utilisation is clamped to, 0 and 1024 without uclamp. */
 	perch_u32 uclamp_min, uclamp_max;
+	/* Its process; 0 for a kernel thread, or while nobody asks. */
+	struct perch_process PERCH_AS *process;
+	perch_u32 process_id; /* the native host's number for it plus 1, 0 for none */
+	perch_u32 pad;
 };
 
 /*
@@ -176,11 +237,27 @@ enum perch_reason {
 	PERCH_NR_REASONS,
 };
 
+/*
+ * What the cache mechanism did on the way to the choice; counted beside the
+ * reason, as the search that follows has one of its own. Append only.
+ */
+enum perch_cache_step {
+	PERCH_CACHE_NONE = 0,	   /* the process prefers nothing, or the wakee is there already */
+	PERCH_CACHE_REDIRECTED,	   /* aimed at the preferred LLC */
+	PERCH_CACHE_FULL_UTIL,	   /* inhibited: that LLC is over-aggregated by utilisation */
+	PERCH_CACHE_FULL_RUNNABLE, /* inhibited: by runnable tasks */
+	PERCH_CACHE_UNFIT,	   /* inhibited: no CPU there is allowed and large enough */
+	PERCH_CACHE_RETURNED,	   /* aimed there, found nobody idle, searched again at home */
+	PERCH_NR_CACHE_STEPS,
+};
+
 struct perch_verdict {
 	perch_u32 cpu;
 	perch_u32 reason;   /* enum perch_reason */
 	perch_u32 examined; /* CPUs the scans looked at; a core looked for idleness is one */
 	perch_u32 target;   /* what wake_affine aimed at, or prev_cpu */
+	perch_u32 cache;    /* enum perch_cache_step */
+	perch_u32 pad;
 };
 
 #endif

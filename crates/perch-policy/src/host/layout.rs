@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_char};
 use std::mem::{offset_of, size_of};
 
 use super::{CpuState, TaskState};
+use crate::cache::{CacheStep, LlcLoad, Move};
 use crate::ffi;
 use crate::mode::Mode;
 use crate::reason::Reason;
@@ -58,15 +59,22 @@ macro_rules! fields {
 
 fn in_rust() -> Layout {
     let mut all = Layout::new();
-    fields!(all, "perch_modes" = ffi::Modes: cluster, capacity, pad);
+    fields!(all, "perch_modes" = ffi::Modes: cluster, capacity, cache, pad);
     fields!(all, "perch_rules" = ffi::Rules: flip_decay_ns, idle_sees_policy,
         empty_mask_fails_early, groups_by_affinity, wake_cap, early_groups,
         recent_when_taken, far_imbalance_pct, pad);
     fields!(all, "perch_policy" = ffi::Policy: modes, rules);
     fields!(all, "perch_wake" = ffi::Wake: now_ns, this_cpu, prev_cpu, flags, pad);
     fields!(all, "perch_task" = TaskState: allowed, flip_decay_at_ns, id, last_wakee, wakee_flips,
-        recent_cpu, nr_allowed, flags, load, util, uclamp_min, uclamp_max);
-    fields!(all, "perch_verdict" = ffi::Verdict: cpu, reason, examined, target);
+        recent_cpu, nr_allowed, flags, load, util, uclamp_min, uclamp_max,
+        process, process_id, pad);
+    fields!(all, "perch_occupancy" = ffi::Occupancy: runtime_ns, epoch);
+    fields!(all, "perch_epoch" = ffi::Epoch: runtime_ns, epoch, next_ns, pad);
+    fields!(all, "perch_seat" = ffi::Seat: hot_cpu, occupancy, preferred, pad);
+    fields!(all, "perch_process" = ffi::Process: occupancy, seats, scan_epoch, pref_cpu,
+        nr_preferred, nr_threads, nr_running, running_avg, footprint_kib);
+    fields!(all, "perch_llc_load" = LlcLoad: util, nr, known, capacity, cores, size_kib, pad);
+    fields!(all, "perch_verdict" = ffi::Verdict: cpu, reason, examined, target, cache, pad);
     fields!(all, "perch_native_set" = ffi::Set: first, words, offset, weight);
     fields!(all, "perch_native_domain" = ffi::Domain: flags, set, imbalance_pct, imb_numa_nr,
         groups, first_group, level, pad);
@@ -76,8 +84,8 @@ fn in_rust() -> Layout {
         runnable, util, capacity, curr_load, idle_exit_ns);
     fields!(all, "perch_native_llc" = ffi::Llc: set, nr_idle_scan, idle_cores, pad);
     fields!(all, "perch_topology" = ffi::Topology: pool, sets, domains, group_sets, places,
-            llc_of_set, nr_cpus, has_clusters, has_smt, max_capacity);
-    fields!(all, "perch_host" = ffi::Host: topology, idle, sched_idle, cpus, llcs);
+            llc_of_set, llc_sets, nr_cpus, nr_llcs, has_clusters, has_smt, max_capacity, pad);
+    fields!(all, "perch_host" = ffi::Host: topology, idle, sched_idle, cpus, llcs, epochs, loads);
     fields!(all, "perch_question" = ffi::Question: host, policy, wake, waker, wakee, verdict);
 
     let mut number = |name: &str, value: u64| all.insert(name.to_string(), (0, value));
@@ -111,6 +119,15 @@ fn in_rust() -> Layout {
         );
     }
     number("PERCH_NR_REASONS", Reason::ALL.len() as u64);
+    for step in CacheStep::ALL {
+        let name = screaming(&format!("{step:?}"));
+        number(&format!("PERCH_CACHE_{name}"), step as u64);
+    }
+    number("PERCH_NR_CACHE_STEPS", CacheStep::ALL.len() as u64);
+    for said in [Move::Free, Move::Stay, Move::Go] {
+        let name = screaming(&format!("{said:?}"));
+        number(&format!("PERCH_MOVE_{name}"), said as u64);
+    }
     all
 }
 

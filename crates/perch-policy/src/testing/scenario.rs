@@ -11,18 +11,26 @@ use crate::{CpuMask, CpuState, ERAS, Host, Mode, Modes, Policy, TaskState, Verdi
 pub const SECOND: u64 = 1_000_000_000;
 
 /// How many [`policies`] there are.
-pub const POLICIES: usize = ERAS.len() * Mode::ALL.len() * 2;
+pub const POLICIES: usize = ERAS.len() * (Mode::ALL.len() * 3 - 1);
 
-/// In each era every mechanism in each of its modes, alone and beside others: both in the same
-/// mode, and each beside the next mode of the other.
+/// In each era every mechanism in each of its modes, alone and beside others: all in the same
+/// mode, each beside other modes of the others, and the cache mechanism alone, which most
+/// decisions of the others would hide.
 pub fn policies() -> Vec<Policy> {
-    let beside = |i: usize| [Mode::ALL[i], Mode::ALL[(i + 1) % Mode::ALL.len()]];
-    let pairs = (0..Mode::ALL.len()).flat_map(|i| beside(i).map(|capacity| (i, capacity)));
-    let modes = pairs.map(|(i, capacity)| Modes {
-        cluster: Mode::ALL[i],
-        capacity,
-    });
-    let modes: Vec<Modes> = modes.collect();
+    let mode = |i: usize| Mode::ALL[i % Mode::ALL.len()];
+    let every = 0..Mode::ALL.len();
+    let together = every.clone().map(|i| [i, i, i]);
+    let mixed = every.clone().map(|i| [i, i + 1, i + 2]);
+    let alone = every.skip(1).map(|i| [0, 0, i]);
+    let modes: Vec<Modes> = together
+        .chain(mixed)
+        .chain(alone)
+        .map(|[cluster, capacity, cache]| Modes {
+            cluster: mode(cluster),
+            capacity: mode(capacity),
+            cache: mode(cache),
+        })
+        .collect();
     let eras = ERAS.iter().map(|(_, era)| *era);
     eras.flat_map(|era| modes.iter().map(move |&modes| Policy::new(era, modes)))
         .collect()
@@ -39,6 +47,18 @@ pub struct State {
     pub idle_cores: Vec<bool>,
     /// The same of the asymmetric domains that are no LLC, by their CPUs.
     pub asym: BTreeMap<Vec<usize>, (u32, bool)>,
+    /// How full an LLC is, at its first CPU: utilisation and tasks, once anybody has looked.
+    pub full: Vec<Option<(u32, u32)>>,
+}
+
+/// The wakee's process, as the cache mechanism knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Home {
+    pub threads: u32,
+    /// The preferred CPU, if there is one.
+    pub pref: Option<usize>,
+    /// First CPUs of the LLCs that it prefers in mode perch; the preferred CPU's is among them.
+    pub llcs: Vec<usize>,
 }
 
 /// One CPU's load.
@@ -123,6 +143,8 @@ pub struct Scenario {
     pub wake: Wakeup,
     pub waker: Task,
     pub wakee: Task,
+    /// `None` for a kernel thread.
+    pub home: Option<Home>,
     pub allowed: Vec<bool>,
 }
 
@@ -176,6 +198,7 @@ impl Scenario {
                 asym: asym_sets(shape)
                     .map(|set| (set.clone(), (set.len() as u32, true)))
                     .collect(),
+                full: vec![Some((0, 0)); n],
             },
             wake: Wakeup {
                 now_ns: 5 * SECOND,
@@ -189,6 +212,7 @@ impl Scenario {
             },
             waker: Task::new(1),
             wakee: Task::new(2),
+            home: None,
             allowed: vec![true; n],
         }
     }
@@ -285,7 +309,38 @@ impl Scenario {
         s.wakee.recent = dice.chance(80).then(|| relative(shape, dice, prev));
         s.allowed = affinity(shape, dice, prev);
         s.make_likelier(dice);
+        s.gather(shape, dice);
         s
+    }
+
+    /// Gives the wakee a process that prefers LLCs, full ones and others.
+    fn gather(&mut self, shape: &Shape, dice: &mut Dice) {
+        let leads = |cpu: usize| shape.llc[cpu].as_ref().is_some_and(|llc| llc[0] == cpu);
+        let leaders: Vec<usize> = (0..shape.nr_cpus()).filter(|&c| leads(c)).collect();
+        for &cpu in &leaders {
+            let width = shape.llc[cpu].as_ref().map_or(1, Vec::len) as u32;
+            let percent = dice.pick(&[0, 10, 24, 25, 39, 40, 60, 80]);
+            let nr = dice.pick(&[0, 1, width / 3, width / 3 + 1, width / 2, width]);
+            self.state.full[cpu] = dice
+                .chance(90)
+                .then_some((width * 1024 * percent / 100, nr));
+        }
+        if leaders.is_empty() || dice.chance(20) {
+            return;
+        }
+        let own = dice.pick(&leaders);
+        let llc = shape.llc[own].as_deref().unwrap_or_default();
+        let mut llcs = vec![own];
+        if dice.chance(40) {
+            llcs.extend(leaders.iter().filter(|&&c| c != own && dice.chance(50)));
+        }
+        llcs.sort_unstable();
+        let width = llc.len() as u32;
+        self.home = Some(Home {
+            threads: dice.pick(&[1, 2, width - 1, width, 4 * width]),
+            pref: dice.chance(85).then(|| dice.pick(llc)),
+            llcs,
+        });
     }
 
     /// A busy waker about to sleep, and prev or recent idle: what leads deep into the search.
@@ -336,6 +391,25 @@ impl Scenario {
             host.set_nr_idle_scan(shared, scan);
             host.set_idle_cores(shared, idle_cores);
         }
+        let first = |llc: usize| topology.llc_span(llc).iter().next().unwrap_or(0);
+        for llc in 0..topology.nr_llcs() {
+            host.set_llc_load(llc, self.state.full[first(llc)]);
+        }
+        let Some(home) = &self.home else {
+            return;
+        };
+        let process = host.only_process();
+        *host.threads(process).0 = home.threads;
+        let llcs = (0..topology.nr_llcs()).filter(|&llc| home.llcs.contains(&first(llc)));
+        let llcs: Vec<usize> = llcs.collect();
+        host.prefer(process, home.pref, &llcs);
+    }
+
+    /// The wakee as the policy has it, once the moment is in the host.
+    pub fn wakee_of(&self, host: &mut Host) -> TaskState {
+        let mut wakee = self.wakee.to_policy();
+        wakee.set_process(self.home.as_ref().map(|_| host.only_process()));
+        wakee
     }
 
     /// The CPUs that the wakee may use.
@@ -347,7 +421,7 @@ impl Scenario {
     /// Asks the policy; the scenario becomes what the policy leaves behind.
     pub fn decide(&mut self, host: &mut Host, policy: &Policy) -> Verdict {
         let wake = self.wake.to_policy();
-        let (mut waker, mut wakee) = (self.waker.to_policy(), self.wakee.to_policy());
+        let (mut waker, mut wakee) = (self.waker.to_policy(), self.wakee_of(host));
         let allowed = self.affinity();
         let verdict = host.select(policy, &wake, &mut waker, &mut wakee, &allowed);
         self.waker = self.waker.after(&waker);

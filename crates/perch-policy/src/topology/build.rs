@@ -54,6 +54,7 @@ impl<'a> Builder<'a> {
             asyms: Vec::new(),
             has_clusters: false,
             has_smt: false,
+            llc_kib: (machine.hardware.llc_bytes >> 10).min(u64::from(u32::MAX)) as u32,
         };
         for (place, capacity) in out.places.iter_mut().zip(capacities) {
             place.capacity = capacity;

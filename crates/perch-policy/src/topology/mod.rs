@@ -67,6 +67,7 @@ pub struct Topology {
     llc_of_set: Vec<u32>,
     has_clusters: bool,
     has_smt: bool,
+    llc_kib: u32,
 }
 
 /// One scheduling domain.
@@ -199,6 +200,11 @@ impl Topology {
         self.set(self.llcs[llc])
     }
 
+    /// Size of a last-level cache, KiB.
+    pub(crate) fn llc_kib(&self) -> u32 {
+        self.llc_kib
+    }
+
     /// The CPUs of the lowest domain that has every capacity of the machine; `None` where all
     /// CPUs are equal.
     pub fn asym_span(&self, cpu: usize) -> Option<SetView<'_>> {
@@ -305,10 +311,13 @@ impl Topology {
             group_sets: self.group_sets.as_ptr(),
             places: self.places.as_ptr(),
             llc_of_set: self.llc_of_set.as_ptr(),
+            llc_sets: self.llcs.as_ptr(),
             nr_cpus: self.places.len() as u32,
+            nr_llcs: self.llcs.len() as u32,
             has_clusters: self.has_clusters.into(),
             has_smt: self.has_smt.into(),
             max_capacity: self.places.iter().map(|p| p.capacity).max().unwrap_or(0) as u16,
+            pad: 0,
         }
     }
 
@@ -321,6 +330,7 @@ impl Topology {
             group_sets: image.push(&self.group_sets) as *const u32,
             places: image.push(&self.places) as *const ffi::Place,
             llc_of_set: image.push(&self.llc_of_set) as *const u32,
+            llc_sets: image.push(&self.llcs) as *const u32,
             ..self.raw()
         }
     }

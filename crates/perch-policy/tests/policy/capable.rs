@@ -103,7 +103,11 @@ proptest! {
         machine.cpus.iter_mut().for_each(|c| c.capacity = 1024);
         let mut off = None;
         for cluster in Mode::ALL {
-            let with = |capacity| Modes { cluster, capacity };
+            let with = |capacity| Modes {
+                cluster,
+                capacity,
+                ..Modes::default()
+            };
             let modes = Mode::ALL.map(|m| Policy::new(Era::V5_5, with(m)));
             let later = Mode::ALL.map(|m| Policy::new(Era::V7_2, with(m)));
             decide(&machine, seed, &[modes, later].concat(), |d| {

@@ -48,7 +48,7 @@ pub fn balances(m: &Model) -> bool {
 /// `wake_cap(p)` of §2.
 pub fn wake_cap(m: &Model) -> bool {
     let kind = |cpu| m.shape.capacity(cpu);
-    let low = kind(m.s.wake.prev).min(kind(m.s.wake.this));
+    let low = kind(m.prev).min(kind(m.s.wake.this));
     let high = (0..m.shape.nr_cpus()).map(kind).max().expect("CPUs");
     high - low >= high / 8 && !room(clamped(m), low)
 }

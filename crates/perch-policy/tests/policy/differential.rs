@@ -3,7 +3,7 @@
 
 use perch_machine::Machine;
 use perch_policy::{
-    CpuMask, Era, Host, Mode, Modes, Policy, Reason, TaskState, Topology, Verdict, Wake,
+    CacheStep, CpuMask, Era, Host, Mode, Modes, Policy, Reason, TaskState, Topology, Verdict, Wake,
 };
 use proptest::prelude::*;
 
@@ -96,6 +96,7 @@ fn a_scan_walks_8192_cpus() {
         reason: Reason::LlcScan,
         examined: 8190,
         target: 5,
+        cache: CacheStep::None,
     };
     assert_eq!(verdict, last_but_two);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The reference: mechanisms.md §0, §1, §2 and §8 written down CPU by CPU, with masks as vectors and
+//! The reference: mechanisms.md §0, §1, §2, §3 and §8 written down CPU by CPU, with masks as vectors and
 //! counters counted as the text says. Slow, obvious, and without a line of the policy in it.
 
-use perch_policy::{DomainView, Era, Mode, Modes, Reason, Topology, Verdict};
+use perch_policy::{CacheStep, DomainView, Era, Mode, Modes, Reason, Topology, Verdict};
 
+use crate::cache;
 use crate::capacity;
 use crate::machines::Shape;
 use crate::scenario::{SECOND, Scenario};
@@ -18,8 +19,14 @@ pub struct Model<'a> {
     /// Mode of `cluster`.
     pub mode: Mode,
     pub capacity: Mode,
+    pub cache: Mode,
     pub s: &'a mut Scenario,
     pub examined: u32,
+    /// `prev'` of §3, and what the mechanism did.
+    pub prev: usize,
+    step: CacheStep,
+    /// The search with `prev'` failed.
+    restarts: bool,
 }
 
 /// A CPU and why.
@@ -39,8 +46,12 @@ impl<'a> Model<'a> {
             era,
             mode: modes.cluster,
             capacity: modes.capacity,
+            cache: modes.cache,
+            prev: s.wake.prev,
             s,
             examined: 0,
+            step: CacheStep::None,
+            restarts: false,
         }
     }
 
@@ -63,7 +74,15 @@ impl<'a> Model<'a> {
             Choice::Done(found) => found,
             Choice::Search(aim) => {
                 target = aim;
-                self.sis(self.s.wake.prev, aim)
+                let home = self.s.wake.prev;
+                match self.sis(self.prev, aim) {
+                    // "restarts once with prev = target = true prev".
+                    _ if self.restarts => {
+                        (self.prev, target, self.step) = (home, home, CacheStep::Returned);
+                        self.sis(home, home)
+                    }
+                    found => found,
+                }
             }
         };
         if !self.s.allowed[cpu] {
@@ -74,6 +93,7 @@ impl<'a> Model<'a> {
             reason,
             examined: self.examined,
             target,
+            cache: self.step,
         }
     }
 
@@ -91,6 +111,7 @@ impl<'a> Model<'a> {
         if here && wake.current {
             return Choice::Done((wake.this, Reason::Hint));
         }
+        (self.prev, self.step) = cache::prev(self);
         let affine = here && !self.wake_wide();
         if capacity::balances(self) && (!affine || capacity::wake_cap(self)) {
             let cpu = slow::select(self, self.topology);
@@ -100,7 +121,7 @@ impl<'a> Model<'a> {
         if affine && self.era == Era::V5_5 {
             self.s.waker.recent = Some(wake.this);
         }
-        Choice::Search(if pulled { wake.this } else { wake.prev })
+        Choice::Search(if pulled { wake.this } else { self.prev })
     }
 
     /// "The defined fallback" of P1: the first allowed CPU of the nearest set around prev that
@@ -142,7 +163,7 @@ impl<'a> Model<'a> {
 
     /// Whether wake_affine pulls the wakee to the waker's CPU.
     fn wake_affine(&self) -> bool {
-        let (this, prev) = (self.s.wake.this, self.s.wake.prev);
+        let (this, prev) = (self.s.wake.this, self.prev);
         let near = self.shape.machine.cpus[this].node == self.shape.machine.cpus[prev].node;
         if this == prev || !(near || self.shape.slit(this, prev) <= 30) {
             return false;
@@ -159,7 +180,7 @@ impl<'a> Model<'a> {
     }
 
     fn wake_affine_weight(&self) -> bool {
-        let (this, prev) = (self.s.wake.this, self.s.wake.prev);
+        let (this, prev) = (self.s.wake.this, self.prev);
         let (here, there) = (&self.s.state.cpus[this], &self.s.state.cpus[prev]);
         let task = i128::from(self.s.wakee.load);
         let imbalance = if self.shape.core[this].contains(&prev) {
@@ -211,8 +232,10 @@ impl<'a> Model<'a> {
         if kthread && alone && capacity::near(self, prev) {
             return (prev, Reason::Kthread);
         }
-        let mut recent = self.s.wakee.recent;
-        if self.era != Era::V5_5 {
+        // "sis consults recent only when prev is the true previous CPU".
+        let aimed = prev != wake.prev;
+        let mut recent = self.s.wakee.recent.filter(|_| !aimed);
+        if self.era != Era::V5_5 && !aimed {
             self.s.wakee.recent = Some(prev);
         }
         recent = recent.filter(|&r| {
@@ -242,6 +265,11 @@ impl<'a> Model<'a> {
         }
         if let Some(found) = self.scan(target, &llc, hic, active) {
             return found;
+        }
+        // "and this precedes the cluster fallback".
+        if aimed {
+            self.restarts = true;
+            return (target, Reason::TargetBusy);
         }
         // Nothing changes while one decision is made, so upstream's trust in a candidate and the
         // others' second look come to the same.

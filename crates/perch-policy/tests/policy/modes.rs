@@ -14,6 +14,7 @@ fn modes_read_back() {
         let modes = Modes {
             cluster: mode,
             capacity: Mode::Posted,
+            cache: Mode::Upstream,
         };
         assert_eq!(modes.to_string().parse(), Ok(modes));
         let policy = Policy::new(Era::V6_5, modes);
@@ -45,14 +46,17 @@ fn eras_read_back() {
         assert_eq!(Policy::new(era, Modes::default()).era(), era);
     }
     let error = "6.6".parse::<Era>().expect_err("no such era").to_string();
-    assert_eq!(error, "unknown era \"6.6\": this version has 5.5, 6.5, 6.15, 7.2");
+    assert_eq!(
+        error,
+        "unknown era \"6.6\": this version has 5.5, 6.5, 6.15, 7.2"
+    );
 }
 
 #[test]
 fn an_unknown_mechanism_is_named_beside_the_known() {
     assert_eq!(
         refused("warp=perch"),
-        "unknown mechanism \"warp\": this version has cluster, capacity"
+        "unknown mechanism \"warp\": this version has cluster, capacity, cache"
     );
 }
 

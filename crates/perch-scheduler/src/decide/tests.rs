@@ -41,6 +41,10 @@ fn the_native_policy_agrees_with_itself() {
         let count = comparison.reasons.get(reason).copied().unwrap_or(0);
         assert!(count >= 1, "{reason:?}: {count}");
     }
+    for step in CacheStep::ALL {
+        let count = comparison.steps.get(&step).copied().unwrap_or(0);
+        assert!(count >= 1, "{step:?}: {count}");
+    }
 }
 
 #[test]

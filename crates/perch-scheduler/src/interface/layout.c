@@ -35,6 +35,8 @@ static const struct perch_layout_line lines[] = {
 	FIELD(perch_config, llcs),
 	FIELD(perch_config, waiting),
 	FIELD(perch_config, misfits),
+	FIELD(perch_config, epochs),
+	FIELD(perch_config, llc_loads),
 	FIELD(perch_config, slice_ns),
 	FIELD(perch_config, slice_min_ns),
 	FIELD(perch_config, lag_ns),

@@ -58,7 +58,7 @@ fn in_rust() -> Layout {
     fields!(all, "perch_cpu" = Cpu: clock, curr_vtime, busy_ns, pull_from, move_to, capacity, node, events,
         reasons);
     fields!(all, "perch_llc" = Llc: set, nr_idle_scan);
-    fields!(all, "perch_config" = Config: policy, topology, cpus, llcs, waiting, misfits,
+    fields!(all, "perch_config" = Config: policy, topology, cpus, llcs, waiting, misfits, epochs, llc_loads,
         slice_ns, slice_min_ns, lag_ns, preempt_ns, balance_ns, steal_remote_ns, memories, memory_mask,
         nr_llcs, nr_possible, detail, capacities);
     fields!(all, "perch_memory" = Memory: flip_decay_at_ns, pid, last_wakee, wakee_flips,

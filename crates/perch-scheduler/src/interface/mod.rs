@@ -115,7 +115,7 @@ pub struct Memory {
 /// Bytes of `struct perch_policy`, which perch-policy lays out.
 pub const POLICY_SIZE: usize = 24;
 /// Bytes of `struct perch_topology`, which perch-policy lays out.
-pub const TOPOLOGY_SIZE: usize = 56;
+pub const TOPOLOGY_SIZE: usize = 72;
 
 /// `struct perch_config`; pointers are addresses in the arena.
 #[repr(C)]
@@ -128,6 +128,8 @@ pub struct Config {
     pub llcs: u64,
     pub waiting: u64,
     pub misfits: u64,
+    pub epochs: u64,
+    pub llc_loads: u64,
     pub slice_ns: u64,
     pub slice_min_ns: u64,
     pub lag_ns: u64,
@@ -176,7 +178,7 @@ const _: () =
     assert!(size_of::<Cpu>() == 6 * 8 + 6 * 4 + 8 + 12 * 4 + 8 * (MAX_EVENTS + MAX_REASONS));
 const _: () = assert!(size_of::<Llc>() == 64);
 const _: () = assert!(size_of::<Memory>() == 64);
-const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 11 * 8 + 16);
+const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 13 * 8 + 16);
 const _: () = assert!(size_of::<Exit>() == 16 + 128 + 1024);
 
 /// The bytes of a value.

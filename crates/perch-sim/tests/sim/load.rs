@@ -261,6 +261,7 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
             Modes {
                 cluster: mode,
                 capacity,
+                ..Modes::default()
             },
         ),
         hz,

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Cache-aware wake-up: a process's threads gather in the LLC that it occupies
+ * most, unless that is over-aggregated. Written from mechanisms.md §3.
+ *
+ * A host tells of every execution slice (perch_cache_account), asks at ticks
+ * whether the process is due for a look at all LLCs (perch_cache_due) and then
+ * has it done (perch_cache_scan; these three are in occupancy.h). It tells how
+ * full the LLCs are: posted and upstream by perch_cache_note() while it
+ * balances, perch by keeping perch_llc_load current. Its balancer asks
+ * perch_cache_move().
+ */
+#ifndef PERCH_CACHE_H
+#define PERCH_CACHE_H
+
+#include "capacity.h"
+#include "occupancy.h"
+
+/*
+ * Periodic (never newidle) balance of the domain above the LLCs has summed up
+ * this one. The average moves by an eighth of the difference, cut to whole
+ * tasks: it stands still within 7 of its goal (mechanisms.md §3, trap b).
+ */
+PERCH_INLINE void perch_cache_note(const struct perch_host *h, perch_u32 llc, perch_u32 util,
+				   perch_u32 nr_running)
+{
+	struct perch_llc_load PERCH_AS *load = perch_host_llc_load(h, llc);
+
+	load->util = util;
+	load->nr += (perch_s32)(nr_running - load->nr) / 8;
+	load->known = 1;
+}
+
+/*
+ * Why an LLC takes nobody more, PERCH_CACHE_NONE if it does (posted). Whoever
+ * has fewer threads than the LLC has CPUs is not asked for: others' load
+ * counts for nothing then.
+ */
+PERCH_INLINE perch_u32 perch_llc_full_posted(const struct perch_host *h,
+					     const struct perch_process PERCH_AS *process,
+					     perch_u32 llc)
+{
+	const struct perch_llc_load PERCH_AS *load = perch_host_llc_load(h, llc);
+	perch_u32 weight = perch_llc_weight(h, llc);
+
+	if (!load->known)
+		return PERCH_CACHE_FULL_UTIL;
+	if (process->nr_threads < weight)
+		return PERCH_CACHE_NONE;
+	if (load->util * 4 >= weight * 1024)
+		return PERCH_CACHE_FULL_UTIL;
+	if (load->nr * 3 >= weight)
+		return PERCH_CACHE_FULL_RUNNABLE;
+	return PERCH_CACHE_NONE;
+}
+
+/*
+ * perch: an LLC is left when every core has somebody to run, in tasks or in
+ * utilisation (where threads share cores, half of what the CPUs come to; 7.2
+ * has the same line), and entered only below 80 % of either: what the
+ * balancer takes out is not put back by the next wake-up. Schbench with as
+ * many workers as CPUs taught the gap.
+ */
+PERCH_INLINE perch_u32 perch_llc_full(const struct perch_host *h, perch_u32 llc, perch_u8 entering)
+{
+	const struct perch_llc_load PERCH_AS *load = perch_host_llc_load(h, llc);
+	perch_u8 smt = load->cores < perch_llc_weight(h, llc);
+	perch_u32 percent = smt ? (entering ? 40 : 50) : (entering ? 60 : 75);
+
+	if ((perch_u64)load->util * 100 >= (perch_u64)load->capacity * percent)
+		return PERCH_CACHE_FULL_UTIL;
+	if (entering ? load->nr >= perch_llc_holds(load) : load->nr > load->cores)
+		return PERCH_CACHE_FULL_RUNNABLE;
+	return PERCH_CACHE_NONE;
+}
+
+/* perch: whether a CPU may take the task in and, where CPUs differ, is large enough. */
+PERCH_INLINE perch_u8 perch_cache_suits(const struct perch_host *h, const struct perch_policy *pol,
+					const struct perch_task *p, perch_u32 cpu)
+{
+	return perch_allowed(h, p, cpu) &&
+	       (perch_host_asym_set(h, cpu) == PERCH_NONE || perch_task_fits(h, pol, p, cpu));
+}
+
+/* perch: the hottest CPU of an LLC if the task may run and fits there, else the first such one. */
+PERCH_OUTLINE perch_u32 perch_cache_cpu(const struct perch_host *h PERCH_GIVEN,
+					const struct perch_policy *pol PERCH_GIVEN,
+					const struct perch_task *p PERCH_GIVEN, perch_u32 llc,
+					perch_u32 hot)
+{
+	perch_u32 set = perch_host_llc_cpus(h, llc), k;
+	perch_u32 first = perch_host_set_first(h, set), words = perch_host_set_words(h, set);
+
+	if (hot != PERCH_NONE && perch_cache_suits(h, pol, p, hot))
+		return hot;
+	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
+		perch_u64 m = perch_host_set_word(h, set, first + k);
+
+		m &= perch_host_allowed_word(h, p, first + k);
+		while (m && PERCH_MORE) {
+			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m);
+
+			if (perch_cache_suits(h, pol, p, cpu))
+				return cpu;
+			m &= m - 1;
+		}
+	}
+	return PERCH_NONE;
+}
+
+/* perch: tries one LLC. Its CPU, or PERCH_NONE and the cause in v->cache. */
+PERCH_OUTLINE perch_u32 perch_cache_try(const struct perch_host *h PERCH_GIVEN,
+					const struct perch_policy *pol PERCH_GIVEN,
+					const struct perch_task *p PERCH_GIVEN,
+					struct perch_verdict *v PERCH_GIVEN, perch_u32 llc)
+{
+	perch_u32 cpu;
+
+	v->cache = perch_llc_full(h, llc, 1);
+	if (v->cache != PERCH_CACHE_NONE)
+		return PERCH_NONE;
+	cpu = perch_cache_cpu(h, pol, p, llc, p->process->seats[llc].hot_cpu);
+	v->cache = cpu == PERCH_NONE ? PERCH_CACHE_UNFIT : PERCH_CACHE_REDIRECTED;
+	return cpu;
+}
+
+/*
+ * perch: of several preferred LLCs the waker's, as the two are about to talk;
+ * then the most occupied; then whichever has room.
+ */
+PERCH_INLINE perch_u32 perch_cache_prev_most(const struct perch_host *h,
+					     const struct perch_policy *pol,
+					     const struct perch_task *p,
+					     const struct perch_wake *wake, struct perch_verdict *v)
+{
+	struct perch_process PERCH_AS *process = p->process;
+	perch_u32 llc = perch_host_llc(h, wake->prev_cpu), cpu, pref, near;
+
+	if (llc != PERCH_NONE && process->seats[llc].preferred)
+		return wake->prev_cpu;
+	pref = perch_host_llc(h, process->pref_cpu);
+	near = perch_host_llc(h, wake->this_cpu);
+	if (near == PERCH_NONE || !process->seats[near].preferred)
+		near = pref;
+	cpu = perch_cache_try(h, pol, p, v, near);
+	if (cpu == PERCH_NONE && near != pref)
+		cpu = perch_cache_try(h, pol, p, v, pref);
+	if (cpu != PERCH_NONE || process->nr_preferred < 2)
+		return cpu == PERCH_NONE ? wake->prev_cpu : cpu;
+	for (llc = PERCH_ZERO; llc < perch_host_nr_llcs(h) && PERCH_MORE; llc++) {
+		if (!process->seats[llc].preferred || llc == pref || llc == near)
+			continue;
+		cpu = perch_cache_try(h, pol, p, v, llc);
+		if (cpu != PERCH_NONE)
+			return cpu;
+	}
+	return wake->prev_cpu;
+}
+
+/* Whether wake-ups are redirected at all: 7.2 has left that to the balancer. */
+PERCH_INLINE perch_u8 perch_cache_redirects(const struct perch_policy *pol)
+{
+	return pol->modes.cache == PERCH_POSTED || pol->modes.cache == PERCH_PERCH;
+}
+
+/*
+ * The CPU that stands for prev_cpu from here on: one in a preferred LLC, or
+ * prev_cpu itself. posted aims at the preferred CPU whether the task may run
+ * there or not: the search that follows finds an allowed one, or
+ * perch_select() has to put it right.
+ */
+PERCH_OUTLINE perch_u32 perch_cache_prev(const struct perch_host *h PERCH_GIVEN,
+					 const struct perch_policy *pol PERCH_GIVEN,
+					 const struct perch_task *p PERCH_GIVEN,
+					 const struct perch_wake *wake PERCH_GIVEN,
+					 struct perch_verdict *v PERCH_GIVEN)
+{
+	struct perch_process PERCH_AS *process = p->process;
+	perch_u32 pref, llc;
+
+	if (!process)
+		return wake->prev_cpu;
+	pref = process->pref_cpu;
+	if (pref == PERCH_NONE)
+		return wake->prev_cpu;
+	if (pol->modes.cache == PERCH_PERCH)
+		return perch_cache_prev_most(h, pol, p, wake, v);
+	if (perch_share_llc(h, wake->prev_cpu, pref))
+		return wake->prev_cpu;
+	llc = perch_host_llc(h, pref);
+	v->cache = perch_llc_full_posted(h, process, llc);
+	if (v->cache != PERCH_CACHE_NONE)
+		return wake->prev_cpu;
+	v->cache = PERCH_CACHE_REDIRECTED;
+	return pref;
+}
+
+/* What the mechanism says to the balancer about moving a task. */
+enum perch_move {
+	PERCH_MOVE_FREE = 0, /* nothing */
+	PERCH_MOVE_STAY = 1, /* it should stay: as cache-hot as tasks get */
+	PERCH_MOVE_GO = 2,   /* it is wanted there */
+};
+
+/* 7.2: an LLC is calm below half of its capacity (three quarters without SMT). */
+PERCH_INLINE perch_u8 perch_llc_calm(const struct perch_host *h, perch_u32 llc, perch_u64 util)
+{
+	const struct perch_llc_load PERCH_AS *load = perch_host_llc_load(h, llc);
+	perch_u32 percent = load->cores < perch_llc_weight(h, llc) ? 50 : 75;
+
+	return util * 100 < (perch_u64)load->capacity * percent;
+}
+
+/* 7.2: may the balancer move this task between LLCs, one of which it prefers? */
+PERCH_INLINE perch_u32 perch_cache_move_upstream(const struct perch_host *h,
+						 const struct perch_task *p, perch_u32 pref,
+						 perch_u32 src, perch_u32 dst)
+{
+	perch_u64 from = perch_host_llc_load(h, src)->util, to;
+	perch_u8 from_calm, to_calm;
+
+	from = from > p->util ? from - p->util : 0;
+	to = perch_host_llc_load(h, dst)->util + (perch_u64)p->util;
+	from_calm = perch_llc_calm(h, src, from);
+	to_calm = perch_llc_calm(h, dst, to);
+	if ((!from_calm && !to_calm) || (pref != src && pref != dst))
+		return PERCH_MOVE_FREE;
+	if (pref == dst)
+		return !to_calm && to * 10 > from * 12 ? PERCH_MOVE_STAY : PERCH_MOVE_GO;
+	return from_calm || from * 10 <= to * 12 ? PERCH_MOVE_STAY : PERCH_MOVE_FREE;
+}
+
+/*
+ * What the mechanism says to moving `p` from the queue of `src` to `dst`; its
+ * util is read in mode upstream. posted keeps a task in its preferred LLC only
+ * while the destination is too full to be preferred itself: the inversion of
+ * mechanisms.md §3. perch keeps it there as long as there is room for it.
+ */
+PERCH_OUTLINE perch_u32 perch_cache_move(const struct perch_host *h PERCH_GIVEN,
+					 const struct perch_policy *pol PERCH_GIVEN,
+					 const struct perch_task *p PERCH_GIVEN, perch_u32 src,
+					 perch_u32 dst)
+{
+	struct perch_process PERCH_AS *process = p->process;
+	perch_u32 pref, from = perch_host_llc(h, src), to = perch_host_llc(h, dst);
+
+	if (pol->modes.cache == PERCH_OFF || !process || from == PERCH_NONE || to == PERCH_NONE ||
+	    from == to)
+		return PERCH_MOVE_FREE;
+	pref = process->pref_cpu;
+	if (pref == PERCH_NONE)
+		return PERCH_MOVE_FREE;
+	pref = perch_host_llc(h, pref);
+	if (pol->modes.cache == PERCH_UPSTREAM)
+		return perch_cache_move_upstream(h, p, pref, from, to);
+	if (pol->modes.cache == PERCH_PERCH) {
+		if (!process->seats[from].preferred || process->seats[to].preferred)
+			return PERCH_MOVE_FREE;
+		return perch_llc_full(h, from, 0) ? PERCH_MOVE_FREE : PERCH_MOVE_STAY;
+	}
+	if (pref != from)
+		return PERCH_MOVE_FREE;
+	return perch_llc_full_posted(h, process, to) ? PERCH_MOVE_STAY : PERCH_MOVE_FREE;
+}
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which LLC a process occupies most, and therefore prefers: the first half of
+ * cache-aware wake-up (cache.h is the other). Written from mechanisms.md §3.
+ *
+ * Runtimes are halved once an epoch of 10 ms. Nobody does that by the clock: a
+ * record catches up by as many halvings as it has missed when it is next
+ * touched, and a reader counts what is missing without writing, so that only
+ * the CPU itself ever writes its records.
+ */
+#ifndef PERCH_OCCUPANCY_H
+#define PERCH_OCCUPANCY_H
+
+#include "sets.h"
+
+#define PERCH_EPOCH_NS 10000000ull
+/* Epochs without a scan after which a preference is forgotten. */
+#define PERCH_EPOCH_OLD 5
+
+/* Epochs that have passed at `now` and that `e` does not know of yet. */
+PERCH_INLINE perch_u64 perch_epochs_late(const struct perch_epoch PERCH_AS *e, perch_u64 now_ns)
+{
+	if (now_ns <= e->next_ns)
+		return 0;
+	return (now_ns - e->next_ns + PERCH_EPOCH_NS - 1) / PERCH_EPOCH_NS;
+}
+
+/* `runtime` after so many halvings; n at once are what one at a time would be (P9). */
+PERCH_INLINE perch_u64 perch_halved(perch_u64 runtime, perch_u64 times)
+{
+	return times < 64 ? runtime >> times : 0;
+}
+
+PERCH_INLINE void perch_epoch_advance(struct perch_epoch PERCH_AS *e, perch_u64 now_ns)
+{
+	perch_u64 late = perch_epochs_late(e, now_ns);
+
+	if (!late)
+		return;
+	e->epoch += late;
+	e->next_ns += late * PERCH_EPOCH_NS;
+	e->runtime_ns = perch_halved(e->runtime_ns, late);
+}
+
+PERCH_INLINE void perch_cache_forget(struct perch_process PERCH_AS *process)
+{
+	process->pref_cpu = PERCH_NONE;
+	process->nr_preferred = 0;
+}
+
+/*
+ * A thread of `process` has run on `cpu` for `delta_ns` up to now. Only that
+ * CPU may say so, one slice at a time.
+ */
+PERCH_INLINE void perch_cache_account(const struct perch_host *h,
+				      struct perch_process PERCH_AS *process, perch_u32 cpu,
+				      perch_u64 now_ns, perch_u64 delta_ns)
+{
+	struct perch_epoch PERCH_AS *e = perch_host_epoch(h, cpu);
+	struct perch_occupancy PERCH_AS *o = &process->occupancy[cpu];
+
+	perch_epoch_advance(e, now_ns);
+	o->runtime_ns = perch_halved(o->runtime_ns, e->epoch - o->epoch) + delta_ns;
+	o->epoch = e->epoch;
+	e->runtime_ns += delta_ns;
+	if (process->pref_cpu != PERCH_NONE &&
+	    (process->nr_threads <= 1 ||
+	     (perch_s64)(e->epoch - process->scan_epoch) > PERCH_EPOCH_OLD))
+		perch_cache_forget(process);
+}
+
+/*
+ * At a tick on `cpu`, which runs a thread of `process`: whether it is due to
+ * be looked at. Who is told so must do it; nobody else will in this epoch.
+ */
+PERCH_INLINE int perch_cache_due(const struct perch_host *h, const struct perch_policy *pol,
+				 struct perch_process PERCH_AS *process, perch_u32 cpu,
+				 perch_u64 now_ns)
+{
+	struct perch_epoch PERCH_AS *e = perch_host_epoch(h, cpu);
+
+	if (pol->modes.cache == PERCH_OFF)
+		return 0;
+	perch_epoch_advance(e, now_ns);
+	if (process->scan_epoch == e->epoch)
+		return 0;
+	process->scan_epoch = e->epoch;
+	return 1;
+}
+
+/* How much of what `cpu` ran lately was this process's, 0 to 1024. */
+PERCH_OUTLINE perch_u32 perch_occupancy(const struct perch_host *h PERCH_GIVEN,
+					struct perch_process PERCH_AS *process PERCH_GIVEN_AS,
+					perch_u32 cpu, perch_u64 now_ns)
+{
+	struct perch_epoch PERCH_AS *e = perch_host_epoch(h, cpu);
+	struct perch_occupancy PERCH_AS *o = &process->occupancy[cpu];
+	perch_u64 late = perch_epochs_late(e, now_ns), own, all;
+
+	own = perch_halved(o->runtime_ns, e->epoch + late - o->epoch);
+	all = perch_halved(e->runtime_ns, late);
+	own = own * 1024 / (all + 1);
+	/* A reader on another CPU may catch one sum before the other. */
+	return own < 1024 ? own : 1024;
+}
+
+/*
+ * What a process has in one LLC: the sum over its CPUs, and the hottest of
+ * them, the lowest-numbered of equals.
+ */
+PERCH_OUTLINE int perch_cache_seat(const struct perch_host *h PERCH_GIVEN,
+				   struct perch_process PERCH_AS *process PERCH_GIVEN_AS,
+				   perch_u32 llc, perch_u64 now_ns)
+{
+	struct perch_seat PERCH_AS *seat = &process->seats[llc];
+	perch_u32 set = perch_host_llc_cpus(h, llc), k, sum = 0, most = 0, hot = PERCH_NONE;
+	perch_u32 first = perch_host_set_first(h, set), words = perch_host_set_words(h, set);
+
+	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
+		perch_u64 m = perch_host_set_word(h, set, first + k);
+
+		while (m && PERCH_MORE) {
+			perch_u32 cpu = (first + k) * 64 + __builtin_ctzll(m), own;
+
+			m &= m - 1;
+			own = perch_occupancy(h, process, cpu, now_ns);
+			sum += own;
+			if (own > most) {
+				most = own;
+				hot = cpu;
+			}
+		}
+	}
+	seat->occupancy = sum;
+	seat->hot_cpu = hot;
+	return 0;
+}
+
+PERCH_INLINE perch_u32 perch_llc_weight(const struct perch_host *h, perch_u32 llc)
+{
+	return perch_host_set_weight(h, perch_host_llc_cpus(h, llc));
+}
+
+/* posted: the highest average wins, and the LLC's hottest CPU is the preferred one. */
+PERCH_INLINE void perch_cache_prefer_posted(const struct perch_host *h,
+					    struct perch_process PERCH_AS *process)
+{
+	perch_u32 llc, average, best = 0, pref = PERCH_NONE;
+
+	for (llc = PERCH_ZERO; llc < perch_host_nr_llcs(h) && PERCH_MORE; llc++) {
+		average = process->seats[llc].occupancy / perch_llc_weight(h, llc);
+		if (average > best) {
+			best = average;
+			pref = process->seats[llc].hot_cpu;
+		}
+	}
+	process->pref_cpu = best < 1024 / 32 ? PERCH_NONE : pref;
+	process->nr_preferred = process->pref_cpu != PERCH_NONE;
+}
+
+/*
+ * upstream: the largest sum wins, but must be more than twice that of the LLC
+ * preferred so far; a process that runs more threads than the LLC has cores
+ * to spare, or touches more memory than the LLC holds, prefers nothing.
+ */
+PERCH_INLINE void perch_cache_prefer_upstream(const struct perch_host *h,
+					      struct perch_process PERCH_AS *process)
+{
+	struct perch_llc_load PERCH_AS *load;
+	perch_u32 llc, best = PERCH_NONE, held = PERCH_NONE;
+
+	if (process->pref_cpu != PERCH_NONE)
+		held = perch_host_llc(h, process->pref_cpu);
+	for (llc = PERCH_ZERO; llc < perch_host_nr_llcs(h) && PERCH_MORE; llc++)
+		if (process->seats[llc].occupancy &&
+		    (best == PERCH_NONE ||
+		     process->seats[llc].occupancy > process->seats[best].occupancy))
+			best = llc;
+	if (best != PERCH_NONE && held != PERCH_NONE && best != held &&
+	    process->seats[best].occupancy <= 2 * process->seats[held].occupancy)
+		best = held;
+	if (best != PERCH_NONE) {
+		load = perch_host_llc_load(h, best);
+		/* running average x threads a core x 1.25 >= CPUs, the average in 16ths */
+		if (process->running_avg * 5 >= 16 * 4 * load->cores ||
+		    process->footprint_kib > load->size_kib)
+			best = PERCH_NONE;
+	}
+	process->pref_cpu = best == PERCH_NONE ? PERCH_NONE : process->seats[best].hot_cpu;
+	/* Held, and nothing of it left there: any of its CPUs names it. */
+	if (best != PERCH_NONE && process->pref_cpu == PERCH_NONE)
+		best = PERCH_NONE;
+	process->nr_preferred = best != PERCH_NONE;
+}
+
+/*
+ * perch: how many threads that always run an LLC holds without their sharing
+ * cores: 80 % of its cores, rounded up, so that an LLC of two CPUs still takes
+ * a pair and one of four takes four. schbench with 64 workers on two LLCs of
+ * 60 cores taught it: gathered in one they share cores, and every request
+ * takes longer than anything that a near cache saves.
+ */
+PERCH_INLINE perch_u32 perch_llc_holds(const struct perch_llc_load PERCH_AS *load)
+{
+	return (load->cores * 4 + 4) / 5;
+}
+
+/* perch: an LLC's claim: what it has already counts double, so that two equals don't alternate. */
+PERCH_INLINE perch_u32 perch_seat_claim(const struct perch_seat PERCH_AS *seat)
+{
+	if (seat->preferred & 2)
+		return 0;
+	return seat->preferred ? 2 * seat->occupancy : seat->occupancy;
+}
+
+/* perch: marks the LLC with the largest claim among those not yet marked (2); PERCH_NONE: no more. */
+PERCH_OUTLINE perch_u32 perch_cache_next_seat(const struct perch_host *h PERCH_GIVEN,
+					      struct perch_process PERCH_AS *process PERCH_GIVEN_AS)
+{
+	perch_u32 llc, best = PERCH_NONE, claim, most = 0;
+
+	for (llc = PERCH_ZERO; llc < perch_host_nr_llcs(h) && PERCH_MORE; llc++) {
+		claim = perch_seat_claim(&process->seats[llc]);
+		if (claim > most) {
+			most = claim;
+			best = llc;
+		}
+	}
+	if (best != PERCH_NONE)
+		process->seats[best].preferred |= 2;
+	return best;
+}
+
+/*
+ * perch: as many LLCs as its running threads fill, those of the largest claim
+ * first. One that it would fill to the last is added; one is dropped again
+ * when a fifth less than that would do. A process that needs every LLC
+ * prefers none.
+ */
+PERCH_INLINE void perch_cache_prefer_most(const struct perch_host *h,
+					  struct perch_process PERCH_AS *process)
+{
+	perch_u32 nr_llcs = perch_host_nr_llcs(h), llc, nr = 0, held = process->nr_preferred;
+	perch_u32 first = PERCH_NONE, room = 0, need = process->running_avg;
+
+	for (llc = PERCH_ZERO; llc < nr_llcs && PERCH_MORE; llc++) {
+		perch_u32 seat = perch_cache_next_seat(h, process), holds;
+
+		if (seat == PERCH_NONE)
+			break;
+		if (first == PERCH_NONE)
+			first = seat;
+		nr++;
+		holds = 16 * perch_llc_holds(perch_host_llc_load(h, seat));
+		/* To give one up that it has, it must need clearly less. */
+		room += nr < held ? holds * 4 / 5 : holds;
+		if (need < room)
+			break;
+	}
+	for (llc = PERCH_ZERO; llc < nr_llcs && PERCH_MORE; llc++)
+		process->seats[llc].preferred = process->seats[llc].preferred >> 1;
+	process->nr_preferred = nr;
+	process->pref_cpu = first == PERCH_NONE ? PERCH_NONE : process->seats[first].hot_cpu;
+	if (need >= room || nr >= nr_llcs || process->pref_cpu == PERCH_NONE) {
+		for (llc = PERCH_ZERO; llc < nr_llcs && PERCH_MORE; llc++)
+			process->seats[llc].preferred = 0;
+		perch_cache_forget(process);
+	}
+}
+
+/* Looks at every LLC and settles which the process prefers; as many steps as CPUs. */
+PERCH_OUTLINE int perch_cache_scan(const struct perch_host *h PERCH_GIVEN,
+				   const struct perch_policy *pol PERCH_GIVEN,
+				   struct perch_process PERCH_AS *process PERCH_GIVEN_AS,
+				   perch_u32 cpu, perch_u64 now_ns)
+{
+	perch_u32 llc = perch_host_llc(h, cpu), weight, div;
+	perch_s32 diff = 16 * process->nr_running - process->running_avg;
+
+	/* Large LLCs are averaged over longer; in 16ths, so that small ones don't get stuck. */
+	weight = llc == PERCH_NONE ? 1 : perch_llc_weight(h, llc);
+	div = weight / 4 < 2 ? 2 : weight / 4 > 8 ? 8 : weight / 4;
+	process->running_avg += diff / (perch_s32)div;
+	if (process->nr_threads <= 1) {
+		perch_cache_forget(process);
+		return 0;
+	}
+	for (llc = PERCH_ZERO; llc < perch_host_nr_llcs(h) && PERCH_MORE; llc++)
+		perch_cache_seat(h, process, llc, now_ns);
+	if (pol->modes.cache == PERCH_POSTED)
+		perch_cache_prefer_posted(h, process);
+	else if (pol->modes.cache == PERCH_UPSTREAM)
+		perch_cache_prefer_upstream(h, process);
+	else
+		perch_cache_prefer_most(h, process);
+	return 0;
+}
+
+#endif
