@@ -9,6 +9,7 @@ mod engine;
 mod hardware;
 mod kernel;
 mod metrics;
+mod requests;
 mod scenario;
 pub mod workload;
 

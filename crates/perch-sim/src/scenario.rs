@@ -9,6 +9,7 @@ use perch_policy::{Policy, Topology};
 
 use crate::kernel::Kernel;
 use crate::metrics::Metrics;
+use crate::requests::{Requests, WAKE_PERCENTILES};
 use crate::workload::{Basis, Workload};
 
 /// Everything that a run depends on.
@@ -143,7 +144,16 @@ impl Scenario {
             kernel.step_by_step();
         }
         let measure = &self.workload.measure;
-        let (metrics, value) = match measure.basis {
+        let only = |metrics, value| {
+            let score = Score {
+                name: measure.name.to_string(),
+                value,
+                unit: measure.unit,
+                higher_is_better: measure.basis != Basis::Time,
+            };
+            (metrics, vec![score])
+        };
+        let (metrics, scores) = match measure.basis {
             Basis::Rate {
                 per_count,
                 instances,
@@ -154,7 +164,16 @@ impl Scenario {
                 let metrics = kernel.finish(self.warmup_ns);
                 let seconds = self.measure_ns as f64 / 1e9;
                 let value = metrics.counted as f64 * per_count / seconds / instances;
-                (metrics, value)
+                only(metrics, value)
+            }
+            Basis::Requests => {
+                kernel.run_until(self.warmup_ns)?;
+                kernel.start_measuring();
+                kernel.measure_requests(self.measure_ns);
+                kernel.run_until(end_ns)?;
+                let requests = kernel.take_requests();
+                let scores = requests.map(|found| self.request_scores(&found));
+                (kernel.finish(self.warmup_ns), scores.unwrap_or_default())
             }
             Basis::Time => {
                 kernel.run_until(end_ns)?;
@@ -165,22 +184,34 @@ impl Scenario {
                 let span = watch.started_ns.zip(watch.stopped_ns);
                 match span.map(|(started_ns, stopped_ns)| (started_ns, stopped_ns - started_ns)) {
                     Some((started_ns, took_ns)) if took_ns <= self.measure_ns => {
-                        (kernel.finish(started_ns), took_ns as f64 / 1e9)
+                        only(kernel.finish(started_ns), took_ns as f64 / 1e9)
                     }
                     _ => return Err(self.unfinished(watch.started_ns)),
                 }
             }
         };
-        let score = Score {
-            name: measure.name.to_string(),
+        Ok(Outcome { scores, metrics })
+    }
+
+    fn request_scores(&self, found: &Requests) -> Vec<Score> {
+        let wake = WAKE_PERCENTILES.iter().map(|(name, quantile)| Score {
+            name: name.to_string(),
+            value: found.wake_us(*quantile),
+            unit: "us",
+            higher_is_better: false,
+        });
+        let seconds = self.measure_ns as f64 / 1e9;
+        let rates = [
+            ("rps20", found.rate(0.2)),
+            ("rps", found.total() as f64 / seconds),
+        ];
+        let rates = rates.map(|(name, value)| Score {
+            name: name.to_string(),
             value,
-            unit: measure.unit,
-            higher_is_better: measure.basis != Basis::Time,
-        };
-        Ok(Outcome {
-            scores: vec![score],
-            metrics,
-        })
+            unit: "req/s",
+            higher_is_better: true,
+        });
+        wake.chain(rates).collect()
     }
 
     fn unfinished(&self, started_ns: Option<u64>) -> SimError {

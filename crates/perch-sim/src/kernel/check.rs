@@ -64,7 +64,7 @@ impl Kernel<'_> {
     /// Every task is in exactly as many places as its life allows.
     fn check_places(&self) -> Result<(), String> {
         let n = self.tasks.len();
-        // Per task: on timelines, running, on wake lists, waiting for a message or mutex, for a
+        // Per task: on timelines, running, on wake lists, waiting for a message or futex, for a
         // timer, to be forked by the clock.
         let mut places = vec![[0u32; 6]; n];
         for c in &self.cpus {
@@ -81,6 +81,8 @@ impl Kernel<'_> {
         }
         let sleepers = self.mutexes.iter().flat_map(|m| &m.waiting);
         sleepers.for_each(|&t| places[t as usize][3] += 1);
+        let sleepers = self.futexes.sleepers();
+        sleepers.for_each(|t| places[t as usize][3] += 1);
         for event in self.events.iter() {
             match event.kind {
                 kind::TIMER => places[event.key as usize][4] += 1,

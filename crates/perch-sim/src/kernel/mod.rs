@@ -11,6 +11,7 @@ mod check;
 mod eevdf;
 mod era;
 mod fair;
+mod futex;
 pub mod glimpse;
 mod mutex;
 mod pelt;
@@ -30,10 +31,12 @@ use perch_policy::{CpuMask, Host, Policy, TaskState, Topology};
 use crate::engine::{Event, EventQueue, Random};
 use crate::hardware::{Costs, Llcs};
 use crate::metrics::Metrics;
+use crate::requests::Requests;
 use crate::workload::{TaskSpec, Workload};
 
 use channel::Channel;
 pub use era::{EraRules, NICE_WEIGHT};
+use futex::Futexes;
 use mutex::{Counter, Mutex};
 use pelt::{Average, Clock};
 use queue::{Cpu, DomainState, Fair};
@@ -83,6 +86,7 @@ pub struct Kernel<'a> {
     channels: Vec<Channel>,
     mutexes: Vec<Mutex>,
     counters: Vec<Counter>,
+    futexes: Futexes,
     /// CPUs with more than one task, by words of 64.
     crowded: Vec<u64>,
     /// CPUs differ in capacity.
@@ -102,6 +106,8 @@ pub struct Kernel<'a> {
     /// Next time idle CPUs are balanced on their behalf.
     nohz_next_ns: u64,
     metrics: Metrics,
+    /// For workloads that are judged by it.
+    requests: Option<Box<Requests>>,
     stopwatch: Stopwatch,
     random: Random,
     trace: Option<&'a mut dyn Write>,
@@ -178,6 +184,7 @@ impl<'a> Kernel<'a> {
             channels: (0..workload.channels).map(|_| Channel::default()).collect(),
             mutexes: (0..workload.mutexes).map(|_| Mutex::default()).collect(),
             counters: (0..workload.counters).map(|_| Counter::default()).collect(),
+            futexes: Futexes::default(),
             tasks,
             affinities,
             crowded: vec![0; n.div_ceil(64)],
@@ -192,6 +199,7 @@ impl<'a> Kernel<'a> {
             decay_next_ns: 0,
             nohz_next_ns: 0,
             metrics: Metrics::new(),
+            requests: None,
             stopwatch: Stopwatch::default(),
             random,
             trace: None,
@@ -256,6 +264,18 @@ impl<'a> Kernel<'a> {
     pub fn start_measuring(&mut self) {
         self.settle_busy();
         self.metrics = Metrics::new();
+    }
+
+    /// Keeps wake-up latencies and requests of the `measure_ns` from now on.
+    pub fn measure_requests(&mut self, measure_ns: u64) {
+        self.requests = Some(Box::new(Requests::new(self.now, measure_ns)));
+    }
+
+    /// What was kept of these; the last sample is closed.
+    pub fn take_requests(&mut self) -> Option<Requests> {
+        let mut requests = self.requests.take()?;
+        requests.close(self.now);
+        Some(*requests)
     }
 
     /// What was counted since the measured part began `since_ns` ago.

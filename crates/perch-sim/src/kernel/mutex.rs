@@ -75,7 +75,7 @@ pub enum Step {
 
 impl Kernel<'_> {
     /// What writing a shared line costs on this CPU.
-    fn write_line(&mut self, line: Line, cpu: usize) -> (Line, u64) {
+    pub(super) fn write_line(&mut self, line: Line, cpu: usize) -> (Line, u64) {
         let cost = match line.0 {
             Some(from) if from as usize != cpu => self.costs.transfer_ns(1, from as usize, cpu),
             _ => 0,

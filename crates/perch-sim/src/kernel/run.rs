@@ -12,7 +12,7 @@ use perch_policy::Wake;
 
 impl Kernel<'_> {
     /// Starts (or goes on with) the running task's work: overheads first, they are part of it.
-    fn begin_segment(&mut self, cpu: usize) {
+    pub(super) fn begin_segment(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         let Some(task) = c.current else {
             return;
@@ -163,6 +163,45 @@ impl Kernel<'_> {
                         return;
                     }
                 }
+                Op::Post { to, call } => match self.post(cpu, task, to, call) {
+                    Step::Works => return self.begin_segment(cpu),
+                    _ if self.cpus[cpu].need_resched => return self.preempt(cpu),
+                    _ => {}
+                },
+                Op::WaitPosted(call) => match self.wait_posted(cpu, task, call) {
+                    Step::Works => return self.begin_segment(cpu),
+                    Step::Left => return,
+                    Step::Done => {}
+                },
+                Op::WakeAll(call) => {
+                    let step = self.wake_all(cpu, task, call);
+                    if self.cpus[cpu].need_resched {
+                        return self.preempt(cpu);
+                    }
+                    if step == Step::Works {
+                        return self.begin_segment(cpu);
+                    }
+                }
+                Op::NoteLatency => self.note_latency(task),
+                Op::NoteRequest => {
+                    t.pc += 1;
+                    self.metrics.counted += 1;
+                    if let Some(requests) = &mut self.requests {
+                        requests.done(self.now);
+                    }
+                }
+                Op::LockCpu => {
+                    if self.lock_cpu(cpu, task) == Step::Works {
+                        return self.begin_segment(cpu);
+                    }
+                }
+                Op::UnlockCpu => self.unlock_cpu(cpu, task),
+                Op::Spin(time) => {
+                    if self.spin(cpu, task, time) == Step::Works {
+                        return self.begin_segment(cpu);
+                    }
+                }
+                Op::Touch { lines } => self.touch_data(cpu, task, lines),
                 Op::Fork(child) => {
                     t.pc += 1;
                     self.fork(child, cpu);

@@ -6,6 +6,7 @@
 
 mod hackbench;
 mod network;
+mod schbench;
 mod spec;
 mod synthetic;
 mod sysbench;
@@ -84,6 +85,36 @@ pub enum Op {
         /// Work of a futex call up to the wake-up, nanoseconds at full capacity.
         wake: Dist,
     },
+    /// Posts itself to a task, by number: is put on top of that one's list and, if its word is
+    /// blocked, sets that running and makes a futex call. The task's own word is blocked first.
+    Post {
+        /// To whom.
+        to: u32,
+        /// The futex call, up to the wake-up.
+        call: FutexCall,
+    },
+    /// Waits until its own word is running, and blocks that again; it sleeps in a futex call if
+    /// the word is still blocked when the kernel looks.
+    WaitPosted(FutexCall),
+    /// Blocks its own word, takes its whole list off, reads the clock once, and posts them all,
+    /// each as in `Post` but for the list, the last one that came first.
+    WakeAll(FutexCall),
+    /// A wake-up latency: from the clock that who posted it read to now.
+    NoteLatency,
+    /// A unit of the workload's work is done, and is one of its second's requests.
+    NoteRequest,
+    /// Takes the lock of the CPU on which it begins to, by trying until it has it; if it was moved
+    /// meanwhile, gives that back and takes the lock of the CPU where it is.
+    LockCpu,
+    /// Unlocks it, wherever it is by now.
+    UnlockCpu,
+    /// Computes until so much time has passed by the clock, running or not.
+    Spin(Dist),
+    /// Goes over data of its own, so many cache lines, and fetches what its CPU does not have.
+    Touch {
+        /// How many.
+        lines: u32,
+    },
     /// Lets others on its CPU run first, as `sched_yield` of the era has it.
     Yield,
     /// Forks a task, named by its number.
@@ -106,6 +137,16 @@ pub enum Op {
     StopClock,
     /// Ends the task.
     Exit,
+}
+
+/// What a futex call costs that wakes or puts to sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FutexCall {
+    /// Its work up to the wake-up, or up to falling asleep, nanoseconds at full capacity.
+    pub work: Dist,
+    /// Cache lines that the other side wrote last and this side needs: the word, what it guards,
+    /// and what the kernel keeps of the task and its queue.
+    pub lines: u32,
 }
 
 /// A task as the workload wants it.
@@ -161,6 +202,9 @@ pub enum Basis {
         /// See above.
         instances: f64,
     },
+    /// What schbench prints: percentiles of the wake-up latency in microseconds, the 20th
+    /// percentile of the requests a second, and their mean.
+    Requests,
     /// Less is better: seconds from `StartClock` to `StopClock`.
     Time,
 }

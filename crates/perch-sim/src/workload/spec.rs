@@ -9,7 +9,9 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::CpuMask;
 
-use super::{Measure, Space, TaskSpec, UNCLAMPED, hackbench, network, synthetic, sysbench};
+use super::{
+    Measure, Space, TaskSpec, UNCLAMPED, hackbench, network, schbench, synthetic, sysbench,
+};
 
 /// A workload on a machine, ready to run.
 #[derive(Clone, Debug)]
@@ -54,7 +56,7 @@ struct Kind {
     build: fn(&mut Keys<'_>) -> Result<Workload, String>,
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 9] = [
     Kind {
         name: "tbench",
         help: "n client/server pairs over loopback TCP, file-server messages; keys n, where",
@@ -80,6 +82,18 @@ const KINDS: [Kind; 7] = [
         name: "sysbench",
         help: "sysbench threads: lock, yield, unlock; keys threads, locks, yields, where",
         build: sysbench::threads,
+    },
+    Kind {
+        name: "schbench",
+        help: "workers that ask a messenger for requests of a sleep and matrix passes; keys \
+               messengers, workers (each messenger's; also n), sleep_us, passes, kib, where",
+        build: schbench::current,
+    },
+    Kind {
+        name: "schbench-old",
+        help: "schbench before 2023: messengers that wake all of their workers at once, which \
+               think and wait; keys messengers, workers, think_us, sleep_us, where",
+        build: schbench::old,
     },
     Kind {
         name: "pipe",
@@ -187,6 +201,29 @@ impl<'a> Keys<'a> {
             Ok(value) if value >= low && value <= high => Ok(value),
             _ => Err(format!(
                 "{key}={text}: expected a whole number from {low} to {high}"
+            )),
+        }
+    }
+
+    /// As [`Keys::number`], of a key that goes by several names.
+    pub fn number_of(
+        &mut self,
+        names: &[&'static str],
+        default: u64,
+        low: u64,
+        high: u64,
+    ) -> Result<u64, String> {
+        self.known.extend(names);
+        let given: Vec<_> = names
+            .iter()
+            .filter(|&&n| self.left.contains_key(n))
+            .collect();
+        match given[..] {
+            [] => Ok(default),
+            [name] => self.number(name, default, low, high),
+            _ => Err(format!(
+                "{} mean the same: expected one of them",
+                names.join(" and ")
             )),
         }
     }

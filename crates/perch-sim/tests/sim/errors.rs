@@ -18,8 +18,29 @@ fn workloads_are_refused_by_name_key_and_value() {
     for (spec, words) in [
         ("", "unknown workload \"\": this version has tbench"),
         (
-            "schbench",
-            "unknown workload \"schbench\": this version has tbench",
+            "rt-app",
+            "unknown workload \"rt-app\": this version has tbench",
+        ),
+        (
+            "schbench:workers=0",
+            "workers=0: expected a whole number from 1 to 8388608",
+        ),
+        (
+            "schbench:n=2,threads=3",
+            "workers and threads and n mean the same: expected one of them",
+        ),
+        (
+            "schbench:messengers=5000,workers=5000",
+            "messengers=5000 with workers=5000 each make 25005000 threads: expected fewer than \
+             16777216",
+        ),
+        (
+            "schbench:pass_us=0",
+            "pass_us=0: expected a whole number from 1 to 1000000",
+        ),
+        (
+            "schbench-old:passes=5",
+            "schbench-old has no key \"passes\"; its keys are messengers, workers, threads, n",
         ),
         (
             "hackbench:groups=0",
@@ -153,7 +174,14 @@ fn every_workload_runs_by_its_name_alone() {
             &jacobsville,
             ERAS[1],
             workload(&jacobsville, name),
-            [20, if name == "hackbench" { 2000 } else { 20 }],
+            [
+                20,
+                match name {
+                    "hackbench" => 2000,
+                    "schbench-old" => 200,
+                    _ => 20,
+                },
+            ],
         );
         let outcome = scenario.run().expect("a scenario that runs");
         assert!(outcome.scores[0].value > 0.0, "{name}: {outcome:?}");

@@ -17,5 +17,6 @@ mod invariants;
 mod llc;
 mod load;
 mod scan;
+mod schbench;
 mod snapshots;
 mod sysbench;

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! schbench: messengers that wake workers, judged by how long it takes until a worker runs.
+//!
+//! A worker that has nothing to do puts itself on top of its messenger's list, posts the messenger
+//! and waits. The messenger takes the whole list, reads the clock once, posts every worker on it,
+//! and waits. A worker's wake-up latency is from that clock to when it is back in user mode and
+//! reads the clock itself; the last of many that are woken together has waited for all others.
+//!
+//! What a request is has changed. In the current tool it is a short sleep and some passes over a
+//! matrix, with a lock held that belongs to the CPU; in the old one the worker spins by the clock,
+//! and it is the messenger that sleeps, so that all of its workers are woken together.
+
+use std::sync::Arc;
+
+use super::spec::{Keys, MAX_TASKS, Workload};
+use super::{Basis, FutexCall, Measure, Op, Space, TaskSpec, UNCLAMPED};
+use crate::engine::Dist;
+
+/// Creating a thread: a rough figure, it only spaces the starts.
+const CREATE_NS: u64 = 30_000;
+/// Cache lines of its own that a thread uses whenever it runs: its stack, its statistics, its
+/// task in the kernel.
+const FOOTPRINT: u64 = 40;
+/// Every task's timer slack unless it asks for another (`prctl(2)`, PR_SET_TIMERSLACK). A timer
+/// is set to its end, and fires before only when another interrupt comes by; nothing else is
+/// going to interrupt a CPU that sleeps.
+const SLACK_NS: u64 = 50_000;
+/// The main thread looks at the counts every second.
+const LOOK_NS: u64 = 1_000_000_000;
+/// A cache line's worth of the matrices, for the keys that are in KiB.
+const LINES_PER_KIB: u64 = 16;
+/// Percent by which work takes longer or shorter than the mean: 1 for a pass, whose work is always
+/// the same, so that threads that start together do not stay together; calls vary more.
+const PASS_SPREAD: u64 = 1;
+const CALL_SPREAD: u64 = 20;
+
+/// What both tools share: threads, and what their calls cost.
+struct Threads {
+    messengers: u64,
+    workers: u64,
+    allowed: Arc<perch_policy::CpuMask>,
+    footprint: u32,
+    shared_kib: u32,
+    post: FutexCall,
+    wait: FutexCall,
+    /// From the kernel's way out of a call to the clock.
+    back: Op,
+    /// Falling asleep on a timer, and back.
+    nap: Op,
+}
+
+impl Threads {
+    fn of(keys: &mut Keys<'_>, messengers: u64) -> Result<Threads, String> {
+        let messengers = keys.number("messengers", messengers, 1, MAX_TASKS / 2)?;
+        let workers = keys.number_of(&["workers", "threads", "n"], 1, 1, MAX_TASKS / 2)?;
+        let allowed = keys.cpus()?;
+        let n = messengers.saturating_mul(workers + 1);
+        if n >= MAX_TASKS {
+            return Err(format!(
+                "messengers={messengers} with workers={workers} each make {n} threads: expected \
+                 fewer than {MAX_TASKS}"
+            ));
+        }
+        // Work at full capacity, to be fitted to a machine; these are rough figures for a server
+        // of 3 GHz: a futex call is a system call, a hash bucket's lock and a few lines.
+        let post_ns = keys.number("post_ns", 400, 1, 1_000_000_000)?;
+        let wait_ns = keys.number("wait_ns", 600, 1, 1_000_000_000)?;
+        let back_ns = keys.number("back_ns", 300, 1, 1_000_000_000)?;
+        let nap_ns = keys.number("nap_ns", 700, 1, 1_000_000_000)?;
+        let lines = keys.number("lines", 6, 0, 1_000_000)? as u32;
+        let call = |ns| FutexCall {
+            work: Dist::around(ns, CALL_SPREAD),
+            lines,
+        };
+        let run = |ns| Op::Run(Dist::around(ns, CALL_SPREAD));
+        Ok(Threads {
+            messengers,
+            workers,
+            allowed,
+            footprint: keys.number("footprint", FOOTPRINT, 0, 1_000_000)? as u32,
+            shared_kib: keys.number("shared_kib", 0, 0, u32::MAX)?,
+            post: call(post_ns),
+            wait: call(wait_ns),
+            back: run(back_ns),
+            nap: run(nap_ns),
+        })
+    }
+
+    /// What a worker does between two requests: it asks for the next one, and notes how long its
+    /// wake-up took.
+    fn ask(&self, messenger: u32) -> Vec<Op> {
+        vec![
+            Op::Post {
+                to: messenger,
+                call: self.post,
+            },
+            Op::WaitPosted(self.wait),
+            self.back,
+            Op::NoteLatency,
+        ]
+    }
+
+    /// A sleep of the timer's length and its slack.
+    fn sleep(&self, time: Dist) -> [Op; 2] {
+        let late = match time {
+            Dist::Uniform(low, high) => Dist::Uniform(low + SLACK_NS, high + SLACK_NS),
+            time => Dist::Const(time.mean() + SLACK_NS),
+        };
+        [self.nap, Op::Sleep(late)]
+    }
+
+    /// The process: a main thread that starts messengers, each of which starts its workers, and
+    /// then does `rest` over and over. `worker` is a worker's program, given its messenger.
+    fn workload(&self, rest: &[Op], worker: impl Fn(u32) -> Vec<Op>) -> Workload {
+        let task = |program: Vec<Op>, start| TaskSpec {
+            program: program.into(),
+            allowed: self.allowed.clone(),
+            nice: 0,
+            uclamp: UNCLAMPED,
+            footprint: self.footprint,
+            space: Some(0),
+            start,
+        };
+        let create = |child| {
+            [
+                Op::Run(Dist::around(CREATE_NS, CALL_SPREAD)),
+                Op::Fork(child),
+            ]
+        };
+        let (mut tasks, mut main) = (Vec::new(), Vec::new());
+        for _ in 0..self.messengers {
+            let first = tasks.len() as u32;
+            let messenger = first + self.workers as u32;
+            let work: Arc<[Op]> = worker(messenger).into();
+            tasks.extend((0..self.workers).map(|_| TaskSpec {
+                program: work.clone(),
+                ..task(Vec::new(), None)
+            }));
+            let mut program: Vec<Op> = (first..messenger).flat_map(create).collect();
+            let again = program.len() as u32;
+            program.extend_from_slice(rest);
+            program.push(Op::Jump(again));
+            tasks.push(task(program, None));
+            main.extend(create(messenger));
+        }
+        let again = main.len() as u32;
+        main.extend(self.sleep(Dist::Const(LOOK_NS)));
+        main.push(Op::Jump(again));
+        tasks.push(task(main, Some(Dist::Uniform(0, 1_000_000))));
+        Workload {
+            spec: String::new(),
+            tasks,
+            spaces: vec![Space {
+                shared_kib: self.shared_kib,
+                ..Space::default()
+            }],
+            channels: 0,
+            mutexes: 0,
+            counters: 0,
+            measure: Measure {
+                name: "wake_p50.0",
+                unit: "us",
+                basis: Basis::Requests,
+            },
+        }
+    }
+}
+
+/// schbench as it has been since April 2023.
+pub(super) fn current(keys: &mut Keys<'_>) -> Result<Workload, String> {
+    let threads = Threads::of(keys, 1)?;
+    let sleep = keys.number("sleep_us", 100, 0, 1_000_000_000)? * 1000;
+    let sleeps = keys.number("sleeps", 1, 0, 1000)?;
+    let passes = keys.number("passes", 5, 1, 1_000_000)?;
+    let pass = keys.number("pass_us", 716, 1, 1_000_000)? * 1000;
+    let kib = keys.number("kib", 256, 0, 1 << 24)?;
+    let locks = keys.number("locks", 1, 0, 1)? == 1;
+    let worker = |messenger| {
+        let mut program = threads.ask(messenger);
+        for _ in 0..sleeps {
+            program.extend(threads.sleep(Dist::Const(sleep)));
+        }
+        if locks {
+            program.push(Op::LockCpu);
+        }
+        program.push(Op::Touch {
+            lines: (kib * LINES_PER_KIB) as u32,
+        });
+        program.push(Op::Run(Dist::around(passes * pass, PASS_SPREAD)));
+        if locks {
+            program.push(Op::UnlockCpu);
+        }
+        program.extend([Op::NoteRequest, Op::Jump(0)]);
+        program
+    };
+    let rest = [Op::WakeAll(threads.post), Op::WaitPosted(threads.wait)];
+    Ok(threads.workload(&rest, worker))
+}
+
+/// schbench as it was before: version 1.0.
+pub(super) fn old(keys: &mut Keys<'_>) -> Result<Workload, String> {
+    let threads = Threads::of(keys, 4)?;
+    let think = keys.number("think_us", 30_000, 1, 1_000_000_000)? * 1000;
+    let sleep = keys.number("sleep_us", 30_000, 0, 1_000_000_000)? * 1000;
+    // Newer ones of the old tool let the messenger think too (-C).
+    let messenger = keys.number("messenger_us", 0, 0, 1_000_000_000)? * 1000;
+    let worker = |messenger| {
+        let mut program = vec![Op::Spin(Dist::Const(think)), Op::NoteRequest];
+        program.extend(threads.ask(messenger));
+        program.push(Op::Jump(0));
+        program
+    };
+    let mut rest = vec![Op::WakeAll(threads.post), Op::WaitPosted(threads.wait)];
+    if messenger > 0 {
+        rest.push(Op::Spin(Dist::Const(messenger)));
+    }
+    if sleep > 0 {
+        // Up to a quarter more, anew every time.
+        rest.extend(threads.sleep(Dist::Uniform(sleep, sleep + sleep / 4)));
+    }
+    Ok(threads.workload(&rest, worker))
+}
