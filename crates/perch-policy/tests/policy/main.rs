@@ -10,6 +10,7 @@ mod capable;
 mod capacity;
 mod decision;
 mod differential;
+mod gather;
 mod model;
 mod modes;
 mod properties;
