@@ -123,7 +123,7 @@ proptest! {
             let policy = cache(mode);
             // Leaving the preferred LLC 0 (perch), or entering LLC 1 at its cost (posted).
             let seen = if mode == Mode::Perch { 0 } else { 1 };
-            let mut free = |host: &mut Host, many: u32, util: u32, nr: u32| {
+            let free = |host: &mut Host, many: u32, util: u32, nr: u32| {
                 *host.threads(own).0 = many;
                 host.set_llc_load(seen, Some((util, nr)));
                 let other = cores * threads;
@@ -211,10 +211,10 @@ proptest! {
             let delta = u64::from(dice.range(0, 5_000_000));
             often.account(ids[0][who], cpu, now, delta);
             seldom.account(ids[1][who], cpu, now, delta);
-            for which in 0..2 {
-                often.scan(&policy, ids[0][which], 0, now);
-                seldom.scan(&policy, ids[1][which], 0, now);
-                let sums = (often.occupancy(ids[0][which]), seldom.occupancy(ids[1][which]));
+            for (a, b) in ids[0].into_iter().zip(ids[1]) {
+                often.scan(&policy, a, 0, now);
+                seldom.scan(&policy, b, 0, now);
+                let sums = (often.occupancy(a), seldom.occupancy(b));
                 assert_eq!(sums.0, sums.1, "seed {seed}, at {now} ns");
                 assert!(sums.0[0] <= 2 * 1024, "seed {seed}, at {now} ns: {sums:?}");
             }
