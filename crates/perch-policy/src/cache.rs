@@ -181,6 +181,12 @@ impl Host {
         (&mut raw.nr_threads, &mut raw.nr_running)
     }
 
+    /// Threads that live, and those on a CPU right now.
+    pub fn nr_threads(&self, process: ProcessId) -> (u32, u32) {
+        let raw = &self.processes[process.0 as usize].raw;
+        (raw.nr_threads, raw.nr_running)
+    }
+
     /// The process's working set, KiB; 0, as at first, when nobody knows.
     pub fn set_footprint(&mut self, process: ProcessId, kib: u32) {
         self.processes[process.0 as usize].raw.footprint_kib = kib;
@@ -290,6 +296,15 @@ impl Host {
         self.refresh();
         // SAFETY: the arrays are the host's and current, and the LLC is one of them.
         unsafe { ffi::perch_native_note(&mut self.raw, llc as u32, util, nr_running) }
+    }
+
+    /// Whether a pass that balances for the LLC `dst` looks in `src` for tasks that prefer `dst`, as
+    /// 7.2 does.
+    pub fn llc_draws(&mut self, src: usize, dst: usize) -> bool {
+        assert!(src < self.loads.len() && dst < self.loads.len());
+        self.refresh();
+        // SAFETY: the arrays are the host's and current, and the LLCs are among them.
+        unsafe { ffi::perch_native_draws(&mut self.raw, src as u32, dst as u32) != 0 }
     }
 
     /// What the mechanism says to moving a task from the queue of `src` to `dst`.

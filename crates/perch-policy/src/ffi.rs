@@ -227,6 +227,7 @@ unsafe extern "C" {
         cpu: u32,
         now_ns: u64,
     );
+    pub(crate) fn perch_native_draws(host: *mut Host, src: u32, dst: u32) -> u32;
     pub(crate) fn perch_native_note(host: *mut Host, llc: u32, util: u32, nr: u32);
     pub(crate) fn perch_native_move(
         host: *mut Host,

@@ -212,15 +212,14 @@ PERCH_INLINE perch_u8 perch_llc_calm(const struct perch_host *h, perch_u32 llc, 
 }
 
 /* 7.2: may the balancer move this task between LLCs, one of which it prefers? */
-PERCH_INLINE perch_u32 perch_cache_move_upstream(const struct perch_host *h,
-						 const struct perch_task *p, perch_u32 pref,
-						 perch_u32 src, perch_u32 dst)
+PERCH_INLINE perch_u32 perch_cache_move_upstream(const struct perch_host *h, perch_u32 util,
+						 perch_u32 pref, perch_u32 src, perch_u32 dst)
 {
 	perch_u64 from = perch_host_llc_load(h, src)->util, to;
 	perch_u8 from_calm, to_calm;
 
-	from = from > p->util ? from - p->util : 0;
-	to = perch_host_llc_load(h, dst)->util + (perch_u64)p->util;
+	from = from > util ? from - util : 0;
+	to = perch_host_llc_load(h, dst)->util + (perch_u64)util;
 	from_calm = perch_llc_calm(h, src, from);
 	to_calm = perch_llc_calm(h, dst, to);
 	if ((!from_calm && !to_calm) || (pref != src && pref != dst))
@@ -228,6 +227,15 @@ PERCH_INLINE perch_u32 perch_cache_move_upstream(const struct perch_host *h,
 	if (pref == dst)
 		return !to_calm && to * 10 > from * 12 ? PERCH_MOVE_STAY : PERCH_MOVE_GO;
 	return from_calm || from * 10 <= to * 12 ? PERCH_MOVE_STAY : PERCH_MOVE_FREE;
+}
+
+/*
+ * 7.2: whether a pass that balances for LLC `dst` looks in `src` for tasks that
+ * prefer `dst`, whatever they are.
+ */
+PERCH_INLINE perch_u8 perch_cache_draws(const struct perch_host *h, perch_u32 src, perch_u32 dst)
+{
+	return perch_cache_move_upstream(h, 0, dst, src, dst) == PERCH_MOVE_GO;
 }
 
 /*
@@ -252,7 +260,7 @@ PERCH_OUTLINE perch_u32 perch_cache_move(const struct perch_host *h PERCH_GIVEN,
 		return PERCH_MOVE_FREE;
 	pref = perch_host_llc(h, pref);
 	if (pol->modes.cache == PERCH_UPSTREAM)
-		return perch_cache_move_upstream(h, p, pref, from, to);
+		return perch_cache_move_upstream(h, p->util, pref, from, to);
 	if (pol->modes.cache == PERCH_PERCH) {
 		if (!process->seats[from].preferred || process->seats[to].preferred)
 			return PERCH_MOVE_FREE;
