@@ -2,7 +2,7 @@
 //! What a run is measured by, beside its scores.
 
 use perch_machine::Distance;
-use perch_policy::{Reason, Verdict};
+use perch_policy::{CacheStep, Reason, Verdict};
 
 /// Counts over the measured part of a run (the warm-up is not counted).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,12 @@ pub struct Metrics {
     pub simulated_ns: u64,
     /// Time that CPUs were not idle, summed over them.
     pub busy_ns: u64,
+    /// Decisions by what the cache mechanism did on the way; the index is `CacheStep as usize`.
+    pub by_cache_step: [u64; CacheStep::ALL.len()],
+    /// Times that a task started to run in another LLC than before, whoever moved it.
+    pub llc_changes: u64,
+    /// Of those, back in the LLC that it had left within 50 ms.
+    pub bounces: u64,
     /// Units of work that the workload counted.
     pub counted: u64,
 }
@@ -61,6 +67,7 @@ impl Metrics {
     ) {
         self.wakeups += 1;
         self.by_reason[verdict.reason as usize] += 1;
+        self.by_cache_step[verdict.cache as usize] += 1;
         self.examined += u64::from(verdict.examined);
         self.wake_distance[from_waker as usize] += 1;
         self.migrations[from_prev as usize] += 1;

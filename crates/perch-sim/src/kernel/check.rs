@@ -13,18 +13,20 @@ use super::task::{Life, Phase};
 use super::{Kernel, kind};
 use crate::workload::Op;
 
-/// What a check remembers of the one before.
-#[derive(Debug, Default)]
-pub struct Auditor {
-    floors: Vec<i64>,
-}
-
 macro_rules! hold {
     ($what:expr, $($why:tt)+) => {
         if !$what {
             return Err(format!($($why)+));
         }
     };
+}
+
+mod caches;
+
+/// What a check remembers of the one before.
+#[derive(Debug, Default)]
+pub struct Auditor {
+    floors: Vec<i64>,
 }
 
 impl Auditor {
@@ -43,7 +45,8 @@ impl Auditor {
             kernel.check_averages()?;
             kernel.check_groups()?;
             kernel.check_channels()?;
-            kernel.check_mutexes()
+            kernel.check_mutexes()?;
+            kernel.check_caches()
         };
         let floors: Vec<i64> = kernel.cpus.iter().map(|c| c.fair.min_vruntime).collect();
         let fell = self

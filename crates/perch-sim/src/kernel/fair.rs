@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The fair class: what CFS and EEVDF have in common, and which of them answers.
 
+use perch_policy::Mode;
+
 use super::balance::Sums;
 use super::era::FairRules;
 use super::pelt::Activity;
@@ -58,12 +60,15 @@ impl Kernel<'_> {
         state.runnable = c.fair.average.runnable;
         state.util = c.fair.average.util.max(c.fair.est).min(top);
         state.curr_load = curr_load;
-        let after = Sums::of(state);
+        let (nr, after) = (c.fair.nr, Sums::of(state));
         if after != before {
             self.groups.change(cpu, &before, &after);
+            if self.caches.mode == Mode::Perch {
+                self.shift_util(cpu, before.util, after.util);
+            }
         }
         let (word, bit) = (cpu / 64, 1 << (cpu % 64));
-        if c.fair.nr > 1 {
+        if nr > 1 {
             self.crowded[word] |= bit;
         } else {
             self.crowded[word] &= !bit;
@@ -92,6 +97,9 @@ impl Kernel<'_> {
                     c.need_resched = true;
                 }
             }
+        }
+        if self.caches.mode != Mode::Off {
+            self.account_slice(cpu, task, delta);
         }
     }
 
@@ -147,6 +155,7 @@ impl Kernel<'_> {
             self.overload = true;
         }
         self.insert_waiting(cpu, task);
+        self.count_wish(cpu, task, 1);
         self.host.set_idle(cpu, false);
         self.publish(cpu);
     }
@@ -205,6 +214,7 @@ impl Kernel<'_> {
 
     /// The queue's books after a task left it (its averages stay: it may come back).
     pub(super) fn leave_queue(&mut self, cpu: usize, task: u32) {
+        self.count_wish(cpu, task, -1);
         let t = &mut self.tasks[task as usize];
         let fair = &mut self.cpus[cpu].fair;
         fair.nr -= 1;
@@ -385,6 +395,7 @@ impl Kernel<'_> {
         if c.fair.next_buddy == Some(task) {
             c.fair.next_buddy = None;
         }
+        self.count_running(task, 1);
         self.publish(cpu);
         self.note_misfit(cpu);
     }
@@ -398,6 +409,7 @@ impl Kernel<'_> {
         self.touch_queue(cpu);
         self.touch_task(task);
         self.cpus[cpu].current = None;
+        self.count_running(task, -1);
         self.tasks[task as usize].life = Life::Queued;
         self.insert_waiting(cpu, task);
     }

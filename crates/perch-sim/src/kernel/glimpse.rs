@@ -22,6 +22,20 @@ pub struct Glimpse {
     pub cpus: Vec<CpuGlimpse>,
     /// By LLC: the scan budget and the utilisation of all its CPUs.
     pub llcs: Vec<(u32, u64)>,
+    /// By LLC: what cache-aware wake-up goes by.
+    pub loads: Vec<LoadGlimpse>,
+}
+
+/// How full the cache mechanism takes an LLC for.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadGlimpse {
+    /// Utilisation.
+    pub util: u32,
+    /// Tasks.
+    pub nr: u32,
+    /// When periodic balance wrote it down; `None` before, and in modes where none does.
+    pub noted_ns: Option<u64>,
 }
 
 /// A task at one moment.
@@ -42,6 +56,8 @@ pub struct TaskGlimpse {
     pub util: u32,
     /// EEVDF: its lag while runnable, virtual nanoseconds.
     pub lag_ns: i64,
+    /// The LLC that its process prefers (in mode perch the first of them).
+    pub prefers: Option<usize>,
 }
 
 /// A CPU at one moment.
@@ -83,6 +99,10 @@ impl Kernel<'_> {
                 load: t.se.average.load,
                 util: t.se.average.util,
                 lag_ns: lag,
+                prefers: {
+                    let cpu = t.state.process().and_then(|p| self.host.preferred_cpu(p));
+                    cpu.and_then(|cpu| self.host.topology().llc(cpu))
+                },
             }
         });
         let cpus = self.cpus.iter().enumerate().map(|(cpu, c)| CpuGlimpse {
@@ -97,7 +117,13 @@ impl Kernel<'_> {
             let util = cpus.map(|c| u64::from(self.host.cpu(c).util)).sum();
             (self.host.nr_idle_scan(llc), util)
         });
+        let loads = (0..topology.nr_llcs()).map(|llc| LoadGlimpse {
+            util: self.host.llc_load(llc).util,
+            nr: self.host.llc_load(llc).nr,
+            noted_ns: self.caches.noted_ns[llc],
+        });
         Glimpse {
+            loads: loads.collect(),
             now_ns: self.now,
             tasks: tasks.collect(),
             cpus: cpus.collect(),

@@ -5,6 +5,7 @@
 //! nothing here reads a clock, walks a hash map or draws an unseeded number.
 
 mod balance;
+mod cache;
 mod cfs;
 mod channel;
 mod check;
@@ -26,7 +27,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{CpuMask, Host, Policy, TaskState, Topology};
+use perch_policy::{CpuMask, Host, Mode, Policy, TaskState, Topology};
 
 use crate::engine::{Event, EventQueue, Random};
 use crate::hardware::{Costs, Llcs};
@@ -116,6 +117,8 @@ pub struct Kernel<'a> {
     groups: balance::Groups,
     /// Working memory of the balancer.
     scratch: balance::Scratch,
+    /// What the cache mechanism is told.
+    caches: cache::CacheBooks,
 }
 
 impl<'a> Kernel<'a> {
@@ -142,6 +145,8 @@ impl<'a> Kernel<'a> {
             key: 0,
             tag: 0,
         });
+        let mut host = Host::new(topology.clone());
+        let processes = cache::processes(&mut host, &policy, workload, machine);
         let mut affinities: Vec<Arc<CpuMask>> = Vec::new();
         let mut tasks: Vec<Task> = Vec::with_capacity(specs.len());
         for (i, spec) in specs.iter().enumerate() {
@@ -153,7 +158,10 @@ impl<'a> Kernel<'a> {
                 affinities.push(spec.allowed.clone());
                 affinities.len() - 1
             });
-            tasks.push(new_task(i as u32, spec, affinity as u32, seed));
+            let mut task = new_task(i as u32, spec, affinity as u32, seed);
+            let process = spec.space.and_then(|s| processes.get(s as usize));
+            task.state.set_process(process.copied());
+            tasks.push(task);
         }
         for (key, (task, spec)) in tasks.iter_mut().zip(specs).enumerate() {
             if let Some(start) = spec.start {
@@ -170,7 +178,7 @@ impl<'a> Kernel<'a> {
         Kernel {
             now: 0,
             events,
-            host: Host::new(topology.clone()),
+            host,
             policy,
             rules,
             tick_ns,
@@ -206,6 +214,7 @@ impl<'a> Kernel<'a> {
             trace_error: None,
             groups: balance::Groups::new(topology, &rules.balance),
             scratch: balance::Scratch::default(),
+            caches: cache::CacheBooks::new(&policy, topology),
         }
     }
 
@@ -305,6 +314,9 @@ impl<'a> Kernel<'a> {
             }
             self.metrics.events += 1;
             self.tick_current(cpu);
+            if self.caches.mode != Mode::Off {
+                self.tick_cache(cpu);
+            }
             if self.now >= self.cpus[cpu].next_balance_ns {
                 self.balance_due(cpu, false);
             }
@@ -359,6 +371,8 @@ fn new_task(id: u32, spec: &TaskSpec, affinity: u32, seed: u64) -> Task {
         warm_cpu: u32::MAX,
         warm_fill: 0,
         woken_ns: 0,
+        wants: None,
+        trail: cache::Trail::default(),
     }
 }
 
@@ -383,6 +397,7 @@ fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize, random: &mut Random) 
         }
     });
     Cpu {
+        llc: topology.llc(cpu),
         current: None,
         fair: Fair::default(),
         segment_tag: 0,

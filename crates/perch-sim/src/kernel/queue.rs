@@ -118,6 +118,8 @@ pub struct DomainState {
 /// A CPU.
 #[derive(Debug)]
 pub struct Cpu {
+    /// Its last-level cache domain, if it shares one.
+    pub llc: Option<usize>,
     /// The running task.
     pub current: Option<u32>,
     /// Fair class.

@@ -226,6 +226,8 @@ impl Kernel<'_> {
         self.leave_caches(cpu, task);
         self.tasks[task as usize].life = Life::Asleep;
         self.cpus[cpu].current = None;
+        self.count_running(task, -1);
+        self.reserve(cpu, -1);
         if !left {
             self.insert_waiting(cpu, task);
         }
@@ -252,6 +254,9 @@ impl Kernel<'_> {
         self.touch_task(task);
         self.leave_queue(cpu, task);
         self.cpus[cpu].current = None;
+        self.count_running(task, -1);
+        self.count_thread(task, -1);
+        self.reserve(cpu, -1);
         self.tasks[task as usize].life = Life::Dead;
         let average = self.tasks[task as usize].se.average;
         self.cpus[cpu].fair.average.detach(&average);
@@ -335,6 +340,7 @@ impl Kernel<'_> {
             c.pelt.start(self.now);
         }
         self.set_current(cpu, task);
+        self.follow(cpu, task);
         self.metrics.context_switches += 1;
         let t = &mut self.tasks[task as usize];
         if t.woken_ns > 0 {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use perch_policy::TaskState;
 
+use super::cache::Trail;
 use super::pelt::Average;
 use crate::engine::Random;
 use crate::workload::Op;
@@ -118,6 +119,10 @@ pub struct Task {
     pub warm_fill: u64,
     /// When it was woken, for the wake-up latency; 0 once that is counted.
     pub woken_ns: u64,
+    /// Mode upstream of the cache mechanism: the LLC that its process preferred when it ran last.
+    pub wants: Option<u32>,
+    /// The LLCs on which it ran last.
+    pub trail: Trail,
 }
 
 impl Task {

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use perch_policy::{Reason, Verdict, Wake};
+use perch_policy::{CacheStep, ProcessId, Reason, Verdict, Wake};
 
 use super::pelt::Average;
 use super::task::Life;
@@ -26,6 +26,7 @@ impl Kernel<'_> {
         self.tasks[task as usize].woken_ns = self.now;
         if self.tasks[task as usize].se.delayed {
             let cpu = self.tasks[task as usize].cpu as usize;
+            self.reserve(cpu, 1);
             self.requeue_delayed(cpu, task);
             self.metrics.delayed_wakeups += 1;
             let cost = self.costs.wake_ns(0);
@@ -42,6 +43,7 @@ impl Kernel<'_> {
         };
         let verdict = self.decide(task, &wake, waker);
         let cpu = verdict.cpu;
+        self.reserve(cpu, 1);
         if cpu != prev {
             self.leave_cpu(task);
             self.tasks[task as usize].cpu = cpu as u32;
@@ -58,7 +60,7 @@ impl Kernel<'_> {
         t.state.util = t.se.average.util.max(t.se.est());
         let (mut wakee, affinity) = (t.state, t.affinity as usize);
         if self.rules.scan_by_cost {
-            self.limit_scan(wake);
+            self.limit_scan(wake, wakee.process());
         }
         let waker_state = match waker {
             // A task that calls exec decides for itself: nobody's flips are counted.
@@ -83,9 +85,14 @@ impl Kernel<'_> {
         debug_assert_eq!(self.check_verdict(&verdict, affinity), Ok(()));
         self.metrics.decision(&verdict, from_waker, from_prev, busy);
         if let Some(out) = self.trace.as_mut() {
+            // Off says nothing of the mechanism.
+            let step = match verdict.cache {
+                CacheStep::None => String::new(),
+                step => format!(" cache={}", step.name()),
+            };
             let written = writeln!(
                 out,
-                "{} task={} waker={} prev={} cpu={} reason={} examined={}",
+                "{} task={} waker={} prev={} cpu={} reason={} examined={}{step}",
                 self.now,
                 task,
                 wake.this_cpu,
@@ -105,10 +112,11 @@ impl Kernel<'_> {
     /// usually idles, divided by what a scan from it usually costs, as many times over as the LLC
     /// has CPUs, and never less than 4. The target counts there, though it is known to be busy,
     /// and the last one counted is not looked at.
-    fn limit_scan(&mut self, wake: &Wake) {
+    fn limit_scan(&mut self, wake: &Wake, process: Option<ProcessId>) {
         let c = &self.cpus[wake.this_cpu];
         let (idle, cost) = (c.avg_idle_ns / 512, c.scan_cost_ns + 1);
-        for cpu in [wake.this_cpu, wake.prev_cpu] {
+        let preferred = process.and_then(|p| self.host.preferred_cpu(p));
+        for cpu in [wake.this_cpu, wake.prev_cpu].into_iter().chain(preferred) {
             let Some(llc) = self.host.topology().llc(cpu) else {
                 continue;
             };
@@ -254,8 +262,10 @@ impl Kernel<'_> {
             fork: true,
             ..Wake::default()
         };
+        self.count_thread(task, 1);
         let verdict = self.decide(task, &wake, Waker::Idle);
         let cpu = verdict.cpu;
+        self.reserve(cpu, 1);
         self.touch_queue(cpu);
         let queue = self.cpus[cpu].fair.average;
         let t = &mut self.tasks[task as usize];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{Era, Mode, Modes, Policy, Topology};
-use perch_sim::workload::{Op, TaskSpec, Workload};
+use perch_sim::workload::{Op, Space, TaskSpec, Workload};
 use perch_sim::{Dist, Scenario};
 
 use crate::common::{ERAS, of_tasks, task};
@@ -220,6 +220,7 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
     let mode = Mode::ALL[dice.range(0, 3) as usize];
     // By its own number: a mechanism more changes no scenario of the others.
     let capacity = Mode::ALL[(seed >> 40) as usize % 4];
+    let cache = Mode::ALL[(seed >> 50) as usize % 4];
     let hz = [100, 250, 1000, 3333][dice.range(0, 3) as usize];
     let parts = dice.range(1, 5);
     let mut load = Load {
@@ -247,11 +248,19 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
         sockets(&mut load, &cpus);
     }
     let Load {
-        tasks, channels, ..
+        mut tasks,
+        channels,
+        ..
     } = load;
+    // One to four processes, and now and then a task without one.
+    let spaces = 1 + (seed >> 52) as usize % 4;
+    for (i, task) in tasks.iter_mut().enumerate() {
+        task.space = (i % 7 < 6).then_some((i % spaces) as u32);
+    }
     let workload = Workload {
         mutexes: mutexes as usize,
         counters: 1,
+        spaces: vec![Space::default(); spaces],
         ..of_tasks(&machine, "random", tasks, channels as usize)
     };
     Scenario {
@@ -261,7 +270,7 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
             Modes {
                 cluster: mode,
                 capacity,
-                ..Modes::default()
+                cache,
             },
         ),
         hz,

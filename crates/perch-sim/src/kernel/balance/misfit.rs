@@ -98,7 +98,7 @@ impl Kernel<'_> {
             let group = self.unequal_group(number, g);
             let takes = match group.business {
                 _ if group.running == 0 => false,
-                Business::Overloaded => true,
+                Business::Overloaded | Business::Wanted => true,
                 Business::Misfit => {
                     here.business == Business::HasSpare
                         && self.is_larger_than(cpu, local, g, number)
@@ -147,7 +147,7 @@ impl Kernel<'_> {
             // 7.2 takes the first of equals, earlier kernels the last.
             Business::Misfit if self.rules.balance.misfit_no_failure => group.misfit > than.misfit,
             Business::Misfit => group.misfit >= than.misfit,
-            Business::Overloaded => group.avg_load > than.avg_load,
+            Business::Overloaded | Business::Wanted => group.avg_load > than.avg_load,
         }
     }
 

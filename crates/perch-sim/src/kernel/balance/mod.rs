@@ -6,6 +6,7 @@
 //! packing, NUMA balancing's preferred nodes, and the time a pass takes on a CPU that then stays
 //! idle.
 
+mod llc;
 mod misfit;
 mod pull;
 mod stats;
@@ -38,6 +39,8 @@ enum Pass {
     Failed,
     /// There is a misfit, but it may not run here.
     Pinned,
+    /// There is an imbalance, but who could be moved would rather stay in its LLC.
+    Kept,
 }
 
 impl Kernel<'_> {
@@ -148,6 +151,10 @@ impl Kernel<'_> {
                 if idle != Idle::Newly {
                     state.failed += 1;
                 }
+                0
+            }
+            Pass::Kept => {
+                state.interval_ns = least;
                 0
             }
             Pass::Pinned => {

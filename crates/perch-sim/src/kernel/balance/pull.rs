@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Moving tasks from one queue to another.
 
-use perch_policy::Level;
+use perch_policy::{Level, Mode};
 
 use super::stats::{Imbalance, Migrate};
 use super::{Idle, Kernel, Pass};
 use crate::kernel::era::FairRules;
+use crate::kernel::queue::DomainState;
 use crate::kernel::task::Life;
 use crate::kernel::{cfs, eevdf};
 
@@ -13,7 +14,8 @@ impl Kernel<'_> {
     /// Finds the imbalance of a domain, if any, and takes what may move.
     pub(super) fn try_domain(&mut self, cpu: usize, i: usize, number: usize, idle: Idle) -> Pass {
         let unequal = self.host.topology().domain(number).asymmetric();
-        if idle == Idle::Newly && !unequal && !self.anything_to_take(number) {
+        let worth_it = idle != Idle::Newly || unequal || self.anything_to_take(number);
+        if !worth_it && !self.is_wanted(cpu, number) {
             return Pass::Balanced;
         }
         let Some(mut found) = self.find_imbalance(cpu, i, idle) else {
@@ -21,7 +23,7 @@ impl Kernel<'_> {
         };
         self.scratch.pinned.clear();
         let level = self.host.topology().domain(number).level();
-        let tries = if level == Level::Numa { 2 } else { 1 };
+        let tries = self.nice_tries(number);
         let failed = self.cpus[cpu].domains[i].failed;
         let hot_too = level == Level::Smt || failed > tries;
         let misfit = found.migrate == Migrate::Misfit;
@@ -47,10 +49,10 @@ impl Kernel<'_> {
         };
         // A queue of one keeps it, even while it only waits for its idle CPU to wake up.
         let spare = source != cpu && self.cpus[source].fair.nr > 1;
-        let moved = if spare {
-            self.pull(source, cpu, &mut found, hot_too, failed, idle)
+        let (moved, kept) = if spare {
+            self.pull(source, cpu, i, &mut found, hot_too, idle)
         } else {
-            0
+            (0, false)
         };
         if moved > 0 {
             return Pass::Moved(moved);
@@ -64,13 +66,26 @@ impl Kernel<'_> {
         if !movable {
             return Pass::Balanced;
         }
-        let failed = failed + u32::from(idle != Idle::Newly);
+        let held = self.is_held(source, cpu, found.migrate, unequal);
+        if found.migrate == Migrate::Wanted && !held && self.push_wanted(source, cpu) {
+            return Pass::Moved(1);
+        }
+        let failed = failed + u32::from(idle != Idle::Newly && !kept);
         let pushes = self.rules.balance.pushes_for_all || found.migrate == Migrate::Task;
-        let stubborn = pushes && failed > tries + 2;
+        let stubborn = pushes && !held && failed > tries + 2;
         if stubborn && self.push_running(source, cpu) {
             return Pass::Moved(1);
         }
-        Pass::Failed
+        if kept { Pass::Kept } else { Pass::Failed }
+    }
+
+    /// How many passes over a domain may fail before hot tasks are moved too
+    /// (`cache_nice_tries`).
+    pub(super) fn nice_tries(&self, number: usize) -> u32 {
+        match self.host.topology().domain(number).level() {
+            Level::Numa => 2,
+            _ => 1,
+        }
     }
 
     pub(super) fn current_may_come(&self, source: usize, cpu: usize) -> bool {
@@ -88,16 +103,20 @@ impl Kernel<'_> {
     }
 
     /// Takes waiting tasks, the one whose turn was longest ago first, until the imbalance is gone.
+    /// Returns how many, and in 7.2's form of the cache mechanism whether any stayed for the sake
+    /// of its LLC, which is no failure of the pass.
     fn pull(
         &mut self,
         source: usize,
         cpu: usize,
+        i: usize,
         found: &mut Imbalance,
         hot_too: bool,
-        failed: u32,
         idle: Idle,
-    ) -> u32 {
-        let mut moved = 0;
+    ) -> (u32, bool) {
+        let DomainState { failed, domain, .. } = self.cpus[cpu].domains[i];
+        let unequal = self.host.topology().domain(domain as usize).asymmetric();
+        let (mut moved, mut kept) = (0, false);
         let mut after = 0;
         for _ in 0..self.rules.balance.nr_migrate.min(self.cpus[source].fair.nr) {
             if idle != Idle::Busy && self.cpus[source].fair.nr <= 1 || found.amount <= 0 {
@@ -111,9 +130,17 @@ impl Kernel<'_> {
             let hot = self.now.saturating_sub(ran) < self.rules.migration_cost_ns
                 || self.is_buddy(source, cpu, task);
             let t = &self.tasks[task as usize];
-            if !self.may_run_on(task, cpu) || t.se.delayed || (hot && !hot_too) {
+            if !self.may_run_on(task, cpu) || t.se.delayed {
                 continue;
             }
+            if !hot_too && self.is_kept(task, source, cpu, found.migrate, unequal) {
+                kept |= self.caches.mode == Mode::Upstream && found.migrate != Migrate::Wanted;
+                continue;
+            }
+            if hot && !hot_too {
+                continue;
+            }
+            let t = &self.tasks[task as usize];
             let util = i64::from(t.se.est());
             let load = i64::from(t.se.average.load.max(1));
             let cost = match found.migrate {
@@ -124,12 +151,13 @@ impl Kernel<'_> {
                 Migrate::Load => load,
                 Migrate::Misfit if self.fits(task, source) => continue,
                 Migrate::Misfit => found.amount,
+                Migrate::Wanted => 1,
             };
             found.amount -= cost;
             self.move_waiting(task, source, cpu);
             moved += 1;
         }
-        moved
+        (moved, kept)
     }
 
     /// Whether a task's load is too much for the imbalance, after so many failed passes.
@@ -175,6 +203,10 @@ impl Kernel<'_> {
                 .current
                 .map(|t| self.tasks[t as usize].se.vruntime);
             cfs::update_floor(&mut self.cpus[from].fair, current);
+        }
+        if self.cpus[from].llc != self.cpus[to].llc {
+            self.reserve(from, -1);
+            self.reserve(to, 1);
         }
         let distance = self.costs.distance(from, to);
         self.metrics.balanced[distance as usize] += 1;

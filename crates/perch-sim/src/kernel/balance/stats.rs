@@ -44,6 +44,8 @@ pub(super) enum Migrate {
     Load,
     /// One task that does not fit its CPU.
     Misfit,
+    /// One task that prefers the balancing CPU's LLC.
+    Wanted,
 }
 
 /// An imbalance found.
@@ -114,19 +116,27 @@ impl Kernel<'_> {
         if idle != Idle::Newly {
             let util = self.groups.total(number, self.host.cpus()).util;
             self.update_scan_budget(cpu, number, util);
+            self.note_llcs(number);
         }
         // Of equal CPUs, a newidle pass would not be here if nothing were crowded.
         if (idle != Idle::Newly || unequal) && i + 1 == self.cpus[cpu].domains.len() {
             self.overload =
                 self.crowded.iter().any(|&w| w != 0) || unequal && self.any_misfit(number, local);
         }
-        let group = busiest?;
+        let wanted = self.wanted_group(cpu, i, number);
+        let group = busiest.or(wanted)?;
         let (shapes, yardstick) = (self.groups.of_domain(number), self.groups.yardstick(number));
         let local = self.group(&shapes[local], yardstick);
-        let busiest = match unequal {
+        let mut busiest = match unequal {
             true => self.unequal_group(number, group),
             false => self.group(&shapes[group], yardstick),
         };
+        let mut group = group;
+        if let Some(wanted) = wanted.filter(|_| busiest.business < Business::Overloaded) {
+            group = wanted;
+            busiest = self.group(&shapes[wanted], yardstick);
+            busiest.business = busiest.business.max(Business::Wanted);
+        }
         // A local group with CPUs to spare is not compared with the mean.
         let mean = match local.business {
             Business::HasSpare => 0,
@@ -196,7 +206,7 @@ impl Kernel<'_> {
         let only_crowded = match found.migrate {
             Migrate::Task => any_crowded && self.scratch.pinned.is_empty(),
             Migrate::Util => util_of_many,
-            Migrate::Load | Migrate::Misfit => false,
+            Migrate::Load | Migrate::Misfit | Migrate::Wanted => false,
         };
         let words = words.map(|(&g, &c)| if only_crowded { g & c } else { g });
         for (number, mut left) in (group.first_word()..).zip(words) {
@@ -222,6 +232,10 @@ impl Kernel<'_> {
                     Migrate::Load => (u64::from(state.load), capacity),
                     Migrate::Misfit if self.cpus[c].misfit == 0 => continue,
                     Migrate::Misfit => (self.cpus[c].misfit.into(), 1),
+                    Migrate::Wanted => match self.wanting(c, cpu) {
+                        0 => continue,
+                        tasks => (tasks.into(), 1),
+                    },
                 };
                 if best.is_none_or(|(_, v, p)| value * p > v * per) {
                     best = Some((c, value, per));
@@ -263,12 +277,15 @@ fn judge(mut local: Group, busiest: Group, terms: &Terms<'_>) -> Option<(Migrate
     }
     let spread = terms.prefer_sibling
         && local.business == Business::HasSpare
-        && busiest.running > local.running + 1;
+        && (busiest.business == Business::Wanted || busiest.running > local.running + 1);
     if !spread && busiest.business != Business::Overloaded {
         let alike = busiest.weight > 1 && local.idle <= busiest.idle + 1;
         if terms.idle == Idle::Busy || alike || busiest.running == 1 {
             return None;
         }
+    }
+    if busiest.business == Business::Wanted {
+        return Some((Migrate::Wanted, 1));
     }
     if local.business == Business::HasSpare {
         if busiest.business == Business::Overloaded && !terms.by_tasks {

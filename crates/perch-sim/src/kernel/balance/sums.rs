@@ -55,11 +55,14 @@ pub(in crate::kernel) enum Business {
     FullyBusy,
     /// A task does not fit its CPU (in domains of unequal CPUs, and not the local group).
     Misfit,
+    /// Tasks in it prefer the balancing CPU's LLC (7.2's cache-aware balancing, and not the local
+    /// group).
+    Wanted,
     Overloaded,
 }
 
 impl Business {
-    /// Of a group with these sums but for misfits.
+    /// Of a group with these sums but for misfits and wishes.
     pub fn of(shape: &Shape, sums: &Sums, yardstick: Yardstick) -> Business {
         let (running, weight, pct) = (sums.running as u32, shape.weight, u64::from(yardstick.pct));
         let strained = shape.capacity * 100 < sums.util * pct;
@@ -102,7 +105,7 @@ fn order(shape: &Shape, sums: &Sums, idle: u32, yardstick: Yardstick) -> Order {
     match Business::of(shape, sums, yardstick) {
         // Fewer idle CPUs first, then more tasks.
         Business::HasSpare => u64::from(MAX_CPUS as u32 + 1 - idle) << 32 | u64::from(running),
-        Business::FullyBusy | Business::Misfit => FULLY_BUSY,
+        Business::FullyBusy | Business::Misfit | Business::Wanted => FULLY_BUSY,
         Business::Overloaded => FULLY_BUSY * 2 + sums.load * 1024 / shape.capacity.max(1),
     }
 }
@@ -362,7 +365,7 @@ mod tests {
             let business = Business::of(shape, &sums, ring.yardstick);
             let (more, then) = match business {
                 Business::HasSpare => ((shape.weight - groups.idle(shape)).into(), sums.running),
-                Business::FullyBusy | Business::Misfit => (0, 0),
+                Business::FullyBusy | Business::Misfit | Business::Wanted => (0, 0),
                 Business::Overloaded => (sums.load * 1024 / shape.capacity, 0),
             };
             let last = business == Business::FullyBusy && !groups.fully_busy_first;

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the kernel tells the cache mechanism (mechanisms.md §3): which process runs where, and how
+//! full the last-level caches are. With the mechanism off none of it is done.
+
+use perch_machine::Machine;
+use perch_policy::{Host, Mode, Policy, ProcessId, Topology};
+
+use super::Kernel;
+use crate::workload::Workload;
+
+/// Two changes of LLC within this time, there and back, are a bounce. From issue 5; the time after
+/// which a process without a scan loses its preference.
+const BOUNCE_NS: u64 = 50_000_000;
+
+/// What is kept for the cache mechanism.
+#[derive(Debug)]
+pub(super) struct CacheBooks {
+    pub mode: Mode,
+    /// CPUs that a look at all LLCs takes in.
+    looked_at: u32,
+    /// By domain: the LLCs that are its groups, in their order. Empty but for the domains just
+    /// above the LLCs, and in modes that have no use for statistics.
+    pub groups_of: Vec<Vec<u32>>,
+    /// By LLC: when its statistics were written last.
+    pub noted_ns: Vec<Option<u64>>,
+    /// Mode upstream: tasks queued on a CPU that prefer an LLC, by CPU and then LLC.
+    wanting: Vec<u32>,
+    /// Mode upstream: tasks queued outside of the LLC that they prefer, by that LLC.
+    away: Vec<u32>,
+}
+
+impl CacheBooks {
+    pub fn new(policy: &Policy, topology: &Topology) -> CacheBooks {
+        let mode = mode_on(policy, topology);
+        let (cpus, llcs) = (topology.nr_cpus(), topology.nr_llcs());
+        let notes = matches!(mode, Mode::Posted | Mode::Upstream);
+        let only = |is: bool, n: usize| if is { n } else { 0 };
+        CacheBooks {
+            mode,
+            looked_at: (0..llcs).map(|l| topology.llc_span(l).weight()).sum(),
+            groups_of: (0..topology.nr_domains())
+                .map(|number| match notes {
+                    true => llcs_of(topology, number),
+                    false => Vec::new(),
+                })
+                .collect(),
+            noted_ns: vec![None; llcs],
+            wanting: vec![0; only(mode == Mode::Upstream, cpus * llcs)],
+            away: vec![0; only(mode == Mode::Upstream, llcs)],
+        }
+    }
+
+    /// Tasks queued on `cpu` that prefer `llc`.
+    pub fn wanting(&self, cpu: usize, llc: u32) -> u32 {
+        self.wanting[cpu * self.away.len() + llc as usize]
+    }
+
+    /// Tasks queued anywhere else that prefer `llc`.
+    pub fn away(&self, llc: u32) -> u32 {
+        self.away[llc as usize]
+    }
+
+    /// A task that prefers an LLC is on a CPU's queue (1) or no more (-1).
+    fn count(&mut self, cpu: usize, home: Option<usize>, wants: Option<u32>, by: i32) {
+        let Some(llc) = wants else {
+            return;
+        };
+        let at = cpu * self.away.len() + llc as usize;
+        self.wanting[at] = self.wanting[at].wrapping_add_signed(by);
+        if home != Some(llc as usize) {
+            let away = &mut self.away[llc as usize];
+            *away = away.wrapping_add_signed(by);
+        }
+    }
+}
+
+/// The mechanism's mode on this machine: where there is nothing to choose between it is off, as
+/// 7.2's static key has it (P3).
+fn mode_on(policy: &Policy, topology: &Topology) -> Mode {
+    match topology.nr_llcs() {
+        0 | 1 => Mode::Off,
+        _ => policy.modes().cache,
+    }
+}
+
+/// The LLCs that are a domain's groups: all of them are or none is.
+fn llcs_of(topology: &Topology, number: usize) -> Vec<u32> {
+    let domain = topology.domain(number);
+    let groups = (0..domain.groups()).map(|g| {
+        let group = domain.group(g);
+        let llc = topology.llc(group.iter().next()?)?;
+        let same = topology.llc_span(llc).number() == group.number();
+        (same && !domain.shares_llc()).then_some(llc as u32)
+    });
+    groups.collect::<Option<_>>().unwrap_or_default()
+}
+
+/// The processes of a workload's address spaces, if the mechanism is on.
+pub(super) fn processes(
+    host: &mut Host,
+    policy: &Policy,
+    workload: &Workload,
+    machine: &Machine,
+) -> Vec<ProcessId> {
+    if mode_on(policy, host.topology()) == Mode::Off {
+        return Vec::new();
+    }
+    let spaces = workload.spaces.iter().enumerate();
+    let processes = spaces.map(|(number, space)| {
+        let process = host.add_process();
+        // 7.2 learns a footprint from the faults of NUMA balancing, which a machine of one node
+        // does not have; the model has the faults' result and not the faults.
+        if machine.nodes() > 1 {
+            let own = workload.tasks.iter();
+            let own = own.filter(|t| t.space == Some(number as u32));
+            let lines: u64 = own.map(|t| u64::from(t.footprint)).sum();
+            let kib =
+                u64::from(space.shared_kib) + lines * u64::from(machine.hardware.line_bytes) / 1024;
+            host.set_footprint(process, kib.min(u32::MAX.into()) as u32);
+        }
+        process
+    });
+    processes.collect()
+}
+
+/// Where a task ran lately, by LLC.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Trail {
+    /// The LLC on which it ran last, `None` before the first time.
+    now: Option<usize>,
+    /// The one before that.
+    before: Option<usize>,
+    /// When it came from there.
+    since_ns: u64,
+}
+
+impl Kernel<'_> {
+    /// A task starts to run on a CPU: counts changes of LLC, and those that soon come back.
+    pub(super) fn follow(&mut self, cpu: usize, task: u32) {
+        let here = self.cpus[cpu].llc;
+        let trail = &mut self.tasks[task as usize].trail;
+        if trail.now == here {
+            return;
+        }
+        let first = trail.now.is_none();
+        let back = here.is_some() && trail.before == here;
+        if !first && here.is_some() {
+            self.metrics.llc_changes += 1;
+            self.metrics.bounces += u64::from(back && self.now - trail.since_ns <= BOUNCE_NS);
+        }
+        *trail = Trail {
+            now: here,
+            before: trail.now,
+            since_ns: self.now,
+        };
+    }
+
+    /// The running task has run for so long up to now.
+    pub(super) fn account_slice(&mut self, cpu: usize, task: u32, delta_ns: u64) {
+        let Some(process) = self.tasks[task as usize].state.process() else {
+            return;
+        };
+        self.host.account(process, cpu, self.now, delta_ns);
+        if self.caches.mode == Mode::Upstream {
+            self.follow_preference(cpu, task, process);
+        }
+    }
+
+    /// Mode upstream: a running task takes over what its process prefers, and only then.
+    fn follow_preference(&mut self, cpu: usize, task: u32, process: ProcessId) {
+        let topology = self.host.topology();
+        let preferred = self.host.preferred_cpu(process);
+        let wants = preferred.and_then(|c| topology.llc(c)).map(|l| l as u32);
+        let t = &mut self.tasks[task as usize];
+        if t.wants != wants {
+            let home = self.cpus[cpu].llc;
+            self.caches.count(cpu, home, t.wants, -1);
+            self.caches.count(cpu, home, wants, 1);
+            t.wants = wants;
+        }
+    }
+
+    /// A task has come to a CPU's queue (1) or left it (-1).
+    pub(super) fn count_wish(&mut self, cpu: usize, task: u32, by: i32) {
+        if self.caches.mode == Mode::Upstream {
+            let (home, wants) = (self.cpus[cpu].llc, self.tasks[task as usize].wants);
+            self.caches.count(cpu, home, wants, by);
+        }
+    }
+
+    /// At a tick: looks at all LLCs for the running task's process, if nobody has in this epoch.
+    /// The task pays, in every mode: the kernel does it when that returns to user mode.
+    pub(super) fn tick_cache(&mut self, cpu: usize) {
+        let Some(task) = self.cpus[cpu].current else {
+            return;
+        };
+        let Some(process) = self.tasks[task as usize].state.process() else {
+            return;
+        };
+        if !self.host.due(&self.policy, process, cpu, self.now) {
+            return;
+        }
+        self.host.scan(&self.policy, process, cpu, self.now);
+        // Of a process with one thread there is nothing to look at.
+        if self.host.nr_threads(process).0 > 1 {
+            self.stop_segment(cpu);
+            self.tasks[task as usize].debt_ns += self.costs.examine_ns(self.caches.looked_at);
+            self.begin_segment(cpu);
+        }
+    }
+
+    /// A thread is forked (1) or ends (-1).
+    pub(super) fn count_thread(&mut self, task: u32, by: i32) {
+        if let Some(process) = self.tasks[task as usize].state.process() {
+            let threads = self.host.threads(process).0;
+            *threads = threads.wrapping_add_signed(by);
+        }
+    }
+
+    /// A thread gets a CPU (1) or gives it up (-1).
+    #[inline]
+    pub(super) fn count_running(&mut self, task: u32, by: i32) {
+        if self.caches.mode == Mode::Off {
+            return;
+        }
+        if let Some(process) = self.tasks[task as usize].state.process() {
+            let running = self.host.threads(process).1;
+            *running = running.wrapping_add_signed(by);
+        }
+    }
+
+    /// Mode perch: a CPU is chosen for a task that is not runnable yet (1), or a task sleeps, ends
+    /// or is taken elsewhere (-1). Between the choice and its arrival a task counts already, so
+    /// that the next wake-up sees it.
+    #[inline]
+    pub(super) fn reserve(&mut self, cpu: usize, by: i32) {
+        if self.caches.mode != Mode::Perch {
+            return;
+        }
+        if let Some(llc) = self.cpus[cpu].llc {
+            let load = self.host.llc_load_mut(llc);
+            load.nr = load.nr.wrapping_add_signed(by);
+        }
+    }
+
+    /// Mode perch: a CPU's published utilisation changed.
+    pub(super) fn shift_util(&mut self, cpu: usize, from: u64, to: u64) {
+        if let Some(llc) = self.cpus[cpu].llc {
+            let load = self.host.llc_load_mut(llc);
+            load.util = load.util.wrapping_add(to as u32).wrapping_sub(from as u32);
+        }
+    }
+}
