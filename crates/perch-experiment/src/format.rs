@@ -5,6 +5,7 @@
 mod calibration;
 mod raw;
 mod rows;
+mod scores;
 mod tables;
 
 use std::path::Path;

@@ -25,9 +25,11 @@ mod testing;
 
 pub use compare::{ArmScore, CompareSpec, Comparison, CountRow, ScoreRow, StatisticScore, compare};
 pub use error::ExperimentError;
-pub use model::{Arm, BASELINE, Calibration, Cell, Effort, Experiment, Load, PATCHED, machines};
+pub use model::{
+    Arm, BASELINE, Calibration, Cell, Effort, Experiment, Judging, Load, PATCHED, Wanted, machines,
+};
 pub use pool::Progress;
-pub use published::Published;
+pub use published::{Printed, Published};
 pub use report::{
     ArmIterations, ArmModes, ArmResult, CellReport, Iterations, Report, Simulated, Summary,
 };

@@ -7,7 +7,7 @@ use crate::error::ExperimentError;
 use crate::model::Experiment;
 
 /// Name, text and figures of every library experiment, in the order of `perch experiment list`.
-const EXPERIMENTS: [(&str, &str, &str); 2] = [
+const EXPERIMENTS: [(&str, &str, &str); 3] = [
     (
         "cluster-scan",
         include_str!("../../../experiments/cluster-scan.toml"),
@@ -17,6 +17,11 @@ const EXPERIMENTS: [(&str, &str, &str); 2] = [
         "capacity-wakeup",
         include_str!("../../../experiments/capacity-wakeup.toml"),
         include_str!("../../../experiments/capacity-wakeup.csv"),
+    ),
+    (
+        "cache-inhibit",
+        include_str!("../../../experiments/cache-inhibit.toml"),
+        include_str!("../../../experiments/cache-inhibit.csv"),
     ),
 ];
 
@@ -59,13 +64,19 @@ mod tests {
     /// A digit that was mistyped would show here: sources print three digits of a change or two.
     #[test]
     fn the_printed_changes_follow_from_their_columns() {
-        for (name, cells, rounding) in [
-            ("cluster-scan", 42, 0.006),
-            ("capacity-wakeup", 35, 0.000_6),
+        for (name, cells, without_patched, rounding) in [
+            ("cluster-scan", 42, 0, 0.006),
+            ("capacity-wakeup", 35, 0, 0.000_6),
+            ("cache-inhibit", 51, 6, 0.006),
         ] {
             let experiment = resolve(name).unwrap();
             assert_eq!(experiment.cells.len(), cells);
-            for cell in &experiment.cells {
+            let given = |cell: &&crate::Cell| cell.published.patched.is_some();
+            assert_eq!(
+                experiment.cells.iter().filter(given).count(),
+                cells - without_patched
+            );
+            for cell in experiment.cells.iter().filter(given) {
                 let patched = cell.published.patched.unwrap();
                 let change = 100.0 * (patched / cell.published.baseline - 1.0);
                 let printed = cell.published.delta_pct;
@@ -97,6 +108,43 @@ mod tests {
                 cell.path()
             );
         }
+    }
+
+    /// Issue 5: "calibrate on the baseline column's n=1 and n=239 rows only", of the Xeon's.
+    #[test]
+    fn of_the_inhibition_two_rows_of_the_baseline_are_fitted() {
+        let experiment = resolve("cache-inhibit").unwrap();
+        for cell in &experiment.cells {
+            let fitted = cell.calibration.as_ref().map(|c| c.columns.as_slice());
+            let may = cell.row.starts_with("n=1:") || cell.row.starts_with("n=239:");
+            let expected = may.then(|| ["baseline".to_string()]);
+            let expected = expected.as_ref().map(|c| c.as_slice());
+            assert_eq!(fitted, expected, "{}", cell.path());
+        }
+    }
+
+    /// One simulation a row of the machine's load, whatever number of cells it fills; latencies
+    /// may be off by the rounding of whole microseconds, requests and ratios may not.
+    #[test]
+    fn the_inhibitions_rows_share_their_simulations_and_state_their_rules() {
+        let experiment = resolve("cache-inhibit").unwrap();
+        assert_eq!(experiment.loads.len(), 9 + 6);
+        for cell in &experiment.cells {
+            let load = &experiment.loads[cell.load];
+            let unit = load.scores[cell.score].unit.as_str();
+            let rounded = (unit == "us").then_some(1.0);
+            assert_eq!(cell.judging.within_rounded, rounded, "{}", cell.path());
+            let relative = cell.place == "epyc7543";
+            assert_eq!(cell.judging.relative, relative, "{}", cell.path());
+        }
+        // More requests a second are a rise, which the source prints as a negative "gain".
+        let cells = experiment.cells.iter();
+        let change = |row: &str| {
+            let cell = cells.clone().find(|cell| cell.row == row).unwrap();
+            cell.published.delta_pct
+        };
+        assert_eq!((change("n=2:rps20"), change("n=32:rps20")), (-4.88, 0.38));
+        assert_eq!((change("n=1:wake_p99.0"), change("4m-4w")), (-55.17, 4.32));
     }
 
     #[test]

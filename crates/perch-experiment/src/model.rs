@@ -75,12 +75,30 @@ pub struct Load {
     pub machine: Arc<Machine>,
     /// What `perch_sim::workload::Workload::parse` takes.
     pub workload: String,
-    /// The score to read, for workloads that have several; else the first.
-    pub score: Option<String>,
-    /// The unit that the score must be in.
-    pub unit: String,
+    /// The scores that its cells show, at least one.
+    pub scores: Vec<Wanted>,
     /// How long and how often.
     pub effort: Effort,
+}
+
+/// A score that a load is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its name, for workloads that have several; else the first.
+    pub name: Option<String>,
+    /// The unit that cells show it in, and that it must be in unless they are relative.
+    pub unit: String,
+}
+
+/// How a cell is held against what was published, beside the rules for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Judging {
+    /// The patched figure was published rounded: it is also enough if the simulated one, rounded
+    /// to a whole number, is no further from it than this.
+    pub within_rounded: Option<f64>,
+    /// The published figures are multiples of the baseline, whose absolute value nobody knows:
+    /// so are the simulated ones then.
+    pub relative: bool,
 }
 
 /// The published columns that costs were fitted on in one cell.
@@ -119,10 +137,14 @@ pub struct Cell {
     pub row: String,
     /// What is simulated for it: an index into [`Experiment::loads`].
     pub load: usize,
+    /// Which of the load's scores it shows: an index into [`Load::scores`].
+    pub score: usize,
     /// What it shows of the load's repetitions.
     pub statistic: Statistic,
     /// What was measured on hardware.
     pub published: Published,
+    /// How it is held against that.
+    pub judging: Judging,
     /// Set where costs were fitted on this cell, which is then never scored.
     pub calibration: Option<Calibration>,
 }

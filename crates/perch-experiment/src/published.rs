@@ -27,11 +27,34 @@ pub struct Published {
     pub baseline: f64,
     /// With it; absent where only the change was published.
     pub patched: Option<f64>,
-    /// The change in percent, as printed in the source.
+    /// The change from the baseline to the patched figure, in percent of the baseline: more is
+    /// positive, whichever sign the source printed.
     pub delta_pct: f64,
     /// The larger of the two columns' standard deviations, in percent, where published.
     #[serde(skip)]
     pub sd_pct: Option<f64>,
+}
+
+/// What a positive sign means where a source prints a change in percent. Sources differ, and some
+/// print one that says "better" for rows where less is better and for rows where more is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Printed {
+    /// The patched figure is larger.
+    #[default]
+    Rise,
+    /// It is smaller.
+    Fall,
+}
+
+impl Printed {
+    /// What `printed_delta_pct` says of the change, more being positive.
+    fn change(self, printed_pct: f64) -> f64 {
+        match self {
+            Printed::Rise => printed_pct,
+            // Not -0.
+            Printed::Fall => 0.0 - printed_pct,
+        }
+    }
 }
 
 /// One line of the CSV.
@@ -41,8 +64,40 @@ pub(crate) struct Line {
     pub place: String,
     pub unit: String,
     pub row: String,
-    pub figures: Published,
     pub line: usize,
+    pub baseline: f64,
+    pub patched: Option<f64>,
+    pub printed_pct: Option<f64>,
+    pub sd_pct: Option<f64>,
+}
+
+/// Changes that were computed from rounded columns miss the printed ones, near 0 also in sign.
+const ROUNDED_PP: f64 = 1.0;
+
+impl Line {
+    /// The figures, given what the source's signs mean.
+    ///
+    /// # Errors
+    /// What the printed sign would have to mean instead, if the columns say so.
+    pub fn figures(&self, printed: Printed) -> Result<Published, Printed> {
+        let computed = self.patched.map(|p| 100.0 * (p / self.baseline - 1.0));
+        let said = self.printed_pct.map(|pct| printed.change(pct));
+        if let (Some(computed), Some(said)) = (computed, said)
+            && computed * said < 0.0
+            && (computed - said).abs() > ROUNDED_PP
+        {
+            return Err(match printed {
+                Printed::Rise => Printed::Fall,
+                Printed::Fall => Printed::Rise,
+            });
+        }
+        Ok(Published {
+            baseline: self.baseline,
+            patched: self.patched,
+            delta_pct: said.or(computed).unwrap_or_default(),
+            sd_pct: self.sd_pct,
+        })
+    }
 }
 
 /// Every line of the CSV `text`, which `origin` names in errors.
@@ -103,8 +158,8 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
             ));
         };
         let patched = optional("patched")?;
-        let computed = patched.map(|patched| 100.0 * (patched / baseline - 1.0));
-        let Some(delta_pct) = optional("printed_delta_pct")?.or(computed) else {
+        let printed_pct = optional("printed_delta_pct")?;
+        if patched.is_none() && printed_pct.is_none() {
             let reason = "neither `patched` nor `printed_delta_pct` is given".to_string();
             return Err(problem(
                 Some(number),
@@ -112,7 +167,7 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
                 reason,
                 "expected one of them",
             ));
-        };
+        }
         let sd_pct = match (optional("sd_baseline")?, optional("sd_patched")?) {
             (Some(a), Some(b)) => Some(a.max(b)),
             (a, b) => a.or(b),
@@ -122,13 +177,11 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
             place: field("where").to_string(),
             unit: field("unit").to_string(),
             row: field("row").to_string(),
-            figures: Published {
-                baseline,
-                patched,
-                delta_pct,
-                sd_pct,
-            },
             line: number,
+            baseline,
+            patched,
+            printed_pct,
+            sd_pct,
         };
         let same = |other: &&Line| {
             (&other.benchmark, &other.place, &other.row)
@@ -161,9 +214,28 @@ mod tests {
             "p.csv",
         )
         .unwrap();
-        let figures = lines[0].figures;
+        let figures = lines[0].figures(Printed::Rise).unwrap();
         assert_eq!((figures.patched, figures.delta_pct), (None, 9.02));
         assert_eq!(figures.sd_pct, Some(6.47));
+    }
+
+    /// The same change, printed by one source as a fall and by another as a rise.
+    #[test]
+    fn a_change_is_positive_where_there_is_more_whatever_was_printed() {
+        let text = format!(
+            "{HEADER}s,b,w,us,p99,29,13,55.17,,\ns,b,w,req/s,rps,533,507,4.88,,\n\
+             s,b,w,us,p50,6,6,0.00,,\ns,b,w,rel,4m-1w,1.00,,+9.02,6.47,4.68\n"
+        );
+        let lines = read(&text, "p.csv").unwrap();
+        let change = |i: usize, printed| lines[i].figures(printed).map(|f| f.delta_pct);
+        assert_eq!(change(0, Printed::Fall), Ok(-55.17));
+        assert_eq!(change(1, Printed::Fall), Ok(-4.88));
+        assert!(change(2, Printed::Fall).is_ok_and(|pct| pct == 0.0 && pct.is_sign_positive()));
+        assert_eq!(change(3, Printed::Fall), Ok(-9.02));
+        // Columns tell on a sign that was declared the wrong way round; a change alone cannot.
+        assert_eq!(change(0, Printed::Rise), Err(Printed::Fall));
+        assert_eq!(change(1, Printed::Rise), Err(Printed::Fall));
+        assert_eq!(change(3, Printed::Rise), Ok(9.02));
     }
 
     #[test]

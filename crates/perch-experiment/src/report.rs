@@ -48,9 +48,11 @@ pub struct ArmResult {
 /// What was simulated of one load.
 pub(crate) struct LoadResult<'a> {
     pub load: &'a Load,
-    pub higher_is_better: bool,
-    /// The arms' names, `baseline` and `patched` first, each with one score a repetition.
-    pub arms: Vec<(&'a str, Vec<f64>)>,
+    /// Of each of its scores.
+    pub higher_is_better: Vec<bool>,
+    /// The arms' names, `baseline` and `patched` first, each with the values of each score, one a
+    /// repetition.
+    pub arms: Vec<(&'a str, Vec<Vec<f64>>)>,
     /// Where a bootstrap's draws come from.
     pub draws: u64,
 }
@@ -90,15 +92,15 @@ impl Iterations {
         let load = found.load;
         let arms = found.arms.iter().map(|(arm, values)| ArmIterations {
             arm: arm.to_string(),
-            values: values.clone(),
+            values: values[0].clone(),
         });
         load.row.is_none().then(|| Iterations {
             benchmark: load.benchmark.clone(),
             place: load.place.clone(),
             machine: load.machine.name.clone(),
             workload: load.workload.clone(),
-            unit: load.unit.clone(),
-            higher_is_better: found.higher_is_better,
+            unit: load.scores[0].unit.clone(),
+            higher_is_better: found.higher_is_better[0],
             arms: arms.collect(),
         })
     }
@@ -124,8 +126,9 @@ pub struct CellReport {
     pub published: Published,
     /// What was simulated.
     pub simulated: Simulated,
-    /// Simulated over published baseline.
-    pub baseline_ratio: f64,
+    /// Simulated over published baseline; null where what was published is relative to a baseline
+    /// that nobody knows.
+    pub baseline_ratio: Option<f64>,
     /// Costs were fitted on this cell: it is shown and never scored.
     pub calibration: bool,
     /// The simulated change is as near to the published one as the published noise allows.
@@ -142,29 +145,45 @@ pub struct CellReport {
 
 impl CellReport {
     pub(crate) fn new(cell: &Cell, found: &LoadResult) -> CellReport {
-        let (published, statistic, load) = (cell.published, cell.statistic, found.load);
-        let (baseline, patched) = (&found.arms[0].1, &found.arms[1].1);
+        let (published, statistic) = (cell.published, cell.statistic);
+        let values = |(_, scores): &(&str, Vec<Vec<f64>>)| scores[cell.score].clone();
+        let mut arms: Vec<Vec<f64>> = found.arms.iter().map(values).collect();
+        if cell.judging.relative {
+            let base = statistic.of(&arms[0]);
+            arms.iter_mut().flatten().for_each(|value| *value /= base);
+        }
+        let (baseline, patched) = (&arms[0], &arms[1]);
         let change = |values: &[f64]| statistic.change(baseline, values, found.draws);
         let Delta { pct, ci95_pct } = change(patched);
-        let further = found.arms.iter().skip(2).map(|(arm, values)| {
-            let Delta { pct, ci95_pct } = change(values);
-            ArmResult {
-                arm: arm.to_string(),
-                mean: statistic.of(values),
-                delta_pct: pct,
-                ci95_pct,
-            }
-        });
+        let further = found
+            .arms
+            .iter()
+            .zip(&arms)
+            .skip(2)
+            .map(|((arm, _), values)| {
+                let Delta { pct, ci95_pct } = change(values);
+                ArmResult {
+                    arm: arm.to_string(),
+                    mean: statistic.of(values),
+                    delta_pct: pct,
+                    ci95_pct,
+                }
+            });
         let tolerance = published
             .sd_pct
             .map_or(WITHIN_PP, |sd| WITHIN_PP.max(2.0 * sd));
+        let rounds_to = cell.judging.within_rounded.zip(published.patched);
+        let rounded = rounds_to.is_some_and(|(off, published)| {
+            (statistic.of(patched).round() - published).abs() <= off
+        });
+        let baseline_ratio = statistic.of(baseline) / published.baseline;
         CellReport {
             benchmark: cell.benchmark.clone(),
             place: cell.place.clone(),
             row: cell.row.clone(),
-            unit: load.unit.clone(),
-            higher_is_better: found.higher_is_better,
-            machine: load.machine.name.clone(),
+            unit: found.load.scores[cell.score].unit.clone(),
+            higher_is_better: found.higher_is_better[cell.score],
+            machine: found.load.machine.name.clone(),
             published,
             simulated: Simulated {
                 baseline: statistic.of(baseline),
@@ -172,9 +191,9 @@ impl CellReport {
                 delta_pct: pct,
                 ci95_pct,
             },
-            baseline_ratio: statistic.of(baseline) / published.baseline,
+            baseline_ratio: (!cell.judging.relative).then_some(baseline_ratio),
             calibration: cell.calibration.is_some(),
-            within: (pct - published.delta_pct).abs() <= tolerance,
+            within: (pct - published.delta_pct).abs() <= tolerance || rounded,
             sign_agrees: pct * published.delta_pct > 0.0,
             fitted: cell
                 .calibration
@@ -191,7 +210,8 @@ impl CellReport {
 
     /// Whether its baseline is close to the published one.
     pub fn baseline_is_close(&self) -> bool {
-        CLOSE.contains(&self.baseline_ratio)
+        self.baseline_ratio
+            .is_some_and(|ratio| CLOSE.contains(&ratio))
     }
 }
 
@@ -208,7 +228,7 @@ pub struct Summary {
     pub sign_agrees: usize,
     /// Cells whose simulated baseline is 0.8 to 1.25 of the published one.
     pub baseline_close: usize,
-    /// Of so many.
+    /// Of so many: those whose published baseline is no mere 1.
     pub baseline_rows: usize,
 }
 
@@ -222,7 +242,9 @@ impl Summary {
             sign_scored: signs().count(),
             sign_agrees: signs().filter(|cell| cell.sign_agrees).count(),
             baseline_close: scored().filter(|cell| cell.baseline_is_close()).count(),
-            baseline_rows: scored().count(),
+            baseline_rows: scored()
+                .filter(|cell| cell.baseline_ratio.is_some())
+                .count(),
         }
     }
 }
@@ -267,7 +289,7 @@ pub struct ArmModes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{BASELINE, Calibration, Effort};
+    use crate::model::{BASELINE, Calibration, Effort, Judging, Wanted};
     use crate::statistic::Statistic;
     use std::sync::Arc;
 
@@ -277,6 +299,7 @@ mod tests {
             place: "w".to_string(),
             row: "n=1".to_string(),
             load: 0,
+            score: 0,
             statistic: Statistic::Mean,
             published: Published {
                 baseline: 100.0,
@@ -284,6 +307,7 @@ mod tests {
                 delta_pct,
                 sd_pct,
             },
+            judging: Judging::default(),
             calibration: calibration.then(|| Calibration {
                 columns: vec![BASELINE.to_string()],
                 why: String::new(),
@@ -298,8 +322,10 @@ mod tests {
             row: Some("n=1".to_string()),
             machine: Arc::new(perch_machine::resolve("juno").unwrap()),
             workload: String::new(),
-            score: None,
-            unit: "u".to_string(),
+            scores: vec![Wanted {
+                name: None,
+                unit: "u".to_string(),
+            }],
             effort: Effort {
                 repetitions: 2,
                 warmup_ns: 0,
@@ -311,10 +337,10 @@ mod tests {
     fn scored(cell: &Cell, baseline: f64, patched: f64) -> CellReport {
         let found = LoadResult {
             load: &load(),
-            higher_is_better: true,
+            higher_is_better: vec![true],
             arms: vec![
-                ("baseline", vec![baseline; 2]),
-                ("patched", vec![patched; 2]),
+                ("baseline", vec![vec![baseline; 2]]),
+                ("patched", vec![vec![patched; 2]]),
             ],
             draws: 1,
         };
@@ -327,6 +353,43 @@ mod tests {
         assert!(!scored(&cell(10.0, None, false), 100.0, 113.1).within);
         assert!(scored(&cell(10.0, Some(4.0), false), 100.0, 117.9).within);
         assert!(!scored(&cell(10.0, Some(1.0), false), 100.0, 113.1).within);
+    }
+
+    /// Published 29 -> 13 us, which is -55 %: 14.4 rounds to 14, one off, and is 4 points off.
+    #[test]
+    fn what_rounds_to_the_published_figure_is_within_where_figures_were_rounded() {
+        let mut cell = cell(-55.17, None, false);
+        cell.published = Published {
+            baseline: 29.0,
+            patched: Some(13.0),
+            ..cell.published
+        };
+        assert!(!scored(&cell, 29.0, 14.4).within);
+        cell.judging.within_rounded = Some(1.0);
+        for (patched, within) in [(14.4, true), (11.5, true), (14.6, false), (11.4, false)] {
+            assert_eq!(scored(&cell, 29.0, patched).within, within, "{patched}");
+        }
+        // The change is right though the figure is not.
+        assert!(scored(&cell, 58.0, 26.0).within);
+        // Without a published figure there is nothing to round to.
+        cell.published.patched = None;
+        assert!(!scored(&cell, 29.0, 14.4).within);
+    }
+
+    /// Baselines of 1 were published because nobody is told the absolute ones.
+    #[test]
+    fn a_relative_cell_is_shown_as_multiples_and_has_no_baseline_to_be_close_to() {
+        let mut cell = cell(-9.02, Some(6.47), false);
+        cell.judging.relative = true;
+        let found = scored(&cell, 250.0, 225.0);
+        assert_eq!(
+            (found.simulated.baseline, found.simulated.patched),
+            (1.0, 0.9)
+        );
+        assert!((found.simulated.delta_pct + 10.0).abs() < 1e-9);
+        assert!(found.within && found.baseline_ratio.is_none() && !found.baseline_is_close());
+        let summary = Summary::of(&[found]);
+        assert_eq!((summary.scored, summary.baseline_rows), (1, 0));
     }
 
     #[test]

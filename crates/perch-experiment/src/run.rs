@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{Policy, Topology};
-use perch_sim::Scenario;
 use perch_sim::workload::Workload;
+use perch_sim::{Outcome, Scenario, Score};
 
 use crate::error::ExperimentError;
 use crate::glob;
-use crate::model::{Arm, Cell, Effort, Experiment, Load, machines};
+use crate::model::{Arm, Cell, Effort, Experiment, Load, Wanted, machines};
 use crate::pool::{self, Progress};
 use crate::report::{ArmModes, CellReport, Iterations, LoadResult, Report, Summary};
 use crate::seed::seed;
@@ -41,12 +41,15 @@ struct Trial<'a> {
     repetition: u32,
 }
 
-/// What one simulation found.
+/// One score of one simulation.
 #[derive(Clone, Copy, Debug)]
 struct Scored {
     value: f64,
     higher_is_better: bool,
 }
+
+/// What one simulation found: the scores that its load is asked for, in that order.
+type Found = Vec<Scored>;
 
 /// Runs `experiment` on the simulator.
 ///
@@ -88,12 +91,12 @@ impl<'a> Topologies<'a> {
     }
 }
 
-/// The score of one simulation.
+/// The scores of one simulation.
 fn simulate(
     experiment: &Experiment,
     topology: &Arc<Topology>,
     trial: &Trial,
-) -> Result<Scored, ExperimentError> {
+) -> Result<Found, ExperimentError> {
     let Trial {
         load, arm, effort, ..
     } = trial;
@@ -118,30 +121,46 @@ fn simulate(
         seed: trial.seed,
     };
     let outcome = scenario.run().map_err(|error| failed(error.to_string()))?;
-    let wanted = |name: &str| load.score.as_deref().is_none_or(|score| score == name);
-    let Some(score) = outcome.scores.iter().find(|score| wanted(&score.name)) else {
+    let found = load.scores.iter().enumerate();
+    found
+        .map(|(index, wanted)| {
+            let cells = || experiment.cells.iter().filter(|cell| cell.score == index);
+            let mut cells =
+                cells().filter(|cell| std::ptr::eq(&experiment.loads[cell.load], *load));
+            let relative = cells.any(|cell| cell.judging.relative);
+            read(&outcome, wanted, relative).map_err(failed)
+        })
+        .collect()
+}
+
+/// The score that is `wanted` of `outcome`; if it is not, a sentence that says so. One that is
+/// shown `relative` to another may be in any unit.
+fn read(outcome: &Outcome, wanted: &Wanted, relative: bool) -> Result<Scored, String> {
+    let name = wanted.name.as_deref();
+    let is_wanted = |score: &&Score| name.is_none_or(|name| name == score.name);
+    let Some(score) = outcome.scores.iter().find(is_wanted) else {
         let names: Vec<&str> = outcome
             .scores
             .iter()
             .map(|score| score.name.as_str())
             .collect();
-        let wanted = load.score.as_deref().unwrap_or("any");
-        return Err(failed(format!(
-            "the workload has no score `{wanted}`; it has {}",
+        return Err(format!(
+            "the workload has no score `{}`; it has {}",
+            name.unwrap_or("any"),
             names.join(", ")
-        )));
+        ));
     };
-    if score.unit != load.unit {
-        return Err(failed(format!(
+    if score.unit != wanted.unit && !relative {
+        return Err(format!(
             "the workload scores in {}, the experiment in {}",
-            score.unit, load.unit
-        )));
+            score.unit, wanted.unit
+        ));
     }
     if !(score.value.is_finite() && score.value > 0.0) {
-        return Err(failed(format!(
-            "the score is {}; measure_ms is too short for this workload",
-            score.value
-        )));
+        return Err(format!(
+            "the score {} is {}; measure_ms is too short for this workload",
+            score.name, score.value
+        ));
     }
     Ok(Scored {
         value: score.value,
@@ -154,7 +173,7 @@ fn run_with(
     experiment: &Experiment,
     options: &RunOptions,
     progress: Progress,
-    simulate: impl Fn(&Trial) -> Result<Scored, ExperimentError> + Sync,
+    simulate: impl Fn(&Trial) -> Result<Found, ExperimentError> + Sync,
 ) -> Result<Report, ExperimentError> {
     let refuse = |reason: String| Err(ExperimentError::Argument(reason));
     if options.repetitions == Some(0) {
@@ -201,20 +220,25 @@ fn run_with(
     let mut scored = scored.into_iter();
     let mut results = Vec::new();
     for &(load, effort) in &chosen {
-        let of_load: Vec<Scored> = scored
+        let of_load: Vec<Found> = scored
             .by_ref()
             .take(names.len() * effort.repetitions as usize)
             .collect();
-        let values: Vec<f64> = of_load.iter().map(|scored| scored.value).collect();
+        let value = |score: usize| move |found: &Found| found[score].value;
+        let values = |of_arm: &[Found]| {
+            let scores = 0..load.scores.len();
+            let of_score = scores.map(|score| of_arm.iter().map(value(score)).collect());
+            of_score.collect::<Vec<Vec<f64>>>()
+        };
         results.push(LoadResult {
             load,
             // A property of the workload, which is the same in all of them.
-            higher_is_better: of_load[0].higher_is_better,
+            higher_is_better: of_load[0].iter().map(|s| s.higher_is_better).collect(),
             arms: names
                 .iter()
                 .copied()
-                .zip(values.chunks(effort.repetitions as usize))
-                .map(|(arm, values)| (arm, values.to_vec()))
+                .zip(of_load.chunks(effort.repetitions as usize))
+                .map(|(arm, of_arm)| (arm, values(of_arm)))
                 .collect(),
             draws: seed(base, &[&load.benchmark, &load.place, "bootstrap"], 0),
         });

@@ -70,3 +70,66 @@ s,pairs,phone,MB/s,std,20,20,+0.0,,
 s,pairs,phone,MB/s,99th,220,230,+4.55,,
 s,plain,all,MB/s,n=1,50,60,+20.0,,
 ";
+
+/// A table with several scores a row, and one of multiples of an unknown baseline.
+pub(crate) const SCORES: &str = r#"name = "scores"
+title = "t"
+source = "s"
+machine = "juno"
+era = "7.2"
+hz = 250
+published = "figures.csv"
+repetitions = 4
+warmup_ms = 5
+measure_ms = 200
+
+[[arm]]
+name = "baseline"
+modes = "cluster=off"
+
+[[arm]]
+name = "patched"
+modes = "cluster=posted"
+
+[[benchmark]]
+name = "several"
+workload = "schbench:{row}"
+places = ["all"]
+rows = ["two", "n=3"]
+keys = { two = "workers=2" }
+printed = "fall"
+scores = [
+    { name = "wake_p50.0", unit = "us", within_rounded = 1 },
+    { name = "rps20", unit = "req/s" },
+    { name = "wake_p99.0", unit = "us" },
+]
+
+[[benchmark]]
+name = "multiples"
+workload = "schbench:{row}"
+score = "wake_p99.0"
+unit = "times"
+relative = true
+printed = "fall"
+places = ["all"]
+rows = ["n=2"]
+
+[[calibration]]
+benchmarks = ["several"]
+where = "all"
+row = "two:*"
+columns = ["baseline"]
+why = "w"
+"#;
+
+/// Its figures.
+pub(crate) const SCORES_FIGURES: &str = "\
+source,benchmark,where,unit,row,baseline,patched,printed_delta_pct,sd_baseline,sd_patched
+s,several,all,us,two:wake_p50.0,10,9,10.0,,
+s,several,all,us,two:wake_p99.0,20,25,-25.0,,
+s,several,all,req/s,two:rps20,500,490,2.0,,
+s,several,all,us,n=3:wake_p50.0,10,9,10.0,,
+s,several,all,us,n=3:wake_p99.0,20,25,-25.0,,
+s,several,all,req/s,n=3:rps20,750,735,2.0,,
+s,multiples,all,times,n=2,1.00,,+9.0,6.5,4.7
+";

@@ -126,11 +126,19 @@ fn shape(iterations: &Iterations) -> String {
     shapes(arms.map(|arm| (arm.arm.as_str(), arm.values.as_slice())))
 }
 
-/// The cells of each table: neighbours of one benchmark and place.
+/// The cells of each table: neighbours of one benchmark, place and unit.
 fn tables(report: &Report) -> impl Iterator<Item = &[CellReport]> {
-    report
-        .cells
-        .chunk_by(|a, b| (&a.benchmark, &a.place) == (&b.benchmark, &b.place))
+    let table = |cell: &CellReport| {
+        let CellReport {
+            benchmark,
+            place,
+            unit,
+            ..
+        } = cell;
+        (benchmark.clone(), place.clone(), unit.clone())
+    };
+    let chunks = report.cells.chunk_by(move |a, b| table(a) == table(b));
+    chunks
 }
 
 fn grid(table: &[CellReport], iterations: Option<&Iterations>) -> Grid {
@@ -183,7 +191,8 @@ fn row(cell: &CellReport) -> Vec<String> {
         figure(simulated.patched),
         percent(simulated.delta_pct),
         interval(simulated.ci95_pct),
-        format!("{:.2}", cell.baseline_ratio),
+        cell.baseline_ratio
+            .map_or("-".to_string(), |ratio| format!("{ratio:.2}")),
         within,
         sign,
     ];
@@ -272,7 +281,8 @@ fn record(report: &Report, cell: &CellReport, arms: &[&str]) -> Vec<String> {
         cell.simulated.patched.to_string(),
         finite(cell.simulated.delta_pct),
         optional(cell.simulated.ci95_pct),
-        cell.baseline_ratio.to_string(),
+        cell.baseline_ratio
+            .map_or(String::new(), |ratio| ratio.to_string()),
         cell.calibration.to_string(),
         cell.within.to_string(),
         cell.sign_agrees.to_string(),

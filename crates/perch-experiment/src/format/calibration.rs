@@ -4,9 +4,10 @@
 use super::raw::RawCalibration;
 use super::refuse;
 use crate::error::{ExperimentError, Source};
+use crate::glob;
 use crate::model::{BASELINE, Calibration, Cell, PATCHED};
 
-/// Marks the cells that `raw` names.
+/// Marks the cells that `raw` names; its row may be a pattern.
 pub(super) fn calibrate(
     source: &Source,
     raw: &RawCalibration,
@@ -27,23 +28,30 @@ pub(super) fn calibrate(
             raw.place.get_ref(),
             raw.row.get_ref()
         );
-        let Some(cell) = cells.iter_mut().find(|cell| cell.path() == path) else {
+        let mut named = 0;
+        for cell in cells
+            .iter_mut()
+            .filter(|cell| glob::matches(&path, &cell.path()))
+        {
+            named += 1;
+            if cell.calibration.is_some() {
+                let reason = format!("{} was named already", cell.path());
+                return Err(refuse(source, benchmark, "calibration", &reason, ""));
+            }
+            cell.calibration = Some(Calibration {
+                columns: raw
+                    .columns
+                    .iter()
+                    .map(|column| column.get_ref().clone())
+                    .collect(),
+                why: raw.why.clone(),
+            });
+        }
+        if named == 0 {
             let reason = format!("there is no cell {path}");
             let expected = "expected a benchmark, a place and a row from above";
             return Err(refuse(source, benchmark, "calibration", &reason, expected));
-        };
-        if cell.calibration.is_some() {
-            let reason = format!("{path} was named already");
-            return Err(refuse(source, benchmark, "calibration", &reason, ""));
         }
-        cell.calibration = Some(Calibration {
-            columns: raw
-                .columns
-                .iter()
-                .map(|column| column.get_ref().clone())
-                .collect(),
-            why: raw.why.clone(),
-        });
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The experiment format as TOML has it, before anything is checked.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -44,7 +46,21 @@ pub(super) struct RawBenchmark {
     /// Of every place that names none.
     pub workload: Option<Spanned<String>>,
     pub score: Option<String>,
-    pub unit: Spanned<String>,
+    /// The only one's; of several `scores` each has its own.
+    pub unit: Option<Spanned<String>>,
+    /// Several that each row has a cell for.
+    pub scores: Option<Vec<RawScore>>,
+    /// Of the only score, as of each of several.
+    pub within_rounded: Option<Spanned<f64>>,
+    /// The published figures are multiples of an unknown baseline.
+    #[serde(default)]
+    pub relative: bool,
+    /// What the sign of a printed change means.
+    #[serde(default)]
+    pub printed: RawPrinted,
+    /// What stands in the place of `{row}`, for rows that are no key and value themselves.
+    #[serde(default)]
+    pub keys: BTreeMap<String, Spanned<String>>,
     /// Each a place, or several `place`s.
     pub places: Option<Vec<Spanned<String>>>,
     #[serde(default)]
@@ -54,6 +70,23 @@ pub(super) struct RawBenchmark {
     pub statistics: Option<Vec<Spanned<String>>>,
     #[serde(default)]
     pub effort: Vec<RawEffort>,
+}
+
+/// One score of several: a cell of every row.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawScore {
+    pub name: Spanned<String>,
+    pub unit: Spanned<String>,
+    pub within_rounded: Option<Spanned<f64>>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum RawPrinted {
+    #[default]
+    Rise,
+    Fall,
 }
 
 /// A place that differs from its neighbours in more than its name.

@@ -93,6 +93,28 @@ pub(super) fn check_efforts(
     Ok(())
 }
 
+/// Refuses keys for rows that the benchmark does not have.
+pub(super) fn check_keys(
+    source: &Source,
+    benchmark: &RawBenchmark,
+    rows: &Rows,
+) -> Result<(), ExperimentError> {
+    let of = |rows: &Rows| match rows {
+        Rows::Workloads(rows) => rows.iter().map(|row| row.get_ref().clone()).collect(),
+        Rows::Statistics(_) => Vec::new(),
+    };
+    let rows: Vec<String> = of(rows);
+    let unknown = benchmark.keys.iter().find(|(row, _)| !rows.contains(row));
+    unknown.map_or(Ok(()), |(row, keys)| {
+        let reason = format!("there is no row `{row}`");
+        let expected = match rows.is_empty() {
+            true => "expected no `keys` where rows are statistics".to_string(),
+            false => format!("expected one of {}", rows.join(", ")),
+        };
+        Err(refuse(source, keys, "benchmark.keys", &reason, &expected))
+    })
+}
+
 fn names<'a>(names: impl Iterator<Item = &'a Spanned<String>>) -> Vec<&'a str> {
     names.map(|name| name.get_ref().as_str()).collect()
 }

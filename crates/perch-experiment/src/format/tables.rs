@@ -10,10 +10,11 @@ use toml::Spanned;
 use super::calibration::calibrate;
 use super::raw::{RawBenchmark, RawFile};
 use super::refuse;
-use super::rows::{Rows, check_efforts};
+use super::rows::{Rows, check_efforts, check_keys};
+use super::scores::{ScoreOf, by_unit, printed, scores};
 use crate::error::{ExperimentError, Source};
 use crate::model::{Cell, Effort, Load};
-use crate::published;
+use crate::published::{self, Printed};
 use crate::statistic::Statistic;
 
 /// A place of a benchmark, with what it leaves to the benchmark and the file filled in.
@@ -23,6 +24,14 @@ struct Place<'a> {
     workload: &'a Spanned<String>,
     /// The key that `workload` stands under.
     workload_key: &'static str,
+}
+
+/// What a cell shows.
+struct Shown<'a> {
+    load: usize,
+    score: usize,
+    of: &'a ScoreOf<'a>,
+    statistic: Statistic,
 }
 
 /// What is gathered on the way.
@@ -90,19 +99,40 @@ impl<'a> Tables<'a> {
         let rows = Rows::of(self.source, benchmark)?;
         let names: Vec<_> = places.iter().map(|place| place.name).collect();
         check_efforts(self.source, benchmark, &names, &rows)?;
+        check_keys(self.source, benchmark, &rows)?;
+        let scores = scores(self.source, benchmark)?;
         for place in &places {
             match &rows {
                 Rows::Workloads(rows) => {
+                    let mut loads = Vec::new();
                     for row in *rows {
-                        let load = self.load(benchmark, place, Some(row))?;
-                        self.cell(benchmark, place, row, Statistic::Mean, load)?;
+                        loads.push((row, self.load(benchmark, place, Some(row), &scores)?));
+                    }
+                    for table in by_unit(&scores) {
+                        for (row, load) in &loads {
+                            for &score in &table {
+                                let shown = Shown {
+                                    load: *load,
+                                    score,
+                                    of: &scores[score],
+                                    statistic: Statistic::Mean,
+                                };
+                                self.cell(benchmark, place, row, shown)?;
+                            }
+                        }
                     }
                 }
                 Rows::Statistics(statistics) => {
-                    let load = self.load(benchmark, place, None)?;
+                    let load = self.load(benchmark, place, None, &scores)?;
                     for (row, statistic) in statistics {
                         self.enough(benchmark, place, *statistic, load)?;
-                        self.cell(benchmark, place, row, *statistic, load)?;
+                        let shown = Shown {
+                            load,
+                            score: 0,
+                            of: &scores[0],
+                            statistic: *statistic,
+                        };
+                        self.cell(benchmark, place, row, shown)?;
                     }
                 }
             }
@@ -186,6 +216,7 @@ impl<'a> Tables<'a> {
         benchmark: &RawBenchmark,
         place: &Place,
         row: Option<&Spanned<String>>,
+        scores: &[ScoreOf],
     ) -> Result<usize, ExperimentError> {
         let refuse_workload = |reason: &str, expected: &str| {
             let key = place.workload_key;
@@ -196,7 +227,10 @@ impl<'a> Tables<'a> {
             .get_ref()
             .replace("{where}", place.name.get_ref());
         match row {
-            Some(row) => workload = workload.replace("{row}", row.get_ref()),
+            Some(row) => {
+                let keys = benchmark.keys.get(row.get_ref()).unwrap_or(row);
+                workload = workload.replace("{row}", keys.get_ref());
+            }
             None if workload.contains("{row}") => {
                 return refuse_workload(
                     "`{row}` in a workload whose rows are statistics",
@@ -214,8 +248,7 @@ impl<'a> Tables<'a> {
             row: row.map(|row| row.get_ref().clone()),
             machine: Arc::clone(&place.machine),
             workload,
-            score: benchmark.score.clone(),
-            unit: benchmark.unit.get_ref().clone(),
+            scores: scores.iter().map(|score| score.wanted.clone()).collect(),
             effort: self.effort(benchmark, place, row)?,
         });
         Ok(self.loads.len() - 1)
@@ -226,15 +259,14 @@ impl<'a> Tables<'a> {
         benchmark: &RawBenchmark,
         place: &Place,
         row: &Spanned<String>,
-        statistic: Statistic,
-        load: usize,
+        shown: Shown,
     ) -> Result<(), ExperimentError> {
         let key = match benchmark.statistics {
             Some(_) => "benchmark.statistics",
             None => "benchmark.rows",
         };
-        let (name, unit) = (benchmark.name.get_ref(), benchmark.unit.get_ref());
-        let (place, row_name) = (place.name.get_ref(), row.get_ref());
+        let (name, unit) = (benchmark.name.get_ref(), shown.of.unit.get_ref());
+        let (place, row_name) = (place.name.get_ref(), &shown.of.cell_of(row.get_ref()));
         let line = self
             .lines
             .iter()
@@ -249,16 +281,36 @@ impl<'a> Tables<'a> {
                 "`{unit}`, but {name}/{place}/{row_name} was published in `{}`",
                 line.unit
             );
-            let key = "benchmark.unit";
-            return Err(refuse(self.source, &benchmark.unit, key, &reason, ""));
+            let key = shown.of.unit_key;
+            return Err(refuse(self.source, shown.of.unit, key, &reason, ""));
         }
+        let published = line.figures(printed(benchmark)).map_err(|meant| {
+            let reason = format!(
+                "{name}/{place}/{row_name} of {}:{} changes the other way than it is printed",
+                self.raw.published.get_ref(),
+                line.line
+            );
+            let expected = match meant {
+                Printed::Rise => "expected printed = \"rise\": a positive sign means more",
+                Printed::Fall => "expected printed = \"fall\": a positive sign means less",
+            };
+            refuse(
+                self.source,
+                &benchmark.name,
+                "benchmark.printed",
+                &reason,
+                expected,
+            )
+        })?;
         let cell = Cell {
             benchmark: name.clone(),
             place: place.clone(),
             row: row_name.clone(),
-            load,
-            statistic,
-            published: line.figures,
+            load: shown.load,
+            score: shown.score,
+            statistic: shown.statistic,
+            published,
+            judging: shown.of.judging,
             calibration: None,
         };
         if self.cells.iter().any(|other| other.path() == cell.path()) {

@@ -13,7 +13,7 @@ fn experiment() -> Experiment {
 }
 
 /// 1000 give or take what the seed says, and 10 % more for every arm but the baseline.
-fn formula(trial: &Trial) -> Result<Scored, ExperimentError> {
+fn formula(trial: &Trial) -> Result<Found, ExperimentError> {
     let noise = (trial.seed % 1000) as f64 / 100.0;
     let factor = if trial.arm.name == "baseline" {
         1.0
@@ -23,11 +23,11 @@ fn formula(trial: &Trial) -> Result<Scored, ExperimentError> {
     Ok(scored((1000.0 + noise) * factor))
 }
 
-fn scored(value: f64) -> Scored {
-    Scored {
+fn scored(value: f64) -> Found {
+    vec![Scored {
         value,
         higher_is_better: true,
-    }
+    }]
 }
 
 fn run_formula(options: &RunOptions) -> Result<Report, ExperimentError> {
@@ -89,7 +89,11 @@ fn cells_keep_the_order_of_the_tables_and_figures_find_their_cells() {
             (&found.benchmark, &found.row),
             (&given.benchmark, &given.row)
         );
-        assert!((found.baseline_ratio - 1.0).abs() < 1e-9);
+        assert!(
+            found
+                .baseline_ratio
+                .is_some_and(|ratio| (ratio - 1.0).abs() < 1e-9)
+        );
         assert!(found.simulated.delta_pct.abs() < 1e-9);
     }
     assert_eq!(report.summary.baseline_close, report.summary.baseline_rows);
@@ -278,4 +282,74 @@ fn simulated_statistics_do_not_depend_on_the_jobs_and_the_seed_brings_them_back(
         assert_eq!(changed, (0.0, Some(0.0)), "{}/{}", cell.place, cell.row);
         assert!(cell.simulated.baseline > 0.0);
     }
+}
+
+/// Every cell shows its own score of the one simulation, paired by seed; multiples are of the
+/// baseline's mean.
+#[test]
+fn several_scores_of_a_simulation_fill_their_own_cells() {
+    let figures = |_: &str| Ok(crate::testing::SCORES_FIGURES.to_string());
+    let given = Experiment::from_toml(crate::testing::SCORES, "e.toml", &figures).unwrap();
+    let count = Mutex::new(0);
+    let scores = |trial: &Trial| {
+        *count.lock().unwrap() += 1;
+        let factor = if trial.arm.name == "baseline" {
+            1.0
+        } else {
+            1.2
+        };
+        let of = |score| (100.0 * f64::from(score) + f64::from(trial.repetition)) * factor;
+        let scores = 1..=trial.load.scores.len() as u32;
+        Ok(scores.map(|score| scored(of(score)).remove(0)).collect())
+    };
+    let options = RunOptions {
+        jobs: 2,
+        ..RunOptions::default()
+    };
+    let report = run_with(&given, &options, &|_, _| {}, scores).unwrap();
+    assert_eq!(count.into_inner().unwrap(), 3 * 2 * 4);
+    let baselines = report.cells.iter().map(|cell| cell.simulated.baseline);
+    let baselines: Vec<f64> = baselines.collect();
+    assert_eq!(baselines, [101.5, 301.5, 101.5, 301.5, 201.5, 201.5, 1.0]);
+    for cell in &report.cells {
+        assert!(
+            (cell.simulated.delta_pct - 20.0).abs() < 1e-9,
+            "{}",
+            cell.row
+        );
+        assert!(cell.simulated.ci95_pct.unwrap() < 1e-9, "{}", cell.row);
+    }
+    assert_eq!(
+        (report.summary.scored, report.summary.baseline_rows),
+        (4, 3)
+    );
+}
+
+/// The real thing, end to end: the scores of schbench under the names that the file asks for.
+#[test]
+fn scores_are_found_by_name_and_refused_in_another_unit() {
+    let figures = |_: &str| Ok(crate::testing::SCORES_FIGURES.to_string());
+    let read = |text: &str| Experiment::from_toml(text, "e.toml", &figures).unwrap();
+    let options = RunOptions {
+        jobs: 1,
+        repetitions: Some(1),
+        ..RunOptions::default()
+    };
+    let report = run(&read(crate::testing::SCORES), &options, &|_, _| {}).unwrap();
+    let of = |row: &str| {
+        let found = report.cells.iter().find(|cell| cell.row == row);
+        found.unwrap_or_else(|| panic!("no {row}"))
+    };
+    assert!(of("two:wake_p50.0").simulated.baseline <= of("two:wake_p99.0").simulated.baseline);
+    assert!(of("two:rps20").higher_is_better && !of("two:wake_p50.0").higher_is_better);
+    let rps = of("n=3:rps20").simulated.baseline / of("two:rps20").simulated.baseline;
+    assert!((1.3..1.7).contains(&rps), "{rps}");
+    let other = crate::testing::SCORES.replace("relative = true", "relative = false");
+    let error = run(&read(&other), &options, &|_, _| {}).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("scores in us, the experiment in times"),
+        "{error}"
+    );
 }

@@ -25,7 +25,7 @@ fn cell(row: &str, published: [f64; 3], simulated: [f64; 3], calibration: bool) 
             delta_pct,
             ci95_pct: Some(0.25),
         },
-        baseline_ratio: baseline / published[0],
+        baseline_ratio: Some(baseline / published[0]),
         calibration,
         within: (delta_pct - published[2]).abs() <= 3.0,
         sign_agrees: delta_pct * published[2] > 0.0,

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a benchmark's cells show of a simulation: one score, or several.
+
+use toml::Spanned;
+
+use super::raw::{RawBenchmark, RawPrinted};
+use super::refuse;
+use crate::error::{ExperimentError, Source};
+use crate::model::{Judging, Wanted};
+use crate::published::Printed;
+
+/// One score of a benchmark.
+pub(super) struct ScoreOf<'a> {
+    /// What a row's name has behind a colon, where rows have several scores.
+    pub suffix: Option<&'a str>,
+    pub wanted: Wanted,
+    /// Where its unit stands, and under which key.
+    pub unit: &'a Spanned<String>,
+    pub unit_key: &'static str,
+    pub judging: Judging,
+}
+
+impl ScoreOf<'_> {
+    /// What the cell of `row` is called.
+    pub fn cell_of(&self, row: &str) -> String {
+        match self.suffix {
+            Some(suffix) => format!("{row}:{suffix}"),
+            None => row.to_string(),
+        }
+    }
+}
+
+/// What the signs of a benchmark's printed changes mean.
+pub(super) fn printed(benchmark: &RawBenchmark) -> Printed {
+    match benchmark.printed {
+        RawPrinted::Rise => Printed::Rise,
+        RawPrinted::Fall => Printed::Fall,
+    }
+}
+
+/// The scores, from whichever of the two forms the benchmark has them in.
+pub(super) fn scores<'a>(
+    source: &Source,
+    benchmark: &'a RawBenchmark,
+) -> Result<Vec<ScoreOf<'a>>, ExperimentError> {
+    let wrong = |key: &str, reason: &str, expected: &str| {
+        Err(refuse(source, &benchmark.name, key, reason, expected))
+    };
+    let judging = |rounded: &Option<Spanned<f64>>| match rounded {
+        Some(off) if !(off.get_ref().is_finite() && *off.get_ref() >= 0.0) => {
+            let reason = format!("{} is no distance", off.get_ref());
+            let expected = "expected how far a rounded figure may be off, 0 or more";
+            Err(refuse(source, off, "within_rounded", &reason, expected))
+        }
+        rounded => Ok(Judging {
+            within_rounded: rounded.as_ref().map(|off| *off.get_ref()),
+            relative: benchmark.relative,
+        }),
+    };
+    let Some(several) = &benchmark.scores else {
+        let Some(unit) = &benchmark.unit else {
+            let expected = "expected `unit`, or `scores = [...]` with a unit each";
+            return wrong("benchmark.unit", "it has no unit", expected);
+        };
+        return Ok(vec![ScoreOf {
+            suffix: None,
+            wanted: Wanted {
+                name: benchmark.score.clone(),
+                unit: unit.get_ref().clone(),
+            },
+            unit,
+            unit_key: "benchmark.unit",
+            judging: judging(&benchmark.within_rounded)?,
+        }]);
+    };
+    let (key, apart) = ("benchmark.scores", "expected each score to say so itself");
+    if benchmark.score.is_some() || benchmark.unit.is_some() || benchmark.within_rounded.is_some() {
+        let reason = "`score`, `unit` or `within_rounded` beside several scores";
+        return wrong(key, reason, apart);
+    }
+    if benchmark.statistics.is_some() {
+        let expected = "expected rows = [...], each a workload";
+        return wrong(key, "several scores of rows that are statistics", expected);
+    }
+    if several.is_empty() {
+        return wrong(key, "it has no scores", "expected at least one");
+    }
+    let mut scores: Vec<ScoreOf> = Vec::new();
+    for score in several {
+        let name = score.name.get_ref();
+        if scores.iter().any(|other| other.suffix == Some(name)) {
+            let reason = format!("`{name}` is there twice");
+            return Err(refuse(source, &score.name, key, &reason, ""));
+        }
+        scores.push(ScoreOf {
+            suffix: Some(name),
+            wanted: Wanted {
+                name: Some(name.clone()),
+                unit: score.unit.get_ref().clone(),
+            },
+            unit: &score.unit,
+            unit_key: "benchmark.scores.unit",
+            judging: judging(&score.within_rounded)?,
+        });
+    }
+    Ok(scores)
+}
+
+/// The indices of `scores`, those of one unit together: a table has one.
+pub(super) fn by_unit(scores: &[ScoreOf]) -> Vec<Vec<usize>> {
+    let mut tables: Vec<Vec<usize>> = Vec::new();
+    for (index, score) in scores.iter().enumerate() {
+        let same = |table: &&mut Vec<usize>| scores[table[0]].wanted.unit == score.wanted.unit;
+        match tables.iter_mut().find(same) {
+            Some(table) => table.push(index),
+            None => tables.push(vec![index]),
+        }
+    }
+    tables
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::error::ExperimentError;
+    use crate::model::Experiment;
+    use crate::testing::{SCORES, SCORES_FIGURES};
+
+    fn read(text: &str) -> Result<Experiment, ExperimentError> {
+        Experiment::from_toml(text, "e.toml", &|_| Ok(SCORES_FIGURES.to_string()))
+    }
+
+    #[test]
+    fn a_row_is_simulated_once_and_has_a_cell_a_score() {
+        let experiment = read(SCORES).unwrap();
+        let loads: Vec<_> = experiment.loads.iter().map(|load| load.path()).collect();
+        assert_eq!(
+            loads,
+            ["several/all/two", "several/all/n=3", "multiples/all/n=2"]
+        );
+        // What a row stands for is said apart where it is no key and value itself.
+        assert_eq!(experiment.loads[0].workload, "schbench:workers=2");
+        let cells = experiment.cells.iter();
+        let cells: Vec<_> = cells.map(|c| (c.row.as_str(), c.load, c.score)).collect();
+        assert_eq!(
+            cells,
+            [
+                // A table for each unit.
+                ("two:wake_p50.0", 0, 0),
+                ("two:wake_p99.0", 0, 2),
+                ("n=3:wake_p50.0", 1, 0),
+                ("n=3:wake_p99.0", 1, 2),
+                ("two:rps20", 0, 1),
+                ("n=3:rps20", 1, 1),
+                ("n=2", 2, 0),
+            ]
+        );
+        let rounded = |i: usize| experiment.cells[i].judging.within_rounded;
+        assert_eq!(
+            (rounded(0), rounded(1), rounded(4)),
+            (Some(1.0), None, None)
+        );
+        let fitted = experiment.cells.iter().map(|c| c.calibration.is_some());
+        let fitted: Vec<_> = fitted.collect();
+        assert_eq!(fitted, [true, true, false, false, true, false, false]);
+        // Printed as gains; a change is positive where there is more.
+        let change = |i: usize| experiment.cells[i].published.delta_pct;
+        assert_eq!([0, 1, 4, 6].map(change), [-10.0, 25.0, -2.0, -9.0]);
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_named_with_line_and_key() {
+        for (from, to, blamed, words) in [
+            (
+                "printed = \"fall\"\nscores",
+                "scores",
+                "name = \"several\"",
+                &[
+                    "`benchmark.printed`",
+                    "several/all/two:wake_p50.0 of figures.csv:2 changes the other way",
+                    "expected printed = \"fall\"",
+                ][..],
+            ),
+            (
+                "printed = \"fall\"\nscores",
+                "printed = \"up\"\nscores",
+                "printed = \"fall\"",
+                &["unknown variant `up`", "`rise` or `fall`"],
+            ),
+            (
+                "within_rounded = 1 }",
+                "within_rounded = -1 }",
+                "within_rounded = 1 }",
+                &["`within_rounded`: -1 is no distance", "0 or more"],
+            ),
+            (
+                "\"rps20\", unit = \"req/s\"",
+                "\"rps20\", unit = \"us\"",
+                "\"rps20\"",
+                &["`benchmark.scores.unit`", "was published in `req/s`"],
+            ),
+            (
+                "\"rps20\"",
+                "\"wake_p50.0\"",
+                "\"rps20\"",
+                &["`benchmark.scores`", "`wake_p50.0` is there twice"],
+            ),
+            (
+                "scores = [",
+                "unit = \"us\"\nscores = [",
+                "name = \"several\"",
+                &["beside several scores", "expected each score to say so"],
+            ),
+            (
+                "unit = \"times\"",
+                "",
+                "name = \"multiples\"",
+                &["`benchmark.unit`", "it has no unit"],
+            ),
+            (
+                "keys = { two =",
+                "keys = { four =",
+                "keys = {",
+                &[
+                    "`benchmark.keys`",
+                    "no row `four`",
+                    "expected one of two, n=3",
+                ],
+            ),
+            (
+                "row = \"two:*\"",
+                "row = \"four:*\"",
+                "benchmarks = [",
+                &["`calibration`", "there is no cell several/all/four:*"],
+            ),
+            (
+                ",\n    { name = \"wake_p99.0\", unit = \"us\" },\n]",
+                ",\n]",
+                "name = \"scores\"",
+                &["two:wake_p99.0 of figures.csv:3", "must be simulated"],
+            ),
+        ] {
+            assert!(SCORES.contains(from), "the file no longer says `{from}`");
+            let error = read(&SCORES.replacen(from, to, 1)).unwrap_err();
+            let message = error.to_string();
+            let line = SCORES.lines().position(|line| line.contains(blamed));
+            let place = format!("e.toml:{}", line.unwrap() + 1);
+            for words in words.iter().copied().chain([place.as_str()]) {
+                assert!(message.contains(words), "{from}: `{words}`: {message}");
+            }
+        }
+    }
+}
