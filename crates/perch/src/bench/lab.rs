@@ -39,10 +39,16 @@ pub struct LabArguments {
     /// the PATH, in deterministic guests of 8 CPUs (or --cpus)
     #[arg(long)]
     lab: bool,
-    /// Only these schedulers: perch-off, perch-cluster, or a name or path of another; may be
-    /// repeated
+    /// Only these schedulers: perch-off, perch-cluster, perch:MODES (perch:cache=perch), or a name
+    /// or path of another; may be repeated
     #[arg(long, value_name = "NAME", requires = "lab")]
     scheduler: Vec<String>,
+    /// Run the workloads' tasks as threads of one process, not as processes
+    #[arg(long, requires = "lab")]
+    threads: bool,
+    /// Measure on this machine of the library or of a file, cut to --cpus, instead of a regular one
+    #[arg(long, short, value_name = "MACHINE", requires = "lab")]
+    machine: Option<String>,
     /// The guests' kernel: a version such as 7.2, or a file
     #[arg(
         long,
@@ -102,14 +108,17 @@ pub fn run(arguments: &LabArguments, sizes: &[usize], format: Format) -> Result<
     kernel.require_sched_ext()?;
     let mut result = Measured::default();
     for &cpus in sizes {
-        let topology = Topology::new(&row::machine(cpus)?, Cpus::All)?;
+        let topology = match &arguments.machine {
+            Some(name) => Topology::new(&perch_machine::resolve(name)?, Cpus::AtMost(cpus))?,
+            None => Topology::new(&row::machine(cpus)?, Cpus::All)?,
+        };
         for candidate in &candidates {
             let what = format!(
                 "{} on {cpus} CPUs, Linux {}",
                 candidate.name, kernel.release
             );
             spinner.step(&what, None);
-            match measure(&store, &kernel, &topology, candidate) {
+            match measure(&store, &kernel, &topology, candidate, arguments.threads) {
                 Ok(found) => result.rows.extend(found.into_iter().map(|found| Row {
                     scheduler: candidate.name.clone(),
                     cpus,
@@ -138,6 +147,7 @@ fn measure(
     kernel: &Kernel,
     topology: &Topology,
     candidate: &Candidate,
+    threads: bool,
 ) -> Result<Vec<collect::Found>, Failure> {
     let qemu = Qemu::find(store, topology.need())?;
     let perch = "/proc/self/exe".as_ref();
@@ -145,11 +155,9 @@ fn measure(
     if let Some(program) = &candidate.program {
         contents.program(program, &candidate.argv[0])?;
     }
-    let mut argv = vec![
-        "/bin/perch".to_string(),
-        GUEST.to_string(),
-        "--".to_string(),
-    ];
+    let mut argv = vec!["/bin/perch".to_string(), GUEST.to_string()];
+    argv.extend(threads.then(|| "--threads".to_string()));
+    argv.push("--".to_string());
     argv.extend(candidate.argv.iter().cloned());
     let limit = LEAST.max(LIMIT * topology.cpus() as u32);
     let job = guest::Command::new(argv).timeout(limit);
@@ -181,6 +189,12 @@ fn candidates(wanted: &[String]) -> Result<Vec<Candidate>, Failure> {
     }
     let mut chosen = Vec::new();
     for name in wanted {
+        if let Some(modes) = name.strip_prefix("perch:") {
+            let parsed = modes.parse::<perch_policy::Modes>();
+            parsed.map_err(|error| Failure::input(format!("--scheduler {name}: {error}")))?;
+            chosen.push(Candidate::perch(name, modes));
+            continue;
+        }
         if name.contains('/') {
             chosen.push(Candidate::other(PathBuf::from(name)));
             continue;

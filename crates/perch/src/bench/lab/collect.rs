@@ -41,6 +41,9 @@ const WORKLOADS: [(&str, &[&str], &[&str]); 2] = [
 /// What the hidden command takes.
 #[derive(Args)]
 pub struct GuestArguments {
+    /// Run the workloads' tasks as threads of one process
+    #[arg(long)]
+    threads: bool,
     /// The scheduler's program and arguments; without them, one is loaded already
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     scheduler: Vec<String>,
@@ -62,20 +65,25 @@ pub struct Found {
 /// Loads the scheduler and runs this command again under it, or measures the one that is loaded.
 pub fn run(arguments: GuestArguments) -> Result<(), Failure> {
     if arguments.scheduler.is_empty() {
-        let found = measure()?;
+        let found = measure(arguments.threads)?;
         let text = serde_json::to_string(&found).expect("the figures have only text keys");
         return emit(&text);
     }
-    let again = ["/bin/perch", NAME].map(str::to_string).to_vec();
+    let again = ["/bin/perch", NAME].into_iter();
+    let again = again.chain(arguments.threads.then_some("--threads"));
+    let again = again.map(str::to_string).collect();
     exit(Scheduled::new(arguments.scheduler, again).run().into())
 }
 
-fn measure() -> Result<Vec<Found>, Failure> {
+fn measure(threads: bool) -> Result<Vec<Found>, Failure> {
     let mut meter = Meter::new()?;
     let mut all = Vec::new();
+    // Both programs have the same word for it.
+    let threads: &[&str] = if threads { &["-T"] } else { &[] };
     for (name, command, shorter) in WORKLOADS {
         let mut means = Vec::new();
-        perform(shorter)?;
+        let command = &[command, threads].concat();
+        perform(&[shorter, threads].concat())?;
         for turn in 0..TURNS {
             means.push(meter.by_kernel(|| shifted(turn, command))?);
         }
