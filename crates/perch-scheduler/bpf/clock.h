@@ -52,9 +52,10 @@ static inline perch_u64 clamp_lag(perch_u64 vtime, perch_u64 clock)
 /*
  * Charges the running task for its time since the last accounting. Alone, it
  * drags the clock along; with others waiting, the clock moves as each of them
- * is picked (below).
+ * is picked (below). Nanoseconds that it ran since then.
  */
-static inline void account(struct perch_cpu __arena *c, const struct task_struct *p, bool alone)
+static inline perch_u64 account(struct perch_cpu __arena *c, const struct task_struct *p,
+				bool alone)
 {
 	perch_u64 ran = p->se.sum_exec_runtime - c->exec_start;
 	perch_u64 vtime = c->curr_vtime + virtual_ns(ran, p->scx.weight);
@@ -64,6 +65,7 @@ static inline void account(struct perch_cpu __arena *c, const struct task_struct
 	c->curr_vtime = vtime;
 	if (alone && vtime > c->clock)
 		c->clock = vtime;
+	return ran;
 }
 
 /*

@@ -41,6 +41,11 @@ static inline struct perch_cpu __arena *cpu_state(perch_u32 cpu)
 	return &config()->cpus[cpu];
 }
 
+static inline void count(perch_u32 cpu, enum perch_event event)
+{
+	cpu_state(cpu)->events[event]++;
+}
+
 /* One word of a kernel's mask. A load that faults reads 0. */
 static inline perch_u64 mask_word(perch_u64 address, perch_u32 w)
 {
@@ -174,6 +179,23 @@ PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u3
 		if (mask_word(idle_cores_at, first + k) & perch_host_set_word(h, set, first + k))
 			return 1;
 	return 0;
+}
+
+#include "../../../policy/hosts/question.h"
+
+/* What the policy is asked: one a CPU, as the stack is short: nobody interrupts a wake-up with another. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct perch_question);
+} questions SEC(".maps");
+
+static inline struct perch_question *question(void)
+{
+	perch_u32 zero = 0;
+
+	return bpf_map_lookup_elem(&questions, &zero);
 }
 
 #endif

@@ -33,10 +33,23 @@ enum perch_event {
 	PERCH_EV_MOVED_UP,	 /* running tasks sent on to a larger CPU that was idle */
 	PERCH_EV_CALLED_UP,   /* of those that do not fit, called by a larger CPU that went idle */
 	PERCH_EV_LEFT_LARGER, /* tasks that a smaller CPU did not steal, as they do not fit it */
+	/* What the cache mechanism did with a wake-up: in the order of enum perch_cache_step. */
+	PERCH_EV_CACHE_REDIRECTED,    /* aimed at an LLC that the process prefers */
+	PERCH_EV_CACHE_FULL_UTIL,     /* not so, as that LLC is too busy */
+	PERCH_EV_CACHE_FULL_RUNNABLE, /* not so, as it has too many runnable tasks */
+	PERCH_EV_CACHE_UNFIT,	      /* not so, as it has no CPU that the task may use and fits */
+	PERCH_EV_CACHE_RETURNED,      /* aimed there, found nobody idle, searched where it was */
+	PERCH_EV_CACHE_KEPT,  /* tasks that another LLC left in a queue of the one they prefer */
+	PERCH_EV_CACHE_MOVED, /* running tasks sent to an idle CPU of the LLC they prefer */
+	PERCH_EV_BOUNCED,     /* tasks that changed LLC and were back within PERCH_BOUNCE_NS */
+	PERCH_EV_PROCESSES_TRACKED,   /* processes that got a place in the table */
+	PERCH_EV_PROCESSES_ENDED,     /* of those, that gave it back */
+	PERCH_EV_PROCESSES_UNTRACKED, /* processes for which the table had no room */
 	PERCH_NR_EVENTS,
 };
 
 #define PERCH_MAX_EVENTS 32u
+#define PERCH_BOUNCE_NS 50000000ull
 #define PERCH_MAX_REASONS 64u
 
 /* One CPU. What others read often comes first; counters are its own. */
@@ -59,14 +72,28 @@ struct perch_cpu {
 	perch_u32 move_to; /* idle CPU claimed for the task that leaves, PERCH_NONE for none */
 	perch_u32 pad;
 	perch_u64 allowed_at; /* address of the mask of the task looked at last */
-	perch_u64 line[3];
+	perch_u32 llc;	      /* its number, PERCH_NONE without one */
+	perch_u32 process;    /* whose thread runs: its slot plus 1, 0 for nobody's */
+	perch_u32 refused;    /* pulls in a row that left its tasks in the LLC they prefer */
+	perch_u32 homeward;   /* the running task has somewhere to go in the LLC that it prefers */
+	perch_u32 line[2];
 	perch_u64 events[PERCH_MAX_EVENTS];
 	perch_u64 reasons[PERCH_MAX_REASONS];
 };
 
 struct perch_llc {
 	perch_u32 set, nr_idle_scan;
-	perch_u64 line[7]; /* a cache line each */
+	perch_u32 span; /* CPUs of the domain above, whose balance looks at this LLC */
+	perch_u32 pad;
+	perch_u64 note_at_ns; /* when it does so next, bpf_ktime_get_ns() */
+	perch_u64 line[5];    /* a cache line each */
+};
+
+/* A process that the cache mechanism follows; a cache line each. */
+struct perch_slot {
+	struct perch_process process;
+	perch_u32 tgid; /* whose it is; 0: nobody's */
+	perch_u32 pad[3];
 };
 
 /*
@@ -82,7 +109,12 @@ struct perch_memory {
 	perch_u64 util_at_ns; /* until when `util` was brought up to date, scx_bpf_now() */
 	perch_u32 util;	      /* mean running time by capacity, in 1/2^PERCH_PELT_SHIFT */
 	perch_u32 util_est;   /* what its activations come to, 0 to 1024 */
-	perch_u64 pad[3];
+	/* For the cache mechanism (process.h): */
+	perch_u32 process;    /* slot of its process plus 1; 0: it has none */
+	perch_u32 llc;	      /* where it ran last; PERCH_NONE: nowhere yet */
+	perch_u32 llc_before; /* and before that */
+	perch_u32 pad;
+	perch_u64 llc_since_ns; /* when it changed from the one to the other, scx_bpf_now() */
 };
 
 struct perch_config {
@@ -110,7 +142,11 @@ struct perch_config {
 	perch_u32 nr_possible;
 	perch_u8 detail;     /* count PERCH_EV_NEAR_* too */
 	perch_u8 capacities; /* they differ, and it is asked who fits where */
-	perch_u8 pad[2];
+	perch_u8 cache;	     /* enum perch_mode of the mechanism */
+	perch_u8 utils;	     /* tasks' utilisation is followed, and running ones are moved by it */
+	struct perch_slot PERCH_AS *slots;
+	perch_u32 nr_slots; /* 0 while cache is off */
+	perch_u32 pad;
 };
 
 /* Why the kernel let the program go; written once, by ops.exit. */

@@ -27,12 +27,15 @@ typedef _Bool bool;
 #define false 0
 
 enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_STACK = 23,
 	BPF_MAP_TYPE_CGRP_STORAGE = 32,
 	BPF_MAP_TYPE_ARENA = 33,
 };
 
+#define BPF_NOEXIST 1
 #define BPF_F_NO_PREALLOC 1
 #define BPF_F_MMAPABLE 1024
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
@@ -78,6 +81,7 @@ struct task_struct {
 	struct sched_ext_entity scx;
 	struct uclamp_se uclamp_req[2]; /* min, max; CONFIG_UCLAMP_TASK */
 	int pid;
+	int tgid;
 };
 
 struct cpuidle_state {
@@ -92,6 +96,11 @@ struct rq {
 };
 
 struct scx_cpu_release_args;
+struct scx_exit_task_args;
+
+struct scx_init_task_args {
+	bool fork; /* born now, and not there when the scheduler was loaded */
+};
 
 enum scx_exit_kind {
 	SCX_EXIT_NONE = 0,
@@ -124,6 +133,8 @@ struct sched_ext_ops {
 	void (*tick)(struct task_struct *p);
 	void (*running)(struct task_struct *p);
 	void (*stopping)(struct task_struct *p, bool runnable);
+	__s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
+	void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
 	void (*enable)(struct task_struct *p);
 	__s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
 	void (*cgroup_set_weight)(struct cgroup *cgrp, __u32 weight);

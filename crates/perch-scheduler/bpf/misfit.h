@@ -148,13 +148,15 @@ static inline bool moves_up(struct task_struct *p, perch_u32 cpu, perch_u64 enq_
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
 	perch_u32 to = c->move_to;
+	bool home;
 
 	if (to == PERCH_NONE || p != bpf_get_current_task_btf() || !may_run(p, to))
 		return false;
 	c->move_to = PERCH_NONE;
 	set_vtime(p, clamp_lag(vtime_of(p->scx.dsq_vtime, c->clock), c->clock));
 	insert_direct(p, SCX_DSQ_LOCAL_ON | to, enq_flags);
-	count(cpu, PERCH_EV_MOVED_UP);
+	home = cpu_state(to)->capacity <= c->capacity;
+	count(cpu, home ? PERCH_EV_CACHE_MOVED : PERCH_EV_MOVED_UP);
 	return true;
 }
 

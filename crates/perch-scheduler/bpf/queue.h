@@ -13,12 +13,7 @@
 #ifndef PERCH_QUEUE_H
 #define PERCH_QUEUE_H
 
-#include "util.h"
-
-static inline void count(perch_u32 cpu, enum perch_event event)
-{
-	cpu_state(cpu)->events[event]++;
-}
+#include "home.h"
 
 /* Bits that are set in all words: while it is 0, an idle CPU need not look. */
 static perch_u64 nr_waiting;
@@ -221,6 +216,28 @@ static __attribute__((noinline)) bool better_left(perch_u32 cpu, perch_u32 from,
 }
 
 /*
+ * Whether the task that a thief from another LLC would get had better stay. Not
+ * for long: the timer gives it to a CPU that idles all the same.
+ */
+static __attribute__((noinline)) bool kept(perch_u32 cpu, perch_u32 from)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	bool stay = false;
+
+	if (!bpf_iter_scx_dsq_new(&it, from, 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
+			if (!may_run(p, cpu))
+				continue;
+			stay = stays(p, from, cpu);
+			break;
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return stay;
+}
+
+/*
  * The CPU has nothing to run: it takes the first task of a queue that was not
  * served for long, from the nearest domain that has one, and with it the other
  * CPU's clock, so that the task's virtual time keeps its meaning. Another
@@ -252,6 +269,11 @@ static __attribute__((noinline)) bool steal(perch_u32 cpu)
 			level++;
 			continue;
 		}
+		if (other_llc(cpu, other) && kept(cpu, other)) {
+			count(cpu, PERCH_EV_CACHE_KEPT);
+			level++;
+			continue;
+		}
 		if (!move_to_local(other)) {
 			cpu_state(other)->stuck = PERCH_STUCK_TURNS;
 			continue;
@@ -278,8 +300,15 @@ static inline bool gains(const struct task_struct *p, perch_u32 cpu, perch_u32 f
 	return here < there ? fits(p, cpu) : !fits(p, from);
 }
 
-/* The first task of the queue that may run here comes over, and keeps its lag. */
-static __attribute__((noinline)) bool pull_one(perch_u32 cpu, perch_u32 from, bool picky)
+/* Whom a CPU takes from a longer queue, besides that the task may run here. */
+enum taste {
+	TAKES_ANY,
+	TAKES_WHO_GAINS, /* of CPUs that differ */
+	TAKES_NO_HOME,	 /* nobody who had better stay in its LLC */
+};
+
+/* The first task of the queue that is to its taste comes over, and keeps its lag. */
+static __attribute__((noinline)) bool pull_one(perch_u32 cpu, perch_u32 from, enum taste taste)
 {
 	perch_u64 ahead = cpu_state(cpu)->clock - cpu_state(from)->clock;
 	struct bpf_iter_scx_dsq it;
@@ -288,7 +317,12 @@ static __attribute__((noinline)) bool pull_one(perch_u32 cpu, perch_u32 from, bo
 
 	if (!bpf_iter_scx_dsq_new(&it, from, 0)) {
 		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
-			if (!may_run(p, cpu) || (picky && !gains(p, cpu, from)))
+			if (!may_run(p, cpu))
+				continue;
+			if (perch_config.capacities && taste == TAKES_WHO_GAINS &&
+			    !gains(p, cpu, from))
+				continue;
+			if (perch_config.cache && taste == TAKES_NO_HOME && stays(p, from, cpu))
 				continue;
 			mark_waiting(cpu);
 			scx_bpf_dsq_move_set_vtime(&it, p->scx.dsq_vtime + ahead);
@@ -304,14 +338,23 @@ static __attribute__((noinline)) bool pull_one(perch_u32 cpu, perch_u32 from, bo
 
 /*
  * The timer saw a queue that is too long: one task comes over. If none fits any
- * better here it is the first, for nobody larger had room either.
+ * better here it is the first, for nobody larger had room either. Who had
+ * better stay in its LLC stays for a turn or two, not longer.
  */
 static __attribute__((noinline)) void pull(perch_u32 cpu, perch_u32 from)
 {
-	bool found = perch_config.capacities && pull_one(cpu, from, true);
+	bool found = perch_config.capacities && pull_one(cpu, from, TAKES_WHO_GAINS);
 
+	if (!found && other_llc(cpu, from)) {
+		found = pull_one(cpu, from, TAKES_NO_HOME);
+		if (!found && cpu_state(from)->refused++ < PERCH_REFUSALS) {
+			count(cpu, PERCH_EV_CACHE_KEPT);
+			return;
+		}
+		cpu_state(from)->refused = 0;
+	}
 	if (!found)
-		found = pull_one(cpu, from, false);
+		found = pull_one(cpu, from, TAKES_ANY);
 	cpu_state(from)->stuck = found ? 0 : PERCH_STUCK_TURNS;
 }
 

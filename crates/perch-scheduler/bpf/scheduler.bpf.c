@@ -6,10 +6,8 @@
  * idles while a task waits (queue.h, timer.h).
  */
 #include "queue.h"
-#include "misfit.h"
+#include "homeward.h"
 #include "timer.h"
-
-#include "../../../policy/hosts/question.h"
 
 /* A cgroup's cpu.weight, 100 unless set; for the mechanism that steers groups. */
 struct {
@@ -40,8 +38,10 @@ static inline void look_at_wakee(struct perch_task *t, const struct task_struct 
 		t->recent_cpu = PERCH_NONE;
 		take_memory(m, p, scx_bpf_task_cpu(p));
 	}
-	if (perch_config.capacities)
+	if (perch_config.utils)
 		look_at_need(t, p, m);
+	if (perch_config.cache)
+		t->process = process_at(same_slot(m->process, p));
 }
 
 /*
@@ -128,14 +128,6 @@ static __attribute__((noinline)) void look_near(struct perch_host *h, const stru
 	}
 }
 
-/* What the policy is asked: one a CPU, as the stack is short: nobody interrupts a wake-up with another. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct perch_question);
-} questions SEC(".maps");
-
 PERCH_OUTLINE int ask_policy(struct perch_question *q PERCH_GIVEN)
 {
 	perch_select(&q->host, &q->policy, &q->wake, &q->waker, &q->wakee, &q->verdict);
@@ -146,12 +138,12 @@ SEC("struct_ops/select_cpu")
 __s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wake_flags)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
-	perch_u32 this_cpu = bpf_get_smp_processor_id(), tries, zero = 0;
+	perch_u32 this_cpu = bpf_get_smp_processor_id(), tries;
 	struct perch_cpu __arena *c = cpu_state(this_cpu);
 	struct perch_question *q;
 
 	use_arena();
-	q = bpf_map_lookup_elem(&questions, &zero);
+	q = question();
 	/* CPUs that came since belong to no topology; a restart is under way. */
 	if (!q || this_cpu >= config()->topology.nr_cpus ||
 	    (perch_u32)prev_cpu >= config()->topology.nr_cpus)
@@ -191,6 +183,8 @@ __s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wa
 		q->wakee.recent_cpu = recent;
 	}
 	remember(&q->waker, &q->wakee);
+	if (perch_config.cache)
+		note_step(&q->verdict, this_cpu);
 	if (q->verdict.reason < PERCH_MAX_REASONS)
 		c->reasons[q->verdict.reason]++;
 	return q->verdict.cpu;
@@ -214,7 +208,7 @@ void BPF_PROG(perch_enqueue, struct task_struct *p, __u64 enq_flags)
 			return;
 		}
 	}
-	if (perch_config.capacities && !(enq_flags & SCX_ENQ_WAKEUP)) {
+	if (perch_config.utils && !(enq_flags & SCX_ENQ_WAKEUP)) {
 		if (moves_up(p, cpu, enq_flags))
 			return;
 		/* It was to leave, and nobody else is here: it goes on. */
@@ -243,14 +237,18 @@ void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
 		pull(cpu, c->pull_from);
 		c->pull_from = PERCH_NONE;
 	}
-	if (perch_config.capacities) {
+	if (perch_config.utils)
 		forget_move(c);
-		if (runs_on && leaves(prev, cpu))
-			runs_on = false;
-	}
+	if (perch_config.capacities && runs_on && leaves(prev, cpu))
+		runs_on = false;
+	if (perch_config.cache == PERCH_UPSTREAM && runs_on && goes_home(prev, cpu))
+		runs_on = false;
 	if (nr_waiting && is_waiting(cpu)) {
 		if (runs_on) {
-			account(c, prev, false);
+			perch_u64 ran = account(c, prev, false);
+
+			if (perch_config.cache)
+				thread_ran(cpu, ran);
 			/* Its slice is used up, but nobody who waits is further behind. */
 			if (c->curr_vtime < first_vtime(cpu)) {
 				set_slice(prev, slice_for(2));
@@ -280,10 +278,12 @@ void BPF_PROG(perch_running, struct task_struct *p)
 
 	use_arena();
 	picked(cpu_state(cpu), p);
-	if (perch_config.capacities) {
+	if (perch_config.utils) {
 		forget_move(cpu_state(cpu));
 		util_running(p, cpu);
 	}
+	if (perch_config.cache)
+		thread_starts(p, cpu);
 }
 
 SEC("struct_ops/stopping")
@@ -291,14 +291,17 @@ void BPF_PROG(perch_stopping, struct task_struct *p, bool runnable)
 {
 	perch_u32 cpu = bpf_get_smp_processor_id();
 	struct perch_cpu __arena *c = cpu_state(cpu);
+	perch_u64 ran;
 
 	use_arena();
-	account(c, p, !nr_waiting || !is_waiting(cpu));
+	ran = account(c, p, !nr_waiting || !is_waiting(cpu));
 	keep_vtime(p, runnable ? c->curr_vtime : clamp_lag(c->curr_vtime, c->clock));
-	if (perch_config.capacities) {
+	if (perch_config.utils)
 		util_stopping(p, cpu, !runnable);
+	if (perch_config.capacities)
 		clear_misfit(cpu);
-	}
+	if (perch_config.cache)
+		thread_stops(cpu, ran);
 }
 
 /* With others waiting, whoever runs gets no more than a share of the slice. */
@@ -308,12 +311,17 @@ void BPF_PROG(perch_tick, struct task_struct *p)
 	perch_u32 cpu = bpf_get_smp_processor_id();
 	bool waiting = is_waiting(cpu);
 	const struct rq *rq = cpu_rq(cpu);
-	perch_u64 share;
+	perch_u64 share, ran;
+	perch_u32 util = 0;
 
 	use_arena();
-	account(cpu_state(cpu), p, !waiting);
+	ran = account(cpu_state(cpu), p, !waiting);
+	if (perch_config.utils)
+		util = util_ran(p, cpu)->util >> PERCH_PELT_SHIFT;
 	if (perch_config.capacities)
-		look_for_misfit(p, util_ran(p, cpu)->util >> PERCH_PELT_SHIFT, cpu);
+		look_for_misfit(p, util, cpu);
+	if (perch_config.cache && thread_ticks(cpu, ran) && perch_config.cache == PERCH_UPSTREAM)
+		look_homeward(p, cpu);
 	if (!waiting || !rq)
 		return;
 	share = slice_for(rq->nr_running);
@@ -326,6 +334,21 @@ SEC("struct_ops/cpu_release")
 void BPF_PROG(perch_cpu_release, __s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
+}
+
+SEC("struct_ops/init_task")
+__s32 BPF_PROG(perch_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	use_arena();
+	join_process(p, args->fork);
+	return 0;
+}
+
+SEC("struct_ops/exit_task")
+void BPF_PROG(perch_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+{
+	use_arena();
+	leave_process(p);
 }
 
 /* A newborn task remembers nothing and owes a slice, or forks would always come before those that wait. */
@@ -382,6 +405,11 @@ __s32 BPF_PROG(perch_init)
 		if (err)
 			return err;
 	}
+	if (perch_config.cache) {
+		err = free_all_slots();
+		if (err)
+			return err;
+	}
 	return start_timer();
 }
 
@@ -402,6 +430,8 @@ struct sched_ext_ops perch_ops = {
 	.tick = (void *)perch_tick,
 	.running = (void *)perch_running,
 	.stopping = (void *)perch_stopping,
+	.init_task = (void *)perch_init_task,
+	.exit_task = (void *)perch_exit_task,
 	.enable = (void *)perch_enable,
 	.cgroup_init = (void *)perch_cgroup_init,
 	.cgroup_set_weight = (void *)perch_cgroup_set_weight,

@@ -37,6 +37,8 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 		now = c->capacity;
 	c->util += (now - (perch_s32)c->util) >> PERCH_UTIL_SHIFT;
 	c->queued = nr;
+	if (nr < 2)
+		c->refused = 0;
 	if (c->stuck)
 		c->stuck--;
 	/*
@@ -58,11 +60,12 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 
 /*
  * nr_idle_scan of an LLC (mechanisms.md §0), from the utilisation that this
- * scheduler measures instead of PELT.
+ * scheduler measures instead of PELT; and how full it is.
  */
-static inline void update_budget(struct perch_llc __arena *llc)
+static inline void update_llc(perch_u32 number, bool some_idle)
 {
-	perch_u32 weight = perch_host_set_weight(0, llc->set), k;
+	struct perch_llc __arena *llc = &config()->llcs[number];
+	perch_u32 weight = perch_host_set_weight(0, llc->set), k, nr = PERCH_ZERO;
 	perch_u32 first = perch_host_set_first(0, llc->set);
 	perch_u64 util = 0, used;
 
@@ -70,10 +73,16 @@ static inline void update_budget(struct perch_llc __arena *llc)
 		perch_u64 m = perch_host_set_word(0, llc->set, first + k);
 
 		while (m && PERCH_MORE) {
-			util += cpu_state((first + k) * 64 + __builtin_ctzll(m))->util;
+			struct perch_cpu __arena *c =
+				cpu_state((first + k) * 64 + __builtin_ctzll(m));
+
+			util += c->util;
+			nr += c->queued;
 			m &= m - 1;
 		}
 	}
+	if (perch_config.cache && number < config()->topology.nr_llcs)
+		note_load(number, util, nr, some_idle);
 	util /= weight ?: 1;
 	used = util * util * 117 * 117 / (10000 * 1024);
 	if (used > 1024)
@@ -137,16 +146,14 @@ static inline void level_queues(perch_u32 set)
 	}
 }
 
-static __attribute__((noinline)) void update_llcs(void)
+static __attribute__((noinline)) void update_llcs(bool some_idle)
 {
 	const struct perch_config *c = config();
 	perch_u32 i;
 
 	for (i = PERCH_ZERO; i < c->nr_llcs && can_loop; i++) {
-		struct perch_llc __arena *llc = &c->llcs[i];
-
-		update_budget(llc);
-		level_queues(llc->set);
+		update_llc(i, some_idle);
+		level_queues(c->llcs[i].set);
 	}
 }
 
@@ -170,12 +177,14 @@ static int turn(void *map, int *key, struct bpf_timer *timer)
 {
 	const struct perch_config *c = config();
 	perch_u64 now = bpf_ktime_get_ns(), elapsed = now - coarse_now;
+	bool some_idle = false;
 	perch_u32 cpu;
 
 	coarse_now = now;
 	for (cpu = 0; cpu < c->topology.nr_cpus && can_loop; cpu++)
-		update_cpu(cpu, elapsed);
-	update_llcs();
+		if (!update_cpu(cpu, elapsed))
+			some_idle = true;
+	update_llcs(some_idle);
 	level_machine();
 	bpf_timer_start(timer, c->balance_ns, 0);
 	return 0;

@@ -2,13 +2,14 @@
 /*
  * What a task needs of a CPU: its utilisation, tracked here because the
  * kernel's PELT does not follow tasks of sched_ext, and its clamps. Only where
- * capacities differ; elsewhere nobody asks, and config()->capacities, which the
- * verifier knows, takes all of it out of the program.
+ * capacities differ or cache=upstream asks; elsewhere config's `utils`, which
+ * the verifier knows, takes all of it out of the program.
  */
 #ifndef PERCH_UTIL_H
 #define PERCH_UTIL_H
 
-#include "clock.h"
+#include "process.h"
+
 #include "pelt.h"
 
 static inline struct perch_memory __arena *memory_of(perch_u32 pid)
@@ -62,10 +63,14 @@ static __attribute__((noinline)) void take_memory(struct perch_memory __arena *m
 	m->pid = p->pid;
 	m->last_wakee = m->wakee_flips = 0;
 	m->recent_cpu = PERCH_NONE;
-	if (perch_config.capacities) {
+	if (perch_config.utils) {
 		m->util = first_util(p, cpu) << PERCH_PELT_SHIFT;
 		m->util_est = 0;
 		m->util_at_ns = scx_bpf_now();
+	}
+	if (perch_config.cache) {
+		m->process = find_slot(p);
+		m->llc = m->llc_before = PERCH_NONE;
 	}
 }
 

@@ -5,11 +5,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perch_machine::Machine;
-use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, Topology};
+use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, SetView, Topology};
 
 use crate::interface::{
-    ARENA_BASE, Config, Cpu, Event, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, POLICY_SIZE, Plain,
-    TOPOLOGY_SIZE, bytes,
+    ARENA_BASE, Config, Cpu, Event, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, OCCUPANCY_SIZE,
+    POLICY_SIZE, Plain, SEAT_SIZE, Slot, TOPOLOGY_SIZE, bytes,
 };
 use crate::settings::Tuning;
 
@@ -41,6 +41,30 @@ fn memories(nr_cpus: usize) -> usize {
     (nr_cpus * 1024).next_power_of_two().clamp(1 << 15, 1 << 20)
 }
 
+/// Places for processes.
+fn slots(modes: Modes, tuning: &Tuning) -> usize {
+    match modes.cache {
+        Mode::Off => 0,
+        _ => tuning.processes as usize,
+    }
+}
+
+/// Bytes that these many processes take on a machine.
+pub(crate) fn bytes_of_processes(topology: &Topology, modes: Modes, tuning: &Tuning) -> usize {
+    let each =
+        size_of::<Slot>() + topology.nr_cpus() * OCCUPANCY_SIZE + topology.nr_llcs() * SEAT_SIZE;
+    slots(modes, tuning) * each
+}
+
+/// CPUs of the smallest domain that is wider than this one: who balances it looks at it as a
+/// whole.
+fn span_above(topology: &Topology, of: &SetView<'_>) -> u32 {
+    let first = of.iter().next().expect("no empty set shares anything");
+    let wider = |weight: &u32| *weight > of.weight();
+    let mut spans = topology.domains(first).map(|domain| domain.span().weight());
+    spans.find(wider).unwrap_or(of.weight())
+}
+
 impl Plan {
     /// Lays out `machine`, whose kernel's view is `topology`, on a kernel where `possible` CPUs
     /// may come online.
@@ -60,6 +84,10 @@ impl Plan {
         let cpus = image.reserve(possible * size_of::<Cpu>());
         let llcs = image.reserve(nr_llcs * size_of::<Llc>());
         let (epochs, llc_loads) = topology.image_cache(&mut image, possible);
+        let nr_slots = slots(modes, tuning);
+        let slots = image.reserve(nr_slots * size_of::<Slot>());
+        let occupancies = image.reserve(nr_slots * nr_cpus * OCCUPANCY_SIZE);
+        let seats = image.reserve(nr_slots * topology.nr_llcs() * SEAT_SIZE);
         let waiting = image.reserve(possible.div_ceil(64) * 8);
         let misfits = image.reserve(possible.div_ceil(64) * 8);
         let nr_memories = memories(nr_cpus);
@@ -70,6 +98,7 @@ impl Plan {
             let mut state = idle_cpu();
             state.capacity = topology.capacity(number);
             state.node = cpu.node;
+            state.llc = topology.llc(number).map_or(NONE, |llc| llc as u32);
             put(&mut image, cpus, number, &state);
         }
         for number in nr_cpus..possible {
@@ -80,9 +109,22 @@ impl Plan {
             let llc = Llc {
                 set: span.number() as u32,
                 nr_idle_scan: span.weight(),
-                line: [0; 7],
+                span: span_above(topology, &span),
+                pad: 0,
+                note_at_ns: 0,
+                line: [0; 5],
             };
             put(&mut image, llcs, number, &llc);
+        }
+        for number in 0..nr_slots {
+            let slot = Slot {
+                occupancy: occupancies + (number * nr_cpus * OCCUPANCY_SIZE) as u64,
+                seats: seats + (number * topology.nr_llcs() * SEAT_SIZE) as u64,
+                process: [0; 4],
+                tgid: 0,
+                pad: [0; 3],
+            };
+            put(&mut image, slots, number, &slot);
         }
 
         let config = Config {
@@ -106,7 +148,11 @@ impl Plan {
             nr_possible: possible as u32,
             detail: tuning.detail.into(),
             capacities: (modes.capacity != Mode::Off).into(),
-            pad: [0; 2],
+            cache: modes.cache as u8,
+            utils: (modes.capacity != Mode::Off || modes.cache == Mode::Upstream).into(),
+            slots,
+            nr_slots: nr_slots as u32,
+            pad: 0,
         };
         Plan { image, config }
     }
@@ -121,9 +167,14 @@ impl Plan {
         bytes(&self.config)
     }
 
-    /// Whether it is asked which task fits which CPU.
-    pub fn capacities(&self) -> bool {
-        self.config.capacities != 0
+    /// Whether running tasks are sent to other CPUs.
+    pub fn moves(&self) -> bool {
+        self.config.utils != 0
+    }
+
+    /// How many processes the cache mechanism can follow; 0 while it is off.
+    pub fn slots(&self) -> u32 {
+        self.config.nr_slots
     }
 
     /// Where the array of [`Cpu`] begins in the image.
@@ -159,7 +210,11 @@ fn idle_cpu() -> Cpu {
         move_to: NONE,
         pad: 0,
         allowed_at: 0,
-        line: [0; 3],
+        llc: NONE,
+        process: 0,
+        refused: 0,
+        homeward: 0,
+        line: [0; 2],
         events: [0; MAX_EVENTS],
         reasons: [0; MAX_REASONS],
     }
@@ -272,7 +327,52 @@ mod tests {
         }
         assert_eq!(plan.config.nr_llcs as usize, topology.nr_shared());
         assert!(offset(plan.config.waiting) + 16 <= plan.image().len());
+        assert_eq!((plan.slots(), plan.config.cache), (0, 0));
         assert_eq!(plan.config().len(), size_of::<Config>());
+    }
+
+    #[test]
+    fn every_process_has_places_of_its_own() {
+        let machine = perch_machine::resolve("epyc7543").unwrap();
+        let topology = Topology::new(&machine);
+        let modes = Modes {
+            cache: Mode::Perch,
+            ..Modes::default()
+        };
+        let tuning = Tuning {
+            processes: 3,
+            ..Tuning::default()
+        };
+        let plan = Plan::new(&machine, &topology, 128, modes, &tuning);
+        assert_eq!((plan.slots(), plan.config.cache), (3, Mode::Perch as u8));
+        let word = |at: u64| {
+            let at = offset(at);
+            u64::from_ne_bytes(plan.image()[at..at + 8].try_into().unwrap())
+        };
+        let mut ends = Vec::new();
+        for slot in 0..3 {
+            let at = plan.config.slots + slot * size_of::<Slot>() as u64;
+            let (occupancy, seats) = (word(at), word(at + 8));
+            ends.push((occupancy, occupancy + 128 * OCCUPANCY_SIZE as u64));
+            ends.push((seats, seats + 16 * SEAT_SIZE as u64));
+        }
+        ends.sort();
+        assert!(ends.windows(2).all(|two| two[0].1 <= two[1].0), "{ends:?}");
+        assert!(offset(ends[5].1) <= plan.image().len());
+        // An LLC's CPUs are balanced by the domain above: a node of four of them.
+        let at = offset(plan.config.llcs) + std::mem::offset_of!(Llc, span);
+        let span = u32::from_ne_bytes(plan.image()[at..at + 4].try_into().unwrap());
+        assert_eq!(span, 32);
+        let llc = |cpu: usize| {
+            let at = plan.cpus_at() + cpu * size_of::<Cpu>() + std::mem::offset_of!(Cpu, llc);
+            u32::from_ne_bytes(plan.image()[at..at + 4].try_into().unwrap()) as usize
+        };
+        assert!((0..128).all(|cpu| Some(llc(cpu)) == topology.llc(cpu)));
+        assert_eq!(
+            bytes_of_processes(&topology, modes, &tuning),
+            3 * (64 + 128 * 16 + 16 * 16)
+        );
+        assert_eq!(bytes_of_processes(&topology, Modes::default(), &tuning), 0);
     }
 
     #[test]

@@ -93,9 +93,14 @@ impl Program {
         prepare(&mut open, plan)
             .map_err(|error| refused("perch's BPF object is not as it should be", error))?;
         leave_out_deprecated(&mut open);
-        if plan.capacities() {
-            // A task that leaves for a larger CPU comes to enqueue though it is alone.
+        if plan.moves() {
+            // A task that leaves for a CPU that suits it better comes to enqueue though it is alone.
             set_member(&mut open, "flags", OPS_ALLOW_QUEUED_WAKEUP | OPS_ENQ_LAST);
+        }
+        if plan.slots() == 0 {
+            // Nobody asks whose task it is.
+            set_member(&mut open, "init_task", 0);
+            set_member(&mut open, "exit_task", 0);
         }
         if let Some(seq) = hotplug_seq {
             // Should a CPU come or go before it is attached, the kernel asks for a restart.
@@ -205,6 +210,7 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
                 value.copy_from_slice(plan.config());
                 config = true;
             }
+            Some("processes" | "free_slots") => map.set_max_entries(plan.slots().max(1))?,
             Some("perch_ops") => {
                 if map.map_flags() & BPF_F_LINK == 0 {
                     return Err(wrong("perch_ops is not in .struct_ops.link".to_string()));

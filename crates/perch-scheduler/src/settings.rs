@@ -28,6 +28,9 @@ pub struct Tuning {
     /// How long a waiting task of another node is left to its own, microseconds (0 to
     /// 1,000,000).
     pub steal_remote_us: u64,
+    /// How many processes the cache mechanism follows at most (1 to 65,536); those beyond are
+    /// placed as if it were off.
+    pub processes: u64,
     /// Also count wake-ups that had an idle CPU near, which costs a little.
     pub detail: bool,
 }
@@ -44,6 +47,7 @@ impl Default for Tuning {
             // The kernel's shortest interval between two balances of a small domain.
             balance_ms: 4,
             steal_remote_us: 500,
+            processes: 1024,
             detail: false,
         }
     }
@@ -69,6 +73,7 @@ struct File {
     preempt_us: Option<toml::Spanned<u64>>,
     balance_ms: Option<toml::Spanned<u64>>,
     steal_remote_us: Option<toml::Spanned<u64>>,
+    processes: Option<toml::Spanned<u64>>,
     detail: Option<bool>,
 }
 
@@ -146,6 +151,13 @@ impl Settings {
                 0,
                 second,
             ),
+            (
+                "processes",
+                &file.processes,
+                &mut tuning.processes,
+                1,
+                65_536,
+            ),
         ];
         for (key, given, value, low, high) in fields {
             let Some(given) = given else { continue };
@@ -211,7 +223,18 @@ impl Settings {
                 Mode::Off
             }
         };
-        let cache = Mode::Off;
+        let cache = match (asked("cache"), topology.nr_llcs() > 1) {
+            (mode, true) => mode.unwrap_or(Mode::Perch),
+            (None | Some(Mode::Off), false) => Mode::Off,
+            (_, false) => {
+                notes.push(
+                    "cache stays off: this machine has one last-level cache, or none that CPUs \
+                     share"
+                        .to_string(),
+                );
+                Mode::Off
+            }
+        };
         let modes = Modes {
             cluster,
             capacity,
@@ -240,7 +263,7 @@ mod tests {
     fn every_key_is_read() {
         let text = "modes = \"cluster=posted\"\nslice_us = 5000\nslice_min_us = 700\n\
                     lag_us = 6000\npreempt_us = 900\nbalance_ms = 8\nsteal_remote_us = 0\n\
-                    detail = true\n";
+                    processes = 50\ndetail = true\n";
         let settings = Settings::from_toml(text, "x").unwrap();
         assert_eq!(settings.modes, [("cluster", Mode::Posted)]);
         let expected = Tuning {
@@ -250,6 +273,7 @@ mod tests {
             preempt_us: 900,
             balance_ms: 8,
             steal_remote_us: 0,
+            processes: 50,
             detail: true,
         };
         assert_eq!(settings.tuning, expected);
@@ -278,6 +302,8 @@ mod tests {
             message.starts_with("perch.toml:1: modes: unknown mode \"on\""),
             "{message}"
         );
+        let message = refusal("processes = 0\n");
+        assert_eq!(message, "perch.toml:1: processes: 0: expected 1 to 65536");
         assert!(refusal("lag_us = -1\n").starts_with("perch.toml:1: "));
         assert!(refusal("lag_us = \"1\"\n").starts_with("perch.toml:1: "));
         assert!(refusal("lag_us = 1\nlag_us = 2\n").starts_with("perch.toml:2: "));
@@ -308,5 +334,24 @@ mod tests {
         settings.set("cluster=upstream").unwrap();
         assert_eq!(settings.modes_for(&clustered).0.cluster, Mode::Upstream);
         assert_eq!(settings.modes_for(&flat).0.cluster, Mode::Off);
+
+        let single = Topology::new(&machine("pixel3"));
+        let mut settings = Settings::default();
+        assert_eq!(settings.modes_for(&flat).0.cache, Mode::Perch);
+        assert_eq!(settings.modes_for(&single).0.cache, Mode::Off);
+        let said = |settings: &Settings| {
+            let notes = settings.modes_for(&single).1;
+            notes
+                .iter()
+                .filter(|note| note.starts_with("cache stays off: "))
+                .count()
+        };
+        assert_eq!(said(&settings), 0);
+        settings.set("cache=posted").unwrap();
+        assert_eq!(settings.modes_for(&flat).0.cache, Mode::Posted);
+        assert_eq!(
+            (settings.modes_for(&single).0.cache, said(&settings)),
+            (Mode::Off, 1)
+        );
     }
 }

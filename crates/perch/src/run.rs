@@ -21,6 +21,7 @@ Keys of the TOML file, all optional, with their defaults:
   preempt_us = 4000         a wakee so far behind the running task interrupts it
   balance_ms = 4            how often queues are compared, 1 to 1000
   steal_remote_us = 500     so long a waiting task is left to the CPUs of its node
+  processes = 1024          so many the cache mechanism follows, 1 to 65536
   detail = false            also count wake-ups that had an idle CPU near";
 
 /// What to load and how.
@@ -120,6 +121,6 @@ mod tests {
         let file: String = keys.filter(|line| !line.starts_with("modes")).collect();
         let settings = Settings::from_toml(&file, "help").expect("the help is a file");
         assert_eq!(settings, Settings::default(), "{file}");
-        assert_eq!(file.lines().count(), 7);
+        assert_eq!(file.lines().count(), 8);
     }
 }

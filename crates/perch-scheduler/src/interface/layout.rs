@@ -7,7 +7,10 @@ use std::mem::offset_of;
 
 use perch_policy::Reason;
 
-use super::{ARENA_BASE, Config, Cpu, Event, Exit, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE};
+use super::{
+    ARENA_BASE, Config, Cpu, Event, Exit, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE,
+    OCCUPANCY_SIZE, SEAT_SIZE, Slot,
+};
 
 /// `struct perch_layout_line`.
 #[repr(C)]
@@ -55,14 +58,16 @@ macro_rules! fields {
 
 fn in_rust() -> Layout {
     let mut all = Layout::new();
-    fields!(all, "perch_cpu" = Cpu: clock, curr_vtime, busy_ns, pull_from, move_to, capacity, node, events,
+    fields!(all, "perch_cpu" = Cpu: clock, curr_vtime, busy_ns, pull_from, move_to, capacity, node, llc, process,
+        refused, homeward, events,
         reasons);
-    fields!(all, "perch_llc" = Llc: set, nr_idle_scan);
+    fields!(all, "perch_llc" = Llc: set, nr_idle_scan, span, note_at_ns);
+    fields!(all, "perch_slot" = Slot: occupancy, seats, tgid);
     fields!(all, "perch_config" = Config: policy, topology, cpus, llcs, waiting, misfits, epochs, llc_loads,
         slice_ns, slice_min_ns, lag_ns, preempt_ns, balance_ns, steal_remote_ns, memories, memory_mask,
-        nr_llcs, nr_possible, detail, capacities);
+        nr_llcs, nr_possible, detail, capacities, cache, utils, slots, nr_slots);
     fields!(all, "perch_memory" = Memory: flip_decay_at_ns, pid, last_wakee, wakee_flips,
-        recent_cpu, util_at_ns, util, util_est);
+        recent_cpu, util_at_ns, util, util_est, process, llc, llc_before, llc_since_ns);
     fields!(all, "perch_exit" = Exit: code, kind, reason, message);
     let mut number = |name: &str, value: u64| all.insert(name.to_string(), (0, value));
     number("PERCH_ARENA_BASE", ARENA_BASE);
@@ -74,6 +79,8 @@ fn in_rust() -> Layout {
         let name = format!("PERCH_EV_{}", event.name().to_uppercase());
         number(&name, event as u64);
     }
+    number("perch_occupancy", OCCUPANCY_SIZE as u64);
+    number("perch_seat", SEAT_SIZE as u64);
     number("PERCH_NR_EVENTS", Event::ALL.len() as u64);
     all
 }

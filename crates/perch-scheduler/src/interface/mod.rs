@@ -12,6 +12,10 @@ pub const NONE: u32 = u32::MAX;
 pub const MAX_EVENTS: usize = 32;
 /// `PERCH_MAX_REASONS`.
 pub const MAX_REASONS: usize = 64;
+/// Bytes of `struct perch_occupancy`.
+pub const OCCUPANCY_SIZE: usize = 16;
+/// Bytes of `struct perch_seat`.
+pub const SEAT_SIZE: usize = 16;
 
 macro_rules! events {
     ($($variant:ident = $name:literal, $help:literal;)*) => {
@@ -56,6 +60,17 @@ events! {
     MovedUp = "moved_up", "Running tasks sent on to a larger CPU that was idle";
     CalledUp = "called_up", "Running tasks that do not fit called by a larger CPU that went idle";
     LeftLarger = "left_larger", "Tasks that a smaller CPU did not steal, as they do not fit it";
+    CacheRedirected = "cache_redirected", "Wake-ups aimed at an LLC that the process prefers";
+    CacheFullUtil = "cache_full_util", "Wake-ups not sent to the preferred LLC, as it is too busy";
+    CacheFullRunnable = "cache_full_runnable", "Wake-ups not sent to the preferred LLC, as too many tasks run";
+    CacheUnfit = "cache_unfit", "Wake-ups not sent to the preferred LLC, as no CPU fits";
+    CacheReturned = "cache_returned", "Wake-ups aimed at the preferred LLC that found no idle CPU";
+    CacheKept = "cache_kept", "Tasks that another LLC left in a queue of the one they prefer";
+    CacheMoved = "cache_moved", "Running tasks sent to an idle CPU of the LLC that they prefer";
+    Bounced = "bounced", "Tasks that changed LLC and were back within 50 ms";
+    ProcessesTracked = "processes_tracked", "Processes that got a place in the table";
+    ProcessesEnded = "processes_ended", "Processes that gave their place in the table back";
+    ProcessesUntracked = "processes_untracked", "Processes for which the table had no room";
 }
 
 /// `struct perch_cpu`.
@@ -81,7 +96,11 @@ pub struct Cpu {
     pub move_to: u32,
     pub pad: u32,
     pub allowed_at: u64,
-    pub line: [u64; 3],
+    pub llc: u32,
+    pub process: u32,
+    pub refused: u32,
+    pub homeward: u32,
+    pub line: [u32; 2],
     pub events: [u64; MAX_EVENTS],
     pub reasons: [u64; MAX_REASONS],
 }
@@ -93,7 +112,22 @@ pub struct Cpu {
 pub struct Llc {
     pub set: u32,
     pub nr_idle_scan: u32,
-    pub line: [u64; 7],
+    pub span: u32,
+    pub pad: u32,
+    pub note_at_ns: u64,
+    pub line: [u64; 5],
+}
+
+/// `struct perch_slot`; its first part is a `struct perch_process`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Slot {
+    pub occupancy: u64,
+    pub seats: u64,
+    pub process: [u64; 4],
+    pub tgid: u32,
+    pub pad: [u32; 3],
 }
 
 /// `struct perch_memory`.
@@ -109,7 +143,11 @@ pub struct Memory {
     pub util_at_ns: u64,
     pub util: u32,
     pub util_est: u32,
-    pub pad: [u64; 3],
+    pub process: u32,
+    pub llc: u32,
+    pub llc_before: u32,
+    pub pad: u32,
+    pub llc_since_ns: u64,
 }
 
 /// Bytes of `struct perch_policy`, which perch-policy lays out.
@@ -142,7 +180,11 @@ pub struct Config {
     pub nr_possible: u32,
     pub detail: u8,
     pub capacities: u8,
-    pub pad: [u8; 2],
+    pub cache: u8,
+    pub utils: u8,
+    pub slots: u64,
+    pub nr_slots: u32,
+    pub pad: u32,
 }
 
 /// `struct perch_exit`.
@@ -170,6 +212,8 @@ unsafe impl Plain for Cpu {}
 // SAFETY: as above.
 unsafe impl Plain for Llc {}
 // SAFETY: as above.
+unsafe impl Plain for Slot {}
+// SAFETY: as above.
 unsafe impl Plain for Config {}
 // SAFETY: as above.
 unsafe impl Plain for Exit {}
@@ -177,8 +221,9 @@ unsafe impl Plain for Exit {}
 const _: () =
     assert!(size_of::<Cpu>() == 6 * 8 + 6 * 4 + 8 + 12 * 4 + 8 * (MAX_EVENTS + MAX_REASONS));
 const _: () = assert!(size_of::<Llc>() == 64);
+const _: () = assert!(size_of::<Slot>() == 64);
 const _: () = assert!(size_of::<Memory>() == 64);
-const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 13 * 8 + 16);
+const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 15 * 8 + 16);
 const _: () = assert!(size_of::<Exit>() == 16 + 128 + 1024);
 
 /// The bytes of a value.

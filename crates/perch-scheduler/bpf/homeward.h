@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * cache=upstream: 7.2 redirects no wake-ups, its balancer moves tasks to the
+ * LLC that their process prefers. Here the thread at whose tick its process was
+ * looked at, once in 10 ms, goes there itself if the policy wants it there and
+ * a CPU idles: by the way of misfits, which are sent to larger CPUs.
+ */
+#ifndef PERCH_HOMEWARD_H
+#define PERCH_HOMEWARD_H
+
+#include "misfit.h"
+
+/* The first idle CPU of an LLC that the task may use. */
+PERCH_OUTLINE perch_u32 idle_in_llc(perch_u64 allowed_at, perch_u32 llc)
+{
+	perch_u32 set = perch_host_llc_cpus(0, llc);
+	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
+
+	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
+		perch_u64 m = mask_word(idle_cpus_at, first + k);
+
+		m &= perch_host_set_word(0, set, first + k) & mask_word(allowed_at, first + k);
+		if (m)
+			return (first + k) * 64 + __builtin_ctzll(m);
+	}
+	return PERCH_NONE;
+}
+
+/* The idle CPU to which the running task should go; PERCH_NONE: none. */
+static inline perch_u32 way_home(const struct task_struct *p, perch_u32 cpu)
+{
+	perch_u32 slot = cpu_state(cpu)->process, pref;
+
+	if (!slot || p->nr_cpus_allowed == 1)
+		return PERCH_NONE;
+	pref = process_at(slot)->pref_cpu;
+	if (pref == PERCH_NONE || cpu_state(pref)->llc == cpu_state(cpu)->llc ||
+	    moving(p, cpu, pref) != PERCH_MOVE_GO)
+		return PERCH_NONE;
+	return idle_in_llc(allowed_at(p, cpu), cpu_state(pref)->llc);
+}
+
+/* At the tick that had its process looked at. */
+static inline void look_homeward(struct task_struct *p, perch_u32 cpu)
+{
+	if (way_home(p, cpu) == PERCH_NONE)
+		return;
+	cpu_state(cpu)->homeward = 1;
+	set_slice(p, 0);
+}
+
+/* In dispatch: whether the task that ran until now leaves for its LLC. */
+static inline bool goes_home(const struct task_struct *p, perch_u32 cpu)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+	perch_u32 to;
+
+	if (!c->homeward)
+		return false;
+	c->homeward = 0;
+	to = way_home(p, cpu);
+	if (to == PERCH_NONE || !scx_bpf_test_and_clear_cpu_idle(to))
+		return false;
+	c->move_to = to;
+	return true;
+}
+
+#endif
