@@ -6,6 +6,7 @@
 //! guest needs is fetched when the host has none; a test that cannot have it fails and says why.
 
 mod benchmarks;
+mod cache;
 mod capacity;
 mod errors;
 mod fairness;
