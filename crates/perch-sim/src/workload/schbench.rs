@@ -43,6 +43,8 @@ struct Threads {
     shared_kib: u32,
     post: FutexCall,
     wait: FutexCall,
+    /// A new worker's way to its first call.
+    begin: Op,
     /// From the kernel's way out of a call to the clock.
     back: Op,
     /// Falling asleep on a timer, and back.
@@ -67,6 +69,9 @@ impl Threads {
         let wait_ns = keys.number("wait_ns", 600, 1, 1_000_000_000)?;
         let back_ns = keys.number("back_ns", 300, 1, 1_000_000_000)?;
         let nap_ns = keys.number("nap_ns", 700, 1, 1_000_000_000)?;
+        // A guess: page faults of its stack and data while its creator maps the next one's, its
+        // name. Whoever is created last finds the CPUs of those before it busy for so long.
+        let begin = keys.number("begin_us", 200, 0, 1_000_000)?;
         let lines = keys.number("lines", 6, 0, 1_000_000)? as u32;
         let call = |ns| FutexCall {
             work: Dist::around(ns, CALL_SPREAD),
@@ -81,6 +86,7 @@ impl Threads {
             shared_kib: keys.number("shared_kib", 0, 0, u32::MAX)?,
             post: call(post_ns),
             wait: call(wait_ns),
+            begin: run(begin * 1000),
             back: run(back_ns),
             nap: run(nap_ns),
         })
@@ -110,7 +116,8 @@ impl Threads {
     }
 
     /// The process: a main thread that starts messengers, each of which starts its workers, and
-    /// then does `rest` over and over. `worker` is a worker's program, given its messenger.
+    /// then does `rest` over and over. `worker` is what a worker does over and over, given its
+    /// messenger.
     fn workload(&self, rest: &[Op], worker: impl Fn(u32) -> Vec<Op>) -> Workload {
         let task = |program: Vec<Op>, start| TaskSpec {
             program: program.into(),
@@ -131,7 +138,10 @@ impl Threads {
         for _ in 0..self.messengers {
             let first = tasks.len() as u32;
             let messenger = first + self.workers as u32;
-            let work: Arc<[Op]> = worker(messenger).into();
+            let mut work = vec![self.begin];
+            work.extend(worker(messenger));
+            work.push(Op::Jump(1));
+            let work: Arc<[Op]> = work.into();
             tasks.extend((0..self.workers).map(|_| TaskSpec {
                 program: work.clone(),
                 ..task(Vec::new(), None)
@@ -172,7 +182,7 @@ pub(super) fn current(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let sleep = keys.number("sleep_us", 100, 0, 1_000_000_000)? * 1000;
     let sleeps = keys.number("sleeps", 1, 0, 1000)?;
     let passes = keys.number("passes", 5, 1, 1_000_000)?;
-    let pass = keys.number("pass_us", 716, 1, 1_000_000)? * 1000;
+    let pass = keys.number("pass_us", 709, 1, 1_000_000)? * 1000;
     let kib = keys.number("kib", 256, 0, 1 << 24)?;
     let locks = keys.number("locks", 1, 0, 1)? == 1;
     let worker = |messenger| {
@@ -190,7 +200,7 @@ pub(super) fn current(keys: &mut Keys<'_>) -> Result<Workload, String> {
         if locks {
             program.push(Op::UnlockCpu);
         }
-        program.extend([Op::NoteRequest, Op::Jump(0)]);
+        program.push(Op::NoteRequest);
         program
     };
     let rest = [Op::WakeAll(threads.post), Op::WaitPosted(threads.wait)];
@@ -207,7 +217,6 @@ pub(super) fn old(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let worker = |messenger| {
         let mut program = vec![Op::Spin(Dist::Const(think)), Op::NoteRequest];
         program.extend(threads.ask(messenger));
-        program.push(Op::Jump(0));
         program
     };
     let mut rest = vec![Op::WakeAll(threads.post), Op::WaitPosted(threads.wait)];
