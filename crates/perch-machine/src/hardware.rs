@@ -58,6 +58,9 @@ pub struct Hardware {
     pub examine_ns: u32,
     /// A pass of the balancer, without the CPUs that it looks at.
     pub balance_ns: u32,
+    /// What a tick takes from the CPU that it interrupts. 0: nothing, and then nothing that the
+    /// kernel does on its own account takes any time, as in tables that were fitted without.
+    pub tick_ns: u32,
     /// Fetching one line from memory of the own node, and of a remote node.
     pub memory_ns: (u32, u32),
     /// Idle states, shallowest first; never empty.
@@ -88,6 +91,7 @@ impl Default for Hardware {
             wake_ns: 500,
             examine_ns: 15,
             balance_ns: 1500,
+            tick_ns: 0,
             memory_ns: (90, 150),
             idle_states: vec![IdleState {
                 name: "C1".to_string(),

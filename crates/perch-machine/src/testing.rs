@@ -221,6 +221,7 @@ fn costs(dice: &mut Dice, draft: &mut Draft) {
     hardware.transfer_ns = ByDistance(transfer_ns);
     hardware.smt_throughput_1024 = dice.range(512, 1024) as u32;
     hardware.stall_pct = 10 * (hardware.smt_throughput_1024 % 4);
+    hardware.tick_ns = [0, 0, 4000, 50_000][hardware.smt_throughput_1024 as usize / 4 % 4];
     let mut exit_ns = 0;
     hardware.idle_states = (0..dice.range(1, 4))
         .map(|depth| {

@@ -93,6 +93,7 @@ pub(super) fn read(raw: &RawHardware, source: &Source) -> Result<Hardware, Machi
             0..=MAX_NS,
             source,
         )?,
+        tick_ns: number("tick_ns", &raw.tick_ns, base.tick_ns, 0..=MAX_NS, source)?,
         memory_ns: memory,
         idle_states,
         smt_throughput_1024: number(

@@ -75,6 +75,11 @@ impl Costs {
         u64::from(self.hardware.balance_ns) + self.examine_ns(cpus)
     }
 
+    /// What a tick takes from the CPU that it interrupts; 0 if the kernel's own work is free.
+    pub fn tick_ns(&self) -> u64 {
+        self.hardware.tick_ns.into()
+    }
+
     /// Exit latency of the deepest idle state that pays for an idle period of `expected_ns`:
     /// what a governor that predicts well would choose.
     pub fn idle_exit_ns(&self, expected_ns: u64) -> u32 {

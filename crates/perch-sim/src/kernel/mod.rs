@@ -9,6 +9,7 @@ mod cache;
 mod cfs;
 mod channel;
 mod check;
+mod chores;
 mod eevdf;
 mod era;
 mod fair;
@@ -262,6 +263,7 @@ impl<'a> Kernel<'a> {
                     self.metrics.events -= 1;
                 }
             }
+            kind::IPI if self.finish_chore(event.key as usize) => self.metrics.events -= 1,
             kind::IPI => self.interrupt(event.key as usize),
             kind::TIMER => self.timer(event.key),
             kind::FORK => self.appear(event.key),
@@ -310,6 +312,7 @@ impl<'a> Kernel<'a> {
     fn tick(&mut self) {
         for cpu in 0..self.cpus.len() {
             if self.cpus[cpu].current.is_none() {
+                self.tick_idle(cpu);
                 continue;
             }
             self.metrics.events += 1;
@@ -317,9 +320,11 @@ impl<'a> Kernel<'a> {
             if self.caches.mode != Mode::Off {
                 self.tick_cache(cpu);
             }
+            let mut spent = self.costs.tick_ns();
             if self.now >= self.cpus[cpu].next_balance_ns {
-                self.balance_due(cpu, false);
+                spent += self.balance_due(cpu, false);
             }
+            self.take_time(cpu, spent);
             self.resched_if_needed(cpu);
         }
         self.balance_sleepers();
@@ -411,6 +416,7 @@ fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize, random: &mut Random) 
         wake_list: VecDeque::new(),
         ipi_pending: false,
         fill: 0,
+        chores: Vec::new(),
         idle: true,
         idle_since_ns: 0,
         busy_since_ns: 0,

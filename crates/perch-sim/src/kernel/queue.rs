@@ -146,6 +146,9 @@ pub struct Cpu {
     pub ipi_pending: bool,
     /// Lines that tasks brought into this CPU's caches so far.
     pub fill: u64,
+    /// When the stretches of the kernel's own work end that it does while it is idle, in order;
+    /// see `chores.rs`.
+    pub chores: Vec<u64>,
     /// It runs its idle task.
     pub idle: bool,
     /// When the CPU became idle last.

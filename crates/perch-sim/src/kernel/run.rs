@@ -339,6 +339,7 @@ impl Kernel<'_> {
             c.busy_since_ns = self.now;
             c.pelt.start(self.now);
         }
+        self.cpus[cpu].chores.clear();
         self.set_current(cpu, task);
         self.follow(cpu, task);
         self.metrics.context_switches += 1;

@@ -6,6 +6,7 @@
 mod balance;
 mod bounds;
 mod capacity;
+mod chores;
 mod cluster;
 mod common;
 mod costs;

@@ -215,6 +215,7 @@ impl Kernel<'_> {
                 self.cpus[cpu].domains[i].newidle_success += 1;
             }
             let cost = self.pass_ns(cpu, i);
+            self.add_chore(cpu, cost);
             let d = &mut self.cpus[cpu].domains[i];
             d.newidle_cost_ns = d.newidle_cost_ns.max(cost);
             spent += cost;
@@ -278,7 +279,9 @@ impl Kernel<'_> {
                 if spent > patience {
                     return;
                 }
-                spent += self.balance_due(cpu, true);
+                let took = self.balance_due(cpu, true);
+                spent += took;
+                self.add_chore(first, took);
             }
             next = next.min(self.cpus[cpu].next_balance_ns);
         }
