@@ -35,7 +35,8 @@ static inline void thread_starts(const struct task_struct *p, perch_u32 cpu)
 	struct perch_memory __arena *m = own_memory(p, cpu);
 	struct perch_cpu __arena *c = cpu_state(cpu);
 
-	c->process = same_slot(m->process, p);
+	/* A CPU that came since the program was loaded has no records. */
+	c->process = cpu < config()->topology.nr_cpus ? same_slot(m->process, p) : 0;
 	if (m->llc != c->llc)
 		change_llc(m, cpu);
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use perch_machine::Machine;
 use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, SetView, Topology};
 
+use crate::error::SchedulerError;
 use crate::interface::{
     ARENA_BASE, Config, Cpu, Event, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, OCCUPANCY_SIZE,
     POLICY_SIZE, Plain, SEAT_SIZE, Slot, TOPOLOGY_SIZE, bytes,
@@ -49,11 +50,31 @@ fn slots(modes: Modes, tuning: &Tuning) -> usize {
     }
 }
 
-/// Bytes that these many processes take on a machine.
-pub(crate) fn bytes_of_processes(topology: &Topology, modes: Modes, tuning: &Tuning) -> usize {
-    let each =
-        size_of::<Slot>() + topology.nr_cpus() * OCCUPANCY_SIZE + topology.nr_llcs() * SEAT_SIZE;
-    slots(modes, tuning) * each
+/// The most memory that the table of processes may take: it stays resident.
+const PROCESSES_BYTES: usize = 1 << 30;
+
+/// Whether the table of processes is of a sensible size on this machine.
+///
+/// # Errors
+/// [`SchedulerError::Settings`] when it is not.
+pub(crate) fn check_processes(
+    topology: &Topology,
+    modes: Modes,
+    tuning: &Tuning,
+) -> Result<(), SchedulerError> {
+    let nr_cpus = topology.nr_cpus();
+    let each = size_of::<Slot>() + nr_cpus * OCCUPANCY_SIZE + topology.nr_llcs() * SEAT_SIZE;
+    let bytes = slots(modes, tuning) * each;
+    if bytes <= PROCESSES_BYTES {
+        return Ok(());
+    }
+    Err(SchedulerError::Settings(format!(
+        "processes: {} of them take {} MiB on this machine of {nr_cpus} CPUs: expected at most \
+         {} MiB",
+        tuning.processes,
+        bytes >> 20,
+        PROCESSES_BYTES >> 20
+    )))
 }
 
 /// CPUs of the smallest domain that is wider than this one: who balances it looks at it as a
@@ -368,11 +389,29 @@ mod tests {
             u32::from_ne_bytes(plan.image()[at..at + 4].try_into().unwrap()) as usize
         };
         assert!((0..128).all(|cpu| Some(llc(cpu)) == topology.llc(cpu)));
+    }
+
+    #[test]
+    fn a_table_of_processes_beyond_a_gibibyte_is_refused() {
+        let machine = Machine::regular("wide", 4, 1, 8, 8, 4, 1).unwrap();
+        let topology = Topology::new(&machine);
+        let modes = Modes {
+            cache: Mode::Perch,
+            ..Modes::default()
+        };
+        let tuning = Tuning {
+            processes: 65_536,
+            ..Tuning::default()
+        };
+        let error = check_processes(&topology, modes, &tuning).unwrap_err();
+        assert!(error.is_input());
         assert_eq!(
-            bytes_of_processes(&topology, modes, &tuning),
-            3 * (64 + 128 * 16 + 16 * 16)
+            error.to_string(),
+            "processes: 65536 of them take 1060 MiB on this machine of 1024 CPUs: expected at \
+             most 1024 MiB"
         );
-        assert_eq!(bytes_of_processes(&topology, Modes::default(), &tuning), 0);
+        assert!(check_processes(&topology, Modes::default(), &tuning).is_ok());
+        assert!(check_processes(&topology, modes, &Tuning::default()).is_ok());
     }
 
     #[test]

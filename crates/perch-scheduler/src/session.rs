@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use perch_machine::{Machine, MachineError};
 use perch_policy::Topology;
 
-use crate::arena::{Plan, bytes_of_processes};
+use crate::arena::{Plan, check_processes};
 use crate::described;
 use crate::error::SchedulerError;
 use crate::exit::Ended;
@@ -19,9 +19,6 @@ use crate::stats::{About, Report, Server, Source};
 
 /// How often it is looked whether the kernel has ended it.
 const GLANCE: Duration = Duration::from_millis(100);
-
-/// The most memory that the table of processes may take: it stays resident.
-const PROCESSES_BYTES: usize = 1 << 30;
 
 /// How a session is held.
 #[derive(Clone, Debug)]
@@ -136,17 +133,7 @@ impl Round<'_> {
         if self.source.is_new() {
             notes.into_iter().for_each(|note| tell(News::Note(note)));
         }
-        let processes = bytes_of_processes(&topology, modes, &self.options.settings.tuning);
-        if processes > PROCESSES_BYTES {
-            return Err(SchedulerError::Settings(format!(
-                "processes: {} of them take {} MiB on this machine of {} CPUs: expected at most \
-                 {} MiB",
-                self.options.settings.tuning.processes,
-                processes >> 20,
-                topology.nr_cpus(),
-                PROCESSES_BYTES >> 20
-            )));
-        }
+        check_processes(&topology, modes, &self.options.settings.tuning)?;
         let plan = Plan::new(
             &machine,
             &topology,

@@ -57,11 +57,13 @@ fn percent(looks: &[BTreeMap<u32, u32>], is: impl Fn(&BTreeMap<u32, u32>) -> boo
     100.0 * looks.iter().filter(|seen| is(seen)).count() as f64 / looks.len() as f64
 }
 
-/// A process of two threads that wake each other for ever; both numbers, without its first
-/// thread's, which only waits.
+/// A process of two threads that share a mutex, yield and wake each other for ever; both numbers,
+/// without its first thread's, which only waits. Not through a pipe: its wake-ups tell that the
+/// waker is about to sleep, and the wakee comes to the waker's CPU without any mechanism.
 fn pair(lab: &Lab) -> [u32; 2] {
     let text = lab.text(&format!(
-        "{SHELL} perf bench sched pipe -T -l 1000000000 >/dev/null 2>&1 & p=$!
+        "{SHELL} sysbench threads --threads=2 --thread-locks=1 --thread-yields=5 --time=1000 run \
+         >/dev/null 2>&1 & p=$!
         until [ $(threads $p | wc -l) -eq 3 ]; do sleep 0.01; done
         threads $p | grep -vx $p"
     ));
@@ -80,7 +82,7 @@ fn held(perch: &Perch) -> u64 {
 
 #[test]
 fn the_threads_of_a_process_meet_in_one_cache() {
-    let lab = Lab::on(&machine(), "7.2", &["perf"]);
+    let lab = Lab::on(&machine(), "7.2", &["sysbench"]);
     let perch = lab.load("--set cache=perch");
     let pairs = [pair(&lab), pair(&lab)];
     // As far apart as they get, and the two processes crosswise.
@@ -112,7 +114,7 @@ fn the_threads_of_a_process_meet_in_one_cache() {
     let stay = percent(&looks, |seen| seen[&one] == 1 && seen[&other] >= 14);
     assert_eq!(stay, 100.0, "{looks:?}");
     perch.is_well();
-    lab.text("killall perf");
+    lab.text("killall sysbench");
     perch.unload();
 }
 
