@@ -15,6 +15,6 @@ pub mod workload;
 
 pub use engine::Dist;
 #[doc(hidden)]
-pub use kernel::glimpse::{CpuGlimpse, Glimpse, TaskGlimpse};
+pub use kernel::glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
 pub use metrics::Metrics;
 pub use scenario::{Outcome, Scenario, Score, SimError};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the kernel tells the cache mechanism (mechanisms.md §3): which process runs where, and how
-//! full the last-level caches are. With the mechanism off none of it is done.
+//! full the last-level caches are. With the mechanism off none of it is done: callers ask for the
+//! mode first, and what follows is kept out of their way (`#[cold]`), as it would cost every run
+//! some per cent otherwise.
 
 use perch_machine::Machine;
 use perch_policy::{Host, Mode, Policy, ProcessId, Topology};
@@ -23,6 +25,8 @@ pub(super) struct CacheBooks {
     pub groups_of: Vec<Vec<u32>>,
     /// By LLC: when its statistics were written last.
     pub noted_ns: Vec<Option<u64>>,
+    /// Mode perch: the utilisation of each CPU that its LLC's sum holds.
+    util: Vec<u32>,
     /// Mode upstream: tasks queued on a CPU that prefer an LLC, by CPU and then LLC.
     wanting: Vec<u32>,
     /// Mode upstream: tasks queued outside of the LLC that they prefer, by that LLC.
@@ -45,6 +49,7 @@ impl CacheBooks {
                 })
                 .collect(),
             noted_ns: vec![None; llcs],
+            util: vec![0; only(mode == Mode::Perch, cpus)],
             wanting: vec![0; only(mode == Mode::Upstream, cpus * llcs)],
             away: vec![0; only(mode == Mode::Upstream, llcs)],
         }
@@ -127,7 +132,7 @@ pub(super) fn processes(
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trail {
     /// The LLC on which it ran last, `None` before the first time.
-    now: Option<usize>,
+    pub now: Option<usize>,
     /// The one before that.
     before: Option<usize>,
     /// When it came from there.
@@ -135,13 +140,11 @@ pub(super) struct Trail {
 }
 
 impl Kernel<'_> {
-    /// A task starts to run on a CPU: counts changes of LLC, and those that soon come back.
-    pub(super) fn follow(&mut self, cpu: usize, task: u32) {
+    /// A task starts to run in another LLC than before: counts that, and who soon comes back.
+    #[cold]
+    pub(super) fn changes_llc(&mut self, cpu: usize, task: u32) {
         let here = self.cpus[cpu].llc;
         let trail = &mut self.tasks[task as usize].trail;
-        if trail.now == here {
-            return;
-        }
         let first = trail.now.is_none();
         let back = here.is_some() && trail.before == here;
         if !first && here.is_some() {
@@ -155,12 +158,18 @@ impl Kernel<'_> {
         };
     }
 
-    /// The running task has run for so long up to now.
-    pub(super) fn account_slice(&mut self, cpu: usize, task: u32, delta_ns: u64) {
-        let Some(process) = self.tasks[task as usize].state.process() else {
+    /// Accounts what a running task has run since that was done last: at ticks, and when it gives
+    /// the CPU up.
+    fn account_slice(&mut self, cpu: usize, task: u32) {
+        let t = &mut self.tasks[task as usize];
+        let Some(process) = t.state.process() else {
             return;
         };
-        self.host.account(process, cpu, self.now, delta_ns);
+        let delta_ns = t.se.sum_exec_ns - t.accounted_ns;
+        t.accounted_ns = t.se.sum_exec_ns;
+        if delta_ns > 0 {
+            self.host.account(process, cpu, self.now, delta_ns);
+        }
         if self.caches.mode == Mode::Upstream {
             self.follow_preference(cpu, task, process);
         }
@@ -181,15 +190,18 @@ impl Kernel<'_> {
     }
 
     /// A task has come to a CPU's queue (1) or left it (-1).
+    #[cold]
     pub(super) fn count_wish(&mut self, cpu: usize, task: u32, by: i32) {
-        if self.caches.mode == Mode::Upstream {
-            let (home, wants) = (self.cpus[cpu].llc, self.tasks[task as usize].wants);
-            self.caches.count(cpu, home, wants, by);
+        if self.caches.mode != Mode::Upstream {
+            return;
         }
+        let (home, wants) = (self.cpus[cpu].llc, self.tasks[task as usize].wants);
+        self.caches.count(cpu, home, wants, by);
     }
 
     /// At a tick: looks at all LLCs for the running task's process, if nobody has in this epoch.
     /// The task pays, in every mode: the kernel does it when that returns to user mode.
+    #[cold]
     pub(super) fn tick_cache(&mut self, cpu: usize) {
         let Some(task) = self.cpus[cpu].current else {
             return;
@@ -197,6 +209,7 @@ impl Kernel<'_> {
         let Some(process) = self.tasks[task as usize].state.process() else {
             return;
         };
+        self.account_slice(cpu, task);
         if !self.host.due(&self.policy, process, cpu, self.now) {
             return;
         }
@@ -217,22 +230,27 @@ impl Kernel<'_> {
         }
     }
 
-    /// A thread gets a CPU (1) or gives it up (-1).
-    #[inline]
-    pub(super) fn count_running(&mut self, task: u32, by: i32) {
-        if self.caches.mode == Mode::Off {
-            return;
-        }
+    /// A thread gets a CPU.
+    #[cold]
+    pub(super) fn starts_running(&mut self, task: u32) {
         if let Some(process) = self.tasks[task as usize].state.process() {
-            let running = self.host.threads(process).1;
-            *running = running.wrapping_add_signed(by);
+            *self.host.threads(process).1 += 1;
+        }
+    }
+
+    /// A thread gives its CPU up; its run time is settled.
+    #[cold]
+    pub(super) fn stops_running(&mut self, cpu: usize, task: u32) {
+        self.account_slice(cpu, task);
+        if let Some(process) = self.tasks[task as usize].state.process() {
+            *self.host.threads(process).1 -= 1;
         }
     }
 
     /// Mode perch: a CPU is chosen for a task that is not runnable yet (1), or a task sleeps, ends
     /// or is taken elsewhere (-1). Between the choice and its arrival a task counts already, so
     /// that the next wake-up sees it.
-    #[inline]
+    #[cold]
     pub(super) fn reserve(&mut self, cpu: usize, by: i32) {
         if self.caches.mode != Mode::Perch {
             return;
@@ -243,11 +261,14 @@ impl Kernel<'_> {
         }
     }
 
-    /// Mode perch: a CPU's published utilisation changed.
-    pub(super) fn shift_util(&mut self, cpu: usize, from: u64, to: u64) {
+    /// Mode perch: a CPU's numbers were published.
+    #[cold]
+    pub(super) fn sum_util(&mut self, cpu: usize) {
+        let now = self.host.cpu(cpu).util;
+        let before = std::mem::replace(&mut self.caches.util[cpu], now);
         if let Some(llc) = self.cpus[cpu].llc {
             let load = self.host.llc_load_mut(llc);
-            load.util = load.util.wrapping_add(to as u32).wrapping_sub(from as u32);
+            load.util = load.util.wrapping_add(now).wrapping_sub(before);
         }
     }
 }

@@ -60,18 +60,18 @@ impl Kernel<'_> {
         state.runnable = c.fair.average.runnable;
         state.util = c.fair.average.util.max(c.fair.est).min(top);
         state.curr_load = curr_load;
-        let (nr, after) = (c.fair.nr, Sums::of(state));
+        let after = Sums::of(state);
         if after != before {
             self.groups.change(cpu, &before, &after);
-            if self.caches.mode == Mode::Perch {
-                self.shift_util(cpu, before.util, after.util);
-            }
         }
         let (word, bit) = (cpu / 64, 1 << (cpu % 64));
-        if nr > 1 {
+        if c.fair.nr > 1 {
             self.crowded[word] |= bit;
         } else {
             self.crowded[word] &= !bit;
+        }
+        if self.caches.mode == Mode::Perch {
+            self.sum_util(cpu);
         }
     }
 
@@ -97,9 +97,6 @@ impl Kernel<'_> {
                     c.need_resched = true;
                 }
             }
-        }
-        if self.caches.mode != Mode::Off {
-            self.account_slice(cpu, task, delta);
         }
     }
 
@@ -155,7 +152,9 @@ impl Kernel<'_> {
             self.overload = true;
         }
         self.insert_waiting(cpu, task);
-        self.count_wish(cpu, task, 1);
+        if self.caches.mode == Mode::Upstream {
+            self.count_wish(cpu, task, 1);
+        }
         self.host.set_idle(cpu, false);
         self.publish(cpu);
     }
@@ -214,7 +213,6 @@ impl Kernel<'_> {
 
     /// The queue's books after a task left it (its averages stay: it may come back).
     pub(super) fn leave_queue(&mut self, cpu: usize, task: u32) {
-        self.count_wish(cpu, task, -1);
         let t = &mut self.tasks[task as usize];
         let fair = &mut self.cpus[cpu].fair;
         fair.nr -= 1;
@@ -365,6 +363,7 @@ impl Kernel<'_> {
                 self.touch_queue(cpu);
                 self.touch_task(picked);
                 self.remove_waiting(cpu, picked);
+                self.count_wish(cpu, picked, -1);
                 self.leave_queue(cpu, picked);
                 self.publish(cpu);
                 continue;
@@ -395,7 +394,9 @@ impl Kernel<'_> {
         if c.fair.next_buddy == Some(task) {
             c.fair.next_buddy = None;
         }
-        self.count_running(task, 1);
+        if self.caches.mode != Mode::Off {
+            self.starts_running(task);
+        }
         self.publish(cpu);
         self.note_misfit(cpu);
     }
@@ -409,7 +410,9 @@ impl Kernel<'_> {
         self.touch_queue(cpu);
         self.touch_task(task);
         self.cpus[cpu].current = None;
-        self.count_running(task, -1);
+        if self.caches.mode != Mode::Off {
+            self.stops_running(cpu, task);
+        }
         self.tasks[task as usize].life = Life::Queued;
         self.insert_waiting(cpu, task);
     }

@@ -376,6 +376,7 @@ fn new_task(id: u32, spec: &TaskSpec, affinity: u32, seed: u64) -> Task {
         warm_cpu: u32::MAX,
         warm_fill: 0,
         woken_ns: 0,
+        accounted_ns: 0,
         wants: None,
         trail: cache::Trail::default(),
     }

@@ -8,7 +8,7 @@ use super::{Kernel, kind};
 use crate::engine::Event;
 use crate::hardware::Use;
 use crate::workload::Op;
-use perch_policy::Wake;
+use perch_policy::{Mode, Wake};
 
 impl Kernel<'_> {
     /// Starts (or goes on with) the running task's work: overheads first, they are part of it.
@@ -226,8 +226,13 @@ impl Kernel<'_> {
         self.leave_caches(cpu, task);
         self.tasks[task as usize].life = Life::Asleep;
         self.cpus[cpu].current = None;
-        self.count_running(task, -1);
-        self.reserve(cpu, -1);
+        if self.caches.mode != Mode::Off {
+            self.stops_running(cpu, task);
+            self.reserve(cpu, -1);
+            if left {
+                self.count_wish(cpu, task, -1);
+            }
+        }
         if !left {
             self.insert_waiting(cpu, task);
         }
@@ -254,9 +259,12 @@ impl Kernel<'_> {
         self.touch_task(task);
         self.leave_queue(cpu, task);
         self.cpus[cpu].current = None;
-        self.count_running(task, -1);
-        self.count_thread(task, -1);
-        self.reserve(cpu, -1);
+        if self.caches.mode != Mode::Off {
+            self.stops_running(cpu, task);
+            self.reserve(cpu, -1);
+            self.count_wish(cpu, task, -1);
+            self.count_thread(task, -1);
+        }
         self.tasks[task as usize].life = Life::Dead;
         let average = self.tasks[task as usize].se.average;
         self.cpus[cpu].fair.average.detach(&average);
@@ -341,7 +349,6 @@ impl Kernel<'_> {
         }
         self.cpus[cpu].chores.clear();
         self.set_current(cpu, task);
-        self.follow(cpu, task);
         self.metrics.context_switches += 1;
         let t = &mut self.tasks[task as usize];
         if t.woken_ns > 0 {
@@ -359,11 +366,15 @@ impl Kernel<'_> {
         // At least a nanosecond, so that a task that blocks at once does so at a later time.
         t.debt_ns += (self.costs.context_switch_ns() + refill).max(1);
         let between = t.left_ns == 0;
+        let strays = t.trail.now != c.llc;
         let others = match warm {
             Some(warm) if warm != cpu => self.cpus[warm].fill.saturating_sub(t.warm_fill),
             _ => others,
         };
         self.touch_llc(cpu, task, warm, others);
+        if strays {
+            self.changes_llc(cpu, task);
+        }
         if was_idle {
             self.share_core(cpu);
         }

@@ -119,6 +119,8 @@ pub struct Task {
     pub warm_fill: u64,
     /// When it was woken, for the wake-up latency; 0 once that is counted.
     pub woken_ns: u64,
+    /// What of its run time its process has been accounted.
+    pub accounted_ns: u64,
     /// Mode upstream of the cache mechanism: the LLC that its process preferred when it ran last.
     pub wants: Option<u32>,
     /// The LLCs on which it ran last.

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use perch_policy::{CacheStep, ProcessId, Reason, Verdict, Wake};
+use perch_policy::{CacheStep, Mode, ProcessId, Reason, Verdict, Wake};
 
 use super::pelt::Average;
 use super::task::Life;
@@ -26,7 +26,9 @@ impl Kernel<'_> {
         self.tasks[task as usize].woken_ns = self.now;
         if self.tasks[task as usize].se.delayed {
             let cpu = self.tasks[task as usize].cpu as usize;
-            self.reserve(cpu, 1);
+            if self.caches.mode == Mode::Perch {
+                self.reserve(cpu, 1);
+            }
             self.requeue_delayed(cpu, task);
             self.metrics.delayed_wakeups += 1;
             let cost = self.costs.wake_ns(0);
@@ -43,7 +45,9 @@ impl Kernel<'_> {
         };
         let verdict = self.decide(task, &wake, waker);
         let cpu = verdict.cpu;
-        self.reserve(cpu, 1);
+        if self.caches.mode == Mode::Perch {
+            self.reserve(cpu, 1);
+        }
         if cpu != prev {
             self.leave_cpu(task);
             self.tasks[task as usize].cpu = cpu as u32;

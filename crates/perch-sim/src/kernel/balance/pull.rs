@@ -195,6 +195,7 @@ impl Kernel<'_> {
             self.tasks[task as usize].se.vlag = eevdf::lag(fair, current.as_ref(), &se, limit_ns);
         }
         self.remove_waiting(from, task);
+        self.count_wish(from, task, -1);
         self.leave_queue(from, task);
         self.tasks[task as usize].life = Life::Waking;
         self.leave_cpu(task);
