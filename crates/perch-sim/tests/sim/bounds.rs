@@ -21,6 +21,8 @@ proptest! {
         decisions.retain(|d| d.now_ns > 0);
         prop_assert_eq!(m.wakeups, decisions.len() as u64);
         prop_assert_eq!(m.by_reason.iter().sum::<u64>(), m.wakeups);
+        prop_assert_eq!(m.by_cache_step.iter().sum::<u64>(), m.wakeups);
+        prop_assert!(m.bounces <= m.llc_changes);
         prop_assert_eq!(m.wake_distance.iter().sum::<u64>(), m.wakeups);
         prop_assert_eq!(m.migrations.iter().sum::<u64>(), m.wakeups);
         prop_assert_eq!(m.examined, decisions.iter().map(|d| d.examined).sum::<u64>());

@@ -5,6 +5,7 @@
 
 mod balance;
 mod bounds;
+mod cache;
 mod capacity;
 mod chores;
 mod cluster;
