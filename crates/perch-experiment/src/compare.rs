@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{Era, Policy, Reason, Topology};
+use perch_policy::{CacheStep, Era, Policy, Reason, Topology};
 use perch_sim::workload::Workload;
 use perch_sim::{Metrics, Outcome, Scenario};
 use serde::Serialize;
@@ -125,6 +125,9 @@ pub struct Comparison {
     pub scores: Vec<ScoreRow>,
     /// Why CPUs were chosen; reasons that never occurred are left out.
     pub decisions: Vec<CountRow>,
+    /// What the cache mechanism did about a decision; likewise, and nothing where it had nothing
+    /// to say.
+    pub cache: Vec<CountRow>,
     /// How far from the waker the chosen CPU was; likewise.
     pub wake_distance: Vec<CountRow>,
     /// How far from its previous CPU a woken task went; likewise.
@@ -195,6 +198,9 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
             Reason::ALL.iter().map(|reason| reason.name()),
             |metrics| &metrics.by_reason,
         ),
+        cache: counts(&by_arm, CacheStep::ALL[1..].iter().map(|s| s.name()), |m| {
+            &m.by_cache_step[1..]
+        }),
         wake_distance: counts(&by_arm, DISTANCES, |metrics| &metrics.wake_distance),
         migrations: counts(&by_arm, DISTANCES, |metrics| &metrics.migrations),
         balanced: counts(&by_arm, DISTANCES, |metrics| &metrics.balanced),
@@ -335,6 +341,8 @@ fn totals(by_arm: &[&[Outcome]]) -> Vec<CountRow> {
         row("CPUs examined", &|metrics| metrics.examined),
         row("context switches", &|metrics| metrics.context_switches),
         row("preemptions", &|metrics| metrics.preemptions),
+        row("changes of LLC", &|metrics| metrics.llc_changes),
+        row("bounces (back within 50 ms)", &|metrics| metrics.bounces),
     ]
 }
 

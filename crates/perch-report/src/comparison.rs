@@ -64,9 +64,10 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
 }
 
 /// Everything that is counted, under its heading.
-fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 5] {
+fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 6] {
     [
         ("decisions by reason", &comparison.decisions),
+        ("decisions by cache step", &comparison.cache),
         (
             "decisions by distance from the waker",
             &comparison.wake_distance,
@@ -243,6 +244,7 @@ mod tests {
                 arms: vec![arm("a", 5259.1, 0.0), arm("b", 5928.0, 12.72)],
             }],
             decisions: vec![row("target idle", [1000.0, 1200.4])],
+            cache: vec![row("redirected", [0.0, 800.0])],
             wake_distance: vec![row("cluster", [10.0, 900.0])],
             migrations: vec![row("LLC", [3.0, 0.0])],
             balanced: Vec::new(),
