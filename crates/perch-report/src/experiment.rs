@@ -137,8 +137,7 @@ fn tables(report: &Report) -> impl Iterator<Item = &[CellReport]> {
         } = cell;
         (benchmark.clone(), place.clone(), unit.clone())
     };
-    let chunks = report.cells.chunk_by(move |a, b| table(a) == table(b));
-    chunks
+    report.cells.chunk_by(move |a, b| table(a) == table(b))
 }
 
 fn grid(table: &[CellReport], iterations: Option<&Iterations>) -> Grid {
