@@ -240,7 +240,8 @@ PERCH_OUTLINE perch_u32 perch_cache_next_seat(const struct perch_host *h PERCH_G
 PERCH_INLINE void perch_cache_prefer_most(const struct perch_host *h,
 					  struct perch_process PERCH_AS *process)
 {
-	perch_u32 nr_llcs = perch_host_nr_llcs(h), llc, nr = PERCH_ZERO, held = process->nr_preferred;
+	perch_u32 nr_llcs = perch_host_nr_llcs(h), llc, nr = PERCH_ZERO,
+		  held = process->nr_preferred;
 	perch_u32 first = PERCH_NONE, room = PERCH_ZERO, need = process->running_avg;
 
 	for (llc = PERCH_ZERO; llc < nr_llcs && PERCH_MORE; llc++) {
