@@ -38,10 +38,12 @@ static inline void look_at_wakee(struct perch_task *t, const struct task_struct 
 		t->recent_cpu = PERCH_NONE;
 		take_memory(m, p, scx_bpf_task_cpu(p));
 	}
-	if (perch_config.utils)
-		look_at_need(t, p, m);
-	if (perch_config.cache)
-		t->process = process_at(same_slot(m->process, p));
+	if (perch_config.follows) {
+		if (perch_config.utils)
+			look_at_need(t, p, m);
+		if (perch_config.cache)
+			t->process = process_at(same_slot(m->process, p));
+	}
 }
 
 /*
@@ -226,6 +228,13 @@ static inline bool has_place(perch_u32 cpu)
 	return cpu < config()->topology.nr_cpus;
 }
 
+/* Whether the task that ran until now leaves for a CPU that was claimed for it. */
+static inline bool goes_elsewhere(struct task_struct *p, perch_u32 cpu)
+{
+	return (perch_config.capacities && leaves(p, cpu)) ||
+	       (perch_config.cache == PERCH_UPSTREAM && goes_home(p, cpu));
+}
+
 SEC("struct_ops/dispatch")
 void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
 {
@@ -237,12 +246,11 @@ void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
 		pull(cpu, c->pull_from);
 		c->pull_from = PERCH_NONE;
 	}
-	if (perch_config.utils)
+	if (perch_config.utils) {
 		forget_move(c);
-	if (perch_config.capacities && runs_on && leaves(prev, cpu))
-		runs_on = false;
-	if (perch_config.cache == PERCH_UPSTREAM && runs_on && goes_home(prev, cpu))
-		runs_on = false;
+		if (runs_on && goes_elsewhere(prev, cpu))
+			runs_on = false;
+	}
 	if (nr_waiting && is_waiting(cpu)) {
 		if (runs_on) {
 			perch_u64 ran = account(c, prev, false);
@@ -278,12 +286,14 @@ void BPF_PROG(perch_running, struct task_struct *p)
 
 	use_arena();
 	picked(cpu_state(cpu), p);
-	if (perch_config.utils) {
-		forget_move(cpu_state(cpu));
-		util_running(p, cpu);
+	if (perch_config.follows) {
+		if (perch_config.utils) {
+			forget_move(cpu_state(cpu));
+			util_running(p, cpu);
+		}
+		if (perch_config.cache)
+			thread_starts(p, cpu);
 	}
-	if (perch_config.cache)
-		thread_starts(p, cpu);
 }
 
 SEC("struct_ops/stopping")
@@ -296,12 +306,27 @@ void BPF_PROG(perch_stopping, struct task_struct *p, bool runnable)
 	use_arena();
 	ran = account(c, p, !nr_waiting || !is_waiting(cpu));
 	keep_vtime(p, runnable ? c->curr_vtime : clamp_lag(c->curr_vtime, c->clock));
+	if (perch_config.follows) {
+		if (perch_config.utils)
+			util_stopping(p, cpu, !runnable);
+		if (perch_config.capacities)
+			clear_misfit(cpu);
+		if (perch_config.cache)
+			thread_stops(cpu, ran);
+	}
+}
+
+/* What is followed of the running task, and whether it had better run elsewhere. */
+static inline void look_at_tick(struct task_struct *p, perch_u32 cpu, perch_u64 ran)
+{
+	perch_u32 util = 0;
+
 	if (perch_config.utils)
-		util_stopping(p, cpu, !runnable);
+		util = util_ran(p, cpu)->util >> PERCH_PELT_SHIFT;
 	if (perch_config.capacities)
-		clear_misfit(cpu);
-	if (perch_config.cache)
-		thread_stops(cpu, ran);
+		look_for_misfit(p, util, cpu);
+	if (perch_config.cache && thread_ticks(cpu, ran) && perch_config.cache == PERCH_UPSTREAM)
+		look_homeward(p, cpu);
 }
 
 /* With others waiting, whoever runs gets no more than a share of the slice. */
@@ -312,16 +337,11 @@ void BPF_PROG(perch_tick, struct task_struct *p)
 	bool waiting = is_waiting(cpu);
 	const struct rq *rq = cpu_rq(cpu);
 	perch_u64 share, ran;
-	perch_u32 util = 0;
 
 	use_arena();
 	ran = account(cpu_state(cpu), p, !waiting);
-	if (perch_config.utils)
-		util = util_ran(p, cpu)->util >> PERCH_PELT_SHIFT;
-	if (perch_config.capacities)
-		look_for_misfit(p, util, cpu);
-	if (perch_config.cache && thread_ticks(cpu, ran) && perch_config.cache == PERCH_UPSTREAM)
-		look_homeward(p, cpu);
+	if (perch_config.follows)
+		look_at_tick(p, cpu, ran);
 	if (!waiting || !rq)
 		return;
 	share = slice_for(rq->nr_running);

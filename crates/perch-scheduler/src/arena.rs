@@ -173,7 +173,7 @@ impl Plan {
             utils: (modes.capacity != Mode::Off || modes.cache == Mode::Upstream).into(),
             slots,
             nr_slots: nr_slots as u32,
-            pad: 0,
+            follows: (modes.capacity != Mode::Off || modes.cache != Mode::Off).into(),
         };
         Plan { image, config }
     }

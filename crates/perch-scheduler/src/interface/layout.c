@@ -63,6 +63,7 @@ static const struct perch_layout_line lines[] = {
 	FIELD(perch_config, utils),
 	FIELD(perch_config, slots),
 	FIELD(perch_config, nr_slots),
+	FIELD(perch_config, follows),
 	SIZE(perch_memory),
 	FIELD(perch_memory, flip_decay_at_ns),
 	FIELD(perch_memory, pid),

@@ -65,7 +65,7 @@ fn in_rust() -> Layout {
     fields!(all, "perch_slot" = Slot: occupancy, seats, tgid);
     fields!(all, "perch_config" = Config: policy, topology, cpus, llcs, waiting, misfits, epochs, llc_loads,
         slice_ns, slice_min_ns, lag_ns, preempt_ns, balance_ns, steal_remote_ns, memories, memory_mask,
-        nr_llcs, nr_possible, detail, capacities, cache, utils, slots, nr_slots);
+        nr_llcs, nr_possible, detail, capacities, cache, utils, slots, nr_slots, follows);
     fields!(all, "perch_memory" = Memory: flip_decay_at_ns, pid, last_wakee, wakee_flips,
         recent_cpu, util_at_ns, util, util_est, process, llc, llc_before, llc_since_ns);
     fields!(all, "perch_exit" = Exit: code, kind, reason, message);

@@ -184,7 +184,7 @@ pub struct Config {
     pub utils: u8,
     pub slots: u64,
     pub nr_slots: u32,
-    pub pad: u32,
+    pub follows: u32,
 }
 
 /// `struct perch_exit`.
