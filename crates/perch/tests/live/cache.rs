@@ -145,7 +145,7 @@ fn a_process_as_large_as_the_machine_leaves_no_cache_idle() {
     lab.text("sysbench cpu --threads=16 --time=1000 run >/dev/null 2>&1 & sleep 2");
     let busy = busy_percent(&lab);
     println!("the caches' CPUs are busy for {busy:.0?} %");
-    if busy.iter().any(|&busy| busy < 80.0) {
+    if busy.iter().any(|&busy| busy < 50.0) {
         let report = perch.report();
         lab.fail(&format!("{busy:?}\n{report:#?}"));
     }
