@@ -57,7 +57,9 @@ fn threads_of_one_process_are_faster_near_each_other() {
     let counted =
         |cpus: &[usize], written_pct| bursts(&epyc, cpus, 1, space(64, written_pct), 0).counted;
     // What nobody writes both caches have, wherever the threads are.
-    assert_eq!(counted(&near, 0), counted(&far, 0));
+    // The first fetch differs, and a round may end on either side of the end of the measured time.
+    let (both, each) = (counted(&near, 0), counted(&far, 0));
+    assert!(both.abs_diff(each) <= 2, "together {both}, apart {each}");
     let (near, far) = (counted(&near, 50), counted(&far, 50));
     // 512 lines at 100 ns, three at a time: 17 µs more on top of 100 in every round.
     assert!(far * 105 < near * 100, "apart {far}, together {near}");
@@ -69,7 +71,11 @@ fn threads_of_one_process_are_faster_near_each_other() {
         space(64, 50),
         0,
     );
-    assert_eq!(strangers.counted, near);
+    let strangers = strangers.counted;
+    assert!(
+        strangers.abs_diff(near) <= 2,
+        "strangers {strangers}, together {near}"
+    );
 }
 
 #[test]
