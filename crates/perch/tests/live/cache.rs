@@ -123,7 +123,7 @@ fn busy_percent(lab: &Lab) -> Vec<f64> {
     // One look before and one after: 16 hogs leave the emulator no time for more.
     let stat = "grep '^cpu[0-9]' /proc/stat";
     let text = lab.text(&format!("{stat}; sleep 4; {stat}"));
-    let mut caches = vec![(0.0, 0.0); 4];
+    let mut caches = [(0.0, 0.0); 4];
     for (index, line) in text.lines().enumerate() {
         let sign = if index < 16 { -1.0 } else { 1.0 };
         let mut words = line[3..].split_whitespace();
