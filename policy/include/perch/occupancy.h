@@ -208,20 +208,23 @@ PERCH_INLINE perch_u32 perch_llc_holds(const struct perch_llc_load PERCH_AS *loa
 /* perch: an LLC's claim: what it has already counts double, so that two equals don't alternate. */
 PERCH_INLINE perch_u32 perch_seat_claim(const struct perch_seat PERCH_AS *seat)
 {
-	if (seat->preferred & 2)
-		return 0;
 	return seat->preferred ? 2 * seat->occupancy : seat->occupancy;
 }
 
-/* perch: marks the LLC with the largest claim among those not yet marked (2); PERCH_NONE: no more. */
+/*
+ * perch: marks (2) the LLC with the largest claim among those not yet marked,
+ * the first of equals; PERCH_NONE when all are.
+ */
 PERCH_OUTLINE perch_u32 perch_cache_next_seat(const struct perch_host *h PERCH_GIVEN,
 					      struct perch_process PERCH_AS *process PERCH_GIVEN_AS)
 {
-	perch_u32 llc, best = PERCH_NONE, claim, most = 0;
+	perch_u32 llc, best = PERCH_NONE, claim, most = PERCH_ZERO;
 
 	for (llc = PERCH_ZERO; llc < perch_host_nr_llcs(h) && PERCH_MORE; llc++) {
+		if (process->seats[llc].preferred & 2)
+			continue;
 		claim = perch_seat_claim(&process->seats[llc]);
-		if (claim > most) {
+		if (best == PERCH_NONE || claim > most) {
 			most = claim;
 			best = llc;
 		}
@@ -233,16 +236,14 @@ PERCH_OUTLINE perch_u32 perch_cache_next_seat(const struct perch_host *h PERCH_G
 
 /*
  * perch: as many LLCs as its running threads fill, those of the largest claim
- * first. One that it would fill to the last is added; one is dropped again
- * when a fifth less than that would do. A process that needs every LLC
- * prefers none.
+ * first, and all of them if need be. One that it would fill to the last is
+ * added; one is dropped again when a fifth less than that would do.
  */
 PERCH_INLINE void perch_cache_prefer_most(const struct perch_host *h,
 					  struct perch_process PERCH_AS *process)
 {
-	perch_u32 nr_llcs = perch_host_nr_llcs(h), llc, nr = PERCH_ZERO,
-		  held = process->nr_preferred;
-	perch_u32 first = PERCH_NONE, room = PERCH_ZERO, need = process->running_avg;
+	perch_u32 nr_llcs = perch_host_nr_llcs(h), llc, nr = PERCH_ZERO;
+	perch_u32 first = PERCH_NONE, room = PERCH_ZERO, held = process->nr_preferred;
 
 	for (llc = PERCH_ZERO; llc < nr_llcs && PERCH_MORE; llc++) {
 		perch_u32 seat = perch_cache_next_seat(h, process), holds;
@@ -255,18 +256,13 @@ PERCH_INLINE void perch_cache_prefer_most(const struct perch_host *h,
 		holds = 16 * perch_llc_holds(perch_host_llc_load(h, seat));
 		/* To give one up that it has, it must need clearly less. */
 		room += nr < held ? holds * 4 / 5 : holds;
-		if (need < room)
+		if (process->running_avg < room)
 			break;
 	}
 	for (llc = PERCH_ZERO; llc < nr_llcs && PERCH_MORE; llc++)
-		process->seats[llc].preferred = process->seats[llc].preferred >> 1;
+		process->seats[llc].preferred >>= 1;
 	process->nr_preferred = nr;
 	process->pref_cpu = first == PERCH_NONE ? PERCH_NONE : process->seats[first].hot_cpu;
-	if (need >= room || nr >= nr_llcs || process->pref_cpu == PERCH_NONE) {
-		for (llc = PERCH_ZERO; llc < nr_llcs && PERCH_MORE; llc++)
-			process->seats[llc].preferred = 0;
-		perch_cache_forget(process);
-	}
 }
 
 /* Looks at every LLC and settles which the process prefers; as many steps as CPUs. */

@@ -30,11 +30,13 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 	if (s->set != PERCH_NONE && pol->modes.capacity == PERCH_POSTED)
 		return perch_capacity_search(h, pol, p, s);
 
-	if (perch_idle_ok(h, pol, p, s->target) && perch_capacity_near(h, pol, p, s->target))
+	if (perch_idle_ok(h, pol, p, s->target) && perch_capacity_near(h, pol, p, s->target) &&
+	    !perch_cache_passes(h, pol, p, s, s->target))
 		PERCH_FOUND(s, PERCH_BY_TARGET_IDLE, s->target);
 
 	if (s->prev != s->target && perch_share_llc(h, s->prev, s->target) &&
-	    perch_idle_ok(h, pol, p, s->prev) && perch_capacity_near(h, pol, p, s->prev)) {
+	    perch_idle_ok(h, pol, p, s->prev) && perch_capacity_near(h, pol, p, s->prev) &&
+	    !perch_cache_passes(h, pol, p, s, s->prev)) {
 		if (perch_cluster_near(h, pol, s->prev, s->target))
 			PERCH_FOUND(s, PERCH_BY_PREV_IDLE, s->prev);
 		s->near_prev = s->prev;
@@ -54,7 +56,8 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 		p->recent_cpu = s->prev;
 	if (recent != PERCH_NONE && recent != s->prev && recent != s->target &&
 	    perch_share_llc(h, recent, s->target) && perch_idle_ok(h, pol, p, recent) &&
-	    perch_allowed(h, p, recent) && perch_capacity_near(h, pol, p, recent)) {
+	    perch_allowed(h, p, recent) && perch_capacity_near(h, pol, p, recent) &&
+	    !perch_cache_passes(h, pol, p, s, recent)) {
 		if (perch_cluster_near(h, pol, recent, s->target)) {
 			p->recent_cpu = s->prev;
 			PERCH_FOUND(s, PERCH_BY_RECENT_IDLE, recent);

@@ -243,7 +243,7 @@ enum perch_reason {
  */
 enum perch_cache_step {
 	PERCH_CACHE_NONE = 0,	   /* the process prefers nothing, or the wakee is there already */
-	PERCH_CACHE_REDIRECTED,	   /* aimed at the preferred LLC */
+	PERCH_CACHE_REDIRECTED,	   /* aimed at a preferred LLC; perch: or out of a crowded one */
 	PERCH_CACHE_FULL_UTIL,	   /* inhibited: that LLC is over-aggregated by utilisation */
 	PERCH_CACHE_FULL_RUNNABLE, /* inhibited: by runnable tasks */
 	PERCH_CACHE_UNFIT,	   /* inhibited: no CPU there is allowed and large enough */

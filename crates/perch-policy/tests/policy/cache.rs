@@ -61,7 +61,7 @@ fn most(m: &Model, process: &Home, pref: usize) -> (usize, CacheStep) {
     let first = |cpu: usize| m.shape.llc[cpu].as_ref().map(|llc| llc[0]);
     let preferred = |cpu: usize| first(cpu).is_some_and(|f| process.llcs.contains(&f));
     if preferred(home) {
-        return (home, CacheStep::None);
+        return leave(m, process).map_or((home, CacheStep::None), gone);
     }
     let own = first(pref).expect("an LLC");
     let mut order = vec![own];
@@ -80,7 +80,69 @@ fn most(m: &Model, process: &Home, pref: usize) -> (usize, CacheStep) {
             Err(why) => last = why,
         }
     }
-    (home, last)
+    leave(m, process).map_or((home, last), gone)
+}
+
+fn gone(cpu: usize) -> (usize, CacheStep) {
+    (cpu, CacheStep::Redirected)
+}
+
+/// The way out of a crowded LLC: an idle CPU of the next one with clearly fewer tasks and clearly
+/// less used; preferred ones first.
+fn leave(m: &Model, process: &Home) -> Option<usize> {
+    let leaders: Vec<usize> = {
+        let leads = |&c: &usize| m.shape.llc[c].as_ref().is_some_and(|llc| llc[0] == c);
+        (0..m.shape.nr_cpus()).filter(leads).collect()
+    };
+    let home = m.shape.llc[m.s.wake.prev].as_ref()?[0];
+    let nr = |leader: usize| m.s.state.full[leader].map_or(0, |(_, nr)| nr) as usize;
+    let cores = |leader: usize| {
+        let cpus = llc(m, leader).iter();
+        cpus.filter(|&&c| m.shape.core[c][0] == c).count()
+    };
+    if nr(home) * 10 < cores(home) * 9 {
+        return None;
+    }
+    let at = leaders.iter().position(|&l| l == home)?;
+    let around: Vec<usize> = (1..leaders.len())
+        .map(|k| leaders[(at + k) % leaders.len()])
+        .collect();
+    let (first, rest): (Vec<usize>, Vec<usize>) =
+        around.into_iter().partition(|l| process.llcs.contains(l));
+    first.into_iter().chain(rest).find_map(|leader| {
+        let used = |leader: usize| m.s.state.full[leader].map_or(0.0, |(util, _)| f64::from(util));
+        let fewer =
+            nr(leader) + 1 + cores(leader) / 8 < nr(home) && used(leader) / 7.0 < used(home) / 8.0;
+        let idle = |&c: &usize| m.idle_ok(c) && suits(m, c);
+        let idle: Vec<usize> = llc(m, leader).iter().copied().filter(idle).collect();
+        let busy = |c: usize| move |&s: &usize| s != c && !m.s.state.idle[s];
+        let alone = |c: &usize| !m.shape.core[*c].iter().any(busy(*c));
+        let core = idle.iter().copied().find(alone);
+        core.or(idle.first().copied()).filter(|_| fewer)
+    })
+}
+
+/// Whether the search goes on for an idle core although this CPU is idle (perch): for a wakee that
+/// comes from another LLC, and for one of a gathered process beside a busy sibling; while there is
+/// thought to be an idle core, a budget to look for it, and fewer tasks than four fifths of the
+/// cores.
+pub fn passes(m: &Model, prev: usize, target: usize, cpu: usize) -> bool {
+    let gathered = m.s.home.as_ref().is_some_and(|home| home.pref.is_some());
+    let one = m.shape.llc[target].as_ref().map(Vec::len) == Some(m.shape.nr_cpus());
+    if m.cache != Mode::Perch || !gathered || !m.shape.smt || one {
+        return false;
+    }
+    let comes = prev != m.s.wake.prev;
+    let busy = |&c: &usize| c != cpu && !m.s.state.idle[c];
+    let beside = m.shape.core[cpu].iter().any(busy);
+    let Some(llc) = m.shape.llc[target].as_ref().filter(|_| comes || beside) else {
+        return false;
+    };
+    let state = &m.s.state;
+    let cores = llc.iter().filter(|&&c| m.shape.core[c][0] == c).count();
+    let nr = state.full[llc[0]].map_or(0, |(_, nr)| nr);
+    let sparse = f64::from(nr) < (cores as f64 * 0.8).ceil();
+    sparse && state.idle_cores[llc[0]] && state.scan[llc[0]] > 0
 }
 
 fn enter(m: &Model, llc: &[usize], hot: usize) -> Result<usize, CacheStep> {
@@ -94,8 +156,15 @@ fn enter(m: &Model, llc: &[usize], hot: usize) -> Result<usize, CacheStep> {
     if f64::from(nr) >= (cores as f64 * 0.8).ceil() {
         return Err(CacheStep::FullRunnable);
     }
-    let suits = |&c: &usize| m.s.allowed[c] && (!m.shape.asymmetric() || m.stock_fits(c));
+    room(m, llc, hot).ok_or(CacheStep::Unfit)
+}
+
+/// The hot CPU, or the first of the LLC, where the wakee may run and fits.
+fn room(m: &Model, llc: &[usize], hot: usize) -> Option<usize> {
     let rest = llc.iter().copied();
-    let mut candidates = std::iter::once(hot).chain(rest);
-    candidates.find(suits).ok_or(CacheStep::Unfit)
+    std::iter::once(hot).chain(rest).find(|&c| suits(m, c))
+}
+
+fn suits(m: &Model, cpu: usize) -> bool {
+    m.s.allowed[cpu] && (!m.shape.asymmetric() || m.stock_fits(cpu))
 }

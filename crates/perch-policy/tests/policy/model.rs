@@ -212,7 +212,8 @@ impl<'a> Model<'a> {
             }
         }
         let active = self.mode != Mode::Off && self.shape.clusters;
-        if self.idle_ok(target) && capacity::near(self, target) {
+        let passes = |m: &Model, cpu| asym.is_none() && cache::passes(m, prev, target, cpu);
+        if self.idle_ok(target) && capacity::near(self, target) && !passes(self, target) {
             return (target, Reason::TargetIdle);
         }
         let mut prev_aff = None;
@@ -220,6 +221,7 @@ impl<'a> Model<'a> {
             && self.shape.share_llc(prev, target)
             && self.idle_ok(prev)
             && capacity::near(self, prev)
+            && !passes(self, prev)
         {
             if !active || self.share(prev, target) {
                 return (prev, Reason::PrevIdle);
@@ -241,7 +243,7 @@ impl<'a> Model<'a> {
         recent = recent.filter(|&r| {
             let other = r != prev && r != target;
             let good = self.idle_ok(r) && self.s.allowed[r] && capacity::near(self, r);
-            other && self.shape.share_llc(r, target) && good
+            other && self.shape.share_llc(r, target) && good && !passes(self, r)
         });
         if let Some(r) = recent {
             if !active || self.share(r, target) {
