@@ -8,7 +8,7 @@ use perch_lab::guest::{Command, Guest, Output, Setup, contents};
 use perch_lab::kernel::Kernel;
 use perch_lab::qemu::{Need, Qemu};
 use perch_lab::{Arch, Cpus, Error, Store, Topology};
-use perch_policy::Reason;
+use perch_policy::{CacheStep, Reason};
 
 const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 
@@ -81,13 +81,17 @@ fn the_policy_decides_in_bpf_as_it_does_natively() {
         let count = numbers[&format!("reason, {}", reason.name())];
         assert!(count >= 50, "{}: {count}", reason.name());
     }
+    for step in CacheStep::ALL {
+        let count = numbers[&format!("cache, {}", step.name())];
+        assert!(count >= 50, "{}: {count}", step.name());
+    }
 
     // The comparison is worth something: one bit that differs is found, and again by its seed.
     let falsified = decide(&guest, "--seed 7 --count 1 --falsify");
     assert!(!falsified.success());
     let told = falsified.error_text();
     assert!(
-        told.contains("1 of 640 wake-ups are decided differently"),
+        told.contains("1 of 528 wake-ups are decided differently"),
         "{told}"
     );
     assert!(told.contains("seed 7, machine 0 ("), "{told}");
