@@ -343,7 +343,8 @@ fn scores_are_found_by_name_and_refused_in_another_unit() {
     assert!(of("two:wake_p50.0").simulated.baseline <= of("two:wake_p99.0").simulated.baseline);
     assert!(of("two:rps20").higher_is_better && !of("two:wake_p50.0").higher_is_better);
     let rps = of("n=3:rps20").simulated.baseline / of("two:rps20").simulated.baseline;
-    assert!((1.3..1.7).contains(&rps), "{rps}");
+    // Half as many again, but for the handful of requests that a short window holds.
+    assert!((1.05..1.95).contains(&rps), "{rps}");
     let other = crate::testing::SCORES.replace("relative = true", "relative = false");
     let error = run(&read(&other), &options, &|_, _| {}).unwrap_err();
     assert!(

@@ -128,7 +128,8 @@ fn leave(m: &Model, process: &Home) -> Option<usize> {
 /// cores.
 pub fn passes(m: &Model, prev: usize, target: usize, cpu: usize) -> bool {
     let gathered = m.s.home.as_ref().is_some_and(|home| home.pref.is_some());
-    let one = m.shape.llc[target].as_ref().map(Vec::len) == Some(m.shape.nr_cpus());
+    let leads = |&c: &usize| m.shape.llc[c].as_ref().is_some_and(|llc| llc[0] == c);
+    let one = (0..m.shape.nr_cpus()).filter(leads).count() < 2;
     if m.cache != Mode::Perch || !gathered || !m.shape.smt || one {
         return false;
     }
