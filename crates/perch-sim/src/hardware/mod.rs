@@ -2,12 +2,14 @@
 //! What the hardware charges: distance, sharing, idle states, cold caches. Values come from
 //! [`perch_machine::Hardware`]; none depends on which mechanism is on.
 
+mod lines;
 mod llc;
 
 use std::sync::LazyLock;
 
 use perch_machine::{Cpu, Distance, Hardware, Machine};
 
+pub use lines::{Access, Field, Symbol};
 pub use llc::{Llcs, Use};
 
 /// A task that comes back fetches lines that do not wait for one another: so many are on their way

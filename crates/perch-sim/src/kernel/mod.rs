@@ -10,6 +10,7 @@ mod cfs;
 mod channel;
 mod check;
 mod chores;
+mod contend;
 mod eevdf;
 mod era;
 mod fair;
