@@ -3,6 +3,7 @@
 #include "native.h"
 #include "question.h"
 
+#include "../include/perch/overload.h"
 #include "../include/perch/select.h"
 
 void perch_native_select(struct perch_host *h, const struct perch_policy *pol,
@@ -61,6 +62,53 @@ perch_u32 perch_native_move(struct perch_host *h, const struct perch_policy *pol
 	return perch_cache_move(h, pol, p, src, dst);
 }
 
+int perch_native_overload_init(struct perch_overload *o, const struct perch_overload_memory *m,
+			       enum perch_overload_layout layout, perch_u32 exact,
+			       const perch_u32 *nodes, perch_u32 nr);
+void perch_native_overload_free(struct perch_overload *o, const struct perch_overload_memory *m);
+perch_u32 perch_native_overload_home(perch_u32 layout, perch_u32 node, perch_u32 llc);
+perch_u32 perch_native_overload_set(const struct perch_overload *o, perch_u32 *mark,
+				    perch_u32 home);
+perch_u32 perch_native_overload_clear(const struct perch_overload *o, perch_u32 *mark,
+				      perch_u32 home);
+perch_u32 perch_native_overload_read(const struct perch_overload *o, perch_u32 home,
+				     perch_u32 *loads);
+
+int perch_native_overload_init(struct perch_overload *o, const struct perch_overload_memory *m,
+			       enum perch_overload_layout layout, perch_u32 exact,
+			       const perch_u32 *nodes, perch_u32 nr)
+{
+	return perch_overload_init(o, m, layout, exact, nodes, nr);
+}
+
+void perch_native_overload_free(struct perch_overload *o, const struct perch_overload_memory *m)
+{
+	perch_overload_free(o, m);
+}
+
+perch_u32 perch_native_overload_home(perch_u32 layout, perch_u32 node, perch_u32 llc)
+{
+	return perch_overload_home(layout, node, llc);
+}
+
+perch_u32 perch_native_overload_set(const struct perch_overload *o, perch_u32 *mark,
+				    perch_u32 home)
+{
+	return perch_overload_set(o, mark, home);
+}
+
+perch_u32 perch_native_overload_clear(const struct perch_overload *o, perch_u32 *mark,
+				      perch_u32 home)
+{
+	return perch_overload_clear(o, mark, home);
+}
+
+perch_u32 perch_native_overload_read(const struct perch_overload *o, perch_u32 home,
+				     perch_u32 *loads)
+{
+	return perch_overload_read(o, home, loads);
+}
+
 /*
  * What crates/perch-policy mirrors by hand, for its tests to compare: where
  * each field lies and how long it is, and the numbers that both sides name.
@@ -81,7 +129,19 @@ static const struct perch_layout perch_layout[] = {
 	PERCH_FIELD(perch_modes, cluster),
 	PERCH_FIELD(perch_modes, capacity),
 	PERCH_FIELD(perch_modes, cache),
+	PERCH_FIELD(perch_modes, overload),
+	PERCH_FIELD(perch_modes, overload_layout),
 	PERCH_FIELD(perch_modes, pad),
+	PERCH_WHOLE(perch_overload),
+	PERCH_FIELD(perch_overload, counters),
+	PERCH_FIELD(perch_overload, nr),
+	PERCH_FIELD(perch_overload, layout),
+	PERCH_FIELD(perch_overload, exact),
+	PERCH_FIELD(perch_overload, pad),
+	PERCH_WHOLE(perch_overload_memory),
+	PERCH_FIELD(perch_overload_memory, alloc),
+	PERCH_FIELD(perch_overload_memory, free),
+	PERCH_FIELD(perch_overload_memory, context),
 	PERCH_WHOLE(perch_rules),
 	PERCH_FIELD(perch_rules, flip_decay_ns),
 	PERCH_FIELD(perch_rules, idle_sees_policy),
@@ -273,6 +333,13 @@ static const struct perch_layout perch_layout[] = {
 	PERCH_VALUE(PERCH_CACHE_UNFIT),
 	PERCH_VALUE(PERCH_CACHE_RETURNED),
 	PERCH_VALUE(PERCH_NR_CACHE_STEPS),
+	PERCH_VALUE(PERCH_OVERLOAD_SHARED),
+	PERCH_VALUE(PERCH_OVERLOAD_NODE),
+	PERCH_VALUE(PERCH_OVERLOAD_NODE_PADDED),
+	PERCH_VALUE(PERCH_OVERLOAD_LLC_PADDED),
+	PERCH_VALUE(PERCH_OVERLOAD_NONE),
+	PERCH_VALUE(PERCH_OVERLOAD_ONE),
+	PERCH_VALUE(PERCH_OVERLOAD_MORE),
 	PERCH_VALUE(PERCH_MOVE_FREE),
 	PERCH_VALUE(PERCH_MOVE_STAY),
 	PERCH_VALUE(PERCH_MOVE_GO),

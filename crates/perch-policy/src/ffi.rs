@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The C structures of policy/, field by field. Only this crate's safe face uses them.
 
+use std::ffi::c_void;
+
 /// `struct perch_modes`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -8,7 +10,9 @@ pub(crate) struct Modes {
     pub cluster: u8,
     pub capacity: u8,
     pub cache: u8,
-    pub pad: [u8; 5],
+    pub overload: u8,
+    pub overload_layout: u8,
+    pub pad: [u8; 3],
 }
 
 /// `struct perch_rules`.
@@ -98,6 +102,26 @@ pub(crate) struct Process {
     pub nr_running: u32,
     pub running_avg: u32,
     pub footprint_kib: u32,
+}
+
+/// `struct perch_overload`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Overload {
+    pub counters: *mut *mut u64,
+    pub nr: u32,
+    pub layout: u32,
+    pub exact: u32,
+    pub pad: u32,
+}
+
+/// `struct perch_overload_memory`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OverloadMemory {
+    pub alloc: unsafe extern "C" fn(*mut c_void, u64, u64, u32) -> *mut c_void,
+    pub free: unsafe extern "C" fn(*mut c_void, *mut c_void, u64, u64),
+    pub context: *mut c_void,
 }
 
 /// `struct perch_native_set`.
@@ -229,6 +253,34 @@ unsafe extern "C" {
     );
     pub(crate) fn perch_native_draws(host: *mut Host, src: u32, dst: u32) -> u32;
     pub(crate) fn perch_native_note(host: *mut Host, llc: u32, util: u32, nr: u32);
+    pub(crate) fn perch_native_overload_init(
+        overload: *mut Overload,
+        memory: *const OverloadMemory,
+        layout: u32,
+        exact: u32,
+        nodes: *const u32,
+        nr: u32,
+    ) -> std::ffi::c_int;
+    pub(crate) fn perch_native_overload_free(
+        overload: *mut Overload,
+        memory: *const OverloadMemory,
+    );
+    pub(crate) fn perch_native_overload_home(layout: u32, node: u32, llc: u32) -> u32;
+    pub(crate) fn perch_native_overload_set(
+        overload: *const Overload,
+        mark: *mut u32,
+        home: u32,
+    ) -> u32;
+    pub(crate) fn perch_native_overload_clear(
+        overload: *const Overload,
+        mark: *mut u32,
+        home: u32,
+    ) -> u32;
+    pub(crate) fn perch_native_overload_read(
+        overload: *const Overload,
+        home: u32,
+        loads: *mut u32,
+    ) -> u32;
     pub(crate) fn perch_native_move(
         host: *mut Host,
         policy: *const Policy,

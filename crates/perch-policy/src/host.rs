@@ -244,7 +244,9 @@ impl Policy {
                 cluster: modes.cluster as u8,
                 capacity: modes.capacity as u8,
                 cache: modes.cache as u8,
-                pad: [0; 5],
+                overload: modes.overload as u8,
+                overload_layout: modes.overload_layout() as u8,
+                pad: [0; 3],
             },
             rules: ffi::Rules {
                 flip_decay_ns: rules.flip_decay_ns,

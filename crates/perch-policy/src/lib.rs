@@ -10,6 +10,7 @@ mod host;
 mod image;
 mod mask;
 mod mode;
+mod overload;
 mod question;
 mod reason;
 #[doc(hidden)]
@@ -21,6 +22,7 @@ pub use host::{CpuState, Host, Policy, TaskState, Verdict, Wake};
 pub use image::Image;
 pub use mask::CpuMask;
 pub use mode::{ERAS, Era, MECHANISMS, Mode, Modes, ParseError, Rules};
+pub use overload::{Layout, Level as OverloadLevel, Memory, OutOfMemory, Overload, Reading};
 pub use question::{Answer, Batch};
 pub use reason::Reason;
 pub use topology::{DomainView, Level, SetView, Topology};

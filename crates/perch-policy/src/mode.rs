@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::overload::Layout;
+
 /// How a mechanism behaves (design.md, "A mechanism has a mode").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -62,8 +64,25 @@ impl FromStr for Mode {
     }
 }
 
+impl FromStr for Layout {
+    type Err = ParseError;
+
+    fn from_str(s: &str) -> Result<Layout, ParseError> {
+        let found = Layout::ALL.into_iter().find(|l| l.name() == s);
+        found.ok_or_else(|| {
+            ParseError(format!(
+                "unknown layout of overload counters \"{s}\": expected shared, node, \
+                 node-padded or llc-padded"
+            ))
+        })
+    }
+}
+
 /// The mechanisms this version has. A new one adds its name here and its field in [`Modes`].
-pub const MECHANISMS: [&str; 3] = ["cluster", "capacity", "cache"];
+pub const MECHANISMS: [&str; 4] = ["cluster", "capacity", "cache", "overload"];
+
+/// The key beside the mechanisms' that chooses how the overload counters lie in memory.
+const OVERLOAD_LAYOUT: &str = "overload-layout";
 
 /// One mode a mechanism: all that an experiment's arm consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -74,6 +93,11 @@ pub struct Modes {
     pub capacity: Mode,
     /// Cache-aware wake-up and its inhibition (mechanisms.md §3).
     pub cache: Mode,
+    /// Counters of CPUs with waiting real-time tasks (mechanisms.md §4).
+    pub overload: Mode,
+    /// How these lie in memory, if not as the mode has it: to tell what padding does from what
+    /// the rest of a mode does.
+    pub layout: Option<Layout>,
 }
 
 impl Modes {
@@ -83,6 +107,7 @@ impl Modes {
             "cluster" => self.cluster = mode,
             "capacity" => self.capacity = mode,
             "cache" => self.cache = mode,
+            "overload" => self.overload = mode,
             other => {
                 return Err(ParseError(format!(
                     "unknown mechanism \"{other}\": this version has {}",
@@ -97,7 +122,12 @@ impl Modes {
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, Mode)> {
         MECHANISMS
             .into_iter()
-            .zip([self.cluster, self.capacity, self.cache])
+            .zip([self.cluster, self.capacity, self.cache, self.overload])
+    }
+
+    /// How the overload counters lie in memory.
+    pub fn overload_layout(&self) -> Layout {
+        self.layout.unwrap_or_else(|| Layout::of(self.overload))
     }
 }
 
@@ -106,7 +136,10 @@ impl fmt::Display for Modes {
         for (i, (name, mode)) in self.iter().enumerate() {
             write!(f, "{}{name}={mode}", if i > 0 { "," } else { "" })?;
         }
-        Ok(())
+        match self.layout {
+            Some(layout) => write!(f, ",{OVERLOAD_LAYOUT}={layout}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -129,7 +162,10 @@ impl FromStr for Modes {
                     "mechanism \"{name}\" is set twice in \"{s}\""
                 )));
             }
-            modes.set(name, mode.parse()?)?;
+            match name {
+                OVERLOAD_LAYOUT => modes.layout = Some(mode.parse()?),
+                _ => modes.set(name, mode.parse()?)?,
+            }
             seen.push(name);
         }
         Ok(modes)

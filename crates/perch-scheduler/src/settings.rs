@@ -239,6 +239,7 @@ impl Settings {
             cluster,
             capacity,
             cache,
+            ..Modes::default()
         };
         (modes, notes)
     }

@@ -63,7 +63,9 @@ struct perch_modes {
 	perch_u8 cluster;
 	perch_u8 capacity;
 	perch_u8 cache;
-	perch_u8 pad[5];
+	perch_u8 overload;
+	perch_u8 overload_layout; /* enum perch_overload_layout */
+	perch_u8 pad[3];
 };
 
 /* What differs between stock kernels in choosing a CPU (mechanisms.md §0, §8). */

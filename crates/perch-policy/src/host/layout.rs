@@ -9,6 +9,7 @@ use super::{CpuState, TaskState};
 use crate::cache::{CacheStep, LlcLoad, Move};
 use crate::ffi;
 use crate::mode::Mode;
+use crate::overload::{self, Layout};
 use crate::reason::Reason;
 use crate::topology;
 
@@ -24,9 +25,9 @@ unsafe extern "C" {
     fn perch_native_layout(count: *mut u64) -> *const Line;
 }
 
-type Layout = BTreeMap<String, (u64, u64)>;
+type Table = BTreeMap<String, (u64, u64)>;
 
-fn in_c() -> Layout {
+fn in_c() -> Table {
     let mut count = 0;
     // SAFETY: the table is constant and has `count` lines, each with a constant string.
     unsafe {
@@ -57,9 +58,11 @@ macro_rules! fields {
     };
 }
 
-fn in_rust() -> Layout {
-    let mut all = Layout::new();
-    fields!(all, "perch_modes" = ffi::Modes: cluster, capacity, cache, pad);
+fn in_rust() -> Table {
+    let mut all = Table::new();
+    fields!(all, "perch_modes" = ffi::Modes: cluster, capacity, cache, overload, overload_layout, pad);
+    fields!(all, "perch_overload" = ffi::Overload: counters, nr, layout, exact, pad);
+    fields!(all, "perch_overload_memory" = ffi::OverloadMemory: alloc, free, context);
     fields!(all, "perch_rules" = ffi::Rules: flip_decay_ns, idle_sees_policy,
         empty_mask_fails_early, groups_by_affinity, wake_cap, early_groups,
         recent_when_taken, far_imbalance_pct, pad);
@@ -124,6 +127,18 @@ fn in_rust() -> Layout {
         number(&format!("PERCH_CACHE_{name}"), step as u64);
     }
     number("PERCH_NR_CACHE_STEPS", CacheStep::ALL.len() as u64);
+    for layout in Layout::ALL {
+        let name = screaming(&format!("{layout:?}"));
+        number(&format!("PERCH_OVERLOAD_{name}"), layout as u64);
+    }
+    for level in [
+        overload::Level::None,
+        overload::Level::One,
+        overload::Level::More,
+    ] {
+        let name = screaming(&format!("{level:?}"));
+        number(&format!("PERCH_OVERLOAD_{name}"), level as u64);
+    }
     for said in [Move::Free, Move::Stay, Move::Go] {
         let name = screaming(&format!("{said:?}"));
         number(&format!("PERCH_MOVE_{name}"), said as u64);

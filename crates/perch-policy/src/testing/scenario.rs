@@ -29,6 +29,7 @@ pub fn policies() -> Vec<Policy> {
             cluster: mode(cluster),
             capacity: mode(capacity),
             cache: mode(cache),
+            ..Modes::default()
         })
         .collect();
     let eras = ERAS.iter().map(|(_, era)| *era);

@@ -55,6 +55,11 @@ impl<'a> Builder<'a> {
             has_clusters: false,
             has_smt: false,
             llc_kib: (machine.hardware.llc_bytes >> 10).min(u64::from(u32::MAX)) as u32,
+            homes: machine
+                .cpus
+                .iter()
+                .map(|c| [c.node, c.declared_llc])
+                .collect(),
         };
         for (place, capacity) in out.places.iter_mut().zip(capacities) {
             place.capacity = capacity;

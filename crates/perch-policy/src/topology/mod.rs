@@ -68,6 +68,9 @@ pub struct Topology {
     has_clusters: bool,
     has_smt: bool,
     llc_kib: u32,
+    /// Node and last-level cache of each CPU, each counted from 0; a CPU that shares no cache has
+    /// one of its own here.
+    homes: Vec<[u32; 2]>,
 }
 
 /// One scheduling domain.
@@ -203,6 +206,26 @@ impl Topology {
     /// Size of a last-level cache, KiB.
     pub(crate) fn llc_kib(&self) -> u32 {
         self.llc_kib
+    }
+
+    /// Number of nodes.
+    pub fn nr_nodes(&self) -> usize {
+        self.homes
+            .iter()
+            .map(|&[node, _]| node as usize + 1)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The CPU's node, counted from 0.
+    pub fn node(&self, cpu: usize) -> usize {
+        self.homes[cpu][0] as usize
+    }
+
+    /// The CPU's last-level cache as firmware declares it, counted from 0 over all of them, those
+    /// that one CPU has to itself included: other numbers than those of [`Topology::llc`].
+    pub fn cache(&self, cpu: usize) -> usize {
+        self.homes[cpu][1] as usize
     }
 
     /// The CPUs of the lowest domain that has every capacity of the machine; `None` where all

@@ -13,6 +13,7 @@ mod differential;
 mod gather;
 mod model;
 mod modes;
+mod overload;
 mod properties;
 mod question;
 mod slow;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Modes and eras as words: what is printed reads back, and what is refused says why.
 
-use perch_policy::{ERAS, Era, MECHANISMS, Mode, Modes, Policy, Reason};
+use perch_policy::{ERAS, Era, Layout, MECHANISMS, Mode, Modes, Policy, Reason};
 
 fn refused(words: &str) -> String {
     words.parse::<Modes>().expect_err(words).to_string()
@@ -15,6 +15,8 @@ fn modes_read_back() {
             cluster: mode,
             capacity: Mode::Posted,
             cache: Mode::Upstream,
+            overload: Mode::Perch,
+            layout: Some(Layout::ALL[mode as usize]),
         };
         assert_eq!(modes.to_string().parse(), Ok(modes));
         let policy = Policy::new(Era::V6_5, modes);
@@ -56,7 +58,7 @@ fn eras_read_back() {
 fn an_unknown_mechanism_is_named_beside_the_known() {
     assert_eq!(
         refused("warp=perch"),
-        "unknown mechanism \"warp\": this version has cluster, capacity, cache"
+        "unknown mechanism \"warp\": this version has cluster, capacity, cache, overload"
     );
 }
 
@@ -67,6 +69,30 @@ fn an_unknown_mode_is_named_beside_the_known() {
     assert_eq!(
         "Perch".parse::<Mode>().expect_err("capital").to_string(),
         expected.replace("on\"", "Perch\"")
+    );
+}
+
+#[test]
+fn a_layout_is_the_modes_own_unless_told_otherwise() {
+    for (words, layout) in [
+        ("cluster=perch", Layout::Shared),
+        ("overload=upstream", Layout::Shared),
+        ("overload=posted", Layout::Node),
+        ("overload=perch", Layout::NodePadded),
+        (
+            "overload=perch,overload-layout=llc-padded",
+            Layout::LlcPadded,
+        ),
+        ("overload-layout=node", Layout::Node),
+    ] {
+        let modes: Modes = words.parse().expect(words);
+        assert_eq!(modes.overload_layout(), layout, "{words}");
+        assert_eq!(modes.to_string().parse(), Ok(modes));
+    }
+    assert_eq!(
+        refused("overload=perch,overload-layout=core"),
+        "unknown layout of overload counters \"core\": expected shared, node, node-padded or \
+         llc-padded"
     );
 }
 
