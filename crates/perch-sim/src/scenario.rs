@@ -65,6 +65,16 @@ pub enum SimError {
     /// Nothing would be measured.
     #[error("the measured time is 0: expected at least one nanosecond")]
     NothingMeasured,
+    /// A task is in no class that exists.
+    #[error("task {task} of workload \"{workload}\": {why}")]
+    Class {
+        /// The workload.
+        workload: String,
+        /// Its number, from 0.
+        task: usize,
+        /// What is wrong with its class.
+        why: String,
+    },
     /// Simulated time is 64 bits of nanoseconds.
     #[error("warm-up and measured time together exceed 100 years of simulated time")]
     TooLong,
@@ -124,6 +134,13 @@ impl Scenario {
         }
         if self.measure_ns == 0 {
             return Err(SimError::NothingMeasured);
+        }
+        for (task, spec) in self.workload.tasks.iter().enumerate() {
+            spec.class.check().map_err(|why| SimError::Class {
+                workload: self.workload.spec.clone(),
+                task,
+                why,
+            })?;
         }
         let end_ns = self.warmup_ns.checked_add(self.measure_ns);
         let end_ns = end_ns

@@ -9,7 +9,7 @@
 //! time. The score is the time in seconds, what the tool prints as "Time".
 
 use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use super::{Basis, Measure, Op, TaskSpec, UNCLAMPED};
+use super::{Basis, Class, Measure, Op, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
 /// A socket's send buffer, `net.core.wmem_default`: 256 packets of 256 bytes as the kernel
@@ -85,6 +85,7 @@ pub(super) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
         program,
         allowed: allowed.clone(),
         nice: 0,
+        class: Class::Fair,
         uclamp: UNCLAMPED,
         footprint,
         space: None,

@@ -4,6 +4,7 @@
 //! A program is a loop of operations. Nothing in it, nor in any cost, knows which mechanism is
 //! on: arms of an experiment run the very same programs with the very same random numbers.
 
+mod class;
 mod hackbench;
 mod network;
 mod schbench;
@@ -17,6 +18,7 @@ use perch_policy::CpuMask;
 
 use crate::engine::Dist;
 
+pub use class::{Class, PRIORITIES};
 pub use spec::{COMMON_KEYS, Workload, WorkloadError, names};
 
 /// One step of a task's program.
@@ -158,6 +160,8 @@ pub struct TaskSpec {
     pub allowed: Arc<CpuMask>,
     /// Nice level, -20 to 19.
     pub nice: i8,
+    /// Its scheduling class.
+    pub class: Class,
     /// What its utilisation is clamped to where a CPU is chosen for it: least and most, 0 to 1024.
     pub uclamp: (u32, u32),
     /// Cache lines of its own that it touches every time it runs.

@@ -11,7 +11,7 @@
 //! balancing, and where it stays from the wake-ups.
 
 use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use super::{Measure, Op, TaskSpec, UNCLAMPED};
+use super::{Class, Measure, Op, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
 /// What one direction of an exchange costs. docs/calibration.md tells where the values come from.
@@ -66,6 +66,7 @@ fn pairs(
         program: program.into(),
         allowed: allowed.clone(),
         nice: 0,
+        class: Class::Fair,
         uclamp: UNCLAMPED,
         footprint,
         space: None,

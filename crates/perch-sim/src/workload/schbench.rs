@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use super::spec::{Keys, MAX_TASKS, Workload};
-use super::{Basis, FutexCall, Measure, Op, Space, TaskSpec, UNCLAMPED};
+use super::{Basis, Class, FutexCall, Measure, Op, Space, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
 /// Creating a thread: a rough figure, it only spaces the starts.
@@ -123,6 +123,7 @@ impl Threads {
             program: program.into(),
             allowed: self.allowed.clone(),
             nice: 0,
+            class: Class::Fair,
             uclamp: UNCLAMPED,
             footprint: self.footprint,
             space: Some(0),

@@ -10,7 +10,7 @@ use perch_machine::Machine;
 use perch_policy::CpuMask;
 
 use super::{
-    Measure, Space, TaskSpec, UNCLAMPED, hackbench, network, schbench, synthetic, sysbench,
+    Class, Measure, Space, TaskSpec, UNCLAMPED, hackbench, network, schbench, synthetic, sysbench,
 };
 
 /// A workload on a machine, ready to run.
@@ -109,8 +109,8 @@ const KINDS: [Kind; 9] = [
 ];
 
 /// What every workload takes beside its own keys.
-pub const COMMON_KEYS: &str =
-    "uclamp_min and uclamp_max, 0 to 1024: what the utilisation of its tasks is clamped to";
+pub const COMMON_KEYS: &str = "uclamp_min and uclamp_max, 0 to 1024: what the utilisation of its tasks is clamped to; class, \
+     fair, fifo:N or rr:N: what chrt starts them as";
 
 /// Every workload: its name, and a line about it and its keys.
 pub fn names() -> Vec<(&'static str, &'static str)> {
@@ -147,12 +147,19 @@ impl Workload {
         let mut keys = Keys::parse(rest, machine).map_err(fail)?;
         let mut workload = (kind.build)(&mut keys).map_err(fail)?;
         let uclamp = keys.uclamp().map_err(fail)?;
+        let class = keys.text("class").map(|text| Class::parse(&text));
+        let class = class.transpose().map_err(fail)?;
         keys.all_used(kind.name).map_err(fail)?;
         debug_assert!(
             (workload.tasks.iter().flat_map(|t| t.space))
                 .all(|space| (space as usize) < workload.spaces.len())
         );
         workload.tasks.iter_mut().for_each(|t| t.uclamp = uclamp);
+        if let Some(class) = class {
+            workload.tasks.iter_mut().for_each(|t| t.class = class);
+        }
+        let checks = workload.tasks.iter().map(|t| t.class.check());
+        checks.collect::<Result<(), _>>().map_err(fail)?;
         workload.spec = spec.to_string();
         Ok(workload)
     }

@@ -2,7 +2,7 @@
 //! Small loads for tests and benchmarks: ping-pong through pipes, and tasks that run and sleep.
 
 use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use super::{Measure, Op, TaskSpec, UNCLAMPED};
+use super::{Class, Measure, Op, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
 /// Pairs of tasks that pass a byte to and fro.
@@ -39,6 +39,7 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
                 program: program.into(),
                 allowed: allowed.clone(),
                 nice: 0,
+                class: Class::Fair,
                 uclamp: UNCLAMPED,
                 footprint: 32,
                 space: None,
@@ -92,6 +93,7 @@ pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
         program,
         allowed,
         nice,
+        class: Class::Fair,
         uclamp: UNCLAMPED,
         footprint: 64,
         space: None,

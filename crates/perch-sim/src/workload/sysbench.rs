@@ -9,7 +9,7 @@
 //! score is the number of events in five seconds.
 
 use super::spec::{Keys, MAX_TASKS, Workload};
-use super::{Measure, Op, Space, TaskSpec, UNCLAMPED};
+use super::{Class, Measure, Op, Space, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
 /// Starting a thread: a rough figure, it only spaces the starts.
@@ -81,6 +81,7 @@ pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
         program,
         allowed: allowed.clone(),
         nice: 0,
+        class: Class::Fair,
         uclamp: UNCLAMPED,
         footprint,
         space: Some(0),
