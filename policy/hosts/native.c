@@ -91,8 +91,7 @@ perch_u32 perch_native_overload_home(perch_u32 layout, perch_u32 node, perch_u32
 	return perch_overload_home(layout, node, llc);
 }
 
-perch_u32 perch_native_overload_set(const struct perch_overload *o, perch_u32 *mark,
-				    perch_u32 home)
+perch_u32 perch_native_overload_set(const struct perch_overload *o, perch_u32 *mark, perch_u32 home)
 {
 	return perch_overload_set(o, mark, home);
 }

@@ -44,7 +44,7 @@ enum perch_overload_layout {
 	PERCH_OVERLOAD_SHARED = 0,	/* one for all, among other data: Linux up to 7.2 */
 	PERCH_OVERLOAD_NODE = 1,	/* one a node, eight bytes of the allocator's: as posted */
 	PERCH_OVERLOAD_NODE_PADDED = 2, /* one a node, a line each */
-	PERCH_OVERLOAD_LLC_PADDED = 3,	/* one a last-level cache, a line each: as reviewers asked */
+	PERCH_OVERLOAD_LLC_PADDED = 3, /* one a last-level cache, a line each: as reviewers asked */
 	PERCH_NR_OVERLOAD_LAYOUTS,
 };
 
@@ -213,7 +213,8 @@ PERCH_INLINE int perch_overload_init(struct perch_overload *o,
 	o->exact = exact;
 	o->nr = nr;
 	o->pad = 0;
-	o->counters = m->alloc(m->context, nr * sizeof(*o->counters), sizeof(*o->counters), nodes[0]);
+	o->counters =
+		m->alloc(m->context, nr * sizeof(*o->counters), sizeof(*o->counters), nodes[0]);
 	if (!o->counters) {
 		o->nr = 0;
 		return -1;
