@@ -6,7 +6,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::{CacheStep, Era, Policy, Reason, Topology};
 use perch_sim::workload::Workload;
-use perch_sim::{Metrics, Outcome, Scenario};
+use perch_sim::{Metrics, Outcome, RootDomain, Scenario};
 use serde::Serialize;
 
 use crate::error::ExperimentError;
@@ -167,6 +167,7 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
             topology: Arc::clone(&topology),
             policy: Policy::new(spec.era, arm.modes),
             hz: spec.hz,
+            root_domain: RootDomain::Stock,
             workload: Workload::parse(&spec.workload, &spec.machine)
                 .map_err(|error| failed(error.to_string()))?,
             warmup_ns: spec.effort.warmup_ns,

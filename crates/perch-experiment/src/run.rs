@@ -7,7 +7,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::{Policy, Topology};
 use perch_sim::workload::Workload;
-use perch_sim::{Outcome, Scenario, Score};
+use perch_sim::{Outcome, RootDomain, Scenario, Score};
 
 use crate::error::ExperimentError;
 use crate::glob;
@@ -114,6 +114,7 @@ fn simulate(
         topology: Arc::clone(topology),
         policy: Policy::new(experiment.era, arm.modes),
         hz: experiment.hz,
+        root_domain: RootDomain::Stock,
         workload: Workload::parse(&load.workload, &load.machine)
             .map_err(|error| failed(error.to_string()))?,
         warmup_ns: effort.warmup_ns,

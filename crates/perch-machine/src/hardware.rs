@@ -28,6 +28,32 @@ pub struct IdleState {
     pub residency_ns: u32,
 }
 
+/// What accesses to the kernel's contended cache lines cost, beside `transfer_ns` and
+/// `llc_hit_ns`. Nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContendedLine {
+    /// A load or a plain store of a line that the CPU's L1 has.
+    pub hit_ns: u32,
+    /// An atomic read-modify-write of a line that the CPU owns.
+    pub atomic_ns: u32,
+    /// How long a line stays with a CPU that has fetched it before the next one in the queue can
+    /// have it, beyond the transfer.
+    pub hold_ns: u32,
+}
+
+impl Default for ContendedLine {
+    /// An L1 hit of 5 cycles and a locked instruction of 20, at some 4 GHz (Intel's and AMD's
+    /// cores since 2013 differ little: Agner Fog, "Instruction tables"); nothing beyond the
+    /// transfer.
+    fn default() -> ContendedLine {
+        ContendedLine {
+            hit_ns: 1,
+            atomic_ns: 5,
+            hold_ns: 0,
+        }
+    }
+}
+
 /// The hardware's costs. Times are nanoseconds at the highest frequency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hardware {
@@ -71,6 +97,8 @@ pub struct Hardware {
     /// takes as long on a CPU of less capacity; 0 to 90. Capacities are measured with Dhrystone,
     /// which never waits.
     pub stall_pct: u32,
+    /// Contended cache lines of the kernel. `None`: they are not modelled, and cost nothing.
+    pub contended_line: Option<ContendedLine>,
 }
 
 impl Default for Hardware {
@@ -100,6 +128,7 @@ impl Default for Hardware {
             }],
             smt_throughput_1024: 640,
             stall_pct: 0,
+            contended_line: None,
         }
     }
 }

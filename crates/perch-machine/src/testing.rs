@@ -4,7 +4,7 @@
 
 use crate::draft::{Draft, Group};
 use crate::error::Place;
-use crate::hardware::{ByDistance, IdleState};
+use crate::hardware::{ByDistance, ContendedLine, IdleState};
 use crate::model::{MAX_CPUS, MAX_DISTANCES, Machine};
 
 /// A small generator of its own (SplitMix64, Steele and others 2014): the machine of a seed must
@@ -222,6 +222,13 @@ fn costs(dice: &mut Dice, draft: &mut Draft) {
     hardware.smt_throughput_1024 = dice.range(512, 1024) as u32;
     hardware.stall_pct = 10 * (hardware.smt_throughput_1024 % 4);
     hardware.tick_ns = [0, 0, 4000, 50_000][hardware.smt_throughput_1024 as usize / 4 % 4];
+    hardware.contended_line = match hardware.smt_throughput_1024 / 16 % 3 {
+        0 => Some(ContendedLine {
+            hold_ns: hardware.smt_throughput_1024 % 64,
+            ..ContendedLine::default()
+        }),
+        _ => None,
+    };
     let mut exit_ns = 0;
     hardware.idle_states = (0..dice.range(1, 4))
         .map(|depth| {

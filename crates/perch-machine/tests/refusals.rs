@@ -352,6 +352,11 @@ fn costs_out_of_range() {
             "at most a second",
         ),
         (
+            "contended_line = { hold_ns = 2000000000 }",
+            "hardware.contended_line",
+            "at most a second",
+        ),
+        (
             "memory_ns = { local = 2000000000 }",
             "hardware.memory_ns",
             "at most a second",

@@ -5,6 +5,7 @@
 //! the same scenario gives the same trace to the byte, on any machine. docs/model.md tells what
 //! is modelled and what is left out.
 
+mod c2c;
 mod engine;
 mod hardware;
 mod kernel;
@@ -13,8 +14,10 @@ mod requests;
 mod scenario;
 pub mod workload;
 
+pub use c2c::{C2c, Line, Row, User};
 pub use engine::Dist;
+pub use hardware::Symbol;
 #[doc(hidden)]
 pub use kernel::glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
 pub use metrics::Metrics;
-pub use scenario::{Outcome, Scenario, Score, SimError};
+pub use scenario::{Outcome, RootDomain, Scenario, Score, SimError};

@@ -4,6 +4,8 @@
 use perch_machine::Distance;
 use perch_policy::{CacheStep, Reason, Verdict};
 
+use crate::c2c::C2c;
+
 /// Counts over the measured part of a run (the warm-up is not counted).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metrics {
@@ -45,6 +47,14 @@ pub struct Metrics {
     pub llc_changes: u64,
     /// Of those, back in the LLC that it had left within 50 ms.
     pub bounces: u64,
+    /// Time that CPUs spent in the kernel, summed over them; a part of `busy_ns`. What the model
+    /// charges for it: switches, wake-ups with their scans, ticks, newidle passes that brought a
+    /// task, messages and futex calls, waiting for contended lines, and what a workload says is a
+    /// system call. Not the refill of a task's own caches, nor what keeps an idle CPU busy.
+    pub kernel_ns: u64,
+    /// Who met whom at the kernel's contended cache lines, where the machine has figures for
+    /// them.
+    pub c2c: Option<Box<C2c>>,
     /// Units of work that the workload counted.
     pub counted: u64,
 }
@@ -55,6 +65,14 @@ impl Metrics {
         Metrics {
             by_reason: vec![0; Reason::ALL.len()],
             ..Metrics::default()
+        }
+    }
+
+    /// Share of busy time that was the kernel's, percent; 0 when nothing ran.
+    pub fn kernel_pct(&self) -> f64 {
+        match self.busy_ns {
+            0 => 0.0,
+            busy_ns => 100.0 * self.kernel_ns as f64 / busy_ns as f64,
         }
     }
 

@@ -12,6 +12,18 @@ use crate::metrics::Metrics;
 use crate::requests::{Requests, WAKE_PERCENTILES};
 use crate::workload::{Basis, Workload};
 
+/// How the simulated kernel lays out its root domain: which fields that all CPUs use lie on one
+/// cache line. A property of the kernel, the same for every arm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RootDomain {
+    /// As in every release up to 7.2: `rto_count` and `overloaded` share one.
+    #[default]
+    Stock,
+    /// As patch 2 of the series of 2025 has it: `overloaded` and the pointer to `rto_mask` lie on
+    /// lines that are seldom written.
+    Rearranged,
+}
+
 /// Everything that a run depends on.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -23,6 +35,8 @@ pub struct Scenario {
     pub policy: Policy,
     /// Ticks a second, 1 to 10,000 (`CONFIG_HZ`).
     pub hz: u32,
+    /// How the kernel's root domain is laid out.
+    pub root_domain: RootDomain,
     /// What runs.
     pub workload: Workload,
     /// Simulated time before measuring starts, nanoseconds.
@@ -152,6 +166,7 @@ impl Scenario {
             self.policy,
             self.hz,
             &self.workload,
+            self.root_domain,
             self.seed,
         );
         if let Some(out) = trace {

@@ -2,9 +2,9 @@
 //! `[hardware]`: the costs. Every key may be left out; [`Hardware::default`] stands in.
 
 use super::Source;
-use super::raw::{Bytes, RawByDistance, RawHardware};
+use super::raw::{Bytes, RawByDistance, RawContendedLine, RawHardware};
 use crate::error::MachineError;
-use crate::hardware::{ByDistance, Hardware, IdleState};
+use crate::hardware::{ByDistance, ContendedLine, Hardware, IdleState};
 use std::fmt::Display;
 use toml::Spanned;
 
@@ -104,6 +104,7 @@ pub(super) fn read(raw: &RawHardware, source: &Source) -> Result<Hardware, Machi
             source,
         )?,
         stall_pct: number("stall_pct", &raw.stall_pct, base.stall_pct, 0..=90, source)?,
+        contended_line: contended_line(&raw.contended_line, source)?,
     })
 }
 
@@ -177,6 +178,26 @@ fn by_distance(
         time(key, given, *slot, source)?;
     }
     Ok(values)
+}
+
+/// Absent, such lines are not modelled; an empty table models them with the default figures.
+fn contended_line(
+    given: &Option<Spanned<RawContendedLine>>,
+    source: &Source,
+) -> Result<Option<ContendedLine>, MachineError> {
+    let Some(given) = given else {
+        return Ok(None);
+    };
+    let (raw, base) = (given.get_ref(), ContendedLine::default());
+    let line = ContendedLine {
+        hit_ns: raw.hit_ns.unwrap_or(base.hit_ns),
+        atomic_ns: raw.atomic_ns.unwrap_or(base.atomic_ns),
+        hold_ns: raw.hold_ns.unwrap_or(base.hold_ns),
+    };
+    for value in [line.hit_ns, line.atomic_ns, line.hold_ns] {
+        time("contended_line", given, value, source)?;
+    }
+    Ok(Some(line))
 }
 
 fn idle_states(raw: &RawHardware, source: &Source) -> Result<Vec<IdleState>, MachineError> {

@@ -93,6 +93,7 @@ pub(super) struct RawHardware {
     pub memory_ns: Option<Spanned<RawMemory>>,
     pub smt_throughput_1024: Option<Spanned<u32>>,
     pub stall_pct: Option<Spanned<u32>>,
+    pub contended_line: Option<Spanned<RawContendedLine>>,
     #[serde(default)]
     pub idle_state: Vec<Spanned<RawIdleState>>,
 }
@@ -107,6 +108,14 @@ pub(super) struct RawByDistance {
     pub node: Option<u32>,
     pub package: Option<u32>,
     pub machine: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawContendedLine {
+    pub hit_ns: Option<u32>,
+    pub atomic_ns: Option<u32>,
+    pub hold_ns: Option<u32>,
 }
 
 #[derive(Deserialize)]

@@ -72,6 +72,13 @@ fn hardware(out: &mut String, machine: &Machine) {
         hardware.smt_throughput_1024
     );
     let _ = writeln!(out, "stall_pct = {}", hardware.stall_pct);
+    if let Some(line) = hardware.contended_line {
+        let _ = writeln!(
+            out,
+            "contended_line = {{ hit_ns = {}, atomic_ns = {}, hold_ns = {} }}",
+            line.hit_ns, line.atomic_ns, line.hold_ns
+        );
+    }
     for state in &hardware.idle_states {
         let _ = writeln!(
             out,

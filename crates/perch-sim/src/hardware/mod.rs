@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use perch_machine::{Cpu, Distance, Hardware, Machine};
 
-pub use lines::{Access, Field, Symbol};
+pub use lines::{Access, Field, Layouts, Lines, Symbol};
 pub use llc::{Llcs, Use};
 
 /// A task that comes back fetches lines that do not wait for one another: so many are on their way
@@ -50,6 +50,11 @@ impl Costs {
     /// Fetching `lines` that `from` has modified last.
     pub fn transfer_ns(&self, lines: u32, from: usize, to: usize) -> u64 {
         u64::from(lines) * self.line_ns(from, to)
+    }
+
+    /// Fetching one line from the last-level cache.
+    pub fn llc_hit_ns(&self) -> u64 {
+        self.hardware.llc_hit_ns.into()
     }
 
     /// From sending an interrupt to its handler on a CPU that is not idle.

@@ -217,7 +217,8 @@ impl Kernel<'_> {
         // Of a process with one thread there is nothing to look at.
         if self.host.nr_threads(process).0 > 1 {
             self.stop_segment(cpu);
-            self.tasks[task as usize].debt_ns += self.costs.examine_ns(self.caches.looked_at);
+            let cost = self.costs.examine_ns(self.caches.looked_at);
+            self.charge_kernel(cpu, task, cost);
             self.begin_segment(cpu);
         }
     }

@@ -34,7 +34,7 @@ impl Kernel<'_> {
         c.sent += 1;
         if let Some(receiver) = c.waiting.pop_front() {
             let cost = self.wake(receiver, cpu, Waker::Task(task), sync);
-            self.tasks[task as usize].debt_ns += cost;
+            self.charge_kernel(cpu, task, cost);
         }
         self.tasks[task as usize].pc += 1;
     }
@@ -71,7 +71,7 @@ impl Kernel<'_> {
             c.sent += 1;
             self.tasks[task as usize].phase = Phase::Inside;
             let cost = self.wake(receiver, cpu, Waker::Task(task), true);
-            self.tasks[task as usize].debt_ns += cost;
+            self.charge_kernel(cpu, task, cost);
             return Step::Works;
         }
         while c.sent < u64::from(readers) {
@@ -109,18 +109,21 @@ impl Kernel<'_> {
                 return Step::Left;
             };
             c.taken += 1;
-            t.debt_ns += self.costs.transfer_ns(lines, writer as usize, cpu);
             if !c.blocked.is_empty() && c.messages.len() <= c.low as usize {
                 t.phase = Phase::Inside;
             }
+            let cost = self.costs.transfer_ns(lines, writer as usize, cpu);
+            self.charge_kernel(cpu, task, cost);
         }
+        let t = &mut self.tasks[task as usize];
+        let c = &mut self.channels[channel as usize];
         if t.phase == Phase::Inside {
             if t.debt_ns > 0 {
                 return Step::Works;
             }
             if let Some(writer) = c.blocked.pop_front() {
                 let cost = self.wake(writer, cpu, Waker::Task(task), true);
-                self.tasks[task as usize].debt_ns += cost;
+                self.charge_kernel(cpu, task, cost);
             }
             if !self.channels[channel as usize].blocked.is_empty() {
                 return Step::Works;

@@ -19,7 +19,7 @@ impl Kernel<'_> {
             return;
         }
         self.stop_segment(cpu);
-        self.tasks[task as usize].debt_ns += ns;
+        self.charge_kernel(cpu, task, ns);
         self.begin_segment(cpu);
     }
 

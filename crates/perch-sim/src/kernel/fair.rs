@@ -9,6 +9,7 @@ use super::pelt::Activity;
 use super::queue::Waiting;
 use super::task::Life;
 use super::{Kernel, cfs, eevdf};
+use crate::hardware::Symbol;
 
 /// util_est ignores changes smaller than about 1 % of a CPU.
 const EST_MARGIN: u32 = 10;
@@ -149,7 +150,7 @@ impl Kernel<'_> {
         c.fair.weight += u64::from(t.se.weight);
         c.fair.est += t.se.est();
         if c.fair.nr == 2 {
-            self.overload = true;
+            self.set_overload(self.acting, Symbol::EnqueueTaskFair, true);
         }
         self.insert_waiting(cpu, task);
         if self.caches.mode == Mode::Upstream {

@@ -84,7 +84,7 @@ impl Kernel<'_> {
         let line = self.seat(seat).line;
         let (line, cost) = self.write_line(line, cpu);
         self.seat(seat).line = line;
-        self.tasks[task as usize].debt_ns += cost * u64::from(lines);
+        self.charge_kernel(cpu, task, cost * u64::from(lines));
     }
 
     fn done(&mut self, task: u32) -> Step {
@@ -94,10 +94,12 @@ impl Kernel<'_> {
         Step::Done
     }
 
-    fn inside(&mut self, task: u32, work: Dist) -> Step {
+    fn inside(&mut self, cpu: usize, task: u32, work: Dist) -> Step {
         let t = &mut self.tasks[task as usize];
         t.phase = Phase::Inside;
         t.left_ns = work.sample(&mut t.random);
+        let work_ns = t.left_ns;
+        self.note_kernel(cpu, work_ns);
         Step::Works
     }
 
@@ -106,7 +108,7 @@ impl Kernel<'_> {
         if std::mem::take(&mut self.seat(seat).asleep) {
             debug_assert_eq!(self.tasks[seat as usize].life, Life::Asleep);
             let cost = self.wake(seat, cpu, Waker::Task(task), false);
-            self.tasks[task as usize].debt_ns += cost;
+            self.charge_kernel(cpu, task, cost);
         }
     }
 
@@ -120,7 +122,7 @@ impl Kernel<'_> {
             owner.list.push(task);
             if !std::mem::replace(&mut owner.posted, true) {
                 self.touch_seat(to, cpu, task, call.lines);
-                return self.inside(task, call.work);
+                return self.inside(cpu, task, call.work);
             }
             self.touch_seat(to, cpu, task, 1);
         } else {
@@ -140,7 +142,7 @@ impl Kernel<'_> {
             return self.done(task);
         }
         if phase != Phase::Inside {
-            return self.inside(task, call.work);
+            return self.inside(cpu, task, call.work);
         }
         seat.asleep = true;
         self.tasks[task as usize].phase = Phase::Woken;
@@ -168,7 +170,7 @@ impl Kernel<'_> {
             Some(&waiter) => {
                 self.touch_seat(waiter, cpu, task, call.lines);
                 self.seat(waiter).posted = true;
-                self.inside(task, call.work)
+                self.inside(cpu, task, call.work)
             }
             None => self.done(task),
         }

@@ -152,6 +152,7 @@ impl Scenario {
             self.policy,
             self.hz,
             &self.workload,
+            self.root_domain,
             self.seed,
         );
         let mut auditor = Auditor::default();

@@ -32,9 +32,10 @@ use perch_machine::Machine;
 use perch_policy::{CpuMask, Host, Mode, Policy, TaskState, Topology};
 
 use crate::engine::{Event, EventQueue, Random};
-use crate::hardware::{Costs, Llcs};
+use crate::hardware::{Costs, Layouts, Lines, Llcs};
 use crate::metrics::Metrics;
 use crate::requests::Requests;
+use crate::scenario::RootDomain;
 use crate::workload::{TaskSpec, Workload};
 
 use channel::Channel;
@@ -79,6 +80,10 @@ pub struct Kernel<'a> {
     costs: Costs,
     /// What the last-level caches hold, where some process's threads share something.
     llcs: Option<Llcs>,
+    /// The kernel's contended cache lines, where the machine has figures for them.
+    lines: Option<Lines>,
+    /// The CPU that is at work: who pays for what the kernel does.
+    acting: usize,
     tick_ns: u64,
     cpus: Vec<Cpu>,
     tasks: Vec<Task>,
@@ -131,6 +136,7 @@ impl<'a> Kernel<'a> {
         policy: Policy,
         hz: u32,
         workload: &Workload,
+        root_domain: RootDomain,
         seed: u64,
     ) -> Kernel<'a> {
         let specs = &workload.tasks;
@@ -176,6 +182,10 @@ impl<'a> Kernel<'a> {
                 });
             }
         }
+        let layouts = Layouts {
+            counters: policy.modes().overload_layout(),
+            rearranged: root_domain == RootDomain::Rearranged,
+        };
         let llcs = Llcs::new(machine, &workload.spaces, specs.iter().map(|t| t.space));
         Kernel {
             now: 0,
@@ -183,6 +193,8 @@ impl<'a> Kernel<'a> {
             host,
             policy,
             rules,
+            lines: Lines::new(machine, layouts),
+            acting: 0,
             tick_ns,
             cpus: (0..n)
                 .map(|cpu| new_cpu(topology, &costs, cpu, &mut random))
@@ -255,6 +267,11 @@ impl<'a> Kernel<'a> {
     fn handle(&mut self, event: Event) {
         self.metrics.events += 1;
         self.handled = (event.kind, event.key);
+        self.acting = match event.kind {
+            kind::TIMER => self.tasks[event.key as usize].cpu as usize,
+            kind::SEGMENT | kind::IPI => event.key as usize,
+            _ => 0,
+        };
         match event.kind {
             kind::SEGMENT => {
                 let cpu = event.key as usize;
@@ -276,6 +293,9 @@ impl<'a> Kernel<'a> {
     pub fn start_measuring(&mut self) {
         self.settle_busy();
         self.metrics = Metrics::new();
+        if let Some(lines) = &mut self.lines {
+            lines.start_counting();
+        }
     }
 
     /// Keeps wake-up latencies and requests of the `measure_ns` from now on.
@@ -294,6 +314,7 @@ impl<'a> Kernel<'a> {
     pub fn finish(&mut self, since_ns: u64) -> Metrics {
         self.settle_busy();
         self.metrics.simulated_ns = self.now - since_ns;
+        self.metrics.c2c = self.lines.as_ref().map(|lines| Box::new(lines.counted()));
         std::mem::take(&mut self.metrics)
     }
 
@@ -312,6 +333,7 @@ impl<'a> Kernel<'a> {
     /// stops on every entry.
     fn tick(&mut self) {
         for cpu in 0..self.cpus.len() {
+            self.acting = cpu;
             if self.cpus[cpu].current.is_none() {
                 self.tick_idle(cpu);
                 continue;
@@ -418,6 +440,8 @@ fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize, random: &mut Random) 
         wake_list: VecDeque::new(),
         ipi_pending: false,
         fill: 0,
+        owed_ns: 0,
+        owed_since_ns: 0,
         chores: Vec::new(),
         idle: true,
         idle_since_ns: 0,

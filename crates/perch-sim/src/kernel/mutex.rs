@@ -137,6 +137,8 @@ impl Kernel<'_> {
         }
         t.phase = Phase::Inside;
         t.left_ns = wait.sample(&mut t.random);
+        let work_ns = t.left_ns;
+        self.note_kernel(cpu, work_ns);
         Step::Works
     }
 
@@ -157,12 +159,14 @@ impl Kernel<'_> {
                 let t = &mut self.tasks[task as usize];
                 t.phase = Phase::Inside;
                 t.left_ns = wake.sample(&mut t.random);
+                let work_ns = t.left_ns;
+                self.note_kernel(cpu, work_ns);
                 return Step::Works;
             }
         } else if let Some(waiter) = self.mutexes[mutex].waiting.pop_front() {
             debug_assert_eq!(self.tasks[waiter as usize].life, Life::Asleep);
             let cost = self.wake(waiter, cpu, Waker::Task(task), false);
-            self.tasks[task as usize].debt_ns += cost;
+            self.charge_kernel(cpu, task, cost);
         }
         let t = &mut self.tasks[task as usize];
         t.phase = Phase::Fresh;

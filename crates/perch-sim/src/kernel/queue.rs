@@ -146,6 +146,11 @@ pub struct Cpu {
     pub ipi_pending: bool,
     /// Lines that tasks brought into this CPU's caches so far.
     pub fill: u64,
+    /// Nanoseconds that it has waited for contended cache lines and nobody has spent yet, and
+    /// when they were last more.
+    pub owed_ns: u64,
+    /// See `owed_ns`.
+    pub owed_since_ns: u64,
     /// When the stretches of the kernel's own work end that it does while it is idle, in order;
     /// see `chores.rs`.
     pub chores: Vec<u64>,

@@ -13,6 +13,7 @@ use perch_policy::{Mode, Wake};
 impl Kernel<'_> {
     /// Starts (or goes on with) the running task's work: overheads first, they are part of it.
     pub(super) fn begin_segment(&mut self, cpu: usize) {
+        self.settle_lines(cpu);
         let c = &mut self.cpus[cpu];
         let Some(task) = c.current else {
             return;
@@ -64,6 +65,13 @@ impl Kernel<'_> {
                     self.touch_llc(cpu, task, Some(cpu), 0);
                     return self.begin_segment(cpu);
                 }
+                Op::Kernel(time) => {
+                    t.pc += 1;
+                    t.left_ns = time.sample(&mut t.random);
+                    let work_ns = t.left_ns;
+                    self.note_kernel(cpu, work_ns);
+                    return self.begin_segment(cpu);
+                }
                 Op::Count => {
                     t.pc += 1;
                     self.metrics.counted += 1;
@@ -85,7 +93,7 @@ impl Kernel<'_> {
                     Step::Done => {}
                 },
                 // What is owed is run off before anybody can see what comes next.
-                _ if t.debt_ns > 0 => return self.begin_segment(cpu),
+                _ if t.debt_ns > 0 || self.cpus[cpu].owed_ns > 0 => return self.begin_segment(cpu),
                 Op::Send {
                     channel,
                     lines,
@@ -335,9 +343,10 @@ impl Kernel<'_> {
     }
 
     fn switch_to(&mut self, cpu: usize, task: u32) {
-        let c = &mut self.cpus[cpu];
-        let was_idle = c.idle;
+        let was_idle = self.cpus[cpu].idle;
         if was_idle {
+            self.rest_lines(cpu);
+            let c = &mut self.cpus[cpu];
             c.idle = false;
             let max = 2 * c.max_idle_cost_ns;
             let idle_ns = self.now - c.idle_since_ns;
@@ -364,8 +373,10 @@ impl Kernel<'_> {
         let refill = self.costs.refill_ns(t.footprint, warm, cpu, others);
         c.fill += u64::from(t.footprint);
         // At least a nanosecond, so that a task that blocks at once does so at a later time.
-        t.debt_ns += (self.costs.context_switch_ns() + refill).max(1);
+        let switch_ns = self.costs.context_switch_ns();
+        t.debt_ns += (switch_ns + refill).max(1);
         let between = t.left_ns == 0;
+        self.metrics.kernel_ns += c.wall_ns(switch_ns);
         let strays = t.trail.now != c.llc;
         let others = match warm {
             Some(warm) if warm != cpu => self.cpus[warm].fill.saturating_sub(t.warm_fill),

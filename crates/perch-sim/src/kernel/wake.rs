@@ -189,7 +189,7 @@ impl Kernel<'_> {
             return;
         }
         self.cpus[cpu].ipi_pending = true;
-        let mut delay = after_ns;
+        let mut delay = after_ns + self.waited_ns(from);
         if cpu != from {
             delay += self.costs.ipi_ns(from, cpu);
         }
@@ -240,6 +240,7 @@ impl Kernel<'_> {
         let allowed = &self.affinities[t.affinity as usize];
         let nth = t.random.below(u64::from(allowed.weight())) as usize;
         let parent = allowed.iter().nth(nth).unwrap_or(0);
+        self.acting = parent;
         let (cpu, _) = self.start(task, parent);
         self.send_to(task, cpu, parent, 0);
     }

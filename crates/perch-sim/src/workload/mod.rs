@@ -26,6 +26,8 @@ pub use spec::{COMMON_KEYS, Workload, WorkloadError, names};
 pub enum Op {
     /// Computes for this long at full capacity, nanoseconds.
     Run(Dist),
+    /// The same in a system call: it counts as the kernel's time.
+    Kernel(Dist),
     /// Sleeps on a high-resolution timer, nanoseconds.
     Sleep(Dist),
     /// Puts a message of `lines` cache lines into a channel and wakes who waits there.

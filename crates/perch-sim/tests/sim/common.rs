@@ -6,7 +6,7 @@ use std::sync::Arc;
 use perch_machine::{Machine, library};
 use perch_policy::{CpuMask, Era, Mode, Modes, Policy, Topology};
 use perch_sim::workload::{Op, TaskSpec, Workload};
-use perch_sim::{Dist, Glimpse, Metrics, Outcome, Scenario};
+use perch_sim::{Dist, Glimpse, Metrics, Outcome, RootDomain, Scenario};
 
 pub const MS: u64 = 1_000_000;
 pub const ERAS: [Era; 4] = [Era::V6_5, Era::V7_2, Era::V5_5, Era::V6_15];
@@ -28,6 +28,7 @@ pub fn scenario(machine: &Arc<Machine>, era: Era, workload: Workload, ms: [u64; 
         topology: Topology::new(machine),
         policy: policy(era, Mode::Off),
         hz: 250,
+        root_domain: RootDomain::Stock,
         workload,
         warmup_ns: ms[0] * MS,
         measure_ns: ms[1] * MS,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::{Era, Mode, Modes, Policy, Topology};
 use perch_sim::workload::{Op, Space, TaskSpec, Workload};
-use perch_sim::{Dist, Scenario};
+use perch_sim::{Dist, RootDomain, Scenario};
 
 use crate::common::{ERAS, of_tasks, task};
 
@@ -274,6 +274,7 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
             },
         ),
         hz,
+        root_domain: RootDomain::Stock,
         workload,
         machine,
         warmup_ns: 1_000_000,

@@ -9,7 +9,7 @@ use clap::Args;
 use perch_machine::Machine;
 use perch_policy::{Era, Mode, Modes, Policy, Topology};
 use perch_sim::workload::Workload;
-use perch_sim::{Outcome, Scenario};
+use perch_sim::{Outcome, RootDomain, Scenario};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -131,6 +131,7 @@ pub fn run_row(arguments: RowArguments) -> Result<(), Failure> {
                 },
             ),
             hz: 250,
+            root_domain: RootDomain::Stock,
             workload: Workload::parse(&arguments.workload, &machine)
                 .map_err(|error| Failure::input(error.to_string()))?,
             warmup_ns: WARMUP_NS,

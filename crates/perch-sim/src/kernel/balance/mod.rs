@@ -14,6 +14,7 @@ mod sums;
 
 use super::Kernel;
 use super::queue::DomainState;
+use crate::hardware::{Access, Field, Symbol};
 
 pub(super) use stats::Scratch;
 pub(super) use sums::{Groups, Sums};
@@ -195,6 +196,8 @@ impl Kernel<'_> {
             return false;
         };
         self.due_as_idle(cpu, 0);
+        let newidle = Symbol::SchedBalanceNewidle;
+        self.line(cpu, newidle, Field::Overloaded, Access::Load);
         let least = first.max(self.rules.balance.newidle_least_ns);
         if !self.overload || avg_idle < least {
             return false;
@@ -225,8 +228,8 @@ impl Kernel<'_> {
         }
         let c = &mut self.cpus[cpu];
         c.max_idle_cost_ns = c.max_idle_cost_ns.max(spent);
-        if let Some(first) = c.fair.timeline.first() {
-            self.tasks[first.task as usize].debt_ns += spent;
+        if let Some(first) = c.fair.timeline.first().copied() {
+            self.charge_kernel(cpu, first.task, spent);
         }
         pulled
     }

@@ -6,6 +6,7 @@ use perch_policy::Level;
 
 use super::sums::{Business, Shape, Yardstick};
 use super::{Idle, Kernel};
+use crate::hardware::Symbol;
 use crate::kernel::era::BalanceRules;
 
 /// Working memory of a pass, kept between passes.
@@ -120,8 +121,9 @@ impl Kernel<'_> {
         }
         // Of equal CPUs, a newidle pass would not be here if nothing were crowded.
         if (idle != Idle::Newly || unequal) && i + 1 == self.cpus[cpu].domains.len() {
-            self.overload =
+            let overload =
                 self.crowded.iter().any(|&w| w != 0) || unequal && self.any_misfit(number, local);
+            self.set_overload(cpu, Symbol::SchedBalanceRq, overload);
         }
         let wanted = self.wanted_group(cpu, i, number);
         let group = busiest.or(wanted)?;

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Where the fields lie: which of them are on one line.
+//!
+//! Offsets of the stock layout are those of `struct root_domain` in 6.15 on x86-64, without lock
+//! debugging, and those that the series' reports name: `rto_count` at 0x4 and `overloaded` at 0x28
+//! of the first line, `rto_loop_next` at 0x24, `rto_loop_start` at 0x28, `rto_mask` at 0x30 and the
+//! first of cpupri's counts at 0x38 of the third. The bitmaps are objects of their own, and so are
+//! counters that are not the one shared. An unpadded one has, on its node's slab line, neighbours
+//! that nobody has told of: they are left out, so that with as many nodes it costs what a padded
+//! one does.
+
+use perch_policy::Layout;
+
+/// A field of the root domain, or what it points to (`struct root_domain`, 6.15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// How many CPUs are overloaded with real-time tasks; of several counters the one of this
+    /// index.
+    RtoCount(u16),
+    /// The fair class's flag: some CPU has more than one runnable task.
+    Overloaded,
+    /// The bits that `rto_mask` points to, one for each CPU: a store is one CPU's, a load all.
+    RtoMask,
+    /// The pointer `rto_mask` itself, which whoever asks for a bit reads first.
+    RtoMaskPointer,
+    /// How many CPUs have asked for tasks to be pushed.
+    RtoLoopNext,
+    /// Taken by who sends the first interrupt of a round.
+    RtoLoopStart,
+    /// The lock of a round's state.
+    RtoLock,
+    /// `cpupri.pri_to_cpu[i].count`: how many CPUs are at this level, 0 to 100.
+    CpupriCount(u8),
+    /// The bits that `cpupri.pri_to_cpu[i].mask` points to.
+    CpupriMask(u8),
+}
+
+impl Field {
+    /// Whether it is written by a locked instruction, which waits for its line.
+    pub fn is_atomic(self) -> bool {
+        !matches!(self, Field::Overloaded | Field::RtoMaskPointer)
+    }
+}
+
+/// A kernel function that reads or writes a field, in the words of `perf c2c`: the function that
+/// is left when the compiler has inlined the smaller ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Symbol {
+    /// `rt_overloaded()`, and the scan that follows it.
+    PullRtTask,
+    /// `rt_set_overload()`.
+    EnqueuePushableTask,
+    /// `rt_clear_overload()`.
+    DequeuePushableTask,
+    /// `add_nr_running()` for a real-time task that comes.
+    EnqueueTaskRt,
+    /// `add_nr_running()` for those that stay when one goes: all leave the count and come back.
+    DequeueTaskRt,
+    /// Whether there is anything to pull.
+    SchedBalanceNewidle,
+    /// `add_nr_running()` for a fair task.
+    EnqueueTaskFair,
+    /// `add_nr_running()` for the stopper.
+    EnqueueTaskStop,
+    /// A pass over the widest domain, which writes the flag when it has changed.
+    SchedBalanceRq,
+    /// A CPU's highest priority changes.
+    CpupriSet,
+    /// Looking for CPUs of a lower priority.
+    CpupriFind,
+    /// The interrupt by which a CPU is told to push.
+    RtoPushIrqWork,
+}
+
+impl Symbol {
+    /// Every symbol, in the order of their numbers.
+    pub const ALL: [Symbol; 12] = [
+        Symbol::PullRtTask,
+        Symbol::EnqueuePushableTask,
+        Symbol::DequeuePushableTask,
+        Symbol::EnqueueTaskRt,
+        Symbol::DequeueTaskRt,
+        Symbol::SchedBalanceNewidle,
+        Symbol::EnqueueTaskFair,
+        Symbol::EnqueueTaskStop,
+        Symbol::SchedBalanceRq,
+        Symbol::CpupriSet,
+        Symbol::CpupriFind,
+        Symbol::RtoPushIrqWork,
+    ];
+
+    /// The kernel's name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Symbol::PullRtTask => "pull_rt_task",
+            Symbol::EnqueuePushableTask => "enqueue_pushable_task",
+            Symbol::DequeuePushableTask => "dequeue_pushable_task",
+            Symbol::EnqueueTaskRt => "enqueue_task_rt",
+            Symbol::DequeueTaskRt => "dequeue_task_rt",
+            Symbol::SchedBalanceNewidle => "sched_balance_newidle",
+            Symbol::EnqueueTaskFair => "enqueue_task_fair",
+            Symbol::EnqueueTaskStop => "enqueue_task_stop",
+            Symbol::SchedBalanceRq => "sched_balance_rq",
+            Symbol::CpupriSet => "cpupri_set",
+            Symbol::CpupriFind => "cpupri_find_fitness",
+            Symbol::RtoPushIrqWork => "rto_push_irq_work_func",
+        }
+    }
+}
+
+/// What is done to a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is read.
+    Load,
+    /// It is written: an atomic read-modify-write, or a plain store. The CPU must own the line.
+    Store,
+}
+
+/// How the simulated kernel lays out what many CPUs share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layouts {
+    /// The counters of overloaded CPUs.
+    pub counters: Layout,
+    /// `overloaded` and the pointer to `rto_mask` lie on lines that nobody else writes, as patch 2
+    /// of the series has it.
+    pub rearranged: bool,
+}
+
+/// A field's line, and where it begins there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The line's number.
+    pub line: usize,
+    /// Bytes.
+    pub offset: u32,
+}
+
+/// Levels of cpupri.
+const LEVELS: usize = 101;
+/// Bytes of a line as these structures are laid out (`SMP_CACHE_BYTES` on x86-64).
+const LINE: u32 = 64;
+/// Lines of the root domain itself.
+const ROOT_LINES: usize = 32;
+/// Where it begins to be cpupri's, 16 bytes a level.
+const CPUPRI: u32 = 0xb8;
+/// Fields that are there once: those before cpupri's.
+const SINGLE: usize = 7;
+
+/// Where everything is.
+#[derive(Debug)]
+pub(super) struct Map {
+    layouts: Layouts,
+    counters: usize,
+    /// Lines of a bitmap, and CPUs in one of them.
+    mask_lines: usize,
+    mask_bits: usize,
+}
+
+impl Map {
+    pub fn new(layouts: Layouts, counters: usize, mask_lines: usize, mask_bits: usize) -> Map {
+        Map {
+            layouts,
+            counters,
+            mask_lines,
+            mask_bits,
+        }
+    }
+
+    pub fn nr_lines(&self) -> usize {
+        self.counter_line(self.counters)
+    }
+
+    pub fn nr_fields(&self) -> usize {
+        SINGLE + 2 * LEVELS + self.counters
+    }
+
+    /// A field's number.
+    ///
+    /// # Panics
+    /// When there is no such counter, or level.
+    pub fn field(&self, field: Field) -> usize {
+        match field {
+            Field::Overloaded => 1,
+            Field::RtoMask => 2,
+            Field::RtoMaskPointer => 3,
+            Field::RtoLoopNext => 4,
+            Field::RtoLoopStart => 5,
+            Field::RtoLock => 6,
+            Field::CpupriCount(level) => SINGLE + checked(level.into(), LEVELS),
+            Field::CpupriMask(level) => SINGLE + LEVELS + checked(level.into(), LEVELS),
+            Field::RtoCount(i) => SINGLE + 2 * LEVELS + checked(i.into(), self.counters),
+        }
+    }
+
+    /// The lines that an access touches.
+    pub fn places(
+        &self,
+        field: Field,
+        access: Access,
+        cpu: usize,
+    ) -> impl Iterator<Item = Place> + use<> {
+        let first = self.place(field);
+        let lines = match (field, access) {
+            (Field::RtoMask | Field::CpupriMask(_), Access::Load) => 0..self.mask_lines,
+            (Field::RtoMask | Field::CpupriMask(_), Access::Store) => {
+                let line = cpu / self.mask_bits;
+                line..line + 1
+            }
+            _ => 0..1,
+        };
+        lines.map(move |i| Place {
+            line: first.line + i,
+            ..first
+        })
+    }
+
+    /// A field's line by name, and its offset there.
+    pub fn describe(&self, number: usize) -> (String, u32) {
+        let levels = SINGLE + LEVELS;
+        let field = match number {
+            1 => Field::Overloaded,
+            2 => Field::RtoMask,
+            3 => Field::RtoMaskPointer,
+            4 => Field::RtoLoopNext,
+            5 => Field::RtoLoopStart,
+            6 => Field::RtoLock,
+            n if n < levels => Field::CpupriCount((n - SINGLE) as u8),
+            n if n < levels + LEVELS => Field::CpupriMask((n - levels) as u8),
+            n => Field::RtoCount((n - levels - LEVELS) as u16),
+        };
+        let place = self.place(field);
+        let name = match field {
+            Field::RtoMask => "rto_mask".to_string(),
+            Field::CpupriMask(level) => format!("cpupri mask {level}"),
+            Field::RtoCount(i) if self.layouts.counters != Layout::Shared => {
+                format!("rto_counts[{i}]")
+            }
+            _ => format!("root_domain+{:#x}", place.line as u32 * LINE),
+        };
+        (name, place.offset)
+    }
+
+    fn place(&self, field: Field) -> Place {
+        let stock = !self.layouts.rearranged;
+        match field {
+            Field::RtoCount(i) => match self.layouts.counters {
+                Layout::Shared => root(0x4),
+                _ => whole(self.counter_line(i.into())),
+            },
+            Field::Overloaded if stock => root(0x28),
+            Field::Overloaded => root(0x740),
+            Field::RtoMaskPointer if stock => root(0xb0),
+            Field::RtoMaskPointer => root(0x700),
+            Field::RtoLock => root(0x98),
+            Field::RtoLoopNext => root(0xa4),
+            Field::RtoLoopStart => root(0xa8),
+            Field::CpupriCount(level) => root(CPUPRI + 16 * u32::from(level)),
+            Field::RtoMask => whole(ROOT_LINES),
+            Field::CpupriMask(level) => {
+                whole(ROOT_LINES + (1 + usize::from(level)) * self.mask_lines)
+            }
+        }
+    }
+
+    fn counter_line(&self, i: usize) -> usize {
+        ROOT_LINES + (1 + LEVELS) * self.mask_lines + i
+    }
+}
+
+/// A byte of the root domain.
+fn root(byte: u32) -> Place {
+    Place {
+        line: (byte / LINE) as usize,
+        offset: byte % LINE,
+    }
+}
+
+/// An object on a line of its own.
+fn whole(line: usize) -> Place {
+    Place { line, offset: 0 }
+}
+
+fn checked(i: usize, n: usize) -> usize {
+    assert!(i < n, "{i} of {n}: the root domain has no such field");
+    i
+}
