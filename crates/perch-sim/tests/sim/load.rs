@@ -271,6 +271,7 @@ pub fn random(seed: u64, max_cpus: usize) -> Scenario {
                 cluster: mode,
                 capacity,
                 cache,
+                ..Modes::default()
             },
         ),
         hz,
