@@ -140,11 +140,16 @@ fn commands_are_heard_and_their_end_is_told() {
             .contains("no-such-program: there is no such program"),
         "{none}"
     );
-    let limit = Duration::from_secs(1);
-    let late = guest.run(&Command::shell("echo here; sleep 100").timeout(limit));
-    let late = late.unwrap_err().to_string();
-    assert!(late.contains("did not end within 1 s"), "{late}");
-    assert!(late.ends_with("here"), "{late}");
+    // On a busy host it may not get as far as its first word within a second.
+    let heard = [1, 10, 100].into_iter().any(|seconds| {
+        let limit = Duration::from_secs(seconds);
+        let late = guest.run(&Command::shell("echo here; sleep 1000").timeout(limit));
+        let late = late.unwrap_err().to_string();
+        let words = format!("did not end within {seconds} s");
+        assert!(late.contains(&words), "{late}");
+        late.ends_with("here")
+    });
+    assert!(heard, "what it wrote is not told");
 
     let began = Instant::now();
     for _ in 0..10 {
@@ -163,7 +168,7 @@ fn programs_in_the_background_are_watched_and_killed() {
     let guest = &KUNPENG.1;
     let script = "trap 'echo interrupted; exit 4' INT; echo on; while :; do sleep 0.1; done";
     let mut polite = guest.start(&Command::shell(script)).unwrap();
-    let limit = Duration::from_secs(30);
+    let limit = Duration::from_secs(300);
     polite.wait_for("on\n", limit).unwrap();
     assert!(polite.is_running());
     polite.signal(Signal::INT).unwrap();
@@ -174,7 +179,7 @@ fn programs_in_the_background_are_watched_and_killed() {
     );
 
     let mut stubborn = guest
-        .start(&Command::shell("trap '' INT; echo on; sleep 100"))
+        .start(&Command::shell("trap '' INT; echo on; sleep 1000"))
         .unwrap();
     stubborn.wait_for("on\n", limit).unwrap();
     let there = format!("kill -0 {}", stubborn.pid());
@@ -254,13 +259,16 @@ fn a_guest_that_does_not_come_up_shows_its_console() {
         "#!/bin/busybox sh\necho waiting for nobody >/dev/console\nwhile :; do sleep 1; done\n";
     setup.contents.bytes("init", 0o755, hangs);
     setup.kernel_words = None;
-    setup.boot_timeout = Duration::from_secs(12);
-    let hung = Guest::boot(&setup).err().unwrap().to_string();
-    assert!(
-        hung.starts_with("the guest did not come up within 12 s"),
-        "{hung}"
-    );
-    assert!(hung.contains("waiting for nobody"), "{hung}");
+    // On a busy host the kernel itself may take longer than that.
+    let shown = [12, 60, 240].into_iter().any(|seconds| {
+        setup.boot_timeout = Duration::from_secs(seconds);
+        let hung = Guest::boot(&setup).err().unwrap().to_string();
+        let words = format!("the guest did not come up within {seconds} s");
+        assert!(hung.starts_with(&words), "{hung}");
+        println!("{hung}");
+        hung.contains("waiting for nobody")
+    });
+    assert!(shown, "its console is not shown");
 }
 
 /// `perch lab run` with a command that would take long.
@@ -315,7 +323,7 @@ fn no_qemu_outlives_perch() {
         let began = Instant::now();
         while runs() {
             assert!(
-                began.elapsed() < Duration::from_secs(10),
+                began.elapsed() < Duration::from_secs(60),
                 "{signal:?}: QEMU runs on"
             );
             std::thread::sleep(Duration::from_millis(20));

@@ -11,6 +11,9 @@ use crate::guest::{Lab, Perch};
 
 /// So many looks at where threads run, 5 ms apart and more.
 const LOOKS: usize = 100;
+/// So many times are such looks taken until all is as it should be: on a busy host a guest's CPUs
+/// wait for theirs, and what takes tens of milliseconds elsewhere may take a second.
+const ROUNDS: usize = 8;
 
 /// Shell functions. `read` waits without a child, and looks without one.
 const SHELL: &str = "[ -e /tmp/never ] || mkfifo /tmp/never
@@ -85,23 +88,30 @@ fn the_threads_of_a_process_meet_in_one_cache() {
     let lab = Lab::on(&machine(), "7.2", &["sysbench"]);
     let perch = lab.load("--set cache=perch");
     let pairs = [pair(&lab), pair(&lab)];
-    // As far apart as they get, and the two processes crosswise.
-    for [one, other] in pairs {
-        pin(&lab, one, "1");
-        pin(&lab, other, "1000");
+    // Each in two caches of different nodes, and none of these the other's: four threads in a cache
+    // of four CPUs fill it, and whoever wakes there while a fifth task runs is sent out again.
+    for ([one, other], masks) in pairs.into_iter().zip([["1", "1000"], ["10", "100"]]) {
+        pin(&lab, one, masks[0]);
+        pin(&lab, other, masks[1]);
     }
     lab.text("sleep 0.3");
     for thread in pairs.concat() {
         pin(&lab, thread, "ffff");
     }
-    lab.text("sleep 1");
-    let looks = look(&lab, &pairs.concat());
-    let report = perch.report();
-    for [one, other] in pairs {
-        let together = percent(&looks, |seen| llc(seen[&one]) == llc(seen[&other]));
-        println!("process of {one} and {other}: together in {together:.0} % of the looks");
-        if together < 90.0 {
-            lab.fail(&format!("only {together:.1} %: {looks:?}\n{report:#?}"));
+    for left in (0..ROUNDS).rev() {
+        lab.text("sleep 1");
+        let looks = look(&lab, &pairs.concat());
+        let together = pairs.map(|[one, other]| {
+            let together = percent(&looks, |seen| llc(seen[&one]) == llc(seen[&other]));
+            println!("process of {one} and {other}: together in {together:.0} % of the looks");
+            together
+        });
+        if together.iter().all(|&together| together >= 90.0) {
+            break;
+        }
+        if left == 0 {
+            let report = perch.report();
+            lab.fail(&format!("only {together:.1?} %: {looks:?}\n{report:#?}"));
         }
     }
 
@@ -109,7 +119,7 @@ fn the_threads_of_a_process_meet_in_one_cache() {
     let [one, other] = pairs[0];
     pin(&lab, one, "2");
     pin(&lab, other, "c000");
-    lab.text("sleep 0.5");
+    lab.text("sleep 1");
     let looks = look(&lab, &pairs[0]);
     let stay = percent(&looks, |seen| seen[&one] == 1 && seen[&other] >= 14);
     assert_eq!(stay, 100.0, "{looks:?}");
@@ -143,11 +153,16 @@ fn a_process_as_large_as_the_machine_leaves_no_cache_idle() {
     let lab = Lab::on(&machine(), "7.2", &["sysbench"]);
     let perch = lab.load("--set cache=perch");
     lab.text("sysbench cpu --threads=16 --time=1000 run >/dev/null 2>&1 & sleep 2");
-    let busy = busy_percent(&lab);
-    println!("the caches' CPUs are busy for {busy:.0?} %");
-    if busy.iter().any(|&busy| busy < 50.0) {
-        let report = perch.report();
-        lab.fail(&format!("{busy:?}\n{report:#?}"));
+    for left in (0..ROUNDS).rev() {
+        let busy = busy_percent(&lab);
+        println!("the caches' CPUs are busy for {busy:.0?} %");
+        if busy.iter().all(|&busy| busy >= 50.0) {
+            break;
+        }
+        if left == 0 {
+            let report = perch.report();
+            lab.fail(&format!("{busy:?}\n{report:#?}"));
+        }
     }
     lab.text("killall sysbench");
     perch.unload();
@@ -176,12 +191,11 @@ fn processes_give_back_their_places() {
          --clone 2 --clone-ops 100 --exec 2 --exec-ops 50 --daemon 1 --daemon-ops 50 \
          --timeout 60",
     );
-    lab.text("sleep 1");
     let report = perch.report();
     assert!(report.event(Event::ProcessesTracked) > 500, "{report:#?}");
     assert_eq!(report.event(Event::ProcessesUntracked), 0, "{report:#?}");
     let mut found = (0, 0);
-    let equal = (0..20).any(|_| {
+    let equal = (0..100).any(|_| {
         lab.text("sleep 0.2");
         // Who asks is one of them, and `perch stats` and its shell another.
         found = (held(&perch), numbers(&lab.text(LIVING))[0]);
@@ -199,7 +213,7 @@ fn who_finds_the_table_full_is_counted_and_does_without() {
     let lab = Lab::on(&machine(), "7.2", &["perf"]);
     lab.put("/tmp/perch.toml", "processes = 16\n");
     let perch = lab.load("--config /tmp/perch.toml --set cache=perch");
-    let crowd = lab.start("for i in $(seq 1 40); do sleep 100 & done; wait");
+    let crowd = lab.start("for i in $(seq 1 40); do sleep 1000 & done; wait");
     lab.text("until [ $(pidof sleep | wc -w) -ge 40 ]; do sleep 0.2; done");
     let full = perch.report();
     assert!(held(&perch) <= 16, "{full:#?}");
@@ -208,11 +222,11 @@ fn who_finds_the_table_full_is_counted_and_does_without() {
     lab.text("perf bench sched pipe -T -l 2000");
     perch.is_well();
     drop(crowd);
-    lab.text("killall sleep; sleep 0.5");
+    lab.text("killall sleep");
 
     // There is room again.
+    lab.until("there is room in the table", || held(&perch) < 16);
     let before = perch.report();
-    assert!(held(&perch) < 16, "{before:#?}");
     lab.text("for i in 1 2 3 4 5; do /bin/true; done");
     let change = perch.report().since(&before);
     assert!(change.event(Event::ProcessesTracked) >= 5, "{change:#?}");

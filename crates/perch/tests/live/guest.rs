@@ -18,8 +18,25 @@ pub const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 /// A guest keeps one of the host's CPUs busy, and a busy host makes a guest's times worthless.
 const GUESTS: usize = 2;
 
-/// How long a command in a guest may take. The longest takes 10 s on an idle host.
-const PATIENCE: Duration = Duration::from_secs(150);
+/// How long a command in a guest may take, and whatever else is waited for. The longest takes 10 s
+/// on an idle host; one that is busy with other things needs many times as much.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What goes on beside a test, perch above all, may do so as long as the test itself: how long that
+/// is says more about the host than about perch.
+const LIFETIME: Duration = Duration::from_secs(3600);
+
+/// Whether something is so before patience ends.
+fn comes(mut is_so: impl FnMut() -> bool) -> bool {
+    let began = Instant::now();
+    while !is_so() {
+        if began.elapsed() > PATIENCE {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    true
+}
 
 static BUSY: Mutex<usize> = Mutex::new(0);
 static FREED: Condvar = Condvar::new();
@@ -85,7 +102,9 @@ impl Lab {
             kernel.require_sched_ext()?;
             let qemu = Qemu::find(&store, topology.need())?;
             let files = contents(&store, &kernel, Path::new(PERCH), tools)?;
-            Ok::<_, Error>(Setup::new(kernel, qemu, topology, files))
+            let mut setup = Setup::new(kernel, qemu, topology, files);
+            setup.boot_timeout = setup.boot_timeout.max(PATIENCE);
+            Ok::<_, Error>(setup)
         };
         let setup = setup().unwrap_or_else(|error| panic!("no guest for this test: {error}"));
         let guest = Guest::boot(&setup).unwrap_or_else(|error| panic!("{error}"));
@@ -142,7 +161,7 @@ impl Lab {
 
     /// Starts a script that goes on meanwhile.
     pub fn start(&self, script: &str) -> Process {
-        match self.guest.start(&Command::shell(script).timeout(PATIENCE)) {
+        match self.guest.start(&Command::shell(script).timeout(LIFETIME)) {
             Ok(process) => process,
             Err(error) => self.fail(&error.to_string()),
         }
@@ -150,15 +169,33 @@ impl Lab {
 
     /// Waits for a script that goes on, which must succeed.
     pub fn join(&self, what: &str, process: Process) -> String {
-        match process.wait() {
-            Ok(output) if output.success() => output.text(),
-            Ok(output) => self.fail(&format!(
+        let output = self.end(what, process);
+        if !output.success() {
+            self.fail(&format!(
                 "{what}: {:?}\n{}{}",
                 output.status,
                 output.text(),
                 output.error_text()
-            )),
+            ));
+        }
+        output.text()
+    }
+
+    /// Waits for the end of something that is about to end.
+    fn end(&self, what: &str, mut process: Process) -> Output {
+        self.until(&format!("{what} has ended"), || !process.is_running());
+        match process.wait() {
+            Ok(output) => output,
             Err(error) => self.fail(&format!("{what}: {error}")),
+        }
+    }
+
+    /// Looks again and again until something is so. What takes how long on a busy host nobody
+    /// knows; what never comes fails the test.
+    pub fn until(&self, what: &str, is_so: impl FnMut() -> bool) {
+        if !comes(is_so) {
+            let seconds = PATIENCE.as_secs();
+            self.fail(&format!("not within {seconds} s: {what}"));
         }
     }
 
@@ -170,7 +207,11 @@ impl Lab {
     /// The name of the scheduler that the kernel runs, "" when it is its own.
     pub fn scheduler(&self) -> String {
         let script = "cat /sys/kernel/sched_ext/state; cat /sys/kernel/sched_ext/root/ops; true";
-        let text = self.text(script);
+        let mut text = String::new();
+        self.until("one scheduler has left and the other begun", || {
+            text = self.text(script);
+            !text.starts_with("disabling") && !text.starts_with("enabling")
+        });
         let mut lines = text.lines();
         match lines.next() {
             Some("disabled") => String::new(),
@@ -225,10 +266,22 @@ pub struct Perch<'a> {
 impl Perch<'_> {
     /// Waits until it has said this, on standard error or output.
     pub fn says(&self, words: &str) {
-        let limit = Duration::from_secs(90);
-        let said = self.process.borrow_mut().wait_for(words, limit);
+        let said = self.process.borrow_mut().wait_for(words, PATIENCE);
         if let Err(error) = said {
             self.lab.fail(&error.to_string());
+        }
+    }
+
+    /// Waits until it has said this so many times on standard error. One that has ended says
+    /// nothing more.
+    pub fn says_often(&self, words: &str, times: usize) {
+        let enough = || self.said().matches(words).count() >= times;
+        comes(|| !self.process.borrow_mut().is_running() || enough());
+        if !enough() {
+            let said = self.said();
+            self.lab.fail(&format!(
+                "not the {times}th time `{words}`; perch said:\n{said}"
+            ));
         }
     }
 
@@ -262,7 +315,7 @@ impl Perch<'_> {
         self.is_well();
         let process = self.process.into_inner();
         process.signal(Signal::INT).unwrap();
-        let output = process.wait().unwrap();
+        let output = self.lab.end("perch, after Ctrl-C,", process);
         if output.status != Status::Code(0) {
             self.lab.fail(&format!(
                 "perch ended with {:?}:\n{}",
@@ -277,7 +330,7 @@ impl Perch<'_> {
 
     /// Waits for an end that nobody asked for: its exit status and what it said.
     pub fn ended(self) -> (Status, String) {
-        let output = self.process.into_inner().wait().unwrap();
+        let output = self.lab.end("perch", self.process.into_inner());
         (output.status, output.error_text())
     }
 
@@ -285,6 +338,7 @@ impl Perch<'_> {
     pub fn kill(self) {
         let process = self.process.into_inner();
         process.signal(Signal::KILL).unwrap();
-        assert_eq!(process.wait().unwrap().status, Status::Signal(9));
+        let output = self.lab.end("perch, killed,", process);
+        assert_eq!(output.status, Status::Signal(9));
     }
 }

@@ -35,18 +35,7 @@ fn cpus_go_and_come() {
         lab.text(&format!(
             "echo {online} > /sys/devices/system/cpu/cpu{cpu}/online"
         ));
-        let loads = index + 2;
-        let loaded = || perch.said().matches("Ctrl-C unloads").count();
-        let mut tries = 0;
-        while loaded() < loads {
-            lab.text("sleep 0.2");
-            tries += 1;
-            assert!(
-                tries < 300,
-                "not loaded again; perch said:\n{}",
-                perch.said()
-            );
-        }
+        perch.says_often("Ctrl-C unloads", index + 2);
         perch.is_well();
         assert_eq!(perch.report().about.cpus, 7 + online);
         lab.text("sleep 0.5");
@@ -98,12 +87,9 @@ fn a_loader_that_is_killed_leaves_the_kernel_on_its_own() {
         let churn = churn(&lab);
         perch.is_well();
         perch.kill();
-        let mut tries = 0;
-        while !lab.scheduler().is_empty() {
-            tries += 1;
-            assert!(tries < 50, "perch is still loaded");
-            lab.text("sleep 0.2");
-        }
+        lab.until("perch has left with its loader", || {
+            lab.scheduler().is_empty()
+        });
         finish(&lab, churn);
         lab.is_well();
     }
