@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `perch bench`: what the simulator costs. Every row is measured in a process of its own, so
 //! that its peak memory is its own. With `--lab`: what a decision of the live scheduler costs.
+//! `perch bench overload`: what the counters of overloaded CPUs cost on this machine.
 
 mod lab;
+mod overload;
 mod row;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use perch_report::{Align, Format, Grid, figure};
 use serde::Serialize;
 
@@ -32,7 +34,10 @@ const MEMORY_FACTOR: u64 = 4;
 
 /// What to measure.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
+    #[command(subcommand)]
+    what: Option<What>,
     /// Sizes to measure, in CPUs: 1 to 32, multiples of 32 to 128, multiples of 128 beyond
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cpus: Vec<usize>,
@@ -44,6 +49,14 @@ pub struct Arguments {
     format: Format,
     #[command(flatten)]
     lab: lab::LabArguments,
+}
+
+/// What else can be measured.
+#[derive(Subcommand)]
+enum What {
+    /// What raising, lowering and reading the counters of overloaded CPUs costs on this machine, in
+    /// each layout, by pinned threads
+    Overload(overload::Arguments),
 }
 
 fn format(name: &str) -> Result<Format, String> {
@@ -77,6 +90,9 @@ struct Measurements {
 
 /// Does it.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    if let Some(What::Overload(arguments)) = &arguments.what {
+        return overload::run(arguments);
+    }
     if arguments.lab.is_asked_for() {
         return lab::run(&arguments.lab, &arguments.cpus, arguments.format);
     }

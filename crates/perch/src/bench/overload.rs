@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `perch bench overload`: what it costs here to raise, lower and read the counters of overloaded
+//! CPUs (policy/include/perch/overload.h), in each layout, by threads that are pinned as far apart
+//! as this machine lets them be.
+
+mod measure;
+mod memory;
+mod places;
+mod table;
+
+use clap::Args;
+use perch_policy::{Layout, Memory, OutOfMemory, Overload, Topology};
+use perch_report::Format;
+use serde::Serialize;
+
+use crate::output::{Failure, emit};
+use measure::{Load, Span, Sums};
+use places::Places;
+
+/// What is measured is measured so many times, and once more before that to warm up.
+pub const REPETITIONS: usize = 7;
+
+/// Below this part of the CPU time that was there, others had the rest, and threads that should
+/// have met at a line did not.
+const UNDISTURBED: f64 = 0.95;
+
+/// What to measure.
+#[derive(Args)]
+pub struct Arguments {
+    /// Numbers of threads to measure with [default: 1, 2, 4, … and all the CPUs]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    threads: Vec<usize>,
+    /// Seconds to spend on a row, about
+    #[arg(long, value_name = "N", default_value_t = 2.0)]
+    seconds: f64,
+    /// Take the CPUs for so many nodes, whatever the machine says; the memory stays where it is
+    #[arg(long, value_name = "N")]
+    nodes: Option<usize>,
+    /// How to write the result: table, markdown, csv or json
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = super::format)]
+    format: Format,
+}
+
+/// One number of threads in one layout.
+#[derive(Debug, Serialize)]
+struct Row {
+    threads: usize,
+    layout: &'static str,
+    /// Counters of the whole machine.
+    counters: usize,
+    /// Nanoseconds for raising and lowering one's own, while all the others do that too.
+    update: Figure,
+    /// Nanoseconds for a reading, while all the others read too.
+    read: Figure,
+    /// Nanoseconds for raising and lowering, while half of the threads read. Not with one thread.
+    update_beside_readers: Option<Figure>,
+    /// Nanoseconds for a reading, while half of the threads raise and lower.
+    read_beside_writers: Option<Figure>,
+    /// Nanoseconds for raising, lowering and reading in turn, as the real-time class does around a
+    /// switch, while all the others do that too.
+    switch: Figure,
+}
+
+/// Nanoseconds of CPU time for an operation, over the repetitions.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Figure {
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Figure {
+    /// None of nothing.
+    fn of(mut nanoseconds: Vec<f64>) -> Option<Figure> {
+        nanoseconds.sort_by(f64::total_cmp);
+        let (&min, &max) = (nanoseconds.first()?, nanoseconds.last()?);
+        let half = nanoseconds.len() / 2;
+        let median = match nanoseconds.len() % 2 {
+            1 => nanoseconds[half],
+            _ => (nanoseconds[half - 1] + nanoseconds[half]) / 2.0,
+        };
+        Some(Figure { median, min, max })
+    }
+}
+
+/// All of it.
+#[derive(Debug, Serialize)]
+struct Measurements {
+    machine: String,
+    cpus: usize,
+    llcs: usize,
+    nodes: usize,
+    rows: Vec<Row>,
+    /// What is to be known of the figures.
+    notes: Vec<String>,
+}
+
+/// Does it.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if !(arguments.seconds > 0.0 && arguments.seconds <= 600.0) {
+        return Err(Failure::input(
+            "--seconds: expected more than 0 and at most 600",
+        ));
+    }
+    if arguments.threads.contains(&0) {
+        return Err(Failure::input("--threads 0: expected 1 or more"));
+    }
+    let places = Places::here(arguments.nodes)?;
+    let (ladder, too_many) = places.ladder(&arguments.threads);
+    if ladder.is_empty() {
+        return Err(Failure::input(format!(
+            "--threads: expected 1 to {}, the CPUs that this program may use here: each thread \
+             needs one of its own",
+            places.cpus.len()
+        )));
+    }
+    let span = Span::of_row(arguments.seconds, REPETITIONS);
+    let (mut rows, mut sums) = (Vec::new(), Sums::default());
+    for &threads in &ladder {
+        for layout in Layout::ALL {
+            rows.push(row(&places, threads, layout, span, &mut sums)?);
+        }
+    }
+    let mut notes = places.notes(&too_many);
+    notes.extend(memory_note(&places)?);
+    if sums.undisturbed() < UNDISTURBED {
+        notes.push(format!(
+            "other programs ran too: the threads had {:.0} % of their CPUs' time, and met less \
+             often than they would have",
+            100.0 * sums.undisturbed()
+        ));
+    }
+    let result = Measurements {
+        machine: places.name.clone(),
+        cpus: places.cpus.len(),
+        llcs: places.machine.declared_llcs(),
+        nodes: places.machine.nodes(),
+        rows,
+        notes,
+    };
+    emit(&table::write(&result, arguments.format))
+}
+
+/// The counters of a layout, their memory as the kernel's allocator would have it.
+fn counters(places: &Places, layout: Layout, topology: &Topology) -> Result<Overload, Failure> {
+    let memory: Box<dyn Memory> = Box::new(places.slabs());
+    // Checked reads are mode perch's, and so are layouts with padding.
+    Overload::new_in(layout, layout.padded(), topology, memory)
+        .map_err(|error: OutOfMemory| Failure::run(error.to_string()))
+}
+
+fn row(
+    places: &Places,
+    threads: usize,
+    layout: Layout,
+    span: Span,
+    sums: &mut Sums,
+) -> Result<Row, Failure> {
+    let topology = Topology::new(&places.machine);
+    let overload = counters(places, layout, &topology)?;
+    let cpus = &places.cpus[..threads];
+    let mut measure = |load| -> Result<[Option<Figure>; 2], Failure> {
+        let mut found = [Vec::new(), Vec::new()];
+        for repetition in 0..=REPETITIONS {
+            let ran = measure::once(&overload, cpus, load, span)?;
+            // The first one warms up.
+            for (kind, costs) in found.iter_mut().enumerate().filter(|_| repetition > 0) {
+                costs.extend(ran.ns_per_operation(kind));
+            }
+            sums.add(&ran);
+        }
+        Ok(found.map(Figure::of))
+    };
+    let all = |found: Option<Figure>| found.expect("a load that every thread does");
+    let [update, _] = measure(Load::Update)?;
+    let [read, _] = measure(Load::Read)?;
+    let [switch, _] = measure(Load::Switch)?;
+    let [update_beside_readers, read_beside_writers] = match threads {
+        1 => [None, None],
+        _ => measure(Load::Both)?,
+    };
+    Ok(Row {
+        threads,
+        layout: layout.name(),
+        counters: overload.counters(),
+        update: all(update),
+        read: all(read),
+        update_beside_readers,
+        read_beside_writers,
+        switch: all(switch),
+    })
+}
+
+/// Where the counters lie.
+fn memory_note(places: &Places) -> Result<Option<String>, Failure> {
+    if places.real_nodes < 2 || places.split {
+        return Ok(None);
+    }
+    let strays = places.strays().map_err(|OutOfMemory| {
+        Failure::run("no memory to look where counters of a node would lie")
+    })?;
+    let what = "a node's counters lie in memory that a thread on that node touched first";
+    Ok(Some(match strays.as_slice() {
+        [] => format!("{what}; the kernel says that it is there"),
+        nodes => {
+            let names: Vec<String> = nodes.iter().map(usize::to_string).collect();
+            format!(
+                "{what}, but the kernel says that it is elsewhere for node {}",
+                names.join(", ")
+            )
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_the_median_and_the_spread() {
+        assert_eq!(Figure::of(Vec::new()), None);
+        let odd = Figure::of(vec![3.0, 9.0, 1.0]).unwrap();
+        assert_eq!((odd.median, odd.min, odd.max), (3.0, 1.0, 9.0));
+        let even = Figure::of(vec![4.0, 1.0, 2.0, 9.0]).unwrap();
+        assert_eq!((even.median, even.min, even.max), (3.0, 1.0, 9.0));
+    }
+}

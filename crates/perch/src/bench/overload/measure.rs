@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Threads that use the counters, each on a CPU of its own and as that CPU, for a while.
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+use perch_policy::Overload;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::places::pin;
+use crate::output::Failure;
+
+/// So many operations pass between two looks whether it is enough.
+const BATCH: u64 = 64;
+
+/// What the threads do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Each raises and lowers its counter.
+    Update,
+    /// Each reads.
+    Read,
+    /// Every other one raises and lowers, those between read.
+    Both,
+    /// Each raises, lowers and reads.
+    Switch,
+}
+
+impl Load {
+    /// How many kinds of load there are.
+    const COUNT: u32 = 4;
+
+    /// Whether a thread is of the kind that is counted second: a reader beside writers.
+    fn reads(self, thread: usize) -> bool {
+        self == Load::Both && thread % 2 == 1
+    }
+}
+
+/// How long the threads are at it once.
+#[derive(Clone, Copy, Debug)]
+pub struct Span(Duration);
+
+impl Span {
+    /// When a row takes so many seconds, with each load measured so many times after a first one.
+    pub fn of_row(seconds: f64, repetitions: usize) -> Span {
+        let times = f64::from(Load::COUNT) * (repetitions + 1) as f64;
+        Span(Duration::from_secs_f64(seconds / times))
+    }
+}
+
+/// What threads did, summed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ran {
+    operations: u64,
+    cpu_ns: u64,
+    /// From the first operation to the last, on every thread.
+    wall_ns: u64,
+}
+
+/// What the two kinds of thread did: all, or writers beside readers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sums([Ran; 2]);
+
+impl Sums {
+    /// Nanoseconds of CPU time that an operation of threads of a kind took; none where there were
+    /// none.
+    pub fn ns_per_operation(&self, kind: usize) -> Option<f64> {
+        let Ran {
+            operations, cpu_ns, ..
+        } = self.0[kind];
+        (operations > 0).then(|| cpu_ns as f64 / operations as f64)
+    }
+
+    /// Together with what others did.
+    pub fn add(&mut self, other: &Sums) {
+        for (sum, other) in self.0.iter_mut().zip(other.0) {
+            sum.operations += other.operations;
+            sum.cpu_ns += other.cpu_ns;
+            sum.wall_ns += other.wall_ns;
+        }
+    }
+
+    /// Which part of the time that they were at it the threads had their CPUs; 1 of none.
+    pub fn undisturbed(&self) -> f64 {
+        let cpu: u64 = self.0.iter().map(|ran| ran.cpu_ns).sum();
+        let wall: u64 = self.0.iter().map(|ran| ran.wall_ns).sum();
+        match wall {
+            0 => 1.0,
+            wall => cpu as f64 / wall as f64,
+        }
+    }
+}
+
+/// A flag that the threads read all the time, on a line of its own.
+#[repr(align(256))]
+struct Flag(AtomicBool);
+
+/// Has a thread on each of the CPUs do the load for a while. All counters are at zero before and
+/// after.
+///
+/// # Errors
+/// When a CPU may not be used.
+///
+/// # Panics
+/// When a counter is not at zero at the end: then what was measured was not what it says.
+pub fn once(overload: &Overload, cpus: &[usize], load: Load, span: Span) -> Result<Sums, Failure> {
+    let (ready, enough) = (Barrier::new(cpus.len() + 1), Flag(AtomicBool::new(false)));
+    let (ready, enough) = (&ready, &enough);
+    let mut sums = Sums::default();
+    scope(|scope| {
+        let threads: Vec<_> = (cpus.iter().enumerate())
+            .map(|(thread, &cpu)| {
+                scope.spawn(move || {
+                    let pinned = pin(cpu);
+                    // Whoever could not be pinned leaves the others to theirs.
+                    ready.wait();
+                    pinned.map(|()| work(overload, cpu, load, load.reads(thread), &enough.0))
+                })
+            })
+            .collect();
+        ready.wait();
+        sleep(span.0);
+        enough.0.store(true, Ordering::Relaxed);
+        for (thread, handle) in threads.into_iter().enumerate() {
+            let ran = handle
+                .join()
+                .expect("who works on counters does not panic")?;
+            let mut one = Sums::default();
+            one.0[usize::from(load.reads(thread))] = ran;
+            sums.add(&one);
+        }
+        Ok::<_, Failure>(())
+    })?;
+    let counts = overload.counts();
+    assert!(
+        counts.iter().all(|&count| count == 0),
+        "{counts:?} are left"
+    );
+    Ok(sums)
+}
+
+fn work(overload: &Overload, cpu: usize, load: Load, reads: bool, enough: &AtomicBool) -> Ran {
+    let update = || {
+        overload.set(cpu);
+        overload.clear(cpu);
+    };
+    let read = || {
+        black_box(overload.read(cpu));
+    };
+    match (load, reads) {
+        (Load::Update, _) | (Load::Both, false) => repeat(enough, update),
+        (Load::Read, _) | (Load::Both, true) => repeat(enough, read),
+        (Load::Switch, _) => repeat(enough, || {
+            update();
+            read();
+        }),
+    }
+}
+
+/// Does it until that is enough, and a batch at the least.
+fn repeat(enough: &AtomicBool, operation: impl Fn()) -> Ran {
+    let (began, cpu_began) = (Instant::now(), cpu_ns());
+    let mut operations = 0;
+    loop {
+        for _ in 0..BATCH {
+            operation();
+        }
+        operations += BATCH;
+        if enough.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    let cpu_ns = cpu_ns() - cpu_began;
+    Ran {
+        operations,
+        cpu_ns,
+        wall_ns: began.elapsed().as_nanos() as u64,
+    }
+}
+
+/// CPU time of this thread: what others on the CPU take away is not in it.
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use perch_policy::{Layout, Topology};
+
+    use super::super::places::allowed;
+    use super::*;
+
+    #[test]
+    fn every_thread_has_its_part() {
+        let machine = perch_machine::resolve("rt480").unwrap();
+        let topology = Topology::new(&machine);
+        let cpus = allowed().unwrap();
+        let span = Span::of_row(0.05, 1);
+        for layout in Layout::ALL {
+            let overload = Overload::new(layout, layout.padded(), &topology).unwrap();
+            for load in [Load::Update, Load::Read, Load::Switch] {
+                let ran = once(&overload, &cpus, load, span).unwrap();
+                assert!(ran.0[0].operations >= BATCH * cpus.len() as u64);
+                assert!(ran.ns_per_operation(0).is_some_and(|ns| ns > 0.0));
+                assert_eq!(ran.ns_per_operation(1), None);
+                assert!((0.0..1.5).contains(&ran.undisturbed()), "{ran:?}");
+            }
+            if cpus.len() > 1 {
+                let ran = once(&overload, &cpus[..2], Load::Both, span).unwrap();
+                assert!((0..2).all(|kind| ran.ns_per_operation(kind).is_some()));
+            }
+        }
+    }
+
+    #[test]
+    fn who_may_not_have_a_cpu_is_told() {
+        let machine = perch_machine::resolve("juno").unwrap();
+        let overload = Overload::new(Layout::Shared, false, &Topology::new(&machine)).unwrap();
+        let cpus = [allowed().unwrap()[0], perch_machine::MAX_CPUS - 1];
+        let error = once(&overload, &cpus, Load::Read, Span::of_row(0.01, 1)).unwrap_err();
+        assert!(error.message.contains("cannot stay on CPU"), "{error:?}");
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Memory for counters as the kernel's allocator hands it out: small objects of one size lie side
+//! by side in pages of one node, so that an unpadded counter shares its line with whatever came
+//! before and after it.
+
+use std::collections::BTreeMap;
+use std::ptr::{NonNull, null_mut};
+
+use perch_policy::Memory;
+
+use super::places::on_cpu;
+
+/// What is taken from the system at once; the largest block. A multiple of every page size.
+const REGION: usize = 1 << 20;
+/// The smallest object of kmalloc().
+const SMALLEST: usize = 8;
+
+/// The blocks of all nodes. A block that is given back is not used again: they go together.
+pub struct Slabs {
+    /// A CPU of each node.
+    cpus: Vec<usize>,
+    /// By node and size of its objects: the region, and how much of it is taken.
+    regions: BTreeMap<(usize, usize), (Region, usize)>,
+    full: Vec<Region>,
+}
+
+impl Slabs {
+    /// Of a machine with such a CPU on each of its nodes.
+    pub fn new(cpus: Vec<usize>) -> Slabs {
+        Slabs {
+            cpus,
+            regions: BTreeMap::new(),
+            full: Vec::new(),
+        }
+    }
+}
+
+// SAFETY: a block is cut off a region that is mapped as long as `self` lives, at a multiple of its
+// size, a power of two at least `align`; none is handed out twice.
+unsafe impl Memory for Slabs {
+    fn alloc(&mut self, bytes: usize, align: usize, node: usize) -> *mut u8 {
+        let size = bytes.max(align).max(SMALLEST).next_power_of_two();
+        let Some(&cpu) = self.cpus.get(node).filter(|_| size <= REGION) else {
+            return null_mut();
+        };
+        let room = self.regions.get(&(node, size));
+        if room.is_none_or(|(_, taken)| taken + size > REGION) {
+            let Some(region) = Region::on(cpu) else {
+                return null_mut();
+            };
+            let before = self.regions.insert((node, size), (region, 0));
+            self.full.extend(before.map(|(region, _)| region));
+        }
+        let (region, taken) = self.regions.get_mut(&(node, size)).expect("it has room");
+        // SAFETY: `taken + size` is within the region.
+        let block = unsafe { region.at.as_ptr().add(*taken) };
+        *taken += size;
+        block
+    }
+
+    unsafe fn free(&mut self, _block: *mut u8, _bytes: usize, _align: usize) {}
+}
+
+/// Pages of one node, all zero.
+struct Region {
+    at: NonNull<u8>,
+}
+
+// SAFETY: it is memory that nobody else knows of, whoever holds it.
+unsafe impl Send for Region {}
+// SAFETY: a shared one lets nobody write.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Fresh pages, touched first by a thread on this CPU: the kernel takes them from the node of
+    /// whoever touches them, unless a memory policy (numactl) says otherwise.
+    fn on(cpu: usize) -> Option<Region> {
+        let (access, kind) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        // SAFETY: a new mapping, of no file.
+        let at = unsafe { libc::mmap(null_mut(), REGION, access, kind, -1, 0) };
+        let region = Region {
+            at: NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED)?,
+        };
+        // A huge page may span the regions of several nodes. Where there are none, that is well.
+        // SAFETY: the mapping is ours.
+        unsafe { libc::madvise(at, REGION, libc::MADV_NOHUGEPAGE) };
+        on_cpu(cpu, || region.touch()).ok().map(|()| region)
+    }
+
+    /// Writes to each page, of which nobody else knows yet.
+    fn touch(&self) {
+        for page in (0..REGION).step_by(4096) {
+            // SAFETY: within the mapping.
+            unsafe { self.at.as_ptr().add(page).write_volatile(0) };
+        }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `on`, with this length, and unmapped here only.
+        unsafe { libc::munmap(self.at.as_ptr().cast(), REGION) };
+    }
+}
+
+/// The number under which the kernel knows the node of the page at `block`; none where it does not
+/// say.
+pub fn node_of(block: *mut u8) -> Option<usize> {
+    /// The node of an address (linux/mempolicy.h).
+    const MPOL_F_NODE: libc::c_ulong = 1;
+    const MPOL_F_ADDR: libc::c_ulong = 2;
+    let mut node: libc::c_int = -1;
+    // SAFETY: with these flags it writes one int and reads no mask.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            &raw mut node,
+            null_mut::<libc::c_ulong>(),
+            0 as libc::c_ulong,
+            block,
+            MPOL_F_NODE | MPOL_F_ADDR,
+        )
+    };
+    (result == 0).then(|| usize::try_from(node).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::places::allowed;
+    use super::*;
+
+    #[test]
+    fn small_blocks_of_a_node_share_a_line_and_padded_ones_none() {
+        let cpu = allowed().unwrap()[0];
+        let mut slabs = Slabs::new(vec![cpu, cpu]);
+        let at = |slabs: &mut Slabs, bytes, node| slabs.alloc(bytes, bytes, node) as usize;
+        let small = [0, 0, 0].map(|node| at(&mut slabs, 8, node));
+        assert_eq!([small[1], small[2]], [small[0] + 8, small[0] + 16]);
+        assert_eq!(small[0] / 64, small[2] / 64, "one line");
+        let other = at(&mut slabs, 8, 1);
+        assert_ne!(small[0] / 4096, other / 4096, "a page of another node");
+        let padded = [0, 0].map(|node| at(&mut slabs, 128, node));
+        assert_eq!(padded.map(|at| at % 128), [0, 0]);
+        assert!(padded[0].abs_diff(padded[1]) >= 128);
+        assert_ne!(
+            padded[0] / 4096,
+            small[0] / 4096,
+            "objects of one size a page"
+        );
+    }
+
+    #[test]
+    fn blocks_are_all_zero_and_nobody_elses() {
+        let cpu = allowed().unwrap()[0];
+        let mut slabs = Slabs::new(vec![cpu]);
+        for size in [8, 128, 4096] {
+            let mut seen = std::collections::BTreeSet::new();
+            for _ in 0..REGION / size + 3 {
+                let block = slabs.alloc(size, size, 0);
+                assert!(seen.insert(block as usize) && block as usize % size == 0);
+                // SAFETY: the block is ours, and that long.
+                let word = unsafe { &mut *block.cast::<u64>() };
+                assert_eq!(std::mem::replace(word, u64::MAX), 0);
+            }
+        }
+        assert!(slabs.alloc(REGION + 1, 8, 0).is_null());
+        assert!(slabs.alloc(8, 8, 1).is_null(), "there is no such node");
+    }
+
+    #[test]
+    fn the_kernel_knows_where_a_page_is() {
+        let cpu = allowed().unwrap()[0];
+        let block = Slabs::new(vec![cpu]).alloc(8, 8, 0);
+        // A kernel without NUMA, or a sandbox, does not say; node numbers are small where it does.
+        assert!(!block.is_null());
+        let mut slabs = Slabs::new(vec![cpu]);
+        let node = node_of(slabs.alloc(8, 8, 0));
+        assert!(node.is_none_or(|node| node < 1024), "{node:?}");
+    }
+}

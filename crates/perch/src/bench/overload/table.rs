@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The figures in words.
+
+use std::fmt::Write;
+
+use perch_report::{Align, Format, Grid};
+
+use super::{Figure, Measurements, REPETITIONS, Row};
+
+/// The result in a format.
+pub fn write(result: &Measurements, format: Format) -> String {
+    match format {
+        Format::Table => format!("{}\n{}", grid(result).text(), notes(result, "")),
+        Format::Markdown => format!("{}\n{}", grid(result).markdown(), notes(result, "- ")),
+        Format::Csv => csv(result),
+        Format::Json => {
+            let text = serde_json::to_string_pretty(result);
+            text.expect("the result has only text keys") + "\n"
+        }
+    }
+}
+
+/// The loads by their names in a CSV file, with the figures of a row.
+fn figures(row: &Row) -> [(&'static str, Option<Figure>); 5] {
+    [
+        ("update", Some(row.update)),
+        ("read", Some(row.read)),
+        ("update_beside_readers", row.update_beside_readers),
+        ("read_beside_writers", row.read_beside_writers),
+        ("switch", Some(row.switch)),
+    ]
+}
+
+fn grid(result: &Measurements) -> Grid {
+    let mut grid = Grid::default();
+    grid.column("", "threads", Align::Right);
+    grid.column("", "layout", Align::Left);
+    grid.column("", "counters", Align::Right);
+    for (group, name) in [
+        ("all alike, ns", "update"),
+        ("all alike, ns", "read"),
+        ("half and half, ns", "update"),
+        ("half and half, ns", "read"),
+        ("in turn, ns", "switch"),
+    ] {
+        grid.column(group, name, Align::Right);
+    }
+    for row in &result.rows {
+        let mut cells = vec![
+            row.threads.to_string(),
+            row.layout.to_string(),
+            row.counters.to_string(),
+        ];
+        let texts = figures(row).map(|(_, figure)| figure.map_or("-".to_string(), text));
+        cells.extend(texts);
+        grid.row(cells);
+    }
+    grid
+}
+
+/// The median and the spread.
+fn text(figure: Figure) -> String {
+    let Figure { median, min, max } = figure;
+    format!("{median:.1} ({min:.1}-{max:.1})")
+}
+
+fn notes(result: &Measurements, bullet: &str) -> String {
+    let count = |number: usize, what: &str| match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    };
+    let mut text = format!(
+        "{bullet}{}: {}, {}, {}\n{bullet}CPU time of a thread for an operation: the median of \
+         {REPETITIONS} (least-most); update: raise and lower; switch: raise, lower, read\n",
+        result.machine,
+        count(result.cpus, "CPU"),
+        count(result.llcs, "last-level cache"),
+        count(result.nodes, "node"),
+    );
+    for note in &result.notes {
+        let _ = writeln!(text, "{bullet}{note}");
+    }
+    text
+}
+
+fn csv(result: &Measurements) -> String {
+    let mut text = String::from("threads,layout,counters,load,median_ns,min_ns,max_ns\n");
+    for row in &result.rows {
+        for (load, figure) in figures(row) {
+            let Some(Figure { median, min, max }) = figure else {
+                continue;
+            };
+            let _ = writeln!(
+                text,
+                "{},{},{},{load},{median},{min},{max}",
+                row.threads, row.layout, row.counters
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result() -> Measurements {
+        let figure = |median: f64| Figure {
+            median,
+            min: median - 0.25,
+            max: median + 10.0,
+        };
+        let row = |threads, both: Option<f64>| Row {
+            threads,
+            layout: "node-padded",
+            counters: 2,
+            update: figure(12.0),
+            read: figure(3.5),
+            update_beside_readers: both.map(figure),
+            read_beside_writers: both.map(|ns| figure(ns / 2.0)),
+            switch: figure(20.0),
+        };
+        Measurements {
+            machine: "Some CPU".to_string(),
+            cpus: 2,
+            llcs: 1,
+            nodes: 1,
+            rows: vec![row(1, None), row(2, Some(40.0))],
+            notes: vec!["one node".to_string()],
+        }
+    }
+
+    #[test]
+    fn a_row_is_a_line_and_what_one_thread_cannot_do_a_dash() {
+        let text = write(&result(), Format::Table);
+        let lines: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split("  ").map(str::trim).collect::<Vec<_>>())
+            .map(|cells| cells.into_iter().filter(|cell| !cell.is_empty()).collect())
+            .collect();
+        let first = [
+            "1",
+            "node-padded",
+            "2",
+            "12.0 (11.8-22.0)",
+            "3.5 (3.2-13.5)",
+        ];
+        assert_eq!(lines[2][..5], first);
+        assert_eq!(lines[2][5..], ["-", "-", "20.0 (19.8-30.0)"]);
+        assert_eq!(lines[3][5..7], ["40.0 (39.8-50.0)", "20.0 (19.8-30.0)"]);
+        assert!(text.contains("Some CPU: 2 CPUs, 1 last-level cache, 1 node\n"));
+        assert!(text.ends_with("one node\n"), "{text}");
+    }
+
+    #[test]
+    fn csv_has_a_line_a_figure() {
+        let text = write(&result(), Format::Csv);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 1 + 3 + 5);
+        assert_eq!(lines[1], "1,node-padded,2,update,12,11.75,22");
+        assert_eq!(lines[7], "2,node-padded,2,read_beside_writers,20,19.75,30");
+        assert!(lines.iter().all(|line| line.split(',').count() == 7));
+    }
+}
