@@ -9,6 +9,7 @@ use perch_sim::workload::Workload;
 use perch_sim::{Metrics, Outcome, RootDomain, Scenario};
 use serde::Serialize;
 
+use crate::contention::Contention;
 use crate::error::ExperimentError;
 use crate::model::{Arm, Effort};
 use crate::pool::{self, Progress};
@@ -136,6 +137,9 @@ pub struct Comparison {
     pub balanced: Vec<CountRow>,
     /// Everything else that is counted.
     pub totals: Vec<CountRow>,
+    /// The kernel's contended cache lines by arm; empty on a machine without figures for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub contention: Vec<Contention>,
 }
 
 /// Runs the comparison.
@@ -206,6 +210,7 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
         migrations: counts(&by_arm, DISTANCES, |metrics| &metrics.migrations),
         balanced: counts(&by_arm, DISTANCES, |metrics| &metrics.balanced),
         totals: totals(&by_arm),
+        contention: contention(spec, &by_arm),
     })
 }
 
@@ -278,7 +283,23 @@ fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]], draws: u64) -> Vec<ScoreRow
             arm.iter().map(latency_us).collect()
         }),
     };
-    rows.chain([latency]).collect()
+    // Elsewhere the kernel's share has no measure to stand beside.
+    let modelled = spec.machine.hardware.contended_line.is_some();
+    let kernel = modelled.then(|| ScoreRow {
+        name: "kernel time".to_string(),
+        unit: "% of busy time".to_string(),
+        higher_is_better: false,
+        arms: arm_scores(spec, by_arm, draws, |arm| {
+            arm.iter().map(|o| o.metrics.kernel_pct()).collect()
+        }),
+    });
+    rows.chain([latency]).chain(kernel).collect()
+}
+
+fn contention(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<Contention> {
+    let arms = spec.arms.iter().zip(by_arm);
+    arms.filter_map(|(arm, outcomes)| Contention::new(&arm.name, outcomes))
+        .collect()
 }
 
 /// What each arm scored, where `values` has one value a repetition.

@@ -8,6 +8,7 @@
 
 mod bootstrap;
 mod compare;
+mod contention;
 mod error;
 mod format;
 mod glob;
@@ -24,6 +25,7 @@ pub mod stats;
 mod testing;
 
 pub use compare::{ArmScore, CompareSpec, Comparison, CountRow, ScoreRow, StatisticScore, compare};
+pub use contention::{ContendedLine, Contention, LineUser};
 pub use error::ExperimentError;
 pub use model::{
     Arm, BASELINE, Calibration, Cell, Effort, Experiment, Judging, Load, PATCHED, Wanted, machines,

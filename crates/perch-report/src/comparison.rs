@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use perch_experiment::{Comparison, CountRow, ScoreRow};
 
+use crate::contention;
 use crate::experiment::{finite, optional, write_csv};
 use crate::figure::{figure, interval, percent};
 use crate::format::Format;
@@ -60,6 +61,7 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
             text.push_str(&write(&count_grid(comparison, rows)));
         }
     }
+    text.push_str(&contention::sections(&comparison.contention, mark, write));
     text
 }
 
@@ -202,6 +204,7 @@ fn csv(comparison: &Comparison) -> String {
             }
         }
     }
+    records.extend(contention::records(&comparison.contention));
     write_csv(&records)
 }
 
@@ -249,6 +252,7 @@ mod tests {
             migrations: vec![row("LLC", [3.0, 0.0])],
             balanced: Vec::new(),
             totals: vec![row("wake-ups", [1000.0, 1200.4])],
+            contention: Vec::new(),
         }
     }
 

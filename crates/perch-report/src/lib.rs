@@ -5,6 +5,7 @@
 //! [`perch_experiment::Comparison`].
 
 mod comparison;
+mod contention;
 mod experiment;
 mod figure;
 mod format;
@@ -12,6 +13,7 @@ mod grid;
 mod shape;
 
 pub use comparison::comparison;
+pub use contention::contention;
 pub use experiment::experiments;
 pub use figure::{figure, percent};
 pub use format::{Format, UnknownFormat};

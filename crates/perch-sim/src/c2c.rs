@@ -62,6 +62,12 @@ pub struct User {
     pub row: Row,
 }
 
+impl User {
+    fn is_as(&self, other: &User) -> bool {
+        (self.symbol, self.offset) == (other.symbol, other.offset)
+    }
+}
+
 /// One cache line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
@@ -95,7 +101,10 @@ impl C2c {
                 row,
             };
             match lines.iter_mut().find(|line| line.name == name) {
-                Some(line) => line.users.push(user),
+                Some(line) => match line.users.iter_mut().find(|u| u.is_as(&user)) {
+                    Some(known) => known.row.add(&user.row),
+                    None => line.users.push(user),
+                },
                 None => lines.push(Line {
                     name,
                     users: vec![user],
@@ -116,6 +125,17 @@ impl C2c {
             frequency_mhz,
             lines,
         }
+    }
+
+    /// Adds what another run of the same kernel and machine counted.
+    pub fn add(&mut self, other: &C2c) {
+        let rows = std::mem::take(&mut self.lines).into_iter();
+        let rows = rows.chain(other.lines.iter().cloned()).flat_map(|line| {
+            let name = line.name;
+            let users = line.users.into_iter();
+            users.map(move |u| ((name.clone(), u.offset), u.symbol, u.row))
+        });
+        *self = C2c::new(self.frequency_mhz, rows);
     }
 
     /// Mean cycles of a row's loads of 30 cycles or more; 0 if there were none.

@@ -10,6 +10,7 @@ mod capacity;
 mod chores;
 mod cluster;
 mod common;
+mod contend;
 mod costs;
 mod determinism;
 mod errors;

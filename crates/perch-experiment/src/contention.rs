@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The kernel's contended cache lines, by arm, in the terms of `perf c2c`.
+
+use perch_sim::{C2c, Outcome, Row};
+use serde::Serialize;
+
+/// Accesses of one kernel function to one field. Percentages are of the line's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LineUser {
+    /// Loads that met the line modified in another node, percent.
+    pub remote_hitm_pct: f64,
+    /// Loads that met it modified by another CPU of the same node, percent.
+    pub local_hitm_pct: f64,
+    /// Stores that hit L1, percent.
+    pub store_hit_pct: f64,
+    /// Where on the line, bytes.
+    pub offset: u32,
+    /// Mean cycles of its loads of 30 cycles or more.
+    pub load_cycles: f64,
+    /// The longest of them.
+    pub longest_cycles: f64,
+    /// Those loads and its stores; all of them, where `perf` has samples.
+    pub records: u64,
+    /// The function.
+    pub symbol: String,
+}
+
+/// One cache line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ContendedLine {
+    /// What it is a part of.
+    pub line: String,
+    /// Its share of the HITM of all lines, percent.
+    pub hitm_pct: f64,
+    /// Loads that met it modified in another node.
+    pub remote_hitm: u64,
+    /// Loads that met it modified by another CPU of the same node.
+    pub local_hitm: u64,
+    /// Stores that hit L1.
+    pub store_hits: u64,
+    /// Mean cycles of loads of 30 cycles or more.
+    pub load_cycles: f64,
+    /// Loads of 30 cycles or more, and stores.
+    pub records: u64,
+    /// Who uses it: by offset, then by HITM, most first.
+    pub users: Vec<LineUser>,
+}
+
+/// An arm's contended lines, the one with the most HITM first; sums over its repetitions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Contention {
+    /// The arm.
+    pub arm: String,
+    /// Mean share of busy time that was the kernel's, percent.
+    pub kernel_pct: f64,
+    /// Lines that were touched.
+    pub lines: Vec<ContendedLine>,
+}
+
+impl Contention {
+    /// What an arm's repetitions saw; `None` on a machine without figures for contended lines.
+    pub fn new(arm: &str, outcomes: &[Outcome]) -> Option<Contention> {
+        let mut found = outcomes.iter().filter_map(|o| o.metrics.c2c.as_deref());
+        let mut sum = found.next()?.clone();
+        for c2c in found {
+            sum.add(c2c);
+        }
+        let kernel_pct = outcomes.iter().map(|o| o.metrics.kernel_pct()).sum::<f64>();
+        let hitm: u64 = sum.lines.iter().map(|line| line.total.hitm()).sum();
+        Some(Contention {
+            arm: arm.to_string(),
+            kernel_pct: kernel_pct / outcomes.len() as f64,
+            lines: sum.lines.iter().map(|l| line(&sum, l, hitm)).collect(),
+        })
+    }
+}
+
+fn line(c2c: &C2c, line: &perch_sim::Line, hitm: u64) -> ContendedLine {
+    let total = &line.total;
+    let user = |row: &Row, symbol: &str, offset| LineUser {
+        remote_hitm_pct: share(row.remote_hitm, total.remote_hitm),
+        local_hitm_pct: share(row.local_hitm, total.local_hitm),
+        store_hit_pct: share(row.store_hits, total.store_hits),
+        offset,
+        load_cycles: c2c.mean_cycles(row),
+        longest_cycles: row.longest_ns as f64 * f64::from(c2c.frequency_mhz) / 1000.0,
+        records: row.records(),
+        symbol: symbol.to_string(),
+    };
+    let users = line.users.iter();
+    ContendedLine {
+        line: line.name.clone(),
+        hitm_pct: share(total.hitm(), hitm),
+        remote_hitm: total.remote_hitm,
+        local_hitm: total.local_hitm,
+        store_hits: total.store_hits,
+        load_cycles: c2c.mean_cycles(total),
+        records: total.records(),
+        users: users
+            .map(|u| user(&u.row, u.symbol.name(), u.offset))
+            .collect(),
+    }
+}
+
+/// Percent; 0 of nothing.
+fn share(part: u64, whole: u64) -> f64 {
+    match whole {
+        0 => 0.0,
+        whole => 100.0 * part as f64 / whole as f64,
+    }
+}

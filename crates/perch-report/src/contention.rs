@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Contended cache lines as `perf c2c` shows them: the lines, and for each who uses it.
+
+use std::fmt::Write;
+
+use perch_experiment::{ContendedLine, Contention};
+
+use crate::experiment::write_csv;
+use crate::format::Format;
+use crate::grid::{Align, Grid};
+
+/// Lines with less of all HITM than this are named but not opened, percent.
+const LEAST_PCT: f64 = 1.0;
+
+/// The contended lines of some arms as `format` has them; nothing where there are none.
+pub fn contention(arms: &[Contention], format: Format) -> String {
+    match format {
+        Format::Table => sections(arms, "", Grid::text),
+        Format::Markdown => sections(arms, "### ", Grid::markdown),
+        Format::Csv => {
+            write_csv(&[vec![HEADER.map(str::to_string).to_vec()], records(arms)].concat())
+        }
+        Format::Json => {
+            let text = serde_json::to_string_pretty(arms);
+            text.expect("contended lines have only text keys") + "\n"
+        }
+    }
+}
+
+const HEADER: [&str; 8] = [
+    "kind",
+    "name",
+    "unit",
+    "arm",
+    "value",
+    "ci95",
+    "delta_pct",
+    "delta_ci95_pct",
+];
+
+/// For each arm the lines, and then who uses those that matter. `mark` begins a heading.
+pub(crate) fn sections(arms: &[Contention], mark: &str, write: fn(&Grid) -> String) -> String {
+    let blank = if mark.is_empty() { "" } else { "\n" };
+    let mut text = String::new();
+    for arm in arms {
+        let _ = writeln!(text, "\n{mark}contended lines, arm {}{blank}", arm.arm);
+        text.push_str(&write(&lines(arm)));
+        for line in arm.lines.iter().filter(|l| l.hitm_pct >= LEAST_PCT) {
+            let _ = writeln!(text, "\n{mark}{}, arm {}{blank}", line.line, arm.arm);
+            text.push_str(&write(&users(line)));
+        }
+    }
+    text
+}
+
+fn columns(grid: &mut Grid, names: &[(&str, &str)]) {
+    for (group, name) in names {
+        grid.column(group, name, Align::Right);
+    }
+}
+
+fn lines(arm: &Contention) -> Grid {
+    let mut grid = Grid::default();
+    columns(
+        &mut grid,
+        &[
+            ("", "HITM%"),
+            ("Rmt", "HITM"),
+            ("Lcl", "HITM"),
+            ("Store", "L1 Hit"),
+            ("Load", "cycles"),
+            ("Total", "records"),
+        ],
+    );
+    grid.column("", "line", Align::Left);
+    for line in &arm.lines {
+        grid.row(vec![
+            format!("{:.2}%", line.hitm_pct),
+            line.remote_hitm.to_string(),
+            line.local_hitm.to_string(),
+            line.store_hits.to_string(),
+            format!("{:.0}", line.load_cycles),
+            line.records.to_string(),
+            line.line.clone(),
+        ]);
+    }
+    grid
+}
+
+fn users(line: &ContendedLine) -> Grid {
+    let mut grid = Grid::default();
+    columns(
+        &mut grid,
+        &[
+            ("Rmt", "Hitm%"),
+            ("Lcl", "Hitm%"),
+            ("Store", "L1 Hit%"),
+            ("Data", "offset"),
+            ("Load", "cycles"),
+            ("Total", "records"),
+        ],
+    );
+    grid.column("", "Symbol", Align::Left);
+    for user in &line.users {
+        grid.row(vec![
+            format!("{:.2}%", user.remote_hitm_pct),
+            format!("{:.2}%", user.local_hitm_pct),
+            format!("{:.2}%", user.store_hit_pct),
+            format!("{:#x}", user.offset),
+            format!("{:.0}", user.load_cycles),
+            user.records.to_string(),
+            user.symbol.clone(),
+        ]);
+    }
+    grid
+}
+
+/// A figure a line, in the columns of a comparison's CSV.
+pub(crate) fn records(arms: &[Contention]) -> Vec<Vec<String>> {
+    let mut records = Vec::new();
+    for arm in arms {
+        for line in &arm.lines {
+            for user in &line.users {
+                let name = format!("{}+{:#x} {}", line.line, user.offset, user.symbol);
+                let figures = [
+                    ("remote hitm", "%", user.remote_hitm_pct),
+                    ("local hitm", "%", user.local_hitm_pct),
+                    ("store l1 hit", "%", user.store_hit_pct),
+                    ("load cycles", "cycles", user.load_cycles),
+                    ("records", "", user.records as f64),
+                ];
+                for (kind, unit, value) in figures {
+                    let mut record = [kind, &name, unit, &arm.arm, &value.to_string()]
+                        .map(str::to_string)
+                        .to_vec();
+                    record.extend([const { String::new() }; 3]);
+                    records.push(record);
+                }
+            }
+        }
+    }
+    records
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perch_experiment::LineUser;
+
+    fn given() -> Vec<Contention> {
+        let user = |symbol: &str, offset, share: f64| LineUser {
+            remote_hitm_pct: share,
+            local_hitm_pct: 100.0 - share,
+            store_hit_pct: 50.0,
+            offset,
+            load_cycles: 5041.4,
+            longest_cycles: 20_000.0,
+            records: 247,
+            symbol: symbol.to_string(),
+        };
+        let line = |name: &str, hitm_pct| ContendedLine {
+            line: name.to_string(),
+            hitm_pct,
+            remote_hitm: 231,
+            local_hitm: 43,
+            store_hits: 48,
+            load_cycles: 6000.0,
+            records: 494,
+            users: vec![
+                user("pull_rt_task", 0x4, 22.51),
+                user("enqueue_task_rt", 0x28, 77.49),
+            ],
+        };
+        vec![Contention {
+            arm: "baseline".to_string(),
+            kernel_pct: 20.0,
+            lines: vec![line("root_domain+0x0", 99.5), line("rto_mask", 0.5)],
+        }]
+    }
+
+    #[test]
+    fn lines_first_then_who_uses_those_that_matter() {
+        insta::assert_snapshot!(contention(&given(), Format::Table));
+    }
+
+    #[test]
+    fn csv_is_a_line_a_figure() {
+        let text = contention(&given(), Format::Csv);
+        assert_eq!(text.lines().count(), 1 + 2 * 2 * 5);
+        assert!(
+            text.contains("remote hitm,root_domain+0x0+0x4 pull_rt_task,%,baseline,22.51,,,"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn nothing_is_said_where_nothing_is_modelled() {
+        assert_eq!(contention(&[], Format::Table), "");
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Time in the kernel, and its contended cache lines, seen from outside.
+
+use std::sync::Arc;
+
+use perch_machine::{ContendedLine, Machine};
+use perch_sim::workload::{Op, TaskSpec};
+use perch_sim::{Dist, Line, Metrics, RootDomain, Scenario};
+use proptest::prelude::*;
+
+use crate::common::{ERAS, MS, checked, machine, of_tasks, scenario, task, traced};
+use crate::load::random;
+
+/// A library machine that models contended lines.
+fn contended(name: &str) -> Arc<Machine> {
+    let mut machine = Machine::clone(&machine(name));
+    machine.hardware.contended_line = Some(ContendedLine::default());
+    Arc::new(machine)
+}
+
+fn without(machine: &Arc<Machine>) -> Arc<Machine> {
+    let mut machine = Machine::clone(machine);
+    machine.hardware.contended_line = None;
+    Arc::new(machine)
+}
+
+fn metrics(scenario: &Scenario) -> Metrics {
+    scenario.run().expect("a scenario that runs").metrics
+}
+
+fn flag_line(metrics: &Metrics) -> Option<Line> {
+    let c2c = metrics.c2c.as_ref().expect("lines are modelled");
+    c2c.lines
+        .iter()
+        .find(|l| l.name == "root_domain+0x0")
+        .cloned()
+}
+
+/// Two tasks on each of these CPUs that sleep and run: each wake-up onto a busy CPU reads the
+/// root domain's flag.
+fn crowds(machine: &Arc<Machine>, cpus: impl Iterator<Item = usize>) -> Vec<TaskSpec> {
+    let nap = vec![
+        Op::Run(Dist::Const(70_000)),
+        Op::Sleep(Dist::Const(30_000)),
+        Op::Jump(0),
+    ];
+    let two = |cpu| [0, 1].map(|_| task(machine, nap.clone(), cpu..cpu + 1));
+    cpus.flat_map(two).collect()
+}
+
+/// What a task does in system calls, and its switches, are the kernel's share, neither more nor
+/// less.
+#[test]
+fn kernel_time_is_what_was_charged() {
+    let kunpeng = machine("kunpeng920");
+    let call = vec![
+        Op::Run(Dist::Const(30_000)),
+        Op::Kernel(Dist::Const(10_000)),
+        Op::Sleep(Dist::Const(20_000)),
+        Op::Jump(0),
+    ];
+    for era in ERAS {
+        let load = of_tasks(
+            &kunpeng,
+            "calls",
+            vec![task(&kunpeng, call.clone(), 3..4)],
+            0,
+        );
+        let found = metrics(&scenario(&kunpeng, era, load, [10, 400]));
+        let switches = found.context_switches * u64::from(kunpeng.hardware.context_switch_ns);
+        let calls = found.context_switches * 10_000;
+        let off = found.kernel_ns.abs_diff(switches + calls);
+        assert!(
+            off <= 12_000,
+            "{era}: {} for {}",
+            found.kernel_ns,
+            switches + calls
+        );
+        let share = found.kernel_pct();
+        assert!(
+            (share - 100.0 * 11.0 / 41.0).abs() < 1.0,
+            "{era}: {share} %"
+        );
+    }
+}
+
+#[test]
+fn without_system_calls_or_switches_the_kernel_has_no_share() {
+    let kunpeng = machine("kunpeng920");
+    let hog = vec![Op::Run(Dist::Const(1_000_000)), Op::Jump(0)];
+    let load = of_tasks(&kunpeng, "hog", vec![task(&kunpeng, hog, 3..4)], 0);
+    let found = metrics(&scenario(&kunpeng, ERAS[0], load, [10, 100]));
+    assert_eq!(found.kernel_ns, 0);
+    assert!(found.busy_ns >= 99 * MS);
+}
+
+/// A flag that is set once is everybody's to read: no CPU meets another's modified copy.
+#[test]
+fn readers_of_a_constant_flag_never_meet() {
+    let kunpeng = contended("kunpeng920");
+    let load = of_tasks(
+        &kunpeng,
+        "crowds",
+        crowds(&kunpeng, 0..kunpeng.cpus.len()),
+        0,
+    );
+    for era in ERAS {
+        let found = metrics(&scenario(&kunpeng, era, load.clone(), [40, 60]));
+        let line = flag_line(&found).expect("the flag is read");
+        assert!(line.total.loads > 10_000, "{era}: {:?}", line.total);
+        // The flag is cleared now and then by a pass that sees no crowd.
+        assert!(
+            line.total.hitm() * 100 < line.total.loads,
+            "{era}: {:?}",
+            line.total
+        );
+    }
+}
+
+/// Contended lines take time: the same load does less, and its kernel share grows.
+#[test]
+fn distance_makes_lines_dear() {
+    let near = contended("kunpeng920");
+    let mut far = Machine::clone(&near);
+    for ns in &mut far.hardware.transfer_ns.0[1..] {
+        *ns *= 50;
+    }
+    let far = Arc::new(far);
+    // Alone on their CPUs and idle in between: each looks for work when the other has none.
+    let share = |machine: &Arc<Machine>| {
+        let load = of_tasks(
+            machine,
+            "crowds",
+            crowds(machine, [0, 1, 40, 100].into_iter()),
+            0,
+        );
+        metrics(&scenario(machine, ERAS[1], load, [20, 100])).kernel_pct()
+    };
+    let (free, near, far) = (share(&without(&near)), share(&near), share(&far));
+    assert!(free < near && near < far, "{free} {near} {far}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Books balance with contended lines as without, and the same scenario gives the same.
+    #[test]
+    fn books_balance_with_lines(seed: u64) {
+        let mut scenario = random(seed, 12);
+        let mut machine = Machine::clone(&scenario.machine);
+        machine.hardware.contended_line = Some(ContendedLine::default());
+        scenario.machine = Arc::new(machine);
+        let found = checked(&scenario, 0, |_| {});
+        let plain = metrics(&scenario);
+        prop_assert_eq!(&found, &plain);
+        prop_assert!(plain.c2c.is_some());
+        // What is owed at the end was not yet run off, nor is that of the beginning counted.
+        let slack = MS * scenario.machine.cpus.len() as u64;
+        prop_assert!(plain.kernel_ns <= 2 * plain.busy_ns + slack);
+        let (first, _) = traced(&scenario);
+        prop_assert_eq!(first, traced(&scenario).0);
+    }
+
+    /// Where no lines are modelled, how the root domain is laid out makes no difference.
+    #[test]
+    fn layouts_cost_nothing_without_figures(seed: u64) {
+        let mut scenario = random(seed, 12);
+        scenario.machine = without(&scenario.machine);
+        let (stock, outcome) = traced(&scenario);
+        prop_assert!(outcome.metrics.c2c.is_none());
+        scenario.root_domain = RootDomain::Rearranged;
+        let (rearranged, other) = traced(&scenario);
+        prop_assert_eq!(stock, rearranged);
+        prop_assert_eq!(outcome, other);
+    }
+}
