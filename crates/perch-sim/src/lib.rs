@@ -19,5 +19,5 @@ pub use engine::Dist;
 pub use hardware::Symbol;
 #[doc(hidden)]
 pub use kernel::glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
-pub use metrics::Metrics;
+pub use metrics::{Metrics, RtMetrics};
 pub use scenario::{Outcome, RootDomain, Scenario, Score, SimError};

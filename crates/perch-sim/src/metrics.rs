@@ -57,6 +57,31 @@ pub struct Metrics {
     pub c2c: Option<Box<C2c>>,
     /// Units of work that the workload counted.
     pub counted: u64,
+    /// What the real-time class did.
+    pub rt: RtMetrics,
+}
+
+/// Counts of the real-time class; its wake-ups are none that the policy decides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RtMetrics {
+    /// Wake-ups, forks included.
+    pub wakeups: u64,
+    /// Of those, sent to a CPU that ran something lower.
+    pub lowest: u64,
+    /// Waiting tasks that were pushed to another CPU.
+    pub pushes: u64,
+    /// Waiting tasks that a CPU pulled.
+    pub pulls: u64,
+    /// Times that a CPU looked whether there is anything to pull.
+    pub pull_reads: u64,
+    /// Counters of overloaded CPUs that were read for that.
+    pub counter_loads: u64,
+    /// Times that a CPU became overloaded.
+    pub overloads: u64,
+    /// Times that a tick took the CPU from real-time tasks for the others' share.
+    pub limited: u64,
+    /// Wake-ups, pushes and pulls by the distance that they carried the task, nearest first.
+    pub moves: [u64; 7],
 }
 
 impl Metrics {

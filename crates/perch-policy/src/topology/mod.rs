@@ -139,6 +139,11 @@ impl<'a> DomainView<'a> {
         self.raw.flags & SD_LLC != 0
     }
 
+    /// Whether wake-ups may draw tasks from one CPU of the domain to another.
+    pub fn wake_affine(&self) -> bool {
+        self.raw.flags & SD_WAKE_AFFINE != 0
+    }
+
     /// Its CPUs differ in capacity.
     pub fn asymmetric(&self) -> bool {
         self.raw.flags & SD_ASYM != 0

@@ -170,7 +170,7 @@ impl Kernel<'_> {
         if delta_ns > 0 {
             self.host.account(process, cpu, self.now, delta_ns);
         }
-        if self.caches.mode == Mode::Upstream {
+        if self.caches.mode == Mode::Upstream && !self.is_rt(task) {
             self.follow_preference(cpu, task, process);
         }
     }

@@ -22,6 +22,7 @@ macro_rules! hold {
 }
 
 mod caches;
+mod rt;
 
 /// What a check remembers of the one before.
 #[derive(Debug, Default)]
@@ -44,6 +45,7 @@ impl Auditor {
             }
             kernel.check_averages()?;
             kernel.check_groups()?;
+            kernel.check_rt()?;
             kernel.check_channels()?;
             kernel.check_mutexes()?;
             kernel.check_caches()
@@ -75,6 +77,8 @@ impl Kernel<'_> {
                 .timeline
                 .iter()
                 .for_each(|w| places[w.task as usize][0] += 1);
+            let waiting = c.rt.runnable.iter().filter(|&(_, t)| c.current != Some(t));
+            waiting.for_each(|(_, t)| places[t as usize][0] += 1);
             c.current.iter().for_each(|&t| places[t as usize][1] += 1);
             c.wake_list.iter().for_each(|&t| places[t as usize][2] += 1);
         }
@@ -133,7 +137,7 @@ impl Kernel<'_> {
                 t.life
             );
             hold!(
-                !t.on_queue() || t.se.attached,
+                !t.on_queue() || t.se.attached != (t.rt.priority > 0),
                 "task {id} is queued but not attached"
             );
         }
@@ -182,7 +186,7 @@ impl Kernel<'_> {
             "weighted_v {}, not {weighted}",
             fair.weighted_v
         );
-        if let Some(current) = c.current {
+        if let Some(current) = c.fair_current() {
             let t = &self.tasks[current as usize];
             hold!(
                 t.cpu as usize == cpu,
@@ -215,7 +219,7 @@ impl Kernel<'_> {
 
     /// The CPU is as idle as it seems, and somebody will look after what it has to do.
     fn check_cpu(&self, cpu: usize) -> Result<(), String> {
-        let (c, nr) = (&self.cpus[cpu], self.cpus[cpu].fair.nr);
+        let (c, nr) = (&self.cpus[cpu], self.cpus[cpu].nr());
         hold!(
             c.idle == c.current.is_none(),
             "idle {} with current {:?}",
@@ -324,7 +328,7 @@ impl Kernel<'_> {
                 Activity {
                     weight: c.fair.weight as u32,
                     runnable: c.fair.nr - c.fair.nr_delayed,
-                    running: c.current.is_some(),
+                    running: c.fair_current().is_some(),
                 },
             );
             for (what, (&queue, &sum)) in ["load", "runnable", "util"]

@@ -53,6 +53,15 @@ pub enum Stuck {
     NowhereLarger,
 }
 
+/// How fair tasks get a share beside real-time ones that never stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RtLimit {
+    /// The real-time class may use 950 ms of each second (`sched_rt_runtime_us`, up to 6.11).
+    Throttle,
+    /// Fair tasks that starve are served 50 ms of each second (`fair_server`, since 6.12).
+    Server,
+}
+
 /// The balancer's rules. That of 5.5 was new then (reworked from sums of load to kinds of groups,
 /// 5.5), and much of what follows is how it was mended.
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +136,8 @@ pub struct EraRules {
     /// EEVDF: who yields and is owed time forfeits the rest of its slice (7.2). In 6.12 whoever
     /// yields has its deadline moved a slice on, and keeps its vruntime.
     pub yield_forfeits: bool,
+    /// What keeps real-time tasks from taking everything.
+    pub rt_limit: RtLimit,
 }
 
 impl BalanceRules {
@@ -232,6 +243,10 @@ impl EraRules {
                 _ => LagLimit::TwoSlices,
             },
             yield_forfeits: era == Era::V7_2,
+            rt_limit: match era {
+                Era::V5_5 | Era::V6_5 => RtLimit::Throttle,
+                Era::V6_15 | Era::V7_2 => RtLimit::Server,
+            },
         }
     }
 }

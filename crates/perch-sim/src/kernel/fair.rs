@@ -25,7 +25,7 @@ impl Kernel<'_> {
         let did = Activity {
             weight: c.fair.weight as u32,
             runnable: c.fair.nr - c.fair.nr_delayed,
-            running: c.current.is_some(),
+            running: c.fair_current().is_some(),
         };
         c.fair.average.update(now, did);
     }
@@ -50,12 +50,13 @@ impl Kernel<'_> {
     pub(super) fn publish(&mut self, cpu: usize) {
         let c = &self.cpus[cpu];
         let curr_load = c
-            .current
+            .fair_current()
             .map_or(0, |t| self.tasks[t as usize].se.average.load);
         let top = self.host.topology().capacity(cpu);
         let state = self.host.cpu_mut(cpu);
         let before = Sums::of(state);
-        state.nr_running = c.fair.nr;
+        let nr = c.nr();
+        state.nr_running = nr;
         state.nr_delayed = c.fair.nr_delayed;
         state.load = c.fair.average.load;
         state.runnable = c.fair.average.runnable;
@@ -66,7 +67,7 @@ impl Kernel<'_> {
             self.groups.change(cpu, &before, &after);
         }
         let (word, bit) = (cpu / 64, 1 << (cpu % 64));
-        if c.fair.nr > 1 {
+        if nr > 1 {
             self.crowded[word] |= bit;
         } else {
             self.crowded[word] &= !bit;
@@ -78,6 +79,9 @@ impl Kernel<'_> {
 
     /// Accounts the running task's time.
     pub(super) fn update_current(&mut self, cpu: usize) {
+        if self.cpus[cpu].rt.running {
+            return self.update_current_rt(cpu);
+        }
         let c = &mut self.cpus[cpu];
         let Some(task) = c.current else {
             return;
@@ -103,12 +107,16 @@ impl Kernel<'_> {
 
     /// The running task's entity, for EEVDF's sums.
     fn current_entity(&self, cpu: usize) -> Option<super::task::Entity> {
-        self.cpus[cpu].current.map(|t| self.tasks[t as usize].se)
+        let current = self.cpus[cpu].fair_current();
+        current.map(|t| self.tasks[t as usize].se)
     }
 
     /// Puts a task on a queue. `moved`: the balancer brings it, and in CFS it keeps its place
     /// relative to the queue's floor.
     pub(super) fn enqueue(&mut self, cpu: usize, task: u32, moved: bool) {
+        if self.is_rt(task) {
+            return self.enqueue_rt(cpu, task);
+        }
         self.end_streak(cpu);
         self.update_current(cpu);
         self.touch_queue(cpu);
@@ -149,7 +157,7 @@ impl Kernel<'_> {
         c.fair.nr += 1;
         c.fair.weight += u64::from(t.se.weight);
         c.fair.est += t.se.est();
-        if c.fair.nr == 2 {
+        if c.nr() == 2 {
             self.set_overload(self.acting, Symbol::EnqueueTaskFair, true);
         }
         self.insert_waiting(cpu, task);
@@ -277,12 +285,15 @@ impl Kernel<'_> {
 
     /// Whether a task just queued should take the CPU from the running one.
     pub(super) fn check_preempt(&mut self, cpu: usize, wakee: u32) {
+        if self.is_rt(wakee) {
+            return self.check_preempt_rt(cpu, wakee);
+        }
         let c = &mut self.cpus[cpu];
         let Some(current) = c.current else {
             c.need_resched = true;
             return;
         };
-        if c.need_resched {
+        if c.need_resched || c.rt.running {
             return;
         }
         let (cur, new) = (
@@ -317,14 +328,20 @@ impl Kernel<'_> {
 
     /// At a tick: whether the running task should give way.
     pub(super) fn tick_current(&mut self, cpu: usize) {
-        self.update_current(cpu);
-        self.touch_queue(cpu);
         let Some(current) = self.cpus[cpu].current else {
             return;
         };
+        if self.cpus[cpu].rt.running {
+            return self.tick_rt(cpu, current);
+        }
+        self.update_current(cpu);
+        self.touch_queue(cpu);
         self.touch_task(current);
         self.publish(cpu);
         self.note_misfit(cpu);
+        if self.cpus[cpu].rt.limit.serves {
+            self.limit_served(cpu);
+        }
         let c = &mut self.cpus[cpu];
         if c.fair.nr < 2 {
             return;
@@ -341,115 +358,6 @@ impl Kernel<'_> {
         if over {
             c.need_resched = true;
         }
-    }
-
-    /// Takes the next task off the timeline to run it. Delayed sleepers whose turn comes have
-    /// paid what they owed and leave.
-    pub(super) fn pick(&mut self, cpu: usize) -> Option<u32> {
-        self.pick_skipping(cpu, None)
-    }
-
-    /// As [`Kernel::pick`]; CFS passes over `skip` for one that is not much further behind.
-    fn pick_skipping(&mut self, cpu: usize, skip: Option<u32>) -> Option<u32> {
-        loop {
-            let fair = &self.cpus[cpu].fair;
-            let picked = match self.rules.fair {
-                FairRules::Cfs {
-                    wakeup_granularity_ns,
-                    ..
-                } => cfs::pick(fair, skip, wakeup_granularity_ns),
-                FairRules::Eevdf { .. } => eevdf::pick(fair, None),
-            }?;
-            if self.tasks[picked as usize].se.delayed {
-                self.touch_queue(cpu);
-                self.touch_task(picked);
-                self.remove_waiting(cpu, picked);
-                self.count_wish(cpu, picked, -1);
-                self.leave_queue(cpu, picked);
-                self.publish(cpu);
-                continue;
-            }
-            self.touch_queue(cpu);
-            self.touch_task(picked);
-            self.remove_waiting(cpu, picked);
-            return Some(picked);
-        }
-    }
-
-    /// The picked task becomes the running one.
-    pub(super) fn set_current(&mut self, cpu: usize, task: u32) {
-        let t = &mut self.tasks[task as usize];
-        t.life = Life::Running;
-        t.se.exec_start_ns = self.now;
-        t.se.picked_sum_ns = t.se.sum_exec_ns;
-        self.turns += 1;
-        t.se.turn = self.turns;
-        let c = &mut self.cpus[cpu];
-        c.current = Some(task);
-        c.need_resched = false;
-        // Equal slices: protected until the deadline.
-        c.fair.protected_v = t.se.deadline;
-        if c.fair.last_buddy == Some(task) {
-            c.fair.last_buddy = None;
-        }
-        if c.fair.next_buddy == Some(task) {
-            c.fair.next_buddy = None;
-        }
-        if self.caches.mode != Mode::Off {
-            self.starts_running(task);
-        }
-        self.publish(cpu);
-        self.note_misfit(cpu);
-    }
-
-    /// The running task goes back to the waiting ones.
-    pub(super) fn put_current(&mut self, cpu: usize) {
-        let Some(task) = self.cpus[cpu].current else {
-            return;
-        };
-        self.update_current(cpu);
-        self.touch_queue(cpu);
-        self.touch_task(task);
-        self.cpus[cpu].current = None;
-        if self.caches.mode != Mode::Off {
-            self.stops_running(cpu, task);
-        }
-        self.tasks[task as usize].life = Life::Queued;
-        self.insert_waiting(cpu, task);
-    }
-
-    /// The running task, not alone on its CPU, yields: who runs next. It may be the same one.
-    ///
-    /// CFS (`yield_task_fair` of 5.6): it loses what the buddies gave it and is passed over once.
-    /// EEVDF, 7.2: while it is owed time it forfeits the rest of its slice; otherwise it only
-    /// lets the queue choose again. 6.12: its deadline moves on by a slice.
-    pub(super) fn pick_after_yield(&mut self, cpu: usize, task: u32) -> u32 {
-        self.update_current(cpu);
-        let c = &mut self.cpus[cpu];
-        let se = &mut self.tasks[task as usize].se;
-        let skip = match self.rules.fair {
-            FairRules::Cfs { .. } => {
-                let fair = &mut c.fair;
-                for buddy in [&mut fair.next_buddy, &mut fair.last_buddy] {
-                    buddy.take_if(|b| *b == task);
-                }
-                Some(task)
-            }
-            FairRules::Eevdf { slice_ns } if !self.rules.yield_forfeits => {
-                se.deadline += cfs::virtual_ns(slice_ns, se.weight);
-                None
-            }
-            FairRules::Eevdf { slice_ns } => {
-                if eevdf::eligible(&c.fair, Some(se), se.vruntime) {
-                    se.vruntime = se.deadline;
-                    eevdf::renew_deadline(se, slice_ns);
-                }
-                None
-            }
-        };
-        self.put_current(cpu);
-        let next = self.pick_skipping(cpu, skip);
-        next.expect("a queue with a runnable task in it")
     }
 
     /// A wake-up of a delayed sleeper: it never left its queue and needs no place.

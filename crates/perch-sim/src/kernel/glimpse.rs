@@ -24,6 +24,8 @@ pub struct Glimpse {
     pub llcs: Vec<(u32, u64)>,
     /// By LLC: what cache-aware wake-up goes by.
     pub loads: Vec<LoadGlimpse>,
+    /// No CPU is about to choose again who runs, and nobody is on the way to one.
+    pub settled: bool,
 }
 
 /// How full the cache mechanism takes an LLC for.
@@ -56,6 +58,10 @@ pub struct TaskGlimpse {
     pub util: u32,
     /// EEVDF: its lag while runnable, virtual nanoseconds.
     pub lag_ns: i64,
+    /// Its real-time priority; 0 in the fair class.
+    pub priority: u8,
+    /// Of the real-time tasks that wait on its CPU and may run elsewhere, the first.
+    pub first: bool,
     /// The LLC that its process prefers (in mode perch the first of them).
     pub prefers: Option<usize>,
 }
@@ -76,7 +82,7 @@ pub struct CpuGlimpse {
 
 impl Kernel<'_> {
     fn glimpse(&self) -> Glimpse {
-        let tasks = self.tasks.iter().map(|t| {
+        let tasks = self.tasks.iter().enumerate().map(|(id, t)| {
             let running = t.life == Life::Running;
             let since = if running {
                 self.now.saturating_sub(t.se.exec_start_ns)
@@ -84,8 +90,9 @@ impl Kernel<'_> {
                 0
             };
             let c = &self.cpus[t.cpu as usize];
-            let current = c.current.map(|id| self.tasks[id as usize].se);
+            let current = c.fair_current().map(|id| self.tasks[id as usize].se);
             let lag = match self.rules.fair {
+                _ if t.rt.priority > 0 => 0,
                 FairRules::Eevdf { .. } if running || t.life == Life::Queued => {
                     eevdf::virtual_time(&c.fair, current.as_ref()) - t.se.vruntime
                 }
@@ -99,6 +106,8 @@ impl Kernel<'_> {
                 load: t.se.average.load,
                 util: t.se.average.util,
                 lag_ns: lag,
+                priority: t.rt.priority,
+                first: c.rt.pushable.first() == Some((t.rt.priority, id as u32)),
                 prefers: {
                     let cpu = t.state.process().and_then(|p| self.host.preferred_cpu(p));
                     cpu.and_then(|cpu| self.host.topology().llc(cpu))
@@ -107,7 +116,7 @@ impl Kernel<'_> {
         });
         let cpus = self.cpus.iter().enumerate().map(|(cpu, c)| CpuGlimpse {
             current: c.current,
-            nr: c.fair.nr,
+            nr: c.nr(),
             idle: self.host.is_idle(cpu),
             misfit: c.misfit > 0,
         });
@@ -123,6 +132,8 @@ impl Kernel<'_> {
             noted_ns: self.caches.noted_ns[llc],
         });
         Glimpse {
+            settled: (self.cpus.iter())
+                .all(|c| !c.ipi_pending && !c.need_resched && c.wake_list.is_empty()),
             loads: loads.collect(),
             now_ns: self.now,
             tasks: tasks.collect(),

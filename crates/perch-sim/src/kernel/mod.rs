@@ -16,9 +16,12 @@ mod era;
 mod fair;
 mod futex;
 pub mod glimpse;
+mod idle;
 mod mutex;
 mod pelt;
+mod pick;
 mod queue;
+mod rt;
 mod run;
 mod streak;
 mod task;
@@ -103,6 +106,8 @@ pub struct Kernel<'a> {
     largest: u32,
     /// Some queue has more than one task, or a CPU a task that does not fit it (the root domain's flag; set early, cleared lazily).
     overload: bool,
+    /// The real-time class's part of the root domain, if any task is in it.
+    rt: Option<Box<rt::RtDomain>>,
     /// Kind and key of the event that is handled.
     handled: (u8, u32),
     /// Every step is an event: no streaks. For tests.
@@ -213,6 +218,7 @@ impl<'a> Kernel<'a> {
             unequal: (0..n).any(|cpu| topology.capacity(cpu) < largest),
             largest,
             overload: false,
+            rt: rt::domain(specs, &policy, topology),
             handled: (0, 0),
             // Each round of a streak would use the working set again.
             stepwise: llcs.is_some(),
@@ -332,6 +338,9 @@ impl<'a> Kernel<'a> {
     /// CPU has none: without a cpuidle driver, as on most servers with one idle state, the tick
     /// stops on every entry.
     fn tick(&mut self) {
+        if self.rt.is_some() {
+            self.limit_period();
+        }
         for cpu in 0..self.cpus.len() {
             self.acting = cpu;
             if self.cpus[cpu].current.is_none() {
@@ -387,6 +396,7 @@ fn new_task(id: u32, spec: &TaskSpec, affinity: u32, seed: u64) -> Task {
             turn: 0,
             new: true,
         },
+        rt: rt::RtEntity::new(spec),
         program: spec.program.clone(),
         pc: 0,
         phase: Phase::Fresh,
@@ -429,6 +439,7 @@ fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize, random: &mut Random) 
         llc: topology.llc(cpu),
         current: None,
         fair: Fair::default(),
+        rt: rt::RtQueue::default(),
         segment_tag: 0,
         segment_start_ns: 0,
         streak: None,

@@ -241,9 +241,10 @@ impl Average {
         }
     }
 
-    /// Whether a queue has no idle time left that slow work could have used up.
-    pub fn is_full(&self) -> bool {
-        self.util_sum >= (SUM_MAX - 1024) * 1024 - SUM_MAX
+    /// Whether a queue, together with that of the other class, has no idle time left that slow
+    /// work could have used up.
+    pub fn is_full_with(&self, other: &Average) -> bool {
+        self.util_sum + other.util_sum >= (SUM_MAX - 1024) * 1024 - SUM_MAX
     }
 
     /// Adds a task's averages to its new queue's, both brought up to the same time.
@@ -368,7 +369,7 @@ mod tests {
                 average.update(clock.read(at), BUSY);
             }
             if busy_ns < period {
-                clock.stop(start + busy_ns, average.is_full());
+                clock.stop(start + busy_ns, average.is_full_with(&Average::default()));
             }
         }
         average

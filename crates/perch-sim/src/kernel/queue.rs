@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use super::pelt::{Average, Clock};
+use super::rt::RtQueue;
 use super::streak::Streak;
 
 /// A waiting task.
@@ -124,6 +125,8 @@ pub struct Cpu {
     pub current: Option<u32>,
     /// Fair class.
     pub fair: Fair,
+    /// Real-time class.
+    pub rt: RtQueue,
     /// Overtakes older segment events of this CPU.
     pub segment_tag: u32,
     /// When the running segment began; in the future while the switch to it is under way.
@@ -171,6 +174,18 @@ pub struct Cpu {
 }
 
 impl Cpu {
+    /// Runnable tasks of all classes, the running one included.
+    #[inline]
+    pub fn nr(&self) -> u32 {
+        self.fair.nr + self.rt.nr()
+    }
+
+    /// The running task, if it is a fair one.
+    #[inline]
+    pub fn fair_current(&self) -> Option<u32> {
+        self.current.filter(|_| !self.rt.running)
+    }
+
     /// How long this much work, given at full capacity, takes here.
     pub fn wall_ns(&self, work_ns: u64) -> u64 {
         if self.speed_1024 == 1024 {

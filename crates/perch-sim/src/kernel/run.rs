@@ -230,6 +230,9 @@ impl Kernel<'_> {
 
     /// The running task sleeps.
     pub(super) fn block(&mut self, cpu: usize, task: u32) {
+        if self.is_rt(task) {
+            return self.leave_rt(cpu, task, Life::Asleep);
+        }
         let left = self.dequeue_sleeper(cpu, task);
         self.leave_caches(cpu, task);
         self.tasks[task as usize].life = Life::Asleep;
@@ -249,6 +252,9 @@ impl Kernel<'_> {
 
     /// The running task calls exec: the cheapest moment to move. Returns whether it left.
     fn exec(&mut self, cpu: usize, task: u32) -> bool {
+        if self.is_rt(task) {
+            return false;
+        }
         let wake = Wake {
             now_ns: self.now,
             this_cpu: cpu,
@@ -262,6 +268,9 @@ impl Kernel<'_> {
 
     /// The running task ends.
     fn exit(&mut self, cpu: usize, task: u32) {
+        if self.is_rt(task) {
+            return self.leave_rt(cpu, task, Life::Dead);
+        }
         self.update_current(cpu);
         self.touch_queue(cpu);
         self.touch_task(task);
@@ -284,6 +293,9 @@ impl Kernel<'_> {
         let Some(task) = self.cpus[cpu].current else {
             return;
         };
+        if self.goes_on_rt(cpu, task) {
+            return self.go_on(cpu, task);
+        }
         self.leave_caches(cpu, task);
         self.put_current(cpu);
         self.schedule(cpu);
@@ -292,6 +304,13 @@ impl Kernel<'_> {
     /// The running task yields. Returns whether it left the CPU; alone there it keeps it, and so
     /// it does when it is so far behind the others that they may not go first.
     fn give_way(&mut self, cpu: usize, task: u32) -> bool {
+        if self.is_rt(task) {
+            return self.give_way_rt(cpu, task);
+        }
+        if self.pick_rt(cpu).is_some() {
+            self.preempt(cpu);
+            return true;
+        }
         if self.cpus[cpu].fair.nr == 1 {
             return false;
         }
@@ -328,13 +347,13 @@ impl Kernel<'_> {
     pub(super) fn schedule(&mut self, cpu: usize) {
         debug_assert!(self.cpus[cpu].current.is_none());
         self.cpus[cpu].need_resched = false;
-        let mut next = self.pick(cpu);
+        let mut next = self.pick_rt(cpu).or_else(|| self.pick(cpu));
         if next.is_none() {
             self.note_misfit(cpu);
         }
         let may_pull = next.is_none() && self.cpus[cpu].wake_list.is_empty();
         if may_pull && self.balance_newidle(cpu) {
-            next = self.pick(cpu);
+            next = self.pick_rt(cpu).or_else(|| self.pick(cpu));
         }
         match next {
             Some(task) => self.switch_to(cpu, task),
@@ -389,11 +408,22 @@ impl Kernel<'_> {
         if was_idle {
             self.share_core(cpu);
         }
+        if self.cpus[cpu].rt.running {
+            self.push_rt(cpu);
+        }
         // The operation under way goes on; a task that was between two starts the next one.
         if between {
             self.advance(cpu, task);
         } else {
             self.begin_segment(cpu);
+        }
+    }
+
+    /// The running task goes on, though it was asked to give way.
+    fn go_on(&mut self, cpu: usize, task: u32) {
+        match self.tasks[task as usize].left_ns {
+            0 => self.advance(cpu, task),
+            _ => self.begin_segment(cpu),
         }
     }
 
@@ -416,70 +446,5 @@ impl Kernel<'_> {
         );
         t.debt_ns += charge.ns;
         self.cpus[cpu].fill += charge.filled;
-    }
-
-    fn go_idle(&mut self, cpu: usize) {
-        let c = &mut self.cpus[cpu];
-        if !c.idle {
-            c.idle = true;
-            c.idle_since_ns = self.now;
-            c.pelt.stop(self.now, c.fair.average.is_full());
-            self.metrics.busy_ns += self.now - c.busy_since_ns;
-        }
-        let expected = c.avg_idle_ns;
-        self.publish(cpu);
-        let exit_ns = self.costs.idle_exit_ns(expected);
-        let state = self.host.cpu_mut(cpu);
-        state.idle_since_ns = self.now;
-        state.idle_exit_ns = exit_ns;
-        let idle = self.cpus[cpu].wake_list.is_empty() && self.cpus[cpu].fair.nr == 0;
-        self.host.set_idle(cpu, idle);
-        if idle {
-            self.note_idle_core(cpu);
-        }
-        self.share_core(cpu);
-    }
-
-    /// The LLC's idle-core flag is set by the CPU that completes an idle core.
-    fn note_idle_core(&mut self, cpu: usize) {
-        let topology = self.host.topology();
-        if !topology.has_smt() {
-            return;
-        }
-        let Some(llc) = topology.llc(cpu) else {
-            return;
-        };
-        let all = topology.core_span(cpu).iter().all(|c| self.host.is_idle(c));
-        if all {
-            self.host.set_idle_cores(llc, true);
-        }
-    }
-
-    /// A thread of a core started or stopped: its siblings run slower or faster from now on.
-    fn share_core(&mut self, cpu: usize) {
-        if !self.host.topology().has_smt() {
-            return;
-        }
-        let topology = self.host.topology().clone();
-        let core = topology.core_span(cpu);
-        let busy = core
-            .iter()
-            .filter(|&c| self.cpus[c].current.is_some())
-            .count() as u32;
-        for sibling in core.iter() {
-            let speed = self
-                .costs
-                .speed_1024(topology.capacity(sibling), busy.saturating_sub(1));
-            if self.cpus[sibling].speed_1024 == speed {
-                continue;
-            }
-            if sibling != cpu && self.cpus[sibling].current.is_some() {
-                self.stop_segment(sibling);
-                self.cpus[sibling].speed_1024 = speed;
-                self.begin_segment(sibling);
-            } else {
-                self.cpus[sibling].speed_1024 = speed;
-            }
-        }
     }
 }

@@ -127,7 +127,10 @@ impl Kernel<'_> {
         let mutex = first + t.drawn;
         let rounds = (times - t.rounds).min(MOST_ROUNDS);
         let c = &mut self.cpus[cpu];
-        let calm = self.mutexes[mutex as usize].is_calm() && c.fair.nr == 1 && !self.stepwise;
+        let calm = self.mutexes[mutex as usize].is_calm()
+            && c.nr() == 1
+            && c.fair.nr == 1
+            && !self.stepwise;
         if !calm || first != same || to as usize != pc - 1 || held_ns == 0 || rounds < 2 {
             return false;
         }

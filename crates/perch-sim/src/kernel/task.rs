@@ -7,6 +7,7 @@ use perch_policy::TaskState;
 
 use super::cache::Trail;
 use super::pelt::Average;
+use super::rt::RtEntity;
 use crate::engine::Random;
 use crate::workload::Op;
 
@@ -93,8 +94,10 @@ pub struct Task {
     pub cpu: u32,
     /// Where it is in its life.
     pub life: Life,
-    /// Fair class entity.
+    /// Fair class entity; of a real-time task only its run time counts.
     pub se: Entity,
+    /// Real-time class entity.
+    pub rt: RtEntity,
     /// Its program.
     pub program: Arc<[Op]>,
     /// Next operation.

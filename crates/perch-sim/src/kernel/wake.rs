@@ -43,16 +43,23 @@ impl Kernel<'_> {
             sync,
             ..Wake::default()
         };
-        let verdict = self.decide(task, &wake, waker);
-        let cpu = verdict.cpu;
+        let (cpu, examined) = match self.is_rt(task) {
+            true => (self.place_rt(task, prev), 0),
+            false => {
+                let verdict = self.decide(task, &wake, waker);
+                (verdict.cpu, verdict.examined)
+            }
+        };
         if self.caches.mode == Mode::Perch {
             self.reserve(cpu, 1);
         }
         if cpu != prev {
-            self.leave_cpu(task);
+            if !self.is_rt(task) {
+                self.leave_cpu(task);
+            }
             self.tasks[task as usize].cpu = cpu as u32;
         }
-        let cost = self.costs.wake_ns(verdict.examined);
+        let cost = self.costs.wake_ns(examined);
         self.send_to(task, cpu, this_cpu, cost);
         cost
     }
@@ -162,7 +169,7 @@ impl Kernel<'_> {
             || topology
                 .llc(cpu)
                 .is_some_and(|llc| topology.llc(this_cpu) == Some(llc));
-        if local || (near && self.cpus[cpu].fair.nr > 0) {
+        if local || (near && self.cpus[cpu].nr() > 0) {
             self.enqueue(cpu, task, false);
             self.preempt_from(cpu, task, this_cpu, cost_ns);
             return;
@@ -217,8 +224,10 @@ impl Kernel<'_> {
             self.check_preempt(cpu, task);
         }
         if self.cpus[cpu].current.is_none() {
-            if self.cpus[cpu].fair.nr > 0 {
+            if self.cpus[cpu].nr() > 0 {
                 self.schedule(cpu);
+            } else {
+                self.host.set_idle(cpu, true);
             }
         } else {
             self.resched_if_needed(cpu);
@@ -268,6 +277,13 @@ impl Kernel<'_> {
             ..Wake::default()
         };
         self.count_thread(task, 1);
+        if self.is_rt(task) {
+            let cpu = self.place_rt(task, parent);
+            self.reserve(cpu, 1);
+            let t = &mut self.tasks[task as usize];
+            (t.cpu, t.woken_ns) = (cpu as u32, self.now);
+            return (cpu, 0);
+        }
         let verdict = self.decide(task, &wake, Waker::Idle);
         let cpu = verdict.cpu;
         self.reserve(cpu, 1);

@@ -19,6 +19,7 @@ mod hackbench;
 mod invariants;
 mod llc;
 mod load;
+mod rt;
 mod scan;
 mod schbench;
 mod snapshots;

@@ -64,7 +64,7 @@ impl Kernel<'_> {
         migrate: Migrate,
         unequal: bool,
     ) -> bool {
-        let Some(current) = self.cpus[source].current else {
+        let Some(current) = self.cpus[source].fair_current() else {
             return false;
         };
         let home = self.cpus[source].llc;
@@ -152,7 +152,7 @@ impl Kernel<'_> {
                 return true;
             }
         }
-        let current = self.cpus[source].current;
+        let current = self.cpus[source].fair_current();
         current.is_some_and(|t| self.tasks[t as usize].wants == here)
             && self.push_running(source, cpu)
     }

@@ -44,7 +44,7 @@ impl Kernel<'_> {
 
     /// The load of a CPU's running task if it does not fit there, at least 1; else 0.
     fn misfit(&self, cpu: usize) -> u32 {
-        let Some(task) = self.cpus[cpu].current else {
+        let Some(task) = self.cpus[cpu].fair_current() else {
             return 0;
         };
         if self.fits(task, cpu) || self.is_stuck(task, cpu) {

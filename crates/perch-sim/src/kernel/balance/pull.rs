@@ -5,6 +5,7 @@ use perch_policy::{Level, Mode};
 
 use super::stats::{Imbalance, Migrate};
 use super::{Idle, Kernel, Pass};
+use crate::hardware::{Access, Field, Symbol};
 use crate::kernel::era::FairRules;
 use crate::kernel::queue::DomainState;
 use crate::kernel::task::Life;
@@ -33,7 +34,7 @@ impl Kernel<'_> {
             let Some(source) = self.busiest_queue(number, cpu, &found) else {
                 break None;
             };
-            if source == cpu || self.cpus[source].fair.nr < 2 {
+            if source == cpu || self.cpus[source].nr() < 2 {
                 movable |= source != cpu && self.current_may_come(source, cpu);
                 break Some(source);
             }
@@ -48,7 +49,7 @@ impl Kernel<'_> {
             return Pass::Balanced;
         };
         // A queue of one keeps it, even while it only waits for its idle CPU to wake up.
-        let spare = source != cpu && self.cpus[source].fair.nr > 1;
+        let spare = source != cpu && self.cpus[source].nr() > 1;
         let (moved, kept) = if spare {
             self.pull(source, cpu, i, &mut found, hot_too, idle)
         } else {
@@ -89,11 +90,11 @@ impl Kernel<'_> {
     }
 
     pub(super) fn current_may_come(&self, source: usize, cpu: usize) -> bool {
-        let current = self.cpus[source].current;
+        let current = self.cpus[source].fair_current();
         current.is_some_and(|t| self.may_run_on(t, cpu))
     }
 
-    pub(super) fn may_run_on(&self, task: u32, cpu: usize) -> bool {
+    pub(in crate::kernel) fn may_run_on(&self, task: u32, cpu: usize) -> bool {
         self.affinities[self.tasks[task as usize].affinity as usize].contains(cpu)
     }
 
@@ -118,8 +119,8 @@ impl Kernel<'_> {
         let unequal = self.host.topology().domain(domain as usize).asymmetric();
         let (mut moved, mut kept) = (0, false);
         let mut after = 0;
-        for _ in 0..self.rules.balance.nr_migrate.min(self.cpus[source].fair.nr) {
-            if idle != Idle::Busy && self.cpus[source].fair.nr <= 1 || found.amount <= 0 {
+        for _ in 0..self.rules.balance.nr_migrate.min(self.cpus[source].nr()) {
+            if idle != Idle::Busy && self.cpus[source].nr() <= 1 || found.amount <= 0 {
                 break;
             }
             let Some((turn, task)) = self.coldest(source, after) else {
@@ -188,7 +189,8 @@ impl Kernel<'_> {
         self.touch_queue(from);
         self.touch_task(task);
         if let FairRules::Eevdf { slice_ns } = self.rules.fair {
-            let current = self.cpus[from].current.map(|t| self.tasks[t as usize].se);
+            let current = self.cpus[from].fair_current();
+            let current = current.map(|t| self.tasks[t as usize].se);
             let se = self.tasks[task as usize].se;
             let fair = &self.cpus[from].fair;
             let limit_ns = self.rules.lag.ns(slice_ns, self.tick_ns);
@@ -201,7 +203,7 @@ impl Kernel<'_> {
         self.leave_cpu(task);
         if let FairRules::Cfs { .. } = self.rules.fair {
             let current = self.cpus[from]
-                .current
+                .fair_current()
                 .map(|t| self.tasks[t as usize].se.vruntime);
             cfs::update_floor(&mut self.cpus[from].fair, current);
         }
@@ -221,17 +223,24 @@ impl Kernel<'_> {
 
     /// Active balance and exec: the running task itself moves. Returns whether it could.
     pub(in crate::kernel) fn push_running(&mut self, source: usize, cpu: usize) -> bool {
-        let Some(task) = self.cpus[source].current else {
+        let Some(task) = self.cpus[source].fair_current() else {
             return false;
         };
         if !self.may_run_on(task, cpu) {
             return false;
         }
+        // The stopper comes to the queue of the task that it moves.
+        if self.cpus[source].nr() == 1 {
+            let symbol = Symbol::EnqueueTaskStop;
+            self.line(self.acting, symbol, Field::Overloaded, Access::Load);
+        }
         self.stop_segment(source);
         self.leave_caches(source, task);
         self.put_current(source);
         self.move_waiting(task, source, cpu);
+        let here = std::mem::replace(&mut self.acting, source);
         self.schedule(source);
+        self.acting = here;
         true
     }
 }

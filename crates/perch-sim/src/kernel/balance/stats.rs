@@ -102,6 +102,9 @@ impl Kernel<'_> {
     /// Looks at every group of a domain. Also writes what only such passes write: the LLC's
     /// scan budget, and at the top of the machine whether anything is overloaded.
     pub(super) fn find_imbalance(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
+        if self.rt.is_some() && i == 0 && idle != Idle::Newly {
+            self.update_capacity(cpu);
+        }
         let state = &self.cpus[cpu].domains[i];
         let (number, local) = (state.domain as usize, state.local_group as usize);
         let prefer = state.prefer_sibling;
@@ -216,7 +219,7 @@ impl Kernel<'_> {
                 let c = number * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let state = self.host.cpu(c);
-                let running = state.nr_running;
+                let running = self.cpus[c].fair.nr;
                 if running == 0 || self.scratch.pinned.contains(&(c as u32)) {
                     continue;
                 }

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The real-time class over random machines, loads, affinities and priorities: P10 and P13 in the
+//! books, P14, P16, and that no layout of the counters changes a decision.
+
+use std::sync::Arc;
+
+use perch_policy::{CpuMask, Layout, Mode, Modes, Policy};
+use perch_sim::workload::{Class, Workload};
+use perch_sim::{Glimpse, Scenario};
+use proptest::prelude::*;
+
+use crate::common::{ERAS, MS, checked, config, machine, scenario, traced, workload};
+use crate::load::{Dice, random};
+
+/// A random load of which most tasks are real-time, of few or many priorities.
+pub fn random_rt(seed: u64, max_cpus: usize) -> Scenario {
+    let mut scenario = random(seed, max_cpus);
+    let mut dice = Dice::new(seed ^ 0x5f3a);
+    let most = [3, 99][dice.range(0, 1) as usize];
+    let fair = dice.range(0, 40);
+    for task in &mut scenario.workload.tasks {
+        let priority = dice.range(1, most) as u8;
+        task.class = match dice.range(1, 100) {
+            n if n <= fair => Class::Fair,
+            n if n % 3 == 0 => Class::Rr(priority),
+            _ => Class::Fifo(priority),
+        };
+    }
+    scenario.policy = Policy::new(ERAS[dice.range(0, 3) as usize], scenario.policy.modes());
+    scenario
+}
+
+/// The same, with one affinity for all.
+fn together(seed: u64, max_cpus: usize) -> Scenario {
+    let mut scenario = random_rt(seed, max_cpus);
+    let n = scenario.machine.cpus.len();
+    let mut dice = Dice::new(seed ^ 0x77);
+    let percent = dice.range(20, 100);
+    let mut cpus: Vec<usize> = (0..n).filter(|_| dice.range(1, 100) <= percent).collect();
+    cpus.push(dice.range(0, n as u64 - 1) as usize);
+    let allowed = Arc::new(CpuMask::of(n, cpus));
+    for task in &mut scenario.workload.tasks {
+        task.allowed = allowed.clone();
+    }
+    scenario
+}
+
+fn counted_by(scenario: &Scenario, overload: Mode, layout: Option<Layout>) -> Scenario {
+    let modes = Modes {
+        overload,
+        layout,
+        ..scenario.policy.modes()
+    };
+    Scenario {
+        policy: Policy::new(scenario.policy.era(), modes),
+        ..scenario.clone()
+    }
+}
+
+/// P16: nobody waits while a CPU that he may use runs something lower. `first`: only of who would
+/// be pushed or pulled next.
+fn passed_over(now: &Glimpse, workload: &Workload, first: bool) -> Option<String> {
+    let running = |cpu: usize| {
+        now.cpus[cpu]
+            .current
+            .map_or(0, |t| now.tasks[t as usize].priority)
+    };
+    for (id, task) in now.tasks.iter().enumerate() {
+        if !task.waiting || task.priority == 0 || first && !task.first {
+            continue;
+        }
+        let allowed = &workload.tasks[id].allowed;
+        let lower = allowed.iter().find(|&cpu| running(cpu) < task.priority);
+        if let Some(cpu) = lower {
+            return Some(format!(
+                "at {} ns task {id} of priority {} waits on cpu {}, while cpu {cpu} runs {}",
+                now.now_ns,
+                task.priority,
+                task.cpu,
+                running(cpu)
+            ));
+        }
+    }
+    None
+}
+
+proptest! {
+    #![proptest_config(config(80))]
+
+    #[test]
+    fn the_books_hold_after_every_event(seed in any::<u64>().no_shrink()) {
+        checked(&random_rt(seed, 12), 0, |_| {});
+    }
+
+    #[test]
+    fn the_books_hold_on_larger_machines(seed in any::<u64>().no_shrink()) {
+        checked(&random_rt(seed, 100), 200_000, |_| {});
+    }
+
+    #[test]
+    fn no_layout_of_the_counters_changes_a_decision(seed in any::<u64>().no_shrink()) {
+        let scenario = random_rt(seed, 64);
+        let (trace, outcome) = traced(&counted_by(&scenario, Mode::Off, None));
+        for mode in [Mode::Posted, Mode::Upstream, Mode::Perch] {
+            for layout in [None].into_iter().chain(Layout::ALL.map(Some)) {
+                let (other, counted) = traced(&counted_by(&scenario, mode, layout));
+                let differs = trace.lines().zip(other.lines()).find(|(a, b)| a != b);
+                prop_assert!(trace == other, "{mode} {layout:?}: {differs:?}");
+                let mut metrics = counted.metrics;
+                metrics.rt.counter_loads = outcome.metrics.rt.counter_loads;
+                prop_assert_eq!(&outcome.metrics, &metrics);
+                prop_assert_eq!(&outcome.scores, &counted.scores);
+            }
+        }
+    }
+
+    #[test]
+    fn the_highest_priorities_run_where_all_may_run_alike(seed in any::<u64>().no_shrink()) {
+        let scenario = together(seed, 40);
+        checked(&scenario, 0, |now| {
+            if now.settled {
+                assert_eq!(passed_over(now, &scenario.workload, false), None, "seed {seed}");
+            }
+        });
+    }
+}
+
+#[test]
+fn who_would_be_pushed_next_is_hardly_ever_passed_over() {
+    let (mut settled, mut missed) = (0, 0);
+    for seed in 0..60 {
+        let scenario = random_rt(seed * 7919, 24);
+        checked(&scenario, 0, |now| {
+            if now.settled {
+                settled += 1;
+                missed += u64::from(passed_over(now, &scenario.workload, true).is_some());
+            }
+        });
+    }
+    println!("P16: {missed} of {settled} settled moments");
+    assert!(
+        settled > 10_000 && missed * 100 < settled,
+        "{missed} of {settled}"
+    );
+}
+
+#[test]
+fn every_workload_runs_in_every_class() {
+    let kunpeng = machine("kunpeng920");
+    let smt = machine("epyc7543");
+    for spec in [
+        "tcp_rr:n=20,where=node0",
+        "pipe:pairs=7",
+        "sysbench:threads=20,locks=3,yields=50,where=cpu0-15",
+        "hackbench:groups=3,fds=6,loops=4",
+        "schbench:workers=20",
+    ] {
+        for (era, class) in ERAS
+            .into_iter()
+            .zip(["fifo:1", "rr:50", "fifo:99", "rr:99"])
+        {
+            for machine in [&kunpeng, &smt] {
+                let load = workload(machine, &format!("{spec},class={class}"));
+                let scenario = scenario(machine, era, load, [5, 15]);
+                let metrics = checked(&scenario, MS / 8, |_| {});
+                assert!(
+                    metrics.rt.wakeups > 0 && metrics.wakeups == 0,
+                    "{spec} {class}"
+                );
+            }
+        }
+    }
+}
