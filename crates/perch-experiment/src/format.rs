@@ -2,6 +2,7 @@
 //! The experiment format: TOML in, a checked [`Experiment`] out. docs/experiments.md describes
 //! it; what is refused here names the file, the line, the key and what was expected.
 
+mod c2c;
 mod calibration;
 mod raw;
 mod rows;
@@ -71,6 +72,8 @@ impl Experiment {
         let figures = raw.published.get_ref();
         let lines = published::read(&beside(figures)?, figures)?;
         let (loads, cells) = tables::tables(&source, &raw, &lines)?;
+        let c2c = raw.c2c.as_ref().map(|raw| c2c::read(&source, raw, &loads));
+        let c2c = c2c.transpose()?;
         Ok(Experiment {
             name: raw.name.into_inner(),
             title: raw.title,
@@ -81,6 +84,7 @@ impl Experiment {
             arms,
             loads,
             cells,
+            c2c,
         })
     }
 }

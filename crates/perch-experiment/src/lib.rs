@@ -13,6 +13,7 @@ mod error;
 mod format;
 mod glob;
 pub mod library;
+mod line;
 mod model;
 mod pool;
 mod published;
@@ -27,6 +28,7 @@ mod testing;
 pub use compare::{ArmScore, CompareSpec, Comparison, CountRow, ScoreRow, StatisticScore, compare};
 pub use contention::{ContendedLine, Contention, LineUser};
 pub use error::ExperimentError;
+pub use line::{LineFound, PublishedLine, Ranking};
 pub use model::{
     Arm, BASELINE, Calibration, Cell, Effort, Experiment, Judging, Load, PATCHED, Wanted, machines,
 };

@@ -7,7 +7,7 @@ use crate::error::ExperimentError;
 use crate::model::Experiment;
 
 /// Name, text and figures of every library experiment, in the order of `perch experiment list`.
-const EXPERIMENTS: [(&str, &str, &str); 3] = [
+const EXPERIMENTS: [(&str, &str, &str); 4] = [
     (
         "cluster-scan",
         include_str!("../../../experiments/cluster-scan.toml"),
@@ -22,6 +22,11 @@ const EXPERIMENTS: [(&str, &str, &str); 3] = [
         "cache-inhibit",
         include_str!("../../../experiments/cache-inhibit.toml"),
         include_str!("../../../experiments/cache-inhibit.csv"),
+    ),
+    (
+        "rt-overload",
+        include_str!("../../../experiments/rt-overload.toml"),
+        include_str!("../../../experiments/rt-overload.csv"),
     ),
 ];
 

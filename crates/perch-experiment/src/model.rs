@@ -7,6 +7,7 @@ use perch_machine::Machine;
 use perch_policy::{Era, Modes};
 
 use crate::error::ExperimentError;
+use crate::line::PublishedLine;
 use crate::published::Published;
 use crate::statistic::Statistic;
 
@@ -96,8 +97,8 @@ pub struct Judging {
     /// The patched figure was published rounded: it is also enough if the simulated one, rounded
     /// to a whole number, is no further from it than this.
     pub within_rounded: Option<f64>,
-    /// The published figures are multiples of the baseline, whose absolute value nobody knows:
-    /// so are the simulated ones then.
+    /// The published figures are relative to a baseline, 1 or 100, whose absolute value nobody
+    /// knows: the simulated ones are scaled to the same baseline then.
     pub relative: bool,
 }
 
@@ -177,6 +178,8 @@ pub struct Experiment {
     pub loads: Vec<Load>,
     /// In the order of the tables.
     pub cells: Vec<Cell>,
+    /// What was published of a contended cache line.
+    pub c2c: Option<PublishedLine>,
 }
 
 /// The names of the machines of `loads`, each once, in their order.

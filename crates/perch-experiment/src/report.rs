@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use crate::line::LineFound;
 use crate::model::{Cell, Load};
 use crate::published::Published;
 use crate::stats::Delta;
@@ -149,8 +150,9 @@ impl CellReport {
         let values = |(_, scores): &(&str, Vec<Vec<f64>>)| scores[cell.score].clone();
         let mut arms: Vec<Vec<f64>> = found.arms.iter().map(values).collect();
         if cell.judging.relative {
-            let base = statistic.of(&arms[0]);
-            arms.iter_mut().flatten().for_each(|value| *value /= base);
+            // In the source's own units: multiples of 1, or of 100.
+            let unit = statistic.of(&arms[0]) / published.baseline;
+            arms.iter_mut().flatten().for_each(|value| *value /= unit);
         }
         let (baseline, patched) = (&arms[0], &arms[1]);
         let change = |values: &[f64]| statistic.change(baseline, values, found.draws);
@@ -273,6 +275,9 @@ pub struct Report {
     /// The iterations of the tables whose rows are statistics, in the order of the tables.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub iterations: Vec<Iterations>,
+    /// Contended cache lines, where something was published of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub c2c: Option<LineFound>,
     /// The cells counted.
     pub summary: Summary,
 }

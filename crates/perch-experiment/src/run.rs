@@ -9,8 +9,10 @@ use perch_policy::{Policy, Topology};
 use perch_sim::workload::Workload;
 use perch_sim::{Outcome, RootDomain, Scenario, Score};
 
+use crate::contention::Contention;
 use crate::error::ExperimentError;
 use crate::glob;
+use crate::line::{LineFound, PublishedLine};
 use crate::model::{Arm, Cell, Effort, Experiment, Load, Wanted, machines};
 use crate::pool::{self, Progress};
 use crate::report::{ArmModes, CellReport, Iterations, LoadResult, Report, Summary};
@@ -48,8 +50,13 @@ struct Scored {
     higher_is_better: bool,
 }
 
-/// What one simulation found: the scores that its load is asked for, in that order.
-type Found = Vec<Scored>;
+/// What one simulation found.
+struct Found {
+    /// The scores that its load is asked for, in that order.
+    scores: Vec<Scored>,
+    /// Everything, where it met contended lines of the kernel.
+    outcome: Option<Outcome>,
+}
 
 /// Runs `experiment` on the simulator.
 ///
@@ -122,8 +129,8 @@ fn simulate(
         seed: trial.seed,
     };
     let outcome = scenario.run().map_err(|error| failed(error.to_string()))?;
-    let found = load.scores.iter().enumerate();
-    found
+    let scores = load.scores.iter().enumerate();
+    let scores: Result<_, _> = scores
         .map(|(index, wanted)| {
             let cells = || experiment.cells.iter().filter(|cell| cell.score == index);
             let mut cells =
@@ -131,7 +138,11 @@ fn simulate(
             let relative = cells.any(|cell| cell.judging.relative);
             read(&outcome, wanted, relative).map_err(failed)
         })
-        .collect()
+        .collect();
+    Ok(Found {
+        scores: scores?,
+        outcome: outcome.metrics.c2c.is_some().then_some(outcome),
+    })
 }
 
 /// The score that is `wanted` of `outcome`; if it is not, a sentence that says so. One that is
@@ -218,31 +229,41 @@ fn run_with(
     })?;
 
     let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
-    let mut scored = scored.into_iter();
+    let mut rest = scored.as_slice();
     let mut results = Vec::new();
+    let mut c2c = None;
     for &(load, effort) in &chosen {
-        let of_load: Vec<Found> = scored
-            .by_ref()
-            .take(names.len() * effort.repetitions as usize)
-            .collect();
-        let value = |score: usize| move |found: &Found| found[score].value;
+        let (of_load, others) = rest.split_at(names.len() * effort.repetitions as usize);
+        rest = others;
+        let value = |score: usize| move |found: &Found| found.scores[score].value;
         let values = |of_arm: &[Found]| {
             let scores = 0..load.scores.len();
             let of_score = scores.map(|score| of_arm.iter().map(value(score)).collect());
             of_score.collect::<Vec<Vec<f64>>>()
         };
+        let by_arm = || {
+            let found = of_load.chunks(effort.repetitions as usize);
+            names.iter().copied().zip(found)
+        };
         results.push(LoadResult {
             load,
             // A property of the workload, which is the same in all of them.
-            higher_is_better: of_load[0].iter().map(|s| s.higher_is_better).collect(),
-            arms: names
-                .iter()
-                .copied()
-                .zip(of_load.chunks(effort.repetitions as usize))
-                .map(|(arm, of_arm)| (arm, values(of_arm)))
+            higher_is_better: (of_load[0].scores.iter())
+                .map(|s| s.higher_is_better)
                 .collect(),
+            arms: by_arm().map(|(arm, found)| (arm, values(found))).collect(),
             draws: seed(base, &[&load.benchmark, &load.place, "bootstrap"], 0),
         });
+        let here = |line: &&PublishedLine| {
+            (&line.benchmark, &line.place) == (&load.benchmark, &load.place)
+        };
+        if let Some(published) = experiment.c2c.as_ref().filter(here) {
+            let arms = by_arm().filter_map(|(arm, found)| {
+                let outcomes: Vec<_> = found.iter().filter_map(|f| f.outcome.clone()).collect();
+                Contention::new(arm, &outcomes)
+            });
+            c2c = Some(LineFound::new(published, arms.collect()));
+        }
     }
     let of_cell = |cell: &Cell| {
         let load = &experiment.loads[cell.load];
@@ -271,6 +292,7 @@ fn run_with(
         summary: Summary::of(&reports),
         cells: reports,
         iterations: results.iter().filter_map(Iterations::of).collect(),
+        c2c,
     })
 }
 

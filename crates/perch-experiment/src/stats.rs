@@ -40,6 +40,36 @@ fn t95(freedom: usize) -> f64 {
     StudentsT::ppf(0.975, freedom as f64)
 }
 
+/// Spearman's coefficient of rank correlation, -1 to 1; equal values share the mean of their
+/// ranks. None where there are fewer than two values, or all of one side are equal.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
+    assert_eq!(a.len(), b.len(), "one value of each");
+    if a.len() < 2 {
+        return None;
+    }
+    let (a, b) = (ranks(a), ranks(b));
+    let (mean_a, mean_b) = (mean(&a), mean(&b));
+    let sum = |f: &dyn Fn(f64, f64) -> f64| {
+        let pairs = a.iter().zip(&b);
+        pairs.map(|(a, b)| f(a - mean_a, b - mean_b)).sum::<f64>()
+    };
+    let (both, of_a, of_b) = (sum(&|a, b| a * b), sum(&|a, _| a * a), sum(&|_, b| b * b));
+    (of_a > 0.0 && of_b > 0.0).then(|| both / (of_a * of_b).sqrt())
+}
+
+/// The rank of each value, the least 1.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let rank = |value: &f64| {
+        let less = values.iter().filter(|other| *other < value).count();
+        let same = values.iter().filter(|other| *other == value).count();
+        less as f64 + (same as f64 + 1.0) / 2.0
+    };
+    values.iter().map(rank).collect()
+}
+
 /// A change, in percent of the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delta {
@@ -80,6 +110,21 @@ pub fn delta(baseline: &[f64], patched: &[f64]) -> Delta {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Examples worked out by hand: 1 - 6 Σd²/(n (n² - 1)) where there are no ties.
+    #[test]
+    fn spearman_compares_orders_and_nothing_else() {
+        assert_eq!(spearman(&[1.0, 2.0, 9.0], &[10.0, 20.0, 21.0]), Some(1.0));
+        assert_eq!(spearman(&[1.0, 2.0, 9.0], &[3.0, 2.0, 1.0]), Some(-1.0));
+        // Differences of rank 1, 1, 0, 0.
+        let found = spearman(&[1.0, 2.0, 3.0, 4.0], &[2.0, 1.0, 3.0, 4.0]).unwrap();
+        assert!((found - 0.8).abs() < 1e-12, "{found}");
+        // Ranks 1.5, 1.5, 3 against 1, 2, 3: 1.5 / sqrt(1.5 * 2).
+        let found = spearman(&[5.0, 5.0, 6.0], &[1.0, 2.0, 3.0]).unwrap();
+        assert!((found - 0.75f64.sqrt()).abs() < 1e-12, "{found}");
+        assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), None);
+        assert_eq!(spearman(&[1.0], &[1.0]), None);
+    }
 
     #[test]
     fn quantiles_are_the_printed_ones() {

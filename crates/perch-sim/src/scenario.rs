@@ -198,6 +198,14 @@ impl Scenario {
                 let value = metrics.counted as f64 * per_count / seconds / instances;
                 only(metrics, value)
             }
+            Basis::Frames => {
+                kernel.run_until(self.warmup_ns)?;
+                kernel.start_measuring();
+                kernel.run_until(end_ns)?;
+                let metrics = kernel.finish(self.warmup_ns);
+                let scores = self.frame_scores(&metrics);
+                (metrics, scores)
+            }
             Basis::Requests => {
                 kernel.run_until(self.warmup_ns)?;
                 kernel.start_measuring();
@@ -223,6 +231,20 @@ impl Scenario {
             }
         };
         Ok(Outcome { scores, metrics })
+    }
+
+    fn frame_scores(&self, metrics: &Metrics) -> Vec<Score> {
+        let score = |name: &str, value, unit, higher_is_better| Score {
+            name: name.to_string(),
+            value,
+            unit,
+            higher_is_better,
+        };
+        let seconds = self.measure_ns as f64 / 1e9;
+        vec![
+            score("fps", metrics.counted as f64 / seconds, "frames/s", true),
+            score("kernel", metrics.kernel_pct(), "%", false),
+        ]
     }
 
     fn request_scores(&self, found: &Requests) -> Vec<Score> {

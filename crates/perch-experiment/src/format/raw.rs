@@ -26,6 +26,8 @@ pub(super) struct RawFile {
     pub benchmark: Vec<RawBenchmark>,
     #[serde(default)]
     pub calibration: Vec<RawCalibration>,
+    /// What `perf c2c` said of a line.
+    pub c2c: Option<RawC2c>,
 }
 
 fn default_seed() -> u64 {
@@ -79,6 +81,9 @@ pub(super) struct RawScore {
     pub name: Spanned<String>,
     pub unit: Spanned<String>,
     pub within_rounded: Option<Spanned<f64>>,
+    /// This one of several was published relative to an unknown baseline.
+    #[serde(default)]
+    pub relative: bool,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -120,4 +125,30 @@ pub(super) struct RawCalibration {
     pub row: Spanned<String>,
     pub columns: Vec<Spanned<String>>,
     pub why: String,
+}
+
+/// A cache line as `perf c2c` reported it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawC2c {
+    pub benchmark: Spanned<String>,
+    #[serde(rename = "where")]
+    pub place: Spanned<String>,
+    pub remote_hitm: u32,
+    pub local_hitm: u32,
+    pub store_hits: u32,
+    pub users: Spanned<Vec<RawLineUser>>,
+}
+
+/// A row of such a report.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLineUser {
+    pub symbol: Spanned<String>,
+    pub offset: Spanned<u32>,
+    pub remote: Spanned<f64>,
+    pub local: Spanned<f64>,
+    pub store: Spanned<f64>,
+    pub cycles: u32,
+    pub records: u32,
 }

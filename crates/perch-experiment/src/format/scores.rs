@@ -46,7 +46,7 @@ pub(super) fn scores<'a>(
     let wrong = |key: &str, reason: &str, expected: &str| {
         Err(refuse(source, &benchmark.name, key, reason, expected))
     };
-    let judging = |rounded: &Option<Spanned<f64>>| match rounded {
+    let judging = |rounded: &Option<Spanned<f64>>, relative: bool| match rounded {
         Some(off) if !(off.get_ref().is_finite() && *off.get_ref() >= 0.0) => {
             let reason = format!("{} is no distance", off.get_ref());
             let expected = "expected how far a rounded figure may be off, 0 or more";
@@ -54,7 +54,7 @@ pub(super) fn scores<'a>(
         }
         rounded => Ok(Judging {
             within_rounded: rounded.as_ref().map(|off| *off.get_ref()),
-            relative: benchmark.relative,
+            relative: benchmark.relative || relative,
         }),
     };
     let Some(several) = &benchmark.scores else {
@@ -70,7 +70,7 @@ pub(super) fn scores<'a>(
             },
             unit,
             unit_key: "benchmark.unit",
-            judging: judging(&benchmark.within_rounded)?,
+            judging: judging(&benchmark.within_rounded, false)?,
         }]);
     };
     let (key, apart) = ("benchmark.scores", "expected each score to say so itself");
@@ -100,7 +100,7 @@ pub(super) fn scores<'a>(
             },
             unit: &score.unit,
             unit_key: "benchmark.scores.unit",
-            judging: judging(&score.within_rounded)?,
+            judging: judging(&score.within_rounded, score.relative)?,
         });
     }
     Ok(scores)

@@ -24,10 +24,14 @@ fn formula(trial: &Trial) -> Result<Found, ExperimentError> {
 }
 
 fn scored(value: f64) -> Found {
-    vec![Scored {
+    let score = Scored {
         value,
         higher_is_better: true,
-    }]
+    };
+    Found {
+        scores: vec![score],
+        outcome: None,
+    }
 }
 
 fn run_formula(options: &RunOptions) -> Result<Report, ExperimentError> {
@@ -300,7 +304,11 @@ fn several_scores_of_a_simulation_fill_their_own_cells() {
         };
         let of = |score| (100.0 * f64::from(score) + f64::from(trial.repetition)) * factor;
         let scores = 1..=trial.load.scores.len() as u32;
-        Ok(scores.map(|score| scored(of(score)).remove(0)).collect())
+        let scores = scores.map(|score| scored(of(score)).scores.remove(0));
+        Ok(Found {
+            scores: scores.collect(),
+            outcome: None,
+        })
     };
     let options = RunOptions {
         jobs: 2,

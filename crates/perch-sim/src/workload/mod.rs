@@ -5,6 +5,7 @@
 //! on: arms of an experiment run the very same programs with the very same random numbers.
 
 mod class;
+mod ffmpeg;
 mod hackbench;
 mod network;
 mod schbench;
@@ -208,6 +209,9 @@ pub enum Basis {
         /// See above.
         instances: f64,
     },
+    /// More is better: the counted units per second, `fps`; and what part of the time that CPUs
+    /// were not idle they were in the kernel, `kernel`, in percent.
+    Frames,
     /// What schbench prints: percentiles of the wake-up latency in microseconds, the 20th
     /// percentile of the requests a second, and their mean.
     Requests,

@@ -10,7 +10,8 @@ use perch_machine::Machine;
 use perch_policy::CpuMask;
 
 use super::{
-    Class, Measure, Space, TaskSpec, UNCLAMPED, hackbench, network, schbench, synthetic, sysbench,
+    Class, Measure, Space, TaskSpec, UNCLAMPED, ffmpeg, hackbench, network, schbench, synthetic,
+    sysbench,
 };
 
 /// A workload on a machine, ready to run.
@@ -56,7 +57,7 @@ struct Kind {
     build: fn(&mut Keys<'_>) -> Result<Workload, String>,
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     Kind {
         name: "tbench",
         help: "n client/server pairs over loopback TCP, file-server messages; keys n, where",
@@ -94,6 +95,13 @@ const KINDS: [Kind; 9] = [
         help: "schbench before 2023: messengers that wake all of their workers at once, which \
                think and wait; keys messengers, workers, think_us, sleep_us, where",
         build: schbench::old,
+    },
+    Kind {
+        name: "ffmpeg",
+        help: "transcoders on cores of their own, threads FIFO 99; keys instances, \
+               cpus_per_instance, decoders, filters, encoders, rows, main_us, decode_us, \
+               filter_us, lookahead_us, encode_us, kernel_us, kworker_ms, priority",
+        build: ffmpeg::transcoders,
     },
     Kind {
         name: "pipe",

@@ -15,6 +15,7 @@ mod costs;
 mod determinism;
 mod errors;
 mod fair;
+mod ffmpeg;
 mod hackbench;
 mod invariants;
 mod llc;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What `perf c2c` said of a cache line.
+
+use perch_sim::Symbol;
+use toml::Spanned;
+
+use super::raw::{RawC2c, RawLineUser};
+use super::refuse;
+use crate::contention::LineUser;
+use crate::error::{ExperimentError, Source};
+use crate::line::PublishedLine;
+use crate::model::Load;
+
+/// Bytes of the longest cache line that a machine may have.
+const LONGEST_LINE: u32 = 4096;
+
+/// The published line, which must have been seen in one of `loads`.
+pub(super) fn read(
+    source: &Source,
+    raw: &RawC2c,
+    loads: &[Load],
+) -> Result<PublishedLine, ExperimentError> {
+    let (benchmark, place) = (raw.benchmark.get_ref(), raw.place.get_ref());
+    let here = |load: &&Load| (&load.benchmark, &load.place) == (benchmark, place);
+    if loads.iter().filter(here).count() != 1 {
+        let reason = format!("{benchmark}/{place} is not one workload of this file");
+        let expected = "expected the benchmark and the place of a table with one row";
+        return Err(refuse(source, &raw.benchmark, "c2c", &reason, expected));
+    }
+    if raw.users.get_ref().is_empty() {
+        let expected = "expected a row for each function";
+        return Err(refuse(
+            source,
+            &raw.users,
+            "c2c.users",
+            "it is empty",
+            expected,
+        ));
+    }
+    let users = raw
+        .users
+        .get_ref()
+        .iter()
+        .map(|user| read_user(source, user));
+    Ok(PublishedLine {
+        benchmark: benchmark.clone(),
+        place: place.clone(),
+        remote_hitm: raw.remote_hitm.into(),
+        local_hitm: raw.local_hitm.into(),
+        store_hits: raw.store_hits.into(),
+        users: users.collect::<Result<_, _>>()?,
+    })
+}
+
+fn read_user(source: &Source, raw: &RawLineUser) -> Result<LineUser, ExperimentError> {
+    let name = raw.symbol.get_ref();
+    let mut known = Symbol::ALL.iter().map(|symbol| symbol.name());
+    let Some(symbol) = known.find(|known| known == name) else {
+        let known: Vec<&str> = Symbol::ALL.iter().map(|symbol| symbol.name()).collect();
+        let reason = format!("`{name}` is no function of the simulated kernel");
+        let expected = format!("expected one of {}", known.join(", "));
+        return Err(refuse(
+            source,
+            &raw.symbol,
+            "c2c.users.symbol",
+            &reason,
+            &expected,
+        ));
+    };
+    if *raw.offset.get_ref() >= LONGEST_LINE {
+        let reason = format!("{} bytes", raw.offset.get_ref());
+        let expected = "expected an offset within a cache line";
+        return Err(refuse(
+            source,
+            &raw.offset,
+            "c2c.users.offset",
+            &reason,
+            expected,
+        ));
+    }
+    let percent = |value: &Spanned<f64>, key: &str| match *value.get_ref() {
+        percent if (0.0..=100.0).contains(&percent) => Ok(percent),
+        other => {
+            let expected = "expected percent of the line's, 0 to 100";
+            Err(refuse(source, value, key, &other.to_string(), expected))
+        }
+    };
+    Ok(LineUser {
+        symbol: symbol.to_string(),
+        offset: *raw.offset.get_ref(),
+        remote_hitm_pct: percent(&raw.remote, "c2c.users.remote")?,
+        local_hitm_pct: percent(&raw.local, "c2c.users.local")?,
+        store_hit_pct: percent(&raw.store, "c2c.users.store")?,
+        load_cycles: raw.cycles.into(),
+        longest_cycles: 0.0,
+        records: raw.records.into(),
+    })
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Transcoders: who they are, where they may run, and what their times allow.
+
+use perch_machine::Machine;
+use perch_policy::Era;
+use perch_sim::Outcome;
+use perch_sim::workload::{Class, Op, Workload};
+
+use crate::common::{machine, scenario, workload};
+
+fn fps(outcome: &Outcome) -> f64 {
+    let found = outcome.scores.iter().find(|score| score.name == "fps");
+    found.expect("frames a second").value
+}
+
+fn run(machine_name: &str, spec: &str, ms: [u64; 2]) -> Outcome {
+    let machine = machine(machine_name);
+    let load = workload(&machine, spec);
+    let outcome = scenario(&machine, Era::V6_15, load, ms).run();
+    outcome.expect("a scenario that runs")
+}
+
+/// The source: 60 instances, each on 4 physical cores, 8 logical CPUs; their threads FIFO 99.
+#[test]
+fn by_itself_it_is_what_was_measured_on_the_machine_with_480_cpus() {
+    let rt480 = machine("rt480");
+    let load = workload(&rt480, "ffmpeg");
+    assert_eq!(load.spaces.len(), 60);
+    let mut used = vec![false; 480];
+    for instance in 0..60u32 {
+        let threads: Vec<_> = load
+            .tasks
+            .iter()
+            .filter(|t| t.space == Some(instance))
+            .collect();
+        // 9 decoders, 8 filters, a lookahead, 12 encoders, and the main thread.
+        let rt = threads
+            .iter()
+            .filter(|t| t.class == Class::Fifo(99))
+            .count();
+        let fair = threads.iter().filter(|t| t.class == Class::Fair).count();
+        assert_eq!((rt, fair), (30, 1));
+        let cpus: Vec<usize> = threads[0].allowed.iter().collect();
+        assert!(
+            threads
+                .iter()
+                .all(|t| t.allowed.iter().eq(cpus.iter().copied()))
+        );
+        let mut cores: Vec<u32> = cpus.iter().map(|&cpu| rt480.cpus[cpu].core).collect();
+        cores.sort_unstable();
+        cores.dedup();
+        let first = 4 * instance;
+        assert_eq!((cpus.len(), cores), (8, (first..first + 4).collect()));
+        cpus.iter().for_each(|&cpu| used[cpu] = true);
+    }
+    assert!(used.iter().all(|&used| used));
+    let bound = load.tasks.iter().filter(|t| t.space.is_none());
+    assert!(
+        bound
+            .clone()
+            .all(|t| t.class == Class::Fair && t.allowed.weight() == 1)
+    );
+    assert_eq!(bound.count(), 480);
+}
+
+#[test]
+fn keys_that_make_no_sense_are_refused() {
+    let refused = |machine: &Machine, spec: &str, words: &[&str]| {
+        let why = Workload::parse(spec, machine).expect_err(spec).to_string();
+        for word in words {
+            assert!(why.contains(word), "{spec}: no \"{word}\" in: {why}");
+        }
+    };
+    let (rt480, x5570) = (machine("rt480"), machine("x5570"));
+    refused(&rt480, "ffmpeg:instances=61", &["488 CPUs", "480"]);
+    refused(
+        &rt480,
+        "ffmpeg:instances=0",
+        &["instances=0", "from 1 to 480"],
+    );
+    refused(
+        &rt480,
+        "ffmpeg:cpus_per_instance=7",
+        &["would share a core", "whole cores"],
+    );
+    refused(&x5570, "ffmpeg:cpus_per_instance=17", &["from 1 to 16"]);
+    refused(&x5570, "ffmpeg:priority=100", &["from 1 to 99"]);
+    refused(&x5570, "ffmpeg:encoders=0", &["from 1 to 32"]);
+    refused(&x5570, "ffmpeg:decoders=33", &["from 1 to 32"]);
+    refused(&x5570, "ffmpeg:rows=0", &["from 1 to 1000"]);
+    refused(&x5570, "ffmpeg:encode_us=0", &["from 1 to"]);
+    refused(
+        &x5570,
+        "ffmpeg:threads=4",
+        &["no key \"threads\"", "encoders"],
+    );
+    refused(
+        &x5570,
+        "ffmpeg:kernel_us=some",
+        &["kernel_us=some", "whole number"],
+    );
+}
+
+/// What a frame is made of does not depend on how many threads it is split over.
+#[test]
+fn a_frame_is_the_same_work_whatever_the_threads() {
+    let x5570 = machine("x5570");
+    let mean = |spec: &str| {
+        let load = workload(&x5570, spec);
+        let mut sum = 0.0;
+        for task in load.tasks.iter().filter(|t| t.space.is_some()) {
+            // One turn of the program: a frame, or for the main thread as many as it counts.
+            let (mut pc, mut rounds, mut ns, mut frames) = (0, 0, 0, 0);
+            loop {
+                match task.program[pc] {
+                    Op::Run(time) | Op::Kernel(time) => ns += time.mean(),
+                    Op::Count => frames += 1,
+                    Op::Repeat { to, times } => {
+                        rounds += 1;
+                        if rounds < times {
+                            pc = to as usize;
+                            continue;
+                        }
+                        rounds = 0;
+                    }
+                    Op::Jump(_) => break,
+                    _ => {}
+                }
+                pc += 1;
+            }
+            let thread = ns as f64 / f64::from(frames.max(1));
+            // Of the threads of a pool each does one frame of as many as they are.
+            sum += match frames {
+                0 => thread / pool(&task.program, &load),
+                _ => thread,
+            };
+        }
+        sum / load.spaces.len() as f64
+    };
+    let whole = 400e3 + 4e6 + 2e6 + 3e6 + 30e6 + 5e6;
+    for spec in [
+        "ffmpeg",
+        "ffmpeg:decoders=1,filters=0,encoders=1",
+        "ffmpeg:decoders=7,filters=3,encoders=5,rows=17",
+        "ffmpeg:cpus_per_instance=2,rows=1",
+        "ffmpeg:cpus_per_instance=16,encoders=32,rows=270",
+    ] {
+        let mean = mean(spec);
+        assert!(
+            (mean / whole - 1.0).abs() < 0.002,
+            "{spec}: {mean}, not {whole}"
+        );
+    }
+}
+
+/// How many threads of the first instance take turns with frames as this one does: those that go
+/// through rows do. Slices and the lookahead are there for every frame.
+fn pool(program: &[Op], load: &Workload) -> f64 {
+    let row = |program: &[Op]| {
+        let by_rows = program.iter().any(|op| matches!(op, Op::Repeat { .. }));
+        let row = program.iter().find(|op| matches!(op, Op::Run(_))).copied();
+        row.filter(|_| by_rows)
+    };
+    let Some(own) = row(program) else {
+        return 1.0;
+    };
+    let first = load.tasks.iter().filter(|t| t.space == Some(0));
+    first.filter(|t| row(&t.program) == Some(own)).count() as f64
+}
+
+/// One thread of each kind, one CPU each: the encoder sets the pace. No thread waits for rows of
+/// its own, and nothing is lost.
+#[test]
+fn the_slowest_stage_sets_the_pace() {
+    let outcome = run(
+        "kunpeng920",
+        "ffmpeg:instances=1,decoders=1,filters=0,encoders=1,rows=10,kernel_us=0,kworker_ms=0",
+        [500, 2000],
+    );
+    let (found, most) = (fps(&outcome), 1e9 / 30e6);
+    assert!(
+        found < most * 1.02 && found > most * 0.96,
+        "{found} of {most}"
+    );
+    assert_eq!(outcome.metrics.counted as f64, found * 2.0);
+}
+
+/// Twelve encoding threads on eight CPUs keep them busy: rows that wait for rows cost some of that.
+#[test]
+fn threads_that_wait_for_rows_still_fill_their_cpus() {
+    let outcome = run("kunpeng920", "ffmpeg:instances=1,kworker_ms=0", [500, 2000]);
+    let most = 8.0 * 1e9 / 44.4e6;
+    let found = fps(&outcome);
+    assert!(found < most && found > most * 0.75, "{found} of {most}");
+    // Whole frames make 14 wake-ups at most: the others are rows'.
+    let wakeups = outcome.metrics.wakeups as f64 / outcome.metrics.counted as f64;
+    assert!(wakeups > 16.0, "{wakeups} wake-ups a frame");
+    let names: Vec<_> = outcome
+        .scores
+        .iter()
+        .map(|s| (s.name.as_str(), s.unit))
+        .collect();
+    assert_eq!(names, [("fps", "frames/s"), ("kernel", "%")]);
+    // 5 of 44.4 ms, and what scheduling takes.
+    assert!(
+        outcome.scores[1].value > 10.0,
+        "{}",
+        outcome.scores[1].value
+    );
+}
