@@ -8,6 +8,7 @@ use perch_experiment::{CellReport, Iterations, Report, Summary};
 use crate::figure::{figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
+use crate::line;
 use crate::shape::shapes;
 
 /// `reports` as `format` has them. JSON is one object for one report and a list for several.
@@ -50,6 +51,9 @@ fn terminal(report: &Report) -> String {
         text,
         "\nfitted: costs were calibrated on these columns; the row is not scored"
     );
+    if let Some(found) = &report.c2c {
+        text.push_str(&line::sections(found, "", Grid::text));
+    }
     text
 }
 
@@ -71,6 +75,9 @@ fn markdown(report: &Report) -> String {
     text.push('\n');
     for line in summary(&report.summary) {
         let _ = writeln!(text, "- {line}");
+    }
+    if let Some(found) = &report.c2c {
+        text.push_str(&line::sections(found, "### ", Grid::markdown));
     }
     text
 }

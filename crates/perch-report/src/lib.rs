@@ -10,6 +10,7 @@ mod experiment;
 mod figure;
 mod format;
 mod grid;
+mod line;
 mod shape;
 
 pub use comparison::comparison;

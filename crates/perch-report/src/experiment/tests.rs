@@ -74,6 +74,7 @@ fn report() -> Report {
             ),
         ],
         iterations: Vec::new(),
+        c2c: None,
         summary: Summary {
             scored: 2,
             within: 1,

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A contended cache line as it was published, beside what was simulated of it.
+
+use std::fmt::Write;
+
+use perch_experiment::{Contention, LineFound, LineUser, Ranking};
+
+use crate::contention;
+use crate::grid::{Align, Grid};
+
+/// The published rows beside the baseline's, how the two rank, where the line stands in each arm,
+/// and the lines of the arm that follows. `mark` begins a heading.
+pub(crate) fn sections(found: &LineFound, mark: &str, write: fn(&Grid) -> String) -> String {
+    let blank = if mark.is_empty() { "" } else { "\n" };
+    let mut text = String::new();
+    let name = found.line.as_deref().unwrap_or("no such line");
+    let _ = writeln!(
+        text,
+        "\n{mark}{}, {}: the line as perf c2c printed it, and {name}, arm baseline{blank}",
+        found.benchmark, found.place
+    );
+    text.push_str(&write(&rows(found)));
+    text.push_str(blank);
+    for ranking in &found.rankings {
+        text.push_str(blank);
+        let _ = writeln!(text, "{}", ranked(ranking));
+    }
+    text.push_str(blank);
+    let _ = writeln!(text, "\n{}", stands(found));
+    text.push_str(&contention::sections(&found.arms, mark, write));
+    text
+}
+
+fn rows(found: &LineFound) -> Grid {
+    let mut grid = Grid::default();
+    grid.column("", "offset", Align::Right);
+    grid.column("", "symbol", Align::Left);
+    for group in ["published", "simulated"] {
+        for name in ["rmt HITM", "lcl HITM", "store", "cycles", "records"] {
+            grid.column(group, name, Align::Right);
+        }
+    }
+    let line = found.arms.first().and_then(|arm| of(found, arm));
+    let [remote, local, stores] = found.published_totals;
+    let mut totals = vec![String::new(), "total".to_string()];
+    totals.extend([remote, local, stores].map(|n| format!("{n:.0}")));
+    let records: u64 = found.published.iter().map(|user| user.records).sum();
+    totals.extend([String::new(), records.to_string()]);
+    match line {
+        Some(line) => totals.extend([
+            line.remote_hitm.to_string(),
+            line.local_hitm.to_string(),
+            line.store_hits.to_string(),
+            format!("{:.0}", line.load_cycles),
+            line.records.to_string(),
+        ]),
+        None => totals.extend([const { String::new() }; 5]),
+    }
+    grid.row(totals);
+    let simulated = line.map_or(&[][..], |line| line.users.as_slice());
+    let same = |a: &LineUser, b: &LineUser| (a.offset, &a.symbol) == (b.offset, &b.symbol);
+    for (at, user) in found.published.iter().enumerate() {
+        // Of a function that was printed twice the first row has all that was simulated.
+        let again = found.published[..at].iter().any(|other| same(other, user));
+        let beside = simulated.iter().find(|other| same(other, user) && !again);
+        grid.row(row(user, Some(user), beside));
+    }
+    for user in simulated {
+        if !found.published.iter().any(|other| same(other, user)) {
+            grid.row(row(user, None, Some(user)));
+        }
+    }
+    grid
+}
+
+fn row(name: &LineUser, published: Option<&LineUser>, simulated: Option<&LineUser>) -> Vec<String> {
+    let mut row = vec![format!("{:#x}", name.offset), name.symbol.clone()];
+    for user in [published, simulated] {
+        row.extend(match user {
+            Some(user) => [
+                format!("{:.2}%", user.remote_hitm_pct),
+                format!("{:.2}%", user.local_hitm_pct),
+                format!("{:.2}%", user.store_hit_pct),
+                format!("{:.0}", user.load_cycles),
+                user.records.to_string(),
+            ],
+            None => [const { String::new() }; 5],
+        });
+    }
+    row
+}
+
+fn ranked(ranking: &Ranking) -> String {
+    let spearman = match ranking.spearman {
+        Some(rho) => format!("{rho:.2}"),
+        None => "none, for ties".to_string(),
+    };
+    format!(
+        "by {}: Spearman {spearman}\n  published: {}\n  simulated: {}",
+        ranking.by,
+        ranking.published.join(" > "),
+        ranking.simulated.join(" > ")
+    )
+}
+
+/// Where the line stands in each arm.
+fn stands(found: &LineFound) -> String {
+    let Some(name) = &found.line else {
+        return "No line of the baseline has these functions.".to_string();
+    };
+    let arms = found
+        .arms
+        .iter()
+        .map(|arm| match found.rank(arm).zip(of(found, arm)) {
+            Some((rank, line)) if line.remote_hitm + line.local_hitm > 0 => format!(
+                "{}: number {rank} with {:.2} % of all HITM",
+                arm.arm, line.hitm_pct
+            ),
+            _ => format!("{}: gone, without HITM", arm.arm),
+        });
+    format!("{name}: {}", arms.collect::<Vec<_>>().join("; "))
+}
+
+fn of<'a>(found: &LineFound, arm: &'a Contention) -> Option<&'a perch_experiment::ContendedLine> {
+    found.rank(arm).map(|rank| &arm.lines[rank - 1])
+}
