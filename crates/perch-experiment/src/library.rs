@@ -73,6 +73,7 @@ mod tests {
             ("cluster-scan", 42, 0, 0.006),
             ("capacity-wakeup", 35, 0, 0.000_6),
             ("cache-inhibit", 51, 6, 0.006),
+            ("rt-overload", 2, 0, 0.000_001),
         ] {
             let experiment = resolve(name).unwrap();
             assert_eq!(experiment.cells.len(), cells);
@@ -150,6 +151,27 @@ mod tests {
         };
         assert_eq!((change("n=2:rps20"), change("n=32:rps20")), (-4.88, 0.38));
         assert_eq!((change("n=1:wake_p99.0"), change("4m-4w")), (-55.17, 4.32));
+    }
+
+    /// Frames are a change alone: 100 is nobody's measurement, and no baseline to be close to.
+    #[test]
+    fn of_the_overload_counters_the_kernels_share_is_fitted_and_frames_are_relative() {
+        let experiment = resolve("rt-overload").unwrap();
+        let [fps, kernel] = &experiment.cells[..] else {
+            panic!("{:?}", experiment.cells);
+        };
+        assert!(fps.judging.relative && fps.calibration.is_none());
+        assert!((fps.published.delta_pct - 4.0).abs() < 1e-9);
+        assert!(!kernel.judging.relative);
+        let fitted = kernel.calibration.as_ref().map(|c| c.columns.as_slice());
+        assert_eq!(fitted, Some(&["baseline".to_string()][..]));
+        // Every published share of the line's is there: they make up the whole, to rounding.
+        let line = experiment.c2c.as_ref().expect("a published line");
+        let sum = |of: fn(&crate::LineUser) -> f64| line.users.iter().map(of).sum::<f64>();
+        assert!((sum(|u| u.remote_hitm_pct) - 100.0).abs() < 0.05);
+        assert!((sum(|u| u.local_hitm_pct) - 100.0).abs() < 0.05);
+        assert_eq!(sum(|u| u.store_hit_pct), 100.0);
+        assert_eq!(line.users.iter().map(|u| u.records).sum::<u64>(), 1502);
     }
 
     #[test]

@@ -386,11 +386,12 @@ mod tests {
     fn a_relative_cell_is_shown_as_multiples_and_has_no_baseline_to_be_close_to() {
         let mut cell = cell(-9.02, Some(6.47), false);
         cell.judging.relative = true;
+        for unit in [100.0, 1.0] {
+            cell.published.baseline = unit;
+            let found = scored(&cell, 250.0, 225.0).simulated;
+            assert_eq!((found.baseline, found.patched), (unit, 0.9 * unit));
+        }
         let found = scored(&cell, 250.0, 225.0);
-        assert_eq!(
-            (found.simulated.baseline, found.simulated.patched),
-            (1.0, 0.9)
-        );
         assert!((found.simulated.delta_pct + 10.0).abs() < 1e-9);
         assert!(found.within && found.baseline_ratio.is_none() && !found.baseline_is_close());
         let summary = Summary::of(&[found]);

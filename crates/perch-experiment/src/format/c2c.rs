@@ -96,3 +96,56 @@ fn read_user(source: &Source, raw: &RawLineUser) -> Result<LineUser, ExperimentE
         records: raw.records.into(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::error::ExperimentError;
+    use crate::model::Experiment;
+
+    const TEXT: &str = include_str!("../../../../experiments/rt-overload.toml");
+    const FIGURES: &str = include_str!("../../../../experiments/rt-overload.csv");
+
+    fn read(text: &str) -> Result<Experiment, ExperimentError> {
+        Experiment::from_toml(text, "e.toml", &|_| Ok(FIGURES.to_string()))
+    }
+
+    #[test]
+    fn what_is_no_line_of_a_table_is_named_with_line_and_key() {
+        for (from, to, words) in [
+            (
+                "[c2c]\nbenchmark = \"ffmpeg\"",
+                "[c2c]\nbenchmark = \"ffmpg\"",
+                &["`c2c`", "ffmpg/rt480 is not one workload"][..],
+            ),
+            (
+                "symbol = \"pull_rt_task\"",
+                "symbol = \"push_rt_task\"",
+                &[
+                    "`c2c.users.symbol`",
+                    "`push_rt_task` is no function",
+                    "pull_rt_task",
+                ],
+            ),
+            (
+                "offset = 0x4, symbol = \"pull",
+                "offset = 0x1000, symbol = \"pull",
+                &["`c2c.users.offset`", "4096 bytes", "within a cache line"],
+            ),
+            (
+                "remote = 22.51",
+                "remote = -22.51",
+                &["`c2c.users.remote`: -22.51", "0 to 100"],
+            ),
+            ("local = 27.91", "local = nan", &["`c2c.users.local`: NaN"]),
+            ("store = 45.83", "store = 145.83", &["`c2c.users.store`"]),
+            ("cycles = 5041", "cycles = -1", &["e.toml"]),
+            ("remote_hitm = 231\n", "", &["missing field `remote_hitm`"]),
+        ] {
+            assert!(TEXT.contains(from), "the file no longer says `{from}`");
+            let error = read(&TEXT.replacen(from, to, 1)).unwrap_err().to_string();
+            for word in words {
+                assert!(error.contains(word), "{from}: no \"{word}\" in: {error}");
+            }
+        }
+    }
+}
