@@ -78,6 +78,8 @@ pub struct CpuGlimpse {
     pub idle: bool,
     /// Its running task does not fit it.
     pub misfit: bool,
+    /// Capacity left for fair tasks, as the policy sees it.
+    pub capacity: u32,
 }
 
 impl Kernel<'_> {
@@ -119,6 +121,7 @@ impl Kernel<'_> {
             nr: c.nr(),
             idle: self.host.is_idle(cpu),
             misfit: c.misfit > 0,
+            capacity: self.host.cpu(cpu).capacity,
         });
         let topology = self.host.topology();
         let llcs = (0..topology.nr_llcs()).map(|llc| {

@@ -252,6 +252,9 @@ impl Kernel<'_> {
         self.acting = parent;
         let (cpu, _) = self.start(task, parent);
         self.send_to(task, cpu, parent, 0);
+        if self.is_rt(task) {
+            self.resched_if_needed(parent);
+        }
     }
 
     /// A task's first wake-up, from its parent, which runs on this CPU. Returns what it cost the

@@ -21,6 +21,7 @@ mod invariants;
 mod llc;
 mod load;
 mod rt;
+mod rt_cases;
 mod scan;
 mod schbench;
 mod snapshots;

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use perch_machine::Machine;
 use perch_policy::{CpuMask, Layout, Mode, Modes, Policy};
 use perch_sim::workload::{Class, Workload};
 use perch_sim::{Glimpse, Scenario};
@@ -42,6 +43,14 @@ fn together(seed: u64, max_cpus: usize) -> Scenario {
     for task in &mut scenario.workload.tasks {
         task.allowed = allowed.clone();
     }
+    scenario
+}
+
+/// The same machine without figures for contended lines: all accesses cost the same, nothing.
+fn without_contention(mut scenario: Scenario) -> Scenario {
+    let mut machine = Machine::clone(&scenario.machine);
+    machine.hardware.contended_line = None;
+    scenario.machine = Arc::new(machine);
     scenario
 }
 
@@ -99,7 +108,7 @@ proptest! {
 
     #[test]
     fn no_layout_of_the_counters_changes_a_decision(seed in any::<u64>().no_shrink()) {
-        let scenario = random_rt(seed, 64);
+        let scenario = without_contention(random_rt(seed, 64));
         let (trace, outcome) = traced(&counted_by(&scenario, Mode::Off, None));
         for mode in [Mode::Posted, Mode::Upstream, Mode::Perch] {
             for layout in [None].into_iter().chain(Layout::ALL.map(Some)) {
@@ -116,7 +125,7 @@ proptest! {
 
     #[test]
     fn the_highest_priorities_run_where_all_may_run_alike(seed in any::<u64>().no_shrink()) {
-        let scenario = together(seed, 40);
+        let scenario = together(seed, 16);
         checked(&scenario, 0, |now| {
             if now.settled {
                 assert_eq!(passed_over(now, &scenario.workload, false), None, "seed {seed}");
@@ -130,7 +139,7 @@ fn who_would_be_pushed_next_is_hardly_ever_passed_over() {
     let (mut settled, mut missed) = (0, 0);
     for seed in 0..60 {
         let scenario = random_rt(seed * 7919, 24);
-        checked(&scenario, 0, |now| {
+        checked(&scenario, 20_000, |now| {
             if now.settled {
                 settled += 1;
                 missed += u64::from(passed_over(now, &scenario.workload, true).is_some());
@@ -139,7 +148,7 @@ fn who_would_be_pushed_next_is_hardly_ever_passed_over() {
     }
     println!("P16: {missed} of {settled} settled moments");
     assert!(
-        settled > 10_000 && missed * 100 < settled,
+        settled > 5000 && missed * 1000 < settled,
         "{missed} of {settled}"
     );
 }

@@ -84,6 +84,9 @@ impl Kernel<'_> {
 
     /// The counters of levels below a priority are read, from the lowest on, up to the one found.
     fn read_cpupri(&mut self, priority: u8, found: Option<u8>) {
+        if self.lines.is_none() {
+            return;
+        }
         let here = self.acting;
         let last = found.unwrap_or(priority.saturating_sub(1));
         for level in 0..=last {
