@@ -31,7 +31,7 @@ fn boot() -> Guest {
 
 fn decide(guest: &Guest, arguments: &str) -> Output {
     let command = Command::shell(format!("perch self-test decide {arguments}"));
-    let output = guest.run(&command.timeout(Duration::from_secs(300)));
+    let output = guest.run(&command.timeout(Duration::from_secs(900)));
     output.unwrap_or_else(|error| panic!("{error}"))
 }
 

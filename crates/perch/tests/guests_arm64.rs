@@ -85,7 +85,7 @@ fn boot(setup: &Setup) -> Guest {
 }
 
 fn text(guest: &Guest, script: &str) -> String {
-    let command = Command::shell(script).timeout(Duration::from_secs(300));
+    let command = Command::shell(script).timeout(Duration::from_secs(900));
     let output = guest.run(&command).unwrap();
     let (said, errors) = (output.text(), output.error_text());
     assert!(output.success(), "{script}: {said}{errors}");

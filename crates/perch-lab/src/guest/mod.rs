@@ -108,8 +108,8 @@ impl Setup {
     /// An ordinary guest, to be changed field by field.
     pub fn new(kernel: Kernel, qemu: Qemu, topology: Topology, contents: Contents) -> Setup {
         // Without KVM 8 CPUs take 3 s, 64 take 10 s, 128 take 35 s and 240 take 250 s on an idle
-        // host; a busy one takes three times as long.
-        let boot_timeout = Duration::from_secs(60 + 3 * topology.cpus() as u64);
+        // host; one with six others at work on each of its CPUs takes 70 s for 8, 130 for 16.
+        let boot_timeout = Duration::from_secs(240 + 6 * topology.cpus() as u64);
         Setup {
             kernel,
             qemu,

@@ -102,9 +102,7 @@ impl Lab {
             kernel.require_sched_ext()?;
             let qemu = Qemu::find(&store, topology.need())?;
             let files = contents(&store, &kernel, Path::new(PERCH), tools)?;
-            let mut setup = Setup::new(kernel, qemu, topology, files);
-            setup.boot_timeout = setup.boot_timeout.max(PATIENCE);
-            Ok::<_, Error>(setup)
+            Ok::<_, Error>(Setup::new(kernel, qemu, topology, files))
         };
         let setup = setup().unwrap_or_else(|error| panic!("no guest for this test: {error}"));
         let guest = Guest::boot(&setup).unwrap_or_else(|error| panic!("{error}"));
