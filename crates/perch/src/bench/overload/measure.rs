@@ -3,8 +3,7 @@
 
 use std::hint::black_box;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{scope, sleep};
+use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use perch_policy::Overload;
@@ -13,8 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 use super::places::pin;
 use crate::output::Failure;
 
-/// So many operations pass between two looks whether it is enough.
-const BATCH: u64 = 64;
+/// So many operations pass between two looks at the clock, which takes as long as a few of them.
+const BATCH: u64 = 1024;
 
 /// What the threads do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,10 +93,6 @@ impl Sums {
     }
 }
 
-/// A flag that the threads read all the time, on a line of its own.
-#[repr(align(256))]
-struct Flag(AtomicBool);
-
 /// Has a thread on each of the CPUs do the load for a while. All counters are at zero before and
 /// after.
 ///
@@ -107,8 +102,7 @@ struct Flag(AtomicBool);
 /// # Panics
 /// When a counter is not at zero at the end: then what was measured was not what it says.
 pub fn once(overload: &Overload, cpus: &[usize], load: Load, span: Span) -> Result<Sums, Failure> {
-    let (ready, enough) = (Barrier::new(cpus.len() + 1), Flag(AtomicBool::new(false)));
-    let (ready, enough) = (&ready, &enough);
+    let ready = &Barrier::new(cpus.len());
     let mut sums = Sums::default();
     scope(|scope| {
         let threads: Vec<_> = (cpus.iter().enumerate())
@@ -117,13 +111,10 @@ pub fn once(overload: &Overload, cpus: &[usize], load: Load, span: Span) -> Resu
                     let pinned = pin(cpu);
                     // Whoever could not be pinned leaves the others to theirs.
                     ready.wait();
-                    pinned.map(|()| work(overload, cpu, load, load.reads(thread), &enough.0))
+                    pinned.map(|()| work(overload, cpu, load, load.reads(thread), span))
                 })
             })
             .collect();
-        ready.wait();
-        sleep(span.0);
-        enough.0.store(true, Ordering::Relaxed);
         for (thread, handle) in threads.into_iter().enumerate() {
             let ran = handle
                 .join()
@@ -142,7 +133,7 @@ pub fn once(overload: &Overload, cpus: &[usize], load: Load, span: Span) -> Resu
     Ok(sums)
 }
 
-fn work(overload: &Overload, cpu: usize, load: Load, reads: bool, enough: &AtomicBool) -> Ran {
+fn work(overload: &Overload, cpu: usize, load: Load, reads: bool, span: Span) -> Ran {
     let update = || {
         overload.set(cpu);
         overload.clear(cpu);
@@ -151,27 +142,25 @@ fn work(overload: &Overload, cpu: usize, load: Load, reads: bool, enough: &Atomi
         black_box(overload.read(cpu));
     };
     match (load, reads) {
-        (Load::Update, _) | (Load::Both, false) => repeat(enough, update),
-        (Load::Read, _) | (Load::Both, true) => repeat(enough, read),
-        (Load::Switch, _) => repeat(enough, || {
+        (Load::Update, _) | (Load::Both, false) => repeat(span, update),
+        (Load::Read, _) | (Load::Both, true) => repeat(span, read),
+        (Load::Switch, _) => repeat(span, || {
             update();
             read();
         }),
     }
 }
 
-/// Does it until that is enough, and a batch at the least.
-fn repeat(enough: &AtomicBool, operation: impl Fn()) -> Ran {
+/// Does it for so long, and a batch at the least. Nobody else has to say when it is enough: started
+/// with a real-time priority, the threads leave nobody a CPU to say so.
+fn repeat(span: Span, operation: impl Fn()) -> Ran {
     let (began, cpu_began) = (Instant::now(), cpu_ns());
     let mut operations = 0;
-    loop {
+    while operations == 0 || began.elapsed() < span.0 {
         for _ in 0..BATCH {
             operation();
         }
         operations += BATCH;
-        if enough.load(Ordering::Relaxed) {
-            break;
-        }
     }
     let cpu_ns = cpu_ns() - cpu_began;
     Ran {
