@@ -143,7 +143,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The counters of a layout, their memory as the kernel's allocator would have it.
 fn counters(places: &Places, layout: Layout, topology: &Topology) -> Result<Overload, Failure> {
-    let memory: Box<dyn Memory> = Box::new(places.slabs());
+    let memory: Box<dyn Memory> = Box::new(match layout {
+        Layout::Shared => places.slabs().table_apart(),
+        _ => places.slabs(),
+    });
     // Checked reads are mode perch's, and so are layouts with padding.
     Overload::new_in(layout, layout.padded(), topology, memory)
         .map_err(|error: OutOfMemory| Failure::run(error.to_string()))

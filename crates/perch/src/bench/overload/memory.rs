@@ -14,24 +14,36 @@ use super::places::on_cpu;
 const REGION: usize = 1 << 20;
 /// The smallest object of kmalloc().
 const SMALLEST: usize = 8;
+/// An object of this size shares no line with another.
+const APART: usize = 256;
 
 /// The blocks of all nodes. A block that is given back is not used again: they go together.
 pub struct Slabs {
     /// A CPU of each node.
     cpus: Vec<usize>,
-    /// By node and size of its objects: the region, and how much of it is taken.
+    /// By a node's CPU and the size of its objects: the region, and how much of it is taken.
     regions: BTreeMap<(usize, usize), (Region, usize)>,
     full: Vec<Region>,
+    /// The next block is to be among no others.
+    apart: bool,
 }
 
 impl Slabs {
-    /// Of a machine with such a CPU on each of its nodes.
+    /// Of a machine with such a CPU on each of its nodes; nodes with the same one are the same.
     pub fn new(cpus: Vec<usize>) -> Slabs {
         Slabs {
             cpus,
             regions: BTreeMap::new(),
             full: Vec::new(),
+            apart: false,
         }
+    }
+
+    /// With the first block, the table of the counters, on lines of its own. One counter for all is
+    /// a field of the kernel's root domain: there is no table that its line could hold too.
+    pub fn table_apart(mut self) -> Slabs {
+        self.apart = true;
+        self
     }
 }
 
@@ -39,19 +51,23 @@ impl Slabs {
 // size, a power of two at least `align`; none is handed out twice.
 unsafe impl Memory for Slabs {
     fn alloc(&mut self, bytes: usize, align: usize, node: usize) -> *mut u8 {
-        let size = bytes.max(align).max(SMALLEST).next_power_of_two();
+        let least = match std::mem::take(&mut self.apart) {
+            true => APART,
+            false => SMALLEST,
+        };
+        let size = bytes.max(align).max(least).next_power_of_two();
         let Some(&cpu) = self.cpus.get(node).filter(|_| size <= REGION) else {
             return null_mut();
         };
-        let room = self.regions.get(&(node, size));
+        let room = self.regions.get(&(cpu, size));
         if room.is_none_or(|(_, taken)| taken + size > REGION) {
             let Some(region) = Region::on(cpu) else {
                 return null_mut();
             };
-            let before = self.regions.insert((node, size), (region, 0));
+            let before = self.regions.insert((cpu, size), (region, 0));
             self.full.extend(before.map(|(region, _)| region));
         }
-        let (region, taken) = self.regions.get_mut(&(node, size)).expect("it has room");
+        let (region, taken) = self.regions.get_mut(&(cpu, size)).expect("it has room");
         // SAFETY: `taken + size` is within the region.
         let block = unsafe { region.at.as_ptr().add(*taken) };
         *taken += size;
@@ -134,14 +150,21 @@ mod tests {
 
     #[test]
     fn small_blocks_of_a_node_share_a_line_and_padded_ones_none() {
-        let cpu = allowed().unwrap()[0];
-        let mut slabs = Slabs::new(vec![cpu, cpu]);
+        let cpus = allowed().unwrap();
+        let mut slabs = Slabs::new(vec![cpus[0], *cpus.last().unwrap(), cpus[0]]);
         let at = |slabs: &mut Slabs, bytes, node| slabs.alloc(bytes, bytes, node) as usize;
         let small = [0, 0, 0].map(|node| at(&mut slabs, 8, node));
         assert_eq!([small[1], small[2]], [small[0] + 8, small[0] + 16]);
         assert_eq!(small[0] / 64, small[2] / 64, "one line");
         let other = at(&mut slabs, 8, 1);
-        assert_ne!(small[0] / 4096, other / 4096, "a page of another node");
+        if cpus.len() > 1 {
+            assert_ne!(small[0] / 4096, other / 4096, "a page of another node");
+        }
+        let same = at(&mut slabs, 8, 2);
+        assert_eq!(same / 64, small[0] / 64, "a node by another name");
+        let mut slabs = slabs.table_apart();
+        let [table, counter] = [0, 0].map(|node| at(&mut slabs, 8, node));
+        assert_ne!(table / 128, counter / 128);
         let padded = [0, 0].map(|node| at(&mut slabs, 128, node));
         assert_eq!(padded.map(|at| at % 128), [0, 0]);
         assert!(padded[0].abs_diff(padded[1]) >= 128);

@@ -73,6 +73,9 @@ impl Places {
     pub fn slabs(&self) -> Slabs {
         // A node without an allowed CPU is nobody's: its counter may lie anywhere.
         let any = self.cpus[0];
+        if self.split {
+            return Slabs::new(vec![any; self.machine.nodes()]);
+        }
         let of = |node| move |cpu: &&usize| self.machine.cpus[**cpu].node as usize == node;
         let nodes = 0..self.machine.nodes();
         Slabs::new(
