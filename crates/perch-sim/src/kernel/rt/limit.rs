@@ -7,7 +7,7 @@
 //! in a second are only just left goes before the real-time tasks for that long (`fair_server`).
 //!
 //! Both act at ticks, where the kernel enforces them too. Simplified: a period begins for all CPUs
-//! at once; unused runtime is not lent to other CPUs (RT_RUNTIME_SHARE, off since 5.11); the
+//! at once; unused runtime is not lent to other CPUs (RT_RUNTIME_SHARE, off since 5.10); the
 //! server's second begins anew whenever 50 ms have passed without a real-time task, and when a
 //! tick finds no fair task waiting.
 
@@ -44,7 +44,7 @@ impl Kernel<'_> {
     pub(super) fn rt_may_run(&self, cpu: usize) -> bool {
         let c = &self.cpus[cpu];
         let limit = &c.rt.limit;
-        !limit.throttled && !(limit.serves && c.fair.nr > c.fair.nr_delayed)
+        !(limit.throttled || limit.serves && c.fair.nr > c.fair.nr_delayed)
     }
 
     /// A real-time task takes the CPU over from another class.
