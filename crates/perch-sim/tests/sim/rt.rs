@@ -122,6 +122,10 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    #![proptest_config(config(16))]
 
     #[test]
     fn the_highest_priorities_run_where_all_may_run_alike(seed in any::<u64>().no_shrink()) {
