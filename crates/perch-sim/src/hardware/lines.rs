@@ -48,8 +48,32 @@ struct Line {
     /// CPUs that have a copy, and LLCs that do, by words of 64.
     sharers: Box<[u64]>,
     llcs: Box<[u64]>,
-    /// When the transfers asked for so far are done.
-    free_ns: u64,
+    /// From when to when it is on its way or held, in order, without what is past. Who waits
+    /// for another line first asks for this one later: there may be gaps.
+    busy: Vec<(u64, u64)>,
+}
+
+impl Line {
+    /// The first moment from `at_ns` on at which it is not on its way, for so long.
+    fn gap(&self, at_ns: u64, for_ns: u64) -> u64 {
+        let mut begin_ns = at_ns;
+        for &(from_ns, to_ns) in &self.busy {
+            if begin_ns + for_ns <= from_ns {
+                break;
+            }
+            begin_ns = begin_ns.max(to_ns);
+        }
+        begin_ns
+    }
+
+    /// It is on its way then.
+    fn occupy(&mut self, now_ns: u64, from_ns: u64, to_ns: u64) {
+        self.busy.retain(|&(_, end_ns)| end_ns > now_ns);
+        let at = self
+            .busy
+            .partition_point(|&(begin_ns, _)| begin_ns < from_ns);
+        self.busy.insert(at, (from_ns, to_ns));
+    }
 }
 
 /// What an access met.
@@ -77,6 +101,8 @@ pub struct Lines {
     /// The CPU and moment of the last access, and how long it and those just before it took:
     /// accesses of one event follow one another.
     last: (u32, u64, u64),
+    /// Now.
+    now_ns: u64,
 }
 
 impl Lines {
@@ -106,7 +132,7 @@ impl Lines {
             from: NONE,
             sharers: vec![0; words].into(),
             llcs: vec![0; nr_llcs.div_ceil(64)].into(),
-            free_ns: 0,
+            busy: Vec::new(),
         };
         Some(Lines {
             figures,
@@ -118,6 +144,7 @@ impl Lines {
             rows: vec![Row::default(); map.nr_fields() * Symbol::ALL.len()],
             map,
             last: (NONE, 0, 0),
+            now_ns: 0,
         })
     }
 
@@ -136,6 +163,7 @@ impl Lines {
         access: Access,
     ) -> u64 {
         let spent_ns = self.spent_ns(cpu, now_ns);
+        self.now_ns = now_ns;
         let row = self.map.field(field) * Symbol::ALL.len() + symbol as usize;
         let mut took_ns = 0;
         for place in self.map.places(field, access, cpu) {
@@ -176,14 +204,16 @@ impl Lines {
         let (source, took_ns) = if has(&line.sharers, cpu) {
             (Source::Own, u64::from(self.figures.hit_ns))
         } else {
-            let begin_ns = at_ns.max(line.free_ns);
-            let done_ns = begin_ns + self.fetch_ns(costs, line, cpu);
+            let fetch_ns = self.fetch_ns(costs, line, cpu);
+            let hold_ns = u64::from(self.figures.hold_ns);
+            let begin_ns = line.gap(at_ns, fetch_ns + hold_ns);
+            let done_ns = begin_ns + fetch_ns;
             let source = self.source(line, cpu);
             let (_, llc) = self.of[cpu];
             let line = &mut self.lines[place.line];
             if line.owner != NONE {
                 line.owner = NONE;
-                line.free_ns = done_ns + u64::from(self.figures.hold_ns);
+                line.occupy(self.now_ns, begin_ns, done_ns + hold_ns);
             }
             line.from = cpu as u32;
             set(&mut line.sharers, cpu);
@@ -211,15 +241,17 @@ impl Lines {
         let source = self.source(line, cpu);
         let mut took_ns = own_ns;
         if source != Source::Own {
-            let begin_ns = at_ns.max(line.free_ns);
             let fetch_ns = match has(&line.sharers, cpu) {
                 true => 0,
                 false => self.fetch_ns(costs, line, cpu),
             };
-            let done_ns = begin_ns + fetch_ns.max(self.throw_away_ns(costs, line, cpu));
+            let way_ns = fetch_ns.max(self.throw_away_ns(costs, line, cpu));
+            let hold_ns = u64::from(self.figures.hold_ns);
+            let begin_ns = line.gap(at_ns, way_ns + hold_ns);
+            let done_ns = begin_ns + way_ns;
             let (_, llc) = self.of[cpu];
             let line = &mut self.lines[place.line];
-            line.free_ns = done_ns + u64::from(self.figures.hold_ns);
+            line.occupy(self.now_ns, begin_ns, done_ns + hold_ns);
             line.owner = cpu as u32;
             line.from = cpu as u32;
             line.sharers.fill(0);

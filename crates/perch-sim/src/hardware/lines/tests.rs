@@ -318,3 +318,31 @@ fn one_after_the_other_at_one_moment() {
     assert_eq!(lines.spent_ns(1, 50_001), 0);
     assert_eq!(lines.spent_ns(0, 50_000), 0);
 }
+
+/// Who waits for one line before it asks for another keeps nobody from that one meanwhile.
+#[test]
+fn a_line_that_is_asked_for_later_is_free_until_then() {
+    let (machine, costs) = (0..)
+        .map(|seed| contended(seed, 0))
+        .find(|(m, _)| m.cpus.len() >= 4)
+        .expect("some machine has four CPUs");
+    let mut lines = lines(&machine, Layout::Shared);
+    let mask = |lines: &mut Lines, at_ns, cpu| {
+        let symbol = Symbol::EnqueuePushableTask;
+        lines.access(&costs, at_ns, cpu, symbol, Field::RtoMask, Access::Store)
+    };
+    add(&mut lines, &costs, 0, 0);
+    mask(&mut lines, 0, 0);
+    // Three CPUs one after the other at the mask; the last one then wants the counter.
+    let waits = [1, 2, 3].map(|cpu| mask(&mut lines, 50_000, cpu));
+    assert!(waits[2] > waits[0]);
+    add(&mut lines, &costs, 50_000, 3);
+    // The counter was on nobody's way until then, and is where CPU 3 will have it.
+    let way = costs.transfer_ns(1, 3, 1);
+    let took = load(&mut lines, &costs, 50_000, 1);
+    let after = waits[2] + costs.transfer_ns(1, 0, 3) + way;
+    assert!(took == way || took == after, "{took}: {way} or {after}");
+    if way <= waits[2] {
+        assert_eq!(took, way);
+    }
+}
