@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Transcoders side by side, each on cores of its own: FFmpeg with an H.264 decoder, a filter and
-//! x264, as it was before version 7, where the main thread drives everything.
+//! Transcoders side by side, each on cores of its own: FFmpeg 7 with an H.264 decoder, a filter and
+//! x264.
 //!
-//! For each frame the main thread reads a packet and gives it to the decoder's next thread, filters
-//! an older frame together with the filter's threads, gives that to the lookahead and to the
-//! encoder's next thread, and writes the packet of one that is done. It waits for the thread whose
-//! turn it is, and so for the frame that went there last. Decoding and encoding threads work on a
-//! frame row by row, and may do a row when the thread with the frame before is far enough ahead:
-//! each finished row wakes who waits for it. These wake-ups, and not those of whole frames, are
-//! most of what the scheduler sees.
+//! Since version 7 a frame goes through five threads of FFmpeg's own: the demuxer reads a packet,
+//! the decoder gives it to the next of its codec's threads, the filter works on a frame together
+//! with threads of its own, the encoder gives that to the lookahead and to the next of x264's
+//! threads, the muxer writes. Between each two is a queue of a few frames. Decoder and encoder wait
+//! for the thread whose turn it is, and so for the frame that went there last. The codecs' threads
+//! work on a frame row by row, and may do a row when the thread with the frame before is far
+//! enough ahead: a finished row wakes who waits for it.
 //!
-//! The threads that codecs and filters start are FIFO with the highest priority; the main thread
-//! is fair, as are the kernel threads beside it, one on each CPU.
+//! All of these are FIFO with the highest priority. The main thread, which looks at the progress
+//! now and then, is fair, as are the kernel threads beside it, one on each CPU.
 
 use std::sync::Arc;
 
@@ -22,25 +22,25 @@ use super::spec::{Keys, MAX_TASKS, Workload};
 use super::{Basis, Class, Measure, Op, Space, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
-/// Most threads of one kind in an instance: programs are written out over the least common multiple
-/// of two of these.
+/// Most threads of one kind in an instance.
 const MAX_THREADS: u32 = 32;
 /// Rows that a frame may have: 4320 lines are 270 rows of macroblocks.
 const MAX_ROWS: u64 = 1000;
 /// Frames that the lookahead may be behind with, before the main thread waits for it. x264 looks
 /// 40 ahead by default, which a short simulation would take its time to fill.
 const LOOKAHEAD: u32 = 8;
-/// Rows by which a decoding thread stays behind the frame that it refers to: a guess, motion
-/// reaches that far down.
-const DECODER_LAG: u64 = 2;
 /// Percent by which a piece of work takes longer or shorter than the mean: a guess. Rows differ
 /// with what they show.
 const SPREAD: u64 = 50;
 /// Cache lines that one thread wrote and the next needs at once: the progress it waited for, and
 /// what it reads first. The rest is fetched while it works.
 const LINES: u32 = 4;
-/// What a kernel thread does when it wakes up, nanoseconds.
-const KWORKER_NS: u64 = 10_000;
+/// Frames that a queue between two of FFmpeg's threads holds: `DEFAULT_FRAME_THREAD_QUEUE_SIZE`.
+const QUEUE: u32 = 8;
+/// What a kernel thread does when it wakes up, nanoseconds; and FFmpeg's main thread.
+const LOOK_NS: u64 = 10_000;
+/// How often the main thread wakes up to print the progress (`-stats_period`), nanoseconds.
+const STATS_NS: u64 = 500_000_000;
 
 /// What one instance consists of.
 struct Shape {
@@ -48,9 +48,11 @@ struct Shape {
     filters: u32,
     encoders: u32,
     rows: u64,
+    /// Rows by which a thread stays behind the one with the frame before: motion reaches so far.
+    lag: u64,
     footprint: u32,
     fifo: Class,
-    /// Work of one frame in user mode, nanoseconds: main thread, decoder, filter, lookahead,
+    /// Work of one frame in user mode, nanoseconds: demuxer and muxer, decoder, filter, lookahead,
     /// encoder.
     work: [u64; 5],
     /// Work of one frame in the kernel beside that of scheduling, nanoseconds.
@@ -64,10 +66,12 @@ struct Channels {
     filter: Pool,
     lookahead: Pool,
     encoder: Pool,
+    /// The queues between FFmpeg's threads, in the order of a frame's way.
+    queues: Pool,
     end: u32,
 }
 
-/// The channels of threads of one kind: three for each.
+/// The channels of threads of one kind, three for each; of a queue `job` and `ready`.
 #[derive(Clone, Copy)]
 struct Pool {
     first: u32,
@@ -100,12 +104,13 @@ impl Channels {
             Pool { first, threads }
         };
         let (decoder, filter) = (pool(shape.decoders), pool(shape.filters));
-        let (lookahead, encoder) = (pool(1), pool(shape.encoders));
+        let (lookahead, encoder, queues) = (pool(1), pool(shape.encoders), pool(4));
         Channels {
             decoder,
             filter,
             lookahead,
             encoder,
+            queues,
             end,
         }
     }
@@ -136,46 +141,42 @@ impl Shape {
         (ns > 0).then(|| Op::Kernel(Dist::around(ns, SPREAD)))
     }
 
-    /// The thread that reads, drives and writes, written out until all turns come together again.
-    fn main(&self, channels: &Channels) -> Vec<Op> {
+    /// FFmpeg's own threads: demuxer, decoder, filter, encoder, muxer.
+    fn stages(&self, channels: &Channels) -> [Vec<Op>; 5] {
         let part = self.work[0] / 2;
         let slice = self.work[2] / u64::from(self.filters + 1);
-        let mut program = Vec::new();
-        let give = |program: &mut Vec<Op>, pool: Pool, thread: u32| {
-            program.extend([receive(pool.ready(thread)), send(pool.job(thread))]);
-        };
-        for frame in 0..lcm(self.decoders, self.encoders) {
-            program.extend(self.call(part));
-            program.push(run(part));
-            give(&mut program, channels.decoder, frame % self.decoders);
-            let slices = 0..self.filters;
-            program.extend(
-                slices
-                    .clone()
-                    .map(|thread| send(channels.filter.job(thread))),
-            );
-            program.extend(self.call(slice));
-            program.push(run(slice));
-            // Who was woken last is likely to be done last: it alone wakes the main thread.
-            program.extend(
-                slices
-                    .rev()
-                    .map(|thread| receive(channels.filter.ready(thread))),
-            );
-            give(&mut program, channels.lookahead, 0);
-            give(&mut program, channels.encoder, frame % self.encoders);
-            program.extend(self.call(part));
-            program.extend([run(part), Op::Count]);
-        }
-        program.push(Op::Jump(0));
-        program
+        let give = |pool: Pool, thread: u32| [receive(pool.ready(thread)), send(pool.job(thread))];
+        let own = |ns: u64| self.call(ns).into_iter().chain([run(ns)]);
+        let turns = |pool: Pool| (0..pool.threads).map(move |thread| give(pool, thread));
+        let slices = || 0..self.filters;
+        let filter = slices().map(|thread| send(channels.filter.job(thread)));
+        // Who was woken last is likely to be done last: it alone wakes the thread that waits.
+        let filtered = slices().rev();
+        let filtered = filtered.map(|thread| receive(channels.filter.ready(thread)));
+        let look = give(channels.lookahead, 0);
+        let rounds: [Vec<Vec<Op>>; 5] = [
+            vec![own(part).collect()],
+            turns(channels.decoder).map(|ops| ops.to_vec()).collect(),
+            vec![filter.chain(own(slice)).chain(filtered).collect()],
+            (turns(channels.encoder))
+                .map(|ops| [look, ops].concat())
+                .collect(),
+            vec![own(part).chain([Op::Count]).collect()],
+        ];
+        let mut at = 0u32;
+        rounds.map(|rounds| {
+            let from = at.checked_sub(1);
+            let to = (at < 4).then_some(at);
+            at += 1;
+            stage(channels.queues, from, to, rounds)
+        })
     }
 
-    /// A thread that does a frame row by row, `lag` rows behind the one that does the frame before.
-    fn codec(&self, pool: Pool, thread: u32, work: u64, lag: u64) -> Vec<Op> {
+    /// A thread that does a frame row by row, behind the one that does the frame before.
+    fn codec(&self, pool: Pool, thread: u32, work: u64) -> Vec<Op> {
         let next = (thread + 1) % pool.threads;
         let alone = pool.threads == 1;
-        let behind = (lag + 1).min(self.rows);
+        let behind = (self.lag + 1).min(self.rows);
         let mut program = vec![send(pool.ready(thread))];
         // Before the first frame there is nothing to wait for.
         if next == 0 && !alone {
@@ -215,25 +216,24 @@ impl Shape {
         program
     }
 
-    /// The threads of an instance, the main one last: whoever is waited for is there first.
+    /// The threads of an instance, the main one last.
     fn instance(&self, channels: &Channels, allowed: &Arc<CpuMask>, space: u32) -> Vec<TaskSpec> {
         let [_, decode, filter, look, encode] = self.work;
         let mut programs = Vec::new();
         for thread in 0..self.decoders {
-            programs.push(self.codec(channels.decoder, thread, decode, DECODER_LAG));
+            programs.push(self.codec(channels.decoder, thread, decode));
         }
         for thread in 0..self.filters {
             let slice = filter / u64::from(self.filters + 1);
             programs.push(self.worker(channels.filter, thread, slice, 0));
         }
         programs.push(self.worker(channels.lookahead, 0, look, LOOKAHEAD));
-        // x264 limits vectors so that all of its threads find rows to work on.
-        let lag = (self.rows / u64::from(self.encoders)).max(1);
         for thread in 0..self.encoders {
-            programs.push(self.codec(channels.encoder, thread, encode, lag));
+            programs.push(self.codec(channels.encoder, thread, encode));
         }
+        programs.extend(self.stages(channels));
         let threads = programs.into_iter().map(|program| (program, self.fifo));
-        let main = (self.main(channels), Class::Fair);
+        let main = (now_and_then(STATS_NS, Op::Run), Class::Fair);
         (threads.chain([main]))
             .map(|(program, class)| TaskSpec {
                 program: program.into(),
@@ -253,12 +253,33 @@ fn repeat(to: u32, times: u64) -> Op {
     Op::Repeat { to, times }
 }
 
-fn lcm(a: u32, b: u32) -> u32 {
-    let (mut x, mut y) = (a, b);
-    while y > 0 {
-        (x, y) = (y, x % y);
+/// A thread between two queues that does one of `rounds` after the other with each frame.
+fn stage(queues: Pool, from: Option<u32>, to: Option<u32>, rounds: Vec<Vec<Op>>) -> Vec<Op> {
+    let room = from.map(|from| send(queues.ready(from)));
+    let mut program = vec![];
+    for _ in 0..QUEUE {
+        program.extend(room);
     }
-    a / x * b
+    let begin = program.len() as u32;
+    for round in rounds {
+        program.extend(from.map(|from| receive(queues.job(from))));
+        program.extend(round);
+        program.extend(room);
+        if let Some(to) = to {
+            program.extend([receive(queues.ready(to)), send(queues.job(to))]);
+        }
+    }
+    program.push(Op::Jump(begin));
+    program
+}
+
+/// Wakes up so often for a moment.
+fn now_and_then(every_ns: u64, work: fn(Dist) -> Op) -> Vec<Op> {
+    vec![
+        Op::Sleep(Dist::around(every_ns, SPREAD)),
+        work(Dist::around(LOOK_NS, SPREAD)),
+        Op::Jump(0),
+    ]
 }
 
 /// The CPUs of each instance: so many, whole cores, one after the other.
@@ -334,12 +355,13 @@ pub(super) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, String> {
         filters,
         encoders,
         rows: keys.number("rows", 68, 1, MAX_ROWS)?,
+        lag: keys.number("lag", 1, 1, MAX_ROWS)?,
         footprint: keys.number("footprint", 200, 0, 1_000_000)? as u32,
         fifo: Class::Fifo(keys.number("priority", 99, 1, 99)?),
         work,
         kernel,
     };
-    let threads = u64::from(decoders + filters + encoders + 2);
+    let threads = u64::from(decoders + filters + encoders + 7);
     if instances * threads + n > MAX_TASKS {
         return Err(format!(
             "instances={instances} of {threads} threads: expected fewer than {MAX_TASKS} in all"
@@ -373,12 +395,7 @@ pub(super) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, String> {
 /// A kernel thread that is bound to its CPU and wakes up now and then.
 fn kworker(cpus: usize, cpu: usize, every_ns: u64) -> TaskSpec {
     TaskSpec {
-        program: [
-            Op::Sleep(Dist::around(every_ns, SPREAD)),
-            Op::Kernel(Dist::around(KWORKER_NS, SPREAD)),
-            Op::Jump(0),
-        ]
-        .into(),
+        program: now_and_then(every_ns, Op::Kernel).into(),
         allowed: Arc::new(CpuMask::of(cpus, [cpu])),
         nice: 0,
         class: Class::Fair,

@@ -99,7 +99,7 @@ const KINDS: [Kind; 10] = [
     Kind {
         name: "ffmpeg",
         help: "transcoders on cores of their own, threads FIFO 99; keys instances, \
-               cpus_per_instance, decoders, filters, encoders, rows, main_us, decode_us, \
+               cpus_per_instance, decoders, filters, encoders, rows, lag, main_us, decode_us, \
                filter_us, lookahead_us, encode_us, kernel_us, kworker_ms, priority",
         build: ffmpeg::transcoders,
     },
