@@ -73,7 +73,9 @@ fn lines(arm: &Contention) -> Grid {
         ],
     );
     grid.column("", "line", Align::Left);
-    for line in &arm.lines {
+    // Most of the root domain's lines are read alone, and met by nobody.
+    let met = |line: &&ContendedLine| line.remote_hitm + line.local_hitm > 0;
+    for line in arm.lines.iter().filter(met) {
         grid.row(vec![
             format!("{:.2}%", line.hitm_pct),
             line.remote_hitm.to_string(),

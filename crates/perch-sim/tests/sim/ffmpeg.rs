@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Transcoders: who they are, where they may run, and what their times allow.
 
-use perch_machine::Machine;
-use perch_policy::Era;
-use perch_sim::Outcome;
-use perch_sim::workload::{Class, Op, Workload};
+use std::sync::Arc;
 
-use crate::common::{machine, scenario, workload};
+use perch_machine::Machine;
+use perch_policy::{Era, Mode, Modes, Policy};
+use perch_sim::workload::{Class, Op, Workload};
+use perch_sim::{Outcome, Scenario};
+
+use crate::common::{machine, scenario, traced, workload};
 
 fn fps(outcome: &Outcome) -> f64 {
     let found = outcome.scores.iter().find(|score| score.name == "fps");
@@ -193,7 +195,7 @@ fn threads_that_wait_for_rows_still_fill_their_cpus() {
     let found = fps(&outcome);
     assert!(found < most && found > most * 0.75, "{found} of {most}");
     // Whole frames make 14 wake-ups at most: the others are rows'.
-    let wakeups = outcome.metrics.wakeups as f64 / outcome.metrics.counted as f64;
+    let wakeups = outcome.metrics.rt.wakeups as f64 / outcome.metrics.counted as f64;
     assert!(wakeups > 16.0, "{wakeups} wake-ups a frame");
     let names: Vec<_> = outcome
         .scores
@@ -207,4 +209,70 @@ fn threads_that_wait_for_rows_still_fill_their_cpus() {
         "{}",
         outcome.scores[1].value
     );
+}
+
+fn counted(scenario: &Scenario, overload: Mode) -> Scenario {
+    let modes = Modes {
+        overload,
+        ..Modes::default()
+    };
+    Scenario {
+        policy: Policy::new(Era::V6_15, modes),
+        ..scenario.clone()
+    }
+}
+
+/// The mechanism changes what it costs to know of overloaded CPUs, and nothing else: where lines
+/// cost nothing, every decision and every count is the same, whatever the counters.
+#[test]
+fn without_costs_of_lines_the_counters_change_nothing() {
+    for name in ["rt480", "epyc7543"] {
+        let mut free = (*machine(name)).clone();
+        free.hardware.contended_line = None;
+        let free = Arc::new(free);
+        let spec = "ffmpeg:instances=6,rows=10,decode_us=200,encode_us=900,lookahead_us=50";
+        let load = workload(&free, spec);
+        let baseline = scenario(&free, Era::V6_15, load, [0, 60]);
+        let (trace, outcome) = traced(&counted(&baseline, Mode::Off));
+        assert!(outcome.metrics.counted > 100 && trace.lines().count() > 50);
+        for mode in [Mode::Posted, Mode::Perch] {
+            let (other, mut found) = traced(&counted(&baseline, mode));
+            // How many counters an answer took is theirs.
+            found.metrics.rt.counter_loads = outcome.metrics.rt.counter_loads;
+            assert!(trace == other, "{name}, {mode:?}: another trace");
+            assert_eq!(outcome, found, "{name}, {mode:?}");
+        }
+    }
+}
+
+/// The line of the counter has most of all HITM before, and none after: nobody writes to it any
+/// more. The loads that waited for it are no longer among the dear ones.
+#[test]
+fn the_counters_line_is_on_top_before_and_gone_after() {
+    let rt480 = machine("rt480");
+    let spec = "ffmpeg:rows=30,lag=3,main_us=30,decode_us=320,filter_us=155,lookahead_us=245,\
+                encode_us=2400,kernel_us=490,kworker_ms=0";
+    let baseline = scenario(&rt480, Era::V6_15, workload(&rt480, spec), [15, 5]);
+    let line = |mode| {
+        let outcome = counted(&baseline, mode)
+            .run()
+            .expect("a scenario that runs");
+        let c2c = outcome.metrics.c2c.expect("contended lines");
+        let at = c2c
+            .lines
+            .iter()
+            .position(|line| line.name == "root_domain+0x0");
+        at.map(|at| (at, c2c.lines[at].total.hitm(), c2c.lines[0].total.hitm()))
+    };
+    let (rank, hitm, _) = line(Mode::Off).expect("the line is used");
+    assert!(rank == 0 && hitm > 1000, "number {rank}, {hitm} HITM");
+    for mode in [Mode::Posted, Mode::Perch] {
+        // What is left there is the fair class's flag.
+        if let Some((rank, hitm, most)) = line(mode) {
+            assert!(
+                rank > 0 && hitm * 100 < most,
+                "{mode:?}: {rank}, {hitm} of {most}"
+            );
+        }
+    }
 }
