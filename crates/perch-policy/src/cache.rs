@@ -3,9 +3,10 @@
 //! a host tells it what happens (policy/include/perch/occupancy.h and cache.h).
 
 use crate::ffi;
-use crate::host::{Host, Policy, TaskState};
+use crate::host::{Host, TaskState};
 use crate::image::Image;
 use crate::mode::Mode;
+use crate::policy::Policy;
 use crate::topology::Topology;
 
 /// How full a last-level cache is. Layout of `struct perch_llc_load`.
@@ -277,7 +278,7 @@ impl Host {
         let policy = policy.raw();
         self.call(cpu, process, |host, process, cpu| {
             // SAFETY: see `call`.
-            unsafe { ffi::perch_native_due(host, &policy, process, cpu, now_ns) != 0 }
+            unsafe { ffi::perch_native_due(host, policy, process, cpu, now_ns) != 0 }
         })
     }
 
@@ -286,7 +287,7 @@ impl Host {
         let policy = policy.raw();
         self.call(cpu, process, |host, process, cpu| {
             // SAFETY: see `call`.
-            unsafe { ffi::perch_native_scan(host, &policy, process, cpu, now_ns) }
+            unsafe { ffi::perch_native_scan(host, policy, process, cpu, now_ns) }
         });
     }
 
@@ -322,7 +323,7 @@ impl Host {
         // SAFETY: the arrays are the host's and current, the CPUs and the process are theirs.
         let said = unsafe {
             let policy = policy.raw();
-            ffi::perch_native_move(&mut self.raw, &policy, &task, src as u32, dst as u32)
+            ffi::perch_native_move(&mut self.raw, policy, &task, src as u32, dst as u32)
         };
         [Move::Free, Move::Stay, Move::Go][said as usize]
     }

@@ -11,6 +11,7 @@ mod image;
 mod mask;
 mod mode;
 mod overload;
+mod policy;
 mod question;
 mod reason;
 #[doc(hidden)]
@@ -18,11 +19,12 @@ pub mod testing;
 mod topology;
 
 pub use cache::{CacheStep, LlcLoad, Move, ProcessId};
-pub use host::{CpuState, Host, Policy, TaskState, Verdict, Wake};
+pub use host::{CpuState, Host, TaskState, Verdict, Wake};
 pub use image::Image;
 pub use mask::CpuMask;
 pub use mode::{ERAS, Era, MECHANISMS, Mode, Modes, ParseError, Rules};
 pub use overload::{Layout, Level as OverloadLevel, Memory, OutOfMemory, Overload, Reading};
+pub use policy::Policy;
 pub use question::{Answer, Batch};
 pub use reason::Reason;
 pub use topology::{DomainView, Level, SetView, Topology};

@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use crate::ffi;
-use crate::host::{Host, Policy, TaskState, Verdict, Wake};
+use crate::host::{Host, TaskState, Verdict, Wake};
 use crate::image::{Image, read};
 use crate::mask::CpuMask;
+use crate::policy::Policy;
 use crate::topology::Topology;
 
 /// Questions about one machine: who is idle, who wakes whom, and by which policy.
@@ -96,7 +97,7 @@ impl Batch {
         self.llcs_at.push(host.llcs as u64);
         let question = ffi::Question {
             host,
-            policy: policy.raw(),
+            policy: *policy.raw(),
             wake: wake.raw(),
             waker: *waker,
             wakee,

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A policy: the stock kernel's wake-up path and the mechanisms in it.
+
+use crate::ffi;
+use crate::mode::{Era, Mode, Modes};
+
+/// Modes and rules: everything that tells one policy from another.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    raw: ffi::Policy,
+    modes: Modes,
+    era: Era,
+}
+
+impl Policy {
+    /// The stock wake-up path of `era` with each mechanism in its mode.
+    pub fn new(era: Era, modes: Modes) -> Policy {
+        let rules = era.rules();
+        let raw = ffi::Policy {
+            modes: ffi::Modes {
+                cluster: modes.cluster as u8,
+                capacity: modes.capacity as u8,
+                cache: modes.cache as u8,
+                overload: modes.overload as u8,
+                overload_layout: modes.overload_layout() as u8,
+                pad: [0; 3],
+            },
+            rules: ffi::Rules {
+                flip_decay_ns: rules.flip_decay_ns,
+                idle_sees_policy: rules.idle_sees_policy.into(),
+                empty_mask_fails_early: rules.empty_mask_fails_early.into(),
+                groups_by_affinity: rules.groups_by_affinity.into(),
+                wake_cap: rules.wake_cap.into(),
+                early_groups: rules.early_groups.into(),
+                recent_when_taken: rules.recent_when_taken.into(),
+                far_imbalance_pct: rules.far_imbalance_pct,
+                pad: [0; 1],
+            },
+        };
+        Policy { raw, modes, era }
+    }
+
+    /// The mechanisms' modes.
+    pub fn modes(&self) -> Modes {
+        self.modes
+    }
+
+    /// The stock kernel around them.
+    pub fn era(&self) -> Era {
+        self.era
+    }
+
+    /// `struct perch_policy` as bytes, for a program that has the policy compiled in.
+    pub fn image(&self) -> Vec<u8> {
+        crate::image::bytes(std::slice::from_ref(&self.raw)).to_vec()
+    }
+
+    pub(crate) fn raw(&self) -> &ffi::Policy {
+        &self.raw
+    }
+
+    /// Whether the cluster mechanism is on in any mode.
+    pub fn cluster_on(&self) -> bool {
+        self.modes.cluster != Mode::Off
+    }
+}
