@@ -10,7 +10,7 @@ use perch_policy::{Policy, Topology};
 use crate::kernel::Kernel;
 use crate::metrics::Metrics;
 use crate::requests::{Requests, WAKE_PERCENTILES};
-use crate::workload::{Basis, Workload};
+use crate::workload::{Basis, Workload, check_groups};
 
 /// How the simulated kernel lays out its root domain: which fields that all CPUs use lie on one
 /// cache line. A property of the kernel, the same for every arm.
@@ -89,6 +89,14 @@ pub enum SimError {
         /// What is wrong with its class.
         why: String,
     },
+    /// The task groups, or a task's place in them, are not as they must be.
+    #[error("workload \"{workload}\": {why}")]
+    Groups {
+        /// The workload.
+        workload: String,
+        /// What is wrong.
+        why: String,
+    },
     /// Simulated time is 64 bits of nanoseconds.
     #[error("warm-up and measured time together exceed 100 years of simulated time")]
     TooLong,
@@ -156,6 +164,10 @@ impl Scenario {
                 why,
             })?;
         }
+        check_groups(&self.workload, self.machine.cpus.len()).map_err(|why| SimError::Groups {
+            workload: self.workload.spec.clone(),
+            why,
+        })?;
         let end_ns = self.warmup_ns.checked_add(self.measure_ns);
         let end_ns = end_ns
             .filter(|&end| end <= CENTURY_NS)

@@ -243,6 +243,7 @@ impl Shape {
                 uclamp: UNCLAMPED,
                 footprint: self.footprint,
                 space: Some(space),
+                group: None,
                 start: Some(Dist::Uniform(0, 2_000_000)),
             })
             .collect()
@@ -384,6 +385,7 @@ pub(super) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, String> {
         channels: channels as usize,
         mutexes: 0,
         counters: 0,
+        groups: Vec::new(),
         measure: Measure {
             name: "fps",
             unit: "frames/s",
@@ -402,6 +404,7 @@ fn kworker(cpus: usize, cpu: usize, every_ns: u64) -> TaskSpec {
         uclamp: UNCLAMPED,
         footprint: 16,
         space: None,
+        group: None,
         start: Some(Dist::Uniform(0, every_ns)),
     }
 }

@@ -89,6 +89,7 @@ pub(super) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
         uclamp: UNCLAMPED,
         footprint,
         space: None,
+        group: None,
         start,
     };
     let mut tasks = Vec::with_capacity(n as usize + 1);
@@ -146,6 +147,7 @@ pub(super) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
         channels: receivers as usize + 3,
         mutexes: 0,
         counters: 0,
+        groups: Vec::new(),
         measure: Measure {
             name: "time",
             unit: "s",

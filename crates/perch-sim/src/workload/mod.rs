@@ -6,6 +6,7 @@
 
 mod class;
 mod ffmpeg;
+mod group;
 mod hackbench;
 mod network;
 mod schbench;
@@ -20,6 +21,8 @@ use perch_policy::CpuMask;
 use crate::engine::Dist;
 
 pub use class::{Class, PRIORITIES};
+pub(crate) use group::check as check_groups;
+pub use group::{DEFAULT_SHARES, GroupSpec, SHARES};
 pub use spec::{COMMON_KEYS, Workload, WorkloadError, names};
 
 /// One step of a task's program.
@@ -172,6 +175,9 @@ pub struct TaskSpec {
     /// Whose address space it runs in, by its number in [`Workload::spaces`]; `None` for what
     /// has none of its own, as a kernel thread.
     pub space: Option<u32>,
+    /// The task group that it is in, by its number in [`Workload::groups`]; `None` for the root
+    /// group.
+    pub group: Option<usize>,
     /// When it appears by itself, nanoseconds; `None` for a task that another one forks.
     pub start: Option<Dist>,
 }

@@ -70,6 +70,7 @@ fn pairs(
         uclamp: UNCLAMPED,
         footprint,
         space: None,
+        group: None,
         start,
     };
     let send = |channel| Op::Send {
@@ -131,6 +132,7 @@ fn pairs(
         channels: 2 * n as usize + 3,
         mutexes: 0,
         counters: 0,
+        groups: Vec::new(),
         measure: measure(n),
     })
 }

@@ -127,6 +127,7 @@ impl Threads {
             uclamp: UNCLAMPED,
             footprint: self.footprint,
             space: Some(0),
+            group: None,
             start,
         };
         let create = |child| {
@@ -168,6 +169,7 @@ impl Threads {
             channels: 0,
             mutexes: 0,
             counters: 0,
+            groups: Vec::new(),
             measure: Measure {
                 name: "wake_p50.0",
                 unit: "us",

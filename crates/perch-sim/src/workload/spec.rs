@@ -10,8 +10,8 @@ use perch_machine::Machine;
 use perch_policy::CpuMask;
 
 use super::{
-    Class, Measure, Space, TaskSpec, UNCLAMPED, ffmpeg, hackbench, network, schbench, synthetic,
-    sysbench,
+    Class, GroupSpec, Measure, Space, TaskSpec, UNCLAMPED, ffmpeg, hackbench, network, schbench,
+    synthetic, sysbench,
 };
 
 /// A workload on a machine, ready to run.
@@ -29,6 +29,8 @@ pub struct Workload {
     pub mutexes: usize,
     /// Number of counters that they share.
     pub counters: usize,
+    /// The task groups that they are in, parents before their children.
+    pub groups: Vec<GroupSpec>,
     /// What it is judged by.
     pub measure: Measure,
 }

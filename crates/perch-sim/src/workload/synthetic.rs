@@ -43,6 +43,7 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
                 uclamp: UNCLAMPED,
                 footprint: 32,
                 space: None,
+                group: None,
                 start: Some(Dist::Uniform(0, 1_000_000)),
             });
         }
@@ -54,6 +55,7 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
         channels: 2 * pairs as usize,
         mutexes: 0,
         counters: 0,
+        groups: Vec::new(),
         measure: Measure::rate("round trips", "ops/s", 1.0, 1.0),
     })
 }
@@ -97,6 +99,7 @@ pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
         uclamp: UNCLAMPED,
         footprint: 64,
         space: None,
+        group: None,
         start: Some(Dist::Uniform(0, run + sleep)),
     };
     let mut tasks = vec![task; tasks as usize];
@@ -107,6 +110,7 @@ pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
         channels: 0,
         mutexes: 0,
         counters: 0,
+        groups: Vec::new(),
         measure: Measure::rate("bursts", "bursts/s", 1.0, 1.0),
     })
 }

@@ -85,6 +85,7 @@ pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
         uclamp: UNCLAMPED,
         footprint,
         space: Some(0),
+        group: None,
         start,
     };
     let mut tasks: Vec<TaskSpec> = (0..threads).map(|_| task(thread.clone(), None)).collect();
@@ -107,6 +108,7 @@ pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
         channels: 0,
         mutexes: locks as usize + 1,
         counters: 1,
+        groups: Vec::new(),
         measure: Measure::rate("events", "events/5s", 5.0, 1.0),
     })
 }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Task groups: cgroups with a weight each, as a workload wants them.
+
+use std::collections::BTreeSet;
+
+use super::{Class, Workload};
+
+/// What a group's shares may be (`cpu.shares`).
+pub const SHARES: std::ops::RangeInclusive<u32> = 2..=262_144;
+
+/// Shares of a group of which nothing else was said.
+pub const DEFAULT_SHARES: u32 = 1024;
+
+/// Groups times CPUs that a run may have: a CPU keeps a number for each group.
+const MOST_PLACES: usize = 1 << 25;
+
+/// Groups in one another: more than this the walks up and down are not made for.
+const MOST_LEVELS: usize = 32;
+
+/// A task group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSpec {
+    /// Its name; no two have the same.
+    pub name: String,
+    /// The group that it is in, by its number, less than its own; `None` for the root group.
+    pub parent: Option<usize>,
+    /// Its weight among what else is in that group, 2 to 262144: a task of nice 0 has 1024.
+    pub shares: u32,
+}
+
+/// Whether a workload's groups are such as a kernel on so many CPUs can have, and its tasks in
+/// groups that there are.
+///
+/// # Errors
+/// What is wrong, where, and what was expected.
+pub(crate) fn check(workload: &Workload, cpus: usize) -> Result<(), String> {
+    let groups = &workload.groups;
+    if groups.len().saturating_mul(cpus) > MOST_PLACES {
+        return Err(format!(
+            "{} groups on {cpus} CPUs: expected at most {} groups on so many CPUs",
+            groups.len(),
+            MOST_PLACES / cpus
+        ));
+    }
+    let mut names = BTreeSet::new();
+    let mut levels = vec![1; groups.len()];
+    for (number, group) in groups.iter().enumerate() {
+        let name = &group.name;
+        if !SHARES.contains(&group.shares) {
+            return Err(format!(
+                "group \"{name}\" has {} shares: expected {} to {}",
+                group.shares,
+                SHARES.start(),
+                SHARES.end()
+            ));
+        }
+        if !names.insert(name) {
+            return Err(format!(
+                "two groups are called \"{name}\": expected a name of its own for each"
+            ));
+        }
+        let Some(parent) = group.parent else {
+            continue;
+        };
+        if parent >= number {
+            return Err(format!(
+                "group \"{name}\", number {number}, is in group number {parent}: expected a group \
+                 that comes before it"
+            ));
+        }
+        levels[number] = levels[parent] + 1;
+        if levels[number] > MOST_LEVELS {
+            return Err(format!(
+                "group \"{name}\" is at level {}: expected at most {MOST_LEVELS} levels",
+                levels[number]
+            ));
+        }
+    }
+    for (task, spec) in workload.tasks.iter().enumerate() {
+        let Some(group) = spec.group else {
+            continue;
+        };
+        if group >= groups.len() {
+            return Err(format!(
+                "task {task} is in group number {group}: expected a number below {}, the number \
+                 of groups",
+                groups.len()
+            ));
+        }
+        if spec.class != Class::Fair {
+            return Err(format!(
+                "task {task} is real-time and in group \"{}\": expected it in the root group; \
+                 only the fair class has groups here",
+                groups[group].name
+            ));
+        }
+    }
+    match groups.first() {
+        None => Ok(()),
+        // Their queues and entities are not there yet.
+        Some(group) => Err(format!(
+            "group \"{}\": groups do not run yet in this version",
+            group.name
+        )),
+    }
+}
