@@ -45,6 +45,19 @@ PERCH_INLINE perch_u64 perch_host_allowed_word(const struct perch_host *h,
 	return p->allowed[w];
 }
 
+PERCH_INLINE perch_u8 perch_host_grouped(const struct perch_host *h, const struct perch_task *p)
+{
+	(void)h;
+	return !!p->queued;
+}
+
+PERCH_INLINE perch_u64 perch_host_queued_word(const struct perch_host *h,
+					      const struct perch_task *p, perch_u32 w)
+{
+	(void)h;
+	return p->queued[w];
+}
+
 PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u32 w)
 {
 	return h->idle[w];

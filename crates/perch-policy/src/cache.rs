@@ -319,7 +319,7 @@ impl Host {
         assert!(src < self.cpus().len() && dst < self.cpus().len());
         self.refresh();
         let mut task = *task;
-        self.lend_process(&mut task);
+        self.lend(&mut task);
         // SAFETY: the arrays are the host's and current, the CPUs and the process are theirs.
         let said = unsafe {
             let policy = policy.raw();

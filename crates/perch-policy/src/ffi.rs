@@ -12,7 +12,8 @@ pub(crate) struct Modes {
     pub cache: u8,
     pub overload: u8,
     pub overload_layout: u8,
-    pub pad: [u8; 3],
+    pub steer: u8,
+    pub pad: [u8; 2],
 }
 
 /// `struct perch_rules`.
@@ -27,7 +28,9 @@ pub(crate) struct Rules {
     pub early_groups: u8,
     pub recent_when_taken: u8,
     pub far_imbalance_pct: u8,
-    pub pad: [u8; 1],
+    pub near_imbalance_pct: u8,
+    pub early_path: u8,
+    pub pad: [u8; 7],
 }
 
 /// `struct perch_policy`.

@@ -59,7 +59,8 @@ pub struct TaskState {
     recent_cpu: u32,
     nr_allowed: u32,
     flags: u32,
-    /// Hierarchical load, 1024 for nice 0 always running.
+    /// Hierarchical load, 1024 for nice 0 always running; in 3.4 of a wakee what the waker's CPU
+    /// would be the heavier by.
     pub load: u32,
     /// Utilisation, 0 to 1024: max of average and estimate.
     pub util: u32,
@@ -69,6 +70,13 @@ pub struct TaskState {
     process: usize,
     /// Number of its process plus 1; 0 for a kernel thread.
     process_id: u32,
+    /// Number of its task group plus 1; 0 for the root group.
+    pub(crate) group_id: u32,
+    /// Address of the words that say where the group has something queued, during a call.
+    pub(crate) queued: usize,
+    /// In 3.4, what the load of the wakee's previous CPU changes by because the task's group has
+    /// its weight elsewhere: of a wakee at most 0, of a waker, which leaves, at least 0.
+    pub load_shift: i32,
     pad: u32,
 }
 
@@ -90,6 +98,9 @@ impl TaskState {
             uclamp_max: 1024,
             process: 0,
             process_id: 0,
+            group_id: 0,
+            queued: 0,
+            load_shift: 0,
             pad: 0,
         }
     }
@@ -157,6 +168,7 @@ impl TaskState {
         TaskState {
             allowed: 0,
             process: 0,
+            queued: 0,
             ..self
         }
     }
@@ -238,6 +250,8 @@ pub struct Host {
     epochs: Box<[ffi::Epoch]>,
     pub(crate) loads: Box<[LlcLoad]>,
     pub(crate) processes: Vec<Process>,
+    /// By task group, where it has something queued.
+    pub(crate) queued: Vec<Box<[u64]>>,
     pub(crate) raw: ffi::Host,
 }
 
@@ -273,6 +287,7 @@ impl Host {
             epochs: vec![ffi::Epoch::default(); n].into(),
             loads: cache::new_loads(&topology),
             processes: Vec::new(),
+            queued: Vec::new(),
             topology,
             idle,
             sched_idle,
@@ -377,8 +392,9 @@ impl Host {
         process.map_or(0, |p| p.place(image))
     }
 
-    /// Has the task's pointer lead to its process for a call.
-    pub(crate) fn lend_process(&mut self, task: &mut TaskState) {
+    /// Has the task's pointers lead to its process and its group for a call.
+    pub(crate) fn lend(&mut self, task: &mut TaskState) {
+        task.lend_group(self.group_words(task));
         let process = task.process();
         let raw = process.map(|p| self.processes[p.0 as usize].raw() as u64);
         task.lend(raw.unwrap_or(0));
@@ -420,7 +436,7 @@ impl Host {
         wakee.allow(allowed, allowed.words().as_ptr() as u64);
         let raw_wake = wake.raw();
         let mut verdict = ffi::Verdict::default();
-        self.lend_process(wakee);
+        self.lend(wakee);
         self.refresh();
         // SAFETY: every pointer in `raw` leads to an array that lives as long as `self` and is as
         // long as the topology says; the CPU numbers were checked above; the affinity words stay

@@ -6,6 +6,7 @@
 
 mod cache;
 mod ffi;
+mod group;
 mod host;
 mod image;
 mod mask;
@@ -19,6 +20,7 @@ pub mod testing;
 mod topology;
 
 pub use cache::{CacheStep, LlcLoad, Move, ProcessId};
+pub use group::GroupId;
 pub use host::{CpuState, Host, TaskState, Verdict, Wake};
 pub use image::Image;
 pub use mask::CpuMask;

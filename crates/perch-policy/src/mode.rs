@@ -79,7 +79,7 @@ impl FromStr for Layout {
 }
 
 /// The mechanisms this version has. A new one adds its name here and its field in [`Modes`].
-pub const MECHANISMS: [&str; 4] = ["cluster", "capacity", "cache", "overload"];
+pub const MECHANISMS: [&str; 5] = ["cluster", "capacity", "cache", "overload", "steer"];
 
 /// The key beside the mechanisms' that chooses how the overload counters lie in memory.
 const OVERLOAD_LAYOUT: &str = "overload-layout";
@@ -95,7 +95,9 @@ pub struct Modes {
     pub cache: Mode,
     /// Counters of CPUs with waiting real-time tasks (mechanisms.md §4).
     pub overload: Mode,
-    /// How these lie in memory, if not as the mode has it: to tell what padding does from what
+    /// Steering to a CPU where the wakee's group has nothing queued (mechanisms.md §5).
+    pub steer: Mode,
+    /// How the overload counters lie in memory, if not as the mode has it: to tell what padding does from what
     /// the rest of a mode does.
     pub layout: Option<Layout>,
 }
@@ -108,6 +110,7 @@ impl Modes {
             "capacity" => self.capacity = mode,
             "cache" => self.cache = mode,
             "overload" => self.overload = mode,
+            "steer" => self.steer = mode,
             other => {
                 return Err(ParseError(format!(
                     "unknown mechanism \"{other}\": this version has {}",
@@ -120,9 +123,13 @@ impl Modes {
 
     /// The modes as `--set` would take them.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, Mode)> {
-        MECHANISMS
-            .into_iter()
-            .zip([self.cluster, self.capacity, self.cache, self.overload])
+        MECHANISMS.into_iter().zip([
+            self.cluster,
+            self.capacity,
+            self.cache,
+            self.overload,
+            self.steer,
+        ])
     }
 
     /// How the overload counters lie in memory.
@@ -183,6 +190,8 @@ pub enum Era {
     V6_15,
     /// Linux 7.2: EEVDF.
     V7_2,
+    /// Linux 3.4: CFS, before PELT and before the scan for idle CPUs.
+    V3_4,
 }
 
 /// Every era this version has, by name.
@@ -195,8 +204,8 @@ pub const ERAS: [(&str, Era); 4] = [
 
 impl fmt::Display for Era {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, _) = ERAS[*self as usize];
-        f.write_str(name)
+        let found = ERAS.iter().find(|(_, era)| era == self);
+        f.write_str(found.map_or("3.4", |(name, _)| name))
     }
 }
 
@@ -237,12 +246,15 @@ pub struct Rules {
     pub recent_when_taken: bool,
     /// Percent that domains wider than an LLC tolerate; 0 for each domain's own.
     pub far_imbalance_pct: u8,
+    /// Likewise domains within an LLC and wider than a core.
+    pub near_imbalance_pct: u8,
+    /// The path of 3.4: idle groups instead of a scan, loads that are weights.
+    pub early_path: bool,
 }
 
 impl Era {
     /// The era's rules for the wake-up path (mechanisms.md §0: 6.5 and 7.2; §2, and 5.6.4 where
-    /// that is silent: 5.5;
-    /// the groups of fork and exec: kernel commit 82d6e01a0699 of 6.19).
+    /// that is silent: 5.5; §5, and 3.4 where that is silent: 3.4; the groups of fork and exec: kernel commit 82d6e01a0699 of 6.19).
     pub fn rules(self) -> Rules {
         let common = Rules {
             flip_decay_ns: 1_000_000_000,
@@ -253,8 +265,16 @@ impl Era {
             early_groups: false,
             recent_when_taken: false,
             far_imbalance_pct: 0,
+            near_imbalance_pct: 0,
+            early_path: false,
         };
         match self {
+            Era::V3_4 => Rules {
+                far_imbalance_pct: 125,
+                near_imbalance_pct: 125,
+                early_path: true,
+                ..common
+            },
             Era::V5_5 => Rules {
                 wake_cap: true,
                 early_groups: true,

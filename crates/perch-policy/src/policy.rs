@@ -23,7 +23,8 @@ impl Policy {
                 cache: modes.cache as u8,
                 overload: modes.overload as u8,
                 overload_layout: modes.overload_layout() as u8,
-                pad: [0; 3],
+                steer: modes.steer as u8,
+                pad: [0; 2],
             },
             rules: ffi::Rules {
                 flip_decay_ns: rules.flip_decay_ns,
@@ -34,7 +35,9 @@ impl Policy {
                 early_groups: rules.early_groups.into(),
                 recent_when_taken: rules.recent_when_taken.into(),
                 far_imbalance_pct: rules.far_imbalance_pct,
-                pad: [0; 1],
+                near_imbalance_pct: rules.near_imbalance_pct,
+                early_path: rules.early_path.into(),
+                pad: [0; 7],
             },
         };
         Policy { raw, modes, era }

@@ -91,6 +91,7 @@ impl Batch {
         assert_eq!(allowed.words().len(), host.idle_words().len());
         let mut wakee = *wakee;
         wakee.lend(host.place_process(&wakee, &mut self.image));
+        wakee.lend_group(host.place_group(&wakee, &mut self.image));
         let host = host.place(self.placed, &mut self.image);
         wakee.allow(allowed, self.image.push(allowed.words()));
         let at = self.questions_at + (self.len() * size_of::<ffi::Question>()) as u64;

@@ -68,4 +68,10 @@ reasons! {
     CapacitySpare = "most spare capacity",
     /// Up to 5.6, on asymmetric machines: a wake-up balanced like a fork.
     WakeBalance = "wake balance",
+    /// 3.4: the first idle group of CPUs, from the last-level cache downward.
+    IdleGroup = "idle group",
+    /// 3.4: the previous CPU; the waker's is not allowed or out of reach, and nobody searched.
+    Unsearched = "not searched",
+    /// Nothing idle was found: a CPU where the wakee's task group has nothing queued.
+    EmptyQueue = "empty queue",
 }

@@ -75,6 +75,17 @@ PERCH_INLINE perch_u64 perch_host_allowed_word(const struct perch_host *h,
 	return h->allowed_at ? mask_word(h->allowed_at, w) : ~0ull;
 }
 
+PERCH_INLINE perch_u8 perch_host_grouped(const struct perch_host *h, const struct perch_task *p)
+{
+	return !!p->queued;
+}
+
+PERCH_INLINE perch_u64 perch_host_queued_word(const struct perch_host *h,
+					      const struct perch_task *p, perch_u32 w)
+{
+	return p->queued[w];
+}
+
 PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u32 w)
 {
 	return w == h->idle_word ? h->idle : mask_word(idle_cpus_at, w);

@@ -51,6 +51,13 @@ PERCH_INLINE perch_u32 perch_host_llc_cpus(const struct perch_host *h, perch_u32
 /* The tasks' affinity and the CPUs' state, by words. */
 PERCH_INLINE perch_u64 perch_host_allowed_word(const struct perch_host *h,
 					       const struct perch_task *p, perch_u32 w);
+/*
+ * Whether the task is in a group other than the root's; the CPUs where that
+ * group itself, not one below it, has something runnable queued.
+ */
+PERCH_INLINE perch_u8 perch_host_grouped(const struct perch_host *h, const struct perch_task *p);
+PERCH_INLINE perch_u64 perch_host_queued_word(const struct perch_host *h,
+					      const struct perch_task *p, perch_u32 w);
 /* Idle, and no wake-up on its way. */
 PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u32 w);
 /* Busy with SCHED_IDLE tasks only. */

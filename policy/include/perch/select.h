@@ -10,7 +10,9 @@
 #include "cache.h"
 #include "capacity.h"
 #include "cluster.h"
+#include "early.h"
 #include "slow.h"
+#include "steer.h"
 
 #define PERCH_FOUND(s, why, cpu)     \
 	do {                         \
@@ -175,7 +177,19 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 	}
 	if (wake->flags & (PERCH_WAKE_FORK | PERCH_WAKE_EXEC)) {
 		v->reason = PERCH_BY_SLOW_PATH;
+		if (pol->rules.early_path)
+			return perch_early_slow(h, pol, p, wake, v);
 		return perch_slow_path(h, pol, p, wake, v);
+	}
+	if (pol->rules.early_path) {
+		s.target = perch_early_target(h, pol, waker, p, wake);
+		if (s.target == PERCH_NONE) {
+			v->reason = PERCH_BY_UNSEARCHED;
+			return wake->prev_cpu;
+		}
+		v->target = s.target;
+		cpu = perch_early_search(h, p, &s);
+		goto searched;
 	}
 	perch_record_wakee(pol, wake, waker, p);
 	if (perch_allowed(h, p, wake->this_cpu)) {
@@ -210,6 +224,8 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 	}
 	if (pol->rules.recent_when_taken && affine)
 		waker->recent_cpu = wake->this_cpu;
+searched:
+	cpu = perch_steer(h, pol, p, &s, cpu);
 	v->reason = s.reason;
 	v->examined = s.examined;
 	return cpu;

@@ -27,8 +27,12 @@ PERCH_INLINE perch_u8 perch_allowed(const struct perch_host *h, const struct per
 PERCH_INLINE perch_u32 perch_imbalance_pct(const struct perch_host *h,
 					   const struct perch_policy *pol, perch_u32 sd)
 {
-	if (pol->rules.far_imbalance_pct && !(perch_host_domain_flags(h, sd) & PERCH_SD_LLC))
+	perch_u32 flags = perch_host_domain_flags(h, sd);
+
+	if (pol->rules.far_imbalance_pct && !(flags & PERCH_SD_LLC))
 		return pol->rules.far_imbalance_pct;
+	if (pol->rules.near_imbalance_pct && (flags & PERCH_SD_LLC) && !(flags & PERCH_SD_SMT))
+		return pol->rules.near_imbalance_pct;
 	return perch_host_domain_imbalance(h, sd);
 }
 

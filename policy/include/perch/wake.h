@@ -65,7 +65,8 @@ struct perch_modes {
 	perch_u8 cache;
 	perch_u8 overload;
 	perch_u8 overload_layout; /* enum perch_overload_layout */
-	perch_u8 pad[3];
+	perch_u8 steer;
+	perch_u8 pad[2];
 };
 
 /* What differs between stock kernels in choosing a CPU (mechanisms.md §0, §8). */
@@ -109,7 +110,15 @@ struct perch_rules {
 	perch_u8 recent_when_taken;
 	/* Percent that domains wider than an LLC tolerate; 0 for the domain's own. */
 	perch_u8 far_imbalance_pct;
-	perch_u8 pad[1];
+	/* Likewise domains within an LLC and wider than a core. */
+	perch_u8 near_imbalance_pct;
+	/*
+	 * 3.4: the choice before PELT, wakee flips and the scan CPU by CPU:
+	 * early.h instead of steps 1 to 9, wake_affine by weights that are
+	 * predicted through the groups' shares, fork and exec by load alone.
+	 */
+	perch_u8 early_path;
+	perch_u8 pad[7];
 };
 
 struct perch_policy {
@@ -198,13 +207,30 @@ struct perch_task {
 	perch_u32 recent_cpu;  /* recent_used_cpu: where it ran before prev_cpu */
 	perch_u32 nr_allowed;  /* CPUs in allowed */
 	perch_u32 flags;
-	perch_u32 load; /* hierarchical load, 1024 for nice 0 always running */
+	/*
+	 * Hierarchical load, 1024 for nice 0 always running; in 3.4 of a wakee
+	 * what the waker's CPU would be the heavier by.
+	 */
+	perch_u32 load;
 	perch_u32 util; /* max(util_avg, util_est), 0 to 1024 */
 	/* What its utilisation is clamped to, 0 and 1024 without uclamp. */
 	perch_u32 uclamp_min, uclamp_max;
 	/* Its process; 0 for a kernel thread, or while nobody asks. */
 	struct perch_process PERCH_AS *process;
 	perch_u32 process_id; /* the native host's number for it plus 1, 0 for none */
+	perch_u32 group_id;   /* likewise of its task group, 0 for the root group */
+	/*
+	 * The CPUs where its task group has something runnable queued, by words
+	 * of 64, sleepers that only lose their lag left out; 0 for the root
+	 * group, and while nobody asks.
+	 */
+	const perch_u64 PERCH_AS *queued;
+	/*
+	 * 3.4: what the load of the wakee's previous CPU changes by because its
+	 * task group has this task's weight elsewhere: of the wakee, which
+	 * comes, at most 0; of the waker, which leaves, at least 0.
+	 */
+	perch_s32 load_shift;
 	perch_u32 pad;
 };
 
@@ -236,6 +262,9 @@ enum perch_reason {
 	PERCH_BY_CAPACITY_BEST,	 /* capacity scan: it fits none that is idle; the best of them */
 	PERCH_BY_CAPACITY_SPARE, /* capacity, perch: nothing idle; the most spare capacity */
 	PERCH_BY_WAKE_BALANCE,	 /* up to 5.6: a wake-up balanced like a fork */
+	PERCH_BY_IDLE_GROUP,	 /* 3.4: in a group of CPUs that are all idle */
+	PERCH_BY_UNSEARCHED,	 /* 3.4: prev, from which the waker's CPU is out of reach */
+	PERCH_BY_EMPTY_QUEUE,	 /* nothing idle; the wakee's group has nothing queued there */
 	PERCH_NR_REASONS,
 };
 

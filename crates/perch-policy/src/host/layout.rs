@@ -60,17 +60,19 @@ macro_rules! fields {
 
 fn in_rust() -> Table {
     let mut all = Table::new();
-    fields!(all, "perch_modes" = ffi::Modes: cluster, capacity, cache, overload, overload_layout, pad);
+    fields!(all, "perch_modes" = ffi::Modes: cluster, capacity, cache, overload, overload_layout,
+        steer, pad);
     fields!(all, "perch_overload" = ffi::Overload: counters, nr, layout, exact, pad);
     fields!(all, "perch_overload_memory" = ffi::OverloadMemory: alloc, free, context);
     fields!(all, "perch_rules" = ffi::Rules: flip_decay_ns, idle_sees_policy,
         empty_mask_fails_early, groups_by_affinity, wake_cap, early_groups,
-        recent_when_taken, far_imbalance_pct, pad);
+        recent_when_taken, far_imbalance_pct, near_imbalance_pct,
+        early_path, pad);
     fields!(all, "perch_policy" = ffi::Policy: modes, rules);
     fields!(all, "perch_wake" = ffi::Wake: now_ns, this_cpu, prev_cpu, flags, pad);
     fields!(all, "perch_task" = TaskState: allowed, flip_decay_at_ns, id, last_wakee, wakee_flips,
         recent_cpu, nr_allowed, flags, load, util, uclamp_min, uclamp_max,
-        process, process_id, pad);
+        process, process_id, group_id, queued, load_shift, pad);
     fields!(all, "perch_occupancy" = ffi::Occupancy: runtime_ns, epoch);
     fields!(all, "perch_epoch" = ffi::Epoch: runtime_ns, epoch, next_ns, pad);
     fields!(all, "perch_seat" = ffi::Seat: hot_cpu, occupancy, preferred, pad);

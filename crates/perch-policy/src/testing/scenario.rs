@@ -5,35 +5,47 @@ use std::collections::BTreeMap;
 
 use super::dice::Dice;
 use super::machines::Shape;
-use crate::{CpuMask, CpuState, ERAS, Host, Mode, Modes, Policy, TaskState, Verdict, Wake};
+use crate::{CpuMask, CpuState, Era, Host, Mode, Modes, Policy, TaskState, Verdict, Wake};
 
 /// The second, the time after which wakee flips are halved.
 pub const SECOND: u64 = 1_000_000_000;
 
 /// How many [`policies`] there are.
-pub const POLICIES: usize = ERAS.len() * (Mode::ALL.len() * 3 - 1);
+pub const POLICIES: usize = LATER.len() * (Mode::ALL.len() * 3 + 1) + Mode::ALL.len();
+
+/// The eras in which every mechanism may be.
+const LATER: [Era; 4] = [Era::V5_5, Era::V6_5, Era::V6_15, Era::V7_2];
 
 /// In each era every mechanism in each of its modes, alone and beside others: all in the same
-/// mode, each beside other modes of the others, and the cache mechanism alone, which most
-/// decisions of the others would hide.
+/// mode, each beside other modes of the others, and the cache and steer mechanisms alone, which
+/// most decisions of the others would hide. In 3.4 steer, which is all there is.
 pub fn policies() -> Vec<Policy> {
     let mode = |i: usize| Mode::ALL[i % Mode::ALL.len()];
     let every = 0..Mode::ALL.len();
-    let together = every.clone().map(|i| [i, i, i]);
-    let mixed = every.clone().map(|i| [i, i + 1, i + 2]);
-    let alone = every.skip(1).map(|i| [0, 0, i]);
+    let together = every.clone().map(|i| [i, i, i, i]);
+    let mixed = every.clone().map(|i| [i, i + 1, i + 2, i + 3]);
+    let gathered = every.skip(1).map(|i| [0, 0, i, 0]);
+    let steered = [Mode::Posted, Mode::Perch].map(|m| [0, 0, 0, m as usize]);
     let modes: Vec<Modes> = together
         .chain(mixed)
-        .chain(alone)
-        .map(|[cluster, capacity, cache]| Modes {
+        .chain(gathered)
+        .chain(steered)
+        .map(|[cluster, capacity, cache, steer]| Modes {
             cluster: mode(cluster),
             capacity: mode(capacity),
             cache: mode(cache),
+            steer: mode(steer),
             ..Modes::default()
         })
         .collect();
-    let eras = ERAS.iter().map(|(_, era)| *era);
-    eras.flat_map(|era| modes.iter().map(move |&modes| Policy::new(era, modes)))
+    let early = Mode::ALL.map(|steer| Modes {
+        steer,
+        ..Modes::default()
+    });
+    LATER
+        .into_iter()
+        .flat_map(|era| modes.iter().map(move |&modes| Policy::new(era, modes)))
+        .chain(early.map(|modes| Policy::new(Era::V3_4, modes)))
         .collect()
 }
 
@@ -89,6 +101,7 @@ pub struct Task {
     pub load: u32,
     pub util: u32,
     pub uclamp: (u32, u32),
+    pub load_shift: i32,
 }
 
 impl Task {
@@ -104,6 +117,7 @@ impl Task {
             load: 1024,
             util: 512,
             uclamp: (0, 1024),
+            load_shift: 0,
         }
     }
 
@@ -119,6 +133,7 @@ impl Task {
         task.load = self.load;
         task.util = self.util;
         task.set_uclamp(self.uclamp.0, self.uclamp.1);
+        task.load_shift = self.load_shift;
         task
     }
 
@@ -132,6 +147,7 @@ impl Task {
             load: task.load,
             util: task.util,
             uclamp: task.uclamp(),
+            load_shift: task.load_shift,
             ..self.clone()
         }
     }
@@ -146,6 +162,8 @@ pub struct Scenario {
     pub wakee: Task,
     /// `None` for a kernel thread.
     pub home: Option<Home>,
+    /// Where the wakee's task group has something queued; `None` for the root group.
+    pub group: Option<Vec<bool>>,
     pub allowed: Vec<bool>,
 }
 
@@ -214,6 +232,7 @@ impl Scenario {
             waker: Task::new(1),
             wakee: Task::new(2),
             home: None,
+            group: None,
             allowed: vec![true; n],
         }
     }
@@ -311,7 +330,22 @@ impl Scenario {
         s.allowed = affinity(shape, dice, prev);
         s.make_likelier(dice);
         s.gather(shape, dice);
+        s.join(dice);
         s
+    }
+
+    /// Puts the wakee into a task group that has something queued on some CPUs, at times on most
+    /// of them, and lets weights move with it.
+    fn join(&mut self, dice: &mut Dice) {
+        self.waker.load_shift = dice.pick(&[0, 0, 90, 1500]);
+        self.wakee.load_shift = -dice.pick(&[0, 0, 90, 1500]);
+        if dice.chance(25) {
+            return;
+        }
+        let percent = dice.pick(&[5, 50, 50, 90, 98, 100]);
+        let queued = self.state.cpus.iter();
+        let queued = queued.map(|load| load.nr_running > 0 && dice.chance(percent));
+        self.group = Some(queued.collect());
     }
 
     /// Gives the wakee a process that prefers LLCs, full ones and others.
@@ -396,6 +430,12 @@ impl Scenario {
         for llc in 0..topology.nr_llcs() {
             host.set_llc_load(llc, self.state.full[first(llc)]);
         }
+        if let Some(queued) = &self.group {
+            let group = host.only_group();
+            for (cpu, &is) in queued.iter().enumerate() {
+                host.set_queued(group, cpu, is);
+            }
+        }
         let Some(home) = &self.home else {
             return;
         };
@@ -410,6 +450,7 @@ impl Scenario {
     pub fn wakee_of(&self, host: &mut Host) -> TaskState {
         let mut wakee = self.wakee.to_policy();
         wakee.set_process(self.home.as_ref().map(|_| host.only_process()));
+        wakee.set_group(self.group.as_ref().map(|_| host.only_group()));
         wakee
     }
 

@@ -10,6 +10,7 @@ mod capable;
 mod capacity;
 mod decision;
 mod differential;
+mod early;
 mod gather;
 mod model;
 mod modes;
@@ -17,6 +18,8 @@ mod overload;
 mod properties;
 mod question;
 mod slow;
+mod steer;
+mod steering;
 mod topology;
 
 use perch_policy::testing::{dice, machines, scenario};

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The reference: mechanisms.md §0, §1, §2, §3 and §8 written down CPU by CPU, with masks as vectors and
+//! The reference: mechanisms.md §0 to §3, §5 and §8 written down CPU by CPU, with masks as vectors and
 //! counters counted as the text says. Slow, obvious, and without a line of the policy in it.
 
 use perch_policy::{CacheStep, DomainView, Era, Mode, Modes, Reason, Topology, Verdict};
 
 use crate::cache;
 use crate::capacity;
+use crate::early;
 use crate::machines::Shape;
 use crate::scenario::{SECOND, Scenario};
 use crate::slow;
+use crate::steer;
 
 /// One decision of the reference; changes the scenario as the policy must.
 pub struct Model<'a> {
@@ -20,6 +22,7 @@ pub struct Model<'a> {
     pub mode: Mode,
     pub capacity: Mode,
     pub cache: Mode,
+    pub steer: Mode,
     pub s: &'a mut Scenario,
     pub examined: u32,
     /// `prev'` of §3, and what the mechanism did.
@@ -47,6 +50,7 @@ impl<'a> Model<'a> {
             mode: modes.cluster,
             capacity: modes.capacity,
             cache: modes.cache,
+            steer: modes.steer,
             prev: s.wake.prev,
             s,
             examined: 0,
@@ -75,14 +79,19 @@ impl<'a> Model<'a> {
             Choice::Search(aim) => {
                 target = aim;
                 let home = self.s.wake.prev;
-                match self.sis(self.prev, aim) {
+                let found = match self.sis(self.prev, aim) {
                     // "restarts once with prev = target = true prev".
                     _ if self.restarts => {
                         (self.prev, target, self.step) = (home, home, CacheStep::Returned);
                         self.sis(home, home)
                     }
                     found => found,
-                }
+                };
+                steer::steer(&mut self, found)
+            }
+            Choice::Early(aim, found) => {
+                target = aim;
+                steer::steer(&mut self, found)
             }
         };
         if !self.s.allowed[cpu] {
@@ -101,6 +110,9 @@ impl<'a> Model<'a> {
         let wake = self.s.wake;
         if self.s.allowed.iter().filter(|&&a| a).count() == 1 {
             return Choice::Done((self.fallback(), Reason::Affinity));
+        }
+        if self.era == Era::V3_4 {
+            return early::choose(self);
         }
         if wake.fork || wake.exec {
             let cpu = slow::select(self, self.topology);
@@ -384,8 +396,10 @@ impl<'a> Model<'a> {
     }
 }
 
-enum Choice {
+pub enum Choice {
     Done(Found),
+    /// The search of 3.4 with this target, and what it found.
+    Early(usize, Found),
     /// The idle-sibling search with this target.
     Search(usize),
 }

@@ -16,6 +16,7 @@ fn modes_read_back() {
             capacity: Mode::Posted,
             cache: Mode::Upstream,
             overload: Mode::Perch,
+            steer: mode,
             layout: Some(Layout::ALL[mode as usize]),
         };
         assert_eq!(modes.to_string().parse(), Ok(modes));
@@ -58,7 +59,8 @@ fn eras_read_back() {
 fn an_unknown_mechanism_is_named_beside_the_known() {
     assert_eq!(
         refused("warp=perch"),
-        "unknown mechanism \"warp\": this version has cluster, capacity, cache, overload"
+        "unknown mechanism \"warp\": this version has cluster, capacity, cache, overload, \
+         steer"
     );
 }
 

@@ -163,7 +163,10 @@ proptest! {
                 Reason::CapacityFit
                 | Reason::CapacityBest
                 | Reason::CapacitySpare
-                | Reason::WakeBalance => false,
+                | Reason::WakeBalance
+                | Reason::IdleGroup
+                | Reason::Unsearched
+                | Reason::EmptyQueue => false,
             };
             let at = format!("seed {seed}, {max_cpus} CPUs, cluster={}", d.mode);
             assert!(holds, "{at}: {:?} for {wake:?}", d.verdict);

@@ -31,7 +31,7 @@ fn cpus(set: SetView) -> Vec<usize> {
 
 /// Fork balancing stops at nodes further away than the reclaim distance, that of wake-ups at the
 /// lowest domain with every capacity.
-fn balances(m: &Model, cpu: usize, domain: &DomainView) -> bool {
+pub fn balances(m: &Model, cpu: usize, domain: &DomainView) -> bool {
     if !(m.s.wake.fork || m.s.wake.exec) {
         let limit = m.shape.asym[cpu].as_ref().map_or(0, Vec::len);
         return domain.span().weight() as usize <= limit;

@@ -227,7 +227,7 @@ impl EraRules {
             slice_ns: 700_000 * factor,
         };
         let (fair, balance) = match era {
-            Era::V5_5 => (cfs, BalanceRules::V5_5),
+            Era::V3_4 | Era::V5_5 => (cfs, BalanceRules::V5_5),
             Era::V6_5 => (cfs, BalanceRules::V6_5),
             Era::V6_15 => (eevdf, BalanceRules::V6_15),
             Era::V7_2 => (eevdf, BalanceRules::V7_2),
@@ -244,7 +244,7 @@ impl EraRules {
             },
             yield_forfeits: era == Era::V7_2,
             rt_limit: match era {
-                Era::V5_5 | Era::V6_5 => RtLimit::Throttle,
+                Era::V3_4 | Era::V5_5 | Era::V6_5 => RtLimit::Throttle,
                 Era::V6_15 | Era::V7_2 => RtLimit::Server,
             },
         }
