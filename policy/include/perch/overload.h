@@ -137,7 +137,7 @@ PERCH_INLINE perch_u32 perch_overload_read(const struct perch_overload PERCH_AS 
 					   perch_u32 *loads)
 {
 	perch_u32 nr = o->nr, at = home, i;
-	perch_u64 raised = PERCH_ZERO;
+	perch_u32 raised = PERCH_ZERO; /* wraps, as each of them does */
 	perch_s32 sum = PERCH_ZERO;
 
 	for (i = PERCH_ZERO; i < nr && PERCH_MORE; i++) {
