@@ -45,10 +45,25 @@ enum perch_event {
 	PERCH_EV_PROCESSES_TRACKED,   /* processes that got a place in the table */
 	PERCH_EV_PROCESSES_ENDED,     /* of those, that gave it back */
 	PERCH_EV_PROCESSES_UNTRACKED, /* processes for which the table had no room */
+	/* The real-time band (band.h, migrate.h): */
+	PERCH_EV_BAND_WAKEUPS,	 /* wake-ups of its tasks, which the policy is not asked for */
+	PERCH_EV_BAND_QUEUED,	 /* times that one of its tasks was queued */
+	PERCH_EV_BAND_PREEMPTED, /* CPUs interrupted for one of its tasks */
+	PERCH_EV_BAND_PUSHED,	 /* tasks that were queued on a CPU which runs a lower priority */
+	PERCH_EV_BAND_CALLED,	 /* CPUs that were told to come for a task that waits */
+	PERCH_EV_BAND_PULLED, /* tasks taken from another CPU's queue by one that ran a lower priority */
+	PERCH_EV_BAND_THROTTLED, /* periods of a CPU in which the band waited for the others */
+	/* How many CPUs were overloaded, when it was asked: in the order of enum perch_overload_level. */
+	PERCH_EV_OVERLOAD_NONE,
+	PERCH_EV_OVERLOAD_ONE,
+	PERCH_EV_OVERLOAD_MORE,
+	PERCH_EV_BAND_WAITED, /* overloaded CPUs, at their ticks */
+	PERCH_EV_BAND_PASSED, /* of those, a lower priority ran where the one that waits may run */
+	PERCH_EV_BAND_RELIEVED, /* tasks that had waited for so long that they came first for once */
 	PERCH_NR_EVENTS,
 };
 
-#define PERCH_MAX_EVENTS 32u
+#define PERCH_MAX_EVENTS 48u
 #define PERCH_BOUNCE_NS 50000000ull
 #define PERCH_MAX_REASONS 64u
 
@@ -76,9 +91,53 @@ struct perch_cpu {
 	perch_u32 process;    /* whose thread runs: its slot plus 1, 0 for nobody's */
 	perch_u32 refused;    /* pulls in a row that left its tasks in the LLC they prefer */
 	perch_u32 homeward;   /* the running task has somewhere to go in the LLC that it prefers */
-	perch_u32 line[2];
+	perch_u32 band_coming; /* priorities on their way to its queue, as look_at_queue() has them */
+	perch_u32 band_looked; /* when who waits for ever was last looked for, in 2^30 ns */
+	/* The real-time band, on a cache line of its own. Priorities are 1 to 99; 0: none. */
+	perch_u32 band_prio;	 /* of the task that runs or was just sent here */
+	perch_u32 band_first;	 /* the highest that waits here */
+	perch_u32 band_movable;	 /* the highest that waits here and may run elsewhere */
+	perch_u32 band_spent;	 /* the band's share of this period is used up; 2: and others ran */
+	perch_u32 band_changes;	 /* times that somebody came to its queue or left it */
+	perch_u32 overloaded;	 /* enum perch_overloaded */
+	perch_u32 overload_mark; /* perch_overload_set()'s */
+	perch_u32 overload_home; /* the counter that this CPU reads first */
+	perch_u64 band_since_ns; /* when its period began, scx_bpf_now() */
+	perch_u64 band_used_ns;	 /* time that band tasks ran since then */
+	perch_u64 band_arrivals; /* tasks that joined at the end of their priority */
+	perch_u64 band_returns;	 /* tasks that came back to the head of theirs */
 	perch_u64 events[PERCH_MAX_EVENTS];
 	perch_u64 reasons[PERCH_MAX_REASONS];
+};
+
+/* Whether a CPU counts as overloaded: it has a band task that waits and may run elsewhere. */
+enum perch_overloaded {
+	PERCH_NOT_OVERLOADED = 0,
+	PERCH_OVERLOADED,
+	PERCH_OVERLOAD_CHANGES, /* somebody is finding out */
+};
+
+#define PERCH_MAX_BANDS 16u
+#define PERCH_BAND_GLOB 32u
+#define PERCH_BAND_PATH 192u
+#define PERCH_BAND_NAME 64u /* bytes of one folder's name in a path, its 0 included */
+
+enum perch_band_flags {
+	PERCH_BAND_COMM = 1,
+	PERCH_BAND_CGROUP = 2,
+	PERCH_BAND_NICE = 4,
+};
+
+/* Whom a rule of the configuration chooses, and what for. All that it names must be so. */
+struct perch_band {
+	perch_u64 slice_ns; /* round robin: the turn of each; 0: first in, first out */
+	perch_u32 flags;    /* enum perch_band_flags: what it names */
+	perch_u32 prio;	    /* 1 to 99, 99 the highest */
+	perch_s32 nice;
+	perch_u32 depth;	    /* folders in `path` */
+	char comm[PERCH_BAND_GLOB]; /* with * and ?, ends with a 0 */
+	char path[PERCH_BAND_PATH]; /* a cgroup's folders from the root, each ends with a 0 */
+	perch_u64 line;
 };
 
 struct perch_llc {
@@ -148,6 +207,14 @@ struct perch_config {
 	perch_u32 nr_slots; /* 0 while cache is off */
 	/* `utils` or `cache`: even a question that is always answered no costs three instructions. */
 	perch_u32 follows;
+	/* The real-time band; without rules there is none. */
+	struct perch_band PERCH_AS *bands;
+	struct perch_overload PERCH_AS *overload;
+	perch_u64 PERCH_AS *overloaded; /* by words of 64 CPUs: which ones are */
+	perch_u64 band_period_ns;
+	perch_u64 band_share_ns; /* of each period, for the band of each CPU */
+	perch_u32 nr_bands;
+	perch_u32 band_cgroups; /* some rule names a cgroup */
 };
 
 /* Why the kernel let the program go; written once, by ops.exit. */

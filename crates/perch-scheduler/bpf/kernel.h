@@ -31,6 +31,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_STACK = 23,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 	BPF_MAP_TYPE_CGRP_STORAGE = 32,
 	BPF_MAP_TYPE_ARENA = 33,
 };
@@ -72,9 +73,26 @@ struct sched_ext_entity {
 	__u64 dsq_vtime;
 };
 
+/* What the kernel keeps of a file of cgroupfs: here the folder that a cgroup is. */
+struct kernfs_node {
+	const char *name;
+	__u64 id; /* nobody else has had it since boot */
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+	int level; /* 0: the root */
+	struct cgroup *ancestors[];
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
 struct task_struct {
 	unsigned int flags;
 	unsigned int policy;
+	int static_prio; /* 120 at nice 0 */
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
 	struct sched_entity se;
@@ -82,6 +100,8 @@ struct task_struct {
 	struct uclamp_se uclamp_req[2]; /* min, max; CONFIG_UCLAMP_TASK */
 	int pid;
 	int tgid;
+	struct css_set *cgroups;
+	char comm[16];
 };
 
 struct cpuidle_state {
@@ -90,6 +110,7 @@ struct cpuidle_state {
 
 struct rq {
 	unsigned int nr_running;
+	int online;
 	struct task_struct *curr;
 	struct task_struct *idle;
 	struct cpuidle_state *idle_state;
@@ -113,7 +134,6 @@ struct scx_exit_info {
 	char *msg;
 };
 
-struct cgroup;
 struct scx_cgroup_init_args {
 	__u32 weight;
 };
@@ -133,6 +153,7 @@ struct sched_ext_ops {
 	void (*tick)(struct task_struct *p);
 	void (*running)(struct task_struct *p);
 	void (*stopping)(struct task_struct *p, bool runnable);
+	bool (*yield)(struct task_struct *from, struct task_struct *to);
 	__s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
 	void (*enable)(struct task_struct *p);
@@ -148,7 +169,11 @@ struct sched_ext_ops {
 
 /* Numbers of the kernel's interface. */
 #define PF_KTHREAD 0x00200000u
+#define SCHED_FIFO 1u
+#define SCHED_RR 2u
 #define SCHED_IDLE 5u
+#define SCHED_DEADLINE 6u
+#define DEFAULT_PRIO 120
 
 #define SCX_OPS_ALLOW_QUEUED_WAKEUP (1ull << 5)
 #define SCX_DSQ_LOCAL ((1ull << 63) | 2)
@@ -200,6 +225,7 @@ extern const struct rq runqueues __ksym;
 
 void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 __s32 scx_bpf_create_dsq(__u64 dsq_id, __s32 node) __ksym;
+__s32 scx_bpf_dsq_nr_queued(__u64 dsq_id) __ksym;
 void scx_bpf_kick_cpu(__s32 cpu, __u64 flags) __ksym;
 bool scx_bpf_test_and_clear_cpu_idle(__s32 cpu) __ksym;
 const struct cpumask *scx_bpf_get_idle_cpumask(void) __ksym;
@@ -213,6 +239,9 @@ void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym;
 void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, __u64 vtime) __ksym;
 bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p, __u64 dsq_id,
 			    __u64 enq_flags) __ksym;
+void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it, __u64 slice) __ksym;
+bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, __u64 dsq_id,
+		      __u64 enq_flags) __ksym;
 __u64 scx_bpf_now(void) __ksym;
 __u32 scx_bpf_reenqueue_local(void) __ksym;
 

@@ -7,7 +7,7 @@
 #ifndef PERCH_TIMER_H
 #define PERCH_TIMER_H
 
-#include "queue.h"
+#include "migrate.h"
 
 struct turn {
 	struct bpf_timer timer;
@@ -39,6 +39,9 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 	c->queued = nr;
 	if (nr < 2)
 		c->refused = 0;
+	/* Who waits behind the band has next to nothing of the CPU. */
+	if (perch_config.nr_bands && c->band_prio && nr > 1)
+		c->queued++;
 	if (c->stuck)
 		c->stuck--;
 	/*

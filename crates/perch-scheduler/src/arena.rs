@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The machine laid out for the BPF program's arena, and the counters read back from it.
+//! The machine laid out for the BPF program's arena.
 
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+mod overload;
 
 use perch_machine::Machine;
 use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, SetView, Topology};
 
+use crate::band::Band;
+use crate::counters::Places;
 use crate::error::SchedulerError;
 use crate::interface::{
-    ARENA_BASE, Config, Cpu, Event, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, OCCUPANCY_SIZE,
+    self, ARENA_BASE, Config, Cpu, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, OCCUPANCY_SIZE,
     POLICY_SIZE, Plain, SEAT_SIZE, Slot, TOPOLOGY_SIZE, bytes,
 };
 use crate::settings::Tuning;
@@ -24,6 +25,7 @@ const _: () = assert!(Reason::ALL.len() <= MAX_REASONS);
 pub struct Plan {
     image: Vec<u8>,
     config: Config,
+    places: Places,
 }
 
 /// Where an address of the image is within it.
@@ -95,6 +97,7 @@ impl Plan {
         possible: usize,
         modes: Modes,
         tuning: &Tuning,
+        bands: &[Band],
     ) -> Plan {
         let nr_cpus = topology.nr_cpus();
         let possible = possible.max(nr_cpus);
@@ -113,6 +116,8 @@ impl Plan {
         let misfits = image.reserve(possible.div_ceil(64) * 8);
         let nr_memories = memories(nr_cpus);
         let memories = image.reserve(nr_memories * size_of::<Memory>());
+        let rules = image.reserve(bands.len() * size_of::<interface::Band>());
+        let overload = overload::Reserved::new(&mut image, topology, possible, modes, bands);
         let mut image = image.bytes().to_vec();
 
         for (number, cpu) in machine.cpus.iter().enumerate() {
@@ -120,6 +125,7 @@ impl Plan {
             state.capacity = topology.capacity(number);
             state.node = cpu.node;
             state.llc = topology.llc(number).map_or(NONE, |llc| llc as u32);
+            state.overload_home = overload.home(number);
             put(&mut image, cpus, number, &state);
         }
         for number in nr_cpus..possible {
@@ -148,6 +154,11 @@ impl Plan {
             put(&mut image, slots, number, &slot);
         }
 
+        for (number, band) in bands.iter().enumerate() {
+            put(&mut image, rules, number, &band.image());
+        }
+        overload.fill(&mut image);
+
         let config = Config {
             policy: fixed::<POLICY_SIZE>(&Policy::new(ERA, modes).image()),
             topology: fixed::<TOPOLOGY_SIZE>(&header),
@@ -174,8 +185,25 @@ impl Plan {
             slots,
             nr_slots: nr_slots as u32,
             follows: (modes.capacity != Mode::Off || modes.cache != Mode::Off).into(),
+            bands: rules,
+            overload: overload.header(),
+            overloaded: overload.marks(),
+            band_period_ns: tuning.band_period_ms * 1_000_000,
+            band_share_ns: tuning.band_period_ms * 10_000 * tuning.band_percent,
+            nr_bands: bands.len() as u32,
+            band_cgroups: bands.iter().any(|band| band.cgroup.is_some()).into(),
         };
-        Plan { image, config }
+        let places = Places {
+            cpus: offset(cpus),
+            nr_cpus,
+            overloaded: overload.mark_places(),
+            overload: overload.counter_places(),
+        };
+        Plan {
+            image,
+            config,
+            places,
+        }
     }
 
     /// What lies at [`ARENA_BASE`] when the program starts.
@@ -198,9 +226,14 @@ impl Plan {
         self.config.nr_slots
     }
 
-    /// Where the array of [`Cpu`] begins in the image.
-    pub fn cpus_at(&self) -> usize {
-        offset(self.config.cpus)
+    /// Whether there is a real-time band.
+    pub fn has_band(&self) -> bool {
+        self.config.nr_bands != 0
+    }
+
+    /// Where in the image is what the program counts.
+    pub fn places(&self) -> &Places {
+        &self.places
     }
 }
 
@@ -211,7 +244,7 @@ fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
     out
 }
 
-fn idle_cpu() -> Cpu {
+pub(crate) fn idle_cpu() -> Cpu {
     Cpu {
         clock: 0,
         curr_vtime: 0,
@@ -235,92 +268,23 @@ fn idle_cpu() -> Cpu {
         process: 0,
         refused: 0,
         homeward: 0,
-        line: [0; 2],
+        band_coming: 0,
+        band_looked: 0,
+        band_prio: 0,
+        band_first: 0,
+        band_movable: 0,
+        band_spent: 0,
+        band_changes: 0,
+        overloaded: 0,
+        overload_mark: 0,
+        overload_home: 0,
+        band_since_ns: 0,
+        band_used_ns: 0,
+        band_arrivals: 0,
+        band_returns: 0,
         events: [0; MAX_EVENTS],
         reasons: [0; MAX_REASONS],
     }
-}
-
-/// Sums over all CPUs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Totals {
-    /// Time that tasks ran under the scheduler, nanoseconds.
-    pub busy_ns: u64,
-    /// By [`Event`].
-    pub events: Vec<u64>,
-    /// By [`Reason`].
-    pub reasons: Vec<u64>,
-}
-
-impl Default for Totals {
-    fn default() -> Totals {
-        Totals {
-            busy_ns: 0,
-            events: vec![0; Event::ALL.len()],
-            reasons: vec![0; Reason::ALL.len()],
-        }
-    }
-}
-
-impl Totals {
-    /// Adds what `other` counted.
-    pub fn add(&mut self, other: &Totals) {
-        self.busy_ns = self.busy_ns.wrapping_add(other.busy_ns);
-        for (sum, count) in self.events.iter_mut().zip(&other.events) {
-            *sum = sum.wrapping_add(*count);
-        }
-        for (sum, count) in self.reasons.iter_mut().zip(&other.reasons) {
-            *sum = sum.wrapping_add(*count);
-        }
-    }
-}
-
-/// The CPUs' counters in a mapped arena, which the BPF program keeps writing.
-#[derive(Debug)]
-pub struct Counters {
-    cpus: NonNull<Cpu>,
-    nr_cpus: usize,
-}
-
-// SAFETY: the memory is only read, and by atomic loads.
-unsafe impl Send for Counters {}
-
-impl Counters {
-    /// # Safety
-    /// `cpus` leads to `nr_cpus` structures, which stay mapped as long as the value lives.
-    pub unsafe fn new(cpus: NonNull<Cpu>, nr_cpus: usize) -> Counters {
-        Counters { cpus, nr_cpus }
-    }
-
-    /// The sums now.
-    pub fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        for number in 0..self.nr_cpus {
-            // SAFETY: `number` is below `nr_cpus`, and no reference is made: the kernel writes.
-            let (busy, events, reasons) = unsafe {
-                let cpu = self.cpus.as_ptr().add(number);
-                (
-                    &raw const (*cpu).busy_ns,
-                    &raw const (*cpu).events,
-                    &raw const (*cpu).reasons,
-                )
-            };
-            totals.busy_ns = totals.busy_ns.wrapping_add(load(busy));
-            for (index, sum) in totals.events.iter_mut().enumerate() {
-                *sum = sum.wrapping_add(load(events.cast::<u64>().wrapping_add(index)));
-            }
-            for (index, sum) in totals.reasons.iter_mut().enumerate() {
-                *sum = sum.wrapping_add(load(reasons.cast::<u64>().wrapping_add(index)));
-            }
-        }
-        totals
-    }
-}
-
-/// One counter; `at` must lead to one of a [`Counters`]' structures.
-fn load(at: *const u64) -> u64 {
-    // SAFETY: aligned and mapped (Counters::new), and only the kernel's side writes, whole words.
-    unsafe { AtomicU64::from_ptr(at.cast_mut()) }.load(Ordering::Relaxed)
 }
 
 #[cfg(test)]
@@ -335,8 +299,8 @@ mod tests {
             cluster: Mode::Perch,
             ..Modes::default()
         };
-        let plan = Plan::new(&machine, &topology, 130, modes, &Tuning::default());
-        let at = plan.cpus_at();
+        let plan = Plan::new(&machine, &topology, 130, modes, &Tuning::default(), &[]);
+        let at = plan.places().cpus;
         let words = |cpu: usize, field: usize| {
             let at = at + cpu * size_of::<Cpu>() + field;
             u32::from_ne_bytes(plan.image()[at..at + 4].try_into().unwrap())
@@ -364,7 +328,7 @@ mod tests {
             processes: 3,
             ..Tuning::default()
         };
-        let plan = Plan::new(&machine, &topology, 128, modes, &tuning);
+        let plan = Plan::new(&machine, &topology, 128, modes, &tuning, &[]);
         assert_eq!((plan.slots(), plan.config.cache), (3, Mode::Perch as u8));
         let word = |at: u64| {
             let at = offset(at);
@@ -385,7 +349,7 @@ mod tests {
         let span = u32::from_ne_bytes(plan.image()[at..at + 4].try_into().unwrap());
         assert_eq!(span, 32);
         let llc = |cpu: usize| {
-            let at = plan.cpus_at() + cpu * size_of::<Cpu>() + std::mem::offset_of!(Cpu, llc);
+            let at = plan.places().cpus + cpu * size_of::<Cpu>() + std::mem::offset_of!(Cpu, llc);
             u32::from_ne_bytes(plan.image()[at..at + 4].try_into().unwrap()) as usize
         };
         assert!((0..128).all(|cpu| Some(llc(cpu)) == topology.llc(cpu)));
@@ -412,21 +376,5 @@ mod tests {
         );
         assert!(check_processes(&topology, Modes::default(), &tuning).is_ok());
         assert!(check_processes(&topology, modes, &Tuning::default()).is_ok());
-    }
-
-    #[test]
-    fn counters_are_summed_over_cpus() {
-        let mut cpus = [idle_cpu(); 3];
-        for (number, cpu) in cpus.iter_mut().enumerate() {
-            cpu.busy_ns = 10;
-            cpu.events[Event::Direct as usize] = number as u64;
-            cpu.reasons[Reason::TargetIdle as usize] = 2;
-        }
-        // SAFETY: three of them, which outlive the counters.
-        let counters = unsafe { Counters::new(NonNull::from(&mut cpus[0]), 3) };
-        let totals = counters.totals();
-        assert_eq!(totals.busy_ns, 30);
-        assert_eq!(totals.events[Event::Direct as usize], 3);
-        assert_eq!(totals.reasons[Reason::TargetIdle as usize], 6);
     }
 }

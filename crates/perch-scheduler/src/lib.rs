@@ -7,7 +7,9 @@
 //! `bpf/interface.h` is what the two share.
 
 mod arena;
+mod band;
 pub mod cost;
+mod counters;
 #[doc(hidden)]
 pub mod decide;
 mod described;
@@ -23,6 +25,7 @@ mod settings;
 mod signals;
 pub mod stats;
 
+pub use band::Band;
 pub use error::SchedulerError;
 pub use session::{News, Options, run};
 pub use settings::{Settings, Tuning};

@@ -12,7 +12,8 @@ use libbpf_rs::{
     AsRawLibbpf, Link, MapCore, MapType, Object, ObjectBuilder, OpenObject, PrintLevel,
 };
 
-use crate::arena::{Counters, Plan};
+use crate::arena::Plan;
+use crate::counters::Counters;
 use crate::error::SchedulerError;
 use crate::exit::Ended;
 use crate::interface::{ARENA_BASE, Config, Exit};
@@ -92,19 +93,27 @@ impl Program {
             .map_err(|error| refused("perch's BPF object cannot be opened", error))?;
         prepare(&mut open, plan)
             .map_err(|error| refused("perch's BPF object is not as it should be", error))?;
-        leave_out_deprecated(&mut open);
+        let ops = ops(plan);
+        leave_out_deprecated(&mut open, ops);
         if plan.moves() {
             // A task that leaves for a CPU that suits it better comes to enqueue though it is alone.
-            set_member(&mut open, "flags", OPS_ALLOW_QUEUED_WAKEUP | OPS_ENQ_LAST);
+            set_member(
+                &mut open,
+                ops,
+                "flags",
+                OPS_ALLOW_QUEUED_WAKEUP | OPS_ENQ_LAST,
+            );
         }
         if plan.slots() == 0 {
             // Nobody asks whose task it is.
-            set_member(&mut open, "init_task", 0);
-            set_member(&mut open, "exit_task", 0);
+            set_member(&mut open, ops, "exit_task", 0);
+            if !plan.has_band() {
+                set_member(&mut open, ops, "init_task", 0);
+            }
         }
         if let Some(seq) = hotplug_seq {
             // Should a CPU come or go before it is attached, the kernel asks for a restart.
-            set_member(&mut open, "hotplug_seq", seq);
+            set_member(&mut open, ops, "hotplug_seq", seq);
         }
         let object = open.load().map_err(|error| {
             refused(
@@ -125,14 +134,14 @@ impl Program {
             arena,
             object,
         };
-        program.attach(kernel).map(|()| program)
+        program.attach(kernel, ops).map(|()| program)
     }
 
-    fn attach(&mut self, kernel: &Kernel) -> Result<(), SchedulerError> {
+    fn attach(&mut self, kernel: &Kernel, ops: &str) -> Result<(), SchedulerError> {
         let mut maps = self.object.maps_mut();
-        let attached = match maps.find(|map| map.name() == "perch_ops") {
+        let attached = match maps.find(|map| map.name() == ops) {
             Some(mut ops) => ops.attach_struct_ops(),
-            None => Err(std::io::Error::other("it has no perch_ops").into()),
+            None => Err(std::io::Error::other(format!("it has no {ops}")).into()),
         };
         drop(maps);
         match attached {
@@ -166,10 +175,10 @@ impl Program {
     ///
     /// # Safety
     /// They must not outlive the program.
-    pub unsafe fn counters(&self, plan: &Plan, nr_cpus: usize) -> Counters {
-        // SAFETY: the plan has `nr_cpus` structures there, in an image that the arena holds; the
-        // caller keeps the program.
-        unsafe { Counters::new(self.arena.add(plan.cpus_at()).cast(), nr_cpus) }
+    pub unsafe fn counters(&self, plan: &Plan) -> Counters {
+        // SAFETY: the places are in the plan's image, which the arena holds; the caller keeps the
+        // program.
+        unsafe { Counters::new(self.arena, plan.places().clone()) }
     }
 
     /// Unloads it, if the kernel has not, and tells how it ended. The counters are still there.
@@ -179,12 +188,21 @@ impl Program {
     }
 }
 
+/// The table of callbacks that the plan wants. The other one, and what only that one calls, is not
+/// loaded.
+fn ops(plan: &Plan) -> &'static str {
+    match plan.has_band() {
+        true => "perch_band_ops",
+        false => "perch_ops",
+    }
+}
+
 /// What the plan changes of the object before it is loaded.
 fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
     let wrong = |what: String| libbpf_rs::Error::from(std::io::Error::other(what));
     let page = page_size();
     let pages = plan.image().len().div_ceil(page);
-    let (mut arena, mut config, mut ops) = (false, false, false);
+    let (mut arena, mut config, mut found_ops) = (false, false, false);
     for mut map in open.maps_mut() {
         match map.name().to_str() {
             Some("arena") => {
@@ -211,11 +229,14 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
                 config = true;
             }
             Some("processes" | "free_slots") => map.set_max_entries(plan.slots().max(1))?,
-            Some("perch_ops") => {
+            Some(name @ ("perch_ops" | "perch_band_ops")) if name != ops(plan) => {
+                map.set_autocreate(false)?;
+            }
+            Some(name @ ("perch_ops" | "perch_band_ops")) => {
                 if map.map_flags() & BPF_F_LINK == 0 {
-                    return Err(wrong("perch_ops is not in .struct_ops.link".to_string()));
+                    return Err(wrong(format!("{name} is not in .struct_ops.link")));
                 }
-                ops = true;
+                found_ops = true;
             }
             _ => {}
         }
@@ -223,7 +244,7 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
     match [
         (arena, "arena"),
         (config, ".rodata.config"),
-        (ops, "perch_ops"),
+        (found_ops, ops(plan)),
     ]
     .iter()
     .find(|(found, _)| !found)
@@ -235,7 +256,7 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
 
 /// Leaves out what a newer kernel calls deprecated: it takes a task back by itself that was put
 /// on a CPU and cannot run there (`SCX_ENQ_IMMED`), which `cpu_release` is for.
-fn leave_out_deprecated(open: &mut OpenObject) {
+fn leave_out_deprecated(open: &mut OpenObject, ops: &str) {
     let kernel = Btf::from_vmlinux().ok();
     let flags = kernel.as_ref().and_then(|btf| {
         // Wider than 32 bits, the flags are an enum64.
@@ -247,12 +268,12 @@ fn leave_out_deprecated(open: &mut OpenObject) {
             .any(|flag| flag.name == Some(OsStr::new("SCX_ENQ_IMMED")))
     });
     if immediate {
-        set_member(open, "cpu_release", 0);
+        set_member(open, ops, "cpu_release", 0);
     }
 }
 
-/// Writes a word-sized member of the program's `struct sched_ext_ops`, if it has that.
-fn set_member(open: &mut OpenObject, name: &str, value: u64) {
+/// Writes a word-sized member of one of the program's `struct sched_ext_ops`, if it has that.
+fn set_member(open: &mut OpenObject, ops: &str, name: &str, value: u64) {
     let at = {
         // SAFETY: the object is open, and the reference ends with this block.
         let raw = unsafe { open.as_libbpf_object().as_ref() };
@@ -268,7 +289,7 @@ fn set_member(open: &mut OpenObject, name: &str, value: u64) {
     };
     let Some(at) = at else { return };
     for mut map in open.maps_mut() {
-        if map.name() == "perch_ops" {
+        if map.name() == ops {
             let ops = map.initial_value_mut();
             if let Some(field) = ops.and_then(|ops| ops.get_mut(at..at + 8)) {
                 field.copy_from_slice(&value.to_ne_bytes());

@@ -116,7 +116,6 @@ struct Loaded {
     program: Program,
     plan: Plan,
     about: About,
-    nr_cpus: usize,
 }
 
 impl Round<'_> {
@@ -140,20 +139,20 @@ impl Round<'_> {
             self.kernel.possible(),
             modes,
             &self.options.settings.tuning,
+            self.options.settings.bands(),
         );
         let log = self.options.log.as_deref();
         let program = Program::load(self.kernel, &plan, seq, log)?;
         let mut about = About::new(&machine, self.kernel.version(), modes);
+        about.band = self.options.settings.band_in_words();
         if let online @ 1.. = self.kernel.online().len() {
             about.cpus = about.cpus.min(online as u64);
         }
-        let nr_cpus = topology.nr_cpus();
         *last = Some(machine);
         Ok(Loaded {
             program,
             plan,
             about,
-            nr_cpus,
         })
     }
 
@@ -215,7 +214,7 @@ impl Round<'_> {
         tell: &mut dyn FnMut(News),
     ) -> Result<Option<Ended>, SchedulerError> {
         // SAFETY: retired below, before the program goes.
-        let counters = unsafe { loaded.program.counters(&loaded.plan, loaded.nr_cpus) };
+        let counters = unsafe { loaded.program.counters(&loaded.plan) };
         self.source.open(counters, loaded.about.clone());
         if server.is_none() {
             match Server::start(&self.options.socket, self.source.clone()) {

@@ -3,10 +3,12 @@
 
 use std::path::Path;
 
-use perch_policy::{Mode, Modes, Topology};
+use perch_policy::{Layout, Mode, Modes, Topology};
 use serde::Deserialize;
 
+use crate::band::{Band, Table};
 use crate::error::SchedulerError;
+use crate::interface::MAX_BANDS;
 
 /// Times and switches of the scheduler, apart from the mechanisms' modes.
 ///
@@ -31,6 +33,11 @@ pub struct Tuning {
     /// How many processes the cache mechanism follows at most (1 to 65,536); those beyond are
     /// placed as if it were off.
     pub processes: u64,
+    /// How much of each period the real-time band may have of a CPU on which others wait, per cent
+    /// (1 to 99: the kernel throws a scheduler out that leaves somebody waiting for ever).
+    pub band_percent: u64,
+    /// That period, milliseconds (10 to 1000).
+    pub band_period_ms: u64,
     /// Also count wake-ups that had an idle CPU near, which costs a little.
     pub detail: bool,
 }
@@ -48,6 +55,9 @@ impl Default for Tuning {
             balance_ms: 4,
             steal_remote_us: 500,
             processes: 1024,
+            // The kernel's for its own real-time class, though over a second.
+            band_percent: 95,
+            band_period_ms: 100,
             detail: false,
         }
     }
@@ -58,6 +68,10 @@ impl Default for Tuning {
 pub struct Settings {
     /// Mechanisms that were named, the last word on each counting.
     modes: Vec<(&'static str, Mode)>,
+    /// How the overload counters lie in memory, if that was named.
+    layout: Option<Layout>,
+    /// The real-time band, if there is one.
+    bands: Vec<Band>,
     /// Everything else.
     pub tuning: Tuning,
 }
@@ -74,6 +88,10 @@ struct File {
     balance_ms: Option<toml::Spanned<u64>>,
     steal_remote_us: Option<toml::Spanned<u64>>,
     processes: Option<toml::Spanned<u64>>,
+    band_percent: Option<toml::Spanned<u64>>,
+    band_period_ms: Option<toml::Spanned<u64>>,
+    #[serde(default)]
+    band: Vec<toml::Spanned<Table>>,
     detail: Option<bool>,
 }
 
@@ -158,6 +176,20 @@ impl Settings {
                 1,
                 65_536,
             ),
+            (
+                "band_percent",
+                &file.band_percent,
+                &mut tuning.band_percent,
+                1,
+                99,
+            ),
+            (
+                "band_period_ms",
+                &file.band_period_ms,
+                &mut tuning.band_period_ms,
+                10,
+                1000,
+            ),
         ];
         for (key, given, value, low, high) in fields {
             let Some(given) = given else { continue };
@@ -170,7 +202,43 @@ impl Settings {
         // A short slice alone does not ask for a longer one when others wait.
         tuning.slice_min_us = tuning.slice_min_us.min(tuning.slice_us);
         tuning.detail = file.detail.unwrap_or(tuning.detail);
+        for table in &file.band {
+            let band = table.get_ref().band().map_err(|(at, message)| {
+                refuse(at.unwrap_or(table.span()), &format!("band: {message}"))
+            })?;
+            let add = settings.add_band(band);
+            add.map_err(|error| refuse(table.span(), &error.to_string()))?;
+        }
         Ok(settings)
+    }
+
+    /// Adds tasks to the real-time band, after those that were chosen before.
+    ///
+    /// # Errors
+    /// [`SchedulerError::Settings`] when there are too many rules.
+    pub fn add_band(&mut self, band: Band) -> Result<(), SchedulerError> {
+        if self.bands.len() == MAX_BANDS {
+            return Err(SchedulerError::Settings(format!(
+                "band: too many of them: expected at most {MAX_BANDS}"
+            )));
+        }
+        self.bands.push(band);
+        Ok(())
+    }
+
+    /// The real-time band in a line, empty without one.
+    pub fn band_in_words(&self) -> String {
+        if self.bands.is_empty() {
+            return String::new();
+        }
+        let rules: Vec<_> = self.bands.iter().map(Band::to_string).collect();
+        let (percent, period) = (self.tuning.band_percent, self.tuning.band_period_ms);
+        format!("{}; at most {percent} % of {period} ms", rules.join("; "))
+    }
+
+    /// The real-time band's rules, of which the first that fits a task counts.
+    pub fn bands(&self) -> &[Band] {
+        &self.bands
     }
 
     /// Sets mechanisms as `--set` names them: `cluster=perch`, or several, separated by commas.
@@ -181,6 +249,7 @@ impl Settings {
         let modes: Modes = text.parse().map_err(|error: perch_policy::ParseError| {
             SchedulerError::Settings(error.to_string())
         })?;
+        self.layout = modes.layout.or(self.layout);
         for (name, mode) in modes.iter() {
             let named = |part: &str| part.split('=').next() == Some(name);
             if text.split(',').any(named) {
@@ -235,11 +304,23 @@ impl Settings {
                 Mode::Off
             }
         };
+        let overload = match (asked("overload"), self.bands.is_empty()) {
+            (mode, false) => mode.unwrap_or(Mode::Perch),
+            (None | Some(Mode::Off), true) if self.layout.is_none() => Mode::Off,
+            (_, true) => {
+                notes.push(
+                    "overload stays off: no tasks are in the real-time band ([[band]] or --band)"
+                        .to_string(),
+                );
+                Mode::Off
+            }
+        };
         let modes = Modes {
             cluster,
             capacity,
             cache,
-            ..Modes::default()
+            overload,
+            layout: self.layout.filter(|_| !self.bands.is_empty()),
         };
         (modes, notes)
     }
@@ -264,7 +345,7 @@ mod tests {
     fn every_key_is_read() {
         let text = "modes = \"cluster=posted\"\nslice_us = 5000\nslice_min_us = 700\n\
                     lag_us = 6000\npreempt_us = 900\nbalance_ms = 8\nsteal_remote_us = 0\n\
-                    processes = 50\ndetail = true\n";
+                    processes = 50\nband_percent = 80\nband_period_ms = 50\ndetail = true\n";
         let settings = Settings::from_toml(text, "x").unwrap();
         assert_eq!(settings.modes, [("cluster", Mode::Posted)]);
         let expected = Tuning {
@@ -275,6 +356,8 @@ mod tests {
             balance_ms: 8,
             steal_remote_us: 0,
             processes: 50,
+            band_percent: 80,
+            band_period_ms: 50,
             detail: true,
         };
         assert_eq!(settings.tuning, expected);
@@ -309,6 +392,58 @@ mod tests {
         assert!(refusal("lag_us = \"1\"\n").starts_with("perch.toml:1: "));
         assert!(refusal("lag_us = 1\nlag_us = 2\n").starts_with("perch.toml:2: "));
         assert!(refusal("lag_us =\n").starts_with("perch.toml:1: "));
+    }
+
+    #[test]
+    fn bands_are_read_and_refused_with_their_line() {
+        let text = "[[band]]\ncomm = \"ffmpeg*\"\npriority = 50\n\n\
+                    [[band]]\ncgroup = \"/rt\"\nnice = -5\npriority = 7\npolicy = \"rr\"\n";
+        let settings = Settings::from_toml(text, "x").unwrap();
+        let shown: Vec<_> = settings.bands().iter().map(Band::to_string).collect();
+        assert_eq!(
+            shown,
+            [
+                "comm=ffmpeg*,priority=50",
+                "cgroup=/rt,nice=-5,priority=7,slice_ms=100"
+            ]
+        );
+        let rule = |last: &str| refusal(&format!("[[band]]\ncomm = \"a\"\n{last}\n"));
+        assert_eq!(
+            rule("priority = 0"),
+            "perch.toml:3: band: priority: 0: expected 1 to 99"
+        );
+        assert!(rule("").starts_with("perch.toml:1: band: no priority: "));
+        assert!(rule("prio = 3").starts_with("perch.toml:3: unknown field `prio`"));
+        assert!(rule("priority = \"high\"").starts_with("perch.toml:3: "));
+        let message = refusal("band_percent = 0\n");
+        assert_eq!(message, "perch.toml:1: band_percent: 0: expected 1 to 99");
+        let many = "[[band]]\ncomm = \"a\"\npriority = 1\n".repeat(17);
+        assert_eq!(
+            refusal(&many),
+            "perch.toml:49: band: too many of them: expected at most 16"
+        );
+    }
+
+    #[test]
+    fn overload_needs_a_band() {
+        let topology = Topology::new(&perch_machine::resolve("x5570").unwrap());
+        let mut settings = Settings::default();
+        settings
+            .set("overload=posted,overload-layout=llc-padded")
+            .unwrap();
+        let (modes, notes) = settings.modes_for(&topology);
+        assert_eq!((modes.overload, modes.layout), (Mode::Off, None));
+        assert!(
+            notes
+                .iter()
+                .any(|note| note.starts_with("overload stays off: "))
+        );
+        settings
+            .add_band("nice=-20,priority=1".parse().unwrap())
+            .unwrap();
+        let (modes, _) = settings.modes_for(&topology);
+        assert_eq!(modes.overload, Mode::Posted);
+        assert_eq!(modes.overload_layout(), Layout::LlcPadded);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use perch_scheduler::stats::{Report, SOCKET};
-use perch_scheduler::{News, Options, SchedulerError, Settings};
+use perch_scheduler::{Band, News, Options, SchedulerError, Settings};
 
 use crate::output::{Failure, emit};
 use crate::stats::{interval, line, summary};
@@ -22,7 +22,18 @@ Keys of the TOML file, all optional, with their defaults:
   balance_ms = 4            how often queues are compared, 1 to 1000
   steal_remote_us = 500     so long a waiting task is left to the CPUs of its node
   processes = 1024          so many the cache mechanism follows, 1 to 65536
-  detail = false            also count wake-ups that had an idle CPU near";
+  band_percent = 95         the real-time band may have so much of a CPU that others want, too
+  band_period_ms = 100      of each such period, 10 to 1000
+  detail = false            also count wake-ups that had an idle CPU near
+
+The real-time band: tasks that go before all others. The first [[band]] that fits a task counts:
+  [[band]]
+  comm = \"ffmpeg*\"         by the command's name, as /proc/PID/comm has it
+  cgroup = \"/rt\"           by the cgroup, with those below it
+  nice = -20                by the niceness; of these three at least one, and all that are there
+  priority = 50             1 to 99, the highest goes first
+  policy = \"rr\"            those of one priority take turns [default: fifo, they do not]
+  slice_ms = 100            of this length";
 
 /// What to load and how.
 #[derive(Args)]
@@ -32,6 +43,10 @@ pub struct Arguments {
     /// what a mechanism needs]
     #[arg(long = "set", value_name = "MODES")]
     set: Vec<String>,
+    /// Tasks of the real-time band, by the keys of the file's [[band]], for example
+    /// comm=ffmpeg*,priority=50; after those of the file
+    #[arg(long, value_name = "RULE")]
+    band: Vec<String>,
     /// Believe this machine's capacities, caches and clusters instead of what /sys says: a
     /// library name or a TOML file with this machine's CPUs, cores and nodes
     #[arg(long, short, value_name = "MACHINE")]
@@ -71,6 +86,9 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     for modes in &arguments.set {
         settings.set(modes)?;
     }
+    for rule in &arguments.band {
+        settings.add_band(rule.parse::<Band>()?)?;
+    }
     let machine = arguments.machine.as_deref().map(perch_machine::resolve);
     let options = Options {
         settings,
@@ -83,10 +101,15 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let quiet = arguments.quiet;
     let mut tell = |news: News| match news {
         News::Note(note) if !quiet => eprintln!("perch: {note}"),
-        News::Attached(about) if !quiet => eprintln!(
-            "perch: scheduling {} CPUs of {} on Linux {}: {}; Ctrl-C unloads",
-            about.cpus, about.machine, about.kernel, about.modes
-        ),
+        News::Attached(about) if !quiet => {
+            if !about.band.is_empty() {
+                eprintln!("perch: real-time band: {}", about.band);
+            }
+            eprintln!(
+                "perch: scheduling {} CPUs of {} on Linux {}: {}; Ctrl-C unloads",
+                about.cpus, about.machine, about.kernel, about.modes
+            );
+        }
         News::Interval(report) => {
             let change = last.as_ref().map(|last| report.since(last));
             // Nobody may be reading any more; the scheduler goes on.
@@ -114,13 +137,23 @@ mod tests {
 
     #[test]
     fn the_help_has_the_defaults() {
-        let keys = KEYS.lines().skip(1).map(|line| {
+        let (plain, band) = KEYS.split_once("\n\n").expect("the band comes second");
+        let keys = plain.lines().skip(1).map(|line| {
             let (pair, _) = line.trim().split_once("   ").unwrap_or((line.trim(), ""));
             format!("{pair}\n")
         });
         let file: String = keys.filter(|line| !line.starts_with("modes")).collect();
         let settings = Settings::from_toml(&file, "help").expect("the help is a file");
         assert_eq!(settings, Settings::default(), "{file}");
-        assert_eq!(file.lines().count(), 8);
+        assert_eq!(file.lines().count(), 10);
+        let keys = band.lines().skip(1).map(|line| {
+            let (key, _) = line.trim().split_once("   ").unwrap_or((line.trim(), ""));
+            format!("{key}\n")
+        });
+        let settings = Settings::from_toml(&keys.collect::<String>(), "help").expect("so is this");
+        assert_eq!(
+            settings.bands()[0].to_string(),
+            "comm=ffmpeg*,cgroup=/rt,nice=-20,priority=50,slice_ms=100"
+        );
     }
 }

@@ -112,6 +112,10 @@ pub fn summary(report: &Report) -> String {
         share(report.busy_ns, cpu_ns)
     );
 
+    if !about.band.is_empty() {
+        out.push_str(&format!("real-time band: {}\n\n", about.band));
+    }
+
     let mut reasons = Grid::default();
     reasons.column("", "reason", Align::Left);
     reasons.column("", "wake-ups", Align::Right);

@@ -8,8 +8,9 @@ use std::mem::offset_of;
 use perch_policy::Reason;
 
 use super::{
-    ARENA_BASE, Config, Cpu, Event, Exit, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE,
-    OCCUPANCY_SIZE, SEAT_SIZE, Slot,
+    ARENA_BASE, BAND_CGROUP, BAND_COMM, BAND_GLOB, BAND_NAME, BAND_NICE, BAND_PATH, Band, Config,
+    Cpu, Event, Exit, Llc, MAX_BANDS, MAX_EVENTS, MAX_REASONS, Memory, NONE, OCCUPANCY_SIZE,
+    Overload, SEAT_SIZE, Slot,
 };
 
 /// `struct perch_layout_line`.
@@ -59,13 +60,16 @@ macro_rules! fields {
 fn in_rust() -> Layout {
     let mut all = Layout::new();
     fields!(all, "perch_cpu" = Cpu: clock, curr_vtime, busy_ns, pull_from, move_to, capacity, node, llc, process,
-        refused, homeward, events,
+        refused, homeward, band_prio, overloaded, overload_mark, overload_home, band_since_ns, band_returns, events,
         reasons);
     fields!(all, "perch_llc" = Llc: set, nr_idle_scan, span, note_at_ns);
+    fields!(all, "perch_band" = Band: slice_ns, flags, prio, nice, depth, comm, path);
+    fields!(all, "perch_overload" = Overload: counters, nr, layout, exact);
     fields!(all, "perch_slot" = Slot: occupancy, seats, tgid);
     fields!(all, "perch_config" = Config: policy, topology, cpus, llcs, waiting, misfits, epochs, llc_loads,
         slice_ns, slice_min_ns, lag_ns, preempt_ns, balance_ns, steal_remote_ns, memories, memory_mask,
-        nr_llcs, nr_possible, detail, capacities, cache, utils, slots, nr_slots, follows);
+        nr_llcs, nr_possible, detail, capacities, cache, utils, slots, nr_slots, follows, bands,
+        overload, overloaded, band_period_ns, band_share_ns, nr_bands, band_cgroups);
     fields!(all, "perch_memory" = Memory: flip_decay_at_ns, pid, last_wakee, wakee_flips,
         recent_cpu, util_at_ns, util, util_est, process, llc, llc_before, llc_since_ns);
     fields!(all, "perch_exit" = Exit: code, kind, reason, message);
@@ -75,6 +79,13 @@ fn in_rust() -> Layout {
     number("PERCH_MAX_EVENTS", MAX_EVENTS as u64);
     number("PERCH_MAX_REASONS", MAX_REASONS as u64);
     number("PERCH_NR_REASONS", Reason::ALL.len() as u64);
+    number("PERCH_MAX_BANDS", MAX_BANDS as u64);
+    number("PERCH_BAND_GLOB", BAND_GLOB as u64);
+    number("PERCH_BAND_PATH", BAND_PATH as u64);
+    number("PERCH_BAND_NAME", BAND_NAME as u64);
+    number("PERCH_BAND_COMM", BAND_COMM.into());
+    number("PERCH_BAND_CGROUP", BAND_CGROUP.into());
+    number("PERCH_BAND_NICE", BAND_NICE.into());
     for &event in Event::ALL {
         let name = format!("PERCH_EV_{}", event.name().to_uppercase());
         number(&name, event as u64);

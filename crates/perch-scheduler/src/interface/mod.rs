@@ -9,9 +9,23 @@ pub const ARENA_BASE: u64 = 0x1000_0000_0000;
 /// `PERCH_NONE`.
 pub const NONE: u32 = u32::MAX;
 /// `PERCH_MAX_EVENTS`.
-pub const MAX_EVENTS: usize = 32;
+pub const MAX_EVENTS: usize = 48;
 /// `PERCH_MAX_REASONS`.
 pub const MAX_REASONS: usize = 64;
+/// `PERCH_MAX_BANDS`.
+pub const MAX_BANDS: usize = 16;
+/// `PERCH_BAND_GLOB`.
+pub const BAND_GLOB: usize = 32;
+/// `PERCH_BAND_PATH`.
+pub const BAND_PATH: usize = 192;
+/// `PERCH_BAND_NAME`.
+pub const BAND_NAME: usize = 64;
+/// `PERCH_BAND_COMM`.
+pub const BAND_COMM: u32 = 1;
+/// `PERCH_BAND_CGROUP`.
+pub const BAND_CGROUP: u32 = 2;
+/// `PERCH_BAND_NICE`.
+pub const BAND_NICE: u32 = 4;
 /// Bytes of `struct perch_occupancy`.
 pub const OCCUPANCY_SIZE: usize = 16;
 /// Bytes of `struct perch_seat`.
@@ -71,6 +85,19 @@ events! {
     ProcessesTracked = "processes_tracked", "Processes that got a place in the table";
     ProcessesEnded = "processes_ended", "Processes that gave their place in the table back";
     ProcessesUntracked = "processes_untracked", "Processes for which the table had no room";
+    BandWakeups = "band_wakeups", "Wake-ups of tasks of the real-time band";
+    BandQueued = "band_queued", "Times that a task of the band was queued";
+    BandPreempted = "band_preempted", "CPUs interrupted for a task of the band";
+    BandPushed = "band_pushed", "Tasks of the band queued on a CPU that runs a lower priority";
+    BandCalled = "band_called", "CPUs told to come for a task of the band that waits";
+    BandPulled = "band_pulled", "Tasks of the band taken by a CPU that ran a lower priority";
+    BandThrottled = "band_throttled", "Periods of a CPU in which the band waited for the others";
+    OverloadNone = "overload_none", "Questions how many CPUs are overloaded, answered none";
+    OverloadOne = "overload_one", "Such questions answered one";
+    OverloadMore = "overload_more", "Such questions answered several";
+    BandWaited = "band_waited", "Overloaded CPUs, counted at their ticks";
+    BandPassed = "band_passed", "Of those, while a lower priority ran where the waiting one may";
+    BandRelieved = "band_relieved", "Tasks of the band that waited so long that they came first for once";
 }
 
 /// `struct perch_cpu`.
@@ -100,9 +127,49 @@ pub struct Cpu {
     pub process: u32,
     pub refused: u32,
     pub homeward: u32,
-    pub line: [u32; 2],
+    pub band_coming: u32,
+    pub band_looked: u32,
+    pub band_prio: u32,
+    pub band_first: u32,
+    pub band_movable: u32,
+    pub band_spent: u32,
+    pub band_changes: u32,
+    pub overloaded: u32,
+    pub overload_mark: u32,
+    pub overload_home: u32,
+    pub band_since_ns: u64,
+    pub band_used_ns: u64,
+    pub band_arrivals: u64,
+    pub band_returns: u64,
     pub events: [u64; MAX_EVENTS],
     pub reasons: [u64; MAX_REASONS],
+}
+
+/// `struct perch_band`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Band {
+    pub slice_ns: u64,
+    pub flags: u32,
+    pub prio: u32,
+    pub nice: i32,
+    pub depth: u32,
+    pub comm: [u8; BAND_GLOB],
+    pub path: [u8; BAND_PATH],
+    pub line: u64,
+}
+
+/// `struct perch_overload`; its pointer is an address in the arena.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Overload {
+    pub counters: u64,
+    pub nr: u32,
+    pub layout: u32,
+    pub exact: u32,
+    pub pad: u32,
 }
 
 /// `struct perch_llc`.
@@ -185,6 +252,13 @@ pub struct Config {
     pub slots: u64,
     pub nr_slots: u32,
     pub follows: u32,
+    pub bands: u64,
+    pub overload: u64,
+    pub overloaded: u64,
+    pub band_period_ns: u64,
+    pub band_share_ns: u64,
+    pub nr_bands: u32,
+    pub band_cgroups: u32,
 }
 
 /// `struct perch_exit`.
@@ -206,11 +280,17 @@ pub struct Exit {
 /// pattern is a value.
 pub(crate) unsafe trait Plain: Copy {}
 
+// SAFETY: an integer.
+unsafe impl Plain for u64 {}
 // SAFETY: integers and arrays of them; padding is spelled out (checked by the test of layouts,
 // whose sizes would differ from the sums of the fields below).
 unsafe impl Plain for Cpu {}
 // SAFETY: as above.
 unsafe impl Plain for Llc {}
+// SAFETY: as above.
+unsafe impl Plain for Band {}
+// SAFETY: as above.
+unsafe impl Plain for Overload {}
 // SAFETY: as above.
 unsafe impl Plain for Slot {}
 // SAFETY: as above.
@@ -219,11 +299,13 @@ unsafe impl Plain for Config {}
 unsafe impl Plain for Exit {}
 
 const _: () =
-    assert!(size_of::<Cpu>() == 6 * 8 + 6 * 4 + 8 + 12 * 4 + 8 * (MAX_EVENTS + MAX_REASONS));
+    assert!(size_of::<Cpu>() == 6 * 8 + 6 * 4 + 8 + 12 * 4 + 64 + 8 * (MAX_EVENTS + MAX_REASONS));
 const _: () = assert!(size_of::<Llc>() == 64);
 const _: () = assert!(size_of::<Slot>() == 64);
 const _: () = assert!(size_of::<Memory>() == 64);
-const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 15 * 8 + 16);
+const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 20 * 8 + 24);
+const _: () = assert!(size_of::<Band>() == 256);
+const _: () = assert!(size_of::<Overload>() == 24);
 const _: () = assert!(size_of::<Exit>() == 16 + 128 + 1024);
 
 /// The bytes of a value.

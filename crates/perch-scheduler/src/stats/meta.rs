@@ -10,6 +10,10 @@ fn number(help: &str) -> Value {
     json!({ "datum": "u64", "desc": help })
 }
 
+fn signed(help: &str) -> Value {
+    json!({ "datum": "i64", "desc": help })
+}
+
 fn word(help: &str) -> Value {
     json!({ "datum": "string", "desc": help })
 }
@@ -29,6 +33,13 @@ pub(super) fn meta() -> Value {
     field("machine", word("The machine's name"));
     field("kernel", word("The kernel's version"));
     field("modes", word("The mechanisms' modes"));
+    field("band", word("The real-time band's rules and its share"));
+    field(
+        "overloaded_cpus",
+        number("CPUs on which a task of the band waits that may run elsewhere"),
+    );
+    field("overload_sum", signed("The sum of the counters of these"));
+    field("overload_lowest", signed("The lowest of these counters"));
     for event in Event::ALL {
         field(event.name(), number(event.help()));
     }

@@ -15,7 +15,7 @@ use perch_machine::Machine;
 use perch_policy::{Modes, Reason};
 use serde::{Deserialize, Serialize};
 
-use crate::arena::{Counters, Totals};
+use crate::counters::{Counters, Totals};
 use crate::interface::Event;
 
 pub use client::Client;
@@ -34,6 +34,8 @@ pub struct About {
     pub kernel: String,
     /// The mechanisms' modes, as `--set` takes them.
     pub modes: String,
+    /// The real-time band's rules and its share; empty without one.
+    pub band: String,
     /// CPUs that are scheduled.
     pub cpus: u64,
 }
@@ -49,6 +51,7 @@ impl About {
                 .to_string(),
             kernel,
             modes: modes.to_string(),
+            band: String::new(),
             cpus: cpus as u64,
         }
     }
@@ -72,6 +75,12 @@ pub struct Report {
     pub busy_ns: u64,
     /// How often it was loaded again because the machine changed.
     pub restarts: u64,
+    /// CPUs on which a task of the real-time band waits now that may run elsewhere.
+    pub overloaded_cpus: u64,
+    /// The counters of these, summed: as many, whenever nothing changes.
+    pub overload_sum: i64,
+    /// The lowest of these counters.
+    pub overload_lowest: i64,
     /// What it was loaded on.
     #[serde(flatten)]
     pub about: About,
@@ -176,6 +185,9 @@ impl Source {
                 .map_or(0, |began| began.elapsed().as_nanos() as u64),
             busy_ns: totals.busy_ns,
             restarts: state.restarts,
+            overloaded_cpus: totals.overload.cpus,
+            overload_sum: totals.overload.sum,
+            overload_lowest: totals.overload.lowest,
             about: state.about.clone(),
             reasons: Reason::ALL
                 .iter()
@@ -208,6 +220,7 @@ pub(crate) mod tests {
                 machine: "A \"quoted\" CPU".to_string(),
                 kernel: "7.2.12".to_string(),
                 modes: "cluster=perch".to_string(),
+                band: "nice=-20,priority=5; at most 95 % of 100 ms".to_string(),
                 cpus: 16,
             };
         }

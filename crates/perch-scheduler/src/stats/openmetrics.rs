@@ -20,10 +20,11 @@ pub fn openmetrics(report: &Report) -> String {
     );
     let _ = writeln!(
         out,
-        "perch_scheduler_info{{machine=\"{}\",kernel=\"{}\",modes=\"{}\"}} 1",
+        "perch_scheduler_info{{machine=\"{}\",kernel=\"{}\",modes=\"{}\",band=\"{}\"}} 1",
         escape(&about.machine),
         escape(&about.kernel),
-        escape(&about.modes)
+        escape(&about.modes),
+        escape(&about.band)
     );
     head(
         &mut out,
@@ -54,6 +55,10 @@ pub fn openmetrics(report: &Report) -> String {
     let help = "Reloads because the machine changed";
     head(&mut out, "perch_restarts", "counter", None, help);
     let _ = writeln!(out, "perch_restarts_total {}", report.restarts);
+
+    let help = "CPUs on which a task of the real-time band waits that may run elsewhere";
+    head(&mut out, "perch_overloaded_cpus", "gauge", None, help);
+    let _ = writeln!(out, "perch_overloaded_cpus {}", report.overloaded_cpus);
 
     let help = "Decisions of the policy by their reason, forks and execs included";
     head(&mut out, "perch_wakeups", "counter", Some("wakeups"), help);

@@ -5,6 +5,7 @@
 //! Every test boots a guest of its own, so that what one breaks is not another's failure. What a
 //! guest needs is fetched when the host has none; a test that cannot have it fails and says why.
 
+mod band;
 mod benchmarks;
 mod cache;
 mod capacity;

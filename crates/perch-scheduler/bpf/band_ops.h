@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The scheduler with a real-time band: the same callbacks, each of which looks
+ * first whether the task is the band's. The loader takes this table of them
+ * when the configuration has a band, else the other one, which knows nothing
+ * of it.
+ */
+#ifndef PERCH_BAND_OPS_H
+#define PERCH_BAND_OPS_H
+
+SEC("struct_ops/select_cpu")
+__s32 BPF_PROG(perch_band_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wake_flags)
+{
+	bool placed = false;
+	perch_u32 cpu;
+
+	use_arena();
+	cpu = band_select(p, prev_cpu);
+	if (cpu != PERCH_NONE)
+		return cpu;
+	cpu = choose_cpu(p, prev_cpu, wake_flags, &placed);
+	/* Behind the band is no place to wait if there is another. */
+	if (!placed && has_place(cpu) && band_top(cpu) && p->nr_cpus_allowed > 1)
+		cpu = place(allowed_at(p, bpf_get_smp_processor_id()), cpu, 1);
+	return cpu;
+}
+
+SEC("struct_ops/enqueue")
+void BPF_PROG(perch_band_enqueue, struct task_struct *p, __u64 enq_flags)
+{
+	use_arena();
+	if (perch_config.utils && !(enq_flags & SCX_ENQ_WAKEUP) &&
+	    moves_up(p, scx_bpf_task_cpu(p), enq_flags))
+		return;
+	if (!band_enqueue(p, enq_flags))
+		enqueue(p, enq_flags);
+}
+
+/* Who ran until now is charged, and the share renewed: whether it is used up. */
+static inline bool share_is_spent(perch_u32 cpu, struct perch_band_task *t,
+				  const struct task_struct *prev)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	if (t)
+		account_band(cpu, t, prev);
+	else
+		renew_share(c, scx_bpf_now());
+	return c->band_spent;
+}
+
+/*
+ * Fixed priorities let the lowest wait for ever, and a task that waits for 30 s
+ * makes the kernel throw the scheduler out. So who has waited for a third of
+ * that behind others of the band runs here until the next tick.
+ */
+#define PERCH_BAND_PATIENCE_NS 10000000000ull
+#define PERCH_BAND_RELIEF_NS 1000001ull /* a slice by which it is known */
+
+PERCH_OUTLINE int relieve(perch_u32 cpu)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+	perch_u64 now = scx_bpf_now();
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	bool found = false;
+
+	if (c->band_looked == (perch_u32)(now >> 30))
+		return 0;
+	c->band_looked = now >> 30;
+	if (!bpf_iter_scx_dsq_new(&it, band_queue(cpu), 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
+			struct perch_band_task *t = band_task(p);
+
+			if (!t || now - t->since_ns < PERCH_BAND_PATIENCE_NS)
+				continue;
+			c->band_prio = t->prio;
+			scx_bpf_dsq_move_set_slice(&it, PERCH_BAND_RELIEF_NS);
+			found = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
+			break;
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	if (found) {
+		count(cpu, PERCH_EV_BAND_RELIEVED);
+		note_band(cpu);
+	}
+	return found;
+}
+
+/* Whether somebody of the band runs next. `t`: of the task that ran until now and could go on. */
+static __attribute__((noinline)) int band_dispatch(perch_u32 cpu, struct perch_band_task *t,
+						   struct task_struct *prev)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+	perch_u32 own = t ? t->prio : 0, best;
+	bool over = t && turn_is_over(t);
+
+	look_again(cpu);
+	if (c->band_first && relieve(cpu))
+		return 1;
+	best = own > c->band_first ? own : c->band_first;
+	if (best < 99 && has_place(cpu) && others_overloaded(cpu))
+		pull_band(cpu, best);
+	best = c->band_first;
+	if (best > own || (over && best == own)) {
+		if (move_to_local(band_queue(cpu))) {
+			c->band_prio = best;
+			note_band(cpu);
+			if (c->band_movable)
+				call_for(cpu);
+			return 1;
+		}
+		note_band(cpu);
+	}
+	c->band_prio = own;
+	if (!t)
+		return 0;
+	next_turn(t);
+	c->curr_weight = prev->scx.weight;
+	set_slice(prev, band_slice(t));
+	return 1;
+}
+
+/*
+ * The band comes first while its share lasts. When that is used up, it gets what
+ * the others leave: the CPU that has nobody else goes on with it.
+ */
+SEC("struct_ops/dispatch")
+void BPF_PROG(perch_band_dispatch, __s32 cpu, struct task_struct *prev)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+	struct perch_band_task *t = 0;
+	bool runs_on = is_queued(prev), spent;
+
+	use_arena();
+	if (runs_on) {
+		t = band_task(prev);
+		if (t && !t->prio)
+			t = 0;
+	}
+	spent = share_is_spent(cpu, t, prev);
+	if (!spent && band_dispatch(cpu, t, prev))
+		return;
+	if (dispatch(cpu, prev, runs_on && !t)) {
+		c->band_prio = 0;
+		if (c->band_spent == 1 && (t || c->band_first)) {
+			c->band_spent = 2;
+			count(cpu, PERCH_EV_BAND_THROTTLED);
+		}
+		return;
+	}
+	if (spent)
+		band_dispatch(cpu, t, prev);
+}
+
+/* The CPU runs this task from now on, in the band or not. */
+static inline void starts(struct task_struct *p, const struct perch_band_task *t, perch_u32 cpu)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	if (t && t->prio) {
+		c->band_prio = t->prio;
+		c->exec_start = p->se.sum_exec_runtime;
+		c->curr_weight = p->scx.weight;
+		/* Nobody who wakes is far behind it, and its place in a queue is no virtual time. */
+		c->curr_vtime = 0;
+		keep_vtime(p, 0);
+	} else {
+		c->band_prio = 0;
+		picked(c, p);
+	}
+	/* It was put here without a look at who waits, or has a tick's time. */
+	if (calls_for_band(c, c->band_prio) && p->scx.slice != PERCH_BAND_RELIEF_NS)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+SEC("struct_ops/running")
+void BPF_PROG(perch_band_running, struct task_struct *p)
+{
+	perch_u32 cpu = bpf_get_smp_processor_id();
+
+	use_arena();
+	starts(p, band_task(p), cpu);
+	follow_start(p, cpu);
+}
+
+SEC("struct_ops/stopping")
+void BPF_PROG(perch_band_stopping, struct task_struct *p, bool runnable)
+{
+	struct perch_band_task *t = band_task(p);
+	perch_u32 cpu = bpf_get_smp_processor_id();
+
+	use_arena();
+	if (t && t->prio)
+		follow_stop(p, cpu, runnable, account_band(cpu, t, p));
+	else
+		stop(p, cpu, runnable);
+}
+
+/* While a task of the band runs. */
+static inline void band_tick(struct task_struct *p, struct perch_band_task *t, perch_u32 cpu)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+	perch_u64 ran = account_band(cpu, t, p);
+
+	if (perch_config.follows)
+		look_at_tick(p, cpu, ran);
+	if ((c->band_spent && nr_waiting) || c->band_first > t->prio ||
+	    (turn_is_over(t) && c->band_first == t->prio))
+		set_slice(p, 0);
+}
+
+SEC("struct_ops/tick")
+void BPF_PROG(perch_band_tick, struct task_struct *p)
+{
+	struct perch_band_task *t = band_task(p);
+	perch_u32 cpu = bpf_get_smp_processor_id(), prio;
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	use_arena();
+	prio = t ? t->prio : 0;
+	if (prio) {
+		band_tick(p, t, cpu);
+	} else {
+		renew_share(c, scx_bpf_now());
+		tick(p, cpu);
+		if (calls_for_band(c, 0))
+			set_slice(p, 0);
+	}
+	t = band_of(p);
+	if (t && t->prio != prio) {
+		starts(p, t, cpu);
+		set_slice(p, 0);
+	}
+	if (has_place(cpu))
+		look_after_band(cpu);
+}
+
+/* To others of the same priority, which come first now. Nobody is yielded to by name. */
+SEC("struct_ops/yield")
+bool BPF_PROG(perch_band_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct perch_band_task *t = band_task(from);
+
+	if (to)
+		return false;
+	if (t && t->prio)
+		t->yields = 1;
+	set_slice(from, 0);
+	return false;
+}
+
+SEC("struct_ops/init_task")
+__s32 BPF_PROG(perch_band_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	use_arena();
+	if (!bpf_task_storage_get(&band_tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		return -12; /* -ENOMEM */
+	if (perch_config.cache)
+		join_process(p, args->fork);
+	return 0;
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops perch_band_ops = {
+	.select_cpu = (void *)perch_band_select_cpu,
+	.enqueue = (void *)perch_band_enqueue,
+	.dispatch = (void *)perch_band_dispatch,
+	.tick = (void *)perch_band_tick,
+	.running = (void *)perch_band_running,
+	.stopping = (void *)perch_band_stopping,
+	.yield = (void *)perch_band_yield,
+	.init_task = (void *)perch_band_init_task,
+	.exit_task = (void *)perch_exit_task,
+	.enable = (void *)perch_enable,
+	.cgroup_init = (void *)perch_cgroup_init,
+	.cgroup_set_weight = (void *)perch_cgroup_set_weight,
+	.cpu_release = (void *)perch_cpu_release,
+	.init = (void *)perch_init,
+	.exit = (void *)perch_exited,
+	.flags = SCX_OPS_ALLOW_QUEUED_WAKEUP,
+	.name = "perch",
+};
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Asks the policy where a waking task should go, and claims that CPU for it. */
+#ifndef PERCH_CHOOSE_H
+#define PERCH_CHOOSE_H
+
+#include "queue.h"
+
+/* The policy's view of a waking task. */
+static inline void look_at_wakee(struct perch_task *t, const struct task_struct *p)
+{
+	perch_u32 pid = p->pid;
+	struct perch_memory __arena *m = memory_of(pid);
+
+	t->id = pid;
+	t->nr_allowed = p->nr_cpus_allowed;
+	t->flags = p->policy == SCHED_IDLE ? PERCH_TASK_SCHED_IDLE : 0;
+	/* Weight 100 is load 1024; a division costs more than it is worth. */
+	t->load = p->scx.weight * 10486 >> 10;
+	if (m->pid == pid) {
+		t->wakee_flips = m->wakee_flips;
+		t->recent_cpu = m->recent_cpu;
+	} else {
+		t->wakee_flips = 0;
+		t->recent_cpu = PERCH_NONE;
+		take_memory(m, p, scx_bpf_task_cpu(p));
+	}
+	if (perch_config.follows) {
+		if (perch_config.utils)
+			look_at_need(t, p, m);
+		if (perch_config.cache)
+			t->process = process_at(same_slot(m->process, p));
+	}
+}
+
+/*
+ * Of the waker, it asks for the flips alone. The idle task, which wakes for
+ * interrupts, has pid 0 on every CPU and remembers nobody.
+ */
+static inline void look_at_waker(struct perch_task *t, const struct task_struct *p)
+{
+	perch_u32 pid = p->pid;
+	struct perch_memory __arena *m = memory_of(pid);
+
+	t->id = pid;
+	t->flags = 0;
+	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1)
+		t->flags = PERCH_TASK_PERCPU_KTHREAD;
+	if (pid && m->pid == pid) {
+		t->flip_decay_at_ns = m->flip_decay_at_ns;
+		t->last_wakee = m->last_wakee;
+		t->wakee_flips = m->wakee_flips;
+	} else {
+		t->flip_decay_at_ns = 0;
+		t->last_wakee = t->wakee_flips = 0;
+		take_memory(m, p, bpf_get_smp_processor_id());
+	}
+}
+
+/* What the policy changed. */
+static inline void remember(const struct perch_task *waker, const struct perch_task *wakee)
+{
+	struct perch_memory __arena *m = memory_of(waker->id);
+
+	if (waker->id && (m->last_wakee != waker->last_wakee ||
+			  m->flip_decay_at_ns != waker->flip_decay_at_ns)) {
+		m->flip_decay_at_ns = waker->flip_decay_at_ns;
+		m->last_wakee = waker->last_wakee;
+		m->wakee_flips = waker->wakee_flips;
+	}
+	m = memory_of(wakee->id);
+	if (m->recent_cpu != wakee->recent_cpu)
+		m->recent_cpu = wakee->recent_cpu;
+}
+
+static inline perch_u32 wake_flags_of(perch_u64 flags, const struct perch_task *waker)
+{
+	perch_u32 out = 0;
+
+	if (flags & SCX_WAKE_SYNC)
+		out |= PERCH_WAKE_SYNC;
+	if (flags & SCX_WAKE_FORK)
+		out |= PERCH_WAKE_FORK;
+	if (flags & WF_CURRENT_CPU)
+		out |= PERCH_WAKE_CURRENT;
+	if (waker->flags & PERCH_TASK_PERCPU_KTHREAD)
+		out |= PERCH_WAKE_IN_TASK;
+	return out;
+}
+
+/* Whether a verdict of this reason names a CPU that may well be idle. */
+static inline bool may_be_idle(perch_u32 reason)
+{
+	return reason != PERCH_BY_TARGET_BUSY && reason != PERCH_BY_KTHREAD &&
+	       reason != PERCH_BY_HINT && reason != PERCH_BY_CAPACITY_SPARE;
+}
+
+/* How often there was an idle CPU in the target's cluster, and the wakee went there. */
+static __attribute__((noinline)) void look_near(struct perch_host *h, const struct perch_task *t,
+						const struct perch_verdict *v, perch_u32 cpu)
+{
+	perch_u32 set = perch_host_cluster_set(h, v->target), first, k;
+
+	if (set == PERCH_NONE)
+		return;
+	first = perch_host_set_first(h, set);
+	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++) {
+		perch_u64 m = perch_host_set_word(h, set, first + k);
+
+		if (!(m & perch_host_allowed_word(h, t, first + k) &
+		      perch_host_idle_word(h, first + k)))
+			continue;
+		count(cpu, PERCH_EV_NEAR_IDLE);
+		if (perch_set_has(h, set, v->cpu))
+			count(cpu, PERCH_EV_NEAR_TAKEN);
+		return;
+	}
+}
+
+PERCH_OUTLINE int ask_policy(struct perch_question *q PERCH_GIVEN)
+{
+	perch_select(&q->host, &q->policy, &q->wake, &q->waker, &q->wakee, &q->verdict);
+	return 0;
+}
+
+/* The CPU for the task; `placed` is set if it was put there already. */
+static inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, __u64 wake_flags,
+			       bool *placed)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	perch_u32 this_cpu = bpf_get_smp_processor_id(), tries;
+	struct perch_cpu __arena *c = cpu_state(this_cpu);
+	struct perch_question *q;
+
+	q = question();
+	/* CPUs that came since belong to no topology; a restart is under way. */
+	if (!q || this_cpu >= config()->topology.nr_cpus ||
+	    (perch_u32)prev_cpu >= config()->topology.nr_cpus)
+		return prev_cpu;
+	look_at_waker(&q->waker, current);
+	look_at_wakee(&q->wakee, p);
+	q->host.allowed_at = 0;
+	if (q->wakee.nr_allowed < config()->topology.nr_cpus)
+		q->host.allowed_at = (perch_u64)p->cpus_ptr;
+	q->host.idle_word = prev_cpu / 64u;
+	q->wake.now_ns = coarse_now;
+	q->wake.this_cpu = this_cpu;
+	q->wake.prev_cpu = prev_cpu;
+	q->wake.flags = wake_flags_of(wake_flags, &q->waker);
+
+	/* Somebody else may claim the CPU first: the next best, then. */
+	for (tries = 0; tries < 3 && can_loop; tries++) {
+		perch_u32 recent = q->wakee.recent_cpu;
+
+		q->host.idle = mask_word(idle_cpus_at, q->host.idle_word);
+		ask_policy(q);
+		if (q->verdict.examined)
+			c->events[PERCH_EV_EXAMINED] += q->verdict.examined;
+		if (perch_config.detail)
+			look_near(&q->host, &q->wakee, &q->verdict, this_cpu);
+		if (!may_be_idle(q->verdict.reason))
+			break;
+		if (scx_bpf_test_and_clear_cpu_idle(q->verdict.cpu)) {
+			insert_direct(p, SCX_DSQ_LOCAL, 0);
+			*placed = true;
+			c->events[PERCH_EV_DIRECT]++;
+			break;
+		}
+		if (q->verdict.reason == PERCH_BY_SLOW_PATH ||
+		    q->verdict.reason == PERCH_BY_FALLBACK)
+			break;
+		c->events[PERCH_EV_CLAIM_LOST]++;
+		q->wakee.recent_cpu = recent;
+	}
+	remember(&q->waker, &q->wakee);
+	if (perch_config.cache)
+		note_step(&q->verdict, this_cpu);
+	if (q->verdict.reason < PERCH_MAX_REASONS)
+		c->reasons[q->verdict.reason]++;
+	return q->verdict.cpu;
+}
+
+#endif

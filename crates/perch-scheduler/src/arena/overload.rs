@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The counters of overloaded CPUs in the arena.
+
+use perch_policy::{Image, Layout, Mode, Modes, Overload, Topology};
+
+use super::{offset, put};
+use crate::band::Band;
+use crate::interface;
+
+/// `PERCH_OVERLOAD_LINE`.
+const LINE: usize = 128;
+
+/// Their places in an image; without a band there are none.
+pub(super) struct Reserved {
+    layout: Layout,
+    exact: bool,
+    homes: Vec<u32>,
+    header: u64,
+    table: u64,
+    counters: Vec<u64>,
+    marks: u64,
+    words: usize,
+}
+
+impl Reserved {
+    pub fn new(
+        image: &mut Image,
+        topology: &Topology,
+        possible: usize,
+        modes: Modes,
+        bands: &[Band],
+    ) -> Reserved {
+        let mut reserved = Reserved {
+            layout: modes.overload_layout(),
+            exact: modes.overload == Mode::Perch,
+            homes: vec![0; topology.nr_cpus()],
+            header: 0,
+            table: 0,
+            counters: Vec::new(),
+            marks: 0,
+            words: 0,
+        };
+        if bands.is_empty() {
+            return reserved;
+        }
+        // The policy's own, which knows which counter is whose, without a single one raised.
+        let layout = reserved.layout;
+        let native = Overload::new(layout, reserved.exact, topology).expect("memory for counters");
+        for (cpu, home) in reserved.homes.iter_mut().enumerate() {
+            *home = native.home(cpu) as u32;
+        }
+        let step = if layout.padded() {
+            LINE
+        } else {
+            size_of::<u64>()
+        };
+        let block = image.reserve((native.counters() + 1) * step);
+        let first = block.next_multiple_of(step as u64);
+        reserved.counters = (0..native.counters())
+            .map(|number| first + (number * step) as u64)
+            .collect();
+        reserved.header = image.reserve(size_of::<interface::Overload>());
+        reserved.table = image.reserve(native.counters() * size_of::<u64>());
+        reserved.words = possible.div_ceil(64);
+        reserved.marks = image.reserve(reserved.words * size_of::<u64>());
+        reserved
+    }
+
+    /// Writes what does not begin as 0.
+    pub fn fill(&self, image: &mut [u8]) {
+        if self.counters.is_empty() {
+            return;
+        }
+        for (number, counter) in self.counters.iter().enumerate() {
+            put(image, self.table, number, counter);
+        }
+        let header = interface::Overload {
+            counters: self.table,
+            nr: self.counters.len() as u32,
+            layout: self.layout as u32,
+            exact: self.exact.into(),
+            pad: 0,
+        };
+        put(image, self.header, 0, &header);
+    }
+
+    /// The counter that the CPU reads first.
+    pub fn home(&self, cpu: usize) -> u32 {
+        self.homes[cpu]
+    }
+
+    /// Where `struct perch_overload` is.
+    pub fn header(&self) -> u64 {
+        self.header
+    }
+
+    /// Where the mask of overloaded CPUs is.
+    pub fn marks(&self) -> u64 {
+        self.marks
+    }
+
+    pub fn mark_places(&self) -> Vec<usize> {
+        let first = || offset(self.marks);
+        (0..self.words).map(|word| first() + 8 * word).collect()
+    }
+
+    pub fn counter_places(&self) -> Vec<usize> {
+        self.counters.iter().map(|&at| offset(at)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::Plan;
+    use crate::interface::ARENA_BASE;
+    use crate::settings::Tuning;
+
+    /// The counters' addresses for 128 CPUs of four nodes and sixteen LLCs.
+    fn counters(modes: &str) -> Vec<u64> {
+        let machine = Machine::regular("nodes", 2, 2, 4, 1, 8, 1);
+        let topology = Topology::new(&machine.unwrap());
+        let band: Band = "nice=-20,priority=1".parse().unwrap();
+        let mut image = Image::new(ARENA_BASE);
+        let modes = modes.parse().unwrap();
+        Reserved::new(&mut image, &topology, 128, modes, &[band]).counters
+    }
+
+    use perch_machine::Machine;
+
+    #[test]
+    fn counters_lie_as_the_mode_has_it() {
+        assert_eq!(counters("overload=off").len(), 1);
+        let posted = counters("overload=posted");
+        assert_eq!(posted.len(), 4);
+        assert!(posted.windows(2).all(|two| two[1] - two[0] == 8));
+        for (modes, nr) in [
+            ("overload=perch", 4),
+            ("overload=perch,overload-layout=llc-padded", 16),
+        ] {
+            let padded = counters(modes);
+            assert_eq!(padded.len(), nr);
+            assert!(padded.iter().all(|at| at % LINE as u64 == 0), "{padded:x?}");
+            assert!(padded.windows(2).all(|two| two[1] - two[0] == LINE as u64));
+        }
+    }
+
+    #[test]
+    fn without_a_band_nothing_is_laid_out() {
+        let machine = perch_machine::resolve("x5570").unwrap();
+        let topology = Topology::new(&machine);
+        let plan = |bands: &[Band]| {
+            Plan::new(
+                &machine,
+                &topology,
+                8,
+                Modes::default(),
+                &Tuning::default(),
+                bands,
+            )
+        };
+        let without = plan(&[]);
+        assert!(!without.has_band() && without.places().overload.is_empty());
+        let with = plan(&["nice=-20,priority=1".parse().unwrap()]);
+        assert!(with.has_band() && with.places().overload.len() == 1);
+        assert!(with.image().len() > without.image().len());
+    }
+}

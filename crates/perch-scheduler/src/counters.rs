@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the BPF program counts, read from its arena.
+
+use std::mem::offset_of;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use perch_policy::Reason;
+
+use crate::interface::{Cpu, Event};
+
+/// Sums over all CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Totals {
+    /// Time that tasks ran under the scheduler, nanoseconds.
+    pub busy_ns: u64,
+    /// By [`Event`].
+    pub events: Vec<u64>,
+    /// By [`Reason`].
+    pub reasons: Vec<u64>,
+    /// Who is overloaded now.
+    pub overload: Overload,
+}
+
+/// CPUs with a waiting task of the real-time band that may run elsewhere, now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overload {
+    /// CPUs that are marked.
+    pub cpus: u64,
+    /// The counters' sum: the same, whenever nothing changes.
+    pub sum: i64,
+    /// The lowest counter, which must not be below 0.
+    pub lowest: i64,
+}
+
+impl Default for Totals {
+    fn default() -> Totals {
+        Totals {
+            busy_ns: 0,
+            events: vec![0; Event::ALL.len()],
+            reasons: vec![0; Reason::ALL.len()],
+            overload: Overload::default(),
+        }
+    }
+}
+
+impl Totals {
+    /// Adds what `other` counted; who is overloaded is its word alone.
+    pub fn add(&mut self, other: &Totals) {
+        self.busy_ns = self.busy_ns.wrapping_add(other.busy_ns);
+        for (sum, count) in self.events.iter_mut().zip(&other.events) {
+            *sum = sum.wrapping_add(*count);
+        }
+        for (sum, count) in self.reasons.iter_mut().zip(&other.reasons) {
+            *sum = sum.wrapping_add(*count);
+        }
+        self.overload = other.overload;
+    }
+}
+
+/// The CPUs' counters in a mapped arena, which the BPF program keeps writing.
+#[derive(Debug)]
+pub struct Counters {
+    arena: NonNull<u8>,
+    places: Places,
+}
+
+/// Where in an arena the counters are, in bytes from its beginning.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// The first of `nr_cpus` [`Cpu`]s.
+    pub cpus: usize,
+    /// CPUs that are counted.
+    pub nr_cpus: usize,
+    /// Words of the mask of overloaded CPUs.
+    pub overloaded: Vec<usize>,
+    /// Counters of these.
+    pub overload: Vec<usize>,
+}
+
+// SAFETY: the memory is only read, and by atomic loads.
+unsafe impl Send for Counters {}
+
+impl Counters {
+    /// # Safety
+    /// The places are of words in an arena at `arena` that stays mapped as long as the value lives.
+    pub unsafe fn new(arena: NonNull<u8>, places: Places) -> Counters {
+        Counters { arena, places }
+    }
+
+    /// The word at a place.
+    fn word(&self, at: usize) -> u64 {
+        // SAFETY: aligned and mapped ([`Counters::new`]), and only the kernel's side writes, whole
+        // words.
+        unsafe { AtomicU64::from_ptr(self.arena.as_ptr().add(at).cast()) }.load(Ordering::Relaxed)
+    }
+
+    /// The sums now.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for number in 0..self.places.nr_cpus {
+            let cpu = self.places.cpus + number * size_of::<Cpu>();
+            let add = |sum: &mut u64, at: usize| *sum = sum.wrapping_add(self.word(cpu + at));
+            add(&mut totals.busy_ns, offset_of!(Cpu, busy_ns));
+            for (index, sum) in totals.events.iter_mut().enumerate() {
+                add(sum, offset_of!(Cpu, events) + 8 * index);
+            }
+            for (index, sum) in totals.reasons.iter_mut().enumerate() {
+                add(sum, offset_of!(Cpu, reasons) + 8 * index);
+            }
+        }
+        let marked = self.places.overloaded.iter();
+        let marked = marked.map(|&at| u64::from(self.word(at).count_ones()));
+        // The lower half is the count.
+        let counts = self.places.overload.iter().map(|&at| self.word(at) as i32);
+        totals.overload = Overload {
+            cpus: marked.sum(),
+            sum: counts.clone().map(i64::from).sum(),
+            lowest: counts.min().map_or(0, i64::from),
+        };
+        totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::idle_cpu;
+
+    #[test]
+    fn counters_are_summed_over_cpus() {
+        let mut cpus = [idle_cpu(); 3];
+        for (number, cpu) in cpus.iter_mut().enumerate() {
+            cpu.busy_ns = 10;
+            cpu.events[Event::Direct as usize] = number as u64;
+            cpu.reasons[Reason::TargetIdle as usize] = 2;
+        }
+        // Words that stand for a mask and two counters, of which one was lowered too often.
+        cpus[2].clock = 0b1011;
+        cpus[2].curr_vtime = (7 << 32) + 2;
+        cpus[2].exec_start = (9 << 32) + u64::from(u32::MAX);
+        let third = 2 * size_of::<Cpu>();
+        let places = Places {
+            cpus: 0,
+            nr_cpus: 3,
+            overloaded: vec![third + offset_of!(Cpu, clock)],
+            overload: vec![
+                third + offset_of!(Cpu, curr_vtime),
+                third + offset_of!(Cpu, exec_start),
+            ],
+        };
+        // SAFETY: three of them, which outlive the counters.
+        let counters = unsafe { Counters::new(NonNull::from(&mut cpus).cast(), places) };
+        let totals = counters.totals();
+        assert_eq!(totals.busy_ns, 30);
+        assert_eq!(totals.events[Event::Direct as usize], 3);
+        assert_eq!(totals.reasons[Reason::TargetIdle as usize], 6);
+        let overload = totals.overload;
+        assert_eq!((overload.cpus, overload.sum, overload.lowest), (3, 1, -1));
+    }
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The real-time band: the highest priorities run, within their share, and without a band nothing
+//! of it is there.
+
+use std::collections::BTreeSet;
+
+use perch_lab::guest::Status;
+use perch_scheduler::interface::Event;
+use perch_scheduler::stats::Report;
+
+use crate::guest::{Lab, Perch};
+
+/// Programs that never sleep, called so: a script's own name is its command's.
+fn make_hogs(lab: &Lab, names: &[&str]) {
+    for name in names {
+        lab.put(&format!("/tmp/{name}"), "#!/bin/sh\nwhile :; do :; done\n");
+    }
+    lab.text("chmod +x /tmp/*");
+}
+
+/// Starts as many of a name on CPUs; their pids.
+fn start(lab: &Lab, name: &str, count: usize, mask: &str) -> Vec<u32> {
+    let one = format!("taskset {mask} /tmp/{name} >/dev/null 2>&1 & echo $!; ");
+    let text = lab.text(&one.repeat(count));
+    text.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+fn end(lab: &Lab, tasks: &[u32]) {
+    let names: Vec<String> = tasks.iter().map(u32::to_string).collect();
+    lab.text(&format!("kill {}; sleep 0.3", names.join(" ")));
+}
+
+/// Execution time of tasks over so many seconds, in shares of a CPU.
+fn shares(lab: &Lab, tasks: &[u32], seconds: u32) -> Vec<f64> {
+    let names: Vec<String> = tasks.iter().map(u32::to_string).collect();
+    let script = format!(
+        "count() {{ read -r now rest < /proc/uptime; echo ${{now}}; for task in {}; do
+            read -r ran rest < /proc/$task/schedstat; echo $ran; done; }}
+        count; sleep {seconds}; count",
+        names.join(" ")
+    );
+    let text = lab.text(&script);
+    let figures: Vec<f64> = text.lines().map(|line| line.parse().unwrap()).collect();
+    let (before, after) = figures.split_at(figures.len() / 2);
+    let passed_ns = (after[0] - before[0]) * 1e9;
+    let pairs = after.iter().zip(before).skip(1);
+    pairs
+        .map(|(after, before)| (after - before) / passed_ns)
+        .collect()
+}
+
+/// What the counters of overloaded CPUs say when nothing changes: as many as are marked (P10).
+fn counters_add_up(lab: &Lab, perch: &Perch<'_>) -> u64 {
+    // The timer looks every 4 ms; what is under way is over a moment later.
+    for _ in 0..20 {
+        let report = perch.report();
+        assert!(report.overload_lowest >= 0, "{report:#?}");
+        if report.overload_sum == report.overloaded_cpus as i64 {
+            return report.overloaded_cpus;
+        }
+        lab.text("sleep 0.1");
+    }
+    panic!("the counters do not add up: {:#?}", perch.report());
+}
+
+/// Begins to note who gets a CPU of a mask, by the clock that /proc/uptime shows.
+fn trace(lab: &Lab, mask: &str) {
+    lab.text(&format!(
+        "mount -t tracefs none /sys/kernel/tracing 2>/dev/null
+        cd /sys/kernel/tracing && echo 1024 > buffer_size_kb && echo mono > trace_clock &&
+        echo {mask} > tracing_cpumask && echo 1 > events/sched/sched_switch/enable &&
+        echo > trace && echo 1 > tracing_on"
+    ));
+}
+
+/// Seconds since the guest began.
+fn now(lab: &Lab) -> f64 {
+    let text = lab.text("cat /proc/uptime");
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// Who got which CPU when, of what was noted: the moment, the CPU and the task.
+fn switches(lab: &Lab) -> Vec<(f64, usize, u32)> {
+    let text = lab.text(
+        "cd /sys/kernel/tracing && echo 0 > tracing_on && sed -n \
+        's/.*\\[0*\\([0-9][0-9]*\\)\\].* \\([0-9]*\\.[0-9]*\\): sched_switch:.* next_pid=\\([0-9]*\\).*/\\2 \\1 \\3/p' trace",
+    );
+    let line = |line: &str| {
+        let mut words = line.split(' ');
+        let mut word = || words.next().unwrap_or_else(|| panic!("{line}"));
+        let moment = word().parse().unwrap();
+        (moment, word().parse().unwrap(), word().parse().unwrap())
+    };
+    text.lines().map(line).collect()
+}
+
+/// Of so many moments between two, at each of these CPUs, how many met one of the tasks.
+fn met(
+    switches: &[(f64, usize, u32)],
+    cpus: &[usize],
+    tasks: &BTreeSet<u32>,
+    (from, to): (f64, f64),
+    moments: u32,
+) -> u32 {
+    let mut found = 0;
+    for cpu in cpus {
+        let of_cpu: Vec<_> = switches.iter().filter(|(_, at, _)| at == cpu).collect();
+        for moment in 0..moments {
+            let moment = from + (to - from) * f64::from(moment) / f64::from(moments);
+            let before = of_cpu.partition_point(|(at, _, _)| *at <= moment);
+            let runs = before.checked_sub(1).map(|last| of_cpu[last].2);
+            found += u32::from(runs.is_some_and(|task| tasks.contains(&task)));
+        }
+    }
+    found
+}
+
+/// P16: twelve tasks of three priorities on eight CPUs of two nodes. Whoever looks, and everything
+/// else that has a choice, is on the other four.
+fn the_highest_priorities_run(lab: &Lab) {
+    make_hogs(lab, &["low", "middle", "high"]);
+    let perch = lab.load(
+        "--band comm=low,priority=10 --band comm=middle,priority=20 --band comm=high,priority=30",
+    );
+    let (cpus, mask) = ([0, 1, 2, 3, 6, 7, 8, 9], "3cf");
+    trace(lab, mask);
+    let low = start(lab, "low", 4, mask);
+    let mut highest = BTreeSet::new();
+    for name in ["middle", "high"] {
+        highest.extend(start(lab, name, 4, mask));
+    }
+    let tasks: Vec<u32> = low.iter().chain(&highest).copied().collect();
+    lab.until("four of twelve wait", || counters_add_up(lab, &perch) > 0);
+    let mut best = 0.0f64;
+    for round in 1..=3 {
+        // The lowest wait so long that they have a tick each; else the kernel would complain.
+        let from = now(lab);
+        lab.until("who waits longest comes first for once", || {
+            perch.report().event(Event::BandRelieved) >= 4 * round
+        });
+        let to = now(lab);
+        let switches = switches(lab);
+        let found = met(&switches, &cpus, &highest, (from, to), 1000);
+        println!(
+            "{found} of {} looks in {:.1} s met one of the eight highest; {} switches",
+            1000 * cpus.len(),
+            to - from,
+            switches.len()
+        );
+        best = best.max(100.0 * f64::from(found) / (1000 * cpus.len()) as f64);
+        if best >= 99.0 {
+            break;
+        }
+        lab.text("echo 1 > /sys/kernel/tracing/tracing_on");
+    }
+    println!("{}", lab.text("perch stats"));
+    assert!(best >= 99.0, "only {best:.1} %");
+    end(lab, &tasks);
+    lab.until("nobody waits", || counters_add_up(lab, &perch) == 0);
+    let report = perch.report();
+    assert!(report.event(Event::BandQueued) > 0, "{report:#?}");
+    perch.unload();
+}
+
+/// A task of the highest priority that never sleeps on each CPU, and another task.
+fn runaways_leave(lab: &Lab, percent: u32, modes: &str, least: f64, most: f64) {
+    make_hogs(lab, &["runaway", "other"]);
+    let config = format!("band_percent = {percent}\n[[band]]\ncomm = \"runa*y\"\npriority = 99\n");
+    lab.put("/tmp/band.toml", &config);
+    let perch = lab.load(&format!("--config /tmp/band.toml --set {modes}"));
+    let mut tasks = start(lab, "runaway", 8, "3cf");
+    for cpu in [0, 1, 2, 3, 6, 7, 8, 9] {
+        tasks.extend(start(lab, "other", 1, &format!("{:x}", 1 << cpu)));
+    }
+    lab.until("the band has waited on all CPUs", || {
+        perch.report().event(Event::BandThrottled) >= 16
+    });
+    let shares = shares(lab, &tasks, 5);
+    println!("{percent} %: {shares:.3?}");
+    let others: f64 = 100.0 * shares[8..].iter().sum::<f64>() / shares.iter().sum::<f64>();
+    println!("the others have {others:.1} %");
+    for share in &shares[8..] {
+        assert!(
+            100.0 * share >= least / 2.0,
+            "one has only {share:.3} of its CPU"
+        );
+    }
+    assert!(others >= least && others <= most, "{others:.1} %");
+    end(lab, &tasks);
+    perch.unload();
+}
+
+/// One guest for these: a boot takes as long as they do.
+#[test]
+fn the_band_has_its_priorities_and_its_share() {
+    let lab = Lab::boot("7.2", 12, &[]);
+    the_highest_priorities_run(&lab);
+    runaways_leave(&lab, 95, "overload=off", 4.5, 20.0);
+    runaways_leave(&lab, 80, "overload=posted", 18.0, 35.0);
+}
+
+/// Worst latency of a task that sleeps for 1 ms at a time beside hackbench, microseconds.
+fn latency(lab: &Lab) -> u64 {
+    let script = "rm -f /tmp/enough
+        while [ ! -e /tmp/enough ]; do hackbench -p -g 2 -l 100 >/dev/null || exit 1; done & load=$!
+        sleep 0.5; cyclictest --policy=other -t1 -i 1000 -l 500 -q; touch /tmp/enough; wait $load";
+    let text = lab.timed("cyclictest", script);
+    let worst = text
+        .split("Max:")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next());
+    worst
+        .and_then(|worst| worst.parse().ok())
+        .unwrap_or_else(|| panic!("{text}"))
+}
+
+/// Latencies are printed and not asserted: a guest's time isn't a machine's.
+#[test]
+fn wake_ups_of_the_band_beside_hackbench() {
+    let lab = Lab::boot("7.2", 8, &["cyclictest", "hackbench"]);
+    let perch = lab.load("");
+    let without = latency(&lab);
+    perch.unload();
+    let perch = lab.load("--band comm=cyclictest,priority=50");
+    let with = latency(&lab);
+    println!("worst latency beside hackbench: {without} µs without the band, {with} µs with it");
+    let report = perch.report();
+    assert!(report.event(Event::BandWakeups) >= 400, "{report:#?}");
+    perch.unload();
+}
+
+/// All that the band counts.
+fn counted(report: &Report) -> Vec<(&'static str, u64)> {
+    let all = Event::ALL
+        .iter()
+        .map(|event| (event.name(), report.event(*event)));
+    let band = |name: &str| name.starts_with("band_") || name.starts_with("overload_");
+    all.filter(|(name, count)| band(name) && *count > 0)
+        .collect()
+}
+
+#[test]
+fn without_a_band_there_is_nothing_of_it() {
+    let lab = Lab::boot("7.2", 8, &["hackbench"]);
+    let perch = lab.load("");
+    lab.text("hackbench -p -g 2 -l 100");
+    assert_eq!(counted(&perch.report()), []);
+    perch.unload();
+    for (arguments, words) in [
+        ("--band comm=x", "no priority: expected priority = 1 to 99"),
+        ("--band comm=x,priority=0", "priority: 0: expected 1 to 99"),
+        ("--band cgroup=rt,priority=1", "expected a cgroup's path"),
+    ] {
+        let output = lab.run(&format!("perch run {arguments}"));
+        assert_eq!(output.status, Status::Code(2));
+        let said = output.error_text();
+        assert!(said.contains(words), "{said}");
+    }
+    lab.put(
+        "/tmp/bad.toml",
+        "slice_us = 5000\n[[band]]\nnice = 0\npriority = 100\n",
+    );
+    let said = lab.run("perch run --config /tmp/bad.toml").error_text();
+    assert!(
+        said.contains("/tmp/bad.toml:4: band: priority: 100: expected 1 to 99"),
+        "{said}"
+    );
+}
+
+/// Who belongs to the band changes with its name, its niceness and its cgroup; and whatever else
+/// happens to its tasks, none is lost.
+#[test]
+fn tasks_join_and_leave() {
+    let lab = Lab::boot("7.2", 8, &["hackbench"]);
+    // Nobody but a program itself may change its name.
+    lab.put(
+        "/tmp/plain",
+        "#!/bin/sh\ntrap 'echo hackbother > /proc/self/comm' USR1\n\
+         trap 'echo plain > /proc/self/comm' USR2\nwhile :; do :; done\n",
+    );
+    lab.text("chmod +x /tmp/plain");
+    let perch = lab.load(
+        "--set overload=perch,overload-layout=llc-padded --band cgroup=/rt/in,priority=40 --band nice=-7,priority=30,slice_ms=5 \
+         --band comm=hackb*,priority=20,slice_ms=1",
+    );
+    // Two on one CPU: one that joins leaves the other the rest.
+    let tasks = [start(&lab, "plain", 1, "8"), start(&lab, "plain", 1, "8")].concat();
+    let first = tasks[0];
+    let joined = |what: &str, joins: &str, leaves: &str| {
+        lab.text(&format!("{joins}; sleep 0.3"));
+        let with = shares(&lab, &tasks, 3);
+        lab.text(&format!("{leaves}; sleep 0.3"));
+        let without = shares(&lab, &tasks, 3);
+        println!("{what}: {with:.3?} and then {without:.3?}");
+        let of_first = |shares: &[f64]| shares[0] / (shares[0] + shares[1]);
+        assert!(of_first(&with) > 0.75, "{what}: {with:.3?}");
+        assert!(of_first(&without) < 0.7, "{what}: {without:.3?}");
+    };
+    joined(
+        "niceness",
+        &format!("renice -n -7 -p {first}"),
+        &format!("renice -n 7 -p {first}"),
+    );
+    joined(
+        "cgroup",
+        &format!(
+            "mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
+            mkdir -p /sys/fs/cgroup/rt/in/deep && echo {first} > /sys/fs/cgroup/rt/in/deep/cgroup.procs"
+        ),
+        &format!("echo {first} > /sys/fs/cgroup/rt/cgroup.procs"),
+    );
+    joined(
+        "name",
+        &format!("kill -USR1 {first}"),
+        &format!("kill -USR2 {first}"),
+    );
+    end(&lab, &tasks);
+
+    // hackbench in the band, chased around.
+    let bench = lab.start("for i in 1 2 3; do hackbench -p -g 2 -f 8 -l 100 || exit 1; done");
+    let chase = "for round in $(seq 1 4); do for task in $(pidof hackbench); do
+            mask=$(printf %x $(($(od -An -N1 -tu1 /dev/urandom) | 1 << round)))
+            taskset -p $mask $task >/dev/null 2>&1; done; done; true";
+    lab.timed("chased around", chase);
+    lab.join("hackbench", bench);
+    perch.is_well();
+    counters_add_up(&lab, &perch);
+    println!("{}", lab.text("perch stats"));
+    perch.unload();
+}
