@@ -321,6 +321,7 @@ impl Settings {
             cache,
             overload,
             layout: self.layout.filter(|_| !self.bands.is_empty()),
+            ..Modes::default()
         };
         (modes, notes)
     }
