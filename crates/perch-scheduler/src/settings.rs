@@ -315,11 +315,16 @@ impl Settings {
                 Mode::Off
             }
         };
+        let steer = Mode::Off;
+        if !matches!(asked("steer"), None | Some(Mode::Off)) {
+            notes.push("steer stays off: this version does not follow task groups yet".to_string());
+        }
         let modes = Modes {
             cluster,
             capacity,
             cache,
             overload,
+            steer,
             layout: self.layout.filter(|_| !self.bands.is_empty()),
             ..Modes::default()
         };
