@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! CFS, as of 6.5 (mechanisms.md §8): the least vruntime runs, sleepers get credit, a wakee
+//! CFS, as of 3.4 to 6.5 (mechanisms.md §8): the least vruntime runs, sleepers get credit, a wakee
 //! preempts when it is far enough behind.
 
 use super::queue::{Fair, Waiting};
@@ -28,28 +28,24 @@ pub fn update_floor(fair: &mut Fair, current: Option<i64>) {
     fair.min_vruntime = fair.min_vruntime.max(least);
 }
 
-/// What `weight` gets of a period with `nr` tasks of `total` weight.
-pub fn slice_ns(latency_ns: u64, min_ns: u64, nr: u32, weight: u32, total: u64) -> u64 {
+/// In which time each of so many runs once.
+pub fn period_ns(latency_ns: u64, min_ns: u64, nr: u32) -> u64 {
     let nr = u64::from(nr);
-    let period = if nr > NR_LATENCY {
+    if nr > NR_LATENCY {
         nr * min_ns
     } else {
         latency_ns
-    };
-    (period * u64::from(weight) / total.max(1)).max(min_ns)
+    }
 }
 
-/// Where a task enters the queue: a new one a slice behind (it has to earn its turn), a sleeper
-/// at most half a latency before the floor.
-pub fn place(fair: &Fair, se: &mut Entity, latency_ns: u64, min_ns: u64, new: bool) {
-    let mut at = fair.min_vruntime;
-    if new {
-        let total = fair.weight + u64::from(se.weight);
-        let slice = slice_ns(latency_ns, min_ns, fair.nr + 1, se.weight, total);
-        at += virtual_ns(slice, se.weight);
-    } else {
-        at -= (latency_ns / 2) as i64;
-    }
+/// Where a sleeper enters the queue: at most half a latency before the floor.
+pub fn place_sleeper(fair: &Fair, se: &mut Entity, latency_ns: u64) {
+    se.vruntime = se.vruntime.max(fair.min_vruntime - (latency_ns / 2) as i64);
+}
+
+/// Where a new task enters the queue: a slice behind, it has to earn its turn.
+pub fn place_new(fair: &Fair, se: &mut Entity, slice_ns: u64) {
+    let at = fair.min_vruntime + virtual_ns(slice_ns, se.weight);
     se.vruntime = se.vruntime.max(at);
 }
 
@@ -69,16 +65,15 @@ pub fn pick(fair: &Fair, skip: Option<u32>, granularity_ns: u64) -> Option<u32> 
             return Some(buddy);
         }
     }
-    let second = match skip == Some(first.task) {
+    let second = match skip == Some(first.entity) {
         true => fair.timeline.iter().nth(1).filter(near),
         false => None,
     };
-    Some(second.unwrap_or(first).task)
+    Some(second.unwrap_or(first).entity)
 }
 
-/// At a tick: whether the running task has had its share.
-pub fn tick_preempts(fair: &Fair, se: &Entity, latency_ns: u64, min_ns: u64) -> bool {
-    let ideal = slice_ns(latency_ns, min_ns, fair.nr, se.weight, fair.weight).min(latency_ns);
+/// At a tick: whether who runs from a queue has had its share, `ideal` nanoseconds.
+pub fn tick_preempts(fair: &Fair, se: &Entity, ideal: u64, min_ns: u64) -> bool {
     let ran = se.sum_exec_ns - se.picked_sum_ns;
     if ran > ideal {
         return true;

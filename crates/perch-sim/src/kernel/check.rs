@@ -6,9 +6,7 @@
 use perch_policy::{Mode, Reason, Verdict};
 
 use super::balance::Sums;
-use super::era::FairRules;
 use super::mutex::Word;
-use super::pelt::{Activity, Average};
 use super::task::{Life, Phase};
 use super::{Kernel, kind};
 use crate::workload::Op;
@@ -22,6 +20,7 @@ macro_rules! hold {
 }
 
 mod caches;
+mod fair;
 mod rt;
 
 /// What a check remembers of the one before.
@@ -37,12 +36,10 @@ impl Auditor {
             kernel.check_places()?;
             for cpu in 0..kernel.cpus.len() {
                 kernel
-                    .check_queue(cpu)
-                    .map_err(|e| format!("cpu {cpu}: {e}"))?;
-                kernel
                     .check_cpu(cpu)
                     .map_err(|e| format!("cpu {cpu}: {e}"))?;
             }
+            kernel.check_queues()?;
             kernel.check_averages()?;
             kernel.check_groups()?;
             kernel.check_rt()?;
@@ -50,14 +47,15 @@ impl Auditor {
             kernel.check_mutexes()?;
             kernel.check_caches()
         };
-        let floors: Vec<i64> = kernel.cpus.iter().map(|c| c.fair.min_vruntime).collect();
+        let queues = kernel.queue_numbers();
+        let floors: Vec<i64> = queues.map(|q| kernel.queue(q).min_vruntime).collect();
         let fell = self
             .floors
             .iter()
             .zip(&floors)
             .position(|(before, now)| now < before);
         let result = walk().and_then(|()| match fell {
-            Some(cpu) => Err(format!("cpu {cpu}: min_vruntime went back")),
+            Some(queue) => Err(format!("queue {queue}: min_vruntime went back")),
             None => Ok(()),
         });
         self.floors = floors;
@@ -73,15 +71,16 @@ impl Kernel<'_> {
         // timer, to be forked by the clock.
         let mut places = vec![[0u32; 6]; n];
         for c in &self.cpus {
-            c.fair
-                .timeline
-                .iter()
-                .for_each(|w| places[w.task as usize][0] += 1);
             let waiting = c.rt.runnable.iter().filter(|&(_, t)| c.current != Some(t));
             waiting.for_each(|(_, t)| places[t as usize][0] += 1);
             c.current.iter().for_each(|&t| places[t as usize][1] += 1);
             c.wake_list.iter().for_each(|&t| places[t as usize][2] += 1);
         }
+        let waiting = self
+            .queue_numbers()
+            .flat_map(|q| self.queue(q).timeline.iter());
+        let waiting = waiting.filter(|w| self.below(w.entity).is_none());
+        waiting.for_each(|w| places[w.entity as usize][0] += 1);
         for channel in &self.channels {
             let asleep = channel.waiting.iter().chain(&channel.blocked);
             asleep.for_each(|&t| places[t as usize][3] += 1);
@@ -141,79 +140,6 @@ impl Kernel<'_> {
                 "task {id} is queued but not attached"
             );
         }
-        Ok(())
-    }
-
-    /// The fair queue's numbers are those of its tasks.
-    fn check_queue(&self, cpu: usize) -> Result<(), String> {
-        let (c, fair) = (&self.cpus[cpu], &self.cpus[cpu].fair);
-        let (mut weight, mut weighted, mut est, mut delayed, mut len) = (0, 0, 0, 0, 0);
-        let mut last = i64::MIN;
-        for w in fair.timeline.iter() {
-            let t = &self.tasks[w.task as usize];
-            let key = match self.rules.fair {
-                FairRules::Cfs { .. } => t.se.vruntime,
-                FairRules::Eevdf { .. } => t.se.deadline,
-            };
-            hold!(
-                t.cpu as usize == cpu,
-                "task {} thinks it is on cpu {}",
-                w.task,
-                t.cpu
-            );
-            hold!(
-                (w.key, w.vruntime, w.weight) == (key, t.se.vruntime, t.se.weight),
-                "task {} changed on the timeline: {w:?} {:?}",
-                w.task,
-                t.se
-            );
-            hold!(last <= w.key, "the timeline is out of order");
-            last = w.key;
-            weight += u64::from(w.weight);
-            weighted += i64::from(w.weight) * (w.vruntime - fair.min_vruntime);
-            delayed += u32::from(t.se.delayed);
-            est += if t.se.delayed { 0 } else { t.se.est() };
-            len += 1;
-        }
-        hold!(
-            fair.waiting_weight == weight,
-            "waiting weight {}, not {weight}",
-            fair.waiting_weight
-        );
-        let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
-        hold!(
-            !eevdf || fair.weighted_v == weighted,
-            "weighted_v {}, not {weighted}",
-            fair.weighted_v
-        );
-        if let Some(current) = c.fair_current() {
-            let t = &self.tasks[current as usize];
-            hold!(
-                t.cpu as usize == cpu,
-                "runs task {current}, which is on cpu {}",
-                t.cpu
-            );
-            hold!(
-                t.life == Life::Running,
-                "runs task {current}, which is {:?}",
-                t.life
-            );
-            weight += u64::from(t.se.weight);
-            est += t.se.est();
-            len += 1;
-        }
-        hold!(fair.nr == len, "nr {} of {len} tasks", fair.nr);
-        hold!(
-            fair.weight == weight,
-            "weight {}, not {weight}",
-            fair.weight
-        );
-        hold!(
-            fair.nr_delayed == delayed,
-            "{} of {delayed} tasks delayed",
-            fair.nr_delayed
-        );
-        hold!(fair.est == est, "util_est {}, not {est}", fair.est);
         Ok(())
     }
 
@@ -282,74 +208,6 @@ impl Kernel<'_> {
             "crowded, but the machine is not overloaded"
         );
         Ok(())
-    }
-
-    /// The sums behind a queue's averages are those of its tasks, asleep ones included. (The
-    /// averages themselves lag behind by up to a period, here as in the kernel.)
-    fn check_averages(&self) -> Result<(), String> {
-        let mut sums = vec![[0; 3]; self.cpus.len()];
-        let mut tasks = vec![0; self.cpus.len()];
-        for t in self
-            .tasks
-            .iter()
-            .filter(|t| t.se.attached && t.life != Life::Dead)
-        {
-            let on_queue = t.on_queue();
-            let now = self.sums_now(
-                t.cpu as usize,
-                t.se.average,
-                Activity {
-                    weight: if on_queue { t.se.weight } else { 0 },
-                    runnable: (on_queue && !t.se.delayed).into(),
-                    running: t.life == Life::Running,
-                },
-            );
-            let sum: &mut [u64; 3] = &mut sums[t.cpu as usize];
-            sum.iter_mut().zip(now).for_each(|(sum, one)| *sum += one);
-            tasks[t.cpu as usize] += 1;
-        }
-        // Who ended here left its rounding behind.
-        for t in self.tasks.iter().filter(|t| t.life == Life::Dead) {
-            tasks[t.cpu as usize] += 1;
-        }
-        // Rounding: half a percent, and a thousandth of the heaviest a task.
-        let heaviest = self
-            .tasks
-            .iter()
-            .map(|t| u64::from(t.se.weight))
-            .max()
-            .unwrap_or(0);
-        let unit = 1024 + heaviest;
-        for (cpu, sums) in sums.iter().enumerate() {
-            let c = &self.cpus[cpu];
-            let queue = self.sums_now(
-                cpu,
-                c.fair.average,
-                Activity {
-                    weight: c.fair.weight as u32,
-                    runnable: c.fair.nr - c.fair.nr_delayed,
-                    running: c.fair_current().is_some(),
-                },
-            );
-            for (what, (&queue, &sum)) in ["load", "runnable", "util"]
-                .iter()
-                .zip(queue.iter().zip(sums))
-            {
-                let near = queue.abs_diff(sum) <= sum / 200 + unit * (tasks[cpu] + 2);
-                hold!(near, "cpu {cpu}: {what} {queue}/1024 of {sum}/1024");
-            }
-        }
-        Ok(())
-    }
-
-    fn sums_now(&self, cpu: usize, mut average: Average, did: Activity) -> [u64; 3] {
-        let did = if did.weight == 0 && did.runnable == 0 {
-            Activity::NONE
-        } else {
-            did
-        };
-        average.update(self.cpus[cpu].pelt.read(self.now), did);
-        average.sums()
     }
 
     /// The sums that the balancer keeps are those of the CPUs.

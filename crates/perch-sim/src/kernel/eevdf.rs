@@ -69,20 +69,27 @@ pub fn pick(fair: &Fair, current: Option<&Entity>) -> Option<u32> {
     }
     let current_ok = current.filter(|se| eligible(fair, current, se.vruntime));
     let (weight, sum) = totals(fair, current);
+    // A group whose other task has just gone to sleep, while it is owed time (6.12).
+    if let Some(buddy) = fair.next_buddy
+        && let Some(w) = fair.timeline.find(buddy)
+        && (w.vruntime - fair.min_vruntime) * weight <= sum
+    {
+        return Some(buddy);
+    }
     let found = fair
         .timeline
         .iter()
         .find(|w| (w.vruntime - fair.min_vruntime) * weight <= sum);
     match (found, current_ok) {
-        (Some(w), Some(se)) if w.key < se.deadline => Some(w.task),
+        (Some(w), Some(se)) if w.key < se.deadline => Some(w.entity),
         (_, Some(_)) => None,
-        (Some(w), None) => Some(w.task),
+        (Some(w), None) => Some(w.entity),
         // Rounding can leave nobody eligible: the earliest deadline then, never an idle CPU.
         (None, None) => fair
             .timeline
             .first()
             .filter(|_| current.is_none())
-            .map(|w| w.task),
+            .map(|w| w.entity),
     }
 }
 

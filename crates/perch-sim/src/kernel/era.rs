@@ -15,6 +15,9 @@ pub enum FairRules {
         min_granularity_ns: u64,
         /// `sched_wakeup_granularity`: how far behind a wakee must be to preempt.
         wakeup_granularity_ns: u64,
+        /// A slice is no shorter than the shortest, and no longer than the latency (not yet in
+        /// 3.4).
+        bounded: bool,
     },
     /// EEVDF (mechanisms.md §8).
     Eevdf {
@@ -116,6 +119,19 @@ pub struct BalanceRules {
     pub clamps_util: bool,
 }
 
+/// How task groups are scheduled.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupRules {
+    /// Load is what is queued now, and over windows of 10 ms, not PELT's average (3.4).
+    pub by_weight: bool,
+    /// A queue tells its group of its load at most this often, nanoseconds (since 6.7).
+    pub contribution_ns: u64,
+    /// A group keeps its weight when its queue is empty (since 6.12, for delayed ones).
+    pub keeps_empty: bool,
+    /// Whenever its CPU chooses, a group begins a new turn, whether it goes on or not (3.4).
+    pub turns_anew: bool,
+}
+
 /// An era's rules on one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct EraRules {
@@ -123,6 +139,8 @@ pub struct EraRules {
     pub fair: FairRules,
     /// The balancer.
     pub balance: BalanceRules,
+    /// Task groups.
+    pub groups: GroupRules,
     /// A task that ran less than this ago is cache-hot; also the least `max_newidle_lb_cost`
     /// ceiling. 0.5 ms in every era.
     pub migration_cost_ns: u64,
@@ -222,6 +240,7 @@ impl EraRules {
             latency_ns: 6_000_000 * factor,
             min_granularity_ns: 750_000 * factor,
             wakeup_granularity_ns: 1_000_000 * factor,
+            bounded: true,
         };
         let eevdf = FairRules::Eevdf {
             slice_ns: 700_000 * factor,
@@ -232,9 +251,16 @@ impl EraRules {
             Era::V6_15 => (eevdf, BalanceRules::V6_15),
             Era::V7_2 => (eevdf, BalanceRules::V7_2),
         };
+        let lazy = matches!(era, Era::V6_15 | Era::V7_2);
         EraRules {
             fair,
             balance,
+            groups: GroupRules {
+                by_weight: false,
+                contribution_ns: if lazy { 1_000_000 } else { 0 },
+                keeps_empty: lazy,
+                turns_anew: false,
+            },
             migration_cost_ns: 500_000,
             scan_by_cost: era == Era::V5_5,
             est_within_capacity: era != Era::V7_2,

@@ -6,7 +6,6 @@ use perch_policy::Mode;
 use super::balance::Sums;
 use super::era::FairRules;
 use super::pelt::Activity;
-use super::queue::Waiting;
 use super::task::Life;
 use super::{Kernel, cfs, eevdf};
 use crate::hardware::Symbol;
@@ -48,17 +47,19 @@ impl Kernel<'_> {
 
     /// Lets the policy see a queue as it is now.
     pub(super) fn publish(&mut self, cpu: usize) {
+        let current = self.cpus[cpu].fair_current();
+        let curr_load = current.map_or(0, |t| self.task_load(t));
         let c = &self.cpus[cpu];
-        let curr_load = c
-            .fair_current()
-            .map_or(0, |t| self.tasks[t as usize].se.average.load);
         let top = self.host.topology().capacity(cpu);
         let state = self.host.cpu_mut(cpu);
         let before = Sums::of(state);
         let nr = c.nr();
         state.nr_running = nr;
         state.nr_delayed = c.fair.nr_delayed;
-        state.load = c.fair.average.load;
+        state.load = match self.rules.groups.by_weight {
+            true => c.fair.weight as u32,
+            false => c.fair.average.load,
+        };
         state.runnable = c.fair.average.runnable;
         state.util = c.fair.average.util.max(c.fair.est).min(top);
         state.curr_load = curr_load;
@@ -77,38 +78,44 @@ impl Kernel<'_> {
         }
     }
 
-    /// Accounts the running task's time.
+    /// Accounts the running task's time, to it and to its groups.
     pub(super) fn update_current(&mut self, cpu: usize) {
         if self.cpus[cpu].rt.running {
             return self.update_current_rt(cpu);
         }
-        let c = &mut self.cpus[cpu];
-        let Some(task) = c.current else {
+        let Some(task) = self.cpus[cpu].current else {
             return;
         };
-        let se = &mut self.tasks[task as usize].se;
-        let delta = self.now.saturating_sub(se.exec_start_ns);
-        if delta == 0 {
-            return;
-        }
-        se.exec_start_ns = self.now;
-        se.sum_exec_ns += delta;
-        se.vruntime += cfs::virtual_ns(delta, se.weight);
-        match self.rules.fair {
-            FairRules::Cfs { .. } => cfs::update_floor(&mut c.fair, Some(se.vruntime)),
-            FairRules::Eevdf { slice_ns } => {
-                eevdf::update_floor(&mut c.fair, Some(se));
-                if eevdf::renew_deadline(se, slice_ns) && c.fair.nr > 1 {
-                    c.need_resched = true;
-                }
-            }
+        let (mut queue, mut entity) = self.level_of(task);
+        while self.update_level(cpu, queue, entity)
+            && let Some(above) = self.above(queue)
+        {
+            (queue, entity) = above;
         }
     }
 
-    /// The running task's entity, for EEVDF's sums.
-    fn current_entity(&self, cpu: usize) -> Option<super::task::Entity> {
-        let current = self.cpus[cpu].fair_current();
-        current.map(|t| self.tasks[t as usize].se)
+    /// Accounts the time of who runs from a queue. Returns whether there was any.
+    #[inline]
+    fn update_level(&mut self, cpu: usize, queue: u32, entity: u32) -> bool {
+        let (now, rules) = (self.now, self.rules.fair);
+        let (fair, se) = self.both_mut(queue, entity);
+        let delta = now.saturating_sub(se.exec_start_ns);
+        if delta == 0 {
+            return false;
+        }
+        se.exec_start_ns = now;
+        se.sum_exec_ns += delta;
+        se.vruntime += cfs::virtual_ns(delta, se.weight);
+        match rules {
+            FairRules::Cfs { .. } => cfs::update_floor(fair, Some(se.vruntime)),
+            FairRules::Eevdf { slice_ns } => {
+                eevdf::update_floor(fair, Some(se));
+                if eevdf::renew_deadline(se, slice_ns) && fair.entities > 1 {
+                    self.cpus[cpu].need_resched = true;
+                }
+            }
+        }
+        true
     }
 
     /// Puts a task on a queue. `moved`: the balancer brings it, and in CFS it keeps its place
@@ -119,48 +126,66 @@ impl Kernel<'_> {
         }
         self.end_streak(cpu);
         self.update_current(cpu);
-        self.touch_queue(cpu);
-        let current = self.current_entity(cpu);
-        let c = &mut self.cpus[cpu];
-        let t = &mut self.tasks[task as usize];
-        debug_assert!(!t.on_queue(), "task {task} enqueued twice");
-        if t.se.attached {
+        let queue = self.queue_on(task, cpu);
+        self.touch_levels(queue);
+        let current = self.current_in(queue);
+        let rules = self.rules.fair;
+        let now = self.cpus[cpu].pelt.read(self.now);
+        debug_assert!(
+            !self.tasks[task as usize].on_queue(),
+            "task {task} enqueued twice"
+        );
+        let (fair, se) = self.both_mut(queue, task);
+        let joins = !se.attached;
+        if se.attached {
             // It slept here: its share of the queue's averages decayed with them.
-            t.se.average.update(c.pelt.read(self.now), Activity::NONE);
+            se.average.update(now, Activity::NONE);
         } else {
-            t.se.average.align(&c.fair.average);
-            c.fair.average.attach(&t.se.average);
-            t.se.attached = true;
+            se.average.align(&fair.average);
+            fair.average.attach(&se.average);
+            se.attached = true;
         }
-        let new = std::mem::take(&mut t.se.new);
-        match self.rules.fair {
-            FairRules::Cfs {
-                latency_ns,
-                min_granularity_ns,
-                ..
-            } => {
-                if std::mem::take(&mut t.se.relative) {
-                    t.se.vruntime += c.fair.min_vruntime;
+        let new = std::mem::take(&mut se.new);
+        match rules {
+            FairRules::Cfs { latency_ns, .. } => {
+                if std::mem::take(&mut se.relative) {
+                    se.vruntime += fair.min_vruntime;
                 }
-                if !moved {
-                    cfs::place(&c.fair, &mut t.se, latency_ns, min_granularity_ns, new);
+                if new && !moved {
+                    let slice_ns = self.slice_ns(queue, task, true);
+                    let (fair, se) = self.both_mut(queue, task);
+                    cfs::place_new(fair, se, slice_ns);
+                } else if !moved {
+                    cfs::place_sleeper(fair, se, latency_ns);
                 }
             }
             FairRules::Eevdf { slice_ns } => {
-                eevdf::place(&c.fair, current.as_ref(), &mut t.se, slice_ns, new);
+                eevdf::place(fair, current.as_ref(), se, slice_ns, new);
             }
         }
+        self.turns += 1;
+        let t = &mut self.tasks[task as usize];
         t.cpu = cpu as u32;
         t.life = Life::Queued;
-        self.turns += 1;
         t.se.turn = self.turns;
-        c.fair.nr += 1;
-        c.fair.weight += u64::from(t.se.weight);
-        c.fair.est += t.se.est();
-        if c.nr() == 2 {
+        t.se.queued = true;
+        let (weight, est) = (t.se.weight, t.se.est());
+        self.cpus[cpu].fair.est += est;
+        let fair = self.queue_mut(queue);
+        fair.entities += 1;
+        fair.weight += u64::from(weight);
+        self.insert_waiting(queue, task);
+        if joins && queue != cpu as u32 {
+            let periods = self.tasks[task as usize]
+                .se
+                .average
+                .runnable_periods(weight);
+            self.propagate(queue, periods);
+        }
+        self.climb_in(queue);
+        if self.cpus[cpu].nr() == 2 {
             self.set_overload(self.acting, Symbol::EnqueueTaskFair, true);
         }
-        self.insert_waiting(cpu, task);
         if self.caches.mode == Mode::Upstream {
             self.count_wish(cpu, task, 1);
         }
@@ -168,78 +193,51 @@ impl Kernel<'_> {
         self.publish(cpu);
     }
 
-    /// Adds a task to the timeline and EEVDF's sums.
-    pub(super) fn insert_waiting(&mut self, cpu: usize, task: u32) {
-        let se = &self.tasks[task as usize].se;
-        let fair = &mut self.cpus[cpu].fair;
-        let key = match self.rules.fair {
-            FairRules::Cfs { .. } => se.vruntime,
-            FairRules::Eevdf { .. } => se.deadline,
-        };
-        fair.timeline.insert(Waiting {
-            key,
-            vruntime: se.vruntime,
-            weight: se.weight,
-            task,
-        });
-        fair.waiting_weight += u64::from(se.weight);
-        fair.weighted_v += i64::from(se.weight) * (se.vruntime - fair.min_vruntime);
-    }
-
-    /// Takes a task out of the timeline and EEVDF's sums.
-    pub(super) fn remove_waiting(&mut self, cpu: usize, task: u32) {
-        let fair = &mut self.cpus[cpu].fair;
-        let w = fair.timeline.remove(task);
-        fair.waiting_weight -= u64::from(w.weight);
-        fair.weighted_v -= i64::from(w.weight) * (w.vruntime - fair.min_vruntime);
-    }
-
     /// Takes a task off its queue because it sleeps. Returns false when EEVDF keeps it queued
     /// until its debt is paid.
     pub(super) fn dequeue_sleeper(&mut self, cpu: usize, task: u32) -> bool {
         self.update_current(cpu);
-        self.touch_queue(cpu);
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
         self.touch_task(task);
         self.update_estimate(task);
         if let FairRules::Eevdf { slice_ns } = self.rules.fair {
-            let current = self.current_entity(cpu);
-            let se = self.tasks[task as usize].se;
-            let fair = &self.cpus[cpu].fair;
-            let limit_ns = self.rules.lag.ns(slice_ns, self.tick_ns);
-            let lag = eevdf::lag(fair, current.as_ref(), &se, limit_ns);
+            let lag = self.lag(queue, task, slice_ns);
             let se = &mut self.tasks[task as usize].se;
             se.vlag = lag;
-            if lag < 0 && self.cpus[cpu].fair.nr > 1 {
+            if lag < 0 && self.queue(queue).entities > 1 {
+                let se = &mut self.tasks[task as usize].se;
                 se.delayed = true;
-                self.cpus[cpu].fair.nr_delayed += 1;
-                self.cpus[cpu].fair.est = self.cpus[cpu].fair.est.saturating_sub(se.est());
+                let est = se.est();
+                self.climb_delayed(queue, 1);
+                let fair = &mut self.cpus[cpu].fair;
+                fair.est = fair.est.saturating_sub(est);
                 return false;
             }
         }
-        self.leave_queue(cpu, task);
+        self.leave_queue(cpu, task, true);
         true
     }
 
-    /// The queue's books after a task left it (its averages stay: it may come back).
-    pub(super) fn leave_queue(&mut self, cpu: usize, task: u32) {
-        let t = &mut self.tasks[task as usize];
-        let fair = &mut self.cpus[cpu].fair;
-        fair.nr -= 1;
-        fair.weight -= u64::from(t.se.weight);
-        if t.se.delayed {
-            t.se.delayed = false;
-            fair.nr_delayed -= 1;
+    /// The books of a task's queue and of those above after the task left it (its averages stay:
+    /// it may come back). `sleeps`: by itself.
+    pub(super) fn leave_queue(&mut self, cpu: usize, task: u32, sleeps: bool) {
+        let queue = self.queue_of(task);
+        self.clear_buddies(queue, task);
+        let (fair, se) = self.both_mut(queue, task);
+        fair.entities -= 1;
+        fair.weight -= u64::from(se.weight);
+        se.queued = false;
+        let delayed = std::mem::take(&mut se.delayed);
+        if delayed {
             // What it owed is paid: the wait counts as served, credit is not gathered.
-            t.se.vlag = t.se.vlag.min(0);
+            se.vlag = se.vlag.min(0);
         } else {
-            fair.est = fair.est.saturating_sub(t.se.est());
+            let est = se.est();
+            let fair = &mut self.cpus[cpu].fair;
+            fair.est = fair.est.saturating_sub(est);
         }
-        if fair.next_buddy == Some(task) {
-            fair.next_buddy = None;
-        }
-        if fair.last_buddy == Some(task) {
-            fair.last_buddy = None;
-        }
+        self.climb_out(queue, delayed, sleeps);
     }
 
     /// util_est at a dequeue: up at once, down by a quarter of the way.
@@ -264,21 +262,25 @@ impl Kernel<'_> {
     /// Takes a sleeping task's averages and vruntime away from the CPU it leaves.
     pub(super) fn leave_cpu(&mut self, task: u32) {
         let cpu = self.tasks[task as usize].cpu as usize;
-        self.touch_queue(cpu);
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
         let now = self.cpus[cpu].pelt.read(self.now);
-        let fair = &mut self.cpus[cpu].fair;
-        let t = &mut self.tasks[task as usize];
-        if t.se.attached {
-            t.se.average.update(now, Activity::NONE);
-            fair.average.detach(&t.se.average);
-            t.se.attached = false;
+        let cfs = matches!(self.rules.fair, FairRules::Cfs { .. });
+        let (fair, se) = self.both_mut(queue, task);
+        let leaves = std::mem::take(&mut se.attached);
+        if leaves {
+            se.average.update(now, Activity::NONE);
+            fair.average.detach(&se.average);
         }
         // Its old CPU's cache is of no use any more: a task that migrated is not hot, and the
         // next pass may take it on. This is what tears apart pairs that a wake-up has stacked.
-        t.se.exec_start_ns = 0;
-        if let FairRules::Cfs { .. } = self.rules.fair {
-            t.se.vruntime -= fair.min_vruntime;
-            t.se.relative = true;
+        se.exec_start_ns = 0;
+        if cfs {
+            se.vruntime -= fair.min_vruntime;
+            se.relative = true;
+        }
+        if leaves && queue != cpu as u32 {
+            self.propagate(queue, -1);
         }
         self.publish(cpu);
     }
@@ -296,10 +298,10 @@ impl Kernel<'_> {
         if c.need_resched || c.rt.running {
             return;
         }
-        let (cur, new) = (
-            &self.tasks[current as usize].se,
-            &self.tasks[wakee as usize].se,
-        );
+        // With a full queue the preempted task goes on next, while its cache is warm.
+        let full = self.queue(self.queue_of(current)).entities >= 8;
+        let (queue, runs, wakes) = self.matching(current, wakee);
+        let (cur, new) = (self.entity(runs), self.entity(wakes));
         let preempts = match self.rules.fair {
             FairRules::Cfs {
                 wakeup_granularity_ns,
@@ -310,18 +312,17 @@ impl Kernel<'_> {
                 new.weight,
                 wakeup_granularity_ns,
             ),
-            FairRules::Eevdf { .. } => eevdf::pick(&c.fair, Some(cur)) == Some(wakee),
+            FairRules::Eevdf { .. } => eevdf::pick(self.queue(queue), Some(cur)) == Some(wakes),
         };
         if preempts {
-            c.need_resched = true;
+            self.cpus[cpu].need_resched = true;
             self.metrics.preemptions += 1;
             // CFS: what preempts is what runs next, whoever else is behind.
             if let FairRules::Cfs { .. } = self.rules.fair {
-                c.fair.next_buddy = Some(wakee);
+                self.set_next_buddy(queue, wakes);
             }
-            // With a full queue the preempted task goes on next, while its cache is warm.
-            if c.fair.nr >= 8 {
-                c.fair.last_buddy = Some(current);
+            if full && runs == current {
+                self.set_last_buddy(current);
             }
         }
     }
@@ -335,62 +336,59 @@ impl Kernel<'_> {
             return self.tick_rt(cpu, current);
         }
         self.update_current(cpu);
-        self.touch_queue(cpu);
+        let (mut queue, mut entity) = self.level_of(current);
+        self.touch_levels(queue);
         self.touch_task(current);
+        self.tick_shares(queue);
         self.publish(cpu);
         self.note_misfit(cpu);
         if self.cpus[cpu].rt.limit.serves {
             self.limit_served(cpu);
         }
-        let c = &mut self.cpus[cpu];
-        if c.fair.nr < 2 {
-            return;
+        loop {
+            if self.queue(queue).entities > 1 && self.is_over(queue, entity) {
+                self.cpus[cpu].need_resched = true;
+            }
+            match self.above(queue) {
+                Some(above) => (queue, entity) = above,
+                None => return,
+            }
         }
-        let se = &self.tasks[current as usize].se;
-        let over = match self.rules.fair {
+    }
+
+    /// At a tick: whether who runs from a queue has had its turn.
+    fn is_over(&self, queue: u32, entity: u32) -> bool {
+        let (fair, se) = (self.queue(queue), self.entity(entity));
+        match self.rules.fair {
             FairRules::Cfs {
                 latency_ns,
                 min_granularity_ns,
+                bounded,
                 ..
-            } => cfs::tick_preempts(&c.fair, se, latency_ns, min_granularity_ns),
-            FairRules::Eevdf { .. } => se.vruntime >= c.fair.protected_v,
-        };
-        if over {
-            c.need_resched = true;
+            } => {
+                let mut ideal_ns = self.slice_ns(queue, entity, false);
+                if bounded {
+                    ideal_ns = ideal_ns.min(latency_ns);
+                }
+                cfs::tick_preempts(fair, se, ideal_ns, min_granularity_ns)
+            }
+            FairRules::Eevdf { .. } => se.vruntime >= fair.protected_v,
         }
     }
 
     /// A wake-up of a delayed sleeper: it never left its queue and needs no place.
     pub(super) fn requeue_delayed(&mut self, cpu: usize, task: u32) {
-        let FairRules::Eevdf { slice_ns } = self.rules.fair else {
-            return;
-        };
         self.update_current(cpu);
-        self.touch_queue(cpu);
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
         self.touch_task(task);
-        let current = self.current_entity(cpu);
-        let se = self.tasks[task as usize].se;
-        let fair = &mut self.cpus[cpu].fair;
-        let limit_ns = self.rules.lag.ns(slice_ns, self.tick_ns);
-        let lag = eevdf::lag(fair, current.as_ref(), &se, limit_ns);
-        fair.nr_delayed -= 1;
-        fair.est += se.est();
-        self.tasks[task as usize].se.delayed = false;
-        self.tasks[task as usize].life = Life::Queued;
-        if lag > 0 {
-            // The debt was paid while it slept: it starts even, without credit for the wait.
-            self.remove_waiting(cpu, task);
-            let t = &mut self.tasks[task as usize];
-            t.se.vlag = 0;
-            eevdf::place(
-                &self.cpus[cpu].fair,
-                current.as_ref(),
-                &mut t.se,
-                slice_ns,
-                false,
-            );
-            self.insert_waiting(cpu, task);
-        }
+        self.requeue(queue, task);
+        let t = &mut self.tasks[task as usize];
+        t.life = Life::Queued;
+        let est = t.se.est();
+        self.cpus[cpu].fair.est += est;
+        // Its groups may be delayed with it: they are runnable again too.
+        self.climb_awake(queue);
         self.publish(cpu);
     }
 }

@@ -92,11 +92,12 @@ impl Kernel<'_> {
                 0
             };
             let c = &self.cpus[t.cpu as usize];
-            let current = c.fair_current().map(|id| self.tasks[id as usize].se);
+            let queue = self.queue_of(id as u32);
             let lag = match self.rules.fair {
                 _ if t.rt.priority > 0 => 0,
                 FairRules::Eevdf { .. } if running || t.life == Life::Queued => {
-                    eevdf::virtual_time(&c.fair, current.as_ref()) - t.se.vruntime
+                    let current = self.current_in(queue);
+                    eevdf::virtual_time(self.queue(queue), current.as_ref()) - t.se.vruntime
                 }
                 _ => 0,
             };

@@ -16,6 +16,7 @@ mod era;
 mod fair;
 mod futex;
 pub mod glimpse;
+mod group;
 mod idle;
 mod mutex;
 mod pelt;
@@ -45,7 +46,7 @@ use channel::Channel;
 pub use era::{EraRules, NICE_WEIGHT};
 use futex::Futexes;
 use mutex::{Counter, Mutex};
-use pelt::{Average, Clock};
+use pelt::Clock;
 use queue::{Cpu, DomainState, Fair};
 use task::{Entity, Life, Phase, Task};
 
@@ -131,6 +132,8 @@ pub struct Kernel<'a> {
     scratch: balance::Scratch,
     /// What the cache mechanism is told.
     caches: cache::CacheBooks,
+    /// The task groups.
+    task_groups: group::TaskGroups,
 }
 
 impl<'a> Kernel<'a> {
@@ -235,6 +238,7 @@ impl<'a> Kernel<'a> {
             groups: balance::Groups::new(topology, &rules.balance),
             scratch: balance::Scratch::default(),
             caches: cache::CacheBooks::new(&policy, topology),
+            task_groups: group::TaskGroups::new(&workload.groups, specs.len(), n),
         }
     }
 
@@ -380,22 +384,11 @@ fn new_task(id: u32, spec: &TaskSpec, affinity: u32, seed: u64) -> Task {
         cpu: 0,
         life: Life::Unborn,
         se: Entity {
-            weight,
-            vruntime: 0,
-            deadline: 0,
-            vlag: 0,
-            exec_start_ns: 0,
-            sum_exec_ns: 0,
-            picked_sum_ns: 0,
-            average: Average::default(),
-            est_enqueued: 0,
-            est_average: 0,
-            delayed: false,
-            attached: false,
             relative: true,
-            turn: 0,
             new: true,
+            ..Entity::of_weight(weight)
         },
+        group: group::of_task(spec),
         rt: rt::RtEntity::new(spec),
         program: spec.program.clone(),
         pc: 0,
@@ -438,6 +431,7 @@ fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize, random: &mut Random) 
     Cpu {
         llc: topology.llc(cpu),
         current: None,
+        choices: 0,
         fair: Fair::default(),
         rt: rt::RtQueue::default(),
         segment_tag: 0,

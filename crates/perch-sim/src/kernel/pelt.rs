@@ -267,6 +267,41 @@ impl Average {
         self.util = self.util.saturating_sub(task.util);
     }
 
+    /// Whether anything is left in them.
+    pub fn is_any(&self) -> bool {
+        self.load_sum + self.runnable_sum + self.util_sum > 0
+    }
+
+    fn divider(&self) -> u64 {
+        SUM_MAX - 1024 + u64::from(self.period_part)
+    }
+
+    /// Of a sum of loads, which of a task of this weight: periods for which it was runnable.
+    pub fn runnable_periods(&self, weight: u32) -> i64 {
+        (self.load_sum / u64::from(weight.max(1))) as i64
+    }
+
+    /// A group's entity weighs something else from now on: its load was the same share of time.
+    pub fn reweigh(&mut self, from: u32, to: u32) {
+        self.load_sum = self.load_sum / u64::from(from.max(1)) * u64::from(to);
+        self.load = (self.load_sum / self.divider()) as u32;
+    }
+
+    /// A group's entity follows its queue, to which a task brought `periods` for which it was
+    /// runnable, or from which one took them (less than 0): it used and waited for what its tasks
+    /// did; that it was runnable with any of them is an estimate (`update_tg_cfs_load`).
+    pub fn follow(&mut self, queue: &Average, queued: u64, weight: u32, periods: i64) {
+        (self.util, self.util_sum) = (queue.util, queue.util_sum);
+        (self.runnable, self.runnable_sum) = (queue.runnable, queue.runnable_sum);
+        let own = self.load_sum / u64::from(weight.max(1));
+        let runnable = match u64::try_from(periods) {
+            Ok(more) => (own + more).min(self.divider()),
+            Err(_) => own.min(queue.load_sum.checked_div(queued).unwrap_or(0)),
+        };
+        self.load_sum = runnable.max(self.util_sum >> 10) * u64::from(weight);
+        self.load = (self.load_sum / self.divider()) as u32;
+    }
+
     /// The decayed sums behind load, runnable and utilisation, in 1024ths of what the averages
     /// count; for the walk over the books.
     pub fn sums(&self) -> [u64; 3] {

@@ -8,16 +8,19 @@ use super::task::Life;
 use super::{Kernel, cfs, eevdf};
 
 impl Kernel<'_> {
-    /// Takes the next task off the timeline to run it. Delayed sleepers whose turn comes have
-    /// paid what they owed and leave.
+    /// Takes the next task off the timeline to run it, and its groups off theirs. Delayed sleepers
+    /// whose turn comes have paid what they owed and leave.
     pub(super) fn pick(&mut self, cpu: usize) -> Option<u32> {
-        self.pick_skipping(cpu, None)
+        self.pick_skipping(cpu, false)
     }
 
-    /// As [`Kernel::pick`]; CFS passes over `skip` for one that is not much further behind.
-    fn pick_skipping(&mut self, cpu: usize, skip: Option<u32>) -> Option<u32> {
+    /// As [`Kernel::pick`]; CFS may pass over who has just run (`skip`), at every level, for one that
+    /// is not much further behind.
+    fn pick_skipping(&mut self, cpu: usize, skip: bool) -> Option<u32> {
+        let mut queue = cpu as u32;
         loop {
-            let fair = &self.cpus[cpu].fair;
+            let fair = self.queue(queue);
+            let skip = skip.then_some(fair.put);
             let picked = match self.rules.fair {
                 FairRules::Cfs {
                     wakeup_granularity_ns,
@@ -25,18 +28,30 @@ impl Kernel<'_> {
                 } => cfs::pick(fair, skip, wakeup_granularity_ns),
                 FairRules::Eevdf { .. } => eevdf::pick(fair, None),
             }?;
-            if self.tasks[picked as usize].se.delayed {
-                self.touch_queue(cpu);
-                self.touch_task(picked);
-                self.remove_waiting(cpu, picked);
-                self.count_wish(cpu, picked, -1);
-                self.leave_queue(cpu, picked);
-                self.publish(cpu);
+            if let Some(below) = self.below(picked) {
+                if self.entity(picked).delayed {
+                    self.leave_delayed_group(queue, picked);
+                    queue = cpu as u32;
+                } else {
+                    queue = below;
+                }
                 continue;
             }
-            self.touch_queue(cpu);
+            self.touch_levels(queue);
             self.touch_task(picked);
-            self.remove_waiting(cpu, picked);
+            if self.tasks[picked as usize].se.delayed {
+                self.remove_waiting(queue, picked);
+                self.count_wish(cpu, picked, -1);
+                self.leave_queue(cpu, picked, true);
+                self.publish(cpu);
+                queue = cpu as u32;
+                continue;
+            }
+            self.remove_waiting(queue, picked);
+            while let Some((parent, entity)) = self.above(queue) {
+                self.remove_waiting(parent, entity);
+                queue = parent;
+            }
             return Some(picked);
         }
     }
@@ -52,17 +67,19 @@ impl Kernel<'_> {
         t.se.picked_sum_ns = t.se.sum_exec_ns;
         self.turns += 1;
         t.se.turn = self.turns;
+        let deadline = t.se.deadline;
         let c = &mut self.cpus[cpu];
         c.current = Some(task);
         c.need_resched = false;
+        let choices = c.choices;
+        c.choices += 1;
+        let queue = self.queue_of(task);
+        let fair = self.queue_mut(queue);
+        fair.curr = task;
         // Equal slices: protected until the deadline.
-        c.fair.protected_v = t.se.deadline;
-        if c.fair.last_buddy == Some(task) {
-            c.fair.last_buddy = None;
-        }
-        if c.fair.next_buddy == Some(task) {
-            c.fair.next_buddy = None;
-        }
+        fair.protected_v = deadline;
+        self.clear_buddies(queue, task);
+        self.set_levels(queue, choices);
         if self.caches.mode != Mode::Off {
             self.starts_running(task);
         }
@@ -79,14 +96,15 @@ impl Kernel<'_> {
             return self.put_current_rt(cpu, task);
         }
         self.update_current(cpu);
-        self.touch_queue(cpu);
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
         self.touch_task(task);
         self.cpus[cpu].current = None;
         if self.caches.mode != Mode::Off {
             self.stops_running(cpu, task);
         }
         self.tasks[task as usize].life = Life::Queued;
-        self.insert_waiting(cpu, task);
+        self.put_levels(queue, task, true);
     }
 
     /// The running task, not alone on its CPU, yields: who runs next. It may be the same one.
@@ -96,26 +114,24 @@ impl Kernel<'_> {
     /// lets the queue choose again. 6.12: its deadline moves on by a slice.
     pub(super) fn pick_after_yield(&mut self, cpu: usize, task: u32) -> u32 {
         self.update_current(cpu);
-        let c = &mut self.cpus[cpu];
-        let se = &mut self.tasks[task as usize].se;
-        let skip = match self.rules.fair {
+        let (queue, forfeits) = (self.queue_of(task), self.rules.yield_forfeits);
+        let rules = self.rules.fair;
+        let (fair, se) = self.both_mut(queue, task);
+        let skip = match rules {
             FairRules::Cfs { .. } => {
-                let fair = &mut c.fair;
-                for buddy in [&mut fair.next_buddy, &mut fair.last_buddy] {
-                    buddy.take_if(|b| *b == task);
-                }
-                Some(task)
+                self.clear_buddies(queue, task);
+                true
             }
-            FairRules::Eevdf { slice_ns } if !self.rules.yield_forfeits => {
+            FairRules::Eevdf { slice_ns } if !forfeits => {
                 se.deadline += cfs::virtual_ns(slice_ns, se.weight);
-                None
+                false
             }
             FairRules::Eevdf { slice_ns } => {
-                if eevdf::eligible(&c.fair, Some(se), se.vruntime) {
+                if eevdf::eligible(fair, Some(se), se.vruntime) {
                     se.vruntime = se.deadline;
                     eevdf::renew_deadline(se, slice_ns);
                 }
-                None
+                false
             }
         };
         self.put_current(cpu);

@@ -237,15 +237,13 @@ impl Kernel<'_> {
         self.leave_caches(cpu, task);
         self.tasks[task as usize].life = Life::Asleep;
         self.cpus[cpu].current = None;
+        self.put_levels(self.queue_of(task), task, !left);
         if self.caches.mode != Mode::Off {
             self.stops_running(cpu, task);
             self.reserve(cpu, -1);
             if left {
                 self.count_wish(cpu, task, -1);
             }
-        }
-        if !left {
-            self.insert_waiting(cpu, task);
         }
         self.schedule(cpu);
     }
@@ -272,10 +270,12 @@ impl Kernel<'_> {
             return self.leave_rt(cpu, task, Life::Dead);
         }
         self.update_current(cpu);
-        self.touch_queue(cpu);
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
         self.touch_task(task);
-        self.leave_queue(cpu, task);
+        self.leave_queue(cpu, task, true);
         self.cpus[cpu].current = None;
+        self.put_levels(queue, task, false);
         if self.caches.mode != Mode::Off {
             self.stops_running(cpu, task);
             self.reserve(cpu, -1);
@@ -284,7 +284,10 @@ impl Kernel<'_> {
         }
         self.tasks[task as usize].life = Life::Dead;
         let average = self.tasks[task as usize].se.average;
-        self.cpus[cpu].fair.average.detach(&average);
+        self.queue_mut(queue).average.detach(&average);
+        if queue != cpu as u32 {
+            self.propagate(queue, -1);
+        }
         self.schedule(cpu);
     }
 

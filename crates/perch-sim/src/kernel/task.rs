@@ -40,7 +40,7 @@ pub enum Phase {
     Woken,
 }
 
-/// A task's entity in the fair class.
+/// Who stands in a queue of the fair class: a task, or a group with what it has on one CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Entity {
     /// Weight, 1024 at nice 0.
@@ -63,6 +63,8 @@ pub struct Entity {
     pub est_enqueued: u32,
     /// See `est_enqueued`.
     pub est_average: u32,
+    /// It stands in a queue or runs from it.
+    pub queued: bool,
     /// EEVDF: asleep, but still queued until its lag is gone.
     pub delayed: bool,
     /// Counted in a queue's averages.
@@ -77,6 +79,28 @@ pub struct Entity {
 }
 
 impl Entity {
+    /// Of something that has never been queued.
+    pub fn of_weight(weight: u32) -> Entity {
+        Entity {
+            weight,
+            vruntime: 0,
+            deadline: 0,
+            vlag: 0,
+            exec_start_ns: 0,
+            sum_exec_ns: 0,
+            picked_sum_ns: 0,
+            average: Average::default(),
+            est_enqueued: 0,
+            est_average: 0,
+            queued: false,
+            delayed: false,
+            attached: false,
+            relative: false,
+            turn: 0,
+            new: false,
+        }
+    }
+
     /// util_est: what the task will probably use when it wakes.
     pub fn est(&self) -> u32 {
         self.est_average.max(self.est_enqueued)
@@ -88,6 +112,8 @@ impl Entity {
 pub struct Task {
     /// What the policy knows and remembers of it.
     pub state: TaskState,
+    /// Its group, `NONE` for the root group.
+    pub group: u32,
     /// Which of the kernel's affinities it has.
     pub affinity: u32,
     /// Where it runs or ran last.

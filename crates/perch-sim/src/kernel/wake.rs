@@ -66,8 +66,9 @@ impl Kernel<'_> {
 
     /// Asks the policy, and writes down what it said.
     pub(super) fn decide(&mut self, task: u32, wake: &Wake, waker: Waker) -> Verdict {
+        let load = self.task_load(task);
         let t = &mut self.tasks[task as usize];
-        t.state.load = t.se.average.load;
+        t.state.load = load;
         t.state.util = t.se.average.util.max(t.se.est());
         let (mut wakee, affinity) = (t.state, t.affinity as usize);
         if self.rules.scan_by_cost {

@@ -32,7 +32,7 @@ impl Dice {
         low + self.next() % (high - low + 1)
     }
 
-    fn chance(&mut self, percent: u64) -> bool {
+    pub fn chance(&mut self, percent: u64) -> bool {
         self.range(1, 100) <= percent
     }
 }

@@ -16,6 +16,7 @@ mod determinism;
 mod errors;
 mod fair;
 mod ffmpeg;
+mod groups;
 mod hackbench;
 mod invariants;
 mod llc;

@@ -77,11 +77,10 @@ impl Kernel<'_> {
             // Only where every task would rather stay.
             Mode::Upstream => {
                 let home = home.map(|llc| llc as u32);
-                let waiting = self.cpus[source].fair.timeline.iter().map(|w| w.task);
-                let mut runnable = waiting
-                    .chain([current])
-                    .filter(|&t| !self.tasks[t as usize].se.delayed);
-                runnable.all(|t| home.is_some() && self.tasks[t as usize].wants == home)
+                let at_home = |t: u32| home.is_some() && self.tasks[t as usize].wants == home;
+                let stays = |t: u32| self.tasks[t as usize].se.delayed || at_home(t);
+                self.each_waiting(source, &mut |t| stays(t))
+                    && at_home(current)
                     && (self.cpus[source].fair.nr <= 1
                         || self.is_kept(current, source, cpu, migrate, unequal))
             }

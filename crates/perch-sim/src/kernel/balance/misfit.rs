@@ -43,14 +43,14 @@ impl Kernel<'_> {
     }
 
     /// The load of a CPU's running task if it does not fit there, at least 1; else 0.
-    fn misfit(&self, cpu: usize) -> u32 {
+    fn misfit(&mut self, cpu: usize) -> u32 {
         let Some(task) = self.cpus[cpu].fair_current() else {
             return 0;
         };
         if self.fits(task, cpu) || self.is_stuck(task, cpu) {
             return 0;
         }
-        self.tasks[task as usize].se.average.load.max(1)
+        self.task_load(task).max(1)
     }
 
     /// Whether a task's affinity leaves it no better CPU, as far as the era looks.

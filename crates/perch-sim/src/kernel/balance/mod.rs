@@ -48,7 +48,7 @@ impl Kernel<'_> {
     /// Periodic passes of one CPU over those of its domains that are due. Returns how long they
     /// took.
     pub(super) fn balance_due(&mut self, cpu: usize, mut idle: bool) -> u64 {
-        self.touch_queue(cpu);
+        self.touch_active(cpu);
         self.publish(cpu);
         let mut next = self.now + 60_000_000_000;
         let (mut cost, mut spent) = (0, 0);
@@ -228,8 +228,13 @@ impl Kernel<'_> {
         }
         let c = &mut self.cpus[cpu];
         c.max_idle_cost_ns = c.max_idle_cost_ns.max(spent);
-        if let Some(first) = c.fair.timeline.first().copied() {
-            self.charge_kernel(cpu, first.task, spent);
+        let mut first = None;
+        self.each_waiting(cpu, &mut |task| {
+            first = Some(task);
+            false
+        });
+        if let Some(first) = first {
+            self.charge_kernel(cpu, first, spent);
         }
         pulled
     }
@@ -295,7 +300,7 @@ impl Kernel<'_> {
     fn decay_sleepers(&mut self) {
         for cpu in 0..self.cpus.len() {
             if self.cpus[cpu].idle && self.host.cpu(cpu).load + self.host.cpu(cpu).util > 0 {
-                self.touch_queue(cpu);
+                self.touch_active(cpu);
                 self.publish(cpu);
             }
         }

@@ -6,10 +6,10 @@ use perch_policy::{Level, Mode};
 use super::stats::{Imbalance, Migrate};
 use super::{Idle, Kernel, Pass};
 use crate::hardware::{Access, Field, Symbol};
+use crate::kernel::cfs;
 use crate::kernel::era::FairRules;
 use crate::kernel::queue::DomainState;
 use crate::kernel::task::Life;
-use crate::kernel::{cfs, eevdf};
 
 impl Kernel<'_> {
     /// Finds the imbalance of a domain, if any, and takes what may move.
@@ -99,8 +99,7 @@ impl Kernel<'_> {
     }
 
     fn any_may_come(&self, source: usize, cpu: usize) -> bool {
-        let mut waiting = self.cpus[source].fair.timeline.iter();
-        waiting.any(|w| self.may_run_on(w.task, cpu))
+        !self.each_waiting(source, &mut |task| !self.may_run_on(task, cpu))
     }
 
     /// Takes waiting tasks, the one whose turn was longest ago first, until the imbalance is gone.
@@ -129,7 +128,7 @@ impl Kernel<'_> {
             after = turn;
             let ran = self.tasks[task as usize].se.exec_start_ns;
             let hot = self.now.saturating_sub(ran) < self.rules.migration_cost_ns
-                || self.is_buddy(source, cpu, task);
+                || self.is_buddy(cpu, task);
             let t = &self.tasks[task as usize];
             if !self.may_run_on(task, cpu) || t.se.delayed {
                 continue;
@@ -141,9 +140,8 @@ impl Kernel<'_> {
             if hot && !hot_too {
                 continue;
             }
-            let t = &self.tasks[task as usize];
-            let util = i64::from(t.se.est());
-            let load = i64::from(t.se.average.load.max(1));
+            let load = i64::from(self.task_load(task).max(1));
+            let util = i64::from(self.tasks[task as usize].se.est());
             let cost = match found.migrate {
                 Migrate::Task => 1,
                 Migrate::Util if util > found.amount => continue,
@@ -170,42 +168,42 @@ impl Kernel<'_> {
     }
 
     /// The next buddy of a queue counts as hot while the destination has something to run.
-    fn is_buddy(&self, source: usize, cpu: usize, task: u32) -> bool {
-        let fair = &self.cpus[source].fair;
+    fn is_buddy(&self, cpu: usize, task: u32) -> bool {
+        let fair = self.queue(self.queue_of(task));
         let buddy = fair.next_buddy == Some(task) || fair.last_buddy == Some(task);
         buddy && self.cpus[cpu].fair.nr > 0
     }
 
     /// The waiting task that was queued or picked least recently, among those after `after`.
     pub(super) fn coldest(&self, source: usize, after: u64) -> Option<(u64, u32)> {
-        let waiting = self.cpus[source].fair.timeline.iter();
-        let turns = waiting.map(|w| (self.tasks[w.task as usize].se.turn, w.task));
-        turns.filter(|&(turn, _)| turn > after).min()
+        let mut coldest: Option<(u64, u32)> = None;
+        self.each_waiting(source, &mut |task| {
+            let turn = self.tasks[task as usize].se.turn;
+            if turn > after && coldest.is_none_or(|(than, _)| turn < than) {
+                coldest = Some((turn, task));
+            }
+            true
+        });
+        coldest
     }
 
     /// Moves a waiting task to another CPU's queue.
     pub(super) fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
         self.update_current(from);
-        self.touch_queue(from);
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
         self.touch_task(task);
         if let FairRules::Eevdf { slice_ns } = self.rules.fair {
-            let current = self.cpus[from].fair_current();
-            let current = current.map(|t| self.tasks[t as usize].se);
-            let se = self.tasks[task as usize].se;
-            let fair = &self.cpus[from].fair;
-            let limit_ns = self.rules.lag.ns(slice_ns, self.tick_ns);
-            self.tasks[task as usize].se.vlag = eevdf::lag(fair, current.as_ref(), &se, limit_ns);
+            self.tasks[task as usize].se.vlag = self.lag(queue, task, slice_ns);
         }
-        self.remove_waiting(from, task);
+        self.remove_waiting(queue, task);
         self.count_wish(from, task, -1);
-        self.leave_queue(from, task);
+        self.leave_queue(from, task, false);
         self.tasks[task as usize].life = Life::Waking;
         self.leave_cpu(task);
         if let FairRules::Cfs { .. } = self.rules.fair {
-            let current = self.cpus[from]
-                .fair_current()
-                .map(|t| self.tasks[t as usize].se.vruntime);
-            cfs::update_floor(&mut self.cpus[from].fair, current);
+            let current = self.current_in(queue).map(|se| se.vruntime);
+            cfs::update_floor(self.queue_mut(queue), current);
         }
         if self.cpus[from].llc != self.cpus[to].llc {
             self.reserve(from, -1);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How a group's shares are divided among the CPUs on which it has something to run: by load, each
+//! CPU from its own view, which is exact for its own part and late for all others
+//! (mechanisms.md §8, "Groups").
+
+use super::MIN_SHARES;
+use crate::kernel::Kernel;
+use crate::kernel::eevdf;
+use crate::kernel::era::FairRules;
+
+impl Kernel<'_> {
+    /// Works out again what a group's entity weighs in the queue above.
+    pub(in crate::kernel) fn update_shares(&mut self, queue: u32) {
+        let Some((parent, entity)) = self.above(queue) else {
+            return;
+        };
+        let fair = self.queue(queue);
+        let mut load = fair.weight;
+        if !self.rules.groups.by_weight {
+            // Who is left without tasks keeps its weight: it may be queued for a while yet (6.12).
+            if load == 0 && self.rules.groups.keeps_empty {
+                return;
+            }
+            load = load.max(fair.average.load.into());
+        }
+        let weight = self.share(queue, load, 0);
+        if self.entity(entity).weight != weight {
+            self.reweight(parent, entity, weight);
+        }
+    }
+
+    /// What a group's entity weighs with so much load in its queue, and `more` of its group's load
+    /// elsewhere than is known.
+    pub(super) fn share(&self, queue: u32, load: u64, more: i64) -> u32 {
+        let groups = &self.task_groups;
+        let group = &groups.groups[groups.group_of(queue)];
+        let elsewhere = group.load - groups.place(queue).contribution;
+        let all = (elsewhere + load).saturating_add_signed(more);
+        let shares = u64::from(group.shares);
+        (shares * load / all.max(1)).clamp(MIN_SHARES.into(), shares) as u32
+    }
+
+    /// Gives a group's entity another weight, wherever it is; in EEVDF it keeps its lag, and what
+    /// is left of its slice, as spans of run time.
+    fn reweight(&mut self, queue: u32, entity: u32, weight: u32) {
+        let current = self.current_in(queue);
+        let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
+        let (fair, se) = self.both_mut(queue, entity);
+        let old = std::mem::replace(&mut se.weight, weight);
+        let before = se.average;
+        se.average.reweigh(old, weight);
+        fair.average.detach(&before);
+        fair.average.attach(&se.average);
+        let scaled = |v: i64| v * i64::from(old) / i64::from(weight);
+        if !se.queued {
+            se.vlag = scaled(se.vlag);
+            return;
+        }
+        fair.weight = fair.weight + u64::from(weight) - u64::from(old);
+        let runs = fair.curr == entity;
+        if !eevdf {
+            if !runs {
+                fair.waiting_weight = fair.waiting_weight + u64::from(weight) - u64::from(old);
+                fair.timeline.reweigh(entity, weight);
+            }
+            return;
+        }
+        let now = eevdf::virtual_time(fair, current.as_ref());
+        let protected = se.vruntime < fair.protected_v;
+        se.deadline = now + scaled(se.deadline - now);
+        se.vruntime = now - scaled(now - se.vruntime);
+        if runs {
+            fair.protected_v = match protected {
+                true => now + scaled(fair.protected_v - now),
+                false => se.vruntime,
+            };
+            return;
+        }
+        self.remove_waiting(queue, entity);
+        self.insert_waiting(queue, entity);
+    }
+
+    /// A group's load is brought up to date with what one of its queues contributes: when that
+    /// differs by more than a 64th, and no more often than the era says (`update_tg_load_avg`).
+    pub(super) fn contribute(&mut self, queue: u32) {
+        let load = u64::from(self.queue(queue).average.load);
+        let (now, least_ns) = (self.now, self.rules.groups.contribution_ns);
+        let place = self.task_groups.place_mut(queue);
+        if now - place.contributed_ns < least_ns {
+            return;
+        }
+        let old = place.contribution;
+        if load.abs_diff(old) > old / 64 {
+            (place.contribution, place.contributed_ns) = (load, now);
+            let group = place.group as usize;
+            let sum = &mut self.task_groups.groups[group].load;
+            *sum = *sum + load - old;
+        }
+    }
+
+    /// A group's load is what its queues contribute, and no group's entity weighs more than its
+    /// shares.
+    pub(in crate::kernel) fn check_shares(&self) -> Result<(), String> {
+        let groups = &self.task_groups;
+        let mut loads = vec![0; groups.groups.len()];
+        for (place, se) in groups.places.iter().zip(&groups.entities) {
+            loads[place.group as usize] += place.contribution;
+            let shares = groups.groups[place.group as usize].shares;
+            if !(MIN_SHARES..=shares).contains(&se.weight) {
+                return Err(format!("a group of {shares} shares weighs {}", se.weight));
+            }
+        }
+        for (number, (group, load)) in groups.groups.iter().zip(loads).enumerate() {
+            if group.load != load {
+                return Err(format!("group {number}: load {}, not {load}", group.load));
+            }
+        }
+        Ok(())
+    }
+}

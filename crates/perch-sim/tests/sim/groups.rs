@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Task groups: the books at every level, shares by weight, and who goes first when a task wakes.
+
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::Era;
+use perch_sim::workload::{DEFAULT_SHARES, GroupSpec, Op, TaskSpec, Workload};
+use perch_sim::{Dist, Scenario};
+use proptest::prelude::*;
+
+use crate::common::{
+    ERAS, MS, checked, config, ends, hog, machine, of_tasks, scenario, shares, task, traced,
+};
+use crate::load::{Dice, random};
+
+/// Groups of these shares, each in the one of this number.
+fn groups(of: &[(Option<usize>, u32)]) -> Vec<GroupSpec> {
+    let one = |(number, &(parent, shares)): (usize, &(Option<usize>, u32))| GroupSpec {
+        name: format!("g{number}"),
+        parent,
+        shares,
+    };
+    of.iter().enumerate().map(one).collect()
+}
+
+/// Hogs on the first `cpus` CPUs, each in the group of this number.
+fn hogs(machine: &Machine, of: &[Option<usize>], cpus: usize) -> Vec<TaskSpec> {
+    let one = |&group| TaskSpec {
+        group,
+        ..task(machine, hog(), 0..cpus)
+    };
+    of.iter().map(one).collect()
+}
+
+fn grouped(machine: &Machine, groups: Vec<GroupSpec>, tasks: Vec<TaskSpec>) -> Workload {
+    Workload {
+        groups,
+        ..of_tasks(machine, "groups", tasks, 0)
+    }
+}
+
+/// A random scenario whose tasks are in random groups, nested up to four deep.
+fn random_grouped(seed: u64, max_cpus: usize) -> Scenario {
+    let mut scenario = random(seed, max_cpus);
+    let mut dice = Dice::new(!seed);
+    let count = dice.range(1, 9) as usize;
+    let mut specs: Vec<(Option<usize>, u32)> = Vec::new();
+    for number in 0..count as u64 {
+        let parent = dice.range(0, number) as usize;
+        let shares = match dice.range(0, 3) {
+            0 => 2,
+            1 => 1024,
+            2 => dice.range(2, 262_144) as u32,
+            _ => dice.range(2, 10_000) as u32,
+        };
+        specs.push(((parent > 0).then(|| parent - 1), shares));
+    }
+    for spec in &mut scenario.workload.tasks {
+        let group = dice.range(0, count as u64) as usize;
+        spec.group = (group > 0).then(|| group - 1);
+    }
+    scenario.workload.groups = groups(&specs);
+    scenario
+}
+
+proptest! {
+    #![proptest_config(config(80))]
+
+    #[test]
+    fn the_books_hold_at_every_level(seed in any::<u64>().no_shrink()) {
+        checked(&random_grouped(seed, 12), 0, |_| {});
+    }
+
+    #[test]
+    fn the_books_hold_on_larger_machines(seed in any::<u64>().no_shrink()) {
+        checked(&random_grouped(seed, 80), 200_000, |_| {});
+    }
+
+    #[test]
+    fn the_same_groups_give_the_same_trace(seed in any::<u64>().no_shrink()) {
+        let scenario = random_grouped(seed, 24);
+        prop_assert_eq!(traced(&scenario), traced(&scenario));
+    }
+
+    #[test]
+    fn groups_without_tasks_change_nothing(seed in any::<u64>().no_shrink()) {
+        let plain = random(seed, 24);
+        let mut scenario = random_grouped(seed, 24);
+        scenario.workload.tasks.iter_mut().for_each(|t| t.group = None);
+        prop_assert_eq!(traced(&scenario), traced(&plain));
+    }
+}
+
+fn share_of(era: Era, load: Workload, machine: &Arc<Machine>, ms: [u64; 2]) -> Vec<f64> {
+    let (first, last) = ends(&scenario(machine, era, load, ms), 10 * MS);
+    shares(&first, &last)
+}
+
+#[test]
+fn two_groups_share_a_cpu_by_weight() {
+    let machine = machine("jacobsville");
+    for era in ERAS {
+        let specs = groups(&[(None, 8192), (None, 1024)]);
+        let tasks = hogs(&machine, &[Some(0), Some(1)], 1);
+        let load = grouped(&machine, specs, tasks);
+        let had = share_of(era, load, &machine, [500, 8000]);
+        assert!((had[0] - 8.0 / 9.0).abs() < 0.01, "{era}: {had:?}");
+    }
+}
+
+#[test]
+fn a_group_shares_as_one_however_many_its_tasks() {
+    let machine = machine("jacobsville");
+    for era in ERAS {
+        // Against a task of nice 0 in the root group: half, a quarter for each of two.
+        let specs = groups(&[(None, DEFAULT_SHARES)]);
+        let tasks = hogs(&machine, &[None, Some(0), Some(0)], 1);
+        let load = grouped(&machine, specs, tasks);
+        let had = share_of(era, load, &machine, [500, 6000]);
+        for (had, due) in had.iter().zip([0.5, 0.25, 0.25]) {
+            assert!((had - due).abs() < 0.01, "{era}: {had}, due {due}");
+        }
+    }
+}
+
+#[test]
+fn nested_groups_share_level_by_level() {
+    let machine = machine("jacobsville");
+    for era in ERAS {
+        // a has 3 parts of 4 and divides them 1 : 2 between b and c; d has the rest.
+        let specs = groups(&[(None, 3072), (Some(0), 1024), (Some(0), 2048), (None, 1024)]);
+        let tasks = hogs(&machine, &[Some(1), Some(2), Some(2), Some(3)], 1);
+        let load = grouped(&machine, specs, tasks);
+        let had = share_of(era, load, &machine, [500, 8000]);
+        for (had, due) in had.iter().zip([0.25, 0.25, 0.25, 0.25]) {
+            assert!((had - due).abs() < 0.015, "{era}: {had}, due {due}");
+        }
+    }
+}
+
+#[test]
+fn groups_share_eight_cpus_by_weight() {
+    let machine = machine("jacobsville");
+    for era in ERAS {
+        // One of each on every CPU, pinned: what is divided is shares, not places.
+        let specs = groups(&[(None, 8192), (None, 1024)]);
+        let pinned = |cpu: usize, group| TaskSpec {
+            group: Some(group),
+            ..task(&machine, hog(), cpu..cpu + 1)
+        };
+        let tasks = (0..16).map(|i| pinned(i / 2, i % 2)).collect();
+        let load = grouped(&machine, specs, tasks);
+        let had = share_of(era, load, &machine, [1000, 8000]);
+        let heavy: f64 = had.iter().step_by(2).sum();
+        assert!((heavy - 8.0 / 9.0).abs() < 0.05, "{era}: {heavy}");
+    }
+}
+
+#[test]
+fn a_group_of_everything_is_as_fair_as_none() {
+    let machine = machine("jacobsville");
+    // In 5.5 the CPUs of a cluster balance in the same tick, and what one takes the next takes back.
+    for era in [Era::V6_5, Era::V6_15, Era::V7_2] {
+        let tasks = hogs(&machine, &[Some(0); 16], 8);
+        let load = grouped(&machine, groups(&[(None, DEFAULT_SHARES)]), tasks);
+        for (task, had) in share_of(era, load, &machine, [2000, 4000])
+            .iter()
+            .enumerate()
+        {
+            let half = had * 8.0;
+            assert!(
+                (half - 0.5).abs() < 0.03,
+                "{era}: task {task} has {half:.3} of a CPU"
+            );
+        }
+    }
+}
+
+/// A task of the heavy group that sleeps for less than a latency, on a CPU with a hog of the light
+/// one; `busy`: with a hog of its own group too. The mean and the longest wait of its wake-ups.
+fn wait_ns(era: Era, busy: bool) -> [u64; 2] {
+    let machine = machine("jacobsville");
+    let mut tasks = hogs(&machine, &[Some(1)], 1);
+    if busy {
+        tasks.extend(hogs(&machine, &[Some(0)], 1));
+    }
+    let (work, rest) = (
+        Op::Run(Dist::Const(500_000)),
+        Op::Sleep(Dist::around(3 * MS, 30)),
+    );
+    tasks.push(TaskSpec {
+        group: Some(0),
+        ..task(&machine, vec![work, rest, Op::Count, Op::Jump(0)], 0..1)
+    });
+    let load = grouped(&machine, groups(&[(None, 8192), (None, 1024)]), tasks);
+    let metrics = checked(&scenario(&machine, era, load, [500, 4000]), MS, |_| {});
+    assert!(
+        metrics.counted > 100,
+        "{era}: it got through {} times",
+        metrics.counted
+    );
+    [
+        metrics.latency_ns / metrics.latencies,
+        metrics.max_latency_ns,
+    ]
+}
+
+#[test]
+fn in_cfs_an_empty_group_queue_lends_its_wakee_the_credit() {
+    for era in [Era::V5_5, Era::V6_5] {
+        let [mean, longest] = wait_ns(era, false);
+        assert!(
+            mean < MS / 10 && longest < MS,
+            "{era}: mean {mean}, longest {longest}"
+        );
+        // A hog of its own group keeps the group's entity where it is: the wakee's own credit only
+        // counts against that hog.
+        let [joined, _] = wait_ns(era, true);
+        assert!(joined > 5 * mean, "{era}: {joined} against {mean}");
+    }
+}
+
+#[test]
+fn in_eevdf_an_empty_group_queue_gives_no_credit_but_what_is_owed() {
+    for era in [Era::V6_15, Era::V7_2] {
+        // It uses a seventh of the CPU and weighs eight times as much as the hog: it is owed time
+        // whenever it wakes, and waits until the hog's slice of 2.8 ms is over, ticks 4 ms apart.
+        let [mean, longest] = wait_ns(era, false);
+        assert!(
+            mean < 4 * MS && longest < 9 * MS,
+            "{era}: mean {mean}, longest {longest}"
+        );
+    }
+}
