@@ -2,13 +2,16 @@
 //! The real-time band: the highest priorities run, within their share, and without a band nothing
 //! of it is there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use perch_lab::guest::Status;
 use perch_scheduler::interface::Event;
 use perch_scheduler::stats::Report;
 
 use crate::guest::{Lab, Perch};
+
+/// How often to look again on a host that is busy with other things.
+const ROUNDS: usize = 4;
 
 /// Programs that never sleep, called so: a script's own name is its command's.
 fn make_hogs(lab: &Lab, names: &[&str]) {
@@ -79,40 +82,62 @@ fn now(lab: &Lab) -> f64 {
     text.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// Who got which CPU when, of what was noted: the moment, the CPU and the task.
-fn switches(lab: &Lab) -> Vec<(f64, usize, u32)> {
+/// Somebody got a CPU.
+struct Switch {
+    at: f64,
+    cpu: usize,
+    pid: u32,
+    comm: String,
+}
+
+/// What was noted, in order for each CPU.
+fn switches(lab: &Lab) -> Vec<Switch> {
     let text = lab.text(
         "cd /sys/kernel/tracing && echo 0 > tracing_on && sed -n \
-        's/.*\\[0*\\([0-9][0-9]*\\)\\].* \\([0-9]*\\.[0-9]*\\): sched_switch:.* next_pid=\\([0-9]*\\).*/\\2 \\1 \\3/p' trace",
+        's/.*\\[0*\\([0-9][0-9]*\\)\\].* \\([0-9]*\\.[0-9]*\\): sched_switch:.* next_comm=\\(.*\\) next_pid=\\([0-9]*\\) .*/\\2 \\1 \\4 \\3/p' trace",
     );
     let line = |line: &str| {
-        let mut words = line.split(' ');
+        let mut words = line.splitn(4, ' ');
         let mut word = || words.next().unwrap_or_else(|| panic!("{line}"));
-        let moment = word().parse().unwrap();
-        (moment, word().parse().unwrap(), word().parse().unwrap())
+        Switch {
+            at: word().parse().unwrap(),
+            cpu: word().parse().unwrap(),
+            pid: word().parse().unwrap(),
+            comm: word().to_string(),
+        }
     };
     text.lines().map(line).collect()
 }
 
-/// Of so many moments between two, at each of these CPUs, how many met one of the tasks.
+/// Whom so many looks at each of these CPUs met, evenly spread between two moments: how often it was
+/// one of the tasks, and who the others were.
 fn met(
-    switches: &[(f64, usize, u32)],
+    switches: &[Switch],
     cpus: &[usize],
     tasks: &BTreeSet<u32>,
     (from, to): (f64, f64),
-    moments: u32,
-) -> u32 {
+    looks: u32,
+) -> (u32, BTreeMap<String, u32>) {
     let mut found = 0;
+    let mut others = BTreeMap::new();
     for cpu in cpus {
-        let of_cpu: Vec<_> = switches.iter().filter(|(_, at, _)| at == cpu).collect();
-        for moment in 0..moments {
-            let moment = from + (to - from) * f64::from(moment) / f64::from(moments);
-            let before = of_cpu.partition_point(|(at, _, _)| *at <= moment);
-            let runs = before.checked_sub(1).map(|last| of_cpu[last].2);
-            found += u32::from(runs.is_some_and(|task| tasks.contains(&task)));
+        let of_cpu: Vec<_> = switches
+            .iter()
+            .filter(|switch| switch.cpu == *cpu)
+            .collect();
+        for look in 0..looks {
+            let moment = from + (to - from) * f64::from(look) / f64::from(looks);
+            let before = of_cpu.partition_point(|switch| switch.at <= moment);
+            let runs = before.checked_sub(1).map(|last| of_cpu[last]);
+            if runs.is_some_and(|switch| tasks.contains(&switch.pid)) {
+                found += 1;
+            } else {
+                let who = runs.map_or("nobody yet", |switch| &switch.comm);
+                *others.entry(who.to_string()).or_default() += 1;
+            }
         }
     }
-    found
+    (found, others)
 }
 
 /// P16: twelve tasks of three priorities on eight CPUs of two nodes. Whoever looks, and everything
@@ -132,22 +157,26 @@ fn the_highest_priorities_run(lab: &Lab) {
     let tasks: Vec<u32> = low.iter().chain(&highest).copied().collect();
     lab.until("four of twelve wait", || counters_add_up(lab, &perch) > 0);
     let mut best = 0.0f64;
-    for round in 1..=3 {
+    for _ in 0..ROUNDS {
         // The lowest wait so long that they have a tick each; else the kernel would complain.
+        let relieved = perch.report().event(Event::BandRelieved);
         let from = now(lab);
         lab.until("who waits longest comes first for once", || {
-            perch.report().event(Event::BandRelieved) >= 4 * round
+            perch.report().event(Event::BandRelieved) >= relieved + 4
         });
         let to = now(lab);
-        let switches = switches(lab);
-        let found = met(&switches, &cpus, &highest, (from, to), 1000);
+        let looks = 1000 * cpus.len() as u32;
+        let (found, others) = met(&switches(lab), &cpus, &highest, (from, to), 1000);
         println!(
-            "{found} of {} looks in {:.1} s met one of the eight highest; {} switches",
-            1000 * cpus.len(),
-            to - from,
-            switches.len()
+            "{found} of {looks} looks in {:.1} s met one of the eight highest; the others: {others:?}",
+            to - from
         );
-        best = best.max(100.0 * f64::from(found) / (1000 * cpus.len()) as f64);
+        assert!(found >= looks / 100 * 95, "it has not even its share");
+        // On a busy host what the kernel's own threads need of their share is more than one in a
+        // hundred.
+        let lower = |(who, _): &(&String, &u32)| *who == "low" || who.starts_with("swapper/");
+        let lower: u32 = others.iter().filter(lower).map(|(_, count)| count).sum();
+        best = best.max(100.0 * f64::from(found) / f64::from(found + lower));
         if best >= 99.0 {
             break;
         }
@@ -271,7 +300,7 @@ fn without_a_band_there_is_nothing_of_it() {
 /// happens to its tasks, none is lost.
 #[test]
 fn tasks_join_and_leave() {
-    let lab = Lab::boot("7.2", 8, &["hackbench"]);
+    let lab = Lab::boot("6.18", 8, &["hackbench"]);
     // Nobody but a program itself may change its name.
     lab.put(
         "/tmp/plain",
