@@ -7,6 +7,7 @@
 
 mod c2c;
 mod engine;
+mod guest;
 mod hardware;
 mod kernel;
 mod metrics;
@@ -19,5 +20,5 @@ pub use engine::Dist;
 pub use hardware::Symbol;
 #[doc(hidden)]
 pub use kernel::glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
-pub use metrics::{Metrics, RtMetrics};
+pub use metrics::{GuestMetrics, Metrics, RtMetrics};
 pub use scenario::{Outcome, RootDomain, Scenario, Score, SimError};

@@ -59,6 +59,31 @@ pub struct Metrics {
     pub counted: u64,
     /// What the real-time class did.
     pub rt: RtMetrics,
+    /// What happened in virtual machines, all of them together.
+    pub guest: GuestMetrics,
+}
+
+/// Counts of virtual machines. Wake-ups and switches of their vCPUs are among the host's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuestMetrics {
+    /// Wake-ups of guests' tasks.
+    pub wakeups: u64,
+    /// Interrupts that one vCPU sent to another for these.
+    pub interrupts: u64,
+    /// Times that a vCPU halted.
+    pub halts: u64,
+    /// Ticks of the guests' kernels.
+    pub ticks: u64,
+    /// Switches between guests' tasks.
+    pub switches: u64,
+    /// Tasks that a vCPU took from another one's queue.
+    pub balanced: u64,
+    /// Packets that vhost moved.
+    pub packets: u64,
+    /// Time that guests' tasks had, as far as they have left their vCPU since; nanoseconds.
+    pub ran_ns: u64,
+    /// Work of leaving guests and entering them, and of their interrupts; nanoseconds.
+    pub overhead_ns: u64,
 }
 
 /// Counts of the real-time class; its wake-ups are none that the policy decides.

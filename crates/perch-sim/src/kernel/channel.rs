@@ -29,6 +29,10 @@ pub struct Channel {
 impl Kernel<'_> {
     /// The running task puts a message into a channel and wakes who waits for one.
     pub(super) fn send(&mut self, cpu: usize, task: u32, channel: u32, lines: u32, sync: bool) {
+        if self.is_outward(channel) {
+            self.tasks[task as usize].pc += 1;
+            return self.transmit(cpu, task, channel, lines);
+        }
         let c = &mut self.channels[channel as usize];
         c.messages.push_back((lines, cpu as u32));
         c.sent += 1;

@@ -45,6 +45,7 @@ impl Auditor {
             kernel.check_rt()?;
             kernel.check_channels()?;
             kernel.check_mutexes()?;
+            kernel.check_guests()?;
             kernel.check_caches()
         };
         let queues = kernel.queue_numbers();
@@ -81,6 +82,7 @@ impl Kernel<'_> {
             .flat_map(|q| self.queue(q).timeline.iter());
         let waiting = waiting.filter(|w| self.below(w.entity).is_none());
         waiting.for_each(|w| places[w.entity as usize][0] += 1);
+        self.places_in_guests(&mut places);
         for channel in &self.channels {
             let asleep = channel.waiting.iter().chain(&channel.blocked);
             asleep.for_each(|&t| places[t as usize][3] += 1);
@@ -123,20 +125,14 @@ impl Kernel<'_> {
                 at[5] <= u32::from(t.life == Life::Unborn),
                 "task {id} will be forked again"
             );
-            let born = t.life != Life::Unborn;
-            let allowed = &self.affinities[t.affinity as usize];
-            hold!(
-                !born || allowed.contains(t.cpu as usize),
-                "task {id} on cpu {}",
-                t.cpu
-            );
+            hold!(self.is_allowed(t), "task {id} on cpu {}", t.cpu);
             hold!(
                 !t.se.delayed || t.life == Life::Asleep,
                 "task {id} is delayed and {:?}",
                 t.life
             );
             hold!(
-                !t.on_queue() || t.se.attached != (t.rt.priority > 0),
+                !t.on_queue() || t.se.attached == (t.on_host() && t.rt.priority == 0),
                 "task {id} is queued but not attached"
             );
         }

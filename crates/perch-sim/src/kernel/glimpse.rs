@@ -86,15 +86,16 @@ impl Kernel<'_> {
     fn glimpse(&self) -> Glimpse {
         let tasks = self.tasks.iter().enumerate().map(|(id, t)| {
             let running = t.life == Life::Running;
-            let since = if running {
+            let on_host = t.on_host();
+            let since = if running && on_host {
                 self.now.saturating_sub(t.se.exec_start_ns)
             } else {
                 0
             };
-            let c = &self.cpus[t.cpu as usize];
+            let c = &self.cpus[self.host_cpu(id as u32)];
             let queue = self.queue_of(id as u32);
             let lag = match self.rules.fair {
-                _ if t.rt.priority > 0 => 0,
+                _ if t.rt.priority > 0 || !on_host => 0,
                 FairRules::Eevdf { .. } if running || t.life == Life::Queued => {
                     let current = self.current_in(queue);
                     eevdf::virtual_time(self.queue(queue), current.as_ref()) - t.se.vruntime

@@ -17,8 +17,10 @@ mod fair;
 mod futex;
 pub mod glimpse;
 mod group;
+mod guest;
 mod idle;
 mod mutex;
+mod net;
 mod pelt;
 mod pick;
 mod queue;
@@ -63,6 +65,10 @@ mod kind {
     pub const FORK: u8 = 3;
     /// Every CPU's tick.
     pub const TICK: u8 = 4;
+    /// An interrupt for a vCPU: its tick, or a packet.
+    pub const VCPU: u8 = 5;
+    /// A packet arrives, from another computer or there.
+    pub const PACKET: u8 = 6;
 }
 
 /// The stopwatch of a workload that is judged by how long it takes.
@@ -134,6 +140,10 @@ pub struct Kernel<'a> {
     caches: cache::CacheBooks,
     /// The task groups.
     task_groups: group::TaskGroups,
+    /// The virtual machines.
+    guests: Vec<guest::Guest>,
+    /// The network, if somebody is at its other end.
+    net: Option<Box<net::Net>>,
 }
 
 impl<'a> Kernel<'a> {
@@ -190,6 +200,7 @@ impl<'a> Kernel<'a> {
                 });
             }
         }
+        let guests = guest::guests(workload, &mut events, seed);
         let layouts = Layouts {
             counters: policy.modes().overload_layout(),
             rearranged: root_domain == RootDomain::Rearranged,
@@ -239,6 +250,8 @@ impl<'a> Kernel<'a> {
             scratch: balance::Scratch::default(),
             caches: cache::CacheBooks::new(&policy, topology),
             task_groups: group::TaskGroups::new(&workload.groups, specs.len(), n),
+            guests,
+            net: net::Net::new(workload),
         }
     }
 
@@ -278,8 +291,9 @@ impl<'a> Kernel<'a> {
         self.metrics.events += 1;
         self.handled = (event.kind, event.key);
         self.acting = match event.kind {
-            kind::TIMER => self.tasks[event.key as usize].cpu as usize,
+            kind::TIMER => self.host_cpu(event.key),
             kind::SEGMENT | kind::IPI => event.key as usize,
+            kind::VCPU => self.cpu_of_vcpu(event.key),
             _ => 0,
         };
         match event.kind {
@@ -295,6 +309,8 @@ impl<'a> Kernel<'a> {
             kind::IPI => self.interrupt(event.key as usize),
             kind::TIMER => self.timer(event.key),
             kind::FORK => self.appear(event.key),
+            kind::VCPU => self.vcpu_interrupt(event.key, event.tag),
+            kind::PACKET => self.packet(event.key, event.tag),
             _ => self.tick(),
         }
     }
@@ -380,6 +396,7 @@ fn new_task(id: u32, spec: &TaskSpec, affinity: u32, seed: u64) -> Task {
     state.set_uclamp(spec.uclamp.0, spec.uclamp.1);
     Task {
         state,
+        place: guest::place_of(spec),
         affinity,
         cpu: 0,
         life: Life::Unborn,

@@ -2,7 +2,7 @@
 //! Running tasks: segments of work, the operations between them, and switching.
 
 use super::mutex::Step;
-use super::task::Life;
+use super::task::{Life, Place};
 use super::wake::Waker;
 use super::{Kernel, kind};
 use crate::engine::Event;
@@ -20,6 +20,10 @@ impl Kernel<'_> {
         };
         let t = &mut self.tasks[task as usize];
         t.left_ns += std::mem::take(&mut t.debt_ns);
+        if let Place::Vcpu(guest, vcpu) = t.place {
+            self.carry_guest(guest, vcpu, task);
+        }
+        let (c, t) = (&mut self.cpus[cpu], &self.tasks[task as usize]);
         c.segment_start_ns = self.now;
         c.segment_tag = c.segment_tag.wrapping_add(1);
         self.events.push(Event {
@@ -54,7 +58,7 @@ impl Kernel<'_> {
     }
 
     /// Carries out operations until one takes time or the task leaves the CPU.
-    fn advance(&mut self, cpu: usize, task: u32) {
+    pub(super) fn advance(&mut self, cpu: usize, task: u32) {
         loop {
             let t = &mut self.tasks[task as usize];
             let op = t.program[t.pc as usize];
@@ -86,6 +90,13 @@ impl Kernel<'_> {
                         t.pc += 1;
                     }
                 }
+                Op::Vcpu { .. } => return self.run_vcpu(cpu, task),
+                Op::Vhost { guest } => match self.vhost(cpu, task, guest) {
+                    Step::Works => return self.begin_segment(cpu),
+                    Step::Left => return,
+                    Step::Done if self.cpus[cpu].need_resched => return self.preempt(cpu),
+                    Step::Done => {}
+                },
                 Op::Receive { channel } => match self.receive(cpu, task, channel) {
                     Step::Works => return self.begin_segment(cpu),
                     Step::Left => return,
@@ -230,6 +241,9 @@ impl Kernel<'_> {
 
     /// The running task sleeps.
     pub(super) fn block(&mut self, cpu: usize, task: u32) {
+        if let Place::Guest(_) = self.tasks[task as usize].place {
+            return self.leave_vcpu(cpu, task, Life::Asleep);
+        }
         if self.is_rt(task) {
             return self.leave_rt(cpu, task, Life::Asleep);
         }
@@ -250,7 +264,7 @@ impl Kernel<'_> {
 
     /// The running task calls exec: the cheapest moment to move. Returns whether it left.
     fn exec(&mut self, cpu: usize, task: u32) -> bool {
-        if self.is_rt(task) {
+        if self.is_rt(task) || self.tasks[task as usize].place != Place::Host {
             return false;
         }
         let wake = Wake {
@@ -266,6 +280,9 @@ impl Kernel<'_> {
 
     /// The running task ends.
     fn exit(&mut self, cpu: usize, task: u32) {
+        if let Place::Guest(_) = self.tasks[task as usize].place {
+            return self.leave_vcpu(cpu, task, Life::Dead);
+        }
         if self.is_rt(task) {
             return self.leave_rt(cpu, task, Life::Dead);
         }
@@ -292,7 +309,7 @@ impl Kernel<'_> {
     }
 
     /// The running task gives way.
-    fn preempt(&mut self, cpu: usize) {
+    pub(super) fn preempt(&mut self, cpu: usize) {
         let Some(task) = self.cpus[cpu].current else {
             return;
         };
@@ -307,6 +324,9 @@ impl Kernel<'_> {
     /// The running task yields. Returns whether it left the CPU; alone there it keeps it, and so
     /// it does when it is so far behind the others that they may not go first.
     fn give_way(&mut self, cpu: usize, task: u32) -> bool {
+        if let Place::Guest(_) = self.tasks[task as usize].place {
+            return self.give_way_in_guest(cpu, task);
+        }
         if self.is_rt(task) {
             return self.give_way_rt(cpu, task);
         }
@@ -344,6 +364,11 @@ impl Kernel<'_> {
         let t = &mut self.tasks[task as usize];
         t.warm_cpu = cpu as u32;
         t.warm_fill = fill;
+        if let Place::Vcpu(guest, vcpu) = t.place
+            && let Some(inside) = self.guests[guest as usize].current(vcpu)
+        {
+            self.leave_caches(cpu, inside);
+        }
     }
 
     /// Chooses who runs next on a CPU that runs nobody.
@@ -415,7 +440,9 @@ impl Kernel<'_> {
             self.push_rt(cpu);
         }
         // The operation under way goes on; a task that was between two starts the next one.
-        if between {
+        if let Place::Vcpu(guest, vcpu) = self.tasks[task as usize].place {
+            self.enter_vcpu(cpu, task, guest, vcpu);
+        } else if between {
             self.advance(cpu, task);
         } else {
             self.begin_segment(cpu);

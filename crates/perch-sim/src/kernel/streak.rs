@@ -10,6 +10,7 @@
 //! are handled by kind and CPU, not by arrival.
 
 use super::mutex::Word;
+use super::task::Place;
 use super::{Kernel, kind};
 use crate::engine::{Dist, Event};
 use crate::workload::Op;
@@ -127,7 +128,8 @@ impl Kernel<'_> {
         let mutex = first + t.drawn;
         let rounds = (times - t.rounds).min(MOST_ROUNDS);
         let c = &mut self.cpus[cpu];
-        let calm = self.mutexes[mutex as usize].is_calm()
+        let calm = t.place == Place::Host
+            && self.mutexes[mutex as usize].is_calm()
             && c.nr() == 1
             && c.fair.nr == 1
             && !self.stepwise;

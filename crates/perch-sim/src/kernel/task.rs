@@ -28,6 +28,19 @@ pub enum Life {
     Dead,
 }
 
+/// Where a task is, and what it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A task of this machine.
+    Host,
+    /// A vCPU, a task of this machine: the virtual machine and which of its vCPUs.
+    Vcpu(u32, u32),
+    /// A task of that virtual machine; its CPU is a vCPU.
+    Guest(u32),
+    /// A task on another computer; it runs, for the books, while a timer of it is pending.
+    Outside,
+}
+
 /// How far a task is in an operation that takes several steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
@@ -114,6 +127,8 @@ pub struct Task {
     pub state: TaskState,
     /// Its group, `NONE` for the root group.
     pub group: u32,
+    /// Where it is.
+    pub place: Place,
     /// Which of the kernel's affinities it has.
     pub affinity: u32,
     /// Where it runs or ran last.
@@ -157,6 +172,11 @@ pub struct Task {
 }
 
 impl Task {
+    /// Whether it is a task of this machine, a vCPU among others.
+    pub fn on_host(&self) -> bool {
+        matches!(self.place, Place::Host | Place::Vcpu(..))
+    }
+
     /// Whether the task counts as runnable on `cpu`'s queue.
     pub fn on_queue(&self) -> bool {
         matches!(self.life, Life::Queued | Life::Running) || self.se.delayed

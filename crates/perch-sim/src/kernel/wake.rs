@@ -6,7 +6,7 @@ use std::io::Write;
 use perch_policy::{CacheStep, Mode, ProcessId, Reason, Verdict, Wake};
 
 use super::pelt::Average;
-use super::task::Life;
+use super::task::{Life, Place};
 use super::{Kernel, kind};
 use crate::engine::Event;
 
@@ -23,6 +23,9 @@ impl Kernel<'_> {
     /// Wakes a sleeping task from `this_cpu`. Returns what the wake-up cost the waker.
     pub(super) fn wake(&mut self, task: u32, this_cpu: usize, waker: Waker, sync: bool) -> u64 {
         debug_assert_eq!(self.tasks[task as usize].life, Life::Asleep);
+        if let Place::Guest(_) = self.tasks[task as usize].place {
+            return self.wake_in_guest(task, this_cpu, sync);
+        }
         self.tasks[task as usize].woken_ns = self.now;
         if self.tasks[task as usize].se.delayed {
             let cpu = self.tasks[task as usize].cpu as usize;
@@ -237,6 +240,11 @@ impl Kernel<'_> {
 
     /// A task's timer fires, on the CPU on which it went to sleep.
     pub(super) fn timer(&mut self, task: u32) {
+        match self.tasks[task as usize].place {
+            Place::Guest(guest) => return self.guest_timer(guest, task),
+            Place::Outside => return self.go_on_outside(task),
+            Place::Host | Place::Vcpu(..) => {}
+        }
         let cpu = self.tasks[task as usize].cpu as usize;
         let waker = self.cpus[cpu].current.map_or(Waker::Idle, Waker::Task);
         self.wake(task, cpu, waker, false);
@@ -246,6 +254,11 @@ impl Kernel<'_> {
     /// A task that nobody in the simulation forks: its parent is on a CPU drawn at random among
     /// those it may use.
     pub(super) fn appear(&mut self, task: u32) {
+        match self.tasks[task as usize].place {
+            Place::Guest(_) => return self.appear_in_guest(task),
+            Place::Outside => return self.go_on_outside(task),
+            Place::Host | Place::Vcpu(..) => {}
+        }
         let t = &mut self.tasks[task as usize];
         let allowed = &self.affinities[t.affinity as usize];
         let nth = t.random.below(u64::from(allowed.weight())) as usize;
@@ -261,6 +274,9 @@ impl Kernel<'_> {
     /// A task's first wake-up, from its parent, which runs on this CPU. Returns what it cost the
     /// parent: the CPUs that the slow path looked at. The rest of a fork is the workload's.
     pub(super) fn fork(&mut self, task: u32, parent: usize) -> u64 {
+        if let Place::Guest(_) = self.tasks[task as usize].place {
+            return self.fork_in_guest(task, parent);
+        }
         let (cpu, cost) = self.start(task, parent);
         self.send_to(task, cpu, parent, cost);
         cost

@@ -19,7 +19,7 @@ use perch_machine::Machine;
 use perch_policy::CpuMask;
 
 use super::spec::{Keys, MAX_TASKS, Workload};
-use super::{Basis, Class, Measure, Op, Space, TaskSpec, UNCLAMPED};
+use super::{Basis, Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
 /// Most threads of one kind in an instance.
@@ -245,6 +245,7 @@ impl Shape {
                 space: Some(space),
                 group: None,
                 start: Some(Dist::Uniform(0, 2_000_000)),
+                site: Site::Host,
             })
             .collect()
     }
@@ -391,6 +392,8 @@ pub(super) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, String> {
             unit: "frames/s",
             basis: Basis::Frames,
         },
+        guests: Vec::new(),
+        network: None,
     })
 }
 
@@ -406,5 +409,6 @@ fn kworker(cpus: usize, cpu: usize, every_ns: u64) -> TaskSpec {
         space: None,
         group: None,
         start: Some(Dist::Uniform(0, every_ns)),
+        site: Site::Host,
     }
 }

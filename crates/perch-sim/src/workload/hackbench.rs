@@ -9,7 +9,7 @@
 //! time. The score is the time in seconds, what the tool prints as "Time".
 
 use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use super::{Basis, Class, Measure, Op, TaskSpec, UNCLAMPED};
+use super::{Basis, Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
 /// A socket's send buffer, `net.core.wmem_default`: 256 packets of 256 bytes as the kernel
@@ -91,6 +91,7 @@ pub(super) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
         space: None,
         group: None,
         start,
+        site: Site::Host,
     };
     let mut tasks = Vec::with_capacity(n as usize + 1);
     for group in 0..groups as u32 {
@@ -153,6 +154,8 @@ pub(super) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
             unit: "s",
             basis: Basis::Time,
         },
+        guests: Vec::new(),
+        network: None,
     })
 }
 

@@ -10,9 +10,12 @@ mod group;
 mod hackbench;
 mod network;
 mod schbench;
+mod service;
 mod spec;
 mod synthetic;
 mod sysbench;
+mod vm;
+mod volano;
 
 use std::sync::Arc;
 
@@ -20,6 +23,7 @@ use perch_policy::CpuMask;
 
 use crate::engine::Dist;
 
+pub use crate::guest::{GuestSpec, Network, Site};
 pub use class::{Class, PRIORITIES};
 pub(crate) use group::check as check_groups;
 pub use group::{DEFAULT_SHARES, GroupSpec, SHARES};
@@ -143,6 +147,19 @@ pub enum Op {
     StartClock,
     /// What is measured ends here, and with it the run.
     StopClock,
+    /// Is a vCPU of a virtual machine: runs whoever is on it, and sleeps when the guest halts it.
+    Vcpu {
+        /// Which virtual machine, by its number in [`Workload::guests`].
+        guest: u32,
+        /// Which of its vCPUs.
+        vcpu: u32,
+    },
+    /// Is the thread that moves a virtual machine's packets (vhost): works while there are any,
+    /// and sleeps otherwise.
+    Vhost {
+        /// Which virtual machine.
+        guest: u32,
+    },
     /// Ends the task.
     Exit,
 }
@@ -180,6 +197,9 @@ pub struct TaskSpec {
     pub group: Option<usize>,
     /// When it appears by itself, nanoseconds; `None` for a task that another one forks.
     pub start: Option<Dist>,
+    /// Where it is. Of a task in a guest `allowed` means vCPUs; outside it means nothing, nor do
+    /// nice level, class and `uclamp` in either.
+    pub site: Site,
 }
 
 /// An address space: what the threads of one process have in common.

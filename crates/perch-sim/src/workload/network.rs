@@ -11,19 +11,19 @@
 //! balancing, and where it stays from the wake-ups.
 
 use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use super::{Class, Measure, Op, TaskSpec, UNCLAMPED};
+use super::{Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
 /// What one direction of an exchange costs. docs/calibration.md tells where the values come from.
-struct Exchange {
+pub(super) struct Exchange {
     /// From waking up to waking the other side: the receive path, the work, the send path.
-    before: Dist,
+    pub before: Dist,
     /// From waking the other side to sleeping: the end of send, the start of receive.
-    after: Dist,
+    pub after: Dist,
     /// Cache lines written by the sender that the receiver needs: payload, socket, run queue.
-    lines: u32,
+    pub lines: u32,
     /// Cache lines of its own that each side uses every time.
-    footprint: u32,
+    pub footprint: u32,
 }
 
 /// From a client's connection to its first request: buffers, names, options. Longer than the
@@ -72,6 +72,7 @@ fn pairs(
         space: None,
         group: None,
         start,
+        site: Site::Host,
     };
     let send = |channel| Op::Send {
         channel,
@@ -134,6 +135,8 @@ fn pairs(
         counters: 0,
         groups: Vec::new(),
         measure: measure(n),
+        guests: Vec::new(),
+        network: None,
     })
 }
 
@@ -178,13 +181,18 @@ pub(super) fn udp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
 /// Bytes that tbench counts per operation: the mean of dbench 4.0's load file.
 const TBENCH_BYTES: f64 = 5428.4;
 
-/// tbench.
-pub(super) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
+/// What tbench is judged by.
+pub(super) fn tbench_measure() -> Measure {
+    Measure::rate("throughput", "MB/s", TBENCH_BYTES / 1e6, 1.0)
+}
+
+/// What one direction of tbench takes.
+pub(super) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, String> {
     let [before, after, lines, footprint] = fitted(keys, [4073, 1300, 38, 892])?;
     // Three messages in a hundred carry 64 KiB and take several times as long.
     let far = before * 4;
     let near = (before * 30 - far) / 29;
-    let exchange = Exchange {
+    Ok(Exchange {
         before: Dist::Mixed {
             near,
             far,
@@ -193,8 +201,11 @@ pub(super) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
         after: Dist::around(after, 5),
         lines: lines as u32,
         footprint: footprint as u32,
-    };
-    pairs(keys, exchange, Start::Together, |_| {
-        Measure::rate("throughput", "MB/s", TBENCH_BYTES / 1e6, 1.0)
     })
+}
+
+/// tbench.
+pub(super) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
+    let exchange = tbench_exchange(keys)?;
+    pairs(keys, exchange, Start::Together, |_| tbench_measure())
 }

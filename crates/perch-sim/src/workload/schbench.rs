@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use super::spec::{Keys, MAX_TASKS, Workload};
-use super::{Basis, Class, FutexCall, Measure, Op, Space, TaskSpec, UNCLAMPED};
+use super::{Basis, Class, FutexCall, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
 /// Creating a thread: a rough figure, it only spaces the starts.
@@ -129,6 +129,7 @@ impl Threads {
             space: Some(0),
             group: None,
             start,
+            site: Site::Host,
         };
         let create = |child| {
             [
@@ -175,6 +176,8 @@ impl Threads {
                 unit: "us",
                 basis: Basis::Requests,
             },
+            guests: Vec::new(),
+            network: None,
         }
     }
 }

@@ -10,8 +10,8 @@ use perch_machine::Machine;
 use perch_policy::CpuMask;
 
 use super::{
-    Class, GroupSpec, Measure, Space, TaskSpec, UNCLAMPED, ffmpeg, hackbench, network, schbench,
-    synthetic, sysbench,
+    Class, GroupSpec, GuestSpec, Measure, Network, Site, Space, TaskSpec, UNCLAMPED, ffmpeg,
+    hackbench, network, schbench, service, synthetic, sysbench, vm, volano,
 };
 
 /// A workload on a machine, ready to run.
@@ -33,6 +33,10 @@ pub struct Workload {
     pub groups: Vec<GroupSpec>,
     /// What it is judged by.
     pub measure: Measure,
+    /// The virtual machines in it.
+    pub guests: Vec<GuestSpec>,
+    /// The network to tasks on other computers; `None` if there are none.
+    pub network: Option<Network>,
 }
 
 /// Why a workload was refused.
@@ -59,11 +63,42 @@ struct Kind {
     build: fn(&mut Keys<'_>) -> Result<Workload, String>,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 15] = [
     Kind {
         name: "tbench",
         help: "n client/server pairs over loopback TCP, file-server messages; keys n, where",
         build: network::tbench,
+    },
+    Kind {
+        name: "tbench-net",
+        help: "n tbench servers here, their clients on another computer; keys n, latency_us, \
+               interrupt_ns, queues, where",
+        build: service::tbench,
+    },
+    Kind {
+        name: "httperf",
+        help: "a web server here, httperf's sessions of bursts on another computer; keys at_once, \
+               calls, burst, think_us, serve_us, latency_us, interrupt_ns, queues, where",
+        build: service::httperf,
+    },
+    Kind {
+        name: "trade",
+        help: "users on another computer that think and ask an application server with a \
+               database; keys users, think_us, serve_us, queries, query_us, latency_us, where",
+        build: service::trade,
+    },
+    Kind {
+        name: "volano",
+        help: "VolanoMark: chat rooms over loopback, four threads a user; keys rooms, users, \
+               socket_ns, parse_ns, notify_ns, where",
+        build: volano::loopback,
+    },
+    Kind {
+        name: "vm",
+        help: "a virtual machine with another workload in it, hogs around it; keys vcpus, hogs \
+               (4x4: four groups of four), shares (its, the hogs' have 1024 each), where, guest_hz, exit_ns, vhost_ns, receive_ns, and \
+               as the last one inside, a workload with its keys (pipe)",
+        build: vm::vm,
     },
     Kind {
         name: "tcp_rr",
@@ -164,10 +199,11 @@ impl Workload {
             (workload.tasks.iter().flat_map(|t| t.space))
                 .all(|space| (space as usize) < workload.spaces.len())
         );
-        workload.tasks.iter_mut().for_each(|t| t.uclamp = uclamp);
-        if let Some(class) = class {
-            workload.tasks.iter_mut().for_each(|t| t.class = class);
-        }
+        let ours = workload.tasks.iter_mut().filter(|t| t.site == Site::Host);
+        ours.for_each(|t| {
+            t.uclamp = uclamp;
+            t.class = class.unwrap_or(t.class);
+        });
         let checks = workload.tasks.iter().map(|t| t.class.check());
         checks.collect::<Result<(), _>>().map_err(fail)?;
         workload.spec = spec.to_string();
@@ -185,6 +221,18 @@ pub(super) struct Keys<'a> {
 impl<'a> Keys<'a> {
     fn parse(text: &str, machine: &'a Machine) -> Result<Keys<'a>, String> {
         let mut left = BTreeMap::new();
+        // The workload inside another one has commas of its own.
+        let inside = match text.strip_prefix("inside=") {
+            Some(inside) => Some(("", inside)),
+            None => text.split_once(",inside="),
+        };
+        let text = match inside {
+            Some((outside, inside)) => {
+                left.insert(vm::INSIDE.to_string(), inside.to_string());
+                outside
+            }
+            None => text,
+        };
         for part in text.split(',').filter(|p| !p.is_empty()) {
             let (key, value) = part
                 .split_once('=')

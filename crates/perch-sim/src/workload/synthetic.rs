@@ -2,7 +2,7 @@
 //! Small loads for tests and benchmarks: ping-pong through pipes, and tasks that run and sleep.
 
 use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use super::{Class, Measure, Op, TaskSpec, UNCLAMPED};
+use super::{Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
 /// Pairs of tasks that pass a byte to and fro.
@@ -45,6 +45,7 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
                 space: None,
                 group: None,
                 start: Some(Dist::Uniform(0, 1_000_000)),
+                site: Site::Host,
             });
         }
     }
@@ -57,6 +58,8 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
         counters: 0,
         groups: Vec::new(),
         measure: Measure::rate("round trips", "ops/s", 1.0, 1.0),
+        guests: Vec::new(),
+        network: None,
     })
 }
 
@@ -101,6 +104,7 @@ pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
         space: None,
         group: None,
         start: Some(Dist::Uniform(0, run + sleep)),
+        site: Site::Host,
     };
     let mut tasks = vec![task; tasks as usize];
     Ok(Workload {
@@ -112,5 +116,7 @@ pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
         counters: 0,
         groups: Vec::new(),
         measure: Measure::rate("bursts", "bursts/s", 1.0, 1.0),
+        guests: Vec::new(),
+        network: None,
     })
 }

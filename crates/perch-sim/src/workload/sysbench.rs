@@ -9,7 +9,7 @@
 //! score is the number of events in five seconds.
 
 use super::spec::{Keys, MAX_TASKS, Workload};
-use super::{Class, Measure, Op, Space, TaskSpec, UNCLAMPED};
+use super::{Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
 use crate::engine::Dist;
 
 /// Starting a thread: a rough figure, it only spaces the starts.
@@ -87,6 +87,7 @@ pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
         space: Some(0),
         group: None,
         start,
+        site: Site::Host,
     };
     let mut tasks: Vec<TaskSpec> = (0..threads).map(|_| task(thread.clone(), None)).collect();
     tasks.push(task(main.into(), Some(Dist::Uniform(0, 1_000_000))));
@@ -110,5 +111,7 @@ pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
         counters: 1,
         groups: Vec::new(),
         measure: Measure::rate("events", "events/5s", 5.0, 1.0),
+        guests: Vec::new(),
+        network: None,
     })
 }

@@ -62,6 +62,59 @@ fn workloads_are_refused_by_name_key_and_value() {
             "hackbench:pipe=1",
             "hackbench has no key \"pipe\"; its keys are groups, fds",
         ),
+        ("vm:vcpus=2,inside=", "unknown workload \"\""),
+        (
+            "vm:vcpus=0,inside=pipe",
+            "vcpus=0: expected a whole number from 1 to 256",
+        ),
+        (
+            "vm:inside=pipe:pairs=2,hogs=4x4",
+            "workload \"pipe:pairs=2,hogs=4x4\": pipe has no key \"hogs\"",
+        ),
+        (
+            "vm:hogs=4,inside=pipe",
+            "hogs=4: expected how many groups and how many hogs in each, as in 4x4",
+        ),
+        (
+            "vm:hogs=4x1025,inside=pipe",
+            "hogs=4x1025: expected how many groups",
+        ),
+        (
+            "vm:shares=1,inside=pipe",
+            "shares=1: expected a whole number from 2 to 262144",
+        ),
+        (
+            "vm:inside=vm:inside=pipe",
+            "a virtual machine in a virtual machine is not modelled",
+        ),
+        (
+            "vm:inside=pipe:class=fifo:1",
+            "inside=pipe:class=fifo:1: real-time tasks are not modelled in a guest",
+        ),
+        (
+            "vm:inside=schbench:workers=2",
+            "inside=schbench:workers=2: locks that belong to a CPU are not modelled in a guest",
+        ),
+        (
+            "vm:vcpus=2,inside=pipe:where=cpu2",
+            "where=cpu2: expected all, node0 to node0 or cpu0 to cpu1",
+        ),
+        (
+            "httperf:calls=500,burst=99",
+            "burst=99: expected a divisor of calls=500",
+        ),
+        (
+            "volano:rooms=1000,users=1000,where=all,socket_ns=0",
+            "socket_ns=0: expected a whole number from 1",
+        ),
+        (
+            "tbench-net:queues=0",
+            "queues=0: expected a whole number from 1 to 1024",
+        ),
+        (
+            "trade:users=0",
+            "users=0: expected a whole number from 1 to",
+        ),
         ("Tbench:n=1", "unknown workload \"Tbench\""),
         (
             "tbench:n=0",

@@ -168,7 +168,7 @@ impl Kernel<'_> {
             heaviest = heaviest.max(u64::from(weight));
         };
         for (id, t) in self.tasks.iter().enumerate() {
-            if t.life == Life::Dead && self.queue_of(id as u32) != NONE {
+            if t.life == Life::Dead && t.on_host() && self.queue_of(id as u32) != NONE {
                 // Who ended here left its rounding behind.
                 add(self.queue_of(id as u32), [0; 3], t.se.weight);
             } else if t.se.attached {
