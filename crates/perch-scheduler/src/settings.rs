@@ -326,7 +326,6 @@ impl Settings {
             overload,
             steer,
             layout: self.layout.filter(|_| !self.bands.is_empty()),
-            ..Modes::default()
         };
         (modes, notes)
     }
