@@ -304,10 +304,12 @@ impl Kernel<'_> {
     }
 
     /// A decision held against the state in which it was made: allowed (P1), idle where its
-    /// reason says so, and busy only where nothing idle was at hand (P18).
-    pub(super) fn check_verdict(&self, verdict: &Verdict, affinity: usize) -> Result<(), String> {
+    /// reason says so, with an empty queue of the task's group where it says that (P12), and busy only
+    /// where nothing idle was at hand (P18).
+    pub(super) fn check_verdict(&self, verdict: &Verdict, task: u32) -> Result<(), String> {
         use Reason::*;
-        let (cpu, allowed) = (verdict.cpu, &self.affinities[affinity]);
+        let t = &self.tasks[task as usize];
+        let (cpu, allowed) = (verdict.cpu, &self.affinities[t.affinity as usize]);
         hold!(
             allowed.contains(cpu),
             "cpu {cpu} is not allowed: {verdict:?}"
@@ -330,10 +332,17 @@ impl Kernel<'_> {
             idle || !found.contains(&verdict.reason),
             "cpu {cpu} is busy: {verdict:?}"
         );
+        if verdict.reason == EmptyQueue {
+            return self.check_steered(t.group, cpu);
+        }
         if verdict.reason != TargetBusy {
             return Ok(());
         }
         hold!(!idle, "cpu {cpu} is idle: {verdict:?}");
+        // 3.4 knows neither clusters nor capacities.
+        if self.rules.balance.by_weight {
+            return Ok(());
+        }
         let (topology, modes) = (self.host.topology(), self.policy.modes());
         // The capacity scan has the last word where there is one, within its budget.
         if modes.capacity != Mode::Off && topology.asym(verdict.target).is_some() {

@@ -63,6 +63,7 @@ pub fn place(fair: &Fair, current: Option<&Entity>, se: &mut Entity, slice_ns: u
 
 /// The next task, `None` to keep the running one. A running task that is still protected (run
 /// to parity) is kept whoever waits.
+#[inline]
 pub fn pick(fair: &Fair, current: Option<&Entity>) -> Option<u32> {
     if current.is_some_and(|se| se.vruntime < fair.protected_v) {
         return None;

@@ -2,7 +2,7 @@
 //! What differs between stock kernels outside the choice of a CPU: the fair class's constants
 //! and the balancer's. The wake-up path's own rules are [`perch_policy::Rules`].
 
-use perch_policy::{DomainView, Era};
+use perch_policy::{DomainView, Era, Level};
 
 /// Which fair class, with its constants already scaled for the machine; all nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,8 @@ pub enum RtLimit {
     Server,
 }
 
-/// The balancer's rules. That of 5.5 was new then (reworked from sums of load to kinds of groups,
+/// The balancer's rules. 3.4's is another one (`by_weight`), for which most of the fields say
+/// nothing. That of 5.5 was new then (reworked from sums of load to kinds of groups,
 /// 5.5), and much of what follows is how it was mended.
 #[derive(Clone, Copy, Debug)]
 pub struct BalanceRules {
@@ -78,6 +79,12 @@ pub struct BalanceRules {
     pub busy_less_a_tick: bool,
     /// `imbalance_pct` of domains wider than an LLC (117 since 5.10).
     pub wide_imbalance_pct: u32,
+    /// Groups are compared by the weight of what is queued, and nothing else (3.4: `weights.rs`).
+    pub by_weight: bool,
+    /// Intervals do not grow with the domain: a millisecond at least, 8 between NUMA nodes (3.4).
+    pub fixed_intervals: bool,
+    /// Who was queued last is moved first, not who was queued or picked least recently (3.4).
+    pub newest_first: bool,
     /// Newly idle CPUs do not look for work when they usually idle shorter than this, nanoseconds
     /// (5.10 has it; in 6.1 only what the pass costs counts).
     pub newidle_least_ns: u64,
@@ -159,11 +166,22 @@ pub struct EraRules {
 }
 
 impl BalanceRules {
+    const V3_4: BalanceRules = BalanceRules {
+        busy_factor: 64,
+        by_weight: true,
+        fixed_intervals: true,
+        newest_first: true,
+        ..BalanceRules::V5_5
+    };
+
     const V5_5: BalanceRules = BalanceRules {
         nr_migrate: 32,
         busy_factor: 32,
         busy_less_a_tick: false,
         wide_imbalance_pct: 125,
+        by_weight: false,
+        fixed_intervals: false,
+        newest_first: false,
         newidle_least_ns: 500_000,
         newidle_by_success: false,
         counts_waiting: false,
@@ -187,6 +205,9 @@ impl BalanceRules {
         busy_factor: 16,
         busy_less_a_tick: true,
         wide_imbalance_pct: 117,
+        by_weight: false,
+        fixed_intervals: false,
+        newest_first: false,
         newidle_least_ns: 0,
         newidle_by_success: false,
         counts_waiting: true,
@@ -219,7 +240,11 @@ impl BalanceRules {
     /// How much busier, in percent of the other, a group of this domain must be to count as
     /// imbalanced.
     pub fn imbalance_pct(&self, domain: &DomainView<'_>) -> u32 {
-        match domain.shares_llc() {
+        let near = match self.by_weight {
+            true => domain.level() == Level::Smt,
+            false => domain.shares_llc(),
+        };
+        match near {
             true => domain.imbalance_pct(),
             false => self.wide_imbalance_pct,
         }
@@ -240,13 +265,14 @@ impl EraRules {
             latency_ns: 6_000_000 * factor,
             min_granularity_ns: 750_000 * factor,
             wakeup_granularity_ns: 1_000_000 * factor,
-            bounded: true,
+            bounded: era != Era::V3_4,
         };
         let eevdf = FairRules::Eevdf {
             slice_ns: 700_000 * factor,
         };
         let (fair, balance) = match era {
-            Era::V3_4 | Era::V5_5 => (cfs, BalanceRules::V5_5),
+            Era::V3_4 => (cfs, BalanceRules::V3_4),
+            Era::V5_5 => (cfs, BalanceRules::V5_5),
             Era::V6_5 => (cfs, BalanceRules::V6_5),
             Era::V6_15 => (eevdf, BalanceRules::V6_15),
             Era::V7_2 => (eevdf, BalanceRules::V7_2),
@@ -256,10 +282,10 @@ impl EraRules {
             fair,
             balance,
             groups: GroupRules {
-                by_weight: false,
+                by_weight: era == Era::V3_4,
                 contribution_ns: if lazy { 1_000_000 } else { 0 },
                 keeps_empty: lazy,
-                turns_anew: false,
+                turns_anew: era == Era::V3_4,
             },
             migration_cost_ns: 500_000,
             scan_by_cost: era == Era::V5_5,

@@ -128,7 +128,7 @@ impl Kernel<'_> {
         self.update_current(cpu);
         let queue = self.queue_on(task, cpu);
         self.touch_levels(queue);
-        let current = self.current_in(queue);
+        let current = self.current_in(queue).copied();
         let rules = self.rules.fair;
         let now = self.cpus[cpu].pelt.read(self.now);
         debug_assert!(

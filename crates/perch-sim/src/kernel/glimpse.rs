@@ -98,7 +98,7 @@ impl Kernel<'_> {
                 _ if t.rt.priority > 0 || !on_host => 0,
                 FairRules::Eevdf { .. } if running || t.life == Life::Queued => {
                     let current = self.current_in(queue);
-                    eevdf::virtual_time(self.queue(queue), current.as_ref()) - t.se.vruntime
+                    eevdf::virtual_time(self.queue(queue), current) - t.se.vruntime
                 }
                 _ => 0,
             };

@@ -35,7 +35,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{CpuMask, Host, Mode, Policy, TaskState, Topology};
+use perch_policy::{CpuMask, GroupId, Host, Mode, Policy, TaskState, Topology};
 
 use crate::engine::{Event, EventQueue, Random};
 use crate::hardware::{Costs, Layouts, Lines, Llcs};
@@ -173,6 +173,7 @@ impl<'a> Kernel<'a> {
         });
         let mut host = Host::new(topology.clone());
         let processes = cache::processes(&mut host, &policy, workload, machine);
+        let groups: Vec<GroupId> = workload.groups.iter().map(|_| host.add_group()).collect();
         let mut affinities: Vec<Arc<CpuMask>> = Vec::new();
         let mut tasks: Vec<Task> = Vec::with_capacity(specs.len());
         for (i, spec) in specs.iter().enumerate() {
@@ -187,6 +188,7 @@ impl<'a> Kernel<'a> {
             let mut task = new_task(i as u32, spec, affinity as u32, seed);
             let process = spec.space.and_then(|s| processes.get(s as usize));
             task.state.set_process(process.copied());
+            task.state.set_group(spec.group.map(|g| groups[g]));
             tasks.push(task);
         }
         for (key, (task, spec)) in tasks.iter_mut().zip(specs).enumerate() {
@@ -249,9 +251,9 @@ impl<'a> Kernel<'a> {
             groups: balance::Groups::new(topology, &rules.balance),
             scratch: balance::Scratch::default(),
             caches: cache::CacheBooks::new(&policy, topology),
-            task_groups: group::TaskGroups::new(&workload.groups, specs.len(), n),
             guests,
             net: net::Net::new(workload),
+            task_groups: group::TaskGroups::new(&workload.groups, &groups, specs.len(), n),
         }
     }
 
@@ -369,6 +371,9 @@ impl<'a> Kernel<'a> {
             }
             self.metrics.events += 1;
             self.tick_current(cpu);
+            if self.rules.balance.by_weight {
+                self.tick_weights(cpu);
+            }
             if self.caches.mode != Mode::Off {
                 self.tick_cache(cpu);
             }
@@ -458,6 +463,7 @@ fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize, random: &mut Random) 
         misfit: 0,
         scan_cost_ns: 0,
         pelt: Clock::new(topology.capacity(cpu)),
+        weights: balance::Weights::default(),
         need_resched: false,
         wake_list: VecDeque::new(),
         ipi_pending: false,

@@ -65,8 +65,10 @@ impl Kernel<'_> {
         t.life = Life::Running;
         t.se.exec_start_ns = self.now;
         t.se.picked_sum_ns = t.se.sum_exec_ns;
-        self.turns += 1;
-        t.se.turn = self.turns;
+        if !self.rules.balance.newest_first {
+            self.turns += 1;
+            t.se.turn = self.turns;
+        }
         let deadline = t.se.deadline;
         let c = &mut self.cpus[cpu];
         c.current = Some(task);

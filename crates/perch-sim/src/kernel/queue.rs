@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use super::balance::Weights;
 use super::group::NONE;
 use super::pelt::{Average, Clock};
 use super::rt::RtQueue;
@@ -185,6 +186,8 @@ pub struct Cpu {
     pub scan_cost_ns: u64,
     /// The clock of its averages.
     pub pelt: Clock,
+    /// 3.4: averages of the weight queued.
+    pub weights: Weights,
     /// The running task should give way as soon as possible.
     pub need_resched: bool,
     /// Tasks woken from afar, to be enqueued by this CPU itself.

@@ -69,7 +69,10 @@ impl Kernel<'_> {
 
     /// Asks the policy, and writes down what it said.
     pub(super) fn decide(&mut self, task: u32, wake: &Wake, waker: Waker) -> Verdict {
-        let load = self.task_load(task);
+        let load = match self.rules.balance.by_weight {
+            true => self.predict_weights(task, wake, waker),
+            false => self.task_load(task),
+        };
         let t = &mut self.tasks[task as usize];
         t.state.load = load;
         t.state.util = t.se.average.util.max(t.se.est());
@@ -97,7 +100,7 @@ impl Kernel<'_> {
         let from_waker = self.costs.distance(wake.this_cpu, verdict.cpu);
         let from_prev = self.costs.distance(wake.prev_cpu, verdict.cpu);
         let busy = !self.host.is_idle(verdict.cpu);
-        debug_assert_eq!(self.check_verdict(&verdict, affinity), Ok(()));
+        debug_assert_eq!(self.check_verdict(&verdict, task), Ok(()));
         self.metrics.decision(&verdict, from_waker, from_prev, busy);
         if let Some(out) = self.trace.as_mut() {
             // Off says nothing of the mechanism.

@@ -11,7 +11,7 @@ use perch_sim::{Dist, Glimpse, Scenario};
 use proptest::prelude::*;
 
 use crate::common::{
-    ERAS, MS, checked, config, decisions, ends, hog, machine, of_tasks, scenario, task, traced,
+    MS, SCANNING, checked, config, decisions, ends, hog, machine, of_tasks, scenario, task, traced,
     workload,
 };
 use crate::load::Dice;
@@ -93,7 +93,7 @@ proptest! {
         let machine = unequal(seed);
         let (big, _) = kinds(&machine);
         let start = (seed % machine.cpus.len() as u64) as usize;
-        for era in ERAS {
+        for era in SCANNING {
             let load = of_tasks(&machine, "hogs", hogs_from(&machine, big.len(), start), 0);
             let (mut settled, mut last) = (None, None);
             checked(&scenario(&machine, era, load, [0, 1500]), 10 * MS, |now| {
@@ -117,7 +117,7 @@ proptest! {
         let machine = unequal(seed);
         let (big, _) = kinds(&machine);
         let start = (seed % machine.cpus.len() as u64) as usize;
-        for era in ERAS {
+        for era in SCANNING {
             let n = big.len() + 1;
             let load = of_tasks(&machine, "hogs", hogs_from(&machine, n, start), 0);
             let (mut good, mut all) = (0, 0);
@@ -149,7 +149,7 @@ proptest! {
             let tasks = vec![task(&machine, periodic(work, sleep), cpu..cpu + 1)];
             let load = of_tasks(&machine, "a periodic task", tasks, 0);
             let (mut sum, mut n) = (0, 0);
-            checked(&scenario(&machine, ERAS[0], load, [500, 500]), MS, |now| {
+            checked(&scenario(&machine, SCANNING[0], load, [500, 500]), MS, |now| {
                 if now.now_ns > 500 * MS {
                     sum += now.tasks[0].util;
                     n += 1;
@@ -158,7 +158,7 @@ proptest! {
             utils.push(sum / n);
             let tasks = vec![task(&machine, hog(), cpu..cpu + 1)];
             let load = of_tasks(&machine, "a hog", tasks, 0);
-            let (_, last) = ends(&scenario(&machine, ERAS[0], load, [100, 2900]), 100 * MS);
+            let (_, last) = ends(&scenario(&machine, SCANNING[0], load, [100, 2900]), 100 * MS);
             let hog = &last.tasks[0];
             prop_assert!(hog.util > 990 && hog.load > 990, "hog on {}: {:?}", cpu, hog);
         }
@@ -177,7 +177,7 @@ proptest! {
         let all = 0..machine.cpus.len();
         // A third of the smallest CPU, which leaves room for two periods that run together.
         let work = 4 * MS * little / (3 * 1024);
-        for era in ERAS {
+        for era in SCANNING {
             let one = |_| task(&machine, periodic(work, 4 * MS), all.clone());
             let load = of_tasks(&machine, "small tasks", all.clone().map(one).collect(), 0);
             let mut misfits = Vec::new();
@@ -197,7 +197,7 @@ fn hogs_end_on_the_big_cpus_of_the_library() {
     for name in LIBRARY {
         let machine = machine(name);
         let (big, little) = kinds(&machine);
-        for era in ERAS {
+        for era in SCANNING {
             let load = of_tasks(
                 &machine,
                 "hogs",
@@ -221,7 +221,7 @@ fn idle_little_cpus_take_nothing_from_big_ones() {
     for name in LIBRARY {
         let machine = machine(name);
         let (big, _) = kinds(&machine);
-        for era in ERAS {
+        for era in SCANNING {
             // The first second is for their way to the big CPUs.
             let hogs = big
                 .iter()

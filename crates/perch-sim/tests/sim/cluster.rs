@@ -6,7 +6,7 @@ use perch_policy::{Era, Mode, Reason};
 use perch_sim::{Outcome, Scenario};
 use proptest::prelude::*;
 
-use crate::common::{ERAS, config, decisions, machine, policy, scenario, traced, workload};
+use crate::common::{SCANNING, config, decisions, machine, policy, scenario, traced, workload};
 use crate::load::random;
 
 fn run(era: Era, mode: Mode, spec: &str) -> Outcome {
@@ -37,7 +37,7 @@ proptest! {
     /// mode that no idle CPU of the target's cluster was passed over for a busy target.
     #[test]
     fn perch_never_takes_a_busy_cpu_beside_an_idle_one(seed in any::<u64>().no_shrink()) {
-        for era in ERAS {
+        for era in SCANNING {
             let scenario = Scenario { policy: policy(era, Mode::Perch), ..random(seed, 40) };
             scenario.run().expect("a scenario that runs");
         }
@@ -65,7 +65,7 @@ proptest! {
 
 #[test]
 fn off_gives_no_cluster_reasons_and_the_others_do() {
-    for era in ERAS {
+    for era in SCANNING {
         let off = run(era, Mode::Off, "tcp_rr:n=8,where=node0");
         assert_eq!(count(&off, &CLUSTER), 0);
         for mode in [Mode::Posted, Mode::Upstream, Mode::Perch] {
@@ -81,7 +81,7 @@ fn off_gives_no_cluster_reasons_and_the_others_do() {
 
 #[test]
 fn with_the_scan_pairs_stay_within_a_cluster() {
-    for era in ERAS {
+    for era in SCANNING {
         for mode in [Mode::Posted, Mode::Upstream, Mode::Perch] {
             let on = run(era, mode, "tcp_rr:n=8,where=node0");
             let near: u64 = on.metrics.wake_distance[..3].iter().sum();

@@ -9,7 +9,9 @@ use perch_sim::workload::{Op, TaskSpec, Workload};
 use perch_sim::{Dist, Glimpse, Metrics, Outcome, RootDomain, Scenario};
 
 pub const MS: u64 = 1_000_000;
-pub const ERAS: [Era; 4] = [Era::V6_5, Era::V7_2, Era::V5_5, Era::V6_15];
+/// Eras whose wake-ups know of clusters, capacities and last-level caches.
+pub const SCANNING: [Era; 4] = [Era::V6_5, Era::V7_2, Era::V5_5, Era::V6_15];
+pub const ERAS: [Era; 5] = [Era::V6_5, Era::V7_2, Era::V5_5, Era::V6_15, Era::V3_4];
 
 /// A machine of the library.
 pub fn machine(name: &str) -> Arc<Machine> {

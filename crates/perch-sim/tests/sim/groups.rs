@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::Era;
+use perch_policy::{Era, Mode, Modes, Policy};
 use perch_sim::workload::{DEFAULT_SHARES, GroupSpec, Op, TaskSpec, Workload};
 use perch_sim::{Dist, Scenario};
 use proptest::prelude::*;
@@ -44,6 +44,15 @@ fn grouped(machine: &Machine, groups: Vec<GroupSpec>, tasks: Vec<TaskSpec>) -> W
 fn random_grouped(seed: u64, max_cpus: usize) -> Scenario {
     let mut scenario = random(seed, max_cpus);
     let mut dice = Dice::new(!seed);
+    let modes = Modes {
+        steer: Mode::ALL[dice.range(0, 3) as usize],
+        ..scenario.policy.modes()
+    };
+    let era = match dice.chance(30) {
+        true => Era::V3_4,
+        false => scenario.policy.era(),
+    };
+    scenario.policy = Policy::new(era, modes);
     let count = dice.range(1, 9) as usize;
     let mut specs: Vec<(Option<usize>, u32)> = Vec::new();
     for number in 0..count as u64 {
@@ -87,6 +96,7 @@ proptest! {
     fn groups_without_tasks_change_nothing(seed in any::<u64>().no_shrink()) {
         let plain = random(seed, 24);
         let mut scenario = random_grouped(seed, 24);
+        scenario.policy = plain.policy;
         scenario.workload.tasks.iter_mut().for_each(|t| t.group = None);
         prop_assert_eq!(traced(&scenario), traced(&plain));
     }
@@ -161,7 +171,7 @@ fn groups_share_eight_cpus_by_weight() {
 fn a_group_of_everything_is_as_fair_as_none() {
     let machine = machine("jacobsville");
     // In 5.5 the CPUs of a cluster balance in the same tick, and what one takes the next takes back.
-    for era in [Era::V6_5, Era::V6_15, Era::V7_2] {
+    for era in [Era::V3_4, Era::V6_5, Era::V6_15, Era::V7_2] {
         let tasks = hogs(&machine, &[Some(0); 16], 8);
         let load = grouped(&machine, groups(&[(None, DEFAULT_SHARES)]), tasks);
         for (task, had) in share_of(era, load, &machine, [2000, 4000])
@@ -208,7 +218,7 @@ fn wait_ns(era: Era, busy: bool) -> [u64; 2] {
 
 #[test]
 fn in_cfs_an_empty_group_queue_lends_its_wakee_the_credit() {
-    for era in [Era::V5_5, Era::V6_5] {
+    for era in [Era::V3_4, Era::V5_5, Era::V6_5] {
         let [mean, longest] = wait_ns(era, false);
         assert!(
             mean < MS / 10 && longest < MS,
@@ -232,4 +242,54 @@ fn in_eevdf_an_empty_group_queue_gives_no_credit_but_what_is_owed() {
             "{era}: mean {mean}, longest {longest}"
         );
     }
+}
+
+/// A small case of 3.4, whole: two groups on four CPUs, a pair that talks in the heavy one, hogs in
+/// the light one.
+#[test]
+fn two_groups_in_3_4() {
+    let machine =
+        Arc::new(Machine::regular("four", 1, 1, 1, 4, 1, 1).expect("a machine of 4 CPUs"));
+    let mut tasks = hogs(&machine, &[Some(1); 4], 4);
+    let send = |channel| Op::Send {
+        channel,
+        lines: 10,
+        sync: true,
+    };
+    let work = Op::Run(Dist::Const(40_000));
+    let wait = |channel| Op::Receive { channel };
+    let asks = vec![work, send(0), wait(1), Op::Count, Op::Jump(0)];
+    let answers = vec![wait(0), work, send(1), Op::Jump(0)];
+    for program in [asks, answers] {
+        tasks.push(TaskSpec {
+            group: Some(0),
+            ..task(&machine, program, 0..4)
+        });
+    }
+    let load = Workload {
+        groups: groups(&[(None, 8192), (None, 1024)]),
+        ..of_tasks(&machine, "two groups", tasks, 2)
+    };
+    let mut text = String::new();
+    for steer in [Mode::Off, Mode::Posted, Mode::Perch] {
+        let mut scenario = scenario(&machine, Era::V3_4, load.clone(), [0, 12]);
+        let modes = Modes {
+            steer,
+            ..Modes::default()
+        };
+        scenario.policy = Policy::new(Era::V3_4, modes);
+        let (trace, outcome) = traced(&scenario);
+        let m = outcome.metrics;
+        let lines: Vec<&str> = trace.lines().take(40).collect();
+        text += &format!(
+            "steer={steer}\n{}\n{} decisions, counted {}, switches {}, preemptions {}, latency {} ns\n",
+            lines.join("\n"),
+            m.wakeups,
+            m.counted,
+            m.context_switches,
+            m.preemptions,
+            m.latency_ns
+        );
+    }
+    insta::assert_snapshot!(text);
 }

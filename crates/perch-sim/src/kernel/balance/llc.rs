@@ -142,7 +142,7 @@ impl Kernel<'_> {
     /// running one last. Returns whether a task moved.
     pub(super) fn push_wanted(&mut self, source: usize, cpu: usize) -> bool {
         let here = self.cpus[cpu].llc.map(|llc| llc as u32);
-        let mut after = 0;
+        let mut after = self.first_turn();
         while let Some((turn, task)) = self.coldest(source, after) {
             after = turn;
             let t = &self.tasks[task as usize];

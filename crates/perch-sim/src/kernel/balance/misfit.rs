@@ -174,7 +174,7 @@ impl Kernel<'_> {
     /// tasks are tried first as the kernel's stopper tries them: it does not know for whom it was
     /// called. Returns whether a task moved.
     pub(super) fn push_misfit(&mut self, source: usize, cpu: usize) -> bool {
-        let mut after = 0;
+        let mut after = self.first_turn();
         while let Some((turn, task)) = self.coldest(source, after) {
             after = turn;
             if self.may_run_on(task, cpu) && !self.tasks[task as usize].se.delayed {

@@ -11,6 +11,9 @@ mod misfit;
 mod pull;
 mod stats;
 mod sums;
+mod weights;
+
+use perch_policy::Level;
 
 use super::Kernel;
 use super::queue::DomainState;
@@ -18,6 +21,7 @@ use crate::hardware::{Access, Field, Symbol};
 
 pub(super) use stats::Scratch;
 pub(super) use sums::{Groups, Sums};
+pub(super) use weights::Weights;
 
 /// In what state a CPU balances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +94,29 @@ impl Kernel<'_> {
 
     /// The shortest time between two passes: a millisecond for each CPU of the domain.
     fn least_interval_ns(&self, cpu: usize, i: usize) -> u64 {
+        if self.rules.balance.fixed_intervals {
+            return if self.is_numa(cpu, i) {
+                8_000_000
+            } else {
+                1_000_000
+            };
+        }
         u64::from(self.span_weight(cpu, i)) * 1_000_000
+    }
+
+    fn is_numa(&self, cpu: usize, i: usize) -> bool {
+        let domain = self.cpus[cpu].domains[i].domain as usize;
+        self.host.topology().domain(domain).level() == Level::Numa
+    }
+
+    /// How much longer than at least two passes may be apart while all is well.
+    fn most_times(&self, cpu: usize, i: usize) -> u64 {
+        let domain = self.cpus[cpu].domains[i].domain as usize;
+        match self.host.topology().domain(domain).level() {
+            Level::Smt => 2,
+            _ if self.rules.balance.fixed_intervals => 4,
+            _ => 2,
+        }
     }
 
     /// What a pass over a domain takes.
@@ -100,10 +126,10 @@ impl Kernel<'_> {
 
     /// Nothing is wrong in a domain: the next pass may come later.
     fn wait_longer(&mut self, cpu: usize, i: usize) {
-        let least = self.least_interval_ns(cpu, i);
+        let most = self.most_times(cpu, i) * self.least_interval_ns(cpu, i);
         let state = &mut self.cpus[cpu].domains[i];
         state.failed = 0;
-        if state.interval_ns < 2 * least {
+        if state.interval_ns < most {
             state.interval_ns *= 2;
         }
     }
@@ -122,7 +148,11 @@ impl Kernel<'_> {
         if !idle {
             let rules = &self.rules.balance;
             let less = u64::from(rules.busy_less_a_tick) * self.tick_ns;
-            interval = (interval * rules.busy_factor).saturating_sub(less);
+            let mut factor = rules.busy_factor;
+            if rules.fixed_intervals && self.is_numa(cpu, i) {
+                factor /= 2;
+            }
+            interval = (interval * factor).saturating_sub(less);
         }
         interval.clamp(self.tick_ns, 100_000_000 * self.cpus.len() as u64)
     }

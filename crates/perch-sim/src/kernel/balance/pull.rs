@@ -117,7 +117,7 @@ impl Kernel<'_> {
         let DomainState { failed, domain, .. } = self.cpus[cpu].domains[i];
         let unequal = self.host.topology().domain(domain as usize).asymmetric();
         let (mut moved, mut kept) = (0, false);
-        let mut after = 0;
+        let mut after = self.first_turn();
         for _ in 0..self.rules.balance.nr_migrate.min(self.cpus[source].nr()) {
             if idle != Idle::Busy && self.cpus[source].nr() <= 1 || found.amount <= 0 {
                 break;
@@ -163,7 +163,7 @@ impl Kernel<'_> {
     fn is_too_much(&self, load: i64, amount: i64, failed: u32, tried: bool) -> bool {
         match self.rules.balance.load_by_failures {
             true => load >> failed.min(20) > amount,
-            false => load / 2 > amount && !tried,
+            false => load / 2 > amount && (!tried || self.rules.balance.by_weight),
         }
     }
 
@@ -174,12 +174,26 @@ impl Kernel<'_> {
         buddy && self.cpus[cpu].fair.nr > 0
     }
 
-    /// The waiting task that was queued or picked least recently, among those after `after`.
+    /// Where a walk over waiting tasks begins, see [`Kernel::coldest`].
+    pub(super) fn first_turn(&self) -> u64 {
+        match self.rules.balance.newest_first {
+            true => u64::MAX,
+            false => 0,
+        }
+    }
+
+    /// The waiting task that was queued or picked least recently, among those after `after`; in 3.4
+    /// the one that was queued most recently, among those before.
     pub(super) fn coldest(&self, source: usize, after: u64) -> Option<(u64, u32)> {
+        let newest = self.rules.balance.newest_first;
         let mut coldest: Option<(u64, u32)> = None;
         self.each_waiting(source, &mut |task| {
             let turn = self.tasks[task as usize].se.turn;
-            if turn > after && coldest.is_none_or(|(than, _)| turn < than) {
+            let next = match newest {
+                true => turn < after && coldest.is_none_or(|(than, _)| turn > than),
+                false => turn > after && coldest.is_none_or(|(than, _)| turn < than),
+            };
+            if next {
                 coldest = Some((turn, task));
             }
             true

@@ -128,6 +128,9 @@ impl Kernel<'_> {
                 self.crowded.iter().any(|&w| w != 0) || unequal && self.any_misfit(number, local);
             self.set_overload(cpu, Symbol::SchedBalanceRq, overload);
         }
+        if self.rules.balance.by_weight {
+            return self.find_by_weight(cpu, i, idle);
+        }
         let wanted = self.wanted_group(cpu, i, number);
         let group = busiest.or(wanted)?;
         let (shapes, yardstick) = (self.groups.of_domain(number), self.groups.yardstick(number));

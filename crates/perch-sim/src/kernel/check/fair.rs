@@ -133,6 +133,11 @@ impl Kernel<'_> {
         hold!(fair.entities == len, "{} entities of {len}", fair.entities);
         hold!(fair.nr == nr, "nr {} of {nr} tasks", fair.nr);
         hold!(
+            self.says_runnable(queue)
+                .is_none_or(|says| says == (nr > delayed)),
+            "the policy is told the opposite of {nr} tasks, {delayed} asleep"
+        );
+        hold!(
             fair.weight == weight,
             "weight {}, not {weight}",
             fair.weight

@@ -5,6 +5,7 @@ use super::NONE;
 use crate::kernel::Kernel;
 use crate::kernel::era::FairRules;
 use crate::kernel::queue::Waiting;
+use crate::kernel::task::Entity;
 use crate::kernel::{cfs, eevdf};
 
 impl Kernel<'_> {
@@ -22,14 +23,15 @@ impl Kernel<'_> {
 
     /// The entity that runs from a queue, for EEVDF's sums.
     #[inline]
-    pub(in crate::kernel) fn current_in(&self, queue: u32) -> Option<crate::kernel::task::Entity> {
+    pub(in crate::kernel) fn current_in(&self, queue: u32) -> Option<&Entity> {
         match self.queue(queue).curr {
             NONE => None,
-            entity => Some(*self.entity(entity)),
+            entity => Some(self.entity(entity)),
         }
     }
 
     /// Adds an entity to a queue's timeline and EEVDF's sums.
+    #[inline]
     pub(in crate::kernel) fn insert_waiting(&mut self, queue: u32, entity: u32) {
         let by_deadline = matches!(self.rules.fair, FairRules::Eevdf { .. });
         let (fair, se) = self.both_mut(queue, entity);
@@ -48,6 +50,7 @@ impl Kernel<'_> {
     }
 
     /// Takes an entity out of a queue's timeline and EEVDF's sums.
+    #[inline]
     pub(in crate::kernel) fn remove_waiting(&mut self, queue: u32, entity: u32) {
         let fair = self.queue_mut(queue);
         let w = fair.timeline.remove(entity);
@@ -88,7 +91,7 @@ impl Kernel<'_> {
 
     /// Puts a group's entity on the queue above: as one that wakes up (`ENQUEUE_WAKEUP`).
     fn enqueue_group(&mut self, queue: u32, entity: u32) {
-        let current = self.current_in(queue);
+        let current = self.current_in(queue).copied();
         let rules = self.rules.fair;
         let (fair, se) = self.both_mut(queue, entity);
         match rules {
@@ -214,11 +217,12 @@ impl Kernel<'_> {
     }
 
     /// The lag of an entity that leaves a queue, within what it may keep.
+    #[inline]
     pub(in crate::kernel) fn lag(&self, queue: u32, entity: u32, slice_ns: u64) -> i64 {
         let current = self.current_in(queue);
         let limit_ns = self.rules.lag.ns(slice_ns, self.tick_ns);
         let (fair, se) = (self.queue(queue), self.entity(entity));
-        eevdf::lag(fair, current.as_ref(), se, limit_ns)
+        eevdf::lag(fair, current, se, limit_ns)
     }
 
     /// A delayed entity is wanted again: it never left its queue. If its debt was paid meanwhile
@@ -231,7 +235,7 @@ impl Kernel<'_> {
         self.entity_mut(entity).delayed = false;
         if lag > 0 {
             self.remove_waiting(queue, entity);
-            let current = self.current_in(queue);
+            let current = self.current_in(queue).copied();
             let (fair, se) = self.both_mut(queue, entity);
             se.vlag = 0;
             eevdf::place(fair, current.as_ref(), se, slice_ns, false);
@@ -240,6 +244,7 @@ impl Kernel<'_> {
     }
 
     /// The running task leaves its CPU: those of its levels that are still queued wait again.
+    #[inline]
     pub(in crate::kernel) fn put_levels(&mut self, queue: u32, task: u32, waits: bool) {
         let at = self.cpus[self.cpu_of(queue)].choices;
         let fair = self.queue_mut(queue);

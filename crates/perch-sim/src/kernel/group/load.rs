@@ -5,6 +5,8 @@
 use super::NONE;
 use crate::kernel::Kernel;
 use crate::kernel::pelt::Activity;
+use crate::kernel::wake::Waker;
+use perch_policy::Wake;
 
 /// 3.4: what a queue weighed on average, over windows that fold (`update_cfs_load`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -185,7 +187,7 @@ impl Kernel<'_> {
     }
 
     /// What a task's load is as seen from its CPU's queue (`task_h_load`).
-    #[inline]
+    #[inline(always)]
     pub(in crate::kernel) fn task_load(&mut self, task: u32) -> u32 {
         let t = &self.tasks[task as usize];
         match t.group {
@@ -195,6 +197,7 @@ impl Kernel<'_> {
         }
     }
 
+    #[cold]
     fn grouped_load(&mut self, task: u32) -> u32 {
         let queue = self.queue_of(task);
         let se = &self.tasks[task as usize].se;
@@ -210,13 +213,88 @@ impl Kernel<'_> {
         }
     }
 
+    /// 3.4: by how much the load of a CPU grows when `here` comes to a task's group there, and
+    /// `all` to the group on the whole machine (`effective_load`): nothing but `here` in the root
+    /// group, and less or more than that in others, whose shares are divided anew.
+    pub(in crate::kernel) fn effective_load(
+        &self,
+        task: u32,
+        cpu: usize,
+        here: i64,
+        all: i64,
+    ) -> i64 {
+        let (mut group, mut here, mut all) = (self.tasks[task as usize].group, here, all);
+        while group != NONE {
+            let g = &self.task_groups.groups[group as usize];
+            // Where the group has never run nothing weighs anything.
+            let (weight, known, own) = match self.task_groups.find(group, cpu) {
+                None => (0, 0, super::MIN_SHARES),
+                Some(queue) => {
+                    let (_, entity) = self.above(queue).expect("the queue of a group");
+                    let place = self.task_groups.place(queue);
+                    let weight = self.queue(queue).weight as i64;
+                    (
+                        weight,
+                        place.contribution as i64,
+                        self.entity(entity).weight,
+                    )
+                }
+            };
+            let total = g.load as i64 - known + weight + all;
+            let shares = i64::from(g.shares);
+            let weight = weight + here;
+            let then = match total > 0 && weight < total {
+                true => weight * shares / total,
+                false => shares,
+            };
+            here = then.max(super::MIN_SHARES.into()) - i64::from(own);
+            (group, all) = (g.parent, 0);
+        }
+        here
+    }
+
+    /// 3.4: what the queues of a wake-up would weigh with the wakee on the waker's CPU, and without
+    /// the waker, as the policy compares them. Returns by how much the waker's CPU would be heavier.
+    #[cold]
+    pub(in crate::kernel) fn predict_weights(
+        &mut self,
+        task: u32,
+        wake: &Wake,
+        waker: Waker,
+    ) -> u32 {
+        let (this, prev) = (wake.this_cpu, wake.prev_cpu);
+        let weight = i64::from(self.tasks[task as usize].se.weight);
+        let shift = self.effective_load(task, prev, 0, weight);
+        self.tasks[task as usize].state.load_shift = shift as i32;
+        let heavier = self.effective_load(task, this, weight, weight);
+        let leaves = match waker {
+            Waker::Task(waker) if wake.sync && waker != task => {
+                let weight = i64::from(self.tasks[waker as usize].se.weight);
+                let shift = self.effective_load(waker, prev, 0, -weight);
+                self.tasks[waker as usize].state.load_shift = shift as i32;
+                -self.effective_load(waker, this, -weight, -weight)
+            }
+            _ => 0,
+        };
+        self.host.cpu_mut(this).curr_load = leaves.max(0) as u32;
+        heavier.max(0) as u32
+    }
+
+    /// What the policy was told of a group's queue.
+    pub(in crate::kernel) fn says_runnable(&self, queue: u32) -> Option<bool> {
+        self.above(queue)
+            .map(|_| self.task_groups.place(queue).runnable)
+    }
+
     /// Lets the policy know whether a group has something runnable on a CPU.
     pub(super) fn note_runnable(&mut self, queue: u32) {
         let fair = self.queue(queue);
         let any = fair.nr > fair.nr_delayed;
         let place = self.task_groups.place_mut(queue);
         if std::mem::replace(&mut place.runnable, any) != any {
-            // TODO: tell the policy.
+            let (group, cpu) = (place.group as usize, place.cpu as usize);
+            let id = self.task_groups.groups[group].id;
+            self.host.set_queued(id, cpu, any);
         }
     }
 }

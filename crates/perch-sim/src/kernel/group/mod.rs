@@ -12,6 +12,8 @@ mod levels;
 mod load;
 mod shares;
 
+use perch_policy::GroupId;
+
 use super::Kernel;
 use super::pelt::Average;
 use super::queue::Fair;
@@ -35,6 +37,8 @@ pub(super) struct Group {
     shares: u32,
     /// Levels above it.
     depth: u32,
+    /// As the policy knows it.
+    id: GroupId,
     /// What its queues contribute, summed: how its shares are divided among CPUs.
     pub load: u64,
 }
@@ -77,13 +81,14 @@ pub(super) struct TaskGroups {
 }
 
 impl TaskGroups {
-    pub fn new(specs: &[GroupSpec], tasks: usize, cpus: usize) -> TaskGroups {
+    pub fn new(specs: &[GroupSpec], ids: &[GroupId], tasks: usize, cpus: usize) -> TaskGroups {
         let mut groups: Vec<Group> = Vec::with_capacity(specs.len());
-        for spec in specs {
+        for (spec, &id) in specs.iter().zip(ids) {
             groups.push(Group {
                 parent: spec.parent.map_or(NONE, |p| p as u32),
                 shares: spec.shares,
                 depth: spec.parent.map_or(1, |p| groups[p].depth + 1),
+                id,
                 load: 0,
             });
         }

@@ -3,7 +3,7 @@
 //! CPU from its own view, which is exact for its own part and late for all others
 //! (mechanisms.md §8, "Groups").
 
-use super::MIN_SHARES;
+use super::{MIN_SHARES, NONE};
 use crate::kernel::Kernel;
 use crate::kernel::eevdf;
 use crate::kernel::era::FairRules;
@@ -43,7 +43,7 @@ impl Kernel<'_> {
     /// Gives a group's entity another weight, wherever it is; in EEVDF it keeps its lag, and what
     /// is left of its slice, as spans of run time.
     fn reweight(&mut self, queue: u32, entity: u32, weight: u32) {
-        let current = self.current_in(queue);
+        let current = self.current_in(queue).copied();
         let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
         let (fair, se) = self.both_mut(queue, entity);
         let old = std::mem::replace(&mut se.weight, weight);
@@ -98,12 +98,33 @@ impl Kernel<'_> {
         }
     }
 
+    /// A task that was steered goes where its group has nothing runnable.
+    pub(in crate::kernel) fn check_steered(&self, group: u32, cpu: usize) -> Result<(), String> {
+        if group == NONE {
+            return Err("a task of the root group was steered".to_string());
+        }
+        match self.task_groups.find(group, cpu).map(|q| self.queue(q)) {
+            Some(fair) if fair.nr > fair.nr_delayed => Err(format!(
+                "steered to cpu {cpu}, where its group has {} tasks",
+                fair.nr
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// A group's load is what its queues contribute, and no group's entity weighs more than its
     /// shares.
     pub(in crate::kernel) fn check_shares(&self) -> Result<(), String> {
         let groups = &self.task_groups;
         let mut loads = vec![0; groups.groups.len()];
         for (place, se) in groups.places.iter().zip(&groups.entities) {
+            let id = groups.groups[place.group as usize].id;
+            if self.host.is_queued(id, place.cpu as usize) != place.runnable {
+                return Err(format!(
+                    "the policy is wrong about a group on cpu {}",
+                    place.cpu
+                ));
+            }
             loads[place.group as usize] += place.contribution;
             let shares = groups.groups[place.group as usize].shares;
             if !(MIN_SHARES..=shares).contains(&se.weight) {
