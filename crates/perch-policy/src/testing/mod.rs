@@ -5,4 +5,5 @@
 pub mod dice;
 pub mod here;
 pub mod machines;
+mod random;
 pub mod scenario;
