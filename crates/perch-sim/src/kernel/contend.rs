@@ -11,7 +11,15 @@ use crate::hardware::{Access, Field, Symbol};
 impl Kernel<'_> {
     /// A kernel function on `cpu`, which is at work, reads or writes a field of the root domain.
     /// Costs nothing on a machine whose file has no figures for contended lines.
+    #[inline]
     pub(super) fn line(&mut self, cpu: usize, symbol: Symbol, field: Field, access: Access) {
+        if self.lines.is_some() {
+            self.use_line(cpu, symbol, field, access);
+        }
+    }
+
+    #[inline(never)]
+    fn use_line(&mut self, cpu: usize, symbol: Symbol, field: Field, access: Access) {
         let Some(lines) = &mut self.lines else {
             return;
         };
@@ -24,6 +32,7 @@ impl Kernel<'_> {
 
     /// Sets or clears the root domain's flag that some CPU is crowded, from `cpu`: it is read
     /// first, and written only when it changes (`set_rd_overloaded()`).
+    #[inline]
     pub(super) fn set_overload(&mut self, cpu: usize, symbol: Symbol, overload: bool) {
         self.line(cpu, symbol, Field::Overloaded, Access::Load);
         if self.overload != overload {
@@ -39,13 +48,23 @@ impl Kernel<'_> {
         lines.map_or(0, |lines| lines.spent_ns(cpu, self.now))
     }
 
+    /// Whether a CPU has waited for lines, and nobody has spent that time yet.
+    #[inline]
+    pub(super) fn owes(&self, cpu: usize) -> bool {
+        self.lines.is_some() && self.cpus[cpu].owed_ns > 0
+    }
+
     /// The running task owes what its CPU has waited for lines. The sibling does not make that
     /// longer, as it does work.
+    #[inline]
     pub(super) fn settle_lines(&mut self, cpu: usize) {
-        let c = &mut self.cpus[cpu];
-        if c.owed_ns == 0 {
-            return;
+        if self.owes(cpu) {
+            self.settle_owed(cpu);
         }
+    }
+
+    fn settle_owed(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
         let Some(task) = c.current else {
             return;
         };
@@ -54,7 +73,11 @@ impl Kernel<'_> {
     }
 
     /// A CPU was idle until now: some of what it owed it has spent meanwhile.
+    #[inline]
     pub(super) fn rest_lines(&mut self, cpu: usize) {
+        if !self.owes(cpu) {
+            return;
+        }
         let c = &mut self.cpus[cpu];
         let spent_ns = c.owed_ns.min(self.now - c.owed_since_ns);
         c.owed_ns -= spent_ns;
@@ -62,12 +85,14 @@ impl Kernel<'_> {
     }
 
     /// A task works for so long in the kernel, nanoseconds at full capacity, before it goes on.
+    #[inline]
     pub(super) fn charge_kernel(&mut self, cpu: usize, task: u32, work_ns: u64) {
         self.tasks[task as usize].debt_ns += work_ns;
         self.note_kernel(cpu, work_ns);
     }
 
     /// So much work is the kernel's.
+    #[inline]
     pub(super) fn note_kernel(&mut self, cpu: usize, work_ns: u64) {
         self.metrics.kernel_ns += self.cpus[cpu].wall_ns(work_ns);
     }

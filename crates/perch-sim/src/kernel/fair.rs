@@ -80,7 +80,7 @@ impl Kernel<'_> {
 
     /// Accounts the running task's time, to it and to its groups.
     pub(super) fn update_current(&mut self, cpu: usize) {
-        if self.cpus[cpu].rt.running {
+        if self.runs_rt(cpu) {
             return self.update_current_rt(cpu);
         }
         let Some(task) = self.cpus[cpu].current else {
@@ -332,7 +332,7 @@ impl Kernel<'_> {
         let Some(current) = self.cpus[cpu].current else {
             return;
         };
-        if self.cpus[cpu].rt.running {
+        if self.runs_rt(cpu) {
             return self.tick_rt(cpu, current);
         }
         self.update_current(cpu);

@@ -94,7 +94,7 @@ impl Kernel<'_> {
         let Some(task) = self.cpus[cpu].current else {
             return;
         };
-        if self.cpus[cpu].rt.running {
+        if self.runs_rt(cpu) {
             return self.put_current_rt(cpu, task);
         }
         self.update_current(cpu);

@@ -61,8 +61,8 @@ impl Kernel<'_> {
     pub(super) fn advance(&mut self, cpu: usize, task: u32) {
         loop {
             let t = &mut self.tasks[task as usize];
-            let op = t.program[t.pc as usize];
-            match op {
+            // Each arm copies what it needs: an operation is larger than most of them use.
+            match t.program[t.pc as usize] {
                 Op::Run(time) => {
                     t.pc += 1;
                     t.left_ns = time.sample(&mut t.random);
@@ -104,7 +104,10 @@ impl Kernel<'_> {
                     Step::Done => {}
                 },
                 // What is owed is run off before anybody can see what comes next.
-                _ if t.debt_ns > 0 || self.cpus[cpu].owed_ns > 0 => return self.begin_segment(cpu),
+                _ if t.debt_ns > 0 => return self.begin_segment(cpu),
+                _ if self.lines.is_some() && self.cpus[cpu].owed_ns > 0 => {
+                    return self.begin_segment(cpu);
+                }
                 Op::Send {
                     channel,
                     lines,
@@ -436,7 +439,7 @@ impl Kernel<'_> {
         if was_idle {
             self.share_core(cpu);
         }
-        if self.cpus[cpu].rt.running {
+        if self.runs_rt(cpu) {
             self.push_rt(cpu);
         }
         // The operation under way goes on; a task that was between two starts the next one.

@@ -27,6 +27,15 @@ impl Kernel<'_> {
 
     fn check_rt_queue(&self, cpu: usize) -> Result<(), String> {
         let c = &self.cpus[cpu];
+        let counted = match c.rt.limit.throttled {
+            true => 0,
+            false => c.rt.runnable.len(),
+        };
+        hold!(
+            c.rt.nr() == counted,
+            "{} real-time tasks count, and should {counted}",
+            c.rt.nr()
+        );
         let mut last = u8::MAX;
         for (priority, task) in c.rt.runnable.iter() {
             let t = &self.tasks[task as usize];

@@ -88,11 +88,13 @@ impl Kernel<'_> {
             self.metrics.rt.limited += 1;
         }
         if limit.throttled {
+            c.rt.count();
             self.publish(cpu);
         }
     }
 
     /// A tick finds a fair task running that the server put there: has it had its share?
+    #[inline(never)]
     pub(in crate::kernel) fn limit_served(&mut self, cpu: usize) {
         let now = self.now;
         let c = &mut self.cpus[cpu];
@@ -106,6 +108,7 @@ impl Kernel<'_> {
     }
 
     /// At a tick: the period may be over, and with it what real-time tasks have used of theirs.
+    #[inline(never)]
     pub(in crate::kernel) fn limit_period(&mut self) {
         if self.rules.rt_limit != RtLimit::Throttle || self.now < self.rt_domain().period_ns {
             return;
@@ -118,6 +121,7 @@ impl Kernel<'_> {
                 continue;
             }
             limit.throttled = false;
+            self.cpus[cpu].rt.count();
             self.publish(cpu);
             if self.cpus[cpu].rt.runnable.is_empty() {
                 continue;

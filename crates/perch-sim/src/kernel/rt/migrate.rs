@@ -12,6 +12,7 @@ use crate::kernel::task::Life;
 impl Kernel<'_> {
     /// Pushes the tasks that wait on a CPU to others that run something lower, the highest
     /// first, as long as one goes.
+    #[inline(never)]
     pub(in crate::kernel) fn push_rt(&mut self, cpu: usize) {
         while self.push_one(cpu) {}
     }

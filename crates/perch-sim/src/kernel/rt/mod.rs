@@ -111,10 +111,16 @@ impl Kernel<'_> {
         self.rt.as_mut().expect("a real-time task")
     }
 
-    /// Whether a task is in this class.
+    /// Whether a task is in this class. Where no task is, the answer costs a comparison.
     #[inline]
     pub(super) fn is_rt(&self, task: u32) -> bool {
-        self.tasks[task as usize].rt.priority > 0
+        self.rt.is_some() && self.tasks[task as usize].rt.priority > 0
+    }
+
+    /// Whether a CPU runs a task of this class.
+    #[inline]
+    pub(super) fn runs_rt(&self, cpu: usize) -> bool {
+        self.rt.is_some() && self.cpus[cpu].rt.running
     }
 
     /// A task's priority; 0 for a fair one.
@@ -193,6 +199,7 @@ impl Kernel<'_> {
 
     /// Puts a task on a queue, behind its equals. On which CPU's behalf does not matter; whoever
     /// does it touches the shared lines.
+    #[inline(never)]
     pub(super) fn enqueue_rt(&mut self, cpu: usize, task: u32) {
         self.end_streak(cpu);
         self.update_current(cpu);
@@ -208,7 +215,7 @@ impl Kernel<'_> {
             t.rt.ticks = slice;
         }
         let priority = t.rt.priority;
-        self.cpus[cpu].rt.runnable.push_back(priority, task);
+        self.cpus[cpu].rt.enqueue(priority, task);
         self.note_highest(cpu);
         self.add_running(cpu, Symbol::EnqueueTaskRt);
         if self.may_move(task) {
@@ -223,7 +230,7 @@ impl Kernel<'_> {
     /// Takes a task off its queue, running or not.
     pub(super) fn dequeue_rt(&mut self, cpu: usize, task: u32) {
         self.update_current(cpu);
-        let queued = self.cpus[cpu].rt.runnable.remove(task);
+        let queued = self.cpus[cpu].rt.dequeue(task);
         debug_assert!(queued, "task {task} was not on cpu {cpu}");
         self.note_highest(cpu);
         self.add_running(cpu, Symbol::DequeueTaskRt);
@@ -231,13 +238,18 @@ impl Kernel<'_> {
     }
 
     /// The highest task, if the class may run: it stays in its place on the queue.
+    #[inline]
     pub(super) fn pick_rt(&self, cpu: usize) -> Option<u32> {
+        if self.rt.is_none() {
+            return None;
+        }
         let first = self.cpus[cpu].rt.runnable.first();
         let (_, task) = first.filter(|_| self.rt_may_run(cpu))?;
         Some(task)
     }
 
     /// The picked task becomes the running one.
+    #[inline(never)]
     pub(super) fn set_current_rt(&mut self, cpu: usize, task: u32) {
         self.touch_queue(cpu);
         self.touch_rt(cpu);
@@ -261,6 +273,7 @@ impl Kernel<'_> {
     }
 
     /// The running task is preempted, or gives way: it keeps its place among its equals.
+    #[inline(never)]
     pub(super) fn put_current_rt(&mut self, cpu: usize, task: u32) {
         self.stop_current_rt(cpu, task);
         self.tasks[task as usize].life = Life::Queued;
@@ -283,6 +296,7 @@ impl Kernel<'_> {
     }
 
     /// The running task sleeps or ends: whoever runs next may be lower than who waits elsewhere.
+    #[inline(never)]
     pub(super) fn leave_rt(&mut self, cpu: usize, task: u32, life: Life) {
         let priority = self.priority(task);
         self.leave_caches(cpu, task);
@@ -302,6 +316,7 @@ impl Kernel<'_> {
     }
 
     /// Accounts the running task's time.
+    #[inline(never)]
     pub(super) fn update_current_rt(&mut self, cpu: usize) {
         let Some(task) = self.cpus[cpu].current else {
             return;
@@ -316,6 +331,7 @@ impl Kernel<'_> {
     }
 
     /// A tick finds a task of this class running.
+    #[inline(never)]
     pub(super) fn tick_rt(&mut self, cpu: usize, task: u32) {
         self.update_current(cpu);
         self.touch_queue(cpu);
@@ -342,6 +358,7 @@ impl Kernel<'_> {
     }
 
     /// The running task yields: behind its equals. Returns whether it left the CPU.
+    #[inline(never)]
     pub(super) fn give_way_rt(&mut self, cpu: usize, task: u32) -> bool {
         self.update_current(cpu);
         let priority = self.priority(task);
@@ -358,6 +375,7 @@ impl Kernel<'_> {
     }
 
     /// Whether the running task would be picked again: then nothing is switched.
+    #[inline(never)]
     pub(super) fn goes_on_rt(&mut self, cpu: usize, task: u32) -> bool {
         let same = self.cpus[cpu].rt.running && self.pick_rt(cpu) == Some(task);
         if same {
@@ -368,6 +386,7 @@ impl Kernel<'_> {
 
     /// A task has just been queued: does it take the CPU, and if not, can it run elsewhere
     /// (`wakeup_preempt_rt`, `task_woken_rt`)?
+    #[inline(never)]
     pub(super) fn check_preempt_rt(&mut self, cpu: usize, wakee: u32) {
         if !self.rt_may_run(cpu) {
             return;

@@ -47,6 +47,7 @@ impl Kernel<'_> {
     }
 
     /// Chooses a CPU for a woken task that was on `prev`, and writes that down.
+    #[inline(never)]
     pub(in crate::kernel) fn place_rt(&mut self, task: u32, prev: usize) -> usize {
         let (cpu, place) = self.choose_rt(task, prev);
         let here = self.acting;

@@ -74,6 +74,8 @@ pub struct RtQueue {
     pub pushable: Ranks,
     /// The CPU runs one of them.
     pub running: bool,
+    /// How many tasks count as runnable, see `nr`.
+    counted: u32,
     /// The share that is left to others is used up or taken, see `limit.rs`.
     pub limit: super::limit::Limit,
     /// How much of the time real-time tasks run here: what others do not get.
@@ -86,10 +88,28 @@ impl RtQueue {
     /// Tasks that count as runnable: none while the class is throttled here.
     #[inline]
     pub fn nr(&self) -> u32 {
-        match self.limit.throttled {
+        self.counted
+    }
+
+    /// Counts them again: to be called after the class was throttled or let go.
+    pub fn count(&mut self) {
+        self.counted = match self.limit.throttled {
             true => 0,
             false => self.runnable.len(),
-        }
+        };
+    }
+
+    /// A task comes, behind its equals.
+    pub fn enqueue(&mut self, priority: u8, task: u32) {
+        self.runnable.push_back(priority, task);
+        self.count();
+    }
+
+    /// A task goes. Returns whether it was there.
+    pub fn dequeue(&mut self, task: u32) -> bool {
+        let was = self.runnable.remove(task);
+        self.count();
+        was
     }
 }
 
