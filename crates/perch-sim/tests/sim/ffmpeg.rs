@@ -222,8 +222,17 @@ fn counted(scenario: &Scenario, overload: Mode) -> Scenario {
     }
 }
 
+fn laid_out(scenario: &Scenario, modes: &str) -> Scenario {
+    let modes = modes.parse().expect("modes that there are");
+    Scenario {
+        policy: Policy::new(Era::V6_15, modes),
+        ..scenario.clone()
+    }
+}
+
 /// The mechanism changes what it costs to know of overloaded CPUs, and nothing else: where lines
-/// cost nothing, every decision and every count is the same, whatever the counters.
+/// cost nothing, every decision and every count is the same, in whatever layout the counters lie.
+/// The second machine has several last-level caches a node.
 #[test]
 fn without_costs_of_lines_the_counters_change_nothing() {
     for name in ["rt480", "epyc7543"] {
@@ -235,12 +244,19 @@ fn without_costs_of_lines_the_counters_change_nothing() {
         let baseline = scenario(&free, Era::V6_15, load, [0, 60]);
         let (trace, outcome) = traced(&counted(&baseline, Mode::Off));
         assert!(outcome.metrics.counted > 100 && trace.lines().count() > 50);
-        for mode in [Mode::Posted, Mode::Perch] {
-            let (other, mut found) = traced(&counted(&baseline, mode));
+        for layout in [
+            "overload=posted",
+            "overload=posted,overload-layout=llc-padded",
+            "overload=perch,overload-layout=shared",
+            "overload=perch,overload-layout=node",
+            "overload=perch",
+            "overload=perch,overload-layout=llc-padded",
+        ] {
+            let (other, mut found) = traced(&laid_out(&baseline, layout));
             // How many counters an answer took is theirs.
             found.metrics.rt.counter_loads = outcome.metrics.rt.counter_loads;
-            assert!(trace == other, "{name}, {mode:?}: another trace");
-            assert_eq!(outcome, found, "{name}, {mode:?}");
+            assert!(trace == other, "{name}, {layout}: another trace");
+            assert_eq!(outcome, found, "{name}, {layout}");
         }
     }
 }
