@@ -23,6 +23,9 @@ pub struct LineUser {
     pub records: u64,
     /// The function.
     pub symbol: String,
+    /// Whether it met another CPU or wrote; `perf c2c` prints no others.
+    #[serde(skip)]
+    pub seen: bool,
 }
 
 /// One cache line.
@@ -86,6 +89,7 @@ fn line(c2c: &C2c, line: &perch_sim::Line, hitm: u64) -> ContendedLine {
         longest_cycles: row.longest_ns as f64 * f64::from(c2c.frequency_mhz) / 1000.0,
         records: row.records(),
         symbol: symbol.to_string(),
+        seen: row.hitm() + row.stores > 0,
     };
     let users = line.users.iter();
     ContendedLine {

@@ -173,6 +173,7 @@ mod tests {
             longest_cycles: 0.0,
             records,
             symbol: symbol.to_string(),
+            seen: true,
         }
     }
 

@@ -103,7 +103,7 @@ fn users(line: &ContendedLine) -> Grid {
         ],
     );
     grid.column("", "Symbol", Align::Left);
-    for user in &line.users {
+    for user in line.users.iter().filter(|user| user.seen) {
         grid.row(vec![
             format!("{:.2}%", user.remote_hitm_pct),
             format!("{:.2}%", user.local_hitm_pct),
@@ -159,6 +159,7 @@ mod tests {
             longest_cycles: 20_000.0,
             records: 247,
             symbol: symbol.to_string(),
+            seen: share > 0.0,
         };
         let line = |name: &str, hitm_pct| ContendedLine {
             line: name.to_string(),
@@ -171,6 +172,7 @@ mod tests {
             users: vec![
                 user("pull_rt_task", 0x4, 22.51),
                 user("enqueue_task_rt", 0x28, 77.49),
+                user("reads_what_nobody_wrote", 0x4, 0.0),
             ],
         };
         vec![Contention {
@@ -188,7 +190,7 @@ mod tests {
     #[test]
     fn csv_is_a_line_a_figure() {
         let text = contention(&given(), Format::Csv);
-        assert_eq!(text.lines().count(), 1 + 2 * 2 * 5);
+        assert_eq!(text.lines().count(), 1 + 2 * 3 * 5);
         assert!(
             text.contains("remote hitm,root_domain+0x0+0x4 pull_rt_task,%,baseline,22.51,,,"),
             "{text}"

@@ -67,12 +67,18 @@ impl Grid {
         }
         let mut text = String::new();
         if groups.iter().any(|(_, _, name)| !name.is_empty()) {
+            let alone = groups.iter().all(|(first, last, _)| first == last);
             let headings = groups.iter().map(|(first, last, name)| {
                 let width = widths[*first..=*last].iter().sum::<usize>() + 2 * (last - first);
                 let left = if name.is_empty() { "" } else { "-" };
                 let dashes = width.saturating_sub(name.chars().count() + 2);
                 match left {
                     "" => " ".repeat(width),
+                    // Each over one column: headings of two lines.
+                    _ if alone => match self.columns[*last].align {
+                        Align::Left => format!("{name:<width$}"),
+                        Align::Right => format!("{name:>width$}"),
+                    },
                     _ if dashes < 2 => format!("{name:^width$}"),
                     dash => format!(
                         "{} {name} {}",

@@ -66,7 +66,8 @@ fn rows(found: &LineFound) -> Grid {
         grid.row(row(user, Some(user), beside));
     }
     for user in simulated {
-        if !found.published.iter().any(|other| same(other, user)) {
+        let known = found.published.iter().any(|other| same(other, user));
+        if !known && user.seen {
             grid.row(row(user, None, Some(user)));
         }
     }
@@ -123,4 +124,91 @@ fn stands(found: &LineFound) -> String {
 
 fn of<'a>(found: &LineFound, arm: &'a Contention) -> Option<&'a perch_experiment::ContendedLine> {
     found.rank(arm).map(|rank| &arm.lines[rank - 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perch_experiment::ContendedLine;
+
+    fn user(symbol: &str, offset: u32, share: f64, seen: bool) -> LineUser {
+        LineUser {
+            remote_hitm_pct: share,
+            local_hitm_pct: share / 2.0,
+            store_hit_pct: 0.0,
+            offset,
+            load_cycles: 5041.4,
+            longest_cycles: 20_000.0,
+            records: 247,
+            symbol: symbol.to_string(),
+            seen,
+        }
+    }
+
+    fn arm(arm: &str, hitm: u64) -> Contention {
+        let line = ContendedLine {
+            line: "root_domain+0x0".to_string(),
+            hitm_pct: 99.5,
+            remote_hitm: hitm,
+            local_hitm: 0,
+            store_hits: 48,
+            load_cycles: 6000.0,
+            records: 494,
+            users: vec![
+                user("reads", 0x4, 60.0, true),
+                user("nobody_knew_of", 0x10, 40.0, true),
+                user("met_nobody", 0x20, 0.0, false),
+            ],
+        };
+        Contention {
+            arm: arm.to_string(),
+            kernel_pct: 20.0,
+            lines: vec![line],
+        }
+    }
+
+    fn found(line: Option<&str>) -> LineFound {
+        let names = |names: [&str; 2]| names.map(str::to_string).to_vec();
+        LineFound {
+            benchmark: "ffmpeg".to_string(),
+            place: "rt480".to_string(),
+            published: vec![
+                user("reads", 0x4, 22.5, true),
+                user("reads", 0x4, 0.5, true),
+                user("looks", 0x28, 77.0, true),
+            ],
+            published_totals: [231.0, 43.0, 48.0],
+            line: line.map(str::to_string),
+            rankings: vec![Ranking {
+                by: "HITM",
+                published: names(["looks", "reads"]),
+                simulated: names(["reads", "looks"]),
+                spearman: Some(-1.0),
+            }],
+            arms: vec![arm("baseline", 231), arm("patched", 0)],
+        }
+    }
+
+    /// A function that was printed twice has what was simulated of it once, and who met nobody is
+    /// in no table.
+    #[test]
+    fn published_functions_come_first_and_then_who_else_was_seen() {
+        insta::assert_snapshot!(sections(&found(Some("root_domain+0x0")), "", Grid::text));
+    }
+
+    #[test]
+    fn markdown_shows_the_same() {
+        let text = sections(&found(Some("root_domain+0x0")), "### ", Grid::markdown);
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_line_that_nobody_used_is_said_to_be_none() {
+        let text = sections(&found(None), "", Grid::text);
+        assert!(
+            text.contains("No line of the baseline has these functions."),
+            "{text}"
+        );
+        assert!(text.contains("and no such line, arm baseline"), "{text}");
+    }
 }

@@ -87,6 +87,7 @@ fn read_user(source: &Source, raw: &RawLineUser) -> Result<LineUser, ExperimentE
     };
     Ok(LineUser {
         symbol: symbol.to_string(),
+        seen: true,
         offset: *raw.offset.get_ref(),
         remote_hitm_pct: percent(&raw.remote, "c2c.users.remote")?,
         local_hitm_pct: percent(&raw.local, "c2c.users.local")?,
