@@ -32,6 +32,8 @@ pub struct CompareSpec {
     pub era: Era,
     /// Ticks per second.
     pub hz: u32,
+    /// How that kernel's root domain is laid out.
+    pub root_domain: RootDomain,
     /// What `perch_sim::workload::Workload::parse` takes.
     pub workload: String,
     /// At least one; changes are from the first.
@@ -116,6 +118,9 @@ pub struct Comparison {
     pub era: String,
     /// Ticks per second.
     pub hz: u32,
+    /// How that kernel's root domain is laid out, where not as the stock one's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_domain: Option<&'static str>,
     /// The seed that brings this comparison back.
     pub seed: u64,
     /// Simulations per arm.
@@ -171,7 +176,7 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
             topology: Arc::clone(&topology),
             policy: Policy::new(spec.era, arm.modes),
             hz: spec.hz,
-            root_domain: RootDomain::Stock,
+            root_domain: spec.root_domain,
             workload: Workload::parse(&spec.workload, &spec.machine)
                 .map_err(|error| failed(error.to_string()))?,
             warmup_ns: spec.effort.warmup_ns,
@@ -187,6 +192,7 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
         workload: spec.workload.clone(),
         era: spec.era.to_string(),
         hz: spec.hz,
+        root_domain: spec.root_domain.changed(),
         seed: spec.seed,
         repetitions: spec.effort.repetitions,
         arms: spec

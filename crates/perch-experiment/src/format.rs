@@ -11,6 +11,7 @@ mod tables;
 
 use std::path::Path;
 
+use perch_sim::RootDomain;
 use toml::Spanned;
 
 use crate::error::{ExperimentError, Source};
@@ -64,6 +65,11 @@ impl Experiment {
             .get_ref()
             .parse()
             .map_err(|error| refuse(&source, &raw.era, "era", &format!("{error}"), ""))?;
+        let root_domain = match &raw.root_domain {
+            None => RootDomain::Stock,
+            Some(name) => (name.get_ref().parse())
+                .map_err(|error| refuse(&source, name, "root_domain", &format!("{error}"), ""))?,
+        };
         if raw.name.get_ref().is_empty() {
             let expected = "expected a short name";
             return Err(refuse(&source, &raw.name, "name", "it is empty", expected));
@@ -80,6 +86,7 @@ impl Experiment {
             source: raw.source,
             era,
             hz,
+            root_domain,
             seed: raw.seed,
             arms,
             loads,

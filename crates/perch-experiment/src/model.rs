@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{Era, Modes};
+use perch_sim::RootDomain;
 
 use crate::error::ExperimentError;
 use crate::line::PublishedLine;
@@ -170,6 +171,8 @@ pub struct Experiment {
     pub era: Era,
     /// Ticks per second.
     pub hz: u32,
+    /// How that kernel's root domain is laid out, in every arm.
+    pub root_domain: RootDomain,
     /// The seed, unless the user gives one.
     pub seed: u64,
     /// `baseline`, `patched`, then further ones that nothing published is held against.

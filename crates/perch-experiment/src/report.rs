@@ -266,6 +266,9 @@ pub struct Report {
     pub era: String,
     /// Ticks per second.
     pub hz: u32,
+    /// How that kernel's root domain is laid out, where not as the stock one's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_domain: Option<&'static str>,
     /// The seed that brings this report back.
     pub seed: u64,
     /// The arms that were simulated and their modes.

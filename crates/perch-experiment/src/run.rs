@@ -7,7 +7,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::{Policy, Topology};
 use perch_sim::workload::Workload;
-use perch_sim::{Outcome, RootDomain, Scenario, Score};
+use perch_sim::{Outcome, Scenario, Score};
 
 use crate::contention::Contention;
 use crate::error::ExperimentError;
@@ -121,7 +121,7 @@ fn simulate(
         topology: Arc::clone(topology),
         policy: Policy::new(experiment.era, arm.modes),
         hz: experiment.hz,
-        root_domain: RootDomain::Stock,
+        root_domain: experiment.root_domain,
         workload: Workload::parse(&load.workload, &load.machine)
             .map_err(|error| failed(error.to_string()))?,
         warmup_ns: effort.warmup_ns,
@@ -281,6 +281,7 @@ fn run_with(
         machine: machines(chosen.iter().map(|(load, _)| *load)).join(", "),
         era: experiment.era.to_string(),
         hz: experiment.hz,
+        root_domain: experiment.root_domain.changed(),
         seed: base,
         arms: arms
             .iter()

@@ -28,10 +28,11 @@ pub fn comparison(comparison: &Comparison, format: Format) -> String {
 fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> String {
     let blank = if mark.is_empty() { "" } else { "\n" };
     let mut text = format!(
-        "{}: {}, Linux {}, {} Hz, seed {}, {} repetitions\n",
+        "{}: {}, Linux {}{}, {} Hz, seed {}, {} repetitions\n",
         comparison.workload,
         comparison.machine,
         comparison.era,
+        root_domain(comparison.root_domain),
         comparison.hz,
         comparison.seed,
         comparison.repetitions
@@ -63,6 +64,13 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
     }
     text.push_str(&contention::sections(&comparison.contention, mark, write));
     text
+}
+
+/// What the kernel's name is followed by where its root domain is not the stock one.
+pub(crate) fn root_domain(changed: Option<&str>) -> String {
+    changed.map_or(String::new(), |name| {
+        format!(" with its root domain {name}")
+    })
 }
 
 /// Everything that is counted, under its heading.
@@ -232,6 +240,7 @@ mod tests {
             workload: "tbench:n=16".to_string(),
             era: "6.5".to_string(),
             hz: 250,
+            root_domain: None,
             seed: 1,
             repetitions: 3,
             arms: [("a", "cluster=off"), ("b", "cluster=perch")]

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use perch_experiment::{CellReport, Iterations, Report, Summary};
 
+use crate::comparison::root_domain;
 use crate::figure::{figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
@@ -90,9 +91,10 @@ fn circumstances(report: &Report) -> String {
         .map(|arm| format!("{} {}", arm.name, arm.modes))
         .collect();
     format!(
-        "{}, Linux {}, {} Hz, seed {}; {}",
+        "{}, Linux {}{}, {} Hz, seed {}; {}",
         report.machine,
         report.era,
+        root_domain(report.root_domain),
         report.hz,
         report.seed,
         arms.join("; ")

@@ -21,4 +21,4 @@ pub use hardware::Symbol;
 #[doc(hidden)]
 pub use kernel::glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
 pub use metrics::{GuestMetrics, Metrics, RtMetrics};
-pub use scenario::{Outcome, RootDomain, Scenario, Score, SimError};
+pub use scenario::{Outcome, RootDomain, Scenario, Score, SimError, UnknownRootDomain};

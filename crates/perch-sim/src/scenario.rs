@@ -2,6 +2,7 @@
 //! One run: a pure function of machine, workload, policy and seed.
 
 use std::io::Write;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use perch_machine::Machine;
@@ -22,6 +23,33 @@ pub enum RootDomain {
     /// As patch 2 of the series of 2025 has it: `overloaded` and the pointer to `rto_mask` lie on
     /// lines that are seldom written.
     Rearranged,
+}
+
+/// No root domain is laid out like this.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown root domain \"{0}\": expected stock or rearranged")]
+pub struct UnknownRootDomain(String);
+
+impl FromStr for RootDomain {
+    type Err = UnknownRootDomain;
+
+    fn from_str(name: &str) -> Result<RootDomain, UnknownRootDomain> {
+        match name {
+            "stock" => Ok(RootDomain::Stock),
+            "rearranged" => Ok(RootDomain::Rearranged),
+            _ => Err(UnknownRootDomain(name.to_string())),
+        }
+    }
+}
+
+impl RootDomain {
+    /// Its name, where it is not the stock kernel's.
+    pub fn changed(self) -> Option<&'static str> {
+        match self {
+            RootDomain::Stock => None,
+            RootDomain::Rearranged => Some("rearranged"),
+        }
+    }
 }
 
 /// Everything that a run depends on.

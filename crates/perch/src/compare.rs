@@ -7,6 +7,7 @@ use clap::Args;
 use perch_experiment::{Arm, CompareSpec, Effort};
 use perch_policy::Era;
 use perch_report::comparison;
+use perch_sim::RootDomain;
 
 use crate::arguments::{Common, at_least_one, duration_ns};
 use crate::output::{Failure, Meter, emit};
@@ -29,6 +30,10 @@ pub struct Arguments {
     /// Ticks per second
     #[arg(long, default_value_t = 250, value_name = "N")]
     hz: u32,
+    /// How the kernel's root domain is laid out: stock, or rearranged as patch 2 of the series on
+    /// its lines has it
+    #[arg(long, default_value = "stock", value_name = "LAYOUT")]
+    root_domain: RootDomain,
     /// Simulations per arm
     #[arg(long, default_value = "5", value_name = "N", value_parser = at_least_one)]
     repetitions: u32,
@@ -52,6 +57,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         machine: Arc::new(perch_machine::resolve(&arguments.machine)?),
         era: arguments.era,
         hz: arguments.hz,
+        root_domain: arguments.root_domain,
         workload: arguments.workload,
         arms: arguments
             .arms

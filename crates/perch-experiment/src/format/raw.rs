@@ -16,6 +16,7 @@ pub(super) struct RawFile {
     pub machine: Option<Spanned<String>>,
     pub era: Spanned<String>,
     pub hz: Spanned<u32>,
+    pub root_domain: Option<Spanned<String>>,
     #[serde(default = "default_seed")]
     pub seed: u64,
     pub published: Spanned<String>,

@@ -46,6 +46,7 @@ fn report() -> Report {
         machine: "kunpeng920".to_string(),
         era: "6.5".to_string(),
         hz: 250,
+        root_domain: None,
         seed: 1,
         arms: [("baseline", "cluster=off"), ("patched", "cluster=posted")]
             .map(|(name, modes)| ArmModes {
