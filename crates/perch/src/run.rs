@@ -43,7 +43,7 @@ pub struct Arguments {
     /// what a mechanism needs]
     #[arg(long = "set", value_name = "MODES")]
     set: Vec<String>,
-    /// Tasks of the real-time band, by the keys of the file's [[band]], for example
+    /// Tasks of the real-time band, by the keys of the file's `[[band]]`, for example
     /// comm=ffmpeg*,priority=50; after those of the file
     #[arg(long, value_name = "RULE")]
     band: Vec<String>,

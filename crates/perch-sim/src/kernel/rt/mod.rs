@@ -240,9 +240,7 @@ impl Kernel<'_> {
     /// The highest task, if the class may run: it stays in its place on the queue.
     #[inline]
     pub(super) fn pick_rt(&self, cpu: usize) -> Option<u32> {
-        if self.rt.is_none() {
-            return None;
-        }
+        self.rt.as_ref()?;
         let first = self.cpus[cpu].rt.runnable.first();
         let (_, task) = first.filter(|_| self.rt_may_run(cpu))?;
         Some(task)
