@@ -63,7 +63,10 @@ const COMPARE: [&str; 5] = ["compare", "-m", "kunpeng920", "--arm", "a:cluster=o
 #[test]
 fn an_unknown_workload() {
     let arguments = [&COMPARE[..], &["-w", "tbnch:n=4"]].concat();
-    refused(&arguments, &["unknown workload", "tbnch", "tbench, tcp_rr"]);
+    refused(
+        &arguments,
+        &["unknown workload", "tbnch", "tbench, tbench-net"],
+    );
 }
 
 #[test]

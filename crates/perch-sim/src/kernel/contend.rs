@@ -20,6 +20,8 @@ impl Kernel<'_> {
 
     #[inline(never)]
     fn use_line(&mut self, cpu: usize, symbol: Symbol, field: Field, access: Access) {
+        // Who runs there pays at its next step, so the steps of a streak must be events again.
+        self.end_streak(cpu);
         let Some(lines) = &mut self.lines else {
             return;
         };

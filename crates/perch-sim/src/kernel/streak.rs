@@ -112,6 +112,7 @@ impl Kernel<'_> {
     /// The running task has just locked a mutex: if it goes on with rounds that nobody disturbs,
     /// begins a streak. Returns whether it did.
     pub(super) fn begin_streak(&mut self, cpu: usize, task: u32) -> bool {
+        self.settle_lines(cpu);
         let t = &mut self.tasks[task as usize];
         let pc = t.pc as usize;
         let &[
