@@ -23,19 +23,18 @@ impl Kernel<'_> {
             }
             load = load.max(fair.average.load.into());
         }
-        let weight = self.share(queue, load, 0);
+        let weight = self.share(queue, load);
         if self.entity(entity).weight != weight {
             self.reweight(parent, entity, weight);
         }
     }
 
-    /// What a group's entity weighs with so much load in its queue, and `more` of its group's load
-    /// elsewhere than is known.
-    pub(super) fn share(&self, queue: u32, load: u64, more: i64) -> u32 {
+    /// What a group's entity weighs with so much load in its queue.
+    fn share(&self, queue: u32, load: u64) -> u32 {
         let groups = &self.task_groups;
         let group = &groups.groups[groups.group_of(queue)];
         let elsewhere = group.load - groups.place(queue).contribution;
-        let all = (elsewhere + load).saturating_add_signed(more);
+        let all = elsewhere + load;
         let shares = u64::from(group.shares);
         (shares * load / all.max(1)).clamp(MIN_SHARES.into(), shares) as u32
     }
