@@ -165,8 +165,8 @@ impl Kernel<'_> {
         let Some(process) = t.state.process() else {
             return;
         };
-        let delta_ns = t.se.sum_exec_ns - t.accounted_ns;
-        t.accounted_ns = t.se.sum_exec_ns;
+        let ran_ns = self.entities[task as usize].sum_exec_ns;
+        let delta_ns = ran_ns - std::mem::replace(&mut t.accounted_ns, ran_ns);
         if delta_ns > 0 {
             self.host.account(process, cpu, self.now, delta_ns);
         }

@@ -2,6 +2,7 @@
 //! CFS, as of 3.4 to 6.5 (mechanisms.md §8): the least vruntime runs, sleepers get credit, a wakee
 //! preempts when it is far enough behind.
 
+use super::group::NONE;
 use super::queue::{Fair, Waiting};
 use super::task::Entity;
 
@@ -60,8 +61,8 @@ pub fn pick(fair: &Fair, skip: Option<u32>, granularity_ns: u64) -> Option<u32> 
     let first = fair.timeline.first()?;
     let near =
         |w: &&Waiting| w.vruntime - first.vruntime <= virtual_ns(granularity_ns, first.weight);
-    for buddy in [fair.next_buddy, fair.last_buddy].into_iter().flatten() {
-        if fair.timeline.find(buddy).as_ref().is_some_and(near) {
+    for buddy in [fair.next_buddy, fair.last_buddy] {
+        if buddy != NONE && fair.timeline.find(buddy).as_ref().is_some_and(near) {
             return Some(buddy);
         }
     }

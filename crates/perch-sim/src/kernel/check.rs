@@ -99,10 +99,11 @@ impl Kernel<'_> {
             }
         }
         for (id, (t, at)) in self.tasks.iter().zip(&places).enumerate() {
+            let se = &self.entities[id];
             let (queue, reasons) = ([at[0], at[1], at[2]], at[3] + at[4]);
             let expected = match t.life {
                 Life::Unborn | Life::Dead => [0, 0, 0],
-                Life::Asleep => [t.se.delayed.into(), 0, 0],
+                Life::Asleep => [se.delayed.into(), 0, 0],
                 Life::Waking => [0, 0, 1],
                 Life::Queued => [1, 0, 0],
                 Life::Running => [0, 1, 0],
@@ -127,12 +128,12 @@ impl Kernel<'_> {
             );
             hold!(self.is_allowed(t), "task {id} on cpu {}", t.cpu);
             hold!(
-                !t.se.delayed || t.life == Life::Asleep,
+                !se.delayed || t.life == Life::Asleep,
                 "task {id} is delayed and {:?}",
                 t.life
             );
             hold!(
-                !t.on_queue() || t.se.attached == (t.on_host() && t.rt.priority == 0),
+                !self.on_queue(id as u32) || se.attached == (t.on_host() && t.rt.priority == 0),
                 "task {id} is queued but not attached"
             );
         }
@@ -141,7 +142,7 @@ impl Kernel<'_> {
 
     /// The CPU is as idle as it seems, and somebody will look after what it has to do.
     fn check_cpu(&self, cpu: usize) -> Result<(), String> {
-        let (c, nr) = (&self.cpus[cpu], self.cpus[cpu].nr());
+        let (c, nr) = (&self.cpus[cpu], self.nr(cpu));
         hold!(
             c.idle == c.current.is_none(),
             "idle {} with current {:?}",
@@ -194,7 +195,7 @@ impl Kernel<'_> {
             state.nr_running
         );
         hold!(
-            state.nr_delayed == c.fair.nr_delayed,
+            state.nr_delayed == self.queues[cpu].nr_delayed,
             "the policy sees other delayed tasks"
         );
         let crowded = self.crowded[cpu / 64] >> (cpu % 64) & 1 != 0;

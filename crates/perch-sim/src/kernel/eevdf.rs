@@ -3,6 +3,7 @@
 //! virtual deadline runs; lag survives sleep; who sleeps owing time stays queued until it is paid.
 
 use super::cfs::virtual_ns;
+use super::group::NONE;
 use super::queue::Fair;
 use super::task::Entity;
 
@@ -48,15 +49,30 @@ pub fn lag(fair: &Fair, current: Option<&Entity>, se: &Entity, limit_ns: u64) ->
     (virtual_time(fair, current) - se.vruntime).clamp(-limit, limit)
 }
 
+/// What a queue weighs with who runs from it, and its virtual time: where its mean is.
+#[derive(Clone, Copy)]
+pub struct Mean {
+    weight: i64,
+    at: i64,
+}
+
+/// The mean of a queue.
+pub fn mean(fair: &Fair, current: Option<&Entity>) -> Mean {
+    Mean {
+        weight: totals(fair, current).0,
+        at: virtual_time(fair, current),
+    }
+}
+
 /// Where a task enters the queue: so that its lag is what it was, although its own weight moves
 /// the mean; a new task asks for half a slice first.
-pub fn place(fair: &Fair, current: Option<&Entity>, se: &mut Entity, slice_ns: u64, new: bool) {
-    let (weight, _) = totals(fair, current);
+pub fn place(mean: Mean, se: &mut Entity, slice_ns: u64, new: bool) {
+    let Mean { weight, at } = mean;
     let mut lag = if new { 0 } else { se.vlag };
     if weight > 0 {
         lag = lag * (weight + i64::from(se.weight)) / weight;
     }
-    se.vruntime = virtual_time(fair, current) - lag;
+    se.vruntime = at - lag;
     let slice = if new { slice_ns / 2 } else { slice_ns };
     se.deadline = se.vruntime + virtual_ns(slice, se.weight);
 }
@@ -71,7 +87,8 @@ pub fn pick(fair: &Fair, current: Option<&Entity>) -> Option<u32> {
     let current_ok = current.filter(|se| eligible(fair, current, se.vruntime));
     let (weight, sum) = totals(fair, current);
     // A group whose other task has just gone to sleep, while it is owed time (6.12).
-    if let Some(buddy) = fair.next_buddy
+    let buddy = fair.next_buddy;
+    if buddy != NONE
         && let Some(w) = fair.timeline.find(buddy)
         && (w.vruntime - fair.min_vruntime) * weight <= sum
     {

@@ -5,6 +5,7 @@ use perch_policy::Mode;
 
 use super::balance::Sums;
 use super::era::FairRules;
+use super::group::NONE;
 use super::pelt::Activity;
 use super::task::Life;
 use super::{Kernel, cfs, eevdf};
@@ -14,54 +15,69 @@ use crate::hardware::Symbol;
 const EST_MARGIN: u32 = 10;
 
 impl Kernel<'_> {
+    /// Runnable tasks of all classes on a CPU, the running one included.
+    #[inline]
+    pub(super) fn nr(&self, cpu: usize) -> u32 {
+        self.queues[cpu].nr + self.cpus[cpu].rt.nr()
+    }
+
+    /// Whether a task counts as runnable on its CPU's queue.
+    #[inline]
+    pub(super) fn on_queue(&self, task: u32) -> bool {
+        let life = self.tasks[task as usize].life;
+        matches!(life, Life::Queued | Life::Running) || self.entities[task as usize].delayed
+    }
+
     /// Brings a queue's averages up to date; to be called before anything in it changes.
     pub(super) fn touch_queue(&mut self, cpu: usize) {
-        let c = &mut self.cpus[cpu];
+        let (c, fair) = (&mut self.cpus[cpu], &mut self.queues[cpu]);
         let now = c.pelt.read(self.now);
-        if !c.fair.average.is_due(now) {
+        if !fair.average.is_due(now) {
             return;
         }
         let did = Activity {
-            weight: c.fair.weight as u32,
-            runnable: c.fair.nr - c.fair.nr_delayed,
+            weight: fair.weight as u32,
+            runnable: fair.nr - fair.nr_delayed,
             running: c.fair_current().is_some(),
         };
-        c.fair.average.update(now, did);
+        fair.average.update(now, did);
     }
 
     /// Brings a task's averages up to date; to be called before its life changes.
     pub(super) fn touch_task(&mut self, task: u32) {
-        let t = &mut self.tasks[task as usize];
+        let t = &self.tasks[task as usize];
         let now = self.cpus[t.cpu as usize].pelt.read(self.now);
-        if !t.se.average.is_due(now) {
+        let running = t.life == Life::Running;
+        let awake = running || t.life == Life::Queued;
+        let se = &mut self.entities[task as usize];
+        if !se.average.is_due(now) {
             return;
         }
-        let on_queue = t.on_queue();
         let did = Activity {
-            weight: if on_queue { t.se.weight } else { 0 },
-            runnable: (on_queue && !t.se.delayed).into(),
-            running: t.life == Life::Running,
+            weight: if awake || se.delayed { se.weight } else { 0 },
+            runnable: (awake && !se.delayed).into(),
+            running,
         };
-        t.se.average.update(now, did);
+        se.average.update(now, did);
     }
 
     /// Lets the policy see a queue as it is now.
     pub(super) fn publish(&mut self, cpu: usize) {
         let current = self.cpus[cpu].fair_current();
         let curr_load = current.map_or(0, |t| self.task_load(t));
-        let c = &self.cpus[cpu];
+        let fair = &self.queues[cpu];
+        let nr = fair.nr + self.cpus[cpu].rt.nr();
         let top = self.host.topology().capacity(cpu);
         let state = self.host.cpu_mut(cpu);
         let before = Sums::of(state);
-        let nr = c.nr();
         state.nr_running = nr;
-        state.nr_delayed = c.fair.nr_delayed;
+        state.nr_delayed = fair.nr_delayed;
         state.load = match self.rules.groups.by_weight {
-            true => c.fair.weight as u32,
-            false => c.fair.average.load,
+            true => fair.weight as u32,
+            false => fair.average.load,
         };
-        state.runnable = c.fair.average.runnable;
-        state.util = c.fair.average.util.max(c.fair.est).min(top);
+        state.runnable = fair.average.runnable;
+        state.util = fair.average.util.max(fair.est).min(top);
         state.curr_load = curr_load;
         let after = Sums::of(state);
         if after != before {
@@ -86,6 +102,15 @@ impl Kernel<'_> {
         let Some(task) = self.cpus[cpu].current else {
             return;
         };
+        if self.tasks[task as usize].group == NONE {
+            self.update_level(cpu, cpu as u32, task);
+        } else {
+            self.update_levels(cpu, task);
+        }
+    }
+
+    #[cold]
+    fn update_levels(&mut self, cpu: usize, task: u32) {
         let (mut queue, mut entity) = self.level_of(task);
         while self.update_level(cpu, queue, entity)
             && let Some(above) = self.above(queue)
@@ -95,7 +120,7 @@ impl Kernel<'_> {
     }
 
     /// Accounts the time of who runs from a queue. Returns whether there was any.
-    #[inline]
+    #[inline(always)]
     fn update_level(&mut self, cpu: usize, queue: u32, entity: u32) -> bool {
         let (now, rules) = (self.now, self.rules.fair);
         let (fair, se) = self.both_mut(queue, entity);
@@ -128,13 +153,9 @@ impl Kernel<'_> {
         self.update_current(cpu);
         let queue = self.queue_on(task, cpu);
         self.touch_levels(queue);
-        let current = self.current_in(queue).copied();
         let rules = self.rules.fair;
         let now = self.cpus[cpu].pelt.read(self.now);
-        debug_assert!(
-            !self.tasks[task as usize].on_queue(),
-            "task {task} enqueued twice"
-        );
+        debug_assert!(!self.on_queue(task), "task {task} enqueued twice");
         let (fair, se) = self.both_mut(queue, task);
         let joins = !se.attached;
         if se.attached {
@@ -160,30 +181,30 @@ impl Kernel<'_> {
                 }
             }
             FairRules::Eevdf { slice_ns } => {
-                eevdf::place(fair, current.as_ref(), se, slice_ns, new);
+                let mean = self.mean(queue);
+                eevdf::place(mean, self.entity_mut(task), slice_ns, new);
             }
         }
         self.turns += 1;
         let t = &mut self.tasks[task as usize];
         t.cpu = cpu as u32;
         t.life = Life::Queued;
-        t.se.turn = self.turns;
-        t.se.queued = true;
-        let (weight, est) = (t.se.weight, t.se.est());
-        self.cpus[cpu].fair.est += est;
+        let se = &mut self.entities[task as usize];
+        se.turn = self.turns;
+        se.queued = true;
+        let (weight, est) = (se.weight, se.est());
+        self.queues[cpu].est += est;
         let fair = self.queue_mut(queue);
         fair.entities += 1;
         fair.weight += u64::from(weight);
         self.insert_waiting(queue, task);
         if joins && queue != cpu as u32 {
-            let periods = self.tasks[task as usize]
-                .se
-                .average
-                .runnable_periods(weight);
+            let average = &self.entities[task as usize].average;
+            let periods = average.runnable_periods(weight);
             self.propagate(queue, periods);
         }
         self.climb_in(queue);
-        if self.cpus[cpu].nr() == 2 {
+        if self.nr(cpu) == 2 {
             self.set_overload(self.acting, Symbol::EnqueueTaskFair, true);
         }
         if self.caches.mode == Mode::Upstream {
@@ -203,14 +224,14 @@ impl Kernel<'_> {
         self.update_estimate(task);
         if let FairRules::Eevdf { slice_ns } = self.rules.fair {
             let lag = self.lag(queue, task, slice_ns);
-            let se = &mut self.tasks[task as usize].se;
+            let se = &mut self.entities[task as usize];
             se.vlag = lag;
             if lag < 0 && self.queue(queue).entities > 1 {
-                let se = &mut self.tasks[task as usize].se;
+                let se = &mut self.entities[task as usize];
                 se.delayed = true;
                 let est = se.est();
                 self.climb_delayed(queue, 1);
-                let fair = &mut self.cpus[cpu].fair;
+                let fair = &mut self.queues[cpu];
                 fair.est = fair.est.saturating_sub(est);
                 return false;
             }
@@ -234,7 +255,7 @@ impl Kernel<'_> {
             se.vlag = se.vlag.min(0);
         } else {
             let est = se.est();
-            let fair = &mut self.cpus[cpu].fair;
+            let fair = &mut self.queues[cpu];
             fair.est = fair.est.saturating_sub(est);
         }
         self.climb_out(queue, delayed, sleeps);
@@ -243,7 +264,7 @@ impl Kernel<'_> {
     /// util_est at a dequeue: up at once, down by a quarter of the way.
     fn update_estimate(&mut self, task: u32) {
         let cpu = self.tasks[task as usize].cpu as usize;
-        let se = &mut self.tasks[task as usize].se;
+        let se = &mut self.entities[task as usize];
         // The queue holds the old estimate until the task leaves it.
         let old = se.est();
         let util = se.average.util;
@@ -255,8 +276,8 @@ impl Kernel<'_> {
         } else if told && se.est_average - util > EST_MARGIN {
             se.est_average -= (se.est_average - util) / 4;
         }
-        let fair = &mut self.cpus[cpu].fair;
-        fair.est = fair.est.saturating_sub(old) + self.tasks[task as usize].se.est();
+        let fair = &mut self.queues[cpu];
+        fair.est = fair.est.saturating_sub(old) + self.entities[task as usize].est();
     }
 
     /// Takes a sleeping task's averages and vruntime away from the CPU it leaves.
@@ -298,8 +319,6 @@ impl Kernel<'_> {
         if c.need_resched || c.rt.running {
             return;
         }
-        // With a full queue the preempted task goes on next, while its cache is warm.
-        let full = self.queue(self.queue_of(current)).entities >= 8;
         let (queue, runs, wakes) = self.matching(current, wakee);
         let (cur, new) = (self.entity(runs), self.entity(wakes));
         let preempts = match self.rules.fair {
@@ -321,7 +340,8 @@ impl Kernel<'_> {
             if let FairRules::Cfs { .. } = self.rules.fair {
                 self.set_next_buddy(queue, wakes);
             }
-            if full && runs == current {
+            // With a full queue the preempted task goes on next, while its cache is warm.
+            if runs == current && self.queue(self.queue_of(current)).entities >= 8 {
                 self.set_last_buddy(current);
             }
         }
@@ -383,10 +403,9 @@ impl Kernel<'_> {
         self.touch_levels(queue);
         self.touch_task(task);
         self.requeue(queue, task);
-        let t = &mut self.tasks[task as usize];
-        t.life = Life::Queued;
-        let est = t.se.est();
-        self.cpus[cpu].fair.est += est;
+        self.tasks[task as usize].life = Life::Queued;
+        let est = self.entities[task as usize].est();
+        self.queues[cpu].est += est;
         // Its groups may be delayed with it: they are runnable again too.
         self.climb_awake(queue);
         self.publish(cpu);

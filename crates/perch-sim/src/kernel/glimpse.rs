@@ -85,10 +85,11 @@ pub struct CpuGlimpse {
 impl Kernel<'_> {
     fn glimpse(&self) -> Glimpse {
         let tasks = self.tasks.iter().enumerate().map(|(id, t)| {
+            let se = &self.entities[id];
             let running = t.life == Life::Running;
             let on_host = t.on_host();
             let since = if running && on_host {
-                self.now.saturating_sub(t.se.exec_start_ns)
+                self.now.saturating_sub(se.exec_start_ns)
             } else {
                 0
             };
@@ -98,7 +99,7 @@ impl Kernel<'_> {
                 _ if t.rt.priority > 0 || !on_host => 0,
                 FairRules::Eevdf { .. } if running || t.life == Life::Queued => {
                     let current = self.current_in(queue);
-                    eevdf::virtual_time(self.queue(queue), current) - t.se.vruntime
+                    eevdf::virtual_time(self.queue(queue), current) - se.vruntime
                 }
                 _ => 0,
             };
@@ -106,9 +107,9 @@ impl Kernel<'_> {
                 cpu: t.cpu as usize,
                 running,
                 waiting: t.life == Life::Queued,
-                ran_ns: t.se.sum_exec_ns + since,
-                load: t.se.average.load,
-                util: t.se.average.util,
+                ran_ns: se.sum_exec_ns + since,
+                load: se.average.load,
+                util: se.average.util,
                 lag_ns: lag,
                 priority: t.rt.priority,
                 first: c.rt.pushable.first() == Some((t.rt.priority, id as u32)),
@@ -120,7 +121,7 @@ impl Kernel<'_> {
         });
         let cpus = self.cpus.iter().enumerate().map(|(cpu, c)| CpuGlimpse {
             current: c.current,
-            nr: c.nr(),
+            nr: self.nr(cpu),
             idle: self.host.is_idle(cpu),
             misfit: c.misfit > 0,
             capacity: self.host.cpu(cpu).capacity,

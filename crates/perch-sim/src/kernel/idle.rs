@@ -10,8 +10,8 @@ impl Kernel<'_> {
         if !c.idle {
             c.idle = true;
             c.idle_since_ns = self.now;
-            c.pelt
-                .stop(self.now, c.fair.average.is_full_with(&c.rt.average));
+            let full = self.queues[cpu].average.is_full_with(&c.rt.average);
+            c.pelt.stop(self.now, full);
             self.metrics.busy_ns += self.now - c.busy_since_ns;
         }
         let expected = c.avg_idle_ns;
@@ -20,7 +20,7 @@ impl Kernel<'_> {
         let state = self.host.cpu_mut(cpu);
         state.idle_since_ns = self.now;
         state.idle_exit_ns = exit_ns;
-        let idle = self.cpus[cpu].wake_list.is_empty() && self.cpus[cpu].nr() == 0;
+        let idle = self.cpus[cpu].wake_list.is_empty() && self.nr(cpu) == 0;
         self.host.set_idle(cpu, idle);
         if idle {
             self.note_idle_core(cpu);

@@ -96,7 +96,11 @@ pub struct Kernel<'a> {
     acting: usize,
     tick_ns: u64,
     cpus: Vec<Cpu>,
+    /// The fair class's queues: the CPUs', then those of groups on CPUs.
+    queues: Vec<Fair>,
     tasks: Vec<Task>,
+    /// Who stands in queues: the tasks (of a real-time one only the run time counts), then groups.
+    entities: Vec<Entity>,
     /// The tasks' affinities, each stored once.
     affinities: Vec<Arc<CpuMask>>,
     /// What the policy remembers of each CPU's idle task, the waker of timer interrupts.
@@ -228,6 +232,11 @@ impl<'a> Kernel<'a> {
             mutexes: (0..workload.mutexes).map(|_| Mutex::default()).collect(),
             counters: (0..workload.counters).map(|_| Counter::default()).collect(),
             futexes: Futexes::default(),
+            queues: (0..n).map(|_| Fair::default()).collect(),
+            entities: tasks
+                .iter()
+                .map(|t| Entity::of_task(t.state.load))
+                .collect(),
             tasks,
             affinities,
             crowded: vec![0; n.div_ceil(64)],
@@ -405,11 +414,6 @@ fn new_task(id: u32, spec: &TaskSpec, affinity: u32, seed: u64) -> Task {
         affinity,
         cpu: 0,
         life: Life::Unborn,
-        se: Entity {
-            relative: true,
-            new: true,
-            ..Entity::of_weight(weight)
-        },
         group: group::of_task(spec),
         rt: rt::RtEntity::new(spec),
         program: spec.program.clone(),
@@ -454,7 +458,6 @@ fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize, random: &mut Random) 
         llc: topology.llc(cpu),
         current: None,
         choices: 0,
-        fair: Fair::default(),
         rt: rt::RtQueue::default(),
         segment_tag: 0,
         segment_start_ns: 0,

@@ -39,7 +39,7 @@ impl Kernel<'_> {
             }
             self.touch_levels(queue);
             self.touch_task(picked);
-            if self.tasks[picked as usize].se.delayed {
+            if self.entities[picked as usize].delayed {
                 self.remove_waiting(queue, picked);
                 self.count_wish(cpu, picked, -1);
                 self.leave_queue(cpu, picked, true);
@@ -61,15 +61,15 @@ impl Kernel<'_> {
         if self.is_rt(task) {
             return self.set_current_rt(cpu, task);
         }
-        let t = &mut self.tasks[task as usize];
-        t.life = Life::Running;
-        t.se.exec_start_ns = self.now;
-        t.se.picked_sum_ns = t.se.sum_exec_ns;
+        self.tasks[task as usize].life = Life::Running;
+        let se = &mut self.entities[task as usize];
+        se.exec_start_ns = self.now;
+        se.picked_sum_ns = se.sum_exec_ns;
         if !self.rules.balance.newest_first {
             self.turns += 1;
-            t.se.turn = self.turns;
+            se.turn = self.turns;
         }
-        let deadline = t.se.deadline;
+        let deadline = se.deadline;
         let c = &mut self.cpus[cpu];
         c.current = Some(task);
         c.need_resched = false;
@@ -81,7 +81,9 @@ impl Kernel<'_> {
         // Equal slices: protected until the deadline.
         fair.protected_v = deadline;
         self.clear_buddies(queue, task);
-        self.set_levels(queue, choices);
+        if self.above(queue).is_some() {
+            self.set_above(queue, choices);
+        }
         if self.caches.mode != Mode::Off {
             self.starts_running(task);
         }

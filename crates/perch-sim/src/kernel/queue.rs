@@ -59,7 +59,7 @@ impl Timeline {
             .remove(at.expect("who is queued stands in a queue"))
     }
 
-    /// The entry of an entity.
+    /// The entry of an entity, if it is there.
     pub fn find(&self, entity: u32) -> Option<&Waiting> {
         self.waiting.iter().find(|w| w.entity == entity)
     }
@@ -96,10 +96,10 @@ pub struct Fair {
     pub average: Average,
     /// Sum of the runnable tasks' util_est; only of a CPU's queue, all of its tasks.
     pub est: u32,
-    /// CFS: who was preempted by a wakee, preferred at the next pick.
-    pub last_buddy: Option<u32>,
-    /// CFS, and EEVDF for groups: who should run next.
-    pub next_buddy: Option<u32>,
+    /// CFS: who was preempted by a wakee, preferred at the next pick; `NONE` for nobody.
+    pub last_buddy: u32,
+    /// CFS, and EEVDF for groups: who should run next; `NONE` for nobody.
+    pub next_buddy: u32,
     /// EEVDF: vruntime up to which the running task is protected from a wakee (run to parity).
     pub protected_v: i64,
     /// The task or group that runs, `NONE` for nobody.
@@ -124,8 +124,8 @@ impl Default for Fair {
             nr_delayed: 0,
             average: Average::default(),
             est: 0,
-            last_buddy: None,
-            next_buddy: None,
+            last_buddy: NONE,
+            next_buddy: NONE,
             protected_v: 0,
             curr: NONE,
             put: NONE,
@@ -168,8 +168,6 @@ pub struct Cpu {
     pub current: Option<u32>,
     /// How often it chose a task.
     pub choices: u64,
-    /// Fair class.
-    pub fair: Fair,
     /// Real-time class.
     pub rt: RtQueue,
     /// Overtakes older segment events of this CPU.
@@ -221,12 +219,6 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Runnable tasks of all classes, the running one included.
-    #[inline]
-    pub fn nr(&self) -> u32 {
-        self.fair.nr + self.rt.nr()
-    }
-
     /// The running task, if it is a fair one.
     #[inline]
     pub fn fair_current(&self) -> Option<u32> {

@@ -303,7 +303,7 @@ impl Kernel<'_> {
             self.count_thread(task, -1);
         }
         self.tasks[task as usize].life = Life::Dead;
-        let average = self.tasks[task as usize].se.average;
+        let average = self.entities[task as usize].average;
         self.queue_mut(queue).average.detach(&average);
         if queue != cpu as u32 {
             self.propagate(queue, -1);
@@ -337,14 +337,14 @@ impl Kernel<'_> {
             self.preempt(cpu);
             return true;
         }
-        if self.cpus[cpu].fair.nr == 1 {
+        if self.queues[cpu].nr == 1 {
             return false;
         }
-        let picked_sum_ns = self.tasks[task as usize].se.picked_sum_ns;
+        let picked_sum_ns = self.entities[task as usize].picked_sum_ns;
         let next = self.pick_after_yield(cpu, task);
         if next == task {
             self.set_current(cpu, task);
-            self.tasks[task as usize].se.picked_sum_ns = picked_sum_ns;
+            self.entities[task as usize].picked_sum_ns = picked_sum_ns;
             return false;
         }
         self.leave_caches(cpu, task);

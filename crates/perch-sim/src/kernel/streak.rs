@@ -113,6 +113,7 @@ impl Kernel<'_> {
     /// begins a streak. Returns whether it did.
     pub(super) fn begin_streak(&mut self, cpu: usize, task: u32) -> bool {
         self.settle_lines(cpu);
+        let alone = self.nr(cpu) == 1 && self.queues[cpu].nr == 1;
         let t = &mut self.tasks[task as usize];
         let pc = t.pc as usize;
         let &[
@@ -131,8 +132,7 @@ impl Kernel<'_> {
         let c = &mut self.cpus[cpu];
         let calm = t.place == Place::Host
             && self.mutexes[mutex as usize].is_calm()
-            && c.nr() == 1
-            && c.fair.nr == 1
+            && alone
             && !self.stepwise;
         if !calm || first != same || to as usize != pc - 1 || held_ns == 0 || rounds < 2 {
             return false;

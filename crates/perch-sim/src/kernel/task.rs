@@ -114,6 +114,15 @@ impl Entity {
         }
     }
 
+    /// Of a task that has never been queued.
+    pub fn of_task(weight: u32) -> Entity {
+        Entity {
+            relative: true,
+            new: true,
+            ..Entity::of_weight(weight)
+        }
+    }
+
     /// util_est: what the task will probably use when it wakes.
     pub fn est(&self) -> u32 {
         self.est_average.max(self.est_enqueued)
@@ -135,8 +144,6 @@ pub struct Task {
     pub cpu: u32,
     /// Where it is in its life.
     pub life: Life,
-    /// Fair class entity; of a real-time task only its run time counts.
-    pub se: Entity,
     /// Real-time class entity.
     pub rt: RtEntity,
     /// Its program.
@@ -175,10 +182,5 @@ impl Task {
     /// Whether it is a task of this machine, a vCPU among others.
     pub fn on_host(&self) -> bool {
         matches!(self.place, Place::Host | Place::Vcpu(..))
-    }
-
-    /// Whether the task counts as runnable on `cpu`'s queue.
-    pub fn on_queue(&self) -> bool {
-        matches!(self.life, Life::Queued | Life::Running) || self.se.delayed
     }
 }

@@ -27,7 +27,7 @@ impl Kernel<'_> {
             return self.wake_in_guest(task, this_cpu, sync);
         }
         self.tasks[task as usize].woken_ns = self.now;
-        if self.tasks[task as usize].se.delayed {
+        if self.entities[task as usize].delayed {
             let cpu = self.tasks[task as usize].cpu as usize;
             if self.caches.mode == Mode::Perch {
                 self.reserve(cpu, 1);
@@ -75,7 +75,8 @@ impl Kernel<'_> {
         };
         let t = &mut self.tasks[task as usize];
         t.state.load = load;
-        t.state.util = t.se.average.util.max(t.se.est());
+        let se = &self.entities[task as usize];
+        t.state.util = se.average.util.max(se.est());
         let (mut wakee, affinity) = (t.state, t.affinity as usize);
         if self.rules.scan_by_cost {
             self.limit_scan(wake, wakee.process());
@@ -176,7 +177,7 @@ impl Kernel<'_> {
             || topology
                 .llc(cpu)
                 .is_some_and(|llc| topology.llc(this_cpu) == Some(llc));
-        if local || (near && self.cpus[cpu].nr() > 0) {
+        if local || (near && self.nr(cpu) > 0) {
             self.enqueue(cpu, task, false);
             self.preempt_from(cpu, task, this_cpu, cost_ns);
             return;
@@ -231,7 +232,7 @@ impl Kernel<'_> {
             self.check_preempt(cpu, task);
         }
         if self.cpus[cpu].current.is_none() {
-            if self.cpus[cpu].nr() > 0 {
+            if self.nr(cpu) > 0 {
                 self.schedule(cpu);
             } else {
                 self.host.set_idle(cpu, true);
@@ -311,15 +312,16 @@ impl Kernel<'_> {
         let cpu = verdict.cpu;
         self.reserve(cpu, 1);
         self.touch_queue(cpu);
-        let queue = self.cpus[cpu].fair.average;
+        let queue = self.queues[cpu].average;
         let t = &mut self.tasks[task as usize];
         t.cpu = cpu as u32;
         t.woken_ns = self.now;
         // A new task counts as fully loading, and as using half of what its CPU has left.
         let capacity = self.host.topology().capacity(cpu);
         let spare = capacity.saturating_sub(queue.util) / 2;
-        t.se.average = Average::starting(self.now, t.se.weight, spare);
-        t.se.vruntime = 0;
+        let se = &mut self.entities[task as usize];
+        se.average = Average::starting(self.now, se.weight, spare);
+        se.vruntime = 0;
         (cpu, self.costs.examine_ns(verdict.examined))
     }
 }

@@ -46,7 +46,7 @@ impl Kernel<'_> {
                 if unequal && !self.fits(task, cpu) && self.fits(task, source) {
                     return true;
                 }
-                state.util = t.se.average.util;
+                state.util = self.entities[task as usize].average.util;
             }
             // A larger CPU is worth more than a near cache.
             Mode::Perch if migrate == Migrate::Misfit => return false,
@@ -78,10 +78,10 @@ impl Kernel<'_> {
             Mode::Upstream => {
                 let home = home.map(|llc| llc as u32);
                 let at_home = |t: u32| home.is_some() && self.tasks[t as usize].wants == home;
-                let stays = |t: u32| self.tasks[t as usize].se.delayed || at_home(t);
+                let stays = |t: u32| self.entities[t as usize].delayed || at_home(t);
                 self.each_waiting(source, &mut |t| stays(t))
                     && at_home(current)
-                    && (self.cpus[source].fair.nr <= 1
+                    && (self.queues[source].nr <= 1
                         || self.is_kept(current, source, cpu, migrate, unequal))
             }
         }
@@ -145,8 +145,9 @@ impl Kernel<'_> {
         let mut after = self.first_turn();
         while let Some((turn, task)) = self.coldest(source, after) {
             after = turn;
-            let t = &self.tasks[task as usize];
-            if self.may_run_on(task, cpu) && !t.se.delayed && t.wants == here {
+            let wants = self.tasks[task as usize].wants;
+            let delayed = self.entities[task as usize].delayed;
+            if self.may_run_on(task, cpu) && !delayed && wants == here {
                 self.move_waiting(task, source, cpu);
                 return true;
             }

@@ -18,9 +18,9 @@ impl Kernel<'_> {
 
     /// Whether what a task uses, or is clamped to, fits a CPU with a fifth to spare.
     pub(super) fn fits(&self, task: u32, cpu: usize) -> bool {
-        let t = &self.tasks[task as usize];
-        let util = t.se.average.util.max(t.se.est());
-        let (min, max) = t.state.uclamp();
+        let se = &self.entities[task as usize];
+        let util = se.average.util.max(se.est());
+        let (min, max) = self.tasks[task as usize].state.uclamp();
         let fits = |util: u32| u64::from(util) * 1280 < u64::from(self.capacity_now(cpu)) * 1024;
         if self.rules.balance.clamps_util {
             return fits(util.max(min).min(max));
@@ -156,7 +156,7 @@ impl Kernel<'_> {
     pub(super) fn is_better_off(&self, source: usize, cpu: usize) -> bool {
         let rules = &self.rules.balance;
         let (there, here) = (self.capacity_now(source), self.capacity_now(cpu));
-        self.cpus[source].fair.nr == 1
+        self.queues[source].nr == 1
             && match rules.larger_by_group {
                 true => here < there,
                 false => !rules.is_larger(here, there),
@@ -177,7 +177,7 @@ impl Kernel<'_> {
         let mut after = self.first_turn();
         while let Some((turn, task)) = self.coldest(source, after) {
             after = turn;
-            if self.may_run_on(task, cpu) && !self.tasks[task as usize].se.delayed {
+            if self.may_run_on(task, cpu) && !self.entities[task as usize].delayed {
                 self.move_waiting(task, source, cpu);
                 return true;
             }

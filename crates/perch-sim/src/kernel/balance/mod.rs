@@ -67,7 +67,7 @@ impl Kernel<'_> {
                     let kind = if idle { Idle::Due } else { Idle::Busy };
                     spent += self.pass_ns(cpu, i);
                     if self.balance_domain(cpu, i, kind) > 0 {
-                        idle = self.cpus[cpu].current.is_none() && self.cpus[cpu].nr() == 0;
+                        idle = self.cpus[cpu].current.is_none() && self.nr(cpu) == 0;
                     }
                 } else {
                     self.wait_longer(cpu, i);
@@ -252,7 +252,7 @@ impl Kernel<'_> {
             let d = &mut self.cpus[cpu].domains[i];
             d.newidle_cost_ns = d.newidle_cost_ns.max(cost);
             spent += cost;
-            if pulled || self.cpus[cpu].nr() > 0 {
+            if pulled || self.nr(cpu) > 0 {
                 break;
             }
         }
@@ -346,7 +346,7 @@ impl Kernel<'_> {
             if c.current.is_none() {
                 continue;
             }
-            if c.nr() >= 2 || self.kicks_for_misfit(cpu) {
+            if self.nr(cpu) >= 2 || self.kicks_for_misfit(cpu) {
                 return true;
             }
             if self.unequal && topology.asym_span(cpu).is_some() {

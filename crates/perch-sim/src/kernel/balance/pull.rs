@@ -34,7 +34,7 @@ impl Kernel<'_> {
             let Some(source) = self.busiest_queue(number, cpu, &found) else {
                 break None;
             };
-            if source == cpu || self.cpus[source].nr() < 2 {
+            if source == cpu || self.nr(source) < 2 {
                 movable |= source != cpu && self.current_may_come(source, cpu);
                 break Some(source);
             }
@@ -49,7 +49,7 @@ impl Kernel<'_> {
             return Pass::Balanced;
         };
         // A queue of one keeps it, even while it only waits for its idle CPU to wake up.
-        let spare = source != cpu && self.cpus[source].nr() > 1;
+        let spare = source != cpu && self.nr(source) > 1;
         let (moved, kept) = if spare {
             self.pull(source, cpu, i, &mut found, hot_too, idle)
         } else {
@@ -118,19 +118,18 @@ impl Kernel<'_> {
         let unequal = self.host.topology().domain(domain as usize).asymmetric();
         let (mut moved, mut kept) = (0, false);
         let mut after = self.first_turn();
-        for _ in 0..self.rules.balance.nr_migrate.min(self.cpus[source].nr()) {
-            if idle != Idle::Busy && self.cpus[source].nr() <= 1 || found.amount <= 0 {
+        for _ in 0..self.rules.balance.nr_migrate.min(self.nr(source)) {
+            if idle != Idle::Busy && self.nr(source) <= 1 || found.amount <= 0 {
                 break;
             }
             let Some((turn, task)) = self.coldest(source, after) else {
                 break;
             };
             after = turn;
-            let ran = self.tasks[task as usize].se.exec_start_ns;
+            let ran = self.entities[task as usize].exec_start_ns;
             let hot = self.now.saturating_sub(ran) < self.rules.migration_cost_ns
                 || self.is_buddy(cpu, task);
-            let t = &self.tasks[task as usize];
-            if !self.may_run_on(task, cpu) || t.se.delayed {
+            if !self.may_run_on(task, cpu) || self.entities[task as usize].delayed {
                 continue;
             }
             if !hot_too && self.is_kept(task, source, cpu, found.migrate, unequal) {
@@ -141,7 +140,7 @@ impl Kernel<'_> {
                 continue;
             }
             let load = i64::from(self.task_load(task).max(1));
-            let util = i64::from(self.tasks[task as usize].se.est());
+            let util = i64::from(self.entities[task as usize].est());
             let cost = match found.migrate {
                 Migrate::Task => 1,
                 Migrate::Util if util > found.amount => continue,
@@ -170,8 +169,8 @@ impl Kernel<'_> {
     /// The next buddy of a queue counts as hot while the destination has something to run.
     fn is_buddy(&self, cpu: usize, task: u32) -> bool {
         let fair = self.queue(self.queue_of(task));
-        let buddy = fair.next_buddy == Some(task) || fair.last_buddy == Some(task);
-        buddy && self.cpus[cpu].fair.nr > 0
+        let buddy = fair.next_buddy == task || fair.last_buddy == task;
+        buddy && self.queues[cpu].nr > 0
     }
 
     /// Where a walk over waiting tasks begins, see [`Kernel::coldest`].
@@ -188,7 +187,7 @@ impl Kernel<'_> {
         let newest = self.rules.balance.newest_first;
         let mut coldest: Option<(u64, u32)> = None;
         self.each_waiting(source, &mut |task| {
-            let turn = self.tasks[task as usize].se.turn;
+            let turn = self.entities[task as usize].turn;
             let next = match newest {
                 true => turn < after && coldest.is_none_or(|(than, _)| turn > than),
                 false => turn > after && coldest.is_none_or(|(than, _)| turn < than),
@@ -208,7 +207,7 @@ impl Kernel<'_> {
         self.touch_levels(queue);
         self.touch_task(task);
         if let FairRules::Eevdf { slice_ns } = self.rules.fair {
-            self.tasks[task as usize].se.vlag = self.lag(queue, task, slice_ns);
+            self.entities[task as usize].vlag = self.lag(queue, task, slice_ns);
         }
         self.remove_waiting(queue, task);
         self.count_wish(from, task, -1);
@@ -242,7 +241,7 @@ impl Kernel<'_> {
             return false;
         }
         // The stopper comes to the queue of the task that it moves.
-        if self.cpus[source].nr() == 1 {
+        if self.nr(source) == 1 {
             let symbol = Symbol::EnqueueTaskStop;
             self.line(self.acting, symbol, Field::Overloaded, Access::Load);
         }

@@ -222,7 +222,7 @@ impl Kernel<'_> {
                 let c = number * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let state = self.host.cpu(c);
-                let running = self.cpus[c].fair.nr;
+                let running = self.queues[c].nr;
                 if running == 0 || self.scratch.pinned.contains(&(c as u32)) {
                     continue;
                 }

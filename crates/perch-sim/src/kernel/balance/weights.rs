@@ -76,7 +76,7 @@ impl Kernel<'_> {
     /// A tick on a busy CPU, of which 3.4 keeps averages.
     pub(in crate::kernel) fn tick_weights(&mut self, cpu: usize) {
         let tick = self.now / self.tick_ns;
-        let weight = self.cpus[cpu].fair.weight;
+        let weight = self.queues[cpu].weight;
         self.cpus[cpu].weights.advance(tick, weight);
     }
 
@@ -112,7 +112,7 @@ impl Kernel<'_> {
         };
         let (mut most, mut least, mut most_running) = (0, u64::MAX, 0);
         for cpu in set.iter() {
-            let now = self.cpus[cpu].fair.weight;
+            let now = self.queues[cpu].weight;
             let mut load = now;
             if index > 0 {
                 let tick = self.now / self.tick_ns;
@@ -127,7 +127,7 @@ impl Kernel<'_> {
                     now.min(average)
                 };
             }
-            let running = u64::from(self.cpus[cpu].nr());
+            let running = u64::from(self.nr(cpu));
             if load > most {
                 (most, most_running) = (load, running);
             }

@@ -72,7 +72,10 @@ impl Kernel<'_> {
         let llcs = self.host.topology().nr_llcs();
         let mut walked = vec![0; self.cpus.len() * llcs];
         let mut away = vec![0; llcs];
-        for t in self.tasks.iter().filter(|t| t.on_queue()) {
+        for (id, t) in self.tasks.iter().enumerate() {
+            if !self.on_queue(id as u32) {
+                continue;
+            }
             if let Some(llc) = t.wants {
                 walked[t.cpu as usize * llcs + llc as usize] += 1;
                 let home = self.cpus[t.cpu as usize].llc == Some(llc as usize);

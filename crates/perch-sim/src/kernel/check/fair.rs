@@ -16,11 +16,13 @@ impl Kernel<'_> {
 
     pub(super) fn check_queues(&self) -> Result<(), String> {
         let mut est = vec![0; self.cpus.len()];
-        for t in self.tasks.iter().filter(|t| t.se.queued && !t.se.delayed) {
-            est[t.cpu as usize] += t.se.est();
+        for (t, se) in self.tasks.iter().zip(&self.entities) {
+            if se.queued && !se.delayed {
+                est[t.cpu as usize] += se.est();
+            }
         }
         for (cpu, est) in est.into_iter().enumerate() {
-            let fair = &self.cpus[cpu].fair;
+            let fair = &self.queues[cpu];
             hold!(
                 fair.est == est,
                 "cpu {cpu}: util_est {}, not {est}",
@@ -147,7 +149,10 @@ impl Kernel<'_> {
             "{} of {delayed} tasks delayed",
             fair.nr_delayed
         );
-        for buddy in [fair.next_buddy, fair.last_buddy].into_iter().flatten() {
+        for buddy in [fair.next_buddy, fair.last_buddy] {
+            if buddy == NONE {
+                continue;
+            }
             hold!(
                 self.entity(buddy).queued && !self.entity(buddy).delayed,
                 "its buddy {buddy} is not queued"
@@ -172,21 +177,21 @@ impl Kernel<'_> {
             members[queue as usize] += 1;
             heaviest = heaviest.max(u64::from(weight));
         };
-        for (id, t) in self.tasks.iter().enumerate() {
+        for (id, (t, se)) in self.tasks.iter().zip(&self.entities).enumerate() {
             if t.life == Life::Dead && t.on_host() && self.queue_of(id as u32) != NONE {
                 // Who ended here left its rounding behind.
-                add(self.queue_of(id as u32), [0; 3], t.se.weight);
-            } else if t.se.attached {
+                add(self.queue_of(id as u32), [0; 3], se.weight);
+            } else if se.attached {
                 let now = self.sums_now(
                     t.cpu as usize,
-                    t.se.average,
+                    se.average,
                     Activity {
-                        weight: if t.se.queued { t.se.weight } else { 0 },
-                        runnable: (t.se.queued && !t.se.delayed).into(),
+                        weight: if se.queued { se.weight } else { 0 },
+                        runnable: (se.queued && !se.delayed).into(),
                         running: t.life == Life::Running,
                     },
                 );
-                add(self.queue_of(id as u32), now, t.se.weight);
+                add(self.queue_of(id as u32), now, se.weight);
             }
         }
         for queue in self.queue_numbers() {

@@ -14,11 +14,25 @@ impl Kernel<'_> {
     #[inline]
     pub(in crate::kernel) fn touch_levels(&mut self, queue: u32) {
         let mut queue = queue;
+        if self.above(queue).is_some() {
+            queue = self.touch_above(queue);
+        }
+        self.touch_queue(queue as usize);
+    }
+
+    #[cold]
+    fn touch_above(&mut self, mut queue: u32) -> u32 {
         while let Some((parent, entity)) = self.above(queue) {
             self.touch_group(queue, entity);
             queue = parent;
         }
-        self.touch_queue(queue as usize);
+        queue
+    }
+
+    /// EEVDF: the mean of a queue.
+    #[inline]
+    pub(in crate::kernel) fn mean(&self, queue: u32) -> eevdf::Mean {
+        eevdf::mean(self.queue(queue), self.current_in(queue))
     }
 
     /// The entity that runs from a queue, for EEVDF's sums.
@@ -69,6 +83,7 @@ impl Kernel<'_> {
         }
     }
 
+    #[cold]
     fn climb_groups(&mut self, mut queue: u32) {
         self.activate(queue);
         let mut arrives = true;
@@ -91,15 +106,17 @@ impl Kernel<'_> {
 
     /// Puts a group's entity on the queue above: as one that wakes up (`ENQUEUE_WAKEUP`).
     fn enqueue_group(&mut self, queue: u32, entity: u32) {
-        let current = self.current_in(queue).copied();
-        let rules = self.rules.fair;
-        let (fair, se) = self.both_mut(queue, entity);
-        match rules {
-            FairRules::Cfs { latency_ns, .. } => cfs::place_sleeper(fair, se, latency_ns),
+        match self.rules.fair {
+            FairRules::Cfs { latency_ns, .. } => {
+                let (fair, se) = self.both_mut(queue, entity);
+                cfs::place_sleeper(fair, se, latency_ns);
+            }
             FairRules::Eevdf { slice_ns } => {
-                eevdf::place(fair, current.as_ref(), se, slice_ns, false);
+                let mean = self.mean(queue);
+                eevdf::place(mean, self.entity_mut(entity), slice_ns, false);
             }
         }
+        let (fair, se) = self.both_mut(queue, entity);
         se.queued = true;
         fair.entities += 1;
         fair.weight += u64::from(se.weight);
@@ -119,6 +136,7 @@ impl Kernel<'_> {
         }
     }
 
+    #[cold]
     fn leave_groups(&mut self, mut queue: u32, delayed: bool, sleeps: bool) {
         let mut leaves = true;
         while let Some((parent, entity)) = self.above(queue) {
@@ -235,10 +253,10 @@ impl Kernel<'_> {
         self.entity_mut(entity).delayed = false;
         if lag > 0 {
             self.remove_waiting(queue, entity);
-            let current = self.current_in(queue).copied();
-            let (fair, se) = self.both_mut(queue, entity);
+            let mean = self.mean(queue);
+            let se = self.entity_mut(entity);
             se.vlag = 0;
-            eevdf::place(fair, current.as_ref(), se, slice_ns, false);
+            eevdf::place(mean, se, slice_ns, false);
             self.insert_waiting(queue, entity);
         }
     }
@@ -252,7 +270,13 @@ impl Kernel<'_> {
         if waits {
             self.insert_waiting(queue, task);
         }
-        let mut queue = queue;
+        if self.above(queue).is_some() {
+            self.put_above(queue, at);
+        }
+    }
+
+    #[cold]
+    fn put_above(&mut self, mut queue: u32, at: u64) {
         while let Some((parent, entity)) = self.above(queue) {
             let queued = self.entity(entity).queued;
             let fair = self.queue_mut(parent);
@@ -266,8 +290,8 @@ impl Kernel<'_> {
 
     /// The levels above a task that starts to run run too; those that ran until a moment ago go on
     /// with their turn.
-    pub(in crate::kernel) fn set_levels(&mut self, queue: u32, choices: u64) {
-        let mut queue = queue;
+    #[cold]
+    pub(in crate::kernel) fn set_above(&mut self, mut queue: u32, choices: u64) {
         let now = self.now;
         let puts_all = self.rules.groups.turns_anew;
         while let Some((parent, entity)) = self.above(queue) {
@@ -287,7 +311,7 @@ impl Kernel<'_> {
     pub(in crate::kernel) fn set_next_buddy(&mut self, queue: u32, entity: u32) {
         let (mut queue, mut entity) = (queue, entity);
         loop {
-            self.queue_mut(queue).next_buddy = Some(entity);
+            self.queue_mut(queue).next_buddy = entity;
             let Some(above) = self.above(queue) else {
                 return;
             };
@@ -299,7 +323,7 @@ impl Kernel<'_> {
     pub(in crate::kernel) fn set_last_buddy(&mut self, task: u32) {
         let (mut queue, mut entity) = self.level_of(task);
         loop {
-            self.queue_mut(queue).last_buddy = Some(entity);
+            self.queue_mut(queue).last_buddy = entity;
             let Some(above) = self.above(queue) else {
                 return;
             };
@@ -312,21 +336,24 @@ impl Kernel<'_> {
     #[inline]
     pub(in crate::kernel) fn clear_buddies(&mut self, queue: u32, entity: u32) {
         let fair = self.queue_mut(queue);
-        let (next, last) = (
-            fair.next_buddy == Some(entity),
-            fair.last_buddy == Some(entity),
-        );
-        if next || last {
-            self.clear_buddies_up(queue, entity, [next, last]);
+        if fair.next_buddy == entity || fair.last_buddy == entity {
+            self.clear_buddies_up(queue, entity);
         }
     }
 
-    fn clear_buddies_up(&mut self, queue: u32, entity: u32, of: [bool; 2]) {
-        let (mut queue, mut entity, [mut next, mut last]) = (queue, entity, of);
+    #[cold]
+    fn clear_buddies_up(&mut self, mut queue: u32, mut entity: u32) {
+        let (mut next, mut last) = (true, true);
         while next || last {
             let fair = self.queue_mut(queue);
-            next = next && fair.next_buddy.take_if(|b| *b == entity).is_some();
-            last = last && fair.last_buddy.take_if(|b| *b == entity).is_some();
+            next = next && fair.next_buddy == entity;
+            last = last && fair.last_buddy == entity;
+            if next {
+                fair.next_buddy = NONE;
+            }
+            if last {
+                fair.last_buddy = NONE;
+            }
             let Some(above) = self.above(queue) else {
                 return;
             };

@@ -189,10 +189,12 @@ impl Kernel<'_> {
     /// What a task's load is as seen from its CPU's queue (`task_h_load`).
     #[inline(always)]
     pub(in crate::kernel) fn task_load(&mut self, task: u32) -> u32 {
-        let t = &self.tasks[task as usize];
-        match t.group {
-            NONE if self.rules.groups.by_weight => t.se.weight,
-            NONE => t.se.average.load,
+        let se = &self.entities[task as usize];
+        match self.tasks[task as usize].group {
+            NONE => match self.rules.groups.by_weight {
+                true => se.weight,
+                false => se.average.load,
+            },
             _ => self.grouped_load(task),
         }
     }
@@ -200,7 +202,7 @@ impl Kernel<'_> {
     #[cold]
     fn grouped_load(&mut self, task: u32) -> u32 {
         let queue = self.queue_of(task);
-        let se = &self.tasks[task as usize].se;
+        let se = &self.entities[task as usize];
         if queue == NONE {
             return se.average.load;
         }
@@ -263,13 +265,13 @@ impl Kernel<'_> {
         waker: Waker,
     ) -> u32 {
         let (this, prev) = (wake.this_cpu, wake.prev_cpu);
-        let weight = i64::from(self.tasks[task as usize].se.weight);
+        let weight = i64::from(self.entities[task as usize].weight);
         let shift = self.effective_load(task, prev, 0, weight);
         self.tasks[task as usize].state.load_shift = shift as i32;
         let heavier = self.effective_load(task, this, weight, weight);
         let leaves = match waker {
             Waker::Task(waker) if wake.sync && waker != task => {
-                let weight = i64::from(self.tasks[waker as usize].se.weight);
+                let weight = i64::from(self.entities[waker as usize].weight);
                 let shift = self.effective_load(waker, prev, 0, -weight);
                 self.tasks[waker as usize].state.load_shift = shift as i32;
                 -self.effective_load(waker, this, -weight, -weight)

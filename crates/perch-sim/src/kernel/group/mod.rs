@@ -73,8 +73,6 @@ pub(super) struct TaskGroups {
     groups: Vec<Group>,
     /// The queue of a group on a CPU, `NONE` before it is needed; by group, then CPU.
     queue_of: Vec<u32>,
-    queues: Vec<Fair>,
-    entities: Vec<Entity>,
     places: Vec<Place>,
     /// By CPU: the queues of groups that have or had something to do there, children first.
     active: Vec<Vec<u32>>,
@@ -98,8 +96,6 @@ impl TaskGroups {
             queue_of: vec![NONE; groups.len() * cpus],
             active: vec![Vec::new(); if groups.is_empty() { 0 } else { cpus }],
             groups,
-            queues: Vec::new(),
-            entities: Vec::new(),
             places: Vec::new(),
         }
     }
@@ -118,7 +114,7 @@ impl TaskGroups {
 
     /// How many queues of groups were made.
     pub fn nr_queues(&self) -> usize {
-        self.queues.len()
+        self.places.len()
     }
 
     fn place(&self, queue: u32) -> &Place {
@@ -144,52 +140,32 @@ impl Kernel<'_> {
     /// A queue.
     #[inline]
     pub(super) fn queue(&self, queue: u32) -> &Fair {
-        match queue.checked_sub(self.task_groups.cpus) {
-            None => &self.cpus[queue as usize].fair,
-            Some(i) => &self.task_groups.queues[i as usize],
-        }
+        &self.queues[queue as usize]
     }
 
     /// See [`Kernel::queue`].
     #[inline]
     pub(super) fn queue_mut(&mut self, queue: u32) -> &mut Fair {
-        match queue.checked_sub(self.task_groups.cpus) {
-            None => &mut self.cpus[queue as usize].fair,
-            Some(i) => &mut self.task_groups.queues[i as usize],
-        }
+        &mut self.queues[queue as usize]
     }
 
     /// The entity of a task or a group's queue.
     #[inline]
     pub(super) fn entity(&self, entity: u32) -> &Entity {
-        match entity.checked_sub(self.task_groups.tasks) {
-            None => &self.tasks[entity as usize].se,
-            Some(i) => &self.task_groups.entities[i as usize],
-        }
+        &self.entities[entity as usize]
     }
 
     /// See [`Kernel::entity`].
     #[inline]
     pub(super) fn entity_mut(&mut self, entity: u32) -> &mut Entity {
-        match entity.checked_sub(self.task_groups.tasks) {
-            None => &mut self.tasks[entity as usize].se,
-            Some(i) => &mut self.task_groups.entities[i as usize],
-        }
+        &mut self.entities[entity as usize]
     }
 
     /// A queue and an entity that stands in it, or is to.
     #[inline]
     pub(super) fn both_mut(&mut self, queue: u32, entity: u32) -> (&mut Fair, &mut Entity) {
-        let groups = &mut self.task_groups;
-        let fair = match queue.checked_sub(groups.cpus) {
-            None => &mut self.cpus[queue as usize].fair,
-            Some(i) => &mut groups.queues[i as usize],
-        };
-        let se = match entity.checked_sub(groups.tasks) {
-            None => &mut self.tasks[entity as usize].se,
-            Some(i) => &mut groups.entities[i as usize],
-        };
-        (fair, se)
+        let fair = &mut self.queues[queue as usize];
+        (fair, &mut self.entities[entity as usize])
     }
 
     /// The queue above a group's queue, and the entity that stands for it there; `None` for the
@@ -239,6 +215,7 @@ impl Kernel<'_> {
         }
     }
 
+    #[cold]
     fn group_queue(&mut self, group: u32, cpu: usize) -> u32 {
         if let Some(queue) = self.task_groups.find(group, cpu) {
             return queue;
@@ -251,17 +228,17 @@ impl Kernel<'_> {
         // Averages of queues and of who stands in them move in step.
         let mut average = Average::default();
         average.align(&self.queue(parent).average);
-        let groups = &mut self.task_groups;
-        let queue = groups.cpus + groups.queues.len() as u32;
-        groups.queues.push(Fair {
+        let queue = self.queues.len() as u32;
+        self.queues.push(Fair {
             average,
             ..Fair::default()
         });
-        groups.entities.push(Entity {
+        self.entities.push(Entity {
             average,
             attached: true,
             ..Entity::of_weight(MIN_SHARES)
         });
+        let groups = &mut self.task_groups;
         groups.places.push(Place {
             cpu: cpu as u32,
             group,
@@ -304,6 +281,14 @@ impl Kernel<'_> {
     /// that queue and the two.
     #[inline]
     pub(super) fn matching(&self, one: u32, other: u32) -> (u32, u32, u32) {
+        match self.task_groups.any() {
+            true => self.matching_levels(one, other),
+            false => (self.tasks[one as usize].cpu, one, other),
+        }
+    }
+
+    #[cold]
+    fn matching_levels(&self, one: u32, other: u32) -> (u32, u32, u32) {
         let ((mut q, mut a), (mut r, mut b)) = (self.level_of(one), self.level_of(other));
         while q != r {
             let depth = |queue: u32| match queue.checked_sub(self.task_groups.cpus) {

@@ -116,7 +116,11 @@ impl Kernel<'_> {
     pub(in crate::kernel) fn check_shares(&self) -> Result<(), String> {
         let groups = &self.task_groups;
         let mut loads = vec![0; groups.groups.len()];
-        for (place, se) in groups.places.iter().zip(&groups.entities) {
+        for (place, se) in groups
+            .places
+            .iter()
+            .zip(&self.entities[groups.tasks as usize..])
+        {
             let id = groups.groups[place.group as usize].id;
             if self.host.is_queued(id, place.cpu as usize) != place.runnable {
                 return Err(format!(

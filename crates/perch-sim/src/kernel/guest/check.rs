@@ -45,11 +45,9 @@ impl Kernel<'_> {
             if vhost == Some(Life::Asleep) && (!guest.jobs.is_empty() || guest.moving.is_some()) {
                 return Err(format!("guest {number}: vhost sleeps with packets to move"));
             }
-            let inside = self
-                .tasks
-                .iter()
-                .filter(|t| t.place == Place::Guest(number as u32));
-            let ran_ns: u64 = inside.map(|t| t.se.sum_exec_ns).sum();
+            let inside = self.tasks.iter().zip(&self.entities);
+            let inside = inside.filter(|(t, _)| t.place == Place::Guest(number as u32));
+            let ran_ns: u64 = inside.map(|(_, se)| se.sum_exec_ns).sum();
             let had_ns: u64 = guest.vcpus.iter().map(|v| self.ran_ns_of(v.task)).sum();
             if ran_ns > had_ns {
                 return Err(format!(
@@ -70,7 +68,7 @@ impl Kernel<'_> {
     fn ran_ns_of(&self, task: u32) -> u64 {
         match self.tasks[task as usize].life {
             Life::Running => self.ran_ns(task),
-            _ => self.tasks[task as usize].se.sum_exec_ns,
+            _ => self.entities[task as usize].sum_exec_ns,
         }
     }
 

@@ -175,7 +175,7 @@ impl Kernel<'_> {
 
     /// What a vCPU that runs has run so far.
     fn ran_ns(&self, task: u32) -> u64 {
-        let se = &self.tasks[task as usize].se;
+        let se = &self.entities[task as usize];
         se.sum_exec_ns + self.now.saturating_sub(se.exec_start_ns)
     }
 
@@ -269,9 +269,10 @@ impl Kernel<'_> {
 
     /// A vCPU takes a task off another one's queue, if there is one that it should take.
     fn steal_in_guest(&mut self, guest: usize, vcpu: usize, ticks: bool) {
-        let (now, tasks, affinities) = (self.now, &self.tasks, &self.affinities);
+        let (now, tasks, entities) = (self.now, &self.tasks, &self.entities);
+        let affinities = &self.affinities;
         let allowed = |t: u32| affinities[tasks[t as usize].affinity as usize].contains(vcpu);
-        let cool = |t: u32| now - tasks[t as usize].se.exec_start_ns > HOT_NS;
+        let cool = |t: u32| now - entities[t as usize].exec_start_ns > HOT_NS;
         let sched = &mut self.guests[guest].sched;
         if let Some(stolen) = sched.steal(vcpu, ticks, allowed, cool) {
             self.tasks[stolen.task as usize].cpu = vcpu as u32;
@@ -293,10 +294,10 @@ impl Kernel<'_> {
         self.leave_caches(cpu, inside);
         let ran_ns = self.ran_ns(task) - self.guests[guest].vcpus[vcpu].mark_ns;
         let left_ns = std::mem::take(&mut self.tasks[task as usize].left_ns);
-        let t = &mut self.tasks[inside as usize];
-        t.left_ns += left_ns;
-        t.se.sum_exec_ns += ran_ns;
-        t.se.exec_start_ns = self.now;
+        self.tasks[inside as usize].left_ns += left_ns;
+        let se = &mut self.entities[inside as usize];
+        se.sum_exec_ns += ran_ns;
+        se.exec_start_ns = self.now;
         self.metrics.guest.ran_ns += ran_ns;
         Some(inside)
     }

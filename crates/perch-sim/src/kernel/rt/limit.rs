@@ -42,9 +42,8 @@ impl Kernel<'_> {
     /// Whether real-time tasks of this CPU's queue may run now.
     #[inline]
     pub(super) fn rt_may_run(&self, cpu: usize) -> bool {
-        let c = &self.cpus[cpu];
-        let limit = &c.rt.limit;
-        !(limit.throttled || limit.serves && c.fair.nr > c.fair.nr_delayed)
+        let (limit, fair) = (&self.cpus[cpu].rt.limit, &self.queues[cpu]);
+        !(limit.throttled || limit.serves && fair.nr > fair.nr_delayed)
     }
 
     /// A real-time task takes the CPU over from another class.
@@ -73,8 +72,9 @@ impl Kernel<'_> {
     /// A tick finds a real-time task running: is it enough?
     pub(super) fn limit_ticks(&mut self, cpu: usize) {
         let now = self.now;
+        let fair = &self.queues[cpu];
+        let waiting = fair.nr > fair.nr_delayed;
         let c = &mut self.cpus[cpu];
-        let waiting = c.fair.nr > c.fair.nr_delayed;
         let limit = &mut c.rt.limit;
         match self.rules.rt_limit {
             RtLimit::Throttle => limit.throttled = limit.used_ns > RUNTIME_NS,

@@ -191,7 +191,7 @@ impl Kernel<'_> {
     /// root domain's flag is looked at, and set if need be. All real-time tasks of a queue leave
     /// the count and come back whenever one comes or goes.
     fn add_running(&mut self, cpu: usize, symbol: Symbol) {
-        let (fair, rt) = (self.cpus[cpu].fair.nr, self.cpus[cpu].rt.nr());
+        let (fair, rt) = (self.queues[cpu].nr, self.cpus[cpu].rt.nr());
         if rt > 0 && fair < 2 && fair + rt >= 2 {
             self.set_overload(self.acting, symbol, true);
         }
@@ -203,10 +203,7 @@ impl Kernel<'_> {
     pub(super) fn enqueue_rt(&mut self, cpu: usize, task: u32) {
         self.end_streak(cpu);
         self.update_current(cpu);
-        debug_assert!(
-            !self.tasks[task as usize].on_queue(),
-            "task {task} enqueued twice"
-        );
+        debug_assert!(!self.on_queue(task), "task {task} enqueued twice");
         let slice = self.rr_ticks();
         let t = &mut self.tasks[task as usize];
         t.cpu = cpu as u32;
@@ -252,9 +249,8 @@ impl Kernel<'_> {
         self.touch_queue(cpu);
         self.touch_rt(cpu);
         self.dequeue_pushable(cpu, task);
-        let t = &mut self.tasks[task as usize];
-        t.life = Life::Running;
-        t.se.exec_start_ns = self.now;
+        self.tasks[task as usize].life = Life::Running;
+        self.entities[task as usize].exec_start_ns = self.now;
         let c = &mut self.cpus[cpu];
         let takes_over = !c.rt.running;
         c.current = Some(task);
@@ -319,7 +315,7 @@ impl Kernel<'_> {
         let Some(task) = self.cpus[cpu].current else {
             return;
         };
-        let se = &mut self.tasks[task as usize].se;
+        let se = &mut self.entities[task as usize];
         let delta = self.now.saturating_sub(se.exec_start_ns);
         if delta > 0 {
             se.exec_start_ns = self.now;
