@@ -106,9 +106,7 @@ PERCH_OUTLINE perch_u32 perch_idle_group(const struct perch_host *h PERCH_GIVEN,
 {
 	perch_u32 n = perch_host_domain_groups(h, sd), own, i;
 
-	for (own = PERCH_ZERO; own + 1 < n && PERCH_MORE; own++)
-		if (perch_set_has(h, perch_host_domain_group(h, sd, own), s->target))
-			break;
+	own = perch_own_group(h, sd, s->target);
 	for (i = PERCH_ZERO; i < n && PERCH_MORE; i++) {
 		perch_u32 at = own + i < n ? own + i : own + i - n;
 		perch_u32 cpu = perch_idle_set(h, p, s, perch_host_domain_group(h, sd, at));
@@ -196,9 +194,7 @@ PERCH_OUTLINE perch_u32 perch_early_idlest(const struct perch_host *h PERCH_GIVE
 	perch_u64 local = 0, least = ~0ull;
 
 	d->examined += perch_host_set_weight(h, perch_host_domain_set(h, sd));
-	for (own = PERCH_ZERO; own + 1 < n && PERCH_MORE; own++)
-		if (perch_set_has(h, perch_host_domain_group(h, sd, own), cpu))
-			break;
+	own = perch_own_group(h, sd, cpu);
 	for (i = PERCH_ZERO; i < n && PERCH_MORE; i++) {
 		perch_u32 at = own + i < n ? own + i : own + i - n;
 		struct perch_early_group g = {.set = perch_host_domain_group(h, sd, at)};

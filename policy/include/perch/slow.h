@@ -187,6 +187,20 @@ struct perch_descent {
 };
 
 /*
+ * Which of a domain's groups a CPU is in: where the kernel's walk over the ring
+ * of groups begins.
+ */
+PERCH_INLINE perch_u32 perch_own_group(const struct perch_host *h, perch_u32 sd, perch_u32 cpu)
+{
+	perch_u32 n = perch_host_domain_groups(h, sd), own;
+
+	for (own = PERCH_ZERO; own + 1 < n && PERCH_MORE; own++)
+		if (perch_set_has(h, perch_host_domain_group(h, sd, own), cpu))
+			break;
+	return own;
+}
+
+/*
  * The idlest group of a domain; PERCH_NONE to stay in the one that has `cpu`.
  * Among equals the first after that one wins, not the first of the domain:
  * otherwise all forks of an idle machine would herd in its first group.
@@ -205,9 +219,7 @@ PERCH_OUTLINE perch_u32 perch_idlest_group(const struct perch_host *h PERCH_GIVE
 
 	g.asym = !!(perch_host_domain_flags(h, sd) & PERCH_SD_ASYM);
 	d->examined += perch_host_set_weight(h, perch_host_domain_set(h, sd));
-	for (own = PERCH_ZERO; own + 1 < n && PERCH_MORE; own++)
-		if (perch_set_has(h, perch_host_domain_group(h, sd, own), cpu))
-			break;
+	own = perch_own_group(h, sd, cpu);
 	for (i = PERCH_ZERO; i < n && PERCH_MORE; i++) {
 		perch_u32 at = own + i < n ? own + i : own + i - n;
 		perch_u32 set = perch_host_domain_group(h, sd, at);
