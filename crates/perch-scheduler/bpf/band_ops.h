@@ -257,9 +257,7 @@ __s32 BPF_PROG(perch_band_init_task, struct task_struct *p, struct scx_init_task
 	use_arena();
 	if (!bpf_task_storage_get(&band_tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
 		return -12; /* -ENOMEM */
-	if (perch_config.cache)
-		join_process(p, args->fork);
-	return 0;
+	return born(p, args);
 }
 
 SEC(".struct_ops.link")
@@ -267,6 +265,8 @@ struct sched_ext_ops perch_band_ops = {
 	.select_cpu = (void *)perch_band_select_cpu,
 	.enqueue = (void *)perch_band_enqueue,
 	.dispatch = (void *)perch_band_dispatch,
+	.runnable = (void *)perch_runnable,
+	.quiescent = (void *)perch_quiescent,
 	.tick = (void *)perch_band_tick,
 	.running = (void *)perch_band_running,
 	.stopping = (void *)perch_band_stopping,
@@ -275,6 +275,8 @@ struct sched_ext_ops perch_band_ops = {
 	.exit_task = (void *)perch_exit_task,
 	.enable = (void *)perch_enable,
 	.cgroup_init = (void *)perch_cgroup_init,
+	.cgroup_exit = (void *)perch_cgroup_exit,
+	.cgroup_move = (void *)perch_cgroup_move,
 	.cgroup_set_weight = (void *)perch_cgroup_set_weight,
 	.cpu_release = (void *)perch_cpu_release,
 	.init = (void *)perch_init,

@@ -32,6 +32,19 @@ static inline void look_at_wakee(struct perch_task *t, const struct task_struct 
 	}
 }
 
+/* Where its group has somebody queued; the root group is not asked about. */
+static inline void look_at_group(struct perch_task *t, struct task_struct *p)
+{
+	struct perch_group_task *g;
+
+	t->queued = 0;
+	if (!nr_live)
+		return;
+	g = group_task(p);
+	if (g && g->slot)
+		t->queued = group_at(g->slot)->queued;
+}
+
 /*
  * Of the waker, it asks for the flips alone. The idle task, which wakes for
  * interrupts, has pid 0 on every CPU and remembers nobody.
@@ -138,6 +151,8 @@ static inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, __u64 wake
 		return prev_cpu;
 	look_at_waker(&q->waker, current);
 	look_at_wakee(&q->wakee, p);
+	if (perch_config.credits)
+		look_at_group(&q->wakee, p);
 	q->host.allowed_at = 0;
 	if (q->wakee.nr_allowed < config()->topology.nr_cpus)
 		q->host.allowed_at = (perch_u64)p->cpus_ptr;
@@ -166,7 +181,8 @@ static inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, __u64 wake
 			break;
 		}
 		if (q->verdict.reason == PERCH_BY_SLOW_PATH ||
-		    q->verdict.reason == PERCH_BY_FALLBACK)
+		    q->verdict.reason == PERCH_BY_FALLBACK ||
+		    q->verdict.reason == PERCH_BY_EMPTY_QUEUE)
 			break;
 		c->events[PERCH_EV_CLAIM_LOST]++;
 		q->wakee.recent_cpu = recent;

@@ -32,10 +32,15 @@ static inline void keep_vtime(struct task_struct *p, perch_u64 vtime)
 		set_vtime(p, vtime);
 }
 
+static inline bool is_lag(perch_u64 stored)
+{
+	return (perch_s64)stored < (perch_s64)(PERCH_CLOCK_START / 2);
+}
+
 /* What dsq_vtime means on a CPU whose clock shows `clock`. */
 static inline perch_u64 vtime_of(perch_u64 stored, perch_u64 clock)
 {
-	return (perch_s64)stored < (perch_s64)(PERCH_CLOCK_START / 2) ? clock + stored : stored;
+	return is_lag(stored) ? clock + stored : stored;
 }
 
 static inline perch_u64 clamp_lag(perch_u64 vtime, perch_u64 clock)
@@ -50,6 +55,22 @@ static inline perch_u64 clamp_lag(perch_u64 vtime, perch_u64 clock)
 }
 
 /*
+ * The lag that a task keeps which goes to sleep. Where groups count, a task may
+ * be worth so little that a tick costs it many times lag_ns: it owes up to
+ * lag_ns of its own running time, or it would escape its weight by sleeping.
+ */
+static inline perch_u64 lag_of(const struct perch_cpu __arena *c)
+{
+	perch_s64 lag = c->curr_vtime - c->clock, most = config()->lag_ns;
+
+	if (perch_config.nr_groups && lag > most && c->flat && c->flat < 100 * 1024) {
+		most = (perch_u64)most * (100 * 1024) / c->flat;
+		return lag < most ? lag : most;
+	}
+	return clamp_lag(c->curr_vtime, c->clock);
+}
+
+/*
  * Charges the running task for its time since the last accounting. Alone, it
  * drags the clock along; with others waiting, the clock moves as each of them
  * is picked (below). Nanoseconds that it ran since then.
@@ -58,7 +79,13 @@ static inline perch_u64 account(struct perch_cpu __arena *c, const struct task_s
 				bool alone)
 {
 	perch_u64 ran = p->se.sum_exec_runtime - c->exec_start;
-	perch_u64 vtime = c->curr_vtime + virtual_ns(ran, p->scx.weight);
+	perch_u64 vtime = c->curr_vtime;
+
+	/* In a group a task is worth what its group leaves it (group.h). */
+	if (perch_config.nr_groups && c->flat)
+		vtime += ran * (100 * 1024) / c->flat;
+	else
+		vtime += virtual_ns(ran, p->scx.weight);
 
 	c->exec_start += ran;
 	c->busy_ns += ran;

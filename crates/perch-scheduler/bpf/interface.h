@@ -60,10 +60,16 @@ enum perch_event {
 	PERCH_EV_BAND_WAITED, /* overloaded CPUs, at their ticks */
 	PERCH_EV_BAND_PASSED, /* of those, a lower priority ran where the one that waits may run */
 	PERCH_EV_BAND_RELIEVED, /* tasks that had waited for so long that they came first for once */
+	/* Task groups (group.h): */
+	PERCH_EV_GROUPS_TRACKED,   /* cgroups that got a place in the table */
+	PERCH_EV_GROUPS_ENDED,	   /* of those, that gave it back */
+	PERCH_EV_GROUPS_UNTRACKED, /* cgroups for which it had no room: part of the one above */
+	PERCH_EV_CREDITED, /* wakees that stood before others as their group had nobody there */
+	PERCH_EV_RELIEVED, /* tasks that had waited for so long that they came first for once */
 	PERCH_NR_EVENTS,
 };
 
-#define PERCH_MAX_EVENTS 48u
+#define PERCH_MAX_EVENTS 54u
 #define PERCH_BOUNCE_NS 50000000ull
 #define PERCH_MAX_REASONS 64u
 
@@ -83,9 +89,9 @@ struct perch_cpu {
 	perch_u32 node;
 	perch_u64 busy_seen_ns;	 /* busy_ns at the last turn of the timer */
 	perch_u32 unused_claims; /* turns of the timer that found it idle but claimed */
-	perch_u32 stuck;   /* turns for which its queue is left alone: nobody in it may move */
-	perch_u32 move_to; /* idle CPU claimed for the task that leaves, PERCH_NONE for none */
-	perch_u32 pad;
+	perch_u32 stuck;      /* turns for which its queue is left alone: nobody in it may move */
+	perch_u32 move_to;    /* idle CPU claimed for the task that leaves, PERCH_NONE for none */
+	perch_u32 flat;	      /* what the running task is worth, 1024ths of sched_ext's weight */
 	perch_u64 allowed_at; /* address of the mask of the task looked at last */
 	perch_u32 llc;	      /* its number, PERCH_NONE without one */
 	perch_u32 process;    /* whose thread runs: its slot plus 1, 0 for nobody's */
@@ -106,6 +112,9 @@ struct perch_cpu {
 	perch_u64 band_used_ns;	 /* time that band tasks ran since then */
 	perch_u64 band_arrivals; /* tasks that joined at the end of their priority */
 	perch_u64 band_returns;	 /* tasks that came back to the head of theirs */
+	perch_u32 group;	 /* slot of the running task's group, 0 for the root's */
+	perch_u32 impatient;	 /* somebody may wait here for too long: it is to be looked */
+	perch_u64 jumped;	 /* by how much `clock` was set to those of others, in all */
 	perch_u64 events[PERCH_MAX_EVENTS];
 	perch_u64 reasons[PERCH_MAX_REASONS];
 };
@@ -153,6 +162,25 @@ struct perch_slot {
 	struct perch_process process;
 	perch_u32 tgid; /* whose it is; 0: nobody's */
 	perch_u32 pad[3];
+};
+
+/* What of a task group is on one CPU. */
+struct perch_group_cell {
+	perch_u64 vtime; /* to which its tasks came here, a reading of the CPU's clock less `jumped` */
+	perch_u32 nr;	 /* how many of them are queued or run here */
+	perch_u32 pad;
+};
+
+/* A task group; a cache line each. Slots count from 1. */
+struct perch_group_slot {
+	perch_s64 load;	   /* weights of what is runnable in it: tasks, and groups by `counted` */
+	perch_u32 weight;  /* cpu.weight, 1 to 10000 */
+	perch_u32 counted; /* what of it stands in its parent's load */
+	perch_u32 parent;  /* slot of the group above; 0: the root's */
+	perch_u32 refs;	   /* tasks and groups in it, and one while it is not deleted */
+	perch_u64 PERCH_AS *queued;		 /* by words of 64 CPUs: where it has somebody */
+	struct perch_group_cell PERCH_AS *cells; /* one a CPU */
+	perch_u64 line[3];
 };
 
 /*
@@ -215,6 +243,10 @@ struct perch_config {
 	perch_u64 band_share_ns; /* of each period, for the band of each CPU */
 	perch_u32 nr_bands;
 	perch_u32 band_cgroups; /* some rule names a cgroup */
+	/* Task groups; without slots cgroups do not count. */
+	struct perch_group_slot PERCH_AS *groups;
+	perch_u32 nr_groups;
+	perch_u32 credits; /* mechanism steer is on: who wakes in an empty queue is credited */
 };
 
 /* Why the kernel let the program go; written once, by ops.exit. */

@@ -71,6 +71,7 @@ struct sched_ext_entity {
 	__u32 weight;
 	__u64 slice;
 	__u64 dsq_vtime;
+	unsigned long runnable_at; /* jiffies when it woke or was put back */
 };
 
 /* What the kernel keeps of a file of cgroupfs: here the folder that a cgroup is. */
@@ -120,7 +121,8 @@ struct scx_cpu_release_args;
 struct scx_exit_task_args;
 
 struct scx_init_task_args {
-	bool fork; /* born now, and not there when the scheduler was loaded */
+	bool fork;	       /* born now, and not there when the scheduler was loaded */
+	struct cgroup *cgroup; /* CONFIG_EXT_GROUP_SCHED */
 };
 
 enum scx_exit_kind {
@@ -150,6 +152,8 @@ struct sched_ext_ops {
 	__s32 (*select_cpu)(struct task_struct *p, __s32 prev_cpu, __u64 wake_flags);
 	void (*enqueue)(struct task_struct *p, __u64 enq_flags);
 	void (*dispatch)(__s32 cpu, struct task_struct *prev);
+	void (*runnable)(struct task_struct *p, __u64 enq_flags);
+	void (*quiescent)(struct task_struct *p, __u64 deq_flags);
 	void (*tick)(struct task_struct *p);
 	void (*running)(struct task_struct *p);
 	void (*stopping)(struct task_struct *p, bool runnable);
@@ -158,6 +162,8 @@ struct sched_ext_ops {
 	void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
 	void (*enable)(struct task_struct *p);
 	__s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
+	void (*cgroup_exit)(struct cgroup *cgrp);
+	void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
 	void (*cgroup_set_weight)(struct cgroup *cgrp, __u32 weight);
 	void (*cpu_release)(__s32 cpu, struct scx_cpu_release_args *args);
 	__s32 (*init)(void);
@@ -223,6 +229,8 @@ struct scx_bpf_dsq_insert_vtime_args {
 
 extern const struct rq runqueues __ksym;
 
+struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, int level) __ksym;
+void bpf_cgroup_release(struct cgroup *cgrp) __ksym;
 void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 __s32 scx_bpf_create_dsq(__u64 dsq_id, __s32 node) __ksym;
 __s32 scx_bpf_dsq_nr_queued(__u64 dsq_id) __ksym;

@@ -13,7 +13,7 @@
 #ifndef PERCH_QUEUE_H
 #define PERCH_QUEUE_H
 
-#include "home.h"
+#include "group.h"
 
 /* Bits that are set in all words: while it is 0, an idle CPU need not look. */
 static perch_u64 nr_waiting;
@@ -72,20 +72,38 @@ static inline void insert_direct(struct task_struct *p, perch_u64 dsq, perch_u64
  */
 #define PERCH_STUCK_TURNS 25
 
+/* The wakee's virtual time on this CPU, the earlier if its group has nobody else there. */
+static __attribute__((noinline)) perch_u64 stand(struct task_struct *p, perch_u32 cpu,
+						 perch_u64 vtime)
+{
+	struct perch_group_task *t = group_task(p);
+	perch_u64 earlier;
+
+	if (!t || !t->slot)
+		return vtime;
+	earlier = credited(t, cpu);
+	if (earlier >= vtime)
+		return vtime;
+	count(cpu, PERCH_EV_CREDITED);
+	return earlier;
+}
+
 /* Queues the task behind those that the CPU already has. */
 static inline void queue_task(struct task_struct *p, perch_u32 cpu, perch_u64 enq_flags)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
 	const struct rq *rq = cpu_rq(cpu);
-	perch_u64 vtime = vtime_of(p->scx.dsq_vtime, c->clock);
+	perch_u64 stored = p->scx.dsq_vtime, vtime = vtime_of(stored, c->clock);
 
 	/*
 	 * A task whose slice ended keeps what it owes, however much: at nice 5 a
-	 * tick costs more virtual time than lag_ns. Any other may come from
-	 * another CPU, with a reading of that one's clock.
+	 * tick costs more virtual time than lag_ns. Any other that was not asleep
+	 * may come from another CPU, with a reading of that one's clock.
 	 */
-	if (p != bpf_get_current_task_btf())
+	if (!is_lag(stored) && p != bpf_get_current_task_btf())
 		vtime = c->clock + clamp_lag(vtime, c->clock);
+	if (perch_config.credits && nr_live && (enq_flags & SCX_ENQ_WAKEUP))
+		vtime = stand(p, cpu, vtime);
 	if (c->stuck && p->nr_cpus_allowed > 1)
 		c->stuck = 0;
 	mark_waiting(cpu);
@@ -110,6 +128,41 @@ static inline bool serve(perch_u32 cpu)
 	}
 	cpu_state(cpu)->served_ns = scx_bpf_now();
 	return true;
+}
+
+/*
+ * Weights may leave a task so little that it waits for longer than the kernel
+ * bears, which throws a scheduler out after 30 s: cpu.weight goes from 1 to
+ * 10000. So who has waited for 8 s (16 at most until it is seen) runs for a
+ * slice, and owes nothing any more.
+ */
+#define PERCH_PATIENCE_NS 8000000000ull
+
+/* The kernel's jiffies at the turn of the timer 8 s before it last looked for such. */
+static perch_u64 patient_since;
+
+static __attribute__((noinline)) bool relieve_one(perch_u32 cpu)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	bool found = false;
+
+	if (!bpf_iter_scx_dsq_new(&it, cpu, 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
+			if (p->scx.runnable_at >= patient_since)
+				continue;
+			scx_bpf_dsq_move_set_vtime(&it, c->clock);
+			found = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
+			break;
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	if (found)
+		count(cpu, PERCH_EV_RELIEVED);
+	else
+		c->impatient = 0;
+	return found;
 }
 
 /* Virtual time of the first in the queue; ~0 when nobody waits. */
@@ -237,6 +290,15 @@ static __attribute__((noinline)) bool kept(perch_u32 cpu, perch_u32 from)
 	return stay;
 }
 
+/* What the groups have had here are readings of the clock as it was. */
+static inline void set_clock(perch_u32 cpu, perch_u64 clock)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	c->jumped += clock - c->clock;
+	c->clock = clock;
+}
+
 /*
  * The CPU has nothing to run: it takes the first task of a queue that was not
  * served for long, from the nearest domain that has one, and with it the other
@@ -278,7 +340,7 @@ static __attribute__((noinline)) bool steal(perch_u32 cpu)
 			cpu_state(other)->stuck = PERCH_STUCK_TURNS;
 			continue;
 		}
-		cpu_state(cpu)->clock = cpu_state(other)->clock;
+		set_clock(cpu, cpu_state(other)->clock);
 		cpu_state(other)->served_ns = now;
 		count(cpu, theft(flags));
 		return true;

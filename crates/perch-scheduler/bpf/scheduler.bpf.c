@@ -9,14 +9,6 @@
 #include "homeward.h"
 #include "timer.h"
 
-/* A cgroup's cpu.weight, 100 unless set; for the mechanism that steers groups. */
-struct {
-	__uint(type, BPF_MAP_TYPE_CGRP_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, __u32);
-} cgroups SEC(".maps");
-
 struct perch_exit perch_exit SEC(".data.exit");
 
 SEC("struct_ops/select_cpu")
@@ -91,13 +83,21 @@ static inline bool dispatch(perch_u32 cpu, struct task_struct *prev, bool runs_o
 			runs_on = false;
 	}
 	if (nr_waiting && is_waiting(cpu)) {
+		if (c->impatient && relieve_one(cpu))
+			return true;
 		if (runs_on) {
 			perch_u64 ran = account(c, prev, false);
 
 			if (perch_config.cache)
 				thread_ran(cpu, ran);
-			/* Its slice is used up, but nobody who waits is further behind. */
+			/*
+			 * Its slice is used up, but nobody who waits is further behind.
+			 * Were the clock not moved, a wakee would stand before it by as
+			 * much as it runs on.
+			 */
 			if (c->curr_vtime < first_vtime(cpu)) {
+				if (c->curr_vtime > c->clock)
+					c->clock = c->curr_vtime;
 				set_slice(prev, slice_for(2));
 				return true;
 			}
@@ -131,9 +131,28 @@ void BPF_PROG(perch_dispatch, __s32 cpu, struct task_struct *prev)
 	dispatch(cpu, prev, is_queued(prev));
 }
 
+/* What the task that starts to run is worth, and where it is counted. */
+static __attribute__((noinline)) int weigh(struct task_struct *p, perch_u32 cpu)
+{
+	struct perch_group_task *t = group_task(p);
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	c->group = t ? t->slot : 0;
+	if (t && t->slot)
+		move_in_group(t, cpu);
+	c->flat = worth(c->group, p->scx.weight);
+	return 0;
+}
+
 /* What is followed of a task that starts to run. */
 static inline void follow_start(struct task_struct *p, perch_u32 cpu)
 {
+	if (perch_config.nr_groups) {
+		if (nr_live)
+			weigh(p, cpu);
+		else
+			cpu_state(cpu)->flat = cpu_state(cpu)->group = 0;
+	}
 	if (perch_config.follows) {
 		if (perch_config.utils) {
 			forget_move(cpu_state(cpu));
@@ -172,7 +191,9 @@ static inline void stop(struct task_struct *p, perch_u32 cpu, bool runnable)
 	struct perch_cpu __arena *c = cpu_state(cpu);
 	perch_u64 ran = account(c, p, !nr_waiting || !is_waiting(cpu));
 
-	keep_vtime(p, runnable ? c->curr_vtime : clamp_lag(c->curr_vtime, c->clock));
+	if (perch_config.credits && c->group)
+		charge_group(c, cpu);
+	keep_vtime(p, runnable ? c->curr_vtime : lag_of(c));
 	follow_stop(p, cpu, runnable, ran);
 }
 
@@ -204,6 +225,8 @@ static inline void tick(struct task_struct *p, perch_u32 cpu)
 	perch_u64 share, ran;
 
 	ran = account(cpu_state(cpu), p, !waiting);
+	if (perch_config.nr_groups && cpu_state(cpu)->group)
+		cpu_state(cpu)->flat = worth(cpu_state(cpu)->group, p->scx.weight);
 	if (perch_config.follows)
 		look_at_tick(p, cpu, ran);
 	if (!waiting || !rq)
@@ -227,19 +250,70 @@ void BPF_PROG(perch_cpu_release, __s32 cpu, struct scx_cpu_release_args *args)
 	scx_bpf_reenqueue_local();
 }
 
+/* What is kept of a task for the mechanisms that follow it from its birth. */
+static inline int born(struct task_struct *p, struct scx_init_task_args *args)
+{
+	if (perch_config.nr_groups && bpf_core_field_exists(args->cgroup)) {
+		struct perch_group_task *t =
+			bpf_task_storage_get(&group_tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		struct cgroup *cgrp = args->cgroup;
+
+		if (!t)
+			return -12; /* -ENOMEM */
+		if (cgrp)
+			join_group(t, cgrp);
+	}
+	if (perch_config.cache)
+		join_process(p, args->fork);
+	return 0;
+}
+
+/* Runnable or not: the loader leaves these two out where cgroups do not count. */
+SEC("struct_ops/runnable")
+void BPF_PROG(perch_runnable, struct task_struct *p, __u64 enq_flags)
+{
+	struct perch_group_task *t;
+
+	use_arena();
+	if (!nr_live)
+		return;
+	t = group_task(p);
+	if (t)
+		enter_group(t, p, scx_bpf_task_cpu(p));
+}
+
+SEC("struct_ops/quiescent")
+void BPF_PROG(perch_quiescent, struct task_struct *p, __u64 deq_flags)
+{
+	struct perch_group_task *t;
+
+	use_arena();
+	if (!nr_live)
+		return;
+	t = group_task(p);
+	if (t)
+		leave_group(t);
+}
+
 SEC("struct_ops/init_task")
 __s32 BPF_PROG(perch_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	use_arena();
-	join_process(p, args->fork);
-	return 0;
+	return born(p, args);
 }
 
 SEC("struct_ops/exit_task")
 void BPF_PROG(perch_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	use_arena();
-	leave_process(p);
+	if (perch_config.nr_groups) {
+		struct perch_group_task *t = group_task(p);
+
+		if (t)
+			part_from_group(t);
+	}
+	if (perch_config.cache)
+		leave_process(p);
 }
 
 /* A newborn task remembers nothing and owes a slice, or forks would always come before those that wait. */
@@ -248,27 +322,41 @@ void BPF_PROG(perch_enable, struct task_struct *p)
 {
 	use_arena();
 	memory_of(p->pid)->pid = 0;
-	set_vtime(p, virtual_ns(slice_for(1), p->scx.weight));
+	set_vtime(p, clamp_lag(virtual_ns(slice_for(1), p->scx.weight), 0));
 }
 
 SEC("struct_ops/cgroup_init")
 __s32 BPF_PROG(perch_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
-	__u32 *weight = bpf_cgrp_storage_get(&cgroups, cgrp, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	use_arena();
+	return init_group(cgrp, args->weight);
+}
 
-	if (!weight)
-		return -12; /* -ENOMEM */
-	*weight = args->weight;
-	return 0;
+SEC("struct_ops/cgroup_exit")
+void BPF_PROG(perch_cgroup_exit, struct cgroup *cgrp)
+{
+	use_arena();
+	exit_group(cgrp);
+}
+
+/* It does not run meanwhile, and is not runnable. */
+SEC("struct_ops/cgroup_move")
+void BPF_PROG(perch_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
+{
+	struct perch_group_task *t = group_task(p);
+
+	use_arena();
+	if (!t)
+		return;
+	part_from_group(t);
+	join_group(t, to);
 }
 
 SEC("struct_ops/cgroup_set_weight")
 void BPF_PROG(perch_cgroup_set_weight, struct cgroup *cgrp, __u32 weight)
 {
-	__u32 *held = bpf_cgrp_storage_get(&cgroups, cgrp, 0, 0);
-
-	if (held)
-		*held = weight;
+	use_arena();
+	weigh_group(cgrp, weight);
 }
 
 SEC("struct_ops.s/init")
@@ -298,6 +386,11 @@ __s32 BPF_PROG(perch_init)
 		if (err)
 			return err;
 	}
+	if (perch_config.nr_groups) {
+		err = free_all_groups();
+		if (err)
+			return err;
+	}
 	if (perch_config.cache) {
 		err = free_all_slots();
 		if (err)
@@ -320,6 +413,8 @@ struct sched_ext_ops perch_ops = {
 	.select_cpu = (void *)perch_select_cpu,
 	.enqueue = (void *)perch_enqueue,
 	.dispatch = (void *)perch_dispatch,
+	.runnable = (void *)perch_runnable,
+	.quiescent = (void *)perch_quiescent,
 	.tick = (void *)perch_tick,
 	.running = (void *)perch_running,
 	.stopping = (void *)perch_stopping,
@@ -327,6 +422,8 @@ struct sched_ext_ops perch_ops = {
 	.exit_task = (void *)perch_exit_task,
 	.enable = (void *)perch_enable,
 	.cgroup_init = (void *)perch_cgroup_init,
+	.cgroup_exit = (void *)perch_cgroup_exit,
+	.cgroup_move = (void *)perch_cgroup_move,
 	.cgroup_set_weight = (void *)perch_cgroup_set_weight,
 	.cpu_release = (void *)perch_cpu_release,
 	.init = (void *)perch_init,

@@ -176,6 +176,21 @@ static __attribute__((noinline)) void level_machine(void)
 		level_queues(widest);
 }
 
+/* The tasks that wait must not wait for ever: every CPU that has such is to look. */
+static inline void look_for_impatient(perch_u64 now)
+{
+	static perch_u64 next, last;
+	perch_u32 cpu;
+
+	if (now < next)
+		return;
+	next = now + PERCH_PATIENCE_NS;
+	patient_since = last;
+	last = bpf_jiffies64();
+	for (cpu = PERCH_ZERO; cpu < config()->nr_possible && can_loop; cpu++)
+		cpu_state(cpu)->impatient = 1;
+}
+
 static int turn(void *map, int *key, struct bpf_timer *timer)
 {
 	const struct perch_config *c = config();
@@ -189,6 +204,7 @@ static int turn(void *map, int *key, struct bpf_timer *timer)
 			some_idle = true;
 	update_llcs(some_idle);
 	level_machine();
+	look_for_impatient(now);
 	bpf_timer_start(timer, c->balance_ns, 0);
 	return 0;
 }

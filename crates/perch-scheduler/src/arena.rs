@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The machine laid out for the BPF program's arena.
 
+mod group;
 mod overload;
 
 use perch_machine::Machine;
 use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, SetView, Topology};
+
+pub(crate) use group::check as check_groups;
 
 use crate::band::Band;
 use crate::counters::Places;
@@ -118,6 +121,8 @@ impl Plan {
         let memories = image.reserve(nr_memories * size_of::<Memory>());
         let rules = image.reserve(bands.len() * size_of::<interface::Band>());
         let overload = overload::Reserved::new(&mut image, topology, possible, modes, bands);
+        let groups = group::Reserved::new(&mut image, possible, group::slots(tuning, possible));
+        let steers = matches!(modes.steer, Mode::Posted | Mode::Perch);
         let mut image = image.bytes().to_vec();
 
         for (number, cpu) in machine.cpus.iter().enumerate() {
@@ -158,6 +163,7 @@ impl Plan {
             put(&mut image, rules, number, &band.image());
         }
         overload.fill(&mut image);
+        groups.fill(&mut image);
 
         let config = Config {
             policy: fixed::<POLICY_SIZE>(&Policy::new(ERA, modes).image()),
@@ -192,6 +198,9 @@ impl Plan {
             band_share_ns: tuning.band_period_ms * 10_000 * tuning.band_percent,
             nr_bands: bands.len() as u32,
             band_cgroups: bands.iter().any(|band| band.cgroup.is_some()).into(),
+            groups: groups.at(),
+            nr_groups: groups.len() as u32,
+            credits: (steers && groups.len() > 0).into(),
         };
         let places = Places {
             cpus: offset(cpus),
@@ -224,6 +233,11 @@ impl Plan {
     /// How many processes the cache mechanism can follow; 0 while it is off.
     pub fn slots(&self) -> u32 {
         self.config.nr_slots
+    }
+
+    /// How many task groups can be followed; 0 while cgroups do not count.
+    pub fn groups(&self) -> u32 {
+        self.config.nr_groups
     }
 
     /// Whether there is a real-time band.
@@ -262,7 +276,7 @@ pub(crate) fn idle_cpu() -> Cpu {
         unused_claims: 0,
         stuck: 0,
         move_to: NONE,
-        pad: 0,
+        flat: 0,
         allowed_at: 0,
         llc: NONE,
         process: 0,
@@ -282,6 +296,9 @@ pub(crate) fn idle_cpu() -> Cpu {
         band_used_ns: 0,
         band_arrivals: 0,
         band_returns: 0,
+        group: 0,
+        impatient: 0,
+        jumped: 0,
         events: [0; MAX_EVENTS],
         reasons: [0; MAX_REASONS],
     }

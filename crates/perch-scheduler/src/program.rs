@@ -30,6 +30,16 @@ const OPS_ALLOW_QUEUED_WAKEUP: u64 = 1 << 5;
 /// `SCX_OPS_ENQ_LAST`: a task whose slice ends and that is alone is enqueued.
 const OPS_ENQ_LAST: u64 = 1 << 1;
 
+/// The callbacks that are for task groups alone.
+const GROUP_MEMBERS: [&str; 6] = [
+    "runnable",
+    "quiescent",
+    "cgroup_init",
+    "cgroup_exit",
+    "cgroup_move",
+    "cgroup_set_weight",
+];
+
 /// The BPF program in the kernel, scheduling.
 pub struct Program {
     /// Gone before the object: that unloads it.
@@ -104,11 +114,16 @@ impl Program {
                 OPS_ALLOW_QUEUED_WAKEUP | OPS_ENQ_LAST,
             );
         }
-        if plan.slots() == 0 {
+        if plan.slots() == 0 && plan.groups() == 0 {
             // Nobody asks whose task it is.
             set_member(&mut open, ops, "exit_task", 0);
             if !plan.has_band() {
                 set_member(&mut open, ops, "init_task", 0);
+            }
+        }
+        if plan.groups() == 0 {
+            for member in GROUP_MEMBERS {
+                set_member(&mut open, ops, member, 0);
             }
         }
         if let Some(seq) = hotplug_seq {
@@ -229,6 +244,7 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
                 config = true;
             }
             Some("processes" | "free_slots") => map.set_max_entries(plan.slots().max(1))?,
+            Some("free_groups") => map.set_max_entries(plan.groups().max(1))?,
             Some(name @ ("perch_ops" | "perch_band_ops")) if name != ops(plan) => {
                 map.set_autocreate(false)?;
             }

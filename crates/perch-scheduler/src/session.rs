@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use perch_machine::{Machine, MachineError};
 use perch_policy::Topology;
 
-use crate::arena::{Plan, check_processes};
+use crate::arena::{Plan, check_groups, check_processes};
 use crate::described;
 use crate::error::SchedulerError;
 use crate::exit::Ended;
@@ -133,6 +133,7 @@ impl Round<'_> {
             notes.into_iter().for_each(|note| tell(News::Note(note)));
         }
         check_processes(&topology, modes, &self.options.settings.tuning)?;
+        check_groups(&self.options.settings.tuning, self.kernel.possible())?;
         let plan = Plan::new(
             &machine,
             &topology,

@@ -8,9 +8,9 @@ use std::mem::offset_of;
 use perch_policy::Reason;
 
 use super::{
-    ARENA_BASE, BAND_CGROUP, BAND_COMM, BAND_GLOB, BAND_NAME, BAND_NICE, BAND_PATH, Band, Config,
-    Cpu, Event, Exit, Llc, MAX_BANDS, MAX_EVENTS, MAX_REASONS, Memory, NONE, OCCUPANCY_SIZE,
-    Overload, SEAT_SIZE, Slot,
+    ARENA_BASE, BAND_CGROUP, BAND_COMM, BAND_GLOB, BAND_NAME, BAND_NICE, BAND_PATH, Band,
+    CELL_SIZE, Config, Cpu, Event, Exit, Group, Llc, MAX_BANDS, MAX_EVENTS, MAX_REASONS, Memory,
+    NONE, OCCUPANCY_SIZE, Overload, SEAT_SIZE, Slot,
 };
 
 /// `struct perch_layout_line`.
@@ -59,8 +59,9 @@ macro_rules! fields {
 
 fn in_rust() -> Layout {
     let mut all = Layout::new();
-    fields!(all, "perch_cpu" = Cpu: clock, curr_vtime, busy_ns, pull_from, move_to, capacity, node, llc, process,
-        refused, homeward, band_prio, overloaded, overload_mark, overload_home, band_since_ns, band_returns, events,
+    fields!(all, "perch_cpu" = Cpu: clock, curr_vtime, busy_ns, pull_from, move_to, flat, capacity, node, llc, process,
+        refused, homeward, band_prio, overloaded, overload_mark, overload_home, band_since_ns, band_returns,
+        group, impatient, jumped, events,
         reasons);
     fields!(all, "perch_llc" = Llc: set, nr_idle_scan, span, note_at_ns);
     fields!(all, "perch_band" = Band: slice_ns, flags, prio, nice, depth, comm, path);
@@ -69,7 +70,9 @@ fn in_rust() -> Layout {
     fields!(all, "perch_config" = Config: policy, topology, cpus, llcs, waiting, misfits, epochs, llc_loads,
         slice_ns, slice_min_ns, lag_ns, preempt_ns, balance_ns, steal_remote_ns, memories, memory_mask,
         nr_llcs, nr_possible, detail, capacities, cache, utils, slots, nr_slots, follows, bands,
-        overload, overloaded, band_period_ns, band_share_ns, nr_bands, band_cgroups);
+        overload, overloaded, band_period_ns, band_share_ns, nr_bands, band_cgroups,
+        groups, nr_groups, credits);
+    fields!(all, "perch_group_slot" = Group: load, weight, counted, parent, refs, queued, cells);
     fields!(all, "perch_memory" = Memory: flip_decay_at_ns, pid, last_wakee, wakee_flips,
         recent_cpu, util_at_ns, util, util_est, process, llc, llc_before, llc_since_ns);
     fields!(all, "perch_exit" = Exit: code, kind, reason, message);
@@ -91,6 +94,7 @@ fn in_rust() -> Layout {
         number(&name, event as u64);
     }
     number("perch_occupancy", OCCUPANCY_SIZE as u64);
+    number("perch_group_cell", CELL_SIZE as u64);
     number("perch_seat", SEAT_SIZE as u64);
     number("PERCH_NR_EVENTS", Event::ALL.len() as u64);
     all

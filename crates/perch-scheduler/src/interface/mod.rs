@@ -9,7 +9,7 @@ pub const ARENA_BASE: u64 = 0x1000_0000_0000;
 /// `PERCH_NONE`.
 pub const NONE: u32 = u32::MAX;
 /// `PERCH_MAX_EVENTS`.
-pub const MAX_EVENTS: usize = 48;
+pub const MAX_EVENTS: usize = 54;
 /// `PERCH_MAX_REASONS`.
 pub const MAX_REASONS: usize = 64;
 /// `PERCH_MAX_BANDS`.
@@ -28,6 +28,8 @@ pub const BAND_CGROUP: u32 = 2;
 pub const BAND_NICE: u32 = 4;
 /// Bytes of `struct perch_occupancy`.
 pub const OCCUPANCY_SIZE: usize = 16;
+/// Bytes of `struct perch_group_cell`.
+pub const CELL_SIZE: usize = 16;
 /// Bytes of `struct perch_seat`.
 pub const SEAT_SIZE: usize = 16;
 
@@ -98,6 +100,11 @@ events! {
     BandWaited = "band_waited", "Overloaded CPUs, counted at their ticks";
     BandPassed = "band_passed", "Of those, while a lower priority ran where the waiting one may";
     BandRelieved = "band_relieved", "Tasks of the band that waited so long that they came first for once";
+    GroupsTracked = "groups_tracked", "Task groups that got a place in the table";
+    GroupsEnded = "groups_ended", "Task groups that gave their place in the table back";
+    GroupsUntracked = "groups_untracked", "Task groups for which the table had no room";
+    Credited = "credited", "Wakees that came before others as their group had nobody there";
+    Relieved = "relieved", "Tasks that waited so long that they came first for once";
 }
 
 /// `struct perch_cpu`.
@@ -121,7 +128,7 @@ pub struct Cpu {
     pub unused_claims: u32,
     pub stuck: u32,
     pub move_to: u32,
-    pub pad: u32,
+    pub flat: u32,
     pub allowed_at: u64,
     pub llc: u32,
     pub process: u32,
@@ -141,6 +148,9 @@ pub struct Cpu {
     pub band_used_ns: u64,
     pub band_arrivals: u64,
     pub band_returns: u64,
+    pub group: u32,
+    pub impatient: u32,
+    pub jumped: u64,
     pub events: [u64; MAX_EVENTS],
     pub reasons: [u64; MAX_REASONS],
 }
@@ -195,6 +205,21 @@ pub struct Slot {
     pub process: [u64; 4],
     pub tgid: u32,
     pub pad: [u32; 3],
+}
+
+/// `struct perch_group_slot`; its pointers are addresses in the arena.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Group {
+    pub load: i64,
+    pub weight: u32,
+    pub counted: u32,
+    pub parent: u32,
+    pub refs: u32,
+    pub queued: u64,
+    pub cells: u64,
+    pub line: [u64; 3],
 }
 
 /// `struct perch_memory`.
@@ -259,6 +284,9 @@ pub struct Config {
     pub band_share_ns: u64,
     pub nr_bands: u32,
     pub band_cgroups: u32,
+    pub groups: u64,
+    pub nr_groups: u32,
+    pub credits: u32,
 }
 
 /// `struct perch_exit`.
@@ -294,16 +322,20 @@ unsafe impl Plain for Overload {}
 // SAFETY: as above.
 unsafe impl Plain for Slot {}
 // SAFETY: as above.
+unsafe impl Plain for Group {}
+// SAFETY: as above.
 unsafe impl Plain for Config {}
 // SAFETY: as above.
 unsafe impl Plain for Exit {}
 
-const _: () =
-    assert!(size_of::<Cpu>() == 6 * 8 + 6 * 4 + 8 + 12 * 4 + 64 + 8 * (MAX_EVENTS + MAX_REASONS));
+const _: () = assert!(
+    size_of::<Cpu>() == 6 * 8 + 6 * 4 + 8 + 12 * 4 + 64 + 16 + 8 * (MAX_EVENTS + MAX_REASONS)
+);
 const _: () = assert!(size_of::<Llc>() == 64);
 const _: () = assert!(size_of::<Slot>() == 64);
+const _: () = assert!(size_of::<Group>() == 64);
 const _: () = assert!(size_of::<Memory>() == 64);
-const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 20 * 8 + 24);
+const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 21 * 8 + 32);
 const _: () = assert!(size_of::<Band>() == 256);
 const _: () = assert!(size_of::<Overload>() == 24);
 const _: () = assert!(size_of::<Exit>() == 16 + 128 + 1024);

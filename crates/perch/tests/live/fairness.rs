@@ -14,7 +14,7 @@ fn hog(nice: i32, mask: &str) -> String {
 }
 
 /// Some hogs that run, and what they had when it was looked first.
-struct Hogs<'a> {
+pub struct Hogs<'a> {
     lab: &'a Lab,
     pids: String,
     begin: Vec<f64>,
@@ -22,7 +22,7 @@ struct Hogs<'a> {
 
 impl Hogs<'_> {
     /// Starts them.
-    fn start<'a>(lab: &'a Lab, hogs: &str) -> Hogs<'a> {
+    pub fn start<'a>(lab: &'a Lab, hogs: &str) -> Hogs<'a> {
         let pids = lab.text(&format!("{hogs} sleep 2; echo $hogs"));
         let mut hogs = Hogs {
             lab,
@@ -47,7 +47,7 @@ impl Hogs<'_> {
     /// `tolerance`, and no longer than for six spans of ten seconds: an emulator that has to wait
     /// for its host gives a task now and then a tenth of a second too much, which no longer counts
     /// over a longer time. What a scheduler does wrong counts as much as before.
-    fn have(&self, parts: &[f64], tolerance: f64) {
+    pub fn have(&self, parts: &[f64], tolerance: f64) {
         for left in (0..6).rev() {
             self.lab.text("sleep 10");
             let pairs = self.times().into_iter().zip(&self.begin);

@@ -90,6 +90,19 @@ impl Lab {
 
     /// As [`Lab::boot`], on a machine of one's own; where capacities differ, an arm64 guest.
     pub fn on(machine: &Machine, kernel: &str, tools: &[&str]) -> Lab {
+        Lab::of(machine, kernel, tools, false)
+    }
+
+    /// Four CPUs of one LLC in clusters of two, whose clock counts instructions: what one CPU does
+    /// keeps pace with what the others do, however busy the host is.
+    pub fn counting(kernel: &str, tools: &[&str]) -> Lab {
+        let text = "name = \"counting\"\n[topology]\nclusters_per_llc = 2\ncores_per_cluster = 2\n";
+        let machine = Machine::from_toml_str(text, "counting").unwrap();
+        assert_eq!((machine.cpus.len(), machine.llcs()), (4, 1));
+        Lab::of(&machine, kernel, tools, true)
+    }
+
+    fn of(machine: &Machine, kernel: &str, tools: &[&str], deterministic: bool) -> Lab {
         let topology = Topology::new(machine, Cpus::All).unwrap();
         assert_eq!(topology.machine().cpus, machine.cpus);
 
@@ -102,7 +115,9 @@ impl Lab {
             kernel.require_sched_ext()?;
             let qemu = Qemu::find(&store, topology.need())?;
             let files = contents(&store, &kernel, Path::new(PERCH), tools)?;
-            Ok::<_, Error>(Setup::new(kernel, qemu, topology, files))
+            let mut setup = Setup::new(kernel, qemu, topology, files);
+            setup.deterministic = deterministic;
+            Ok::<_, Error>(setup)
         };
         let setup = setup().unwrap_or_else(|error| panic!("no guest for this test: {error}"));
         let guest = Guest::boot(&setup).unwrap_or_else(|error| panic!("{error}"));

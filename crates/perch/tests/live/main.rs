@@ -11,6 +11,7 @@ mod cache;
 mod capacity;
 mod errors;
 mod fairness;
+mod groups;
 mod guest;
 mod placement;
 mod robust;

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Task groups: cgroups share each CPU by their weights, a wakee of a group without anybody on a
+//! CPU is steered there and comes before others without starving them, and groups come and go by
+//! the thousand.
+//!
+//! Shares and waits are those of a guest that counts instructions: there the CPUs keep pace with
+//! each other. What is compared is what happened on one CPU all the same.
+
+use perch_scheduler::interface::Event;
+
+use crate::guest::{Lab, Perch};
+
+const ROOT: &str = "/sys/fs/cgroup";
+
+/// Shell functions. `read` waits without a child: a shell that forks makes its wakes the child's.
+const SHELL: &str = "
+    cd /sys/fs/cgroup; [ -e /tmp/never ] || mkfifo /tmp/never; exec 9<>/tmp/never
+    # A task of group $1 that may use the CPUs $2 and does $3 for ever.
+    task() { taskset $2 sh -c \"echo \\$\\$ > /sys/fs/cgroup/$1/cgroup.procs; exec 9<>/tmp/never
+        while :; do $3; done\" >/dev/null 2>&1 & tasks=\"$tasks $!\"; }
+    hog() { task $1 $2 :; }
+    sleeper() { task $1 $2 'read -t 0.002 never <&9'; }
+    # Works for a millisecond or so, and sleeps for a moment.
+    restless() { task $1 $2 'n=0; while [ $n -lt 400 ]; do n=$((n+1)); done
+        read -t 0.0002 never <&9'; }
+    # What each of the tasks ran and waited, ns, and how often it was switched to.
+    look() { for task in ${1:-$tasks}; do cat /proc/$task/schedstat; done; }
+    pause() { read -t $1 never <&9; }
+    ";
+
+/// Makes cgroups with cpu controllers, each with its weight; those above come first.
+fn make(lab: &Lab, groups: &[(&str, u32)]) {
+    let mut script = format!(
+        "[ -e {ROOT}/cgroup.procs ] || mount -t cgroup2 -o favordynmods none {ROOT}
+         cd {ROOT} && echo +cpu > cgroup.subtree_control || exit 1; "
+    );
+    for (path, weight) in groups {
+        if let Some((above, _)) = path.rsplit_once('/') {
+            script += &format!("echo +cpu > {above}/cgroup.subtree_control; ");
+        }
+        script += &format!("mkdir -p {path} && echo {weight} > {path}/cpu.weight || exit 1; ");
+    }
+    lab.text(&script);
+}
+
+/// What tasks have run and waited, ns, and how often each was switched to.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    ran: f64,
+    waited: f64,
+    switches: f64,
+}
+
+/// Starts tasks by a script, gives them `settle` s, and tells what each has had in the next
+/// `seconds`, in the order in which they were started. They are killed then.
+fn observe(lab: &Lab, start: &str, settle: f64, seconds: f64) -> Vec<Seen> {
+    let text = lab.text(&format!(
+        "{SHELL} {start}
+         pause {settle}; before=$(look); pause {seconds}; after=$(look)
+         kill $tasks; echo \"$before\"; echo \"$after\""
+    ));
+    let rows: Vec<Vec<f64>> = text
+        .lines()
+        .map(|line| {
+            let words = line.split_whitespace();
+            words.map(|word| word.parse().unwrap()).collect()
+        })
+        .collect();
+    let (before, after) = rows.split_at(rows.len() / 2);
+    assert!(!before.is_empty() && before.len() == after.len(), "{text}");
+    let pairs = before.iter().zip(after);
+    pairs
+        .map(|(before, after)| Seen {
+            ran: after[0] - before[0],
+            waited: after[1] - before[1],
+            switches: after[2] - before[2],
+        })
+        .collect()
+}
+
+/// Whether those that share a CPU had their parts of it.
+fn have(lab: &Lab, seen: &[Seen], parts: &[f64], tolerance: f64) {
+    let ran: f64 = seen.iter().map(|seen| seen.ran).sum();
+    let whole: f64 = parts.iter().sum();
+    let shares: Vec<f64> = seen
+        .iter()
+        .zip(parts)
+        .map(|(seen, part)| seen.ran / ran / (part / whole))
+        .collect();
+    println!(
+        "{:.2} s on a CPU; of its part each had {shares:.3?}",
+        ran / 1e9
+    );
+    if shares.iter().any(|share| (share - 1.0).abs() > tolerance) {
+        lab.fail(&format!("not what is due: {shares:.3?}"));
+    }
+}
+
+/// How many groups are in the table.
+fn followed(perch: &Perch<'_>) -> u64 {
+    let report = perch.report();
+    report.event(Event::GroupsTracked) - report.event(Event::GroupsEnded)
+}
+
+/// The source's weights, 8192 against 1024, on every CPU, and others that are written meanwhile;
+/// then a hierarchy, and the threads of one process in groups of their own.
+#[test]
+fn groups_share_each_cpu_by_weight() {
+    let lab = Lab::counting("7.2", &["sysbench"]);
+    make(&lab, &[("heavy", 800), ("light", 100)]);
+    let perch = lab.load("");
+    assert_eq!(followed(&perch), 2);
+    let each = "for cpu in 1 2 4 8; do hog heavy $cpu; hog light $cpu; done";
+    let seen = observe(&lab, each, 0.2, 1.5);
+    seen.chunks(2)
+        .for_each(|cpu| have(&lab, cpu, &[8.0, 1.0], 0.05));
+    let written = format!("{each}; pause 0.1; echo 50 > heavy/cpu.weight");
+    let seen = observe(&lab, &written, 0.1, 0.6);
+    seen.chunks(2)
+        .for_each(|cpu| have(&lab, cpu, &[1.0, 2.0], 0.05));
+
+    let tree = [
+        ("a", 100),
+        ("a/x", 300),
+        ("a/y", 100),
+        ("b", 200),
+        ("p", 100),
+        ("q", 100),
+    ];
+    make(&lab, &tree);
+    make(&lab, &[("p/one", 300), ("p/two", 100)]);
+    let seen = observe(
+        &lab,
+        "hog a/x 1; hog a/y 1; hog b 1
+         # Two threads of one process, and a hog beside them.
+         hog q 2
+         taskset 2 sysbench cpu --threads=2 --time=100 run >/dev/null 2>&1 & process=$!
+         while set -- /proc/$process/task/*; [ $# -lt 3 ]; do pause 0.02; done
+         pause 0.1; echo -cpu > p/cgroup.subtree_control
+         echo $process > p/cgroup.procs || exit 1
+         echo threaded > p/one/cgroup.type; echo threaded > p/two/cgroup.type
+         echo +cpu > p/cgroup.subtree_control || exit 1
+         echo 300 > p/one/cpu.weight
+         echo ${2##*/} > p/one/cgroup.threads && echo ${3##*/} > p/two/cgroup.threads || exit 1
+         tasks=\"$tasks ${2##*/} ${3##*/}\"",
+        0.1,
+        1.5,
+    );
+    have(&lab, &seen[..3], &[0.75, 0.25, 2.0], 0.05);
+    have(&lab, &seen[3..], &[1.0, 0.75, 0.25], 0.05);
+    assert_eq!(followed(&perch), 10);
+    lab.text("killall sysbench");
+    println!("{}", lab.text("perch stats"));
+    perch.unload();
+}
+
+/// Mean time from a wake-up to the switch, ns, of a heavy group's task that sleeps for 2 ms at a
+/// time, with a hog of light groups for each CPU.
+fn wait(lab: &Lab, steer: &str) -> f64 {
+    let perch = lab.load(&format!("--set steer={steer}"));
+    let start = "for light in one two three four; do hog $light f; done
+                 pause 0.1; sleeper heavy f";
+    let seen = observe(lab, start, 0.1, 1.0);
+    let sleeper = seen.last().unwrap();
+    println!("steer={steer}: {sleeper:.0?}");
+    assert!(sleeper.switches >= 100.0, "{sleeper:?}");
+    let report = perch.report();
+    assert_eq!(
+        report.event(Event::Credited) > 0,
+        steer == "perch",
+        "{report:#?}"
+    );
+    perch.unload();
+    sleeper.waited / sleeper.switches
+}
+
+#[test]
+fn steering_and_credit_shorten_the_wait_and_starve_nobody() {
+    let lab = Lab::counting("7.2", &[]);
+    let lights = ["one", "two", "three", "four"].map(|name| (name, 100));
+    make(&lab, &[&[("heavy", 800)], &lights[..]].concat());
+    let (without, with) = (wait(&lab, "off"), wait(&lab, "perch"));
+    println!("from wake-up to switch: {without:.0} ns, with steering and credit {with:.0} ns");
+    assert!(without >= 5.0 * with, "{without:.0} ns and {with:.0} ns");
+
+    // Whoever wakes all the time gets no more than its group's part.
+    let perch = lab.load("");
+    let start = "echo 300 > heavy/cpu.weight
+                 for cpu in 1 2 4 8; do hog one $cpu; restless heavy $cpu; done";
+    let seen = observe(&lab, start, 0.2, 1.5);
+    for cpu in seen.chunks(2) {
+        let part = cpu[0].ran / (cpu[0].ran + cpu[1].ran);
+        println!("the hog has {part:.3} of its CPU; {:.0?}", cpu[1]);
+        assert!(cpu[1].switches > 50.0, "{cpu:?}");
+        assert!(part >= 0.25 * 0.9, "{part}");
+    }
+    let report = perch.report();
+    assert!(report.event(Event::Credited) > 0, "{report:#?}");
+    perch.unload();
+}
