@@ -44,12 +44,13 @@ fn drawn(seed: u64) -> Scenario {
     let machine = Machine::regular("drawn", packages, 1, 1, 0, cores, threads);
     let machine = Arc::new(machine.expect("a machine"));
     let keys = format!(
-        "vcpus={},hogs={}x{},guest_hz={},exit_ns={}",
+        "vcpus={},hogs={}x{},guest_hz={},exit_ns={}{}",
         1 + pick(6, 2),
         pick(3, 5),
         1 + pick(3, 7),
         [100, 250, 1000][pick(3, 9)],
-        [1, 1000, 20_000][pick(3, 11)]
+        [1, 1000, 20_000][pick(3, 11)],
+        ["", ",shares=2", ",shares=8192"][pick(3, 22)]
     );
     let load = vm(&machine, &keys, INSIDE[pick(INSIDE.len(), 13)]);
     let mut scenario = scenario(&machine, ERAS[pick(ERAS.len(), 17)], load, [0, 15]);
@@ -170,6 +171,27 @@ fn a_guests_time_is_its_vcpus_share() {
         let busy = outcome.metrics.busy_ns as f64;
         let share = outcome.metrics.counted as f64 * MS as f64 / busy;
         assert!((0.42..0.53).contains(&share), "{era}: {share}, {ran}");
+    }
+}
+
+/// With the source's shares a guest that always computes has 8192 of 9216 of a CPU beside a group
+/// of hogs, however many these are; and 8192 of 12288 beside four groups.
+#[test]
+fn hogs_leave_a_guest_its_share() {
+    let machine = machine("x5570");
+    let inside = "runsleep:tasks=1,run_us=1000,sleep_us=0";
+    for (hogs, expected) in [("1x1", 8.0 / 9.0), ("1x4", 8.0 / 9.0), ("4x1", 8.0 / 12.0)] {
+        let keys = format!("vcpus=1,shares=8192,hogs={hogs},where=cpu0");
+        let load = vm(&machine, &keys, inside);
+        for era in ERAS {
+            let scenario = scenario(&machine, era, load.clone(), [1000, 4000]);
+            let metrics = scenario.run().expect("a run").metrics;
+            let share = (metrics.counted * MS) as f64 / metrics.busy_ns as f64;
+            assert!(
+                (share / expected - 1.0).abs() < 0.03,
+                "{era} {hogs}: {share}, not {expected}"
+            );
+        }
     }
 }
 
