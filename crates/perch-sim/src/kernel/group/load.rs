@@ -144,7 +144,11 @@ impl Kernel<'_> {
 
     /// A task's averages came to a group's queue (`runnable` of them: how much of its load, as a
     /// sum of periods) or left it (less than 0): entities and queues above follow.
+    /// 3.4's load is the weight that is queued, which nobody has to be told of.
     pub(in crate::kernel) fn propagate(&mut self, queue: u32, runnable: i64) {
+        if self.rules.groups.by_weight {
+            return;
+        }
         let mut queue = queue;
         while let Some((parent, entity)) = self.above(queue) {
             let fair = self.queue(queue);

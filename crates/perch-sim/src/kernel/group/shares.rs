@@ -139,6 +139,29 @@ impl Kernel<'_> {
                 return Err(format!("group {number}: load {}, not {load}", group.load));
             }
         }
+        match self.rules.groups.by_weight {
+            true => self.check_windows(),
+            false => Ok(()),
+        }
+    }
+
+    /// 3.4: no queue's average is beyond what it would weigh with everybody of its group in it.
+    fn check_windows(&self) -> Result<(), String> {
+        let groups = &self.task_groups;
+        let mut most = vec![0; groups.groups.len()];
+        for t in self.tasks.iter().filter(|t| t.group != NONE) {
+            most[t.group as usize] += u64::from(t.se.weight);
+        }
+        for group in groups.groups.iter().filter(|g| g.parent != NONE) {
+            most[group.parent as usize] += u64::from(group.shares);
+        }
+        for place in &groups.places {
+            let (group, load) = (place.group as usize, place.contribution);
+            if load > most[group] {
+                let (most, cpu) = (most[group], place.cpu);
+                return Err(format!("group {group} on cpu {cpu}: load {load} of {most}"));
+            }
+        }
         Ok(())
     }
 }
