@@ -38,6 +38,9 @@ pub struct GuestSpec {
     pub vhost_ns: u64,
     /// What the receiving side of the guest's network stack does for each, nanoseconds.
     pub receive_ns: u64,
+    /// What its programs write to are pipes, which tell the reader's wake-up that the writer will sleep
+    /// soon (`wake_up_interruptible_sync()`). Sockets do not in 2.6.18 (`sock_def_readable()`).
+    pub pipes: bool,
 }
 
 impl Default for GuestSpec {
@@ -55,6 +58,7 @@ impl Default for GuestSpec {
             tick_ns: 1500,
             vhost_ns: 2500,
             receive_ns: 3000,
+            pipes: false,
         }
     }
 }

@@ -31,6 +31,7 @@ pub(super) fn vm(keys: &mut Keys<'_>) -> Result<Workload, String> {
         tick_ns: keys.number("guest_tick_ns", usual.tick_ns, 0, 1_000_000_000)?,
         vhost_ns: keys.number("vhost_ns", usual.vhost_ns, 1, 1_000_000_000)?,
         receive_ns: keys.number("receive_ns", usual.receive_ns, 0, 1_000_000_000)?,
+        pipes: false,
     };
     let (groups, hogs) = hogs(keys)?;
     // Without shares nobody is in a group, as without libvirt.
@@ -86,7 +87,8 @@ pub(super) fn vm(keys: &mut Keys<'_>) -> Result<Workload, String> {
         let group = VM_GROUP + 1 + (hog / hogs) as usize;
         workload.tasks.push(task(program, 16, space, group));
     }
-    workload.guests = vec![spec];
+    let pipes = inside.split(':').next() == Some("pipe");
+    workload.guests = vec![GuestSpec { pipes, ..spec }];
     Ok(workload)
 }
 

@@ -327,7 +327,9 @@ impl Kernel<'_> {
         let (_, guest, this) = self.vcpu_on(cpu);
         let t = &self.tasks[task as usize];
         let (prev, allowed) = (t.cpu as usize, &self.affinities[t.affinity as usize]);
-        let to = self.guests[guest].sched.place(this, prev, sync, allowed);
+        let inside = &self.guests[guest];
+        let sync = sync && inside.spec.pipes;
+        let to = inside.sched.place(this, prev, sync, allowed);
         self.metrics.guest.wakeups += 1;
         self.enqueue_in_guest(cpu, task, to) + self.costs.wake_ns(0)
     }
@@ -474,7 +476,7 @@ impl Kernel<'_> {
             c.messages.push_back((lines, cpu as u32));
             c.sent += 1;
             if let Some(receiver) = c.waiting.pop_front() {
-                let cost = self.wake_in_guest(receiver, cpu, true);
+                let cost = self.wake_in_guest(receiver, cpu, false);
                 self.charge_kernel(cpu, task, cost);
             }
         }
