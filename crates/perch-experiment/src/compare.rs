@@ -235,6 +235,9 @@ fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {
                 arm.name
             ));
         }
+        if let Err(error) = spec.era.check(&arm.modes) {
+            return refuse(format!("arm `{}`: {error}", arm.name));
+        }
     }
     if spec.jobs == 0 || spec.effort.repetitions == 0 || spec.effort.measure_ns == 0 {
         return refuse("jobs, repetitions and the measured time must be at least 1".to_string());
@@ -249,10 +252,10 @@ fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {
     if !(100..=1000).contains(&spec.hz) {
         return refuse(format!("{} ticks a second: expected 100 to 1000", spec.hz));
     }
-    if let Err(error) = Workload::parse(&spec.workload, &spec.machine) {
-        return refuse(error.to_string());
+    match Workload::parse(&spec.workload, &spec.machine) {
+        Err(error) => refuse(error.to_string()),
+        Ok(workload) => workload.check(spec.era).or_else(refuse),
     }
-    Ok(())
 }
 
 /// Every arm has the scores of the first one's first repetition: they are the workload's. A

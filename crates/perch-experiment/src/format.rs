@@ -11,6 +11,7 @@ mod tables;
 
 use std::path::Path;
 
+use perch_policy::{Era, Modes};
 use perch_sim::RootDomain;
 use toml::Spanned;
 
@@ -60,7 +61,7 @@ impl Experiment {
             let expected = "expected 100 to 1000";
             return Err(refuse(&source, &raw.hz, "hz", &reason, expected));
         }
-        let era = raw
+        let era: Era = raw
             .era
             .get_ref()
             .parse()
@@ -74,10 +75,10 @@ impl Experiment {
             let expected = "expected a short name";
             return Err(refuse(&source, &raw.name, "name", "it is empty", expected));
         }
-        let arms = arms(&source, &raw.arm)?;
+        let arms = arms(&source, era, &raw.arm)?;
         let figures = raw.published.get_ref();
         let lines = published::read(&beside(figures)?, figures)?;
-        let (loads, cells) = tables::tables(&source, &raw, &lines)?;
+        let (loads, cells) = tables::tables(&source, &raw, era, &lines)?;
         let c2c = raw.c2c.as_ref().map(|raw| c2c::read(&source, raw, &loads));
         let c2c = c2c.transpose()?;
         Ok(Experiment {
@@ -106,7 +107,7 @@ fn refuse<T>(
     source.problem(blamed.span().start, key, reason, expected)
 }
 
-fn arms(source: &Source, raw: &[RawArm]) -> Result<Vec<Arm>, ExperimentError> {
+fn arms(source: &Source, era: Era, raw: &[RawArm]) -> Result<Vec<Arm>, ExperimentError> {
     let mut arms: Vec<Arm> = Vec::new();
     for arm in raw {
         let name = arm.name.get_ref();
@@ -120,10 +121,10 @@ fn arms(source: &Source, raw: &[RawArm]) -> Result<Vec<Arm>, ExperimentError> {
             let reason = format!("there are two arms `{name}`");
             return Err(refuse(source, &arm.name, "arm.name", &reason, ""));
         }
-        let modes =
-            arm.modes.get_ref().parse().map_err(|error| {
-                refuse(source, &arm.modes, "arm.modes", &format!("{error}"), "")
-            })?;
+        let words = arm.modes.get_ref().parse::<Modes>();
+        let modes = words.and_then(|modes| era.check(&modes).map(|()| modes));
+        let modes = modes
+            .map_err(|error| refuse(source, &arm.modes, "arm.modes", &format!("{error}"), ""))?;
         arms.push(Arm {
             name: name.clone(),
             modes,

@@ -182,6 +182,8 @@ impl FromStr for Modes {
 /// The stock kernel whose rules hold (design.md, "An era").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
+    /// Linux 3.4: CFS, before PELT and before the scan for idle CPUs. Of the mechanisms it has `steer`.
+    V3_4,
     /// Linux 5.5: CFS, before capacity-aware wake-up.
     V5_5,
     /// Linux 6.5: CFS.
@@ -190,12 +192,11 @@ pub enum Era {
     V6_15,
     /// Linux 7.2: EEVDF.
     V7_2,
-    /// Linux 3.4: CFS, before PELT and before the scan for idle CPUs.
-    V3_4,
 }
 
-/// Every era this version has, by name.
-pub const ERAS: [(&str, Era); 4] = [
+/// Every era this version has, by name, in the order of [`Era`].
+pub const ERAS: [(&str, Era); 5] = [
+    ("3.4", Era::V3_4),
     ("5.5", Era::V5_5),
     ("6.5", Era::V6_5),
     ("6.15", Era::V6_15),
@@ -204,8 +205,7 @@ pub const ERAS: [(&str, Era); 4] = [
 
 impl fmt::Display for Era {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = ERAS.iter().find(|(_, era)| era == self);
-        f.write_str(found.map_or("3.4", |(name, _)| name))
+        f.write_str(ERAS[*self as usize].0)
     }
 }
 
@@ -253,6 +253,26 @@ pub struct Rules {
 }
 
 impl Era {
+    /// Refuses modes of mechanisms that are not modelled on the era's kernel: the wake-up path of 3.4 has no place
+    /// for any but `steer`, and its root domain lay differently in memory.
+    ///
+    /// # Errors
+    /// Naming the first such mechanism.
+    pub fn check(self, modes: &Modes) -> Result<(), ParseError> {
+        if self != Era::V3_4 {
+            return Ok(());
+        }
+        let set = (modes.iter()).find(|&(name, mode)| name != "steer" && mode != Mode::Off);
+        let layout = modes.layout.map(|l| (OVERLOAD_LAYOUT, l.to_string()));
+        match set.map(|(name, mode)| (name, mode.to_string())).or(layout) {
+            None => Ok(()),
+            Some((name, value)) => Err(ParseError(format!(
+                "{name}={value} does nothing in era {self}, of which steer alone is modelled: \
+                 leave {name} out, or choose era 5.5 or a later one"
+            ))),
+        }
+    }
+
     /// The era's rules for the wake-up path (mechanisms.md §0: 6.5 and 7.2; §2, and 5.6.4 where
     /// that is silent: 5.5; §5, and 3.4 where that is silent: 3.4; the groups of fork and exec: kernel commit 82d6e01a0699 of 6.19).
     pub fn rules(self) -> Rules {

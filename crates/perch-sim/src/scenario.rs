@@ -107,6 +107,9 @@ pub enum SimError {
     /// Nothing would be measured.
     #[error("the measured time is 0: expected at least one nanosecond")]
     NothingMeasured,
+    /// A mechanism or a setting that the era's kernel has not.
+    #[error("{0}")]
+    Era(String),
     /// A task is in no class that exists.
     #[error("task {task} of workload \"{workload}\": {why}")]
     Class {
@@ -185,6 +188,10 @@ impl Scenario {
         if self.measure_ns == 0 {
             return Err(SimError::NothingMeasured);
         }
+        let era = self.policy.era();
+        let modes = era.check(&self.policy.modes()).map_err(|e| e.to_string());
+        let fits = modes.and_then(|()| self.workload.check(era));
+        fits.map_err(SimError::Era)?;
         for (task, spec) in self.workload.tasks.iter().enumerate() {
             spec.class.check().map_err(|why| SimError::Class {
                 workload: self.workload.spec.clone(),

@@ -163,6 +163,12 @@ fn an_experiment_that_contradicts_itself_is_named_with_line_and_key() {
             "unknown era \"6.4\": this version has",
         ),
         (
+            "early",
+            "era = \"6.5\"",
+            "era = \"3.4\"",
+            "`arm.modes`: cluster=posted does nothing in era 3.4",
+        ),
+        (
             "modes",
             "\"cluster=posted\"",
             "\"cluster=post\"",
@@ -271,6 +277,23 @@ fn counts_and_times_that_make_no_sense() {
         &[&compare[..], &["--era", "6.4"]].concat(),
         &["6.5, 6.15, 7.2"],
     );
+    for (arm, load, words) in [
+        (
+            "a:steer=perch,cache=posted",
+            "pipe",
+            "arm `a`: cache=posted does nothing in era 3.4",
+        ),
+        (
+            "a:steer=perch",
+            "pipe:uclamp_min=100",
+            "era 3.4 has no uclamp: leave uclamp_min and",
+        ),
+    ] {
+        let early = [
+            "compare", "-m", "juno", "--era", "3.4", "--arm", arm, "-w", load,
+        ];
+        refused(&early, &[words, "choose era 5.5 or a later one"]);
+    }
     refused(&["bench", "--cpus", "33"], &["33", "multiple of 32"]);
     refused(&["bench", "--seconds", "0"], &["more than 0"]);
     for seconds in ["0", "-1", "NaN", "inf", "601"] {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use perch_machine::Machine;
+use perch_policy::Era;
 use perch_sim::workload::Workload;
 use toml::Spanned;
 
@@ -38,6 +39,7 @@ struct Shown<'a> {
 struct Tables<'a> {
     source: &'a Source<'a>,
     raw: &'a RawFile,
+    era: Era,
     lines: &'a [published::Line],
     /// Every machine that was named, so that places on the same one share it.
     machines: Vec<(&'a str, Arc<Machine>)>,
@@ -50,11 +52,13 @@ struct Tables<'a> {
 pub(super) fn tables(
     source: &Source,
     raw: &RawFile,
+    era: Era,
     lines: &[published::Line],
 ) -> Result<(Vec<Load>, Vec<Cell>), ExperimentError> {
     let mut tables = Tables {
         source,
         raw,
+        era,
         lines,
         machines: Vec::new(),
         loads: Vec::new(),
@@ -239,8 +243,13 @@ impl<'a> Tables<'a> {
             }
             None => {}
         }
-        if let Err(error) = Workload::parse(&workload, &place.machine) {
-            return refuse_workload(&error.to_string(), "");
+        match Workload::parse(&workload, &place.machine) {
+            Err(error) => return refuse_workload(&error.to_string(), ""),
+            Ok(parsed) => {
+                if let Err(why) = parsed.check(self.era) {
+                    return refuse_workload(&why, "");
+                }
+            }
         }
         self.loads.push(Load {
             benchmark: benchmark.name.get_ref().clone(),

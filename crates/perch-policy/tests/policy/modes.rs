@@ -51,8 +51,34 @@ fn eras_read_back() {
     let error = "6.6".parse::<Era>().expect_err("no such era").to_string();
     assert_eq!(
         error,
-        "unknown era \"6.6\": this version has 5.5, 6.5, 6.15, 7.2"
+        "unknown era \"6.6\": this version has 3.4, 5.5, 6.5, 6.15, 7.2"
     );
+}
+
+#[test]
+fn what_an_era_has_not_is_refused_by_its_key() {
+    let check = |era: Era, words: &str| era.check(&words.parse().expect(words));
+    for (name, mode) in MECHANISMS
+        .into_iter()
+        .flat_map(|n| Mode::ALL.map(|m| (n, m)))
+    {
+        let words = format!("{name}={mode}");
+        for (_, era) in ERAS {
+            let fits = era != Era::V3_4 || name == "steer" || mode == Mode::Off;
+            assert_eq!(check(era, &words).is_ok(), fits, "{era} {words}");
+        }
+    }
+    for words in ["capacity=perch", "overload-layout=node"] {
+        let (name, _) = words.split_once('=').expect("a key");
+        let error = check(Era::V3_4, &format!("steer=perch,{words}")).expect_err(words);
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{words} does nothing in era 3.4, of which steer alone is modelled: leave {name} \
+                 out, or choose era 5.5 or a later one"
+            )
+        );
+    }
 }
 
 #[test]

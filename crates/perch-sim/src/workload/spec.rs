@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::CpuMask;
+use perch_policy::{CpuMask, Era};
 
 use super::{
     Class, GroupSpec, GuestSpec, Measure, Network, Site, Space, TaskSpec, UNCLAMPED, ffmpeg,
@@ -171,6 +171,21 @@ pub(super) fn one_process_each(tasks: &mut [TaskSpec]) -> Vec<Space> {
 }
 
 impl Workload {
+    /// Refuses what the era's kernel has not: uclamp came with 5.3.
+    ///
+    /// # Errors
+    /// Naming the keys, and what to do.
+    pub fn check(&self, era: Era) -> Result<(), String> {
+        match era == Era::V3_4 && self.tasks.iter().any(|t| t.uclamp != UNCLAMPED) {
+            true => Err(format!(
+                "workload \"{}\": era {era} has no uclamp: leave uclamp_min and uclamp_max out, \
+                 or choose era 5.5 or a later one",
+                self.spec
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Builds the workload that `spec` names, `NAME` or `NAME:KEY=VALUE,…`, on a machine.
     ///
     /// # Errors

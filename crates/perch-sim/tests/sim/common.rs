@@ -38,9 +38,15 @@ pub fn scenario(machine: &Arc<Machine>, era: Era, workload: Workload, ms: [u64; 
     }
 }
 
-pub fn policy(era: Era, cluster: Mode) -> Policy {
+/// The cluster scan in this mode; steer in 3.4, which has nothing else.
+pub fn policy(era: Era, mode: Mode) -> Policy {
+    let [cluster, steer] = match era {
+        Era::V3_4 => [Mode::Off, mode],
+        _ => [mode, Mode::Off],
+    };
     let modes = Modes {
         cluster,
+        steer,
         ..Modes::default()
     };
     Policy::new(era, modes)

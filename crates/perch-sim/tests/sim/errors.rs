@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is refused, by the words in which it is refused.
 
+use perch_policy::{Era, Policy};
 use perch_sim::workload::{Workload, names};
 use perch_sim::{Scenario, SimError};
 
@@ -277,6 +278,31 @@ fn scenarios_out_of_range_are_refused() {
     assert!(refused(&|s| s.measure_ns = 0).contains("measured time is 0"));
     assert!(refused(&|s| s.warmup_ns = u64::MAX).contains("exceed 100 years"));
     assert!(refused(&|s| s.measure_ns = u64::MAX / 2).contains("exceed 100 years"));
+}
+
+#[test]
+fn what_the_era_has_not_is_refused() {
+    let jacobsville = machine("jacobsville");
+    let refused = |spec: &str, modes: &str| {
+        let load = workload(&jacobsville, spec);
+        let mut scenario = scenario(&jacobsville, Era::V3_4, load, [1, 1]);
+        scenario.policy = Policy::new(Era::V3_4, modes.parse().expect(modes));
+        match scenario.run() {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    };
+    assert_eq!(refused("pipe", "steer=perch"), "");
+    assert_eq!(
+        refused("pipe", "cache=perch"),
+        "cache=perch does nothing in era 3.4, of which steer alone is modelled: leave cache out, \
+         or choose era 5.5 or a later one"
+    );
+    assert_eq!(
+        refused("pipe:uclamp_max=512", "steer=off"),
+        "workload \"pipe:uclamp_max=512\": era 3.4 has no uclamp: leave uclamp_min and uclamp_max \
+         out, or choose era 5.5 or a later one"
+    );
 }
 
 #[test]

@@ -52,6 +52,13 @@ fn random_grouped(seed: u64, max_cpus: usize) -> Scenario {
         true => Era::V3_4,
         false => scenario.policy.era(),
     };
+    let modes = match era.check(&modes) {
+        Ok(()) => modes,
+        Err(_) => Modes {
+            steer: modes.steer,
+            ..Modes::default()
+        },
+    };
     scenario.policy = Policy::new(era, modes);
     let count = dice.range(1, 9) as usize;
     let mut specs: Vec<(Option<usize>, u32)> = Vec::new();
