@@ -7,7 +7,7 @@ use crate::error::ExperimentError;
 use crate::model::Experiment;
 
 /// Name, text and figures of every library experiment, in the order of `perch experiment list`.
-const EXPERIMENTS: [(&str, &str, &str); 4] = [
+const EXPERIMENTS: [(&str, &str, &str); 5] = [
     (
         "cluster-scan",
         include_str!("../../../experiments/cluster-scan.toml"),
@@ -27,6 +27,11 @@ const EXPERIMENTS: [(&str, &str, &str); 4] = [
         "rt-overload",
         include_str!("../../../experiments/rt-overload.toml"),
         include_str!("../../../experiments/rt-overload.csv"),
+    ),
+    (
+        "queue-steer",
+        include_str!("../../../experiments/queue-steer.toml"),
+        include_str!("../../../experiments/queue-steer.csv"),
     ),
 ];
 
@@ -74,6 +79,7 @@ mod tests {
             ("capacity-wakeup", 35, 0, 0.000_6),
             ("cache-inhibit", 51, 6, 0.006),
             ("rt-overload", 2, 0, 0.000_001),
+            ("queue-steer", 9, 0, 0.000_001),
         ] {
             let experiment = resolve(name).unwrap();
             assert_eq!(experiment.cells.len(), cells);
@@ -172,6 +178,16 @@ mod tests {
         assert!((sum(|u| u.local_hitm_pct) - 100.0).abs() < 0.05);
         assert_eq!(sum(|u| u.store_hit_pct), 100.0);
         assert_eq!(line.users.iter().map(|u| u.records).sum::<u64>(), 1502);
+    }
+
+    /// All of it is multiples of baselines that nobody knows: there is nothing to fit to.
+    #[test]
+    fn of_the_steering_nothing_is_fitted_and_all_is_relative() {
+        let experiment = resolve("queue-steer").unwrap();
+        for cell in &experiment.cells {
+            let (judging, path) = (&cell.judging, cell.path());
+            assert!(judging.relative && cell.calibration.is_none(), "{path}");
+        }
     }
 
     #[test]
