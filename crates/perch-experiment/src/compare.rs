@@ -6,7 +6,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::{CacheStep, Era, Policy, Reason, Topology};
 use perch_sim::workload::Workload;
-use perch_sim::{Metrics, Outcome, RootDomain, Scenario};
+use perch_sim::{GuestMetrics, Metrics, Outcome, RootDomain, Scenario};
 use serde::Serialize;
 
 use crate::contention::Contention;
@@ -131,6 +131,9 @@ pub struct Comparison {
     pub scores: Vec<ScoreRow>,
     /// Why CPUs were chosen; reasons that never occurred are left out.
     pub decisions: Vec<CountRow>,
+    /// Which CPUs were chosen, where tasks are in groups; likewise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chosen: Vec<CountRow>,
     /// What the cache mechanism did about a decision; likewise, and nothing where it had nothing
     /// to say.
     pub cache: Vec<CountRow>,
@@ -140,6 +143,9 @@ pub struct Comparison {
     pub migrations: Vec<CountRow>,
     /// How far the balancer moved tasks; likewise.
     pub balanced: Vec<CountRow>,
+    /// What virtual machines got and did; nothing where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub guests: Vec<CountRow>,
     /// Everything else that is counted.
     pub totals: Vec<CountRow>,
     /// The kernel's contended cache lines by arm; empty on a machine without figures for them.
@@ -209,12 +215,14 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
             Reason::ALL.iter().map(|reason| reason.name()),
             |metrics| &metrics.by_reason,
         ),
+        chosen: chosen(spec, &by_arm),
         cache: counts(&by_arm, CacheStep::ALL[1..].iter().map(|s| s.name()), |m| {
             &m.by_cache_step[1..]
         }),
         wake_distance: counts(&by_arm, DISTANCES, |metrics| &metrics.wake_distance),
         migrations: counts(&by_arm, DISTANCES, |metrics| &metrics.migrations),
         balanced: counts(&by_arm, DISTANCES, |metrics| &metrics.balanced),
+        guests: guests(&by_arm),
         totals: totals(&by_arm),
         contention: contention(spec, &by_arm),
     })
@@ -359,6 +367,40 @@ fn counts<'a>(
     });
     rows.filter(|row| row.per_second.iter().any(|rate| *rate > 0.0))
         .collect()
+}
+
+/// A row for each CPU that was chosen, of a workload with groups: whether they herd.
+fn chosen(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<CountRow> {
+    let grouped =
+        Workload::parse(&spec.workload, &spec.machine).is_ok_and(|w| !w.groups.is_empty());
+    if !grouped {
+        return Vec::new();
+    }
+    let names: Vec<String> = (0..spec.machine.cpus.len())
+        .map(|cpu| format!("cpu {cpu}"))
+        .collect();
+    counts(by_arm, names.iter().map(String::as_str), |m| &m.chosen)
+}
+
+/// Of virtual machines, if any had a vCPU that ran.
+fn guests(by_arm: &[&[Outcome]]) -> Vec<CountRow> {
+    let row = |name: &str, of: &dyn Fn(&GuestMetrics) -> u64| CountRow {
+        name: name.to_string(),
+        per_second: rates(by_arm, |m| of(&m.guest)),
+    };
+    let mut outcomes = by_arm.iter().flat_map(|outcomes| outcomes.iter());
+    if outcomes.all(|outcome| outcome.metrics.guest.vcpus_ran_ns == 0) {
+        return Vec::new();
+    }
+    vec![
+        row("vCPUs ran, ms", &|g| g.vcpus_ran_ns / 1_000_000),
+        row("vCPUs waited, ms", &|g| g.vcpus_waited_ns / 1_000_000),
+        row("exits and interrupts, ms", &|g| g.overhead_ns / 1_000_000),
+        row("wake-ups inside", &|g| g.wakeups),
+        row("interrupts between vCPUs", &|g| g.interrupts),
+        row("halts of vCPUs", &|g| g.halts),
+        row("packets", &|g| g.packets),
+    ]
 }
 
 fn totals(by_arm: &[&[Outcome]]) -> Vec<CountRow> {

@@ -74,9 +74,10 @@ pub(crate) fn root_domain(changed: Option<&str>) -> String {
 }
 
 /// Everything that is counted, under its heading.
-fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 6] {
+fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 8] {
     [
         ("decisions by reason", &comparison.decisions),
+        ("decisions by chosen CPU", &comparison.chosen),
         ("decisions by cache step", &comparison.cache),
         (
             "decisions by distance from the waker",
@@ -90,6 +91,7 @@ fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 6] {
             "tasks moved by the balancer, by distance",
             &comparison.balanced,
         ),
+        ("virtual machines", &comparison.guests),
         ("in all", &comparison.totals),
     ]
 }
@@ -256,10 +258,12 @@ mod tests {
                 arms: vec![arm("a", 5259.1, 0.0), arm("b", 5928.0, 12.72)],
             }],
             decisions: vec![row("target idle", [1000.0, 1200.4])],
+            chosen: Vec::new(),
             cache: vec![row("redirected", [0.0, 800.0])],
             wake_distance: vec![row("cluster", [10.0, 900.0])],
             migrations: vec![row("LLC", [3.0, 0.0])],
             balanced: Vec::new(),
+            guests: Vec::new(),
             totals: vec![row("wake-ups", [1000.0, 1200.4])],
             contention: Vec::new(),
         }

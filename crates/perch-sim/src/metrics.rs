@@ -23,6 +23,8 @@ pub struct Metrics {
     pub chosen_busy: u64,
     /// EEVDF: wake-ups of sleepers that had not left their queue; nothing to decide.
     pub delayed_wakeups: u64,
+    /// Decisions by the CPU that was chosen, up to the last one that ever was.
+    pub chosen: Vec<u64>,
     /// Nanoseconds from wake-up to running, summed; and how many.
     pub latency_ns: u64,
     /// See `latency_ns`.
@@ -80,6 +82,10 @@ pub struct GuestMetrics {
     pub balanced: u64,
     /// Packets that vhost moved.
     pub packets: u64,
+    /// Time that vCPUs ran on a CPU of the host, summed over them; nanoseconds.
+    pub vcpus_ran_ns: u64,
+    /// Time that they could have run and did not, as far as the wait is over; nanoseconds.
+    pub vcpus_waited_ns: u64,
     /// Time that guests' tasks had, as far as they have left their vCPU since; nanoseconds.
     pub ran_ns: u64,
     /// Work of leaving guests and entering them, and of their interrupts; nanoseconds.
@@ -140,5 +146,9 @@ impl Metrics {
         self.wake_distance[from_waker as usize] += 1;
         self.migrations[from_prev as usize] += 1;
         self.chosen_busy += u64::from(busy);
+        if self.chosen.len() <= verdict.cpu {
+            self.chosen.resize(verdict.cpu + 1, 0);
+        }
+        self.chosen[verdict.cpu] += 1;
     }
 }

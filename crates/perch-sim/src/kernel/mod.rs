@@ -329,6 +329,7 @@ impl<'a> Kernel<'a> {
     /// Forgets what was counted so far: the measured part of the run begins.
     pub fn start_measuring(&mut self) {
         self.settle_busy();
+        self.take_vcpus_ran();
         self.metrics = Metrics::new();
         if let Some(lines) = &mut self.lines {
             lines.start_counting();
@@ -351,6 +352,7 @@ impl<'a> Kernel<'a> {
     pub fn finish(&mut self, since_ns: u64) -> Metrics {
         self.settle_busy();
         self.metrics.simulated_ns = self.now - since_ns;
+        self.metrics.guest.vcpus_ran_ns = self.take_vcpus_ran();
         self.metrics.c2c = self.lines.as_ref().map(|lines| Box::new(lines.counted()));
         std::mem::take(&mut self.metrics)
     }

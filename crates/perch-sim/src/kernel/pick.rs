@@ -108,6 +108,7 @@ impl Kernel<'_> {
             self.stops_running(cpu, task);
         }
         self.tasks[task as usize].life = Life::Queued;
+        self.note_wait(task);
         self.put_levels(queue, task, true);
     }
 

@@ -27,6 +27,7 @@ impl Kernel<'_> {
             return self.wake_in_guest(task, this_cpu, sync);
         }
         self.tasks[task as usize].woken_ns = self.now;
+        self.note_wait(task);
         if self.entities[task as usize].delayed {
             let cpu = self.tasks[task as usize].cpu as usize;
             if self.caches.mode == Mode::Perch {

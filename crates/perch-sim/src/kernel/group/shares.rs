@@ -149,8 +149,10 @@ impl Kernel<'_> {
     fn check_windows(&self) -> Result<(), String> {
         let groups = &self.task_groups;
         let mut most = vec![0; groups.groups.len()];
-        for t in self.tasks.iter().filter(|t| t.group != NONE) {
-            most[t.group as usize] += u64::from(t.se.weight);
+        for (t, se) in self.tasks.iter().zip(&self.entities) {
+            if t.group != NONE {
+                most[t.group as usize] += u64::from(se.weight);
+            }
         }
         for group in groups.groups.iter().filter(|g| g.parent != NONE) {
             most[group.parent as usize] += u64::from(group.shares);

@@ -8,6 +8,7 @@
 //! on the host by the vCPU that sends it. What comes for a vCPU that runs makes it leave the guest
 //! and enter it again; what comes for one that is preempted waits until it runs.
 
+mod books;
 mod check;
 
 use std::collections::VecDeque;
@@ -55,6 +56,10 @@ struct Vcpu {
     mark_ns: u64,
     /// Ticks while busy, for balancing.
     ticks: u32,
+    /// When it last became able to run, or stopped running without halting.
+    waits_since_ns: u64,
+    /// What it had run when measuring began.
+    ran_before_ns: u64,
 }
 
 /// A packet that vhost has to move.
@@ -196,6 +201,8 @@ impl Kernel<'_> {
 
     /// A vCPU gets a CPU: the lines of the task on it have to come along.
     pub(super) fn enter_vcpu(&mut self, cpu: usize, task: u32, guest: u32, vcpu: u32) {
+        let since_ns = self.vcpu(guest as usize, vcpu as usize).waits_since_ns;
+        self.metrics.guest.vcpus_waited_ns += self.now - since_ns;
         if let Some(inside) = self.guests[guest as usize].current(vcpu) {
             self.refill_guest(cpu, task, inside);
         }
