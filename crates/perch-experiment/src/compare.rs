@@ -432,3 +432,6 @@ fn rates(by_arm: &[&[Outcome]], of: impl Fn(&Metrics) -> u64) -> Vec<f64> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

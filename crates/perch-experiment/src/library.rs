@@ -61,6 +61,8 @@ pub fn resolve(name_or_path: &str) -> Result<Experiment, ExperimentError> {
 
 #[cfg(test)]
 mod tests {
+    use perch_sim::workload::Workload;
+
     use super::*;
 
     #[test]
@@ -188,6 +190,36 @@ mod tests {
             let (judging, path) = (&cell.judging, cell.path());
             assert!(judging.relative && cell.calibration.is_none(), "{path}");
         }
+    }
+
+    /// On bare metal everybody is in the root group, which steering leaves alone: every decision of
+    /// every arm is the same, from the first to the last.
+    #[test]
+    fn steering_changes_no_decision_on_bare_metal() {
+        let experiment = resolve("queue-steer").unwrap();
+        let bare = experiment.loads.iter().filter(|l| l.place == "BM root");
+        for load in bare.clone() {
+            let traces = experiment.arms.iter().map(|arm| {
+                let mut trace = Vec::new();
+                let scenario = perch_sim::Scenario {
+                    machine: load.machine.clone(),
+                    topology: perch_policy::Topology::new(&load.machine),
+                    policy: perch_policy::Policy::new(experiment.era, arm.modes),
+                    hz: experiment.hz,
+                    root_domain: experiment.root_domain,
+                    workload: Workload::parse(&load.workload, &load.machine).unwrap(),
+                    warmup_ns: 0,
+                    measure_ns: 100_000_000,
+                    seed: 7,
+                };
+                scenario.run_traced(&mut trace).unwrap();
+                trace
+            });
+            let traces: Vec<_> = traces.collect();
+            assert!(traces[0].len() > 1000, "{}", load.path());
+            assert!(traces.iter().all(|t| *t == traces[0]), "{}", load.path());
+        }
+        assert_eq!((bare.count(), experiment.arms.len()), (4, 3));
     }
 
     #[test]

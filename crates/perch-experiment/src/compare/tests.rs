@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a comparison shows of steering, on the machine and in the groups that it was posted for.
+
+use super::*;
+
+fn steering(workload: &str, measure_ms: u64) -> Comparison {
+    let arms = ["off", "posted", "perch"].map(|mode| Arm::parse(&format!("{mode}:steer={mode}")));
+    let spec = CompareSpec {
+        machine: Arc::new(perch_machine::resolve("x5570").unwrap()),
+        era: Era::V3_4,
+        hz: 1000,
+        root_domain: RootDomain::Stock,
+        workload: workload.to_string(),
+        arms: arms.into_iter().collect::<Result<_, _>>().unwrap(),
+        effort: Effort {
+            repetitions: 1,
+            warmup_ns: 200_000_000,
+            measure_ns: measure_ms * 1_000_000,
+        },
+        statistics: false,
+        seed: 1,
+        jobs: 1,
+    };
+    compare(&spec, &|_, _| {}).unwrap()
+}
+
+/// Of the 16 CPUs the first threads of all cores come before the second ones. Posted, a wakee goes
+/// to the lowest number in its cache whose queue is empty, so the upper half is as good as never
+/// chosen; the others know no number.
+#[test]
+fn posted_herds_to_the_lowest_cpus_and_perch_does_not() {
+    let hogs = "vcpus=8,shares=8192,hogs=4x4";
+    let found = steering(&format!("vm:{hogs},inside=trade"), 500);
+    let share = |arm: usize| {
+        let mut halves = [0.0; 2];
+        for row in &found.chosen {
+            let cpu: usize = row.name.strip_prefix("cpu ").unwrap().parse().unwrap();
+            halves[cpu / 8] += row.per_second[arm];
+        }
+        assert!(halves[0] + halves[1] > 1000.0, "{halves:?}");
+        halves[1] / (halves[0] + halves[1])
+    };
+    let [posted, perch] = [share(1), share(2)];
+    assert!(posted < 0.15, "{posted}: {:?}", found.chosen);
+    assert!(perch > 0.3, "{perch}: {:?}", found.chosen);
+}
+
+/// A virtual machine's vCPUs run, wait or are halted, and never for longer than there is time.
+#[test]
+fn what_virtual_machines_got_is_shown() {
+    let found = steering(
+        "vm:vcpus=3,shares=8192,hogs=4x4,inside=sysbench:threads=3",
+        100,
+    );
+    let of = |name: &str| {
+        let row = found.guests.iter().find(|row| row.name == name).unwrap();
+        row.per_second.clone()
+    };
+    for (ran, waited) in of("vCPUs ran, ms").iter().zip(of("vCPUs waited, ms")) {
+        assert!(*ran > 300.0 && ran + waited <= 3020.0, "{ran} {waited}");
+    }
+    assert!(of("halts of vCPUs").iter().all(|n| *n > 0.0));
+    let bare = steering("pipe", 20);
+    assert!(bare.guests.is_empty() && bare.chosen.is_empty());
+}
