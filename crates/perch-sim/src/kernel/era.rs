@@ -85,6 +85,8 @@ pub struct BalanceRules {
     pub fixed_intervals: bool,
     /// Who was queued last is moved first, not who was queued or picked least recently (3.4).
     pub newest_first: bool,
+    /// A task that has just been moved is not cache-hot any more (not yet in 3.4).
+    pub moved_is_cold: bool,
     /// Newly idle CPUs do not look for work when they usually idle shorter than this, nanoseconds
     /// (5.10 has it; in 6.1 only what the pass costs counts).
     pub newidle_least_ns: u64,
@@ -171,6 +173,7 @@ impl BalanceRules {
         by_weight: true,
         fixed_intervals: true,
         newest_first: true,
+        moved_is_cold: false,
         ..BalanceRules::V5_5
     };
 
@@ -182,6 +185,7 @@ impl BalanceRules {
         by_weight: false,
         fixed_intervals: false,
         newest_first: false,
+        moved_is_cold: true,
         newidle_least_ns: 500_000,
         newidle_by_success: false,
         counts_waiting: false,
@@ -208,6 +212,7 @@ impl BalanceRules {
         by_weight: false,
         fixed_intervals: false,
         newest_first: false,
+        moved_is_cold: true,
         newidle_least_ns: 0,
         newidle_by_success: false,
         counts_waiting: true,

@@ -286,6 +286,7 @@ impl Kernel<'_> {
         let queue = self.queue_of(task);
         self.touch_levels(queue);
         let now = self.cpus[cpu].pelt.read(self.now);
+        let moved_is_cold = self.rules.balance.moved_is_cold;
         let cfs = matches!(self.rules.fair, FairRules::Cfs { .. });
         let (fair, se) = self.both_mut(queue, task);
         let leaves = std::mem::take(&mut se.attached);
@@ -295,7 +296,9 @@ impl Kernel<'_> {
         }
         // Its old CPU's cache is of no use any more: a task that migrated is not hot, and the
         // next pass may take it on. This is what tears apart pairs that a wake-up has stacked.
-        se.exec_start_ns = 0;
+        if moved_is_cold {
+            se.exec_start_ns = 0;
+        }
         if cfs {
             se.vruntime -= fair.min_vruntime;
             se.relative = true;

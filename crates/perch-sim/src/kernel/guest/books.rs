@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What vCPUs got of the host's CPUs, and how long they waited for them.
+//! What vCPUs got of the host's CPUs, how long they waited for them, and what went to kernels.
 
 use crate::kernel::Kernel;
 use crate::kernel::task::{Life, Place};
@@ -27,5 +27,17 @@ impl Kernel<'_> {
             ran_ns - std::mem::replace(&mut v.ran_before_ns, ran_ns)
         });
         ran.sum()
+    }
+
+    /// What a vCPU that runs has run so far.
+    pub(super) fn ran_ns(&self, task: u32) -> u64 {
+        let se = &self.entities[task as usize];
+        se.sum_exec_ns + self.now.saturating_sub(se.exec_start_ns)
+    }
+
+    /// So much of a vCPU's time goes to the host's kernel, or to the guest's for interrupts.
+    pub(super) fn charge_vcpu(&mut self, cpu: usize, task: u32, ns: u64) {
+        self.charge_kernel(cpu, task, ns);
+        self.metrics.guest.overhead_ns += ns;
     }
 }

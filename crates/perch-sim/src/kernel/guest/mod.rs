@@ -178,18 +178,6 @@ impl Kernel<'_> {
         &mut self.guests[guest].vcpus[vcpu]
     }
 
-    /// What a vCPU that runs has run so far.
-    fn ran_ns(&self, task: u32) -> u64 {
-        let se = &self.entities[task as usize];
-        se.sum_exec_ns + self.now.saturating_sub(se.exec_start_ns)
-    }
-
-    /// So much of a vCPU's time goes to the host's kernel, or to the guest's for interrupts.
-    fn charge_vcpu(&mut self, cpu: usize, task: u32, ns: u64) {
-        self.charge_kernel(cpu, task, ns);
-        self.metrics.guest.overhead_ns += ns;
-    }
-
     /// The work of the task on a vCPU becomes the vCPU's.
     pub(super) fn carry_guest(&mut self, guest: u32, vcpu: u32, task: u32) {
         if let Some(inside) = self.guests[guest as usize].current(vcpu) {
