@@ -22,6 +22,7 @@ Keys of the TOML file, all optional, with their defaults:
   balance_ms = 4            how often queues are compared, 1 to 1000
   steal_remote_us = 500     so long a waiting task is left to the CPUs of its node
   processes = 1024          so many the cache mechanism follows, 1 to 65536
+  groups = 4096             so many cgroups have their cpu.weight followed, 0 to 65536
   band_percent = 95         the real-time band may have so much of a CPU that others want, too
   band_period_ms = 100      of each such period, 10 to 1000
   detail = false            also count wake-ups that had an idle CPU near

@@ -198,3 +198,99 @@ fn steering_and_credit_shorten_the_wait_and_starve_nobody() {
     assert!(report.event(Event::Credited) > 0, "{report:#?}");
     perch.unload();
 }
+
+/// A thousand groups and more beside hackbench in a group of its own: made, used by a task that
+/// goes on running, and deleted, some of them while their last tasks exit. Then a table that is
+/// too small.
+#[test]
+fn a_thousand_groups_come_and_go() {
+    let lab = Lab::boot("7.2", 8, &["hackbench"]);
+    // Whoever moves a task between cgroups waits for no grace period then.
+    lab.text(&format!("mount -o remount,favordynmods {ROOT}"));
+    make(&lab, &[("bench", 100), ("many", 100), ("many/deep", 100)]);
+    lab.text(&format!(
+        "echo +cpu > {ROOT}/many/deep/cgroup.subtree_control"
+    ));
+    let perch = lab.load("");
+    assert_eq!(followed(&perch), 3);
+    // Two CPUs of eight: the emulator has one for all of them.
+    let load = lab.start(&format!(
+        "taskset 3 sh -c 'echo $$ > {ROOT}/bench/cgroup.procs
+             while [ ! -e /tmp/enough ]; do hackbench -p -g 1 -l 50 >/dev/null || exit 1; done'"
+    ));
+    lab.timed(
+        "a thousand groups",
+        &format!(
+            "{SHELL}
+             batch=0; while [ $batch -lt 20 ]; do
+                 number=0; names=; while [ $number -lt 50 ]; do
+                     names=\"$names many/deep/g$number\"; number=$((number+1)); done
+                 mkdir $names many/going || exit 1
+                 task many/going fc '(:)'
+                 for group in $names; do
+                     echo $((number += 7)) > $group/cpu.weight && echo $$ > $group/cgroup.procs ||
+                         exit 1
+                 done
+                 echo $$ > cgroup.procs; rmdir $names || exit 1
+                 kill -9 $!; tries=0
+                 until rmdir many/going 2>/dev/null; do
+                     tries=$((tries+1)); [ $tries -lt 1000 ] || exit 1; done
+                 batch=$((batch+1))
+             done"
+        ),
+    );
+    lab.text("touch /tmp/enough");
+    lab.join("hackbench", load);
+    perch.is_well();
+    lab.until("every group gave its place back", || followed(&perch) == 3);
+    let report = perch.report();
+    assert_eq!(report.event(Event::GroupsTracked), 1023, "{report:#?}");
+    assert_eq!(report.event(Event::GroupsUntracked), 0, "{report:#?}");
+    println!("{}", lab.text("perch stats"));
+    perch.unload();
+
+    // Those without a place are part of the group above, and run.
+    lab.put("/tmp/few.toml", "groups = 5\n");
+    let perch = lab.load("--config /tmp/few.toml");
+    lab.text(&format!(
+        "cd {ROOT}; for group in 1 2 3 4 5; do mkdir many/f$group || exit 1; done
+         echo 500 > many/f4/cpu.weight"
+    ));
+    let report = perch.report();
+    assert_eq!(report.event(Event::GroupsTracked), 5, "{report:#?}");
+    assert_eq!(report.event(Event::GroupsUntracked), 3, "{report:#?}");
+    let seen = observe(&lab, "hog many/f4 8; hog many/f5 8", 1.0, 4.0);
+    have(&lab, &seen, &[1.0, 1.0], 0.1);
+    lab.text(&format!("cd {ROOT}; rmdir many/f1 many/f2"));
+    lab.until("two places are free again", || followed(&perch) == 3);
+    lab.text(&format!("mkdir {ROOT}/many/f6"));
+    assert_eq!(followed(&perch), 4);
+    perch.unload();
+}
+
+/// On other kernels, and on arm64: two groups on a CPU.
+fn shares_on(lab: &Lab) {
+    make(lab, &[("heavy", 800), ("light", 100)]);
+    let perch = lab.load("");
+    let seen = observe(lab, "hog heavy 2; hog light 2", 1.0, 6.0);
+    have(lab, &seen, &[8.0, 1.0], 0.1);
+    lab.text(&format!("rmdir {ROOT}/heavy {ROOT}/light"));
+    lab.until("both gave their places back", || followed(&perch) == 0);
+    perch.unload();
+}
+
+#[test]
+fn groups_share_a_cpu_on_6_18() {
+    shares_on(&Lab::boot("6.18", 8, &[]));
+}
+
+#[test]
+fn groups_share_a_cpu_on_6_16() {
+    shares_on(&Lab::boot("6.16", 8, &[]));
+}
+
+#[test]
+fn groups_share_a_cpu_on_arm64() {
+    let machine = perch_machine::resolve("juno").unwrap();
+    shares_on(&Lab::on(&machine, "7.2", &[]));
+}
