@@ -142,6 +142,16 @@ impl TaskState {
         self.flags = (self.flags & !1) | u32::from(is);
     }
 
+    /// Whether it is a kernel thread that may run on one CPU only.
+    pub fn is_percpu_kthread(&self) -> bool {
+        self.flags & 1 != 0
+    }
+
+    /// Whether it is a SCHED_IDLE task.
+    pub fn is_sched_idle(&self) -> bool {
+        self.flags & 2 != 0
+    }
+
     /// Marks a SCHED_IDLE task.
     pub fn set_sched_idle(&mut self, is: bool) {
         self.flags = (self.flags & !2) | (u32::from(is) << 1);

@@ -98,6 +98,23 @@ impl Kernel {
         self.check_free()
     }
 
+    /// Whether wake-ups can be recorded here, by this process.
+    ///
+    /// # Errors
+    /// [`SchedulerError::Unable`], with what is missing and what to do.
+    pub fn check_record(&self) -> Result<(), SchedulerError> {
+        if !self.root.join("sys/kernel/btf/vmlinux").exists() {
+            return Err(SchedulerError::Unable(format!(
+                "Linux {} has no BTF (there is no /sys/kernel/btf/vmlinux): recording needs a \
+                 kernel built with CONFIG_DEBUG_INFO_BTF",
+                self.version()
+            )));
+        }
+        self.check_rights(
+            "recording needs root (or CAP_BPF and CAP_PERFMON): sudo perch record -o FILE",
+        )
+    }
+
     /// Whether this process may load BPF programs.
     ///
     /// # Errors

@@ -27,5 +27,7 @@ pub mod stats;
 
 pub use band::Band;
 pub use error::SchedulerError;
+pub use kernel::Kernel;
 pub use session::{News, Options, run};
 pub use settings::{Settings, Tuning};
+pub use signals::Signals;

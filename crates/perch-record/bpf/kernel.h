@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the recorder reads of the kernel. Only the fields in use are declared:
+ * their offsets are the running kernel's (CO-RE).
+ */
+#ifndef PERCH_RECORD_KERNEL_H
+#define PERCH_RECORD_KERNEL_H
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u64 __be64;
+typedef __u32 __wsum;
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+#define BPF_RB_NO_WAKEUP 1
+#define BPF_F_MMAPABLE 1024
+
+#define PF_KTHREAD 0x00200000
+#define SCHED_IDLE 5
+
+struct bpf_iter_num {
+	__u64 opaque[1];
+} __attribute__((aligned(8)));
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct cpumask {
+	unsigned long bits[1];
+};
+
+struct sched_avg {
+	unsigned long load_avg;
+	unsigned long runnable_avg;
+	unsigned long util_avg;
+	unsigned int util_est;
+};
+
+struct cfs_rq;
+
+struct sched_entity {
+	struct sched_avg avg;
+	struct cfs_rq *cfs_rq;
+	struct sched_entity *parent;
+};
+
+struct cfs_rq {
+	unsigned int h_nr_queued;
+	unsigned int h_nr_runnable;
+	unsigned int h_nr_idle;
+	unsigned long h_load;
+	unsigned long last_h_load_update; /* jiffies */
+	struct sched_avg avg;
+};
+
+struct uclamp_se {
+	unsigned int value : 11;
+};
+
+struct task_struct {
+	unsigned int flags;
+	unsigned int policy;
+	int nr_cpus_allowed;
+	const struct cpumask *cpus_ptr;
+	struct sched_entity se;
+	struct uclamp_se uclamp[2];
+	unsigned int wakee_flips;
+	unsigned long wakee_flip_decay_ts;
+	struct task_struct *last_wakee;
+	int recent_used_cpu;
+	int pid;
+	int tgid;
+};
+
+struct cpuidle_state {
+	__s64 exit_latency_ns;
+};
+
+struct rq {
+	unsigned int nr_running;
+	unsigned int ttwu_pending;
+	unsigned long cpu_capacity;
+	struct cfs_rq cfs;
+	struct task_struct *curr;
+	struct task_struct *idle;
+	__u64 idle_stamp;
+	struct cpuidle_state *idle_state;
+};
+
+struct sched_domain_shared {
+	int has_idle_cores;
+	int nr_idle_scan;
+};
+
+#pragma clang attribute pop
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+extern const struct rq runqueues __ksym;
+extern struct sched_domain_shared *sd_llc_shared __ksym;
+
+#endif

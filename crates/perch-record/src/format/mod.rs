@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The file: a signature, then blocks that each stand for themselves.
+//!
+//! ```text
+//! "PERCHREC" version:u32
+//! block…    kind:u8 stored:u32 raw:u32 crc32:u32 bytes[stored]     little-endian
+//! ```
+//! The checksum covers kind, both lengths and the bytes; the bytes are an LZ4 block when `stored`
+//! is less than `raw`. The first block is the header (`H`, JSON), then come wake-ups (`W`), and the
+//! last is the footer (`F`, JSON), which a recording that was cut off does not have. Inside a block
+//! of wake-ups every row is written as what changed since the same row was written last in that
+//! block, so blocks can be read in any order and by several threads.
+
+mod bytes;
+mod error;
+mod read;
+mod wakeups;
+mod write;
+
+pub use error::FormatError;
+pub use read::{Block, Reader};
+pub use wakeups::{Cursor, Moment};
+pub use write::Writer;
+
+use serde::{Deserialize, Serialize};
+
+/// What a file begins with.
+const SIGNATURE: &[u8; 8] = b"PERCHREC";
+/// The version that is written, and the only one that is read.
+const VERSION: u32 = 1;
+/// Bytes before a block's own.
+const PREFIX: usize = 13;
+/// A block of wake-ups is closed when it has so many bytes, about 3,000 wake-ups.
+const BLOCK: usize = 256 << 10;
+/// What no block exceeds: a machine of 8192 CPUs fits several times over.
+const MOST: usize = 16 << 20;
+
+/// Kinds of blocks.
+mod kind {
+    pub const HEADER: u8 = b'H';
+    pub const WAKE_UPS: u8 = b'W';
+    pub const FOOTER: u8 = b'F';
+}
+
+/// What a recording is of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// The perch that wrote it.
+    pub perch: String,
+    /// The machine, as TOML (see docs/machines.md).
+    pub machine: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The era whose rules it follows.
+    pub era: String,
+    /// Ticks a second.
+    pub hz: u32,
+    /// What was run while it was recorded; empty when nothing was started for it.
+    pub command: Vec<String>,
+    /// Columns of a CPU's row.
+    pub cpu: Vec<String>,
+    /// Columns of a shared cache's row.
+    pub group: Vec<String>,
+    /// Columns of a task's row.
+    pub task: Vec<String>,
+}
+
+/// What was known at the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Footer {
+    /// Wake-ups in the file.
+    pub wake_ups: u64,
+    /// Wake-ups that were lost because the ring buffer was full.
+    pub dropped: u64,
+    /// Nanoseconds that recording took, all CPUs together.
+    pub cost_ns: u64,
+}

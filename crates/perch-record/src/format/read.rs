@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Reading a recording, a block at a time.
+
+use std::io::{ErrorKind, Read};
+
+use super::bytes::Bytes;
+use super::wakeups::Cursor;
+use super::{Footer, FormatError, Header, MOST, PREFIX, SIGNATURE, VERSION, kind};
+use crate::moment::{Columns, CpuRow, GroupRow, TaskRow};
+
+/// Where the file's columns are in this version's rows.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub cpu: Vec<Option<u8>>,
+    pub group: Vec<Option<u8>>,
+    pub task: Vec<Option<u8>>,
+}
+
+/// Reads a recording from its beginning to its end, in the memory of one block.
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    /// Where the next block begins.
+    at: u64,
+    header: Header,
+    footer: Option<Footer>,
+    cut_off: Option<u64>,
+    known: std::sync::Arc<Known>,
+}
+
+/// The wake-ups between two points of a recording: they can be read without the others.
+#[derive(Debug)]
+pub struct Block {
+    /// Where it begins in the file.
+    pub at: u64,
+    raw: Vec<u8>,
+    known: std::sync::Arc<Known>,
+}
+
+impl Block {
+    /// Its beginning.
+    pub fn cursor(&self) -> Cursor<'_> {
+        Cursor {
+            bytes: Bytes(&self.raw),
+            known: &self.known,
+        }
+    }
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// When it is no recording, of another version, or damaged before the first wake-up.
+    pub fn new(mut input: R) -> Result<Reader<R>, FormatError> {
+        let mut start = [0; 12];
+        let got = fill(&mut input, &mut start)?;
+        let (signature, version) = start.split_at(SIGNATURE.len());
+        if got < SIGNATURE.len() && SIGNATURE.starts_with(&start[..got]) && got > 0 {
+            return Err(FormatError::NoHeader { bytes: got as u64 });
+        }
+        if signature != SIGNATURE {
+            let found = start[..got.min(SIGNATURE.len())].to_vec();
+            return Err(FormatError::Foreign { found });
+        }
+        if got < start.len() {
+            return Err(FormatError::NoHeader { bytes: got as u64 });
+        }
+        let found = u32::from_le_bytes([version[0], version[1], version[2], version[3]]);
+        if found != VERSION {
+            return Err(FormatError::Version {
+                found,
+                known: VERSION,
+            });
+        }
+        let mut reader = Reader {
+            input,
+            at: start.len() as u64,
+            header: Header::default(),
+            footer: None,
+            cut_off: None,
+            known: std::sync::Arc::default(),
+        };
+        match reader.block()? {
+            Some((kind::HEADER, json)) => reader.begin(&json)?,
+            Some(_) => return Err(reader.damaged("the first block is no header")),
+            None => {
+                let bytes = reader.cut_off.unwrap_or(reader.at);
+                return Err(FormatError::NoHeader { bytes });
+            }
+        }
+        Ok(reader)
+    }
+
+    fn begin(&mut self, json: &[u8]) -> Result<(), FormatError> {
+        let header: Header =
+            serde_json::from_slice(json).map_err(|e| FormatError::Header(e.to_string()))?;
+        let known = |names: &[String], mine: &[&str]| {
+            let column = |name: &String| mine.iter().position(|m| m == name).map(|i| i as u8);
+            match names.len() {
+                0..=64 => Ok(names.iter().map(column).collect()),
+                n => Err(FormatError::Header(format!(
+                    "{n} columns, expected at most 64"
+                ))),
+            }
+        };
+        self.known = std::sync::Arc::new(Known {
+            cpu: known(&header.cpu, CpuRow::NAMES)?,
+            group: known(&header.group, GroupRow::NAMES)?,
+            task: known(&header.task, TaskRow::NAMES)?,
+        });
+        self.header = header;
+        Ok(())
+    }
+
+    /// What the recording is of.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What was known at its end; `None` before that was reached, or when it was cut off.
+    pub fn footer(&self) -> Option<&Footer> {
+        self.footer.as_ref()
+    }
+
+    /// Where the file ends, if it ends within a block or without a footer.
+    pub fn cut_off(&self) -> Option<u64> {
+        self.cut_off
+    }
+
+    /// Names columns of this version that the recording does not have.
+    pub fn unrecorded(&self) -> Vec<&'static str> {
+        let missing = |known: &[Option<u8>], names: &[&'static str]| {
+            let has = |i: usize| known.contains(&Some(i as u8));
+            let names = names.iter().enumerate().filter(|&(i, _)| !has(i));
+            names.map(|(_, &name)| name).collect::<Vec<_>>()
+        };
+        [
+            missing(&self.known.cpu, CpuRow::NAMES),
+            missing(&self.known.group, GroupRow::NAMES),
+            missing(&self.known.task, TaskRow::NAMES),
+        ]
+        .concat()
+    }
+
+    /// The next wake-ups; `None` at the end, see [`Reader::cut_off`].
+    ///
+    /// # Errors
+    /// When a block is damaged. What came before it is good.
+    pub fn next_block(&mut self) -> Result<Option<Block>, FormatError> {
+        loop {
+            let at = self.at;
+            match self.block()? {
+                Some((kind::WAKE_UPS, raw)) if self.footer.is_none() => {
+                    let known = self.known.clone();
+                    return Ok(Some(Block { at, raw, known }));
+                }
+                Some((kind::FOOTER, json)) if self.footer.is_none() => {
+                    let footer = serde_json::from_slice(&json);
+                    self.footer = Some(footer.map_err(|e| self.damaged(e))?);
+                }
+                Some((kind, _)) => {
+                    self.at = at;
+                    return Err(self.damaged(format_args!("a block of kind {kind:#04x} here")));
+                }
+                None => {
+                    if self.footer.is_none() && self.cut_off.is_none() {
+                        self.cut_off = Some(self.at);
+                    }
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    /// Says that the block that begins at `self.at` is not what was written.
+    fn damaged(&self, what: impl std::fmt::Display) -> FormatError {
+        FormatError::Damaged {
+            at: self.at,
+            what: what.to_string(),
+        }
+    }
+
+    /// A block's kind and bytes; `None` at the end of the file.
+    fn block(&mut self) -> Result<Option<(u8, Vec<u8>)>, FormatError> {
+        let mut prefix = [0; PREFIX];
+        let got = fill(&mut self.input, &mut prefix)?;
+        if got < PREFIX {
+            if got > 0 {
+                self.cut_off = Some(self.at + got as u64);
+            }
+            return Ok(None);
+        }
+        let word = |i: usize| {
+            let bytes = [prefix[i], prefix[i + 1], prefix[i + 2], prefix[i + 3]];
+            u32::from_le_bytes(bytes)
+        };
+        let (stored, raw, sum) = (word(1) as usize, word(5) as usize, word(9));
+        if stored > raw || raw > MOST {
+            return Err(self.damaged(format_args!(
+                "a block of {stored} bytes, {raw} unpacked: expected at most {MOST}"
+            )));
+        }
+        let mut bytes = vec![0; stored];
+        let got = fill(&mut self.input, &mut bytes)?;
+        if got < stored {
+            self.cut_off = Some(self.at + (PREFIX + got) as u64);
+            return Ok(None);
+        }
+        let mut actual = crc32fast::Hasher::new();
+        actual.update(&prefix[..PREFIX - 4]);
+        actual.update(&bytes);
+        if actual.finalize() != sum {
+            return Err(self.damaged("the checksum of this block is wrong"));
+        }
+        if stored < raw {
+            let unpacked = lz4_flex::block::decompress(&bytes, raw);
+            bytes = unpacked.map_err(|e| self.damaged(e))?;
+        }
+        self.at += (PREFIX + stored) as u64;
+        Ok(Some((prefix[0], bytes)))
+    }
+}
+
+/// Reads until the buffer is full or the input ends; how much.
+fn fill(input: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut got = 0;
+    while got < buffer.len() {
+        match input.read(&mut buffer[got..]) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(got)
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Writing a recording.
+
+use std::io::Write;
+
+use perch_policy::CpuMask;
+
+use super::wakeups::Filling;
+use super::{BLOCK, Footer, Header, PREFIX, SIGNATURE, VERSION, kind};
+use crate::moment::{Columns, CpuRow, GroupRow, Row, TaskRow, WakeUp};
+
+/// Writes a recording, block by block: what was written before something goes wrong can be read.
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    out: W,
+    filling: Filling,
+    wake_ups: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a recording of a machine with so many CPUs and sets of CPUs that share something
+    /// (`Topology::nr_shared`). The header's columns are filled in.
+    ///
+    /// # Errors
+    /// As the operating system has them.
+    pub fn new(
+        mut out: W,
+        mut header: Header,
+        cpus: usize,
+        groups: usize,
+    ) -> std::io::Result<Writer<W>> {
+        let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+        header.cpu = names(CpuRow::NAMES);
+        header.group = names(GroupRow::NAMES);
+        header.task = names(TaskRow::NAMES);
+        out.write_all(SIGNATURE)?;
+        out.write_all(&VERSION.to_le_bytes())?;
+        let mut writer = Writer {
+            out,
+            filling: Filling::new(cpus, groups),
+            wake_ups: 0,
+        };
+        writer.block(kind::HEADER, &serde_json::to_vec(&header)?)?;
+        Ok(writer)
+    }
+
+    /// Adds a wake-up: waker and wakee, the CPUs that the wakee may use (`None` for all), every
+    /// CPU, and what CPUs share by the topology's numbers.
+    ///
+    /// # Errors
+    /// As the operating system has them: a full disk, above all.
+    ///
+    /// # Panics
+    /// When there are not as many CPUs or groups as at the beginning.
+    pub fn add(
+        &mut self,
+        wake_up: &WakeUp,
+        tasks: [&Row<TaskRow>; 2],
+        affinity: Option<&CpuMask>,
+        cpus: &[Row<CpuRow>],
+        groups: &[Row<GroupRow>],
+    ) -> std::io::Result<()> {
+        self.filling.add(wake_up, tasks, affinity, cpus, groups);
+        if self.filling.bytes.len() >= BLOCK {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes out what there is so far: to be called now and then while few wake-ups come.
+    ///
+    /// # Errors
+    /// As the operating system has them.
+    pub fn flush(&mut self) -> std::io::Result<()> {
+        if self.filling.wake_ups > 0 {
+            let mut bytes = std::mem::take(&mut self.filling.bytes);
+            self.block(kind::WAKE_UPS, &bytes)?;
+            self.wake_ups += self.filling.wake_ups;
+            bytes.clear();
+            self.filling.bytes = bytes;
+            self.filling.clear();
+        }
+        self.out.flush()
+    }
+
+    /// Ends the recording; the number of wake-ups in the footer is this writer's. Returns the
+    /// footer as it was written, and what it was written to.
+    ///
+    /// # Errors
+    /// As the operating system has them.
+    pub fn finish(mut self, footer: Footer) -> std::io::Result<(Footer, W)> {
+        self.flush()?;
+        let footer = Footer {
+            wake_ups: self.wake_ups,
+            ..footer
+        };
+        self.block(kind::FOOTER, &serde_json::to_vec(&footer)?)?;
+        self.out.flush()?;
+        Ok((footer, self.out))
+    }
+
+    /// Writes a block at once, so that a block that does not fit leaves nothing but its beginning.
+    fn block(&mut self, kind: u8, raw: &[u8]) -> std::io::Result<()> {
+        let packed = lz4_flex::block::compress(raw);
+        let stored = if packed.len() < raw.len() {
+            &packed
+        } else {
+            raw
+        };
+        let mut block = Vec::with_capacity(PREFIX + stored.len());
+        block.push(kind);
+        block.extend((stored.len() as u32).to_le_bytes());
+        block.extend((raw.len() as u32).to_le_bytes());
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&block);
+        sum.update(stored);
+        block.extend(sum.finalize().to_le_bytes());
+        block.extend(stored);
+        self.out.write_all(&block)
+    }
+}
