@@ -9,6 +9,8 @@ mod experiment;
 mod lab;
 mod machine;
 mod output;
+mod record;
+mod replay;
 mod run;
 mod self_test;
 mod stats;
@@ -43,6 +45,10 @@ enum Command {
     Run(run::Arguments),
     /// Show what a loaded scheduler is doing
     Stats(stats::Arguments),
+    /// Record every wake-up of this kernel, with all that it could see (needs root)
+    Record(record::Arguments),
+    /// Ask perch's model, or another policy, about the wake-ups of a recording
+    Replay(replay::Arguments),
     /// Run commands in guests that look like any machine
     #[command(subcommand)]
     Lab(lab::Command),
@@ -71,6 +77,8 @@ fn main() -> ExitCode {
         Command::LabScheduled(arguments) => lab::run_scheduled(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Stats(arguments) => stats::run(arguments),
+        Command::Record(arguments) => record::run(arguments),
+        Command::Replay(arguments) => replay::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::BenchRow(arguments) => bench::run_row(arguments),
         Command::BenchGuest(arguments) => bench::run_in_guest(arguments),

@@ -238,6 +238,28 @@ fn an_experiment_without_its_figures() {
 }
 
 #[test]
+fn what_is_no_recording() {
+    refused(
+        &["replay", "no-such-file"],
+        &["no-such-file", "No such file"],
+    );
+    let text = file("recording", "text", "1,2,3\n");
+    refused(
+        &["replay", &text],
+        &["recording/text", "not a recording of perch"],
+    );
+    let newer = file("recording", "newer", "PERCHREC\u{9}\0\0\0");
+    refused(&["replay", &newer], &["version 9", "version 1"]);
+    let short = file("recording", "short", "PERCHREC\u{1}\0\0\0H");
+    refused(&["replay", &short], &["cut off after 13 bytes"]);
+    refused(
+        &["record", "-o", "/tmp/x", "--buffer", "9g"],
+        &["--buffer", "64k to 1g"],
+    );
+    refused(&["record"], &["--output"]);
+}
+
+#[test]
 fn an_unknown_format() {
     let arguments = ["experiment", "run", "cluster-scan", "--format", "xml"];
     refused(&arguments, &["xml", "table, markdown, csv, json"]);

@@ -14,4 +14,5 @@ mod fairness;
 mod groups;
 mod guest;
 mod placement;
+mod recorded;
 mod robust;

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `perch record`: every wake-up of the running kernel, into a file.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use perch_policy::{Era, Topology};
+use perch_record::format::{Footer, Header, Writer};
+use perch_record::{RecordError, Recorder};
+use perch_scheduler::{Kernel, Signals};
+
+use crate::arguments::with_unit;
+use crate::output::Failure;
+
+/// What to record and where to.
+#[derive(Args)]
+pub struct Arguments {
+    /// The file to write; one that is there is replaced
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    /// Memory for wake-ups that are not in the file yet: 64k to 1g, rounded up to a power of two.
+    /// Where it is full wake-ups are lost, and counted
+    #[arg(long, value_name = "SIZE", default_value = "16m", value_parser = ring)]
+    buffer: u32,
+    /// Say nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+    /// Record while this runs; without it until Ctrl-C
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+fn ring(text: &str) -> Result<u32, String> {
+    let units = [("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)];
+    let bytes = with_unit(text, &units, "64k, 16m or 1g")?;
+    match bytes {
+        Some(bytes @ 0x1_0000..=0x4000_0000) => Ok((bytes as u32).next_power_of_two()),
+        _ => Err("expected 64k to 1g".to_string()),
+    }
+}
+
+impl From<RecordError> for Failure {
+    fn from(error: RecordError) -> Failure {
+        Failure::run(error.to_string())
+    }
+}
+
+/// The era whose rules a kernel follows, by its release.
+pub fn era_of(release: &str) -> Option<Era> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let (major, minor) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+    match (major, minor) {
+        (7.., _) => Some(Era::V7_2),
+        (6, 6u32..) => Some(Era::V6_15),
+        (6, _) => Some(Era::V6_5),
+        (5u32, 5..) => Some(Era::V5_5),
+        _ => None,
+    }
+}
+
+/// Does it.
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    let kernel = Kernel::new(Path::new("/"));
+    kernel
+        .check_record()
+        .map_err(|error| Failure::run(error.to_string()))?;
+    let release = kernel.version();
+    let Some(era) = era_of(&release) else {
+        return Err(Failure::run(format!(
+            "Linux {release}: recording takes 5.5 or newer"
+        )));
+    };
+    let machine = perch_machine::detect(Path::new("/"))?;
+    let topology = Topology::new(&machine);
+    let mut recorder = Recorder::load(kernel.possible(), arguments.buffer)?;
+    let header = Header {
+        perch: env!("CARGO_PKG_VERSION").to_string(),
+        machine: machine.to_toml(),
+        kernel: release,
+        era: era.to_string(),
+        hz: recorder.hz(),
+        command: arguments.command.clone(),
+        ..Header::default()
+    };
+    let path = arguments.output.display().to_string();
+    let wrong = |error: std::io::Error| Failure::run(format!("{path}: {error}"));
+    let file = BufWriter::new(File::create(&arguments.output).map_err(wrong)?);
+    let (cpus, shared) = (topology.nr_cpus(), topology.nr_shared());
+    let writer = Writer::new(file, header, cpus, shared).map_err(wrong)?;
+    let signals = Signals::block();
+    let began = Instant::now();
+    recorder.attach()?;
+    let mut child = match arguments.command.split_first() {
+        Some((program, rest)) => Some(spawn(program, rest)?),
+        None => None,
+    };
+    let mut ended = None;
+    let done = || {
+        let stopped = signals.wait(Duration::ZERO);
+        if let Some(child) = &mut child {
+            ended = child.try_wait().unwrap_or_default();
+            if stopped && ended.is_none() {
+                // Ctrl-C went to the command as well; others did not.
+                let _ = child.kill();
+                ended = child.wait().ok();
+            }
+        }
+        stopped || ended.is_some()
+    };
+    let footer = recorder
+        .run(&topology, writer, done)
+        .map_err(|error| match error {
+            RecordError::Write(error) => Failure::run(format!(
+                "{path}: {error}; the wake-ups that were written before can be read"
+            )),
+            other => other.into(),
+        })?;
+    if !arguments.quiet {
+        eprintln!("perch: {}", summary(&footer, &path, began.elapsed()));
+    }
+    match ended {
+        Some(status) if !status.success() => Err(Failure::run(match status.signal() {
+            Some(signal) => format!("the command was killed by signal {signal}"),
+            None => format!("the command ended with {}", status.code().unwrap_or(1)),
+        })),
+        _ => Ok(()),
+    }
+}
+
+/// Starts the command; it does not inherit that we block the signals that end it.
+fn spawn(program: &str, rest: &[String]) -> Result<Child, Failure> {
+    use std::os::unix::process::CommandExt;
+    let mut command = std::process::Command::new(program);
+    command.args(rest);
+    // SAFETY: sigemptyset and sigprocmask may be called between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+            Ok(())
+        });
+    }
+    command
+        .spawn()
+        .map_err(|error| Failure::input(format!("cannot run {program}: {error}")))
+}
+
+fn summary(footer: &Footer, path: &str, took: Duration) -> String {
+    let Footer {
+        wake_ups,
+        dropped,
+        cost_ns,
+    } = footer;
+    let lost = match dropped {
+        0 => "none lost".to_string(),
+        _ => format!("{dropped} lost (a larger --buffer loses fewer)"),
+    };
+    let each = *cost_ns as f64 / 1000.0 / (*wake_ups + *dropped).max(1) as f64;
+    format!(
+        "{wake_ups} wake-ups in {:.1} s, {lost}; recording took {each:.1} us each; {path}",
+        took.as_secs_f64()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_have_eras() {
+        assert_eq!(era_of("7.2.12+deb14-cloud-amd64"), Some(Era::V7_2));
+        assert_eq!(era_of("6.18.15"), Some(Era::V6_15));
+        assert_eq!(era_of("6.5.0-rc1"), Some(Era::V6_5));
+        assert_eq!(era_of("4.19.0"), None);
+        assert_eq!(era_of("of unknown version"), None);
+    }
+
+    #[test]
+    fn buffers_are_powers_of_two() {
+        assert_eq!(ring("16m"), Ok(16 << 20));
+        assert_eq!(ring("100k"), Ok(128 << 10));
+        assert_eq!(ring("2g").unwrap_err(), "expected 64k to 1g");
+        assert!(ring("16").unwrap_err().contains("unit"));
+    }
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `perch replay`: what perch's model, or another policy, makes of the wake-ups of a recording.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use perch_machine::Machine;
+use perch_policy::{Era, Mode, Modes, Policy, Reason, Topology};
+use perch_record::format::{Header, Reader};
+use perch_record::{Decided, Distance, Outcome, Replay, Tally};
+use perch_report::{Align, Format, Grid};
+use serde::Serialize;
+
+use crate::arguments::at_least_one;
+use crate::output::{Failure, emit};
+
+/// What to ask about which recording.
+#[derive(Args)]
+pub struct Arguments {
+    /// The recording
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Compare the kernel's own choices with those of other modes, for example cluster=posted
+    #[arg(long = "set", value_name = "MODES")]
+    set: Vec<String>,
+    /// Model the kernel by the rules of this era [default: by the recorded kernel's version]
+    #[arg(long, value_name = "ERA")]
+    era: Option<Era>,
+    /// How to write the result: table, markdown, csv or json
+    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    format: Format,
+    /// List the wake-ups themselves, as CSV: what was chosen, and what the policies say
+    #[arg(long, conflicts_with = "format")]
+    list: bool,
+    /// Threads; the result does not depend on them [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    jobs: Option<u32>,
+}
+
+/// What the kernel itself has of the mechanisms. Which LLC a process prefers is not recorded.
+fn upstream() -> Modes {
+    Modes {
+        cluster: Mode::Upstream,
+        capacity: Mode::Upstream,
+        ..Modes::default()
+    }
+}
+
+/// Modes on top of the kernel's own.
+fn other(modes: Modes, set: &[String]) -> Result<Option<Modes>, Failure> {
+    let mut other = modes;
+    for pair in set.iter().flat_map(|text| text.split(',')) {
+        let wrong = |why: String| Failure::input(format!("--set {pair}: {why}"));
+        let (mechanism, mode) = pair
+            .split_once('=')
+            .ok_or_else(|| wrong("expected MECHANISM=MODE".to_string()))?;
+        let mode: Mode = mode.parse().map_err(|e| wrong(format!("{e}")))?;
+        let lacks = match mechanism {
+            "cache" => Some("where each process ran, over time"),
+            "overload" => Some("which CPUs have real-time tasks to give away"),
+            "steer" => Some("where each task group has something queued"),
+            _ => None,
+        };
+        if let Some(lacks) = lacks.filter(|_| mode != Mode::Off) {
+            return Err(wrong(format!(
+                "a recording does not have what {mechanism} decides by: {lacks}"
+            )));
+        }
+        other
+            .set(mechanism, mode)
+            .map_err(|e| wrong(format!("{e}")))?;
+    }
+    Ok((!set.is_empty()).then_some(other))
+}
+
+/// Does it.
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    let path = arguments.file.display().to_string();
+    let wrong = |error: String| Failure::input(format!("{path}: {error}"));
+    let file = File::open(&arguments.file).map_err(|e| wrong(e.to_string()))?;
+    let mut reader = Reader::new(BufReader::new(file)).map_err(|e| wrong(e.to_string()))?;
+    let header = reader.header().clone();
+    let machine = Machine::from_toml_str(&header.machine, &path)?;
+    let topology = Topology::new(&machine);
+    let era = match arguments.era {
+        Some(era) => era,
+        None => header.era.parse().map_err(|e| wrong(format!("{e}")))?,
+    };
+    let model = Policy::new(era, upstream());
+    let other = other(upstream(), &arguments.set)?.map(|modes| Policy::new(era, modes));
+    if arguments.list {
+        return list(&mut reader, &topology, model, other).map_err(wrong);
+    }
+    let here = || std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = arguments.jobs.map_or_else(here, |jobs| jobs as usize);
+    let outcome = perch_record::replay(&mut reader, &topology, model, other, jobs);
+    let outcome = outcome.map_err(|e| wrong(e.to_string()))?;
+    match (reader.cut_off(), reader.footer()) {
+        (Some(at), _) => eprintln!(
+            "perch: {path} ends at byte {at} within a block: what comes before it is counted"
+        ),
+        (None, Some(footer)) if footer.dropped > 0 => eprintln!(
+            "perch: {} wake-ups were lost while {path} was recorded",
+            footer.dropped
+        ),
+        _ => {}
+    }
+    let report = Report {
+        path: &path,
+        header: &header,
+        topology: &topology,
+        model,
+        other,
+        outcome: &outcome,
+    };
+    emit(&match arguments.format {
+        Format::Table => report.text(Grid::text),
+        Format::Markdown => report.text(Grid::markdown),
+        Format::Csv => report.csv(),
+        Format::Json => report.json(),
+    })
+}
+
+/// Writes a line for each wake-up.
+fn list<R: std::io::Read>(
+    reader: &mut Reader<R>,
+    topology: &Arc<Topology>,
+    model: Policy,
+    other: Option<Policy>,
+) -> Result<(), String> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut replay = Replay::new(topology, model, other);
+    let mut result = writeln!(
+        out,
+        "at_ns,class,flags,this_cpu,prev_cpu,waker,wakee,chosen,model,reason,target,other,\
+         other_reason"
+    );
+    while let Some(block) = reader.next_block().map_err(|e| e.to_string())? {
+        let write = |decided: &Decided| {
+            if result.is_ok() {
+                result = line(&mut out, decided);
+            }
+        };
+        replay.block(&block, write).map_err(|e| e.to_string())?;
+    }
+    match result.and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(e.to_string()),
+        _ => Ok(()),
+    }
+}
+
+fn line(out: &mut impl Write, decided: &Decided) -> std::io::Result<()> {
+    let w = decided.moment.wake_up();
+    write!(
+        out,
+        "{},{},{},{},{},{},{},{}",
+        w.at_ns,
+        w.class.name(),
+        w.flags,
+        w.this_cpu,
+        w.prev_cpu,
+        w.waker,
+        w.wakee,
+        w.chosen
+    )?;
+    match &decided.verdicts {
+        None => writeln!(out, ",,,,,"),
+        Some((model, other)) => {
+            let reason = model.reason.name();
+            write!(out, ",{},{reason},{}", model.cpu, model.target)?;
+            match other {
+                Some(other) => writeln!(out, ",{},{}", other.cpu, other.reason.name()),
+                None => writeln!(out, ",,"),
+            }
+        }
+    }
+}
+
+/// A replay to be shown.
+struct Report<'a> {
+    path: &'a str,
+    header: &'a Header,
+    topology: &'a Topology,
+    model: Policy,
+    other: Option<Policy>,
+    outcome: &'a Outcome,
+}
+
+/// `part` of `whole` as a percentage.
+fn share(part: u64, whole: u64) -> String {
+    match whole {
+        0 => "-".to_string(),
+        _ => format!("{:.2} %", 100.0 * part as f64 / whole as f64),
+    }
+}
+
+impl Report<'_> {
+    fn text(&self, form: impl Fn(&Grid) -> String) -> String {
+        let (outcome, model) = (self.outcome, &self.outcome.model);
+        let seconds = outcome
+            .span_ns
+            .map_or(0.0, |(from, to)| (to - from) as f64 / 1e9);
+        let mut out = format!(
+            "{}: {} wake-ups in {seconds:.1} s, Linux {}, {} CPUs\n",
+            self.path,
+            model.asked + outcome.others,
+            self.header.kernel,
+            self.topology.nr_cpus(),
+        );
+        if outcome.others > 0 {
+            out += &format!("{} of them are not the fair class's\n", outcome.others);
+        }
+        out += &format!(
+            "the model of {} chooses as the kernel did in {} of {}: {}\n\n",
+            self.model.era(),
+            model.same,
+            model.asked,
+            share(model.same, model.asked)
+        );
+        out += &form(&by_reason(model, "otherwise"));
+        let (Some(other), Some(change)) = (self.other, &outcome.change) else {
+            return out;
+        };
+        let differ = change.asked - change.same;
+        out += &format!(
+            "\nwith {} {differ} choices would be others: {}\n\n",
+            other.modes(),
+            share(differ, change.asked)
+        );
+        out += &form(&by_reason(change, "changed"));
+        out += "\n";
+        out += &form(&before_and_after(change));
+        out
+    }
+
+    fn csv(&self) -> String {
+        let mut out = "table,row,wake_ups,differ\n".to_string();
+        let tallies = [
+            ("model", Some(&self.outcome.model)),
+            ("change", self.outcome.change.as_ref()),
+        ];
+        for (name, tally) in tallies {
+            for (reason, [all, differ]) in tally.iter().flat_map(|t| reasons(t)) {
+                out += &format!("{name},{},{all},{differ}\n", reason.name());
+            }
+        }
+        out
+    }
+
+    fn json(&self) -> String {
+        let json = Json {
+            file: self.path,
+            kernel: &self.header.kernel,
+            era: self.model.era().to_string(),
+            command: &self.header.command,
+            cpus: self.topology.nr_cpus(),
+            others: self.outcome.others,
+            model: JsonTally::of(self.model, &self.outcome.model),
+            change: self
+                .other
+                .zip(self.outcome.change.as_ref())
+                .map(|(p, t)| JsonTally::of(p, t)),
+        };
+        let text = serde_json::to_string_pretty(&json).unwrap_or_default();
+        format!("{text}\n")
+    }
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    file: &'a str,
+    kernel: &'a str,
+    era: String,
+    command: &'a [String],
+    cpus: usize,
+    others: u64,
+    model: JsonTally,
+    change: Option<JsonTally>,
+}
+
+#[derive(Serialize)]
+struct JsonTally {
+    modes: String,
+    wake_ups: u64,
+    same: u64,
+    reasons: std::collections::BTreeMap<&'static str, [u64; 2]>,
+    distances: std::collections::BTreeMap<&'static str, [u64; 2]>,
+    idle: [u64; 2],
+    fits: [u64; 2],
+    examined: u64,
+}
+
+impl JsonTally {
+    fn of(policy: Policy, tally: &Tally) -> JsonTally {
+        JsonTally {
+            modes: policy.modes().to_string(),
+            wake_ups: tally.asked,
+            same: tally.same,
+            reasons: reasons(tally).map(|(r, n)| (r.name(), n)).collect(),
+            distances: distances(tally).map(|(d, n)| (d.name(), n)).collect(),
+            idle: tally.idle,
+            fits: tally.fits,
+            examined: tally.examined,
+        }
+    }
+}
+
+/// Reasons that decided at all, the most frequent first.
+fn reasons(tally: &Tally) -> impl Iterator<Item = (Reason, [u64; 2])> {
+    let all = Reason::ALL.iter().copied().zip(tally.by_reason);
+    let mut rows: Vec<_> = all.filter(|(_, [all, _])| *all > 0).collect();
+    rows.sort_by_key(|(_, [all, _])| std::cmp::Reverse(*all));
+    rows.into_iter()
+}
+
+/// How many of the reference's choices and of the policy's are so far away.
+fn distances(tally: &Tally) -> impl Iterator<Item = (Distance, [u64; 2])> {
+    let by = tally.by_distance;
+    Distance::ALL.into_iter().map(move |d| {
+        let was = by[d as usize].iter().sum();
+        (d, [was, by.iter().map(|row| row[d as usize]).sum()])
+    })
+}
+
+fn by_reason(tally: &Tally, differ: &str) -> Grid {
+    let mut grid = Grid::default();
+    grid.column("", "reason", Align::Left);
+    for name in ["wake-ups", "share", differ] {
+        grid.column("", name, Align::Right);
+    }
+    for (reason, [all, other]) in reasons(tally) {
+        let cells = [all.to_string(), share(all, tally.asked), other.to_string()];
+        grid.row([vec![reason.name().to_string()], cells.to_vec()].concat());
+    }
+    grid
+}
+
+/// Where the kernel's choices and the policy's lie.
+fn before_and_after(tally: &Tally) -> Grid {
+    let mut grid = Grid::default();
+    grid.column("", "the chosen CPU", Align::Left);
+    grid.column("", "kernel", Align::Right);
+    grid.column("", "policy", Align::Right);
+    let mut row = |name: &str, [was, is]: [u64; 2]| {
+        let cells = [
+            name.to_string(),
+            share(was, tally.asked),
+            share(is, tally.asked),
+        ];
+        grid.row(cells.to_vec());
+    };
+    for (distance, counts) in distances(tally) {
+        if counts != [0, 0] {
+            row(distance.name(), counts);
+        }
+    }
+    row("is idle", tally.idle);
+    row("fits the task", tally.fits);
+    grid
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Recordings of the stock kernel's wake-ups: how often perch's model of it chooses as it did.
+
+use perch_machine::{Machine, library};
+use serde_json::Value;
+
+use crate::guest::Lab;
+
+/// In per cent, on every workload of which so many wake-ups were recorded.
+const AGREE: f64 = 97.0;
+const ENOUGH: u64 = 150;
+
+/// Forks and execs as a build makes them: short-lived children of a few shells at once.
+const BUILD: &str = "for shell in 1 2 3 4; do ( for job in 1 2 3 4 5 6 7 8; do \
+    cat /proc/self/stat | wc -c; done ) & done; wait";
+
+/// Records a workload and replays it.
+fn replayed(lab: &Lab, what: &str, script: &str, set: &str) -> Value {
+    lab.put("/tmp/workload", script);
+    lab.text("perch record -o /tmp/run.perch -- sh /tmp/workload >/dev/null 2>/tmp/said");
+    println!("{what}: {}", lab.text("cat /tmp/said").trim());
+    let json = lab.text(&format!("perch replay /tmp/run.perch {set} --format json"));
+    serde_json::from_str(&json).expect("perch writes JSON")
+}
+
+fn number(value: &Value) -> u64 {
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Every one of these workloads is explained by the model.
+fn agrees(lab: &Lab, workloads: &[(&str, &str)]) {
+    for (what, script) in workloads {
+        let replay = replayed(lab, what, script, "");
+        let model = &replay["model"];
+        let (asked, same) = (number(&model["wake_ups"]), number(&model["same"]));
+        let percent = 100.0 * same as f64 / asked as f64;
+        println!("{what}: {same} of {asked} as the kernel chose, {percent:.2} %");
+        println!("{}", model["reasons"]);
+        assert!(asked >= ENOUGH, "{what}: only {asked} wake-ups: {replay:#}");
+        assert!(percent >= AGREE, "{what}: {percent:.2} %: {replay:#}");
+    }
+}
+
+#[test]
+fn two_nodes_with_clusters() {
+    let lab = Lab::boot("7.2", 8, &["hackbench", "perf", "sysbench"]);
+    agrees(
+        &lab,
+        &[
+            ("hackbench", "hackbench -g 2 -l 60"),
+            ("pipe", "perf bench sched pipe -l 1000"),
+            ("messaging", "perf bench sched messaging -g 2 -l 40"),
+            ("sysbench", "sysbench threads --threads=12 --time=3 run"),
+            ("build", BUILD),
+        ],
+    );
+    // The same moments under another policy: whatever changes is not the model's doing.
+    let replay = replayed(
+        &lab,
+        "hackbench",
+        "hackbench -g 1 -l 30",
+        "--set cluster=off",
+    );
+    let (model, change) = (&replay["model"], &replay["change"]);
+    assert_eq!(model["wake_ups"], change["wake_ups"], "{replay:#}");
+    let scans = ["cluster scan", "cluster core"].map(|reason| change["reasons"].get(reason));
+    assert_eq!(scans, [None, None], "{replay:#}");
+    let same = replayed(
+        &lab,
+        "pipe",
+        "perf bench sched pipe -l 100",
+        "--set cluster=upstream",
+    );
+    assert_eq!(
+        same["change"]["same"], same["change"]["wake_ups"],
+        "{same:#}"
+    );
+    lab.is_on_its_own();
+}
+
+#[test]
+fn threads_of_cores_and_two_caches_a_node() {
+    let text = "name = \"caches\"\n[topology]\npackages = 1\nnodes_per_package = 1\n\
+                llcs_per_node = 2\ncores_per_llc = 2\nthreads_per_core = 2\n";
+    let machine = Machine::from_toml_str(text, "caches").expect("a machine");
+    let lab = Lab::on(&machine, "7.2", &["hackbench", "sysbench", "perf"]);
+    agrees(
+        &lab,
+        &[
+            ("hackbench", "hackbench -g 2 -l 60"),
+            ("sysbench", "sysbench threads --threads=12 --time=3 run"),
+            ("pipe", "perf bench sched pipe -l 1000"),
+            ("build", BUILD),
+        ],
+    );
+}
+
+#[test]
+fn unequal_capacities() {
+    let machine = library::load("juno").expect("juno");
+    let lab = Lab::on(&machine, "7.2", &["hackbench", "sysbench"]);
+    agrees(
+        &lab,
+        &[
+            ("hackbench", "hackbench -g 1 -l 60"),
+            ("sysbench", "sysbench threads --threads=6 --time=5 run"),
+            ("build", BUILD),
+        ],
+    );
+}
