@@ -182,7 +182,7 @@ void BPF_PROG(perch_band_running, struct task_struct *p)
 
 	use_arena();
 	starts(p, band_task(p), cpu);
-	follow_start(p, cpu);
+	follow_start(p, cpu_state(cpu), cpu);
 }
 
 SEC("struct_ops/stopping")

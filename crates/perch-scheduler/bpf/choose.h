@@ -136,8 +136,8 @@ PERCH_OUTLINE int ask_policy(struct perch_question *q PERCH_GIVEN)
 }
 
 /* The CPU for the task; `placed` is set if it was put there already. */
-static inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, __u64 wake_flags,
-			       bool *placed)
+static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, __u64 wake_flags,
+					bool *placed)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	perch_u32 this_cpu = bpf_get_smp_processor_id(), tries;

@@ -63,11 +63,12 @@ static inline perch_u64 lag_of(const struct perch_cpu __arena *c)
 {
 	perch_s64 lag = c->curr_vtime - c->clock, most = config()->lag_ns;
 
-	if (perch_config.nr_groups && lag > most && c->flat && c->flat < 100 * 1024) {
-		most = (perch_u64)most * (100 * 1024) / c->flat;
+	if (lag > most) {
+		if (perch_config.nr_groups && c->flat && c->flat < 100 * 1024)
+			most = (perch_u64)most * (100 * 1024) / c->flat;
 		return lag < most ? lag : most;
 	}
-	return clamp_lag(c->curr_vtime, c->clock);
+	return lag < -most ? -most : lag;
 }
 
 /*
@@ -75,11 +76,15 @@ static inline perch_u64 lag_of(const struct perch_cpu __arena *c)
  * drags the clock along; with others waiting, the clock moves as each of them
  * is picked (below). Nanoseconds that it ran since then.
  */
-static inline perch_u64 account(struct perch_cpu __arena *c, const struct task_struct *p,
-				bool alone)
+static __always_inline perch_u64 account(struct perch_cpu __arena *c, const struct task_struct *p,
+					 bool alone)
 {
-	perch_u64 ran = p->se.sum_exec_runtime - c->exec_start;
+	perch_u64 now = p->se.sum_exec_runtime, ran = now - c->exec_start;
 	perch_u64 vtime = c->curr_vtime;
+
+	/* Somebody else started here last: seen once after a CPU went and came. */
+	if ((perch_s64)ran < 0)
+		ran = 0;
 
 	/* In a group a task is worth what its group leaves it (group.h). */
 	if (perch_config.nr_groups && c->flat)
@@ -87,7 +92,7 @@ static inline perch_u64 account(struct perch_cpu __arena *c, const struct task_s
 	else
 		vtime += virtual_ns(ran, p->scx.weight);
 
-	c->exec_start += ran;
+	c->exec_start = now;
 	c->busy_ns += ran;
 	c->curr_vtime = vtime;
 	if (alone && vtime > c->clock)
@@ -100,7 +105,7 @@ static inline perch_u64 account(struct perch_cpu __arena *c, const struct task_s
  * behind it. A stream of newborn tasks, each placed a slice ahead of the
  * clock, thereby moves the clock on until the hog that waits is picked.
  */
-static inline void picked(struct perch_cpu __arena *c, const struct task_struct *p)
+static __always_inline void picked(struct perch_cpu __arena *c, const struct task_struct *p)
 {
 	perch_u64 vtime = vtime_of(p->scx.dsq_vtime, c->clock);
 

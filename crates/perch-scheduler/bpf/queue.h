@@ -89,7 +89,7 @@ static __attribute__((noinline)) perch_u64 stand(struct task_struct *p, perch_u3
 }
 
 /* Queues the task behind those that the CPU already has. */
-static inline void queue_task(struct task_struct *p, perch_u32 cpu, perch_u64 enq_flags)
+static __always_inline void queue_task(struct task_struct *p, perch_u32 cpu, perch_u64 enq_flags)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
 	const struct rq *rq = cpu_rq(cpu);

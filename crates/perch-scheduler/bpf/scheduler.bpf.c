@@ -20,7 +20,7 @@ __s32 BPF_PROG(perch_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wa
 	return choose_cpu(p, prev_cpu, wake_flags, &placed);
 }
 
-static inline void enqueue(struct task_struct *p, __u64 enq_flags)
+static __always_inline void enqueue(struct task_struct *p, __u64 enq_flags)
 {
 	perch_u32 cpu = scx_bpf_task_cpu(p);
 
@@ -69,7 +69,7 @@ static inline bool goes_elsewhere(struct task_struct *p, perch_u32 cpu)
 }
 
 /* Whether somebody runs next: the task that ran until now, or one that was fetched. */
-static inline bool dispatch(perch_u32 cpu, struct task_struct *prev, bool runs_on)
+static __always_inline bool dispatch(perch_u32 cpu, struct task_struct *prev, bool runs_on)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
 
@@ -145,17 +145,18 @@ static __attribute__((noinline)) int weigh(struct task_struct *p, perch_u32 cpu)
 }
 
 /* What is followed of a task that starts to run. */
-static inline void follow_start(struct task_struct *p, perch_u32 cpu)
+static __always_inline void follow_start(struct task_struct *p, struct perch_cpu __arena *c,
+					 perch_u32 cpu)
 {
 	if (perch_config.nr_groups) {
 		if (nr_live)
 			weigh(p, cpu);
 		else
-			cpu_state(cpu)->flat = cpu_state(cpu)->group = 0;
+			c->flat = c->group = 0;
 	}
 	if (perch_config.follows) {
 		if (perch_config.utils) {
-			forget_move(cpu_state(cpu));
+			forget_move(c);
 			util_running(p, cpu);
 		}
 		if (perch_config.cache)
@@ -167,14 +168,16 @@ SEC("struct_ops/running")
 void BPF_PROG(perch_running, struct task_struct *p)
 {
 	perch_u32 cpu = bpf_get_smp_processor_id();
+	struct perch_cpu __arena *c = cpu_state(cpu);
 
 	use_arena();
-	picked(cpu_state(cpu), p);
-	follow_start(p, cpu);
+	picked(c, p);
+	follow_start(p, c, cpu);
 }
 
 /* And of one that stops, having run for so long since the last time. */
-static inline void follow_stop(struct task_struct *p, perch_u32 cpu, bool runnable, perch_u64 ran)
+static __always_inline void follow_stop(struct task_struct *p, perch_u32 cpu, bool runnable,
+					perch_u64 ran)
 {
 	if (perch_config.follows) {
 		if (perch_config.utils)
@@ -186,7 +189,7 @@ static inline void follow_stop(struct task_struct *p, perch_u32 cpu, bool runnab
 	}
 }
 
-static inline void stop(struct task_struct *p, perch_u32 cpu, bool runnable)
+static __always_inline void stop(struct task_struct *p, perch_u32 cpu, bool runnable)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
 	perch_u64 ran = account(c, p, !nr_waiting || !is_waiting(cpu));
@@ -218,7 +221,7 @@ static inline void look_at_tick(struct task_struct *p, perch_u32 cpu, perch_u64 
 }
 
 /* With others waiting, whoever runs gets no more than a share of the slice. */
-static inline void tick(struct task_struct *p, perch_u32 cpu)
+static __always_inline void tick(struct task_struct *p, perch_u32 cpu)
 {
 	bool waiting = is_waiting(cpu);
 	const struct rq *rq = cpu_rq(cpu);
