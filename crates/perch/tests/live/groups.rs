@@ -149,7 +149,6 @@ fn groups_share_each_cpu_by_weight() {
     have(&lab, &seen[..3], &[0.75, 0.25, 2.0], 0.05);
     have(&lab, &seen[3..], &[1.0, 0.75, 0.25], 0.05);
     assert_eq!(followed(&perch), 10);
-    lab.text("killall sysbench");
     println!("{}", lab.text("perch stats"));
     perch.unload();
 }
@@ -184,7 +183,8 @@ fn steering_and_credit_shorten_the_wait_and_starve_nobody() {
     println!("from wake-up to switch: {without:.0} ns, with steering and credit {with:.0} ns");
     assert!(without > with, "{without:.0} ns and {with:.0} ns");
 
-    // Whoever wakes all the time gets no more than its group's part.
+    // Whoever wakes all the time gets no more than its group's part: it is never owed anything, so
+    // there is no credit for it, whoever it wakes beside.
     let perch = lab.load("");
     let start = "echo 300 > heavy/cpu.weight
                  for cpu in 1 2 4 8; do hog one $cpu; restless heavy $cpu; done";
@@ -195,8 +195,6 @@ fn steering_and_credit_shorten_the_wait_and_starve_nobody() {
         assert!(cpu[1].switches > 50.0, "{cpu:?}");
         assert!(part >= 0.25 * 0.9, "{part}");
     }
-    let report = perch.report();
-    assert!(report.event(Event::Credited) > 0, "{report:#?}");
     perch.unload();
 }
 
