@@ -8,7 +8,7 @@ use crate::guest::Lab;
 
 /// In per cent, on every workload of which so many wake-ups were recorded.
 const AGREE: f64 = 97.0;
-/// But for forks and execs where capacities differ: 95.6 to 95.7 % in three recordings. Why is not
+/// But for forks and execs where capacities differ: 95.6 to 97.2 % in five recordings. Why is not
 /// found (docs/recordings.md).
 const AGREE_UNEQUAL_FORKS: f64 = 94.0;
 const ENOUGH: u64 = 150;
