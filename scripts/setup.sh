@@ -87,7 +87,7 @@ find_cc() {
 	return 1
 }
 
-# A clang that compiles the BPF program, as crates/perch-scheduler/build.rs looks for it: 19 or
+# A clang that compiles the BPF program, as crates/perch-scheduler/build/bpf.rs looks for it: 19 or
 # newer, and no other than $PERCH_CLANG if that is set.
 find_clang() {
 	local clang version names=(clang-19 clang clang-{20..28})
