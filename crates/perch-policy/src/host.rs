@@ -206,16 +206,33 @@ pub struct Wake {
 }
 
 impl Wake {
+    /// Why and how it happens, as the bits of `PERCH_WAKE_*` (policy/include/perch/wake.h).
+    pub fn flags(&self) -> u32 {
+        u32::from(self.sync)
+            | u32::from(self.fork) << 1
+            | u32::from(self.exec) << 2
+            | u32::from(self.current) << 3
+            | u32::from(self.in_task) << 4
+    }
+
+    /// The same wake-up with these bits; those that mean nothing are left out.
+    pub fn with_flags(self, flags: u32) -> Wake {
+        Wake {
+            sync: flags & 1 != 0,
+            fork: flags & 2 != 0,
+            exec: flags & 4 != 0,
+            current: flags & 8 != 0,
+            in_task: flags & 16 != 0,
+            ..self
+        }
+    }
+
     pub(crate) fn raw(&self) -> ffi::Wake {
         ffi::Wake {
             now_ns: self.now_ns,
             this_cpu: self.this_cpu as u32,
             prev_cpu: self.prev_cpu as u32,
-            flags: u32::from(self.sync)
-                | u32::from(self.fork) << 1
-                | u32::from(self.exec) << 2
-                | u32::from(self.current) << 3
-                | u32::from(self.in_task) << 4,
+            flags: self.flags(),
             pad: 0,
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput, RingBufferBuilder};
-use perch_policy::{CpuMask, Topology};
+use perch_policy::{CpuMask, Topology, Wake};
 
 use crate::format::{Footer, Writer};
 use crate::moment::{Class, CpuRow, Group, GroupRow, Row, Task, TaskRow, WakeUp};
@@ -288,16 +288,17 @@ impl<W: Write> Sink<W> {
 
 /// `WF_EXEC`, `WF_FORK`, `WF_SYNC` and `WF_CURRENT_CPU` (6.16 to 7.2), as policy/ has them.
 fn flags(wake: &RawWake) -> u32 {
-    let has = |kernel: u32, ours: u32| {
-        if wake.wake_flags & kernel != 0 {
-            ours
-        } else {
-            0
-        }
+    let has = |kernel: u32| wake.wake_flags & kernel != 0;
+    let wake = Wake {
+        exec: has(0x02),
+        fork: has(0x04),
+        sync: has(0x10),
+        current: has(0x40),
+        // An idle task does not wake others by itself: an interrupt does.
+        in_task: wake.waker.pid != 0,
+        ..Wake::default()
     };
-    // An idle task does not wake others by itself: an interrupt does.
-    let in_task = u32::from(wake.waker.pid != 0) << 4;
-    has(0x10, 1) | has(0x04, 2) | has(0x02, 4) | has(0x40, 8) | in_task
+    wake.flags()
 }
 
 fn cpu_row(cpu: &RawCpu) -> Row<CpuRow> {

@@ -251,16 +251,11 @@ impl Replay {
             row.put(&mut self.host, number);
         }
         let w = self.moment.wake_up();
-        let has = |bit: u32| w.flags & bit != 0;
         let wake = Wake {
             now_ns: w.at_ns,
             this_cpu: w.this_cpu as usize,
             prev_cpu: w.prev_cpu as usize,
-            sync: has(1),
-            fork: has(2),
-            exec: has(4),
-            current: has(8),
-            in_task: has(16),
+            ..Wake::default().with_flags(w.flags)
         };
         let cpus = self.moment.cpus().len();
         let idle = u32::MAX - w.this_cpu;

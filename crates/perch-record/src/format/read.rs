@@ -128,21 +128,6 @@ impl<R: Read> Reader<R> {
         self.cut_off
     }
 
-    /// Names columns of this version that the recording does not have.
-    pub fn unrecorded(&self) -> Vec<&'static str> {
-        let missing = |known: &[Option<u8>], names: &[&'static str]| {
-            let has = |i: usize| known.contains(&Some(i as u8));
-            let names = names.iter().enumerate().filter(|&(i, _)| !has(i));
-            names.map(|(_, &name)| name).collect::<Vec<_>>()
-        };
-        [
-            missing(&self.known.cpu, CpuRow::NAMES),
-            missing(&self.known.group, GroupRow::NAMES),
-            missing(&self.known.task, TaskRow::NAMES),
-        ]
-        .concat()
-    }
-
     /// The next wake-ups; `None` at the end, see [`Reader::cut_off`].
     ///
     /// # Errors

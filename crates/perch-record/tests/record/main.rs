@@ -68,11 +68,7 @@ fn record(seed: u64, max_cpus: usize, count: usize, every: usize) -> Recorded {
         let wake_up = WakeUp {
             at_ns: wake.now_ns,
             class: Class::Fair,
-            flags: u32::from(wake.sync)
-                | u32::from(wake.fork) << 1
-                | u32::from(wake.exec) << 2
-                | u32::from(wake.current) << 3
-                | u32::from(wake.in_task) << 4,
+            flags: wake.flags(),
             this_cpu: wake.this_cpu as u32,
             prev_cpu: wake.prev_cpu as u32,
             chosen: verdict.cpu as u32,
