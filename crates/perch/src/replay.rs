@@ -78,6 +78,11 @@ fn other(modes: Modes, set: &[String]) -> Result<Option<Modes>, Failure> {
 
 /// Does it.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    if arguments.era == Some(Era::V3_4) {
+        return Err(Failure::input(
+            "--era 3.4: its wake-ups were decided by what no recording has; expected 5.5 or later",
+        ));
+    }
     let path = arguments.file.display().to_string();
     let wrong = |error: String| Failure::input(format!("{path}: {error}"));
     let file = File::open(&arguments.file).map_err(|e| wrong(e.to_string()))?;

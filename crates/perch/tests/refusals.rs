@@ -257,6 +257,7 @@ fn what_is_no_recording() {
         &["--buffer", "64k to 1g"],
     );
     refused(&["record"], &["--output"]);
+    refused(&["replay", &text, "--era", "3.4"], &["--era 3.4", "5.5"]);
 }
 
 #[test]
