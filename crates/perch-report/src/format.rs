@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::paste::Paste;
+
 /// How results are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
@@ -26,18 +28,47 @@ const FORMATS: [(&str, Format); 4] = [
     ("json", Format::Json),
 ];
 
-/// A format that this version doesn't have.
+/// How results of simulations are written: also in two forms that are pasted elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultFormat {
+    /// As everything is.
+    Plain(Format),
+    /// For a mail, or beside tables of mmtests.
+    Paste(Paste),
+}
+
+/// Those beyond [`FORMATS`], by name.
+const PASTES: [(&str, Paste); 2] = [("lkml", Paste::Lkml), ("mmtests", Paste::Mmtests)];
+
+impl FromStr for ResultFormat {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<ResultFormat, UnknownFormat> {
+        if let Some((_, paste)) = PASTES.iter().find(|(known, _)| *known == name) {
+            return Ok(ResultFormat::Paste(*paste));
+        }
+        let plain = name.parse().map(ResultFormat::Plain);
+        plain.map_err(|UnknownFormat { name, mut known }: UnknownFormat| {
+            known.extend(PASTES.iter().map(|(name, _)| *name));
+            UnknownFormat { name, known }
+        })
+    }
+}
+
+/// A format that this version doesn't have, or not for what was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownFormat(String);
+pub struct UnknownFormat {
+    name: String,
+    known: Vec<&'static str>,
+}
 
 impl fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = FORMATS.iter().map(|(name, _)| *name).collect();
         write!(
             f,
             "unknown format `{}`: expected one of {}",
-            self.0,
-            names.join(", ")
+            self.name,
+            self.known.join(", ")
         )
     }
 }
@@ -51,7 +82,10 @@ impl FromStr for Format {
         let found = FORMATS.iter().find(|(known, _)| *known == name);
         found
             .map(|(_, format)| *format)
-            .ok_or_else(|| UnknownFormat(name.to_string()))
+            .ok_or_else(|| UnknownFormat {
+                name: name.to_string(),
+                known: FORMATS.iter().map(|(name, _)| *name).collect(),
+            })
     }
 }
 
@@ -67,5 +101,13 @@ mod tests {
             "unknown format `xml`: expected one of table, markdown, csv, json"
         );
         assert_eq!("csv".parse(), Ok(Format::Csv));
+        let error = "xml".parse::<ResultFormat>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "unknown format `xml`: expected one of table, markdown, csv, json, lkml, mmtests"
+        );
+        let csv = Ok(ResultFormat::Plain(Format::Csv));
+        assert_eq!("csv".parse::<ResultFormat>(), csv);
+        assert_eq!("lkml".parse(), Ok(ResultFormat::Paste(Paste::Lkml)));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Tables of results: for a terminal, as Markdown, CSV and JSON. docs/formats.md describes them.
+//! Tables of results: for a terminal, as Markdown, CSV and JSON, for a mail and for mmtests. docs/formats.md describes them.
 //!
 //! Nothing here computes: what a table shows is in [`perch_experiment::Report`] and
 //! [`perch_experiment::Comparison`].
@@ -11,11 +11,13 @@ mod figure;
 mod format;
 mod grid;
 mod line;
+mod paste;
 mod shape;
 
 pub use comparison::comparison;
 pub use contention::contention;
 pub use experiment::experiments;
 pub use figure::{figure, percent};
-pub use format::{Format, UnknownFormat};
+pub use format::{Format, ResultFormat, UnknownFormat};
 pub use grid::{Align, Grid};
+pub use paste::{Origin, Paste, paste_comparison, paste_experiments};

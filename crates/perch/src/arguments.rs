@@ -2,14 +2,15 @@
 //! Arguments that several commands take, and how their values are read.
 
 use clap::Args;
-use perch_report::Format;
+use perch_report::{Origin, ResultFormat};
 
 /// How to run and how to show it.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// How to write the result: table, markdown, csv or json
+    /// How to write the result: table, markdown, csv or json; lkml, for a mail to a kernel list; or
+    /// mmtests, as its compare-mmtests.pl prints comparisons
     #[arg(long, default_value = "table", value_name = "FORMAT")]
-    pub format: Format,
+    pub format: ResultFormat,
     /// The seed that all others are derived from
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -26,6 +27,26 @@ impl Common {
     pub fn jobs(&self) -> usize {
         let here = || std::thread::available_parallelism().map_or(1, usize::from);
         self.jobs.map_or_else(here, |jobs| jobs as usize)
+    }
+}
+
+/// What brings a result back: this perch, called as it was.
+pub fn origin() -> Origin {
+    let arguments = std::env::args().skip(1).map(|argument| quoted(&argument));
+    let words: Vec<String> = ["perch".to_string()].into_iter().chain(arguments).collect();
+    Origin {
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        command: words.join(" "),
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 
@@ -66,6 +87,15 @@ pub fn with_unit(text: &str, units: &[(&str, u64)], examples: &str) -> Result<Op
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_takes_quoted_words_as_they_were() {
+        let words = ["-w", "tbench:n=4,where=node0", "tbench/*", "it's", ""];
+        assert_eq!(
+            words.map(quoted).join(" "),
+            r"-w tbench:n=4,where=node0 'tbench/*' 'it'\''s' ''"
+        );
+    }
 
     #[test]
     fn durations_have_units() {

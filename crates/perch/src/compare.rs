@@ -6,10 +6,10 @@ use std::sync::Arc;
 use clap::Args;
 use perch_experiment::{Arm, CompareSpec, Effort};
 use perch_policy::Era;
-use perch_report::comparison;
+use perch_report::{ResultFormat, comparison, paste_comparison};
 use perch_sim::RootDomain;
 
-use crate::arguments::{Common, at_least_one, duration_ns};
+use crate::arguments::{Common, at_least_one, duration_ns, origin};
 use crate::output::{Failure, Meter, emit};
 
 /// What to compare and how.
@@ -76,5 +76,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let meter = Meter::new(&spec.workload, spec.jobs, common.quiet);
     let result = perch_experiment::compare(&spec, &|done, total| meter.advance(done, total))?;
     meter.finish();
-    emit(&comparison(&result, common.format))
+    emit(&match common.format {
+        ResultFormat::Plain(format) => comparison(&result, format),
+        ResultFormat::Paste(paste) => paste_comparison(&result, &origin(), paste),
+    })
 }

@@ -3,9 +3,9 @@
 
 use clap::{Args, Subcommand};
 use perch_experiment::{Experiment, RunOptions, library, machines};
-use perch_report::{Align, Grid, experiments};
+use perch_report::{Align, Grid, ResultFormat, experiments, paste_experiments};
 
-use crate::arguments::{Common, at_least_one};
+use crate::arguments::{Common, at_least_one, origin};
 use crate::output::{Failure, Meter, emit};
 
 /// What to do with experiments.
@@ -98,5 +98,8 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
         reports.push(perch_experiment::run(experiment, &options, &advance)?);
         meter.finish();
     }
-    emit(&experiments(&reports, common.format))
+    emit(&match common.format {
+        ResultFormat::Plain(format) => experiments(&reports, format),
+        ResultFormat::Paste(paste) => paste_experiments(&reports, &origin(), paste),
+    })
 }

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Results as text that is pasted elsewhere: into a mail, or beside tables of mmtests.
+
+mod mail;
+mod mmtests;
+mod sheet;
+
+use perch_experiment::{ArmModes, Comparison, Report};
+
+use crate::comparison::root_domain;
+use sheet::Sheet;
+
+/// Where figures come from, for those who meet them far from here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// perch's version.
+    pub version: String,
+    /// The command line that brings them back.
+    pub command: String,
+}
+
+/// How tables are laid out for pasting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paste {
+    /// Plain text of at most 75 columns.
+    Lkml,
+    /// As mmtests prints comparisons.
+    Mmtests,
+}
+
+/// Reports of experiments.
+pub fn paste_experiments(reports: &[Report], origin: &Origin, paste: Paste) -> String {
+    let texts = reports.iter().map(|report| {
+        let circumstances = circumstances(
+            &report.machine,
+            &report.era,
+            report.root_domain,
+            report.hz,
+            report.seed,
+        );
+        let heading = mail::Heading {
+            origin,
+            circumstances,
+            arms: arms(&report.arms),
+            source: Some(&report.source),
+        };
+        let mut text = text(&heading, &Sheet::of_report(report), paste);
+        if report.c2c.is_some() {
+            let mark = if paste == Paste::Lkml { "" } else { "# " };
+            text.push_str(&format!(
+                "\n{mark}Contended cache lines are not shown in this format.\n"
+            ));
+        }
+        text
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// A comparison.
+pub fn paste_comparison(comparison: &Comparison, origin: &Origin, paste: Paste) -> String {
+    let circumstances = circumstances(
+        &comparison.machine,
+        &comparison.era,
+        comparison.root_domain,
+        comparison.hz,
+        comparison.seed,
+    );
+    let heading = mail::Heading {
+        origin,
+        circumstances: format!("{circumstances}, {} repetitions", comparison.repetitions),
+        arms: arms(&comparison.arms),
+        source: None,
+    };
+    text(&heading, &Sheet::of_comparison(comparison), paste)
+}
+
+fn text(heading: &mail::Heading, sheets: &[Sheet], paste: Paste) -> String {
+    let mut text = match paste {
+        Paste::Lkml => mail::heading(heading),
+        // What is no row of a table begins with a #, which nothing there does.
+        Paste::Mmtests => {
+            let lines = mail::heading(heading);
+            let lines = lines.lines().filter(|line| !line.is_empty());
+            lines.map(|line| format!("# {line}\n")).collect()
+        }
+    };
+    for sheet in sheets {
+        text.push('\n');
+        match paste {
+            Paste::Lkml => text.push_str(&mail::tables(sheet)),
+            Paste::Mmtests => {
+                let place = match sheet.place.as_str() {
+                    "" => String::new(),
+                    place => format!(" {place}"),
+                };
+                text.push_str(&format!("# {}{place}\n", sheet.benchmark));
+                text.push_str(&mmtests::table(sheet));
+            }
+        }
+    }
+    text
+}
+
+fn arms(arms: &[ArmModes]) -> Vec<(&str, &str)> {
+    let arms = arms.iter();
+    arms.map(|arm| (arm.name.as_str(), arm.modes.as_str()))
+        .collect()
+}
+
+fn circumstances(machine: &str, era: &str, domain: Option<&str>, hz: u32, seed: u64) -> String {
+    let root_domain = root_domain(domain);
+    format!("Machine {machine}, Linux {era}{root_domain}, {hz} Hz, seed {seed}")
+}
+
+#[cfg(test)]
+mod tests;

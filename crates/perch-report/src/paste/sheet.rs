@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One table of an experiment or a comparison, as the formats for mails and for mmtests see it.
+
+use perch_experiment::{CellReport, Comparison, Report};
+
+/// An arm's figure in a row, and its change from the first arm's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// In the unit of the sheet.
+    pub value: f64,
+    /// In percent of the first arm's; more is positive. Not finite where that is 0.
+    pub delta_pct: f64,
+    /// Half the width of the change's 95 % confidence interval, in percentage points.
+    pub ci95_pct: Option<f64>,
+}
+
+/// A row: what it is of, and a figure an arm.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// `n=4`, `n=4:wake_p99.0`, `mean`.
+    pub label: String,
+    /// The unit of its figures.
+    pub unit: String,
+    /// Whether more of that is better.
+    pub higher_is_better: bool,
+    /// By arm; the first one's change is none.
+    pub figures: Vec<Figure>,
+    /// The change that was published for the second arm, in percent; more is positive.
+    pub published_pct: Option<f64>,
+    /// Costs were fitted on the row.
+    pub fitted: bool,
+}
+
+impl Row {
+    /// The number after `n=`, where the row is of a number of threads, clients or groups; and the
+    /// score after it.
+    pub fn of_load(&self) -> Option<(&str, Option<&str>)> {
+        let (number, score) = match self.label.split_once(':') {
+            Some((number, score)) => (number, Some(score)),
+            None => (self.label.as_str(), None),
+        };
+        let number = number.strip_prefix("n=")?;
+        let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        is_number.then_some((number, score))
+    }
+
+    /// By how much better an arm is than the first, in percent: what mmtests prints.
+    pub fn gain_pct(&self, arm: usize) -> f64 {
+        self.gain_of(self.figures[arm].delta_pct)
+    }
+
+    /// Likewise of a change.
+    pub fn gain_of(&self, delta: f64) -> f64 {
+        // Not -0.
+        if self.higher_is_better {
+            delta + 0.0
+        } else {
+            0.0 - delta
+        }
+    }
+
+    /// Whether the change is more than chance makes of it.
+    pub fn is_significant(&self, arm: usize) -> bool {
+        let figure = &self.figures[arm];
+        figure
+            .ci95_pct
+            .is_some_and(|half| figure.delta_pct.abs() > half)
+    }
+}
+
+/// The iterations that a sheet's rows are statistics of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Iterations {
+    /// What ran, as `perch compare` takes it.
+    pub workload: String,
+    /// By arm, in the unit of the sheet.
+    pub values: Vec<Vec<f64>>,
+}
+
+/// One table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sheet {
+    /// The benchmark, or what a comparison measures.
+    pub benchmark: String,
+    /// Where it was pinned, or the machine it ran on; empty for a comparison.
+    pub place: String,
+    /// The machine that was simulated.
+    pub machine: String,
+    /// The arms, the first of which is what the others are held against.
+    pub arms: Vec<String>,
+    /// At least one.
+    pub rows: Vec<Row>,
+    /// Where its rows are statistics.
+    pub iterations: Option<Iterations>,
+}
+
+impl Sheet {
+    /// With these arms only.
+    pub fn only(&self, arms: &[usize]) -> Sheet {
+        let mut sheet = self.clone();
+        sheet.arms = arms.iter().map(|arm| self.arms[*arm].clone()).collect();
+        for (row, whole) in sheet.rows.iter_mut().zip(&self.rows) {
+            row.figures = arms.iter().map(|arm| whole.figures[*arm].clone()).collect();
+        }
+        sheet
+    }
+
+    /// The tables of a report, in its order; what has several units at one place is one table.
+    pub fn of_report(report: &Report) -> Vec<Sheet> {
+        let place = |cell: &CellReport| (cell.benchmark.clone(), cell.place.clone());
+        let tables = report.cells.chunk_by(|a, b| place(a) == place(b));
+        tables.map(|cells| Sheet::of_cells(report, cells)).collect()
+    }
+
+    fn of_cells(report: &Report, cells: &[CellReport]) -> Sheet {
+        let first = &cells[0];
+        let iterations = report
+            .iterations
+            .iter()
+            .find(|found| (&found.benchmark, &found.place) == (&first.benchmark, &first.place));
+        let further = first.further.iter().map(|arm| arm.arm.clone());
+        Sheet {
+            benchmark: first.benchmark.clone(),
+            place: first.place.clone(),
+            machine: first.machine.clone(),
+            arms: ["baseline", "patched"]
+                .map(str::to_string)
+                .into_iter()
+                .chain(further)
+                .collect(),
+            rows: cells.iter().map(Row::of_cell).collect(),
+            iterations: iterations.map(|found| Iterations {
+                workload: found.workload.clone(),
+                values: found.arms.iter().map(|arm| arm.values.clone()).collect(),
+            }),
+        }
+    }
+
+    /// A comparison's scores: a table each where they come with statistics, else one of all.
+    pub fn of_comparison(comparison: &Comparison) -> Vec<Sheet> {
+        let arms: Vec<String> = comparison.arms.iter().map(|arm| arm.name.clone()).collect();
+        let sheet = |benchmark: &str, rows, iterations| Sheet {
+            benchmark: benchmark.to_string(),
+            place: String::new(),
+            machine: comparison.machine.clone(),
+            arms: arms.clone(),
+            rows,
+            iterations,
+        };
+        let figure = |value, delta_pct, ci95_pct| Figure {
+            value,
+            delta_pct,
+            ci95_pct,
+        };
+        let mut means = Vec::new();
+        let mut sheets = Vec::new();
+        for score in &comparison.scores {
+            let row = |label: &str, higher_is_better, figures| Row {
+                label: label.to_string(),
+                unit: score.unit.clone(),
+                higher_is_better,
+                figures,
+                published_pct: None,
+                fitted: false,
+            };
+            let count = score.arms.first().map_or(0, |arm| arm.statistics.len());
+            if count == 0 {
+                let figures = score.arms.iter();
+                let figures =
+                    figures.map(|arm| figure(arm.mean, arm.delta_pct, arm.delta_ci95_pct));
+                means.push(row(&score.name, score.higher_is_better, figures.collect()));
+                continue;
+            }
+            let rows = (0..count).map(|index| {
+                let found = score.arms.iter().map(|arm| &arm.statistics[index]);
+                let name = score.arms[0].statistics[index].statistic.as_str();
+                let figures = found.map(|s| figure(s.value, s.delta_pct, s.delta_ci95_pct));
+                row(
+                    name,
+                    better(name, score.higher_is_better),
+                    figures.collect(),
+                )
+            });
+            let iterations = Iterations {
+                workload: comparison.workload.clone(),
+                values: score.arms.iter().map(|a| a.iterations.clone()).collect(),
+            };
+            sheets.push(sheet(&score.name, rows.collect(), Some(iterations)));
+        }
+        if !means.is_empty() {
+            sheets.insert(0, sheet(&comparison.workload, means, None));
+        }
+        sheets
+    }
+}
+
+/// Whether more of a statistic is better: a spread is better small, whatever it is of.
+fn better(statistic: &str, higher_is_better: bool) -> bool {
+    higher_is_better && statistic != "std"
+}
+
+impl Row {
+    fn of_cell(cell: &CellReport) -> Row {
+        let simulated = &cell.simulated;
+        let first = Figure {
+            value: simulated.baseline,
+            delta_pct: 0.0,
+            ci95_pct: None,
+        };
+        let second = Figure {
+            value: simulated.patched,
+            delta_pct: simulated.delta_pct,
+            ci95_pct: simulated.ci95_pct,
+        };
+        let further = cell.further.iter().map(|arm| Figure {
+            value: arm.mean,
+            delta_pct: arm.delta_pct,
+            ci95_pct: arm.ci95_pct,
+        });
+        Row {
+            label: cell.row.clone(),
+            unit: cell.unit.clone(),
+            higher_is_better: better(&cell.row, cell.higher_is_better),
+            figures: [first, second].into_iter().chain(further).collect(),
+            published_pct: Some(cell.published.delta_pct),
+            fitted: cell.calibration,
+        }
+    }
+}

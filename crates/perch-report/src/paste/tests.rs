@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Both forms on sheets made by hand, and their promises on any.
+
+use proptest::prelude::*;
+
+use super::sheet::{Figure, Iterations, Row};
+use super::*;
+
+fn row(label: &str, higher_is_better: bool, values: &[f64], published_pct: f64) -> Row {
+    let figure = |value: &f64| Figure {
+        value: *value,
+        delta_pct: 100.0 * (value / values[0] - 1.0),
+        ci95_pct: Some(1.5),
+    };
+    Row {
+        label: label.to_string(),
+        unit: "us".to_string(),
+        higher_is_better,
+        figures: values.iter().map(figure).collect(),
+        published_pct: Some(published_pct),
+        fitted: label == "n=1",
+    }
+}
+
+fn sheet(benchmark: &str, arms: &[&str], rows: Vec<Row>) -> Sheet {
+    Sheet {
+        benchmark: benchmark.to_string(),
+        place: "node0".to_string(),
+        machine: "kunpeng920".to_string(),
+        arms: arms.iter().map(|arm| arm.to_string()).collect(),
+        rows,
+        iterations: None,
+    }
+}
+
+fn origin() -> Origin {
+    Origin {
+        version: "0.1.0".to_string(),
+        command: "perch experiment run cluster-scan --only 'tbench/node0/*' --repetitions 3 \
+                  --arms upstream,perch --format lkml"
+            .to_string(),
+    }
+}
+
+#[test]
+fn what_brings_figures_back_stands_above_them() {
+    let origin = origin();
+    let heading = mail::Heading {
+        origin: &origin,
+        circumstances: circumstances("kunpeng920", "6.5", None, 250, 1),
+        arms: vec![("baseline", "cluster=off"), ("patched", "cluster=posted")],
+        source: Some("[PATCH v9 2/2] sched/fair: Scan cluster before scanning LLC in wake-up path"),
+    };
+    insta::assert_snapshot!(mail::heading(&heading));
+}
+
+#[test]
+fn clients_stand_before_two_columns_and_each_further_arm_has_a_table() {
+    let rows = vec![
+        row("n=1", true, &[325.97, 378.91, 381.0], 16.24),
+        row("n=128", true, &[6528.6, 6400.0, 6530.25], 0.5),
+    ];
+    let sheet = sheet("tbench", &["baseline", "patched", "perch"], rows);
+    insta::assert_snapshot!(mail::tables(&sheet));
+}
+
+#[test]
+fn statistics_stand_between_bars_and_their_spread_below() {
+    let rows = vec![
+        row("mean", false, &[0.631, 0.6196], -1.811),
+        row("std", false, &[0.0254, 0.0158], -38.0),
+        row("99th", false, &[0.69, 0.66], -4.021),
+    ];
+    let mut sheet = sheet("hackbench", &["baseline", "patched"], rows);
+    let values = |step: f64| {
+        (0..40)
+            .map(|i| 0.58 + step * f64::from(i * i % 23))
+            .collect()
+    };
+    sheet.iterations = Some(Iterations {
+        workload: "hackbench:g=10".to_string(),
+        values: vec![values(0.005), values(0.003)],
+    });
+    insta::assert_snapshot!(mail::tables(&sheet));
+}
+
+#[test]
+fn percentiles_of_a_load_are_compared_as_mmtests_does() {
+    let mut rows = vec![
+        row("n=1:wake_p50.0", false, &[6.0, 6.0], 0.0),
+        row("n=1:wake_p99.9", false, &[35.0, 21.0], -40.0),
+        row("n=239:rps20", true, &[30176.0, 29984.0], -0.64),
+    ];
+    rows[2].unit = "req/s".to_string();
+    let sheet = sheet("schbench", &["baseline", "sched_cache"], rows);
+    insta::assert_snapshot!(mail::tables(&sheet));
+}
+
+#[test]
+fn other_figures_have_a_remark() {
+    let rows = vec![
+        row("patch3", true, &[100.0, 101.9], 4.0),
+        row("kernel cycles", false, &[20.0, 18.5], -7.0),
+        row("volano", true, &[1.0, 0.97], -3.0),
+    ];
+    insta::assert_snapshot!(mail::tables(&sheet(
+        "ffmpeg",
+        &["baseline", "patched"],
+        rows
+    )));
+}
+
+#[test]
+fn mmtests_means_are_marked_where_they_are_more_than_chance() {
+    let rows = vec![
+        row("n=1", true, &[325.97, 378.91, 381.0], 16.24),
+        row("n=128", true, &[6528.6, 6540.0, 6000.0], 0.5),
+    ];
+    let sheet = sheet("tbench", &["vanilla", "6.5-cluster-v9", "perch"], rows);
+    insta::assert_snapshot!(mmtests::table(&sheet));
+}
+
+fn label() -> impl Strategy<Value = String> {
+    prop_oneof![
+        (0..100_000u32).prop_map(|n| format!("n={n}")),
+        (0..100_000u32).prop_map(|n| format!("n={n}:wake_p99.9")),
+        Just("mean".to_string()),
+        Just("std".to_string()),
+        Just("99th".to_string()),
+        "\\PC{1,60}",
+    ]
+}
+
+prop_compose! {
+    fn any_sheet()(arms in 1usize..5, count in 1usize..5)(
+        benchmark in "\\PC{1,90}",
+        arms in prop::collection::vec("\\PC{1,40}", arms),
+        rows in prop::collection::vec(
+            (label(), any::<bool>(), prop::collection::vec(0.0..1e12f64, arms), -99.0..9999.0f64),
+            count,
+        ),
+        with_iterations in any::<bool>(),
+    ) -> Sheet {
+        let made = rows.iter().map(|(label, more, values, pct)| row(label, *more, values, *pct));
+        let names: Vec<&str> = arms.iter().map(String::as_str).collect();
+        let mut sheet = sheet(&benchmark, &names, made.collect());
+        if with_iterations {
+            let values = rows.iter().map(|(_, _, values, _)| values.clone()).collect();
+            sheet.iterations = Some(Iterations { workload: benchmark, values });
+        }
+        sheet
+    }
+}
+
+proptest! {
+    /// What is pasted into a mail is not wrapped on its way, whatever it is of.
+    #[test]
+    fn lines_of_a_mail_are_short_and_ascii(sheet in any_sheet()) {
+        for line in mail::tables(&sheet).lines() {
+            // A word that is longer than a line is not cut: a name is needed whole.
+            let longest = line.split(' ').map(str::len).max().unwrap_or(0);
+            prop_assert!(line.len() <= mail::WIDTH || longest > 40, "{line}");
+            prop_assert!(line.is_ascii(), "{line}");
+        }
+    }
+
+    /// Every row of a comparison reads back: a name, and a figure and a gain an arm.
+    #[test]
+    fn rows_of_mmtests_read_back(sheet in any_sheet()) {
+        let table = mmtests::table(&sheet);
+        let lines: Vec<&str> = table.lines().collect();
+        prop_assert_eq!(lines.len(), 2 + sheet.rows.len());
+        for (line, row) in lines[2..].iter().zip(&sheet.rows) {
+            let fields: Vec<&str> = line.split(['(', ')', '*']).collect();
+            let last = fields.iter().rev().find(|field| !field.trim().is_empty()).unwrap();
+            let gain = row.gain_pct(row.figures.len() - 1);
+            let shown: f64 = last.trim().trim_end_matches('%').parse().unwrap();
+            prop_assert!((shown - gain).abs() <= 0.005 + gain.abs() * 1e-12 || gain.is_nan() || !gain.is_finite());
+        }
+    }
+}
