@@ -13,12 +13,13 @@ mod record;
 mod replay;
 mod run;
 mod self_test;
+mod shell;
 mod stats;
 mod workload;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Where a waking task should land: five mechanisms, tried on machines you need not own.
 #[derive(Parser)]
@@ -58,6 +59,10 @@ enum Command {
     LabScheduled(lab::ScheduledArguments),
     /// Measure what the simulator costs, or, with --lab, a decision of the live scheduler
     Bench(bench::Arguments),
+    /// Print what a shell needs to complete perch's commands and options
+    Completions(shell::CompletionsArguments),
+    /// Write manual pages, one a command
+    Man(shell::ManArguments),
     #[command(name = bench::ROW, hide = true)]
     BenchRow(bench::RowArguments),
     #[command(name = bench::GUEST, hide = true)]
@@ -80,6 +85,8 @@ fn main() -> ExitCode {
         Command::Record(arguments) => record::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
+        Command::Completions(arguments) => shell::completions(Cli::command(), &arguments),
+        Command::Man(arguments) => shell::man(Cli::command(), &arguments),
         Command::BenchRow(arguments) => bench::run_row(arguments),
         Command::BenchGuest(arguments) => bench::run_in_guest(arguments),
         Command::SelfTest(command) => self_test::run(command),

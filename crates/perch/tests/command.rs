@@ -36,6 +36,48 @@ fn lists_name_what_there_is() {
     assert!(workloads.contains("tbench") && workloads.contains("uclamp_min"));
 }
 
+/// A shell's and a manual's word of every command, and none of those that only perch calls.
+#[test]
+fn completions_and_manual_pages_have_every_command() {
+    let script = stdout(&["completions", "bash"])
+        + "\nCOMP_WORDS=(perch '') COMP_CWORD=1; _perch perch '' perch; echo ${COMPREPLY[@]}";
+    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+    let offered = String::from_utf8(output.stdout).unwrap();
+    let offered: Vec<&str> = offered.split_whitespace().collect();
+    let pages = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("man1");
+    let _ = std::fs::remove_dir_all(&pages);
+    stdout(&["man", pages.to_str().unwrap()]);
+    let names: Vec<String> = std::fs::read_dir(&pages)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let help = stdout(&["--help"]);
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands: Vec<&str> = commands
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|command| *command != "help")
+        .collect();
+    assert!(commands.len() > 10, "{commands:?}");
+    for command in &commands {
+        assert!(names.contains(&format!("perch-{command}.1")), "{command}");
+        assert!(offered.contains(command), "{command} is not in {offered:?}");
+    }
+    assert!(names.contains(&"perch-experiment-run.1".to_string()));
+    let page = std::fs::read_to_string(pages.join("perch-experiment-run.1")).unwrap();
+    assert!(
+        page.contains("repetitions") && page.contains(".TH"),
+        "{page}"
+    );
+    for name in &names {
+        assert!(
+            !name.contains("agent") && !name.contains("self-test"),
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn a_machine_is_drawn_or_written_so_that_it_reads_back() {
     assert!(!stdout(&["machine", "show", "juno"]).is_empty());
