@@ -6,6 +6,9 @@
 #ifndef PERCH_RECORD_KERNEL_H
 #define PERCH_RECORD_KERNEL_H
 
+typedef _Bool bool;
+#define true 1
+#define false 0
 typedef unsigned char __u8;
 typedef signed char __s8;
 typedef unsigned short __u16;
@@ -25,14 +28,17 @@ enum bpf_map_type {
 };
 
 #define BPF_RB_NO_WAKEUP 1
+#define BPF_F_RDONLY_PROG 128
 #define BPF_F_MMAPABLE 1024
 
+#define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 #define SCHED_IDLE 5
+/* WF_EXEC and WF_FORK: such a task goes where the fewest others are. */
+#define WF_SLOW 0x6
 
-struct bpf_iter_num {
-	__u64 opaque[1];
-} __attribute__((aligned(8)));
+/* Of preempt_count: NMI, interrupt, and a softirq that is served (not one that is put off). */
+#define IN_INTERRUPT 0x00ff0100u
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -79,8 +85,24 @@ struct task_struct {
 	unsigned long wakee_flip_decay_ts;
 	struct task_struct *last_wakee;
 	int recent_used_cpu;
+	int numa_preferred_nid;
+	unsigned int on_rq;
+	unsigned short migration_disabled;
 	int pid;
 	int tgid;
+};
+
+/* arm64 has the count here, x86 in a variable of each CPU. */
+struct preempt_count {
+	__u32 count;
+};
+
+struct thread_info___arm64 {
+	struct preempt_count preempt;
+};
+
+struct task_struct___arm64 {
+	struct thread_info___arm64 thread_info;
 };
 
 struct cpuidle_state {
@@ -103,13 +125,46 @@ struct sched_domain_shared {
 	int nr_idle_scan;
 };
 
+struct sched_domain {
+	struct sched_domain_shared *shared;
+};
+
 #pragma clang attribute pop
+
+/*
+ * Ends a loop that runs away, and shows the verifier that it ends. One that
+ * the machine's size bounds never gets there.
+ */
+#define can_loop                                                       \
+	({                                                             \
+		__label__ spent, done;                                 \
+		bool more = true;                                      \
+		asm volatile goto("may_goto %l[spent]" : : : : spent); \
+		goto done;                                             \
+spent:                                                                 \
+		more = false;                                          \
+done:;                                                                 \
+		more;                                                  \
+	})
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
 extern const struct rq runqueues __ksym;
+extern struct sched_domain *sd_asym_cpucapacity __ksym;
 extern struct sched_domain_shared *sd_llc_shared __ksym;
+/* Since 7.2: who has the idle-core hint. */
+extern struct sched_domain_shared *sd_balance_shared __ksym __weak;
+extern const int __preempt_count __ksym __weak;
+
+extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym;
+
+#define SHARED(p)                                             \
+	((const struct sched_domain_shared *)bpf_rdonly_cast( \
+		p, bpf_core_type_id_kernel(struct sched_domain_shared)))
+#define DOMAIN(p)                                      \
+	((const struct sched_domain *)bpf_rdonly_cast( \
+		p, bpf_core_type_id_kernel(struct sched_domain)))
 
 #endif

@@ -1,30 +1,62 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the recorder's program hands out, wake-up by wake-up; src/raw.rs has the same. */
+/*
+ * What the recorder's program hands out, wake-up by wake-up; src/raw.rs has the
+ * same. A record is a raw_wake, then sets of CPUs as words of 64 (enum
+ * raw_set), then a capacity a CPU (16 bits, filled up to 8 bytes), then, where
+ * raw_wake.rows says so, a raw_cpu a CPU, once or twice.
+ */
 #ifndef PERCH_RECORD_RAW_H
 #define PERCH_RECORD_RAW_H
 
 #define RAW_MAX_CPUS 1024
-#define RAW_WORDS (RAW_MAX_CPUS / 64)
 
 /* raw_task.flags */
 #define RAW_PERCPU_KTHREAD 1u
 #define RAW_SCHED_IDLE 2u
+#define RAW_OLD_LOAD 4u
+#define RAW_EXITING 8u
+
+/* raw_wake.context */
+#define RAW_IN_TASK 1u
+#define RAW_CONTEXT_KNOWN 2u
+
+/* raw_shared.idle_scan of a domain that is scanned whatever its size. */
+#define RAW_NO_LIMIT 0xffffffffu
+
+enum raw_set {
+	RAW_SEEN, /* looked at: the LLCs of waker and wakee, or all */
+	RAW_IDLE, /* of these: idle when the choice began */
+	RAW_SCHED_IDLE_ONLY,
+	RAW_IDLE_LATER, /* and when it was made */
+	RAW_SCHED_IDLE_ONLY_LATER,
+	RAW_ALLOWED,
+	RAW_SETS,
+};
 
 struct raw_cpu {
 	__u64 idle_since_ns;
 	__u32 load;
 	__u32 runnable;
 	__u32 util;
-	__u32 capacity;
-	__u32 curr_load;
 	__u32 idle_exit_ns;
-	__u32 nr_idle_scan; /* of its last-level cache */
 	__u16 nr_running;
 	__u16 nr_delayed;
-	__u8 idle;
-	__u8 sched_idle;
-	__u8 idle_cores;
-	__u8 pad[5];
+	__u32 pad;
+};
+
+/* The waker's CPU, and the wakee's last. */
+struct raw_near {
+	__u32 load;
+	__u16 nr_running;
+	__u16 nr_delayed;
+};
+
+/* What such a CPU shares with others. */
+struct raw_shared {
+	__u32 llc_idle_scan;
+	__u32 asym_idle_scan; /* of its domain of unequal CPUs */
+	__u32 idle_cores;
+	__u32 pad;
 };
 
 struct raw_task {
@@ -39,7 +71,7 @@ struct raw_task {
 	__u32 flags;
 	__u16 uclamp_min;
 	__u16 uclamp_max;
-	__u32 pad;
+	__s32 numa_node; /* preferred; -1 for none */
 };
 
 struct raw_wake {
@@ -51,14 +83,18 @@ struct raw_wake {
 	__u32 prev_cpu;
 	__u32 chosen;
 	__u32 nr_allowed;
+	__u32 context;
+	__u32 rows; /* 0, 1: of all CPUs at the beginning, 2: and at the end */
 	struct raw_task waker;
 	struct raw_task wakee;
-	__u64 allowed[RAW_WORDS];
-	struct raw_cpu cpus[RAW_MAX_CPUS];
+	struct raw_shared shared[2]; /* of this_cpu, of prev_cpu */
+	struct raw_near near[2];     /* likewise */
+	struct raw_near later[2];
+	__u64 sets[];
 };
 
-_Static_assert(sizeof(struct raw_cpu) == 48 && sizeof(struct raw_task) == 48 &&
-		       __builtin_offsetof(struct raw_wake, cpus) == 264,
+_Static_assert(sizeof(struct raw_cpu) == 32 && sizeof(struct raw_task) == 48 &&
+		       sizeof(struct raw_wake) == 208,
 	       "src/raw.rs has other sizes");
 
 #endif

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The recorder: at the entry of select_task_rq_fair a snapshot of all that the
- * choice may read, at its exit the verdict. What the function changes on its
- * way (the waker's flips, the wakee's recent CPU) is seen as it was before.
+ * The recorder: at the entry of select_task_rq_fair a look at all that the
+ * choice may read, at its exit another and the verdict. What the function
+ * changes on its way (the waker's flips, the wakee's recent CPU) is taken as it
+ * was before; what it works out on its way (the hierarchical load, the wakee's
+ * utilisation as of now), as it left it.
  *
  * A CPU fills a place of its own, which no other touches: the function runs
  * with interrupts off and does not nest.
@@ -10,44 +12,91 @@
 #include "kernel.h"
 #include "raw.h"
 
-/* CPU numbers below this exist. */
-const volatile __u32 nr_cpus = 1;
+/* The loader's: CPU numbers below this exist; whether they differ in capacity. */
+const volatile struct {
+	__u32 nr_cpus;
+	__u32 unequal;
+} config = {1, 0};
+
+#define nr_cpus config.nr_cpus
+
+#define NR_WORDS ((nr_cpus + 63) / 64)
+#define SETS_SIZE (RAW_SETS * NR_WORDS * 8)
+#define CAPACITIES_SIZE ((nr_cpus * 2 + 7) / 8 * 8)
+#define ROWS_AT (sizeof(struct raw_wake) + SETS_SIZE + CAPACITIES_SIZE)
+
+/* Of every CPU's wake-ups, those whose recording is timed. */
+#define TIMED 64
+
+/* Wake-ups that nobody is asked about. */
+enum undecided {
+	ITSELF,
+	QUEUED,
+	PINNED,
+	HELD,
+	ASKED, /* the others: somebody is */
+	WAKINGS,
+};
+
+struct counts {
+	__u64 recorded;
+	__u64 dropped;
+	__u64 tried; /* with a waking task, not a new one or one that execs */
+	__u64 timed;
+	__u64 timed_ns; /* of both programs, without what calling them costs */
+	__u64 wakings[WAKINGS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* the loader's: one a CPU */
+	__uint(key_size, 4);
+	__uint(value_size, sizeof(struct raw_wake)); /* the loader's: sets and rows as well */
+} places SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* the loader's: one a CPU */
 	__type(key, __u32);
-	__type(value, struct raw_wake);
-} places SEC(".maps");
+	__type(value, struct counts);
+} counts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* the loader's: one a CPU, the CPUs of its last-level cache */
+	__uint(key_size, 4);
+	__uint(value_size, 8); /* the loader's */
+	__uint(map_flags, BPF_F_RDONLY_PROG);
+} llcs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 24); /* the loader's */
 } ring SEC(".maps");
 
-struct counts {
-	__u64 recorded;
-	__u64 dropped;
-	__u64 cost_ns; /* of both programs, without what calling them costs */
-} counts SEC(".data.counts");
-
 /*
  * A task's load as its CPU's queue has it. The kernel works out once a jiffy
- * what a queue's load is there; in the root group, where nothing has to be
- * worked out, that figure is as old all the same. One that a group's queue has
- * not got in this jiffy is taken from an earlier one.
+ * what a group's queue has of its CPU's load, where it needs that; after a
+ * choice by loads it is there. In the root group nothing has to be worked out,
+ * but the figure is as old all the same.
  */
-static __always_inline __u32 load_of(const struct task_struct *p)
+static __always_inline __u32 load_of(const struct task_struct *p, __u64 load, struct raw_wake *raw,
+				     __u32 *flags)
 {
 	const struct cfs_rq *cfs = p->se.cfs_rq;
-	__u64 load = p->se.avg.load_avg, above;
+	__u64 all, above;
 
 	if (!cfs)
 		return load;
+	all = cfs->avg.load_avg;
 	above = cfs->h_load;
-	if (!p->se.parent && cfs->last_h_load_update != bpf_jiffies64())
-		above = cfs->avg.load_avg;
-	return load * above / (cfs->avg.load_avg + 1);
+	if (cfs->last_h_load_update < raw->jiffies) {
+		if (p->se.parent)
+			*flags |= RAW_OLD_LOAD;
+		else
+			above = all;
+	}
+	return load * above / (all + 1);
 }
 
 static __always_inline __u32 util_of(const struct sched_avg *avg)
@@ -62,19 +111,20 @@ static inline __u32 clamp_of(const struct uclamp_se *clamp)
 	return BPF_CORE_READ_BITFIELD(clamp, value);
 }
 
-static __always_inline void see_task(struct raw_task *to, struct task_struct *p)
+static __always_inline void see_task(struct raw_task *to, const struct task_struct *p)
 {
-	struct task_struct *last = p->last_wakee;
+	__u32 flags = p->flags;
 
 	to->pid = p->pid;
 	to->tgid = p->tgid;
-	to->last_wakee = last ? last->pid : 0;
 	to->wakee_flips = p->wakee_flips;
 	to->flip_decay_at = p->wakee_flip_decay_ts;
 	to->recent_cpu = p->recent_used_cpu;
-	to->load = load_of(p);
+	to->load = p->se.avg.load_avg;
 	to->util = util_of(&p->se.avg);
-	to->flags = p->flags & PF_KTHREAD && p->nr_cpus_allowed == 1 ? RAW_PERCPU_KTHREAD : 0;
+	to->flags = flags & PF_KTHREAD && p->nr_cpus_allowed == 1 ? RAW_PERCPU_KTHREAD : 0;
+	if (flags & PF_EXITING)
+		to->flags |= RAW_EXITING;
 	if (p->policy == SCHED_IDLE)
 		to->flags |= RAW_SCHED_IDLE;
 	to->uclamp_min = 0;
@@ -83,121 +133,322 @@ static __always_inline void see_task(struct raw_task *to, struct task_struct *p)
 		to->uclamp_min = clamp_of(&p->uclamp[0]);
 		to->uclamp_max = clamp_of(&p->uclamp[1]);
 	}
+	to->numa_node = -1;
+	if (bpf_core_field_exists(p->numa_preferred_nid))
+		to->numa_node = p->numa_preferred_nid;
 }
 
-static __always_inline void see_cpu(struct raw_cpu *to, __u32 cpu)
+/* Whether the waker runs in a task: no interrupt, no softirq. */
+static __always_inline __u32 context(const struct task_struct *current)
+{
+	const struct task_struct___arm64 *here = (const void *)current;
+	__u32 count;
+
+	if (bpf_core_field_exists(here->thread_info.preempt.count))
+		count = here->thread_info.preempt.count;
+	else if (bpf_ksym_exists(&__preempt_count))
+		count = *(const int *)bpf_this_cpu_ptr(&__preempt_count);
+	else
+		return current->pid ? RAW_IN_TASK : 0;
+	return RAW_CONTEXT_KNOWN | (count & IN_INTERRUPT ? 0 : RAW_IN_TASK);
+}
+
+static __always_inline void see_near(struct raw_near *to, __u32 cpu)
 {
 	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
-	struct sched_domain_shared **llc = bpf_per_cpu_ptr(&sd_llc_shared, cpu);
-	struct task_struct *curr;
 
 	if (!rq)
 		return;
-	curr = rq->curr;
-	to->nr_running = rq->cfs.h_nr_queued;
-	to->nr_delayed = rq->cfs.h_nr_queued - rq->cfs.h_nr_runnable;
 	to->load = rq->cfs.avg.load_avg;
-	to->runnable = rq->cfs.avg.runnable_avg;
-	to->util = util_of(&rq->cfs.avg);
-	to->capacity = rq->cpu_capacity;
-	to->idle = curr == rq->idle && !rq->nr_running && !rq->ttwu_pending;
-	to->sched_idle = rq->nr_running && rq->nr_running == rq->cfs.h_nr_idle;
-	to->curr_load = 0;
-	if (curr && curr != rq->idle)
-		to->curr_load = load_of(curr);
-	to->idle_since_ns = rq->idle_stamp;
-	to->idle_exit_ns = 0;
-	if (to->idle && bpf_core_field_exists(rq->idle_state) && rq->idle_state)
-		to->idle_exit_ns = rq->idle_state->exit_latency_ns;
-	to->nr_idle_scan = 0;
+	to->nr_running = rq->nr_running;
+	to->nr_delayed = rq->cfs.h_nr_queued - rq->cfs.h_nr_runnable;
+}
+
+static __always_inline void see_shared(struct raw_shared *to, __u32 cpu)
+{
+	struct sched_domain_shared **cores = 0, **llc = bpf_per_cpu_ptr(&sd_llc_shared, cpu);
+	struct sched_domain **asym;
+
+	to->llc_idle_scan = 0;
+	to->asym_idle_scan = RAW_NO_LIMIT;
 	to->idle_cores = 0;
-	if (llc && *llc) {
-		to->nr_idle_scan = BPF_CORE_READ(*llc, nr_idle_scan);
-		to->idle_cores = BPF_CORE_READ(*llc, has_idle_cores);
+	if (!llc)
+		return;
+	if (*llc)
+		to->llc_idle_scan = SHARED(*llc)->nr_idle_scan;
+	if (bpf_ksym_exists(&sd_balance_shared))
+		cores = bpf_per_cpu_ptr(&sd_balance_shared, cpu);
+	if (!cores)
+		cores = llc;
+	if (*cores)
+		to->idle_cores = SHARED(*cores)->has_idle_cores;
+	if (!config.unequal)
+		return;
+	asym = bpf_per_cpu_ptr(&sd_asym_cpucapacity, cpu);
+	/* Up to 6.19 such a domain has no budget. */
+	if (asym && *asym && bpf_ksym_exists(&sd_balance_shared) && DOMAIN(*asym)->shared)
+		to->asym_idle_scan = SHARED(DOMAIN(*asym)->shared)->nr_idle_scan;
+}
+
+static __always_inline __u64 *set_of(struct raw_wake *raw, enum raw_set set)
+{
+	return (void *)raw + sizeof(*raw) + set * NR_WORDS * 8;
+}
+
+/* The CPUs that share the last-level cache with one, added to a set. */
+static __always_inline void add_llc(__u64 *set, __u32 cpu)
+{
+	__u64 *llc = bpf_map_lookup_elem(&llcs, &cpu);
+	__u32 w;
+
+	for (w = 0; llc && w < NR_WORDS && can_loop; w++)
+		set[w] |= llc[w];
+}
+
+/*
+ * Idle states, by words of 64 CPUs. When the choice is made only those CPUs
+ * matter that it may have fallen on: those that were idle, and that on which it
+ * fell. Of the others nothing is said: not idle, then as before.
+ */
+static __always_inline void look(struct raw_wake *raw, int later)
+{
+	__u16 *capacity = (void *)raw + sizeof(*raw) + SETS_SIZE;
+	__u64 *idle = set_of(raw, later ? RAW_IDLE_LATER : RAW_IDLE);
+	__u64 *sched_idle = set_of(raw, later ? RAW_SCHED_IDLE_ONLY_LATER : RAW_SCHED_IDLE_ONLY);
+	__u32 w, bit;
+
+	for (w = 0; w < NR_WORDS && can_loop; w++) {
+		__u64 left = set_of(raw, RAW_SEEN)[w], is_idle = 0, is_sched_idle = 0;
+
+		if (later) {
+			__u64 mask = set_of(raw, RAW_IDLE)[w] | set_of(raw, RAW_SCHED_IDLE_ONLY)[w];
+
+			if (w == raw->chosen / 64)
+				mask |= 1ull << (raw->chosen % 64);
+			left &= mask;
+		}
+		for (bit = 0; bit < 64 && left && can_loop; bit++, left >>= 1) {
+			__u32 cpu = w * 64 + bit, running;
+			const struct rq *rq;
+
+			if (!(left & 1) || cpu >= nr_cpus)
+				continue;
+			rq = bpf_per_cpu_ptr(&runqueues, cpu);
+			if (!rq)
+				continue;
+			running = rq->nr_running;
+			if (running)
+				is_sched_idle |= (__u64)(running == rq->cfs.h_nr_idle) << bit;
+			else
+				is_idle |= (__u64)(rq->curr == rq->idle && !rq->ttwu_pending)
+					   << bit;
+			if (!later)
+				capacity[cpu] = rq->cpu_capacity;
+		}
+		idle[w] = is_idle;
+		sched_idle[w] = is_sched_idle;
 	}
 }
 
-static __always_inline struct raw_wake *place(void)
+/* All that fork, exec and unequal CPUs are decided by. */
+static __always_inline void see_rows(struct raw_wake *raw, int later)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
+	struct raw_cpu *to = (void *)raw + ROWS_AT + later * nr_cpus * sizeof(*to);
+	__u32 cpu;
 
+	for (cpu = 0; cpu < nr_cpus && can_loop; cpu++) {
+		const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+
+		if (!rq)
+			continue;
+		to[cpu].idle_since_ns = rq->idle_stamp;
+		to[cpu].load = rq->cfs.avg.load_avg;
+		to[cpu].runnable = rq->cfs.avg.runnable_avg;
+		to[cpu].util = util_of(&rq->cfs.avg);
+		to[cpu].nr_running = rq->nr_running;
+		to[cpu].nr_delayed = rq->cfs.h_nr_queued - rq->cfs.h_nr_runnable;
+		to[cpu].idle_exit_ns = 0;
+		if (bpf_core_field_exists(rq->idle_state) && rq->idle_state)
+			to[cpu].idle_exit_ns = rq->idle_state->exit_latency_ns;
+	}
+}
+
+static __always_inline struct raw_wake *place(__u32 cpu)
+{
 	return bpf_map_lookup_elem(&places, &cpu);
 }
 
 static __always_inline void begin(struct task_struct *p, int prev_cpu, int wake_flags, __u32 class)
 {
-	__u64 now = bpf_ktime_get_ns();
-	struct raw_wake *raw = place();
-	__u32 cpu, words;
+	struct task_struct *current = bpf_get_current_task_btf(), *last;
+	__u32 cpu = bpf_get_smp_processor_id(), w;
+	struct raw_wake *raw = place(cpu);
 
 	if (!raw)
 		return;
-	raw->at_ns = now;
+	raw->at_ns = bpf_ktime_get_ns();
 	raw->jiffies = bpf_jiffies64();
 	raw->class = class;
 	raw->wake_flags = wake_flags;
-	raw->this_cpu = bpf_get_smp_processor_id();
+	raw->this_cpu = cpu;
 	raw->prev_cpu = prev_cpu;
 	raw->nr_allowed = p->nr_cpus_allowed;
-	see_task(&raw->waker, bpf_get_current_task_btf());
+	raw->context = context(current);
+	raw->rows = 0;
+	if (wake_flags & WF_SLOW)
+		raw->rows = 2;
+	else if (config.unequal)
+		raw->rows = 1;
+	see_task(&raw->waker, current);
+	last = current->last_wakee;
+	raw->waker.last_wakee = last ? last->pid : 0;
 	see_task(&raw->wakee, p);
-	words = (nr_cpus + 63) / 64;
-	if (words <= RAW_WORDS)
-		bpf_probe_read_kernel(raw->allowed, words * 8, p->cpus_ptr);
-	bpf_for(cpu, 0, nr_cpus)
-	{
-		if (cpu >= RAW_MAX_CPUS)
-			break;
-		see_cpu(&raw->cpus[cpu], cpu);
+	last = p->last_wakee;
+	raw->wakee.last_wakee = last ? last->pid : 0;
+	see_near(&raw->near[0], cpu);
+	see_shared(&raw->shared[0], cpu);
+	raw->near[1] = raw->near[0];
+	raw->shared[1] = raw->shared[0];
+	if (cpu != prev_cpu) {
+		see_near(&raw->near[1], prev_cpu);
+		see_shared(&raw->shared[1], prev_cpu);
 	}
-	__sync_fetch_and_add(&counts.cost_ns, bpf_ktime_get_ns() - now);
+	for (w = 0; w < NR_WORDS && can_loop; w++)
+		set_of(raw, RAW_SEEN)[w] = raw->rows ? ~0ull : 0;
+	if (!raw->rows) {
+		add_llc(set_of(raw, RAW_SEEN), cpu);
+		if (cpu != prev_cpu)
+			add_llc(set_of(raw, RAW_SEEN), prev_cpu);
+	}
+	look(raw, 0);
+	if (raw->rows)
+		see_rows(raw, 0);
+	if (NR_WORDS == 1)
+		*set_of(raw, RAW_ALLOWED) = p->cpus_ptr->bits[0];
+	else
+		bpf_probe_read_kernel(set_of(raw, RAW_ALLOWED), NR_WORDS * 8, p->cpus_ptr);
 }
 
-static __always_inline void end(int chosen)
+static __always_inline void end(struct task_struct *p, int chosen)
 {
-	__u64 now = bpf_ktime_get_ns();
-	struct raw_wake *raw = place();
-	__u32 n = nr_cpus;
+	struct task_struct *current = bpf_get_current_task_btf();
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct raw_wake *raw = place(cpu);
+	struct counts *count = bpf_map_lookup_elem(&counts, &cpu);
+	__u64 size = ROWS_AT;
+	long lost;
 
-	if (!raw || !raw->at_ns || n > RAW_MAX_CPUS)
+	if (!raw || !raw->at_ns || !count)
 		return;
 	raw->chosen = chosen;
-	if (bpf_ringbuf_output(&ring, raw,
-			       __builtin_offsetof(struct raw_wake, cpus) +
-				       n * sizeof(struct raw_cpu),
-			       BPF_RB_NO_WAKEUP))
-		__sync_fetch_and_add(&counts.dropped, 1);
+	/* A slow path brings the wakee's averages up to now before it reads any. */
+	raw->wakee.load = load_of(p, raw->rows == 2 ? p->se.avg.load_avg : raw->wakee.load, raw,
+				  &raw->wakee.flags);
+	raw->waker.load = load_of(current, raw->waker.load, raw, &raw->waker.flags);
+	raw->wakee.util = util_of(&p->se.avg);
+	see_near(&raw->later[0], cpu);
+	raw->later[1] = raw->later[0];
+	if (cpu != raw->prev_cpu)
+		see_near(&raw->later[1], raw->prev_cpu);
+	look(raw, 1);
+	if (raw->rows == 2) {
+		see_rows(raw, 1);
+		size += 2 * nr_cpus * sizeof(struct raw_cpu);
+	} else if (raw->rows == 1) {
+		size += nr_cpus * sizeof(struct raw_cpu);
+	}
+	lost = bpf_ringbuf_output(&ring, raw, size, BPF_RB_NO_WAKEUP);
+	if (lost)
+		count->dropped++;
 	else
-		__sync_fetch_and_add(&counts.recorded, 1);
+		count->recorded++;
+	if (!(raw->wake_flags & WF_SLOW))
+		count->tried++;
 	raw->at_ns = 0;
-	__sync_fetch_and_add(&counts.cost_ns, bpf_ktime_get_ns() - now);
+}
+
+/* One in so many is timed: reading clocks is no part of what the others cost. */
+static __always_inline struct counts *timed(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct counts *count = bpf_map_lookup_elem(&counts, &cpu);
+
+	return count && (count->recorded + count->dropped) % TIMED == 0 ? count : 0;
+}
+
+static __always_inline void begin_timed(struct task_struct *p, int prev_cpu, int wake_flags,
+					__u32 class)
+{
+	struct counts *count = timed();
+	__u64 from = 0;
+
+	if (count)
+		from = bpf_ktime_get_ns();
+	begin(p, prev_cpu, wake_flags, class);
+	if (count)
+		count->timed_ns += bpf_ktime_get_ns() - from;
+}
+
+static __always_inline void end_timed(struct task_struct *p, int chosen)
+{
+	struct counts *count = timed();
+	__u64 from = 0;
+
+	if (count)
+		from = bpf_ktime_get_ns();
+	end(p, chosen);
+	if (count) {
+		count->timed_ns += bpf_ktime_get_ns() - from;
+		count->timed++;
+	}
 }
 
 SEC("fentry/select_task_rq_fair")
 int BPF_PROG(fair_begins, struct task_struct *p, int prev_cpu, int wake_flags)
 {
-	begin(p, prev_cpu, wake_flags, 0);
+	begin_timed(p, prev_cpu, wake_flags, 0);
 	return 0;
 }
 
 SEC("fexit/select_task_rq_fair")
 int BPF_PROG(fair_ends, struct task_struct *p, int prev_cpu, int wake_flags, int chosen)
 {
-	end(chosen);
+	end_timed(p, chosen);
 	return 0;
 }
 
 SEC("fentry/select_task_rq_rt")
 int BPF_PROG(rt_begins, struct task_struct *p, int prev_cpu, int wake_flags)
 {
-	begin(p, prev_cpu, wake_flags, 1);
+	begin_timed(p, prev_cpu, wake_flags, 1);
 	return 0;
 }
 
 SEC("fexit/select_task_rq_rt")
 int BPF_PROG(rt_ends, struct task_struct *p, int prev_cpu, int wake_flags, int chosen)
 {
-	end(chosen);
+	end_timed(p, chosen);
+	return 0;
+}
+
+/* Every wake-up of a task that is not new, whether somebody is asked where it goes or not. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(wakes, struct task_struct *p)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), why = ASKED;
+	struct counts *count = bpf_map_lookup_elem(&counts, &cpu);
+
+	if (!count)
+		return 0;
+	if (p == bpf_get_current_task_btf())
+		why = ITSELF;
+	else if (p->on_rq)
+		why = QUEUED;
+	else if (p->nr_cpus_allowed == 1)
+		why = PINNED;
+	else if (bpf_core_field_exists(p->migration_disabled) && p->migration_disabled)
+		why = HELD;
+	count->wakings[why]++;
 	return 0;
 }
 

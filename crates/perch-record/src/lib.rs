@@ -11,6 +11,9 @@ mod raw;
 mod recorder;
 mod replay;
 
-pub use moment::{Class, Columns, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, WakeUp};
+pub use moment::{
+    Class, Columns, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, UNSEEN_CONTEXT, UNSEEN_ROWS,
+    WakeUp,
+};
 pub use recorder::{RecordError, Recorder};
-pub use replay::{Decided, Distance, Outcome, Replay, Tally, replay};
+pub use replay::{Cause, Decided, Distance, Outcome, Replay, Tally, replay};

@@ -63,7 +63,7 @@ row! {
         Idle = "idle",
         /// Busy with SCHED_IDLE tasks only: 0 or 1.
         SchedIdle = "sched_idle",
-        /// Runnable fair tasks, the running one included.
+        /// Runnable tasks, the running one included.
         NrRunning = "nr_running",
         /// Of those, queued only to lose their lag (EEVDF).
         NrDelayed = "nr_delayed",
@@ -113,7 +113,7 @@ row! {
         UclampMin = "uclamp_min",
         /// What it is clamped to: most.
         UclampMax = "uclamp_max",
-        /// 1: a kernel thread of one CPU; 2: SCHED_IDLE.
+        /// 1: a kernel thread of one CPU; 2: SCHED_IDLE; 4: its load is older than a jiffy.
         Flags = "flags",
         /// Number of its affinity in this block; 0 for all CPUs.
         Affinity = "affinity",
@@ -124,6 +124,8 @@ row! {
         /// 3.4: what the load of its previous CPU changes by because of its task group, as the
         /// bits of a signed number.
         LoadShift = "load_shift",
+        /// The node that NUMA balancing prefers for it, plus 1; 0 for none.
+        PreferredNode = "preferred_node_plus_1",
     }
 }
 
@@ -264,9 +266,21 @@ pub struct WakeUp {
     pub waker: u32,
     /// The wakee.
     pub wakee: u32,
+    /// What nobody recorded of it: [`UNSEEN_ROWS`] and [`UNSEEN_CONTEXT`].
+    pub unseen: u8,
     /// Where the wakee's task group has something queued, by words of 64; empty for the root group.
     pub queued: Vec<u64>,
+    /// CPUs that were otherwise when the choice was made than when it began, ascending: each as it
+    /// was then. Empty where nobody looked again.
+    pub later: Vec<(u32, Row<CpuRow>)>,
 }
+
+/// Of the CPUs nothing is known but idle states and capacities in the last-level caches of
+/// waker and wakee, and how many tasks run on those two CPUs and what load they have. A search for
+/// an idle CPU reads no more where all CPUs are equal.
+pub const UNSEEN_ROWS: u8 = 1;
+/// Whether the waker was interrupted is a guess.
+pub const UNSEEN_CONTEXT: u8 = 2;
 
 impl Default for WakeUp {
     fn default() -> WakeUp {
@@ -279,7 +293,9 @@ impl Default for WakeUp {
             chosen: 0,
             waker: 0,
             wakee: 0,
+            unseen: 0,
             queued: Vec::new(),
+            later: Vec::new(),
         }
     }
 }

@@ -3,8 +3,26 @@
 
 /// `RAW_MAX_CPUS`.
 pub const MAX_CPUS: usize = 1024;
-/// `RAW_WORDS`.
-const WORDS: usize = MAX_CPUS / 64;
+/// `RAW_EXITING`.
+pub const EXITING: u32 = 8;
+/// `RAW_IN_TASK`.
+pub const IN_TASK: u32 = 1;
+/// `RAW_CONTEXT_KNOWN`.
+pub const CONTEXT_KNOWN: u32 = 2;
+
+/// `enum raw_set`.
+#[derive(Clone, Copy)]
+pub enum Set {
+    Seen,
+    Idle,
+    SchedIdleOnly,
+    IdleLater,
+    SchedIdleOnlyLater,
+    Allowed,
+}
+
+/// `RAW_SETS`.
+const SETS: usize = 6;
 
 /// `struct raw_cpu`.
 #[repr(C)]
@@ -14,16 +32,29 @@ pub struct RawCpu {
     pub load: u32,
     pub runnable: u32,
     pub util: u32,
-    pub capacity: u32,
-    pub curr_load: u32,
     pub idle_exit_ns: u32,
-    pub nr_idle_scan: u32,
     pub nr_running: u16,
     pub nr_delayed: u16,
-    pub idle: u8,
-    pub sched_idle: u8,
-    pub idle_cores: u8,
-    pub pad: [u8; 5],
+    pub pad: u32,
+}
+
+/// `struct raw_near`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawNear {
+    pub load: u32,
+    pub nr_running: u16,
+    pub nr_delayed: u16,
+}
+
+/// `struct raw_shared`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawShared {
+    pub llc_idle_scan: u32,
+    pub asym_idle_scan: u32,
+    pub idle_cores: u32,
+    pub pad: u32,
 }
 
 /// `struct raw_task`.
@@ -41,10 +72,10 @@ pub struct RawTask {
     pub flags: u32,
     pub uclamp_min: u16,
     pub uclamp_max: u16,
-    pub pad: u32,
+    pub numa_node: i32,
 }
 
-/// `struct raw_wake` without its CPUs.
+/// `struct raw_wake` without its sets.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawWake {
@@ -56,23 +87,77 @@ pub struct RawWake {
     pub prev_cpu: u32,
     pub chosen: u32,
     pub nr_allowed: u32,
+    pub context: u32,
+    pub rows: u32,
     pub waker: RawTask,
     pub wakee: RawTask,
-    pub allowed: [u64; WORDS],
+    pub shared: [RawShared; 2],
+    pub near: [RawNear; 2],
+    pub later: [RawNear; 2],
 }
 
-const _: () = assert!(size_of::<RawCpu>() == 48);
+const HEAD: usize = size_of::<RawWake>();
+const ROW: usize = size_of::<RawCpu>();
+const _: () = assert!(ROW == 32 && HEAD == 208);
 const _: () = assert!(size_of::<RawTask>() == 48);
-const _: () = assert!(size_of::<RawWake>() == 264);
 
-/// A wake-up and its CPUs, from the bytes of a record; `None` when they are not that many.
-pub fn parse(bytes: &[u8], cpus: usize) -> Option<(RawWake, impl Iterator<Item = RawCpu> + '_)> {
-    let (head, rows) = bytes.split_at_checked(size_of::<RawWake>())?;
-    let rows = rows.get(..cpus * size_of::<RawCpu>())?;
-    // SAFETY: integers in the layout of C, of which any bytes are a value; unaligned reads.
-    let wake = unsafe { head.as_ptr().cast::<RawWake>().read_unaligned() };
-    let rows = rows.chunks_exact(size_of::<RawCpu>());
-    // SAFETY: likewise.
-    let rows = rows.map(|row| unsafe { row.as_ptr().cast::<RawCpu>().read_unaligned() });
-    Some((wake, rows))
+/// Bytes of a record's sets and capacities.
+fn middle(cpus: usize) -> usize {
+    SETS * cpus.div_ceil(64) * 8 + (cpus * 2).next_multiple_of(8)
+}
+
+/// The bytes that the longest record of a machine with so many CPUs has.
+pub fn most(cpus: usize) -> usize {
+    HEAD + middle(cpus) + 2 * cpus * ROW
+}
+
+/// A record.
+pub struct Record<'a> {
+    /// Its fixed part.
+    pub wake: RawWake,
+    sets: &'a [u8],
+    capacities: &'a [u8],
+    /// Rows at the beginning, then at the end.
+    rows: &'a [u8],
+    cpus: usize,
+}
+
+impl<'a> Record<'a> {
+    /// From bytes; `None` when there are not as many as it says.
+    pub fn parse(bytes: &'a [u8], cpus: usize) -> Option<Record<'a>> {
+        let (head, rest) = bytes.split_at_checked(HEAD)?;
+        // SAFETY: integers in the layout of C, of which any bytes are a value; an unaligned read.
+        let wake = unsafe { head.as_ptr().cast::<RawWake>().read_unaligned() };
+        let (sets, rest) = rest.split_at_checked(SETS * cpus.div_ceil(64) * 8)?;
+        let (capacities, rest) = rest.split_at_checked((cpus * 2).next_multiple_of(8))?;
+        let rows = rest.get(..(wake.rows as usize).min(2) * cpus * ROW)?;
+        Some(Record {
+            wake,
+            sets,
+            capacities,
+            rows,
+            cpus,
+        })
+    }
+
+    /// Whether a CPU is in a set.
+    pub fn has(&self, set: Set, cpu: usize) -> bool {
+        let word = set as usize * self.cpus.div_ceil(64) + cpu / 64;
+        let at = word * 8 + cpu % 64 / 8;
+        cpu < self.cpus && self.sets[at] >> (cpu % 8) & 1 != 0
+    }
+
+    /// What a CPU that was seen has left for fair tasks.
+    pub fn capacity(&self, cpu: usize) -> u16 {
+        let bytes = [self.capacities[2 * cpu], self.capacities[2 * cpu + 1]];
+        u16::from_ne_bytes(bytes)
+    }
+
+    /// Everything about a CPU, at the beginning or at the end.
+    pub fn row(&self, cpu: usize, later: bool) -> Option<RawCpu> {
+        let at = (usize::from(later) * self.cpus + cpu) * ROW;
+        let row = self.rows.get(at..at + ROW)?;
+        // SAFETY: as above.
+        (cpu < self.cpus).then(|| unsafe { row.as_ptr().cast::<RawCpu>().read_unaligned() })
+    }
 }

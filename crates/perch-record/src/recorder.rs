@@ -10,9 +10,11 @@ use std::time::Duration;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput, RingBufferBuilder};
 use perch_policy::{CpuMask, Topology, Wake};
 
-use crate::format::{Footer, Writer};
-use crate::moment::{Class, CpuRow, Group, GroupRow, Row, Task, TaskRow, WakeUp};
-use crate::raw::{self, RawCpu, RawTask, RawWake};
+use crate::format::{Footer, Undecided, Writer};
+use crate::moment::{
+    Class, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, UNSEEN_CONTEXT, UNSEEN_ROWS, WakeUp,
+};
+use crate::raw::{self, RawCpu, RawNear, RawTask, RawWake, Record, Set};
 
 /// bpf/recorder.bpf.c, compiled by build.rs.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
@@ -50,7 +52,9 @@ impl Recorder {
     ///
     /// # Errors
     /// [`RecordError::Unable`], with the kernel's words.
-    pub fn load(possible: usize, ring: u32) -> Result<Recorder, RecordError> {
+    pub fn load(topology: &Topology, possible: usize, ring: u32) -> Result<Recorder, RecordError> {
+        let unequal = (0..topology.nr_cpus()).any(|cpu| topology.asym(cpu).is_some());
+        let words = possible.div_ceil(64);
         if possible > raw::MAX_CPUS {
             return Err(RecordError::Unable(format!(
                 "{possible} CPUs: the recorder takes up to {}",
@@ -64,17 +68,43 @@ impl Recorder {
             .map_err(&failed)?;
         for mut map in open.maps_mut() {
             match map.name().to_str() {
-                Some("places") => map.set_max_entries(possible as u32).map_err(&failed)?,
+                Some("places") => {
+                    map.set_max_entries(possible as u32).map_err(&failed)?;
+                    let size = raw::most(possible) as u32;
+                    map.set_value_size(size).map_err(&failed)?;
+                }
+                Some("llcs") => {
+                    map.set_max_entries(possible as u32).map_err(&failed)?;
+                    map.set_value_size(8 * words as u32).map_err(&failed)?;
+                }
+                Some("counts") => map.set_max_entries(possible as u32).map_err(&failed)?,
                 Some("ring") => map.set_max_entries(ring).map_err(&failed)?,
                 Some(name) if name.ends_with(".rodata") => {
                     if let Some(data) = map.initial_value_mut() {
                         data[..4].copy_from_slice(&(possible as u32).to_ne_bytes());
+                        data[4..8].copy_from_slice(&u32::from(unequal).to_ne_bytes());
                     }
                 }
                 _ => {}
             }
         }
         let object = open.load().map_err(&failed)?;
+        let llcs = object.maps().find(|map| map.name() == "llcs");
+        let llcs = llcs.ok_or_else(|| RecordError::Unable("no map llcs".to_string()))?;
+        for cpu in 0..possible {
+            let mut set = vec![0u64; words];
+            set[cpu / 64] |= 1 << (cpu % 64);
+            let llc = (cpu < topology.nr_cpus()).then(|| topology.llc(cpu));
+            if let Some(llc) = llc.flatten() {
+                let cpus = topology.shared_span(llc);
+                cpus.iter()
+                    .for_each(|other| set[other / 64] |= 1 << (other % 64));
+            }
+            let value: Vec<u8> = set.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            llcs.update(&(cpu as u32).to_ne_bytes(), &value, MapFlags::ANY)
+                .map_err(&failed)?;
+        }
+        drop(llcs);
         let mut recorder = Recorder {
             object,
             links: Vec::new(),
@@ -90,10 +120,10 @@ impl Recorder {
         self.hz as u32
     }
 
-    fn data(&self, name: &str) -> Result<Vec<u64>, RecordError> {
+    fn data(&self, name: &str, key: u32) -> Result<Vec<u64>, RecordError> {
         let found = self.object.maps().find(|map| map.name() == name);
         let map = found.ok_or_else(|| RecordError::Unable(format!("no map {name}")))?;
-        let value = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let value = map.lookup(&key.to_ne_bytes(), MapFlags::ANY);
         let value = value.map_err(unable(name))?.unwrap_or_default();
         let words = value.chunks_exact(8);
         Ok(words
@@ -110,7 +140,7 @@ impl Recorder {
             program
                 .test_run(ProgramInput::default())
                 .map_err(unable("the kernel's clocks"))?;
-            let data = self.data(".data.clocks")?;
+            let data = self.data(".data.clocks", 0)?;
             Ok((data[0], data[1]))
         };
         let (ns, jiffies) = look()?;
@@ -130,19 +160,44 @@ impl Recorder {
     /// # Errors
     /// [`RecordError::Unable`], with the kernel's words.
     pub fn attach(&mut self) -> Result<(), RecordError> {
-        let names = ["fair_begins", "fair_ends", "rt_begins", "rt_ends"];
-        for program in self.object.progs_mut() {
-            if names.iter().any(|name| program.name() == *name) {
-                let what = format!("{} cannot be attached", program.name().to_string_lossy());
-                self.links.push(program.attach().map_err(unable(&what))?);
-            }
+        // Who is asked is counted before and after it is counted who wakes: no wake-up is taken
+        // for one of another class because the one program was there and the other was not.
+        for name in ["fair_begins", "fair_ends", "rt_begins", "rt_ends", "wakes"] {
+            let program = self.object.progs_mut().find(|p| p.name() == name);
+            let what = format!("{name} cannot be attached");
+            let program = program.ok_or_else(|| RecordError::Unable(what.clone()))?;
+            self.links.push(program.attach().map_err(unable(&what))?);
         }
         Ok(())
     }
 
+    /// What all CPUs counted; see bpf/recorder.bpf.c, `struct counts`.
+    fn counts(&self) -> Result<Footer, RecordError> {
+        let mut sum = [0u64; 10];
+        for cpu in 0..self.cpus as u32 {
+            let counts = self.data("counts", cpu)?;
+            sum.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
+        }
+        let [recorded, dropped, tried, timed, timed_ns, wakings @ ..] = sum;
+        let [itself, queued, pinned, held, asked] = wakings;
+        let all = u128::from(recorded + dropped);
+        Ok(Footer {
+            wake_ups: 0,
+            dropped,
+            cost_ns: (u128::from(timed_ns) * all / u128::from(timed.max(1))) as u64,
+            undecided: Undecided {
+                itself,
+                queued,
+                pinned,
+                held,
+                others: asked.saturating_sub(tried),
+            },
+        })
+    }
+
     /// Stops recording; what is in the ring buffer stays there.
     pub fn detach(&mut self) {
-        self.links.clear();
+        while self.links.pop().is_some() {}
     }
 
     /// Moves what was recorded into a file until `done` says so, which is asked 100 times a
@@ -170,7 +225,7 @@ impl Recorder {
         loop {
             let last = done();
             if last {
-                self.links.clear();
+                while self.links.pop().is_some() {}
             }
             // The programs wake nobody up: their reader's own wake-ups would be in the recording.
             let consumed = buffer.consume();
@@ -185,63 +240,57 @@ impl Recorder {
         }
         drop(buffer);
         drop(maps);
-        let counts = self.data(".data.counts")?;
         let sink = Rc::into_inner(sink).expect("the ring buffer is gone");
-        let footer = Footer {
-            wake_ups: 0,
-            dropped: counts[1],
-            cost_ns: counts[2],
-        };
+        let footer = self.counts()?;
         let (footer, mut out) = sink.into_inner().writer.finish(footer)?;
         out.flush()?;
         Ok(footer)
     }
 }
 
-/// Turns records into rows.
+/// Turns records into rows. What a record does not have of a CPU stays as it was seen last, which
+/// costs the file nothing, and the wake-up says so.
 struct Sink<W: Write> {
+    topology: Arc<Topology>,
     writer: Writer<W>,
     error: Option<std::io::Error>,
     hz: u64,
     cpus: Vec<Row<CpuRow>>,
     groups: Vec<Row<GroupRow>>,
-    /// The first CPU of each group.
-    firsts: Vec<usize>,
     wake_up: WakeUp,
 }
 
 impl<W: Write> Sink<W> {
     fn new(topology: &Arc<Topology>, writer: Writer<W>, hz: u64) -> Sink<W> {
-        let shared = 0..topology.nr_shared();
-        let first = |g| topology.shared_span(g).iter().next().unwrap_or(0);
         Sink {
+            topology: topology.clone(),
             writer,
             error: None,
             hz,
             cpus: vec![Row::default(); topology.nr_cpus()],
             groups: vec![Row::default(); topology.nr_shared()],
-            firsts: shared.map(first).collect(),
             wake_up: WakeUp::default(),
         }
     }
 
     /// Takes a record. Returns not 0 to end it all.
     fn take(&mut self, bytes: &[u8], possible: usize) -> i32 {
-        let Some((wake, cpus)) = raw::parse(bytes, possible) else {
+        let Some(record) = Record::parse(bytes, possible) else {
             return 0;
         };
-        for (number, cpu) in cpus.enumerate() {
-            for (group, &first) in self.groups.iter_mut().zip(&self.firsts) {
-                if first == number {
-                    group[Group::NrIdleScan] = cpu.nr_idle_scan.into();
-                    group[Group::IdleCores] = cpu.idle_cores.into();
-                }
-            }
-            if let Some(row) = self.cpus.get_mut(number) {
-                *row = cpu_row(&cpu);
-            }
+        let wake = &record.wake;
+        let sides = [wake.this_cpu, wake.prev_cpu].map(|cpu| cpu as usize);
+        let n = self.cpus.len();
+        if sides
+            .into_iter()
+            .chain([wake.chosen as usize])
+            .any(|cpu| cpu >= n)
+        {
+            // A CPU that came after the machine was looked at.
+            return 0;
         }
-        match self.write(&wake) {
+        self.look(&record, sides);
+        match self.write(&record) {
             Ok(()) => 0,
             Err(error) => {
                 self.error = Some(error);
@@ -250,15 +299,58 @@ impl<W: Write> Sink<W> {
         }
     }
 
-    fn write(&mut self, wake: &RawWake) -> std::io::Result<()> {
-        let n = self.cpus.len();
-        if [wake.this_cpu, wake.prev_cpu, wake.chosen]
-            .iter()
-            .any(|&cpu| cpu as usize >= n)
-        {
-            // A CPU that came after the machine was looked at.
-            return Ok(());
+    /// The CPUs as they were when the choice began and, where they differ, when it was made.
+    fn look(&mut self, record: &Record, sides: [usize; 2]) {
+        let wake = &record.wake;
+        let near = |row: &mut Row<CpuRow>, cpu: usize, near: &[RawNear; 2]| {
+            if let Some(side) = sides.iter().position(|&side| side == cpu) {
+                row[Cpu::Load] = near[side].load.into();
+                row[Cpu::NrRunning] = near[side].nr_running.into();
+                row[Cpu::NrDelayed] = near[side].nr_delayed.into();
+            }
+        };
+        self.wake_up.later.clear();
+        for (cpu, row) in self.cpus.iter_mut().enumerate() {
+            if !record.has(Set::Seen, cpu) {
+                continue;
+            }
+            row[Cpu::Idle] = record.has(Set::Idle, cpu).into();
+            row[Cpu::SchedIdle] = record.has(Set::SchedIdleOnly, cpu).into();
+            row[Cpu::Capacity] = record.capacity(cpu).into();
+            if let Some(seen) = record.row(cpu, false) {
+                whole(row, &seen);
+            }
+            near(row, cpu, &wake.near);
+            if cpu == sides[0] {
+                row[Cpu::CurrLoad] = wake.waker.load.into();
+            }
+            let mut later = *row;
+            later[Cpu::Idle] = record.has(Set::IdleLater, cpu).into();
+            later[Cpu::SchedIdle] = record.has(Set::SchedIdleOnlyLater, cpu).into();
+            if let Some(seen) = record.row(cpu, true) {
+                whole(&mut later, &seen);
+            }
+            near(&mut later, cpu, &wake.later);
+            if later != *row {
+                self.wake_up.later.push((cpu as u32, later));
+            }
         }
+        for (cpu, shared) in sides.into_iter().zip(&wake.shared) {
+            let places = [
+                (self.topology.llc(cpu), shared.llc_idle_scan),
+                (self.topology.asym(cpu), shared.asym_idle_scan),
+            ];
+            for (group, idle_scan) in places {
+                if let Some(row) = group.and_then(|group| self.groups.get_mut(group)) {
+                    row[Group::NrIdleScan] = idle_scan.into();
+                    row[Group::IdleCores] = shared.idle_cores.into();
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, record: &Record) -> std::io::Result<()> {
+        let (n, wake) = (self.cpus.len(), &record.wake);
         let w = &mut self.wake_up;
         w.at_ns = wake.at_ns;
         w.class = match wake.class {
@@ -266,14 +358,20 @@ impl<W: Write> Sink<W> {
             _ => Class::RealTime,
         };
         w.flags = flags(wake);
+        w.unseen = 0;
+        if wake.rows == 0 {
+            w.unseen |= UNSEEN_ROWS;
+        }
+        if wake.context & raw::CONTEXT_KNOWN == 0 {
+            w.unseen |= UNSEEN_CONTEXT;
+        }
         (w.this_cpu, w.prev_cpu, w.chosen) = (wake.this_cpu, wake.prev_cpu, wake.chosen);
         (w.waker, w.wakee) = (wake.waker.pid, wake.wakee.pid);
         let waker = task_row(&wake.waker, wake, self.hz, n);
         let wakee = task_row(&wake.wakee, wake, self.hz, n);
         let mut affinity = None;
         if (wake.nr_allowed as usize) < n {
-            let words = &wake.allowed;
-            let allowed = (0..n).filter(|&cpu| words[cpu / 64] >> (cpu % 64) & 1 != 0);
+            let allowed = (0..n).filter(|&cpu| record.has(Set::Allowed, cpu));
             affinity = Some(CpuMask::of(n, allowed));
         }
         self.writer.add(
@@ -292,29 +390,24 @@ fn flags(wake: &RawWake) -> u32 {
     let wake = Wake {
         exec: has(0x02),
         fork: has(0x04),
-        sync: has(0x10),
+        // A task that exits does not come back to where it leaves room.
+        sync: has(0x10) && wake.waker.flags & raw::EXITING == 0,
         current: has(0x40),
-        // An idle task does not wake others by itself: an interrupt does.
-        in_task: wake.waker.pid != 0,
+        in_task: wake.context & raw::IN_TASK != 0,
         ..Wake::default()
     };
     wake.flags()
 }
 
-fn cpu_row(cpu: &RawCpu) -> Row<CpuRow> {
-    Row([
-        cpu.idle.into(),
-        cpu.sched_idle.into(),
-        cpu.nr_running.into(),
-        cpu.nr_delayed.into(),
-        cpu.load.into(),
-        cpu.runnable.into(),
-        cpu.util.into(),
-        cpu.capacity.into(),
-        cpu.curr_load.into(),
-        cpu.idle_exit_ns.into(),
-        cpu.idle_since_ns,
-    ])
+/// All that fork, exec and unequal CPUs are decided by.
+fn whole(row: &mut Row<CpuRow>, cpu: &RawCpu) {
+    row[Cpu::NrRunning] = cpu.nr_running.into();
+    row[Cpu::NrDelayed] = cpu.nr_delayed.into();
+    row[Cpu::Load] = cpu.load.into();
+    row[Cpu::Runnable] = cpu.runnable.into();
+    row[Cpu::Util] = cpu.util.into();
+    row[Cpu::IdleExitNs] = cpu.idle_exit_ns.into();
+    row[Cpu::IdleSinceNs] = cpu.idle_since_ns;
 }
 
 fn task_row(task: &RawTask, wake: &RawWake, hz: u64, cpus: usize) -> Row<TaskRow> {
@@ -332,7 +425,8 @@ fn task_row(task: &RawTask, wake: &RawWake, hz: u64, cpus: usize) -> Row<TaskRow
     row[Task::Util] = task.util.into();
     row[Task::UclampMin] = task.uclamp_min.into();
     row[Task::UclampMax] = task.uclamp_max.into();
-    row[Task::Flags] = task.flags.into();
+    row[Task::Flags] = (task.flags & !raw::EXITING).into();
+    row[Task::PreferredNode] = u64::try_from(task.numa_node).map_or(0, |node| node + 1);
     row[Task::Process] = task.tgid.into();
     row
 }

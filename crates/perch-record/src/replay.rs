@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use perch_policy::{CpuMask, Host, Policy, Reason, Topology, Verdict, Wake};
 
 use crate::format::{Block, FormatError, Moment, Reader};
-use crate::moment::{Class, Task, WakeUp};
+use crate::moment::{Class, Cpu, CpuRow, Row, Task, UNSEEN_CONTEXT, UNSEEN_ROWS, WakeUp};
 
 /// How far a wakee goes from where it ran last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +72,34 @@ impl Distance {
     }
 }
 
+/// Why the model of a kernel chose otherwise than the kernel, as far as the recording shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// What it decides by changed while the kernel decided: with some of what was seen at its end
+    /// in the place of what was seen at its beginning the model chooses as the kernel did, or one of
+    /// the two CPUs that were chosen became idle or busy meanwhile.
+    Changed,
+    /// It hinges on something that the file does not hold: with another value of that the model
+    /// chooses as the kernel did.
+    NotRecorded,
+    /// Neither of these: the model is taken to be wrong.
+    Model,
+}
+
+impl Cause {
+    /// All, by number.
+    pub const ALL: [Cause; 3] = [Cause::Changed, Cause::NotRecorded, Cause::Model];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Changed => "changed meanwhile",
+            Cause::NotRecorded => "not recorded",
+            Cause::Model => "model wrong",
+        }
+    }
+}
+
 /// How the choices of a policy compare with those of a reference on the same moments. Sums: those
 /// of a recording's parts add up to those of the whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,6 +119,8 @@ pub struct Tally {
     pub fits: [u64; 2],
     /// CPUs that the policy examined.
     pub examined: u64,
+    /// What is not the same, by cause; only where the reference is a kernel.
+    pub by_cause: [u64; Cause::ALL.len()],
 }
 
 impl Tally {
@@ -131,6 +161,7 @@ impl Tally {
         );
         pair(&mut self.idle, &other.idle);
         pair(&mut self.fits, &other.fits);
+        pair(&mut self.by_cause, &other.by_cause);
     }
 }
 
@@ -143,6 +174,8 @@ pub struct Outcome {
     pub change: Option<Tally>,
     /// Wake-ups that another class than the fair one decided, or nobody.
     pub others: u64,
+    /// Wake-ups that a policy would decide by what the recording does not have of them.
+    pub unseen: u64,
     /// Times of the first and the last wake-up, nanoseconds.
     pub span_ns: Option<(u64, u64)>,
 }
@@ -154,6 +187,7 @@ impl Outcome {
             self.change.get_or_insert_default().add(more);
         }
         self.others += other.others;
+        self.unseen += other.unseen;
         let spans = [self.span_ns, other.span_ns].into_iter().flatten();
         self.span_ns = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     }
@@ -164,8 +198,21 @@ impl Outcome {
 pub struct Decided<'a> {
     /// What the model and the other policy said; nothing where the fair class was not asked.
     pub verdicts: Option<(Verdict, Option<Verdict>)>,
+    /// Why the model chose otherwise than the kernel, if it did.
+    pub cause: Option<Cause>,
     /// All that was recorded.
     pub moment: &'a Moment,
+}
+
+/// Of [`Task::Flags`]: the kernel works out a task's load once a jiffy where it needs it, and this
+/// one was not.
+const OLD_LOAD: u64 = 4;
+
+/// What a question has in the place of what was recorded.
+#[derive(Debug, Default)]
+struct Given {
+    in_task: Option<bool>,
+    load: Option<u32>,
 }
 
 /// Policies on the moments of a recording.
@@ -218,8 +265,17 @@ impl Replay {
             let span = outcome.span_ns.get_or_insert((at_ns, at_ns));
             *span = (span.0.min(at_ns), span.1.max(at_ns));
             let verdicts = self.decide(&mut outcome);
+            let cause = match &verdicts {
+                Some((model, _)) if model.cpu != self.moment.wake_up().chosen as usize => {
+                    let cause = self.cause();
+                    outcome.model.by_cause[cause as usize] += 1;
+                    Some(cause)
+                }
+                _ => None,
+            };
             look(&Decided {
                 verdicts,
+                cause,
                 moment: &self.moment,
             });
         }
@@ -231,8 +287,13 @@ impl Replay {
             outcome.others += 1;
             return None;
         }
-        let model = self.ask(self.model);
-        let other = self.other.map(|policy| self.ask(policy));
+        if self.is_unseen() {
+            outcome.unseen += 1;
+            return None;
+        }
+        let given = Given::default();
+        let model = self.ask(self.model, &given);
+        let other = self.other.map(|policy| self.ask(policy, &given));
         let (w, host) = (self.moment.wake_up(), &self.host);
         let util = self.moment.wakee()[Task::Util].min(1024) as u32;
         let chosen = w.chosen as usize;
@@ -244,8 +305,94 @@ impl Replay {
         Some((model, other))
     }
 
+    /// Whether a policy would read what was not recorded: the slow path and the search for the CPU
+    /// that fits best look at every CPU.
+    fn is_unseen(&self) -> bool {
+        let w = self.moment.wake_up();
+        let wake = Wake::default().with_flags(w.flags);
+        let everywhere = wake.fork || wake.exec;
+        let unequal = || {
+            self.host
+                .topology()
+                .asym_span(w.this_cpu as usize)
+                .is_some()
+        };
+        w.unseen & UNSEEN_ROWS != 0 && (everywhere || unequal())
+    }
+
+    /// Why the model chose otherwise than the kernel: see [`Cause`]. The kernel looked at one CPU
+    /// after the other while they went on, so what it saw of each is as it was at the beginning or
+    /// as at the end.
+    fn cause(&mut self) -> Cause {
+        let w = self.moment.wake_up();
+        let (chosen, later) = (w.chosen as usize, w.later.clone());
+        let model = self.ask(self.model, &Given::default()).cpu;
+        let was = self.moment.cpus();
+        let turned = |cpu: usize| {
+            let differs = |(_, is): &&(u32, Row<CpuRow>)| {
+                [Cpu::Idle, Cpu::SchedIdle]
+                    .iter()
+                    .any(|&c| is[c] != was[cpu][c])
+            };
+            let row = later.iter().find(|(number, _)| *number as usize == cpu);
+            row.filter(differs).is_some()
+        };
+        if turned(chosen) || turned(model) {
+            return Cause::Changed;
+        }
+        let before: Vec<_> = later.iter().map(|(cpu, _)| was[*cpu as usize]).collect();
+        // All mixtures of a few; of more, those in which one is not as the others are.
+        let all = (1u64 << later.len().min(63)) - 1;
+        let singles = (0..later.len().min(63)).flat_map(|i| [1 << i, all ^ 1 << i]);
+        let mixtures: Vec<u64> = match later.len() {
+            0..=6 => (1..=all).collect(),
+            _ => singles.chain([all]).collect(),
+        };
+        let mut found = false;
+        for mixture in mixtures {
+            for (i, ((cpu, is), was)) in later.iter().zip(&before).enumerate() {
+                let row = if mixture >> i.min(63) & 1 != 0 {
+                    is
+                } else {
+                    was
+                };
+                row.put(&mut self.host, *cpu as usize);
+            }
+            found = self.ask(self.model, &Given::default()).cpu == chosen;
+            if found {
+                break;
+            }
+        }
+        for ((cpu, _), row) in later.iter().zip(&before) {
+            row.put(&mut self.host, *cpu as usize);
+        }
+        if found {
+            return Cause::Changed;
+        }
+        let w = self.moment.wake_up();
+        let mut others = Vec::new();
+        if w.unseen & UNSEEN_CONTEXT != 0 {
+            let in_task = !Wake::default().with_flags(w.flags).in_task;
+            others.push(Given {
+                in_task: Some(in_task),
+                ..Given::default()
+            });
+        }
+        if self.moment.wakee()[Task::Flags] & OLD_LOAD != 0 {
+            others.extend([0, u32::MAX >> 8].map(|load| Given {
+                load: Some(load),
+                ..Given::default()
+            }));
+        }
+        let explains = |given: &Given| self.ask(self.model, given).cpu == chosen;
+        match others.iter().any(explains) {
+            true => Cause::NotRecorded,
+            false => Cause::Model,
+        }
+    }
+
     /// What a policy says to the wake-up that was read last.
-    fn ask(&mut self, policy: Policy) -> Verdict {
+    fn ask(&mut self, policy: Policy, given: &Given) -> Verdict {
         // The policy may change what it knows of idle cores: each question has its own.
         for (number, row) in self.moment.groups().iter().enumerate() {
             row.put(&mut self.host, number);
@@ -257,11 +404,16 @@ impl Replay {
             prev_cpu: w.prev_cpu as usize,
             ..Wake::default().with_flags(w.flags)
         };
+        let wake = Wake {
+            in_task: given.in_task.unwrap_or(wake.in_task),
+            ..wake
+        };
         let cpus = self.moment.cpus().len();
         let idle = u32::MAX - w.this_cpu;
         let waker_id = if w.waker == 0 { idle } else { w.waker };
         let mut waker = self.moment.waker().task(waker_id, cpus);
         let mut wakee = self.moment.wakee().task(w.wakee, cpus);
+        wakee.load = given.load.unwrap_or(wakee.load);
         if !w.queued.is_empty() {
             let group = self.host.only_group();
             for cpu in 0..cpus {

@@ -77,7 +77,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     };
     let machine = perch_machine::detect(Path::new("/"))?;
     let topology = Topology::new(&machine);
-    let mut recorder = Recorder::load(kernel.possible(), arguments.buffer)?;
+    let mut recorder = Recorder::load(&topology, kernel.possible(), arguments.buffer)?;
     let header = Header {
         perch: env!("CARGO_PKG_VERSION").to_string(),
         machine: machine.to_toml(),
@@ -156,15 +156,18 @@ fn summary(footer: &Footer, path: &str, took: Duration) -> String {
         wake_ups,
         dropped,
         cost_ns,
+        undecided,
     } = footer;
     let lost = match dropped {
         0 => "none lost".to_string(),
         _ => format!("{dropped} lost (a larger --buffer loses fewer)"),
     };
     let each = *cost_ns as f64 / 1000.0 / (*wake_ups + *dropped).max(1) as f64;
+    let more = undecided.words();
     format!(
-        "{wake_ups} wake-ups in {:.1} s, {lost}; recording took {each:.1} us each; {path}",
-        took.as_secs_f64()
+        "{wake_ups} wake-ups in {:.1} s, {lost}; recording took {each:.1} us each; {path}{}",
+        took.as_secs_f64(),
+        more.map_or(String::new(), |words| format!("\nperch: {words}"))
     )
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use clap::Args;
 use perch_machine::Machine;
 use perch_policy::{Era, Mode, Modes, Policy, Reason, Topology};
-use perch_record::format::{Header, Reader};
-use perch_record::{Decided, Distance, Outcome, Replay, Tally};
+use perch_record::format::{Header, Reader, Undecided};
+use perch_record::{Cause, Decided, Distance, Outcome, Replay, Tally};
 use perch_report::{Align, Format, Grid};
 use serde::Serialize;
 
@@ -120,6 +120,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         model,
         other,
         outcome: &outcome,
+        undecided: reader.footer().map(|footer| footer.undecided.clone()),
     };
     emit(&match arguments.format {
         Format::Table => report.text(Grid::text),
@@ -140,7 +141,7 @@ fn list<R: std::io::Read>(
     let mut replay = Replay::new(topology, model, other);
     let mut result = writeln!(
         out,
-        "at_ns,class,flags,this_cpu,prev_cpu,waker,wakee,chosen,model,reason,target,other,\
+        "at_ns,class,flags,this_cpu,prev_cpu,waker,wakee,chosen,model,reason,target,cause,other,\
          other_reason"
     );
     while let Some(block) = reader.next_block().map_err(|e| e.to_string())? {
@@ -172,10 +173,11 @@ fn line(out: &mut impl Write, decided: &Decided) -> std::io::Result<()> {
         w.chosen
     )?;
     match &decided.verdicts {
-        None => writeln!(out, ",,,,,"),
+        None => writeln!(out, ",,,,,,"),
         Some((model, other)) => {
             let reason = model.reason.name();
-            write!(out, ",{},{reason},{}", model.cpu, model.target)?;
+            let cause = decided.cause.map_or("", Cause::name);
+            write!(out, ",{},{reason},{},{cause}", model.cpu, model.target)?;
             match other {
                 Some(other) => writeln!(out, ",{},{}", other.cpu, other.reason.name()),
                 None => writeln!(out, ",,"),
@@ -192,6 +194,7 @@ struct Report<'a> {
     model: Policy,
     other: Option<Policy>,
     outcome: &'a Outcome,
+    undecided: Option<Undecided>,
 }
 
 /// `part` of `whole` as a percentage.
@@ -211,20 +214,37 @@ impl Report<'_> {
         let mut out = format!(
             "{}: {} wake-ups in {seconds:.1} s, Linux {}, {} CPUs\n",
             self.path,
-            model.asked + outcome.others,
+            model.asked + outcome.others + outcome.unseen,
             self.header.kernel,
             self.topology.nr_cpus(),
         );
         if outcome.others > 0 {
             out += &format!("{} of them are not the fair class's\n", outcome.others);
         }
+        let undecided = self.undecided.as_ref().map(Undecided::words);
+        if let Some(words) = undecided.flatten() {
+            out += &format!("{words}\n");
+        }
+        if outcome.unseen > 0 {
+            out += &format!(
+                "{} of them would be decided by what was not recorded, and are not counted\n",
+                outcome.unseen
+            );
+        }
         out += &format!(
-            "the model of {} chooses as the kernel did in {} of {}: {}\n\n",
+            "the model of {} chooses as the kernel did in {} of {}: {}\n",
             self.model.era(),
             model.same,
             model.asked,
             share(model.same, model.asked)
         );
+        for (cause, count) in Cause::ALL.into_iter().zip(model.by_cause) {
+            if count > 0 {
+                let share = share(count, model.asked);
+                out += &format!("  otherwise, {}: {count}, {share}\n", cause.name());
+            }
+        }
+        out += "\n";
         out += &form(&by_reason(model, "otherwise"));
         let (Some(other), Some(change)) = (self.other, &outcome.change) else {
             return out;
@@ -263,6 +283,15 @@ impl Report<'_> {
             command: &self.header.command,
             cpus: self.topology.nr_cpus(),
             others: self.outcome.others,
+            unseen: self.outcome.unseen,
+            causes: Cause::ALL
+                .into_iter()
+                .map(|cause| (cause.name(), self.outcome.model.by_cause[cause as usize]))
+                .collect(),
+            undecided: self
+                .undecided
+                .as_ref()
+                .map(|u| u.by_name().into_iter().collect()),
             model: JsonTally::of(self.model, &self.outcome.model),
             change: self
                 .other
@@ -282,6 +311,9 @@ struct Json<'a> {
     command: &'a [String],
     cpus: usize,
     others: u64,
+    unseen: u64,
+    causes: std::collections::BTreeMap<&'static str, u64>,
+    undecided: Option<std::collections::BTreeMap<&'static str, u64>>,
     model: JsonTally,
     change: Option<JsonTally>,
 }

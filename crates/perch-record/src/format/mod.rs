@@ -74,4 +74,50 @@ pub struct Footer {
     pub dropped: u64,
     /// Nanoseconds that recording took, all CPUs together.
     pub cost_ns: u64,
+    /// Wake-ups that nobody had to decide, and that are not in the file.
+    #[serde(default)]
+    pub undecided: Undecided,
+}
+
+/// Wake-ups that no scheduling class is asked about, by why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Undecided {
+    /// A task woke itself: it was on its way to sleep.
+    pub itself: u64,
+    /// The task was still in its queue.
+    pub queued: u64,
+    /// It may use one CPU only.
+    pub pinned: u64,
+    /// It must not migrate for the moment.
+    pub held: u64,
+    /// It was still leaving its CPU, which was left to queue it, or it is of another class.
+    pub others: u64,
+}
+
+impl Undecided {
+    /// How many and why; nothing when there are none.
+    pub fn words(&self) -> Option<String> {
+        let some = self.by_name().into_iter().filter(|(_, count)| *count > 0);
+        let words: Vec<_> = some.map(|(name, n)| format!("{n} {name}")).collect();
+        let sum: u64 = self.by_name().iter().map(|(_, count)| count).sum();
+        (sum > 0).then(|| {
+            let words = words.join(", ");
+            format!("{sum} wake-ups more had not to be decided: {words}")
+        })
+    }
+
+    /// With their names.
+    pub fn by_name(&self) -> [(&'static str, u64); 5] {
+        [
+            ("woke themselves", self.itself),
+            ("were still queued", self.queued),
+            ("may use one CPU", self.pinned),
+            ("must not migrate now", self.held),
+            (
+                "were on their way out of a CPU or of another class",
+                self.others,
+            ),
+        ]
+    }
 }

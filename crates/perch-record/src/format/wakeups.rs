@@ -16,6 +16,8 @@ mod op {
     pub const AFFINITY: u64 = 1;
     /// A wake-up.
     pub const WAKE_UP: u64 = 2;
+    /// CPUs that were otherwise when the last wake-up's choice was made.
+    pub const LATER: u64 = 3;
 }
 
 /// A task's key: idle tasks have no number of their own.
@@ -57,7 +59,7 @@ impl State {
 fn numbers(w: &WakeUp) -> [u64; 6] {
     [
         w.at_ns,
-        u64::from(w.class as u8) << 32 | u64::from(w.flags),
+        u64::from(w.unseen) << 40 | u64::from(w.class as u8) << 32 | u64::from(w.flags),
         w.this_cpu.into(),
         w.prev_cpu.into(),
         w.chosen.into(),
@@ -132,6 +134,16 @@ impl Filling {
         wake_up.queued.iter().for_each(|&word| put(out, word));
         put_changed(out, &mut state.cpus, cpus);
         put_changed(out, &mut state.groups, groups);
+        if !wake_up.later.is_empty() {
+            put(out, op::LATER);
+            put(out, wake_up.later.len() as u64);
+            let mut next = 0;
+            for (cpu, row) in &wake_up.later {
+                put(out, u64::from(cpu - next));
+                put_row(out, &cpus[*cpu as usize].0, &row.0);
+                next = cpu + 1;
+            }
+        }
         self.wake_ups += 1;
     }
 }
@@ -291,9 +303,9 @@ impl Cursor<'_> {
         let all: [Option<u8>; 6] = std::array::from_fn(|i| Some(i as u8));
         take_row(bytes, &all, &mut state.wake_up).ok_or(ENDS)?;
         let [at_ns, how, this, prev, chosen, waker] = state.wake_up;
-        let class = Class::ALL.get((how >> 32) as usize);
+        let class = Class::ALL.get((how >> 32 & 0xff) as usize);
         w.class = *class.ok_or("a class that this version does not know")?;
-        (w.at_ns, w.flags) = (at_ns, how as u32);
+        (w.at_ns, w.flags, w.unseen) = (at_ns, how as u32, (how >> 40) as u8);
         if [this, prev, chosen].iter().any(|&cpu| cpu >= n as u64) {
             return Err("a CPU that the machine does not have");
         }
@@ -316,8 +328,31 @@ impl Cursor<'_> {
         }
         let [cpus, groups] = changed;
         take_changed(bytes, &self.known.cpu, &mut state.cpus, cpus).ok_or(ENDS)?;
-        take_changed(bytes, &self.known.group, &mut state.groups, groups).ok_or(ENDS)
+        take_changed(bytes, &self.known.group, &mut state.groups, groups).ok_or(ENDS)?;
+        w.later.clear();
+        if bytes.0.first() == Some(&(op::LATER as u8)) {
+            take_later(bytes, &self.known.cpu, &state.cpus, &mut w.later).ok_or(ENDS)?;
+        }
+        Ok(())
     }
+}
+
+fn take_later(
+    bytes: &mut Bytes,
+    known: &[Option<u8>],
+    rows: &[Row<CpuRow>],
+    later: &mut Vec<(u32, Row<CpuRow>)>,
+) -> Option<()> {
+    bytes.take()?;
+    let mut next = 0;
+    for _ in 0..bytes.below(rows.len() + 1)? {
+        let at = next + bytes.below(rows.len().checked_sub(next)?)?;
+        let mut row = rows[at];
+        take_row(bytes, known, &mut row.0)?;
+        later.push((at as u32, row));
+        next = at + 1;
+    }
+    Some(())
 }
 
 fn take_changed<R: crate::Columns>(

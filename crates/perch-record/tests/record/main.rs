@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
+use perch_machine::library;
 use perch_policy::testing::dice::Dice;
 use perch_policy::testing::machines::{self, Shape};
 use perch_policy::testing::scenario::Scenario;
-use perch_policy::{Host, Policy, Topology, Verdict};
+use perch_policy::{Era, Host, Modes, Policy, Topology, Verdict};
 use perch_record::format::{Footer, FormatError, Header, Moment, Reader, Writer};
-use perch_record::{Class, GroupRow, Row, TaskRow, WakeUp, replay};
+use perch_record::{Cause, Class, Cpu, CpuRow, GroupRow, Replay, Row, TaskRow, WakeUp, replay};
 use proptest::prelude::*;
 
 /// Random wake-ups of a random machine, and what a policy said to each.
@@ -75,6 +76,8 @@ fn record(seed: u64, max_cpus: usize, count: usize, every: usize) -> Recorded {
             waker: waker.id,
             wakee: wakee.id,
             queued,
+            later: vec![(n as u32 - 1, Row([dice.below(1000) as u64; 11]))],
+            ..WakeUp::default()
         };
         let all = affinity.weight() as usize == n;
         let tasks = [&tasks[0], &tasks[1]];
@@ -170,6 +173,63 @@ proptest! {
         file.append(&mut bytes);
         prop_assert!(Reader::new(&file[..]).is_err());
     }
+}
+
+/// A second look at the CPUs comes back, and decides what a disagreement is put down to.
+#[test]
+fn a_second_look_explains_what_changed() {
+    let machine = library::load("kunpeng920").expect("kunpeng920");
+    let topology = Topology::new(&machine);
+    let policy = Policy::new(Era::V7_2, Modes::default());
+    let (n, shared) = (topology.nr_cpus(), topology.nr_shared());
+    let mut idle = Row::<CpuRow>::default();
+    idle[Cpu::Idle] = 1;
+    idle[Cpu::Capacity] = 1024;
+    let mut busy = idle;
+    (busy[Cpu::Idle], busy[Cpu::NrRunning], busy[Cpu::Load]) = (0, 1, 1024);
+    let task = Row::<TaskRow>::default();
+    let header = || Header {
+        machine: machine.to_toml(),
+        ..Header::default()
+    };
+    // CPU 1, where the task ran, was busy at first; the kernel chose it all the same.
+    let cause_of = |later: Vec<(u32, Row<CpuRow>)>| {
+        let mut writer = Writer::new(Vec::new(), header(), n, shared).expect("memory");
+        let wake_up = WakeUp {
+            this_cpu: 0,
+            prev_cpu: 1,
+            chosen: 1,
+            waker: 1,
+            wakee: 2,
+            later: later.clone(),
+            ..WakeUp::default()
+        };
+        let mut cpus = vec![busy; n];
+        cpus[2] = idle;
+        let groups = vec![Row::<GroupRow>([4, 0]); shared];
+        let add = writer.add(&wake_up, [&task, &task], None, &cpus, &groups);
+        add.expect("memory");
+        let (_, file) = writer.finish(Footer::default()).expect("memory");
+        let mut reader = Reader::new(&file[..]).expect("a recording");
+        let mut replay = Replay::new(&topology, policy, None);
+        let block = reader.next_block().expect("whole").expect("one");
+        let mut seen = None;
+        let outcome = replay.block(&block, |decided| {
+            assert_eq!(decided.moment.wake_up(), &wake_up);
+            seen = decided.cause;
+        });
+        let outcome = outcome.expect("a recording");
+        assert_eq!(
+            outcome.model.asked - outcome.model.same,
+            outcome.model.by_cause.iter().sum::<u64>()
+        );
+        seen
+    };
+    assert_eq!(cause_of(Vec::new()), Some(Cause::Model));
+    assert_eq!(cause_of(vec![(4, idle)]), Some(Cause::Model));
+    assert_eq!(cause_of(vec![(1, idle), (4, idle)]), Some(Cause::Changed));
+    // The idle CPU that the model takes was taken meanwhile.
+    assert_eq!(cause_of(vec![(2, busy)]), Some(Cause::Changed));
 }
 
 fn error(file: &[u8]) -> String {
