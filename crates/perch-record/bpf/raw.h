@@ -37,11 +37,11 @@ struct raw_cpu {
 	__u64 idle_since_ns;
 	__u32 load;
 	__u32 runnable;
-	__u32 util;
+	__u32 util_avg;
+	__u32 util_est;
 	__u32 idle_exit_ns;
 	__u16 nr_running;
 	__u16 nr_delayed;
-	__u32 pad;
 };
 
 /* The waker's CPU, and the wakee's last. */
@@ -67,11 +67,13 @@ struct raw_task {
 	__u32 wakee_flips;
 	__u32 recent_cpu;
 	__u32 load;
-	__u32 util;
+	__u16 util_avg;
+	__u16 util_est;
 	__u32 flags;
 	__u16 uclamp_min;
 	__u16 uclamp_max;
-	__s32 numa_node; /* preferred; -1 for none */
+	__u16 runnable;
+	__s16 numa_node; /* preferred; -1 for none */
 };
 
 struct raw_wake {

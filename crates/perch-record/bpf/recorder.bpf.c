@@ -99,12 +99,7 @@ static __always_inline __u32 load_of(const struct task_struct *p, __u64 load, st
 	return load * above / (all + 1);
 }
 
-static __always_inline __u32 util_of(const struct sched_avg *avg)
-{
-	__u32 util = avg->util_avg, est = avg->util_est & ~(1u << 31);
-
-	return util > est ? util : est;
-}
+#define UTIL_EST(avg) ((avg)->util_est & ~(1u << 31))
 
 static inline __u32 clamp_of(const struct uclamp_se *clamp)
 {
@@ -121,7 +116,6 @@ static __always_inline void see_task(struct raw_task *to, const struct task_stru
 	to->flip_decay_at = p->wakee_flip_decay_ts;
 	to->recent_cpu = p->recent_used_cpu;
 	to->load = p->se.avg.load_avg;
-	to->util = util_of(&p->se.avg);
 	to->flags = flags & PF_KTHREAD && p->nr_cpus_allowed == 1 ? RAW_PERCPU_KTHREAD : 0;
 	if (flags & PF_EXITING)
 		to->flags |= RAW_EXITING;
@@ -264,7 +258,8 @@ static __always_inline void see_rows(struct raw_wake *raw, int later)
 		to[cpu].idle_since_ns = rq->idle_stamp;
 		to[cpu].load = rq->cfs.avg.load_avg;
 		to[cpu].runnable = rq->cfs.avg.runnable_avg;
-		to[cpu].util = util_of(&rq->cfs.avg);
+		to[cpu].util_avg = rq->cfs.avg.util_avg;
+		to[cpu].util_est = UTIL_EST(&rq->cfs.avg);
 		to[cpu].nr_running = rq->nr_running;
 		to[cpu].nr_delayed = rq->cfs.h_nr_queued - rq->cfs.h_nr_runnable;
 		to[cpu].idle_exit_ns = 0;
@@ -345,7 +340,11 @@ static __always_inline void end(struct task_struct *p, int chosen)
 	raw->wakee.load = load_of(p, raw->rows == 2 ? p->se.avg.load_avg : raw->wakee.load, raw,
 				  &raw->wakee.flags);
 	raw->waker.load = load_of(current, raw->waker.load, raw, &raw->waker.flags);
-	raw->wakee.util = util_of(&p->se.avg);
+	raw->wakee.util_avg = p->se.avg.util_avg;
+	raw->wakee.util_est = UTIL_EST(&p->se.avg);
+	raw->wakee.runnable = p->se.avg.runnable_avg;
+	raw->waker.util_avg = current->se.avg.util_avg;
+	raw->waker.util_est = UTIL_EST(&current->se.avg);
 	see_near(&raw->later[0], cpu);
 	raw->later[1] = raw->later[0];
 	if (cpu != raw->prev_cpu)

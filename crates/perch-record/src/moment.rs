@@ -69,9 +69,11 @@ row! {
         NrDelayed = "nr_delayed",
         /// Load average of the queue, 1024 a nice-0 task that always runs.
         Load = "load",
-        /// Runnable average of the queue, likewise.
+        /// Runnable average of the queue, likewise. Where a task execs, without its part and
+        /// with its utilisation instead.
         Runnable = "runnable",
-        /// Utilisation of the queue, 0 to 1024: max of average and estimate.
+        /// Utilisation of the queue: max of average and estimate, at most the CPU's capacity.
+        /// Where a task execs, that of the others, and then the task's.
         Util = "util",
         /// Capacity left for fair tasks, 1024 for the most capable CPU.
         Capacity = "capacity",

@@ -31,11 +31,11 @@ pub struct RawCpu {
     pub idle_since_ns: u64,
     pub load: u32,
     pub runnable: u32,
-    pub util: u32,
+    pub util_avg: u32,
+    pub util_est: u32,
     pub idle_exit_ns: u32,
     pub nr_running: u16,
     pub nr_delayed: u16,
-    pub pad: u32,
 }
 
 /// `struct raw_near`.
@@ -68,11 +68,13 @@ pub struct RawTask {
     pub wakee_flips: u32,
     pub recent_cpu: u32,
     pub load: u32,
-    pub util: u32,
+    pub util_avg: u16,
+    pub util_est: u16,
     pub flags: u32,
     pub uclamp_min: u16,
     pub uclamp_max: u16,
-    pub numa_node: i32,
+    pub runnable: u16,
+    pub numa_node: i16,
 }
 
 /// `struct raw_wake` without its sets.

@@ -317,8 +317,9 @@ impl<W: Write> Sink<W> {
             row[Cpu::Idle] = record.has(Set::Idle, cpu).into();
             row[Cpu::SchedIdle] = record.has(Set::SchedIdleOnly, cpu).into();
             row[Cpu::Capacity] = record.capacity(cpu).into();
+            let most = u64::from(self.topology.capacity(cpu));
             if let Some(seen) = record.row(cpu, false) {
-                whole(row, &seen);
+                whole(row, &seen, wake, cpu, most);
             }
             near(row, cpu, &wake.near);
             if cpu == sides[0] {
@@ -328,7 +329,7 @@ impl<W: Write> Sink<W> {
             later[Cpu::Idle] = record.has(Set::IdleLater, cpu).into();
             later[Cpu::SchedIdle] = record.has(Set::SchedIdleOnlyLater, cpu).into();
             if let Some(seen) = record.row(cpu, true) {
-                whole(&mut later, &seen);
+                whole(&mut later, &seen, wake, cpu, most);
             }
             near(&mut later, cpu, &wake.later);
             if later != *row {
@@ -399,13 +400,25 @@ fn flags(wake: &RawWake) -> u32 {
     wake.flags()
 }
 
-/// All that fork, exec and unequal CPUs are decided by.
-fn whole(row: &mut Row<CpuRow>, cpu: &RawCpu) {
+/// All that fork, exec and unequal CPUs are decided by. A CPU is not used by more than it has
+/// (`most`). What a task leaves where it execs is not the same number in each of the sums, and the
+/// policy has one: there the sums are those without it, and its utilisation.
+fn whole(row: &mut Row<CpuRow>, cpu: &RawCpu, wake: &RawWake, number: usize, most: u64) {
+    let [mut runnable, mut average, mut estimate] = [cpu.runnable, cpu.util_avg, cpu.util_est];
+    let execs = wake.wake_flags & 0x02 != 0 && number == wake.prev_cpu as usize;
+    let mut own = 0;
+    if execs {
+        let task = &wake.wakee;
+        runnable = runnable.saturating_sub(task.runnable.into());
+        average = average.saturating_sub(task.util_avg.into());
+        estimate = estimate.saturating_sub(task.util_est.into());
+        own = u64::from(task.util_avg.max(task.util_est));
+    }
     row[Cpu::NrRunning] = cpu.nr_running.into();
     row[Cpu::NrDelayed] = cpu.nr_delayed.into();
     row[Cpu::Load] = cpu.load.into();
-    row[Cpu::Runnable] = cpu.runnable.into();
-    row[Cpu::Util] = cpu.util.into();
+    row[Cpu::Runnable] = u64::from(runnable) + own;
+    row[Cpu::Util] = u64::from(average.max(estimate)).min(most) + own;
     row[Cpu::IdleExitNs] = cpu.idle_exit_ns.into();
     row[Cpu::IdleSinceNs] = cpu.idle_since_ns;
 }
@@ -422,7 +435,7 @@ fn task_row(task: &RawTask, wake: &RawWake, hz: u64, cpus: usize) -> Row<TaskRow
     let recent = u64::from(task.recent_cpu);
     row[Task::RecentCpu] = if recent < cpus as u64 { recent + 1 } else { 0 };
     row[Task::Load] = task.load.into();
-    row[Task::Util] = task.util.into();
+    row[Task::Util] = task.util_avg.max(task.util_est).into();
     row[Task::UclampMin] = task.uclamp_min.into();
     row[Task::UclampMax] = task.uclamp_max.into();
     row[Task::Flags] = (task.flags & !raw::EXITING).into();
