@@ -208,6 +208,20 @@ pub struct Decided<'a> {
 /// one was not.
 const OLD_LOAD: u64 = 4;
 
+/// Columns that the kernel reads together, or nearly so.
+const PARTS: [&[Cpu]; 4] = [
+    &[Cpu::Idle, Cpu::SchedIdle],
+    &[Cpu::IdleExitNs, Cpu::IdleSinceNs],
+    &[Cpu::NrRunning, Cpu::NrDelayed],
+    &[
+        Cpu::Load,
+        Cpu::Runnable,
+        Cpu::Util,
+        Cpu::Capacity,
+        Cpu::CurrLoad,
+    ],
+];
+
 /// What a question has in the place of what was recorded.
 #[derive(Debug, Default)]
 struct Given {
@@ -340,31 +354,38 @@ impl Replay {
         if turned(chosen) || turned(model) {
             return Cause::Changed;
         }
-        let before: Vec<_> = later.iter().map(|(cpu, _)| was[*cpu as usize]).collect();
-        // All mixtures of a few; of more, those in which one is not as the others are.
-        let all = (1u64 << later.len().min(63)) - 1;
-        let singles = (0..later.len().min(63)).flat_map(|i| [1 << i, all ^ 1 << i]);
-        let mixtures: Vec<u64> = match later.len() {
-            0..=6 => (1..=all).collect(),
+        // What differs, in the parts that the kernel reads at once; all mixtures of a few, and of
+        // more those in which one is not as the others are.
+        let parts: Vec<_> = later
+            .iter()
+            .flat_map(|(cpu, is)| PARTS.map(|part| (*cpu as usize, part, *is)))
+            .filter(|(cpu, part, is)| part.iter().any(|&c| is[c] != was[*cpu][c]))
+            .take(63)
+            .collect();
+        let all = (1u64 << parts.len()) - 1;
+        let singles = (0..parts.len()).flat_map(|i| [1 << i, all ^ 1 << i]);
+        let mixtures: Vec<u64> = match parts.len() {
+            0..=8 => (1..=all).collect(),
             _ => singles.chain([all]).collect(),
         };
+        let touched: Vec<_> = later.iter().map(|(cpu, _)| *cpu as usize).collect();
         let mut found = false;
         for mixture in mixtures {
-            for (i, ((cpu, is), was)) in later.iter().zip(&before).enumerate() {
-                let row = if mixture >> i.min(63) & 1 != 0 {
-                    is
-                } else {
-                    was
-                };
-                row.put(&mut self.host, *cpu as usize);
+            for &cpu in &touched {
+                let mut row = self.moment.cpus()[cpu];
+                let mine = parts.iter().enumerate().filter(|(_, part)| part.0 == cpu);
+                for (_, (_, part, is)) in mine.filter(|(i, _)| mixture >> i & 1 != 0) {
+                    part.iter().for_each(|&column| row[column] = is[column]);
+                }
+                row.put(&mut self.host, cpu);
             }
             found = self.ask(self.model, &Given::default()).cpu == chosen;
             if found {
                 break;
             }
         }
-        for ((cpu, _), row) in later.iter().zip(&before) {
-            row.put(&mut self.host, *cpu as usize);
+        for cpu in touched {
+            self.moment.cpus()[cpu].put(&mut self.host, cpu);
         }
         if found {
             return Cause::Changed;
