@@ -5,11 +5,15 @@
 //! A recording is written by whoever sees the decisions: the recorder in a kernel, or a simulation.
 //! It is read in one pass, block by block, in constant memory; see docs/recordings.md.
 
+pub mod advice;
 pub mod format;
 mod moment;
+mod parallel;
 mod raw;
 mod recorder;
 mod replay;
+#[doc(hidden)]
+pub mod synthetic;
 
 pub use moment::{
     Class, Columns, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, UNSEEN_CONTEXT, UNSEEN_ROWS,

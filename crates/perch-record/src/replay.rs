@@ -2,13 +2,13 @@
 //! What a policy makes of the moments of a recording.
 
 use std::io::Read;
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use perch_policy::{CpuMask, Host, Policy, Reason, Topology, Verdict, Wake};
 
 use crate::format::{Block, FormatError, Moment, Reader};
 use crate::moment::{Class, Cpu, CpuRow, Row, Task, UNSEEN_CONTEXT, UNSEEN_ROWS, WakeUp};
+use crate::parallel::in_parallel;
 
 /// How far a wakee goes from where it ran last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -224,7 +224,7 @@ const PARTS: [&[Cpu]; 4] = [
 
 /// What a question has in the place of what was recorded.
 #[derive(Debug, Default)]
-struct Given {
+pub(crate) struct Given {
     in_task: Option<bool>,
     load: Option<u32>,
 }
@@ -261,11 +261,39 @@ impl Replay {
         block: &Block,
         mut look: impl FnMut(&Decided),
     ) -> Result<Outcome, FormatError> {
+        let mut outcome = Outcome::default();
+        self.each(block, |replay| {
+            let at_ns = replay.moment.wake_up().at_ns;
+            let span = outcome.span_ns.get_or_insert((at_ns, at_ns));
+            *span = (span.0.min(at_ns), span.1.max(at_ns));
+            let verdicts = replay.decide(&mut outcome);
+            let cause = match &verdicts {
+                Some((model, _)) if model.cpu != replay.moment.wake_up().chosen as usize => {
+                    let cause = replay.cause();
+                    outcome.model.by_cause[cause as usize] += 1;
+                    Some(cause)
+                }
+                _ => None,
+            };
+            look(&Decided {
+                verdicts,
+                cause,
+                moment: &replay.moment,
+            });
+        })?;
+        Ok(outcome)
+    }
+
+    /// Brings moment and host to each wake-up of a block in turn.
+    pub(crate) fn each(
+        &mut self,
+        block: &Block,
+        mut look: impl FnMut(&mut Replay),
+    ) -> Result<(), FormatError> {
         let damaged = |what: &str| FormatError::Damaged {
             at: block.at,
             what: what.to_string(),
         };
-        let mut outcome = Outcome::default();
         let mut cursor = block.cursor();
         cursor.begin(&mut self.moment);
         for (cpu, row) in self.moment.cpus().iter().enumerate() {
@@ -275,25 +303,19 @@ impl Replay {
             for &cpu in self.moment.changed_cpus() {
                 self.moment.cpus()[cpu as usize].put(&mut self.host, cpu as usize);
             }
-            let at_ns = self.moment.wake_up().at_ns;
-            let span = outcome.span_ns.get_or_insert((at_ns, at_ns));
-            *span = (span.0.min(at_ns), span.1.max(at_ns));
-            let verdicts = self.decide(&mut outcome);
-            let cause = match &verdicts {
-                Some((model, _)) if model.cpu != self.moment.wake_up().chosen as usize => {
-                    let cause = self.cause();
-                    outcome.model.by_cause[cause as usize] += 1;
-                    Some(cause)
-                }
-                _ => None,
-            };
-            look(&Decided {
-                verdicts,
-                cause,
-                moment: &self.moment,
-            });
+            look(self);
         }
-        Ok(outcome)
+        Ok(())
+    }
+
+    /// What was recorded of the wake-up that was read last.
+    pub(crate) fn moment(&self) -> &Moment {
+        &self.moment
+    }
+
+    /// The machine as it was then.
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
     }
 
     fn decide(&mut self, outcome: &mut Outcome) -> Option<(Verdict, Option<Verdict>)> {
@@ -413,7 +435,7 @@ impl Replay {
     }
 
     /// What a policy says to the wake-up that was read last.
-    fn ask(&mut self, policy: Policy, given: &Given) -> Verdict {
+    pub(crate) fn ask(&mut self, policy: Policy, given: &Given) -> Verdict {
         // The policy may change what it knows of idle cores: each question has its own.
         for (number, row) in self.moment.groups().iter().enumerate() {
             row.put(&mut self.host, number);
@@ -463,45 +485,12 @@ pub fn replay<R: Read>(
     other: Option<Policy>,
     jobs: usize,
 ) -> Result<Outcome, FormatError> {
-    let (send, blocks) = mpsc::sync_channel::<Block>(jobs.max(1));
-    let blocks = Mutex::new(blocks);
-    let worker = || -> Result<Outcome, FormatError> {
-        let mut replay = Replay::new(topology, model, other);
-        let mut sum = Ok(Outcome::default());
-        loop {
-            let block = blocks.lock().expect("nobody panics with it").recv();
-            let Ok(block) = block else {
-                return sum;
-            };
-            // After a damaged block the others are taken all the same: somebody waits to send them.
-            if let Ok(so_far) = &mut sum {
-                match replay.block(&block, |_| {}) {
-                    Ok(more) => so_far.add(&more),
-                    Err(error) => sum = Err(error),
-                }
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(worker)).collect();
-        let mut result = Ok(());
-        while result.is_ok() {
-            match reader.next_block() {
-                Ok(Some(block)) => send.send(block).expect("the workers take all"),
-                Ok(None) => break,
-                Err(error) => result = Err(error),
-            }
-        }
-        drop(send);
-        let mut sum = Outcome::default();
-        for worker in workers {
-            let part = worker.join().expect("a worker does not panic");
-            match (part, &result) {
-                (Ok(part), _) => sum.add(&part),
-                (Err(error), Ok(())) => result = Err(error),
-                _ => {}
-            }
-        }
-        result.map(|()| sum)
-    })
+    let begin = || (Replay::new(topology, model, other), Outcome::default());
+    let parts = in_parallel(reader, jobs, begin, |(replay, sum), block| {
+        sum.add(&replay.block(block, |_| {})?);
+        Ok(())
+    })?;
+    let mut sum = Outcome::default();
+    parts.iter().for_each(|(_, part)| sum.add(part));
+    Ok(sum)
 }

@@ -25,8 +25,7 @@ pub struct Common {
 impl Common {
     /// Threads to simulate on.
     pub fn jobs(&self) -> usize {
-        let here = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.jobs.map_or_else(here, |jobs| jobs as usize)
+        threads(self.jobs)
     }
 }
 
@@ -48,6 +47,12 @@ fn quoted(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
+}
+
+/// So many threads, or one per CPU.
+pub fn threads(jobs: Option<u32>) -> usize {
+    let here = || std::thread::available_parallelism().map_or(1, usize::from);
+    jobs.map_or_else(here, |jobs| jobs as usize)
 }
 
 /// A count that makes no sense at 0.

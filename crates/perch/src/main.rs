@@ -2,6 +2,7 @@
 //! The command. Data goes to stdout and words to stderr; it exits with 0 when what was asked is
 //! done, 1 when it failed and 2 when what was asked, or a file that was given, makes no sense.
 
+mod advise;
 mod arguments;
 mod bench;
 mod compare;
@@ -10,6 +11,7 @@ mod lab;
 mod machine;
 mod output;
 mod record;
+mod recording;
 mod replay;
 mod run;
 mod self_test;
@@ -50,6 +52,8 @@ enum Command {
     Record(record::Arguments),
     /// Ask perch's model, or another policy, about the wake-ups of a recording
     Replay(replay::Arguments),
+    /// Sum up what each mechanism would do on a recording's machine, and what is not known
+    Advise(advise::Arguments),
     /// Run commands in guests that look like any machine
     #[command(subcommand)]
     Lab(lab::Command),
@@ -84,6 +88,7 @@ fn main() -> ExitCode {
         Command::Stats(arguments) => stats::run(arguments),
         Command::Record(arguments) => record::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
+        Command::Advise(arguments) => advise::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Completions(arguments) => shell::completions(Cli::command(), &arguments),
         Command::Man(arguments) => shell::man(Cli::command(), &arguments),

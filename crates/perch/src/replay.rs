@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `perch replay`: what perch's model, or another policy, makes of the wake-ups of a recording.
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use perch_machine::Machine;
 use perch_policy::{Era, Mode, Modes, Policy, Reason, Topology};
 use perch_record::format::{Header, Reader, Undecided};
 use perch_record::{Cause, Decided, Distance, Outcome, Replay, Tally};
 use perch_report::{Align, Format, Grid};
 use serde::Serialize;
 
-use crate::arguments::at_least_one;
+use crate::arguments::{at_least_one, threads};
 use crate::output::{Failure, emit};
+use crate::recording::Recording;
 
 /// What to ask about which recording.
 #[derive(Args)]
 pub struct Arguments {
-    /// The recording
+    /// The recording; - for stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Compare the kernel's own choices with those of other modes, for example cluster=posted
@@ -38,15 +37,6 @@ pub struct Arguments {
     /// Threads; the result does not depend on them [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<u32>,
-}
-
-/// What the kernel itself has of the mechanisms. Which LLC a process prefers is not recorded.
-fn upstream() -> Modes {
-    Modes {
-        cluster: Mode::Upstream,
-        capacity: Mode::Upstream,
-        ..Modes::default()
-    }
 }
 
 /// Modes on top of the kernel's own.
@@ -78,49 +68,39 @@ fn other(modes: Modes, set: &[String]) -> Result<Option<Modes>, Failure> {
 
 /// Does it.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    if arguments.era == Some(Era::V3_4) {
-        return Err(Failure::input(
-            "--era 3.4: its wake-ups were decided by what no recording has; expected 5.5 or later",
-        ));
-    }
-    let path = arguments.file.display().to_string();
-    let wrong = |error: String| Failure::input(format!("{path}: {error}"));
-    let file = File::open(&arguments.file).map_err(|e| wrong(e.to_string()))?;
-    let mut reader = Reader::new(BufReader::new(file)).map_err(|e| wrong(e.to_string()))?;
-    let header = reader.header().clone();
-    let machine = Machine::from_toml_str(&header.machine, &path)?;
-    let topology = Topology::new(&machine);
-    let era = match arguments.era {
-        Some(era) => era,
-        None => header.era.parse().map_err(|e| wrong(format!("{e}")))?,
-    };
-    let model = Policy::new(era, upstream());
-    let other = other(upstream(), &arguments.set)?.map(|modes| Policy::new(era, modes));
+    let mut recording = Recording::open(&arguments.file, arguments.era)?;
+    let model = recording.model;
+    let other = other(model.modes(), &arguments.set)?.map(|m| Policy::new(model.era(), m));
+    let topology = recording.topology.clone();
     if arguments.list {
-        return list(&mut reader, &topology, model, other).map_err(wrong);
+        let listed = list(&mut recording.reader, &topology, model, other);
+        listed.map_err(|error| recording.wrong(error))?;
+        recording.warn();
+        return Ok(());
     }
-    let here = || std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = arguments.jobs.map_or_else(here, |jobs| jobs as usize);
-    let outcome = perch_record::replay(&mut reader, &topology, model, other, jobs);
-    let outcome = outcome.map_err(|e| wrong(e.to_string()))?;
-    match (reader.cut_off(), reader.footer()) {
-        (Some(at), _) => eprintln!(
-            "perch: {path} ends at byte {at} within a block: what comes before it is counted"
-        ),
-        (None, Some(footer)) if footer.dropped > 0 => eprintln!(
-            "perch: {} wake-ups were lost while {path} was recorded",
-            footer.dropped
-        ),
-        _ => {}
+    let outcome = perch_record::replay(
+        &mut recording.reader,
+        &topology,
+        model,
+        other,
+        threads(arguments.jobs),
+    );
+    let outcome = outcome.map_err(|error| recording.wrong(error))?;
+    recording.warn();
+    if outcome.model.asked == 0 {
+        return Err(recording.no_wake_ups(outcome.others));
     }
     let report = Report {
-        path: &path,
-        header: &header,
+        path: &recording.path,
+        header: &recording.header,
         topology: &topology,
         model,
         other,
         outcome: &outcome,
-        undecided: reader.footer().map(|footer| footer.undecided.clone()),
+        undecided: recording
+            .reader
+            .footer()
+            .map(|footer| footer.undecided.clone()),
     };
     emit(&match arguments.format {
         Format::Table => report.text(Grid::text),

@@ -63,6 +63,9 @@ pub struct Header {
     pub group: Vec<String>,
     /// Columns of a task's row.
     pub task: Vec<String>,
+    /// How many rows there are of CPUs, and of what they share; not in the first recordings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<[usize; 2]>,
 }
 
 /// What was known at the end.

@@ -19,7 +19,7 @@ pub struct Writer<W: Write> {
 
 impl<W: Write> Writer<W> {
     /// Begins a recording of a machine with so many CPUs and sets of CPUs that share something
-    /// (`Topology::nr_shared`). The header's columns are filled in.
+    /// (`Topology::nr_shared`). The header's columns and rows are filled in.
     ///
     /// # Errors
     /// As the operating system has them.
@@ -33,6 +33,7 @@ impl<W: Write> Writer<W> {
         header.cpu = names(CpuRow::NAMES);
         header.group = names(GroupRow::NAMES);
         header.task = names(TaskRow::NAMES);
+        header.rows = Some([cpus, groups]);
         out.write_all(SIGNATURE)?;
         out.write_all(&VERSION.to_le_bytes())?;
         let mut writer = Writer {

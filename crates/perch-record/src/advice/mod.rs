@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the mechanisms would do on a recording's machine: every mode that the kernel does not have
+//! itself, asked about every wake-up, summed up with how far it can be trusted.
+//!
+//! A replay knows what would have been chosen, and nothing of what comes of it. What is judged
+//! therefore is where tasks would land: near their data, on an idle CPU, on one that they fit.
+//! docs/recordings.md has the reasons for each threshold.
+
+mod slices;
+mod spread;
+
+use std::io::Read;
+use std::sync::Arc;
+
+use perch_policy::{Mode, Modes, Policy, Reason, Topology};
+
+use crate::format::{FormatError, Reader};
+use crate::moment::{Class, Task};
+use crate::parallel::in_parallel;
+use crate::replay::{Distance, Given, Replay};
+
+pub use slices::{LEAST_SLICES, Net, Share};
+pub use spread::Spread;
+
+use slices::Slices;
+use spread::{MOST_LLCS, Seen};
+
+/// What fewer wake-ups than this share does is not worth a trial. The largest change that any of
+/// the mechanisms' sources publishes is about twofold, where nearly every wake-up was decided
+/// otherwise: one in a hundred would then be worth one per cent, which no benchmark of theirs tells
+/// from another run.
+pub const NOTABLE: f64 = 0.01;
+
+/// Columns of the slices that do not belong to a policy.
+mod at {
+    /// Wake-ups of the fair class.
+    pub const ASKED: usize = 0;
+    /// Whose choice the model explains.
+    pub const EXPLAINED: usize = 1;
+    /// Whose choice it does not.
+    pub const UNEXPLAINED: usize = 2;
+    /// Explained, to an idle CPU.
+    pub const IDLE: usize = 3;
+    /// Explained, to the CPU where the wakee was.
+    pub const STAYED: usize = 4;
+    /// Explained, and nothing idle was found.
+    pub const BUSY: usize = 5;
+    /// How many there are.
+    pub const COLUMNS: usize = 6;
+}
+
+/// Columns of a policy, behind those.
+mod change {
+    pub const CHANGED: usize = 0;
+    pub const NEARER: usize = 1;
+    pub const FARTHER: usize = 2;
+    pub const TO_IDLE: usize = 3;
+    pub const FROM_IDLE: usize = 4;
+    pub const TO_FIT: usize = 5;
+    pub const FROM_FIT: usize = 6;
+    pub const COLUMNS: usize = 7;
+}
+
+/// What becomes of the wake-ups when a mechanism gets another mode. All shares are of the wake-ups
+/// whose choice the model explains: there the kernel's own choice is known to be the model's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The mechanism.
+    pub mechanism: &'static str,
+    /// The mode that it would get.
+    pub mode: Mode,
+    /// Another CPU.
+    pub changed: Share,
+    /// Nearer to the waker's CPU or to the wakee's last one, whichever is nearer; less farther. Of
+    /// CPUs that are both idle or both busy: to wait for a near one is no gain.
+    pub near: Net,
+    /// Idle CPUs instead of busy ones, less the reverse.
+    pub idle: Net,
+    /// CPUs that the task fits, less the reverse.
+    pub fits: Net,
+    /// All of it in one word.
+    pub verdict: Verdict,
+}
+
+/// What a change is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is too small to matter, surely.
+    Nothing,
+    /// It may or may not be too small to matter.
+    Unsure,
+    /// It is not larger than what the model does not explain of the kernel.
+    Unclear,
+    /// Better by something that is recorded, worse by nothing.
+    Better,
+    /// Worse by something that is recorded, better by nothing.
+    Worse,
+    /// Better by one thing, worse by another.
+    Trade,
+    /// Other CPUs, no better and no worse by what is recorded.
+    Sideways,
+}
+
+impl Verdict {
+    /// As the JSON has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Nothing => "nothing",
+            Verdict::Unsure => "unsure",
+            Verdict::Unclear => "unclear",
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Trade => "trade",
+            Verdict::Sideways => "sideways",
+        }
+    }
+
+    /// By how much changes, how much the model leaves unexplained, and what is gained where; where
+    /// all CPUs have one capacity, what interrupts leave of it is no matter of fitting.
+    fn of(changed: &Share, unexplained: f64, nets: [&Net; 2], fits: Option<&Net>) -> Verdict {
+        let nets = || nets.into_iter().chain(fits);
+        let better = nets().any(|net| net.low > 0.0);
+        let worse = nets().any(|net| net.high < 0.0);
+        match (better, worse) {
+            _ if changed.high < NOTABLE => Verdict::Nothing,
+            _ if changed.low < NOTABLE => Verdict::Unsure,
+            _ if changed.low <= unexplained => Verdict::Unclear,
+            (true, true) => Verdict::Trade,
+            (true, false) => Verdict::Better,
+            (false, true) => Verdict::Worse,
+            (false, false) => Verdict::Sideways,
+        }
+    }
+}
+
+/// What a mechanism needs of a machine, and whether it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Last-level caches of several CPUs.
+    pub llcs: usize,
+    /// Nodes.
+    pub nodes: usize,
+    /// Clusters that are smaller than their last-level cache.
+    pub clusters: usize,
+    /// Different capacities.
+    pub capacities: usize,
+    /// A domain has all of them.
+    pub asymmetric: bool,
+}
+
+impl Shape {
+    /// Of a machine.
+    pub fn of(topology: &Topology) -> Shape {
+        let cpus = 0..topology.nr_cpus();
+        let first = |cpu: &usize| {
+            let span = topology.cluster_span(*cpu);
+            span.is_some_and(|span| span.iter().next() == Some(*cpu))
+        };
+        let mut capacities: Vec<u32> = cpus.clone().map(|cpu| topology.capacity(cpu)).collect();
+        capacities.sort_unstable();
+        capacities.dedup();
+        Shape {
+            llcs: topology.nr_llcs(),
+            nodes: topology.nr_nodes(),
+            clusters: cpus.clone().filter(first).count(),
+            capacities: capacities.len(),
+            asymmetric: cpus
+                .into_iter()
+                .any(|cpu| topology.asym_span(cpu).is_some()),
+        }
+    }
+
+    /// Whether a mechanism can choose another CPU here at all (mechanisms.md §7, P3). Of `overload`,
+    /// which chooses none, whether its counters can be more than one.
+    pub fn can_act(&self, mechanism: &str) -> bool {
+        match mechanism {
+            "cluster" => self.clusters > 0,
+            "capacity" => self.asymmetric,
+            "cache" => self.llcs > 1,
+            "overload" => self.nodes > 1 || self.llcs > 1,
+            _ => true,
+        }
+    }
+}
+
+/// What a recording says of the mechanisms.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    /// The machine.
+    pub shape: Shape,
+    /// What the kernel has of the mechanisms.
+    pub kernel: Modes,
+    /// Wake-ups of the fair class.
+    pub asked: u64,
+    /// Of the real-time class.
+    pub real_time: u64,
+    /// Times of the first and the last wake-up, nanoseconds.
+    pub span_ns: Option<(u64, u64)>,
+    /// Slices of time with wake-ups in them, and how long each is, nanoseconds.
+    pub slices: (usize, u64),
+    /// Choices that the model explains; `None` when the recording is too short for more than
+    /// counts, as are all other shares.
+    pub explained: Option<Share>,
+    /// By the model, wake-ups that found nothing idle.
+    pub busy: Option<Share>,
+    /// What each mode would change that the kernel does not have, of mechanisms that can act and
+    /// whose state is recorded.
+    pub changes: Vec<Change>,
+    /// How far processes are spread; `None` on machines with more than 64 last-level caches.
+    pub spread: Option<Spread>,
+}
+
+/// What one thread has found.
+struct Part {
+    replay: Replay,
+    slices: Slices,
+    seen: Seen,
+    spread: Spread,
+    real_time: u64,
+    span_ns: Option<(u64, u64)>,
+}
+
+/// The modes to ask about: those of cluster and capacity that the kernel does not have, where they
+/// can act. Of the others a recording lacks what they decide by.
+fn candidates(shape: &Shape, kernel: Modes) -> Vec<(&'static str, Mode, Modes)> {
+    let mut candidates = Vec::new();
+    for (mechanism, has) in kernel.iter() {
+        let replayed = ["cluster", "capacity"].contains(&mechanism) && shape.can_act(mechanism);
+        for mode in Mode::ALL.into_iter().filter(|&m| replayed && m != has) {
+            let mut modes = kernel;
+            if modes.set(mechanism, mode).is_ok() {
+                candidates.push((mechanism, mode, modes));
+            }
+        }
+    }
+    candidates
+}
+
+/// Asks about every wake-up of a recording, on `jobs` threads, in the memory of a few blocks;
+/// `model` is the model of the recorded kernel. The result does not depend on `jobs`.
+///
+/// # Errors
+/// When the recording is damaged.
+pub fn advise<R: Read>(
+    reader: &mut Reader<R>,
+    topology: &Arc<Topology>,
+    model: Policy,
+    jobs: usize,
+) -> Result<Advice, FormatError> {
+    let shape = Shape::of(topology);
+    let candidates = candidates(&shape, model.modes());
+    let others: Vec<Policy> = (candidates.iter())
+        .map(|&(_, _, modes)| Policy::new(model.era(), modes))
+        .collect();
+    let columns = at::COLUMNS + change::COLUMNS * others.len();
+    let begin = || Part {
+        replay: Replay::new(topology, model, None),
+        slices: Slices::new(columns),
+        seen: Seen::default(),
+        spread: Spread::default(),
+        real_time: 0,
+        span_ns: None,
+    };
+    let parts = in_parallel(reader, jobs, begin, |part, block| {
+        let Part {
+            replay,
+            slices,
+            seen,
+            spread,
+            real_time,
+            span_ns,
+        } = part;
+        replay.each(block, |replay| {
+            let w = replay.moment().wake_up();
+            let (class, at_ns) = (w.class, w.at_ns);
+            let span = span_ns.get_or_insert((at_ns, at_ns));
+            *span = (span.0.min(at_ns), span.1.max(at_ns));
+            *real_time += u64::from(class == Class::RealTime);
+            if class == Class::Fair {
+                count(replay, model, &others, slices.row(at_ns));
+                let moment = replay.moment();
+                seen.take(moment.wake_up(), moment.wakee(), replay.host());
+            }
+        })?;
+        spread.add(&seen.sum(topology));
+        Ok(())
+    })?;
+    let mut slices = Slices::new(columns);
+    let mut spread = Spread::default();
+    let mut real_time = 0;
+    let mut span_ns: Option<(u64, u64)> = None;
+    for part in parts {
+        slices.add(part.slices);
+        spread.add(&part.spread);
+        real_time += part.real_time;
+        let spans = [span_ns, part.span_ns].into_iter().flatten();
+        span_ns = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    }
+    let usual = usual(&slices);
+    let explained = slices.share(at::EXPLAINED, at::ASKED, usual);
+    let unexplained = explained.map_or(1.0, |share| 1.0 - share.low);
+    let of = |i: usize| at::COLUMNS + i * change::COLUMNS;
+    let changes = candidates.iter().enumerate();
+    let changes = changes.filter_map(|(i, &(mechanism, mode, _))| {
+        let net = |plus, minus| slices.net(of(i) + plus, of(i) + minus, at::EXPLAINED);
+        let changed = slices.share(of(i) + change::CHANGED, at::EXPLAINED, usual)?;
+        let near = net(change::NEARER, change::FARTHER)?;
+        let idle = net(change::TO_IDLE, change::FROM_IDLE)?;
+        let fits = net(change::TO_FIT, change::FROM_FIT)?;
+        Some(Change {
+            mechanism,
+            mode,
+            changed,
+            near,
+            idle,
+            fits,
+            verdict: Verdict::of(
+                &changed,
+                unexplained,
+                [&near, &idle],
+                shape.asymmetric.then_some(&fits),
+            ),
+        })
+    });
+    Ok(Advice {
+        shape,
+        kernel: model.modes(),
+        asked: slices.sum(at::ASKED),
+        real_time,
+        span_ns,
+        slices: (slices.len(), slices.slice_ns()),
+        explained,
+        busy: slices.share(at::BUSY, at::EXPLAINED, usual),
+        changes: changes.collect(),
+        spread: (topology.nr_llcs() <= MOST_LLCS).then_some(spread),
+    })
+}
+
+/// How bunched wake-ups usually are in this recording: for what is too rare to show it itself. The
+/// most of three things that happen in every recording.
+fn usual(slices: &Slices) -> f64 {
+    let common = [
+        (at::UNEXPLAINED, at::ASKED),
+        (at::IDLE, at::EXPLAINED),
+        (at::STAYED, at::EXPLAINED),
+    ];
+    let bunches = common.iter().filter_map(|&(n, of)| slices.bunch(n, of));
+    bunches.fold(1.0, f64::max)
+}
+
+/// Counts what everybody says to the wake-up that was read last.
+fn count(replay: &mut Replay, model: Policy, others: &[Policy], row: &mut [u64]) {
+    let verdict = replay.ask(model, &Given::default());
+    let w = replay.moment().wake_up();
+    let (this, prev, chosen) = (w.this_cpu as usize, w.prev_cpu as usize, w.chosen as usize);
+    row[at::ASKED] += 1;
+    if verdict.cpu != chosen {
+        row[at::UNEXPLAINED] += 1;
+        return;
+    }
+    row[at::EXPLAINED] += 1;
+    row[at::IDLE] += u64::from(replay.host().is_idle(chosen));
+    row[at::STAYED] += u64::from(chosen == prev);
+    let nothing = [Reason::TargetBusy, Reason::CapacitySpare];
+    row[at::BUSY] += u64::from(nothing.contains(&verdict.reason));
+    let util = replay.moment().wakee()[Task::Util].min(1024);
+    for (i, &policy) in others.iter().enumerate() {
+        let cpu = replay.ask(policy, &Given::default()).cpu;
+        if cpu == chosen {
+            continue;
+        }
+        let row = &mut row[at::COLUMNS + i * change::COLUMNS..][..change::COLUMNS];
+        let host = replay.host();
+        let far = |cpu| {
+            let from = |other| Distance::between(host.topology(), other, cpu);
+            from(this).min(from(prev))
+        };
+        let fits = |cpu| util * 1280 < u64::from(host.cpu(cpu).capacity) * 1024;
+        let (is, was) = (far(cpu), far(chosen));
+        row[change::CHANGED] += 1;
+        let alike = host.is_idle(cpu) == host.is_idle(chosen);
+        row[change::NEARER] += u64::from(alike && is < was);
+        row[change::FARTHER] += u64::from(alike && is > was);
+        let pair = |is: bool, was: bool| [u64::from(is && !was), u64::from(was && !is)];
+        let [to, from] = pair(host.is_idle(cpu), host.is_idle(chosen));
+        row[change::TO_IDLE] += to;
+        row[change::FROM_IDLE] += from;
+        let [to, from] = pair(fits(cpu), fits(chosen));
+        row[change::TO_FIT] += to;
+        row[change::FROM_FIT] += from;
+    }
+}

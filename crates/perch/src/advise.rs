@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `perch advise`: a recording summed up per mechanism, for somebody who decides whether to try it.
+
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use perch_policy::MECHANISMS;
+use perch_record::advice::{Advice, Change, Net, Share, advise};
+use perch_report::{Align, Format, Grid};
+use serde::Serialize;
+
+use crate::arguments::{at_least_one, threads};
+use crate::output::{Failure, emit};
+use crate::recording::Recording;
+
+/// Advice on what.
+#[derive(Args)]
+pub struct Arguments {
+    /// The recording; - for stdin
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Model the kernel by the rules of this era [default: by the recorded kernel's version]
+    #[arg(long, value_name = "ERA")]
+    era: Option<perch_policy::Era>,
+    /// How to write the result: table, markdown, csv or json
+    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    format: Format,
+    /// Threads; the result does not depend on them [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    jobs: Option<u32>,
+}
+
+/// Does it.
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    let mut recording = Recording::open(&arguments.file, arguments.era)?;
+    let topology = recording.topology.clone();
+    let advice = advise(
+        &mut recording.reader,
+        &topology,
+        recording.model,
+        threads(arguments.jobs),
+    );
+    let advice = advice.map_err(|error| recording.wrong(error))?;
+    recording.warn();
+    if advice.asked == 0 {
+        return Err(recording.no_wake_ups(advice.real_time));
+    }
+    let of = Of {
+        file: &recording.path,
+        machine: &recording.machine.name,
+        kernel: &recording.header.kernel,
+        era: recording.model.era().to_string(),
+        command: recording.header.command.join(" "),
+        cpus: topology.nr_cpus(),
+        lost: recording.reader.footer().map(|footer| footer.dropped),
+    };
+    emit(&match arguments.format {
+        Format::Table => text(&of, &advice),
+        Format::Markdown => markdown(&of, &advice),
+        Format::Csv => csv(&advice),
+        Format::Json => json(&of, &advice),
+    })
+}
+
+/// What the advice is about.
+#[derive(Serialize)]
+struct Of<'a> {
+    file: &'a str,
+    machine: &'a str,
+    kernel: &'a str,
+    era: String,
+    command: String,
+    cpus: usize,
+    /// Wake-ups that were not recorded; `None` when the end of the file is missing.
+    lost: Option<u64>,
+}
+
+/// A recording's length, seconds.
+fn seconds(advice: &Advice) -> f64 {
+    let (from, to) = advice.span_ns.unwrap_or_default();
+    (to - from) as f64 / 1e9
+}
+
+/// Breaks a paragraph into lines; all but the first begin with two blanks.
+fn wrap(text: &str) -> String {
+    const WIDTH: usize = 90;
+    let mut out = String::new();
+    let mut column = 0;
+    // A number and its sign stay together.
+    let text = text.replace(" %", "\u{a0}%");
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > WIDTH {
+            out.push_str("\n ");
+            column = 1;
+        }
+        if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out.replace('\u{a0}', " ") + "\n"
+}
+
+fn text(of: &Of, advice: &Advice) -> String {
+    let mut out = wrap(&words::subject(of, advice));
+    out += &wrap(&words::trust(advice, &of.era));
+    out.push('\n');
+    for mechanism in MECHANISMS {
+        let said = words::mechanism(advice, mechanism, of.cpus);
+        out += &wrap(&format!("{mechanism}: {}", said.text));
+    }
+    if !advice.changes.is_empty() {
+        out += &format!("\n{}", figures(advice).text());
+    }
+    out += "\nWhat it cannot know:\n";
+    for point in words::unknown(of, advice) {
+        out += &wrap(&format!("- {point}"));
+    }
+    out
+}
+
+fn markdown(of: &Of, advice: &Advice) -> String {
+    let mut out = format!("{}\n", words::subject(of, advice));
+    out += &format!("{}\n\n", words::trust(advice, &of.era));
+    for mechanism in MECHANISMS {
+        let said = words::mechanism(advice, mechanism, of.cpus);
+        out += &format!("- **{mechanism}**: {}\n", said.text);
+    }
+    if !advice.changes.is_empty() {
+        out += &format!("\n{}", figures(advice).markdown());
+    }
+    out += "\nWhat it cannot know:\n\n";
+    for point in words::unknown(of, advice) {
+        out += &format!("- {point}\n");
+    }
+    out
+}
+
+/// What each mode would change, a line each.
+fn figures(advice: &Advice) -> Grid {
+    let mut grid = Grid::default();
+    grid.column("", "mechanism", Align::Left);
+    grid.column("", "mode", Align::Left);
+    let columns = [
+        ("other CPU", "share"),
+        ("other CPU", "95 %"),
+        ("its data", "nearer"),
+        ("its data", "farther"),
+        ("idle", "won"),
+        ("idle", "lost"),
+        ("fits", "won"),
+        ("fits", "lost"),
+    ];
+    for (group, name) in columns {
+        grid.column(group, name, Align::Right);
+    }
+    grid.column("", "verdict", Align::Left);
+    for change in &advice.changes {
+        let Change { changed, .. } = change;
+        let mut row = vec![
+            change.mechanism.to_string(),
+            change.mode.to_string(),
+            words::percent(changed.value()),
+            words::range(changed),
+        ];
+        for net in [&change.near, &change.idle, &change.fits] {
+            for count in [net.gains, net.losses] {
+                row.push(words::percent(count as f64 / changed.of.max(1) as f64));
+            }
+        }
+        row.push(change.verdict.name().to_string());
+        grid.row(row);
+    }
+    grid
+}
+
+fn csv(advice: &Advice) -> String {
+    let mut out = "mechanism,mode,wake_ups,changed,low,high,nearer,farther,idle_won,idle_lost,\
+                   fits_won,fits_lost,verdict\n"
+        .to_string();
+    for c in &advice.changes {
+        let counts = [&c.near, &c.idle, &c.fits].map(|net| format!("{},{}", net.gains, net.losses));
+        out += &format!(
+            "{},{},{},{},{},{},{},{}\n",
+            c.mechanism,
+            c.mode,
+            c.changed.of,
+            c.changed.part,
+            c.changed.low,
+            c.changed.high,
+            counts.join(","),
+            c.verdict.name()
+        );
+    }
+    out
+}
+
+#[derive(Serialize)]
+struct JsonShare {
+    part: u64,
+    of: u64,
+    low: f64,
+    high: f64,
+}
+
+impl From<&Share> for JsonShare {
+    fn from(share: &Share) -> JsonShare {
+        let Share {
+            part,
+            of,
+            low,
+            high,
+        } = *share;
+        JsonShare {
+            part,
+            of,
+            low,
+            high,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct JsonNet {
+    won: u64,
+    lost: u64,
+    low: f64,
+    high: f64,
+}
+
+impl From<&Net> for JsonNet {
+    fn from(net: &Net) -> JsonNet {
+        JsonNet {
+            won: net.gains,
+            lost: net.losses,
+            low: net.low,
+            high: net.high,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct JsonChange {
+    mode: &'static str,
+    changed: JsonShare,
+    near: JsonNet,
+    idle: JsonNet,
+    fits: JsonNet,
+    verdict: &'static str,
+}
+
+#[derive(Serialize)]
+struct JsonMechanism {
+    mechanism: &'static str,
+    can_act: bool,
+    kernel: &'static str,
+    advice: &'static str,
+    text: String,
+    changes: Vec<JsonChange>,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    #[serde(flatten)]
+    of: &'a Of<'a>,
+    wake_ups: u64,
+    real_time: u64,
+    seconds: f64,
+    slices: usize,
+    slice_ms: u64,
+    explained: Option<JsonShare>,
+    nothing_idle: Option<JsonShare>,
+    mechanisms: Vec<JsonMechanism>,
+    unknown: Vec<String>,
+}
+
+fn json(of: &Of, advice: &Advice) -> String {
+    let mechanisms = advice.kernel.iter().map(|(name, kernel)| {
+        let said = words::mechanism(advice, name, of.cpus);
+        let changes = advice.changes.iter().filter(|c| c.mechanism == name);
+        JsonMechanism {
+            mechanism: name,
+            can_act: advice.shape.can_act(name),
+            kernel: kernel.name(),
+            advice: said.advice.name(),
+            text: said.text,
+            changes: changes
+                .map(|c| JsonChange {
+                    mode: c.mode.name(),
+                    changed: (&c.changed).into(),
+                    near: (&c.near).into(),
+                    idle: (&c.idle).into(),
+                    fits: (&c.fits).into(),
+                    verdict: c.verdict.name(),
+                })
+                .collect(),
+        }
+    });
+    let json = Json {
+        of,
+        wake_ups: advice.asked,
+        real_time: advice.real_time,
+        seconds: seconds(advice),
+        slices: advice.slices.0,
+        slice_ms: advice.slices.1 / 1_000_000,
+        explained: advice.explained.as_ref().map(JsonShare::from),
+        nothing_idle: advice.busy.as_ref().map(JsonShare::from),
+        mechanisms: mechanisms.collect(),
+        unknown: words::unknown(of, advice),
+    };
+    let text = serde_json::to_string_pretty(&json).unwrap_or_default();
+    format!("{text}\n")
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Opening a recording: what replay and advise both have to know of it.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::{Era, Mode, Modes, Policy, Topology};
+use perch_record::format::{Header, Reader};
+
+use crate::output::Failure;
+
+/// A recording whose header was read.
+pub struct Recording {
+    /// As the user named it.
+    pub path: String,
+    /// The wake-ups.
+    pub reader: Reader<Box<dyn Read>>,
+    /// What it is of.
+    pub header: Header,
+    /// Its machine.
+    pub machine: Machine,
+    /// Likewise, as the kernel sees it.
+    pub topology: Arc<Topology>,
+    /// The model of its kernel.
+    pub model: Policy,
+}
+
+/// What a kernel itself has of the mechanisms in its wake-up path, by its release: the cluster scan
+/// since 6.7, capacity-aware wake-up since 5.7. Of a release that is no number, what the era had.
+fn upstream(release: &str, era: Era) -> Modes {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut number = || numbers.next()?.parse::<u32>().ok();
+    let of_era = match era {
+        Era::V3_4 | Era::V5_5 => (5, 5),
+        Era::V6_5 => (6, 5),
+        Era::V6_15 | Era::V7_2 => (6, 15),
+    };
+    let version = number().zip(number()).unwrap_or(of_era);
+    let since = |first| match version >= first {
+        true => Mode::Upstream,
+        false => Mode::Off,
+    };
+    Modes {
+        cluster: since((6, 7)),
+        capacity: since((5, 7)),
+        ..Modes::default()
+    }
+}
+
+impl Recording {
+    /// Opens a recording (`-` is stdin); its kernel is modelled by the rules of `era`, or of the
+    /// era that the recorder found.
+    pub fn open(file: &Path, era: Option<Era>) -> Result<Recording, Failure> {
+        if era == Some(Era::V3_4) {
+            return Err(Failure::input(
+                "--era 3.4: its wake-ups were decided by what no recording has; expected 5.5 or \
+                 later",
+            ));
+        }
+        let path = match file.as_os_str() == "-" {
+            true => "stdin".to_string(),
+            false => file.display().to_string(),
+        };
+        let wrong = |error: String| Failure::input(format!("{path}: {error}"));
+        let input: Box<dyn Read> = match file.as_os_str() == "-" {
+            true => Box::new(BufReader::new(std::io::stdin())),
+            false => {
+                let file = File::open(file).map_err(|e| wrong(e.to_string()))?;
+                Box::new(BufReader::new(file))
+            }
+        };
+        let reader = Reader::new(input).map_err(|e| wrong(e.to_string()))?;
+        let header = reader.header().clone();
+        let machine = Machine::from_toml_str(&header.machine, "its machine")
+            .map_err(|e| wrong(e.to_string()))?;
+        let topology = Topology::new(&machine);
+        let rows = header
+            .rows
+            .unwrap_or([topology.nr_cpus(), topology.nr_shared()]);
+        if rows != [topology.nr_cpus(), topology.nr_shared()] {
+            return Err(wrong(format!(
+                "header: its wake-ups are of {} CPUs and {} sets that share a cache, but its \
+                 machine has {} and {}: it was not written by perch record, or by one with \
+                 another idea of this machine; record again",
+                rows[0],
+                rows[1],
+                topology.nr_cpus(),
+                topology.nr_shared()
+            )));
+        }
+        let era = match era {
+            Some(era) => era,
+            None => header
+                .era
+                .parse()
+                .map_err(|e| wrong(format!("header: {e}")))?,
+        };
+        let model = Policy::new(era, upstream(&header.kernel, era));
+        Ok(Recording {
+            path,
+            reader,
+            header,
+            machine,
+            topology,
+            model,
+        })
+    }
+
+    /// Something is wrong with the file.
+    pub fn wrong(&self, error: impl std::fmt::Display) -> Failure {
+        Failure::input(format!("{}: {error}", self.path))
+    }
+
+    /// To be called where a table would be made of no wake-ups at all.
+    pub fn no_wake_ups(&self, others: u64) -> Failure {
+        let holds = match others {
+            0 => "no wake-up".to_string(),
+            others => format!("no wake-up of the fair class, and {others} of others"),
+        };
+        self.wrong(format_args!(
+            "it holds {holds}: there is nothing to ask a policy about; record while the workload \
+             runs"
+        ))
+    }
+
+    /// Says on stderr what is missing; to be called when all was read.
+    pub fn warn(&self) {
+        let path = &self.path;
+        match (self.reader.cut_off(), self.reader.footer()) {
+            (Some(at), _) => eprintln!(
+                "perch: {path} ends at byte {at} before its end was written: what comes before it \
+                 is counted"
+            ),
+            (None, Some(footer)) if footer.dropped > 0 => eprintln!(
+                "perch: {} wake-ups were lost while {path} was recorded",
+                footer.dropped
+            ),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_have_what_they_were_released_with() {
+        let has = |release: &str, era| upstream(release, era).to_string();
+        let of = |cluster: &str, capacity: &str| {
+            format!("cluster={cluster},capacity={capacity},cache=off,overload=off,steer=off")
+        };
+        assert_eq!(has("7.2.12+deb14", Era::V7_2), of("upstream", "upstream"));
+        assert_eq!(has("6.7.0", Era::V6_15), of("upstream", "upstream"));
+        assert_eq!(has("6.6.1", Era::V6_15), of("off", "upstream"));
+        assert_eq!(has("5.5.19", Era::V5_5), of("off", "off"));
+        assert_eq!(has("simulated", Era::V7_2), of("upstream", "upstream"));
+        assert_eq!(has("", Era::V6_5), of("off", "upstream"));
+        assert_eq!(has("", Era::V5_5), of("off", "off"));
+    }
+}
