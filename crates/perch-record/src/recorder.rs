@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput, RingBufferBuilder};
 use perch_policy::{CpuMask, Topology, Wake};
@@ -201,7 +201,8 @@ impl Recorder {
     }
 
     /// Moves what was recorded into a file until `done` says so, which is asked 100 times a
-    /// second; then detaches, and empties the ring buffer.
+    /// second; then detaches, and empties the ring buffer. Once a second the file is brought up to
+    /// date.
     ///
     /// # Errors
     /// [`RecordError::Write`] at once, when the file cannot be written.
@@ -222,6 +223,7 @@ impl Recorder {
             .add(ring, move |bytes| into.borrow_mut().take(bytes, cpus))
             .map_err(unable("the ring buffer"))?;
         let buffer = builder.build().map_err(unable("the ring buffer"))?;
+        let mut written = Instant::now();
         loop {
             let last = done();
             if last {
@@ -235,6 +237,11 @@ impl Recorder {
             consumed.map_err(unable("the ring buffer"))?;
             if last {
                 break;
+            }
+            // Whoever is killed has lost the last second, not all since the last full block.
+            if written.elapsed() >= Duration::from_secs(1) {
+                sink.borrow_mut().writer.flush()?;
+                written = Instant::now();
             }
             std::thread::sleep(Duration::from_millis(10));
         }

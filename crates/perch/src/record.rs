@@ -112,14 +112,24 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         stopped || ended.is_some()
     };
-    let footer = recorder
-        .run(&topology, writer, done)
-        .map_err(|error| match error {
-            RecordError::Write(error) => Failure::run(format!(
-                "{path}: {error}; the wake-ups that were written before can be read"
-            )),
-            other => other.into(),
-        })?;
+    let footer = match recorder.run(&topology, writer, done) {
+        Ok(footer) => footer,
+        Err(error) => {
+            let mut words = match error {
+                RecordError::Write(error) => {
+                    format!("{path}: {error}; the wake-ups that were written before can be read")
+                }
+                other => other.to_string(),
+            };
+            if let Some(child) = child.as_mut().filter(|_| ended.is_none()) {
+                // SAFETY: a signal to a child that nobody has waited for.
+                unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+                let _ = child.wait();
+                words += "; the command was ended (SIGTERM)";
+            }
+            return Err(Failure::run(words));
+        }
+    };
     if !arguments.quiet {
         eprintln!("perch: {}", summary(&footer, &path, began.elapsed()));
     }

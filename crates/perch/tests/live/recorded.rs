@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Recordings of the stock kernel's wake-ups: how often perch's model of it chooses as it did.
+//! Recordings of the stock kernel's wake-ups: how often perch's model of it chooses as it did, and
+//! what is left of a recording that ends badly.
 
+use perch_lab::guest::Status;
 use perch_machine::{Machine, library};
 use serde_json::Value;
 
@@ -8,9 +10,8 @@ use crate::guest::Lab;
 
 /// In per cent, on every workload of which so many wake-ups were recorded.
 const AGREE: f64 = 97.0;
-/// But for forks and execs where capacities differ: 95.6 to 97.2 % in five recordings. Why is not
-/// found (docs/recordings.md).
-const AGREE_UNEQUAL_FORKS: f64 = 94.0;
+/// In per cent: what may differ for no reason that the recording shows.
+const UNEXPLAINED: f64 = 0.5;
 const ENOUGH: u64 = 150;
 /// A guest's other CPUs go on while one of them takes its snapshot and decides, which is most of a
 /// millisecond on a busy host: that can only lower the agreement, so one recording of so many is
@@ -36,28 +37,95 @@ fn number(value: &Value) -> u64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Every one of these workloads is explained by the model, in so many per cent of its wake-ups.
-fn agrees(lab: &Lab, least: f64, workloads: &[(&str, &str)]) {
+/// Every one of these workloads is explained by the model, in so many per cent of its wake-ups; in
+/// the others something changed meanwhile, or was not recorded, but for very few.
+fn agrees(lab: &Lab, workloads: &[(&str, &str)]) {
     for (what, script) in workloads {
         let mut agreed = false;
         for _ in 0..ROUNDS {
             let replay = replayed(lab, what, script, "");
             let model = &replay["model"];
             let (asked, same) = (number(&model["wake_ups"]), number(&model["same"]));
-            let percent = 100.0 * same as f64 / asked as f64;
-            println!("{what}: {same} of {asked} as the kernel chose, {percent:.2} %");
-            println!("{}", model["reasons"]);
+            let wrong = number(&replay["causes"]["model wrong"]);
+            let percent = |part: u64| 100.0 * part as f64 / asked as f64;
+            println!(
+                "{what}: {same} of {asked} as the kernel chose, {:.2} %; {:.2} % unexplained",
+                percent(same),
+                percent(wrong)
+            );
+            println!("{}\n{}", replay["causes"], model["reasons"]);
             assert!(asked >= ENOUGH, "{what}: only {asked} wake-ups: {replay:#}");
-            agreed = percent >= least;
+            assert_eq!(replay["unseen"], 0, "{what}: {replay:#}");
+            let explained = replay["causes"].as_object().expect("by cause");
+            let others: u64 = explained.values().map(number).sum();
+            assert_eq!(same + others, asked, "{what}: {replay:#}");
+            agreed = percent(same) >= AGREE && percent(wrong) < UNEXPLAINED;
             if agreed {
                 break;
             }
         }
         assert!(
             agreed,
-            "{what}: below {least} % in each of {ROUNDS} recordings, see above"
+            "{what}: below {AGREE} %, or {UNEXPLAINED} % unexplained, in each of {ROUNDS} \
+             recordings, see above"
         );
     }
+}
+
+/// Whatever ends a recording: what was written before is read.
+fn ends_badly(lab: &Lab) {
+    lab.put(
+        "/tmp/killed",
+        "perch record -o /tmp/killed.perch & pid=$!; sleep 2; hackbench -g 1 -l 30; sleep 3\n\
+         kill -9 $pid; wait $pid; true\n",
+    );
+    lab.text("sh /tmp/killed >/dev/null 2>&1");
+    let said = lab.text("perch replay /tmp/killed.perch 2>&1");
+    assert!(said.contains("what comes before it is counted"), "{said}");
+    let json = lab.text("perch replay /tmp/killed.perch --format json 2>/dev/null");
+    let replay: Value = serde_json::from_str(&json).expect("perch writes JSON");
+    let asked = number(&replay["model"]["wake_ups"]);
+    assert!(asked >= ENOUGH, "{replay:#}");
+    assert_eq!(replay["undecided"], Value::Null, "{replay:#}");
+
+    let signal = lab.run("perch record -o /tmp/signal.perch -- sh -c 'sleep 1; kill -9 $$'");
+    let said = signal.error_text();
+    assert_eq!(signal.status, Status::Code(1), "{said}");
+    assert!(
+        said.contains("the command was killed by signal 9"),
+        "{said}"
+    );
+    assert!(said.contains("wake-ups in"), "{said}");
+    lab.text("perch replay /tmp/signal.perch");
+
+    lab.text("mkdir /tmp/small; mount -t tmpfs -o size=128k none /tmp/small");
+    let full = lab.run(
+        "perch record -o /tmp/small/full.perch -- \
+         sh -c 'hackbench -g 1 -l 2000 >/dev/null; touch /tmp/not-ended'",
+    );
+    let said = full.error_text();
+    assert_eq!(full.status, Status::Code(1), "{said}");
+    assert!(
+        said.contains("/tmp/small/full.perch: No space left"),
+        "{said}"
+    );
+    assert!(said.contains("the command was ended"), "{said}");
+    lab.text("test ! -e /tmp/not-ended");
+    let json = lab.text("perch replay /tmp/small/full.perch --format json 2>/dev/null");
+    let replay: Value = serde_json::from_str(&json).expect("perch writes JSON");
+    let asked = number(&replay["model"]["wake_ups"]);
+    assert!(asked >= ENOUGH, "{replay:#}");
+
+    let hidden = "unshare -m sh -c 'mount -t tmpfs none /sys/kernel && perch record -o /tmp/x'";
+    let refused = lab.run(hidden).error_text();
+    assert!(refused.contains("has no BTF"), "{refused}");
+    assert!(refused.contains("CONFIG_DEBUG_INFO_BTF"), "{refused}");
+    lab.text("sed -i 's,/bin/false,/bin/sh,' /etc/passwd");
+    let user = lab.run("su nobody -c 'perch record -o /tmp/x'");
+    let said = user.error_text();
+    assert_eq!(user.status, Status::Code(1), "{said}");
+    assert!(said.contains("recording needs root"), "{said}");
+    lab.text("test ! -e /tmp/x");
 }
 
 #[test]
@@ -65,7 +133,6 @@ fn two_nodes_with_clusters() {
     let lab = Lab::boot("7.2", 8, &["hackbench", "perf", "sysbench"]);
     agrees(
         &lab,
-        AGREE,
         &[
             ("hackbench", "hackbench -g 2 -l 60"),
             ("pipe", "perf bench sched pipe -l 1000"),
@@ -85,6 +152,12 @@ fn two_nodes_with_clusters() {
     assert_eq!(model["wake_ups"], change["wake_ups"], "{replay:#}");
     let scans = ["cluster scan", "cluster core"].map(|reason| change["reasons"].get(reason));
     assert_eq!(scans, [None, None], "{replay:#}");
+    // Pinned kernel threads woke, and nobody was asked where to.
+    let undecided = replay["undecided"].as_object().expect("by why");
+    assert!(
+        undecided.values().map(number).sum::<u64>() > 0,
+        "{replay:#}"
+    );
     let same = replayed(
         &lab,
         "pipe",
@@ -95,6 +168,7 @@ fn two_nodes_with_clusters() {
         same["change"]["same"], same["change"]["wake_ups"],
         "{same:#}"
     );
+    ends_badly(&lab);
     lab.is_on_its_own();
 }
 
@@ -106,7 +180,6 @@ fn threads_of_cores_and_two_caches_a_node() {
     let lab = Lab::on(&machine, "7.2", &["hackbench", "sysbench", "perf"]);
     agrees(
         &lab,
-        AGREE,
         &[
             ("hackbench", "hackbench -g 2 -l 60"),
             ("sysbench", "sysbench threads --threads=12 --time=3 run"),
@@ -122,11 +195,17 @@ fn unequal_capacities() {
     let lab = Lab::on(&machine, "7.2", &["hackbench", "sysbench"]);
     agrees(
         &lab,
-        AGREE,
         &[
             ("hackbench", "hackbench -g 1 -l 60"),
             ("sysbench", "sysbench threads --threads=6 --time=5 run"),
+            ("build", BUILD),
         ],
     );
-    agrees(&lab, AGREE_UNEQUAL_FORKS, &[("build", BUILD)]);
+}
+
+#[test]
+fn an_older_kernel() {
+    let lab = Lab::boot("6.16", 8, &["hackbench"]);
+    let workloads = [("hackbench", "hackbench -g 1 -l 60"), ("build", BUILD)];
+    agrees(&lab, &workloads);
 }
