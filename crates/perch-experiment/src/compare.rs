@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{CacheStep, Era, Policy, Reason, Topology};
-use perch_sim::workload::Workload;
-use perch_sim::{GuestMetrics, Metrics, Outcome, RootDomain, Scenario};
+use perch_sim::workload::{Workload, WorkloadError};
+use perch_sim::{GuestMetrics, Metrics, Outcome, RootDomain, Scenario, Watch};
 use serde::Serialize;
 
 use crate::contention::Contention;
@@ -162,33 +162,13 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
     check(spec)?;
     let topology = Topology::new(&spec.machine);
     let repetitions = spec.effort.repetitions as usize;
-    let parts = [
-        "compare",
-        spec.machine.name.as_str(),
-        spec.workload.as_str(),
-    ];
+    let parts = parts(spec);
     let order: Vec<usize> = (0..spec.arms.len() * repetitions).collect();
     let outcomes = pool::run(&order, spec.jobs, progress, |index| {
         let (arm, repetition) = (&spec.arms[index / repetitions], index % repetitions);
-        let failed = |reason: String| ExperimentError::Run {
-            what: format!(
-                "{}, arm {}, repetition {repetition}",
-                spec.workload, arm.name
-            ),
-            reason,
-        };
-        let scenario = Scenario {
-            machine: Arc::clone(&spec.machine),
-            topology: Arc::clone(&topology),
-            policy: Policy::new(spec.era, arm.modes),
-            hz: spec.hz,
-            root_domain: spec.root_domain,
-            workload: Workload::parse(&spec.workload, &spec.machine)
-                .map_err(|error| failed(error.to_string()))?,
-            warmup_ns: spec.effort.warmup_ns,
-            measure_ns: spec.effort.measure_ns,
-            seed: seed(spec.seed, &parts, repetition as u32),
-        };
+        let failed = |reason: String| failure(spec, arm, repetition, reason);
+        let scenario = scenario(spec, &topology, arm, repetition);
+        let scenario = scenario.map_err(|error| failed(error.to_string()))?;
         scenario.run().map_err(|error| failed(error.to_string()))
     })?;
     let draws = seed(spec.seed, &[&parts[..], &["bootstrap"]].concat(), 0);
@@ -226,6 +206,58 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
         totals: totals(&by_arm),
         contention: contention(spec, &by_arm),
     })
+}
+
+/// What a comparison's seeds are derived from, beside its own.
+fn parts(spec: &CompareSpec) -> [&str; 3] {
+    ["compare", &spec.machine.name, &spec.workload]
+}
+
+fn scenario(
+    spec: &CompareSpec,
+    topology: &Arc<Topology>,
+    arm: &Arm,
+    repetition: usize,
+) -> Result<Scenario, WorkloadError> {
+    Ok(Scenario {
+        machine: Arc::clone(&spec.machine),
+        topology: Arc::clone(topology),
+        policy: Policy::new(spec.era, arm.modes),
+        hz: spec.hz,
+        root_domain: spec.root_domain,
+        workload: Workload::parse(&spec.workload, &spec.machine)?,
+        warmup_ns: spec.effort.warmup_ns,
+        measure_ns: spec.effort.measure_ns,
+        seed: seed(spec.seed, &parts(spec), repetition as u32),
+    })
+}
+
+fn failure(spec: &CompareSpec, arm: &Arm, repetition: usize, reason: String) -> ExperimentError {
+    let what = format!(
+        "{}, arm {}, repetition {repetition}",
+        spec.workload, arm.name
+    );
+    ExperimentError::Run { what, reason }
+}
+
+/// Runs an arm's first repetition once more, and lets somebody look on: who that is `begin` says,
+/// which is told what will run.
+///
+/// # Errors
+/// As [`compare`]; and when whoever looks on cannot keep what is told.
+pub fn watch<W: Watch>(
+    spec: &CompareSpec,
+    arm: usize,
+    begin: impl FnOnce(&Scenario) -> std::io::Result<W>,
+) -> Result<(), ExperimentError> {
+    check(spec)?;
+    let arm = &spec.arms[arm];
+    let failed = |reason: String| failure(spec, arm, 0, reason);
+    let scenario = scenario(spec, &Topology::new(&spec.machine), arm, 0);
+    let scenario = scenario.map_err(|error| failed(error.to_string()))?;
+    let mut watch = begin(&scenario).map_err(|error| failed(error.to_string()))?;
+    let run = scenario.run_watched(&mut watch);
+    run.map(drop).map_err(|error| failed(error.to_string()))
 }
 
 fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {

@@ -25,7 +25,9 @@ pub mod stats;
 #[cfg(test)]
 mod testing;
 
-pub use compare::{ArmScore, CompareSpec, Comparison, CountRow, ScoreRow, StatisticScore, compare};
+pub use compare::{
+    ArmScore, CompareSpec, Comparison, CountRow, ScoreRow, StatisticScore, compare, watch,
+};
 pub use contention::{ContendedLine, Contention, LineUser};
 pub use error::ExperimentError;
 pub use line::{LineFound, PublishedLine, Ranking};

@@ -12,6 +12,7 @@ mod format;
 mod grid;
 mod line;
 mod paste;
+mod perfetto;
 mod shape;
 
 pub use comparison::comparison;
@@ -21,3 +22,4 @@ pub use figure::{figure, percent};
 pub use format::{Format, ResultFormat, UnknownFormat};
 pub use grid::{Align, Grid};
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
+pub use perfetto::PerfettoTrace;

@@ -13,6 +13,7 @@ mod kernel;
 mod metrics;
 mod requests;
 mod scenario;
+mod watch;
 pub mod workload;
 
 pub use c2c::{C2c, Line, Row, User};
@@ -22,3 +23,4 @@ pub use hardware::Symbol;
 pub use kernel::glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
 pub use metrics::{GuestMetrics, Metrics, RtMetrics};
 pub use scenario::{Outcome, RootDomain, Scenario, Score, SimError, UnknownRootDomain};
+pub use watch::{Left, Switched, Watch, Woken};

@@ -11,6 +11,7 @@ use perch_policy::{Policy, Topology};
 use crate::kernel::Kernel;
 use crate::metrics::Metrics;
 use crate::requests::{Requests, WAKE_PERCENTILES};
+use crate::watch::Watch;
 use crate::workload::{Basis, Workload, check_groups};
 
 /// How the simulated kernel lays out its root domain: which fields that all CPUs use lie on one
@@ -149,13 +150,22 @@ pub enum SimError {
     Trace(#[from] std::io::Error),
 }
 
+/// Who is told of a run, beside its metrics.
+enum Onlooker<'a> {
+    Nobody,
+    /// A line for every decision.
+    Trace(&'a mut dyn Write),
+    /// Everything.
+    Watch(&'a mut dyn Watch),
+}
+
 impl Scenario {
     /// Runs it.
     ///
     /// # Errors
     /// When a parameter is out of its range.
     pub fn run(&self) -> Result<Outcome, SimError> {
-        self.simulate(None, false)
+        self.simulate(Onlooker::Nobody, false)
     }
 
     /// Runs it and writes a line for every decision, the warm-up's included, to `out`.
@@ -163,7 +173,7 @@ impl Scenario {
     /// # Errors
     /// When a parameter is out of its range, or writing fails.
     pub fn run_traced(&self, out: &mut dyn Write) -> Result<Outcome, SimError> {
-        self.simulate(Some(out), false)
+        self.simulate(Onlooker::Trace(out), false)
     }
 
     /// As [`Scenario::run_traced`], with every step an event, also where many could be one: for
@@ -173,14 +183,19 @@ impl Scenario {
     /// When a parameter is out of its range, or writing fails.
     #[doc(hidden)]
     pub fn run_stepwise(&self, out: &mut dyn Write) -> Result<Outcome, SimError> {
-        self.simulate(Some(out), true)
+        self.simulate(Onlooker::Trace(out), true)
     }
 
-    fn simulate<'a>(
-        &'a self,
-        trace: Option<&'a mut dyn Write>,
-        stepwise: bool,
-    ) -> Result<Outcome, SimError> {
+    /// Runs it step by step and tells `watch` what happens, the warm-up included. The outcome is that
+    /// of [`Scenario::run`].
+    ///
+    /// # Errors
+    /// When a parameter is out of its range, or `watch` fails.
+    pub fn run_watched(&self, watch: &mut dyn Watch) -> Result<Outcome, SimError> {
+        self.simulate(Onlooker::Watch(watch), false)
+    }
+
+    fn simulate<'a>(&'a self, onlooker: Onlooker<'a>, stepwise: bool) -> Result<Outcome, SimError> {
         const CENTURY_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
         if !(1..=10_000).contains(&self.hz) {
             return Err(SimError::Hz(self.hz));
@@ -216,8 +231,10 @@ impl Scenario {
             self.root_domain,
             self.seed,
         );
-        if let Some(out) = trace {
-            kernel.trace_to(out);
+        match onlooker {
+            Onlooker::Nobody => {}
+            Onlooker::Trace(out) => kernel.trace_to(out),
+            Onlooker::Watch(watch) => kernel.watch(watch),
         }
         if stepwise {
             kernel.step_by_step();
@@ -277,6 +294,7 @@ impl Scenario {
                 }
             }
         };
+        kernel.tell_end()?;
         Ok(Outcome { scores, metrics })
     }
 

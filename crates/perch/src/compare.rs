@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `perch compare`: any arms on any workload and machine.
 
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use perch_experiment::{Arm, CompareSpec, Effort};
 use perch_policy::Era;
-use perch_report::{ResultFormat, comparison, paste_comparison};
+use perch_report::{PerfettoTrace, ResultFormat, comparison, paste_comparison};
 use perch_sim::RootDomain;
 
 use crate::arguments::{Common, at_least_one, duration_ns, origin};
@@ -46,6 +49,10 @@ pub struct Arguments {
     /// Also show std, min, percentiles and max over the repetitions, and how they spread
     #[arg(long)]
     statistics: bool,
+    /// Also write each arm's first repetition as a Perfetto trace; with several arms their names go
+    /// before the file's extension
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     #[command(flatten)]
     common: Common,
 }
@@ -76,8 +83,50 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let meter = Meter::new(&spec.workload, spec.jobs, common.quiet);
     let result = perch_experiment::compare(&spec, &|done, total| meter.advance(done, total))?;
     meter.finish();
+    if let Some(file) = &arguments.trace {
+        traces(&spec, file, common.quiet)?;
+    }
     emit(&match common.format {
         ResultFormat::Plain(format) => comparison(&result, format),
         ResultFormat::Paste(paste) => paste_comparison(&result, &origin(), paste),
     })
+}
+
+/// Writes a trace an arm.
+fn traces(spec: &CompareSpec, file: &Path, quiet: bool) -> Result<(), Failure> {
+    for (index, arm) in spec.arms.iter().enumerate() {
+        let path = match spec.arms.len() {
+            1 => file.to_path_buf(),
+            _ => with_name(file, &arm.name),
+        };
+        let out = File::create(&path)
+            .map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))?;
+        perch_experiment::watch(spec, index, |scenario| {
+            let kind = spec.workload.split(':').next().unwrap_or_default();
+            let tasks = 0..scenario.workload.tasks.len();
+            PerfettoTrace::new(
+                BufWriter::new(out),
+                tasks.map(|task| format!("{kind}/{task}")).collect(),
+                scenario.machine.cpus.len(),
+                scenario.topology.nr_llcs(),
+            )
+        })?;
+        if !quiet {
+            eprintln!("perch: the trace of arm {} is {}", arm.name, path.display());
+        }
+    }
+    Ok(())
+}
+
+/// `run.pftrace` and an arm `near` make `run.near.pftrace`.
+fn with_name(file: &Path, arm: &str) -> PathBuf {
+    let extension = file.extension().map(|e| e.to_string_lossy().into_owned());
+    let mut path = file.with_extension("").into_os_string();
+    path.push(".");
+    path.push(arm);
+    if let Some(extension) = extension {
+        path.push(".");
+        path.push(extension);
+    }
+    path.into()
 }

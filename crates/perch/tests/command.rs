@@ -216,3 +216,34 @@ fn a_reader_that_leaves_is_no_failure() {
     assert!(child.wait().unwrap().success(), "{stderr}");
     assert!(stderr.is_empty(), "{stderr}");
 }
+
+/// A trace an arm, and the same comparison as without them.
+#[test]
+fn a_comparison_leaves_traces_where_it_is_told_to() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("traces");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("run.pftrace");
+    let arguments = [
+        "compare",
+        "-m",
+        "juno",
+        "-w",
+        "hackbench:groups=1",
+        "--arm",
+        "a:capacity=off",
+        "--arm",
+        "b:capacity=posted",
+        "--repetitions",
+        "1",
+        "--format",
+        "json",
+    ];
+    let traced = [&arguments[..], &["--trace", file.to_str().unwrap()]].concat();
+    assert_eq!(stdout(&arguments), stdout(&traced));
+    for arm in ["a", "b"] {
+        let trace = std::fs::read(folder.join(format!("run.{arm}.pftrace"))).unwrap();
+        // A packet, field 1 with a length, is what all of them begin with.
+        assert!(trace.len() > 10_000 && trace[0] == 0x0a, "{}", trace.len());
+    }
+}

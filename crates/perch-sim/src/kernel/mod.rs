@@ -29,6 +29,7 @@ mod run;
 mod streak;
 mod task;
 mod wake;
+mod watcher;
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -136,6 +137,7 @@ pub struct Kernel<'a> {
     random: Random,
     trace: Option<&'a mut dyn Write>,
     trace_error: Option<std::io::Error>,
+    watcher: Option<Box<watcher::Watcher<'a>>>,
     /// The groups of every domain and what runs in them.
     groups: balance::Groups,
     /// Working memory of the balancer.
@@ -257,6 +259,7 @@ impl<'a> Kernel<'a> {
             random,
             trace: None,
             trace_error: None,
+            watcher: None,
             groups: balance::Groups::new(topology, &rules.balance),
             scratch: balance::Scratch::default(),
             caches: cache::CacheBooks::new(&policy, topology),
@@ -293,6 +296,13 @@ impl<'a> Kernel<'a> {
                 false => self.events.exchange_for_least(event, |e| (e.kind, e.key)),
             };
             self.handle(event);
+            if self.watcher.is_some() {
+                self.tell();
+                // Who cannot keep what is told wants no more of it.
+                if let Some(error) = self.trace_error.take() {
+                    return Err(error);
+                }
+            }
         }
         self.now = self.stopwatch.stopped_ns.unwrap_or(until_ns);
         self.trace_error.take().map_or(Ok(()), Err)

@@ -35,6 +35,7 @@ impl Kernel<'_> {
             }
             self.requeue_delayed(cpu, task);
             self.metrics.delayed_wakeups += 1;
+            self.tell_placed(task, waker, this_cpu, cpu, "never left its queue");
             let cost = self.costs.wake_ns(0);
             self.preempt_from(cpu, task, this_cpu, cost);
             return cost;
@@ -48,7 +49,11 @@ impl Kernel<'_> {
             ..Wake::default()
         };
         let (cpu, examined) = match self.is_rt(task) {
-            true => (self.place_rt(task, prev), 0),
+            true => {
+                let cpu = self.place_rt(task, prev);
+                self.tell_placed(task, waker, this_cpu, cpu, "real-time");
+                (cpu, 0)
+            }
             false => {
                 let verdict = self.decide(task, &wake, waker);
                 (verdict.cpu, verdict.examined)
@@ -104,6 +109,7 @@ impl Kernel<'_> {
         let busy = !self.host.is_idle(verdict.cpu);
         debug_assert_eq!(self.check_verdict(&verdict, task), Ok(()));
         self.metrics.decision(&verdict, from_waker, from_prev, busy);
+        self.tell_verdict(task, waker, wake.this_cpu, &verdict);
         if let Some(out) = self.trace.as_mut() {
             // Off says nothing of the mechanism.
             let step = match verdict.cache {
@@ -304,6 +310,7 @@ impl Kernel<'_> {
         self.count_thread(task, 1);
         if self.is_rt(task) {
             let cpu = self.place_rt(task, parent);
+            self.tell_placed(task, Waker::Idle, parent, cpu, "real-time");
             self.reserve(cpu, 1);
             let t = &mut self.tasks[task as usize];
             (t.cpu, t.woken_ns) = (cpu as u32, self.now);

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The trace, read back field by field.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use perch_policy::{Era, Modes, Policy, Topology};
+use perch_sim::workload::Workload;
+use perch_sim::{Outcome, RootDomain, Scenario};
+
+use super::*;
+
+/// A field's number and what it has.
+enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+fn varint(bytes: &mut &[u8]) -> u64 {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = bytes[0];
+        *bytes = &bytes[1..];
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return value;
+        }
+    }
+    panic!("a number of more than ten bytes");
+}
+
+fn fields(mut bytes: &[u8]) -> Vec<(u32, Value<'_>)> {
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes);
+        let value = match key & 7 {
+            VARINT => Value::Number(varint(&mut bytes)),
+            FIXED64 => {
+                let (number, rest) = bytes.split_at(8);
+                bytes = rest;
+                Value::Number(u64::from_le_bytes(number.try_into().unwrap()))
+            }
+            LENGTH => {
+                let length = varint(&mut bytes) as usize;
+                let (value, rest) = bytes.split_at(length);
+                bytes = rest;
+                Value::Bytes(value)
+            }
+            other => panic!("a field of kind {other}"),
+        };
+        found.push(((key >> 3) as u32, value));
+    }
+    found
+}
+
+const VARINT: u64 = 0;
+const FIXED64: u64 = 1;
+const LENGTH: u64 = 2;
+
+fn number(of: &[(u32, Value)], field: u32) -> Option<u64> {
+    of.iter().find_map(|(number, value)| match value {
+        Value::Number(value) if *number == field => Some(*value),
+        _ => None,
+    })
+}
+
+fn all<'a>(of: &'a [(u32, Value<'a>)], field: u32) -> impl Iterator<Item = &'a [u8]> {
+    of.iter().filter_map(move |(number, value)| match value {
+        Value::Bytes(bytes) if *number == field => Some(*bytes),
+        _ => None,
+    })
+}
+
+/// What a trace says.
+#[derive(Default)]
+struct Read {
+    /// Time that CPUs spent with tasks, nanoseconds.
+    busy_ns: u64,
+    wakes: u64,
+    /// Instants of wake-ups by the number of their name, and how many of them an arrow leaves.
+    begun: Vec<u64>,
+    ended: Vec<u64>,
+    names: Vec<String>,
+    /// The last value of each counter.
+    counters: BTreeMap<u64, u64>,
+    largest_packet: usize,
+}
+
+fn read(trace: &[u8]) -> Read {
+    let mut read = Read::default();
+    // When a CPU began what it runs, by CPU.
+    let mut since: BTreeMap<u64, u64> = BTreeMap::new();
+    for packet in all(&fields(trace), field::PACKET) {
+        read.largest_packet = read.largest_packet.max(packet.len());
+        let packet = fields(packet);
+        for bundle in all(&packet, field::FTRACE_EVENTS) {
+            let bundle = fields(bundle);
+            let cpu = number(&bundle, field::CPU).unwrap();
+            for event in all(&bundle, field::EVENT) {
+                let event = fields(event);
+                let at = number(&event, field::EVENT_TIMESTAMP).unwrap();
+                for kind in [field::SCHED_WAKING, field::SCHED_WAKEUP_NEW] {
+                    read.wakes += all(&event, kind).count() as u64;
+                }
+                for switch in all(&event, field::SCHED_SWITCH) {
+                    let switch = fields(switch);
+                    let (from, to) = (number(&switch, 2).unwrap(), number(&switch, 6).unwrap());
+                    assert_eq!(from != 0, since.contains_key(&cpu), "CPU {cpu} at {at}");
+                    read.busy_ns += since.remove(&cpu).map_or(0, |since| at - since);
+                    if to != 0 {
+                        since.insert(cpu, at);
+                    }
+                }
+            }
+        }
+        for names in all(&packet, field::INTERNED_DATA) {
+            for name in all(&fields(names), 2) {
+                let name = all(&fields(name), 2).next().unwrap().to_vec();
+                read.names.push(String::from_utf8(name).unwrap());
+            }
+        }
+        for event in all(&packet, field::TRACK_EVENT) {
+            let event = fields(event);
+            let track = number(&event, field::TRACK).unwrap();
+            if let Some(value) = number(&event, field::COUNTER) {
+                read.counters.insert(track, value);
+            }
+            read.begun.extend(number(&event, field::FLOW));
+            read.ended.extend(number(&event, field::FLOW_ENDS));
+        }
+    }
+    assert!(since.is_empty(), "every slice has an end");
+    read
+}
+
+fn scenario(machine: &str, workload: &str, measure_ns: u64) -> Scenario {
+    let machine = Arc::new(perch_machine::resolve(machine).unwrap());
+    Scenario {
+        topology: Topology::new(&machine),
+        policy: Policy::new(Era::V7_2, Modes::default()),
+        hz: 250,
+        root_domain: RootDomain::Stock,
+        workload: Workload::parse(workload, &machine).unwrap(),
+        warmup_ns: 0,
+        measure_ns,
+        seed: 7,
+        machine,
+    }
+}
+
+fn traced(scenario: &Scenario) -> (Outcome, Vec<u8>) {
+    let mut bytes = Vec::new();
+    let names = (0..scenario.workload.tasks.len()).map(|task| format!("task/{task}"));
+    let mut trace = PerfettoTrace::new(
+        &mut bytes,
+        names.collect(),
+        scenario.machine.cpus.len(),
+        scenario.topology.nr_llcs(),
+    )
+    .unwrap();
+    let outcome = scenario.run_watched(&mut trace).unwrap();
+    (outcome, bytes)
+}
+
+/// Who looks on changes nothing, and sees all of it.
+#[test]
+fn slices_add_up_to_the_time_that_the_metrics_state() {
+    for (machine, workload) in [
+        ("kunpeng920", "tbench:n=64,where=node0-1"),
+        ("juno", "sysbench:threads=12"),
+        ("xeon240", "schbench:n=4"),
+        (
+            "x5570",
+            "vm:vcpus=8,shares=8192,hogs=4x4,inside=sysbench:threads=8",
+        ),
+    ] {
+        let scenario = scenario(machine, workload, 20_000_000);
+        let (outcome, bytes) = traced(&scenario);
+        let mut unseen = scenario.run().unwrap();
+        // What is one event where nobody looks are several where somebody does.
+        unseen.metrics.events = outcome.metrics.events;
+        assert_eq!(outcome, unseen, "{workload}");
+        let read = read(&bytes);
+        assert_eq!(read.busy_ns, outcome.metrics.busy_ns, "{workload}");
+        assert!(read.wakes > 50, "{workload}: {} wake-ups", read.wakes);
+        assert_eq!(read.begun.len() as u64, read.wakes, "{workload}");
+        assert!(read.ended.len() <= read.begun.len());
+        assert!(read.ended.iter().all(|number| read.begun.contains(number)));
+        // All are idle when it is over.
+        assert_eq!(read.counters[&1], scenario.machine.cpus.len() as u64);
+        assert!(read.names.contains(&"runs".to_string()), "{:?}", read.names);
+    }
+}
+
+/// Memory stays where it is: what is written at once does not grow with the run.
+#[test]
+fn a_longer_run_has_no_larger_packets() {
+    let largest = |measure_ns| {
+        let (_, bytes) = traced(&scenario("kunpeng920", "tbench:n=4", measure_ns));
+        (bytes.len(), read(&bytes).largest_packet)
+    };
+    let ((short, packet), (long, same)) = (largest(20_000_000), largest(80_000_000));
+    assert!(long > 3 * short, "{short} and {long} bytes");
+    assert!(same <= packet + packet / 10, "{packet} and {same} bytes");
+}
+
+#[test]
+fn who_cannot_be_written_to_ends_the_run() {
+    struct Full(usize);
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self
+                .0
+                .checked_sub(bytes.len())
+                .ok_or(io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let scenario = scenario("kunpeng920", "tbench:n=16", 50_000_000);
+    let names = vec!["task".to_string(); scenario.workload.tasks.len()];
+    let cpus = scenario.machine.cpus.len();
+    let mut trace = PerfettoTrace::new(Full(100_000), names, cpus, 2).unwrap();
+    let error = scenario.run_watched(&mut trace).unwrap_err().to_string();
+    assert!(error.contains("no storage space"), "{error}");
+}
