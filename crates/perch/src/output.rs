@@ -2,7 +2,7 @@
 //! Where results, words and failures go.
 
 use std::io::{ErrorKind, Write};
-use std::sync::Mutex;
+use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -66,36 +66,37 @@ pub fn emit(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// A progress bar on stderr where that is a terminal, and a closing line.
+/// What takes less long is over before a bar is read.
+const BAR_AFTER: Duration = Duration::from_secs(2);
+
+/// A progress bar on stderr where that is a terminal and it takes long, and a closing line.
 pub struct Meter {
     bar: ProgressBar,
     what: String,
     jobs: usize,
     quiet: bool,
     began: Instant,
+    shown: Once,
     total: Mutex<usize>,
 }
 
 impl Meter {
     /// Begins to measure `what`.
     pub fn new(what: &str, jobs: usize, quiet: bool) -> Meter {
-        let target = if quiet {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let style = ProgressStyle::with_template("{prefix} [{bar:40}] {pos}/{len}, {eta} left")
+        let template = "{prefix} [{bar:40}] {pos}/{len}, {per_sec}, {eta} left";
+        let style = ProgressStyle::with_template(template)
             .expect("the template is well formed")
             .progress_chars("=> ");
-        let bar = ProgressBar::with_draw_target(None, target).with_style(style);
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        let bar = bar.with_style(style);
         bar.set_prefix(what.to_string());
-        bar.enable_steady_tick(Duration::from_millis(200));
         Meter {
             bar,
             what: what.to_string(),
             jobs,
             quiet,
             began: Instant::now(),
+            shown: Once::new(),
             total: Mutex::new(0),
         }
     }
@@ -103,6 +104,12 @@ impl Meter {
     /// So many of so many are done.
     pub fn advance(&self, done: usize, total: usize) {
         *self.total.lock().expect("nobody panics while holding it") = total;
+        if !self.quiet && self.began.elapsed() > BAR_AFTER {
+            self.shown.call_once(|| {
+                self.bar.set_draw_target(ProgressDrawTarget::stderr());
+                self.bar.enable_steady_tick(Duration::from_millis(200));
+            });
+        }
         self.bar.set_length(total as u64);
         self.bar.set_position(self.bar.position().max(done as u64));
     }
