@@ -341,6 +341,15 @@ setup_cross() {
 	[ ! -d "$std" ] || cross_flags+=" -L $std"
 }
 
+# What the tests that boot guests need on this side: a reader of the recordings that trace-cmd makes.
+setup_guests() {
+	! command -v trace-cmd >/dev/null || return 0
+	open_install_log
+	can_install "trace-cmd" trace-cmd
+	apt_update
+	apt_install trace-cmd
+}
+
 # What ./x lint needs beyond a build. Clippy and rustfmt must be of the toolchain in use.
 setup_lint() {
 	local packages=() flavour=''

@@ -7,6 +7,7 @@ mod arguments;
 mod bench;
 mod compare;
 mod experiment;
+mod import;
 mod lab;
 mod machine;
 mod output;
@@ -54,6 +55,8 @@ enum Command {
     Replay(replay::Arguments),
     /// Sum up what each mechanism would do on a recording's machine, and what is not known
     Advise(advise::Arguments),
+    /// Make a workload of what perf sched record or trace-cmd recorded
+    Import(import::Arguments),
     /// Run commands in guests that look like any machine
     #[command(subcommand)]
     Lab(lab::Command),
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Command::Record(arguments) => record::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Advise(arguments) => advise::run(arguments),
+        Command::Import(arguments) => import::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Completions(arguments) => shell::completions(Cli::command(), &arguments),
         Command::Man(arguments) => shell::man(Cli::command(), &arguments),

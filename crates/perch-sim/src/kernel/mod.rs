@@ -79,6 +79,8 @@ pub struct Stopwatch {
     pub started_ns: Option<u64>,
     /// When it was done.
     pub stopped_ns: Option<u64>,
+    /// Tasks that have done their part, see [`crate::workload::Op::StopClockAfter`].
+    pub arrived: u32,
 }
 
 /// The simulated world.
@@ -433,6 +435,7 @@ fn new_task(id: u32, spec: &TaskSpec, affinity: u32, seed: u64) -> Task {
         phase: Phase::Fresh,
         rounds: 0,
         drawn: 0,
+        timer_ns: 0,
         random: Random::new(seed, u64::from(id) + 1),
         left_ns: 0,
         debt_ns: 0,

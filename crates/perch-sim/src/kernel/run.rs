@@ -147,16 +147,25 @@ impl Kernel<'_> {
                     t.pc += 1;
                     self.stopwatch.stopped_ns = Some(self.now);
                 }
+                Op::StopClockAfter(tasks) => {
+                    t.pc += 1;
+                    self.stopwatch.arrived += 1;
+                    if self.stopwatch.arrived == tasks {
+                        self.stopwatch.stopped_ns = Some(self.now);
+                    }
+                }
                 Op::Sleep(time) => {
                     t.pc += 1;
                     let at_ns = self.now + time.sample(&mut t.random);
-                    self.events.push(Event {
-                        at_ns,
-                        kind: kind::TIMER,
-                        key: task,
-                        tag: 0,
-                    });
-                    return self.block(cpu, task);
+                    return self.sleep_until(cpu, task, at_ns);
+                }
+                Op::Next(period) => {
+                    t.pc += 1;
+                    t.timer_ns += period;
+                    let at_ns = t.timer_ns;
+                    if at_ns > self.now {
+                        return self.sleep_until(cpu, task, at_ns);
+                    }
                 }
                 Op::Draw { counter, of } => {
                     t.pc += 1;

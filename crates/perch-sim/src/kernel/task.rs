@@ -156,6 +156,8 @@ pub struct Task {
     pub rounds: u64,
     /// What it drew last, see [`Op::Draw`].
     pub drawn: u32,
+    /// When its period began, see [`Op::Next`].
+    pub timer_ns: u64,
     /// Its random numbers.
     pub random: Random,
     /// Work left of the operation under way, nanoseconds at full capacity.

@@ -249,6 +249,17 @@ impl Kernel<'_> {
         }
     }
 
+    /// The running task sleeps on a timer.
+    pub(super) fn sleep_until(&mut self, cpu: usize, task: u32, at_ns: u64) {
+        self.events.push(Event {
+            at_ns,
+            kind: kind::TIMER,
+            key: task,
+            tag: 0,
+        });
+        self.block(cpu, task);
+    }
+
     /// A task's timer fires, on the CPU on which it went to sleep.
     pub(super) fn timer(&mut self, task: u32) {
         match self.tasks[task as usize].place {
@@ -265,6 +276,7 @@ impl Kernel<'_> {
     /// A task that nobody in the simulation forks: its parent is on a CPU drawn at random among
     /// those it may use.
     pub(super) fn appear(&mut self, task: u32) {
+        self.tasks[task as usize].timer_ns = self.now;
         match self.tasks[task as usize].place {
             Place::Guest(_) => return self.appear_in_guest(task),
             Place::Outside => return self.go_on_outside(task),
@@ -285,6 +297,7 @@ impl Kernel<'_> {
     /// A task's first wake-up, from its parent, which runs on this CPU. Returns what it cost the
     /// parent: the CPUs that the slow path looked at. The rest of a fork is the workload's.
     pub(super) fn fork(&mut self, task: u32, parent: usize) -> u64 {
+        self.tasks[task as usize].timer_ns = self.now;
         if let Place::Guest(_) = self.tasks[task as usize].place {
             return self.fork_in_guest(task, parent);
         }

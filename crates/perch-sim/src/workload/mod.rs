@@ -9,6 +9,7 @@ mod ffmpeg;
 mod group;
 mod hackbench;
 mod network;
+pub mod recorded;
 mod schbench;
 mod service;
 mod spec;
@@ -38,6 +39,9 @@ pub enum Op {
     Kernel(Dist),
     /// Sleeps on a high-resolution timer, nanoseconds.
     Sleep(Dist),
+    /// Sleeps until so many nanoseconds after its last such moment, of which the first is when it
+    /// appeared; not at all if that is past. So a task keeps its period whatever else it does.
+    Next(u64),
     /// Puts a message of `lines` cache lines into a channel and wakes who waits there.
     Send {
         /// Which channel.
@@ -147,6 +151,8 @@ pub enum Op {
     StartClock,
     /// What is measured ends here, and with it the run.
     StopClock,
+    /// What is measured ends when so many tasks have come here, and with it the run.
+    StopClockAfter(u32),
     /// Is a vCPU of a virtual machine: runs whoever is on it, and sleeps when the guest halts it.
     Vcpu {
         /// Which virtual machine, by its number in [`Workload::guests`].

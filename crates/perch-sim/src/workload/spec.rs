@@ -11,7 +11,7 @@ use perch_policy::{CpuMask, Era};
 
 use super::{
     Class, GroupSpec, GuestSpec, Measure, Network, Site, Space, TaskSpec, UNCLAMPED, ffmpeg,
-    hackbench, network, schbench, service, synthetic, sysbench, vm, volano,
+    hackbench, network, recorded, schbench, service, synthetic, sysbench, vm, volano,
 };
 
 /// A workload on a machine, ready to run.
@@ -63,7 +63,7 @@ struct Kind {
     build: fn(&mut Keys<'_>) -> Result<Workload, String>,
 }
 
-const KINDS: [Kind; 15] = [
+const KINDS: [Kind; 16] = [
     Kind {
         name: "tbench",
         help: "n client/server pairs over loopback TCP, file-server messages; keys n, where",
@@ -151,7 +151,16 @@ const KINDS: [Kind; 15] = [
                where",
         build: synthetic::run_sleep,
     },
+    Kind {
+        name: recorded::NAME,
+        help: "what `perch import` made of a recording, once, timed: recorded:FILE; keys lines (of \
+               each wake-up), footprint, spread, sync, where",
+        build: recorded::replay,
+    },
 ];
+
+/// Workloads that are named with a file: `NAME:FILE,KEY=VALUE`.
+const OF_FILES: [&str; 1] = [recorded::NAME];
 
 /// What every workload takes beside its own keys.
 pub const COMMON_KEYS: &str = "uclamp_min and uclamp_max, 0 to 1024: what the utilisation of its tasks is clamped to; class, \
@@ -204,7 +213,12 @@ impl Workload {
                 names.join(", ")
             )));
         };
+        let (file, rest) = match OF_FILES.contains(&name) {
+            true => rest.split_once(',').unwrap_or((rest, "")),
+            false => ("", rest),
+        };
         let mut keys = Keys::parse(rest, machine).map_err(fail)?;
+        keys.file = file.to_string();
         let mut workload = (kind.build)(&mut keys).map_err(fail)?;
         let uclamp = keys.uclamp().map_err(fail)?;
         let class = keys.text("class").map(|text| Class::parse(&text));
@@ -231,6 +245,8 @@ pub(super) struct Keys<'a> {
     left: BTreeMap<String, String>,
     known: Vec<&'static str>,
     pub machine: &'a Machine,
+    /// The file that the workload is in, where it is named with one.
+    pub file: String,
 }
 
 impl<'a> Keys<'a> {
@@ -260,6 +276,7 @@ impl<'a> Keys<'a> {
             left,
             known: Vec::new(),
             machine,
+            file: String::new(),
         })
     }
 

@@ -22,6 +22,7 @@ mod hackbench;
 mod invariants;
 mod llc;
 mod load;
+mod recorded;
 mod rt;
 mod rt_cases;
 mod scan;

@@ -217,6 +217,11 @@ impl Lab {
         self.guest.put(path, 0o644, text.as_bytes()).unwrap();
     }
 
+    /// Reads a file in the guest.
+    pub fn get(&self, path: &str) -> Vec<u8> {
+        self.guest.get(path).unwrap()
+    }
+
     /// The name of the scheduler that the kernel runs, "" when it is its own.
     pub fn scheduler(&self) -> String {
         let script = "cat /sys/kernel/sched_ext/state; cat /sys/kernel/sched_ext/root/ops; true";

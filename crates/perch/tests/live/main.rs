@@ -13,6 +13,7 @@ mod errors;
 mod fairness;
 mod groups;
 mod guest;
+mod imported;
 mod placement;
 mod recorded;
 mod robust;

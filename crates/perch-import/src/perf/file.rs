@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The file around perf's records: header, events, and what perf knew of the machine.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Read, Seek, SeekFrom};
+
+use byteorder::{BigEndian, ByteOrder, LittleEndian};
+use linux_perf_event_reader::{
+    Endianness, PerfEventAttr, RawData, RecordParseInfo, RecordType, SampleFormat, get_record_id,
+    get_record_identifier,
+};
+
+use super::{Attr, understood};
+use crate::ImportError;
+
+const HEADER_SIZE: usize = 104;
+/// Sizes beyond which a file is believed to be damaged: events in a file, and bytes of a section.
+const MOST_ATTRS: u64 = 4096;
+const MOST_BYTES: u64 = 1 << 28;
+
+/// Numbers of the sections after the records.
+const TRACING_DATA: usize = 1;
+const OSRELEASE: usize = 4;
+const NRCPUS: usize = 7;
+
+/// A part of the file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Section {
+    pub offset: u64,
+    pub size: u64,
+}
+
+/// All but the records.
+#[derive(Debug)]
+pub struct Header {
+    pub endian: Endianness,
+    /// The records.
+    pub data: Section,
+    /// The recorded kernel's release.
+    pub release: Option<String>,
+    /// The recorded machine's CPUs.
+    pub cpus: Option<u32>,
+    attrs: Vec<Attr>,
+    /// Which of them a record belongs to, by perf's number.
+    ids: BTreeMap<u64, usize>,
+    tracing_data: Vec<u8>,
+}
+
+fn damaged(what: &str) -> ImportError {
+    ImportError::Input(format!("{what}: the file is damaged or was cut off"))
+}
+
+/// Part of a file whose place was read from the same file.
+fn bytes<R: BufRead + Seek>(
+    file: &mut R,
+    section: Section,
+    what: &str,
+) -> Result<Vec<u8>, ImportError> {
+    if section.size > MOST_BYTES {
+        return Err(damaged(&format!("{what} has {} bytes", section.size)));
+    }
+    file.seek(SeekFrom::Start(section.offset))?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(section.size).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 == section.size {
+        true => Ok(bytes),
+        false => Err(damaged(&format!("{what} goes beyond the end"))),
+    }
+}
+
+impl Header {
+    pub fn read<R: BufRead + Seek>(file: &mut R) -> Result<Header, ImportError> {
+        let mut head = [0; HEADER_SIZE];
+        file.read_exact(&mut head[..16])
+            .map_err(|_| damaged("there is no header"))?;
+        match &head[..8] {
+            b"PERFILE2" => Header::read_as::<LittleEndian, R>(file, head, Endianness::LittleEndian),
+            _ => Header::read_as::<BigEndian, R>(file, head, Endianness::BigEndian),
+        }
+    }
+
+    fn read_as<T: ByteOrder, R: BufRead + Seek>(
+        file: &mut R,
+        mut head: [u8; HEADER_SIZE],
+        endian: Endianness,
+    ) -> Result<Header, ImportError> {
+        if T::read_u64(&head[8..]) == 16 {
+            return Err(ImportError::Input(
+                "it was written into a pipe: record into a file, perf sched record -o FILE"
+                    .to_string(),
+            ));
+        }
+        file.read_exact(&mut head[16..])
+            .map_err(|_| damaged("the header is cut off"))?;
+        let section = |at: usize| Section {
+            offset: T::read_u64(&head[at..]),
+            size: T::read_u64(&head[at + 8..]),
+        };
+        let attr_size = T::read_u64(&head[16..]);
+        let (table, data) = (section(24), section(40));
+        if data.size == 0 {
+            return Err(ImportError::Input(
+                "perf did not finish this file: let perf sched record end by itself or by Ctrl-C"
+                    .to_string(),
+            ));
+        }
+        let mut header = Header {
+            endian,
+            data,
+            release: None,
+            cpus: None,
+            attrs: Vec::new(),
+            ids: BTreeMap::new(),
+            tracing_data: Vec::new(),
+        };
+        header.events::<T, R>(file, table, attr_size)?;
+        header.features::<T, R>(file, &head[72..])?;
+        Ok(header)
+    }
+
+    /// The events, each with the numbers by which records name it.
+    fn events<T: ByteOrder, R: BufRead + Seek>(
+        &mut self,
+        file: &mut R,
+        table: Section,
+        attr_size: u64,
+    ) -> Result<(), ImportError> {
+        let sized = (80..=4096).contains(&attr_size) && table.size % attr_size == 0;
+        if !sized || table.size / attr_size > MOST_ATTRS || table.size == 0 {
+            return Err(damaged("its table of events makes no sense"));
+        }
+        let table = bytes(file, table, "its table of events")?;
+        for entry in table.chunks(attr_size as usize) {
+            let (attr, ids) = entry.split_at(entry.len() - 16);
+            // Older perfs have shorter ones than they say.
+            let (attr, _) = PerfEventAttr::parse::<_, T>(attr)
+                .map_err(|_| damaged("an event's attributes make no sense"))?;
+            let strange = attr.sample_format.difference(understood());
+            if !strange.is_empty() {
+                return Err(ImportError::Input(format!(
+                    "its samples hold {strange:?}, which perch does not read: record with plain perf sched record, without -g and the like"
+                )));
+            }
+            let info = RecordParseInfo::new(&attr, self.endian);
+            let ids = Section {
+                offset: T::read_u64(ids),
+                size: T::read_u64(&ids[8..]),
+            };
+            for id in bytes(file, ids, "the numbers of an event")?.chunks_exact(8) {
+                self.ids.insert(T::read_u64(id), self.attrs.len());
+            }
+            self.attrs.push(Attr { info });
+        }
+        Ok(())
+    }
+
+    /// The sections after the records; which there are, a set of bits says.
+    fn features<T: ByteOrder, R: BufRead + Seek>(
+        &mut self,
+        file: &mut R,
+        bits: &[u8],
+    ) -> Result<(), ImportError> {
+        let after = self.data.offset.checked_add(self.data.size);
+        let after = after.ok_or_else(|| damaged("its records go beyond any file"))?;
+        let words: Vec<u64> = bits.chunks_exact(8).map(T::read_u64).collect();
+        let mut place = after;
+        for feature in 0..64 * words.len() {
+            if words[feature / 64] >> (feature % 64) & 1 == 0 {
+                continue;
+            }
+            let entry = Section {
+                offset: place,
+                size: 16,
+            };
+            place += 16;
+            if ![TRACING_DATA, OSRELEASE, NRCPUS].contains(&feature) {
+                continue;
+            }
+            let entry = bytes(file, entry, "the table of what follows the records")?;
+            let section = Section {
+                offset: T::read_u64(&entry),
+                size: T::read_u64(&entry[8..]),
+            };
+            let bytes = bytes(file, section, "what follows the records")?;
+            match feature {
+                TRACING_DATA => self.tracing_data = bytes,
+                NRCPUS => self.cpus = bytes.get(..4).map(T::read_u32),
+                _ => {
+                    let text = bytes.get(4..).unwrap_or_default();
+                    let text = text.split(|&b| b == 0).next().unwrap_or_default();
+                    self.release = Some(String::from_utf8_lossy(text).into_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The descriptions of the kernel's events.
+    pub fn tracing_data(&self) -> Result<&[u8], ImportError> {
+        match self.tracing_data.is_empty() {
+            true => Err(ImportError::Input(
+                "it has no events of the kernel's tracepoints: record with perf sched record"
+                    .to_string(),
+            )),
+            false => Ok(&self.tracing_data),
+        }
+    }
+
+    /// How a record is laid out.
+    pub fn info<T: ByteOrder>(
+        &self,
+        kind: RecordType,
+        body: &[u8],
+    ) -> Result<RecordParseInfo, String> {
+        let first = &self.attrs[0].info;
+        let all = |format| {
+            self.attrs
+                .iter()
+                .all(|attr| attr.info.sample_format.contains(format))
+        };
+        let id = match all(SampleFormat::IDENTIFIER) {
+            true => get_record_identifier::<T>(
+                kind,
+                RawData::from(body),
+                first.common_data_offset_from_end.is_some(),
+            ),
+            false => get_record_id::<T>(kind, RawData::from(body), &first.id_parse_info),
+        };
+        match (id, self.attrs.len()) {
+            (_, 1) | (None, _) => Ok(*first),
+            // perf makes up records about what was there before; they have no number.
+            (Some(0), _) => Ok(*first),
+            (Some(id), _) => match self.ids.get(&id) {
+                Some(&attr) => Ok(self.attrs[attr].info),
+                None => Err(format!("a record of event number {id}, which there is not")),
+            },
+        }
+    }
+}

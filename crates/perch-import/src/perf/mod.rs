@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! perf.data of `perf sched record`. Its records are read by the crate linux-perf-event-reader;
+//! the file around them is read here. (The same author's linux-perf-data reads that, too, but
+//! links a crate that is under the Apache licence only.) perf's own `perf script` is no way in: it
+//! does not print whether an event was written in an interrupt.
+
+mod file;
+mod format;
+mod sort;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use byteorder::{BigEndian, ByteOrder, LittleEndian};
+use linux_perf_event_reader::{
+    Endianness, EventRecord, RawData, RawEventRecord, RecordParseInfo, RecordType, SampleFormat,
+};
+
+use crate::event::{Context, Event, Kind, Name, State};
+use crate::weave::Weaver;
+use crate::{ImportError, Origin};
+use file::Header;
+use format::Format;
+use sort::Sorter;
+
+/// What perf itself writes between the kernel's records.
+mod own {
+    pub const FIRST: u32 = 64;
+    pub const ATTR: u32 = 64;
+    pub const FINISHED_ROUND: u32 = 68;
+    pub const AUXTRACE: u32 = 71;
+    pub const COMPRESSED: u32 = 81;
+    pub const COMPRESSED2: u32 = 83;
+}
+
+/// Events that wait for their turn, at most: some 100 bytes each.
+const MOST_WAITING: usize = 1 << 24;
+
+const HARDIRQ: i64 = 0x08;
+const SOFTIRQ: i64 = 0x10;
+const NMI: i64 = 0x40;
+
+/// Reads such a file.
+pub fn read(path: &Path, weaver: &mut Weaver) -> Result<Origin, ImportError> {
+    let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
+    let header = Header::read(&mut file)?;
+    let formats = format::formats(header.tracing_data()?)?;
+    needs(&formats)?;
+    if let Some(release) = header
+        .release
+        .as_deref()
+        .filter(|release| is_too_old(release))
+    {
+        return Err(ImportError::Input(format!(
+            "it was recorded on Linux {release}, whose sched_switch has the state in another form: expected 4.14 or later"
+        )));
+    }
+    file.seek(SeekFrom::Start(header.data.offset))?;
+    let mut reader = Reader {
+        header: &header,
+        formats,
+        sorter: Sorter::default(),
+        lost: 0,
+        late: 0,
+    };
+    match header.endian {
+        Endianness::LittleEndian => reader.records::<LittleEndian>(&mut file, weaver)?,
+        Endianness::BigEndian => reader.records::<BigEndian>(&mut file, weaver)?,
+    }
+    weaver.late(reader.late);
+    let lost = reader.lost;
+    Ok(Origin {
+        tool: "perf",
+        release: header.release,
+        cpus: header.cpus,
+        lost,
+    })
+}
+
+/// Whether a release is known to be one before 4.14.
+fn is_too_old(release: &str) -> bool {
+    let mut numbers = release
+        .split(['.', '-'])
+        .map(|part| part.parse::<u32>().ok());
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(major), Some(minor)) => (major, minor) < (4, 14),
+        _ => false,
+    }
+}
+
+/// The events without which nothing can be made.
+fn needs(formats: &BTreeMap<u16, Format>) -> Result<(), ImportError> {
+    let has = |name: &str| formats.values().any(|format| format.name == name);
+    for name in ["sched_switch", "sched_waking or sched_wakeup"] {
+        if !name.split(" or ").any(has) {
+            return Err(ImportError::Input(format!(
+                "it has no {name} events: record with perf sched record"
+            )));
+        }
+    }
+    Ok(())
+}
+
+struct Reader<'a> {
+    header: &'a Header,
+    formats: BTreeMap<u16, Format>,
+    sorter: Sorter<Event>,
+    lost: u64,
+    late: u64,
+}
+
+impl Reader<'_> {
+    fn records<T: ByteOrder>(
+        &mut self,
+        file: &mut dyn Read,
+        weaver: &mut Weaver,
+    ) -> Result<(), ImportError> {
+        let data = self.header.data;
+        let mut at = data.offset;
+        let end = data.offset.saturating_add(data.size);
+        let mut body = Vec::new();
+        while at < end {
+            let damaged = |what: &str| {
+                ImportError::Input(format!(
+                    "at byte {at}: {what}: the file is damaged or was cut off"
+                ))
+            };
+            let mut head = [0; 8];
+            file.read_exact(&mut head)
+                .map_err(|_| damaged("the file ends in a record"))?;
+            let kind = T::read_u32(&head);
+            let misc = T::read_u16(&head[4..]);
+            let size = usize::from(T::read_u16(&head[6..]));
+            let size = size
+                .checked_sub(8)
+                .ok_or_else(|| damaged("a record of less than 8 bytes"))?;
+            body.resize(size, 0);
+            file.read_exact(&mut body)
+                .map_err(|_| damaged("the file ends in a record"))?;
+            match kind {
+                own::FINISHED_ROUND => {
+                    let mut result = Ok(());
+                    self.sorter.round(|event| {
+                        if result.is_ok() {
+                            result = weaver.event(&event);
+                        }
+                    });
+                    result?;
+                }
+                own::COMPRESSED | own::COMPRESSED2 => {
+                    return Err(ImportError::Input(
+                        "its records are compressed: record without -z".to_string(),
+                    ));
+                }
+                own::AUXTRACE => {
+                    return Err(ImportError::Input(
+                        "it has traces of the processor's own (AUX): record with perf sched record"
+                            .to_string(),
+                    ));
+                }
+                own::ATTR => {
+                    return Err(ImportError::Input(
+                        "it was written into a pipe: record into a file, perf sched record -o FILE"
+                            .to_string(),
+                    ));
+                }
+                kind if kind >= own::FIRST => {}
+                kind => self
+                    .kernels::<T>(RecordType(kind), misc, &body)
+                    .map_err(|why| damaged(&why))?,
+            }
+            if self.sorter.len() > MOST_WAITING {
+                return Err(ImportError::Input(format!(
+                    "more than {MOST_WAITING} events without an end of perf's round: record for a shorter time"
+                )));
+            }
+            at += 8 + size as u64;
+        }
+        let mut result = Ok(());
+        self.sorter.finish(|event| {
+            if result.is_ok() {
+                result = weaver.event(&event);
+            }
+        });
+        result
+    }
+
+    /// One of the kernel's records.
+    fn kernels<T: ByteOrder>(
+        &mut self,
+        kind: RecordType,
+        misc: u16,
+        body: &[u8],
+    ) -> Result<(), String> {
+        if kind == RecordType::LOST_SAMPLES {
+            self.lost += body.get(..8).map_or(0, T::read_u64);
+            return Ok(());
+        }
+        if ![RecordType::SAMPLE, RecordType::LOST, RecordType::COMM].contains(&kind) {
+            return Ok(());
+        }
+        let info = self.header.info::<T>(kind, body)?;
+        let record = RawEventRecord::new(kind, misc, RawData::from(body), info);
+        let common = record.common_data().map_err(|e| e.to_string())?;
+        let event = match record.parse().map_err(|e| e.to_string())? {
+            EventRecord::Lost(lost) => {
+                self.lost += lost.count;
+                return Ok(());
+            }
+            EventRecord::Comm(comm) if comm.is_execve => {
+                let Some((at_ns, cpu)) = common.timestamp.zip(common.cpu) else {
+                    return Ok(());
+                };
+                Event {
+                    at_ns,
+                    cpu,
+                    pid: comm.tid,
+                    process: Some(comm.pid),
+                    context: Context::Task,
+                    kind: Kind::Exec,
+                }
+            }
+            EventRecord::Sample(sample) => {
+                let Some(raw) = sample.raw else {
+                    return Ok(());
+                };
+                let times = sample.timestamp.zip(sample.cpu);
+                let (at_ns, cpu) =
+                    times.ok_or("a sample without time and CPU: record with perf sched record")?;
+                let raw = raw.as_slice();
+                let Some(event) = self.tracepoint(&raw, at_ns, cpu, sample.pid)? else {
+                    return Ok(());
+                };
+                event
+            }
+            _ => return Ok(()),
+        };
+        self.late += u64::from(self.sorter.push(event.at_ns, event));
+        Ok(())
+    }
+
+    /// A tracepoint's own bytes; `None` for one that says nothing of use.
+    fn tracepoint(
+        &self,
+        raw: &[u8],
+        at_ns: u64,
+        cpu: u32,
+        process: Option<i32>,
+    ) -> Result<Option<Event>, String> {
+        let big = self.header.endian == Endianness::BigEndian;
+        let Some(id) = raw.get(..2) else {
+            return Err("an event of less than 2 bytes".to_string());
+        };
+        let id = match big {
+            true => u16::from_be_bytes([id[0], id[1]]),
+            false => u16::from_le_bytes([id[0], id[1]]),
+        };
+        let Some(format) = self.formats.get(&id) else {
+            return Ok(None);
+        };
+        let lacks = |name: &str| format!("{} without its field {name}", format.name);
+        let number = |name: &str| format.number(raw, big, name).ok_or_else(|| lacks(name));
+        let pid = |name: &str| number(name).map(|n| n as i32);
+        let name = |name: &str| {
+            format
+                .text(raw, big, name)
+                .map(Name::new)
+                .ok_or_else(|| lacks(name))
+        };
+        let kind = match format.name.as_str() {
+            "sched_switch" => Kind::Switch {
+                prev: pid("prev_pid")?,
+                prev_name: name("prev_comm")?,
+                prev_prio: pid("prev_prio")?,
+                state: State::of_bits(number("prev_state")? as u64),
+                next: pid("next_pid")?,
+                next_prio: pid("next_prio")?,
+                next_name: name("next_comm")?,
+            },
+            "sched_waking" => Kind::Waking {
+                pid: pid("pid")?,
+                name: name("comm")?,
+            },
+            "sched_wakeup" => Kind::Wakeup {
+                pid: pid("pid")?,
+                name: name("comm")?,
+            },
+            "sched_wakeup_new" => Kind::WakeupNew {
+                pid: pid("pid")?,
+                name: name("comm")?,
+            },
+            "sched_process_fork" => Kind::Fork {
+                child: pid("child_pid")?,
+                name: name("child_comm")?,
+            },
+            "sched_process_exec" => Kind::Exec,
+            "sched_migrate_task" => Kind::Migrate,
+            _ => return Ok(None),
+        };
+        let flags = number("common_flags")?;
+        let context = match flags {
+            flags if flags & (HARDIRQ | NMI) != 0 => Context::Interrupt,
+            flags if flags & SOFTIRQ != 0 => Context::Softirq,
+            _ => Context::Task,
+        };
+        Ok(Some(Event {
+            at_ns,
+            cpu,
+            pid: pid("common_pid")?,
+            process: process.filter(|&p| p > 0),
+            context,
+            kind,
+        }))
+    }
+}
+
+/// What samples may hold: all of it has its place before the tracepoint's own bytes, and a size
+/// that does not depend on the record.
+fn understood() -> SampleFormat {
+    SampleFormat::IDENTIFIER
+        | SampleFormat::IP
+        | SampleFormat::TID
+        | SampleFormat::TIME
+        | SampleFormat::ADDR
+        | SampleFormat::ID
+        | SampleFormat::STREAM_ID
+        | SampleFormat::CPU
+        | SampleFormat::PERIOD
+        | SampleFormat::RAW
+}
+
+/// How the records of one of perf's events are laid out.
+#[derive(Clone, Copy, Debug)]
+struct Attr {
+    info: RecordParseInfo,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_kernels_are_known_by_their_release() {
+        for (release, old) in [
+            ("4.13.0-rc1", true),
+            ("3.10.0-957.el7", true),
+            ("4.14-rc1", false),
+            ("7.2.12+deb14", false),
+            ("next", false),
+        ] {
+            assert_eq!(is_too_old(release), old, "{release}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! trace.dat of trace-cmd, as `trace-cmd report` prints it: the format has versions, compression
+//! and buffers of every kernel, and trace-cmd reads all of them. There are two crates that could be
+//! linked instead; both are under the Apache licence only.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::event::{Context, Event, Kind, Name, State};
+use crate::weave::Weaver;
+use crate::{ImportError, Origin};
+
+const LONGEST_LINE: u64 = 1 << 16;
+const HARDIRQ: u32 = 0x08;
+const SOFTIRQ: u32 = 0x10;
+const NMI: u32 = 0x40;
+
+/// Reads such a file. The fields are asked for raw (`-R`), with full times (`-t`) and the flags
+/// that tell interrupts (`-l`).
+pub fn read(path: &Path, weaver: &mut Weaver) -> Result<Origin, ImportError> {
+    let mut child = Command::new("trace-cmd")
+        .args(["report", "-N", "-R", "-t", "-l", "-i"])
+        .arg(path)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => ImportError::Reader(
+                "reading a trace.dat takes trace-cmd, which is not here: install it (Debian: apt-get install trace-cmd)"
+                    .to_string(),
+            ),
+            _ => ImportError::Reader(format!("trace-cmd cannot be started: {error}")),
+        })?;
+    // Both pipes are read at once, or trace-cmd might wait for one of them.
+    let errors = child.stderr.take().map(|mut pipe| {
+        std::thread::spawn(move || {
+            let mut said = Vec::new();
+            let _ = pipe.by_ref().take(4096).read_to_end(&mut said);
+            let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+            String::from_utf8_lossy(&said).into_owned()
+        })
+    });
+    let read = match child.stdout.take() {
+        Some(pipe) => lines(&mut BufReader::new(pipe), weaver),
+        None => Ok(Origin::default()),
+    };
+    if read.is_err() {
+        let _ = child.kill();
+    }
+    let status = child.wait()?;
+    let said = errors
+        .and_then(|thread| thread.join().ok())
+        .unwrap_or_default();
+    let origin = read?;
+    if !status.success() {
+        return Err(ImportError::Reader(format!(
+            "trace-cmd report cannot read it: {}",
+            said.lines().last().unwrap_or("it says nothing")
+        )));
+    }
+    Ok(origin)
+}
+
+/// Reads what trace-cmd prints.
+pub(crate) fn lines(input: &mut dyn BufRead, weaver: &mut Weaver) -> Result<Origin, ImportError> {
+    let mut origin = Origin {
+        tool: "trace-cmd",
+        ..Origin::default()
+    };
+    let mut line = Vec::new();
+    let mut number = 0u64;
+    loop {
+        line.clear();
+        number += 1;
+        let read = input.take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(origin);
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end();
+        let wrong = || {
+            ImportError::Input(format!(
+                "line {number} of what trace-cmd report prints makes no sense: \"{}\"",
+                text.chars().take(200).collect::<String>()
+            ))
+        };
+        if let Some(count) = text.strip_prefix("cpus=") {
+            origin.cpus = count.parse().ok();
+        } else if let Some(rest) = text.strip_prefix("CPU:") {
+            origin.lost += dropped(rest).ok_or_else(wrong)?;
+        } else if let Some((head, name, fields)) = parts(text) {
+            if let Some(kind) = kind(name, fields).ok_or_else(wrong)? {
+                weaver.event(&Event { kind, ..head })?;
+            }
+        } else if text.contains(": sched_") {
+            return Err(wrong());
+        }
+    }
+}
+
+/// ` [12 EVENTS DROPPED]`, and without a number where the kernel did not count.
+fn dropped(rest: &str) -> Option<u64> {
+    let (_, inside) = rest.split_once('[')?;
+    let count = inside
+        .strip_suffix("]")?
+        .strip_suffix("EVENTS DROPPED")?
+        .trim();
+    match count {
+        "" => Some(1),
+        count => count.parse().ok(),
+    }
+}
+
+/// `hackbenc-204     1-0x11    25.295181732: sched_waking:   comm=...`: who ran where and when,
+/// the event, and its fields. The name may hold anything.
+fn parts(text: &str) -> Option<(Event, &str, &str)> {
+    text.match_indices("-0x").find_map(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + 3..]);
+        let (task, cpu) = before.rsplit_once(char::is_whitespace)?;
+        let cpu = cpu.parse().ok()?;
+        let (_, pid) = task.trim_end().rsplit_once('-')?;
+        let pid = pid.parse().ok()?;
+        let (flags, after) = after.split_once(char::is_whitespace)?;
+        let flags = u32::from_str_radix(flags, 16).ok()?;
+        let (time, after) = after.trim_start().split_once(':')?;
+        let (seconds, fraction) = time.split_once('.')?;
+        if fraction.len() != 9 {
+            return None;
+        }
+        let at_ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?;
+        let at_ns = at_ns.checked_add(fraction.parse().ok()?)?;
+        let (name, fields) = after.trim_start().split_once(':')?;
+        let context = match flags {
+            flags if flags & (HARDIRQ | NMI) != 0 => Context::Interrupt,
+            flags if flags & SOFTIRQ != 0 => Context::Softirq,
+            _ => Context::Task,
+        };
+        let event = Event {
+            at_ns,
+            cpu,
+            pid,
+            process: None,
+            context,
+            kind: Kind::Migrate,
+        };
+        Some((event, name, fields.trim()))
+    })
+}
+
+/// What happened; the outer `None` where fields are missing, the inner for other events.
+fn kind(name: &str, fields: &str) -> Option<Option<Kind>> {
+    let field = |name: &str| {
+        let (_, after) = fields.rsplit_once(name)?;
+        Some(after.split_ascii_whitespace().next().unwrap_or(""))
+    };
+    let pid = |name: &str| field(name)?.parse::<i32>().ok();
+    // A name ends where the field after it begins, and may hold spaces.
+    let text = |from: &str, to: &str| {
+        let (before, _) = fields.rsplit_once(to)?;
+        let (_, text) = before.rsplit_once(from)?;
+        Some(Name::new(text.as_bytes()))
+    };
+    Some(Some(match name {
+        "sched_switch" => Kind::Switch {
+            prev: pid(" prev_pid=")?,
+            prev_name: text("prev_comm=", " prev_pid=")?,
+            prev_prio: pid(" prev_prio=")?,
+            state: State::of_bits(field(" prev_state=")?.parse().ok()?),
+            next: pid(" next_pid=")?,
+            next_prio: pid(" next_prio=")?,
+            next_name: text("next_comm=", " next_pid=")?,
+        },
+        "sched_waking" => Kind::Waking {
+            pid: pid(" pid=")?,
+            name: text("comm=", " pid=")?,
+        },
+        "sched_wakeup" => Kind::Wakeup {
+            pid: pid(" pid=")?,
+            name: text("comm=", " pid=")?,
+        },
+        "sched_wakeup_new" => Kind::WakeupNew {
+            pid: pid(" pid=")?,
+            name: text("comm=", " pid=")?,
+        },
+        "sched_process_fork" => Kind::Fork {
+            child: pid(" child_pid=")?,
+            name: text("child_comm=", " child_pid=")?,
+        },
+        "sched_process_exec" => Kind::Exec,
+        "sched_migrate_task" => Kind::Migrate,
+        _ => return Some(None),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_may_hold_anything() {
+        let line = " a-0xb-1 -7     12-0x11    25.295181732: sched_switch:   prev_comm=x prev_pid=1 \
+            prev_pid=7 prev_prio=120 prev_state=256 next_comm=y next_pid=3 next_pid=9 next_prio=19";
+        let (event, name, fields) = parts(line).expect("a line");
+        assert_eq!((event.pid, event.cpu, event.at_ns), (7, 12, 25_295_181_732));
+        assert_eq!((event.context, name), (Context::Softirq, "sched_switch"));
+        let Some(Some(Kind::Switch {
+            prev,
+            state,
+            next,
+            next_prio,
+            next_name,
+            ..
+        })) = kind(name, fields)
+        else {
+            panic!("no switch: {fields}");
+        };
+        assert_eq!((prev, state, next, next_prio), (7, State::Runnable, 9, 19));
+        assert_eq!(next_name.to_string(), "y next_pid=3");
+    }
+
+    #[test]
+    fn lost_events_are_counted() {
+        assert_eq!(dropped("3 [17 EVENTS DROPPED]"), Some(17));
+        assert_eq!(dropped("3 [EVENTS DROPPED]"), Some(1));
+        assert_eq!(dropped("3 is empty"), None);
+    }
+}

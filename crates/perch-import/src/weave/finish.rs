@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The end of a recording: who is kept, what that makes of the others, and the script.
+
+use std::collections::BTreeMap;
+
+use perch_sim::workload::Class;
+use perch_sim::workload::recorded::{MOST_TASKS, Script, ScriptTask, Step};
+
+use super::Weaver;
+use super::task::{Did, Task, Woken};
+use crate::summary::Summary;
+use crate::{ImportError, Origin};
+
+/// The kernel's stopper threads, which move tasks for the balancer. The simulation does that
+/// itself.
+const STOPPERS: &str = "migration/*";
+/// Who records, where nobody asks for them.
+const RECORDERS: [&str; 2] = ["perf", "trace-cmd"];
+/// Alarms from which on a task may be periodic, and how alike their distances must be.
+const ALARMS: usize = 8;
+const ALIKE_PERCENT: u64 = 10;
+const ALIKE_MOST: usize = 90;
+
+/// Whether a name fits a pattern of text and `*`.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((before, rest)) => name.strip_prefix(before).is_some_and(|name| {
+            (0..=name.len()).any(|at| name.is_char_boundary(at) && fits(rest, &name[at..]))
+        }),
+    }
+}
+
+impl Weaver {
+    /// The script, and what there is to say about it.
+    ///
+    /// # Errors
+    /// Where nothing ran, or nothing is kept.
+    pub fn finish(mut self, origin: &Origin) -> Result<(Script, Summary), ImportError> {
+        for task in 0..self.tasks.len() as u32 {
+            self.accounts(task, self.ended_ns);
+            let t = &mut self.tasks[task as usize];
+            let woken: Vec<Woken> = t
+                .race
+                .take()
+                .into_iter()
+                .chain(std::mem::take(&mut t.early))
+                .collect();
+            for woken in woken {
+                self.was_early(task, woken);
+            }
+            self.tasks[task as usize].settle();
+        }
+        // Who was only heard of has nothing to do, but for a child that is still to be woken.
+        let kept: Vec<bool> = self.tasks.iter().map(|t| self.keeps(t)).collect();
+        let mut numbers = Vec::with_capacity(kept.len());
+        let mut count = 0u32;
+        for &keep in &kept {
+            numbers.push(keep.then_some(count));
+            count += u32::from(keep);
+        }
+        let mut summary = Summary {
+            tool: origin.tool.to_string(),
+            kernel: origin.release.clone(),
+            cpus: origin.cpus,
+            span_ns: self.ended_ns,
+            tasks: u64::from(count),
+            lost: origin.lost,
+            unseen: self.odd.unseen,
+            early: self.odd.early,
+            late: self.odd.late,
+            moves: self.odd.moves,
+            interrupts: self.odd.interrupts,
+            softirqs: self.odd.softirqs,
+            guessed: self.wakeups,
+            processes_known: self.tasks.iter().any(|t| t.process.is_some()),
+            ..Summary::default()
+        };
+        if count == 0 {
+            return Err(ImportError::Input(match self.tasks.is_empty() {
+                true => {
+                    "it has no events of the scheduler: record with perf sched record".to_string()
+                }
+                false => "no task is left: expected --only and --without to keep one".to_string(),
+            }));
+        }
+        if count as usize > MOST_TASKS {
+            return Err(ImportError::Input(format!(
+                "{count} tasks, more than {MOST_TASKS}: record for a shorter time, or use --only"
+            )));
+        }
+        let mut processes = BTreeMap::new();
+        let mut script = Script {
+            about: Vec::new(),
+            span_ns: self.ended_ns,
+            tasks: Vec::with_capacity(count as usize),
+        };
+        for (task, t) in self.tasks.iter().enumerate() {
+            let name = t.name.to_string();
+            if !kept[task] {
+                summary.left_out.add(&name, t.time_ns, 0);
+                continue;
+            }
+            let number = script.tasks.len() as u32;
+            let process = match t.process {
+                Some(process) => {
+                    let next = processes.len() as u32;
+                    *processes.entry(process).or_insert(next)
+                }
+                // Beyond all numbers that processes get.
+                None => (self.tasks.len() as u32).saturating_add(number),
+            };
+            let (class, nice) = class(t, &mut summary);
+            let parent = t.parent.and_then(|parent| numbers[parent as usize]);
+            let start = match parent {
+                Some(_) => None,
+                // Its parent is left out, or was not seen.
+                None if t.forked => Some(t.born_ns),
+                None => Some(0),
+            };
+            let steps = steps(t, &numbers, start.unwrap_or(t.born_ns), &mut summary);
+            let wakes = steps
+                .iter()
+                .filter(|step| matches!(step, Step::Wake(_)))
+                .count() as u64;
+            summary.kept.add(&name, t.time_ns, wakes);
+            summary.cpu_ns += t.time_ns;
+            summary.gaps += t.gaps;
+            script.tasks.push(ScriptTask {
+                name,
+                process,
+                class,
+                nice,
+                start,
+                steps,
+            });
+        }
+        summary.work_ns = script.work_ns();
+        summary.wakes = script.wakes();
+        script.about = summary.about();
+        script.check().map_err(|(task, why)| {
+            ImportError::Input(format!(
+                "task {task} of what was made of it: {why}: this is a bug of perch"
+            ))
+        })?;
+        Ok((script, summary))
+    }
+
+    fn keeps(&self, task: &Task) -> bool {
+        let name = task.name.to_string();
+        let any = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, &name));
+        if fits(STOPPERS, &name) || any(&self.options.without) {
+            return false;
+        }
+        match self.options.only.is_empty() {
+            true => !RECORDERS.contains(&name.as_str()) && (!task.did.is_empty() || task.forked),
+            false => any(&self.options.only),
+        }
+    }
+}
+
+/// The class and nice level of a task, by the priority with which it ran longest.
+fn class(task: &Task, summary: &mut Summary) -> (Class, i8) {
+    let (prio, changed) = task.usual_prio();
+    summary.changed_prio += u64::from(changed);
+    match prio {
+        100..=139 => (Class::Fair, (prio - 120) as i8),
+        // A priority of 99 is none that a task can have.
+        0..=98 => {
+            summary.real_time += 1;
+            (Class::Fifo(99 - prio as u8), 0)
+        }
+        _ => {
+            summary.real_time += 1;
+            summary.deadline += u64::from(prio < 0);
+            (Class::Fifo(99), 0)
+        }
+    }
+}
+
+/// A task's steps, with those who are left out taken for the world outside.
+fn steps(task: &Task, numbers: &[Option<u32>], born_ns: u64, summary: &mut Summary) -> Vec<Step> {
+    let periodic = is_periodic(&task.alarms);
+    summary.periodic += u64::from(periodic);
+    let mut alarms = task.alarms.iter();
+    let mut last = born_ns;
+    let mut steps: Vec<Step> = Vec::with_capacity(task.did.len());
+    for did in &task.did {
+        let step = match *did {
+            Did::Compute { ns } => match steps.last_mut() {
+                Some(Step::Compute(before)) => {
+                    *before += ns;
+                    continue;
+                }
+                _ => Step::Compute(ns),
+            },
+            Did::Wake { task } => match numbers[task as usize] {
+                Some(task) => Step::Wake(task),
+                None => {
+                    summary.wakes_out += 1;
+                    continue;
+                }
+            },
+            Did::Fork { task } => match numbers[task as usize] {
+                Some(task) => Step::Fork(task),
+                None => continue,
+            },
+            Did::Await { by, ns } => match numbers[by as usize] {
+                Some(by) => Step::Await(by),
+                None => {
+                    summary.wakes_in += 1;
+                    Step::Sleep(ns)
+                }
+            },
+            Did::Sleep { ns } => {
+                summary.alarms += 1;
+                let at = alarms.next().copied().unwrap_or(last);
+                let gap = at.saturating_sub(last);
+                last = at;
+                match periodic {
+                    true => Step::Next(gap),
+                    false => Step::Sleep(ns),
+                }
+            }
+            Did::Exec => Step::Exec,
+        };
+        steps.push(step);
+    }
+    steps
+}
+
+/// Whether alarms come at distances that are much the same.
+fn is_periodic(alarms: &[u64]) -> bool {
+    if alarms.len() < ALARMS {
+        return false;
+    }
+    let mut gaps: Vec<u64> = alarms.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    gaps.sort_unstable();
+    let median = gaps[gaps.len() / 2];
+    let alike = gaps
+        .iter()
+        .filter(|gap| gap.abs_diff(median) * 100 <= median * ALIKE_PERCENT);
+    median > 0 && alike.count() * 100 >= gaps.len() * ALIKE_MOST
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_as_a_shell_would_have_them() {
+        for (pattern, name, expected) in [
+            ("perf", "perf", true),
+            ("perf", "perform", false),
+            ("migration/*", "migration/12", true),
+            ("*bench*", "hackbench", true),
+            ("*", "", true),
+            ("a*c", "abd", false),
+            ("a*c*", "abcd", true),
+            ("*ü", "grün", false),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn periods_are_told_from_chance() {
+        let regular: Vec<u64> = (0..20).map(|n| 1000 + n * 100 + n % 3).collect();
+        assert!(is_periodic(&regular));
+        assert!(!is_periodic(&regular[..7]));
+        let growing: Vec<u64> = (0..20).map(|n| n * n * 100).collect();
+        assert!(!is_periodic(&growing));
+        assert!(!is_periodic(&[5; 20]));
+    }
+}

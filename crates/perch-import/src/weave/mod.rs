@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Events in the order of time, woven into what each task did.
+//!
+//! A task's work is the time that it was on a CPU. A wake-up is a step of the waker, at the point
+//! of its own work where it happened, and a step of the wakee, which waits for it. All of these
+//! lie in the order of the recording, where every wake-up precedes what waits for it; that is why a
+//! script comes to its end on any machine.
+
+mod finish;
+mod task;
+
+use std::collections::BTreeMap;
+
+use perch_sim::workload::recorded::{LONGEST_NS, MOST_STEPS, MOST_TASKS};
+
+use crate::ImportError;
+use crate::event::{Context, Event, Kind, Name, State};
+use task::{Did, Life, Task, Woken};
+
+/// What to make of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The recorded CPUs' capacities, 1024 for the fastest; where there is none for a CPU it is
+    /// taken for 1024.
+    pub capacities: Vec<u32>,
+    /// Commands to keep, as patterns with `*`; all, where there are none.
+    pub only: Vec<String>,
+    /// Commands to leave out, likewise.
+    pub without: Vec<String>,
+}
+
+/// What was odd, and counted rather than believed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Odd {
+    /// Wake-ups of tasks that did not sleep.
+    pub early: u64,
+    /// Tasks that ran again though nobody was seen to wake them.
+    pub unseen: u64,
+    /// Events that came after later ones.
+    pub late: u64,
+    /// Wake-ups by interrupts that hit a task.
+    pub interrupts: u64,
+    /// Wake-ups by softirqs on top of a task: taken for the task's own.
+    pub softirqs: u64,
+    /// Moves to another CPU.
+    pub moves: u64,
+}
+
+/// Makes scripts out of events.
+#[derive(Debug)]
+pub struct Weaver {
+    options: Options,
+    tasks: Vec<Task>,
+    by_pid: BTreeMap<i32, u32>,
+    /// When the first event was, and the last so far.
+    began_ns: Option<u64>,
+    ended_ns: u64,
+    /// When each CPU last switched.
+    switched_ns: BTreeMap<u32, u64>,
+    steps: u64,
+    odd: Odd,
+    /// There is a `sched_waking`: then `sched_wakeup` says nothing more.
+    wakings: bool,
+    /// Wake-ups that only a `sched_wakeup` told of.
+    wakeups: u64,
+}
+
+impl Weaver {
+    /// Nothing so far.
+    pub fn new(options: &Options) -> Weaver {
+        Weaver {
+            options: options.clone(),
+            tasks: Vec::new(),
+            by_pid: BTreeMap::new(),
+            began_ns: None,
+            ended_ns: 0,
+            switched_ns: BTreeMap::new(),
+            steps: 0,
+            odd: Odd::default(),
+            wakings: false,
+            wakeups: 0,
+        }
+    }
+
+    /// Events of which the reader knows that they came too late to be sorted.
+    pub(crate) fn late(&mut self, count: u64) {
+        self.odd.late += count;
+    }
+
+    /// Takes an event. They come in the order of time; one that does not is taken as of the time
+    /// of the last, and counted.
+    ///
+    /// # Errors
+    /// A recording of more tasks or steps than a workload may have.
+    pub fn event(&mut self, event: &Event) -> Result<(), ImportError> {
+        let began_ns = *self.began_ns.get_or_insert(event.at_ns);
+        let at_ns = event.at_ns.saturating_sub(began_ns);
+        if at_ns > LONGEST_NS {
+            return Err(ImportError::Input(format!(
+                "its events are {} s apart: expected an hour at most; record for a shorter time",
+                at_ns / 1_000_000_000
+            )));
+        }
+        self.odd.late += u64::from(at_ns < self.ended_ns);
+        self.ended_ns = self.ended_ns.max(at_ns);
+        let now = self.ended_ns;
+        let cpu = event.cpu;
+        match event.kind {
+            Kind::Switch {
+                prev,
+                prev_name,
+                prev_prio,
+                state,
+                next,
+                next_prio,
+                next_name,
+            } => {
+                if prev != 0 {
+                    let task = self.task(prev)?;
+                    if let Some(process) = event.process {
+                        self.tasks[task as usize].process = Some(process);
+                    }
+                    let t = &mut self.tasks[task as usize];
+                    t.prio(prev_prio);
+                    t.name = prev_name;
+                    self.leaves(task, cpu, state, now);
+                    if state == State::Dead {
+                        self.by_pid.remove(&prev);
+                    }
+                }
+                if next != 0 {
+                    let task = self.task(next)?;
+                    let t = &mut self.tasks[task as usize];
+                    t.prio(next_prio);
+                    t.name = next_name;
+                    self.runs(task, cpu, now);
+                }
+                self.switched_ns.insert(cpu, now);
+            }
+            Kind::Waking { pid, name } => {
+                self.wakings = true;
+                self.wakes(event, pid, name, now)?;
+            }
+            Kind::Wakeup { pid, name } if !self.wakings => {
+                self.wakeups += 1;
+                self.wakes(event, pid, name, now)?;
+            }
+            Kind::Wakeup { .. } => {}
+            Kind::Fork { child, name } => self.forks(event, child, name, now)?,
+            Kind::WakeupNew { pid, name } => {
+                let known = self
+                    .by_pid
+                    .get(&pid)
+                    .map(|&task| self.tasks[task as usize].life);
+                match known {
+                    Some(Life::New) => {}
+                    // Its fork was not recorded, only this.
+                    _ => self.forks(event, pid, name, now)?,
+                }
+                if let Some(&task) = self.by_pid.get(&pid) {
+                    self.tasks[task as usize].life = Life::Ready;
+                }
+            }
+            Kind::Exec => {
+                if let Some(task) = self.actor(event, now)? {
+                    self.did(task, Did::Exec);
+                }
+            }
+            Kind::Migrate => self.odd.moves += 1,
+        }
+        if self.steps > MOST_STEPS {
+            return Err(ImportError::Input(format!(
+                "more than {MOST_STEPS} steps: record for a shorter time, or fewer tasks"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The task of a number, which may be new to us.
+    fn task(&mut self, pid: i32) -> Result<u32, ImportError> {
+        match self.by_pid.get(&pid) {
+            Some(&task) => Ok(task),
+            None => self.add(pid, Life::Unseen, None),
+        }
+    }
+
+    fn add(&mut self, pid: i32, life: Life, parent: Option<u32>) -> Result<u32, ImportError> {
+        // As many as a file may have, and half as many again that may be left out.
+        if self.tasks.len() >= MOST_TASKS + MOST_TASKS / 2 {
+            return Err(ImportError::Input(format!(
+                "more than {} tasks: record for a shorter time",
+                MOST_TASKS
+            )));
+        }
+        let task = self.tasks.len() as u32;
+        self.tasks.push(Task::new(life, parent, self.ended_ns));
+        self.by_pid.insert(pid, task);
+        Ok(task)
+    }
+
+    fn did(&mut self, task: u32, did: Did) {
+        self.steps += self.tasks[task as usize].push(did);
+    }
+
+    /// What so much time on a CPU is at full capacity.
+    fn work_ns(&self, cpu: u32, time_ns: u64) -> u64 {
+        match self.options.capacities.get(cpu as usize) {
+            Some(&capacity) => (u128::from(time_ns) * u128::from(capacity) / 1024) as u64,
+            None => time_ns,
+        }
+    }
+
+    /// Accounts a running task's time on its CPU up to now.
+    fn accounts(&mut self, task: u32, now: u64) {
+        if let Life::Running { cpu, since } = self.tasks[task as usize].life {
+            let (time, work) = (now - since, self.work_ns(cpu, now - since));
+            let t = &mut self.tasks[task as usize];
+            t.ran(time, work);
+            t.life = Life::Running { cpu, since: now };
+        }
+    }
+
+    /// Whether a task that turns out to be on a CPU was there before anything was recorded of it.
+    fn ran_before(&self, cpu: u32, life: Life) -> bool {
+        match life {
+            Life::Unseen => true,
+            // It was taken for asleep when a wake-up found it.
+            Life::Ready => !self.switched_ns.contains_key(&cpu),
+            _ => false,
+        }
+    }
+
+    /// A task leaves its CPU.
+    fn leaves(&mut self, task: u32, cpu: u32, state: State, now: u64) {
+        match self.tasks[task as usize].life {
+            Life::Running { cpu: on, .. } if on == cpu => {}
+            life if self.ran_before(cpu, life) => {
+                let since = self.switched_ns.get(&cpu).copied().unwrap_or(0);
+                self.tasks[task as usize].life = Life::Running { cpu, since };
+            }
+            _ => {
+                let t = &mut self.tasks[task as usize];
+                t.gaps += 1;
+                t.life = Life::Running { cpu, since: now };
+            }
+        }
+        self.accounts(task, now);
+        let t = &mut self.tasks[task as usize];
+        // A wake-up on its way to sleep: either it was in time to keep the task from sleeping, or
+        // it is the one that ends this sleep. That shows when the next wake-up comes, or does not.
+        t.race = match state {
+            State::Asleep => t.early.pop(),
+            _ => None,
+        };
+        t.life = match state {
+            State::Runnable => Life::Ready,
+            State::Asleep => Life::Asleep { since: now },
+            State::Dead => Life::Dead,
+        };
+        for woken in std::mem::take(&mut self.tasks[task as usize].early) {
+            self.was_early(task, woken);
+        }
+    }
+
+    /// A wake-up that found its task awake: the task does not go on before it either.
+    fn was_early(&mut self, task: u32, woken: Woken) {
+        self.odd.early += 1;
+        if let Woken::By(by) = woken {
+            self.did(task, Did::Await { by, ns: 0 });
+        }
+    }
+
+    /// A task gets its CPU.
+    fn runs(&mut self, task: u32, cpu: u32, now: u64) {
+        let t = &mut self.tasks[task as usize];
+        let race = t.race.take();
+        match (t.life, race) {
+            (Life::Asleep { since }, Some(woken)) => self.ends_sleep(task, woken, now - since, now),
+            (Life::Asleep { since }, None) => {
+                self.odd.unseen += 1;
+                self.ends_sleep(task, Woken::Outside, now - since, now);
+            }
+            (Life::Running { .. }, _) => self.tasks[task as usize].gaps += 1,
+            _ => {}
+        }
+        self.tasks[task as usize].life = Life::Running { cpu, since: now };
+    }
+
+    /// What a sleep of so long came to, and what ended it.
+    fn ends_sleep(&mut self, task: u32, woken: Woken, ns: u64, now: u64) {
+        let did = match woken {
+            Woken::By(by) => Did::Await { by, ns },
+            Woken::Outside => {
+                self.tasks[task as usize].alarms.push(now);
+                Did::Sleep { ns }
+            }
+        };
+        self.did(task, did);
+    }
+
+    /// The task in whose name an event was written, if it is one's own doing; its work up to here
+    /// is accounted.
+    fn actor(&mut self, event: &Event, now: u64) -> Result<Option<u32>, ImportError> {
+        if event.pid == 0 {
+            return Ok(None);
+        }
+        let task = self.task(event.pid)?;
+        match self.tasks[task as usize].life {
+            Life::Running { cpu, .. } if cpu == event.cpu => {}
+            life if self.ran_before(event.cpu, life) => {
+                let (cpu, switched_ns) = (event.cpu, self.switched_ns.get(&event.cpu));
+                let since = switched_ns.copied().unwrap_or(0);
+                self.tasks[task as usize].life = Life::Running { cpu, since };
+            }
+            _ => {
+                self.tasks[task as usize].gaps += 1;
+                return Ok(None);
+            }
+        }
+        if let Some(process) = event.process {
+            self.tasks[task as usize].process = Some(process);
+        }
+        self.accounts(task, now);
+        Ok(Some(task))
+    }
+
+    /// A wake-up.
+    fn wakes(&mut self, event: &Event, pid: i32, name: Name, now: u64) -> Result<(), ImportError> {
+        if pid == 0 {
+            return Ok(());
+        }
+        if event.pid != 0 {
+            match event.context {
+                Context::Task => {}
+                Context::Softirq => self.odd.softirqs += 1,
+                Context::Interrupt => self.odd.interrupts += 1,
+            }
+        }
+        let task = self.task(pid)?;
+        self.tasks[task as usize].name = name;
+        let by = match event.context {
+            Context::Interrupt => None,
+            // The kernel's threads sleep on timers that fire in softirqs.
+            Context::Softirq if self.tasks[task as usize].is_the_kernels() => None,
+            // Who wakes itself is woken by an interrupt on its own CPU, or did not sleep yet.
+            _ if event.pid == pid => None,
+            _ => self.actor(event, now)?,
+        };
+        let woken = match by {
+            Some(by) => {
+                self.did(by, Did::Wake { task });
+                Woken::By(by)
+            }
+            None => Woken::Outside,
+        };
+        let t = &mut self.tasks[task as usize];
+        match t.life {
+            Life::Asleep { since } => {
+                if let Some(race) = t.race.take() {
+                    // Another wake-up ends the sleep, so that one came in time.
+                    self.was_early(task, race);
+                }
+                self.ends_sleep(task, woken, now - since, now);
+                self.tasks[task as usize].life = Life::Ready;
+            }
+            Life::Unseen => {
+                self.ends_sleep(task, woken, now, now);
+                self.tasks[task as usize].life = Life::Ready;
+            }
+            Life::Running { .. } | Life::Ready | Life::New => t.early.push(woken),
+            Life::Dead => t.gaps += 1,
+        }
+        Ok(())
+    }
+
+    /// A fork. A number that is used again names a new task.
+    fn forks(
+        &mut self,
+        event: &Event,
+        child: i32,
+        name: Name,
+        now: u64,
+    ) -> Result<(), ImportError> {
+        let parent = self.actor(event, now)?;
+        let task = self.add(child, Life::New, parent)?;
+        self.tasks[task as usize].name = name;
+        if let Some(parent) = parent {
+            self.did(parent, Did::Fork { task });
+        }
+        Ok(())
+    }
+}

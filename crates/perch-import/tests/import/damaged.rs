@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Files that are cut off, changed, or something else: an error that says so, and never a panic.
+
+use byteorder::LittleEndian;
+use perch_import::{Options, import};
+use proptest::prelude::*;
+
+use crate::perfdata::{file, put};
+use crate::random::recording;
+
+fn refused(name: &str, bytes: &[u8], words: &str) {
+    let path = put(name, bytes);
+    let error = import(&path, &Options::default())
+        .expect_err(words)
+        .to_string();
+    assert!(error.contains(words), "{words}: {error}");
+}
+
+fn good() -> Vec<u8> {
+    file::<LittleEndian>(&recording(5, 4, 20, 300).events, 0)
+}
+
+#[test]
+fn what_cannot_be_read_says_why() {
+    let good = good();
+    let with = |at: usize, bytes: &[u8]| {
+        let mut file = good.clone();
+        file[at..at + bytes.len()].copy_from_slice(bytes);
+        file
+    };
+    refused("empty.data", b"", "expected a file of perf sched record");
+    refused(
+        "text.data",
+        b"perch-workload 1\n",
+        "expected a file of perf sched record",
+    );
+    refused("pipe.data", &with(8, &[16]), "into a pipe");
+    refused("unfinished.data", &with(48, &[0; 8]), "perf did not finish");
+    refused("short.data", &good[..60], "cut off");
+    refused("events.data", &with(16, &[79]), "table of events");
+    refused(
+        "nothing.data",
+        &with(72, &[0]),
+        "no events of the kernel's tracepoints",
+    );
+    // The first event's samples with call chains.
+    refused("chains.data", &with(120 + 24, &[0x20]), "without -g");
+    // The first record's kind and size.
+    refused("compressed.data", &with(280, &[81]), "without -z");
+    refused("aux.data", &with(280, &[71]), "AUX");
+    refused("size.data", &with(286, &[7, 0]), "at byte 280");
+    refused("number.data", &with(288, &[1]), "event number 1");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn changed_bytes_never_panic(at in any::<prop::sample::Index>(), value in any::<u8>(), more in any::<prop::sample::Index>()) {
+        let mut bytes = good();
+        let (at, more) = (at.index(bytes.len()), more.index(bytes.len()));
+        bytes[at] = value;
+        bytes[more] = bytes[more].wrapping_add(1);
+        let path = put("changed.data", &bytes);
+        // Whatever comes of it, it is a script that ends or an error with words.
+        match import(&path, &Options::default()) {
+            Ok((script, _)) => prop_assert_eq!(script.check(), Ok(())),
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
+    }
+
+    #[test]
+    fn files_that_were_cut_off_are_refused(end in any::<prop::sample::Index>()) {
+        let bytes = good();
+        let path = put("cut.data", &bytes[..end.index(bytes.len())]);
+        prop_assert!(import(&path, &Options::default()).is_err());
+    }
+}

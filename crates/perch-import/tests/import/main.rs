@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Recordings made into workloads: random ones, one written by hand, and files that are damaged.
+
+mod damaged;
+mod fixture;
+mod perfdata;
+mod random;

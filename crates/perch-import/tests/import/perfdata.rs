@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! perf.data files as perf would write them, made here: of either byte order, in rounds.
+
+use std::path::{Path, PathBuf};
+
+use byteorder::{BigEndian, ByteOrder, LittleEndian};
+use perch_import::{Context, Event, Kind, Options, Origin, State, Summary, Weaver, import};
+use perch_sim::workload::recorded::Script;
+use proptest::prelude::*;
+
+use crate::random::recording;
+
+const SWITCH: u16 = 300;
+const WAKING: u16 = 301;
+const NEW: u16 = 302;
+const FORK: u16 = 303;
+/// Offset of the records.
+const DATA: usize = 104 + 2 * (64 + 16) + 2 * 8;
+
+/// A file in one byte order.
+struct Writer<T: ByteOrder>(Vec<u8>, std::marker::PhantomData<T>);
+
+impl<T: ByteOrder> Writer<T> {
+    fn new() -> Writer<T> {
+        Writer(Vec::new(), std::marker::PhantomData)
+    }
+
+    fn u16(&mut self, value: u16) {
+        let mut bytes = [0; 2];
+        T::write_u16(&mut bytes, value);
+        self.0.extend_from_slice(&bytes);
+    }
+
+    fn u32(&mut self, value: u32) {
+        let mut bytes = [0; 4];
+        T::write_u32(&mut bytes, value);
+        self.0.extend_from_slice(&bytes);
+    }
+
+    fn u64(&mut self, value: u64) {
+        let mut bytes = [0; 8];
+        T::write_u64(&mut bytes, value);
+        self.0.extend_from_slice(&bytes);
+    }
+
+    fn name(&mut self) {
+        self.0.extend_from_slice(b"t\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    }
+
+    /// A tracepoint's own bytes.
+    fn raw(event: &Event) -> Vec<u8> {
+        let mut raw = Writer::<T>::new();
+        let (id, fields): (u16, Vec<i32>) = match event.kind {
+            Kind::Switch {
+                prev,
+                prev_prio,
+                state,
+                next,
+                next_prio,
+                ..
+            } => {
+                let state = match state {
+                    State::Runnable => 0x100,
+                    State::Asleep => 1,
+                    State::Dead => 0x20,
+                };
+                (SWITCH, vec![prev, prev_prio, state, next, next_prio])
+            }
+            Kind::Waking { pid, .. } => (WAKING, vec![pid]),
+            Kind::WakeupNew { pid, .. } => (NEW, vec![pid]),
+            Kind::Fork { child, .. } => (FORK, vec![child]),
+            other => panic!("no such event is made here: {other:?}"),
+        };
+        raw.u16(id);
+        let flags = match event.context {
+            Context::Task => 1,
+            Context::Softirq => 0x11,
+            Context::Interrupt => 0x19,
+        };
+        raw.0.extend_from_slice(&[flags, 0]);
+        raw.u32(event.pid as u32);
+        raw.name();
+        fields.iter().for_each(|field| raw.u32(*field as u32));
+        raw.0
+    }
+
+    fn sample(&mut self, event: &Event) {
+        let mut raw = Self::raw(event);
+        while raw.len() % 8 != 4 {
+            raw.push(0);
+        }
+        self.u32(9);
+        self.u16(1);
+        self.u16((8 + 8 + 8 + 8 + 8 + 4 + raw.len()) as u16);
+        self.u64(77);
+        self.u32(event.pid as u32);
+        self.u32(event.pid as u32);
+        self.u64(1_000_000 + event.at_ns);
+        self.u32(event.cpu);
+        self.u32(0);
+        self.u32(raw.len() as u32);
+        self.0.extend_from_slice(&raw);
+    }
+
+    fn formats(&mut self) {
+        let field = |name: &str, offset, size| {
+            format!("\tfield:int {name};\toffset:{offset};\tsize:{size};\tsigned:1;\n")
+        };
+        let common = [
+            field("common_type", 0, 2),
+            field("common_flags", 2, 1),
+            field("common_pid", 4, 4),
+        ]
+        .concat();
+        let format = |name: &str, id: u16, text: &str, fields: &[&str]| {
+            let fields: String = fields
+                .iter()
+                .zip(0..)
+                .map(|(name, nth)| field(name, 24 + 4 * nth, 4))
+                .collect();
+            let prev = match name {
+                "sched_switch" => "\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n",
+                _ => "",
+            };
+            format!(
+                "name: {name}\nID: {id}\nformat:\n{common}\n\tfield:char {text}[16];\toffset:8;\tsize:16;\tsigned:0;\n{prev}{fields}\nprint fmt: \"\"\n"
+            )
+        };
+        let formats = [
+            format(
+                "sched_switch",
+                SWITCH,
+                "next_comm",
+                &[
+                    "prev_pid",
+                    "prev_prio",
+                    "prev_state",
+                    "next_pid",
+                    "next_prio",
+                ],
+            ),
+            format("sched_waking", WAKING, "comm", &["pid"]),
+            format("sched_wakeup_new", NEW, "comm", &["pid"]),
+            format("sched_process_fork", FORK, "child_comm", &["child_pid"]),
+        ];
+        self.0.extend_from_slice(b"\x17\x08\x44tracing0.6\0");
+        let big = T::read_u16(&[0, 1]) == 1;
+        self.0.extend_from_slice(&[u8::from(big), 8]);
+        self.u32(4096);
+        for name in [&b"header_page\0"[..], b"header_event\0"] {
+            self.0.extend_from_slice(name);
+            self.u64(0);
+        }
+        self.u32(0);
+        self.u32(1);
+        self.0.extend_from_slice(b"sched\0");
+        self.u32(formats.len() as u32);
+        for format in formats {
+            self.u64(format.len() as u64);
+            self.0.extend_from_slice(format.as_bytes());
+        }
+    }
+}
+
+/// A file of these events. Each round holds each CPU's in turn, as perf finds them in its buffers.
+pub fn file<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
+    let mut data = Writer::<T>::new();
+    for round in events.chunks(97) {
+        for cpu in 0..16 {
+            round
+                .iter()
+                .filter(|event| event.cpu == cpu)
+                .for_each(|event| data.sample(event));
+        }
+        data.u32(68);
+        data.u16(0);
+        data.u16(8);
+    }
+    if lost > 0 {
+        data.u32(2);
+        data.u16(0);
+        // What sample_id_all adds to every record: process and thread, time, CPU, number.
+        data.u16(8 + 16 + 32);
+        [77, lost, 0, 9, 0, 77]
+            .iter()
+            .for_each(|&value| data.u64(value));
+    }
+    let mut formats = Writer::<T>::new();
+    formats.formats();
+    let mut out = Writer::<T>::new();
+    out.u64(u64::from_le_bytes(*b"PERFILE2"));
+    if T::read_u16(&[0, 1]) != 1 {
+        assert_eq!(&out.0, b"PERFILE2");
+    }
+    let table = DATA as u64 - 2 * (64 + 16);
+    let after = (DATA + data.0.len()) as u64;
+    for value in [
+        104,
+        64 + 16,
+        table,
+        2 * (64 + 16),
+        DATA as u64,
+        data.0.len() as u64,
+        0,
+        0,
+        1 << 1,
+        0,
+        0,
+        0,
+    ] {
+        out.u64(value);
+    }
+    assert_eq!(out.0.len(), 104);
+    [76, 77].iter().for_each(|&id| out.u64(id));
+    for id in 0..2 {
+        out.u32(2);
+        out.u32(64);
+        out.u64(300 + id);
+        out.u64(1);
+        // Number, thread, time, CPU and the tracepoint's bytes.
+        out.u64(1 << 16 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 10);
+        out.u64(0);
+        out.u64(1 << 18);
+        [0u64, 0].iter().for_each(|&value| out.u64(value));
+        out.u64(104 + 8 * id);
+        out.u64(8);
+    }
+    assert_eq!(out.0.len(), DATA);
+    out.0.extend_from_slice(&data.0);
+    out.u64(after + 16);
+    out.u64(formats.0.len() as u64);
+    out.0.extend_from_slice(&formats.0);
+    out.0
+}
+
+/// A file of this test's own.
+pub fn put(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, bytes).expect("a file");
+    path
+}
+
+fn imported(name: &str, bytes: &[u8]) -> (Script, Summary) {
+    let path = put(name, bytes);
+    import(&path, &Options::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
+
+    #[test]
+    fn a_file_of_either_byte_order_gives_what_its_events_give(seed in any::<u64>().no_shrink(), cpus in 1usize..9) {
+        let mut events = recording(seed, cpus, 20, 500).events;
+        // perf's clock has no two events of one moment on different CPUs in an order of its own.
+        events.iter_mut().zip(0..).for_each(|(event, n)| event.at_ns += n);
+        events.retain(|event| !matches!(event.kind, Kind::Exec));
+        let mut weaver = Weaver::new(&Options::default());
+        for event in &events {
+            weaver.event(&Event { process: Some(event.pid).filter(|&pid| pid > 0), ..*event }).expect("few enough");
+        }
+        let origin = Origin { tool: "perf", lost: 3, ..Origin::default() };
+        let expected = weaver.finish(&origin).expect("a script");
+        prop_assert_eq!(&imported("little.data", &file::<LittleEndian>(&events, 3)), &expected);
+        prop_assert_eq!(&imported("big.data", &file::<BigEndian>(&events, 3)), &expected);
+        prop_assert!(expected.1.warnings()[0].starts_with("3 events were lost"));
+    }
+}

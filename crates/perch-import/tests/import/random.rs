@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Random recordings of a machine that is made up here, and what has to be true of every import.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use perch_import::{Context, Event, Kind, Name, Options, Origin, State, Weaver};
+use perch_machine::Machine;
+use perch_policy::{Era, Modes, Policy, Topology};
+use perch_sim::workload::Workload;
+use perch_sim::workload::recorded::{Script, Step};
+use perch_sim::{RootDomain, Scenario};
+use proptest::prelude::*;
+
+/// A stream of numbers out of a seed.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % n
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Life {
+    Asleep,
+    Ready,
+    Running,
+    Dead,
+}
+
+/// A recording, and what was on the CPUs while it was made.
+pub struct Recording {
+    pub events: Vec<Event>,
+    /// Time on CPUs by task.
+    pub time_ns: BTreeMap<i32, u64>,
+    /// Wake-ups of one task by another, who by whom.
+    pub wakes: BTreeMap<(i32, i32), u64>,
+}
+
+/// Makes one up: CPUs that switch between tasks that wake each other, fork, sleep and end.
+pub fn recording(seed: u64, cpus: usize, tasks: usize, moments: usize) -> Recording {
+    let mut chance = Chance(seed);
+    let mut lives: BTreeMap<i32, Life> =
+        (1..=tasks as i32).map(|pid| (pid, Life::Asleep)).collect();
+    for pid in 1..=tasks as i32 {
+        if chance.below(3) == 0 {
+            lives.insert(pid, Life::Ready);
+        }
+    }
+    // Who runs where, since when.
+    let mut running: Vec<Option<(i32, u64)>> = vec![None; cpus];
+    for cpu in &mut running {
+        let ready = lives
+            .iter()
+            .find(|(_, life)| **life == Life::Ready)
+            .map(|(pid, _)| *pid);
+        if let Some(pid) = ready.filter(|_| chance.below(2) == 0) {
+            lives.insert(pid, Life::Running);
+            *cpu = Some((pid, 0));
+        }
+    }
+    let mut made = Recording {
+        events: Vec::new(),
+        time_ns: BTreeMap::new(),
+        wakes: BTreeMap::new(),
+    };
+    let (mut at_ns, mut next_pid) = (0, tasks as i32 + 1);
+    let mut first = true;
+    for _ in 0..moments {
+        at_ns += if first {
+            0
+        } else {
+            chance.below(50_000) as u64
+        };
+        let cpu = chance.below(cpus);
+        let pid = running[cpu].map_or(0, |(pid, _)| pid);
+        let event = |kind, context| Event {
+            at_ns,
+            cpu: cpu as u32,
+            pid,
+            process: None,
+            context,
+            kind,
+        };
+        let others: Vec<i32> = lives
+            .iter()
+            .filter(|(other, life)| **other != pid && **life != Life::Dead)
+            .map(|(other, _)| *other)
+            .collect();
+        let asleep: Vec<i32> = others
+            .iter()
+            .copied()
+            .filter(|other| lives[other] == Life::Asleep)
+            .collect();
+        let choice = chance.below(10);
+        if choice < 4 && !others.is_empty() {
+            // Mostly who sleeps is woken, now and then who does not.
+            let pool = if asleep.is_empty() || chance.below(8) == 0 {
+                &others
+            } else {
+                &asleep
+            };
+            let wakee = pool[chance.below(pool.len())];
+            let context = match chance.below(6) {
+                0 => Context::Interrupt,
+                1 => Context::Softirq,
+                _ => Context::Task,
+            };
+            if pid == 0 && lives[&wakee] != Life::Asleep {
+                continue;
+            }
+            made.events.push(event(
+                Kind::Waking {
+                    pid: wakee,
+                    name: Name::new(b"t"),
+                },
+                context,
+            ));
+            if pid != 0 && context != Context::Interrupt {
+                *made.wakes.entry((pid, wakee)).or_default() += 1;
+            }
+            if lives[&wakee] == Life::Asleep {
+                lives.insert(wakee, Life::Ready);
+            }
+        } else if choice == 4 && pid != 0 && next_pid < 200 {
+            made.events.push(event(
+                Kind::Fork {
+                    child: next_pid,
+                    name: Name::new(b"t"),
+                },
+                Context::Task,
+            ));
+            made.events.push(event(
+                Kind::WakeupNew {
+                    pid: next_pid,
+                    name: Name::new(b"t"),
+                },
+                Context::Task,
+            ));
+            lives.insert(next_pid, Life::Ready);
+            next_pid += 1;
+        } else {
+            let ready: Vec<i32> = lives
+                .iter()
+                .filter(|(_, life)| **life == Life::Ready)
+                .map(|(pid, _)| *pid)
+                .collect();
+            let next = match ready.len() {
+                0 => 0,
+                n if pid == 0 => ready[chance.below(n)],
+                n => [0, ready[chance.below(n)]][chance.below(2)],
+            };
+            if next == pid {
+                continue;
+            }
+            let state = match chance.below(8) {
+                0..=1 => State::Runnable,
+                2 if pid > 3 => State::Dead,
+                _ => State::Asleep,
+            };
+            let kind = Kind::Switch {
+                prev: pid,
+                prev_name: Name::new(b"t"),
+                prev_prio: 120,
+                state,
+                next,
+                next_prio: 120,
+                next_name: Name::new(b"t"),
+            };
+            made.events.push(event(kind, Context::Task));
+            if let Some((pid, since)) = running[cpu].take() {
+                *made.time_ns.entry(pid).or_default() += at_ns - since;
+                let life = match state {
+                    State::Runnable => Life::Ready,
+                    State::Asleep => Life::Asleep,
+                    State::Dead => Life::Dead,
+                };
+                lives.insert(pid, life);
+            }
+            if next != 0 {
+                lives.insert(next, Life::Running);
+                running[cpu] = Some((next, at_ns));
+            }
+        }
+        first &= made.events.is_empty();
+    }
+    // Up to the last event, whoever is seen at all.
+    let end = made.events.last().map_or(0, |event| event.at_ns);
+    for (pid, since) in running.into_iter().flatten() {
+        *made.time_ns.entry(pid).or_default() += end - since;
+    }
+    made
+}
+
+fn woven(recording: &Recording) -> Script {
+    let origin = Origin {
+        tool: "nobody",
+        ..Origin::default()
+    };
+    let mut weaver = Weaver::new(&Options::default());
+    for event in &recording.events {
+        weaver.event(event).expect("few enough");
+    }
+    let (script, summary) = weaver.finish(&origin).expect("a script");
+    assert_eq!(summary.gaps, 0, "{summary:?}");
+    assert_eq!(summary.late, 0);
+    assert_eq!(summary.work_ns, script.work_ns());
+    script
+}
+
+/// A run on a machine of so many CPUs, in which all that happens is recorded.
+fn runs(script: &Script, cpus: usize, name: &str) {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.workload"));
+    let mut file = Vec::new();
+    script.write(&mut file).expect("memory takes it");
+    std::fs::write(&path, &file).expect("a file");
+    assert_eq!(
+        Script::read(&mut &file[..]).expect("what perch wrote"),
+        *script
+    );
+    let machine = Arc::new(Machine::regular("m", 1, 1, 1, 0, cpus, 1).expect("a machine"));
+    let spec = format!("recorded:{},spread=0", path.display());
+    let workload = Workload::parse(&spec, &machine).unwrap_or_else(|error| panic!("{error}"));
+    let scenario = Scenario {
+        topology: Topology::new(&machine),
+        machine,
+        policy: Policy::new(Era::V7_2, Modes::default()),
+        hz: 250,
+        root_domain: RootDomain::Stock,
+        workload,
+        warmup_ns: 0,
+        measure_ns: 1_000_000_000_000,
+        seed: 1,
+    };
+    let outcome = scenario.run().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(
+        outcome.metrics.counted,
+        script.wakes(),
+        "every wake-up happens"
+    );
+    assert!(
+        outcome.metrics.busy_ns >= script.work_ns(),
+        "all the work is done"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(
+        std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(64)) })]
+
+    #[test]
+    fn nothing_is_lost_and_everything_ends(seed in any::<u64>().no_shrink(), cpus in 1usize..9, tasks in 1usize..40) {
+        let made = recording(seed, cpus, tasks, 600);
+        prop_assume!(made.events.iter().any(|e| matches!(e.kind, Kind::Switch { .. })));
+        let script = woven(&made);
+        // Work is the time on CPUs, but for tasks that ran from the first event to the last and
+        // wrote none.
+        let seen: u64 = made.time_ns.iter().filter(|(pid, _)| made.events.iter().any(|event| {
+            event.pid == **pid || matches!(event.kind, Kind::Switch { next, .. } if next == **pid)
+        })).map(|(_, ns)| *ns).sum();
+        prop_assert!(script.work_ns() <= seen);
+        // An event in an interrupt is not its task's, so one who wrote nothing else is not seen.
+        let own: u64 = made.time_ns.iter().filter(|(pid, _)| made.events.iter().any(|event| match event.kind {
+            Kind::Switch { prev, next, .. } => prev == **pid || next == **pid,
+            _ => event.pid == **pid && event.context != Context::Interrupt,
+        })).map(|(_, ns)| *ns).sum();
+        prop_assert_eq!(script.work_ns(), own);
+        // Who woke whom, as often.
+        prop_assert_eq!(script.wakes(), made.wakes.values().sum::<u64>());
+        let mut matrix: BTreeMap<(usize, u32), [u64; 2]> = BTreeMap::new();
+        for (number, task) in script.tasks.iter().enumerate() {
+            for step in &task.steps {
+                match *step {
+                    Step::Wake(other) => matrix.entry((number, other)).or_default()[0] += 1,
+                    Step::Await(other) => matrix.entry((other as usize, number as u32)).or_default()[1] += 1,
+                    _ => {}
+                }
+            }
+        }
+        let mut counts: Vec<u64> = matrix.values().map(|[wakes, _]| *wakes).collect();
+        let mut expected: Vec<u64> = made.wakes.values().copied().collect();
+        counts.sort_unstable();
+        expected.sort_unstable();
+        prop_assert_eq!(counts, expected);
+        // Whoever is dead waits for nothing more; all others wait for each wake-up of theirs.
+        for ([wakes, waits], pair) in matrix.values().zip(matrix.keys()) {
+            prop_assert!(waits <= wakes, "{pair:?}: {waits} waits for {wakes} wake-ups");
+        }
+        for cpus in [1, 1 + seed as usize % 16] {
+            runs(&script, cpus, "random");
+        }
+    }
+}
+
+#[test]
+fn who_is_left_out_becomes_the_world_outside() {
+    let at = |at_ns, pid, kind| Event {
+        at_ns,
+        cpu: 0,
+        pid,
+        process: None,
+        context: Context::Task,
+        kind,
+    };
+    let switch = |prev, state, next, name: &[u8]| Kind::Switch {
+        prev,
+        prev_name: Name::new(if prev == 1 { b"kept" } else { b"gone" }),
+        prev_prio: 120,
+        state,
+        next,
+        next_prio: 110,
+        next_name: Name::new(name),
+    };
+    let events = [
+        at(100, 0, switch(0, State::Runnable, 1, b"kept")),
+        at(1_100, 1, switch(1, State::Asleep, 2, b"gone")),
+        at(
+            1_500,
+            2,
+            Kind::Waking {
+                pid: 1,
+                name: Name::new(b"kept"),
+            },
+        ),
+        at(2_100, 2, switch(2, State::Asleep, 1, b"kept")),
+        at(
+            5_100,
+            1,
+            Kind::Waking {
+                pid: 2,
+                name: Name::new(b"gone"),
+            },
+        ),
+        at(6_100, 1, switch(1, State::Dead, 0, b"swapper/0")),
+    ];
+    let options = Options {
+        without: vec!["go*".to_string()],
+        capacities: vec![512],
+        ..Options::default()
+    };
+    let mut weaver = Weaver::new(&options);
+    for event in &events {
+        weaver.event(event).expect("few enough");
+    }
+    let (script, summary) = weaver.finish(&Origin::default()).expect("a script");
+    assert_eq!(script.tasks.len(), 1);
+    // Half of the time, for a CPU of half the capacity; the wake-up by who is gone is a sleep.
+    assert_eq!(
+        script.tasks[0].steps,
+        [Step::Compute(500), Step::Sleep(400), Step::Compute(2_000)]
+    );
+    assert_eq!(script.tasks[0].nice, -10);
+    assert_eq!(
+        (summary.cpu_ns, summary.wakes_in, summary.wakes_out),
+        (5_000, 1, 1)
+    );
+}

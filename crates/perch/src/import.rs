@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `perch import`: what perf or trace-cmd recorded, made into a workload.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use perch_import::{ImportError, Options, Summary};
+use perch_policy::Topology;
+use perch_report::{Align, Grid};
+use perch_sim::workload::recorded::{NAME, Script};
+
+use crate::output::{Failure, emit};
+
+/// Commands that the table names; the others are summed up.
+const NAMES: usize = 12;
+
+/// What to read and what to make of it.
+#[derive(Args)]
+pub struct Arguments {
+    /// A file of perf sched record (perf.data) or of trace-cmd record (trace.dat)
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The workload to write
+    #[arg(long, short, value_name = "WORKLOAD")]
+    output: PathBuf,
+    /// The machine that was recorded, by name or TOML file: the work of its slower CPUs is scaled
+    /// by their capacities [default: all CPUs are alike]
+    #[arg(long, short, value_name = "MACHINE")]
+    machine: Option<String>,
+    /// Keep only commands with this name; * stands for anything; again for more
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Leave commands with this name out, as perf and trace-cmd are without --only
+    #[arg(long, value_name = "NAME")]
+    without: Vec<String>,
+    /// How to write the summary: table or json
+    #[arg(long, default_value = "table", value_name = "FORMAT", value_parser = ["table", "json"])]
+    format: String,
+}
+
+/// Does it.
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    let file = arguments.file.display();
+    let capacities = match &arguments.machine {
+        Some(machine) => {
+            let machine = perch_machine::resolve(machine)?;
+            let topology = Topology::new(&machine);
+            (0..machine.cpus.len())
+                .map(|cpu| topology.capacity(cpu))
+                .collect()
+        }
+        None => Vec::new(),
+    };
+    let options = Options {
+        capacities,
+        only: arguments.only,
+        without: arguments.without,
+    };
+    let imported = perch_import::import(&arguments.file, &options);
+    let (script, summary) = imported.map_err(|error| match error {
+        ImportError::Reader(why) => Failure::run(format!("{file}: {why}")),
+        ImportError::Io(why) => Failure::input(format!("{file}: {why}")),
+        ImportError::Input(why) => Failure::input(format!("{file}: {why}")),
+    })?;
+    let output = &arguments.output;
+    write(&script, output)
+        .map_err(|error| Failure::run(format!("{}: cannot write: {error}", output.display())))?;
+    if arguments.format == "json" {
+        let json =
+            serde_json::to_string_pretty(&summary).map_err(|e| Failure::run(e.to_string()))?;
+        return emit(&format!("{json}\n"));
+    }
+    emit(&words(&summary, output))
+}
+
+/// Writes the file beside its place and moves it there, so that there is never half of one.
+fn write(script: &Script, path: &Path) -> std::io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let written = File::create(&beside).and_then(|file| {
+        let mut out = BufWriter::new(file);
+        script.write(&mut out)?;
+        out.flush()?;
+        fs::rename(&beside, path)
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.3}", ns as f64 / 1e6)
+}
+
+/// What there is to say to a person.
+fn words(summary: &Summary, output: &Path) -> String {
+    let mut grid = Grid::default();
+    grid.column("", "command", Align::Left);
+    for column in ["tasks", "CPU ms", "wakes others"] {
+        grid.column("", column, Align::Right);
+    }
+    let row = |name: &str, tasks: u64, cpu_ns, wakes: u64| {
+        vec![
+            name.to_string(),
+            tasks.to_string(),
+            ms(cpu_ns),
+            wakes.to_string(),
+        ]
+    };
+    let longest = summary.kept.longest();
+    let (shown, others) = longest.split_at(longest.len().min(NAMES));
+    for names in shown {
+        grid.row(row(&names.name, names.tasks, names.cpu_ns, names.wakes));
+    }
+    if !others.is_empty() {
+        let sum = |of: fn(&perch_import::TaskSummary) -> u64| {
+            others.iter().map(|names| of(names)).sum::<u64>()
+        };
+        let name = format!("{} more", others.len());
+        grid.row(row(
+            &name,
+            sum(|n| n.tasks),
+            sum(|n| n.cpu_ns),
+            sum(|n| n.wakes),
+        ));
+    }
+    grid.row(row("all", summary.tasks, summary.cpu_ns, summary.wakes));
+    let kernel = summary
+        .kernel
+        .as_ref()
+        .map_or(String::new(), |release| format!(" on Linux {release}"));
+    let cpus = summary
+        .cpus
+        .map_or(String::new(), |cpus| format!(", {cpus} CPUs"));
+    let mut text = format!(
+        "recorded by {}{kernel}{cpus}: {} ms\n{}",
+        summary.tool,
+        ms(summary.span_ns),
+        grid.text()
+    );
+    let mut line = |text_of: String| {
+        text.push_str(&text_of);
+        text.push('\n');
+    };
+    line(format!(
+        "wake-ups: {} by tasks ({} of a task that was awake), {} by timers and devices ({} in an interrupt that hit a task)",
+        summary.wakes, summary.early, summary.alarms, summary.interrupts
+    ));
+    if summary.periodic > 0 {
+        line(format!(
+            "periodic: {} tasks keep the period of their timer",
+            summary.periodic
+        ));
+    }
+    if summary.softirqs > 0 {
+        line(format!(
+            "softirqs: {} wake-ups in one on top of a task",
+            summary.softirqs
+        ));
+    }
+    if summary.work_ns != summary.cpu_ns {
+        line(format!("work: {} ms at full capacity", ms(summary.work_ns)));
+    }
+    if summary.changed_prio > 0 {
+        line(format!(
+            "priorities: {} tasks changed theirs; the one with which they ran longest counts",
+            summary.changed_prio
+        ));
+    }
+    let left_out: Vec<&str> = summary
+        .left_out
+        .longest()
+        .iter()
+        .filter(|n| n.cpu_ns > 0)
+        .map(|n| n.name.as_str())
+        .collect();
+    if !left_out.is_empty() {
+        let (named, more) = left_out.split_at(left_out.len().min(6));
+        let more = match more.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        line(format!(
+            "left out: {}{more}, {} ms; {} wake-ups by them are sleeps, {} of them are gone",
+            named.join(", "),
+            ms(summary.left_out.cpu_ns()),
+            summary.wakes_in,
+            summary.wakes_out
+        ));
+    }
+    let unknown = match summary.processes_known {
+        true => "affinities, what messages weigh",
+        false => "affinities, what messages weigh, which tasks are threads of one process",
+    };
+    line(format!("not in the events: {unknown}"));
+    for warning in summary.warnings() {
+        line(format!("warning: {warning}"));
+    }
+    // Twice the time, in whole seconds: on a machine that is as fast it is done by then.
+    let seconds = (2 * summary.span_ns).div_ceil(1_000_000_000).max(1);
+    line(format!(
+        "try: perch compare -m MACHINE -w {NAME}:{} --measure {seconds}s --arm off:cluster=off",
+        output.display()
+    ));
+    text
+}

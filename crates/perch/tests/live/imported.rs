@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Recordings that perf and trace-cmd make in a guest, imported and simulated here.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::{Era, Modes, Policy, Topology};
+use perch_sim::workload::Workload;
+use perch_sim::workload::recorded::{Script, Step};
+use perch_sim::{Outcome, RootDomain, Scenario};
+use serde_json::Value;
+
+use crate::guest::{Lab, PERCH};
+
+const ROUNDS: u64 = 300;
+const EVENTS: &str = "-e sched_switch -e sched_waking -e sched_wakeup_new -e sched_process_fork \
+    -e sched_process_exec";
+
+/// A recording, brought here and imported: where the workload is, its script, and what was said.
+fn imported(lab: &Lab, file: &str) -> (PathBuf, Script, Value) {
+    let here = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let recording = here.join(file);
+    std::fs::write(&recording, lab.get(&format!("/tmp/{file}"))).unwrap();
+    let workload = here.join(format!("{file}.workload"));
+    let mut import = Command::new(PERCH);
+    import
+        .arg("import")
+        .arg(&recording)
+        .arg("-o")
+        .arg(&workload);
+    let output = import.args(["--format", "json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{file}: {said}");
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    println!("{file}: {summary}");
+    let script = Script::read(&mut &std::fs::read(&workload).unwrap()[..]).unwrap();
+    for odd in ["lost", "gaps", "late", "unseen", "guessed"] {
+        assert_eq!(summary[odd], 0, "{file}: {odd}");
+    }
+    assert_eq!(summary["work_ns"], script.work_ns());
+    (workload, script, summary)
+}
+
+/// The workload on so many CPUs.
+fn simulated(workload: &Path, cpus: usize) -> Outcome {
+    let machine = Arc::new(Machine::regular("here", 1, 1, 1, 0, cpus, 1).unwrap());
+    let spec = format!("recorded:{},spread=0", workload.display());
+    let workload = Workload::parse(&spec, &machine).unwrap_or_else(|error| panic!("{error}"));
+    let scenario = Scenario {
+        topology: Topology::new(&machine),
+        machine,
+        policy: Policy::new(Era::V7_2, Modes::default()),
+        hz: 250,
+        root_domain: RootDomain::Stock,
+        workload,
+        warmup_ns: 0,
+        measure_ns: 1_000_000_000_000,
+        seed: 1,
+    };
+    scenario.run().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// On as many CPUs and on one: every wake-up happens, all the work is done, and one takes longer.
+fn runs_anywhere(workload: &Path, script: &Script) {
+    let [four, one] = [4, 1].map(|cpus| {
+        let outcome = simulated(workload, cpus);
+        assert_eq!(outcome.metrics.counted, script.wakes());
+        assert!(outcome.metrics.busy_ns >= script.work_ns());
+        let seconds = outcome.scores[0].value;
+        println!(
+            "{cpus} CPUs: {seconds} s, {} wake-ups",
+            outcome.metrics.wakeups
+        );
+        seconds
+    });
+    let work = script.work_ns() as f64 / 1e9;
+    assert!(
+        one >= work && one > four,
+        "{work} s of work: {four} s on four CPUs, {one} s on one"
+    );
+}
+
+#[test]
+fn what_perf_and_trace_cmd_record_runs_again() {
+    let machine = Machine::regular("four", 1, 1, 1, 0, 4, 1).unwrap();
+    let lab = Lab::on(&machine, "7.2", &["perf", "trace-cmd", "hackbench"]);
+    lab.text(&format!(
+        "perf sched record -o /tmp/pipe.data -- perf bench sched pipe -l {ROUNDS} 2>&1"
+    ));
+    let (workload, script, summary) = imported(&lab, "pipe.data");
+    // Its two tasks, and what perf's own reader counts between them.
+    let pair: Vec<u32> = (0..script.tasks.len() as u32)
+        .filter(|&n| script.tasks[n as usize].name == "sched-pipe")
+        .collect();
+    assert_eq!(pair.len(), 2, "{summary:#}");
+    let wakes = |from: u32, to: u32| {
+        let steps = &script.tasks[from as usize].steps;
+        steps.iter().filter(|step| **step == Step::Wake(to)).count() as u64
+    };
+    let (there, back) = (wakes(pair[0], pair[1]), wakes(pair[1], pair[0]));
+    println!("{there} wake-ups one way, {back} the other");
+    let text = lab.text(
+        "perf script -i /tmp/pipe.data -F comm,event,trace 2>/dev/null | \
+         grep -c '^ *sched-pipe .*sched_waking: comm=sched-pipe '",
+    );
+    let printed: u64 = text.trim().parse().unwrap();
+    assert!(printed >= ROUNDS, "perf script prints {printed}");
+    assert!(
+        (there + back).abs_diff(printed) <= 2 + printed / 100,
+        "perf script prints {printed}"
+    );
+    // Their time on CPUs is perf's. (perf counts nobody who ran before its first switch.)
+    let text = lab.text(
+        "perf sched timehist -i /tmp/pipe.data --summary 2>/dev/null | \
+         awk '$1 ~ /^sched-pipe\\[/ { ms += $4 } END { print ms }'",
+    );
+    let total: f64 = text.trim().parse().unwrap();
+    let mut kept = summary["kept"].as_array().unwrap().iter();
+    let ours = kept.find(|names| names["name"] == "sched-pipe").unwrap();
+    let ours = ours["cpu_ns"].as_u64().unwrap() as f64 / 1e6;
+    assert!(
+        (ours - total).abs() <= 0.01 * total,
+        "{ours} ms here, {total} ms by perf"
+    );
+    runs_anywhere(&workload, &script);
+
+    lab.text(&format!(
+        "trace-cmd record -o /tmp/hackbench.dat {EVENTS} hackbench -g 1 -l 5 2>&1"
+    ));
+    let (workload, script, summary) = imported(&lab, "hackbench.dat");
+    let tasks = script
+        .tasks
+        .iter()
+        .filter(|task| task.name == "hackbench")
+        .count();
+    assert_eq!(tasks, 41, "{summary:#}");
+    runs_anywhere(&workload, &script);
+    lab.is_well();
+}
