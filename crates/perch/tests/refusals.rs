@@ -332,3 +332,38 @@ fn counts_and_times_that_make_no_sense() {
     }
     refused(&["bench", "overload", "--format", "xml"], &["xml", "csv"]);
 }
+
+#[test]
+fn recordings_that_cannot_be_imported() {
+    let out = directory("import")
+        .join("out.workload")
+        .display()
+        .to_string();
+    let text = file("import", "text.data", "no recording\n");
+    refused(
+        &["import", &text, "-o", &out],
+        &["text.data", "expected a file of perf sched record"],
+    );
+    refused(&["import", "/no/such/file", "-o", &out], &["/no/such/file"]);
+    refused(
+        &["import", &text, "-o", &out, "-m", "no-such-machine"],
+        &["no-such-machine"],
+    );
+    assert!(!Path::new(&out).exists());
+    let cut = file(
+        "import",
+        "cut.workload",
+        "perch-workload 1\ntask 0 start=0 name=x\nc5\n",
+    );
+    let spec = format!("recorded:{cut}");
+    let arguments = [
+        "compare",
+        "-m",
+        "juno",
+        "-w",
+        &spec,
+        "--arm",
+        "off:cluster=off",
+    ];
+    refused(&arguments, &["cut.workload", "line 4", "cut off"]);
+}

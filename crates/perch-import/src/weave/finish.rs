@@ -16,10 +16,11 @@ use crate::{ImportError, Origin};
 const STOPPERS: &str = "migration/*";
 /// Who records, where nobody asks for them.
 const RECORDERS: [&str; 2] = ["perf", "trace-cmd"];
-/// Alarms from which on a task may be periodic, and how alike their distances must be.
+/// Alarms from which on a task may be periodic; the distance of so many of them, in percent, is the
+/// usual one, give or take so much.
 const ALARMS: usize = 8;
+const ALIKE_MOST: usize = 50;
 const ALIKE_PERCENT: u64 = 10;
-const ALIKE_MOST: usize = 90;
 
 /// Whether a name fits a pattern of text and `*`.
 fn fits(pattern: &str, name: &str) -> bool {
@@ -180,7 +181,11 @@ fn class(task: &Task, summary: &mut Summary) -> (Class, i8) {
 
 /// A task's steps, with those who are left out taken for the world outside.
 fn steps(task: &Task, numbers: &[Option<u32>], born_ns: u64, summary: &mut Summary) -> Vec<Step> {
-    let periodic = is_periodic(&task.alarms);
+    let sleeps = task.did.iter().filter_map(|did| match did {
+        Did::Sleep { ns } => Some(*ns),
+        _ => None,
+    });
+    let periodic = is_periodic(&task.alarms, &sleeps.collect::<Vec<_>>());
     summary.periodic += u64::from(periodic);
     let mut alarms = task.alarms.iter();
     let mut last = born_ns;
@@ -229,18 +234,31 @@ fn steps(task: &Task, numbers: &[Option<u32>], born_ns: u64, summary: &mut Summa
     steps
 }
 
-/// Whether alarms come at distances that are much the same.
-fn is_periodic(alarms: &[u64]) -> bool {
-    if alarms.len() < ALARMS {
+/// Whether alarms come at distances that are much the same. A task that sleeps for the same time
+/// whenever it is done has such alarms, too, but its sleeps are even more alike.
+fn is_periodic(alarms: &[u64], sleeps: &[u64]) -> bool {
+    if alarms.len() < ALARMS || sleeps.len() != alarms.len() {
         return false;
     }
-    let mut gaps: Vec<u64> = alarms.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    gaps.sort_unstable();
-    let median = gaps[gaps.len() / 2];
+    let gaps: Vec<u64> = alarms.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let (median, scatter) = scatter(&gaps);
     let alike = gaps
         .iter()
         .filter(|gap| gap.abs_diff(median) * 100 <= median * ALIKE_PERCENT);
-    median > 0 && alike.count() * 100 >= gaps.len() * ALIKE_MOST
+    median > 0
+        && alike.count() * 100 >= gaps.len() * ALIKE_MOST
+        && scatter <= self::scatter(&sleeps[1..]).1
+}
+
+/// The median, and how far from it the values are in all; a far one counts no more than itself.
+fn scatter(values: &[u64]) -> (u64, u64) {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
+    let far = values
+        .iter()
+        .map(|value| value.abs_diff(median).min(median));
+    (median, far.sum())
 }
 
 #[cfg(test)]
@@ -265,11 +283,25 @@ mod tests {
 
     #[test]
     fn periods_are_told_from_chance() {
+        // Wakes every 100, give or take 2, works for 10 to 30, and sleeps for what is left.
         let regular: Vec<u64> = (0..20).map(|n| 1000 + n * 100 + n % 3).collect();
-        assert!(is_periodic(&regular));
-        assert!(!is_periodic(&regular[..7]));
+        let rests: Vec<u64> = (0..20).map(|n| 70 + n * 7 % 20).collect();
+        assert!(is_periodic(&regular, &rests));
+        assert!(!is_periodic(&regular[..7], &rests[..7]));
+        // Sleeps for 80, give or take 1, after work of 10 to 30.
+        let naps: Vec<u64> = (0..20).map(|n| 80 + n % 2).collect();
+        let mut at = 0;
+        let after: Vec<u64> = naps
+            .iter()
+            .zip(0..)
+            .map(|(nap, n)| {
+                at += nap + 10 + n * 7 % 20;
+                at
+            })
+            .collect();
+        assert!(!is_periodic(&after, &naps));
         let growing: Vec<u64> = (0..20).map(|n| n * n * 100).collect();
-        assert!(!is_periodic(&growing));
-        assert!(!is_periodic(&[5; 20]));
+        assert!(!is_periodic(&growing, &growing));
+        assert!(!is_periodic(&[5; 20], &[5; 20]));
     }
 }
