@@ -165,7 +165,8 @@ impl Slices {
 
     /// A share of one column in another. The interval is Wilson's for as many independent draws as
     /// these wake-ups are worth ([`Slices::bunch`]); what is too rare to show its own bunches
-    /// (fewer than 20) has at least those of `usual`. `None` with too few slices.
+    /// (fewer than 20) has at least those of `usual`, but no more than if whole slices were alike.
+    /// `None` with too few slices.
     pub fn share(&self, part: usize, of: usize, usual: f64) -> Option<Share> {
         if self.len() < LEAST_SLICES {
             return None;
@@ -174,6 +175,7 @@ impl Slices {
         if all == 0 {
             return None;
         }
+        let usual = usual.min(all as f64 / self.len() as f64);
         let bunch = match self.bunch(part, of) {
             Some(bunch) if n.min(all - n) >= LEAST_SLICES as u64 => bunch,
             other => other.map_or(usual, |bunch| bunch.max(usual)),

@@ -34,6 +34,13 @@ impl<'a> Bytes<'a> {
             self.0 = rest;
             return Some(first.into());
         }
+        // Most differences of loads have two bytes.
+        if let Some((&second, rest)) = rest.split_first()
+            && second < 0x80
+        {
+            self.0 = rest;
+            return Some(u64::from(first & 0x7f) | u64::from(second) << 7);
+        }
         self.take_long()
     }
 

@@ -14,6 +14,7 @@
 mod bytes;
 mod error;
 mod read;
+mod tasks;
 mod wakeups;
 mod write;
 

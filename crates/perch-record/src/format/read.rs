@@ -83,7 +83,10 @@ impl<R: Read> Reader<R> {
         };
         match reader.block()? {
             Some((kind::HEADER, json)) => reader.begin(&json)?,
-            Some(_) => return Err(reader.damaged("the first block is no header")),
+            Some(_) => {
+                reader.at = start.len() as u64;
+                return Err(reader.damaged("the first block is no header"));
+            }
             None => {
                 let bytes = reader.cut_off.unwrap_or(reader.at);
                 return Err(FormatError::NoHeader { bytes });
@@ -142,7 +145,10 @@ impl<R: Read> Reader<R> {
                 }
                 Some((kind::FOOTER, json)) if self.footer.is_none() => {
                     let footer = serde_json::from_slice(&json);
-                    self.footer = Some(footer.map_err(|e| self.damaged(e))?);
+                    self.footer = Some(footer.map_err(|e| {
+                        self.at = at;
+                        self.damaged(format_args!("the footer: {e}"))
+                    })?);
                 }
                 Some((kind, _)) => {
                     self.at = at;

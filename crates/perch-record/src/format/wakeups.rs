@@ -8,6 +8,7 @@ use perch_policy::CpuMask;
 
 use super::bytes::{Bytes, put, put_row, take_row};
 use super::read::Known;
+use super::tasks::Tasks;
 use crate::moment::{Class, CpuRow, GroupRow, Row, TaskRow, WakeUp};
 
 /// What comes next in a block.
@@ -34,7 +35,7 @@ struct State {
     wake_up: [u64; 6],
     cpus: Vec<Row<CpuRow>>,
     groups: Vec<Row<GroupRow>>,
-    tasks: HashMap<u64, Row<TaskRow>>,
+    tasks: Tasks,
 }
 
 impl State {
@@ -43,7 +44,7 @@ impl State {
             wake_up: [0; 6],
             cpus: vec![Row::default(); cpus],
             groups: vec![Row::default(); groups],
-            tasks: HashMap::new(),
+            tasks: Tasks::default(),
         }
     }
 
@@ -126,7 +127,8 @@ impl Filling {
             key_of(wake_up.wakee, wake_up.prev_cpu),
         ];
         for (key, row) in keys.into_iter().zip([waker, wakee]) {
-            let before = state.tasks.entry(key).or_default();
+            let slot = state.tasks.slot(key);
+            let before = state.tasks.row_mut(slot);
             put_row(out, &before.0, &row.0);
             *before = row;
         }
@@ -176,7 +178,8 @@ pub struct Moment {
     state: State,
     affinities: Vec<CpuMask>,
     wake_up: WakeUp,
-    keys: [u64; 2],
+    /// Where waker and wakee are among the tasks.
+    slots: [usize; 2],
     /// CPUs and groups whose rows the last wake-up changed.
     changed: [Vec<u32>; 2],
     nr_cpus: usize,
@@ -189,7 +192,7 @@ impl Moment {
             state: State::new(cpus, groups),
             affinities: Vec::new(),
             wake_up: WakeUp::default(),
-            keys: [0; 2],
+            slots: [0; 2],
             changed: [Vec::new(), Vec::new()],
             nr_cpus: cpus,
         }
@@ -202,12 +205,12 @@ impl Moment {
 
     /// The waker.
     pub fn waker(&self) -> &Row<TaskRow> {
-        &self.state.tasks[&self.keys[0]]
+        self.state.tasks.row(self.slots[0])
     }
 
     /// The wakee.
     pub fn wakee(&self) -> &Row<TaskRow> {
-        &self.state.tasks[&self.keys[1]]
+        self.state.tasks.row(self.slots[1])
     }
 
     /// The CPUs that the wakee may use; `None` for all.
@@ -295,7 +298,7 @@ impl Cursor<'_> {
             state,
             affinities,
             wake_up: w,
-            keys,
+            slots,
             changed,
             nr_cpus,
         } = moment;
@@ -313,9 +316,10 @@ impl Cursor<'_> {
         w.waker = u32::try_from(waker).map_err(|_| ENDS)?;
         let wakee = bytes.take().and_then(|v| u32::try_from(v).ok());
         w.wakee = wakee.ok_or(ENDS)?;
-        *keys = [key_of(w.waker, w.this_cpu), key_of(w.wakee, w.prev_cpu)];
-        for key in *keys {
-            let row = state.tasks.entry(key).or_default();
+        let keys = [key_of(w.waker, w.this_cpu), key_of(w.wakee, w.prev_cpu)];
+        *slots = keys.map(|key| state.tasks.slot(key));
+        for slot in *slots {
+            let row = state.tasks.row_mut(slot);
             take_row(bytes, &self.known.task, &mut row.0).ok_or(ENDS)?;
             if row.0[crate::moment::Task::Affinity as usize] > affinities.len() as u64 {
                 return Err("an affinity that was not written");

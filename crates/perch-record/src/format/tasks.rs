@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The tasks of a block and what was written of each last. They are looked up twice a wake-up,
+//! which was a quarter of a replay with the standard library's keyed hash.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::moment::{Row, TaskRow};
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit of the key moves every bit of
+/// the hash. A file that was made so that keys collide is read slowly, and no worse.
+#[derive(Debug, Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        let z = self.0 ^ value;
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        self.0 = z ^ (z >> 31);
+    }
+}
+
+/// Rows by task.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    slots: HashMap<u64, u32, BuildHasherDefault<Mixed>>,
+    rows: Vec<Row<TaskRow>>,
+}
+
+impl Tasks {
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.slots.clear();
+        self.rows.clear();
+    }
+
+    /// Where a task's row is; one that is not known yet has a row of zeros.
+    pub fn slot(&mut self, key: u64) -> usize {
+        let next = self.rows.len();
+        let slot = *self.slots.entry(key).or_insert(next as u32) as usize;
+        if slot == next {
+            self.rows.push(Row::default());
+        }
+        slot
+    }
+
+    /// A task's row.
+    pub fn row(&self, slot: usize) -> &Row<TaskRow> {
+        &self.rows[slot]
+    }
+
+    /// A task's row, to be changed.
+    pub fn row_mut(&mut self, slot: usize) -> &mut Row<TaskRow> {
+        &mut self.rows[slot]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::moment::Task;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// As any map does.
+        #[test]
+        fn rows_belong_to_their_keys(keys in prop::collection::vec(0..40u64, 1..200)) {
+            let mut tasks = Tasks::default();
+            let mut plain = std::collections::BTreeMap::<u64, u64>::new();
+            for (i, &key) in keys.iter().enumerate() {
+                let key = key << (key % 30);
+                let slot = tasks.slot(key);
+                prop_assert_eq!(tasks.row(slot)[Task::Load], plain.get(&key).copied().unwrap_or(0));
+                tasks.row_mut(slot)[Task::Load] = i as u64;
+                plain.insert(key, i as u64);
+            }
+            tasks.clear();
+            let slot = tasks.slot(keys[0]);
+            prop_assert_eq!(tasks.row(slot), &Row::default());
+        }
+    }
+}
