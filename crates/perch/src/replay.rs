@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `perch replay`: what perch's model, or another policy, makes of the wake-ups of a recording.
 
-use std::io::{BufWriter, Write};
+mod list;
+
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Args;
 use perch_policy::{Era, Mode, Modes, Policy, Reason, Topology};
-use perch_record::format::{Header, Reader, Undecided};
-use perch_record::{Cause, Decided, Distance, Outcome, Replay, Tally};
+use perch_record::format::{Header, Undecided};
+use perch_record::{Cause, Distance, Outcome, Tally};
 use perch_report::{Align, Format, Grid};
 use serde::Serialize;
 
@@ -28,12 +28,16 @@ pub struct Arguments {
     /// Model the kernel by the rules of this era [default: by the recorded kernel's version]
     #[arg(long, value_name = "ERA")]
     era: Option<Era>,
-    /// How to write the result: table, markdown, csv or json
-    #[arg(long, default_value = "table", value_name = "FORMAT")]
-    format: Format,
-    /// List the wake-ups themselves, as CSV: what was chosen, and what the policies say
-    #[arg(long, conflicts_with = "format")]
+    /// How to write the result: table, markdown, csv or json [default: table]; with --list csv or
+    /// parquet [default: csv]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<String>,
+    /// List the wake-ups themselves: what was chosen, and what the policies say
+    #[arg(long)]
     list: bool,
+    /// The file to list them to; a Parquet file needs one
+    #[arg(long, short, value_name = "FILE", requires = "list")]
+    output: Option<PathBuf>,
     /// Threads; the result does not depend on them [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<u32>,
@@ -68,13 +72,40 @@ fn other(modes: Modes, set: &[String]) -> Result<Option<Modes>, Failure> {
 
 /// Does it.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    let format = arguments.format.as_deref();
+    let parquet = match (arguments.list, format) {
+        (true, None | Some("csv")) => false,
+        (true, Some("parquet")) if arguments.output.is_some() => true,
+        (true, Some("parquet")) => {
+            return Err(Failure::input(
+                "--format parquet: expected a file to write it to, for example -o run.parquet",
+            ));
+        }
+        (true, Some(other)) => {
+            return Err(Failure::input(format!(
+                "--list --format {other}: expected csv or parquet"
+            )));
+        }
+        (false, Some("parquet")) => {
+            return Err(Failure::input(
+                "--format parquet: only wake-ups can be written so; add --list and -o FILE",
+            ));
+        }
+        (false, _) => false,
+    };
+    let format = match format.filter(|_| !arguments.list) {
+        Some(name) => {
+            let parsed = name.parse::<Format>();
+            parsed.map_err(|e| Failure::input(format!("--format: {e}")))?
+        }
+        None => Format::Table,
+    };
     let mut recording = Recording::open(&arguments.file, arguments.era)?;
     let model = recording.model;
     let other = other(model.modes(), &arguments.set)?.map(|m| Policy::new(model.era(), m));
     let topology = recording.topology.clone();
     if arguments.list {
-        let listed = list(&mut recording.reader, &topology, model, other);
-        listed.map_err(|error| recording.wrong(error))?;
+        list::list(&mut recording, other, parquet, arguments.output.as_deref())?;
         recording.warn();
         return Ok(());
     }
@@ -102,68 +133,12 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             .footer()
             .map(|footer| footer.undecided.clone()),
     };
-    emit(&match arguments.format {
+    emit(&match format {
         Format::Table => report.text(Grid::text),
         Format::Markdown => report.text(Grid::markdown),
         Format::Csv => report.csv(),
         Format::Json => report.json(),
     })
-}
-
-/// Writes a line for each wake-up.
-fn list<R: std::io::Read>(
-    reader: &mut Reader<R>,
-    topology: &Arc<Topology>,
-    model: Policy,
-    other: Option<Policy>,
-) -> Result<(), String> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let mut replay = Replay::new(topology, model, other);
-    let mut result = writeln!(
-        out,
-        "at_ns,class,flags,this_cpu,prev_cpu,waker,wakee,chosen,model,reason,target,cause,other,\
-         other_reason"
-    );
-    while let Some(block) = reader.next_block().map_err(|e| e.to_string())? {
-        let write = |decided: &Decided| {
-            if result.is_ok() {
-                result = line(&mut out, decided);
-            }
-        };
-        replay.block(&block, write).map_err(|e| e.to_string())?;
-    }
-    match result.and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(e.to_string()),
-        _ => Ok(()),
-    }
-}
-
-fn line(out: &mut impl Write, decided: &Decided) -> std::io::Result<()> {
-    let w = decided.moment.wake_up();
-    write!(
-        out,
-        "{},{},{},{},{},{},{},{}",
-        w.at_ns,
-        w.class.name(),
-        w.flags,
-        w.this_cpu,
-        w.prev_cpu,
-        w.waker,
-        w.wakee,
-        w.chosen
-    )?;
-    match &decided.verdicts {
-        None => writeln!(out, ",,,,,,"),
-        Some((model, other)) => {
-            let reason = model.reason.name();
-            let cause = decided.cause.map_or("", Cause::name);
-            write!(out, ",{},{reason},{},{cause}", model.cpu, model.target)?;
-            match other {
-                Some(other) => writeln!(out, ",{},{}", other.cpu, other.reason.name()),
-                None => writeln!(out, ",,"),
-            }
-        }
-    }
 }
 
 /// A replay to be shown.

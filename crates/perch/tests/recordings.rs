@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `perch replay` and `perch advise` on files that are good, and on all kinds that are not.
+
+mod support;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use perch_machine::{Machine, library};
+use perch_policy::{Era, Mode, Modes, Policy, Topology};
+use perch_record::format::{Footer, Header, Writer};
+use perch_record::synthetic::{Synthetic, synthetic};
+use support::perch;
+
+const LOAD: Synthetic = Synthetic {
+    seed: 1,
+    wake_ups: 4_000,
+    every_ns: 1_000_000,
+    busy_pct: 70,
+    real_time_every: 0,
+};
+
+fn machine() -> Machine {
+    library::load("jacobsville").expect("in the library")
+}
+
+fn recording(what: Synthetic) -> Vec<u8> {
+    let modes = Modes {
+        cluster: Mode::Upstream,
+        capacity: Mode::Upstream,
+        ..Modes::default()
+    };
+    let mut file = Vec::new();
+    synthetic(&mut file, &machine(), Policy::new(Era::V7_2, modes), what).expect("memory");
+    file
+}
+
+fn put(name: &str, bytes: &[u8]) -> String {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recordings");
+    std::fs::create_dir_all(&directory).expect("a directory for tests");
+    let path: PathBuf = directory.join(name);
+    std::fs::write(&path, bytes).expect("a file for tests");
+    path.to_str().expect("no strange names").to_string()
+}
+
+fn stdout(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+/// Refused with 2, without a word on stdout, and with these on stderr.
+fn refused(arguments: &[&str], words: &[&str]) {
+    let output = perch(arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+    assert!(output.stdout.is_empty(), "{arguments:?} printed something");
+    assert!(!said.contains("panicked"), "{said}");
+    for word in words {
+        assert!(said.contains(word), "{arguments:?}: no {word:?} in {said}");
+    }
+}
+
+/// Both commands refuse it alike.
+fn both_refuse(path: &str, words: &[&str]) {
+    for command in ["replay", "advise"] {
+        refused(&[command, path], words);
+    }
+}
+
+#[test]
+fn a_recording_of_the_model_agrees_and_needs_no_advice() {
+    let path = put("model", &recording(LOAD));
+    let text = stdout(&perch(&["replay", &path]));
+    assert!(text.contains("in 4000 of 4000: 100.00 %"), "{text}");
+    let text = stdout(&perch(&["advise", &path]));
+    assert!(
+        text.contains("The model of 7.2 explains 100.00 %"),
+        "{text}"
+    );
+    assert!(text.contains("capacity: cannot act here"), "{text}");
+    assert!(text.contains("What it cannot know:"), "{text}");
+}
+
+#[test]
+fn stdin_is_a_recording_too() {
+    let file = recording(LOAD);
+    let path = put("stdin", &file);
+    for command in ["replay", "advise"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_perch"))
+            .args([command, "-", "--format", "json"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program was built");
+        let mut pipe = child.stdin.take().expect("a pipe");
+        pipe.write_all(&file).expect("it reads all");
+        drop(pipe);
+        let piped = stdout(&child.wait_with_output().expect("it ends"));
+        let named = stdout(&perch(&[command, &path, "--format", "json"]));
+        assert_eq!(piped.replace("stdin", ""), named.replace(&path, ""));
+    }
+}
+
+#[test]
+fn lists_are_the_same_as_csv_and_as_parquet() {
+    let path = put("list", &recording(LOAD));
+    let csv = stdout(&perch(&["replay", "--list", &path]));
+    let file = put("list.csv", b"");
+    stdout(&perch(&["replay", "--list", &path, "-o", &file]));
+    assert_eq!(std::fs::read_to_string(&file).expect("written"), csv);
+    assert_eq!(csv.lines().count(), 4001);
+    let names = csv.lines().next().expect("a header").split(',').count();
+    assert!(csv.lines().all(|line| line.split(',').count() == names));
+    let file = put("list.parquet", b"");
+    let list = ["replay", "--list", &path, "--format", "parquet"];
+    stdout(&perch(&[&list[..], &["-o", &file]].concat()));
+    // That its values come back is tested in perch-parquet.
+    let bytes = std::fs::read(&file).expect("written");
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+    refused(&list, &["-o"]);
+    refused(&["replay", &path, "--format", "parquet"], &["--list"]);
+    refused(
+        &["replay", "--list", &path, "--format", "json"],
+        &["csv or parquet"],
+    );
+    let full = ["-o", "/dev/full"];
+    let output = perch(&[&list[..], &full[..]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("/dev/full") && said.contains("No space"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_file_that_was_cut_off_is_read_up_to_there() {
+    let file = recording(LOAD);
+    // The footer is the last block: without it all wake-ups are there.
+    let path = put("cut", &file[..file.len() - 5]);
+    for command in ["replay", "advise"] {
+        let output = perch(&[command, &path]);
+        let said = String::from_utf8_lossy(&output.stderr).to_string();
+        assert!(said.contains("ends at byte"), "{said}");
+        assert!(stdout(&output).contains("4000 wake-ups"), "{command}");
+    }
+    // Cut in its first wake-ups, nothing is left to say.
+    both_refuse(&put("cut-early", &file[..5000]), &["no wake-up", "record"]);
+    both_refuse(
+        &put("cut-header", &file[..100]),
+        &["cut off after 100 bytes"],
+    );
+}
+
+#[test]
+fn a_damaged_file_is_refused_with_the_place() {
+    let mut file = recording(LOAD);
+    let place = file.len() / 2;
+    file[place] ^= 4;
+    both_refuse(&put("damaged", &file), &["byte ", "checksum"]);
+    let mut file = recording(LOAD);
+    file[8] = 9;
+    both_refuse(&put("newer", &file), &["version 9", "version 1"]);
+    both_refuse(&put("foreign", b"PAR1\x15\x04"), &["not a recording"]);
+    both_refuse(&put("empty", b""), &["not a recording"]);
+    both_refuse("/", &["directory"]);
+}
+
+/// A recording without wake-ups, whose header says what `change` makes of it.
+fn with_header(change: impl Fn(&mut Header, &mut [usize; 2])) -> Vec<u8> {
+    let machine = machine();
+    let topology = Topology::new(&machine);
+    let mut header = Header {
+        machine: machine.to_toml(),
+        kernel: "7.2.0".to_string(),
+        era: "7.2".to_string(),
+        hz: 250,
+        ..Header::default()
+    };
+    let mut rows = [topology.nr_cpus(), topology.nr_shared()];
+    change(&mut header, &mut rows);
+    let writer = Writer::new(Vec::new(), header, rows[0], rows[1]).expect("memory");
+    writer.finish(Footer::default()).expect("memory").1
+}
+
+#[test]
+fn headers_that_contradict_themselves_are_refused() {
+    let file = with_header(|_, _| {});
+    both_refuse(&put("no-wake-ups", &file), &["no wake-up", "record"]);
+    let file = with_header(|_, rows| rows[0] = 8);
+    both_refuse(&put("rows", &file), &["8 CPUs", "24", "record again"]);
+    let file = with_header(|header, _| header.era = "9.9".to_string());
+    both_refuse(&put("era", &file), &["header", "9.9", "7.2"]);
+    let file = with_header(|header, _| header.machine = "cpus = 3".to_string());
+    both_refuse(&put("machine", &file), &["machine"]);
+}
+
+#[test]
+fn a_recording_of_other_classes_only_makes_no_table() {
+    let file = recording(Synthetic {
+        real_time_every: 1,
+        wake_ups: 50,
+        ..LOAD
+    });
+    both_refuse(
+        &put("real-time", &file),
+        &["no wake-up of the fair class", "50 of others"],
+    );
+}
+
+#[test]
+fn modes_that_make_no_sense_are_refused() {
+    let path = put(
+        "modes",
+        &recording(Synthetic {
+            wake_ups: 50,
+            ..LOAD
+        }),
+    );
+    let cases = [
+        ("clutser=off", "unknown mechanism \"clutser\""),
+        ("cluster=on", "unknown mode \"on\""),
+        ("cluster", "expected MECHANISM=MODE"),
+        ("", "expected MECHANISM=MODE"),
+        ("cache=posted", "where each process ran"),
+        ("overload=perch", "real-time tasks to give away"),
+        ("steer=posted", "task group"),
+    ];
+    for (set, words) in cases {
+        refused(&["replay", &path, "--set", set], &["--set", words]);
+    }
+    refused(&["advise", &path, "--era", "3.4"], &["--era 3.4", "5.5"]);
+    refused(&["advise", &path, "--format", "xml"], &["xml", "markdown"]);
+}
