@@ -2,9 +2,11 @@
 //! `perch bench`: what the simulator costs. Every row is measured in a process of its own, so
 //! that its peak memory is its own. With `--lab`: what a decision of the live scheduler costs.
 //! `perch bench overload`: what the counters of overloaded CPUs cost on this machine.
+//! `perch bench replay`: how fast recordings are replayed.
 
 mod lab;
 mod overload;
+mod replay;
 mod row;
 
 use clap::{Args, Subcommand};
@@ -57,6 +59,8 @@ enum What {
     /// What raising, lowering and reading the counters of overloaded CPUs costs on this machine, in
     /// each layout, by pinned threads
     Overload(overload::Arguments),
+    /// How many wake-ups of a synthetic recording a core replays in a second
+    Replay(replay::Arguments),
 }
 
 fn format(name: &str) -> Result<Format, String> {
@@ -90,8 +94,10 @@ struct Measurements {
 
 /// Does it.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    if let Some(What::Overload(arguments)) = &arguments.what {
-        return overload::run(arguments);
+    match &arguments.what {
+        Some(What::Overload(arguments)) => return overload::run(arguments),
+        Some(What::Replay(arguments)) => return replay::run(arguments),
+        None => {}
     }
     if arguments.lab.is_asked_for() {
         return lab::run(&arguments.lab, &arguments.cpus, arguments.format);

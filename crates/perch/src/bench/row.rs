@@ -178,7 +178,7 @@ pub fn run_row(arguments: RowArguments) -> Result<(), Failure> {
 }
 
 /// CPU time of this process so far.
-fn cpu_ns() -> u64 {
+pub fn cpu_ns() -> u64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
