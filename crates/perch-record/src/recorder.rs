@@ -104,7 +104,6 @@ impl Recorder {
             llcs.update(&(cpu as u32).to_ne_bytes(), &value, MapFlags::ANY)
                 .map_err(&failed)?;
         }
-        drop(llcs);
         let mut recorder = Recorder {
             object,
             links: Vec::new(),
