@@ -87,6 +87,8 @@ struct raw_wake {
 	__u32 nr_allowed;
 	__u32 context;
 	__u32 rows; /* 0, 1: of all CPUs at the beginning, 2: and at the end */
+	__u32 turn; /* of this place */
+	__u32 pad;
 	struct raw_task waker;
 	struct raw_task wakee;
 	struct raw_shared shared[2]; /* of this_cpu, of prev_cpu */
@@ -96,7 +98,7 @@ struct raw_wake {
 };
 
 _Static_assert(sizeof(struct raw_cpu) == 32 && sizeof(struct raw_task) == 48 &&
-		       sizeof(struct raw_wake) == 208,
+		       sizeof(struct raw_wake) == 216,
 	       "src/raw.rs has other sizes");
 
 #endif

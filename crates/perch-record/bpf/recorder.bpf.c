@@ -26,7 +26,10 @@ const volatile struct {
 #define ROWS_AT (sizeof(struct raw_wake) + SETS_SIZE + CAPACITIES_SIZE)
 
 /* Of every CPU's wake-ups, those whose recording is timed. */
-#define TIMED 64
+#define TIMED 16
+
+/* And those that look at every CPU though the choice does not: how busy all are is known by them. */
+#define WHOLE 64
 
 /* Wake-ups that nobody is asked about. */
 enum undecided {
@@ -292,8 +295,9 @@ static __always_inline void begin(struct task_struct *p, int prev_cpu, int wake_
 	raw->rows = 0;
 	if (wake_flags & WF_SLOW)
 		raw->rows = 2;
-	else if (config.unequal)
+	else if (config.unequal || raw->turn % WHOLE == 0)
 		raw->rows = 1;
+	raw->turn++;
 	see_task(&raw->waker, current);
 	last = current->last_wakee;
 	raw->waker.last_wakee = last ? last->pid : 0;
@@ -372,7 +376,8 @@ static __always_inline struct counts *timed(void)
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct counts *count = bpf_map_lookup_elem(&counts, &cpu);
 
-	return count && (count->recorded + count->dropped) % TIMED == 0 ? count : 0;
+	/* Not the first of every CPU: those are forks. */
+	return count && (count->recorded + count->dropped + cpu) % TIMED == TIMED - 1 ? count : 0;
 }
 
 static __always_inline void begin_timed(struct task_struct *p, int prev_cpu, int wake_flags,

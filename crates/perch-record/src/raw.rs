@@ -91,6 +91,8 @@ pub struct RawWake {
     pub nr_allowed: u32,
     pub context: u32,
     pub rows: u32,
+    pub turn: u32,
+    pub pad: u32,
     pub waker: RawTask,
     pub wakee: RawTask,
     pub shared: [RawShared; 2],
@@ -100,7 +102,7 @@ pub struct RawWake {
 
 const HEAD: usize = size_of::<RawWake>();
 const ROW: usize = size_of::<RawCpu>();
-const _: () = assert!(ROW == 32 && HEAD == 208);
+const _: () = assert!(ROW == 32 && HEAD == 216);
 const _: () = assert!(size_of::<RawTask>() == 48);
 
 /// Bytes of a record's sets and capacities.

@@ -173,9 +173,13 @@ fn summary(footer: &Footer, path: &str, took: Duration) -> String {
         _ => format!("{dropped} lost (a larger --buffer loses fewer)"),
     };
     let each = *cost_ns as f64 / 1000.0 / (*wake_ups + *dropped).max(1) as f64;
+    let each = match cost_ns {
+        0 => "too few to time".to_string(),
+        _ => format!("recording took {each:.1} us each"),
+    };
     let more = undecided.words();
     format!(
-        "{wake_ups} wake-ups in {:.1} s, {lost}; recording took {each:.1} us each; {path}{}",
+        "{wake_ups} wake-ups in {:.1} s, {lost}; {each}; {path}{}",
         took.as_secs_f64(),
         more.map_or(String::new(), |words| format!("\nperch: {words}"))
     )
