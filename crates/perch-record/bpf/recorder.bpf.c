@@ -202,27 +202,55 @@ static __always_inline void add_llc(__u64 *set, __u32 cpu)
 		set[w] |= llc[w];
 }
 
+static __always_inline __u64 bit_of(__u32 cpu, __u32 word)
+{
+	return cpu / 64 == word ? 1ull << (cpu % 64) : 0;
+}
+
+/*
+ * Where the choice may have fallen on CPUs that were idle. The wakee's last
+ * CPU, the waker's and the recent one are asked first: when one of these was
+ * idle and was chosen, no other was looked at.
+ */
+static __always_inline int searched(struct raw_wake *raw)
+{
+	__u32 chosen = raw->chosen, w = chosen / 64;
+
+	if (raw->rows)
+		return 1;
+	if (chosen != raw->this_cpu && chosen != raw->prev_cpu && chosen != raw->wakee.recent_cpu)
+		return 1;
+	return w >= NR_WORDS || !(set_of(raw, RAW_IDLE)[w] >> (chosen % 64) & 1);
+}
+
 /*
  * Idle states, by words of 64 CPUs. When the choice is made only those CPUs
  * matter that it may have fallen on: those that were idle, and that on which it
- * fell. Of the others nothing is said: not idle, then as before.
+ * fell. The others are said to be as they were.
  */
 static __always_inline void look(struct raw_wake *raw, int later)
 {
 	__u16 *capacity = (void *)raw + sizeof(*raw) + SETS_SIZE;
 	__u64 *idle = set_of(raw, later ? RAW_IDLE_LATER : RAW_IDLE);
 	__u64 *sched_idle = set_of(raw, later ? RAW_SCHED_IDLE_ONLY_LATER : RAW_SCHED_IDLE_ONLY);
+	int all = later && searched(raw);
 	__u32 w, bit;
 
 	for (w = 0; w < NR_WORDS && can_loop; w++) {
 		__u64 left = set_of(raw, RAW_SEEN)[w], is_idle = 0, is_sched_idle = 0;
 
 		if (later) {
-			__u64 mask = set_of(raw, RAW_IDLE)[w] | set_of(raw, RAW_SCHED_IDLE_ONLY)[w];
+			__u64 mask = 0;
 
-			if (w == raw->chosen / 64)
-				mask |= 1ull << (raw->chosen % 64);
+			is_idle = set_of(raw, RAW_IDLE)[w];
+			is_sched_idle = set_of(raw, RAW_SCHED_IDLE_ONLY)[w];
+			if (all)
+				mask = is_idle | is_sched_idle;
+			mask |= bit_of(raw->chosen, w) | bit_of(raw->this_cpu, w) |
+				bit_of(raw->prev_cpu, w) | bit_of(raw->wakee.recent_cpu, w);
 			left &= mask;
+			is_idle &= ~left;
+			is_sched_idle &= ~left;
 		}
 		for (bit = 0; bit < 64 && left && can_loop; bit++, left >>= 1) {
 			__u32 cpu = w * 64 + bit, running;
