@@ -10,6 +10,7 @@ mod cfs;
 mod channel;
 mod check;
 mod chores;
+mod clock;
 mod contend;
 mod eevdf;
 mod era;
@@ -46,6 +47,7 @@ use crate::scenario::RootDomain;
 use crate::workload::{TaskSpec, Workload};
 
 use channel::Channel;
+use clock::Stopwatch;
 pub use era::{EraRules, NICE_WEIGHT};
 use futex::Futexes;
 use mutex::{Counter, Mutex};
@@ -70,17 +72,6 @@ mod kind {
     pub const VCPU: u8 = 5;
     /// A packet arrives, from another computer or there.
     pub const PACKET: u8 = 6;
-}
-
-/// The stopwatch of a workload that is judged by how long it takes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Stopwatch {
-    /// When its measured part began.
-    pub started_ns: Option<u64>,
-    /// When it was done.
-    pub stopped_ns: Option<u64>,
-    /// Tasks that have done their part, see [`crate::workload::Op::StopClockAfter`].
-    pub arrived: u32,
 }
 
 /// The simulated world.
@@ -111,6 +102,8 @@ pub struct Kernel<'a> {
     channels: Vec<Channel>,
     mutexes: Vec<Mutex>,
     counters: Vec<Counter>,
+    /// The next moments of shared timers, once they are used.
+    timers: Vec<Option<u64>>,
     futexes: Futexes,
     /// CPUs with more than one task, by words of 64.
     crowded: Vec<u64>,
@@ -235,6 +228,7 @@ impl<'a> Kernel<'a> {
             channels: (0..workload.channels).map(|_| Channel::default()).collect(),
             mutexes: (0..workload.mutexes).map(|_| Mutex::default()).collect(),
             counters: (0..workload.counters).map(|_| Counter::default()).collect(),
+            timers: Vec::new(),
             futexes: Futexes::default(),
             queues: (0..n).map(|_| Fair::default()).collect(),
             entities: tasks

@@ -167,6 +167,11 @@ impl Kernel<'_> {
                         return self.sleep_until(cpu, task, at_ns);
                     }
                 }
+                op @ Op::Timer { .. } => {
+                    if self.use_timer(cpu, task, op) {
+                        return;
+                    }
+                }
                 Op::Draw { counter, of } => {
                     t.pc += 1;
                     self.draw(cpu, task, counter, of);

@@ -249,17 +249,6 @@ impl Kernel<'_> {
         }
     }
 
-    /// The running task sleeps on a timer.
-    pub(super) fn sleep_until(&mut self, cpu: usize, task: u32, at_ns: u64) {
-        self.events.push(Event {
-            at_ns,
-            kind: kind::TIMER,
-            key: task,
-            tag: 0,
-        });
-        self.block(cpu, task);
-    }
-
     /// A task's timer fires, on the CPU on which it went to sleep.
     pub(super) fn timer(&mut self, task: u32) {
         match self.tasks[task as usize].place {

@@ -10,6 +10,7 @@ mod group;
 mod hackbench;
 mod network;
 pub mod recorded;
+mod rtapp;
 mod schbench;
 mod service;
 mod spec;
@@ -42,6 +43,15 @@ pub enum Op {
     /// Sleeps until so many nanoseconds after its last such moment, of which the first is when it
     /// appeared; not at all if that is past. So a task keeps its period whatever else it does.
     Next(u64),
+    /// The same of a timer that tasks may share, and that starts with the first one that uses it.
+    Timer {
+        /// Which.
+        timer: u32,
+        /// Nanoseconds.
+        period: u64,
+        /// One that is late keeps its moments; otherwise the next is a period from now.
+        absolute: bool,
+    },
     /// Puts a message of `lines` cache lines into a channel and wakes who waits there.
     Send {
         /// Which channel.

@@ -11,7 +11,7 @@ use perch_policy::{CpuMask, Era};
 
 use super::{
     Class, GroupSpec, GuestSpec, Measure, Network, Site, Space, TaskSpec, UNCLAMPED, ffmpeg,
-    hackbench, network, recorded, schbench, service, synthetic, sysbench, vm, volano,
+    hackbench, network, recorded, rtapp, schbench, service, synthetic, sysbench, vm, volano,
 };
 
 /// A workload on a machine, ready to run.
@@ -63,7 +63,7 @@ struct Kind {
     build: fn(&mut Keys<'_>) -> Result<Workload, String>,
 }
 
-const KINDS: [Kind; 16] = [
+const KINDS: [Kind; 17] = [
     Kind {
         name: "tbench",
         help: "n client/server pairs over loopback TCP, file-server messages; keys n, where",
@@ -157,10 +157,16 @@ const KINDS: [Kind; 16] = [
                each wake-up), footprint, spread, sync, where",
         build: recorded::replay,
     },
+    Kind {
+        name: rtapp::NAME,
+        help: "what rt-app's JSON file says, of its events run, runtime, sleep, timer and yield: \
+               rtapp:FILE; keys footprint, where",
+        build: rtapp::file,
+    },
 ];
 
 /// Workloads that are named with a file: `NAME:FILE,KEY=VALUE`.
-const OF_FILES: [&str; 1] = [recorded::NAME];
+const OF_FILES: [&str; 2] = [recorded::NAME, rtapp::NAME];
 
 /// What every workload takes beside its own keys.
 pub const COMMON_KEYS: &str = "uclamp_min and uclamp_max, 0 to 1024: what the utilisation of its tasks is clamped to; class, \
@@ -230,7 +236,7 @@ impl Workload {
         );
         let ours = workload.tasks.iter_mut().filter(|t| t.site == Site::Host);
         ours.for_each(|t| {
-            t.uclamp = uclamp;
+            t.uclamp = uclamp.unwrap_or(t.uclamp);
             t.class = class.unwrap_or(t.class);
         });
         let checks = workload.tasks.iter().map(|t| t.class.check());
@@ -361,8 +367,11 @@ impl<'a> Keys<'a> {
     }
 
     /// What the utilisation of every task is clamped to, least and most: keys that all workloads
-    /// have, as `uclampset` would start them.
-    fn uclamp(&mut self) -> Result<(u32, u32), String> {
+    /// have, as `uclampset` would start them; `None` where neither is given.
+    fn uclamp(&mut self) -> Result<Option<(u32, u32)>, String> {
+        let given = ["uclamp_min", "uclamp_max"]
+            .iter()
+            .any(|key| self.left.contains_key(*key));
         let min = self.number("uclamp_min", UNCLAMPED.0, 0, 1024)?;
         let max = self.number("uclamp_max", UNCLAMPED.1, 0, 1024)?;
         if min > max {
@@ -371,7 +380,7 @@ impl<'a> Keys<'a> {
                  than the most"
             ));
         }
-        Ok((min, max))
+        Ok(given.then_some((min, max)))
     }
 
     fn all_used(&self, name: &str) -> Result<(), String> {

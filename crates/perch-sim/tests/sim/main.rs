@@ -25,6 +25,7 @@ mod load;
 mod recorded;
 mod rt;
 mod rt_cases;
+mod rtapp;
 mod scan;
 mod schbench;
 mod services;

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Workloads of rt-app: its JSON files, as doc/tutorial.txt of rt-app 1.0 describes them. A part of
+//! them: what is not simulated is an error that names it and its line, never skipped.
+
+mod json;
+mod task;
+
+use std::sync::Arc;
+
+use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use super::{Measure, Site, TaskSpec};
+use crate::engine::Dist;
+use json::{Member, Value};
+use task::Tasks;
+
+/// How such workloads are called: `rtapp:FILE`.
+pub const NAME: &str = "rtapp";
+
+/// Bytes that a file may have.
+const LARGEST: u64 = 1 << 24;
+/// Cache lines of its own that a task touches every time it runs: a loop of arithmetic has few.
+const FOOTPRINT: u32 = 16;
+
+/// An error in a line.
+fn wrong<T>(member: &Member, why: &str) -> Result<T, String> {
+    Err(format!("line {}: \"{}\": {why}", member.line, member.key))
+}
+
+/// The members of an object.
+fn members(member: &Member) -> Result<&[Member], String> {
+    match &member.value {
+        Value::Object(members) => Ok(members),
+        _ => wrong(member, "expected an object, { ... }"),
+    }
+}
+
+/// A number from `low` to `high`.
+fn number(member: &Member, low: i64, high: i64) -> Result<i64, String> {
+    match member.value {
+        Value::Number(number) if (low..=high).contains(&number) => Ok(number),
+        _ => wrong(
+            member,
+            &format!("expected a whole number from {low} to {high}"),
+        ),
+    }
+}
+
+fn text(member: &Member) -> Result<&str, String> {
+    match &member.value {
+        Value::Text(text) => Ok(text),
+        _ => wrong(member, "expected a text"),
+    }
+}
+
+/// What the whole file has in common.
+struct Global {
+    /// The capacity of the CPU on which `run` would be calibrated.
+    capacity: u32,
+    policy: String,
+}
+
+fn global(member: Option<&Member>, keys: &Keys<'_>) -> Result<Global, String> {
+    let cpus = &keys.machine.cpus;
+    let mut global = Global {
+        capacity: cpus.first().map_or(1024, |cpu| cpu.capacity),
+        policy: "SCHED_OTHER".to_string(),
+    };
+    let Some(member) = member else {
+        return Ok(global);
+    };
+    for member in members(member)? {
+        match member.key.as_str() {
+            "calibration" => {
+                global.capacity = match &member.value {
+                    // So many nanoseconds a loop: of the fastest CPU, one would hope.
+                    Value::Number(1..) => 1024,
+                    Value::Text(text) => {
+                        let cpu = text
+                            .strip_prefix("CPU")
+                            .and_then(|n| n.parse::<usize>().ok());
+                        match cpu.and_then(|cpu| cpus.get(cpu)) {
+                            Some(cpu) => cpu.capacity,
+                            None => {
+                                return wrong(
+                                    member,
+                                    &format!(
+                                        "expected CPU0 to CPU{}, or nanoseconds",
+                                        cpus.len() - 1
+                                    ),
+                                );
+                            }
+                        }
+                    }
+                    _ => return wrong(member, "expected a CPU, as in \"CPU0\", or nanoseconds"),
+                };
+            }
+            "default_policy" => global.policy = text(member)?.to_string(),
+            "pi_enabled" if member.value == Value::Bool(true) => {
+                return wrong(
+                    member,
+                    "mutexes with priority inheritance are not simulated: expected false",
+                );
+            }
+            // The length of a run is the caller's; the rest says where rt-app writes what.
+            "duration" | "pi_enabled" | "lock_pages" | "logdir" | "log_basename" | "log_size"
+            | "ftrace" | "gnuplot" | "io_device" | "mem_buffer_size" | "cumulative_slack" => {}
+            _ => return wrong(member, "rt-app 1.0 has no such global key"),
+        }
+    }
+    Ok(global)
+}
+
+pub(super) fn file(keys: &mut Keys<'_>) -> Result<Workload, String> {
+    let path = std::mem::take(&mut keys.file);
+    let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)?;
+    let allowed = keys.cpus()?;
+    if path.is_empty() {
+        return Err(format!("expected a file of rt-app: {NAME}:FILE"));
+    }
+    let named = |why: String| format!("{path}: {why}");
+    let size = std::fs::metadata(&path)
+        .map_err(|e| named(e.to_string()))?
+        .len();
+    if size > LARGEST {
+        return Err(named(format!("{size} bytes: expected {LARGEST} at most")));
+    }
+    let text = std::fs::read_to_string(&path).map_err(|e| named(e.to_string()))?;
+    build(&text, keys, footprint, &allowed).map_err(named)
+}
+
+fn build(
+    text: &str,
+    keys: &Keys<'_>,
+    footprint: u32,
+    allowed: &Arc<perch_policy::CpuMask>,
+) -> Result<Workload, String> {
+    let Value::Object(top) = json::parse(text)? else {
+        return Err("line 1: expected an object, { ... }".to_string());
+    };
+    let only = |key: &str| {
+        let mut found = top.iter().filter(|member| member.key == key);
+        let first = found.next();
+        match found.next() {
+            Some(second) => wrong(second, "expected once"),
+            None => Ok(first),
+        }
+    };
+    // "resources" is left from older rt-apps and has no meaning.
+    if let Some(member) = top
+        .iter()
+        .find(|m| !["tasks", "global", "resources"].contains(&m.key.as_str()))
+    {
+        return wrong(member, "expected tasks, global or resources");
+    }
+    let global = global(only("global")?, keys)?;
+    let Some(member) = only("tasks")? else {
+        return Err(
+            "there is no \"tasks\": expected one, with an object for each task".to_string(),
+        );
+    };
+    let mut made = Tasks::new(keys.machine, &global, allowed);
+    let mut tasks: Vec<TaskSpec> = Vec::new();
+    for member in members(member)? {
+        for task in made.task(member)? {
+            if tasks.len() as u64 >= MAX_TASKS {
+                return wrong(member, &format!("expected at most {MAX_TASKS} tasks"));
+            }
+            tasks.push(TaskSpec {
+                program: task.program,
+                allowed: task.allowed,
+                nice: task.nice,
+                class: task.class,
+                uclamp: task.uclamp,
+                footprint,
+                space: None,
+                group: task.group,
+                start: Some(Dist::Const(task.delay_ns)),
+                site: Site::Host,
+            });
+        }
+    }
+    if tasks.is_empty() {
+        return wrong(member, "there are no tasks: expected one at least");
+    }
+    let mut spaces = one_process_each(&mut tasks);
+    // All of them are threads of one process.
+    tasks.iter_mut().for_each(|task| task.space = Some(0));
+    spaces.truncate(1);
+    Ok(Workload {
+        spec: String::new(),
+        tasks,
+        spaces,
+        channels: 0,
+        mutexes: 0,
+        counters: 0,
+        groups: made.groups,
+        measure: Measure::rate("loops", "loops/s", 1.0, 1.0),
+        guests: Vec::new(),
+        network: None,
+    })
+}
