@@ -7,13 +7,13 @@ use perch_machine::Machine;
 use perch_policy::{CacheStep, Era, Policy, Reason, Topology};
 use perch_sim::workload::{Workload, WorkloadError};
 use perch_sim::{GuestMetrics, Metrics, Outcome, RootDomain, Scenario, Watch};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::contention::Contention;
 use crate::error::ExperimentError;
 use crate::model::{Arm, Effort};
 use crate::pool::{self, Progress};
-use crate::report::ArmModes;
+use crate::report::{ArmModes, null_is_nan};
 use crate::seed::seed;
 use crate::statistic::{DESCRIBE, Statistic};
 use crate::stats::{Delta, ci95, delta, mean};
@@ -49,7 +49,7 @@ pub struct CompareSpec {
 }
 
 /// One arm's score.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmScore {
     /// The arm.
     pub arm: String,
@@ -59,26 +59,28 @@ pub struct ArmScore {
     /// two repetitions.
     pub ci95: Option<f64>,
     /// The change from the first arm, in percent of it.
+    #[serde(deserialize_with = "null_is_nan")]
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points.
     pub delta_ci95_pct: Option<f64>,
     /// Those of [`DESCRIBE`], where asked for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statistics: Vec<StatisticScore>,
     /// By repetition, in the score's unit, where statistics were asked for; those of the same
     /// number share a seed in all arms.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iterations: Vec<f64>,
 }
 
 /// What one statistic says of an arm's repetitions.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatisticScore {
     /// Its name.
     pub statistic: String,
     /// In the score's unit.
     pub value: f64,
     /// The change from the first arm, in percent of it; null in JSON where that is 0.
+    #[serde(deserialize_with = "null_is_nan")]
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points; null where
     /// there are too few repetitions to tell.
@@ -86,7 +88,7 @@ pub struct StatisticScore {
 }
 
 /// One score of the workload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScoreRow {
     /// What it measures.
     pub name: String,
@@ -99,7 +101,7 @@ pub struct ScoreRow {
 }
 
 /// How often something happened, per simulated second, by arm.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountRow {
     /// What happened.
     pub name: String,
@@ -108,7 +110,7 @@ pub struct CountRow {
 }
 
 /// What was found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The machine's name.
     pub machine: String,
@@ -119,8 +121,8 @@ pub struct Comparison {
     /// Ticks per second.
     pub hz: u32,
     /// How that kernel's root domain is laid out, where not as the stock one's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub root_domain: Option<&'static str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_domain: Option<String>,
     /// The seed that brings this comparison back.
     pub seed: u64,
     /// Simulations per arm.
@@ -132,7 +134,7 @@ pub struct Comparison {
     /// Why CPUs were chosen; reasons that never occurred are left out.
     pub decisions: Vec<CountRow>,
     /// Which CPUs were chosen, where tasks are in groups; likewise.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chosen: Vec<CountRow>,
     /// What the cache mechanism did about a decision; likewise, and nothing where it had nothing
     /// to say.
@@ -144,12 +146,12 @@ pub struct Comparison {
     /// How far the balancer moved tasks; likewise.
     pub balanced: Vec<CountRow>,
     /// What virtual machines got and did; nothing where there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guests: Vec<CountRow>,
     /// Everything else that is counted.
     pub totals: Vec<CountRow>,
     /// The kernel's contended cache lines by arm; empty on a machine without figures for them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contention: Vec<Contention>,
 }
 
@@ -178,7 +180,7 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
         workload: spec.workload.clone(),
         era: spec.era.to_string(),
         hz: spec.hz,
-        root_domain: spec.root_domain.changed(),
+        root_domain: spec.root_domain.changed().map(str::to_string),
         seed: spec.seed,
         repetitions: spec.effort.repetitions,
         arms: spec

@@ -2,10 +2,10 @@
 //! The kernel's contended cache lines, by arm, in the terms of `perf c2c`.
 
 use perch_sim::{C2c, Outcome, Row};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Accesses of one kernel function to one field. Percentages are of the line's.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LineUser {
     /// Loads that met the line modified in another node, percent.
     pub remote_hitm_pct: f64,
@@ -29,7 +29,7 @@ pub struct LineUser {
 }
 
 /// One cache line.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContendedLine {
     /// What it is a part of.
     pub line: String,
@@ -50,7 +50,7 @@ pub struct ContendedLine {
 }
 
 /// An arm's contended lines, the one with the most HITM first; sums over its repetitions.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contention {
     /// The arm.
     pub arm: String,

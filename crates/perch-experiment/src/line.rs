@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A cache line as it was published beside what was simulated of it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::contention::{Contention, LineUser};
 use crate::stats::spearman;
@@ -24,10 +24,10 @@ pub struct PublishedLine {
 }
 
 /// How a simulated ranking of functions compares with the published one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ranking {
     /// What they are ranked by.
-    pub by: &'static str,
+    pub by: String,
     /// The published order, most first.
     pub published: Vec<String>,
     /// The simulated one, of the same functions.
@@ -37,7 +37,7 @@ pub struct Ranking {
 }
 
 /// The published line, and what was simulated where it was seen.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LineFound {
     /// The benchmark.
     pub benchmark: String,
@@ -137,7 +137,7 @@ fn rankings(
     ]
 }
 
-fn ranking(by: &'static str, published: Vec<(&str, f64)>, simulated: &[(&str, f64)]) -> Ranking {
+fn ranking(by: &str, published: Vec<(&str, f64)>, simulated: &[(&str, f64)]) -> Ranking {
     let of = |symbol: &str| {
         let found = simulated.iter().find(|(other, _)| *other == symbol);
         found.map_or(0.0, |(_, value)| *value)
@@ -145,7 +145,7 @@ fn ranking(by: &'static str, published: Vec<(&str, f64)>, simulated: &[(&str, f6
     let simulated: Vec<(&str, f64)> = published.iter().map(|(s, _)| (*s, of(s))).collect();
     let values = |of: &[(&str, f64)]| of.iter().map(|(_, value)| *value).collect::<Vec<_>>();
     Ranking {
-        by,
+        by: by.to_string(),
         spearman: spearman(&values(&published), &values(&simulated)),
         published: ordered(published),
         simulated: ordered(simulated),

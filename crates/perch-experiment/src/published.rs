@@ -2,9 +2,10 @@
 //! The published figures: a CSV beside the experiment.
 
 use perch_machine::Problem;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::ExperimentError;
+use crate::report::null_is_nan;
 
 /// The columns, in this order.
 const COLUMNS: [&str; 10] = [
@@ -21,7 +22,7 @@ const COLUMNS: [&str; 10] = [
 ];
 
 /// What was measured on hardware, in the unit of its cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// Without the patch.
     pub baseline: f64,
@@ -29,6 +30,7 @@ pub struct Published {
     pub patched: Option<f64>,
     /// The change from the baseline to the patched figure, in percent of the baseline: more is
     /// positive, whichever sign the source printed.
+    #[serde(deserialize_with = "null_is_nan")]
     pub delta_pct: f64,
     /// The larger of the two columns' standard deviations, in percent, where published.
     #[serde(skip)]

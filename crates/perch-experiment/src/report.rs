@@ -2,12 +2,17 @@
 //! What an experiment found, cell by cell, held against what was published. The field names are
 //! the keys of the JSON that docs/formats.md describes.
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::line::LineFound;
 use crate::model::{Cell, Load};
 use crate::published::Published;
 use crate::stats::Delta;
+
+/// JSON has null for what is no number, such as a change from 0.
+pub(crate) fn null_is_nan<'a, D: Deserializer<'a>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
+}
 
 /// A simulated change may miss the published one by this many percentage points; where a
 /// standard deviation was published, by twice that if it is more.
@@ -19,7 +24,7 @@ const SIGN_PCT: f64 = 3.0;
 const CLOSE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
 /// The two arms that the published columns are held against.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Simulated {
     /// The row's statistic over the repetitions, in the cell's unit: where rows are workloads,
     /// their mean.
@@ -27,6 +32,7 @@ pub struct Simulated {
     /// Likewise.
     pub patched: f64,
     /// The change of that, in percent of the baseline; null in JSON where the baseline is 0.
+    #[serde(deserialize_with = "null_is_nan")]
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points; null where
     /// there are too few repetitions to tell.
@@ -34,13 +40,14 @@ pub struct Simulated {
 }
 
 /// A further arm, which nothing published is held against.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmResult {
     /// Its name.
     pub arm: String,
     /// The row's statistic over the repetitions, in the cell's unit; the mean of most tables.
     pub mean: f64,
     /// The change from the baseline, in percent of it.
+    #[serde(deserialize_with = "null_is_nan")]
     pub delta_pct: f64,
     /// As [`Simulated::ci95_pct`].
     pub ci95_pct: Option<f64>,
@@ -59,7 +66,7 @@ pub(crate) struct LoadResult<'a> {
 }
 
 /// Every iteration behind one table whose rows are statistics: its shape.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Iterations {
     /// The benchmark.
     pub benchmark: String,
@@ -79,7 +86,7 @@ pub struct Iterations {
 }
 
 /// One arm's iterations.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmIterations {
     /// Its name.
     pub arm: String,
@@ -108,7 +115,7 @@ impl Iterations {
 }
 
 /// One row of one table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellReport {
     /// The benchmark.
     pub benchmark: String,
@@ -137,10 +144,10 @@ pub struct CellReport {
     /// Both changes have the same direction.
     pub sign_agrees: bool,
     /// The columns that were fitted, where any were.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fitted: Vec<String>,
     /// Further arms, where asked for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<ArmResult>,
 }
 
@@ -218,7 +225,7 @@ impl CellReport {
 }
 
 /// The cells counted, calibration cells left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Cells that count.
     pub scored: usize,
@@ -252,7 +259,7 @@ impl Summary {
 }
 
 /// What an experiment found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The experiment's name.
     pub experiment: String,
@@ -267,8 +274,8 @@ pub struct Report {
     /// Ticks per second.
     pub hz: u32,
     /// How that kernel's root domain is laid out, where not as the stock one's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub root_domain: Option<&'static str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_domain: Option<String>,
     /// The seed that brings this report back.
     pub seed: u64,
     /// The arms that were simulated and their modes.
@@ -276,17 +283,17 @@ pub struct Report {
     /// In the order of the tables.
     pub cells: Vec<CellReport>,
     /// The iterations of the tables whose rows are statistics, in the order of the tables.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iterations: Vec<Iterations>,
     /// Contended cache lines, where something was published of one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub c2c: Option<LineFound>,
     /// The cells counted.
     pub summary: Summary,
 }
 
 /// An arm's name and modes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArmModes {
     /// Its name.
     pub name: String,

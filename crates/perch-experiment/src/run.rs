@@ -281,7 +281,7 @@ fn run_with(
         machine: machines(chosen.iter().map(|(load, _)| *load)).join(", "),
         era: experiment.era.to_string(),
         hz: experiment.hz,
-        root_domain: experiment.root_domain.changed(),
+        root_domain: experiment.root_domain.changed().map(str::to_string),
         seed: base,
         arms: arms
             .iter()

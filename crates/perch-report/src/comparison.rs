@@ -32,7 +32,7 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
         comparison.workload,
         comparison.machine,
         comparison.era,
-        root_domain(comparison.root_domain),
+        root_domain(comparison.root_domain.as_deref()),
         comparison.hz,
         comparison.seed,
         comparison.repetitions
@@ -74,7 +74,7 @@ pub(crate) fn root_domain(changed: Option<&str>) -> String {
 }
 
 /// Everything that is counted, under its heading.
-fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 8] {
+pub(crate) fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 8] {
     [
         ("decisions by reason", &comparison.decisions),
         ("decisions by chosen CPU", &comparison.chosen),

@@ -94,7 +94,7 @@ fn circumstances(report: &Report) -> String {
         "{}, Linux {}{}, {} Hz, seed {}; {}",
         report.machine,
         report.era,
-        root_domain(report.root_domain),
+        root_domain(report.root_domain.as_deref()),
         report.hz,
         report.seed,
         arms.join("; ")

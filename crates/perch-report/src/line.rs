@@ -180,7 +180,7 @@ mod tests {
             published_totals: [231.0, 43.0, 48.0],
             line: line.map(str::to_string),
             rankings: vec![Ranking {
-                by: "HITM",
+                by: "HITM".to_string(),
                 published: names(["looks", "reads"]),
                 simulated: names(["reads", "looks"]),
                 spearman: Some(-1.0),

@@ -14,6 +14,7 @@ mod output;
 mod record;
 mod recording;
 mod replay;
+mod report;
 mod run;
 mod self_test;
 mod shell;
@@ -66,6 +67,8 @@ enum Command {
     LabScheduled(lab::ScheduledArguments),
     /// Measure what the simulator costs, or, with --lab, a decision of the live scheduler
     Bench(bench::Arguments),
+    /// Make one file for a browser of results: charts with their tables
+    Report(report::Arguments),
     /// Print what a shell needs to complete perch's commands and options
     Completions(shell::CompletionsArguments),
     /// Write manual pages, one a command
@@ -94,6 +97,7 @@ fn main() -> ExitCode {
         Command::Advise(arguments) => advise::run(arguments),
         Command::Import(arguments) => import::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Completions(arguments) => shell::completions(Cli::command(), &arguments),
         Command::Man(arguments) => shell::man(Cli::command(), &arguments),
         Command::BenchRow(arguments) => bench::run_row(arguments),

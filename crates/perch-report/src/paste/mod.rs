@@ -3,7 +3,7 @@
 
 mod mail;
 mod mmtests;
-mod sheet;
+pub(crate) mod sheet;
 
 use perch_experiment::{ArmModes, Comparison, Report};
 
@@ -34,7 +34,7 @@ pub fn paste_experiments(reports: &[Report], origin: &Origin, paste: Paste) -> S
         let circumstances = circumstances(
             &report.machine,
             &report.era,
-            report.root_domain,
+            report.root_domain.as_deref(),
             report.hz,
             report.seed,
         );
@@ -61,7 +61,7 @@ pub fn paste_comparison(comparison: &Comparison, origin: &Origin, paste: Paste) 
     let circumstances = circumstances(
         &comparison.machine,
         &comparison.era,
-        comparison.root_domain,
+        comparison.root_domain.as_deref(),
         comparison.hz,
         comparison.seed,
     );

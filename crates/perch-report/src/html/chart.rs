@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Charts as SVG. Colours are a handful of fixed ones, which the page's style gives their look in
+//! light, in dark and on paper; what a colour tells a marker or a dash tells too.
+
+use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// Of texts and axes. style.css knows these by their values.
+pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+/// Of the lines behind.
+const GRID: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
+/// Of the series, in order.
+const SERIES: [RGBColor; 5] = [
+    RGBColor(0x55, 0x55, 0x55),
+    RGBColor(0x0b, 0x61, 0xa4),
+    RGBColor(0xb3, 0x54, 0x1e),
+    RGBColor(0x1b, 0x7f, 0x3b),
+    RGBColor(0x7b, 0x3f, 0xa0),
+];
+
+/// Pixels, before the page scales it.
+const WIDTH: u32 = 720;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Plane = Cartesian2d<RangedCoordf64, RangedCoordf64>;
+type Failed = DrawingAreaErrorKind<std::io::Error>;
+
+/// A point with what may be above and below it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    pub x: f64,
+    pub y: f64,
+    /// Half the width of the interval of `y`.
+    pub half: Option<f64>,
+}
+
+/// Points that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    pub name: String,
+    pub points: Vec<Point>,
+    /// Colour and marker.
+    pub look: usize,
+    /// Measured by others: dashed, the marker hollow.
+    pub published: bool,
+}
+
+/// What an axis says.
+pub struct Axis<'a> {
+    pub name: &'a str,
+    /// Of the places 0, 1, 2 …; a number where there are none.
+    pub labels: Option<&'a [String]>,
+}
+
+fn text(size: u32) -> TextStyle<'static> {
+    ("sans-serif", size).into_font().color(&INK)
+}
+
+/// Draws, and says to who cannot see it what it is.
+fn svg(height: u32, label: &str, draw: impl FnOnce(&Area) -> Result<(), Failed>) -> String {
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
+        draw(&root).expect("a string takes what is drawn");
+        root.present().expect("a string takes what is drawn");
+    }
+    let label = super::escape(label);
+    svg.replacen(
+        "<svg ",
+        &format!("<svg role=\"img\" aria-label=\"{label}\" "),
+        1,
+    )
+}
+
+/// From the least to the most of `values`, with some room; never empty.
+fn range(values: impl Iterator<Item = f64>, with_zero: bool) -> std::ops::Range<f64> {
+    let values = values.filter(|value| value.is_finite());
+    let (mut low, mut high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
+        (low.min(v), high.max(v))
+    });
+    if with_zero || low > high {
+        (low, high) = (low.min(0.0), high.max(0.0));
+    }
+    let room = match (high - low) * 0.06 {
+        room if room > 0.0 => room,
+        _ => high.abs().max(1.0) * 0.06,
+    };
+    let low = if with_zero && low == 0.0 {
+        0.0
+    } else {
+        low - room
+    };
+    low..high + room
+}
+
+/// Lines by load.
+pub fn lines(label: &str, x: &Axis, y: &Axis, series: &[Series]) -> String {
+    let points = || series.iter().flat_map(|s| &s.points);
+    let xs = range(points().map(|p| p.x), false);
+    let ends = points().flat_map(|p| [p.y - p.half.unwrap_or(0.0), p.y + p.half.unwrap_or(0.0)]);
+    let ys = range(ends, true);
+    svg(340, label, |root| {
+        let (legend, plot) = root.split_vertically(44);
+        legends(&legend, series)?;
+        let mut chart = ChartBuilder::on(&plot)
+            .margin(8)
+            .x_label_area_size(42)
+            .y_label_area_size(74)
+            .build_cartesian_2d(xs, ys)?;
+        mesh(&mut chart, x, y)?;
+        for s in series {
+            let color = SERIES[s.look % SERIES.len()];
+            let path: Vec<(f64, f64)> = s.points.iter().map(|p| (p.x, p.y)).collect();
+            if s.published {
+                let dashed = DashedPathElement::new(path, 4, 4, color.stroke_width(1));
+                chart.plotting_area().draw(&dashed)?;
+            } else {
+                let line = PathElement::new(path, color.stroke_width(2));
+                chart.plotting_area().draw(&line)?;
+            }
+            for p in &s.points {
+                if let Some(half) = p.half {
+                    let bar = vec![(p.x, p.y - half), (p.x, p.y + half)];
+                    chart
+                        .plotting_area()
+                        .draw(&PathElement::new(bar, color.stroke_width(1)))?;
+                }
+                mark(chart.plotting_area(), p, s.look, s.published)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Dots against a diagonal with a band around it. The first series lies within, the second without,
+/// the third is not scored.
+pub fn agreement(label: &str, x: &Axis, y: &Axis, band: f64, series: &[Series]) -> String {
+    let points = || series.iter().flat_map(|s| &s.points);
+    let both = range(points().flat_map(|p| [p.x, p.y]), true);
+    svg(420, label, |root| {
+        let (legend, plot) = root.split_vertically(44);
+        legends(&legend, series)?;
+        let mut chart = ChartBuilder::on(&plot)
+            .margin(8)
+            .x_label_area_size(42)
+            .y_label_area_size(74)
+            .build_cartesian_2d(both.clone(), both.clone())?;
+        mesh(&mut chart, x, y)?;
+        // What leaves the plane would be bent, not cut.
+        let diagonal = |by: f64| {
+            let (from, to) = (both.start.max(both.start - by), both.end.min(both.end - by));
+            vec![(from, from + by), (to, to + by)]
+        };
+        let area = chart.plotting_area();
+        area.draw(&PathElement::new(diagonal(0.0), INK.stroke_width(1)))?;
+        for by in [-band, band] {
+            area.draw(&DashedPathElement::new(
+                diagonal(by),
+                2,
+                4,
+                INK.stroke_width(1),
+            ))?;
+        }
+        for s in series {
+            let color = SERIES[s.look % SERIES.len()];
+            for p in &s.points {
+                if let Some(half) = p.half {
+                    let bar = vec![(p.x, p.y - half), (p.x, p.y + half)];
+                    area.draw(&PathElement::new(bar, color.stroke_width(1)))?;
+                }
+                mark(area, p, s.look, s.published)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Result<(), Failed> {
+    let labels = x.labels;
+    let place = |at: &f64| match labels {
+        None => number(*at),
+        Some(labels) => {
+            let is_place = (at - at.round()).abs() < 1e-6 && *at >= 0.0;
+            let label = is_place.then(|| labels.get(at.round() as usize)).flatten();
+            label.cloned().unwrap_or_default()
+        }
+    };
+    chart
+        .configure_mesh()
+        .x_desc(x.name)
+        .y_desc(y.name)
+        .axis_style(INK)
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .label_style(text(13))
+        .axis_desc_style(text(14))
+        .x_labels(labels.map_or(9, |labels| labels.len().max(2)))
+        .y_labels(8)
+        .x_label_formatter(&place)
+        .y_label_formatter(&|at| number(*at))
+        .draw()
+}
+
+/// Few digits: it stands at an axis.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 10_000.0 => format!("{:.0}k", value / 1e3),
+        size if size >= 10.0 || size == 0.0 => format!("{value:.0}"),
+        size if size >= 1.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// A point's marker: each series has a shape of its own.
+fn mark(
+    area: &DrawingArea<SVGBackend, Plane>,
+    point: &Point,
+    look: usize,
+    hollow: bool,
+) -> Result<(), Failed> {
+    let at = || EmptyElement::at((point.x, point.y));
+    let color = SERIES[look % SERIES.len()];
+    let style = match hollow {
+        true => color.stroke_width(1),
+        false => color.filled(),
+    };
+    match look % SERIES.len() {
+        0 => area.draw(&(at() + Circle::new((0, 0), 4, style))),
+        1 => area.draw(&(at() + TriangleMarker::new((0, 0), 5, style))),
+        2 => area.draw(&(at() + Cross::new((0, 0), 4, color.stroke_width(2)))),
+        3 => area.draw(&(at() + Rectangle::new([(-4, -4), (4, 4)], style))),
+        _ => area.draw(&(at() + Polygon::new(vec![(0, -6), (5, 0), (0, 6), (-5, 0)], style))),
+    }
+}
+
+/// What the markers stand for, four in a line.
+fn legends(area: &Area, series: &[Series]) -> Result<(), Failed> {
+    const SLOT: i32 = 176;
+    let (width, _) = area.dim_in_pixel();
+    let plane = area.apply_coord_spec(Cartesian2d::<RangedCoordf64, RangedCoordf64>::new(
+        0.0..f64::from(width),
+        0.0..44.0,
+        (0..width as i32, 0..44),
+    ));
+    for (index, s) in series.iter().enumerate().take(8) {
+        let x = 14 + index as i32 % 4 * SLOT;
+        let y = 12 + index as i32 / 4 * 20;
+        let point = Point {
+            x: f64::from(x),
+            y: f64::from(y),
+            half: None,
+        };
+        mark(&plane, &point, s.look, s.published)?;
+        area.draw(&Text::new(s.name.clone(), (x + 10, y - 7), text(13)))?;
+    }
+    Ok(())
+}
+
+/// Bars to the right, for each row one an arm, with the arm's name and its figure behind it.
+pub fn bars(label: &str, arms: &[String], rows: &[(String, Vec<f64>)]) -> String {
+    const BAR: i32 = 15;
+    const NAMES: i32 = 190;
+    const FIGURES: i32 = 170;
+    let row_height = BAR * arms.len() as i32 + 10;
+    let height = (row_height * rows.len() as i32 + 12).max(40) as u32;
+    let most = rows.iter().flat_map(|(_, values)| values.iter().copied());
+    let most = most.filter(|value| value.is_finite()).fold(0.0, f64::max);
+    let room = f64::from(WIDTH as i32 - NAMES - FIGURES);
+    svg(height, label, |root| {
+        for (row, (name, values)) in rows.iter().enumerate() {
+            let top = 6 + row_height * row as i32;
+            let right = text(13).pos(Pos::new(HPos::Right, VPos::Center));
+            let middle = top + BAR * arms.len() as i32 / 2;
+            root.draw(&Text::new(name.clone(), (NAMES - 8, middle), right))?;
+            for (arm, value) in values.iter().enumerate() {
+                let y = top + BAR * arm as i32;
+                let share = if most > 0.0 {
+                    (value / most).max(0.0)
+                } else {
+                    0.0
+                };
+                let end = NAMES + (share * room).round() as i32;
+                let color = SERIES[arm % SERIES.len()];
+                root.draw(&Rectangle::new(
+                    [(NAMES, y + 2), (end.max(NAMES + 1), y + BAR - 2)],
+                    color.filled(),
+                ))?;
+                let left = text(12).pos(Pos::new(HPos::Left, VPos::Center));
+                let said = format!("{} {}", arms[arm], crate::figure::figure(*value));
+                root.draw(&Text::new(said, (end + 6, y + BAR / 2), left))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// How iterations spread: each a tick, and over them from the first to the third quartile a box with
+/// the median in it.
+pub fn spreads(label: &str, unit: &str, arms: &[(String, Vec<f64>)]) -> String {
+    const ROW: i32 = 42;
+    const NAMES: i32 = 110;
+    let all = || arms.iter().flat_map(|(_, values)| values.iter().copied());
+    let scale = range(all(), false);
+    let height = (ROW * arms.len() as i32 + 40) as u32;
+    let room = f64::from(WIDTH as i32 - NAMES - 30);
+    let place = |value: f64| {
+        NAMES + ((value - scale.start) / (scale.end - scale.start) * room).round() as i32
+    };
+    svg(height, label, |root| {
+        for (row, (name, values)) in arms.iter().enumerate() {
+            let middle = ROW * row as i32 + ROW / 2;
+            let color = SERIES[row % SERIES.len()];
+            let right = text(13).pos(Pos::new(HPos::Right, VPos::Center));
+            root.draw(&Text::new(name.clone(), (NAMES - 8, middle), right))?;
+            let mut sorted = values.clone();
+            sorted.sort_by(f64::total_cmp);
+            for value in &sorted {
+                let x = place(*value);
+                root.draw(&PathElement::new(
+                    vec![(x, middle - 4), (x, middle + 4)],
+                    color.stroke_width(1),
+                ))?;
+            }
+            if sorted.is_empty() {
+                continue;
+            }
+            let at =
+                |share: f64| place(sorted[(share * (sorted.len() - 1) as f64).round() as usize]);
+            let corners = [(at(0.25), middle - 12), (at(0.75), middle + 12)];
+            root.draw(&Rectangle::new(corners, INK.stroke_width(1)))?;
+            let median = vec![(at(0.5), middle - 15), (at(0.5), middle + 15)];
+            root.draw(&PathElement::new(median, INK.stroke_width(3)))?;
+        }
+        let y = ROW * arms.len() as i32 + 8;
+        root.draw(&PathElement::new(
+            vec![(NAMES, y), (WIDTH as i32 - 30, y)],
+            INK.stroke_width(1),
+        ))?;
+        for step in 0..=4 {
+            let value = scale.start + (scale.end - scale.start) * f64::from(step) / 4.0;
+            let x = place(value);
+            root.draw(&PathElement::new(
+                vec![(x, y), (x, y + 4)],
+                INK.stroke_width(1),
+            ))?;
+            let below = text(12).pos(Pos::new(HPos::Center, VPos::Top));
+            let unit = if step == 4 {
+                format!(" {unit}")
+            } else {
+                String::new()
+            };
+            root.draw(&Text::new(
+                format!("{}{unit}", crate::figure::figure(value)),
+                (x, y + 8),
+                below,
+            ))?;
+        }
+        Ok(())
+    })
+}

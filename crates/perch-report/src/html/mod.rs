@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A report in one file: what a browser opens without a network, and a printer prints. Under each
+//! chart stands its table.
+
+mod chart;
+
+use std::fmt::Write;
+
+use perch_experiment::{CellReport, Comparison, CountRow, Report};
+use serde::Deserialize;
+
+use crate::figure::{figure, interval, percent};
+use crate::paste::sheet::{Row, Sheet};
+use chart::{Axis, Point, Series};
+
+/// What was read from one file of results.
+#[derive(Clone, Debug)]
+pub enum Results {
+    /// `perch experiment run --format json`.
+    Experiments(Vec<Report>),
+    /// `perch compare --format json`.
+    Comparison(Box<Comparison>),
+}
+
+impl Results {
+    /// Reads what the command printed.
+    ///
+    /// # Errors
+    /// In words: what is no such file.
+    pub fn parse(text: &str) -> Result<Results, String> {
+        let value: serde_json::Value =
+            serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
+        let is = |value: &serde_json::Value, key: &str| value.get(key).is_some();
+        let experiment = |value: &serde_json::Value| {
+            Report::deserialize(value).map_err(|error| format!("is not an experiment: {error}"))
+        };
+        match &value {
+            serde_json::Value::Array(all) if !all.is_empty() => {
+                let all = all.iter().map(experiment);
+                all.collect::<Result<_, _>>().map(Results::Experiments)
+            }
+            one if is(one, "experiment") => Ok(Results::Experiments(vec![experiment(one)?])),
+            one if is(one, "workload") && is(one, "scores") => Comparison::deserialize(one)
+                .map(|found| Results::Comparison(Box::new(found)))
+                .map_err(|error| format!("is not a comparison: {error}")),
+            _ => Err(
+                "is neither of `perch experiment run --format json` nor of `perch compare \
+                 --format json`"
+                    .to_string(),
+            ),
+        }
+    }
+}
+
+/// What HTML takes for itself.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// The whole file.
+pub fn html(results: &[Results], version: &str) -> String {
+    let mut body = String::new();
+    let mut contents = String::new();
+    let mut section = 0;
+    for results in results {
+        match results {
+            Results::Experiments(reports) => {
+                for report in reports {
+                    section += 1;
+                    entry(&mut contents, section, &report.title);
+                    experiment(&mut body, section, report);
+                }
+            }
+            Results::Comparison(found) => {
+                section += 1;
+                let title = format!("{} on {}", found.workload, found.machine);
+                entry(&mut contents, section, &title);
+                comparison(&mut body, section, &title, found);
+            }
+        }
+    }
+    let style = include_str!("style.css");
+    let version = escape(version);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>perch report</title>\n\
+         <link rel=\"icon\" href=\"data:,\">\n<style>\n{style}</style>\n<h1>perch report</h1>\n\
+         <p class=\"from\">By perch {version}. Everything here was simulated, except where it says \
+         published.</p>\n<nav><ul>\n{contents}</ul></nav>\n{body}</html>\n"
+    )
+}
+
+fn entry(contents: &mut String, section: usize, title: &str) {
+    let title = escape(title);
+    let _ = writeln!(contents, "<li><a href=\"#s{section}\">{title}</a></li>");
+}
+
+fn chart(body: &mut String, svg: &str, caption: &str) {
+    let caption = escape(caption);
+    let _ = writeln!(
+        body,
+        "<figure>\n{svg}\n<figcaption>{caption}</figcaption>\n</figure>"
+    );
+}
+
+fn table(body: &mut String, head: &[String], rows: &[Vec<String>]) {
+    body.push_str("<div class=\"wide\"><table>\n<tr>");
+    for cell in head {
+        let _ = write!(body, "<th>{}</th>", escape(cell));
+    }
+    body.push_str("</tr>\n");
+    for row in rows {
+        body.push_str("<tr>");
+        for cell in row {
+            let _ = write!(body, "<td>{}</td>", escape(cell));
+        }
+        body.push_str("</tr>\n");
+    }
+    body.push_str("</table></div>\n");
+}
+
+fn heads(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| name.to_string()).collect()
+}
+
+fn experiment(body: &mut String, section: usize, report: &Report) {
+    let _ = writeln!(body, "<h2 id=\"s{section}\">{}</h2>", escape(&report.title));
+    let arms: Vec<String> = report
+        .arms
+        .iter()
+        .map(|arm| format!("{} {}", arm.name, arm.modes))
+        .collect();
+    let domain = crate::comparison::root_domain(report.root_domain.as_deref());
+    let circumstances = format!(
+        "Published: {}. Simulated: {}, Linux {}{domain}, {} Hz, seed {}; {}.",
+        report.source,
+        report.machine,
+        report.era,
+        report.hz,
+        report.seed,
+        arms.join("; ")
+    );
+    let _ = writeln!(body, "<p class=\"from\">{}</p>", escape(&circumstances));
+    agreement(body, report);
+    for sheet in Sheet::of_report(report) {
+        let cells: Vec<&CellReport> = report
+            .cells
+            .iter()
+            .filter(|cell| (&cell.benchmark, &cell.place) == (&sheet.benchmark, &sheet.place))
+            .collect();
+        sheet_section(body, &sheet, &cells);
+    }
+}
+
+/// A dot a cell: the published change against the simulated one.
+fn agreement(body: &mut String, report: &Report) {
+    let kind = |name: &str, look, published, is: &dyn Fn(&CellReport) -> bool| Series {
+        name: name.to_string(),
+        points: report
+            .cells
+            .iter()
+            .filter(|cell| is(cell) && cell.simulated.delta_pct.is_finite())
+            .map(|cell| Point {
+                x: cell.published.delta_pct,
+                y: cell.simulated.delta_pct,
+                half: cell.simulated.ci95_pct,
+            })
+            .collect(),
+        look,
+        published,
+    };
+    let series = [
+        kind("within", 3, false, &|cell| !cell.calibration && cell.within),
+        kind("not within", 2, false, &|cell| {
+            !cell.calibration && !cell.within
+        }),
+        kind("fitted, not scored", 0, true, &|cell| cell.calibration),
+    ];
+    let summary = &report.summary;
+    let caption = format!(
+        "The change that was published against the simulated one, a mark a cell, with its 95 % \
+         interval. On the line they are equal; dotted: 3 percentage points off. {} of {} are \
+         within what the published noise allows, {} of {} directions agree.",
+        summary.within, summary.scored, summary.sign_agrees, summary.sign_scored
+    );
+    let axis = |name| Axis { name, labels: None };
+    let svg = chart::agreement(
+        &format!("{}: published against simulated changes", report.title),
+        &axis("published change, %"),
+        &axis("simulated change, %"),
+        3.0,
+        &series,
+    );
+    chart(body, &svg, &caption);
+}
+
+/// A chart of a table's arms and the table.
+fn sheet_section(body: &mut String, sheet: &Sheet, cells: &[&CellReport]) {
+    let place = match sheet.place.as_str() {
+        "" => String::new(),
+        place => format!(", {place}"),
+    };
+    let title = format!("{}{place}", sheet.benchmark);
+    let _ = writeln!(body, "<h3>{}</h3>", escape(&title));
+    if let Some(found) = &sheet.iterations {
+        let arms: Vec<(String, Vec<f64>)> = sheet
+            .arms
+            .iter()
+            .cloned()
+            .zip(found.values.iter().cloned())
+            .collect();
+        let unit = &sheet.rows[0].unit;
+        let svg = chart::spreads(&format!("{title}: iterations"), unit, &arms);
+        let caption = format!(
+            "Iterations of {}: each a tick, the box from the first to the third quartile, the bar \
+             in it the median.",
+            found.workload
+        );
+        chart(body, &svg, &caption);
+    } else {
+        sweeps(body, sheet, cells, &title);
+    }
+    rows(body, sheet, cells);
+}
+
+/// The scores of a load's table by load, a chart each.
+fn sweeps(body: &mut String, sheet: &Sheet, cells: &[&CellReport], title: &str) {
+    let mut scores: Vec<Option<&str>> = Vec::new();
+    for (_, score) in sheet.rows.iter().filter_map(Row::of_load) {
+        if !scores.contains(&score) {
+            scores.push(score);
+        }
+    }
+    for score in scores {
+        let rows: Vec<(usize, &Row)> = sheet
+            .rows
+            .iter()
+            .enumerate()
+            .filter(|(_, row)| row.of_load().is_some_and(|(_, of)| of == score))
+            .collect();
+        let loads: Vec<String> = rows
+            .iter()
+            .filter_map(|(_, row)| row.of_load().map(|(number, _)| number.to_string()))
+            .collect();
+        let mut series: Vec<Series> = Vec::new();
+        for (index, arm) in sheet.arms.iter().enumerate() {
+            let point = |(x, (_, row)): (usize, &(usize, &Row))| {
+                let found = &row.figures[index];
+                let scale = row.figures[0].value / 100.0;
+                Point {
+                    x: x as f64,
+                    y: found.value,
+                    half: found.ci95_pct.map(|half| half * scale),
+                }
+            };
+            series.push(Series {
+                name: arm.clone(),
+                points: rows.iter().enumerate().map(point).collect(),
+                look: index,
+                published: false,
+            });
+        }
+        let figures = |which: &dyn Fn(&CellReport) -> Option<f64>| -> Vec<Point> {
+            let found = rows.iter().enumerate().filter_map(|(x, (at, _))| {
+                let y = which(cells.get(*at)?)?;
+                let (x, half) = (x as f64, None);
+                Some(Point { x, y, half })
+            });
+            found.collect()
+        };
+        for (look, name, points) in [
+            (
+                0,
+                "published baseline",
+                figures(&|c| Some(c.published.baseline)),
+            ),
+            (1, "published patched", figures(&|c| c.published.patched)),
+        ] {
+            if !points.is_empty() {
+                series.push(Series {
+                    name: name.to_string(),
+                    points,
+                    look,
+                    published: true,
+                });
+            }
+        }
+        let unit = &rows[0].1.unit;
+        let what = score.map_or(String::new(), |score| format!("{score}, "));
+        let better = match rows[0].1.higher_is_better {
+            true => "more is better",
+            false => "less is better",
+        };
+        let svg = chart::lines(
+            &format!("{title}: {what}by load"),
+            &Axis {
+                name: "n",
+                labels: Some(&loads),
+            },
+            &Axis {
+                name: &format!("{what}{unit}"),
+                labels: None,
+            },
+            &series,
+        );
+        chart(
+            body,
+            &svg,
+            &format!("{title}: {what}{unit} by load; {better}."),
+        );
+    }
+}
+
+fn rows(body: &mut String, sheet: &Sheet, cells: &[&CellReport]) {
+    let mut head = heads(&["row", "unit"]);
+    for (index, arm) in sheet.arms.iter().enumerate() {
+        head.push(arm.clone());
+        if index > 0 {
+            head.extend(["change".to_string(), "±95 %".to_string()]);
+        }
+    }
+    if !cells.is_empty() {
+        head.extend(heads(&["published", "patched", "change", "within"]));
+    }
+    let mut lines = Vec::new();
+    for (at, row) in sheet.rows.iter().enumerate() {
+        let mut line = vec![row.label.clone(), row.unit.clone()];
+        for (index, found) in row.figures.iter().enumerate() {
+            line.push(figure(found.value));
+            if index > 0 {
+                line.extend([percent(found.delta_pct), interval(found.ci95_pct)]);
+            }
+        }
+        if let Some(cell) = cells.get(at) {
+            let within = match (cell.calibration, cell.within) {
+                (true, _) => "fitted",
+                (_, true) => "yes",
+                (_, false) => "NO",
+            };
+            line.extend([
+                figure(cell.published.baseline),
+                cell.published.patched.map_or(String::new(), figure),
+                percent(cell.published.delta_pct),
+                within.to_string(),
+            ]);
+        }
+        lines.push(line);
+    }
+    table(body, &head, &lines);
+}
+
+fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison) {
+    let _ = writeln!(body, "<h2 id=\"s{section}\">{}</h2>", escape(title));
+    let arms: Vec<String> = found
+        .arms
+        .iter()
+        .map(|arm| format!("{} {}", arm.name, arm.modes))
+        .collect();
+    let domain = crate::comparison::root_domain(found.root_domain.as_deref());
+    let circumstances = format!(
+        "Simulated: {}, Linux {}{domain}, {} Hz, seed {}, {} repetitions; {}.",
+        found.machine,
+        found.era,
+        found.hz,
+        found.seed,
+        found.repetitions,
+        arms.join("; ")
+    );
+    let _ = writeln!(body, "<p class=\"from\">{}</p>", escape(&circumstances));
+    let names: Vec<String> = found.arms.iter().map(|arm| arm.name.clone()).collect();
+    for sheet in Sheet::of_comparison(found) {
+        if sheet.iterations.is_some() {
+            sheet_section(body, &sheet, &[]);
+            continue;
+        }
+        body.push_str("<h3>Scores</h3>\n");
+        for row in &sheet.rows {
+            let values = row.figures.iter().map(|found| found.value).collect();
+            let label = format!("{}, {}", row.label, row.unit);
+            let svg = chart::bars(&label, &names, &[(row.label.clone(), values)]);
+            chart(body, &svg, &format!("{label}, mean of the repetitions."));
+        }
+        rows(body, &sheet, &[]);
+    }
+    for (title, counted) in crate::comparison::counted(found) {
+        if !counted.is_empty() {
+            counts(body, &names, title, counted);
+        }
+    }
+}
+
+fn counts(body: &mut String, arms: &[String], title: &str, counted: &[CountRow]) {
+    let mut heading = title.to_string();
+    heading[..1].make_ascii_uppercase();
+    let _ = writeln!(body, "<h3>{}</h3>", escape(&heading));
+    let rows: Vec<(String, Vec<f64>)> = counted
+        .iter()
+        .map(|row| (row.name.clone(), row.per_second.clone()))
+        .collect();
+    chart(
+        body,
+        &chart::bars(title, arms, &rows),
+        "Per simulated second.",
+    );
+    let head: Vec<String> = [String::new()]
+        .into_iter()
+        .chain(arms.iter().cloned())
+        .collect();
+    let lines: Vec<Vec<String>> = rows
+        .iter()
+        .map(|(name, values)| {
+            let values = values.iter().map(|value| format!("{value:.0}"));
+            [name.clone()].into_iter().chain(values).collect()
+        })
+        .collect();
+    table(body, &head, &lines);
+}
+
+#[cfg(test)]
+mod tests;

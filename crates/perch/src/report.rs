@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `perch report`: results as one file for a browser.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use perch_report::{Results, html};
+
+use crate::output::{Failure, emit};
+
+/// What to show.
+#[derive(Args)]
+pub struct Arguments {
+    /// Results of perch experiment run or perch compare with --format json; - is stdin
+    #[arg(required = true, value_name = "RESULT", value_hint = ValueHint::FilePath)]
+    results: Vec<PathBuf>,
+    /// Where to write the page [default: stdout]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+}
+
+/// Does it.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let results: Vec<Results> = arguments
+        .results
+        .iter()
+        .map(|path| {
+            let text = read(path)?;
+            Results::parse(&text)
+                .map_err(|why| Failure::input(format!("{} {why}", path.display())))
+        })
+        .collect::<Result<_, _>>()?;
+    let page = html(&results, env!("CARGO_PKG_VERSION"));
+    match &arguments.output {
+        None => emit(&page),
+        Some(path) => std::fs::write(path, page)
+            .map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display()))),
+    }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = match path.to_str() {
+        Some("-") => std::io::stdin().read_to_string(&mut text).map(drop),
+        _ => std::fs::read_to_string(path).map(|found| text = found),
+    };
+    read.map_err(|error| Failure::input(format!("cannot read {}: {error}", path.display())))?;
+    Ok(text)
+}
