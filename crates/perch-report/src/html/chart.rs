@@ -229,6 +229,11 @@ fn mark(
     };
     match look % SERIES.len() {
         0 => area.draw(&(at() + Circle::new((0, 0), 4, style))),
+        // A triangle is always filled.
+        1 if hollow => {
+            let corners = vec![(0, -5), (5, 4), (-5, 4), (0, -5)];
+            area.draw(&(at() + PathElement::new(corners, style)))
+        }
         1 => area.draw(&(at() + TriangleMarker::new((0, 0), 5, style))),
         2 => area.draw(&(at() + Cross::new((0, 0), 4, color.stroke_width(2)))),
         3 => area.draw(&(at() + Rectangle::new([(-4, -4), (4, 4)], style))),
