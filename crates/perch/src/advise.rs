@@ -151,8 +151,8 @@ fn figures(advice: &Advice) -> Grid {
     let columns = [
         ("other CPU", "share"),
         ("other CPU", "95 %"),
-        ("its data", "nearer"),
-        ("its data", "farther"),
+        ("the aim", "nearer"),
+        ("the aim", "farther"),
         ("idle", "won"),
         ("idle", "lost"),
         ("fits", "won"),

@@ -3,7 +3,8 @@
 //! itself, asked about every wake-up, summed up with how far it can be trusted.
 //!
 //! A replay knows what would have been chosen, and nothing of what comes of it. What is judged
-//! therefore is where tasks would land: near their data, on an idle CPU, on one that they fit.
+//! therefore is where tasks would land: near the CPU that the kernel aims at, on an idle one, on one
+//! that they fit.
 //! docs/recordings.md has the reasons for each threshold.
 
 mod slices;
@@ -71,8 +72,9 @@ pub struct Change {
     pub mode: Mode,
     /// Another CPU.
     pub changed: Share,
-    /// Nearer to the waker's CPU or to the wakee's last one, whichever is nearer; less farther. Of
-    /// CPUs that are both idle or both busy: to wait for a near one is no gain.
+    /// Nearer to the CPU that the kernel aims at, the waker's or the wakee's last one
+    /// (`wake_affine`), less farther. Of CPUs that are both idle or both busy: to wait for a near one
+    /// is no gain.
     pub near: Net,
     /// Idle CPUs instead of busy ones, less the reverse.
     pub idle: Net,
@@ -352,7 +354,7 @@ fn usual(slices: &Slices) -> f64 {
 fn count(replay: &mut Replay, model: Policy, others: &[Policy], row: &mut [u64]) {
     let verdict = replay.ask(model, &Given::default());
     let w = replay.moment().wake_up();
-    let (this, prev, chosen) = (w.this_cpu as usize, w.prev_cpu as usize, w.chosen as usize);
+    let (prev, chosen) = (w.prev_cpu as usize, w.chosen as usize);
     row[at::ASKED] += 1;
     if verdict.cpu != chosen {
         row[at::UNEXPLAINED] += 1;
@@ -371,10 +373,7 @@ fn count(replay: &mut Replay, model: Policy, others: &[Policy], row: &mut [u64])
         }
         let row = &mut row[at::COLUMNS + i * change::COLUMNS..][..change::COLUMNS];
         let host = replay.host();
-        let far = |cpu| {
-            let from = |other| Distance::between(host.topology(), other, cpu);
-            from(this).min(from(prev))
-        };
+        let far = |cpu| Distance::between(host.topology(), verdict.target, cpu);
         let fits = |cpu| util * 1280 < u64::from(host.cpu(cpu).capacity) * 1024;
         let (is, was) = (far(cpu), far(chosen));
         row[change::CHANGED] += 1;

@@ -112,6 +112,12 @@ pub fn unknown(of: &Of, advice: &Advice) -> Vec<String> {
          (perch run)."
             .to_string(),
     ];
+    points.push(
+        "where a task's data are: with its waker, or where it ran last. Near is what is near the \
+         CPU that the kernel aims at (wake_affine); whether a task leaves its last CPU for that is \
+         not weighed."
+            .to_string(),
+    );
     if let Some(explained) = &advice.explained {
         let rest = explained.of - explained.part;
         if rest > 0 {
@@ -254,8 +260,8 @@ fn lands(change: &Change) -> String {
     let parts = [
         pair(
             &change.near,
-            "nearer to their data",
-            "farther from their data",
+            "nearer to where the kernel aims",
+            "farther from where it aims",
         ),
         pair(
             &change.idle,
@@ -270,7 +276,7 @@ fn lands(change: &Change) -> String {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let whither = match parts.is_empty() {
-        true => "none nearer to or farther from their data, none idler".to_string(),
+        true => "none nearer to or farther from where the kernel aims, none idler".to_string(),
         false => parts.join("; "),
     };
     format!(
