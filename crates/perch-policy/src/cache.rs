@@ -92,6 +92,13 @@ pub enum Move {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessId(pub(crate) u32);
 
+impl ProcessId {
+    /// Its number among the host's processes, from 0.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// A process and the arrays that belong to it.
 #[derive(Debug)]
 pub(crate) struct Process {

@@ -23,4 +23,4 @@ pub use hardware::Symbol;
 pub use kernel::glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
 pub use metrics::{GuestMetrics, Metrics, RtMetrics};
 pub use scenario::{Outcome, RootDomain, Scenario, Score, SimError, UnknownRootDomain};
-pub use watch::{Left, Switched, Watch, Woken};
+pub use watch::{Asked, Left, Switched, Watch, Woken};

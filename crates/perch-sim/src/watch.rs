@@ -3,6 +3,8 @@
 
 use std::io;
 
+use perch_policy::{CpuMask, Host, TaskState, Wake};
+
 /// What becomes of a task that a CPU turns away from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
@@ -38,6 +40,23 @@ pub struct Woken {
     pub is_new: bool,
 }
 
+/// The policy is about to be asked where a task of the fair class is to go: all that it is shown. Its
+/// answer is the next [`Woken`].
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The machine as the policy sees it.
+    pub host: &'a Host,
+    /// Why it wakes up, and where.
+    pub wake: &'a Wake,
+    /// Who wakes it; where a timer or a packet does on an idle CPU, or the task itself by calling
+    /// exec, the CPU's idle task, whose id is `u32::MAX` less the CPU's number.
+    pub waker: &'a TaskState,
+    /// The task.
+    pub wakee: &'a TaskState,
+    /// Where it may run.
+    pub allowed: &'a CpuMask,
+}
+
 /// A CPU turned to another task. At most once a CPU and moment: what was chosen and left within
 /// the same nanosecond is not told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +76,14 @@ pub struct Switched {
 /// Tasks of guests and of other computers are not told of: what this machine runs of them are
 /// vCPUs.
 pub trait Watch {
+    /// The policy is asked. By itself this keeps nothing.
+    ///
+    /// # Errors
+    /// When what was told cannot be kept.
+    fn asked(&mut self, _asked: &Asked) -> io::Result<()> {
+        Ok(())
+    }
+
     /// A task has a CPU to go to.
     ///
     /// # Errors

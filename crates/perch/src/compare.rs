@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `perch compare`: any arms on any workload and machine.
 
+mod record;
+
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use perch_sim::RootDomain;
 
 use crate::arguments::{Common, at_least_one, duration_ns, origin};
 use crate::output::{Failure, Meter, emit};
+use record::SimulatedRecording;
 
 /// What to compare and how.
 #[derive(Args)]
@@ -53,6 +56,10 @@ pub struct Arguments {
     /// before the file's extension
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Also write each arm's first repetition as a recording, for perch replay and perch advise; with
+    /// several arms their names go before the file's extension
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     common: Common,
 }
@@ -86,6 +93,9 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     if let Some(file) = &arguments.trace {
         traces(&spec, file, common.quiet)?;
     }
+    if let Some(file) = &arguments.record {
+        recordings(&spec, file, common.quiet)?;
+    }
     emit(&match common.format {
         ResultFormat::Plain(format) => comparison(&result, format),
         ResultFormat::Paste(paste) => paste_comparison(&result, &origin(), paste),
@@ -113,6 +123,29 @@ fn traces(spec: &CompareSpec, file: &Path, quiet: bool) -> Result<(), Failure> {
         })?;
         if !quiet {
             eprintln!("perch: the trace of arm {} is {}", arm.name, path.display());
+        }
+    }
+    Ok(())
+}
+
+/// Writes a recording an arm.
+fn recordings(spec: &CompareSpec, file: &Path, quiet: bool) -> Result<(), Failure> {
+    for (index, arm) in spec.arms.iter().enumerate() {
+        let path = match spec.arms.len() {
+            1 => file.to_path_buf(),
+            _ => with_name(file, &arm.name),
+        };
+        let out = File::create(&path)
+            .map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))?;
+        perch_experiment::watch(spec, index, |scenario| {
+            SimulatedRecording::new(BufWriter::new(out), scenario, vec![spec.workload.clone()])
+        })?;
+        if !quiet {
+            eprintln!(
+                "perch: the recording of arm {} is {}",
+                arm.name,
+                path.display()
+            );
         }
     }
     Ok(())

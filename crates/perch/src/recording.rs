@@ -98,7 +98,16 @@ impl Recording {
                 .parse()
                 .map_err(|e| wrong(format!("header: {e}")))?,
         };
-        let model = Policy::new(era, upstream(&header.kernel, era));
+        let modes = match header.modes.as_str() {
+            "" => upstream(&header.kernel, era),
+            modes => modes.parse().map_err(|e| wrong(format!("header: {e}")))?,
+        };
+        if modes.cache != Mode::Off {
+            return Err(wrong(format!(
+                "header: {modes}, and a recording does not have what cache decides by"
+            )));
+        }
+        let model = Policy::new(era, modes);
         Ok(Recording {
             path,
             reader,

@@ -234,3 +234,82 @@ fn modes_that_make_no_sense_are_refused() {
     refused(&["advise", &path, "--era", "3.4"], &["--era 3.4", "5.5"]);
     refused(&["advise", &path, "--format", "xml"], &["xml", "markdown"]);
 }
+
+/// What the policy said in a simulation it says to the recording of it again, whatever the era, the
+/// modes and the machine: nothing that it decides by is lost on the way.
+#[test]
+fn simulated_recordings_agree_altogether() {
+    let runs = [
+        (
+            "kunpeng920",
+            "hackbench:groups=2",
+            "7.2",
+            "cluster=upstream",
+        ),
+        (
+            "kunpeng920",
+            "tbench:n=40,where=node0",
+            "6.5",
+            "cluster=perch",
+        ),
+        ("juno", "sysbench:threads=8", "6.15", "capacity=upstream"),
+        ("pixel3", "hackbench:groups=1", "5.5", "cluster=off"),
+        ("epyc7543", "schbench:workers=16", "6.15", "cluster=posted"),
+        ("x5570", "vm", "7.2", "steer=perch"),
+    ];
+    for (machine, workload, era, modes) in runs {
+        let path = put(&format!("simulated-{machine}-{era}"), b"");
+        let arm = format!("it:{modes}");
+        let output = perch(&[
+            "compare",
+            "-m",
+            machine,
+            "-w",
+            workload,
+            "--era",
+            era,
+            "--arm",
+            &arm,
+            "--repetitions",
+            "1",
+            "--warmup",
+            "5ms",
+            "--measure",
+            "40ms",
+            "--record",
+            &path,
+            "-q",
+        ]);
+        stdout(&output);
+        let json = stdout(&perch(&["replay", &path, "--format", "json"]));
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let (asked, same) = (&json["model"]["wake_ups"], &json["model"]["same"]);
+        assert!(
+            asked.as_u64() > Some(50),
+            "{machine}, {workload}: {asked} wake-ups"
+        );
+        assert_eq!(asked, same, "{machine}, {workload}, {era}, {modes}");
+    }
+    let path = put("simulated-cache", b"");
+    let arm = [
+        "compare",
+        "-m",
+        "epyc7543",
+        "-w",
+        "pipe:pairs=2",
+        "--arm",
+        "it:cache=perch",
+        "--repetitions",
+        "1",
+        "--measure",
+        "1ms",
+        "--record",
+        &path,
+    ];
+    let output = perch(&arm);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("leave cache out"),
+        "{said}"
+    );
+}

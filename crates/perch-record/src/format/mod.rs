@@ -54,6 +54,9 @@ pub struct Header {
     pub kernel: String,
     /// The era whose rules it follows.
     pub era: String,
+    /// What it has of the mechanisms, as `--set` takes it; empty where the release says it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub modes: String,
     /// Ticks a second.
     pub hz: u32,
     /// What was run while it was recorded; empty when nothing was started for it.

@@ -9,6 +9,7 @@ use super::pelt::Average;
 use super::task::{Life, Place};
 use super::{Kernel, kind};
 use crate::engine::Event;
+use crate::watch::Asked;
 
 /// Who wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +94,18 @@ impl Kernel<'_> {
             Waker::Task(id) => &mut self.tasks[id as usize].state,
             Waker::Idle => &mut self.idle_tasks[wake.this_cpu],
         };
+        if let Some(watcher) = self.watcher.as_mut() {
+            let told = watcher.asked(&Asked {
+                host: &self.host,
+                wake,
+                waker: waker_state,
+                wakee: &wakee,
+                allowed: &self.affinities[affinity],
+            });
+            if let Err(error) = told {
+                self.trace_error.get_or_insert(error);
+            }
+        }
         let verdict = self.host.select(
             &self.policy,
             wake,

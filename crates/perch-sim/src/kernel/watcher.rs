@@ -8,7 +8,7 @@ use perch_policy::Verdict;
 use super::Kernel;
 use super::task::Life;
 use super::wake::Waker;
-use crate::watch::{Left, Switched, Watch, Woken};
+use crate::watch::{Asked, Left, Switched, Watch, Woken};
 
 /// Who looks on, and what was told last.
 pub(super) struct Watcher<'a> {
@@ -19,6 +19,13 @@ pub(super) struct Watcher<'a> {
     loads: Vec<u32>,
     /// Working memory.
     scratch: Vec<u32>,
+}
+
+impl Watcher<'_> {
+    /// The policy is about to be asked.
+    pub(super) fn asked(&mut self, asked: &Asked) -> std::io::Result<()> {
+        self.to.asked(asked)
+    }
 }
 
 impl<'a> Kernel<'a> {

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A simulated run as a recording: what the policy was shown at each decision, and what it said, so
+//! that replay and advice can be tried without a kernel to record.
+
+use std::io::{self, Write};
+
+use perch_policy::{CpuMask, Mode};
+use perch_record::format::{Footer, Header, Writer};
+use perch_record::{Class, CpuRow, GroupRow, Row, Task, TaskRow, WakeUp};
+use perch_sim::{Asked, Scenario, Switched, Watch, Woken};
+
+/// Writes what it is told of a run.
+pub struct SimulatedRecording<W: Write> {
+    /// Gone when the run is over.
+    writer: Option<Writer<W>>,
+    /// What the policy was asked last, until its answer is told.
+    wake_up: Option<WakeUp>,
+    tasks: [Row<TaskRow>; 2],
+    affinity: Option<CpuMask>,
+    cpus: Vec<Row<CpuRow>>,
+    groups: Vec<Row<GroupRow>>,
+}
+
+impl<W: Write> SimulatedRecording<W> {
+    /// Of a run that begins.
+    pub fn new(out: W, scenario: &Scenario, command: Vec<String>) -> io::Result<Self> {
+        let modes = scenario.policy.modes();
+        if modes.cache != Mode::Off {
+            return Err(io::Error::other(
+                "a recording does not have what cache decides by: leave cache out of the arm",
+            ));
+        }
+        let header = Header {
+            perch: env!("CARGO_PKG_VERSION").to_string(),
+            machine: scenario.machine.to_toml(),
+            kernel: format!("simulated {}", scenario.policy.era()),
+            era: scenario.policy.era().to_string(),
+            modes: modes.to_string(),
+            hz: scenario.hz,
+            command,
+            ..Header::default()
+        };
+        let (cpus, groups) = (scenario.topology.nr_cpus(), scenario.topology.nr_shared());
+        Ok(SimulatedRecording {
+            writer: Some(Writer::new(out, header, cpus, groups)?),
+            wake_up: None,
+            tasks: [Row::default(); 2],
+            affinity: None,
+            cpus: vec![Row::default(); cpus],
+            groups: vec![Row::default(); groups],
+        })
+    }
+}
+
+impl<W: Write> Watch for SimulatedRecording<W> {
+    fn asked(&mut self, asked: &Asked) -> io::Result<()> {
+        let Asked {
+            host,
+            wake,
+            waker,
+            wakee,
+            allowed,
+        } = *asked;
+        let n = self.cpus.len();
+        for (cpu, row) in self.cpus.iter_mut().enumerate() {
+            *row = Row::<CpuRow>::of(host, cpu);
+        }
+        for (group, row) in self.groups.iter_mut().enumerate() {
+            *row = Row::<GroupRow>::of(host, group);
+        }
+        self.tasks = [waker, wakee].map(Row::<TaskRow>::of);
+        // 0 is none.
+        self.tasks[1][Task::Process] = wakee.process().map_or(0, |p| u64::from(p.number()) + 1);
+        let all = allowed.weight() as usize == n;
+        self.affinity = (!all).then(|| allowed.clone());
+        let mut queued = Vec::new();
+        if let Some(group) = wakee.group() {
+            queued = vec![0; n.div_ceil(64)];
+            let cpus = (0..n).filter(|&cpu| host.is_queued(group, cpu));
+            cpus.for_each(|cpu| queued[cpu / 64] |= 1 << (cpu % 64));
+        }
+        self.wake_up = Some(WakeUp {
+            at_ns: wake.now_ns,
+            class: Class::Fair,
+            flags: wake.flags(),
+            this_cpu: wake.this_cpu as u32,
+            prev_cpu: wake.prev_cpu as u32,
+            // The simulator numbers idle tasks from the end.
+            waker: match waker.id == u32::MAX - wake.this_cpu as u32 {
+                true => 0,
+                false => waker.id,
+            },
+            wakee: wakee.id,
+            queued,
+            ..WakeUp::default()
+        });
+        Ok(())
+    }
+
+    fn woken(&mut self, woken: &Woken) -> io::Result<()> {
+        // Nobody was asked about a task that another rule placed.
+        let (Some(mut wake_up), Some(writer)) = (self.wake_up.take(), &mut self.writer) else {
+            return Ok(());
+        };
+        wake_up.chosen = woken.cpu as u32;
+        writer.add(
+            &wake_up,
+            [&self.tasks[0], &self.tasks[1]],
+            self.affinity.as_ref(),
+            &self.cpus,
+            &self.groups,
+        )
+    }
+
+    fn switched(&mut self, _: &Switched) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn loaded(&mut self, _: u64, _: usize, _: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn ended(&mut self, _: u64) -> io::Result<()> {
+        match self.writer.take() {
+            Some(writer) => writer.finish(Footer::default()).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+}
