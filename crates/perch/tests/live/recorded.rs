@@ -76,7 +76,10 @@ fn agrees(lab: &Lab, workloads: &[(&str, &str)]) {
 fn ends_badly(lab: &Lab) {
     lab.put(
         "/tmp/killed",
-        "perch record -o /tmp/killed.perch & pid=$!; sleep 2; hackbench -g 1 -l 30; sleep 3\n\
+        // The first second is in the file a second after recording began.
+        "perch record -o /tmp/killed.perch & pid=$!\n\
+         until [ -s /tmp/killed.perch ]; do sleep 1; done; hackbench -g 1 -l 30\n\
+         until [ $(wc -c </tmp/killed.perch) -gt 12000 ]; do sleep 1; done\n\
          kill -9 $pid; wait $pid; true\n",
     );
     lab.text("sh /tmp/killed >/dev/null 2>&1");
@@ -98,7 +101,7 @@ fn ends_badly(lab: &Lab) {
     assert!(said.contains("wake-ups in"), "{said}");
     lab.text("perch replay /tmp/signal.perch");
 
-    lab.text("mkdir /tmp/small; mount -t tmpfs -o size=128k none /tmp/small");
+    lab.text("mkdir /tmp/small; mount -t tmpfs -o size=400k none /tmp/small");
     let full = lab.run(
         "perch record -o /tmp/small/full.perch -- \
          sh -c 'hackbench -g 1 -l 2000 >/dev/null; touch /tmp/not-ended'",
