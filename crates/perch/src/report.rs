@@ -27,8 +27,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .iter()
         .map(|path| {
             let text = read(path)?;
-            Results::parse(&text)
-                .map_err(|why| Failure::input(format!("{} {why}", path.display())))
+            Results::parse(&text).map_err(|why| Failure::input(format!("{} {why}", path.display())))
         })
         .collect::<Result<_, _>>()?;
     let page = html(&results, env!("CARGO_PKG_VERSION"));
