@@ -6,6 +6,7 @@
 //! It is read in one pass, block by block, in constant memory; see docs/recordings.md.
 
 pub mod advice;
+mod cause;
 pub mod format;
 mod moment;
 mod parallel;
@@ -15,9 +16,10 @@ mod replay;
 #[doc(hidden)]
 pub mod synthetic;
 
+pub use cause::Cause;
 pub use moment::{
     Class, Columns, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, UNSEEN_CONTEXT, UNSEEN_ROWS,
     WakeUp,
 };
 pub use recorder::{RecordError, Recorder};
-pub use replay::{Cause, Decided, Distance, Outcome, Replay, Tally, replay};
+pub use replay::{Decided, Distance, Outcome, Replay, Tally, replay};
