@@ -418,3 +418,16 @@ END
 	rm -rf "$wheel" "$folder"
 	mv "$folder.new" "$folder"
 }
+
+# The browser that the tests open reports in, and a font for it.
+setup_browser() {
+	local packages=()
+	command -v chromium >/dev/null || packages+=(chromium)
+	[ -n "$(find /usr/share/fonts -name '*.ttf' -print -quit 2>/dev/null)" ] ||
+		packages+=(fonts-dejavu-core)
+	[ ${#packages[@]} -gt 0 ] || return 0
+	open_install_log
+	can_install "a browser for the tests of reports" "${packages[*]}"
+	apt_update
+	apt_install "${packages[@]}"
+}
