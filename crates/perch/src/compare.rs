@@ -4,7 +4,7 @@
 mod record;
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use clap::Args;
 use perch_experiment::{Arm, CompareSpec, Effort};
 use perch_policy::Era;
 use perch_report::{PerfettoTrace, ResultFormat, comparison, paste_comparison};
-use perch_sim::RootDomain;
+use perch_sim::{RootDomain, Scenario, Watch};
 
 use crate::arguments::{Common, at_least_one, duration_ns, origin};
 use crate::output::{Failure, Meter, emit};
@@ -91,10 +91,13 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let result = perch_experiment::compare(&spec, &|done, total| meter.advance(done, total))?;
     meter.finish();
     if let Some(file) = &arguments.trace {
-        traces(&spec, file, common.quiet)?;
+        let begin = |out, scenario: &_| trace(out, &spec, scenario);
+        watch(&spec, file, common.quiet, "trace", begin)?;
     }
     if let Some(file) = &arguments.record {
-        recordings(&spec, file, common.quiet)?;
+        let begin =
+            |out, scenario: &_| SimulatedRecording::new(out, scenario, vec![spec.workload.clone()]);
+        watch(&spec, file, common.quiet, "recording", begin)?;
     }
     emit(&match common.format {
         ResultFormat::Plain(format) => comparison(&result, format),
@@ -102,8 +105,14 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     })
 }
 
-/// Writes a trace an arm.
-fn traces(spec: &CompareSpec, file: &Path, quiet: bool) -> Result<(), Failure> {
+/// Writes what somebody who looks on makes of each arm: a trace, a recording.
+fn watch<W: Watch>(
+    spec: &CompareSpec,
+    file: &Path,
+    quiet: bool,
+    what: &str,
+    begin: impl Fn(BufWriter<File>, &Scenario) -> io::Result<W>,
+) -> Result<(), Failure> {
     for (index, arm) in spec.arms.iter().enumerate() {
         let path = match spec.arms.len() {
             1 => file.to_path_buf(),
@@ -111,44 +120,31 @@ fn traces(spec: &CompareSpec, file: &Path, quiet: bool) -> Result<(), Failure> {
         };
         let out = File::create(&path)
             .map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))?;
-        perch_experiment::watch(spec, index, |scenario| {
-            let kind = spec.workload.split(':').next().unwrap_or_default();
-            let tasks = 0..scenario.workload.tasks.len();
-            PerfettoTrace::new(
-                BufWriter::new(out),
-                tasks.map(|task| format!("{kind}/{task}")).collect(),
-                scenario.machine.cpus.len(),
-                scenario.topology.nr_llcs(),
-            )
-        })?;
-        if !quiet {
-            eprintln!("perch: the trace of arm {} is {}", arm.name, path.display());
-        }
-    }
-    Ok(())
-}
-
-/// Writes a recording an arm.
-fn recordings(spec: &CompareSpec, file: &Path, quiet: bool) -> Result<(), Failure> {
-    for (index, arm) in spec.arms.iter().enumerate() {
-        let path = match spec.arms.len() {
-            1 => file.to_path_buf(),
-            _ => with_name(file, &arm.name),
-        };
-        let out = File::create(&path)
-            .map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))?;
-        perch_experiment::watch(spec, index, |scenario| {
-            SimulatedRecording::new(BufWriter::new(out), scenario, vec![spec.workload.clone()])
-        })?;
+        perch_experiment::watch(spec, index, |scenario| begin(BufWriter::new(out), scenario))?;
         if !quiet {
             eprintln!(
-                "perch: the recording of arm {} is {}",
+                "perch: the {what} of arm {} is {}",
                 arm.name,
                 path.display()
             );
         }
     }
     Ok(())
+}
+
+fn trace<W: Write>(
+    out: W,
+    spec: &CompareSpec,
+    scenario: &Scenario,
+) -> io::Result<PerfettoTrace<W>> {
+    let kind = spec.workload.split(':').next().unwrap_or_default();
+    let tasks = 0..scenario.workload.tasks.len();
+    PerfettoTrace::new(
+        out,
+        tasks.map(|task| format!("{kind}/{task}")).collect(),
+        scenario.machine.cpus.len(),
+        scenario.topology.nr_llcs(),
+    )
 }
 
 /// `run.pftrace` and an arm `near` make `run.near.pftrace`.

@@ -6,7 +6,7 @@ mod chart;
 
 use std::fmt::Write;
 
-use perch_experiment::{CellReport, Comparison, CountRow, Report};
+use perch_experiment::{ArmModes, CellReport, Comparison, CountRow, Report};
 use serde::Deserialize;
 
 use crate::figure::{figure, interval, percent};
@@ -133,24 +133,34 @@ fn heads(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| name.to_string()).collect()
 }
 
+/// What brings results back.
+fn circumstances(
+    machine: &str,
+    era: &str,
+    domain: Option<&str>,
+    [hz, seed]: [String; 2],
+    arms: &[ArmModes],
+) -> String {
+    let domain = crate::comparison::root_domain(domain);
+    let arms = arms.iter().map(|arm| format!("{} {}", arm.name, arm.modes));
+    let arms: Vec<String> = arms.collect();
+    format!(
+        "Simulated: {machine}, Linux {era}{domain}, {hz} Hz, seed {seed}; {}.",
+        arms.join("; ")
+    )
+}
+
 fn experiment(body: &mut String, section: usize, report: &Report) {
     let _ = writeln!(body, "<h2 id=\"s{section}\">{}</h2>", escape(&report.title));
-    let arms: Vec<String> = report
-        .arms
-        .iter()
-        .map(|arm| format!("{} {}", arm.name, arm.modes))
-        .collect();
-    let domain = crate::comparison::root_domain(report.root_domain.as_deref());
-    let circumstances = format!(
-        "Published: {}. Simulated: {}, Linux {}{domain}, {} Hz, seed {}; {}.",
-        report.source,
-        report.machine,
-        report.era,
-        report.hz,
-        report.seed,
-        arms.join("; ")
+    let from = circumstances(
+        &report.machine,
+        &report.era,
+        report.root_domain.as_deref(),
+        [report.hz.to_string(), report.seed.to_string()],
+        &report.arms,
     );
-    let _ = writeln!(body, "<p class=\"from\">{}</p>", escape(&circumstances));
+    let from = format!("Published: {}. {from}", report.source);
+    let _ = writeln!(body, "<p class=\"from\">{}</p>", escape(&from));
     agreement(body, report);
     for sheet in Sheet::of_report(report) {
         let cells: Vec<&CellReport> = report
@@ -361,22 +371,15 @@ fn rows(body: &mut String, sheet: &Sheet, cells: &[&CellReport]) {
 
 fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison) {
     let _ = writeln!(body, "<h2 id=\"s{section}\">{}</h2>", escape(title));
-    let arms: Vec<String> = found
-        .arms
-        .iter()
-        .map(|arm| format!("{} {}", arm.name, arm.modes))
-        .collect();
-    let domain = crate::comparison::root_domain(found.root_domain.as_deref());
-    let circumstances = format!(
-        "Simulated: {}, Linux {}{domain}, {} Hz, seed {}, {} repetitions; {}.",
-        found.machine,
-        found.era,
-        found.hz,
-        found.seed,
-        found.repetitions,
-        arms.join("; ")
+    let from = circumstances(
+        &found.machine,
+        &found.era,
+        found.root_domain.as_deref(),
+        [found.hz.to_string(), found.seed.to_string()],
+        &found.arms,
     );
-    let _ = writeln!(body, "<p class=\"from\">{}</p>", escape(&circumstances));
+    let from = format!("{from} {} repetitions.", found.repetitions);
+    let _ = writeln!(body, "<p class=\"from\">{}</p>", escape(&from));
     let names: Vec<String> = found.arms.iter().map(|arm| arm.name.clone()).collect();
     for sheet in Sheet::of_comparison(found) {
         if sheet.iterations.is_some() {

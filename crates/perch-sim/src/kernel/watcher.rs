@@ -93,18 +93,9 @@ impl<'a> Kernel<'a> {
         if self.watcher.is_none() {
             return;
         }
-        let prev_cpu = self.tasks[task as usize].cpu as usize;
-        self.tell_woken(Woken {
-            at_ns: self.now,
-            task,
-            waker: who(waker, task),
-            this_cpu,
-            prev_cpu,
-            cpu: v.cpu,
-            reason: v.reason.name(),
-            examined: v.examined,
-            is_new: self.tasks[task as usize].life == Life::Unborn,
-        });
+        let is_new = self.tasks[task as usize].life == Life::Unborn;
+        let (cpu, reason, examined) = (v.cpu, v.reason.name(), v.examined);
+        self.tell_woken(task, waker, this_cpu, (cpu, reason), examined, is_new);
     }
 
     /// A task was woken that another rule than the policy has placed.
@@ -119,25 +110,33 @@ impl<'a> Kernel<'a> {
         if self.watcher.is_none() {
             return;
         }
-        let prev_cpu = self.tasks[task as usize].cpu as usize;
-        self.tell_woken(Woken {
+        self.tell_woken(task, waker, this_cpu, (cpu, reason), 0, false);
+    }
+
+    fn tell_woken(
+        &mut self,
+        task: u32,
+        waker: Waker,
+        this_cpu: usize,
+        (cpu, reason): (usize, &'static str),
+        examined: u32,
+        is_new: bool,
+    ) {
+        let Some(watcher) = self.watcher.as_mut() else {
+            return;
+        };
+        let told = watcher.to.woken(&Woken {
             at_ns: self.now,
             task,
             waker: who(waker, task),
             this_cpu,
-            prev_cpu,
+            prev_cpu: self.tasks[task as usize].cpu as usize,
             cpu,
             reason,
-            examined: 0,
-            is_new: false,
+            examined,
+            is_new,
         });
-    }
-
-    fn tell_woken(&mut self, woken: Woken) {
-        let Some(watcher) = self.watcher.as_mut() else {
-            return;
-        };
-        if let Err(error) = watcher.to.woken(&woken) {
+        if let Err(error) = told {
             self.trace_error.get_or_insert(error);
         }
     }
