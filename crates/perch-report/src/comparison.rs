@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use perch_experiment::{Comparison, CountRow, ScoreRow};
 
+use crate::circumstances;
 use crate::contention;
 use crate::experiment::{finite, optional, write_csv};
 use crate::figure::{figure, interval, percent};
@@ -28,13 +29,9 @@ pub fn comparison(comparison: &Comparison, format: Format) -> String {
 fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> String {
     let blank = if mark.is_empty() { "" } else { "\n" };
     let mut text = format!(
-        "{}: {}, Linux {}{}, {} Hz, seed {}, {} repetitions\n",
+        "{}: {}, {} repetitions\n",
         comparison.workload,
-        comparison.machine,
-        comparison.era,
-        root_domain(comparison.root_domain.as_deref()),
-        comparison.hz,
-        comparison.seed,
+        circumstances::of_comparison(comparison),
         comparison.repetitions
     );
     for score in &comparison.scores {
@@ -64,13 +61,6 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
     }
     text.push_str(&contention::sections(&comparison.contention, mark, write));
     text
-}
-
-/// What the kernel's name is followed by where its root domain is not the stock one.
-pub(crate) fn root_domain(changed: Option<&str>) -> String {
-    changed.map_or(String::new(), |name| {
-        format!(" with its root domain {name}")
-    })
 }
 
 /// Everything that is counted, under its heading.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use perch_experiment::{CellReport, Iterations, Report, Summary};
 
-use crate::comparison::root_domain;
+use crate::circumstances;
 use crate::figure::{figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
@@ -85,19 +85,10 @@ fn markdown(report: &Report) -> String {
 
 /// What brings the report back.
 fn circumstances(report: &Report) -> String {
-    let arms: Vec<String> = report
-        .arms
-        .iter()
-        .map(|arm| format!("{} {}", arm.name, arm.modes))
-        .collect();
     format!(
-        "{}, Linux {}{}, {} Hz, seed {}; {}",
-        report.machine,
-        report.era,
-        root_domain(report.root_domain.as_deref()),
-        report.hz,
-        report.seed,
-        arms.join("; ")
+        "{}; {}",
+        circumstances::of_report(report),
+        circumstances::modes(&report.arms)
     )
 }
 

@@ -4,6 +4,7 @@
 //! Nothing here computes: what a table shows is in [`perch_experiment::Report`] and
 //! [`perch_experiment::Comparison`].
 
+mod circumstances;
 mod comparison;
 mod contention;
 mod experiment;

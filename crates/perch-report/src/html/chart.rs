@@ -103,33 +103,17 @@ pub fn lines(label: &str, x: &Axis, y: &Axis, series: &[Series]) -> String {
     let ends = points().flat_map(|p| [p.y - p.half.unwrap_or(0.0), p.y + p.half.unwrap_or(0.0)]);
     let ys = range(ends, true);
     svg(340, label, |root| {
-        let (legend, plot) = root.split_vertically(44);
-        legends(&legend, series)?;
-        let mut chart = ChartBuilder::on(&plot)
-            .margin(8)
-            .x_label_area_size(42)
-            .y_label_area_size(74)
-            .build_cartesian_2d(xs, ys)?;
-        mesh(&mut chart, x, y)?;
+        let area = plane(root, [(x, xs), (y, ys)], series)?;
         for s in series {
             let color = SERIES[s.look % SERIES.len()];
             let path: Vec<(f64, f64)> = s.points.iter().map(|p| (p.x, p.y)).collect();
             if s.published {
                 let dashed = DashedPathElement::new(path, 4, 4, color.stroke_width(1));
-                chart.plotting_area().draw(&dashed)?;
+                area.draw(&dashed)?;
             } else {
-                let line = PathElement::new(path, color.stroke_width(2));
-                chart.plotting_area().draw(&line)?;
+                area.draw(&PathElement::new(path, color.stroke_width(2)))?;
             }
-            for p in &s.points {
-                if let Some(half) = p.half {
-                    let bar = vec![(p.x, p.y - half), (p.x, p.y + half)];
-                    chart
-                        .plotting_area()
-                        .draw(&PathElement::new(bar, color.stroke_width(1)))?;
-                }
-                mark(chart.plotting_area(), p, s.look, s.published)?;
-            }
+            marks(&area, s)?;
         }
         Ok(())
     })
@@ -141,20 +125,13 @@ pub fn agreement(label: &str, x: &Axis, y: &Axis, band: f64, series: &[Series]) 
     let points = || series.iter().flat_map(|s| &s.points);
     let both = range(points().flat_map(|p| [p.x, p.y]), true);
     svg(420, label, |root| {
-        let (legend, plot) = root.split_vertically(44);
-        legends(&legend, series)?;
-        let mut chart = ChartBuilder::on(&plot)
-            .margin(8)
-            .x_label_area_size(42)
-            .y_label_area_size(74)
-            .build_cartesian_2d(both.clone(), both.clone())?;
-        mesh(&mut chart, x, y)?;
+        let axes = [(x, both.clone()), (y, both.clone())];
+        let area = plane(root, axes, series)?;
         // What leaves the plane would be bent, not cut.
         let diagonal = |by: f64| {
             let (from, to) = (both.start.max(both.start - by), both.end.min(both.end - by));
             vec![(from, from + by), (to, to + by)]
         };
-        let area = chart.plotting_area();
         area.draw(&PathElement::new(diagonal(0.0), INK.stroke_width(1)))?;
         for by in [-band, band] {
             area.draw(&DashedPathElement::new(
@@ -165,17 +142,40 @@ pub fn agreement(label: &str, x: &Axis, y: &Axis, band: f64, series: &[Series]) 
             ))?;
         }
         for s in series {
-            let color = SERIES[s.look % SERIES.len()];
-            for p in &s.points {
-                if let Some(half) = p.half {
-                    let bar = vec![(p.x, p.y - half), (p.x, p.y + half)];
-                    area.draw(&PathElement::new(bar, color.stroke_width(1)))?;
-                }
-                mark(area, p, s.look, s.published)?;
-            }
+            marks(&area, s)?;
         }
         Ok(())
     })
+}
+
+/// The legend, and below it the axes; what is drawn on is between them.
+fn plane<'a>(
+    root: &Area<'a>,
+    [(x, xs), (y, ys)]: [(&Axis, std::ops::Range<f64>); 2],
+    series: &[Series],
+) -> Result<DrawingArea<SVGBackend<'a>, Plane>, Failed> {
+    let (legend, below) = root.split_vertically(44);
+    legends(&legend, series)?;
+    let mut chart = ChartBuilder::on(&below)
+        .margin(8)
+        .x_label_area_size(42)
+        .y_label_area_size(74)
+        .build_cartesian_2d(xs, ys)?;
+    mesh(&mut chart, x, y)?;
+    Ok(chart.plotting_area().clone())
+}
+
+/// A series' markers, with their intervals.
+fn marks(area: &DrawingArea<SVGBackend, Plane>, series: &Series) -> Result<(), Failed> {
+    let style = SERIES[series.look % SERIES.len()].stroke_width(1);
+    for p in &series.points {
+        if let Some(half) = p.half {
+            let bar = vec![(p.x, p.y - half), (p.x, p.y + half)];
+            area.draw(&PathElement::new(bar, style))?;
+        }
+        mark(area, p, series.look, series.published)?;
+    }
+    Ok(())
 }
 
 fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Result<(), Failed> {

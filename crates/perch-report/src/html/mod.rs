@@ -6,9 +6,10 @@ mod chart;
 
 use std::fmt::Write;
 
-use perch_experiment::{ArmModes, CellReport, Comparison, CountRow, Report};
+use perch_experiment::{CellReport, Comparison, CountRow, Report};
 use serde::Deserialize;
 
+use crate::circumstances;
 use crate::figure::{figure, interval, percent};
 use crate::paste::sheet::{Row, Sheet};
 use chart::{Axis, Point, Series};
@@ -133,33 +134,14 @@ fn heads(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| name.to_string()).collect()
 }
 
-/// What brings results back.
-fn circumstances(
-    machine: &str,
-    era: &str,
-    domain: Option<&str>,
-    [hz, seed]: [String; 2],
-    arms: &[ArmModes],
-) -> String {
-    let domain = crate::comparison::root_domain(domain);
-    let arms = arms.iter().map(|arm| format!("{} {}", arm.name, arm.modes));
-    let arms: Vec<String> = arms.collect();
-    format!(
-        "Simulated: {machine}, Linux {era}{domain}, {hz} Hz, seed {seed}; {}.",
-        arms.join("; ")
-    )
-}
-
 fn experiment(body: &mut String, section: usize, report: &Report) {
     let _ = writeln!(body, "<h2 id=\"s{section}\">{}</h2>", escape(&report.title));
-    let from = circumstances(
-        &report.machine,
-        &report.era,
-        report.root_domain.as_deref(),
-        [report.hz.to_string(), report.seed.to_string()],
-        &report.arms,
+    let from = format!(
+        "Published: {}. Simulated: {}; {}.",
+        report.source,
+        circumstances::of_report(report),
+        circumstances::modes(&report.arms)
     );
-    let from = format!("Published: {}. {from}", report.source);
     let _ = writeln!(body, "<p class=\"from\">{}</p>", escape(&from));
     agreement(body, report);
     for sheet in Sheet::of_report(report) {
@@ -371,14 +353,12 @@ fn rows(body: &mut String, sheet: &Sheet, cells: &[&CellReport]) {
 
 fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison) {
     let _ = writeln!(body, "<h2 id=\"s{section}\">{}</h2>", escape(title));
-    let from = circumstances(
-        &found.machine,
-        &found.era,
-        found.root_domain.as_deref(),
-        [found.hz.to_string(), found.seed.to_string()],
-        &found.arms,
+    let from = format!(
+        "Simulated: {}; {}. {} repetitions.",
+        circumstances::of_comparison(found),
+        circumstances::modes(&found.arms),
+        found.repetitions
     );
-    let from = format!("{from} {} repetitions.", found.repetitions);
     let _ = writeln!(body, "<p class=\"from\">{}</p>", escape(&from));
     let names: Vec<String> = found.arms.iter().map(|arm| arm.name.clone()).collect();
     for sheet in Sheet::of_comparison(found) {

@@ -7,7 +7,7 @@ pub(crate) mod sheet;
 
 use perch_experiment::{ArmModes, Comparison, Report};
 
-use crate::comparison::root_domain;
+use crate::circumstances;
 use sheet::Sheet;
 
 /// Where figures come from, for those who meet them far from here.
@@ -31,16 +31,9 @@ pub enum Paste {
 /// Reports of experiments.
 pub fn paste_experiments(reports: &[Report], origin: &Origin, paste: Paste) -> String {
     let texts = reports.iter().map(|report| {
-        let circumstances = circumstances(
-            &report.machine,
-            &report.era,
-            report.root_domain.as_deref(),
-            report.hz,
-            report.seed,
-        );
         let heading = mail::Heading {
             origin,
-            circumstances,
+            circumstances: format!("Machine {}", circumstances::of_report(report)),
             arms: arms(&report.arms),
             source: Some(&report.source),
         };
@@ -58,16 +51,13 @@ pub fn paste_experiments(reports: &[Report], origin: &Origin, paste: Paste) -> S
 
 /// A comparison.
 pub fn paste_comparison(comparison: &Comparison, origin: &Origin, paste: Paste) -> String {
-    let circumstances = circumstances(
-        &comparison.machine,
-        &comparison.era,
-        comparison.root_domain.as_deref(),
-        comparison.hz,
-        comparison.seed,
-    );
     let heading = mail::Heading {
         origin,
-        circumstances: format!("{circumstances}, {} repetitions", comparison.repetitions),
+        circumstances: format!(
+            "Machine {}, {} repetitions",
+            circumstances::of_comparison(comparison),
+            comparison.repetitions
+        ),
         arms: arms(&comparison.arms),
         source: None,
     };
@@ -105,11 +95,6 @@ fn arms(arms: &[ArmModes]) -> Vec<(&str, &str)> {
     let arms = arms.iter();
     arms.map(|arm| (arm.name.as_str(), arm.modes.as_str()))
         .collect()
-}
-
-fn circumstances(machine: &str, era: &str, domain: Option<&str>, hz: u32, seed: u64) -> String {
-    let root_domain = root_domain(domain);
-    format!("Machine {machine}, Linux {era}{root_domain}, {hz} Hz, seed {seed}")
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ fn what_brings_figures_back_stands_above_them() {
     let origin = origin();
     let heading = mail::Heading {
         origin: &origin,
-        circumstances: circumstances("kunpeng920", "6.5", None, 250, 1),
+        circumstances: "Machine kunpeng920, Linux 6.5, 250 Hz, seed 1".to_string(),
         arms: vec![("baseline", "cluster=off"), ("patched", "cluster=posted")],
         source: Some("[PATCH v9 2/2] sched/fair: Scan cluster before scanning LLC in wake-up path"),
     };
