@@ -13,6 +13,7 @@ use crate::contention::Contention;
 use crate::error::ExperimentError;
 use crate::model::{Arm, Effort};
 use crate::pool::{self, Progress};
+use crate::raw::{self, Each};
 use crate::report::{ArmModes, null_is_nan};
 use crate::seed::seed;
 use crate::statistic::{DESCRIBE, Statistic};
@@ -161,6 +162,18 @@ pub struct Comparison {
 /// [`ExperimentError::Argument`] when the arms, the workload or a number make no sense,
 /// [`ExperimentError::Run`] when a simulation fails.
 pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, ExperimentError> {
+    compare_raw(spec, progress, &mut |_| Ok(()))
+}
+
+/// [`compare`], which hands out every repetition's scores as well: those that the means are of.
+///
+/// # Errors
+/// As [`compare`], and those of `each`.
+pub fn compare_raw(
+    spec: &CompareSpec,
+    progress: Progress,
+    each: Each,
+) -> Result<Comparison, ExperimentError> {
     check(spec)?;
     let topology = Topology::new(&spec.machine);
     let repetitions = spec.effort.repetitions as usize;
@@ -175,6 +188,13 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
     })?;
     let draws = seed(spec.seed, &[&parts[..], &["bootstrap"]].concat(), 0);
     let by_arm: Vec<&[Outcome]> = outcomes.chunks(repetitions).collect();
+    let mut scores = scores(spec, &by_arm, draws);
+    let seed_of = |repetition| seed(spec.seed, &parts, repetition);
+    raw::of_comparison(spec, &scores, &seed_of, each)?;
+    if !spec.statistics {
+        let arms = scores.iter_mut().flat_map(|score| &mut score.arms);
+        arms.for_each(|arm| arm.iterations = Vec::new());
+    }
     Ok(Comparison {
         machine: spec.machine.name.clone(),
         workload: spec.workload.clone(),
@@ -191,7 +211,7 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
                 modes: arm.modes.to_string(),
             })
             .collect(),
-        scores: scores(spec, &by_arm, draws),
+        scores,
         decisions: counts(
             &by_arm,
             Reason::ALL.iter().map(|reason| reason.name()),
@@ -381,7 +401,7 @@ fn arm_scores(
             delta_pct: pct,
             delta_ci95_pct: ci95_pct,
             statistics: asked.iter().map(describe).collect(),
-            iterations: if spec.statistics { values } else { Vec::new() },
+            iterations: values,
         }
     });
     scores.collect()

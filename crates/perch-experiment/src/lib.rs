@@ -17,6 +17,7 @@ mod line;
 mod model;
 mod pool;
 mod published;
+mod raw;
 mod report;
 mod run;
 mod seed;
@@ -26,7 +27,8 @@ pub mod stats;
 mod testing;
 
 pub use compare::{
-    ArmScore, CompareSpec, Comparison, CountRow, ScoreRow, StatisticScore, compare, watch,
+    ArmScore, CompareSpec, Comparison, CountRow, ScoreRow, StatisticScore, compare, compare_raw,
+    watch,
 };
 pub use contention::{ContendedLine, Contention, LineUser};
 pub use error::ExperimentError;
@@ -36,8 +38,9 @@ pub use model::{
 };
 pub use pool::Progress;
 pub use published::{Printed, Published};
+pub use raw::{Each, Repetition};
 pub use report::{
     ArmIterations, ArmModes, ArmResult, CellReport, Iterations, Report, Simulated, Summary,
 };
-pub use run::{RunOptions, run};
+pub use run::{RunOptions, run, run_raw};
 pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};

@@ -56,13 +56,32 @@ pub struct ArmResult {
 /// What was simulated of one load.
 pub(crate) struct LoadResult<'a> {
     pub load: &'a Load,
-    /// Of each of its scores.
-    pub higher_is_better: Vec<bool>,
+    /// Each of its scores.
+    pub scores: Vec<Described>,
     /// The arms' names, `baseline` and `patched` first, each with the values of each score, one a
     /// repetition.
     pub arms: Vec<(&'a str, Vec<Vec<f64>>)>,
     /// Where a bootstrap's draws come from.
     pub draws: u64,
+}
+
+/// What a score is, whatever its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Described {
+    pub name: String,
+    pub unit: &'static str,
+    pub higher_is_better: bool,
+}
+
+impl LoadResult<'_> {
+    /// What the figures of `cell` are divided by: 1, or where the source's are multiples of 1 or of
+    /// 100 what makes the baseline as many.
+    pub fn divisor(&self, cell: &Cell) -> f64 {
+        match cell.judging.relative {
+            true => cell.statistic.of(&self.arms[0].1[cell.score]) / cell.published.baseline,
+            false => 1.0,
+        }
+    }
 }
 
 /// Every iteration behind one table whose rows are statistics: its shape.
@@ -108,7 +127,7 @@ impl Iterations {
             machine: load.machine.name.clone(),
             workload: load.workload.clone(),
             unit: load.scores[0].unit.clone(),
-            higher_is_better: found.higher_is_better[0],
+            higher_is_better: found.scores[0].higher_is_better,
             arms: arms.collect(),
         })
     }
@@ -157,8 +176,7 @@ impl CellReport {
         let values = |(_, scores): &(&str, Vec<Vec<f64>>)| scores[cell.score].clone();
         let mut arms: Vec<Vec<f64>> = found.arms.iter().map(values).collect();
         if cell.judging.relative {
-            // In the source's own units: multiples of 1, or of 100.
-            let unit = statistic.of(&arms[0]) / published.baseline;
+            let unit = found.divisor(cell);
             arms.iter_mut().flatten().for_each(|value| *value /= unit);
         }
         let (baseline, patched) = (&arms[0], &arms[1]);
@@ -191,7 +209,7 @@ impl CellReport {
             place: cell.place.clone(),
             row: cell.row.clone(),
             unit: found.load.scores[cell.score].unit.clone(),
-            higher_is_better: found.higher_is_better[cell.score],
+            higher_is_better: found.scores[cell.score].higher_is_better,
             machine: found.load.machine.name.clone(),
             published,
             simulated: Simulated {
@@ -352,7 +370,11 @@ mod tests {
     fn scored(cell: &Cell, baseline: f64, patched: f64) -> CellReport {
         let found = LoadResult {
             load: &load(),
-            higher_is_better: vec![true],
+            scores: vec![Described {
+                name: "s".to_string(),
+                unit: "u",
+                higher_is_better: true,
+            }],
             arms: vec![
                 ("baseline", vec![vec![baseline; 2]]),
                 ("patched", vec![vec![patched; 2]]),

@@ -15,7 +15,8 @@ use crate::glob;
 use crate::line::{LineFound, PublishedLine};
 use crate::model::{Arm, Cell, Effort, Experiment, Load, Wanted, machines};
 use crate::pool::{self, Progress};
-use crate::report::{ArmModes, CellReport, Iterations, LoadResult, Report, Summary};
+use crate::raw::{self, Each};
+use crate::report::{ArmModes, CellReport, Described, Iterations, LoadResult, Report, Summary};
 use crate::seed::seed;
 
 /// What a run may choose.
@@ -44,10 +45,10 @@ struct Trial<'a> {
 }
 
 /// One score of one simulation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Scored {
     value: f64,
-    higher_is_better: bool,
+    what: Described,
 }
 
 /// What one simulation found.
@@ -68,10 +69,26 @@ pub fn run(
     options: &RunOptions,
     progress: Progress,
 ) -> Result<Report, ExperimentError> {
+    run_raw(experiment, options, progress, &mut |_| Ok(()))
+}
+
+/// [`run()`], which hands out every repetition's scores as well: those that the report's figures are
+/// made of, table by table, when all are there.
+///
+/// # Errors
+/// As [`run()`], and those of `each`.
+pub fn run_raw(
+    experiment: &Experiment,
+    options: &RunOptions,
+    progress: Progress,
+    each: Each,
+) -> Result<Report, ExperimentError> {
     let topologies = Topologies::of(experiment);
-    run_with(experiment, options, progress, |trial| {
-        simulate(experiment, topologies.get(&trial.load.machine), trial)
-    })
+    let simulate = |trial: &Trial| {
+        let topology = topologies.get(&trial.load.machine);
+        simulate(experiment, topology, trial)
+    };
+    run_with(experiment, options, progress, each, simulate)
 }
 
 /// The kernel's view of every machine of an experiment, each made once.
@@ -176,7 +193,11 @@ fn read(outcome: &Outcome, wanted: &Wanted, relative: bool) -> Result<Scored, St
     }
     Ok(Scored {
         value: score.value,
-        higher_is_better: score.higher_is_better,
+        what: Described {
+            name: score.name.clone(),
+            unit: score.unit,
+            higher_is_better: score.higher_is_better,
+        },
     })
 }
 
@@ -185,6 +206,7 @@ fn run_with(
     experiment: &Experiment,
     options: &RunOptions,
     progress: Progress,
+    each: Each,
     simulate: impl Fn(&Trial) -> Result<Found, ExperimentError> + Sync,
 ) -> Result<Report, ExperimentError> {
     let refuse = |reason: String| Err(ExperimentError::Argument(reason));
@@ -248,9 +270,7 @@ fn run_with(
         results.push(LoadResult {
             load,
             // A property of the workload, which is the same in all of them.
-            higher_is_better: (of_load[0].scores.iter())
-                .map(|s| s.higher_is_better)
-                .collect(),
+            scores: of_load[0].scores.iter().map(|s| s.what.clone()).collect(),
             arms: by_arm().map(|(arm, found)| (arm, values(found))).collect(),
             draws: seed(base, &[&load.benchmark, &load.place, "bootstrap"], 0),
         });
@@ -264,6 +284,9 @@ fn run_with(
             });
             c2c = Some(LineFound::new(published, arms.collect()));
         }
+    }
+    for result in &results {
+        raw::of_load(experiment, base, &arms, result, &cells, each)?;
     }
     let of_cell = |cell: &Cell| {
         let load = &experiment.loads[cell.load];

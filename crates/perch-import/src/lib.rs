@@ -7,6 +7,7 @@
 
 mod event;
 mod perf;
+mod progress;
 mod summary;
 mod tracecmd;
 mod weave;
@@ -18,6 +19,7 @@ use std::path::Path;
 use perch_sim::workload::recorded::Script;
 
 pub use event::{Context, Event, Kind, Name, State};
+pub use progress::Tell;
 pub use summary::{Summary, TaskSummary};
 pub use weave::{Options, Weaver};
 
@@ -54,12 +56,26 @@ pub struct Origin {
 /// A file that is neither perf.data nor trace.dat, one that is damaged or lacks the events, or a
 /// reader that is not installed; the message says what to do.
 pub fn import(path: &Path, options: &Options) -> Result<(Script, Summary), ImportError> {
+    import_telling(path, options, &|_, _| {})
+}
+
+/// [`import`], which tells how far it is.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_telling(
+    path: &Path,
+    options: &Options,
+    tell: Tell,
+) -> Result<(Script, Summary), ImportError> {
     let mut magic = Vec::new();
     File::open(path)?.take(16).read_to_end(&mut magic)?;
     let mut weaver = Weaver::new(options);
     let origin = match &magic[..] {
         [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..]
-        | [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => perf::read(path, &mut weaver)?,
+        | [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => {
+            perf::read(path, &mut weaver, tell)?
+        }
         [
             0x17,
             0x08,
@@ -72,7 +88,7 @@ pub fn import(path: &Path, options: &Options) -> Result<(Script, Summary), Impor
             b'n',
             b'g',
             ..,
-        ] => tracecmd::read(path, &mut weaver)?,
+        ] => tracecmd::read(path, &mut weaver, tell)?,
         _ => {
             return Err(ImportError::Input(
                 "expected a file of perf sched record (perf.data) or of trace-cmd record (trace.dat)".to_string(),

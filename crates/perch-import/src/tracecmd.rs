@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::event::{Context, Event, Kind, Name, State};
+use crate::progress::{Tell, Told};
 use crate::weave::Weaver;
 use crate::{ImportError, Origin};
 
@@ -18,7 +19,7 @@ const NMI: u32 = 0x40;
 
 /// Reads such a file. The fields are asked for raw (`-R`), with full times (`-t`) and the flags
 /// that tell interrupts (`-l`).
-pub fn read(path: &Path, weaver: &mut Weaver) -> Result<Origin, ImportError> {
+pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, ImportError> {
     let mut child = Command::new("trace-cmd")
         .args(["report", "-N", "-R", "-t", "-l", "-i"])
         .arg(path)
@@ -44,7 +45,7 @@ pub fn read(path: &Path, weaver: &mut Weaver) -> Result<Origin, ImportError> {
         })
     });
     let read = match child.stdout.take() {
-        Some(pipe) => lines(&mut BufReader::new(pipe), weaver),
+        Some(pipe) => lines(&mut BufReader::new(Told::new(pipe, 0, tell)), weaver),
         None => Ok(Origin::default()),
     };
     if read.is_err() {

@@ -15,6 +15,7 @@ mod html;
 mod line;
 mod paste;
 mod perfetto;
+mod raw;
 mod shape;
 
 pub use comparison::comparison;
@@ -26,3 +27,4 @@ pub use grid::{Align, Grid};
 pub use html::{Results, html};
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
 pub use perfetto::PerfettoTrace;
+pub use raw::{RawFormat, RawWriter};

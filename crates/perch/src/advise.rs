@@ -36,7 +36,7 @@ pub struct Arguments {
 
 /// Does it.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    let mut recording = Recording::open(&arguments.file, arguments.era)?;
+    let mut recording = Recording::open(&arguments.file, arguments.era, false)?;
     let topology = recording.topology.clone();
     let advice = advise(
         &mut recording.reader,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Arguments that several commands take, and how their values are read.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use perch_report::{Origin, ResultFormat};
 
@@ -17,6 +19,10 @@ pub struct Common {
     /// Threads to simulate on; the result does not depend on them [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub jobs: Option<u32>,
+    /// Also write every repetition's scores, a line each, to a file whose ending says how: .csv,
+    /// .json, .md or .parquet
+    #[arg(long, value_name = "FILE")]
+    pub raw: Option<PathBuf>,
     /// Say nothing on stderr but errors
     #[arg(long, short)]
     pub quiet: bool,

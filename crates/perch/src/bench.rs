@@ -13,6 +13,7 @@ use clap::{Args, Subcommand};
 use perch_report::{Align, Format, Grid, figure};
 use serde::Serialize;
 
+use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit};
 
 pub use lab::{GUEST, GuestArguments, run_in_guest};
@@ -125,6 +126,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         row::machine(size)?;
     }
     let budget = row::Length::CpuSeconds(arguments.seconds);
+    let meter = Meter::new("bench", Unit::Each, false);
+    let total = sizes.len() as u64 + 3;
     let mut rows = Vec::new();
     for &size in &sizes {
         rows.push(measure(
@@ -133,8 +136,10 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             RUN_SLEEP,
             budget,
         )?);
+        meter.advance(rows.len() as u64, total);
     }
     rows.push(measure("ping-pong, 64 pairs", 64, PIPES, budget)?);
+    meter.advance(rows.len() as u64, total);
     let mut memory = Vec::new();
     for factor in [1, MEMORY_FACTOR] {
         let length = row::Length::SimulatedNs(factor * MEMORY_NS);
@@ -144,7 +149,9 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             RUN_SLEEP,
             length,
         )?);
+        meter.advance((rows.len() + memory.len()) as u64, total);
     }
+    drop(meter);
     let result = Measurements { rows, memory };
     if json {
         let text = serde_json::to_string_pretty(&result);

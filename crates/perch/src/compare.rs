@@ -15,7 +15,9 @@ use perch_report::{PerfettoTrace, ResultFormat, comparison, paste_comparison};
 use perch_sim::{RootDomain, Scenario, Watch};
 
 use crate::arguments::{Common, at_least_one, duration_ns, origin};
-use crate::output::{Failure, Meter, emit};
+use crate::meter::{Meter, MeteredWatch, Unit};
+use crate::output::{Failure, emit};
+use crate::raw::Raw;
 use record::SimulatedRecording;
 
 /// What to compare and how.
@@ -87,9 +89,12 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         seed: common.seed.unwrap_or(1),
         jobs: common.jobs(),
     };
-    let meter = Meter::new(&spec.workload, spec.jobs, common.quiet);
-    let result = perch_experiment::compare(&spec, &|done, total| meter.advance(done, total))?;
-    meter.finish();
+    let meter = Meter::new(&spec.workload, Unit::Each, common.quiet);
+    let mut raw = Raw::begin(common.raw.as_deref())?;
+    let advance = |done, total| meter.advance(done as u64, total as u64);
+    let result = perch_experiment::compare_raw(&spec, &advance, &mut |r| raw.add(r))?;
+    meter.say_simulated(spec.jobs);
+    raw.finish()?;
     if let Some(file) = &arguments.trace {
         let begin = |out, scenario: &_| trace(out, &spec, scenario);
         watch(&spec, file, common.quiet, "trace", begin)?;
@@ -120,7 +125,15 @@ fn watch<W: Watch>(
         };
         let out = File::create(&path)
             .map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))?;
-        perch_experiment::watch(spec, index, |scenario| begin(BufWriter::new(out), scenario))?;
+        let meter = Meter::new(&format!("{what}, arm {}", arm.name), Unit::Each, quiet);
+        perch_experiment::watch(spec, index, |scenario| {
+            let watch = begin(BufWriter::new(out), scenario)?;
+            Ok(MeteredWatch::new(
+                watch,
+                meter,
+                scenario.warmup_ns + scenario.measure_ns,
+            ))
+        })?;
         if !quiet {
             eprintln!(
                 "perch: the {what} of arm {} is {}",

@@ -6,7 +6,9 @@ use perch_experiment::{Experiment, RunOptions, library, machines};
 use perch_report::{Align, Grid, ResultFormat, experiments, paste_experiments};
 
 use crate::arguments::{Common, at_least_one, origin};
-use crate::output::{Failure, Meter, emit};
+use crate::meter::{Meter, Unit};
+use crate::output::{Failure, emit};
+use crate::raw::Raw;
 
 /// What to do with experiments.
 #[derive(Subcommand)]
@@ -91,13 +93,17 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
         further: arguments.arms.clone(),
         jobs: common.jobs(),
     };
+    let mut raw = Raw::begin(common.raw.as_deref())?;
     let mut reports = Vec::new();
     for experiment in &loaded {
-        let meter = Meter::new(&experiment.name, options.jobs, common.quiet);
-        let advance = |done, total| meter.advance(done, total);
-        reports.push(perch_experiment::run(experiment, &options, &advance)?);
-        meter.finish();
+        let meter = Meter::new(&experiment.name, Unit::Each, common.quiet);
+        let advance = |done, total| meter.advance(done as u64, total as u64);
+        let report =
+            perch_experiment::run_raw(experiment, &options, &advance, &mut |r| raw.add(r))?;
+        reports.push(report);
+        meter.say_simulated(options.jobs);
     }
+    raw.finish()?;
     emit(&match common.format {
         ResultFormat::Plain(format) => experiments(&reports, format),
         ResultFormat::Paste(paste) => paste_experiments(&reports, &origin(), paste),

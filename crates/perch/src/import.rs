@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `perch import`: what perf or trace-cmd recorded, made into a workload.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -11,6 +10,8 @@ use perch_policy::Topology;
 use perch_report::{Align, Grid};
 use perch_sim::workload::recorded::{NAME, Script};
 
+use crate::fresh::Fresh;
+use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit};
 
 /// Commands that the table names; the others are summed up.
@@ -58,7 +59,10 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         only: arguments.only,
         without: arguments.without,
     };
-    let imported = perch_import::import(&arguments.file, &options);
+    let meter = Meter::new(&file.to_string(), Unit::Bytes, false);
+    let tell = |done, total| meter.advance(done, total);
+    let imported = perch_import::import_telling(&arguments.file, &options, &tell);
+    drop(meter);
     let (script, summary) = imported.map_err(|error| match error {
         ImportError::Reader(why) => Failure::run(format!("{file}: {why}")),
         ImportError::Io(why) => Failure::input(format!("{file}: {why}")),
@@ -75,21 +79,11 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     emit(&words(&summary, output))
 }
 
-/// Writes the file beside its place and moves it there, so that there is never half of one.
+/// Writes the file: whole, or not at all.
 fn write(script: &Script, path: &Path) -> std::io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    let written = File::create(&beside).and_then(|file| {
-        let mut out = BufWriter::new(file);
-        script.write(&mut out)?;
-        out.flush()?;
-        fs::rename(&beside, path)
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written
+    let mut out = BufWriter::new(Fresh::create(path)?);
+    script.write(&mut out)?;
+    out.into_inner()?.keep()
 }
 
 fn ms(ns: u64) -> String {

@@ -2,10 +2,7 @@
 //! Where results, words and failures go.
 
 use std::io::{ErrorKind, Write};
-use std::sync::{Mutex, Once};
-use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perch_experiment::ExperimentError;
 use perch_machine::MachineError;
 
@@ -63,73 +60,5 @@ pub fn emit(text: &str) -> Result<(), Failure> {
             Err(Failure::run(format!("cannot write to stdout: {error}")))
         }
         _ => Ok(()),
-    }
-}
-
-/// What takes less long is over before a bar is read.
-const BAR_AFTER: Duration = Duration::from_secs(2);
-
-/// A progress bar on stderr where that is a terminal and it takes long, and a closing line.
-pub struct Meter {
-    bar: ProgressBar,
-    what: String,
-    jobs: usize,
-    quiet: bool,
-    began: Instant,
-    shown: Once,
-    total: Mutex<usize>,
-}
-
-impl Meter {
-    /// Begins to measure `what`.
-    pub fn new(what: &str, jobs: usize, quiet: bool) -> Meter {
-        let template = "{prefix} [{bar:40}] {pos}/{len}, {per_sec}, {eta} left";
-        let style = ProgressStyle::with_template(template)
-            .expect("the template is well formed")
-            .progress_chars("=> ");
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        let bar = bar.with_style(style);
-        bar.set_prefix(what.to_string());
-        Meter {
-            bar,
-            what: what.to_string(),
-            jobs,
-            quiet,
-            began: Instant::now(),
-            shown: Once::new(),
-            total: Mutex::new(0),
-        }
-    }
-
-    /// So many of so many are done.
-    pub fn advance(&self, done: usize, total: usize) {
-        *self.total.lock().expect("nobody panics while holding it") = total;
-        if !self.quiet && self.began.elapsed() > BAR_AFTER {
-            self.shown.call_once(|| {
-                self.bar.set_draw_target(ProgressDrawTarget::stderr());
-                self.bar.enable_steady_tick(Duration::from_millis(200));
-            });
-        }
-        self.bar.set_length(total as u64);
-        self.bar.set_position(self.bar.position().max(done as u64));
-    }
-
-    /// Takes the bar away and says how long it took.
-    pub fn finish(self) {
-        self.bar.finish_and_clear();
-        if self.quiet {
-            return;
-        }
-        let total = *self.total.lock().expect("nobody panics while holding it");
-        let jobs = if self.jobs == 1 {
-            "1 thread".to_string()
-        } else {
-            format!("{} threads", self.jobs)
-        };
-        let seconds = self.began.elapsed().as_secs_f64();
-        eprintln!(
-            "perch: {}: {total} simulations in {seconds:.1} s on {jobs}",
-            self.what
-        );
     }
 }

@@ -10,6 +10,7 @@ use perch_machine::Machine;
 use perch_policy::{Era, Mode, Modes, Policy, Topology};
 use perch_record::format::{Header, Reader};
 
+use crate::meter::{Meter, Metered, Unit};
 use crate::output::Failure;
 
 /// A recording whose header was read.
@@ -52,8 +53,9 @@ fn upstream(release: &str, era: Era) -> Modes {
 
 impl Recording {
     /// Opens a recording (`-` is stdin); its kernel is modelled by the rules of `era`, or of the
-    /// era that the recorder found.
-    pub fn open(file: &Path, era: Option<Era>) -> Result<Recording, Failure> {
+    /// era that the recorder found. Where reading takes long a terminal shows how far it is, unless
+    /// `quiet`.
+    pub fn open(file: &Path, era: Option<Era>, quiet: bool) -> Result<Recording, Failure> {
         if era == Some(Era::V3_4) {
             return Err(Failure::input(
                 "--era 3.4: its wake-ups were decided by what no recording has; expected 5.5 or \
@@ -65,11 +67,16 @@ impl Recording {
             false => file.display().to_string(),
         };
         let wrong = |error: String| Failure::input(format!("{path}: {error}"));
+        let meter = Meter::new(&path, Unit::Bytes, quiet);
         let input: Box<dyn Read> = match file.as_os_str() == "-" {
-            true => Box::new(BufReader::new(std::io::stdin())),
+            true => Box::new(BufReader::new(Metered::new(std::io::stdin(), meter, 0))),
             false => {
                 let file = File::open(file).map_err(|e| wrong(e.to_string()))?;
-                Box::new(BufReader::new(file))
+                let bytes = file.metadata().map_or(0, |found| found.len());
+                Box::new(BufReader::with_capacity(
+                    1 << 16,
+                    Metered::new(file, meter, bytes),
+                ))
             }
         };
         let reader = Reader::new(input).map_err(|e| wrong(e.to_string()))?;

@@ -100,7 +100,9 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         None => Format::Table,
     };
-    let mut recording = Recording::open(&arguments.file, arguments.era)?;
+    // Lines and a bar on the same terminal would write over each other.
+    let lines = arguments.list && arguments.output.is_none();
+    let mut recording = Recording::open(&arguments.file, arguments.era, lines)?;
     let model = recording.model;
     let other = other(model.modes(), &arguments.set)?.map(|m| Policy::new(model.era(), m));
     let topology = recording.topology.clone();

@@ -247,3 +247,129 @@ fn a_comparison_leaves_traces_where_it_is_told_to() {
         assert!(trace.len() > 10_000 && trace[0] == 0x0a, "{}", trace.len());
     }
 }
+
+/// The lines of a list of repetitions.
+fn raw(path: &std::path::Path) -> Vec<serde_json::Value> {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Their means are those of the result, to the last bit; the same bytes for any number of threads,
+/// and the same result as without.
+#[test]
+fn an_experiment_leaves_its_repetitions_where_it_is_told_to() {
+    let folder = folder("raw-experiment");
+    let small = "experiment run cluster-scan --only tbench/node0/n=1 --repetitions 2 --format json";
+    let small: Vec<&str> = small.split(' ').collect();
+    let with = |name: &str, jobs: &str| {
+        let path = folder.join(name);
+        let more = ["--jobs", jobs, "--raw", path.to_str().unwrap()];
+        let text = stdout(&[&small[..], &more].concat());
+        (text, std::fs::read(&path).unwrap())
+    };
+    let (text, _) = with("run.json", "1");
+    assert_eq!(text, stdout(&small));
+    assert_eq!(with("1.parquet", "1"), with("3.parquet", "3"));
+    let raw = raw(&folder.join("run.json"));
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let cell = &report["cells"][0];
+    assert_eq!(raw.len(), 2 * 2);
+    for arm in ["baseline", "patched"] {
+        let keys = ["benchmark", "where", "row", "machine", "unit"];
+        let mine = raw.iter().filter(|r| r["arm"] == arm);
+        let mine = mine.filter(|r| keys.iter().all(|key| r[key] == cell[key]));
+        let values: Vec<f64> = mine.map(|r| r["value"].as_f64().unwrap()).collect();
+        let mean = values.iter().sum::<f64>() / 2.0;
+        assert_eq!(
+            cell["simulated"][arm].as_f64(),
+            Some(mean),
+            "{arm} of {cell}"
+        );
+    }
+}
+
+#[test]
+fn a_comparison_leaves_every_score_of_every_repetition() {
+    let path = folder("raw-comparison").join("run.json");
+    let run = [
+        "compare",
+        "-m",
+        "juno",
+        "-w",
+        "tbench:n=2",
+        "--measure",
+        "50ms",
+        "--format",
+        "json",
+    ];
+    let arms = [
+        "--arm",
+        "a:capacity=off",
+        "--arm",
+        "b:capacity=posted",
+        "--repetitions",
+        "3",
+    ];
+    let plain = [&run[..], &arms].concat();
+    let text = stdout(&[&plain[..], &["--raw", path.to_str().unwrap()]].concat());
+    assert_eq!(text, stdout(&plain));
+    let raw = raw(&path);
+    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let scores = result["scores"].as_array().unwrap();
+    assert_eq!(raw.len(), scores.len() * 2 * 3);
+    for score in scores {
+        for arm in score["arms"].as_array().unwrap() {
+            let mine = raw
+                .iter()
+                .filter(|r| r["arm"] == arm["arm"] && r["score"] == score["name"]);
+            let values: Vec<f64> = mine.map(|r| r["value"].as_f64().unwrap()).collect();
+            let mean = values.iter().sum::<f64>() / 3.0;
+            assert_eq!(arm["mean"].as_f64(), Some(mean), "{arm} of {score}");
+        }
+    }
+}
+
+/// Before anything runs, and nothing is left behind; what was there stays.
+#[test]
+fn a_file_that_cannot_be_written_is_told_at_once() {
+    let folder = folder("raw-refused");
+    let raw = |path: &std::path::Path| {
+        let repetitions = ["--repetitions", "1000000", "--raw", path.to_str().unwrap()];
+        let output = perch(&[&SMALL[..5], &repetitions].concat());
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (code, said) = raw(&folder.join("raw.txt"));
+    assert_eq!(code, Some(2));
+    assert!(
+        said.contains("expected one of .csv, .json, .md, .parquet"),
+        "{said}"
+    );
+    let (code, said) = raw(&folder.join("nowhere/raw.csv"));
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("cannot write") && said.contains("No such file"),
+        "{said}"
+    );
+    let path = folder.join("kept.csv");
+    std::fs::write(&path, "before").unwrap();
+    let more = [
+        "--raw",
+        path.to_str().unwrap(),
+        "--only",
+        "nothing/like/this",
+    ];
+    let output = perch(&[&SMALL[..3], &more].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
+    let left: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}

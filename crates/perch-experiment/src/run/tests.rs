@@ -26,7 +26,11 @@ fn formula(trial: &Trial) -> Result<Found, ExperimentError> {
 fn scored(value: f64) -> Found {
     let score = Scored {
         value,
-        higher_is_better: true,
+        what: Described {
+            name: "s".to_string(),
+            unit: "u",
+            higher_is_better: true,
+        },
     };
     Found {
         scores: vec![score],
@@ -35,7 +39,7 @@ fn scored(value: f64) -> Found {
 }
 
 fn run_formula(options: &RunOptions) -> Result<Report, ExperimentError> {
-    run_with(&experiment(), options, &|_, _| {}, formula)
+    run_with(&experiment(), options, &|_, _| {}, &mut |_| Ok(()), formula)
 }
 
 #[test]
@@ -67,7 +71,7 @@ fn arms_of_one_repetition_share_a_seed_and_no_other_simulation_does() {
         seen.lock().unwrap().push((key, trial.seed));
         formula(trial)
     };
-    let report = run_with(&experiment(), &options, &|_, _| {}, note).unwrap();
+    let report = run_with(&experiment(), &options, &|_, _| {}, &mut |_| Ok(()), note).unwrap();
     let seen = seen.into_inner().unwrap();
     let distinct: HashSet<_> = seen.iter().cloned().collect();
     let seeds: HashSet<u64> = seen.iter().map(|(_, seed)| *seed).collect();
@@ -87,7 +91,7 @@ fn cells_keep_the_order_of_the_tables_and_figures_find_their_cells() {
         let cell = cells.find(|cell| cell.path() == trial.load.path());
         Ok(scored(cell.unwrap().published.baseline))
     };
-    let report = run_with(&given, &options, &|_, _| {}, by_cell).unwrap();
+    let report = run_with(&given, &options, &|_, _| {}, &mut |_| Ok(()), by_cell).unwrap();
     for (found, given) in report.cells.iter().zip(&given.cells) {
         assert_eq!(
             (&found.benchmark, &found.row),
@@ -168,7 +172,14 @@ fn an_iteration_is_simulated_once_and_serves_every_row() {
             .push((trial.load.path(), arm, trial.repetition));
         formula(trial)
     };
-    let report = run_with(&statistics(), &with(2, "pairs/*"), &|_, _| {}, note).unwrap();
+    let report = run_with(
+        &statistics(),
+        &with(2, "pairs/*"),
+        &|_, _| {},
+        &mut |_| Ok(()),
+        note,
+    )
+    .unwrap();
     let seen = seen.into_inner().unwrap();
     let distinct: HashSet<_> = seen.iter().collect();
     assert_eq!(
@@ -182,7 +193,14 @@ fn an_iteration_is_simulated_once_and_serves_every_row() {
 
 #[test]
 fn rows_are_the_statistics_of_the_iterations_that_the_report_holds() {
-    let report = run_with(&statistics(), &with(1, "*"), &|_, _| {}, formula).unwrap();
+    let report = run_with(
+        &statistics(),
+        &with(1, "*"),
+        &|_, _| {},
+        &mut |_| Ok(()),
+        formula,
+    )
+    .unwrap();
     let places: Vec<_> = report
         .iterations
         .iter()
@@ -225,9 +243,23 @@ fn rows_are_the_statistics_of_the_iterations_that_the_report_holds() {
 
 #[test]
 fn a_row_alone_shows_what_it_shows_among_the_others() {
-    let all = run_with(&statistics(), &with(3, "*"), &|_, _| {}, formula).unwrap();
+    let all = run_with(
+        &statistics(),
+        &with(3, "*"),
+        &|_, _| {},
+        &mut |_| Ok(()),
+        formula,
+    )
+    .unwrap();
     for only in ["pairs/juno/99th", "*/phone/std", "*/mean"] {
-        let some = run_with(&statistics(), &with(1, only), &|_, _| {}, formula).unwrap();
+        let some = run_with(
+            &statistics(),
+            &with(1, only),
+            &|_, _| {},
+            &mut |_| Ok(()),
+            formula,
+        )
+        .unwrap();
         assert!(
             some.cells.iter().all(|cell| all.cells.contains(cell)),
             "{only}"
@@ -242,7 +274,14 @@ fn a_row_alone_shows_what_it_shows_among_the_others() {
 
 #[test]
 fn only_the_baseline_mean_is_fitted_and_a_fitted_row_counts_nowhere() {
-    let report = run_with(&statistics(), &with(1, "pairs/juno/*"), &|_, _| {}, formula).unwrap();
+    let report = run_with(
+        &statistics(),
+        &with(1, "pairs/juno/*"),
+        &|_, _| {},
+        &mut |_| Ok(()),
+        formula,
+    )
+    .unwrap();
     let fitted: Vec<bool> = report.cells.iter().map(|cell| cell.calibration).collect();
     assert_eq!(fitted, [true, false, false]);
     assert_eq!((report.summary.scored, report.summary.sign_scored), (2, 2));
@@ -254,13 +293,27 @@ fn one_repetition_has_no_deviation() {
         repetitions: Some(1),
         ..with(1, only)
     };
-    let error = run_with(&statistics(), &once("*"), &|_, _| {}, formula).unwrap_err();
+    let error = run_with(
+        &statistics(),
+        &once("*"),
+        &|_, _| {},
+        &mut |_| Ok(()),
+        formula,
+    )
+    .unwrap_err();
     assert!(error.is_input());
     let message = error.to_string();
     for words in ["1 repetition", "pairs/juno/std", "expected at least 2"] {
         assert!(message.contains(words), "{message}");
     }
-    let report = run_with(&statistics(), &once("*/mean"), &|_, _| {}, formula).unwrap();
+    let report = run_with(
+        &statistics(),
+        &once("*/mean"),
+        &|_, _| {},
+        &mut |_| Ok(()),
+        formula,
+    )
+    .unwrap();
     assert_eq!(report.cells[0].simulated.ci95_pct, None);
 }
 
@@ -314,7 +367,7 @@ fn several_scores_of_a_simulation_fill_their_own_cells() {
         jobs: 2,
         ..RunOptions::default()
     };
-    let report = run_with(&given, &options, &|_, _| {}, scores).unwrap();
+    let report = run_with(&given, &options, &|_, _| {}, &mut |_| Ok(()), scores).unwrap();
     assert_eq!(count.into_inner().unwrap(), 3 * 2 * 4);
     let baselines = report.cells.iter().map(|cell| cell.simulated.baseline);
     let baselines: Vec<f64> = baselines.collect();
@@ -361,4 +414,112 @@ fn scores_are_found_by_name_and_refused_in_another_unit() {
             .contains("scores in us, the experiment in times"),
         "{error}"
     );
+}
+
+/// One repetition as it was handed out, without what says where.
+#[derive(Debug, PartialEq)]
+struct Raw {
+    path: String,
+    arm: String,
+    seed: u64,
+    repetition: u32,
+    value: f64,
+    divisor: f64,
+}
+
+fn raw_of(experiment: &Experiment, jobs: usize) -> (Report, Vec<Raw>) {
+    let options = RunOptions {
+        jobs,
+        further: vec!["all".to_string()],
+        ..RunOptions::default()
+    };
+    let mut raw = Vec::new();
+    let mut note = |r: &crate::Repetition| {
+        let parts = [r.benchmark, r.place, r.row];
+        raw.push(Raw {
+            path: parts.into_iter().flatten().collect::<Vec<_>>().join("/"),
+            arm: r.arm.to_string(),
+            seed: r.seed,
+            repetition: r.repetition,
+            value: r.value,
+            divisor: r.divisor,
+        });
+        Ok(())
+    };
+    let scores = |trial: &Trial| {
+        let mut found = formula(trial)?;
+        let one = found.scores.remove(0);
+        found.scores = vec![one; trial.load.scores.len()];
+        for (number, score) in (1..).zip(&mut found.scores) {
+            score.value *= f64::from(number);
+        }
+        Ok(found)
+    };
+    let report = run_with(experiment, &options, &|_, _| {}, &mut note, scores).unwrap();
+    (report, raw)
+}
+
+/// Means, statistics and intervals made of the raw values are those of the report, to the last bit,
+/// for rows that are workloads, statistics, scores, and multiples of an unknown baseline.
+#[test]
+fn every_figure_comes_out_of_the_raw_repetitions() {
+    let given = [
+        (STATISTICS, FIGURES),
+        (crate::testing::SCORES, crate::testing::SCORES_FIGURES),
+    ];
+    for (text, figures) in given {
+        let figures = |_: &str| Ok(figures.to_string());
+        let experiment = Experiment::from_toml(text, "e.toml", &figures).unwrap();
+        let (report, raw) = raw_of(&experiment, 3);
+        assert_eq!(raw_of(&experiment, 1), (report.clone(), raw));
+        let (_, raw) = raw_of(&experiment, 1);
+        let mut seen = 0;
+        for (cell, shown) in experiment.cells.iter().zip(&report.cells) {
+            let load = &experiment.loads[cell.load];
+            let path = match load.row {
+                Some(_) => cell.path(),
+                None => load.path(),
+            };
+            let of = |arm: &str| -> Vec<f64> {
+                let mine = raw.iter().filter(|r| r.path == path && r.arm == arm);
+                mine.map(|r| r.value / r.divisor).collect()
+            };
+            let (baseline, patched) = (of("baseline"), of("patched"));
+            assert_eq!(baseline.len(), load.effort.repetitions as usize, "{path}");
+            let found = shown.simulated;
+            assert_eq!(cell.statistic.of(&baseline), found.baseline, "{path}");
+            assert_eq!(cell.statistic.of(&patched), found.patched, "{path}");
+            if cell.statistic == Statistic::Mean {
+                let delta = crate::stats::delta(&baseline, &patched);
+                assert_eq!(
+                    (delta.pct, delta.ci95_pct),
+                    (found.delta_pct, found.ci95_pct)
+                );
+                seen += 1;
+            }
+            for further in &shown.further {
+                assert_eq!(cell.statistic.of(&of(&further.arm)), further.mean, "{path}");
+            }
+            for (number, baseline) in raw.iter().filter(|r| r.path == path).enumerate() {
+                let same = |r: &&Raw| r.path == path && r.repetition == baseline.repetition;
+                assert!(raw.iter().filter(same).all(|r| r.seed == baseline.seed));
+                assert_eq!(number as u32 % load.effort.repetitions, baseline.repetition);
+            }
+        }
+        assert!(seen > 0);
+        let each = raw.iter().map(|r| (&r.path, &r.arm, r.repetition));
+        assert_eq!(
+            each.collect::<HashSet<_>>().len(),
+            raw.len(),
+            "nothing twice"
+        );
+    }
+}
+
+#[test]
+fn who_cannot_take_a_repetition_ends_the_run() {
+    let mut full = |_: &crate::Repetition| Err(ExperimentError::Argument("full".to_string()));
+    let options = with(1, "tbench/node0/n=1");
+    let error = run_with(&experiment(), &options, &|_, _| {}, &mut full, formula).unwrap_err();
+    assert_eq!(error.to_string(), "full");
 }

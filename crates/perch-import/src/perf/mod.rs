@@ -19,6 +19,7 @@ use linux_perf_event_reader::{
 };
 
 use crate::event::{Context, Event, Kind, Name, State};
+use crate::progress::{Tell, Told};
 use crate::weave::Weaver;
 use crate::{ImportError, Origin};
 use file::Header;
@@ -43,8 +44,10 @@ const SOFTIRQ: i64 = 0x10;
 const NMI: i64 = 0x40;
 
 /// Reads such a file.
-pub fn read(path: &Path, weaver: &mut Weaver) -> Result<Origin, ImportError> {
-    let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
+pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, ImportError> {
+    let file = File::open(path)?;
+    let bytes = file.metadata()?.len();
+    let mut file = BufReader::with_capacity(1 << 20, Told::new(file, bytes, tell));
     let header = Header::read(&mut file)?;
     let formats = format::formats(header.tracing_data()?)?;
     needs(&formats)?;

@@ -9,6 +9,7 @@ use perch_report::{Align, Format, Grid};
 use serde::Serialize;
 
 use super::row::{cpu_ns, machine};
+use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit};
 
 /// Each is measured so many times, and the least CPU time counts: whatever else the machine does
@@ -48,9 +49,13 @@ struct Row {
 
 /// Does it.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let rows = (arguments.cpus.iter())
-        .map(|&cpus| measure(cpus, arguments.wake_ups))
-        .collect::<Result<Vec<Row>, Failure>>()?;
+    let meter = Meter::new("bench replay", Unit::Each, false);
+    let mut rows = Vec::new();
+    for &cpus in &arguments.cpus {
+        rows.push(measure(cpus, arguments.wake_ups)?);
+        meter.advance(rows.len() as u64, arguments.cpus.len() as u64);
+    }
+    drop(meter);
     emit(&match arguments.format {
         Format::Table => grid(&rows).text(),
         Format::Markdown => grid(&rows).markdown(),

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How far something is that takes more than a moment: a bar on stderr, where that is a terminal.
+
+use std::io::{self, Read};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use perch_sim::{Asked, Switched, Watch, Woken};
+
+/// What takes less long is over before a bar is read.
+const BAR_AFTER: Duration = Duration::from_secs(2);
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Simulations, rows, milliseconds.
+    Each,
+    /// Bytes.
+    Bytes,
+}
+
+/// A bar with a rate and the time that is left, or where nobody knows how much there is, with how
+/// much is done and the rate. It goes away when it is dropped.
+pub struct Meter {
+    bar: ProgressBar,
+    what: String,
+    unit: Unit,
+    quiet: bool,
+    began: Instant,
+    shown: Once,
+    total: AtomicU64,
+}
+
+fn style(unit: Unit, total: u64) -> ProgressStyle {
+    let template = match (unit, total) {
+        (Unit::Each, 0) => "{prefix} {pos}, {per_sec}, {elapsed}",
+        (Unit::Each, _) => "{prefix} [{bar:40}] {pos}/{len}, {per_sec}, {eta} left",
+        (Unit::Bytes, 0) => "{prefix} {bytes}, {bytes_per_sec}, {elapsed}",
+        (Unit::Bytes, _) => {
+            "{prefix} [{bar:40}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left"
+        }
+    };
+    let style = ProgressStyle::with_template(template).expect("the template is well formed");
+    style.progress_chars("=> ")
+}
+
+impl Meter {
+    /// Begins to measure `what`; nothing is ever drawn if `quiet`.
+    pub fn new(what: &str, unit: Unit, quiet: bool) -> Meter {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        bar.set_prefix(what.to_string());
+        Meter {
+            bar,
+            what: what.to_string(),
+            unit,
+            quiet,
+            began: Instant::now(),
+            shown: Once::new(),
+            total: AtomicU64::new(0),
+        }
+    }
+
+    /// So many of so many are done; of 0 where nobody knows of how many.
+    pub fn advance(&self, done: u64, total: u64) {
+        self.total.store(total, Ordering::Relaxed);
+        if total > 0 {
+            self.bar.set_length(total);
+        }
+        self.bar.set_position(self.bar.position().max(done));
+        if !self.quiet && self.began.elapsed() > BAR_AFTER {
+            self.shown.call_once(|| {
+                self.bar.set_style(style(self.unit, total));
+                // Draws nothing where stderr is no terminal.
+                self.bar.set_draw_target(ProgressDrawTarget::stderr());
+                self.bar.enable_steady_tick(Duration::from_millis(200));
+            });
+        }
+    }
+
+    /// Takes the bar away and says how many simulations took how long, on so many threads.
+    pub fn say_simulated(self, jobs: usize) {
+        self.bar.finish_and_clear();
+        if self.quiet {
+            return;
+        }
+        let total = self.total.load(Ordering::Relaxed);
+        let jobs = if jobs == 1 {
+            "1 thread".to_string()
+        } else {
+            format!("{jobs} threads")
+        };
+        let seconds = self.began.elapsed().as_secs_f64();
+        eprintln!(
+            "perch: {}: {total} simulations in {seconds:.1} s on {jobs}",
+            self.what
+        );
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// What is read, and how far that is.
+pub struct Metered<R> {
+    inner: R,
+    meter: Meter,
+    done: u64,
+    total: u64,
+}
+
+impl<R> Metered<R> {
+    /// Of so many bytes; 0 where nobody knows.
+    pub fn new(inner: R, meter: Meter, total: u64) -> Metered<R> {
+        Metered {
+            inner,
+            meter,
+            done: 0,
+            total,
+        }
+    }
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.done += read as u64;
+        self.meter.advance(self.done, self.total);
+        if read == 0 {
+            // Whoever reads on now has the terminal for himself.
+            self.meter.bar.finish_and_clear();
+        }
+        Ok(read)
+    }
+}
+
+/// Who looks on at a simulation, and how far that is, in simulated milliseconds.
+pub struct MeteredWatch<W> {
+    inner: W,
+    meter: Meter,
+    ms: u64,
+    total_ms: u64,
+}
+
+impl<W> MeteredWatch<W> {
+    /// Of so many simulated nanoseconds.
+    pub fn new(inner: W, meter: Meter, total_ns: u64) -> MeteredWatch<W> {
+        MeteredWatch {
+            inner,
+            meter,
+            ms: 0,
+            total_ms: total_ns / 1_000_000,
+        }
+    }
+
+    fn at(&mut self, at_ns: u64) {
+        let ms = at_ns / 1_000_000;
+        if ms > self.ms {
+            self.ms = ms;
+            self.meter.advance(ms, self.total_ms);
+        }
+    }
+}
+
+impl<W: Watch> Watch for MeteredWatch<W> {
+    fn asked(&mut self, asked: &Asked) -> io::Result<()> {
+        self.inner.asked(asked)
+    }
+
+    fn woken(&mut self, woken: &Woken) -> io::Result<()> {
+        self.at(woken.at_ns);
+        self.inner.woken(woken)
+    }
+
+    fn switched(&mut self, switched: &Switched) -> io::Result<()> {
+        self.at(switched.at_ns);
+        self.inner.switched(switched)
+    }
+
+    fn loaded(&mut self, at_ns: u64, llc: usize, runnable: u32) -> io::Result<()> {
+        self.inner.loaded(at_ns, llc, runnable)
+    }
+
+    fn ended(&mut self, at_ns: u64) -> io::Result<()> {
+        self.inner.ended(at_ns)
+    }
+}
