@@ -154,7 +154,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn add(&mut self, other: &Outcome) {
+    /// Adds what was found elsewhere in the same recording.
+    pub fn add(&mut self, other: &Outcome) {
         self.model.add(&other.model);
         if let Some(more) = &other.change {
             self.change.get_or_insert_default().add(more);

@@ -26,5 +26,5 @@ pub use format::{Format, ResultFormat, UnknownFormat};
 pub use grid::{Align, Grid};
 pub use html::{Results, html};
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
-pub use perfetto::PerfettoTrace;
+pub use perfetto::{Choice, PerfettoTrace, Recorded, RecordedTrace};
 pub use raw::{RawFormat, RawWriter};

@@ -2,6 +2,7 @@
 //! `perch replay`: what perch's model, or another policy, makes of the wake-ups of a recording.
 
 mod list;
+mod trace;
 
 use std::path::PathBuf;
 
@@ -38,6 +39,9 @@ pub struct Arguments {
     /// The file to list them to; a Parquet file needs one
     #[arg(long, short, value_name = "FILE", requires = "list")]
     output: Option<PathBuf>,
+    /// Also write what was recorded as a Perfetto trace
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    trace: Option<PathBuf>,
     /// Threads; the result does not depend on them [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<u32>,
@@ -111,14 +115,15 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         recording.warn();
         return Ok(());
     }
-    let outcome = perch_record::replay(
-        &mut recording.reader,
-        &topology,
-        model,
-        other,
-        threads(arguments.jobs),
-    );
-    let outcome = outcome.map_err(|error| recording.wrong(error))?;
+    let outcome = match &arguments.trace {
+        // In the order of the file, so on one thread.
+        Some(path) => trace::trace(&mut recording, other, path)?,
+        None => {
+            let (reader, jobs) = (&mut recording.reader, threads(arguments.jobs));
+            let outcome = perch_record::replay(reader, &topology, model, other, jobs);
+            outcome.map_err(|error| recording.wrong(error))?
+        }
+    };
     recording.warn();
     if outcome.model.asked == 0 {
         return Err(recording.no_wake_ups(outcome.others));

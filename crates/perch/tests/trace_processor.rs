@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use perch_policy::{Era, Modes, Policy, Topology};
+use perch_policy::{Era, Mode, Modes, Policy, Topology};
+use perch_record::synthetic::{Synthetic, synthetic};
 use perch_report::PerfettoTrace;
 use perch_sim::workload::Workload;
 use perch_sim::{RootDomain, Scenario};
@@ -69,6 +70,11 @@ fn slices_of_a_second_of_64_busy_cpus_add_up() {
         metrics.busy_ns
     );
 
+    let bytes = std::fs::metadata(&path).unwrap().len();
+    let woken = metrics.wakeups + metrics.delayed_wakeups;
+    println!("{bytes} bytes, {woken} wake-ups, {} each", bytes / woken);
+    assert!(bytes < 200 * woken, "{bytes} bytes for {woken} wake-ups");
+
     let rows = ask(
         &path,
         &[
@@ -79,10 +85,14 @@ fn slices_of_a_second_of_64_busy_cpus_add_up() {
             "select count(*) from thread where name = 'schbench/64' and utid in (select utid from sched)",
             "select cast(min(value) as int) from counter c join counter_track t on c.track_id = t.id \
              where t.name = 'idle CPUs'",
+            // Whoever a task woke up runs before it does, and was woken by who ran there.
+            "select count(*) from thread_state where waker_utid is not null",
+            "select count(*) from thread_state s where s.waker_utid is not null and not exists \
+             (select 1 from sched r where r.utid = s.waker_utid and r.ts <= s.ts and r.ts + r.dur >= s.ts)",
         ],
     );
     let number = |row: usize, column: usize| rows[row][column].parse::<u64>().unwrap();
-    assert_eq!(rows.len(), 6, "more than was asked for: {rows:?}");
+    assert_eq!(rows.len(), 8, "more than was asked for: {rows:?}");
     assert_eq!(rows[0], [metrics.busy_ns.to_string(), "64".to_string()]);
     // Who is chosen again goes on in the same slice.
     assert!(
@@ -91,7 +101,6 @@ fn slices_of_a_second_of_64_busy_cpus_add_up() {
     );
     // Each arrow leads from a wake-up to the first run after it; the last ones may not have run.
     assert_eq!(number(2, 0), number(3, 0));
-    let woken = metrics.wakeups + metrics.delayed_wakeups;
     assert!(
         (woken - 64..=woken).contains(&number(2, 0)),
         "{woken}: {rows:?}"
@@ -99,4 +108,83 @@ fn slices_of_a_second_of_64_busy_cpus_add_up() {
     assert_eq!(number(4, 0), 1);
     // The machine has 64 more, which nobody uses.
     assert_eq!(number(5, 0), 64);
+    assert!(2 * number(6, 0) > woken, "{woken}: {rows:?}");
+    assert_eq!(number(7, 0), 0, "{rows:?}");
+}
+
+/// What was recorded is there: each wake-up by the model's reason or why the model is wrong, where it
+/// was put, and the arrows; and no slice of a task, as nobody recorded one.
+#[test]
+fn a_recording_is_wake_ups_and_nothing_made_up() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (file, trace) = (folder.join("traced.perch"), folder.join("traced.pftrace"));
+    let machine = perch_machine::resolve("jacobsville").unwrap();
+    let upstream = Modes {
+        cluster: Mode::Upstream,
+        capacity: Mode::Upstream,
+        ..Modes::default()
+    };
+    let what = Synthetic {
+        seed: 1,
+        wake_ups: 20_000,
+        every_ns: 10_000,
+        busy_pct: 70,
+        real_time_every: 10,
+    };
+    let mut bytes = Vec::new();
+    synthetic(&mut bytes, &machine, Policy::new(Era::V7_2, upstream), what).unwrap();
+    std::fs::write(&file, &bytes).unwrap();
+    // The rules of another kernel, so that the model is wrong at times.
+    let replay = |more: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_perch"))
+            .args([
+                "replay",
+                file.to_str().unwrap(),
+                "--era",
+                "6.5",
+                "--format",
+                "json",
+            ])
+            .args(["--set", "cluster=off"])
+            .args(more)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        output.stdout
+    };
+    let json = replay(&["--trace", trace.to_str().unwrap()]);
+    assert_eq!(json, replay(&[]), "the same table as without a trace");
+    let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let rows = ask(
+        &trace,
+        &[
+            "select count(*) from sched",
+            "select count(*) from slice where name = 'put here'",
+            "select count(*) from slice where name = 'real-time'",
+            "select count(*) from slice where name = 'model wrong' or name = 'changed meanwhile'",
+            "select count(*) from slice s join flow f on f.slice_in = s.id where s.name = 'put here'",
+            "select count(distinct track_id) from slice",
+            "select count(*) from (select distinct name from counter_track)",
+            "select count(*) from slice s join args a using (arg_set_id) where s.name = 'model wrong' \
+             and a.key = 'debug.model''s reason' and a.string_value != ''",
+        ],
+    );
+    let number = |row: usize| rows[row][0].parse::<u64>().unwrap();
+    assert_eq!(rows.len(), 8, "more than was asked for: {rows:?}");
+    let others = found["others"].as_u64().unwrap();
+    let model = &found["model"];
+    let asked = model["wake_ups"].as_u64().unwrap();
+    assert_eq!(asked + others, 20_000);
+    assert!(others > 1000);
+    assert_eq!((number(0), number(1), number(2)), (0, 20_000, others));
+    assert_eq!(number(3), asked - model["same"].as_u64().unwrap());
+    assert!(number(3) > 0);
+    assert_eq!(number(4), 20_000, "an arrow to each");
+    assert_eq!(number(5), machine.cpus.len() as u64);
+    assert_eq!(number(6), 2 * Topology::new(&machine).nr_llcs() as u64);
+    assert_eq!(number(7), found["causes"]["model wrong"].as_u64().unwrap());
 }

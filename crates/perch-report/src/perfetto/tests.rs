@@ -71,45 +71,89 @@ fn all<'a>(of: &'a [(u32, Value<'a>)], field: u32) -> impl Iterator<Item = &'a [
     })
 }
 
+/// Numbers without their field, packed.
+fn packed(of: &[(u32, Value)], field: u32) -> Vec<u64> {
+    let mut found = Vec::new();
+    for mut bytes in all(of, field) {
+        while !bytes.is_empty() {
+            found.push(varint(&mut bytes));
+        }
+    }
+    found
+}
+
 /// What a trace says.
 #[derive(Default)]
 struct Read {
     /// Time that CPUs spent with tasks, nanoseconds.
     busy_ns: u64,
     wakes: u64,
+    /// Wakers that are not who the CPU runs by its switches.
+    strange: u64,
     /// Instants of wake-ups by the number of their name, and how many of them an arrow leaves.
     begun: Vec<u64>,
     ended: Vec<u64>,
     names: Vec<String>,
     /// The last value of each counter.
     counters: BTreeMap<u64, u64>,
+    /// Times of the events of tracks.
+    at_ns: Vec<u64>,
     largest_packet: usize,
 }
 
+/// Fields of an ftrace bundle and of its compact part.
+const CPU: u32 = 1;
+const EVENT: u32 = 2;
+const COMPACT: u32 = 4;
+
 fn read(trace: &[u8]) -> Read {
     let mut read = Read::default();
-    // When a CPU began what it runs, by CPU.
-    let mut since: BTreeMap<u64, u64> = BTreeMap::new();
+    // What a CPU runs and since when.
+    let mut runs: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let (mut now, mut clock) = (0, 0);
     for packet in all(&fields(trace), field::PACKET) {
         read.largest_packet = read.largest_packet.max(packet.len());
         let packet = fields(packet);
+        if number(&packet, field::SEQUENCE_ID).is_some() {
+            let given = number(&packet, field::TIMESTAMP).unwrap_or(0);
+            if number(&packet, field::CLOCK).is_none() {
+                clock += given;
+            }
+            now = match number(&packet, field::CLOCK) {
+                None => clock,
+                Some(_) => given,
+            };
+        }
         for bundle in all(&packet, field::FTRACE_EVENTS) {
             let bundle = fields(bundle);
-            let cpu = number(&bundle, field::CPU).unwrap();
-            for event in all(&bundle, field::EVENT) {
-                let event = fields(event);
-                let at = number(&event, field::EVENT_TIMESTAMP).unwrap();
-                for kind in [field::SCHED_WAKING, field::SCHED_WAKEUP_NEW] {
-                    read.wakes += all(&event, kind).count() as u64;
+            let cpu = number(&bundle, CPU).unwrap();
+            read.wakes += all(&bundle, EVENT).count() as u64;
+            for compact in all(&bundle, COMPACT) {
+                let compact = fields(compact);
+                let names = all(&compact, 5).count() as u64;
+                for (at, places) in [(1, 6), (7, 11)] {
+                    let places = packed(&compact, places);
+                    assert_eq!(places.len(), packed(&compact, at).len());
+                    assert!(places.iter().all(|place| *place < names));
                 }
-                for switch in all(&event, field::SCHED_SWITCH) {
-                    let switch = fields(switch);
-                    let (from, to) = (number(&switch, 2).unwrap(), number(&switch, 6).unwrap());
-                    assert_eq!(from != 0, since.contains_key(&cpu), "CPU {cpu} at {at}");
-                    read.busy_ns += since.remove(&cpu).map_or(0, |since| at - since);
-                    if to != 0 {
-                        since.insert(cpu, at);
+                let sums = |field| {
+                    let mut sum = 0;
+                    let given = packed(&compact, field).into_iter();
+                    given
+                        .map(|later| {
+                            sum += later;
+                            sum
+                        })
+                        .collect::<Vec<u64>>()
+                };
+                let wakings = sums(7);
+                read.wakes += wakings.len() as u64;
+                for (at, pid) in sums(1).into_iter().zip(packed(&compact, 3)) {
+                    if let Some((since, was)) = runs.insert(cpu, (at, pid)) {
+                        read.busy_ns += if was == 0 { 0 } else { at - since };
                     }
+                    // Whoever was woken before this switch, and at its time, is in a bundle before.
+                    read.strange += wakings.iter().filter(|woken| **woken == at).count() as u64;
                 }
             }
         }
@@ -125,11 +169,13 @@ fn read(trace: &[u8]) -> Read {
             if let Some(value) = number(&event, field::COUNTER) {
                 read.counters.insert(track, value);
             }
+            read.at_ns.push(now);
             read.begun.extend(number(&event, field::FLOW));
             read.ended.extend(number(&event, field::FLOW_ENDS));
         }
     }
-    assert!(since.is_empty(), "every slice has an end");
+    let idle = |(_, pid): &(u64, u64)| *pid == 0;
+    assert!(runs.values().all(idle), "every slice has an end");
     read
 }
 
@@ -186,6 +232,14 @@ fn slices_add_up_to_the_time_that_the_metrics_state() {
         assert_eq!(read.begun.len() as u64, read.wakes, "{workload}");
         assert!(read.ended.len() <= read.begun.len());
         assert!(read.ended.iter().all(|number| read.begun.contains(number)));
+        assert!(read.at_ns.is_sorted() && read.at_ns.last() <= Some(&20_000_000));
+        assert_eq!(read.strange, 0, "{workload}");
+        let bytes = bytes.len() as u64 / read.wakes;
+        // Of the others the names of CPUs and tasks are most.
+        assert!(
+            bytes < 200 || !workload.starts_with("tbench"),
+            "{bytes} bytes a wake-up"
+        );
         // All are idle when it is over.
         assert_eq!(read.counters[&1], scenario.machine.cpus.len() as u64);
         assert!(read.names.contains(&"runs".to_string()), "{:?}", read.names);
@@ -225,4 +279,68 @@ fn who_cannot_be_written_to_ends_the_run() {
     let mut trace = PerfettoTrace::new(Full(100_000), names, cpus, 2).unwrap();
     let error = scenario.run_watched(&mut trace).unwrap_err().to_string();
     assert!(error.contains("no storage space"), "{error}");
+}
+
+/// What is late has the clock of all, and does not turn the sequence's back.
+#[test]
+fn a_recording_is_instants_with_arrows_and_what_was_counted() {
+    let mut bytes = Vec::new();
+    let mut trace = RecordedTrace::new(&mut bytes, 4, 2).unwrap();
+    let asked = Choice::Asked {
+        cpu: 1,
+        reason: "target idle",
+        target: 1,
+        cause: None,
+        other: None,
+    };
+    let first = Recorded {
+        at_ns: 1_000,
+        waker: None,
+        this_cpu: 0,
+        wakee: 7,
+        prev_cpu: 1,
+        chosen: 1,
+        choice: asked,
+        idle: &[(0, 2), (1, 1)],
+        runnable: &[],
+    };
+    trace.wake_up(&first).unwrap();
+    let late = Recorded {
+        at_ns: 900,
+        waker: Some(7),
+        this_cpu: 1,
+        wakee: 8,
+        choice: Choice::Asked {
+            cpu: 2,
+            reason: "LLC scan",
+            target: 1,
+            cause: Some("model wrong"),
+            other: Some((3, "idle core")),
+        },
+        idle: &[(0, 2)],
+        runnable: &[(1, 5)],
+        ..first
+    };
+    trace.wake_up(&late).unwrap();
+    trace
+        .wake_up(&Recorded {
+            at_ns: 1_100,
+            waker: Some(9),
+            choice: Choice::NotAsked("real-time"),
+            ..first
+        })
+        .unwrap();
+    trace.finish().unwrap();
+    let read = read(&bytes);
+    // Two counters, a wake-up and where it led; the same idle CPUs are not told twice.
+    assert_eq!(
+        read.at_ns,
+        [1000, 1000, 1000, 1000, 900, 900, 900, 1100, 1100]
+    );
+    assert_eq!(read.begun, [1, 1, 2, 2, 3, 3]);
+    assert_eq!(read.ended, [1], "the first wakee wakes the second");
+    let expected = ["target idle", "put here", "model wrong", "real-time"];
+    assert_eq!(read.names, expected);
+    let counters: Vec<_> = read.counters.into_iter().collect();
+    assert_eq!(counters, [(1, 2), (2, 1), (4, 5)]);
 }

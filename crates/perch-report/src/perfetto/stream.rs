@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Packets of a trace, and events on tracks of its own: instants and counters.
+//!
+//! All are in one sequence of packets, which has a clock of its own: a packet says how many
+//! nanoseconds it is later than the one before. Names are told once, and are numbers from then on.
+
+use std::io::{self, Write};
+
+use super::proto::Message;
+
+/// Fields of the messages, by the names that Perfetto's definitions give them.
+pub mod field {
+    pub const PACKET: u32 = 1;
+    // TracePacket
+    pub const FTRACE_EVENTS: u32 = 1;
+    pub const PROCESS_TREE: u32 = 2;
+    pub const CLOCK_SNAPSHOT: u32 = 6;
+    pub const TIMESTAMP: u32 = 8;
+    pub const SEQUENCE_ID: u32 = 10;
+    pub const TRACK_EVENT: u32 = 11;
+    pub const INTERNED_DATA: u32 = 12;
+    pub const SEQUENCE_FLAGS: u32 = 13;
+    pub const CLOCK: u32 = 58;
+    pub const DEFAULTS: u32 = 59;
+    pub const TRACK_DESCRIPTOR: u32 = 60;
+    // TrackEvent
+    pub const ARGUMENT: u32 = 4;
+    pub const TYPE: u32 = 9;
+    pub const NAME_IID: u32 = 10;
+    pub const TRACK: u32 = 11;
+    pub const COUNTER: u32 = 30;
+    pub const FLOW: u32 = 47;
+    pub const FLOW_ENDS: u32 = 48;
+}
+
+const INSTANT: u64 = 3;
+const COUNT: u64 = 4;
+/// The sequence of packets that all tracks are in.
+const SEQUENCE: u64 = 1;
+/// The clock that nothing else is said about.
+const BOOTTIME: u64 = 6;
+/// The first number that a sequence may give a clock of its own.
+const SINCE_LAST: u64 = 64;
+
+/// Kinds of names that are told once.
+const NAMES: u32 = 2;
+const ARGUMENT_NAMES: u32 = 3;
+
+/// What stands beside an instant.
+#[derive(Clone, Copy, Debug)]
+pub enum Argument<'a> {
+    /// A number.
+    Number(u64),
+    /// A text.
+    Text(&'a str),
+}
+
+/// Where an arrow goes through.
+#[derive(Clone, Copy, Debug)]
+pub enum Flow {
+    /// It begins here, or goes on.
+    From(u64),
+    /// It ends here.
+    To(u64),
+}
+
+/// An instant on a track.
+pub struct Instant<'a> {
+    pub at_ns: u64,
+    pub track: u64,
+    pub name: &'a str,
+    pub arguments: &'a [(&'a str, Argument<'a>)],
+    pub flows: &'a [Flow],
+}
+
+/// Writes packets.
+#[derive(Debug)]
+pub struct Stream<W: Write> {
+    out: W,
+    /// The packet that is being written.
+    packet: Message,
+    /// Names that it is the first to use.
+    names: Message,
+    /// When the last event of a track was.
+    at_ns: u64,
+    /// Names that were told already, each with what it is of; their place is their number.
+    interned: Vec<(u32, String)>,
+}
+
+impl<W: Write> Stream<W> {
+    /// Begins a trace. `tree` has its processes and threads.
+    pub fn new(out: W, tree: &Message) -> io::Result<Self> {
+        let mut stream = Stream {
+            out,
+            packet: Message::default(),
+            names: Message::default(),
+            at_ns: 0,
+            interned: Vec::new(),
+        };
+        stream.packet(|packet| {
+            packet
+                .uint(field::TIMESTAMP, 0)
+                .uint(field::SEQUENCE_ID, SEQUENCE);
+            // What was interned before belongs to somebody else: SEQ_INCREMENTAL_STATE_CLEARED.
+            packet
+                .uint(field::SEQUENCE_FLAGS, 1)
+                .within(field::CLOCK_SNAPSHOT, |snapshot| {
+                    snapshot.within(1, |clock| {
+                        clock.uint(1, BOOTTIME).uint(2, 0);
+                    });
+                    snapshot.within(1, |clock| {
+                        clock.uint(1, SINCE_LAST).uint(2, 0).uint(3, 1);
+                    });
+                    snapshot.uint(2, BOOTTIME);
+                });
+            packet.within(field::DEFAULTS, |defaults| {
+                defaults.uint(field::CLOCK, SINCE_LAST);
+            });
+        })?;
+        if !tree.is_empty() {
+            stream.packet(|packet| {
+                packet.message(field::PROCESS_TREE, tree);
+            })?;
+        }
+        Ok(stream)
+    }
+
+    /// A packet, of no sequence by itself.
+    pub fn packet(&mut self, write: impl FnOnce(&mut Message)) -> io::Result<()> {
+        self.packet.clear();
+        self.packet.within(field::PACKET, write);
+        self.out.write_all(self.packet.as_bytes())
+    }
+
+    /// Says what a track is called, and whether it counts.
+    pub fn describe(&mut self, track: u64, name: &str, counts: bool) -> io::Result<()> {
+        self.packet(|packet| {
+            packet.uint(field::SEQUENCE_ID, SEQUENCE);
+            packet.within(field::TRACK_DESCRIPTOR, |descriptor| {
+                descriptor.uint(1, track).text(2, name);
+                if counts {
+                    descriptor.within(8, |_| {});
+                }
+            });
+        })
+    }
+
+    /// When, and of which sequence. What comes late says when by the clock of all.
+    fn head(at_ns: u64, last_ns: &mut u64, packet: &mut Message) {
+        match at_ns.checked_sub(*last_ns) {
+            Some(later) => packet.uint(field::TIMESTAMP, later),
+            None => packet
+                .uint(field::TIMESTAMP, at_ns)
+                .uint(field::CLOCK, BOOTTIME),
+        };
+        *last_ns = at_ns.max(*last_ns);
+        packet.uint(field::SEQUENCE_ID, SEQUENCE);
+    }
+
+    /// From now on a counter has this value.
+    pub fn count(&mut self, at_ns: u64, track: u64, value: u64) -> io::Result<()> {
+        let mut last_ns = self.at_ns;
+        let done = self.packet(|packet| {
+            Self::head(at_ns, &mut last_ns, packet);
+            packet.within(field::TRACK_EVENT, |event| {
+                event.uint(field::TYPE, COUNT).uint(field::TRACK, track);
+                event.uint(field::COUNTER, value);
+            });
+        });
+        self.at_ns = last_ns;
+        done
+    }
+
+    /// The number of a name; the first time it is told as well.
+    fn intern(&mut self, kind: u32, name: &str) -> u64 {
+        // A dozen reasons and arguments: a search is as fast as anything.
+        let is_it = |known: &(u32, String)| known.0 == kind && known.1 == name;
+        if let Some(known) = self.interned.iter().position(is_it) {
+            return known as u64 + 1;
+        }
+        self.interned.push((kind, name.to_string()));
+        let number = self.interned.len() as u64;
+        self.names.within(kind, |entry| {
+            entry.uint(1, number).text(2, name);
+        });
+        number
+    }
+
+    /// Something that happened on a track.
+    pub fn instant(&mut self, instant: &Instant) -> io::Result<()> {
+        let mut event = std::mem::take(&mut self.names);
+        event.clear();
+        let name = self.intern(NAMES, instant.name);
+        event
+            .uint(field::TYPE, INSTANT)
+            .uint(field::TRACK, instant.track);
+        event.uint(field::NAME_IID, name);
+        for flow in instant.flows {
+            match *flow {
+                Flow::From(number) => event.fixed64(field::FLOW, number),
+                Flow::To(number) => event.fixed64(field::FLOW_ENDS, number),
+            };
+        }
+        for (name, value) in instant.arguments {
+            let name = self.intern(ARGUMENT_NAMES, name);
+            event.within(field::ARGUMENT, |argument| {
+                argument.uint(1, name);
+                match value {
+                    Argument::Number(value) => argument.uint(3, *value),
+                    Argument::Text(text) => argument.text(6, text),
+                };
+            });
+        }
+        let names = std::mem::take(&mut self.names);
+        let mut last_ns = self.at_ns;
+        let done = self.packet(|packet| {
+            Self::head(instant.at_ns, &mut last_ns, packet);
+            if !names.is_empty() {
+                packet.message(field::INTERNED_DATA, &names);
+            }
+            packet.message(field::TRACK_EVENT, &event);
+        });
+        // Its memory serves the next one.
+        self.names = event;
+        self.names.clear();
+        self.at_ns = last_ns;
+        done
+    }
+
+    /// Hands on what the output keeps back.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
