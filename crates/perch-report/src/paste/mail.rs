@@ -353,12 +353,13 @@ fn fixed(value: f64) -> String {
     }
 }
 
-fn cut(text: &str, width: usize) -> String {
+/// The first `width` characters.
+pub fn cut(text: &str, width: usize) -> String {
     text.chars().take(width).collect()
 }
 
 /// Mails of more than ASCII are not welcome everywhere.
-fn ascii(text: &str) -> String {
+pub fn ascii(text: &str) -> String {
     let plain = |c: char| match c {
         ' '..='~' | '\n' => c,
         _ => '?',

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Results as text that is pasted elsewhere: into a mail, or beside tables of mmtests.
 
+mod lines;
 mod mail;
 mod mmtests;
 pub(crate) mod sheet;
 
-use perch_experiment::{ArmModes, Comparison, Report};
+use perch_experiment::{ArmModes, Comparison, Contention, Report};
 
 use crate::circumstances;
 use sheet::Sheet;
@@ -38,11 +39,8 @@ pub fn paste_experiments(reports: &[Report], origin: &Origin, paste: Paste) -> S
             source: Some(&report.source),
         };
         let mut text = text(&heading, &Sheet::of_report(report), paste);
-        if report.c2c.is_some() {
-            let mark = if paste == Paste::Lkml { "" } else { "# " };
-            text.push_str(&format!(
-                "\n{mark}Contended cache lines are not shown in this format.\n"
-            ));
+        if let Some(found) = &report.c2c {
+            text.push_str(&contended(&found.arms, paste));
         }
         text
     });
@@ -61,7 +59,19 @@ pub fn paste_comparison(comparison: &Comparison, origin: &Origin, paste: Paste) 
         arms: arms(&comparison.arms),
         source: None,
     };
-    text(&heading, &Sheet::of_comparison(comparison), paste)
+    let mut text = text(&heading, &Sheet::of_comparison(comparison), paste);
+    if !comparison.contention.is_empty() {
+        text.push_str(&contended(&comparison.contention, paste));
+    }
+    text
+}
+
+/// Contended cache lines, for which mmtests has no form.
+fn contended(arms: &[Contention], paste: Paste) -> String {
+    match paste {
+        Paste::Lkml => lines::lines(arms),
+        Paste::Mmtests => "\n# Contended cache lines are not shown in this format.\n".to_string(),
+    }
 }
 
 fn text(heading: &mail::Heading, sheets: &[Sheet], paste: Paste) -> String {

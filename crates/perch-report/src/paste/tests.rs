@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Both forms on sheets made by hand, and their promises on any.
 
+use perch_experiment::{ContendedLine, LineUser};
 use proptest::prelude::*;
 
 use super::sheet::{Figure, Iterations, Row};
@@ -118,6 +119,104 @@ fn mmtests_means_are_marked_where_they_are_more_than_chance() {
     ];
     let sheet = sheet("tbench", &["vanilla", "6.5-cluster-v9", "perch"], rows);
     insta::assert_snapshot!(mmtests::table(&sheet));
+}
+
+/// How mmtests' compare-kernels.sh finds out which loads a comparison has: of the lines that begin with
+/// a statistic, what the second field has after its last dash, as a number.
+#[test]
+fn mmtests_own_scripts_find_the_loads_of_a_table() {
+    let loads = |text: &str, statistic: &str| -> Vec<u32> {
+        let lines = text.lines().filter(|line| line.starts_with(statistic));
+        let fields = lines.map(|line| line.split_whitespace().nth(1).unwrap());
+        let numbers = fields.map(|field| field.rsplit('-').next().unwrap().parse().unwrap());
+        let mut numbers: Vec<u32> = numbers.collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    };
+    let origin = origin();
+    let heading = mail::Heading {
+        origin: &origin,
+        circumstances: "Amean of nothing-7".to_string(),
+        arms: vec![("Amean-9", "cluster=off")],
+        source: None,
+    };
+    let arms = ["baseline", "patched"];
+    let rows = vec![
+        row("n=16", true, &[1.0, 2.0], 0.0),
+        row("n=1", true, &[3.0, 4.0], 0.0),
+    ];
+    let tbench = sheet("tbench", &arms, rows);
+    assert_eq!(
+        loads(&text(&heading, &[tbench], Paste::Mmtests), "Amean"),
+        [1, 16]
+    );
+    let rows = vec![
+        row("n=2:wake_p99.0", false, &[1.0, 2.0], 0.0),
+        row("n=32:wake_p50.0", false, &[3.0, 4.0], 0.0),
+    ];
+    let schbench = sheet("schbench", &arms, rows);
+    assert_eq!(
+        loads(&text(&heading, &[schbench], Paste::Mmtests), "Lat"),
+        [2, 32]
+    );
+}
+
+fn contention(scale: u64) -> Vec<Contention> {
+    let user = |symbol: &str, offset, share: f64, store_hit_pct, cycles: u64, records| LineUser {
+        remote_hitm_pct: share,
+        local_hitm_pct: 100.0 - share,
+        store_hit_pct,
+        offset,
+        load_cycles: (cycles * scale) as f64,
+        longest_cycles: 44_062.0,
+        records: records * scale,
+        symbol: symbol.to_string(),
+        seen: symbol != "nobody_met",
+    };
+    let line = |name: &str, hitm_pct| ContendedLine {
+        line: name.to_string(),
+        hitm_pct,
+        remote_hitm: 231 * scale,
+        local_hitm: 43 * scale,
+        store_hits: 48 * scale,
+        load_cycles: 6000.0,
+        records: 494 * scale,
+        users: vec![
+            user("pull_rt_task", 0x4, 22.51, 0.0, 5041, 247),
+            user("dequeue_pushable_task", 0x4, 5.63, 45.83, 6995, 315),
+            user("enqueue_task_rt", 0x28, 100.0, 100.0, 6393, 285),
+            user("nobody_met", 0x28, 0.0, 0.0, 30, 1),
+        ],
+    };
+    let arm = |arm: &str, lines: Vec<ContendedLine>| Contention {
+        arm: arm.to_string(),
+        kernel_pct: 20.0,
+        lines,
+    };
+    let lines = vec![line("root_domain+0x0", 98.2), line("rto_mask", 0.9)];
+    vec![
+        arm("baseline", lines),
+        arm("patched", vec![line("rto_mask", 0.0)]),
+    ]
+}
+
+/// As the source has it, to the column.
+#[test]
+fn contended_lines_stand_in_a_mail_as_perf_c2c_reports_them() {
+    let text = contended(&contention(1), Paste::Lkml);
+    let published = "22.51%   77.49%    0.00%  0x4     5041    247   pull_rt_task";
+    assert!(text.lines().any(|line| line == published), "{text}");
+    insta::assert_snapshot!(text);
+    for scale in [1_000, 1_000_000, 1_000_000_000_000] {
+        let text = contended(&contention(scale), Paste::Lkml);
+        assert!(text.lines().all(|line| line.len() <= mail::WIDTH), "{text}");
+    }
+    let text = contended(&contention(1), Paste::Mmtests);
+    assert!(
+        text.trim().lines().all(|line| line.starts_with('#')),
+        "{text}"
+    );
 }
 
 fn label() -> impl Strategy<Value = String> {
