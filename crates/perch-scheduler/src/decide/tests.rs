@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The comparison itself, with the native policy on the other side too; `InKernel` is tried in a
-//! guest (crates/perch/tests/guest_decide.rs).
+//! guest (crates/perch/tests/guests/decide.rs).
 
 use perch_policy::testing::here::Here;
 

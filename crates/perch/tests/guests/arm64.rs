@@ -2,28 +2,17 @@
 //! arm64 guests, booted: machines whose CPUs differ in capacity, and the perch that was built for
 //! them, which is static and from another compiler than the one that runs this test.
 //!
-//! `./x test` builds that perch first; after a change, `./x cross` does. Guests are emulated, so
-//! only one test at a time boots one.
+//! `./x test` builds that perch first; after a change, `./x cross` does.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use perch_lab::guest::{Command, Guest, Setup, contents, perch_for};
-use perch_lab::kernel::Kernel;
-use perch_lab::qemu::Qemu;
-use perch_lab::{Arch, Cpus, Error, Store, Topology};
+use perch_lab::guest::{Command, perch_for};
+use perch_lab::{Arch, Cpus};
 use perch_machine::Machine;
 
-mod support;
-
-const PERCH: &str = env!("CARGO_BIN_EXE_perch");
-
-/// One guest at a time, whatever the number of test threads.
-fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use crate::guest::{Lab, PERCH, Place, boot, resolve, setup};
+use crate::support;
 
 /// The newest of the files that perch is made of.
 fn newest(folder: &Path) -> (SystemTime, PathBuf) {
@@ -38,7 +27,7 @@ fn newest(folder: &Path) -> (SystemTime, PathBuf) {
 }
 
 /// Refuses to test a perch that was built from other sources than these.
-fn is_up_to_date() {
+pub fn is_up_to_date() {
     let perch = perch_for(Arch::Aarch64, PERCH.as_ref()).unwrap_or_else(|error| panic!("{error}"));
     let built = perch.metadata().unwrap().modified().unwrap();
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -58,63 +47,26 @@ fn is_up_to_date() {
     );
 }
 
-fn setup(machine: &Machine, tools: &[&str]) -> Setup {
-    is_up_to_date();
-    let made = || {
-        let topology = Topology::new(machine, Cpus::All)?;
-        assert_eq!(topology.arch(), Arch::Aarch64);
-        let store = Store::open()?;
-        let kernel = Kernel::find(&store, "", topology.arch())?;
-        let qemu = Qemu::find(&store, topology.need())?;
-        let files = contents(&store, &kernel, PERCH.as_ref(), tools)?;
-        Ok::<_, Error>(Setup::new(kernel, qemu, topology, files))
-    };
-    made().unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn boot(setup: &Setup) -> Guest {
-    let guest = Guest::boot(setup).unwrap_or_else(|error| panic!("{error}"));
-    println!(
-        "Linux {} on {} CPUs of {}: up in {:.1} s",
-        setup.kernel.release,
-        setup.topology.cpus(),
-        setup.topology.machine().name,
-        guest.boot_time().as_secs_f64()
-    );
-    guest
-}
-
-fn text(guest: &Guest, script: &str) -> String {
-    let command = Command::shell(script).timeout(Duration::from_secs(900));
-    let output = guest.run(&command).unwrap();
-    let (said, errors) = (output.text(), output.error_text());
-    assert!(output.success(), "{script}: {said}{errors}");
-    said
-}
-
 /// Levels and flags of CPU 0's domains, innermost first.
-fn domains(guest: &Guest) -> Vec<(String, Vec<String>)> {
+fn domains(lab: &Lab) -> Vec<(String, Vec<String>)> {
     let script = "mount -t debugfs none /sys/kernel/debug 2>/dev/null
         for d in /sys/kernel/debug/sched/domains/cpu0/*
         do echo $(cat $d/name $d/flags); done";
     let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_string).collect() };
-    let lines = text(guest, script);
+    let lines = lab.text(script);
     let lines = lines.lines().map(words);
     lines.map(|mut words| (words.remove(0), words)).collect()
 }
 
 /// What the kernel and perch find in the guest is what the topology promised.
-fn looks_as_promised(setup: &Setup, guest: &Guest) {
-    let promised = setup.topology.machine();
-    let found = text(
-        guest,
-        "cat $(ls -v /sys/devices/system/cpu/cpu*/cpu_capacity)",
-    );
+fn looks_as_promised(lab: &Lab) {
+    let promised = lab.machine();
+    let found = lab.text("cat $(ls -v /sys/devices/system/cpu/cpu*/cpu_capacity)");
     let found: Vec<u32> = found.lines().map(|line| line.parse().unwrap()).collect();
     let capacities: Vec<u32> = promised.cpus.iter().map(|cpu| cpu.capacity).collect();
     assert_eq!(found, capacities, "{}", promised.name);
 
-    let detected = text(guest, "perch machine detect");
+    let detected = lab.text("perch machine detect");
     let detected = Machine::from_toml_str(&detected, "the guest").unwrap();
     assert_eq!(detected.cpus, promised.cpus, "{}", promised.name);
     assert_eq!(detected.node_distance, promised.node_distance);
@@ -124,60 +76,43 @@ fn looks_as_promised(setup: &Setup, guest: &Guest) {
         (bytes, hardware.line_bytes)
     };
     assert_eq!(sizes(&detected), sizes(promised), "{}", promised.name);
-    quiet(guest);
-}
-
-/// Nothing is wrong in the kernel.
-fn quiet(guest: &Guest) {
-    let trouble = guest.trouble().unwrap();
-    assert!(trouble.is_empty(), "{trouble:#?}");
+    lab.is_well();
 }
 
 fn has(flags: &[String], flag: &str) -> bool {
     flags.iter().any(|found| found == flag)
 }
 
-fn resolve(name: &str) -> Machine {
-    perch_machine::resolve(name).unwrap()
-}
-
 /// Two LLCs of one kind each, below one domain of all capacities; and perch schedules there.
 #[test]
 fn juno_comes_up_as_promised_and_perch_schedules_it() {
-    let _turn = alone();
-    let setup = setup(&resolve("juno"), &["hackbench"]);
-    let guest = boot(&setup);
-    looks_as_promised(&setup, &guest);
-    let domains = domains(&guest);
+    let lab = Lab::on(&resolve("juno"), "");
+    looks_as_promised(&lab);
+    let domains = domains(&lab);
     let names: Vec<&str> = domains.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["MC", "PKG"]);
     assert!(has(&domains[0].1, "SD_SHARE_LLC") && !has(&domains[0].1, "SD_ASYM_CPUCAPACITY"));
     assert!(has(&domains[1].1, "SD_ASYM_CPUCAPACITY_FULL") && !has(&domains[1].1, "SD_SHARE_LLC"));
 
     let run = "perch lab-scheduled --set cluster=off -- hackbench -g 2 -l 100";
-    let said = text(&guest, run);
+    let said = lab.text(run);
     assert!(said.contains("Time: "), "{said}");
-    assert_eq!(
-        text(&guest, "cat /sys/kernel/sched_ext/state"),
-        "disabled\n"
-    );
-    assert_eq!(text(&guest, "cat /sys/kernel/sched_ext/enable_seq"), "1\n");
-    quiet(&guest);
+    assert_eq!(lab.text("cat /sys/kernel/sched_ext/state"), "disabled\n");
+    assert_eq!(lab.text("cat /sys/kernel/sched_ext/enable_seq"), "1\n");
+    lab.is_well();
 }
 
 /// One LLC of both kinds; and the policy decides there as it does natively.
 #[test]
 fn pixel3_comes_up_as_promised_and_perch_decides_the_same() {
-    let _turn = alone();
-    let setup = setup(&resolve("pixel3"), &[]);
-    let guest = boot(&setup);
-    looks_as_promised(&setup, &guest);
-    let domains = domains(&guest);
+    let lab = Lab::on(&resolve("pixel3"), "");
+    looks_as_promised(&lab);
+    let domains = domains(&lab);
     assert_eq!(domains.len(), 1);
     assert_eq!(domains[0].0, "MC");
     assert!(has(&domains[0].1, "SD_ASYM_CPUCAPACITY_FULL") && has(&domains[0].1, "SD_SHARE_LLC"));
 
-    let decided = text(&guest, "perch self-test decide --seed 3 --count 20000");
+    let decided = lab.text("perch self-test decide --seed 3 --count 20000");
     let number = |what: &str| -> u64 {
         let mut lines = decided.lines();
         let line = lines.find_map(|line| line.strip_prefix(what)?.strip_prefix(": "));
@@ -185,24 +120,20 @@ fn pixel3_comes_up_as_promised_and_perch_decides_the_same() {
     };
     assert!(number("wake-ups") >= 20_000, "{decided}");
     assert_eq!(number("mismatches"), 0, "{decided}");
-    quiet(&guest);
+    lab.is_well();
 }
 
 /// Three kinds under one LLC, and the phantom domains of older Android kernels.
 #[test]
 fn three_kinds_and_phantom_domains_come_up_as_promised() {
-    let _turn = alone();
-    let three = resolve("pixel4");
-    let three_kinds = setup(&three, &[]);
-    let guest = boot(&three_kinds);
-    looks_as_promised(&three_kinds, &guest);
-    assert!(has(&domains(&guest)[0].1, "SD_ASYM_CPUCAPACITY_FULL"));
-    drop(guest);
+    let lab = Lab::on(&resolve("pixel4"), "");
+    looks_as_promised(&lab);
+    assert!(has(&domains(&lab)[0].1, "SD_ASYM_CPUCAPACITY_FULL"));
+    drop(lab);
 
-    let phantom = setup(&resolve("pixel3-phantom"), &[]);
-    let guest = boot(&phantom);
-    looks_as_promised(&phantom, &guest);
-    let names: Vec<String> = domains(&guest).into_iter().map(|(name, _)| name).collect();
+    let lab = Lab::on(&resolve("pixel3-phantom"), "");
+    looks_as_promised(&lab);
+    let names: Vec<String> = domains(&lab).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["MC", "PKG"]);
 }
 
@@ -210,7 +141,6 @@ fn three_kinds_and_phantom_domains_come_up_as_promised() {
 /// order of CPUs that is none, with capacities.
 #[test]
 fn an_irregular_machine_comes_up_as_promised() {
-    let _turn = alone();
     let odd = "name = \"odd\"\n\
         [[core]]\ncpus = \"0,5\"\n\
         [[cluster]]\ncpus = \"0,2,5\"\n[[cluster]]\ncpus = \"1,6\"\n\
@@ -221,15 +151,15 @@ fn an_irregular_machine_comes_up_as_promised() {
         [[capacity]]\ncpus = \"3-4\"\nvalue = 100\n[[capacity]]\ncpus = \"7\"\nvalue = 512\n\
         [numa]\ndistance = [[10, 17], [17, 10]]\n";
     let odd = Machine::from_toml_str(odd, "odd").unwrap();
-    let setup = setup(&odd, &[]);
-    assert_eq!(setup.topology.machine().cpus, odd.cpus);
-    looks_as_promised(&setup, &boot(&setup));
+    let lab = Lab::on(&odd, "");
+    assert_eq!(lab.machine().cpus, odd.cpus);
+    looks_as_promised(&lab);
 }
 
 #[test]
 fn a_deterministic_guest_does_the_same_twice() {
-    let _turn = alone();
-    let mut setup = setup(&resolve("juno"), &["hackbench"]);
+    let _place = Place::take();
+    let mut setup = setup(&resolve("juno"), Cpus::All, "");
     setup.deterministic = true;
     let script = "hackbench -g 1 -l 5 -p; cat /proc/uptime /proc/schedstat /proc/interrupts";
     setup.job = Some(Command::shell(script));
@@ -247,7 +177,7 @@ fn a_deterministic_guest_does_the_same_twice() {
 
 #[test]
 fn the_command_chooses_the_architecture_or_is_told() {
-    let _turn = alone();
+    let _place = Place::take();
     let run = |arguments: &[&str]| {
         let output = support::perch(&[&["lab", "run"], arguments].concat());
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -2,37 +2,15 @@
 //! Property P17 in a guest: the policy decides as BPF, in a real kernel, as it does natively.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use perch_lab::guest::{Command, Guest, Output, Setup, contents};
-use perch_lab::kernel::Kernel;
-use perch_lab::qemu::{Need, Qemu};
-use perch_lab::{Arch, Cpus, Error, Store, Topology};
+use perch_lab::guest::Output;
 use perch_policy::{CacheStep, Reason};
 
-const PERCH: &str = env!("CARGO_BIN_EXE_perch");
+use crate::guest::Lab;
 
-/// 8 CPUs of a kunpeng920 under Linux 7.2; the machines that are compared have nothing to do
-/// with it.
-fn boot() -> Guest {
-    let made = || {
-        let machine = perch_machine::resolve("kunpeng920").expect("a machine of the library");
-        let topology = Topology::new(&machine, Cpus::AtMost(8))?;
-        let store = Store::open()?;
-        let arch = Arch::X86_64;
-        let kernel = Kernel::find(&store, "7.2", arch)?;
-        let l2_clusters = topology.has_clusters();
-        let qemu = Qemu::find(&store, Need { arch, l2_clusters })?;
-        let files = contents(&store, &kernel, PERCH.as_ref(), [""; 0])?;
-        Guest::boot(&Setup::new(kernel, qemu, topology, files))
-    };
-    made().unwrap_or_else(|error: Error| panic!("{error}"))
-}
-
-fn decide(guest: &Guest, arguments: &str) -> Output {
-    let command = Command::shell(format!("perch self-test decide {arguments}"));
-    let output = guest.run(&command.timeout(Duration::from_secs(900)));
-    output.unwrap_or_else(|error| panic!("{error}"))
+fn decide(lab: &Lab, arguments: &str) -> Output {
+    lab.run(&format!("perch self-test decide {arguments}"))
 }
 
 /// The numbers at the ends of the lines.
@@ -46,10 +24,11 @@ fn numbers(output: &Output) -> BTreeMap<String, u64> {
 
 #[test]
 fn the_policy_decides_in_bpf_as_it_does_natively() {
-    let guest = boot();
+    // The machines that are compared have nothing to do with the guest's.
+    let lab = Lab::boot("7.2", 8);
 
     let began = Instant::now();
-    let output = decide(&guest, "--seed 5 --count 64000");
+    let output = decide(&lab, "--seed 5 --count 64000");
     assert!(
         output.success(),
         "{}\n{}",
@@ -87,7 +66,7 @@ fn the_policy_decides_in_bpf_as_it_does_natively() {
     }
 
     // The comparison is worth something: one bit that differs is found, and again by its seed.
-    let falsified = decide(&guest, "--seed 7 --count 1 --falsify");
+    let falsified = decide(&lab, "--seed 7 --count 1 --falsify");
     assert!(!falsified.success());
     let told = falsified.error_text();
     assert!(
@@ -98,10 +77,8 @@ fn the_policy_decides_in_bpf_as_it_does_natively() {
     assert!(told.contains("verdict: Verdict"), "{told}");
     assert!(told.contains("--seed 7 --count 1 --falsify"), "{told}");
     assert_eq!(
-        decide(&guest, "--seed 7 --count 1 --falsify").error_text(),
+        decide(&lab, "--seed 7 --count 1 --falsify").error_text(),
         told
     );
-
-    let trouble = guest.trouble().unwrap_or_else(|error| panic!("{error}"));
-    assert!(trouble.is_empty(), "{trouble:#?}");
+    lab.is_well();
 }

@@ -133,7 +133,7 @@ fn ends_badly(lab: &Lab) {
 
 #[test]
 fn two_nodes_with_clusters() {
-    let lab = Lab::boot("7.2", 8, &["hackbench", "perf", "sysbench"]);
+    let lab = Lab::boot("7.2", 8);
     agrees(
         &lab,
         &[
@@ -180,7 +180,7 @@ fn threads_of_cores_and_two_caches_a_node() {
     let text = "name = \"caches\"\n[topology]\npackages = 1\nnodes_per_package = 1\n\
                 llcs_per_node = 2\ncores_per_llc = 2\nthreads_per_core = 2\n";
     let machine = Machine::from_toml_str(text, "caches").expect("a machine");
-    let lab = Lab::on(&machine, "7.2", &["hackbench", "sysbench", "perf"]);
+    let lab = Lab::on(&machine, "7.2");
     agrees(
         &lab,
         &[
@@ -195,7 +195,7 @@ fn threads_of_cores_and_two_caches_a_node() {
 #[test]
 fn unequal_capacities() {
     let machine = library::load("juno").expect("juno");
-    let lab = Lab::on(&machine, "7.2", &["hackbench", "sysbench"]);
+    let lab = Lab::on(&machine, "7.2");
     agrees(
         &lab,
         &[
@@ -208,7 +208,7 @@ fn unequal_capacities() {
 
 #[test]
 fn an_older_kernel() {
-    let lab = Lab::boot("6.16", 8, &["hackbench"]);
+    let lab = Lab::boot("6.16", 8);
     let workloads = [("hackbench", "hackbench -g 1 -l 60"), ("build", BUILD)];
     agrees(&lab, &workloads);
 }

@@ -1,95 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Guests, booted: that they look as they should, do what they are told and leave nothing behind.
-//!
-//! They need a QEMU, a kernel and busybox, which perch fetches when the host has none. Guests are
-//! emulated, so only one test at a time boots or uses one.
-
-mod support;
+//! Guests themselves: that they look as they should, do what they are told and leave nothing behind.
 
 use std::io::Read;
 use std::process::{Child, Command as HostCommand, Stdio};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use perch_lab::guest::{Command, Guest, Setup, Signal, Status, contents};
-use perch_lab::kernel::Kernel;
-use perch_lab::qemu::Qemu;
-use perch_lab::{Cpus, Error, Store, Topology};
+use perch_lab::Cpus;
+use perch_lab::guest::{Command, Guest, Signal, Status};
 use perch_machine::Machine;
 
-const PERCH: &str = env!("CARGO_BIN_EXE_perch");
-
-/// One guest at a time, whatever the number of test threads.
-fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A guest of the newest kernel that shows `machine`.
-fn setup(machine: &Machine, cpus: Cpus) -> Setup {
-    let made = || {
-        let topology = Topology::new(machine, cpus)?;
-        let store = Store::open()?;
-        let kernel = Kernel::find(&store, "", topology.arch())?;
-        let qemu = Qemu::find(&store, topology.need())?;
-        let files = contents(&store, &kernel, PERCH.as_ref(), ["hackbench"])?;
-        Ok::<_, Error>(Setup::new(kernel, qemu, topology, files))
-    };
-    made().unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn boot(setup: &Setup) -> Guest {
-    let guest = Guest::boot(setup).unwrap_or_else(|error| panic!("{error}"));
-    println!(
-        "Linux {} on {} CPUs of {}: up in {:.1} s",
-        setup.kernel.release,
-        setup.topology.cpus(),
-        setup.topology.machine().name,
-        guest.boot_time().as_secs_f64()
-    );
-    guest
-}
+use crate::guest::{Lab, PERCH, Place, Use, boot, resolve, setup};
+use crate::support;
 
 /// A kunpeng920 of 8 CPUs: two nodes with two clusters each.
-static KUNPENG: LazyLock<(Setup, Guest)> = LazyLock::new(|| {
-    let machine = perch_machine::resolve("kunpeng920").unwrap();
-    let setup = setup(&machine, Cpus::AtMost(8));
-    let guest = boot(&setup);
-    (setup, guest)
-});
-
-fn text(guest: &Guest, script: &str) -> String {
-    let output = guest.run(&Command::shell(script)).unwrap();
-    assert!(output.success(), "{script}: {}", output.error_text());
-    output.text()
+fn kunpeng() -> Use {
+    Lab::boot("", 8)
 }
 
 /// The guest's own kernel and perch agree with what the topology promised.
-fn looks_as_promised(setup: &Setup, guest: &Guest) {
-    let detected = text(guest, "perch machine detect");
+fn looks_as_promised(lab: &Lab) {
+    let detected = lab.text("perch machine detect");
     let detected = Machine::from_toml_str(&detected, "the guest").unwrap();
-    let promised = setup.topology.machine();
+    let promised = lab.machine();
     assert_eq!(detected.cpus, promised.cpus);
     assert_eq!(detected.node_distance, promised.node_distance);
-    let trouble = guest.trouble().unwrap();
-    assert!(trouble.is_empty(), "{trouble:#?}");
+    lab.is_well();
 }
 
 #[test]
 fn a_machine_with_clusters_and_nodes_comes_up_as_promised() {
-    let _turn = alone();
-    let (setup, guest) = &*KUNPENG;
-    assert_eq!(setup.topology.machine().clusters(), 4);
-    looks_as_promised(setup, guest);
+    let lab = kunpeng();
+    assert_eq!(lab.machine().clusters(), 4);
+    looks_as_promised(&lab);
     // The scheduler's own levels, innermost first.
     let domains = "for d in /sys/kernel/debug/sched/domains/cpu0/*; do cat $d/name; done";
-    let script = format!("mount -t debugfs none /sys/kernel/debug; {domains}");
-    assert_eq!(text(guest, &script), "CLS\nMC\nNUMA\n");
+    let script = format!("mount -t debugfs none /sys/kernel/debug 2>/dev/null; {domains}");
+    assert_eq!(lab.text(&script), "CLS\nMC\nNUMA\n");
 }
 
 #[test]
 fn an_irregular_machine_comes_up_as_promised() {
-    let _turn = alone();
     // SMT on one core only, clusters of two sizes, a core in none, nodes of two sizes.
     let machine = "name = \"odd\"\n\
         [[core]]\ncpus = \"0-1\"\n\
@@ -98,29 +48,26 @@ fn an_irregular_machine_comes_up_as_promised() {
         [[node]]\ncpus = \"0-6\"\n[[node]]\ncpus = \"7\"\n\
         [[package]]\ncpus = \"0-6\"\n[[package]]\ncpus = \"7\"\n";
     let machine = Machine::from_toml_str(machine, "odd").unwrap();
-    let setup = setup(&machine, Cpus::All);
-    assert_eq!(setup.topology.machine().cpus, machine.cpus);
-    looks_as_promised(&setup, &boot(&setup));
+    let lab = Lab::on(&machine, "");
+    assert_eq!(lab.machine().cpus, machine.cpus);
+    looks_as_promised(&lab);
 }
 
 #[test]
 fn packages_that_share_a_node_come_up_as_promised() {
-    let _turn = alone();
-    let machine = perch_machine::resolve("xeon240").unwrap();
-    let setup = setup(&machine, Cpus::AtMost(8));
-    let promised = setup.topology.machine();
+    let lab = Lab::of(&setup(&resolve("xeon240"), Cpus::AtMost(8), ""));
+    let promised = lab.machine();
     assert_eq!((promised.llcs(), promised.nodes()), (2, 1));
     assert!(promised.has_smt());
-    let guest = boot(&setup);
-    looks_as_promised(&setup, &guest);
-    let console = guest.power_off().unwrap();
+    looks_as_promised(&lab);
+    let console = lab.power_off();
     assert!(console.trim_end().ends_with("Power down"), "{console}");
 }
 
 #[test]
 fn commands_are_heard_and_their_end_is_told() {
-    let _turn = alone();
-    let guest = &KUNPENG.1;
+    let lab = kunpeng();
+    let guest = lab.guest();
     let command = Command::shell("cat; echo $WORD >&2; exit 7");
     let output = guest.run(&command.stdin("in").env("WORD", "set")).unwrap();
     assert_eq!(
@@ -159,13 +106,13 @@ fn commands_are_heard_and_their_end_is_told() {
         "a command takes {:.0} ms",
         began.elapsed().as_secs_f64() * 100.0
     );
-    println!("hackbench: {}", text(guest, "hackbench -g 1 -l 50").trim());
+    println!("hackbench: {}", lab.text("hackbench -g 1 -l 50").trim());
 }
 
 #[test]
 fn programs_in_the_background_are_watched_and_killed() {
-    let _turn = alone();
-    let guest = &KUNPENG.1;
+    let lab = kunpeng();
+    let guest = lab.guest();
     let script = "trap 'echo interrupted; exit 4' INT; echo on; while :; do sleep 0.1; done";
     let mut polite = guest.start(&Command::shell(script)).unwrap();
     let limit = Duration::from_secs(300);
@@ -183,7 +130,7 @@ fn programs_in_the_background_are_watched_and_killed() {
         .unwrap();
     stubborn.wait_for("on\n", limit).unwrap();
     let there = format!("kill -0 {}", stubborn.pid());
-    text(guest, &there);
+    lab.text(&there);
     stubborn.signal(Signal::KILL).unwrap();
     assert_eq!(stubborn.wait().unwrap().status, Status::Signal(9));
 
@@ -191,10 +138,7 @@ fn programs_in_the_background_are_watched_and_killed() {
     let mut dropped = guest.start(&Command::shell("echo on; sleep 1234")).unwrap();
     dropped.wait_for("on\n", limit).unwrap();
     drop(dropped);
-    text(
-        guest,
-        "while grep -qs 'sleep.123[4]' /proc/[0-9]*/cmdline; do sleep 0.1; done",
-    );
+    lab.text("while grep -qs 'sleep.123[4]' /proc/[0-9]*/cmdline; do sleep 0.1; done");
     let missing = guest.start(&Command::shell("echo one")).unwrap();
     let missing = { missing }.wait_for("two", limit).unwrap_err().to_string();
     assert!(
@@ -207,11 +151,10 @@ fn programs_in_the_background_are_watched_and_killed() {
 /// where the counters lie does.
 #[test]
 fn counters_lie_on_the_nodes_that_they_are_of() {
-    let _turn = alone();
-    let (setup, guest) = &*KUNPENG;
+    let lab = kunpeng();
     let command = "perch bench overload --seconds 0.05 --threads 1,2,9 --format json";
-    let result: serde_json::Value = serde_json::from_str(&text(guest, command)).unwrap();
-    let machine = setup.topology.machine();
+    let result: serde_json::Value = serde_json::from_str(&lab.text(command)).unwrap();
+    let machine = lab.machine();
     assert_eq!((machine.nodes(), machine.llcs()), (2, 2));
     for row in result["rows"].as_array().unwrap() {
         let shared = row["layout"] == "shared";
@@ -226,23 +169,22 @@ fn counters_lie_on_the_nodes_that_they_are_of() {
 
 #[test]
 fn files_travel_both_ways() {
-    let _turn = alone();
-    let guest = &KUNPENG.1;
+    let lab = kunpeng();
+    let guest = lab.guest();
     let bytes: Vec<u8> = (0..300_000u32)
         .map(|i| (i.wrapping_mul(i) >> 7) as u8)
         .collect();
     guest.put("/tmp/file", 0o700, &bytes).unwrap();
     assert_eq!(guest.get("/tmp/file").unwrap(), bytes);
-    assert_eq!(text(guest, "stat -c %a /tmp/file"), "700\n");
+    assert_eq!(lab.text("stat -c %a /tmp/file"), "700\n");
     let missing = guest.get("/no/such/file").unwrap_err().to_string();
     assert!(missing.contains("/no/such/file"), "{missing}");
 }
 
 #[test]
 fn a_deterministic_guest_does_the_same_twice() {
-    let _turn = alone();
-    let machine = perch_machine::resolve("kunpeng920").unwrap();
-    let mut setup = setup(&machine, Cpus::AtMost(4));
+    let _place = Place::take();
+    let mut setup = setup(&resolve("kunpeng920"), Cpus::AtMost(4), "");
     setup.deterministic = true;
     let script = "hackbench -g 1 -l 20 -p; cat /proc/uptime /proc/schedstat /proc/interrupts";
     setup.job = Some(Command::shell(script));
@@ -261,9 +203,8 @@ fn a_deterministic_guest_does_the_same_twice() {
 
 #[test]
 fn a_guest_that_does_not_come_up_shows_its_console() {
-    let _turn = alone();
-    let machine = perch_machine::resolve("kunpeng920").unwrap();
-    let mut setup = setup(&machine, Cpus::AtMost(2));
+    let _place = Place::take();
+    let mut setup = setup(&resolve("kunpeng920"), Cpus::AtMost(2), "");
     setup.kernel_words = Some("rdinit=/nowhere root=/dev/nowhere".to_string());
     let panicked = Guest::boot(&setup).err().unwrap().to_string();
     assert!(
@@ -320,7 +261,7 @@ fn children(parent: u32) -> Vec<u32> {
 
 #[test]
 fn no_qemu_outlives_perch() {
-    let _turn = alone();
+    let _place = Place::take();
     for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
         let mut perch = long_run();
         let mut word = [0; 3];
@@ -354,7 +295,7 @@ fn no_qemu_outlives_perch() {
 
 #[test]
 fn the_command_reports_the_guests_exit_code() {
-    let _turn = alone();
+    let _place = Place::take();
     let run = |script: &str| {
         let arguments = [
             "lab",

@@ -28,7 +28,7 @@ fn finish(lab: &Lab, churn: Process) {
 
 #[test]
 fn cpus_go_and_come() {
-    let lab = Lab::boot("7.2", 8, &["hackbench"]);
+    let lab = Lab::alone("7.2", 8);
     let perch = lab.load("");
     let churn = churn(&lab);
     for (index, (cpu, online)) in [(3, 0), (3, 1), (7, 0), (7, 1)].into_iter().enumerate() {
@@ -49,7 +49,7 @@ fn cpus_go_and_come() {
 
 #[test]
 fn tasks_are_chased_around_and_born_by_the_hundred() {
-    let lab = Lab::boot("7.2", 8, &["hackbench", "stress-ng"]);
+    let lab = Lab::boot("7.2", 8);
     let perch = lab.load("");
     let running = churn(&lab);
     // Masks of one CPU, a few, and all.
@@ -81,7 +81,7 @@ fn tasks_are_chased_around_and_born_by_the_hundred() {
 
 #[test]
 fn a_loader_that_is_killed_leaves_the_kernel_on_its_own() {
-    let lab = Lab::boot("7.2", 8, &["hackbench"]);
+    let lab = Lab::boot("7.2", 8);
     for _ in 0..2 {
         let perch = lab.load("");
         let churn = churn(&lab);

@@ -23,7 +23,7 @@ fn refused(lab: &Lab, script: &str, code: u32) -> String {
 
 #[test]
 fn what_cannot_be_done_is_refused_with_the_reason() {
-    let lab = Lab::boot("7.2", 8, &[]);
+    let lab = Lab::boot("7.2", 8);
 
     let nobody = refused(&lab, "perch stats", 1);
     assert!(nobody.contains("perch run"), "{nobody}");

@@ -222,7 +222,7 @@ fn runaways_leave(lab: &Lab, percent: u32, modes: &str, least: f64, most: f64) {
 /// One guest for these: a boot takes as long as they do.
 #[test]
 fn the_band_has_its_priorities_and_its_share() {
-    let lab = Lab::boot("7.2", 12, &[]);
+    let lab = Lab::boot("7.2", 12);
     the_highest_priorities_run(&lab);
     runaways_leave(&lab, 95, "overload=off", 4.5, 20.0);
     runaways_leave(&lab, 80, "overload=posted", 18.0, 35.0);
@@ -246,7 +246,7 @@ fn latency(lab: &Lab) -> u64 {
 /// Latencies are printed and not asserted: a guest's time isn't a machine's.
 #[test]
 fn wake_ups_of_the_band_beside_hackbench() {
-    let lab = Lab::boot("7.2", 8, &["cyclictest", "hackbench"]);
+    let lab = Lab::boot("7.2", 8);
     let perch = lab.load("");
     let without = latency(&lab);
     perch.unload();
@@ -270,7 +270,7 @@ fn counted(report: &Report) -> Vec<(&'static str, u64)> {
 
 #[test]
 fn without_a_band_there_is_nothing_of_it() {
-    let lab = Lab::boot("7.2", 8, &["hackbench"]);
+    let lab = Lab::boot("7.2", 8);
     let perch = lab.load("");
     lab.text("hackbench -p -g 2 -l 100");
     assert_eq!(counted(&perch.report()), []);
@@ -300,7 +300,7 @@ fn without_a_band_there_is_nothing_of_it() {
 /// happens to its tasks, none is lost.
 #[test]
 fn tasks_join_and_leave() {
-    let lab = Lab::boot("6.18", 8, &["hackbench"]);
+    let lab = Lab::alone("6.18", 8);
     // Nobody but a program itself may change its name.
     lab.put(
         "/tmp/plain",

@@ -85,7 +85,7 @@ fn runs_anywhere(workload: &Path, script: &Script) {
 #[test]
 fn what_perf_and_trace_cmd_record_runs_again() {
     let machine = Machine::regular("four", 1, 1, 1, 0, 4, 1).unwrap();
-    let lab = Lab::on(&machine, "7.2", &["perf", "trace-cmd", "hackbench"]);
+    let lab = Lab::on(&machine, "7.2");
     lab.text(&format!(
         "perf sched record -o /tmp/pipe.data -- perf bench sched pipe -l {ROUNDS} 2>&1"
     ));

@@ -75,7 +75,7 @@ impl Hogs<'_> {
 
 #[test]
 fn tasks_of_two_nicenesses_share_a_cpu_by_weight() {
-    let lab = Lab::boot("7.2", 8, &[]);
+    let lab = Lab::boot("7.2", 8);
     let perch = lab.load("");
     let parts = WEIGHTS.map(|weight| weight / WEIGHTS.iter().sum::<f64>());
     Hogs::start(&lab, &(hog(0, "8") + &hog(5, "8"))).have(&parts, 0.05);
@@ -84,7 +84,7 @@ fn tasks_of_two_nicenesses_share_a_cpu_by_weight() {
 
 #[test]
 fn twice_as_many_tasks_as_cpus_get_half_a_cpu_each() {
-    let lab = Lab::boot("7.2", 8, &[]);
+    let lab = Lab::boot("7.2", 8);
     let perch = lab.load("");
     Hogs::start(&lab, &hog(0, "ff").repeat(16)).have(&[1.0 / 16.0; 16], 0.1);
     perch.unload();

@@ -47,15 +47,6 @@ const BENCHMARKS: [(&str, &str, u64); 7] = [
     ),
 ];
 
-const TOOLS: [&str; 6] = [
-    "hackbench",
-    "perf",
-    "stress-ng",
-    "sysbench",
-    "tbench",
-    "tbench_srv",
-];
-
 /// Wake-ups as the kernel counts them, whoever schedules the wakee.
 fn kernel_wakeups(lab: &Lab) -> u64 {
     // The fifth number of a CPU: Documentation/scheduler/sched-stats.rst.
@@ -94,13 +85,14 @@ fn all_finish(lab: &Lab, perch: &Perch) {
 }
 
 fn benchmarks_finish(kernel: &str, cpus: usize, config: &str) {
-    let lab = Lab::boot(kernel, cpus, &TOOLS);
+    let lab = Lab::boot(kernel, cpus);
     lab.text("echo 1 > /proc/sys/kernel/sched_schedstats");
     lab.put("/tmp/perch.toml", config);
     let perch = lab.load("--config /tmp/perch.toml");
     assert_eq!(perch.report().about.cpus, cpus as u64);
     all_finish(&lab, &perch);
     println!("{}", perch.unload());
+    lab.text("echo 0 > /proc/sys/kernel/sched_schedstats");
 }
 
 #[test]

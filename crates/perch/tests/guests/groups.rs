@@ -106,7 +106,7 @@ fn followed(perch: &Perch<'_>) -> u64 {
 /// then a hierarchy, and the threads of one process in groups of their own.
 #[test]
 fn groups_share_each_cpu_by_weight() {
-    let lab = Lab::counting("7.2", &["sysbench"]);
+    let lab = Lab::counting("7.2");
     make(&lab, &[("heavy", 800), ("light", 100)]);
     let perch = lab.load("");
     assert_eq!(followed(&perch), 2);
@@ -176,7 +176,7 @@ fn wait(lab: &Lab, steer: &str) -> f64 {
 
 #[test]
 fn steering_and_credit_shorten_the_wait_and_starve_nobody() {
-    let lab = Lab::counting("7.2", &[]);
+    let lab = Lab::counting("7.2");
     let lights = ["one", "two", "three", "four"].map(|name| (name, 100));
     make(&lab, &[&[("heavy", 800)], &lights[..]].concat());
     let (without, with) = (wait(&lab, "off"), wait(&lab, "perch"));
@@ -203,7 +203,7 @@ fn steering_and_credit_shorten_the_wait_and_starve_nobody() {
 /// too small.
 #[test]
 fn a_thousand_groups_come_and_go() {
-    let lab = Lab::boot("7.2", 8, &["hackbench"]);
+    let lab = Lab::alone("7.2", 8);
     // Whoever moves a task between cgroups waits for no grace period then.
     lab.text(&format!("mount -o remount,favordynmods {ROOT}"));
     make(&lab, &[("bench", 100), ("many", 100), ("many/deep", 100)]);
@@ -280,16 +280,16 @@ fn shares_on(lab: &Lab) {
 
 #[test]
 fn groups_share_a_cpu_on_6_18() {
-    shares_on(&Lab::boot("6.18", 8, &[]));
+    shares_on(&Lab::boot("6.18", 8));
 }
 
 #[test]
 fn groups_share_a_cpu_on_6_16() {
-    shares_on(&Lab::boot("6.16", 8, &[]));
+    shares_on(&Lab::boot("6.16", 8));
 }
 
 #[test]
 fn groups_share_a_cpu_on_arm64() {
     let machine = perch_machine::resolve("juno").unwrap();
-    shares_on(&Lab::on(&machine, "7.2", &[]));
+    shares_on(&Lab::on(&machine, "7.2"));
 }

@@ -70,7 +70,7 @@ fn sum(rounds: &[Near]) -> Near {
 
 #[test]
 fn ping_pong_stays_in_a_cluster_when_asked_to() {
-    let lab = Lab::boot("7.2", 8, &["perf"]);
+    let lab = Lab::boot("7.2", 8);
     for both in [true, false] {
         let mut tries = (0..3).map(|_| {
             let enough = |found: &[Near]| found.len() >= ROUNDS && sum(found).idle >= ENOUGH;

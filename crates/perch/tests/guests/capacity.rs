@@ -127,7 +127,7 @@ fn tasks_are_where_they_belong(name: &str) {
     let capacities = || machine.cpus.iter().map(|cpu| cpu.capacity);
     let little = capacities().min().unwrap();
     let big = capacities().filter(|&capacity| capacity > little).count();
-    let lab = Lab::on(&machine, "7.2", &[]);
+    let lab = Lab::on(&machine, "7.2");
     let bench = Bench {
         lab: &lab,
         machine: &machine,

@@ -3,20 +3,26 @@
 
 use std::cell::RefCell;
 use std::path::Path;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use perch_lab::guest::{Command, Guest, Output, Process, Setup, Signal, Status, contents};
 use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
-use perch_lab::{Cpus, Error, Store, Topology};
+use perch_lab::{Arch, Cpus, Error, Store, Topology};
 use perch_machine::Machine;
 use perch_scheduler::stats::Report;
 
+use crate::arm64;
+
 pub const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 
-/// A guest keeps one of the host's CPUs busy, and a busy host makes a guest's times worthless.
-const GUESTS: usize = 2;
+/// A guest keeps one of the host's CPUs busy, and a busy host makes a guest's times worthless. So
+/// many are used at once, on a host of as many CPUs.
+static GUESTS: LazyLock<usize> = LazyLock::new(|| {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    cpus.clamp(2, 8)
+});
 
 /// How long a command in a guest may take, and whatever else is waited for. The longest takes 10 s
 /// on an idle host; one that is busy with other things needs many times as much.
@@ -42,12 +48,13 @@ static BUSY: Mutex<usize> = Mutex::new(0);
 static FREED: Condvar = Condvar::new();
 
 /// The right to keep a CPU of the host busy.
-struct Place;
+pub struct Place;
 
 impl Place {
-    fn take() -> Place {
+    /// Waits until there is one.
+    pub fn take() -> Place {
         let busy = BUSY.lock().unwrap_or_else(PoisonError::into_inner);
-        let busy = FREED.wait_while(busy, |busy| *busy >= GUESTS);
+        let busy = FREED.wait_while(busy, |busy| *busy >= *GUESTS);
         *busy.unwrap_or_else(PoisonError::into_inner) += 1;
         Place
     }
@@ -60,77 +67,217 @@ impl Drop for Place {
     }
 }
 
-/// Two nodes, in each of them two clusters that share an L2, all alike.
-fn machine(cpus: usize) -> Machine {
-    let text = format!(
-        "name = \"clusters\"\n[topology]\npackages = 2\nclusters_per_llc = 2\n\
-         cores_per_cluster = {}\n",
-        cpus / 4
-    );
-    Machine::from_toml_str(&text, "clusters").unwrap()
+/// Two nodes, in each of them clusters that share an L2, all alike.
+fn nodes() -> Machine {
+    resolve("kunpeng920")
 }
 
-/// A guest that shows a machine.
+/// The programs of a guest that several tests use: those of all tests, so that any of them can.
+fn programs(arch: Arch) -> &'static [&'static str] {
+    match arch {
+        Arch::X86_64 => &[
+            "cyclictest",
+            "hackbench",
+            "perf",
+            "stress-ng",
+            "sysbench",
+            "tbench",
+            "tbench_srv",
+            "trace-cmd",
+        ],
+        Arch::Aarch64 => &["hackbench", "sysbench"],
+    }
+}
+
+/// What boots a kernel (a version as `--kernel` takes it, "" for the default) that shows so many
+/// CPUs of a machine.
+pub fn setup(machine: &Machine, cpus: Cpus, kernel: &str) -> Setup {
+    let made = || {
+        let topology = Topology::new(machine, cpus)?;
+        if topology.arch() == Arch::Aarch64 {
+            arm64::is_up_to_date();
+        }
+        let store = Store::open()?;
+        let kernel = Kernel::find(&store, kernel, topology.arch())?;
+        kernel.require_sched_ext()?;
+        let qemu = Qemu::find(&store, topology.need())?;
+        let programs = programs(topology.arch());
+        let files = contents(&store, &kernel, Path::new(PERCH), programs)?;
+        Ok::<_, Error>(Setup::new(kernel, qemu, topology, files))
+    };
+    made().unwrap_or_else(|error| panic!("no guest for this test: {error}"))
+}
+
+/// Boots it.
+pub fn boot(setup: &Setup) -> Guest {
+    let guest = Guest::boot(setup).unwrap_or_else(|error| panic!("{error}"));
+    println!(
+        "Linux {} on {} CPUs of {}: up in {:.1} s",
+        setup.kernel.release,
+        setup.topology.cpus(),
+        setup.topology.machine().name,
+        guest.boot_time().as_secs_f64()
+    );
+    guest
+}
+
+/// A machine of the library.
+pub fn resolve(name: &str) -> Machine {
+    perch_machine::resolve(name).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Guests that no test uses now, and that did no test any harm: a boot takes as long as many tests.
+static IDLE: Mutex<Vec<Lab>> = Mutex::new(Vec::new());
+
+/// So many of them are kept, each of some hundred megabytes.
+const KEPT: usize = 8;
+
+/// A guest that shows a machine; it may have been another test's before, and be another's after.
 pub struct Lab {
     guest: Guest,
+    /// The machine that it shows.
+    machine: Machine,
+    /// Of the kernel.
+    release: String,
+    /// Programs that ran when it was up: whatever is more is a test's.
+    programs: usize,
+}
+
+/// The use of a guest, until dropped. Nobody else has it after a test that failed or left programs.
+pub struct Use {
+    lab: Option<Lab>,
+    for_others: bool,
     began: Instant,
-    // Given back when the guest is gone: fields are dropped in this order.
+    // Given back when the guest is: fields are dropped in this order.
     _place: Place,
 }
 
+impl std::ops::Deref for Use {
+    type Target = Lab;
+
+    fn deref(&self) -> &Lab {
+        self.lab.as_ref().expect("taken by drop only")
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        println!("{:.1} s in all", self.began.elapsed().as_secs_f64());
+        let Some(lab) = self.lab.take() else { return };
+        if !self.for_others || std::thread::panicking() || !lab.is_as_before() {
+            return;
+        }
+        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.push(lab);
+        if idle.len() > KEPT {
+            idle.remove(0);
+        }
+    }
+}
+
+impl Use {
+    /// Switches it off, for all that its console showed.
+    pub fn power_off(mut self) -> String {
+        let lab = self.lab.take().expect("taken by drop only");
+        lab.guest.power_off().unwrap()
+    }
+
+    fn of(lab: Lab, for_others: bool, place: Place) -> Use {
+        Use {
+            lab: Some(lab),
+            for_others,
+            began: Instant::now(),
+            _place: place,
+        }
+    }
+}
+
 impl Lab {
-    /// Boots a kernel (a version as `--kernel` takes it, "" for the default) with these programs
-    /// on two nodes with clusters in them.
-    pub fn boot(kernel: &str, cpus: usize, tools: &[&str]) -> Lab {
-        let machine = machine(cpus);
-        assert_eq!((machine.cpus.len(), machine.clusters()), (cpus, 4));
-        assert_eq!((machine.llcs(), machine.nodes()), (2, 2));
-        Lab::on(&machine, kernel, tools)
+    /// Linux of this version on so many CPUs in two nodes with two clusters each.
+    pub fn boot(kernel: &str, cpus: usize) -> Use {
+        Lab::of(&setup(&nodes(), Cpus::AtMost(cpus), kernel))
     }
 
     /// As [`Lab::boot`], on a machine of one's own; where capacities differ, an arm64 guest.
-    pub fn on(machine: &Machine, kernel: &str, tools: &[&str]) -> Lab {
-        Lab::of(machine, kernel, tools, false)
+    pub fn on(machine: &Machine, kernel: &str) -> Use {
+        Lab::of(&setup(machine, Cpus::All, kernel))
+    }
+
+    /// As [`Lab::boot`]; a guest that no test had before, and none gets after: for whoever leaves
+    /// traces, or would see others'.
+    pub fn alone(kernel: &str, cpus: usize) -> Use {
+        Lab::fresh(&setup(&nodes(), Cpus::AtMost(cpus), kernel), false)
     }
 
     /// Four CPUs of one LLC in clusters of two, whose clock counts instructions: what one CPU does
-    /// keeps pace with what the others do, however busy the host is.
-    pub fn counting(kernel: &str, tools: &[&str]) -> Lab {
+    /// keeps pace with what the others do, however busy the host is. Nobody had it before.
+    pub fn counting(kernel: &str) -> Use {
         let text = "name = \"counting\"\n[topology]\nclusters_per_llc = 2\ncores_per_cluster = 2\n";
         let machine = Machine::from_toml_str(text, "counting").unwrap();
         assert_eq!((machine.cpus.len(), machine.llcs()), (4, 1));
-        Lab::of(&machine, kernel, tools, true)
+        let mut setup = setup(&machine, Cpus::All, kernel);
+        setup.deterministic = true;
+        Lab::fresh(&setup, false)
     }
 
-    fn of(machine: &Machine, kernel: &str, tools: &[&str], deterministic: bool) -> Lab {
-        let topology = Topology::new(machine, Cpus::All).unwrap();
-        assert_eq!(topology.machine().cpus, machine.cpus);
-
-        let cpus = topology.cpus();
+    /// A guest like this, booted unless there is one that nobody uses.
+    pub fn of(setup: &Setup) -> Use {
         let place = Place::take();
-        let began = Instant::now();
-        let setup = || {
-            let store = Store::open()?;
-            let kernel = Kernel::find(&store, kernel, topology.arch())?;
-            kernel.require_sched_ext()?;
-            let qemu = Qemu::find(&store, topology.need())?;
-            let files = contents(&store, &kernel, Path::new(PERCH), tools)?;
-            let mut setup = Setup::new(kernel, qemu, topology, files);
-            setup.deterministic = deterministic;
-            Ok::<_, Error>(setup)
-        };
-        let setup = setup().unwrap_or_else(|error| panic!("no guest for this test: {error}"));
-        let guest = Guest::boot(&setup).unwrap_or_else(|error| panic!("{error}"));
-        println!(
-            "Linux {}, {cpus} CPUs, up in {:.1} s",
-            setup.kernel.release,
-            guest.boot_time().as_secs_f64()
-        );
-        Lab {
-            guest,
-            began,
-            _place: place,
+        let machine = setup.topology.machine();
+        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+        let like = |lab: &Lab| lab.machine == *machine && lab.release == setup.kernel.release;
+        let lab = idle.iter().position(like).map(|index| idle.remove(index));
+        drop(idle);
+        match lab {
+            Some(lab) => {
+                println!("Linux {} on {}: used before", lab.release, machine.name);
+                Use::of(lab, true, place)
+            }
+            None => Lab::fresh_in(setup, true, place),
         }
+    }
+
+    fn fresh(setup: &Setup, for_others: bool) -> Use {
+        Lab::fresh_in(setup, for_others, Place::take())
+    }
+
+    fn fresh_in(setup: &Setup, for_others: bool, place: Place) -> Use {
+        let mut lab = Lab {
+            guest: boot(setup),
+            machine: setup.topology.machine().clone(),
+            release: setup.kernel.release.clone(),
+            programs: 0,
+        };
+        lab.programs = lab.count_programs().expect("a guest that was just booted");
+        Use::of(lab, for_others, place)
+    }
+
+    /// The machine that it shows.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The guest itself.
+    pub fn guest(&self) -> &Guest {
+        &self.guest
+    }
+
+    /// Whoever counts, too; kernel threads have no program.
+    fn count_programs(&self) -> Option<usize> {
+        let script = "ls -l /proc/[0-9]*/exe 2>/dev/null | grep -c ' -> '";
+        let output = self.guest.run(&Command::shell(script)).ok()?;
+        output.text().trim().parse().ok()
+    }
+
+    /// Whether nothing of a test goes on in it, and its kernel has nothing to complain of. Who was
+    /// killed just now may still be about to end.
+    fn is_as_before(&self) -> bool {
+        let quiet = self.guest.trouble().is_ok_and(|trouble| trouble.is_empty());
+        quiet
+            && (0..10).any(|look| {
+                std::thread::sleep(Duration::from_millis(200 * look.min(1)));
+                self.count_programs() == Some(self.programs)
+            })
     }
 
     /// Panics with what the kernel and the schedulers in it said last.
@@ -266,12 +413,6 @@ impl Lab {
         perch.says("Ctrl-C unloads");
         perch.is_well();
         perch
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        println!("{:.1} s in all", self.began.elapsed().as_secs_f64());
     }
 }
 

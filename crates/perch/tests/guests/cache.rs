@@ -85,7 +85,7 @@ fn held(perch: &Perch) -> u64 {
 
 #[test]
 fn the_threads_of_a_process_meet_in_one_cache() {
-    let lab = Lab::on(&machine(), "7.2", &["sysbench"]);
+    let lab = Lab::on(&machine(), "7.2");
     let perch = lab.load("--set cache=perch");
     let pairs = [pair(&lab), pair(&lab)];
     // Each in two caches of different nodes, and none of these the other's: four threads in a cache
@@ -150,7 +150,7 @@ fn busy_percent(lab: &Lab) -> Vec<f64> {
 
 #[test]
 fn a_process_as_large_as_the_machine_leaves_no_cache_idle() {
-    let lab = Lab::on(&machine(), "7.2", &["sysbench"]);
+    let lab = Lab::on(&machine(), "7.2");
     let perch = lab.load("--set cache=perch");
     lab.text("sysbench cpu --threads=16 --time=1000 run >/dev/null 2>&1 & sleep 2");
     for left in (0..ROUNDS).rev() {
@@ -174,7 +174,7 @@ const LIVING: &str = "n=0; for p in /proc/[0-9]*; do read -r size rest < $p/stat
 
 #[test]
 fn processes_give_back_their_places() {
-    let lab = Lab::on(&machine(), "7.2", &["hackbench", "stress-ng"]);
+    let lab = Lab::on(&machine(), "7.2");
     // Some are there before, and end under perch.
     let before = lab.start("hackbench -T -p -g 2 -l 300 && hackbench -p -g 2 -l 50");
     lab.text("sleep 0.2");
@@ -210,7 +210,7 @@ fn processes_give_back_their_places() {
 
 #[test]
 fn who_finds_the_table_full_is_counted_and_does_without() {
-    let lab = Lab::on(&machine(), "7.2", &["perf"]);
+    let lab = Lab::on(&machine(), "7.2");
     lab.put("/tmp/perch.toml", "processes = 16\n");
     let perch = lab.load("--config /tmp/perch.toml --set cache=perch");
     let crowd = lab.start("for i in $(seq 1 40); do sleep 1000 & done; wait");
