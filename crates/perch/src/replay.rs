@@ -4,7 +4,7 @@
 mod list;
 mod trace;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use perch_policy::{Era, Mode, Modes, Policy, Reason, Topology};
@@ -74,6 +74,12 @@ fn other(modes: Modes, set: &[String]) -> Result<Option<Modes>, Failure> {
     Ok((!set.is_empty()).then_some(other))
 }
 
+/// Whether two paths lead to the same file.
+fn same(one: &Path, other: &Path) -> bool {
+    let [one, other] = [one, other].map(std::fs::canonicalize);
+    matches!((one, other), (Ok(one), Ok(other)) if one == other)
+}
+
 /// Does it.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let format = arguments.format.as_deref();
@@ -104,6 +110,17 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         None => Format::Table,
     };
+    for (option, path) in [
+        ("--output", &arguments.output),
+        ("--trace", &arguments.trace),
+    ] {
+        if let Some(path) = path.as_deref().filter(|path| same(path, &arguments.file)) {
+            return Err(Failure::input(format!(
+                "{option} {}: that is the recording itself; expected another file",
+                path.display()
+            )));
+        }
+    }
     // Lines and a bar on the same terminal would write over each other.
     let lines = arguments.list && arguments.output.is_none();
     let mut recording = Recording::open(&arguments.file, arguments.era, lines)?;

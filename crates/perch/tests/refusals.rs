@@ -258,6 +258,28 @@ fn what_is_no_recording() {
     );
     refused(&["record"], &["--output"]);
     refused(&["replay", &text, "--era", "3.4"], &["--era 3.4", "5.5"]);
+    // Nothing is written over what is read, by whatever name.
+    let other = text.replace("/text", "/../recording/text");
+    refused(
+        &["replay", &text, "--list", "-o", &other],
+        &["--output", "the recording itself"],
+    );
+    refused(
+        &["replay", &text, "--trace", &text],
+        &["--trace", "the recording itself"],
+    );
+    assert_eq!(std::fs::read_to_string(&text).unwrap(), "1,2,3\n");
+    let (list, trace) = (format!("{text}.csv"), format!("{text}.pftrace"));
+    refused(
+        &["replay", &text, "--list", "-o", &list],
+        &["not a recording"],
+    );
+    refused(&["replay", &text, "--trace", &trace], &["not a recording"]);
+    assert!(
+        ![list, trace]
+            .iter()
+            .any(|path| std::fs::exists(path).unwrap())
+    );
 }
 
 #[test]

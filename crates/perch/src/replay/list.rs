@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `perch replay --list`: a line a wake-up, as CSV or as a Parquet file.
 
-use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 
@@ -9,6 +8,7 @@ use perch_parquet::{Column, Kind, Value, Writer};
 use perch_policy::Policy;
 use perch_record::{Cause, Decided, Replay};
 
+use crate::fresh::Fresh;
 use crate::output::Failure;
 use crate::recording::Recording;
 
@@ -69,11 +69,30 @@ pub fn list(
 ) -> Result<(), Failure> {
     let name = output.map_or("stdout".to_string(), |path| path.display().to_string());
     let cannot = |error: &dyn std::fmt::Display| Failure::run(format!("{name}: {error}"));
-    let out: Box<dyn Write> = match output {
-        Some(path) => Box::new(File::create(path).map_err(|e| cannot(&e))?),
-        None => Box::new(std::io::stdout().lock()),
+    let mut file = match output {
+        Some(path) => Some(BufWriter::new(Fresh::create(path).map_err(|e| cannot(&e))?)),
+        None => None,
     };
-    let out = BufWriter::new(out);
+    let mut stdout = BufWriter::new(std::io::stdout().lock());
+    let out: &mut dyn Write = match &mut file {
+        Some(file) => file,
+        None => &mut stdout,
+    };
+    write(recording, other, parquet, out, &cannot)?;
+    let Some(file) = file else {
+        return Ok(());
+    };
+    let file = file.into_inner().map_err(|e| cannot(&e.into_error()))?;
+    file.keep().map_err(|e| cannot(&e))
+}
+
+fn write(
+    recording: &mut Recording,
+    other: Option<Policy>,
+    parquet: bool,
+    out: &mut dyn Write,
+    cannot: &dyn Fn(&dyn std::fmt::Display) -> Failure,
+) -> Result<(), Failure> {
     if parquet {
         let header = &recording.header;
         let era = recording.model.era().to_string();
@@ -94,7 +113,6 @@ pub fn list(
         })?;
         return writer.finish().map(|_| ()).map_err(|e| cannot(&e));
     }
-    let mut out = out;
     let names = columns().map(|column| column.name);
     // A reader that has seen enough (`| head`) is no failure.
     let goes_on = |result: std::io::Result<()>| match result {
@@ -103,7 +121,7 @@ pub fn list(
         Err(e) => Err(cannot(&e)),
     };
     if goes_on(writeln!(out, "{}", names.join(",")))? {
-        each(recording, other, |values| goes_on(line(&mut out, values)))?;
+        each(recording, other, |values| goes_on(line(out, values)))?;
     }
     goes_on(out.flush()).map(|_| ())
 }
@@ -134,7 +152,7 @@ fn each(
 }
 
 /// None of the words has a comma or a quote.
-fn line(out: &mut impl Write, values: &[Value]) -> std::io::Result<()> {
+fn line(out: &mut dyn Write, values: &[Value]) -> std::io::Result<()> {
     for (i, value) in values.iter().enumerate() {
         if i > 0 {
             out.write_all(b",")?;
