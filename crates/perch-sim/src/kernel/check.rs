@@ -45,6 +45,7 @@ impl Auditor {
             kernel.check_rt()?;
             kernel.check_channels()?;
             kernel.check_mutexes()?;
+            kernel.check_conditions()?;
             kernel.check_guests()?;
             kernel.check_caches()
         };
@@ -91,6 +92,8 @@ impl Kernel<'_> {
         sleepers.for_each(|&t| places[t as usize][3] += 1);
         let sleepers = self.futexes.sleepers();
         sleepers.for_each(|t| places[t as usize][3] += 1);
+        let sleepers = self.conditions.iter().flat_map(|c| c.sleepers());
+        sleepers.for_each(|&t| places[t as usize][3] += 1);
         for event in self.events.iter() {
             match event.kind {
                 kind::TIMER => places[event.key as usize][4] += 1,
@@ -299,6 +302,18 @@ impl Kernel<'_> {
                 "mutex {number} is {:?}, {:?} asleep, nobody will wake them",
                 m.word,
                 m.waiting
+            );
+        }
+        Ok(())
+    }
+
+    /// Who sleeps on a condition variable was not signalled, or is about to be woken.
+    fn check_conditions(&self) -> Result<(), String> {
+        for (number, c) in self.conditions.iter().enumerate() {
+            let lost = c.sleepers().iter().find(|&&task| !c.is_in_order(task));
+            hold!(
+                lost.is_none(),
+                "condition {number}: nobody will wake {lost:?}, which was signalled"
             );
         }
         Ok(())

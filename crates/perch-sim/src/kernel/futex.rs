@@ -186,6 +186,15 @@ impl Kernel<'_> {
         self.tasks[task as usize].pc += 1;
     }
 
+    /// The running task has done a unit of work, one of its second's requests.
+    pub(super) fn note_request(&mut self, task: u32) {
+        self.tasks[task as usize].pc += 1;
+        self.metrics.counted += 1;
+        if let Some(requests) = &mut self.requests {
+            requests.done(self.now);
+        }
+    }
+
     /// The running task goes on with taking the lock of the CPU that it was on when it began.
     pub(super) fn lock_cpu(&mut self, cpu: usize, task: u32) -> Step {
         if self.futexes.locks.is_empty() {

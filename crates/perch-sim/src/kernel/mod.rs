@@ -11,6 +11,7 @@ mod channel;
 mod check;
 mod chores;
 mod clock;
+mod condition;
 mod contend;
 mod eevdf;
 mod era;
@@ -105,6 +106,8 @@ pub struct Kernel<'a> {
     /// The next moments of shared timers, once they are used.
     timers: Vec<Option<u64>>,
     futexes: Futexes,
+    /// Once they are used.
+    conditions: Vec<condition::Condition>,
     /// CPUs with more than one task, by words of 64.
     crowded: Vec<u64>,
     /// CPUs differ in capacity.
@@ -230,6 +233,7 @@ impl<'a> Kernel<'a> {
             counters: (0..workload.counters).map(|_| Counter::default()).collect(),
             timers: Vec::new(),
             futexes: Futexes::default(),
+            conditions: Vec::new(),
             queues: (0..n).map(|_| Fair::default()).collect(),
             entities: tasks
                 .iter()

@@ -219,13 +219,7 @@ impl Kernel<'_> {
                     }
                 }
                 Op::NoteLatency => self.note_latency(task),
-                Op::NoteRequest => {
-                    t.pc += 1;
-                    self.metrics.counted += 1;
-                    if let Some(requests) = &mut self.requests {
-                        requests.done(self.now);
-                    }
-                }
+                Op::NoteRequest => self.note_request(task),
                 Op::LockCpu => {
                     if self.lock_cpu(cpu, task) == Step::Works {
                         return self.begin_segment(cpu);
@@ -252,6 +246,12 @@ impl Kernel<'_> {
                     }
                 }
                 Op::Exit => return self.exit(cpu, task),
+                op => match self.on_condition(cpu, task, op) {
+                    Step::Works => return self.begin_segment(cpu),
+                    Step::Done if !self.cpus[cpu].need_resched => {}
+                    Step::Done => return self.preempt(cpu),
+                    Step::Left => return,
+                },
             }
         }
     }

@@ -10,7 +10,7 @@ mod group;
 mod hackbench;
 mod network;
 pub mod recorded;
-mod rtapp;
+pub mod rtapp;
 mod schbench;
 mod service;
 mod spec;
@@ -125,6 +125,47 @@ pub enum Op {
     /// Blocks its own word, takes its whole list off, reads the clock once, and posts them all,
     /// each as in `Post` but for the list, the last one that came first.
     WakeAll(FutexCall),
+    /// Puts itself on the list of a condition variable. What `pthread_cond_wait` does is this, an
+    /// `Unlock`, an `Await` and a `Lock`.
+    Enlist {
+        /// Which.
+        condition: u32,
+    },
+    /// Sleeps in a futex call until it was taken off that list.
+    Await {
+        /// Which.
+        condition: u32,
+        /// The futex call, up to falling asleep.
+        call: FutexCall,
+    },
+    /// Takes the first off the list and wakes it in a futex call, unless the list is empty.
+    Signal {
+        /// Which.
+        condition: u32,
+        /// The futex call, up to the wake-up.
+        call: FutexCall,
+    },
+    /// The same with all of the list, in one futex call.
+    Broadcast {
+        /// Which.
+        condition: u32,
+        /// The futex call, up to the first wake-up.
+        call: FutexCall,
+    },
+    /// Comes to a barrier, under its mutex: the last one goes on elsewhere.
+    Gate {
+        /// The barrier's condition variable.
+        condition: u32,
+        /// How many come in all.
+        users: u32,
+        /// The operation of the last one.
+        last: u32,
+    },
+    /// Has left a barrier, under its mutex: from then on it counts as one to come.
+    Ungate {
+        /// The barrier's condition variable.
+        condition: u32,
+    },
     /// A wake-up latency: from the clock that who posted it read to now.
     NoteLatency,
     /// A unit of the workload's work is done, and is one of its second's requests.
