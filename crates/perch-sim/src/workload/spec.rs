@@ -159,8 +159,8 @@ const KINDS: [Kind; 17] = [
     },
     Kind {
         name: rtapp::NAME,
-        help: "what rt-app's JSON file says, of its events run, runtime, sleep, timer and yield: \
-               rtapp:FILE; keys footprint, where",
+        help: "what rt-app's JSON file says: rtapp:FILE; keys footprint, lines, wait_ns and wake_ns (of \
+               futex calls), mem_mbs, write_ns (of iorun), where",
         build: rtapp::file,
     },
 ];

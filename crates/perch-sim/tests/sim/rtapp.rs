@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use perch_policy::Era;
-use perch_sim::Outcome;
+use perch_sim::workload::rtapp::export;
 use perch_sim::workload::{Class, Workload};
+use perch_sim::{Metrics, Outcome};
 
-use crate::common::{machine, scenario};
+use crate::common::{self, machine, scenario};
 
 fn spec(test: &str, text: &str, keys: &str) -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.json"));
@@ -66,7 +67,7 @@ fn instances_loops_and_repeated_keys_are_what_rt_app_makes_of_them() {
     let file = "{\n\"global\": {\"duration\": 2, \"calibration\": \"CPU0\", \"default_policy\": \"SCHED_RR\"},\n\
         \"tasks\": {\n\
         \"three\": {\"instance\": 3, \"loop\": 2, \"policy\": \"SCHED_OTHER\", \"priority\": -7, \"delay\": 500, \"taskgroup\": \"/a/b\",\n\
-        \"cpus\": [1, 2], \"util_min\": 100, \"phases\": {\"p\": {\"loop\": 5, \"run\": 100, \"sleep\": 50, \"run\": 200}, \"q\": {\"run1\": 10}}},\n\
+        \"cpus\": [1, 2], \"nodes_membind\": [0], \"util_min\": 100, \"phases\": {\"p\": {\"loop\": 5, \"run\": 100, \"sleep\": 50, \"run\": 200}, \"q\": {\"run1\": 10}}},\n\
         \"rt\": {\"loop\": 4, \"runtime\": 100, \"sleep\": 1000, \"yield\": \"\"}}}";
     let made = workload("instances", file);
     assert_eq!(made.tasks.len(), 4);
@@ -119,15 +120,46 @@ fn work_is_calibrated_on_the_cpu_that_the_file_says() {
 fn what_is_not_simulated_is_refused_by_its_line() {
     let task = |body: &str| format!("{{\"tasks\": {{\n\"a\": {{\n\"run\": 5,\n{body}\n}}}}}}");
     for (text, line, words) in [
+        (task("\"lock\": \"m\""), 2, "it keeps what \"lock\" locked"),
         (
-            task("\"lock\": \"m\""),
+            task("\"lock\": \"m\", \"lock2\": \"m\""),
             4,
-            "\"lock\": this event of rt-app is not simulated yet",
+            "\"lock2\": it has locked \"m\" already (\"lock\")",
         ),
-        (task("\"barrier1\": \"b\""), 4, "not simulated yet"),
-        (task("\"fork\": \"a\""), 4, "not simulated yet"),
-        (task("\"mem\": 100"), 4, "not simulated yet"),
-        (task("\"running\": 5"), 4, "no such key"),
+        (task("\"unlock\": \"m\""), 4, "it has not locked \"m\" here"),
+        (
+            task("\"wait\": {\"ref\": \"c\", \"mutex\": \"m\"}"),
+            4,
+            "it has not locked \"m\" here",
+        ),
+        (task("\"sync\": {\"ref\": \"c\"}"), 4, "a ref and a mutex"),
+        (
+            task("\"lock\": \"m\", \"resume\": \"m\""),
+            4,
+            "\"resume\": it has locked",
+        ),
+        (task("\"fork\": \"a\""), 4, "rt-app 1.0 has no such event"),
+        (task("\"memrun\": {}"), 4, "rt-app 1.0 has no such event"),
+        (task("\"mem\": -1"), 4, "from 0 to"),
+        (task("\"barrier\": 3"), 4, "expected a text"),
+        (task("\"jump\": 5"), 4, "no such key"),
+        (
+            "{\"tasks\": {\"a\": {\"lock\": \"m\", \"yield\": \"\", \"unlock\": \"m\"}}}"
+                .to_string(),
+            1,
+            "takes no time",
+        ),
+        (
+            "{\"tasks\": {\"a\": {\"phases\": {\n\"p\": {\"loop\": 2, \"run\": 1, \"lock\": \"m\"}}}}}"
+                .to_string(),
+            2,
+            "other mutexes",
+        ),
+        (
+            "{\"tasks\": {\"a\": {\"iorun\": 5}},\n\"global\": {\"io_device\": \"/dev/sda\"}}".to_string(),
+            2,
+            "expected /dev/null",
+        ),
         (
             task("\"policy\": \"SCHED_DEADLINE\""),
             4,
@@ -135,6 +167,16 @@ fn what_is_not_simulated_is_refused_by_its_line() {
         ),
         (task("\"dl-runtime\": 5"), 4, "deadline class"),
         (task("\"cpus\": [99]"), 4, "expected CPUs from 0 to 5"),
+        (
+            task("\"nodes_membind\": [1]"),
+            4,
+            "expected nodes from 0 to 0 of juno",
+        ),
+        (
+            task("\"nodes_membind\": []"),
+            4,
+            "expected every node of the task's cpus",
+        ),
         (task("\"cpus\": []"), 4, "at least one CPU"),
         (task("\"priority\": 20"), 4, "from -20 to 19"),
         (task("\"sleep\": -1"), 4, "from 0 to"),
@@ -164,7 +206,7 @@ fn what_is_not_simulated_is_refused_by_its_line() {
         (
             "{\"tasks\": {\"a\": {\"run\": 1, \"phases\": 3}}}".to_string(),
             1,
-            "beside",
+            "expected an object",
         ),
         ("{\"tasks\": {}}".to_string(), 1, "one at least"),
         (
@@ -201,4 +243,180 @@ fn what_is_not_simulated_is_refused_by_its_line() {
         .expect_err("none")
         .to_string();
     assert!(error.contains("/no/such.json"), "{error}");
+}
+
+/// Runs a second of it with the books walked over after every event.
+fn checked(test: &str, text: &str) -> Metrics {
+    let machine = machine("kunpeng920");
+    let workload = Workload::parse(&spec(test, text, ""), &machine);
+    let workload = workload.unwrap_or_else(|error| panic!("{error}"));
+    let run = scenario(&machine, Era::V7_2, workload, [0, 1000]);
+    common::checked(&run, 499_979, |_| {})
+}
+
+#[test]
+fn a_mutex_lets_one_in_at_a_time() {
+    // Three threads that want 1 ms in 1.25 ms: only one works at a time.
+    let file = "{\"tasks\": {\"a\": {\"instance\": 3, \"lock\": \"m\", \"run\": 1000, \"unlock\": \"m\", \"sleep\": 250}}}";
+    let counted = checked("mutex", file).counted;
+    assert!((950..=1000).contains(&counted), "{counted}");
+}
+
+#[test]
+fn a_signal_lets_one_go_and_a_broadcast_all() {
+    let file = |how: &str| {
+        format!(
+            "{{\"tasks\": {{\n\
+             \"waker\": {{\"sleep\": 10000, \"lock\": \"m\", \"{how}\": \"c\", \"unlock\": \"m\"}},\n\
+             \"waiter\": {{\"instance\": 4, \"lock\": \"m\", \"wait\": {{\"ref\": \"c\", \"mutex\": \"m\"}}, \"unlock\": \"m\"}}}}}}"
+        )
+    };
+    // 99 rounds of the waker, each of which lets one or all four go once.
+    for (how, waiters) in [("signal", 1), ("broad", 4)] {
+        let counted = checked(how, &file(how)).counted;
+        let expected = 99 * (1 + waiters);
+        assert!(
+            (expected - waiters..=expected).contains(&counted),
+            "{how}: {counted}"
+        );
+    }
+}
+
+#[test]
+fn who_syncs_wakes_another_and_waits() {
+    // Both sleep until the other comes back: a run of 1 ms each in turn, started by a third task.
+    let file = "{\"tasks\": {\n\
+        \"a\": {\"instance\": 2, \"lock\": \"m\", \"sync\": {\"ref\": \"c\", \"mutex\": \"m\"}, \"unlock\": \"m\", \"run\": 1000}}}";
+    let counted = checked("sync", file).counted;
+    assert!((900..=1000).contains(&counted), "{counted}");
+}
+
+#[test]
+fn who_suspends_is_resumed_by_name() {
+    let file = "{\"tasks\": {\n\
+        \"tick\": {\"resume\": \"audio\", \"timer\": {\"ref\": \"t\", \"period\": 5000}},\n\
+        \"audio\": {\"suspend\", \"run\": 1000, \"resume\": \"screen\"},\n\
+        \"screen\": {\"suspend\": \"screen\", \"run\": 2000}}}";
+    let outcome = checked("suspend", file);
+    let counted = outcome.counted;
+    assert!((196 + 2 * 195..=3 * 200).contains(&counted), "{counted}");
+}
+
+#[test]
+fn nobody_passes_a_barrier_before_all_are_there() {
+    // The slowest needs 3 ms; a round of all three is counted three times.
+    let file = "{\"tasks\": {\n\
+        \"quick\": {\"instance\": 2, \"run\": 1000, \"barrier\": \"b\", \"run1\": 100},\n\
+        \"slow\": {\"run\": 3000, \"barrier7\": \"b\", \"run1\": 100}}}";
+    let counted = checked("barrier", file).counted;
+    // A barrier of rt-app's lets its last one go before the others have left.
+    assert!((3 * 320..=3 * 322).contains(&counted), "{counted}");
+    // One of two tasks waits for another that never comes.
+    let alone = "{\"tasks\": {\"a\": {\"run\": 1000, \"barrier\": \"b\", \"barrier2\": \"b\"}}}";
+    let outcome = checked("barrier_alone", alone);
+    assert_eq!(outcome.counted, 0);
+}
+
+#[test]
+fn a_wait_that_nobody_ends_is_a_task_that_sleeps() {
+    let file = "{\"tasks\": {\n\
+        \"a\": {\"run\": 1000, \"suspend\": \"nobody\"},\n\
+        \"b\": {\"lock\": \"x\", \"sleep\": 1000, \"lock2\": \"y\", \"unlock\": \"y\", \"unlock2\": \"x\"},\n\
+        \"c\": {\"lock\": \"y\", \"sleep\": 1000, \"lock2\": \"x\", \"unlock\": \"x\", \"unlock2\": \"y\"}}}";
+    let outcome = checked("deadlock", file);
+    assert_eq!(outcome.counted, 0);
+    assert!(outcome.busy_ns < 2_000_000, "{outcome:?}");
+}
+
+#[test]
+fn writing_takes_the_time_that_its_figures_say() {
+    let file = "{\"global\": {\"mem_buffer_size\": 1000},\n\
+        \"tasks\": {\"a\": {\"mem\": 5000000, \"iorun\": 100001, \"timer\": {\"ref\": \"t\", \"period\": 5000}}}}";
+    let machine = machine("kunpeng920");
+    let spec = spec("writes", file, ",mem_mbs=5000,write_ns=1000,footprint=0");
+    let workload = Workload::parse(&spec, &machine).expect("a workload");
+    let program = format!("{:?}", &workload.tasks[0].program[..2]);
+    assert_eq!(program, "[Run(Const(1000000)), Kernel(Const(101000))]");
+    let outcome = scenario(&machine, Era::V7_2, workload, [0, 1000])
+        .run()
+        .expect("it runs");
+    assert_eq!(outcome.metrics.counted, 199);
+    let kernel = outcome.metrics.kernel_ns;
+    assert!((200 * 101_000..210 * 110_000).contains(&kernel), "{kernel}");
+}
+
+/// Out and in again: the same decisions, to the byte.
+fn comes_back(test: &str, spec: &str) {
+    let machine = machine("kunpeng920");
+    let first = Workload::parse(spec, &machine).unwrap_or_else(|error| panic!("{error}"));
+    let text = export(&first, &machine, false).unwrap_or_else(|why| panic!("{spec}: {why}"));
+    let again = Workload::parse(&self::spec(test, &text, ""), &machine);
+    let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(export(&again, &machine, false), Ok(text.clone()), "{text}");
+    let run = |workload| common::traced(&scenario(&machine, Era::V7_2, workload, [0, 300]));
+    let ((before, one), (after, other)) = (run(first), run(again));
+    assert!(before.lines().count() > 10, "{before}");
+    assert_eq!(before, after, "{text}");
+    assert_eq!(one.metrics, other.metrics, "{text}");
+}
+
+#[test]
+fn what_is_written_is_read_back_as_it_was() {
+    let files = [
+        "{\"tasks\": {\"a\": {\"instance\": 3, \"run\": 700, \"timer\": {\"ref\": \"unique\", \"period\": 5000},\n\
+         \"run\": 30, \"timer\": {\"ref\": \"uniqueB\", \"period\": 5000, \"mode\": \"absolute\"}},\n\
+         \"b\": {\"delay\": 500, \"cpus\": [3, 4], \"priority\": -3, \"loop\": 9, \"run\": 100, \"sleep\": 900, \"yield\": \"\"},\n\
+         \"c\": {\"policy\": \"SCHED_RR\", \"priority\": 7, \"runtime\": 300, \"timer\": {\"ref\": \"x\", \"period\": 3000}},\n\
+         \"d\": {\"util_max\": 512, \"taskgroup\": \"/g/h\", \"run\": 100, \"timer\": {\"ref\": \"x\", \"period\": 3000}}}}",
+        "{\"tasks\": {\"a\": {\"instance\": 3, \"lock\": \"m\", \"wait\": {\"ref\": \"q\", \"mutex\": \"m\"}, \"unlock\": \"m\", \"run\": 100, \"barrier\": \"w\"},\n\
+         \"b\": {\"phases\": {\"p\": {\"run\": 5}, \"q\": {\"loop\": 3, \"lock\": \"m\", \"signal\": \"q\", \"unlock\": \"m\", \"sleep\": 500},\n\
+         \"r\": {\"run\": 10, \"resume\": \"c\"}, \"s\": {\"loop\": -1, \"lock\": \"m\", \"broad\": \"q\", \"unlock\": \"m\", \"resume\": \"c\", \"sleep\": 1000}}},\n\
+         \"c\": {\"suspend\", \"run\": 50}}}",
+        "{\"tasks\": {\"a\": {\"instance\": 2, \"lock\": \"m\", \"sync\": {\"ref\": \"c\", \"mutex\": \"m\"}, \"unlock\": \"m\", \"run\": 1000}}}",
+    ];
+    for (number, file) in files.into_iter().enumerate() {
+        let test = format!("back{number}");
+        comes_back(&test, &spec(&test, file, ""));
+    }
+}
+
+#[test]
+fn what_rt_app_has_no_word_for_is_not_written() {
+    let machine = machine("juno");
+    let file = spec(
+        "kernel",
+        "{\"tasks\": {\"a\": {\"iorun\": 5, \"sleep\": 5}}}",
+        "",
+    );
+    for (spec, words) in [
+        ("hackbench:groups=1", "rt-app"),
+        ("runsleep:tasks=2", "several processes"),
+        (
+            "runsleep:tasks=1",
+            "task 0: it waits at first for random times",
+        ),
+        ("pipe:pairs=1", "several processes"),
+        (&file, "no event for its `Kernel`"),
+    ] {
+        let workload = Workload::parse(spec, &machine).expect(spec);
+        let why = export(&workload, &machine, false).expect_err(spec);
+        assert!(why.contains(words), "{spec}: {why}");
+    }
+    let pipe = Workload::parse("pipe:pairs=1", &machine).expect("a workload");
+    let why = export(&pipe, &machine, true).expect_err("messages");
+    assert!(
+        why.contains("task 0: rt-app has no event for its `Receive`"),
+        "{why}"
+    );
+    let tasks = Workload::parse("runsleep:tasks=3,run_us=500,sleep_us=1500,nice=4", &machine);
+    let text = export(&tasks.expect("a workload"), &machine, true).expect("a file");
+    for part in [
+        "\"instance\": 3",
+        "\"delay\": 1000",
+        "\"run\": 500",
+        "\"sleep\": 1500",
+        "\"priority\": 4",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }

@@ -2,24 +2,43 @@
 //! Workloads of rt-app: its JSON files, as doc/tutorial.txt of rt-app 1.0 describes them. A part of
 //! them: what is not simulated is an error that names it and its line, never skipped.
 
+mod event;
+mod export;
 mod json;
+mod real;
 mod task;
 
 use std::sync::Arc;
 
 use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use super::{Measure, Site, TaskSpec};
+use super::{FutexCall, Measure, Site, TaskSpec};
 use crate::engine::Dist;
+use event::Costs;
 use json::{Member, Value};
 use task::Tasks;
 
+pub use export::export;
+pub use real::runnable;
+
 /// How such workloads are called: `rtapp:FILE`.
-pub const NAME: &str = "rtapp";
+pub(super) const NAME: &str = "rtapp";
 
 /// Bytes that a file may have.
 const LARGEST: u64 = 1 << 24;
 /// Cache lines of its own that a task touches every time it runs: a loop of arithmetic has few.
 const FOOTPRINT: u32 = 16;
+
+/// Work of a futex call up to falling asleep, and up to the wake-up, of a core at 2 GHz or so, and
+/// its spread in percent: as in sysbench's threads test. Lines that the other side wrote last: as
+/// in schbench.
+const WAIT_NS: u64 = 700;
+const WAKE_NS: u64 = 400;
+const FUTEX_SPREAD: u64 = 50;
+const FUTEX_LINES: u32 = 6;
+/// What one core writes to memory in a second, MB. A guess for a server's core.
+const MEM_MBS: u64 = 10_000;
+/// A write to /dev/null, which looks at none of its bytes: a system call. A guess.
+const WRITE_NS: u64 = 200;
 
 /// An error in a line.
 fn wrong<T>(member: &Member, why: &str) -> Result<T, String> {
@@ -57,13 +76,18 @@ struct Global {
     /// The capacity of the CPU on which `run` would be calibrated.
     capacity: u32,
     policy: String,
+    /// How much a `mem` or `iorun` writes at a time, bytes.
+    buffer: u64,
+    costs: Costs,
 }
 
-fn global(member: Option<&Member>, keys: &Keys<'_>) -> Result<Global, String> {
+fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Global, String> {
     let cpus = &keys.machine.cpus;
     let mut global = Global {
         capacity: cpus.first().map_or(1024, |cpu| cpu.capacity),
         policy: "SCHED_OTHER".to_string(),
+        buffer: 4 << 20,
+        costs,
     };
     let Some(member) = member else {
         return Ok(global);
@@ -101,9 +125,17 @@ fn global(member: Option<&Member>, keys: &Keys<'_>) -> Result<Global, String> {
                     "mutexes with priority inheritance are not simulated: expected false",
                 );
             }
-            // The length of a run is the caller's; the rest says where rt-app writes what.
+            "io_device" if text(member)? != "/dev/null" => {
+                return wrong(
+                    member,
+                    "a device that takes its time is not simulated: expected /dev/null",
+                );
+            }
+            "mem_buffer_size" => global.buffer = number(member, 1, i64::from(i32::MAX))? as u64,
+            // The length of a run is the caller's; the rest says where rt-app writes what, or was
+            // said to older ones.
             "duration" | "pi_enabled" | "lock_pages" | "logdir" | "log_basename" | "log_size"
-            | "ftrace" | "gnuplot" | "io_device" | "mem_buffer_size" | "cumulative_slack" => {}
+            | "ftrace" | "gnuplot" | "io_device" | "cumulative_slack" | "frag" => {}
             _ => return wrong(member, "rt-app 1.0 has no such global key"),
         }
     }
@@ -114,6 +146,17 @@ pub(super) fn file(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let path = std::mem::take(&mut keys.file);
     let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)?;
     let allowed = keys.cpus()?;
+    let futex = |ns, lines| FutexCall {
+        work: Dist::around(ns, FUTEX_SPREAD),
+        lines,
+    };
+    let lines = keys.number("lines", FUTEX_LINES, 0, 1_000_000)?;
+    let costs = Costs {
+        wait: futex(keys.number("wait_ns", WAIT_NS, 1, 1_000_000_000)?, lines),
+        wake: futex(keys.number("wake_ns", WAKE_NS, 1, 1_000_000_000)?, lines),
+        mem_rate: keys.number("mem_mbs", MEM_MBS, 1, 1_000_000)?,
+        write_ns: keys.number("write_ns", WRITE_NS, 1, 1_000_000_000)?,
+    };
     if path.is_empty() {
         return Err(format!("expected a file of rt-app: {NAME}:FILE"));
     }
@@ -125,13 +168,14 @@ pub(super) fn file(keys: &mut Keys<'_>) -> Result<Workload, String> {
         return Err(named(format!("{size} bytes: expected {LARGEST} at most")));
     }
     let text = std::fs::read_to_string(&path).map_err(|e| named(e.to_string()))?;
-    build(&text, keys, footprint, &allowed).map_err(named)
+    build(&text, keys, footprint, costs, &allowed).map_err(named)
 }
 
 fn build(
     text: &str,
     keys: &Keys<'_>,
     footprint: u32,
+    costs: Costs,
     allowed: &Arc<perch_policy::CpuMask>,
 ) -> Result<Workload, String> {
     let Value::Object(top) = json::parse(text)? else {
@@ -152,13 +196,14 @@ fn build(
     {
         return wrong(member, "expected tasks, global or resources");
     }
-    let global = global(only("global")?, keys)?;
+    let global = global(only("global")?, keys, costs)?;
     let Some(member) = only("tasks")? else {
         return Err(
             "there is no \"tasks\": expected one, with an object for each task".to_string(),
         );
     };
     let mut made = Tasks::new(keys.machine, &global, allowed);
+    made.shared.count_users(members(member)?)?;
     let mut tasks: Vec<TaskSpec> = Vec::new();
     for member in members(member)? {
         for task in made.task(member)? {
@@ -191,7 +236,7 @@ fn build(
         tasks,
         spaces,
         channels: 0,
-        mutexes: 0,
+        mutexes: made.shared.mutexes(),
         counters: 0,
         groups: made.groups,
         measure: Measure::rate("loops", "loops/s", 1.0, 1.0),

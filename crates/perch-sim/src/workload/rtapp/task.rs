@@ -7,15 +7,34 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::CpuMask;
 
+use super::event::{Events, LONGEST_US, Shared};
 use super::json::{Member, Value};
 use super::{Global, members, number, text, wrong};
-use crate::engine::Dist;
 use crate::workload::{Class, DEFAULT_SHARES, GroupSpec, Op, UNCLAMPED};
 
-/// Longest time of an event, an hour; microseconds.
-const LONGEST_US: i64 = 3_600_000_000;
 /// Operations of a program: loops in loops are written out.
 const MOST_OPS: usize = 1 << 20;
+
+const NO_TIME: &str =
+    "a loop that takes no time: expected a run, runtime, sleep, timer or wait in it";
+
+/// An operation in a program that begins later.
+fn moved(op: Op, by: u32) -> Op {
+    match op {
+        Op::Repeat { to, times } => Op::Repeat { to: to + by, times },
+        Op::Jump(to) => Op::Jump(to + by),
+        Op::Gate {
+            condition,
+            users,
+            last,
+        } => Op::Gate {
+            condition,
+            users,
+            last: last + by,
+        },
+        op => op,
+    }
+}
 
 /// A thread as rt-app would create it.
 #[derive(Clone)]
@@ -35,14 +54,8 @@ pub struct Tasks<'a> {
     global: &'a Global,
     allowed: &'a Arc<CpuMask>,
     pub groups: Vec<GroupSpec>,
-    /// Timers by name; one of a thread's own has its number before the name.
-    timers: BTreeMap<(Option<usize>, String), u32>,
+    pub shared: Shared,
     threads: usize,
-}
-
-/// A key's event: rt-app lets anything but a letter follow, so that keys can be made unique.
-fn event_of(key: &str) -> &str {
-    key.trim_end_matches(|c: char| !c.is_ascii_alphabetic())
 }
 
 impl<'a> Tasks<'a> {
@@ -52,7 +65,7 @@ impl<'a> Tasks<'a> {
             global,
             allowed,
             groups: Vec::new(),
-            timers: BTreeMap::new(),
+            shared: Shared::default(),
             threads: 0,
         }
     }
@@ -69,7 +82,7 @@ impl<'a> Tasks<'a> {
             delay_ns: 0,
         };
         let (mut instances, mut loops, mut phases) = (1, -1, None);
-        let (mut policy, mut priority) = (None, None);
+        let (mut policy, mut priority, mut nodes) = (None, None, None);
         let mut events = Vec::new();
         for member in members(task)? {
             match member.key.as_str() {
@@ -84,11 +97,15 @@ impl<'a> Tasks<'a> {
                 "policy" => policy = Some(member),
                 "priority" => priority = Some(member),
                 "cpus" => made.allowed = self.cpus(member)?,
+                "nodes_membind" => nodes = Some(member),
                 "taskgroup" => made.group = self.group(member)?,
                 "util_min" => made.uclamp.0 = number(member, 0, 1024)? as u32,
                 "util_max" => made.uclamp.1 = number(member, 0, 1024)? as u32,
                 _ => events.push(member),
             }
+        }
+        if let Some(member) = nodes {
+            self.nodes(member, &made.allowed)?;
         }
         if made.uclamp.0 > made.uclamp.1 {
             return wrong(task, "its util_min is beyond its util_max");
@@ -139,6 +156,41 @@ impl<'a> Tasks<'a> {
         match cpus.is_empty() {
             true => wrong(member, "expected at least one CPU"),
             false => Ok(Arc::new(CpuMask::of(count, cpus))),
+        }
+    }
+
+    /// Where memory lies is not simulated. Where a task's memory may be on every node that the task
+    /// may run on, it lies where it would without `nodes_membind`: by the CPU that first touches it.
+    fn nodes(&self, member: &Member, allowed: &CpuMask) -> Result<(), String> {
+        let Value::Array(values) = &member.value else {
+            return wrong(member, "expected an array of nodes");
+        };
+        let nodes = self.machine.nodes();
+        let numbers = values.iter().map(|value| match value {
+            Value::Number(node) if (0..nodes as i64).contains(node) => Ok(*node as usize),
+            _ => wrong(
+                member,
+                &format!(
+                    "expected nodes from 0 to {} of {}",
+                    nodes - 1,
+                    self.machine.name
+                ),
+            ),
+        });
+        let bound = numbers.collect::<Result<Vec<usize>, String>>()?;
+        let outside = allowed
+            .iter()
+            .find(|&cpu| !bound.contains(&(self.machine.cpus[cpu].node as usize)));
+        match outside {
+            Some(cpu) => wrong(
+                member,
+                &format!(
+                    "memory away from the CPUs is not simulated, and CPU {cpu} is on node {}: \
+                     expected every node of the task's cpus",
+                    self.machine.cpus[cpu].node
+                ),
+            ),
+            None => Ok(()),
         }
     }
 
@@ -207,8 +259,15 @@ impl<'a> Tasks<'a> {
     ) -> Result<Vec<Op>, String> {
         let mut round = Vec::new();
         let (mut takes_time, mut ends) = (false, true);
+        let mut making = Events {
+            global: self.global,
+            shared: &mut self.shared,
+            thread: self.threads,
+            task: &task.key,
+            held: BTreeMap::new(),
+        };
         match phases {
-            None => takes_time = self.events(events, &mut round)?,
+            None => takes_time = making.append(events, &mut round)?,
             Some(phases) => {
                 for phase in members(phases)? {
                     let mut times = 1;
@@ -216,8 +275,8 @@ impl<'a> Tasks<'a> {
                     for member in members(phase)? {
                         match member.key.as_str() {
                             "loop" => times = number(member, -1, i64::from(u32::MAX))?,
-                            "cpus" | "policy" | "priority" | "taskgroup" | "util_min"
-                            | "util_max" => {
+                            "nodes_membind" | "cpus" | "policy" | "priority" | "taskgroup"
+                            | "util_min" | "util_max" => {
                                 return wrong(
                                     member,
                                     "changing this from phase to phase is not simulated: expected it in the task",
@@ -230,11 +289,15 @@ impl<'a> Tasks<'a> {
                         continue;
                     }
                     let to = round.len() as u32;
-                    let busy = self.events(&events, &mut round)?;
+                    let before = making.held.clone();
+                    let busy = making.append(&events, &mut round)?;
                     if times != 1 && !busy {
+                        return wrong(phase, NO_TIME);
+                    }
+                    if times != 1 && !making.held.keys().eq(before.keys()) {
                         return wrong(
                             phase,
-                            "a loop that takes no time: expected a run, runtime, sleep or timer in it",
+                            "a loop that ends with other mutexes locked than it began with",
                         );
                     }
                     takes_time |= busy;
@@ -256,11 +319,14 @@ impl<'a> Tasks<'a> {
         if !ends {
             return Ok(round);
         }
-        if loops != 1 && !takes_time {
+        if let Some(by) = making.held.values().next() {
             return wrong(
                 task,
-                "a loop that takes no time: expected a run, runtime, sleep or timer in it",
+                &format!("it keeps what \"{by}\" locked: expected an unlock after it"),
             );
+        }
+        if loops != 1 && !takes_time {
+            return wrong(task, NO_TIME);
         }
         round.push(Op::Count);
         let nested = round.iter().any(|op| matches!(op, Op::Repeat { .. }));
@@ -282,10 +348,7 @@ impl<'a> Tasks<'a> {
                 let mut all = Vec::with_capacity(times * round.len());
                 for _ in 0..times {
                     let by = all.len() as u32;
-                    all.extend(round.iter().map(|op| match *op {
-                        Op::Repeat { to, times } => Op::Repeat { to: to + by, times },
-                        op => op,
-                    }));
+                    all.extend(round.iter().map(|op| moved(*op, by)));
                 }
                 all
             }
@@ -300,76 +363,5 @@ impl<'a> Tasks<'a> {
         };
         program.push(Op::Exit);
         Ok(program)
-    }
-
-    /// Appends events. Returns whether they take time.
-    fn events(&mut self, events: &[&Member], round: &mut Vec<Op>) -> Result<bool, String> {
-        let mut takes_time = false;
-        for member in events {
-            let us = |member: &Member| number(member, 0, LONGEST_US).map(|us| us as u64 * 1000);
-            let (op, ns) = match event_of(&member.key) {
-                "run" => {
-                    let ns = us(member)? * u64::from(self.global.capacity) / 1024;
-                    (Op::Run(Dist::Const(ns)), ns)
-                }
-                "runtime" => {
-                    let ns = us(member)?;
-                    (Op::Spin(Dist::Const(ns)), ns)
-                }
-                "sleep" => {
-                    let ns = us(member)?;
-                    (Op::Sleep(Dist::Const(ns)), ns)
-                }
-                "timer" => self.timer(member)?,
-                "yield" => (Op::Yield, 0),
-                "lock" | "unlock" | "wait" | "signal" | "broad" | "sync" | "barrier"
-                | "suspend" | "resume" | "fork" | "mem" | "iorun" | "membind_nodes"
-                | "nodes_membind" => {
-                    return wrong(
-                        member,
-                        "this event of rt-app is not simulated yet: expected run, runtime, sleep, timer or yield",
-                    );
-                }
-                "dl-runtime" | "dl-period" | "dl-deadline" | "period" | "deadline" => {
-                    return wrong(member, "the deadline class is not simulated");
-                }
-                _ => return wrong(member, "rt-app 1.0 has no such key here"),
-            };
-            takes_time |= ns > 0;
-            round.push(op);
-        }
-        Ok(takes_time)
-    }
-
-    fn timer(&mut self, member: &Member) -> Result<(Op, u64), String> {
-        let (mut name, mut period, mut absolute) = (None, None, false);
-        for key in members(member)? {
-            match key.key.as_str() {
-                "ref" => name = Some(text(key)?.to_string()),
-                "period" => period = Some(number(key, 0, LONGEST_US)? as u64 * 1000),
-                "mode" => {
-                    absolute = match text(key)? {
-                        "absolute" => true,
-                        "relative" => false,
-                        _ => return wrong(key, "expected relative or absolute"),
-                    }
-                }
-                _ => return wrong(key, "expected ref, period or mode"),
-            }
-        }
-        let (Some(name), Some(period)) = (name, period) else {
-            return wrong(member, "expected a ref and a period");
-        };
-        let of = name.starts_with("unique").then_some(self.threads);
-        let next = self.timers.len() as u32;
-        let timer = *self.timers.entry((of, name)).or_insert(next);
-        Ok((
-            Op::Timer {
-                timer,
-                period,
-                absolute,
-            },
-            period,
-        ))
     }
 }
