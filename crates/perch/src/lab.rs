@@ -15,8 +15,9 @@ use perch_lab::topology::DEFAULT_CPUS;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
 use perch_machine::Machine;
 
-use crate::arguments::with_unit;
+use crate::arguments::{duration_ns, with_unit};
 use crate::output::Failure;
+use crate::rtapp;
 
 /// The hidden command that is the agent in a guest.
 pub const AGENT: &str = "lab-agent";
@@ -85,8 +86,21 @@ pub struct RunArguments {
     /// Say nothing on stderr but errors and what the command says
     #[arg(long, short)]
     quiet: bool,
+    /// Instead of a command: run the real rt-app on a JSON file, and count the wake-ups of its tasks
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    rt_app: Option<PathBuf>,
+    /// With --rt-app: time before anything is counted
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = duration_ns, requires = "rt_app")]
+    warmup: u64,
+    /// With --rt-app: time that is counted
+    #[arg(long, default_value = "2s", value_name = "TIME", value_parser = duration_ns, requires = "rt_app")]
+    measure: u64,
     /// The command: a program of this host, a packaged benchmark, or one of busybox
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(
+        required_unless_present = "rt_app",
+        trailing_var_arg = true,
+        value_name = "COMMAND"
+    )]
     command: Vec<String>,
 }
 
@@ -184,6 +198,11 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
              --scheduler perch",
         ));
     }
+    let rt_app = arguments
+        .rt_app
+        .as_deref()
+        .map(|file| rtapp::file_for_guest(file, arguments.warmup, arguments.measure));
+    let rt_app = rt_app.transpose()?;
     let machine = match &arguments.machine {
         Some(name) => perch_machine::resolve(name)?,
         None => Machine {
@@ -210,8 +229,20 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
         )));
     }
     let qemu = Qemu::find(&store, topology.need())?;
-    let (argv, tools) = in_guest(&arguments.command, &arguments.with);
-    let contents = guest::contents(&store, &kernel, &perch, tools)?;
+    let (argv, tools) = match rt_app {
+        Some(_) => {
+            let argv = rtapp::command(arguments.warmup, arguments.measure);
+            (
+                argv,
+                [&arguments.with[..], &["rt-app".to_string()]].concat(),
+            )
+        }
+        None => in_guest(&arguments.command, &arguments.with),
+    };
+    let mut contents = guest::contents(&store, &kernel, &perch, tools)?;
+    if let Some(file) = rt_app {
+        contents.bytes(rtapp::FILE, 0o644, file);
+    }
 
     let command = guest::Command::new(match under_perch {
         true => scheduled(&arguments.set, argv),

@@ -18,6 +18,7 @@ mod record;
 mod recording;
 mod replay;
 mod report;
+mod rtapp;
 mod run;
 mod self_test;
 mod shell;
@@ -68,6 +69,8 @@ enum Command {
     LabAgent(lab::AgentArguments),
     #[command(name = lab::SCHEDULED, hide = true)]
     LabScheduled(lab::ScheduledArguments),
+    #[command(name = rtapp::GUEST, hide = true)]
+    LabRtApp(rtapp::Arguments),
     /// Measure what the simulator costs, or, with --lab, a decision of the live scheduler
     Bench(bench::Arguments),
     /// Make one file for a browser of results: charts with their tables
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Command::Lab(command) => lab::run(command),
         Command::LabAgent(arguments) => lab::run_agent(&arguments),
         Command::LabScheduled(arguments) => lab::run_scheduled(arguments),
+        Command::LabRtApp(arguments) => rtapp::run_in_guest(&arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Stats(arguments) => stats::run(arguments),
         Command::Record(arguments) => record::run(arguments),

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `perch workload`: what can be simulated.
 
-use clap::Subcommand;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
 use perch_report::{Align, Grid};
+use perch_sim::workload::Workload;
+use perch_sim::workload::rtapp::export;
 
 use crate::output::{Failure, emit};
 
@@ -11,11 +15,35 @@ use crate::output::{Failure, emit};
 pub enum Command {
     /// Name the workloads and their keys
     List,
+    /// Write a workload as a file for rt-app, where rt-app has words for all of it
+    RtApp(RtAppArguments),
+}
+
+/// A workload, and the file.
+#[derive(Args)]
+pub struct RtAppArguments {
+    /// A workload with its keys (perch workload list), for example runsleep:tasks=4
+    workload: String,
+    /// The machine that it is for, by name (perch machine list), or a TOML file
+    #[arg(short, long, value_name = "MACHINE")]
+    machine: String,
+    /// The file [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write random times as their mean, times to the microsecond, and processes as threads of one
+    #[arg(long)]
+    approximate: bool,
 }
 
 /// Does it.
 pub fn run(command: Command) -> Result<(), Failure> {
-    let Command::List = command;
+    match command {
+        Command::List => list(),
+        Command::RtApp(arguments) => rt_app(&arguments),
+    }
+}
+
+fn list() -> Result<(), Failure> {
     let mut grid = Grid::default();
     grid.column("", "name", Align::Left);
     grid.column("", "keys", Align::Left);
@@ -27,4 +55,17 @@ pub fn run(command: Command) -> Result<(), Failure> {
         "{}\nEvery workload also has {common}.\n",
         grid.text()
     ))
+}
+
+fn rt_app(arguments: &RtAppArguments) -> Result<(), Failure> {
+    let machine = perch_machine::resolve(&arguments.machine)?;
+    let workload = Workload::parse(&arguments.workload, &machine)
+        .map_err(|error| Failure::input(error.to_string()))?;
+    let text = export(&workload, &machine, arguments.approximate)
+        .map_err(|why| Failure::input(format!("{}: {why}", arguments.workload)))?;
+    match &arguments.output {
+        None => emit(&text),
+        Some(file) => std::fs::write(file, text)
+            .map_err(|error| Failure::run(format!("cannot write {}: {error}", file.display()))),
+    }
 }

@@ -36,6 +36,40 @@ fn lists_name_what_there_is() {
     assert!(workloads.contains("tbench") && workloads.contains("uclamp_min"));
 }
 
+/// A workload becomes an rt-app file, and that a workload again.
+#[test]
+fn workloads_are_written_as_rt_app_files() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("written.json");
+    let path = file.to_str().unwrap();
+    let runsleep = "runsleep:tasks=3,run_us=500,sleep_us=1500";
+    let write = ["workload", "rt-app", runsleep, "-m", "x5570"];
+    let printed = stdout(&[&write[..], &["--approximate"]].concat());
+    assert_eq!(
+        stdout(&[&write[..], &["--approximate", "-o", path]].concat()),
+        ""
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), printed);
+    let workload = format!("rtapp:{path}");
+    let compare = [
+        "compare",
+        "-q",
+        "-m",
+        "x5570",
+        "-w",
+        &workload,
+        "--arm",
+        "stock:cluster=off",
+    ];
+    let table = stdout(&[&compare[..], &["--repetitions", "1", "--measure", "100ms"]].concat());
+    // Three of them, every 2 ms and what it takes to wake up from deep sleep.
+    let wakeups = table.lines().find(|line| line.starts_with("wake-ups  "));
+    let wakeups = wakeups.unwrap().split_whitespace().last().unwrap();
+    assert!((1300..=1500).contains(&wakeups.parse().unwrap()), "{table}");
+    let refused = perch(&write);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--approximate"));
+}
+
 /// A shell's and a manual's word of every command, and none of those that only perch calls.
 #[test]
 fn completions_and_manual_pages_have_every_command() {

@@ -79,6 +79,7 @@ fn programs(arch: Arch) -> &'static [&'static str] {
             "cyclictest",
             "hackbench",
             "perf",
+            "rt-app",
             "stress-ng",
             "sysbench",
             "tbench",

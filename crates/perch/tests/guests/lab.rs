@@ -2,6 +2,7 @@
 //! Guests themselves: that they look as they should, do what they are told and leave nothing behind.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Command as HostCommand, Stdio};
 use std::time::{Duration, Instant};
 
@@ -181,12 +182,30 @@ fn files_travel_both_ways() {
     assert!(missing.contains("/no/such/file"), "{missing}");
 }
 
+/// The real rt-app in a deterministic guest: it does the same twice, and is woken as often as the
+/// same file simulated on the same machine in the same window, within 5 %.
 #[test]
-fn a_deterministic_guest_does_the_same_twice() {
+fn a_deterministic_guest_does_the_same_twice_and_rt_app_as_simulated() {
     let _place = Place::take();
-    let mut setup = setup(&resolve("kunpeng920"), Cpus::AtMost(4), "");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (file, toml) = (folder.join("periodic.json"), folder.join("four.toml"));
+    let text = r#"{"tasks": {
+        "ten": {"instance": 2, "run": 500, "timer": {"ref": "unique", "period": 10000}},
+        "kept": {"run": 400, "run": 800,
+                 "timer": {"ref": "unique", "period": 16000, "mode": "absolute"}},
+        "nap": {"priority": -5, "run": 500, "sleep": 24500}}}"#;
+    let topology = "name = \"four\"\n[topology]\ncores_per_llc = 4\n";
+    std::fs::write(&file, text).unwrap();
+    std::fs::write(&toml, topology).unwrap();
+    let [file, toml] = [file, toml].map(|path| path.to_str().unwrap().to_string());
+
+    let machine = Machine::from_toml_str(topology, "four").unwrap();
+    let mut setup = setup(&machine, Cpus::All, "");
+    let runnable = perch_sim::workload::rtapp::runnable(text, 3).unwrap();
+    setup.contents.bytes("rt-app.json", 0o644, runnable);
     setup.deterministic = true;
-    let script = "hackbench -g 1 -l 20 -p; cat /proc/uptime /proc/schedstat /proc/interrupts";
+    let count = "perch lab-rt-app --warmup 500000000 --measure 1000000000";
+    let script = format!("{count} && cat /proc/uptime /proc/schedstat /proc/interrupts");
     setup.job = Some(Command::shell(script));
     setup.boot_timeout *= 4;
     let run = || {
@@ -198,7 +217,35 @@ fn a_deterministic_guest_does_the_same_twice() {
     };
     let (first, second) = (run(), run());
     assert_eq!(first, second);
-    assert!(first.0.contains("Time: "), "{}", first.0);
+
+    let workload = format!("rtapp:{file}");
+    let window = ["--warmup", "500ms", "--measure", "1s"];
+    let simulated = [
+        "compare", "-q", "-m", &toml, "-w", &workload, "--era", "7.2",
+    ];
+    let arm = ["--arm", "stock:cluster=off"];
+    let output = support::perch(&[&simulated[..], &arm, &window].concat());
+    assert!(output.status.success(), "{output:?}");
+    // A table's row: its name, and its last number.
+    let count = |table: &str, row: &str| {
+        let line = table.lines().find(|line| line.starts_with(row));
+        let last = line.and_then(|line| line.split_whitespace().last());
+        last.and_then(|n| n.parse::<f64>().ok())
+            .unwrap_or_else(|| panic!("{table}"))
+    };
+    let simulated = count(&String::from_utf8(output.stdout).unwrap(), "wake-ups  ");
+    let real = count(&first.0, "all ");
+    println!(
+        "{real} wake-ups a second, simulated {simulated}\n{}",
+        first.0
+    );
+    assert!(
+        (simulated / real - 1.0).abs() < 0.05,
+        "{real}, simulated {simulated}"
+    );
+    // Both of its threads, and no other task's.
+    let ten = count(&first.0, "ten ");
+    assert!((190.0..=210.0).contains(&ten), "{ten}");
 }
 
 #[test]
@@ -344,6 +391,8 @@ fn what_makes_no_sense_is_refused_before_anything_boots() {
     assert!(too_many.contains("APIC ID"), "{too_many}");
     let idle = refused(&["-m", "x5570", "--set", "cluster=off", "--", "true"]);
     assert!(idle.contains("--scheduler perch"), "{idle}");
+    let no_file = refused(&["-m", "kunpeng920", "--rt-app", "/no/such.json"]);
+    assert!(no_file.contains("/no/such.json: "), "{no_file}");
     let unknown = refused(&["-m", "kunpeng920", "--", "no-such-program-anywhere"]);
     assert!(unknown.contains("no-such-program-anywhere"), "{unknown}");
 }
