@@ -73,6 +73,13 @@ impl Kernel<'_> {
                 gate.inside += 1;
             }
             Op::Ungate { condition } => self.condition(condition).inside -= 1,
+            Op::Bind { mask } => {
+                self.after(task);
+                return match self.bind(cpu, task, mask) {
+                    true => Step::Left,
+                    false => Step::Done,
+                };
+            }
             _ => unreachable!("{op:?} is about no condition variable"),
         }
         self.after(task)
@@ -106,6 +113,20 @@ impl Kernel<'_> {
         let work_ns = t.left_ns;
         self.note_kernel(cpu, work_ns);
         Step::Works
+    }
+
+    /// The running task sets its own affinity: sched_setaffinity takes any of the new CPUs, one
+    /// after the other. Returns whether it left.
+    fn bind(&mut self, cpu: usize, task: u32, mask: u32) -> bool {
+        let t = &mut self.tasks[task as usize];
+        t.affinity = mask;
+        let allowed = &self.affinities[mask as usize];
+        if allowed.contains(cpu) {
+            return false;
+        }
+        let nth = t.random.below(u64::from(allowed.weight())) as usize;
+        let to = allowed.iter().nth(nth).expect("a mask is not empty");
+        self.push_running(cpu, to)
     }
 
     fn await_signal(&mut self, cpu: usize, task: u32, condition: u32, call: FutexCall) -> Step {

@@ -178,7 +178,7 @@ impl<'a> Kernel<'a> {
         let mut host = Host::new(topology.clone());
         let processes = cache::processes(&mut host, &policy, workload, machine);
         let groups: Vec<GroupId> = workload.groups.iter().map(|_| host.add_group()).collect();
-        let mut affinities: Vec<Arc<CpuMask>> = Vec::new();
+        let mut affinities: Vec<Arc<CpuMask>> = workload.masks.clone();
         let mut tasks: Vec<Task> = Vec::with_capacity(specs.len());
         for (i, spec) in specs.iter().enumerate() {
             // Tasks that share an affinity follow one another, or share the very same one.

@@ -394,6 +394,7 @@ pub(super) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, String> {
         },
         guests: Vec::new(),
         network: None,
+        masks: Vec::new(),
     })
 }
 

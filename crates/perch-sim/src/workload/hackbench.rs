@@ -156,6 +156,7 @@ pub(super) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
         },
         guests: Vec::new(),
         network: None,
+        masks: Vec::new(),
     })
 }
 

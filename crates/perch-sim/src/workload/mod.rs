@@ -182,6 +182,11 @@ pub enum Op {
         /// How many.
         lines: u32,
     },
+    /// May use other CPUs from now on, and moves to one of them if its own is none.
+    Bind {
+        /// Which, by their number in [`Workload::masks`].
+        mask: u32,
+    },
     /// Lets others on its CPU run first, as `sched_yield` of the era has it.
     Yield,
     /// Forks a task, named by its number.

@@ -137,6 +137,7 @@ fn pairs(
         measure: measure(n),
         guests: Vec::new(),
         network: None,
+        masks: Vec::new(),
     })
 }
 

@@ -178,6 +178,7 @@ impl Threads {
             },
             guests: Vec::new(),
             network: None,
+            masks: Vec::new(),
         }
     }
 }

@@ -67,6 +67,7 @@ impl Service<'_, '_> {
             guests: Vec::new(),
             groups: Vec::new(),
             network: Some(network),
+            masks: Vec::new(),
         })
     }
 }

@@ -37,6 +37,8 @@ pub struct Workload {
     pub guests: Vec<GuestSpec>,
     /// The network to tasks on other computers; `None` if there are none.
     pub network: Option<Network>,
+    /// Sets of CPUs that a task may come to use besides its own, see [`super::Op::Bind`].
+    pub masks: Vec<Arc<CpuMask>>,
 }
 
 /// Why a workload was refused.

@@ -60,6 +60,7 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
         measure: Measure::rate("round trips", "ops/s", 1.0, 1.0),
         guests: Vec::new(),
         network: None,
+        masks: Vec::new(),
     })
 }
 
@@ -118,5 +119,6 @@ pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
         measure: Measure::rate("bursts", "bursts/s", 1.0, 1.0),
         guests: Vec::new(),
         network: None,
+        masks: Vec::new(),
     })
 }

@@ -113,5 +113,6 @@ pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
         measure: Measure::rate("events", "events/5s", 5.0, 1.0),
         guests: Vec::new(),
         network: None,
+        masks: Vec::new(),
     })
 }

@@ -145,6 +145,9 @@ fn fits(workload: &Workload) -> Result<(), String> {
         if task.class != Class::Fair {
             return refuse("real-time tasks are not modelled in a guest; leave out class");
         }
+        if task.program.iter().any(|op| matches!(op, Op::Bind { .. })) {
+            return refuse("changes of CPUs on the way are not modelled in a guest");
+        }
         let by_cpu = |op: &Op| matches!(op, Op::LockCpu | Op::UnlockCpu | Op::Spin(_));
         if task.program.iter().any(by_cpu) {
             return refuse("locks that belong to a CPU are not modelled in a guest");

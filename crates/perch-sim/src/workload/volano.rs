@@ -116,5 +116,6 @@ pub(super) fn loopback(keys: &mut Keys<'_>) -> Result<Workload, String> {
         guests: Vec::new(),
         groups: Vec::new(),
         network: None,
+        masks: Vec::new(),
     })
 }

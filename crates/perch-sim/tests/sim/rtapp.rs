@@ -193,10 +193,16 @@ fn what_is_not_simulated_is_refused_by_its_line() {
             "beyond its util_max",
         ),
         (
-            "{\"tasks\": {\"a\": {\"phases\": {\n\"p\": {\"cpus\": [1], \"run\": 1}}}}}"
+            "{\"tasks\": {\"a\": {\"phases\": {\n\"p\": {\"priority\": 1, \"run\": 1}}}}}"
                 .to_string(),
             2,
             "from phase to phase",
+        ),
+        (
+            "{\"tasks\": {\"a\": {\"policy\": \"SCHED_RR\", \"phases\": {\n\"p\": {\"cpus\": [1], \"run\": 1}}}}}"
+                .to_string(),
+            2,
+            "real-time task's CPUs",
         ),
         (
             "{\"tasks\": {\"a\": {\"run\": 0}}}".to_string(),
@@ -315,6 +321,29 @@ fn nobody_passes_a_barrier_before_all_are_there() {
     let alone = "{\"tasks\": {\"a\": {\"run\": 1000, \"barrier\": \"b\", \"barrier2\": \"b\"}}}";
     let outcome = checked("barrier_alone", alone);
     assert_eq!(outcome.counted, 0);
+}
+
+#[test]
+fn phases_have_cpus_of_their_own() {
+    // rt-app's own example of it: CPU 0, CPU 1, then the task's own.
+    let file = "{\"tasks\": {\"a\": {\"instance\": 2, \"cpus\": [2, 3], \"loop\": -1, \"phases\": {\n\
+        \"p\": {\"cpus\": [0], \"run\": 1000}, \"q\": {\"cpus\": [1], \"loop\": 2, \"run\": 500, \"sleep\": 10},\n\
+        \"r\": {\"run\": 1000}}}}}";
+    let machine = machine("kunpeng920");
+    let workload = Workload::parse(&spec("phase_cpus", file, ""), &machine).expect("a workload");
+    let masks: Vec<Vec<usize>> = workload.masks.iter().map(|m| m.iter().collect()).collect();
+    assert_eq!(masks, [vec![0], vec![1], vec![2, 3]]);
+    // Nobody is ever where the phase does not let it (P1), and every phase is done.
+    let outcome = checked("phase_cpus", file);
+    let moves: u64 = outcome.balanced.iter().sum();
+    assert!(outcome.counted > 500, "{outcome:?}");
+    assert!(moves >= 3 * outcome.counted, "{outcome:?}");
+    // A round is 3 ms of work, and nothing is done twice or left out.
+    let work = outcome.counted * 3_000_000;
+    assert!(
+        (work..work + work / 50).contains(&outcome.busy_ns),
+        "{outcome:?}"
+    );
 }
 
 #[test]

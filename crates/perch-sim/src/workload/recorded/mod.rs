@@ -124,5 +124,6 @@ pub(super) fn replay(keys: &mut Keys<'_>) -> Result<Workload, String> {
         },
         guests: Vec::new(),
         network: None,
+        masks: Vec::new(),
     })
 }

@@ -242,5 +242,6 @@ fn build(
         measure: Measure::rate("loops", "loops/s", 1.0, 1.0),
         guests: Vec::new(),
         network: None,
+        masks: made.masks,
     })
 }

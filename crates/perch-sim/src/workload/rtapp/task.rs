@@ -55,6 +55,8 @@ pub struct Tasks<'a> {
     allowed: &'a Arc<CpuMask>,
     pub groups: Vec<GroupSpec>,
     pub shared: Shared,
+    /// What phases change CPUs to.
+    pub masks: Vec<Arc<CpuMask>>,
     threads: usize,
 }
 
@@ -66,6 +68,7 @@ impl<'a> Tasks<'a> {
             allowed,
             groups: Vec::new(),
             shared: Shared::default(),
+            masks: Vec::new(),
             threads: 0,
         }
     }
@@ -125,7 +128,7 @@ impl<'a> Tasks<'a> {
         }
         let mut threads = Vec::new();
         for _ in 0..instances {
-            made.program = self.program(task, loops, phases, &events)?.into();
+            made.program = self.program(task, &made, loops, phases, &events)?.into();
             self.threads += 1;
             threads.push(made.clone());
         }
@@ -250,15 +253,51 @@ impl<'a> Tasks<'a> {
         }
     }
 
+    /// What each phase binds the task to: its own `cpus` or else the task's; nothing where no phase
+    /// has any.
+    fn binds(&mut self, phases: Option<&Member>, made: &Made) -> Result<Vec<u32>, String> {
+        let phases = phases.map_or(Ok(&[][..]), members)?;
+        let mut any = None;
+        let mut masks = Vec::new();
+        for phase in phases {
+            let cpus = members(phase)?.iter().find(|member| member.key == "cpus");
+            any = any.or(cpus);
+            masks.push(cpus.map_or(Ok(made.allowed.clone()), |cpus| self.cpus(cpus))?);
+        }
+        match (any, made.class) {
+            (None, _) => return Ok(Vec::new()),
+            (Some(member), Class::Fifo(_) | Class::Rr(_)) => {
+                return wrong(
+                    member,
+                    "changing a real-time task's CPUs from phase to phase is not simulated",
+                );
+            }
+            _ => {}
+        }
+        let number = |mask: Arc<CpuMask>| {
+            let known = self
+                .masks
+                .iter()
+                .position(|known| known.iter().eq(mask.iter()));
+            known.unwrap_or_else(|| {
+                self.masks.push(mask);
+                self.masks.len() - 1
+            }) as u32
+        };
+        Ok(masks.into_iter().map(number).collect())
+    }
+
     fn program(
         &mut self,
         task: &Member,
+        made: &Made,
         loops: i64,
         phases: Option<&Member>,
         events: &[&Member],
     ) -> Result<Vec<Op>, String> {
         let mut round = Vec::new();
         let (mut takes_time, mut ends) = (false, true);
+        let binds = self.binds(phases, made)?;
         let mut making = Events {
             global: self.global,
             shared: &mut self.shared,
@@ -269,14 +308,15 @@ impl<'a> Tasks<'a> {
         match phases {
             None => takes_time = making.append(events, &mut round)?,
             Some(phases) => {
-                for phase in members(phases)? {
+                for (nth, phase) in members(phases)?.iter().enumerate() {
                     let mut times = 1;
                     let mut events = Vec::new();
                     for member in members(phase)? {
                         match member.key.as_str() {
                             "loop" => times = number(member, -1, i64::from(u32::MAX))?,
-                            "nodes_membind" | "cpus" | "policy" | "priority" | "taskgroup"
-                            | "util_min" | "util_max" => {
+                            "cpus" => {}
+                            "nodes_membind" | "policy" | "priority" | "taskgroup" | "util_min"
+                            | "util_max" => {
                                 return wrong(
                                     member,
                                     "changing this from phase to phase is not simulated: expected it in the task",
@@ -288,6 +328,7 @@ impl<'a> Tasks<'a> {
                     if times == 0 {
                         continue;
                     }
+                    round.extend(binds.get(nth).map(|&mask| Op::Bind { mask }));
                     let to = round.len() as u32;
                     let before = making.held.clone();
                     let busy = making.append(&events, &mut round)?;
