@@ -89,6 +89,11 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         seed: common.seed.unwrap_or(1),
         jobs: common.jobs(),
     };
+    for file in [&arguments.trace, &arguments.record].into_iter().flatten() {
+        for arm in &spec.arms {
+            writable(&of_arm(&spec, file, arm))?;
+        }
+    }
     let meter = Meter::new(&spec.workload, Unit::Each, common.quiet);
     let mut raw = Raw::begin(common.raw.as_deref())?;
     let advance = |done, total| meter.advance(done as u64, total as u64);
@@ -119,12 +124,8 @@ fn watch<W: Watch>(
     begin: impl Fn(BufWriter<File>, &Scenario) -> io::Result<W>,
 ) -> Result<(), Failure> {
     for (index, arm) in spec.arms.iter().enumerate() {
-        let path = match spec.arms.len() {
-            1 => file.to_path_buf(),
-            _ => with_name(file, &arm.name),
-        };
-        let out = File::create(&path)
-            .map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))?;
+        let path = of_arm(spec, file, arm);
+        let out = File::create(&path).map_err(|error| cannot(&path, &error))?;
         let meter = Meter::new(&format!("{what}, arm {}", arm.name), Unit::Each, quiet);
         perch_experiment::watch(spec, index, |scenario| {
             let watch = begin(BufWriter::new(out), scenario)?;
@@ -141,6 +142,34 @@ fn watch<W: Watch>(
                 path.display()
             );
         }
+    }
+    Ok(())
+}
+
+/// The file of an arm.
+fn of_arm(spec: &CompareSpec, file: &Path, arm: &Arm) -> PathBuf {
+    match spec.arms.len() {
+        1 => file.to_path_buf(),
+        _ => with_name(file, &arm.name),
+    }
+}
+
+fn cannot(path: &Path, error: &io::Error) -> Failure {
+    Failure::run(format!("cannot write {}: {error}", path.display()))
+}
+
+/// Says before anything is simulated that a file cannot be written; what is in it stays until then.
+fn writable(path: &Path) -> Result<(), Failure> {
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        // Whoever reads a pipe would see it end.
+        return Ok(());
+    }
+    let is_new = !path.exists();
+    let opened = File::options().append(true).create(true).open(path);
+    opened.map_err(|error| cannot(path, &error))?;
+    if is_new {
+        // What is asked may still make no sense, and leaves nothing then.
+        let _ = std::fs::remove_file(path);
     }
     Ok(())
 }

@@ -395,6 +395,18 @@ fn a_file_that_cannot_be_written_is_told_at_once() {
         said.contains("cannot write") && said.contains("No such file"),
         "{said}"
     );
+    for option in ["--trace", "--record"] {
+        let path = folder.join("nowhere/run.x");
+        let words = "compare -m juno -w tbench:n=2 --arm a:capacity=off --repetitions 1000000";
+        let words: Vec<&str> = words.split(' ').collect();
+        let output = perch(&[&words[..], &[option, path.to_str().unwrap()]].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("cannot write") && said.contains("run.x"),
+            "{said}"
+        );
+    }
     let path = folder.join("kept.csv");
     std::fs::write(&path, "before").unwrap();
     let more = [

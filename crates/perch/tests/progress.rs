@@ -23,36 +23,44 @@ fn on_a_terminal(command: &str) -> String {
     text
 }
 
-/// Long enough for a bar on any machine: every repetition is over in well below a second, and how
-/// many there are is found out here.
-fn long() -> Vec<String> {
+/// The words of a run of so many repetitions.
+fn run(repetitions: u32) -> Vec<String> {
     let words = "compare -m juno -w tbench:n=4 --arm a:capacity=off --measure 1s --jobs 1";
-    let run = |repetitions: u32| {
-        let words = words.split(' ').map(str::to_string);
-        let count = ["--repetitions".to_string(), repetitions.to_string()];
-        words.chain(count).collect::<Vec<String>>()
-    };
-    let began = std::time::Instant::now();
-    let few: Vec<String> = run(4);
-    let few: Vec<&str> = few.iter().map(String::as_str).collect();
-    assert!(perch(&few).status.success());
-    let each = began.elapsed().as_secs_f64() / 4.0;
-    run((5.0 / each.max(0.001)).ceil() as u32)
+    let words = words.split(' ').map(str::to_string);
+    let count = ["--repetitions".to_string(), repetitions.to_string()];
+    words.chain(count).collect()
+}
+
+/// What is seen of it, and how many seconds it took as it says itself.
+fn seen(repetitions: u32) -> (String, f64) {
+    let text = on_a_terminal(&format!("{PERCH} {}", run(repetitions).join(" ")));
+    let (_, after) = text.split_once("simulations in ").expect("its last words");
+    let seconds = after.split(' ').next().unwrap().parse();
+    (text, seconds.unwrap())
 }
 
 #[test]
 fn a_long_run_has_a_bar_with_rate_and_time_left_on_a_terminal_only() {
-    let words = long();
-    let text = on_a_terminal(&format!("{PERCH} {}", words.join(" ")));
+    // However fast the machine is: more of it until it takes long.
+    let mut repetitions = 16;
+    let text = loop {
+        let (text, seconds) = seen(repetitions);
+        if seconds > 4.0 {
+            break text;
+        }
+        repetitions *= 4;
+    };
     assert!(text.contains("/s, ") && text.contains(" left"), "{text:?}");
     assert!(text.contains("tbench:n=4 ["), "{text:?}");
-    let quiet = on_a_terminal(&format!("{PERCH} {} --quiet", words.join(" ")));
+    let quiet = run(repetitions).join(" ");
+    let quiet = on_a_terminal(&format!("{PERCH} {quiet} --quiet"));
     assert!(!quiet.contains(" left"), "{quiet:?}");
+    let words = run(repetitions);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let output = perch(&words);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(said.lines().count(), 1, "{said:?}");
-    assert!(!said.contains('\u{1b}') && !said.contains('\r'), "{said:?}");
+    assert!(!said.contains(['\u{1b}', '\r']), "{said:?}");
 }
 
 /// Reading has one too; a pipe that is slow shows how much came, as nobody knows how much there is.

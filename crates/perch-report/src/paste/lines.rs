@@ -34,15 +34,18 @@ pub fn lines(arms: &[Contention]) -> String {
             text.push_str("Hitm%    Hitm%   L1 Hit%  offset  cycles  records\n");
             let _ = writeln!(text, "{dashes}");
             let total = format!(
-                "{:>5}    {:>5}    {:>5}   {} ({:.2}% of HITM)",
+                "{:>6}   {:>6}   {:>6}  {} ({:.2}% of HITM)",
                 line.remote_hitm, line.local_hitm, line.store_hits, line.line, line.hitm_pct
             );
             let _ = writeln!(text, "{}", cut(&total, WIDTH));
             let _ = writeln!(text, "{dashes}");
-            for user in line.users.iter().filter(|user| user.seen) {
+            let seen = || line.users.iter().filter(|user| user.seen);
+            let digits = seen().map(|user| user.records.to_string().len());
+            let records = digits.max().unwrap_or(0).max(5);
+            for user in seen() {
                 let percent = |share: f64| format!("{share:.2}%");
                 let row = format!(
-                    "{:<8}{:>7}  {:>7}  {:<6}  {:<6.0}  {:<5} {}",
+                    "{:<8}{:>7}  {:>7}  {:<6}  {:<6.0}  {:<records$} {}",
                     // All of it takes a column more, to the right.
                     format!("{:>6}", percent(user.remote_hitm_pct)),
                     percent(user.local_hitm_pct),
