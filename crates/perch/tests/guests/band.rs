@@ -8,7 +8,8 @@ use perch_lab::guest::Status;
 use perch_scheduler::interface::Event;
 use perch_scheduler::stats::Report;
 
-use crate::guest::{Lab, Perch};
+use crate::guest::Lab;
+use crate::loaded::Perch;
 
 /// How often to look again on a host that is busy with other things.
 const ROUNDS: usize = 4;

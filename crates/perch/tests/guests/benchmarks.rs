@@ -5,7 +5,8 @@ use perch_lab::kernel::OLDEST;
 use perch_scheduler::interface::Event;
 use perch_scheduler::stats::Report;
 
-use crate::guest::{Lab, Perch};
+use crate::guest::Lab;
+use crate::loaded::Perch;
 
 /// A benchmark, its command, and how often it wakes a task at the very least.
 const BENCHMARKS: [(&str, &str, u64); 7] = [

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use perch_machine::Machine;
 use perch_scheduler::interface::Event;
 
-use crate::guest::{Lab, Perch};
+use crate::guest::Lab;
+use crate::loaded::Perch;
 
 /// So many looks at where threads run, 5 ms apart and more.
 const LOOKS: usize = 100;

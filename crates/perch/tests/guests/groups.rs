@@ -8,7 +8,8 @@
 
 use perch_scheduler::interface::Event;
 
-use crate::guest::{Lab, Perch};
+use crate::guest::Lab;
+use crate::loaded::Perch;
 
 const ROOT: &str = "/sys/fs/cgroup";
 

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A guest with perch in it, and what every test asks of the two.
 
-use std::cell::RefCell;
 use std::path::Path;
 use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use perch_lab::guest::{Command, Guest, Output, Process, Setup, Signal, Status, contents};
+use perch_lab::guest::{Command, Guest, Output, Process, Setup, contents};
 use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
 use perch_lab::{Arch, Cpus, Error, Store, Topology};
 use perch_machine::Machine;
-use perch_scheduler::stats::Report;
 
 use crate::arm64;
+use crate::loaded::Perch;
 
 pub const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 
@@ -26,14 +25,14 @@ static GUESTS: LazyLock<usize> = LazyLock::new(|| {
 
 /// How long a command in a guest may take, and whatever else is waited for. The longest takes 10 s
 /// on an idle host; one that is busy with other things needs many times as much.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What goes on beside a test, perch above all, may do so as long as the test itself: how long that
 /// is says more about the host than about perch.
 const LIFETIME: Duration = Duration::from_secs(3600);
 
 /// Whether something is so before patience ends.
-fn comes(mut is_so: impl FnMut() -> bool) -> bool {
+pub fn comes(mut is_so: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !is_so() {
         if began.elapsed() > PATIENCE {
@@ -343,7 +342,7 @@ impl Lab {
     }
 
     /// Waits for the end of something that is about to end.
-    fn end(&self, what: &str, mut process: Process) -> Output {
+    pub fn end(&self, what: &str, mut process: Process) -> Output {
         self.until(&format!("{what} has ended"), || !process.is_running());
         match process.wait() {
             Ok(output) => output,
@@ -407,98 +406,9 @@ impl Lab {
     /// `perch run` with these arguments, once it is loaded.
     pub fn load(&self, arguments: &str) -> Perch<'_> {
         let process = self.start(&format!("exec perch run {arguments}"));
-        let perch = Perch {
-            lab: self,
-            process: RefCell::new(process),
-        };
+        let perch = Perch::new(self, process);
         perch.says("Ctrl-C unloads");
         perch.is_well();
         perch
-    }
-}
-
-/// A scheduler that is loaded; killed when dropped.
-pub struct Perch<'a> {
-    lab: &'a Lab,
-    process: RefCell<Process>,
-}
-
-impl Perch<'_> {
-    /// Waits until it has said this, on standard error or output.
-    pub fn says(&self, words: &str) {
-        let said = self.process.borrow_mut().wait_for(words, PATIENCE);
-        if let Err(error) = said {
-            self.lab.fail(&error.to_string());
-        }
-    }
-
-    /// Waits until it has said this so many times on standard error. One that has ended says
-    /// nothing more.
-    pub fn says_often(&self, words: &str, times: usize) {
-        let enough = || self.said().matches(words).count() >= times;
-        comes(|| !self.process.borrow_mut().is_running() || enough());
-        if !enough() {
-            let said = self.said();
-            self.lab.fail(&format!(
-                "not the {times}th time `{words}`; perch said:\n{said}"
-            ));
-        }
-    }
-
-    /// What it has said on standard error.
-    pub fn said(&self) -> String {
-        String::from_utf8_lossy(self.process.borrow_mut().stderr()).into_owned()
-    }
-
-    /// It schedules, and the kernel has nothing to complain of.
-    pub fn is_well(&self) {
-        self.lab.is_well();
-        let scheduler = self.lab.scheduler();
-        if scheduler != "perch" || !self.process.borrow_mut().is_running() {
-            let said = self.said();
-            self.lab.fail(&format!(
-                "the scheduler is `{scheduler}`; perch said:\n{said}"
-            ));
-        }
-    }
-
-    /// What `perch stats` tells.
-    pub fn report(&self) -> Report {
-        let text = self.lab.text("perch stats --format json");
-        let report: Report = serde_json::from_str(&text).unwrap();
-        assert!(report.uptime_ns > 0 && report.busy_ns > 0, "{text}");
-        report
-    }
-
-    /// Unloads it by Ctrl-C: a clean end after which the kernel is on its own.
-    pub fn unload(self) -> String {
-        self.is_well();
-        let process = self.process.into_inner();
-        process.signal(Signal::INT).unwrap();
-        let output = self.lab.end("perch, after Ctrl-C,", process);
-        if output.status != Status::Code(0) {
-            self.lab.fail(&format!(
-                "perch ended with {:?}:\n{}",
-                output.status,
-                output.error_text()
-            ));
-        }
-        self.lab.is_on_its_own();
-        self.lab.is_well();
-        output.text()
-    }
-
-    /// Waits for an end that nobody asked for: its exit status and what it said.
-    pub fn ended(self) -> (Status, String) {
-        let output = self.lab.end("perch", self.process.into_inner());
-        (output.status, output.error_text())
-    }
-
-    /// Kills it without a chance to clean up.
-    pub fn kill(self) {
-        let process = self.process.into_inner();
-        process.signal(Signal::KILL).unwrap();
-        let output = self.lab.end("perch, killed,", process);
-        assert_eq!(output.status, Status::Signal(9));
     }
 }

@@ -20,6 +20,7 @@ mod groups;
 mod guest;
 mod imported;
 mod lab;
+mod loaded;
 mod placement;
 mod recorded;
 mod robust;
