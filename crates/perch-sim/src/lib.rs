@@ -10,6 +10,7 @@ mod engine;
 mod guest;
 mod hardware;
 mod kernel;
+mod latencies;
 mod metrics;
 mod requests;
 mod scenario;
@@ -21,6 +22,7 @@ pub use engine::Dist;
 pub use hardware::Symbol;
 #[doc(hidden)]
 pub use kernel::glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
+pub use latencies::Latencies;
 pub use metrics::{GuestMetrics, Metrics, RtMetrics};
 pub use scenario::{Outcome, RootDomain, Scenario, Score, SimError, UnknownRootDomain};
 pub use watch::{Asked, Left, Switched, Watch, Woken};

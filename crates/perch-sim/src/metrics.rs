@@ -5,6 +5,7 @@ use perch_machine::Distance;
 use perch_policy::{CacheStep, Reason, Verdict};
 
 use crate::c2c::C2c;
+use crate::latencies::Latencies;
 
 /// Counts over the measured part of a run (the warm-up is not counted).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct Metrics {
     pub latency_ns: u64,
     /// See `latency_ns`.
     pub latencies: u64,
+    /// The same by length.
+    pub wake_latency: Latencies,
     /// Longest of them.
     pub max_latency_ns: u64,
     /// Switches to another task.
@@ -43,6 +46,8 @@ pub struct Metrics {
     pub simulated_ns: u64,
     /// Time that CPUs were not idle, summed over them.
     pub busy_ns: u64,
+    /// The same by CPU, nanoseconds.
+    pub busy_by_cpu: Vec<u64>,
     /// Decisions by what the cache mechanism did on the way; the index is `CacheStep as usize`.
     pub by_cache_step: [u64; CacheStep::ALL.len()],
     /// Times that a task started to run in another LLC than before, whoever moved it.

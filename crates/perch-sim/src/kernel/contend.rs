@@ -83,7 +83,7 @@ impl Kernel<'_> {
         let c = &mut self.cpus[cpu];
         let spent_ns = c.owed_ns.min(self.now - c.owed_since_ns);
         c.owed_ns -= spent_ns;
-        self.metrics.busy_ns += spent_ns;
+        c.busy_ns += spent_ns;
     }
 
     /// A task works for so long in the kernel, nanoseconds at full capacity, before it goes on.

@@ -12,7 +12,7 @@ impl Kernel<'_> {
             c.idle_since_ns = self.now;
             let full = self.queues[cpu].average.is_full_with(&c.rt.average);
             c.pelt.stop(self.now, full);
-            self.metrics.busy_ns += self.now - c.busy_since_ns;
+            c.busy_ns += self.now - c.busy_since_ns;
         }
         let expected = c.avg_idle_ns;
         self.publish(cpu);
@@ -26,6 +26,19 @@ impl Kernel<'_> {
             self.note_idle_core(cpu);
         }
         self.share_core(cpu);
+    }
+
+    /// The busy time of each CPU since this was asked last, nanoseconds.
+    pub(super) fn take_busy(&mut self) -> Vec<u64> {
+        let now = self.now;
+        let busy = self.cpus.iter_mut().map(|cpu| {
+            if cpu.current.is_some() {
+                cpu.busy_ns += now - cpu.busy_since_ns.min(now);
+                cpu.busy_since_ns = now;
+            }
+            std::mem::take(&mut cpu.busy_ns)
+        });
+        busy.collect()
     }
 
     /// The LLC's idle-core flag is set by the CPU that completes an idle core.

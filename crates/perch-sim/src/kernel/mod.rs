@@ -338,7 +338,7 @@ impl<'a> Kernel<'a> {
 
     /// Forgets what was counted so far: the measured part of the run begins.
     pub fn start_measuring(&mut self) {
-        self.settle_busy();
+        self.take_busy();
         self.take_vcpus_ran();
         self.metrics = Metrics::new();
         if let Some(lines) = &mut self.lines {
@@ -360,21 +360,13 @@ impl<'a> Kernel<'a> {
 
     /// What was counted since the measured part began `since_ns` ago.
     pub fn finish(&mut self, since_ns: u64) -> Metrics {
-        self.settle_busy();
+        self.metrics.busy_by_cpu = self.take_busy();
+        self.metrics.busy_ns = self.metrics.busy_by_cpu.iter().sum();
+        self.metrics.latencies = self.metrics.wake_latency.total();
         self.metrics.simulated_ns = self.now - since_ns;
         self.metrics.guest.vcpus_ran_ns = self.take_vcpus_ran();
         self.metrics.c2c = self.lines.as_ref().map(|lines| Box::new(lines.counted()));
         std::mem::take(&mut self.metrics)
-    }
-
-    /// Adds the busy time of CPUs that are busy right now.
-    fn settle_busy(&mut self) {
-        for cpu in &mut self.cpus {
-            if cpu.current.is_some() {
-                self.metrics.busy_ns += self.now - cpu.busy_since_ns.min(self.now);
-                cpu.busy_since_ns = self.now;
-            }
-        }
     }
 
     /// Every CPU's tick. Ticks of all CPUs fall on the same moment (the kernel's default). An idle
@@ -489,6 +481,7 @@ fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize, random: &mut Random) 
         chores: Vec::new(),
         idle: true,
         idle_since_ns: 0,
+        busy_ns: 0,
         busy_since_ns: 0,
         avg_idle_ns: 1_000_000,
         max_idle_cost_ns: 500_000,

@@ -206,6 +206,8 @@ pub struct Cpu {
     pub idle: bool,
     /// When the CPU became idle last.
     pub idle_since_ns: u64,
+    /// Nanoseconds that it was not idle, as far as they are counted.
+    pub busy_ns: u64,
     /// Since when its busy time is not yet counted.
     pub busy_since_ns: u64,
     /// Moving average of idle periods, nanoseconds.

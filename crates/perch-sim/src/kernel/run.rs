@@ -428,8 +428,10 @@ impl Kernel<'_> {
             let latency = self.now - t.woken_ns;
             t.woken_ns = 0;
             self.metrics.latency_ns += latency;
-            self.metrics.latencies += 1;
-            self.metrics.max_latency_ns = self.metrics.max_latency_ns.max(latency);
+            self.metrics.wake_latency.record(latency);
+            if latency > self.metrics.max_latency_ns {
+                self.metrics.max_latency_ns = latency;
+            }
         }
         let warm = (t.warm_cpu != u32::MAX).then_some(t.warm_cpu as usize);
         let c = &mut self.cpus[cpu];

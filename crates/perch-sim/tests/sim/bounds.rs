@@ -32,6 +32,16 @@ proptest! {
         prop_assert_eq!(m.simulated_ns, scenario.measure_ns);
         let cpus = scenario.machine.cpus.len() as u64;
         prop_assert!(m.busy_ns <= cpus * m.simulated_ns, "{} ns busy", m.busy_ns);
+        prop_assert_eq!(m.busy_by_cpu.iter().sum::<u64>(), m.busy_ns);
+        prop_assert_eq!(m.busy_by_cpu.len() as u64, cpus);
+        // What an idle CPU owes of contended lines is spent, and counted, when it starts to run.
+        let lines = scenario.machine.hardware.contended_line.is_some();
+        prop_assert!(lines || m.busy_by_cpu.iter().all(|busy| *busy <= m.simulated_ns), "{m:?}");
+        prop_assert_eq!(m.wake_latency.total(), m.latencies);
+        let longest = m.wake_latency.quantile_ns(1.0);
+        prop_assert!(m.latencies == 0 || (m.max_latency_ns..=m.max_latency_ns * 33 / 32 + 1).contains(&longest));
+        let least: u64 = m.wake_latency.buckets().map(|(ns, count)| (ns - ns / 32 - 1) * count).sum();
+        prop_assert!(least <= m.latency_ns, "{m:?}");
         prop_assert!(m.latencies <= m.wakeups + m.delayed_wakeups, "{:?}", m);
         prop_assert!(m.max_latency_ns <= m.latency_ns && m.max_latency_ns <= m.simulated_ns);
         prop_assert!(decisions.is_sorted_by_key(|d| d.now_ns));
