@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Arbitrary arms on one workload: what each scores, and what each did differently.
 
+mod counts;
+
 use std::sync::Arc;
 
 use perch_machine::Machine;
@@ -18,9 +20,12 @@ use crate::report::{ArmModes, null_is_nan};
 use crate::seed::seed;
 use crate::statistic::{DESCRIBE, Statistic};
 use crate::stats::{Delta, ci95, delta, mean};
+use crate::tally::{ArmCpus, Tally, WakeLatency};
+
+use counts::{chosen, counts, guests, totals};
 
 /// The distances of perch_machine::Distance, nearest first, as tables call them.
-const DISTANCES: [&str; 7] = [
+pub(crate) const DISTANCES: [&str; 7] = [
     "same CPU", "core", "cluster", "LLC", "node", "package", "machine",
 ];
 
@@ -132,6 +137,15 @@ pub struct Comparison {
     pub arms: Vec<ArmModes>,
     /// Every score of the workload, and the mean time from wake-up to running.
     pub scores: Vec<ScoreRow>,
+    /// How long woken tasks waited until they ran, by arm.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<WakeLatency>,
+    /// What each CPU did, by arm.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<ArmCpus>,
+    /// The whole machine, as `-m` takes it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine_toml: String,
     /// Why CPUs were chosen; reasons that never occurred are left out.
     pub decisions: Vec<CountRow>,
     /// Which CPUs were chosen, where tasks are in groups; likewise.
@@ -195,6 +209,11 @@ pub fn compare_raw(
         let arms = scores.iter_mut().flat_map(|score| &mut score.arms);
         arms.for_each(|arm| arm.iterations = Vec::new());
     }
+    let tallies = by_arm.iter().zip(&spec.arms).map(|(outcomes, arm)| {
+        let tally = Tally::of(outcomes.iter().map(|outcome| &outcome.metrics));
+        (tally.latency(&arm.name, true), tally.cpus(&arm.name, true))
+    });
+    let (latency, cpus) = tallies.unzip();
     Ok(Comparison {
         machine: spec.machine.name.clone(),
         workload: spec.workload.clone(),
@@ -212,6 +231,9 @@ pub fn compare_raw(
             })
             .collect(),
         scores,
+        latency,
+        cpus,
+        machine_toml: spec.machine.to_toml(),
         decisions: counts(
             &by_arm,
             Reason::ALL.iter().map(|reason| reason.name()),
@@ -405,86 +427,6 @@ fn arm_scores(
         }
     });
     scores.collect()
-}
-
-/// A row for each name that occurred in any arm.
-fn counts<'a>(
-    by_arm: &[&[Outcome]],
-    names: impl IntoIterator<Item = &'a str>,
-    of: impl Fn(&Metrics) -> &[u64],
-) -> Vec<CountRow> {
-    let rows = names.into_iter().enumerate().map(|(index, name)| CountRow {
-        name: name.to_string(),
-        per_second: rates(by_arm, |metrics| {
-            of(metrics).get(index).copied().unwrap_or(0)
-        }),
-    });
-    rows.filter(|row| row.per_second.iter().any(|rate| *rate > 0.0))
-        .collect()
-}
-
-/// A row for each CPU that was chosen, of a workload with groups: whether they herd.
-fn chosen(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<CountRow> {
-    let grouped =
-        Workload::parse(&spec.workload, &spec.machine).is_ok_and(|w| !w.groups.is_empty());
-    if !grouped {
-        return Vec::new();
-    }
-    let names: Vec<String> = (0..spec.machine.cpus.len())
-        .map(|cpu| format!("cpu {cpu}"))
-        .collect();
-    counts(by_arm, names.iter().map(String::as_str), |m| &m.chosen)
-}
-
-/// Of virtual machines, if any had a vCPU that ran.
-fn guests(by_arm: &[&[Outcome]]) -> Vec<CountRow> {
-    let row = |name: &str, of: &dyn Fn(&GuestMetrics) -> u64| CountRow {
-        name: name.to_string(),
-        per_second: rates(by_arm, |m| of(&m.guest)),
-    };
-    let mut outcomes = by_arm.iter().flat_map(|outcomes| outcomes.iter());
-    if outcomes.all(|outcome| outcome.metrics.guest.vcpus_ran_ns == 0) {
-        return Vec::new();
-    }
-    vec![
-        row("vCPUs ran, ms", &|g| g.vcpus_ran_ns / 1_000_000),
-        row("vCPUs waited, ms", &|g| g.vcpus_waited_ns / 1_000_000),
-        row("exits and interrupts, ms", &|g| g.overhead_ns / 1_000_000),
-        row("wake-ups inside", &|g| g.wakeups),
-        row("interrupts between vCPUs", &|g| g.interrupts),
-        row("halts of vCPUs", &|g| g.halts),
-        row("packets", &|g| g.packets),
-    ]
-}
-
-fn totals(by_arm: &[&[Outcome]]) -> Vec<CountRow> {
-    let row = |name: &str, of: &dyn Fn(&Metrics) -> u64| CountRow {
-        name: name.to_string(),
-        per_second: rates(by_arm, of),
-    };
-    vec![
-        row("wake-ups", &|metrics| metrics.wakeups),
-        row("wake-ups onto a busy CPU", &|metrics| metrics.chosen_busy),
-        row("CPUs examined", &|metrics| metrics.examined),
-        row("context switches", &|metrics| metrics.context_switches),
-        row("preemptions", &|metrics| metrics.preemptions),
-        row("changes of LLC", &|metrics| metrics.llc_changes),
-        row("bounces (back within 50 ms)", &|metrics| metrics.bounces),
-    ]
-}
-
-fn rates(by_arm: &[&[Outcome]], of: impl Fn(&Metrics) -> u64) -> Vec<f64> {
-    let rate = |metrics: &Metrics| of(metrics) as f64 * 1e9 / metrics.simulated_ns.max(1) as f64;
-    by_arm
-        .iter()
-        .map(|outcomes| {
-            let rates: Vec<f64> = outcomes
-                .iter()
-                .map(|outcome| rate(&outcome.metrics))
-                .collect();
-            mean(&rates)
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod run;
 mod seed;
 mod statistic;
 pub mod stats;
+mod tally;
 #[cfg(test)]
 mod testing;
 
@@ -44,3 +45,4 @@ pub use report::{
 };
 pub use run::{RunOptions, run, run_raw};
 pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};
+pub use tally::{ArmCpus, LoadFound, WakeLatency};

@@ -8,6 +8,7 @@ use crate::line::LineFound;
 use crate::model::{Cell, Load};
 use crate::published::Published;
 use crate::stats::Delta;
+use crate::tally::LoadFound;
 
 /// JSON has null for what is no number, such as a change from 0.
 pub(crate) fn null_is_nan<'a, D: Deserializer<'a>>(from: D) -> Result<f64, D::Error> {
@@ -303,6 +304,12 @@ pub struct Report {
     /// The iterations of the tables whose rows are statistics, in the order of the tables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iterations: Vec<Iterations>,
+    /// What the loads did beside their scores, in the order of the tables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<LoadFound>,
+    /// The machines of the loads, as `-m` takes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines_toml: Vec<String>,
     /// Contended cache lines, where something was published of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub c2c: Option<LineFound>,

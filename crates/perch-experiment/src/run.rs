@@ -18,6 +18,7 @@ use crate::pool::{self, Progress};
 use crate::raw::{self, Each};
 use crate::report::{ArmModes, CellReport, Described, Iterations, LoadResult, Report, Summary};
 use crate::seed::seed;
+use crate::tally::Tallies;
 
 /// What a run may choose.
 #[derive(Clone, Debug, Default)]
@@ -84,11 +85,20 @@ pub fn run_raw(
     each: Each,
 ) -> Result<Report, ExperimentError> {
     let topologies = Topologies::of(experiment);
+    let tallies = Tallies::new(experiment);
     let simulate = |trial: &Trial| {
         let topology = topologies.get(&trial.load.machine);
-        simulate(experiment, topology, trial)
+        simulate(experiment, topology, trial, &tallies)
     };
-    run_with(experiment, options, progress, each, simulate)
+    let mut report = run_with(experiment, options, progress, each, simulate)?;
+    report.loads = tallies.found();
+    let machines = topologies.0.iter().map(|(machine, _)| machine);
+    let ran = |name: &str| report.loads.iter().any(|load| load.machine == name);
+    report.machines_toml = machines
+        .filter(|machine| ran(&machine.name))
+        .map(|machine| machine.to_toml())
+        .collect();
+    Ok(report)
 }
 
 /// The kernel's view of every machine of an experiment, each made once.
@@ -120,6 +130,7 @@ fn simulate(
     experiment: &Experiment,
     topology: &Arc<Topology>,
     trial: &Trial,
+    tallies: &Tallies,
 ) -> Result<Found, ExperimentError> {
     let Trial {
         load, arm, effort, ..
@@ -147,6 +158,7 @@ fn simulate(
     };
     let outcome = scenario.run().map_err(|error| failed(error.to_string()))?;
     let scores = load.scores.iter().enumerate();
+    tallies.add(load, arm, &outcome.metrics);
     let scores: Result<_, _> = scores
         .map(|(index, wanted)| {
             let cells = || experiment.cells.iter().filter(|cell| cell.score == index);
@@ -316,6 +328,8 @@ fn run_with(
         summary: Summary::of(&reports),
         cells: reports,
         iterations: results.iter().filter_map(Iterations::of).collect(),
+        loads: Vec::new(),
+        machines_toml: Vec::new(),
         c2c,
     })
 }

@@ -60,3 +60,46 @@ fn what_virtual_machines_got_is_shown() {
     let bare = steering("pipe", 20);
     assert!(bare.guests.is_empty() && bare.chosen.is_empty());
 }
+
+/// With one repetition the histogram's mean is the score's, and percentiles are in order.
+#[test]
+fn latencies_and_busy_cpus_stand_beside_the_scores() {
+    let found = steering("hackbench:groups=1", 2000);
+    let score = (found.scores.iter()).find(|score| score.name == "wake-up latency");
+    for (arm, score) in found.latency.iter().zip(&score.unwrap().arms) {
+        assert_eq!(arm.arm, score.arm);
+        assert!(
+            (arm.mean_us - score.mean).abs() < 1e-6 * score.mean,
+            "{arm:?}"
+        );
+        let counted: u64 = arm.buckets.iter().map(|[_, count]| count).sum();
+        assert!(counted == arm.wakeups && counted > 1000, "{arm:?}");
+        let percentiles = arm.percentiles().map(|(_, us)| us);
+        assert!(percentiles.is_sorted() && percentiles[0] > 0.0, "{arm:?}");
+        let [longest, _] = arm.buckets.last().unwrap();
+        assert!(arm.max_us * 1e3 <= *longest as f64);
+    }
+    for arm in &found.cpus {
+        assert_eq!((arm.busy_pct.len(), arm.chosen_per_second.len()), (16, 16));
+        assert!(
+            arm.busy_pct.iter().all(|pct| (0.0..=100.0).contains(pct)),
+            "{arm:?}"
+        );
+        assert!(arm.busy_pct.iter().sum::<f64>() > 100.0, "{arm:?}");
+        let chosen: f64 = arm.chosen_per_second.iter().sum();
+        let wakeups = found
+            .totals
+            .iter()
+            .find(|row| row.name == "wake-ups")
+            .unwrap();
+        assert!(
+            wakeups
+                .per_second
+                .iter()
+                .any(|n| (n - chosen).abs() < 1e-6 * n),
+            "{arm:?}"
+        );
+    }
+    let machine = perch_machine::Machine::from_toml_str(&found.machine_toml, "the result");
+    assert_eq!(machine.unwrap(), perch_machine::resolve("x5570").unwrap());
+}

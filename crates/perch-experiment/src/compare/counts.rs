@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a comparison counts, per simulated second.
+
+use super::*;
+
+/// A row for each name that occurred in any arm.
+pub(super) fn counts<'a>(
+    by_arm: &[&[Outcome]],
+    names: impl IntoIterator<Item = &'a str>,
+    of: impl Fn(&Metrics) -> &[u64],
+) -> Vec<CountRow> {
+    let rows = names.into_iter().enumerate().map(|(index, name)| CountRow {
+        name: name.to_string(),
+        per_second: rates(by_arm, |metrics| {
+            of(metrics).get(index).copied().unwrap_or(0)
+        }),
+    });
+    rows.filter(|row| row.per_second.iter().any(|rate| *rate > 0.0))
+        .collect()
+}
+
+/// A row for each CPU that was chosen, of a workload with groups: whether they herd.
+pub(super) fn chosen(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<CountRow> {
+    let grouped =
+        Workload::parse(&spec.workload, &spec.machine).is_ok_and(|w| !w.groups.is_empty());
+    if !grouped {
+        return Vec::new();
+    }
+    let names: Vec<String> = (0..spec.machine.cpus.len())
+        .map(|cpu| format!("cpu {cpu}"))
+        .collect();
+    counts(by_arm, names.iter().map(String::as_str), |m| &m.chosen)
+}
+
+/// Of virtual machines, if any had a vCPU that ran.
+pub(super) fn guests(by_arm: &[&[Outcome]]) -> Vec<CountRow> {
+    let row = |name: &str, of: &dyn Fn(&GuestMetrics) -> u64| CountRow {
+        name: name.to_string(),
+        per_second: rates(by_arm, |m| of(&m.guest)),
+    };
+    let mut outcomes = by_arm.iter().flat_map(|outcomes| outcomes.iter());
+    if outcomes.all(|outcome| outcome.metrics.guest.vcpus_ran_ns == 0) {
+        return Vec::new();
+    }
+    vec![
+        row("vCPUs ran, ms", &|g| g.vcpus_ran_ns / 1_000_000),
+        row("vCPUs waited, ms", &|g| g.vcpus_waited_ns / 1_000_000),
+        row("exits and interrupts, ms", &|g| g.overhead_ns / 1_000_000),
+        row("wake-ups inside", &|g| g.wakeups),
+        row("interrupts between vCPUs", &|g| g.interrupts),
+        row("halts of vCPUs", &|g| g.halts),
+        row("packets", &|g| g.packets),
+    ]
+}
+
+pub(super) fn totals(by_arm: &[&[Outcome]]) -> Vec<CountRow> {
+    let row = |name: &str, of: &dyn Fn(&Metrics) -> u64| CountRow {
+        name: name.to_string(),
+        per_second: rates(by_arm, of),
+    };
+    vec![
+        row("wake-ups", &|metrics| metrics.wakeups),
+        row("wake-ups onto a busy CPU", &|metrics| metrics.chosen_busy),
+        row("CPUs examined", &|metrics| metrics.examined),
+        row("context switches", &|metrics| metrics.context_switches),
+        row("preemptions", &|metrics| metrics.preemptions),
+        row("changes of LLC", &|metrics| metrics.llc_changes),
+        row("bounces (back within 50 ms)", &|metrics| metrics.bounces),
+    ]
+}
+
+pub(super) fn rates(by_arm: &[&[Outcome]], of: impl Fn(&Metrics) -> u64) -> Vec<f64> {
+    let rate = |metrics: &Metrics| of(metrics) as f64 * 1e9 / metrics.simulated_ns.max(1) as f64;
+    by_arm
+        .iter()
+        .map(|outcomes| {
+            let rates: Vec<f64> = outcomes
+                .iter()
+                .map(|outcome| rate(&outcome.metrics))
+                .collect();
+            mean(&rates)
+        })
+        .collect()
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What simulations did beside their scores, by load and arm: how long wake-ups took, why CPUs were
+//! chosen, how far tasks went, and which CPUs ran them.
+
+use std::sync::Mutex;
+
+use perch_policy::Reason;
+use perch_sim::{Latencies, Metrics};
+use serde::{Deserialize, Serialize};
+
+use crate::compare::{CountRow, DISTANCES};
+use crate::model::{Arm, Experiment, Load};
+use crate::report::null_is_nan;
+
+/// How long woken tasks waited until they ran, in one arm; all repetitions together. Percentiles are
+/// the upper ends of the histogram's buckets: never less than the true one, and at most a 32nd more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WakeLatency {
+    /// The arm.
+    pub arm: String,
+    /// Wake-ups of tasks that ran in the measured time.
+    pub wakeups: u64,
+    /// Microseconds, exact; as all that follow null in JSON without a wake-up.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub mean_us: f64,
+    /// Microseconds that half of them did not exceed.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub p50_us: f64,
+    /// Microseconds that 90 % did not exceed.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub p90_us: f64,
+    /// Microseconds that 99 % did not exceed.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub p99_us: f64,
+    /// Microseconds that 99.9 % did not exceed.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub p99_9_us: f64,
+    /// The longest, microseconds, exact.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub max_us: f64,
+    /// The histogram: the longest latency that a bucket takes, nanoseconds, and the wake-ups in it;
+    /// shortest first, without empty ones. An experiment has it where a table is one load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub buckets: Vec<[u64; 2]>,
+}
+
+impl WakeLatency {
+    /// The percentiles by name, and the longest, microseconds.
+    pub fn percentiles(&self) -> [(&'static str, f64); 5] {
+        [
+            ("50th", self.p50_us),
+            ("90th", self.p90_us),
+            ("99th", self.p99_us),
+            ("99.9th", self.p99_9_us),
+            ("max", self.max_us),
+        ]
+    }
+}
+
+/// What the machine's CPUs did in one arm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArmCpus {
+    /// The arm.
+    pub arm: String,
+    /// Share of the measured time that each CPU was not idle, percent to a hundredth, by number; all
+    /// repetitions together.
+    pub busy_pct: Vec<f64>,
+    /// Decisions for each CPU, per simulated second; a comparison has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chosen_per_second: Vec<f64>,
+}
+
+/// What one load of an experiment did. Lists by arm are in the order of the report's arms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadFound {
+    /// The benchmark.
+    pub benchmark: String,
+    /// As a cell's.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// The row, where each row is a load of its own; a row's scores share one.
+    pub row: Option<String>,
+    /// The name of the machine that was simulated.
+    pub machine: String,
+    /// The workload, as `perch compare` takes it.
+    pub workload: String,
+    /// By arm.
+    pub latency: Vec<WakeLatency>,
+    /// Why CPUs were chosen; reasons that never occurred are left out.
+    pub decisions: Vec<CountRow>,
+    /// How far from its previous CPU a woken task went; likewise.
+    pub migrations: Vec<CountRow>,
+    /// By arm.
+    pub cpus: Vec<ArmCpus>,
+}
+
+/// Sums over an arm's repetitions. All are integers, so that the order does not matter.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    latency: Latencies,
+    latency_ns: u128,
+    max_latency_ns: u64,
+    by_reason: Vec<u64>,
+    migrations: Vec<u64>,
+    busy: Vec<u64>,
+    chosen: Vec<u64>,
+    simulated_ns: u64,
+}
+
+impl Tally {
+    pub fn of<'a>(all: impl IntoIterator<Item = &'a Metrics>) -> Tally {
+        let mut tally = Tally::default();
+        all.into_iter().for_each(|metrics| tally.add(metrics));
+        tally
+    }
+
+    pub fn add(&mut self, metrics: &Metrics) {
+        let add = |sums: &mut Vec<u64>, more: &[u64]| {
+            sums.resize(sums.len().max(more.len()), 0);
+            sums.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
+        };
+        self.latency.add(&metrics.wake_latency);
+        self.latency_ns += u128::from(metrics.latency_ns);
+        self.max_latency_ns = self.max_latency_ns.max(metrics.max_latency_ns);
+        add(&mut self.by_reason, &metrics.by_reason);
+        add(&mut self.migrations, &metrics.migrations);
+        add(&mut self.busy, &metrics.busy_by_cpu);
+        add(&mut self.chosen, &metrics.chosen);
+        self.simulated_ns += metrics.simulated_ns;
+    }
+
+    pub fn latency(&self, arm: &str, with_buckets: bool) -> WakeLatency {
+        let wakeups = self.latency.total();
+        let us = |ns: f64| if wakeups == 0 { f64::NAN } else { ns / 1e3 };
+        let at = |share| us(self.latency.quantile_ns(share).min(self.max_latency_ns) as f64);
+        let buckets = self.latency.buckets().map(|(ns, count)| [ns, count]);
+        WakeLatency {
+            arm: arm.to_string(),
+            wakeups,
+            mean_us: us(self.latency_ns as f64 / wakeups as f64),
+            p50_us: at(0.5),
+            p90_us: at(0.9),
+            p99_us: at(0.99),
+            p99_9_us: at(0.999),
+            max_us: us(self.max_latency_ns as f64),
+            buckets: buckets.filter(|_| with_buckets).collect(),
+        }
+    }
+
+    pub fn cpus(&self, arm: &str, with_chosen: bool) -> ArmCpus {
+        let pct = |busy: &u64| 100.0 * *busy as f64 / self.simulated_ns.max(1) as f64;
+        let chosen = (0..self.busy.len())
+            .filter(|_| with_chosen)
+            .map(|cpu| self.per_second(self.chosen.get(cpu).copied().unwrap_or(0)));
+        ArmCpus {
+            arm: arm.to_string(),
+            busy_pct: (self.busy.iter())
+                .map(|busy| (pct(busy) * 100.0).round() / 100.0)
+                .collect(),
+            chosen_per_second: chosen.collect(),
+        }
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        count as f64 * 1e9 / self.simulated_ns.max(1) as f64
+    }
+}
+
+/// A row for each name that occurred in any arm.
+fn rows<'a>(
+    tallies: &[Tally],
+    names: impl IntoIterator<Item = &'a str>,
+    of: impl Fn(&Tally) -> &[u64],
+) -> Vec<CountRow> {
+    let rows = names.into_iter().enumerate().map(|(index, name)| CountRow {
+        name: name.to_string(),
+        per_second: tallies
+            .iter()
+            .map(|tally| tally.per_second(of(tally).get(index).copied().unwrap_or(0)))
+            .collect(),
+    });
+    rows.filter(|row| row.per_second.iter().any(|rate| *rate > 0.0))
+        .collect()
+}
+
+/// The tallies of an experiment's loads and arms. Memory does not depend on the repetitions.
+pub(crate) struct Tallies<'a> {
+    experiment: &'a Experiment,
+    /// By load, then by arm of the experiment.
+    all: Vec<Vec<Mutex<Option<Box<Tally>>>>>,
+}
+
+impl<'a> Tallies<'a> {
+    pub fn new(experiment: &'a Experiment) -> Tallies<'a> {
+        let arms = || experiment.arms.iter().map(|_| Mutex::default()).collect();
+        Tallies {
+            experiment,
+            all: experiment.loads.iter().map(|_| arms()).collect(),
+        }
+    }
+
+    /// Adds one simulation of a load and an arm of the experiment.
+    pub fn add(&self, load: &Load, arm: &Arm, metrics: &Metrics) {
+        let load = (self.experiment.loads.iter()).position(|other| std::ptr::eq(other, load));
+        let arm = (self.experiment.arms.iter()).position(|other| other.name == arm.name);
+        let (Some(load), Some(arm)) = (load, arm) else {
+            return;
+        };
+        let tally = self.all[load][arm].lock();
+        let mut tally = tally.expect("no worker panics while it holds the lock");
+        tally.get_or_insert_default().add(metrics);
+    }
+
+    /// What every load that ran did, in the order of the tables.
+    pub fn found(self) -> Vec<LoadFound> {
+        let of_load = |(load, arms): (&Load, Vec<Mutex<Option<Box<Tally>>>>)| {
+            let arms = self.experiment.arms.iter().zip(arms);
+            let ran = arms.filter_map(|(arm, tally)| {
+                let tally = tally.into_inner().expect("the workers are gone");
+                tally.map(|tally| (arm.name.as_str(), *tally))
+            });
+            let (names, tallies): (Vec<&str>, Vec<Tally>) = ran.unzip();
+            let by_arm = || names.iter().zip(&tallies);
+            let reasons = Reason::ALL.iter().map(|reason| reason.name());
+            (!names.is_empty()).then(|| LoadFound {
+                benchmark: load.benchmark.clone(),
+                place: load.place.clone(),
+                row: load.row.clone(),
+                machine: load.machine.name.clone(),
+                workload: load.workload.clone(),
+                latency: by_arm()
+                    .map(|(arm, tally)| tally.latency(arm, load.row.is_none()))
+                    .collect(),
+                decisions: rows(&tallies, reasons, |tally| &tally.by_reason),
+                migrations: rows(&tallies, DISTANCES, |tally| &tally.migrations),
+                cpus: by_arm()
+                    .map(|(arm, tally)| tally.cpus(arm, false))
+                    .collect(),
+            })
+        };
+        let loads = self.experiment.loads.iter().zip(self.all);
+        loads.filter_map(of_load).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
