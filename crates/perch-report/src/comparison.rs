@@ -11,6 +11,7 @@ use crate::experiment::{finite, optional, write_csv};
 use crate::figure::{figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
+use crate::latency;
 use crate::shape::shapes;
 
 /// `comparison` as `format` has it.
@@ -53,6 +54,7 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
             };
         }
     }
+    text.push_str(&latency::section(comparison, mark, write));
     for (title, rows) in counted(comparison) {
         if !rows.is_empty() {
             let _ = writeln!(text, "\n{mark}{title}, per simulated second{blank}");
@@ -204,6 +206,7 @@ fn csv(comparison: &Comparison) -> String {
             }
         }
     }
+    records.extend(latency::records(comparison));
     records.extend(contention::records(&comparison.contention));
     write_csv(&records)
 }
@@ -211,7 +214,7 @@ fn csv(comparison: &Comparison) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perch_experiment::{ArmModes, ArmScore, StatisticScore};
+    use perch_experiment::{ArmCpus, ArmModes, ArmScore, StatisticScore, WakeLatency};
 
     fn given() -> Comparison {
         let arm = |name: &str, mean, delta_pct| ArmScore {
@@ -226,6 +229,25 @@ mod tests {
         let row = |name: &str, per_second: [f64; 2]| CountRow {
             name: name.to_string(),
             per_second: per_second.to_vec(),
+        };
+        let waited = |arm: &str, us: f64| WakeLatency {
+            arm: arm.to_string(),
+            wakeups: if us.is_finite() { 3 } else { 0 },
+            mean_us: 1.5 * us,
+            p50_us: us,
+            p90_us: 2.5 * us,
+            p99_us: 2.5 * us,
+            p99_9_us: 2.5 * us,
+            max_us: 2.5 * us,
+            buckets: match us.is_finite() {
+                true => vec![[1007, 2], [2559, 1]],
+                false => Vec::new(),
+            },
+        };
+        let busy = |arm: &str, pct: f64| ArmCpus {
+            arm: arm.to_string(),
+            busy_pct: vec![pct, 100.0],
+            chosen_per_second: vec![1000.0, 0.0],
         };
         Comparison {
             machine: "kunpeng920".to_string(),
@@ -247,6 +269,9 @@ mod tests {
                 higher_is_better: true,
                 arms: vec![arm("a", 5259.1, 0.0), arm("b", 5928.0, 12.72)],
             }],
+            latency: vec![waited("a", 1.0), waited("b", f64::NAN)],
+            cpus: vec![busy("a", 25.5), busy("b", 0.0)],
+            machine_toml: String::new(),
             decisions: vec![row("target idle", [1000.0, 1200.4])],
             chosen: Vec::new(),
             cache: vec![row("redirected", [0.0, 800.0])],
@@ -287,7 +312,10 @@ mod tests {
     #[test]
     fn csv_has_a_line_a_statistic_but_the_mean() {
         let text = comparison(&described(), Format::Csv);
-        let lines: Vec<&str> = text.lines().filter(|line| line.contains("99th")).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("99th"))
+            .collect();
         assert_eq!(
             lines,
             [

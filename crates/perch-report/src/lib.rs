@@ -12,6 +12,7 @@ mod figure;
 mod format;
 mod grid;
 mod html;
+mod latency;
 mod line;
 mod paste;
 mod perfetto;

@@ -26,7 +26,8 @@ fn keep(name: &str, arguments: &[&str]) -> String {
 
 /// What a browser makes of a page: its document when all is loaded, and what it said on its console.
 fn open(page: &Path, more: &[&str]) -> (String, Vec<String>) {
-    let profile = folder().join("profile");
+    // One each: tests run side by side, and a browser keeps others out of its own.
+    let profile = folder().join("profile").join(page.file_stem().unwrap());
     let output = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
         .args(["--enable-logging=stderr", "--window-size=1000,1400"])
@@ -111,7 +112,18 @@ fn a_browser_draws_every_chart_and_has_nothing_to_complain_of() {
         .filter_map(|line| line.split(' ').map(|n| n.trim().parse().ok()).collect())
         .collect();
     assert_eq!(charts.len(), text.matches("<svg ").count(), "{charts:?}");
-    assert!(charts.len() >= 10, "{charts:?}");
+    assert!(charts.len() >= 30, "{charts:?}");
+    // Who cannot see it is told what each is.
+    for words in ["<svg role=\"img\" aria-label=\"", "</title><desc>"] {
+        assert_eq!(text.matches(words).count(), charts.len(), "{words}");
+    }
+    for what in [
+        "wake-up latency by percentile",
+        "decisions by reason",
+        "where tasks ran",
+    ] {
+        assert!(text.matches(what).count() >= 3, "{what}");
+    }
     for chart in &charts {
         assert!(
             chart[0] >= 600 && chart[1] >= 30 && chart[2] >= 2,
@@ -134,11 +146,138 @@ fn a_browser_draws_every_chart_and_has_nothing_to_complain_of() {
             bytes.len()
         );
     }
+    let paper = folder().join("report.pdf");
+    let print = format!("--print-to-pdf={}", paper.display());
+    let (_, said) = open(&page, &[&print]);
+    assert!(said.is_empty(), "{said:?}");
+    let bytes = std::fs::read(&paper).unwrap();
+    assert!(
+        bytes.starts_with(b"%PDF") && bytes.len() > 50_000,
+        "{}",
+        bytes.len()
+    );
     let [light, dark] = ["light.png", "dark.png"].map(|name| std::fs::read(folder().join(name)));
     assert_ne!(light.unwrap(), dark.unwrap());
 }
 
-/// The test above would notice.
+/// Results as large as those of all experiments with all arms: a real cell, load and table of
+/// statistics of the machine with the most CPUs but one stand for each that was published.
+fn all_experiments(scan: &str, capacity: &str) -> serde_json::Value {
+    let read = |path: &str| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let (scan, capacity) = (read(scan), read(capacity));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut all = Vec::new();
+    let entries = std::fs::read_dir(folder).unwrap();
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        if path.extension().is_none_or(|e| e != "csv") {
+            continue;
+        }
+        let mut report = scan.clone();
+        let (mut cells, mut loads, mut iterations) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, line) in std::fs::read_to_string(&path)
+            .unwrap()
+            .lines()
+            .skip(1)
+            .enumerate()
+        {
+            let columns: Vec<&str> = line.split(',').collect();
+            let (benchmark, place, row) = (columns[1], columns[2], columns[4]);
+            let named = |found: &serde_json::Value| {
+                let mut found = found.clone();
+                found["benchmark"] = benchmark.into();
+                found["where"] = place.into();
+                found
+            };
+            let mut cell = named(&scan["cells"][0]);
+            cell["row"] = row.into();
+            cells.push(cell);
+            if row.starts_with("n=") || row.contains(':') {
+                let mut load = named(&scan["loads"][0]);
+                load["row"] = row.split(':').next().unwrap().into();
+                // Two of three CPUs were busy, each for another time.
+                for arm in load["cpus"].as_array_mut().unwrap() {
+                    for (cpu, busy) in arm["busy_pct"]
+                        .as_array_mut()
+                        .unwrap()
+                        .iter_mut()
+                        .enumerate()
+                    {
+                        *busy = ((cpu + at) % 3 * 47).into();
+                    }
+                }
+                if loads.last() != Some(&load) {
+                    loads.push(load);
+                }
+            } else if row == "mean" {
+                let mut table = named(&capacity["iterations"][0]);
+                for arm in table["arms"].as_array_mut().unwrap() {
+                    arm["values"] = (0..200).map(|i| f64::from(i * i % 211)).collect();
+                }
+                iterations.push(table);
+                loads.push(named(&capacity["loads"][0]));
+            }
+        }
+        report["experiment"] = path.file_stem().unwrap().to_str().unwrap().into();
+        report["cells"] = cells.into();
+        report["loads"] = loads.into();
+        report["iterations"] = iterations.into();
+        let machines = ["machines_toml"].map(|key| [&scan[key][0], &capacity[key][0]]);
+        report["machines_toml"] = machines[0].iter().map(|toml| (*toml).clone()).collect();
+        all.push(report);
+    }
+    assert!(all.len() >= 5, "{}", all.len());
+    all.into()
+}
+
+#[test]
+fn a_page_of_all_experiments_is_small() {
+    let small = [
+        "--repetitions",
+        "2",
+        "--arms",
+        "all",
+        "--format",
+        "json",
+        "--quiet",
+    ];
+    let run = |name: &str, experiment: &str, only: &str| {
+        let command = ["experiment", "run", experiment, "--only", only];
+        keep(name, &[&command[..], &small].concat())
+    };
+    let scan = run("one.json", "cluster-scan", "tbench/node0/n=1");
+    let capacity = run("table.json", "capacity-wakeup", "hackbench/juno/*");
+    let results = folder().join("all.json");
+    std::fs::write(&results, all_experiments(&scan, &capacity).to_string()).unwrap();
+    let page = folder().join("all.html");
+    let [results, page] = [&results, &page].map(|path| path.to_str().unwrap());
+    let output = perch(&["report", results, "-o", page]);
+    assert!(output.status.success(), "{output:?}");
+    let text = std::fs::read_to_string(page).unwrap();
+    assert!(text.len() < 5_000_000, "{} bytes", text.len());
+    let charts = text.matches("<svg ").count();
+    assert!(charts > 100, "{charts}");
+
+    // Told, not judged: it is the machine's as much as the page's.
+    let script = "<script>addEventListener('load', () => {\
+        document.body.getBoundingClientRect();\
+        document.body.append(`\\nTOOK ${Math.round(performance.now())}\\n`); })</script>";
+    let path = folder().join("timed.html");
+    std::fs::write(&path, format!("{text}{script}")).unwrap();
+    let (document, said) = open(&path, &[]);
+    assert!(said.is_empty(), "{said:?}");
+    let took = document
+        .lines()
+        .filter_map(|line| line.strip_prefix("TOOK "));
+    eprintln!(
+        "{charts} charts, {} bytes, opened after {:?} ms",
+        text.len(),
+        took.last()
+    );
+}
+
+/// The tests above would notice.
 #[test]
 fn what_a_page_complains_of_is_seen() {
     let path = folder().join("complains.html");

@@ -75,6 +75,8 @@ fn report() -> Report {
             ),
         ],
         iterations: Vec::new(),
+        loads: Vec::new(),
+        machines_toml: Vec::new(),
         c2c: None,
         summary: Summary {
             scored: 2,

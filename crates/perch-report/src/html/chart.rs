@@ -2,11 +2,17 @@
 //! Charts as SVG. Colours are a handful of fixed ones, which the page's style gives their look in
 //! light, in dark and on paper; what a colour tells a marker or a dash tells too.
 
+use std::fmt::Write;
+
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+mod tails;
+
+pub use tails::tails;
 
 /// Of texts and axes. style.css knows these by their values.
 pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
@@ -22,7 +28,7 @@ const SERIES: [RGBColor; 5] = [
 ];
 
 /// Pixels, before the page scales it.
-const WIDTH: u32 = 720;
+pub const WIDTH: u32 = 720;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Plane = Cartesian2d<RangedCoordf64, RangedCoordf64>;
@@ -51,8 +57,39 @@ pub struct Series {
 /// What an axis says.
 pub struct Axis<'a> {
     pub name: &'a str,
-    /// Of the places 0, 1, 2 …; a number where there are none.
-    pub labels: Option<&'a [String]>,
+    pub ticks: Ticks<'a>,
+}
+
+/// What stands at an axis' places.
+#[derive(Clone, Copy)]
+pub enum Ticks<'a> {
+    /// The value.
+    Numbers,
+    /// Ten to its power: the axis is logarithmic.
+    Powers,
+    /// The names of the places 0, 1, 2 …
+    Names(&'a [String]),
+}
+
+/// What a chart is, for who cannot see it.
+pub struct Words<'a> {
+    /// In a few words.
+    pub name: &'a str,
+    /// What is to be seen: the caption.
+    pub said: &'a str,
+}
+
+impl Words<'_> {
+    /// Of the element, with a blank behind them.
+    pub fn attributes(&self) -> String {
+        format!("role=\"img\" aria-label=\"{}\" ", super::escape(self.name))
+    }
+
+    /// Its first elements.
+    pub fn elements(&self) -> String {
+        let [name, said] = [self.name, self.said].map(super::escape);
+        format!("<title>{name}</title><desc>{said}</desc>")
+    }
 }
 
 fn text(size: u32) -> TextStyle<'static> {
@@ -60,19 +97,19 @@ fn text(size: u32) -> TextStyle<'static> {
 }
 
 /// Draws, and says to who cannot see it what it is.
-fn svg(height: u32, label: &str, draw: impl FnOnce(&Area) -> Result<(), Failed>) -> String {
+pub(super) fn svg(
+    height: u32,
+    words: &Words,
+    draw: impl FnOnce(&Area) -> Result<(), Failed>,
+) -> String {
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
         draw(&root).expect("a string takes what is drawn");
         root.present().expect("a string takes what is drawn");
     }
-    let label = super::escape(label);
-    svg.replacen(
-        "<svg ",
-        &format!("<svg role=\"img\" aria-label=\"{label}\" "),
-        1,
-    )
+    let svg = svg.replacen("<svg ", &format!("<svg {}", words.attributes()), 1);
+    svg.replacen('>', &format!(">{}", words.elements()), 1)
 }
 
 /// From the least to the most of `values`, with some room; never empty.
@@ -97,12 +134,12 @@ fn range(values: impl Iterator<Item = f64>, with_zero: bool) -> std::ops::Range<
 }
 
 /// Lines by load.
-pub fn lines(label: &str, x: &Axis, y: &Axis, series: &[Series]) -> String {
+pub fn lines(words: &Words, x: &Axis, y: &Axis, series: &[Series]) -> String {
     let points = || series.iter().flat_map(|s| &s.points);
     let xs = range(points().map(|p| p.x), false);
     let ends = points().flat_map(|p| [p.y - p.half.unwrap_or(0.0), p.y + p.half.unwrap_or(0.0)]);
-    let ys = range(ends, true);
-    svg(340, label, |root| {
+    let ys = range(ends, matches!(y.ticks, Ticks::Numbers));
+    svg(340, words, |root| {
         let area = plane(root, [(x, xs), (y, ys)], series)?;
         for s in series {
             let color = SERIES[s.look % SERIES.len()];
@@ -119,12 +156,39 @@ pub fn lines(label: &str, x: &Axis, y: &Axis, series: &[Series]) -> String {
     })
 }
 
+/// Marks that are off by more than this, in multiples of the most that was published, are drawn there.
+const OFF: f64 = 1.5;
+
+/// The mark, no further from 0 than this; where it had to be moved, without its interval.
+fn within(p: &Point, most: f64) -> Point {
+    let half = p.half.map(|half| half.min(most));
+    match p.y.abs() <= most {
+        true => Point { half, ..*p },
+        false => Point {
+            x: p.x,
+            y: p.y.clamp(-most, most),
+            half: None,
+        },
+    }
+}
+
 /// Dots against a diagonal with a band around it. The first series lies within, the second without,
 /// the third is not scored.
-pub fn agreement(label: &str, x: &Axis, y: &Axis, band: f64, series: &[Series]) -> String {
+pub fn agreement(words: &Words, x: &Axis, y: &Axis, band: f64, series: &[Series]) -> String {
+    // What was published says what matters: one mark far off would hide all others.
+    let published = series.iter().flat_map(|s| &s.points).map(|p| p.x);
+    let most = published.map(f64::abs).fold(2.0 * band, f64::max);
+    let series: Vec<Series> = series
+        .iter()
+        .map(|s| Series {
+            points: s.points.iter().map(|p| within(p, OFF * most)).collect(),
+            ..s.clone()
+        })
+        .collect();
+    let series = series.as_slice();
     let points = || series.iter().flat_map(|s| &s.points);
     let both = range(points().flat_map(|p| [p.x, p.y]), true);
-    svg(420, label, |root| {
+    svg(420, words, |root| {
         let axes = [(x, both.clone()), (y, both.clone())];
         let area = plane(root, axes, series)?;
         // What leaves the plane would be bent, not cut.
@@ -158,6 +222,7 @@ fn plane<'a>(
     legends(&legend, series)?;
     let mut chart = ChartBuilder::on(&below)
         .margin(8)
+        .margin_right(30)
         .x_label_area_size(42)
         .y_label_area_size(74)
         .build_cartesian_2d(xs, ys)?;
@@ -179,14 +244,22 @@ fn marks(area: &DrawingArea<SVGBackend, Plane>, series: &Series) -> Result<(), F
 }
 
 fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Result<(), Failed> {
-    let labels = x.labels;
-    let place = |at: &f64| match labels {
-        None => number(*at),
-        Some(labels) => {
-            let is_place = (at - at.round()).abs() < 1e-6 && *at >= 0.0;
-            let label = is_place.then(|| labels.get(at.round() as usize)).flatten();
-            label.cloned().unwrap_or_default()
+    let place = |axis: &Axis, at: f64| match axis.ticks {
+        Ticks::Numbers => number(at),
+        // Two digits: it stands at a line of the grid, not at a figure.
+        Ticks::Powers => {
+            let (value, last) = (10f64.powf(at), 10f64.powf(at.floor() - 1.0));
+            number((value / last).round() * last)
         }
+        Ticks::Names(names) => {
+            let is_place = (at - at.round()).abs() < 1e-6 && at >= 0.0;
+            let name = is_place.then(|| names.get(at.round() as usize)).flatten();
+            name.cloned().unwrap_or_default()
+        }
+    };
+    let places = match x.ticks {
+        Ticks::Names(names) => names.len().max(2),
+        Ticks::Numbers | Ticks::Powers => 9,
     };
     chart
         .configure_mesh()
@@ -197,10 +270,10 @@ fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Resu
         .light_line_style(TRANSPARENT)
         .label_style(text(13))
         .axis_desc_style(text(14))
-        .x_labels(labels.map_or(9, |labels| labels.len().max(2)))
+        .x_labels(places)
         .y_labels(8)
-        .x_label_formatter(&place)
-        .y_label_formatter(&|at| number(*at))
+        .x_label_formatter(&|at| place(x, *at))
+        .y_label_formatter(&|at| place(y, *at))
         .draw()
 }
 
@@ -235,6 +308,11 @@ fn mark(
             area.draw(&(at() + PathElement::new(corners, style)))
         }
         1 => area.draw(&(at() + TriangleMarker::new((0, 0), 5, style))),
+        2 if hollow => {
+            let [across, down] = [[(-5, 0), (5, 0)], [(0, -5), (0, 5)]];
+            let line = |ends: [(i32, i32); 2]| PathElement::new(ends.to_vec(), style);
+            area.draw(&(at() + line(across) + line(down)))
+        }
         2 => area.draw(&(at() + Cross::new((0, 0), 4, color.stroke_width(2)))),
         3 => area.draw(&(at() + Rectangle::new([(-4, -4), (4, 4)], style))),
         _ => area.draw(&(at() + Polygon::new(vec![(0, -6), (5, 0), (0, 6), (-5, 0)], style))),
@@ -265,7 +343,7 @@ fn legends(area: &Area, series: &[Series]) -> Result<(), Failed> {
 }
 
 /// Bars to the right, for each row one an arm, with the arm's name and its figure behind it.
-pub fn bars(label: &str, arms: &[String], rows: &[(String, Vec<f64>)]) -> String {
+pub fn bars(words: &Words, arms: &[String], rows: &[(String, Vec<f64>)]) -> String {
     const BAR: i32 = 15;
     const NAMES: i32 = 190;
     const FIGURES: i32 = 170;
@@ -274,7 +352,7 @@ pub fn bars(label: &str, arms: &[String], rows: &[(String, Vec<f64>)]) -> String
     let most = rows.iter().flat_map(|(_, values)| values.iter().copied());
     let most = most.filter(|value| value.is_finite()).fold(0.0, f64::max);
     let room = f64::from(WIDTH as i32 - NAMES - FIGURES);
-    svg(height, label, |root| {
+    svg(height, words, |root| {
         for (row, (name, values)) in rows.iter().enumerate() {
             let top = 6 + row_height * row as i32;
             let right = text(13).pos(Pos::new(HPos::Right, VPos::Center));
@@ -304,7 +382,7 @@ pub fn bars(label: &str, arms: &[String], rows: &[(String, Vec<f64>)]) -> String
 
 /// How iterations spread: each a tick, and over them from the first to the third quartile a box with
 /// the median in it.
-pub fn spreads(label: &str, unit: &str, arms: &[(String, Vec<f64>)]) -> String {
+pub fn spreads(words: &Words, unit: &str, arms: &[(String, Vec<f64>)]) -> String {
     const ROW: i32 = 42;
     const NAMES: i32 = 110;
     let all = || arms.iter().flat_map(|(_, values)| values.iter().copied());
@@ -314,7 +392,8 @@ pub fn spreads(label: &str, unit: &str, arms: &[(String, Vec<f64>)]) -> String {
     let place = |value: f64| {
         NAMES + ((value - scale.start) / (scale.end - scale.start) * room).round() as i32
     };
-    svg(height, label, |root| {
+    let mut paths = String::new();
+    let drawn = svg(height, words, |root| {
         for (row, (name, values)) in arms.iter().enumerate() {
             let middle = ROW * row as i32 + ROW / 2;
             let color = SERIES[row % SERIES.len()];
@@ -322,13 +401,13 @@ pub fn spreads(label: &str, unit: &str, arms: &[(String, Vec<f64>)]) -> String {
             root.draw(&Text::new(name.clone(), (NAMES - 8, middle), right))?;
             let mut sorted = values.clone();
             sorted.sort_by(f64::total_cmp);
-            for value in &sorted {
-                let x = place(*value);
-                root.draw(&PathElement::new(
-                    vec![(x, middle - 4), (x, middle + 4)],
-                    color.stroke_width(1),
-                ))?;
-            }
+            // One path of all: an element each would be most of the page.
+            let at = sorted.iter().map(|value| place(*value));
+            let mut at: Vec<i32> = at.collect();
+            at.dedup();
+            let ticks = at.iter().map(|x| format!("M{x} {}v8", middle - 4));
+            let (d, RGBColor(r, g, b)) = (ticks.collect::<String>(), color);
+            let _ = writeln!(paths, "<path d=\"{d}\" stroke=\"#{r:02X}{g:02X}{b:02X}\"/>");
             if sorted.is_empty() {
                 continue;
             }
@@ -364,5 +443,6 @@ pub fn spreads(label: &str, unit: &str, arms: &[(String, Vec<f64>)]) -> String {
             ))?;
         }
         Ok(())
-    })
+    });
+    drawn.replacen("</svg>", &format!("{paths}</svg>"), 1)
 }

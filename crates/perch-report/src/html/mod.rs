@@ -3,6 +3,9 @@
 //! chart stands its table.
 
 mod chart;
+mod machine;
+mod overview;
+mod ran;
 
 use std::fmt::Write;
 
@@ -12,7 +15,8 @@ use serde::Deserialize;
 use crate::circumstances;
 use crate::figure::{figure, interval, percent};
 use crate::paste::sheet::{Row, Sheet};
-use chart::{Axis, Point, Series};
+use chart::{Axis, Point, Series, Ticks, Words};
+use perch_machine::Machine;
 
 /// What was read from one file of results.
 #[derive(Clone, Debug)]
@@ -78,14 +82,14 @@ pub fn html(results: &[Results], version: &str) -> String {
             Results::Experiments(reports) => {
                 for report in reports {
                     section += 1;
-                    entry(&mut contents, section, &report.title);
+                    overview::experiment(&mut contents, section, report);
                     experiment(&mut body, section, report);
                 }
             }
             Results::Comparison(found) => {
                 section += 1;
                 let title = format!("{} on {}", found.workload, found.machine);
-                entry(&mut contents, section, &title);
+                overview::comparison(&mut contents, section, &title, found);
                 comparison(&mut body, section, &title, found);
             }
         }
@@ -97,13 +101,9 @@ pub fn html(results: &[Results], version: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>perch report</title>\n\
          <link rel=\"icon\" href=\"data:,\">\n<style>\n{style}</style>\n<h1>perch report</h1>\n\
          <p class=\"from\">By perch {version}. Everything here was simulated, except where it says \
-         published.</p>\n<nav><ul>\n{contents}</ul></nav>\n{body}</html>\n"
+         published. Arms differ in nothing but the modes of the mechanisms.</p>\n<nav><ul>\n{contents}\
+         </ul></nav>\n{body}</html>\n"
     )
-}
-
-fn entry(contents: &mut String, section: usize, title: &str) {
-    let title = escape(title);
-    let _ = writeln!(contents, "<li><a href=\"#s{section}\">{title}</a></li>");
 }
 
 fn chart(body: &mut String, svg: &str, caption: &str) {
@@ -144,14 +144,23 @@ fn experiment(body: &mut String, section: usize, report: &Report) {
     );
     let _ = writeln!(body, "<p class=\"from\">{}</p>", escape(&from));
     agreement(body, report);
+    let machines = machines(&report.machines_toml);
     for sheet in Sheet::of_report(report) {
         let cells: Vec<&CellReport> = report
             .cells
             .iter()
             .filter(|cell| (&cell.benchmark, &cell.place) == (&sheet.benchmark, &sheet.place))
             .collect();
-        sheet_section(body, &sheet, &cells);
+        sheet_section(body, section, &sheet, &cells);
+        let of_table = [sheet.benchmark.as_str(), &sheet.place];
+        ran::of_table(body, &sheet_title(&sheet), report, &machines, of_table);
     }
+}
+
+/// Those of them that can be read: a machine of a later version may not.
+fn machines(toml: &[String]) -> Vec<Machine> {
+    let read = |text: &String| Machine::from_toml_str(text, "the result").ok();
+    toml.iter().filter_map(read).collect()
 }
 
 /// A dot a cell: the published change against the simulated one.
@@ -182,12 +191,18 @@ fn agreement(body: &mut String, report: &Report) {
     let caption = format!(
         "The change that was published against the simulated one, a mark a cell, with its 95 % \
          interval. On the line they are equal; dotted: 3 percentage points off. {} of {} are \
-         within what the published noise allows, {} of {} directions agree.",
+         within what the published noise allows, {} of {} directions agree. A simulated change \
+         beyond one and a half times the largest published one stands at the edge.",
         summary.within, summary.scored, summary.sign_agrees, summary.sign_scored
     );
-    let axis = |name| Axis { name, labels: None };
+    let ticks = Ticks::Numbers;
+    let axis = |name| Axis { name, ticks };
+    let words = Words {
+        name: &format!("{}: published against simulated changes", report.title),
+        said: &caption,
+    };
     let svg = chart::agreement(
-        &format!("{}: published against simulated changes", report.title),
+        &words,
         &axis("published change, %"),
         &axis("simulated change, %"),
         3.0,
@@ -196,14 +211,18 @@ fn agreement(body: &mut String, report: &Report) {
     chart(body, &svg, &caption);
 }
 
+fn sheet_title(sheet: &Sheet) -> String {
+    match sheet.place.as_str() {
+        "" => sheet.benchmark.clone(),
+        place => format!("{}, {place}", sheet.benchmark),
+    }
+}
+
 /// A chart of a table's arms and the table.
-fn sheet_section(body: &mut String, sheet: &Sheet, cells: &[&CellReport]) {
-    let place = match sheet.place.as_str() {
-        "" => String::new(),
-        place => format!(", {place}"),
-    };
-    let title = format!("{}{place}", sheet.benchmark);
-    let _ = writeln!(body, "<h3>{}</h3>", escape(&title));
+fn sheet_section(body: &mut String, section: usize, sheet: &Sheet, cells: &[&CellReport]) {
+    let title = sheet_title(sheet);
+    let id = overview::anchor(section, &title);
+    let _ = writeln!(body, "<h3 id=\"{id}\">{}</h3>", escape(&title));
     if let Some(found) = &sheet.iterations {
         let arms: Vec<(String, Vec<f64>)> = sheet
             .arms
@@ -212,17 +231,28 @@ fn sheet_section(body: &mut String, sheet: &Sheet, cells: &[&CellReport]) {
             .zip(found.values.iter().cloned())
             .collect();
         let unit = &sheet.rows[0].unit;
-        let svg = chart::spreads(&format!("{title}: iterations"), unit, &arms);
         let caption = format!(
             "Iterations of {}: each a tick, the box from the first to the third quartile, the bar \
              in it the median.",
             found.workload
         );
+        let words = Words {
+            name: &format!("{title}: iterations"),
+            said: &caption,
+        };
+        let svg = chart::spreads(&words, unit, &arms);
         chart(body, &svg, &caption);
     } else {
         sweeps(body, sheet, cells, &title);
     }
     rows(body, sheet, cells);
+}
+
+fn better(row: &Row) -> &'static str {
+    match row.higher_is_better {
+        true => "more is better",
+        false => "less is better",
+    }
 }
 
 /// The scores of a load's table by load, a chart each.
@@ -289,27 +319,28 @@ fn sweeps(body: &mut String, sheet: &Sheet, cells: &[&CellReport], title: &str) 
         }
         let unit = &rows[0].1.unit;
         let what = score.map_or(String::new(), |score| format!("{score}, "));
-        let better = match rows[0].1.higher_is_better {
-            true => "more is better",
-            false => "less is better",
+        let better = better(rows[0].1);
+        let caption = format!(
+            "{title}: {what}{unit} by load; {better}. Solid and filled: simulated, with 95 % \
+             intervals; dashed and hollow: published."
+        );
+        let words = Words {
+            name: &format!("{title}: {what}by load"),
+            said: &caption,
         };
         let svg = chart::lines(
-            &format!("{title}: {what}by load"),
+            &words,
             &Axis {
                 name: "n",
-                labels: Some(&loads),
+                ticks: Ticks::Names(&loads),
             },
             &Axis {
                 name: &format!("{what}{unit}"),
-                labels: None,
+                ticks: Ticks::Numbers,
             },
             &series,
         );
-        chart(
-            body,
-            &svg,
-            &format!("{title}: {what}{unit} by load; {better}."),
-        );
+        chart(body, &svg, &caption);
     }
 }
 
@@ -363,38 +394,53 @@ fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison
     let names: Vec<String> = found.arms.iter().map(|arm| arm.name.clone()).collect();
     for sheet in Sheet::of_comparison(found) {
         if sheet.iterations.is_some() {
-            sheet_section(body, &sheet, &[]);
+            sheet_section(body, section, &sheet, &[]);
             continue;
         }
         body.push_str("<h3>Scores</h3>\n");
         for row in &sheet.rows {
             let values = row.figures.iter().map(|found| found.value).collect();
             let label = format!("{}, {}", row.label, row.unit);
-            let svg = chart::bars(&label, &names, &[(row.label.clone(), values)]);
-            chart(body, &svg, &format!("{label}, mean of the repetitions."));
+            let caption = format!("{label}, mean of the repetitions; {}.", better(row));
+            let words = Words {
+                name: &format!("{title}: {label}"),
+                said: &caption,
+            };
+            let svg = chart::bars(&words, &names, &[(row.label.clone(), values)]);
+            chart(body, &svg, &caption);
         }
         rows(body, &sheet, &[]);
     }
-    for (title, counted) in crate::comparison::counted(found) {
-        if !counted.is_empty() {
-            counts(body, &names, title, counted);
+    if !found.latency.is_empty() {
+        body.push_str("<h3>Wake-up latency</h3>\n");
+        ran::curves(body, title, &found.latency);
+    }
+    for machine in machines(std::slice::from_ref(&found.machine_toml)) {
+        body.push_str("<h3>Where tasks ran</h3>\n");
+        ran::where_ran(body, title, &machine, &found.cpus, "");
+    }
+    for (what, counted) in crate::comparison::counted(found) {
+        // The drawing shows who ran, which is what was chosen and more.
+        let is_drawn = what == "decisions by chosen CPU" && !found.cpus.is_empty();
+        if !counted.is_empty() && !is_drawn {
+            counts(body, &names, title, what, counted);
         }
     }
 }
 
-fn counts(body: &mut String, arms: &[String], title: &str, counted: &[CountRow]) {
-    let mut heading = title.to_string();
+fn counts(body: &mut String, arms: &[String], title: &str, what: &str, counted: &[CountRow]) {
+    let mut heading = what.to_string();
     heading[..1].make_ascii_uppercase();
     let _ = writeln!(body, "<h3>{}</h3>", escape(&heading));
     let rows: Vec<(String, Vec<f64>)> = counted
         .iter()
         .map(|row| (row.name.clone(), row.per_second.clone()))
         .collect();
-    chart(
-        body,
-        &chart::bars(title, arms, &rows),
-        "Per simulated second.",
-    );
+    let words = Words {
+        name: &format!("{title}: {what}"),
+        said: "Per simulated second, mean of the repetitions.",
+    };
+    chart(body, &chart::bars(&words, arms, &rows), words.said);
     let head: Vec<String> = [String::new()]
         .into_iter()
         .chain(arms.iter().cloned())

@@ -25,6 +25,31 @@ fn experiment(row: &str) -> serde_json::Value {
     })
 }
 
+fn waited(arm: &str, us: u32) -> serde_json::Value {
+    json!({"arm": arm, "wakeups": 100, "mean_us": us, "p50_us": us, "p90_us": us, "p99_us": 2 * us,
+        "p99_9_us": 2 * us, "max_us": 2 * us, "buckets": [[us * 1000, 98], [us * 2000, 2]]})
+}
+
+/// What the loads of [`experiment`]'s cells did, on juno: six CPUs.
+fn with_loads(row: &str) -> serde_json::Value {
+    let load = |row: &str, moved: f64| {
+        json!({
+            "benchmark": "tbench", "where": "node0", "row": row, "machine": "juno",
+            "workload": "tbench:n=1",
+            "latency": [waited("baseline", 1), waited("patched", 3)],
+            "decisions": [{"name": "target idle", "per_second": [30.0, 10.0]},
+                {"name": "LLC scan", "per_second": [10.0, 0.0]}],
+            "migrations": [{"name": "LLC", "per_second": [40.0, 10.0]}],
+            "cpus": [{"arm": "baseline", "busy_pct": [50.0, 0.0, 0.0, 0.0, 0.0, 7.0]},
+                {"arm": "patched", "busy_pct": [50.0 - moved, moved, 0.0, 0.0, 0.0, 0.01]}],
+        })
+    };
+    let mut found = experiment(row);
+    found["loads"] = json!([load(row, 1.0), load("n=64", 2.0)]);
+    found["machines_toml"] = json!([perch_machine::resolve("juno").unwrap().to_toml()]);
+    found
+}
+
 fn compared() -> serde_json::Value {
     let arm = |name: &str, mean: f64| json!({"arm": name, "mean": mean, "ci95": null, "delta_pct": 0.0, "delta_ci95_pct": null});
     let count = |name: &str| json!({"name": name, "per_second": [10.0, 0.0]});
@@ -33,6 +58,10 @@ fn compared() -> serde_json::Value {
         "arms": [{"name": "a", "modes": "capacity=off"}, {"name": "b", "modes": "capacity=posted"}],
         "scores": [{"name": "rate", "unit": "1/s", "higher_is_better": true,
             "arms": [arm("a", 5.0), arm("b", 6.0)]}],
+        "latency": [waited("a", 2), waited("b", 40)],
+        "cpus": [{"arm": "a", "busy_pct": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "chosen_per_second": []},
+            {"arm": "b", "busy_pct": [99.0, 0.0, 0.0, 0.0, 0.0, 0.0], "chosen_per_second": []}],
+        "machine_toml": perch_machine::resolve("juno").unwrap().to_toml(),
         "decisions": [count("target idle")], "chosen": [], "cache": [], "wake_distance": [count("LLC")],
         "migrations": [], "balanced": [], "totals": [count("wake-ups")],
     })
@@ -47,10 +76,14 @@ fn every_chart_has_its_words_and_every_section_its_table() {
     let results = [experiment("n=1").to_string(), compared().to_string()];
     let results: Vec<Results> = results.iter().map(|t| Results::parse(t).unwrap()).collect();
     let page = html(&results, "0.1.0");
-    // Agreement and tbench; a score and three kinds of counts.
-    assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 6);
-    assert_eq!(count(&page, "<figcaption>"), 6);
-    assert_eq!(count(&page, "<table>"), 5);
+    // Agreement and tbench; a score, latency, the machine and three kinds of counts.
+    assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 8);
+    assert_eq!(count(&page, "<title>"), 1 + 8);
+    assert_eq!(
+        (count(&page, "<desc>"), count(&page, "<figcaption>")),
+        (8, 8)
+    );
+    assert_eq!(count(&page, "<table>"), 7);
     assert_eq!(count(&page, "<h2 id="), 2);
     assert!(page.contains("Scan &lt;first&gt; &amp; &quot;last&quot;"));
     assert!(page.contains("pipe on juno") && page.contains("published baseline"));
@@ -60,10 +93,76 @@ fn every_chart_has_its_words_and_every_section_its_table() {
     }
 }
 
+/// The same of an experiment's loads: the load where the arms differ most is drawn.
+#[test]
+fn what_an_experiments_loads_did_is_shown_by_table() {
+    let results = Results::parse(&with_loads("n=1").to_string()).unwrap();
+    let page = html(&[results], "0.1.0");
+    // Agreement and tbench; latency by load, reasons, distances, the machine.
+    assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 6);
+    assert_eq!(count(&page, "<table>"), 5);
+    for what in [
+        "at n=64, where the arms differ most",
+        // Of two loads three quarters each.
+        "<td>target idle</td><td>75.00</td><td>100.00</td>",
+        "<td>CPU 1</td><td>0.0 %</td><td>2.0 %</td>",
+        "<td>n=64</td><td>1.000</td><td>2.000</td>",
+        "1 of 2 changes within, 2 of 2 directions agree",
+        "<a href=\"#s1-tbench--node0\">",
+        "<h3 id=\"s1-tbench--node0\">",
+    ] {
+        assert!(page.contains(what), "{what}: {page}");
+    }
+}
+
+/// Somebody may have cut a result, or drawn another machine's CPUs.
+#[test]
+fn what_does_not_fit_together_is_left_out() {
+    let mut found = compared();
+    found["cpus"][0]["busy_pct"] = json!([1.0]);
+    found["cpus"][1]["busy_pct"] = json!([]);
+    found["latency"] = json!([]);
+    let page = html(&[Results::parse(&found.to_string()).unwrap()], "0.1.0");
+    assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 4);
+    found["machine_toml"] = json!("name = 3");
+    found["latency"] = json!([waited("a", 1)]);
+    let page = html(&[Results::parse(&found.to_string()).unwrap()], "0.1.0");
+    assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 5);
+}
+
+/// Every CPU of the largest machines has a bar with its figure, in the page's width.
+#[test]
+fn machines_are_drawn_with_every_cpu_in_the_width_of_the_page() {
+    for name in perch_machine::library::names() {
+        let machine = perch_machine::resolve(name).unwrap();
+        let shares: Vec<f64> = (0..machine.cpus.len())
+            .map(|cpu| (cpu % 101) as f64)
+            .collect();
+        let words = Words {
+            name: "a",
+            said: "b",
+        };
+        let svg = machine::draw(&machine, &words, &[("one", &shares), ("two", &shares)]);
+        let figures = svg.split("text-anchor=\"middle\"").nth(1).unwrap();
+        assert_eq!(count(figures, "<text "), 2 * machine.cpus.len(), "{name}");
+        assert!(
+            svg.len() < 2000 + 200 * machine.cpus.len(),
+            "{name}: {}",
+            svg.len()
+        );
+        for x in svg.split('M').skip(1) {
+            let x: i32 = x.split(' ').next().unwrap().parse().unwrap();
+            assert!((0..chart::WIDTH as i32).contains(&x), "{name}: {x}");
+        }
+        let rows = machine::rows(&machine, 32, &[("one", &shares)]);
+        assert!((1..=32).contains(&rows.len()), "{name}: {}", rows.len());
+    }
+}
+
 /// Every colour of a chart is one that the style knows in light, in dark and on paper.
 #[test]
 fn the_style_knows_every_colour() {
-    let results = [experiment("n=1").to_string(), compared().to_string()];
+    let results = [with_loads("n=1").to_string(), compared().to_string()];
     let results: Vec<Results> = results.iter().map(|t| Results::parse(t).unwrap()).collect();
     let page = html(&results, "0.1.0");
     let (style, body) = page.split_once("</style>").unwrap();

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What stands first: what there is on the page, where, and what it comes to.
+
+use std::fmt::Write;
+
+use perch_experiment::{Comparison, Report};
+
+use super::escape;
+use crate::figure::percent;
+use crate::paste::sheet::Sheet;
+
+/// What a heading of a section is called in a link.
+pub fn anchor(section: usize, title: &str) -> String {
+    let plain = title
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    format!("s{section}-{}", plain.collect::<String>())
+}
+
+/// An experiment, how many of its changes are within, and its tables.
+pub fn experiment(contents: &mut String, section: usize, report: &Report) {
+    let summary = &report.summary;
+    // Where all that was published is relative there is no baseline to be close to.
+    let baselines = match summary.baseline_rows {
+        0 => String::new(),
+        rows => format!(
+            ", {} of {rows} baselines at 0.8 to 1.25 of the published",
+            summary.baseline_close
+        ),
+    };
+    let said = format!(
+        "{} of {} changes within, {} of {} directions agree{baselines}; {}, Linux {}.",
+        summary.within,
+        summary.scored,
+        summary.sign_agrees,
+        summary.sign_scored,
+        report.machine,
+        report.era
+    );
+    entry(contents, section, &report.title, &said);
+    let tables = Sheet::of_report(report);
+    let tables = tables.iter().map(|sheet| {
+        let title = super::sheet_title(sheet);
+        let to = anchor(section, &title);
+        format!("<a href=\"#{to}\">{}</a>", escape(&title))
+    });
+    let tables: Vec<String> = tables.collect();
+    let _ = writeln!(contents, "<br>{}</li>", tables.join(" · "));
+}
+
+/// A comparison, and by how much each arm's first score differs from the first arm's.
+pub fn comparison(contents: &mut String, section: usize, title: &str, found: &Comparison) {
+    let said = found.scores.first().map_or(String::new(), |score| {
+        let changes = score.arms.iter().skip(1);
+        let changes = changes.map(|arm| format!("{} {}", arm.arm, percent(arm.delta_pct)));
+        let changes: Vec<String> = changes.collect();
+        match changes.is_empty() {
+            true => String::new(),
+            false => format!("{}: {}.", score.name, changes.join(", ")),
+        }
+    });
+    entry(contents, section, title, &said);
+    contents.push_str("</li>\n");
+}
+
+fn entry(contents: &mut String, section: usize, title: &str, said: &str) {
+    let (title, said) = (escape(title), escape(said));
+    let _ = write!(
+        contents,
+        "<li><a href=\"#s{section}\">{title}</a><br>{said}"
+    );
+}

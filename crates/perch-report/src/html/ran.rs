@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a page shows beside scores: how long wake-ups took, why CPUs were chosen, how far tasks
+//! went, and where they ran.
+
+use std::fmt::Write;
+
+use perch_experiment::{ArmCpus, CountRow, LoadFound, Report, WakeLatency};
+use perch_machine::Machine;
+
+use super::chart;
+use super::chart::{Axis, Point, Series, Ticks, Words};
+use super::{escape, heads, machine, table};
+use crate::latency::said;
+
+/// Rows of a table of CPUs before they are put together.
+const MOST_ROWS: usize = 32;
+
+/// All percentiles as curves, and those that have a name in a table.
+pub fn curves(body: &mut String, title: &str, found: &[WakeLatency]) {
+    if found.iter().all(|arm| arm.buckets.is_empty()) {
+        return;
+    }
+    let arms: Vec<(String, Vec<[u64; 2]>)> = found
+        .iter()
+        .map(|arm| (arm.arm.clone(), arm.buckets.clone()))
+        .collect();
+    let caption = "Time from wake-up to running that so many of the wake-ups did not exceed. Both \
+                   axes are logarithmic; marks at the 50th, 90th, 99th and 99.9th percentile. Lower \
+                   is better.";
+    let words = Words {
+        name: &format!("{title}: wake-up latency by percentile"),
+        said: caption,
+    };
+    chart(body, &chart::tails(&words, &arms), caption);
+    let mut head = heads(&["microseconds", "wake-ups", "mean"]);
+    let names = found.iter().take(1).flat_map(|arm| arm.percentiles());
+    head.extend(names.map(|(name, _)| name.to_string()));
+    let lines = found.iter().map(|arm| {
+        let first = [arm.arm.clone(), arm.wakeups.to_string(), said(arm.mean_us)];
+        let rest = arm.percentiles().into_iter().map(|(_, us)| said(us));
+        first.into_iter().chain(rest).collect()
+    });
+    table(body, &head, &lines.collect::<Vec<Vec<String>>>());
+}
+
+/// The median and the 99th percentile of each load.
+fn by_load(body: &mut String, title: &str, loads: &[&LoadFound]) {
+    let names = loads.iter().map(|load| load.row.as_deref().unwrap_or(""));
+    let names: Vec<String> = names
+        .map(|row| row.trim_start_matches("n=").to_string())
+        .collect();
+    let arms = loads.first().map_or(&[][..], |load| &load.latency);
+    let mut series = Vec::new();
+    for (look, arm) in arms.iter().enumerate() {
+        type Which = fn(&WakeLatency) -> f64;
+        let both: [(&str, Which, bool); 2] = [
+            ("99th", |w| w.p99_us, false),
+            ("median", |w| w.p50_us, true),
+        ];
+        for (which, us, hollow) in both {
+            let point = |(x, load): (usize, &&LoadFound)| {
+                let y = us(load.latency.get(look)?);
+                let (x, half) = (x as f64, None);
+                (y > 0.0).then(|| Point {
+                    x,
+                    y: y.log10(),
+                    half,
+                })
+            };
+            series.push(Series {
+                name: format!("{}, {which}", arm.arm),
+                points: loads.iter().enumerate().filter_map(point).collect(),
+                look,
+                published: hollow,
+            });
+        }
+    }
+    let caption = "Time from wake-up to running, on a logarithmic axis: the 99th percentile (solid, \
+                   filled marks) and the median (dashed, hollow marks). Lower is better.";
+    let words = Words {
+        name: &format!("{title}: wake-up latency by load"),
+        said: caption,
+    };
+    let x = Axis {
+        name: "load",
+        ticks: Ticks::Names(&names),
+    };
+    let y = Axis {
+        name: "us",
+        ticks: Ticks::Powers,
+    };
+    chart(body, &chart::lines(&words, &x, &y, &series), caption);
+    let mut head = heads(&["microseconds"]);
+    for arm in arms {
+        head.extend(["median", "99th", "max"].map(|name| format!("{} {name}", arm.arm)));
+    }
+    let lines = loads.iter().map(|load| {
+        let figures = load.latency.iter();
+        let figures = figures.flat_map(|arm| [arm.p50_us, arm.p99_us, arm.max_us].map(said));
+        [load.row.clone().unwrap_or_default()]
+            .into_iter()
+            .chain(figures)
+            .collect()
+    });
+    table(body, &head, &lines.collect::<Vec<Vec<String>>>());
+}
+
+/// Each row's share of all, in percent: the mean over the loads, all of which count the same.
+fn shares(loads: &[&LoadFound], of: fn(&LoadFound) -> &[CountRow]) -> Vec<(String, Vec<f64>)> {
+    let mut shares: Vec<(String, Vec<f64>)> = Vec::new();
+    for load in loads {
+        let rows = of(load);
+        for (arm, _) in load.latency.iter().enumerate() {
+            let rate = |row: &CountRow| row.per_second.get(arm).copied().unwrap_or(0.0);
+            let all: f64 = rows.iter().map(rate).sum();
+            for row in rows.iter().filter(|_| all > 0.0) {
+                let at = shares.iter().position(|(name, _)| *name == row.name);
+                let at = at.unwrap_or_else(|| {
+                    shares.push((row.name.clone(), vec![0.0; load.latency.len()]));
+                    shares.len() - 1
+                });
+                if let Some(share) = shares[at].1.get_mut(arm) {
+                    *share += 100.0 * rate(row) / all / loads.len() as f64;
+                }
+            }
+        }
+    }
+    shares
+}
+
+fn share_bars(body: &mut String, words: &Words, arms: &[String], rows: &[(String, Vec<f64>)]) {
+    if rows.is_empty() {
+        return;
+    }
+    chart(body, &chart::bars(words, arms, rows), words.said);
+    let head: Vec<String> = heads(&["percent"])
+        .into_iter()
+        .chain(arms.iter().cloned())
+        .collect();
+    let lines = rows.iter().map(|(name, values)| {
+        let values = values.iter().map(|value| format!("{value:.2}"));
+        [name.clone()].into_iter().chain(values).collect()
+    });
+    table(body, &head, &lines.collect::<Vec<Vec<String>>>());
+}
+
+/// The machine with each CPU's busy time, by arm.
+pub fn where_ran(body: &mut String, title: &str, found: &Machine, cpus: &[ArmCpus], which: &str) {
+    // A result is a file: somebody may have changed it.
+    let fits = |arm: &&ArmCpus| arm.busy_pct.len() == found.cpus.len();
+    let arms: Vec<(&str, &[f64])> = cpus
+        .iter()
+        .filter(fits)
+        .map(|arm| (arm.arm.as_str(), arm.busy_pct.as_slice()))
+        .collect();
+    if arms.is_empty() {
+        return;
+    }
+    let caption = format!(
+        "The share of time that each CPU of {} was busy{which}: the height of its bar, and below it \
+         in percent. CPUs are in the order of their numbers within their boxes{}.",
+        found.name,
+        match (found.clusters() > 0, found.has_smt()) {
+            (true, true) => "; the smaller ones are clusters and cores",
+            (true, false) => "; the smaller ones are clusters",
+            (false, true) => "; the smallest are cores with their threads",
+            (false, false) => "",
+        }
+    );
+    let words = Words {
+        name: &format!("{title}: where tasks ran"),
+        said: &caption,
+    };
+    chart(body, &machine::draw(found, &words, &arms), &caption);
+    let head = heads(&["busy"]).into_iter();
+    let head: Vec<String> = head
+        .chain(arms.iter().map(|(arm, _)| arm.to_string()))
+        .collect();
+    table(body, &head, &machine::rows(found, MOST_ROWS, &arms));
+}
+
+/// How differently the arms used the CPUs: the most that any arm's differ from the first's, in sum.
+fn difference(load: &LoadFound) -> f64 {
+    let Some((first, others)) = load.cpus.split_first() else {
+        return 0.0;
+    };
+    let from_first = |arm: &ArmCpus| {
+        let pairs = arm.busy_pct.iter().zip(&first.busy_pct);
+        pairs.map(|(a, b)| (a - b).abs()).sum::<f64>()
+    };
+    others.iter().map(from_first).fold(0.0, f64::max)
+}
+
+/// Everything of one table of an experiment.
+pub fn of_table(
+    body: &mut String,
+    title: &str,
+    report: &Report,
+    machines: &[Machine],
+    table: [&str; 2],
+) {
+    let here = |load: &&LoadFound| [load.benchmark.as_str(), &load.place] == table;
+    let loads: Vec<&LoadFound> = report.loads.iter().filter(here).collect();
+    let Some(first) = loads.first() else {
+        return;
+    };
+    let arms: Vec<String> = first
+        .latency
+        .iter()
+        .map(|found| found.arm.clone())
+        .collect();
+    let head = |body: &mut String, text: &str| {
+        let _ = writeln!(body, "<h4>{}: {text}</h4>", escape(title));
+    };
+    head(body, "wake-up latency");
+    match loads[..] {
+        [load] if !load.latency.iter().all(|arm| arm.buckets.is_empty()) => {
+            curves(body, title, &load.latency);
+        }
+        _ => by_load(body, title, &loads),
+    }
+    let mean = match loads.len() {
+        1 => "",
+        _ => ": the mean of the table's loads, which count the same",
+    };
+    type Of = fn(&LoadFound) -> &[CountRow];
+    let counted: [(&str, &str, Of); 2] = [
+        (
+            "decisions by reason",
+            "Why CPUs were chosen, in percent of the decisions",
+            |load| &load.decisions,
+        ),
+        (
+            "migrations by distance",
+            "How far from its previous CPU a woken task went, in percent of the wake-ups",
+            |load| &load.migrations,
+        ),
+    ];
+    for (name, said, of) in counted {
+        let rows = shares(&loads, of);
+        if !rows.is_empty() {
+            head(body, name);
+            let words = Words {
+                name: &format!("{title}: {name}"),
+                said: &format!("{said}{mean}."),
+            };
+            share_bars(body, &words, &arms, &rows);
+        }
+    }
+    let most = loads.iter().copied().reduce(|most, load| {
+        if difference(load) > difference(most) {
+            load
+        } else {
+            most
+        }
+    });
+    let found = most.and_then(|load| machines.iter().find(|machine| machine.name == load.machine));
+    if let (Some(load), Some(found)) = (most, found) {
+        head(body, "where tasks ran");
+        let which = match (&load.row, loads.len()) {
+            (Some(row), 2..) => format!(", at {row}, where the arms differ most"),
+            _ => String::new(),
+        };
+        where_ran(body, title, found, &load.cpus, &which);
+    }
+}

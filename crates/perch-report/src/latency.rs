@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How long woken tasks waited and what CPUs did, as tables and CSV.
+
+use std::fmt::Write;
+
+use perch_experiment::{Comparison, WakeLatency};
+
+use crate::experiment::finite;
+use crate::figure::figure;
+use crate::grid::{Align, Grid};
+
+/// The percentiles by arm; nothing where nothing was kept.
+pub(crate) fn section(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> String {
+    let Some(grid) = grid(&comparison.latency) else {
+        return String::new();
+    };
+    let blank = if mark.is_empty() { "" } else { "\n" };
+    let mut text = String::new();
+    let title = "wake-up latency by percentile (us, less is better)";
+    let _ = writeln!(text, "\n{mark}{title}{blank}");
+    text + &write(&grid)
+}
+
+fn grid(found: &[WakeLatency]) -> Option<Grid> {
+    let mut grid = Grid::default();
+    grid.column("", "", Align::Left);
+    for arm in found {
+        grid.column("", &arm.arm, Align::Right);
+    }
+    let first = found.first()?.percentiles();
+    for (index, (name, _)) in first.iter().enumerate() {
+        let values = found.iter().map(|arm| said(arm.percentiles()[index].1));
+        grid.row([name.to_string()].into_iter().chain(values).collect());
+    }
+    Some(grid)
+}
+
+/// A figure; a dash where there is none.
+pub(crate) fn said(value: f64) -> String {
+    match value.is_finite() {
+        true => figure(value),
+        false => "-".to_string(),
+    }
+}
+
+/// Lines of the CSV: percentiles, the histogram, and busy time by CPU.
+pub(crate) fn records(comparison: &Comparison) -> Vec<Vec<String>> {
+    let record = |kind: &str, name: String, unit: &str, arm: &str, value: String| {
+        let mut record = vec![
+            kind.to_string(),
+            name,
+            unit.to_string(),
+            arm.to_string(),
+            value,
+        ];
+        record.extend([const { String::new() }; 3]);
+        record
+    };
+    let mut records = Vec::new();
+    for found in &comparison.latency {
+        let arm = found.arm.as_str();
+        for (name, us) in found.percentiles() {
+            let value = finite(us);
+            records.push(record(
+                "wake-up latency",
+                name.to_string(),
+                "us",
+                arm,
+                value,
+            ));
+        }
+        for [ns, count] in &found.buckets {
+            let (name, value) = (ns.to_string(), count.to_string());
+            records.push(record(
+                "wake-ups by latency up to, ns",
+                name,
+                "",
+                arm,
+                value,
+            ));
+        }
+    }
+    for found in &comparison.cpus {
+        for (cpu, pct) in found.busy_pct.iter().enumerate() {
+            let value = pct.to_string();
+            records.push(record("busy", format!("cpu {cpu}"), "%", &found.arm, value));
+        }
+    }
+    records
+}
