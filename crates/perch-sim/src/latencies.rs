@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! How long woken tasks waited: counts by length, in buckets that are a 32nd of an octave wide.
 //!
-//! Every wake-up of every run comes here, so that one costs a handful of instructions and no memory
-//! that grows: an HDR histogram costs several times that (what tools like schbench print, which is a
-//! score, comes from one; see `requests.rs`).
+//! Every wake-up of every run comes here, so one costs a handful of instructions, and no memory that
+//! grows. What tools like schbench print, which is a score, comes from an HDR histogram (see
+//! `requests.rs`).
 
 /// Significant bits of a bucket's bounds below the first: a bucket is at most a 32nd of its value
 /// wide.

@@ -74,7 +74,7 @@ impl Kernel<'_> {
             }
             Op::Ungate { condition } => self.condition(condition).inside -= 1,
             Op::Bind { mask } => {
-                self.after(task);
+                self.done(task);
                 return match self.bind(cpu, task, mask) {
                     true => Step::Left,
                     false => Step::Done,
@@ -82,7 +82,7 @@ impl Kernel<'_> {
             }
             _ => unreachable!("{op:?} is about no condition variable"),
         }
-        self.after(task)
+        self.done(task)
     }
 
     fn condition(&mut self, condition: u32) -> &mut Condition {
@@ -97,22 +97,6 @@ impl Kernel<'_> {
         let (line, cost) = self.write_line(line, cpu);
         self.condition(condition).line = line;
         self.charge_kernel(cpu, task, cost * u64::from(lines));
-    }
-
-    fn after(&mut self, task: u32) -> Step {
-        let t = &mut self.tasks[task as usize];
-        t.phase = Phase::Fresh;
-        t.pc += 1;
-        Step::Done
-    }
-
-    fn calls(&mut self, cpu: usize, task: u32, call: FutexCall) -> Step {
-        let t = &mut self.tasks[task as usize];
-        t.phase = Phase::Inside;
-        t.left_ns = call.work.sample(&mut t.random);
-        let work_ns = t.left_ns;
-        self.note_kernel(cpu, work_ns);
-        Step::Works
     }
 
     /// The running task sets its own affinity: sched_setaffinity takes any of the new CPUs, one
@@ -135,10 +119,10 @@ impl Kernel<'_> {
         if !c.waiting.contains(&task) {
             let lines = if phase == Phase::Woken { call.lines } else { 1 };
             self.touch_condition(condition, cpu, task, lines);
-            return self.after(task);
+            return self.done(task);
         }
         if phase != Phase::Inside {
-            return self.calls(cpu, task, call);
+            return self.inside(cpu, task, call.work);
         }
         c.asleep.push(task);
         self.tasks[task as usize].phase = Phase::Woken;
@@ -162,10 +146,10 @@ impl Kernel<'_> {
                 c.signalled
                     .extend(c.waiting.drain(..n).map(|woken| (task, woken)));
                 self.touch_condition(condition, cpu, task, call.lines);
-                return self.calls(cpu, task, call);
+                return self.inside(cpu, task, call.work);
             }
             self.touch_condition(condition, cpu, task, 1);
-            return self.after(task);
+            return self.done(task);
         }
         let c = self.condition(condition);
         let (mine, others): (VecDeque<_>, _) =
@@ -182,6 +166,6 @@ impl Kernel<'_> {
             let cost = self.wake(woken, cpu, Waker::Task(task), false);
             self.charge_kernel(cpu, task, cost);
         }
-        self.after(task)
+        self.done(task)
     }
 }

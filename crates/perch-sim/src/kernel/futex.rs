@@ -87,14 +87,16 @@ impl Kernel<'_> {
         self.charge_kernel(cpu, task, cost * u64::from(lines));
     }
 
-    fn done(&mut self, task: u32) -> Step {
+    /// The running task goes on to its next operation.
+    pub(super) fn done(&mut self, task: u32) -> Step {
         let t = &mut self.tasks[task as usize];
         t.phase = Phase::Fresh;
         t.pc += 1;
         Step::Done
     }
 
-    fn inside(&mut self, cpu: usize, task: u32, work: Dist) -> Step {
+    /// The running task works in the kernel before its operation goes on.
+    pub(super) fn inside(&mut self, cpu: usize, task: u32, work: Dist) -> Step {
         let t = &mut self.tasks[task as usize];
         t.phase = Phase::Inside;
         t.left_ns = work.sample(&mut t.random);
