@@ -8,7 +8,7 @@
 //! tasks are runnable in each last-level cache.
 //!
 //! Memory does not grow with the run: a CPU's events are written by the hundred, and what has to be
-//! remembered is one number a task. docs/formats.md says what a wake-up takes.
+//! remembered is one number a task. docs/traces.md says what a wake-up takes.
 
 mod proto;
 mod recorded;
