@@ -249,7 +249,10 @@ fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Resu
         // Two digits: it stands at a line of the grid, not at a figure.
         Ticks::Powers => {
             let (value, last) = (10f64.powf(at), 10f64.powf(at.floor() - 1.0));
-            number((value / last).round() * last)
+            match -at.floor() {
+                below if below > 0.0 => format!("{value:.0$}", below as usize),
+                _ => number((value / last).round() * last),
+            }
         }
         Ticks::Names(names) => {
             let is_place = (at - at.round()).abs() < 1e-6 && at >= 0.0;

@@ -97,6 +97,7 @@ fn benchmarks_finish(kernel: &str, cpus: usize, config: &str) {
 }
 
 #[test]
+#[ignore = "16 CPUs, and 8 on an older kernel, run anyway"]
 fn benchmarks_finish_on_8_cpus() {
     benchmarks_finish("7.2", 8, "");
 }

@@ -78,8 +78,8 @@ fn ends_badly(lab: &Lab) {
         "/tmp/killed",
         // The first second is in the file a second after recording began.
         "perch record -o /tmp/killed.perch & pid=$!\n\
-         until [ -s /tmp/killed.perch ]; do sleep 1; done; hackbench -g 1 -l 30\n\
-         until [ $(wc -c </tmp/killed.perch) -gt 12000 ]; do sleep 1; done\n\
+         until [ -s /tmp/killed.perch ]; do sleep 1; done\n\
+         until [ $(wc -c </tmp/killed.perch) -gt 12000 ]; do hackbench -g 1 -l 30; sleep 1; done\n\
          kill -9 $pid; wait $pid; true\n",
     );
     lab.text("sh /tmp/killed >/dev/null 2>&1");
