@@ -22,6 +22,7 @@ use crate::statistic::{DESCRIBE, Statistic};
 use crate::stats::{Delta, ci95, delta, mean};
 use crate::tally::{ArmCpus, Tally, WakeLatency};
 
+pub(crate) use counts::occurred;
 use counts::{chosen, counts, guests, totals};
 
 /// The distances of perch_machine::Distance, nearest first, as tables call them.

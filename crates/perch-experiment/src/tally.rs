@@ -8,7 +8,7 @@ use perch_policy::Reason;
 use perch_sim::{Latencies, Metrics};
 use serde::{Deserialize, Serialize};
 
-use crate::compare::{CountRow, DISTANCES};
+use crate::compare::{CountRow, DISTANCES, occurred};
 use crate::model::{Arm, Experiment, Load};
 use crate::report::null_is_nan;
 
@@ -166,21 +166,17 @@ impl Tally {
     }
 }
 
-/// A row for each name that occurred in any arm.
+/// [`occurred`], of tallies.
 fn rows<'a>(
     tallies: &[Tally],
     names: impl IntoIterator<Item = &'a str>,
     of: impl Fn(&Tally) -> &[u64],
 ) -> Vec<CountRow> {
-    let rows = names.into_iter().enumerate().map(|(index, name)| CountRow {
-        name: name.to_string(),
-        per_second: tallies
-            .iter()
-            .map(|tally| tally.per_second(of(tally).get(index).copied().unwrap_or(0)))
-            .collect(),
-    });
-    rows.filter(|row| row.per_second.iter().any(|rate| *rate > 0.0))
-        .collect()
+    occurred(names, |index| {
+        let count = |tally| of(tally).get(index).copied().unwrap_or(0);
+        let rates = tallies.iter().map(|tally| tally.per_second(count(tally)));
+        rates.collect()
+    })
 }
 
 /// The tallies of an experiment's loads and arms. Memory does not depend on the repetitions.

@@ -56,15 +56,16 @@ pub fn file_for_guest(file: &Path, warmup_ns: u64, measure_ns: u64) -> Result<St
 
 /// The command in the guest.
 pub fn command(warmup_ns: u64, measure_ns: u64) -> Vec<String> {
-    ["/bin/perch", GUEST, "--warmup"]
-        .map(str::to_string)
-        .into_iter()
-        .chain([
-            warmup_ns.to_string(),
-            "--measure".to_string(),
-            measure_ns.to_string(),
-        ])
-        .collect()
+    let (warmup, measure) = (warmup_ns.to_string(), measure_ns.to_string());
+    let words = [
+        "/bin/perch",
+        GUEST,
+        "--warmup",
+        &warmup,
+        "--measure",
+        &measure,
+    ];
+    words.map(str::to_string).to_vec()
 }
 
 /// Runs rt-app in the guest that this is, and tells what was counted.

@@ -3,20 +3,30 @@
 
 use super::*;
 
-/// A row for each name that occurred in any arm.
+/// A row for each name that occurred in any arm; `rates` tells those of the name so far down the list.
+pub(crate) fn occurred<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+    rates: impl Fn(usize) -> Vec<f64>,
+) -> Vec<CountRow> {
+    let rows = names.into_iter().enumerate().map(|(index, name)| CountRow {
+        name: name.to_string(),
+        per_second: rates(index),
+    });
+    rows.filter(|row| row.per_second.iter().any(|rate| *rate > 0.0))
+        .collect()
+}
+
+/// [`occurred`], of outcomes.
 pub(super) fn counts<'a>(
     by_arm: &[&[Outcome]],
     names: impl IntoIterator<Item = &'a str>,
     of: impl Fn(&Metrics) -> &[u64],
 ) -> Vec<CountRow> {
-    let rows = names.into_iter().enumerate().map(|(index, name)| CountRow {
-        name: name.to_string(),
-        per_second: rates(by_arm, |metrics| {
+    occurred(names, |index| {
+        rates(by_arm, |metrics| {
             of(metrics).get(index).copied().unwrap_or(0)
-        }),
-    });
-    rows.filter(|row| row.per_second.iter().any(|rate| *rate > 0.0))
-        .collect()
+        })
+    })
 }
 
 /// A row for each CPU that was chosen, of a workload with groups: whether they herd.

@@ -169,9 +169,9 @@ pub fn draw(machine: &Machine, words: &Words, arms: &[(&str, &[f64])]) -> String
     let room = chart::WIDTH as i32 - 4;
     let (mut boxes, mut frames, mut fills) = (String::new(), String::new(), String::new());
     let (mut texts, mut figures) = (String::new(), String::new());
+    let laid = lay(machine, &all, &levels(machine), room);
     let mut y = 2;
     for (arm, shares) in arms {
-        let laid = lay(machine, &all, &levels(machine), room);
         let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
         let head = format!("{arm}: all CPUs together {mean:.1} % busy");
         let _ = write!(
