@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 #
 # What ./x needs and how it comes by it; sourced by ../x, which sets `root` and `target`. Each
 # setup_* function looks first, which takes some tens of milliseconds, and installs only what it

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Compiles policy/ natively. The same headers are compiled to BPF by the live scheduler.
 
 fn main() {

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Compiles bpf/*.bpf.c to BPF by clang, and what the tests ask of its headers natively.
 
 #[path = "build/bpf.rs"]

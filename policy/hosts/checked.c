@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * overload.h with its atomics handed to whoever links this: a model checker,
  * crates/perch-policy/tests/loom.rs. Nothing else does.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The policy as the simulator and the replay call it. */
 #include "native.h"
 #include "question.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The native host: plain arrays that the simulator or the replay keeps
  * current, so that a question costs a load. Mirrored by

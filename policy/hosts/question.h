@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * One wake-up with everything that the policy may look at, and room for what
  * it says: how a policy that was compiled for somewhere else is asked what

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The machine's shape as plain arrays, which hosts share: the native one keeps
  * them in its process, the BPF one in an arena. crates/perch-policy builds

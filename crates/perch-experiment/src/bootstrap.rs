@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! How far a change can be trusted that is not one of means: the paired bootstrap (Efron 1979).
 
 use rand_core::{RngCore, SeedableRng};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Arbitrary arms on one workload: what each scores, and what each did differently.
 
 mod counts;

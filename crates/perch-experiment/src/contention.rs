@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The kernel's contended cache lines, by arm, in the terms of `perf c2c`.
 
 use perch_sim::{C2c, Outcome, Row};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Why there is no experiment, or no result.
 
 use perch_machine::{MachineError, Problem};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The experiment format: TOML in, a checked [`Experiment`] out. docs/experiments.md describes
 //! it; what is refused here names the file, the line, the key and what was expected.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The pattern of `--only`.
 
 /// Whether `text` matches `pattern`, in which `*` stands for any text and `?` for one character.

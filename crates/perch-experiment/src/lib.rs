@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Arms x loads x repetitions: runs them on the simulator, and holds the outcome against what
 //! was published.
 //!

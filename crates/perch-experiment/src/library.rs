@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The experiments that perch knows by name: those in experiments/, carried in the program.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! An experiment as it is run: checked, and expanded into cells.
 
 use std::sync::Arc;

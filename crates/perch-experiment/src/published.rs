@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The published figures: a CSV beside the experiment.
 
 use perch_machine::Problem;

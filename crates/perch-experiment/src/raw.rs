@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Every repetition's scores: what tables and intervals are made of.
 
 use crate::compare::{CompareSpec, ScoreRow};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What an experiment found, cell by cell, held against what was published. The field names are
 //! the keys of the JSON that docs/formats.md describes.
 

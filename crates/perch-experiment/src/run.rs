@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Runs an experiment: every load, arm and repetition is one simulation, whichever rows it serves,
 //! and simulations run in parallel.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The seed of one simulation: a function of what is simulated, and never of the arm, so that
 //! the arms of one repetition meet the same random numbers and their difference is the arm's.
 

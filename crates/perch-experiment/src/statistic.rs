@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What a row of a table can say about the iterations of one workload: their mean, how far they
 //! scatter, the least and the greatest, and percentiles.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What simulations did beside their scores, by load and arm: how long wake-ups took, why CPUs were
 //! chosen, how far tasks went, and which CPUs ran them.
 

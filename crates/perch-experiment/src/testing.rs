@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A small experiment for tests: a table of statistics on each of two machines, and one whose row
 //! is a workload.
 

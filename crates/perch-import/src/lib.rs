@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Recordings of the scheduler's events, by `perf sched record` or trace-cmd, made into workloads
 //! that the simulator runs closed-loop: what ran, how long, and who woke whom.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! How far reading is.
 
 use std::io::{Read, Result, Seek, SeekFrom};

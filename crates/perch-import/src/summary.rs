@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What there is to say about an import: what was made of what, what was left out, and what was
 //! odd.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! trace.dat of trace-cmd, as `trace-cmd report` prints it: the format has versions, compression
 //! and buffers of every kernel, and trace-cmd reads all of them. There are two crates that could be
 //! linked instead; both are under the Apache licence only.

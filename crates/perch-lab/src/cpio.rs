@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The archive that the kernel unpacks as its first file system: cpio in the form `newc`, as the
 //! kernel's Documentation/driver-api/early-userspace/buffer-format.rst describes it.
 

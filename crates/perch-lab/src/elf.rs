@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Programs as files: for which machine they are, which loader and libraries they need.
 //!
 //! Read, and never run as `ldd` would: a program may be for another machine.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Why there is no guest, in words for the person who wanted one.
 
 use std::path::{Path, PathBuf};

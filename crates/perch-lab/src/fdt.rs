@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Flattened device trees: reading one, and writing it again.
 //!
 //! The format is that of the Devicetree Specification 0.4, chapter 5, version 17. All numbers are

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Kernels as files: what is inside a bzImage or an arm64 image, and what it can do.
 //!
 //! The layout of a bzImage is the kernel's Documentation/arch/x86/boot.rst, that of an arm64 image

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The guest's files: an initramfs, which the kernel unpacks into memory.
 //!
 //! A guest has one folder of programs and one of libraries, and every name by which loaders and

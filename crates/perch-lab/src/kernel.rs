@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Kernels to boot: from a file, the store, the host's /boot or Debian's packages.
 
 mod debian;

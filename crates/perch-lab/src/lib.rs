@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Guests: real kernels on machines that nobody owns.
 //!
 //! One half provides what a guest is made of, as an ordinary user and without touching the host's

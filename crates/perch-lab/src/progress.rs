@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What is being done, for somebody who waits.
 
 /// Who is told. The command shows it on a terminal; a test or a script wants [`Silent`].

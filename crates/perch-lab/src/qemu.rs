@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A QEMU that can make the topology: the host's when it is new enough, else one unpacked from the
 //! distribution's packages into the store, with the libraries that the host lacks.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The folder where fetched things are kept: kernels, QEMU, packages of tools, apt's lists.
 //!
 //! Whatever stands in it under its own name is whole: it was made under another name and renamed.

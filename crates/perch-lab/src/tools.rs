@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Programs to run in a guest: the host's own, or those of Debian's packages.
 
 use std::collections::BTreeMap;

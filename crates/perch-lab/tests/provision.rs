@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What a guest is made of, fetched for real: run with `./x test --long`, in a folder of its own.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The kernel's CPU lists: `0,3-5`, and `0-14:2/4` with a stride (Documentation/admin-guide/
 //! kernel-parameters.rst, "cpu lists").
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A machine as somebody described it, not yet believed: groups of CPUs a level, each with the
 //! place where it was said. [`Draft::check`] is the only door to a [`Machine`].
 

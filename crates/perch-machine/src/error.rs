@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Why a description of a machine was refused, in words for the person who wrote it.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What things cost on a machine: times by distance, cache sizes, idle states.
 //!
 //! Every value belongs to the machine, never to an experiment's arm (design.md, "Honest

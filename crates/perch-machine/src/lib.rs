@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What a machine looks like: its CPUs, how they share cores, clusters, last-level caches, NUMA
 //! nodes and packages, how capable each is, and what distance costs on it.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The machines that perch knows by name: every one that the sources measured on, and one with
 //! three kinds of CPU.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! From a byte's place in a text to the line that an error names.
 
 /// Where each line of a text begins.

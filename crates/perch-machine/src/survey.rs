@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What a surveyed topology (sysfs, hwloc) means to the scheduler, by the kernel's own rules.
 
 use crate::draft::Group;

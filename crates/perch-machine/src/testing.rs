@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Irregular machines for property tests, here and in the crates that build on this one. A
 //! failing test prints the seed; the seed brings the machine back.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The drawing of every library machine is kept as a snapshot, for people to look at in review.
 
 use perch_machine::draw::draw;

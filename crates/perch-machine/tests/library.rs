@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the sources say about each library machine (mechanisms.md §6), and that the library is
 //! whole.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Machine files that contradict themselves are refused with file, line, key, reason and what
 //! was expected; whatever is in a file, reading it never panics.
 

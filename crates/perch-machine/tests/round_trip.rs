@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A machine written as TOML reads back as the same machine.
 
 use perch_machine::{MAX_CPUS, Machine, library};

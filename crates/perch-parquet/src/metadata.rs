@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The file's metadata, by the numbers of parquet.thrift.
 
 use crate::column::{Column, Kind};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Thrift's compact protocol, as far as Parquet's metadata needs it.
 
 /// Types of fields.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Writing a file, row by row, in the memory of one row group.
 
 use std::io::Write;

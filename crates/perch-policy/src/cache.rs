@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the cache mechanism keeps of processes, CPUs and last-level caches, and the calls by which
 //! a host tells it what happens (policy/include/perch/occupancy.h and cache.h).
 

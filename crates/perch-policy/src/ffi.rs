@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The C structures of policy/, field by field. Only this crate's safe face uses them.
 
 use std::ffi::c_void;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Task groups as the policy sees them: where each has something queued.
 
 use crate::host::{Host, TaskState};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The native host: the arrays behind policy/hosts/native.h, and one call to the policy.
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Arrays laid out for another address space: the arena of a BPF program.
 
 /// Bytes that will lie at a known address, to which the pointers in them lead.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Which CPU? The policy of `policy/`, compiled natively, behind a safe face.
 //!
 //! [`Topology`] is the kernel's view of a machine, [`Host`] the state that a policy may ask

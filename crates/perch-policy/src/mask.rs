@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Sets of CPUs as words of 64, sized for the machine.
 
 /// A set of CPUs.

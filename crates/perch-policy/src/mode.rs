@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Mechanisms, their modes, and the eras of stock kernels.
 
 use std::fmt;

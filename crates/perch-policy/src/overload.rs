@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Counters of CPUs with waiting real-time tasks (policy/include/perch/overload.h): raised and
 //! lowered by those CPUs, read by each that looks for a task to pull.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A policy: the stock kernel's wake-up path and the mechanisms in it.
 
 use crate::ffi;

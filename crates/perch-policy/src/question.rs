@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Wake-ups laid out for a policy that was compiled for another address space, and what it says
 //! to them; the layout is policy/hosts/question.h.
 

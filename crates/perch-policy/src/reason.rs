@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Why a CPU was chosen: `enum perch_reason` with names.
 
 macro_rules! reasons {

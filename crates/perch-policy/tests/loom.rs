@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The counters' C code (policy/include/perch/overload.h) under a model checker: loom runs each
 //! case in every order that acquiring loads and releasing updates allow, and lets a load see every
 //! value that C's memory model lets it see.

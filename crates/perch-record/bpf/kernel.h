@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the recorder reads of the kernel. Only the fields in use are declared:
  * their offsets are the running kernel's (CO-RE).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What is seen of tasks, CPUs and what CPUs share. Needs the configuration, the
  * sizes of a record's parts and the map llcs.

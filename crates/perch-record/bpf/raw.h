@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the recorder's program hands out, wake-up by wake-up; src/raw.rs has the
  * same. A record is a raw_wake, then sets of CPUs as words of 64 (enum

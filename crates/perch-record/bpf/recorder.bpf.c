@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The recorder: at the entry of select_task_rq_fair a look at all that the
  * choice may read, at its exit another and the verdict. What the function

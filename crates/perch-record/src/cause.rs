@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Why the model of a kernel chose otherwise than that kernel: what the two looks of a recording show
 //! of it. docs/recordings.md has the rules in words.
 

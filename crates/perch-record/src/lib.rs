@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Recordings of wake-ups: every decision of a kernel with all that it could see, in a file, and
 //! what a policy would have made of the same moments.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What is recorded of a wake-up: rows of numbers, whose columns have names.
 //!
 //! A file says which columns it has. A reader takes those that it knows by name and gives others

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The mirror of bpf/raw.h: a wake-up as the recorder's program hands it out.
 
 /// `RAW_MAX_CPUS`.

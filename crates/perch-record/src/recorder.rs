@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The recorder: its programs in the kernel, and what they hand out on its way into a file.
 
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Recordings of a load that nobody ran, for tests and measurements: tasks in pairs wake each other
 //! all over a machine, and a policy decides. Not a simulation: nothing takes as long as anywhere.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What brings results back, in the words that every format has of it.
 
 use perch_experiment::{ArmModes, Comparison, Report};

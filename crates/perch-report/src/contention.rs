@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Contended cache lines as `perf c2c` shows them: the lines, and for each who uses it.
 
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Figures for people: as many digits as mean something.
 
 /// `value` with about four significant digits, and none after the point from 10 000 on.

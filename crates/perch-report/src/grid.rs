@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A small table: columns under headings, some of them grouped under one heading.
 
 use std::fmt::Write;

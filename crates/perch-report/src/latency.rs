@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! How long woken tasks waited and what CPUs did, as tables and CSV.
 
 use std::fmt::Write;

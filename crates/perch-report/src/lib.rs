@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Tables of results: for a terminal, as Markdown, CSV and JSON, for a mail and for mmtests. docs/formats.md describes them.
 //!
 //! Nothing here computes: what a table shows is in [`perch_experiment::Report`] and

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A contended cache line as it was published, beside what was simulated of it.
 
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Every repetition's scores, a line each: for data frames, databases and spreadsheets. docs/formats.md
 //! describes the columns.
 

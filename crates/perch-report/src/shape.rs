@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! How iterations spread: one line of bars an arm, over a scale common to all.
 
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The real-time band. sched_ext stands below the kernel's real-time class and
  * cannot change it, so perch has a band of its own among its tasks: those that

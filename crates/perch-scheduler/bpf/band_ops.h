@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The scheduler with a real-time band: the same callbacks, each of which looks
  * first whether the task is the band's. The loader takes this table of them

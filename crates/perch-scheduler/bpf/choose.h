@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Asks the policy where a waking task should go, and claims that CPU for it. */
 #ifndef PERCH_CHOOSE_H
 #define PERCH_CHOOSE_H

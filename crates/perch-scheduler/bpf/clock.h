@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Virtual time. Each CPU has a clock that shows how much a nice-0 task
  * without lag would have received there; a task's virtual time runs at its

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A meter: what another BPF program costs, run by run. The loader (src/cost/)
  * attaches a pair of programs to the beginning and the end of each program of

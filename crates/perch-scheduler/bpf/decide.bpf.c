@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A test: the policy as BPF, over the native host's arrays in an arena. It
  * answers questions that the native policy answers too; the two must agree

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Task groups: cgroups with a cpu controller, whose cpu.weight counts over the
  * whole hierarchy, and where each has something queued, for the mechanism that

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The cache mechanism's calls (policy/include/perch/cache.h): where a process
  * runs, how full the last-level caches are, and who had better stay in the one

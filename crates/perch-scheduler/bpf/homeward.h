@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cache=upstream: 7.2 redirects no wake-ups, its balancer moves tasks to the
  * LLC that their process prefers. Here the thread at whose tick its process was

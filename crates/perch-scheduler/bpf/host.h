@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The live host: the machine's shape from the arena, the rest from the kernel
  * as it is at the moment of the question. Where a mechanism of the stock

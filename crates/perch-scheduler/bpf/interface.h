@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the loader and the BPF program share; mirrored by src/interface.rs.
  * The loader lays everything out in the arena before it loads the program

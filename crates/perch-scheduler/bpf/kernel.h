@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the program reads of the kernel, and the functions of sched_ext that it
  * calls. Only the fields in use are declared: their offsets are the running

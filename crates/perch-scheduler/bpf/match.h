@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Who belongs to the real-time band: the first rule of the configuration that
  * fits a task by its command's name, its cgroup and its niceness. Any of these

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The band's tasks between CPUs, after the kernel's real-time class
  * (mechanisms.md §4, §8). The aim: of all that could run, the highest

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A task that outgrows its CPU while it runs. Wake-ups ask who fits where, but
  * a compiler that was born on a LITTLE does not sleep, and would stay there

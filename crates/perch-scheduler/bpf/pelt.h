@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How much of a CPU a task uses: a mean of its running time that forgets half
  * of what was in 32 periods of 1024 us (mechanisms.md §8), from 0 to 1024,

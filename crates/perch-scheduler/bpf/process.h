@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The processes that the cache mechanism follows: a table of a fixed size in
  * the arena, found by the process's number (tgid).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A queue for each CPU, ordered by virtual time, and who takes from it: its
  * CPU first, idle CPUs from near to far, and a CPU with a shorter queue when

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The live scheduler: sched_ext's callbacks around the policy. select_cpu asks
  * it where a waking task should go; the rest sees to it that the task runs

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Every balance_ns one CPU looks at all of them: how busy they were, how far
  * a wake-up may search each last-level cache, whose queue is too long, and

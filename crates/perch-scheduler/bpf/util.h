@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What a task needs of a CPU: its utilisation, tracked here because the
  * kernel's PELT does not follow tasks of sched_ext, and its clamps. Only where

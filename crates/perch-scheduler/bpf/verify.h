@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How the policy is written for the verifier, and the arena that holds the
  * arrays. A program includes this before the host and the policy.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Compiles a crate's bpf/*.bpf.c to BPF by clang. Part of the build scripts of the crates that have
 //! some: perch-scheduler and perch-record.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The real-time band of the configuration: which tasks have which priority.
 
 use std::fmt;

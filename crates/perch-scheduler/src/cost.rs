@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the programs of a loaded scheduler cost, whoever's it is: for `perch bench --lab`.
 //!
 //! [`Meter::new`] finds the programs; [`Meter::by_kernel`] has the kernel add up their time,

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Whether the policy decides in BPF as it does natively (property P17).
 //!
 //! Random moments on random and well-known machines are decided twice: by the policy that the

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A machine that somebody describes, held against the one that runs.
 //!
 //! What firmware says of capacities, caches and clusters may be wrong or missing, and a guest is

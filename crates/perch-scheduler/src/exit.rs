@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Why the kernel let the scheduler go: `struct scx_exit_info`, in words.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The live scheduler: perch's policy in a running Linux kernel, by sched_ext.
 //!
 //! [`Settings`] say what is asked for; [`run`] detects the machine, lays its shape out in a BPF

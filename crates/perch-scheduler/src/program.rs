@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The BPF program from its object to the kernel and back, by libbpf.
 
 use std::ffi::OsStr;

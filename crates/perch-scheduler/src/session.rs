@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! From loading to the end: what `perch run` does.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What is asked for: a TOML file, `--set`, and defaults.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Waiting for Ctrl-C, without a handler: the signals are blocked and taken from the queue.
 
 use std::time::Duration;

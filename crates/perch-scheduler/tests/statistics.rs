@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Statistics as others read them: by the protocol of sched_ext's tools, and as OpenMetrics.
 
 use std::fs;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Who met whom at the kernel's contended cache lines, as `perf c2c` reports it.
 
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! How long woken tasks waited: counts by length, in buckets that are a 32nd of an octave wide.
 //!
 //! Every wake-up of every run comes here, so one costs a handful of instructions, and no memory that

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A deterministic simulator of the stock Linux scheduler with the perch policy in it.
 //!
 //! A [`Scenario`] is a machine, a workload, a policy and a seed; running it is a pure function:

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What a server-like workload is judged by: wake-up latencies, and requests a second.
 //!
 //! Both are kept in HDR histograms, whose size depends on the range of values and not on how many

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! One run: a pure function of machine, workload, policy and seed.
 
 use std::io::Write;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch advise`: a recording summed up per mechanism, for somebody who decides whether to try it.
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Arguments that several commands take, and how their values are read.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch bench`: what the simulator costs. Every row is measured in a process of its own, so
 //! that its peak memory is its own. With `--lab`: what a decision of the live scheduler costs.
 //! `perch bench overload`: what the counters of overloaded CPUs cost on this machine.

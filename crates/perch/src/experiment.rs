@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch experiment`: the published tables, reproduced side by side.
 
 use clap::{Args, Subcommand};

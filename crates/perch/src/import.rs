@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch import`: what perf or trace-cmd recorded, made into a workload.
 
 use std::io::BufWriter;

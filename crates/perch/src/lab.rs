@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch lab`: commands on machines that nobody owns, in guests with real kernels.
 
 use std::io::Write;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch machine`: the machines that perch knows, and how to describe another one.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The command. Data goes to stdout and words to stderr; it exits with 0 when what was asked is
 //! done, 1 when it failed and 2 when what was asked, or a file that was given, makes no sense.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! How far something is that takes more than a moment: a bar on stderr, where that is a terminal.
 
 use std::io::{self, Read};

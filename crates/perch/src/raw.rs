@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `--raw FILE`: every repetition's scores, beside what is made of them.
 
 use std::io::BufWriter;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch record`: every wake-up of the running kernel, into a file.
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Opening a recording: what replay and advise both have to know of it.
 
 use std::fs::File;

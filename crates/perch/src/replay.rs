@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch replay`: what perch's model, or another policy, makes of the wake-ups of a recording.
 
 mod list;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The real rt-app in a guest, on a file that perch simulates, and what the kernel counts of it.
 //!
 //! Inside the guest the kernel's own trace tells who was woken when. The window begins where the

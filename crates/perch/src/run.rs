@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch run`: the scheduler in this kernel, until Ctrl-C.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch self-test`, hidden: checks that need a running kernel, for tests in guests.
 
 use clap::{Args, Subcommand};

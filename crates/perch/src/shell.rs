@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch completions` and `perch man`: what shells and readers of manuals want of the command, made
 //! from its own definitions, so that neither can say what it does not do.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch stats`: what a loaded scheduler is doing, and how statistics are shown.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The counters of overloaded CPUs under real threads (P10), and what `perch bench overload` says
 //! of them. That no interleaving breaks them is shown in perch-policy's tests/loom.rs, for small
 //! cases; here are many threads, a large machine and the memory of a real one.

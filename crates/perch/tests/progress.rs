@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Bars are for people: they are drawn on a terminal, after a while, and nowhere else.
 
 mod support;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch replay` and `perch advise` on files that are good, and on all kinds that are not.
 
 mod support;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What makes no sense is refused with exit code 2, a sentence that names it on stderr, and
 //! nothing on stdout.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 // Loads a trace into Perfetto's trace_processor and asks it.
 //
 //     node trace_processor.mjs FOLDER TRACE SQL...

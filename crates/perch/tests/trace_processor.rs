@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Perfetto's own trace_processor on a simulated run.
 
 use std::fs::File;

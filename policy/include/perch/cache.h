@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Cache-aware wake-up: a process's threads gather in the LLC that it occupies
  * most, unless that is over-aggregated. Written from mechanisms.md §3.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capacity: capacity-aware wake-up (mechanisms.md §2,
  * sources/capacity-wakeup.txt).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cluster: scan the cluster first (mechanisms.md §1, sources/cluster-scan.txt).
  *

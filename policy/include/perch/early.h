@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The wake-up path of Linux 3.4 (mechanisms.md §5, "Baseline", and §8): what
  * `steer` was posted against. No scan CPU by CPU, no budget, no memory of who

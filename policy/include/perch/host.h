@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What a policy may ask. Nothing in policy/ reads anything but its arguments
  * and what these functions answer, so whoever can answer them can host it.

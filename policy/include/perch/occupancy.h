@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which LLC a process occupies most, and therefore prefers: the first half of
  * cache-aware wake-up (cache.h is the other). Written from mechanisms.md §3.

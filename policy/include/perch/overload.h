@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How many CPUs are overloaded with real-time tasks: none, one, or more.
  * Written from mechanisms.md §4.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The whole decision, in the order of mechanisms.md §7: where a waking (or
  * new) task of the fair class should go, and why. Every mechanism has its

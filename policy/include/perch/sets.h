@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Walking sets of CPUs by words of 64, in the kernel's ring order: from a CPU
  * upwards, around, and up to just before it.

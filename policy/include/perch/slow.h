@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The slow path of fork and exec: from the widest domain downward, the
  * idlest group and in it the idlest CPU (mechanisms.md §8). The cache of a

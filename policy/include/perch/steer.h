@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * steer: to a CPU where the wakee's task group has nothing queued
  * (mechanisms.md §5, sources/empty-queue-steer.txt).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The stock kernel's wake-up: who pulls whom (wake_wide, wake_affine) and the
  * steps of the idle-sibling search that no mechanism replaces. Written from

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What a comparison shows of steering, on the machine and in the groups that it was posted for.
 
 use super::*;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What `perf c2c` said of a cache line.
 
 use perch_sim::Symbol;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The experiment format as TOML has it, before anything is checked.
 
 use std::collections::BTreeMap;

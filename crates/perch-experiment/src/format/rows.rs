@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the rows of a benchmark are, and which of them need another effort.
 
 use toml::Spanned;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What a benchmark's cells show of a simulation: one score, or several.
 
 use toml::Spanned;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! From benchmarks, places and rows to loads and cells.
 
 use std::sync::Arc;

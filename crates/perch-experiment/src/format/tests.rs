@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Places that are machines and rows that are statistics, read from a file; every other refusal
 //! is the command's test, in crates/perch/tests/refusals.rs.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The file around perf's records: header, events, and what perf knew of the machine.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! How the recorded kernel lays out its events: the format files of tracefs, which perf stores.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! perf writes what it finds in one CPU's buffer after the other. After each time around it says
 //! so, and no later record is older than the newest of the time around before that.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The end of a recording: who is kept, what that makes of the others, and the script.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Events in the order of time, woven into what each task did.
 //!
 //! A task's work is the time that it was on a CPU. A wake-up is a step of the waker, at the point

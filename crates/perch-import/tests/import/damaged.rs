@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Files that are cut off, changed, or something else: an error that says so, and never a panic.
 
 use byteorder::LittleEndian;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A recording written by hand, as `trace-cmd report` would print it, and what it has to become.
 
 use perch_import::{Options, import_text};

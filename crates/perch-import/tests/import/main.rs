@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Recordings made into workloads: random ones, one written by hand, and files that are damaged.
 
 mod damaged;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! perf.data files as perf would write them, made here: of either byte order, in rounds.
 
 use std::path::{Path, PathBuf};

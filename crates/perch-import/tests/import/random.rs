@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Random recordings of a machine that is made up here, and what has to be true of every import.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the host and the agent in the guest say to each other: frames on a byte stream.
 //!
 //! A frame is its length (four bytes, least significant first, not counting themselves), a byte

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The agent: perch itself inside the guest, which starts programs and moves files as the host
 //! asks over a virtio-serial port.
 

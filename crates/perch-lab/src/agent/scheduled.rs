@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A command under a scheduler, in the guest: loads the scheduler, runs the command while it is
 //! loaded, and unloads it. The host gives this as one command, so that nothing depends on when
 //! the host says what: a deterministic guest stays deterministic.

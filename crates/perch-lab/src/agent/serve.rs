@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The agent's work: one thread reads requests, three attend to each program.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Packages of the distribution, through an apt with a state of its own inside the store: nothing
 //! of the host's is changed, and nothing here needs root.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Where the host's own apt gets its packages from: sources.list(5), in both of its forms.
 //!
 //! Mirrors' addresses come from here and from nowhere else, so that a host behind a proxy or with

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The device tree of a guest that has one: QEMU's own, with the CPUs of the machine.
 
 use std::fs::{self, DirBuilder, File};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A guest's files: what most guests want, and the few that are one guest's own.
 
 use std::fs::File;

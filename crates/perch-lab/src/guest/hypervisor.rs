@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The QEMU of a guest: its arguments, and a process that does not outlive this one.
 
 use std::fs::File;

@@ -1,5 +1,5 @@
 #!/bin/busybox sh
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=dash
 # The first program of a guest. It stays as the parent of orphans, so that the agent need not wait
 # for them. The only file system is memory: there is nothing to save at the end.

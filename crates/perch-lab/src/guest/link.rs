@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The host's end of the agent's port: sends requests, hands each event to whom it is about.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Trouble in a kernel's log.
 
 /// What a kernel says when something is wrong in it. The list is short on purpose: a line that

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A guest: a kernel that runs on a machine nobody owns, and commands in it.
 //!
 //! ```no_run

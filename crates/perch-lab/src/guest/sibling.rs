@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The perch that is the agent in a guest: this very program, or the one that was built from the
 //! same sources for the guest's architecture.
 

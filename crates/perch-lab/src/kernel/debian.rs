@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Debian's kernels: which packages hold them, in which suites, and where in the package.
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A machine as an arm64 guest: the device tree that describes it.
 //!
 //! QEMU's `virt` board writes a tree of its own, of CPUs that are alike. In that tree everything

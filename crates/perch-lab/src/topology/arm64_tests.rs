@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Machines as arm64 guests, without booting any: what their device trees say.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A machine as a guest: the machine that the guest's kernel will find, how QEMU is told of it,
 //! and in words what could not be kept.
 //!

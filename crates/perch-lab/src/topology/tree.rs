@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A machine as a tree of levels, and the part of it that is kept when not all of it fits.
 
 use perch_machine::Machine;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A machine as an x86-64 guest: the arguments that make QEMU's firmware describe it.
 //!
 //! QEMU takes a regular grid of sockets, dies, modules, cores and threads. An LLC becomes a die

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Caches, frequency and idle states, as far as sysfs knows them.
 
 use super::tree::Tree;

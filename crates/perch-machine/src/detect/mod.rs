@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The machine that a kernel describes in sysfs: this host's, or one whose tree was copied.
 //!
 //! The kernel's own rules for scheduling domains are followed where sysfs is vague: no cache

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Reading files of a sysfs tree, of the running kernel's or a copy.
 
 use crate::cpulist;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The list below a drawing: levels, capacities, distances, caches, costs, sources.
 
 use crate::cpulist;

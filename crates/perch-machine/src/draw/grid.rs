@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Nested boxes on a canvas of characters. Siblings share their borders; the outermost boxes
 //! stand apart.
 

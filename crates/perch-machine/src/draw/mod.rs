@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A machine as a drawing for a terminal or a mail: boxes as in the cover letters of scheduler
 //! patches, plain ASCII, then what the scheduler's levels and the costs are.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the boxes of a drawing are: the levels that this machine has, its CPUs split by them,
 //! and which parts are alike.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `[hardware]`: the costs. Every key may be left out; [`Hardware::default`] stands in.
 
 use super::Source;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The TOML format of a machine: what the file says ([`raw`]), the regular form of a topology
 //! ([`regular`]), the costs ([`hardware`]) and the way back ([`mod@write`]). docs/machines.md has
 //! every key.

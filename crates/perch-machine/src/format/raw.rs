@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The keys of a machine file, as serde reads them. Nothing here is checked beyond its type.
 
 use serde::Deserialize;

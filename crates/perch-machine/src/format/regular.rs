@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The regular form: so many packages of so many nodes of so many LLCs, all alike, and how the
 //! firmware numbers the CPUs.
 

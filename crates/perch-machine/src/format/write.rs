@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A machine as a file, in the explicit form: one table a group of CPUs.
 
 use crate::cpulist;

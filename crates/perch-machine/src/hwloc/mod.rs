@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The machine in an XML file of hwloc (`lstopo file.xml`), format 2 or later.
 //!
 //! hwloc hangs PUs below cores, caches, groups and packages, and NUMA nodes beside them as

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! hwloc's XML as a flat list of objects that know their parents.
 
 use crate::error::{MachineError, Place};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Sysfs trees for tests, written into memory where the system has a place for that.
 
 use perch_machine::{Machine, cpulist};

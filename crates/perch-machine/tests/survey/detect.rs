@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Machines from sysfs trees: real oddities, and every topology that can be written as a tree.
 
 use crate::common::{Tree, surveyed};

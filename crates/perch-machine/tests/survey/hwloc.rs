@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Machines from hwloc's XML: hand-written files, and every topology that can be put into one.
 
 use crate::common::surveyed;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Random tables are written and read back, by a strict reader that shares nothing with the writer.
 
 mod reader;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A reader of Parquet files, as far as it takes to check what the writer says, and strict: what the
 //! format's description does not say is a panic.
 

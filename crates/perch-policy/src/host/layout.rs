@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Holds the mirror of policy/'s structures and numbers against what the C compiler made of them.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Random numbers of a seed, the same ones for ever (SplitMix64, Steele and others 2014).
 
 /// The generator's state.

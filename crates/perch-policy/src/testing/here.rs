@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A batch answered by the native policy, in the very bytes that were laid out.
 
 use crate::ffi;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Machines to test on, and what their CPUs share, found the slow way: by asking every CPU about
 //! every other. Nothing here comes from the topology under test.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Random moments on random machines for tests, here and in the crates that build on this one. A
 //! failing test prints the seed; the seed brings the moment back.
 

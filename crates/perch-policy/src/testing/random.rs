@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Random moments: near things likelier than chance would have them, and what leads deep into the
 //! search likelier still.
 

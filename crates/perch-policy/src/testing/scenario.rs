@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A random moment on a machine: who is idle, how loaded, who wakes whom, and where that may run.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! From a machine to its scheduling domains and their groups, as the kernel would build them.
 
 use std::collections::{BTreeSet, HashMap};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The kernel's view of a machine: which CPUs share what, and the scheduling domains.
 //!
 //! Levels from the inside out are SMT, CLS (cluster), MC (last-level cache as declared), PKG (the

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Who pulls whom (wake_wide, wake_affine), and where fork and exec go: mechanisms.md §8.
 
 use perch_machine::{Machine, library};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The reference for cache-aware wake-up (mechanisms.md §3), CPU by CPU as the text has it, and
 //! for perch mode's thresholds as docs/cache.md has them.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The properties of capacity-aware wake-up (mechanisms.md §7) over random moments of random
 //! asymmetric machines, and its decisions on the machines that it was written for.
 

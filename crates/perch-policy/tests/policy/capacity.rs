@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The reference for capacity-aware wake-up and for what it replaces (mechanisms.md §2), CPU by
 //! CPU as the text has it.
 

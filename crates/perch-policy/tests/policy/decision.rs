@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! One decision under test, with what led to it and what it left.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The reference for the wake-up path of 3.4 (mechanisms.md §5, "Baseline", and §8).
 
 use perch_policy::{DomainView, Reason, SetView, Topology};

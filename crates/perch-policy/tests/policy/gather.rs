@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The properties of cache-aware wake-up (mechanisms.md §7: P1, P3, P4, P8, P9, P18) over random
 //! machines, and what a process prefers in cases that can be reckoned by hand.
 

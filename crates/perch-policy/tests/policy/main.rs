@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The policy over random machines, loads and affinities.
 //!
 //! A property that fails prints the seed of its case; proptest also keeps the case in a

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Modes and eras as words: what is printed reads back, and what is refused says why.
 
 use perch_policy::{ERAS, Era, Layout, MECHANISMS, Mode, Modes, Policy, Reason};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The counters of overloaded CPUs (mechanisms.md §7: P3, P10, P11) over random machines.
 
 use std::collections::BTreeMap;

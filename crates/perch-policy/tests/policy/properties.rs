@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The properties of mechanisms.md §7 that one decision can show, over random moments, and the
 //! cluster mechanism's decisions on the machine that it was written for.
 

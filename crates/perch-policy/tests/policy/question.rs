@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Questions laid out for elsewhere: read there, they are what was asked.
 
 use perch_policy::testing::here::Here;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The reference for fork and exec (mechanisms.md §8, "Slow path"), from the widest domain down,
 //! and for the wake-ups that 5.5 balances like a fork (§2, "Baseline").
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The reference for steering to an empty group queue (mechanisms.md §5 and §7, step 11).
 
 use perch_policy::{Mode, Reason};

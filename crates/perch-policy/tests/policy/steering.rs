@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Properties of steering (mechanisms.md §7: P2, P3, P12), the herd that posted makes, and the
 //! choices on the machine for which it was written.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Scheduling domains: what Linux would build for machines whose domains are known (worked out by
 //! hand from the kernel's rules), and what must hold on any machine.
 

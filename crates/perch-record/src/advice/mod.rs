@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the mechanisms would do on a recording's machine: every mode that the kernel does not have
 //! itself, asked about every wake-up, summed up with how far it can be trusted.
 //!

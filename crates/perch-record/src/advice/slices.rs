@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Counts by slices of time, and how far shares made of them can be trusted.
 //!
 //! Wake-ups are not independent of each other: a busy phase has thousands that all look alike, and

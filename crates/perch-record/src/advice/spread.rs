@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! How far the threads of processes are spread over last-level caches: the most that a mechanism
 //! which brings them together could do. Which cache the kernel would prefer is not recorded.
 

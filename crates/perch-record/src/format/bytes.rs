@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Numbers as few bytes: seven bits a byte, the lowest first; differences with the sign in the
 //! lowest bit, so that small ones of either sign are short.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What can be wrong with a file.
 
 /// Why a recording cannot be read, or no further.

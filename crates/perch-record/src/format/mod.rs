@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The file: a signature, then blocks that each stand for themselves.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Reading a recording, a block at a time.
 
 use std::io::{ErrorKind, Read};

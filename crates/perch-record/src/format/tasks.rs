@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The tasks of a block and what was written of each last. They are looked up twice a wake-up,
 //! which was a quarter of a replay with the standard library's keyed hash.
 

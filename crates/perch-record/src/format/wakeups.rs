@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Blocks of wake-ups: rows written as differences, and a machine's state that is kept current
 //! while they are read.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Advice on synthetic recordings: what it may never say, and what it has to.
 
 use perch_machine::{Machine, library};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Damage that no checksum shows: blocks that say nonsense, under checksums that are right. A file may
 //! come from anybody, so none of it may panic, and none of it may read past an array in C.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Recordings of random moments: they come back, replay decides as it was decided, and whatever is
 //! wrong with a file is said.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Charts as SVG. Colours are a handful of fixed ones, which the page's style gives their look in
 //! light, in dark and on paper; what a colour tells a marker or a dash tells too.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The machine as nested boxes, a bar a CPU: where tasks ran. Bars have their figure below them, so
 //! that nothing depends on colour. Written as few long paths, since there may be hundreds of CPUs and
 //! many machines on a page.

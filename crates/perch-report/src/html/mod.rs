@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A report in one file: what a browser opens without a network, and a printer prints. Under each
 //! chart stands its table.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What stands first: what there is on the page, where, and what it comes to.
 
 use std::fmt::Write;

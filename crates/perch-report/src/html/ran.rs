@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What a page shows beside scores: how long wake-ups took, why CPUs were chosen, how far tasks
 //! went, and where they ran.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Contended cache lines as `perf c2c` reports of them stand in mails: who uses a line, and how it meets
 //! others there.
 

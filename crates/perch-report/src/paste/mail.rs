@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Plain text that goes into a mail to a kernel list: ASCII, and lines of at most 75 columns.
 //!
 //! A table has the form that the published ones of its kind have: a number of clients and two

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Comparisons laid out as mmtests' `compare-mmtests.pl` prints them.
 //!
 //! Its rules, so that eyes and scripts that know its tables read these: a gain is positive whether

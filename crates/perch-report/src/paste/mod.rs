@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Results as text that is pasted elsewhere: into a mail, or beside tables of mmtests.
 
 mod lines;

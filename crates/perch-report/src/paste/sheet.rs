@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! One table of an experiment or a comparison, as the formats for mails and for mmtests see it.
 
 use perch_experiment::{CellReport, Comparison, Report};

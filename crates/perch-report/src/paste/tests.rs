@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Both forms on sheets made by hand, and their promises on any.
 
 use perch_experiment::{ContendedLine, LineUser};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A simulated run as a Perfetto trace, written as it happens.
 //!
 //! What CPUs run is in the kernel's own events (`sched_switch`, `sched_waking`), so that Perfetto

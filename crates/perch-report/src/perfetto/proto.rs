@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! As much of the protocol buffers' encoding as a trace needs: numbers of seven bits a byte, and
 //! what has a length. (The crate for it that is kept best may not be linked into a program of this
 //! licence.)

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What was recorded of real wake-ups as a Perfetto trace.
 //!
 //! A recording has wake-ups and no switches: who was woken by whom, where to, and what the kernel saw.

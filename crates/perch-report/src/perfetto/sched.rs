@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The kernel's own events of a CPU, in the compact form: what a switch leaves is what the one before
 //! it on that CPU went to, and names are told once a bundle.
 

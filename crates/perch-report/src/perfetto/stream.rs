@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Packets of a trace, and events on tracks of its own: instants and counters.
 //!
 //! All are in one sequence of packets, which has a clock of its own: a packet says how many

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The counters of overloaded CPUs in the arena.
 
 use perch_policy::{Image, Layout, Mode, Modes, Overload, Topology};

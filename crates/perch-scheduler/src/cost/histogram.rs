@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! How long the runs of a program took, as bpf/cost.bpf.c counts them.
 
 /// Bits of a time that are kept.

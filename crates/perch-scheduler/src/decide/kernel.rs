@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The policy as BPF, in the running kernel: bpf/decide.bpf.c.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The comparison itself, with the native policy on the other side too; `InKernel` is tried in a
 //! guest (crates/perch/tests/guests/decide.rs).
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The sizes, offsets and numbers of bpf/interface.h, for the test of its mirror. */
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Holds the mirror against what the C compiler made of bpf/interface.h.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The mirror of `bpf/interface.h`: what the loader and the BPF program share.
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Tests of the utilisation that the BPF program tracks: bpf/pelt.h, compiled natively.
 
 /// `PERCH_PELT_SHIFT`.

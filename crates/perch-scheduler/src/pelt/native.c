@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* bpf/pelt.h natively, for its tests. */
 #include "../../bpf/pelt.h"
 

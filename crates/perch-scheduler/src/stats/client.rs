@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Asks a running scheduler for its statistics: the side of `perch stats`.
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the fields of a [`super::Report`] are, for tools that know nothing of perch: the answer
 //! to the request `stats_meta`.
 

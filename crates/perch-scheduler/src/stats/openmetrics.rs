@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A report in the text format of OpenMetrics 1.0.
 
 use std::fmt::Write;

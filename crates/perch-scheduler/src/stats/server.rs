@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Gives statistics to whoever connects: the side of the scheduler.
 
 use std::fs;

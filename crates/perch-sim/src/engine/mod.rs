@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Simulated time: the queue of what happens next, and random numbers that are the same on every
 //! machine.
 

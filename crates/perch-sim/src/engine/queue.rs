@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The event queue: earliest first, arrival order among equals.
 //!
 //! A radix queue (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster Algorithms for the Shortest Path

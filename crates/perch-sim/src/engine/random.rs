@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Random numbers: the same on every machine, and one stream a task, so that what one task draws
 //! does not depend on how the others were scheduled.
 

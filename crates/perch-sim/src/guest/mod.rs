@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Virtual machines: what one is made of, and the scheduler of the kernel inside.
 //!
 //! A virtual machine is a set of tasks of the host, its vCPUs. What runs inside are programs of

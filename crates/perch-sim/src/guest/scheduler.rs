@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The scheduler of a 2.6.18 kernel, the O(1) one, reduced to what matters for tasks of one
 //! priority: a queue a vCPU, first come first served with a slice of 100 ms; a wakee on its
 //! previous vCPU or its waker's; a vCPU with nothing to do takes from the one with most.

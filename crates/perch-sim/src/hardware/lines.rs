@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Contended cache lines of the kernel: the root domain's and what it points to, which CPUs of
 //! all nodes read and write.
 //!

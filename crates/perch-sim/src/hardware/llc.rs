@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Last-level caches: which processes' working sets each one holds, and what it costs to run a
 //! thread where its process's set is not.
 //!

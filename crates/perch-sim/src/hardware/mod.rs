@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the hardware charges: distance, sharing, idle states, cold caches. Values come from
 //! [`perch_machine::Hardware`]; none depends on which mechanism is on.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the kernel tells the cache mechanism (mechanisms.md §3): which process runs where, and how
 //! full the last-level caches are. With the mechanism off none of it is done: callers ask for the
 //! mode first, and what follows is kept out of their way (`#[cold]`), as it would cost every run

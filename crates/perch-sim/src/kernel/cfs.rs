@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! CFS, as of 3.4 to 6.5 (mechanisms.md §8): the least vruntime runs, sleepers get credit, a wakee
 //! preempts when it is far enough behind.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Messages between tasks: queues that are never full, and sockets that are.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What must hold between any two moments of a run, for tests: the books of every queue, every
 //! task in exactly one place with exactly one reason to wake (P13 of mechanisms.md), no task
 //! where it may not be (P1).

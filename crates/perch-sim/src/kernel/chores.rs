@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The kernel's own work and the time it takes: ticks, and passes of the balancer.
 //!
 //! On a busy CPU it takes the time from whoever runs there. On an idle one, a task that is woken

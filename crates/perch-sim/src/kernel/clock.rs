@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The workload's own clocks: the stopwatch that it is judged by, and timers that tasks share.
 
 use super::{Kernel, kind};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Condition variables, and barriers that are made of them as rt-app makes its own.
 //!
 //! Waiting for one takes four operations, as glibc has it: the task puts itself on the list,

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Time in the kernel, and cache lines of its own that many CPUs want: who pays.
 //!
 //! Waiting for a line keeps a CPU busy for so long, whatever its sibling does. Who runs there

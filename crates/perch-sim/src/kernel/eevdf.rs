@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! EEVDF, as of 6.15 and 7.2 (mechanisms.md §8): among the tasks that are owed time, the earliest
 //! virtual deadline runs; lag survives sleep; who sleeps owing time stays queued until it is paid.
 

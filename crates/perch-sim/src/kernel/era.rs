@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What differs between stock kernels outside the choice of a CPU: the fair class's constants
 //! and the balancer's. The wake-up path's own rules are [`perch_policy::Rules`].
 

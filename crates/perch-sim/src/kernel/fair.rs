@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The fair class: what CFS and EEVDF have in common, and which of them answers.
 
 use perch_policy::Mode;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Threads of one process that wait for one another on futexes of their own, and spin for locks
 //! that belong to CPUs: what schbench does.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The inside of a running simulation, for tests: what no score and no metric shows.
 
 use super::Kernel;

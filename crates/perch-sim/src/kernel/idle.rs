@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What a CPU does to others when it stops and when it starts: idle states, idle cores, SMT.
 
 use super::Kernel;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The stock kernel, as far as it is modelled: run queues, wake-ups, ticks, balancing.
 //!
 //! [`Kernel`] owns the whole simulated world. One event at a time, in order of time and arrival;

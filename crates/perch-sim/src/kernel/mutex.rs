@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What threads of one process share: mutexes as glibc makes them of futexes, and counters.
 //!
 //! A mutex is a word: free, held, or held and perhaps waited for. Taking a free one is one atomic

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Tasks on other computers, and how their messages come and go.
 //!
 //! A message from outside arrives as an interrupt of the network card on a CPU of the host. For a

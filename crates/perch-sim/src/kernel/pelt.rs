@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Per-entity load tracking: averages in which a 1024 µs period counts half as much 32 periods
 //! later (mechanisms.md §8, "PELT"), by a clock that counts work and not time.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Who runs next, and what changes hands with the CPU: the fair class's part.
 
 use perch_policy::Mode;

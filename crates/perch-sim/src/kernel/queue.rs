@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Run queues, of a CPU or of a group on a CPU: who waits in the order of the fair class, tasks and
 //! groups; and a CPU's own state.
 //!

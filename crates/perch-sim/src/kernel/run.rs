@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Running tasks: segments of work, the operations between them, and switching.
 
 use super::mutex::Step;

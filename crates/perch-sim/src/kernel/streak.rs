@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Many rounds of lock, work, yield, unlock as one event.
 //!
 //! While a task is alone on its CPU and nobody else comes for its mutex, a yield does nothing and

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A task: what it is about to do, its place in the fair class, and what its caches hold.
 
 use std::sync::Arc;

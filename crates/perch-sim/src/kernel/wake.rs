@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Waking a task: the policy is asked, the wakee goes to a queue, an interrupt goes out.
 
 use std::io::Write;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Telling a [`Watch`] what happens. Wake-ups are told where they are decided; what CPUs run is
 //! compared after each event with what they ran before it, so that the paths that every run takes
 //! know nothing of it.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Scheduling classes, as `sched_setscheduler(2)` gives them.
 
 use std::fmt;

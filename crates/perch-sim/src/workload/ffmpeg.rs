@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Transcoders side by side, each on cores of its own: FFmpeg 7 with an H.264 decoder, a filter and
 //! x264.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Task groups: cgroups with a weight each, as a workload wants them.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! hackbench (rt-tests), processes and sockets: every sender of a group writes to each of the
 //! group's receivers in turn, over and over.
 //!

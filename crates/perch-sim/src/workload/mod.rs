@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Workloads: tasks as small programs that run, sleep and send each other messages.
 //!
 //! A program is a loop of operations. Nothing in it, nor in any cost, knows which mechanism is

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Request and reply over loopback: tbench and netperf's TCP_RR and UDP_RR.
 //!
 //! One client and one server a pair, in lockstep: the client sends, goes on until it asks for the

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! schbench: messengers that wake workers, judged by how long it takes until a worker runs.
 //!
 //! A worker that has nothing to do puts itself on top of its messenger's list, posts the messenger

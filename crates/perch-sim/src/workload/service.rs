@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Services that clients on other computers ask: tbench over the network, httperf's sessions at
 //! a web server, and a request/think loop in place of "Trade".
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Naming a workload: `tbench:n=16,where=node0`.
 
 use std::collections::BTreeMap;

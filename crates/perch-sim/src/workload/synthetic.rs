@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Small loads for tests and benchmarks: ping-pong through pipes, and tasks that run and sleep.
 
 use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};

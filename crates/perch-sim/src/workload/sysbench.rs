@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! sysbench's threads test (sysbench 0.4 and 1.0, `--test=threads`): lock, yield, unlock.
 //!
 //! An event takes the next number of a counter that all threads share. The number, modulo the

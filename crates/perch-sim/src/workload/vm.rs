@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A virtual machine with another workload inside, and groups of hogs around it.
 
 use perch_machine::Machine;

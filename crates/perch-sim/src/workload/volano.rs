@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! VolanoMark's loopback test: chat rooms of a Java server.
 //!
 //! As IBM's Linux Technology Center described it (Hartner, "VolanoMark 2.1.2 - Workload

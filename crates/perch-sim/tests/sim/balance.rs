@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Balancing spreads what wake-ups piled up, over cores before threads, and respects affinity.
 
 use std::sync::Arc;

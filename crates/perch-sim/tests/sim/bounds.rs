@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What no simulation may exceed, and sums that must agree.
 
 use proptest::prelude::*;

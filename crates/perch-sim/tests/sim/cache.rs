@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Cache-aware wake-up in the kernel around it: what it goes by and how old that is, who stays in
 //! an LLC, and what is counted.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Machines whose CPUs differ in capacity: what a task's averages say there, who is a misfit, and
 //! where the balancer takes whom.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the kernel does on its own account takes its time, where a machine says how much.
 
 use std::sync::Arc;

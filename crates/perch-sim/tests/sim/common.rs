@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Scenarios in a line, and what a property test needs.
 
 use std::sync::Arc;

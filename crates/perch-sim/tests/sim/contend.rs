@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Time in the kernel, and its contended cache lines, seen from outside.
 
 use std::sync::Arc;

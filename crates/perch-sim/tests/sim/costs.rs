@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Distance, idle states, cold caches and shared cores cost what they should, in the right order.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! P14: a run is a pure function of its scenario. P2: nothing that another arm does shows in the
 //! trace of off. P3: without clusters every mode of cluster is off.
 

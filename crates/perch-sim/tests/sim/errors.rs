@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What is refused, by the words in which it is refused.
 
 use perch_policy::{Era, Policy};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The fair class is fair: shares by weight, short waits for those who sleep, nobody starves.
 
 use std::sync::Arc;

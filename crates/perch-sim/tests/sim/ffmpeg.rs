@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Transcoders: who they are, where they may run, and what their times allow.
 
 use std::sync::Arc;

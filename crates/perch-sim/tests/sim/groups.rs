@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Task groups: the books at every level, shares by weight, and who goes first when a task wakes.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Virtual machines: nobody in one is lost (P13), none has more time than its vCPUs, the same
 //! scenario gives the same trace (P14), and on a machine of its own it does what bare metal does.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! hackbench: every message arrives, sockets are bounded, the time is the one from go to the end.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The books of the kernel after every event, over random machines and loads: P13 (no lost
 //! wake-up), P1 (never on a CPU that is not allowed), and P15 as a report.
 

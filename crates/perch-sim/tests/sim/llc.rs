@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What a process's threads share, in whole runs: near each other they find it, apart they fetch
 //! it, and too much of it does not fit.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Random scenarios: irregular machines, loads of everything that a program can do, affinities,
 //! nice levels, eras, modes. The same seed gives the same scenario.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The simulator's behaviour, from outside and, where no score shows it, from a glimpse inside.
 //!
 //! docs/testing.md tells which property is tested where, and how to bring a failure back.

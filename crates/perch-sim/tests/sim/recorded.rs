@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Recorded workloads: their file, and that they run to their end on any machine.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The real-time class over random machines, loads, affinities and priorities: P10 and P13 in the
 //! books, P14, P16, and that no layout of the counters changes a decision.
 

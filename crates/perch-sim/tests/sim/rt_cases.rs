@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The real-time class in cases that can be worked out by hand: order, slices, preemption, where
 //! wake-ups go, and what is left to fair tasks.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! rt-app's files: what they do, and what is refused by its line.
 
 use std::path::Path;

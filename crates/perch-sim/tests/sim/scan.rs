@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! nr_idle_scan follows the LLC's utilisation, late; utilisation follows PELT.
 
 use perch_policy::Era;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! schbench: what an idle machine's latency consists of, requests, wake-ups, CPU locks, clocks.
 
 use std::sync::Arc;

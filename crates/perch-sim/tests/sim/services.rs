@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Workloads with clients on other computers, and the chat rooms: what one of each achieves alone,
 //! and what is conserved.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Parts of a short trace for each era, so that a change of behaviour shows in review. When the
 //! change is meant: `INSTA_UPDATE=always ./x test -p perch-sim snapshots`, then read the
 //! difference and commit it.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! sysbench's threads test: what a thread alone achieves, mutexes, yields.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the advice reads like, on a synthetic recording and at the edges.
 
 use perch_machine::library;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch bench --lab`: what a decision of the live scheduler costs, and of every other scheduler
 //! that this host has, in instructions. Every scheduler is loaded in a deterministic guest of its
 //! own, where it is measured by the hidden command [`GUEST`].

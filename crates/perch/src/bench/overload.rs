@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch bench overload`: what it costs here to raise, lower and read the counters of overloaded
 //! CPUs (policy/include/perch/overload.h), in each layout, by threads that are pinned as far apart
 //! as this machine lets them be.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch bench replay`: how many wake-ups of a recording a core replays in a second.
 
 use clap::Args;

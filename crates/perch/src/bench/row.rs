@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! One row of `perch bench`: a process that simulates one load on one machine, and says what
 //! that cost.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A simulated run as a recording: what the policy was shown at each decision, and what it said, so
 //! that replay and advice can be tried without a kernel to record.
 

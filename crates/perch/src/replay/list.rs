@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch replay --list`: a line a wake-up, as CSV or as a Parquet file.
 
 use std::io::{BufWriter, ErrorKind, Write};

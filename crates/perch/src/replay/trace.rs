@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch replay --trace`: a recording for Perfetto.
 
 use std::io::{BufWriter, Write};

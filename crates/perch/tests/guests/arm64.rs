@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! arm64 guests, booted: machines whose CPUs differ in capacity, and the perch that was built for
 //! them, which is static and from another compiler than the one that runs this test.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The real-time band: the highest priorities run, within their share, and without a band nothing
 //! of it is there.
 

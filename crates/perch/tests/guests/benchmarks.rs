@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Benchmarks finish under perch, and every decision that they cause has a reason.
 
 use perch_lab::kernel::OLDEST;

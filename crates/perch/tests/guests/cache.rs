@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Cache-aware wake-up: a process's threads meet in one last-level cache, a process as large as the
 //! machine leaves none idle, and the table of processes neither leaks nor overflows.
 

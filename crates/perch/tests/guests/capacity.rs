@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! CPUs of different capacity, in arm64 guests: tasks that need much end on the big ones, tasks
 //! that need little stay on the LITTLE ones, and pinned tasks where they are pinned.
 

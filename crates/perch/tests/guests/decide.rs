@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Property P17 in a guest: the policy decides as BPF, in a real kernel, as it does natively.
 
 use std::collections::BTreeMap;

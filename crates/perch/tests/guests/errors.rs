@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What cannot be done is refused, with the reason and what to do.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Tasks that compete share CPUs by weight.
 
 use crate::guest::Lab;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Task groups: cgroups share each CPU by their weights, a wakee of a group without anybody on a
 //! CPU is steered there and comes before others without starving them, and groups come and go by
 //! the thousand.

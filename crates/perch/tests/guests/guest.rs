@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A guest with perch in it, and what every test asks of the two.
 
 use std::path::Path;

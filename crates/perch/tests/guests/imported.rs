@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Recordings that perf and trace-cmd make in a guest, imported and simulated here.
 
 use std::path::{Path, PathBuf};

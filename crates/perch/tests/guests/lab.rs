@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Guests themselves: that they look as they should, do what they are told and leave nothing behind.
 
 use std::io::Read;

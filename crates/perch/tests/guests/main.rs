@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What needs a real kernel, in guests: the guests themselves, the live scheduler (that benchmarks
 //! run under it, that tasks go where the policy says and share CPUs fairly, and that nothing it meets
 //! does harm), recordings of the stock one, and the policy as BPF.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Where wakees go: two tasks that wake each other are drawn into one cluster, if that is asked
 //! for.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Recordings of the stock kernel's wake-ups: how often perch's model of it chooses as it did, and
 //! what is left of a recording that ends badly.
 

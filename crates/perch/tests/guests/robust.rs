@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! CPUs that go and come, tasks that are chased around, births by the hundred, a loader that is
 //! killed: no task is lost, and the kernel has nothing to complain of.
 

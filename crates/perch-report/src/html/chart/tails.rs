@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! All percentiles of a distribution, the rare ones as wide as the frequent ones.
 
 use super::*;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Where the fields lie: which of them are on one line.
 //!
 //! Offsets of the stock layout are those of `struct root_domain` in 6.15 on x86-64, without lock

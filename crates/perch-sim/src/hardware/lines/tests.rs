@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 use std::collections::BTreeMap;
 
 use perch_machine::{ContendedLine, Machine};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the caches hold, and what is charged for what they don't, over random sequences of runs.
 
 use perch_machine::Machine;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Balancing and last-level caches: the statistics by which cache-aware wake-up is inhibited, who
 //! is kept where it is, and 7.2's balancing towards the LLCs that tasks prefer (mechanisms.md §3,
 //! "Upstream"; read in 7.2.13).

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Machines whose CPUs differ in capacity: tasks that do not fit their CPU (misfits, since 4.20),
 //! and who is busiest among unequal CPUs. Read in 5.6, 5.10, 6.1 and 7.2.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Load balancing: when a pass over a domain is due, and what becomes of its outcome
 //! (mechanisms.md §8, "Balance").
 //!

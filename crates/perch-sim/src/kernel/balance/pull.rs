@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Moving tasks from one queue to another.
 
 use perch_policy::{Level, Mode};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Looking for an imbalance: statistics of a domain's groups, the busiest of them, and how much
 //! of what should move.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Sums over the groups of the scheduling domains, kept current.
 //!
 //! The kernel walks all CPUs of a domain each time a CPU looks for work: at 4096 CPUs that is

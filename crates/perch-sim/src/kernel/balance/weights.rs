@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The balancer of 3.4, which knows nothing of utilisation: groups are compared by the weight of
 //! what is queued, now and on average (mechanisms.md §5 and §8; read in 3.4).
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The books of the cache mechanism against the world.
 
 use std::collections::BTreeMap;

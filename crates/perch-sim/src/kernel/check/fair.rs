@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The books of the fair class: every queue, of a CPU or of a group, holds what its numbers say, and
 //! so do all that stand above one another.
 

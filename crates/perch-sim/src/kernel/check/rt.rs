@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The books of the real-time class (P10 of mechanisms.md, and what P13 and P16 rest on).
 
 use crate::kernel::Kernel;

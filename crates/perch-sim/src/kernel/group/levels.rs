@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Climbing: what a task's coming and going changes in the queues above it.
 
 use super::NONE;

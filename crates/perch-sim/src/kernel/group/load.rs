@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The load of groups: averages of their queues and entities, what a task's load is seen from the
 //! root, and 3.4's windows.
 

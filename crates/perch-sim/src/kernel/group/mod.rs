@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Task groups (mechanisms.md §8, "Groups"): a group has, per CPU, a queue of its own and an entity
 //! that stands for it in its parent's queue. Read in 3.4, 5.6, 6.1, 6.12 and 7.2.
 //!

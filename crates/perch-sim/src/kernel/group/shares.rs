@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! How a group's shares are divided among the CPUs on which it has something to run: by load, each
 //! CPU from its own view, which is exact for its own part and late for all others
 //! (mechanisms.md §8, "Groups").

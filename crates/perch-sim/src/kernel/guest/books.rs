@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What vCPUs got of the host's CPUs, how long they waited for them, and what went to kernels.
 
 use crate::kernel::Kernel;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What must hold of guests between any two moments, for tests.
 
 use super::super::task::{Life, Place, Task};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! vCPUs: tasks of the host that run the tasks of a guest.
 //!
 //! While a vCPU runs, the guest's task on it works; its operations are the very same code as a

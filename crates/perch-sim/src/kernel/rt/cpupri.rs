@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Which CPUs run at which priority (`cpupri` of 6.12): what a real-time task looks for a place
 //! in. A set of CPUs for each level, and of levels those that have any: finding the lowest takes a
 //! few words, however many CPUs there are.

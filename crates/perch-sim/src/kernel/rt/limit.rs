@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What real-time tasks leave to others, however long they run.
 //!
 //! Up to 6.11 the class is throttled: after 950 ms of a second's 1000 no real-time task runs on

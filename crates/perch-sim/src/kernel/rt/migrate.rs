@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Pushing and pulling (`push_rt_task`, `pull_rt_task` of 6.12).
 //!
 //! The kernel may have to let go of its queue's lock to take another's, and then looks again, up

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The real-time class: FIFO and RR over fair (mechanisms.md §4 and §8, "RT"; read in 6.12).
 //!
 //! A task that waits and may run elsewhere is pushable; a CPU with one is overloaded. Tasks are

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Overloaded CPUs: pushable tasks, the mask, and the counters of policy/include/perch/overload.h.
 
 use perch_policy::OverloadLevel;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Where a real-time task goes (`select_task_rq_rt` and `find_lowest_rq` of 6.12).
 
 use std::io::Write;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A CPU's real-time queue.
 //!
 //! The kernel keeps a list for each of 100 priorities and a bitmap of those that are not empty.

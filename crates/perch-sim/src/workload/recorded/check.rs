@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Whether a script comes to its end on any machine.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Workloads that were recorded: what `perch import` wrote, run once and timed.
 //!
 //! Closed-loop: who was woken by another task waits for that task here, however long it takes, and

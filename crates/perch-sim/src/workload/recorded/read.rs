@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Reading a workload's file: line by line, and nothing is believed.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What a recording's tasks did, in the order in which each of them did it, and its file.
 //!
 //! The file is text of one version, so that people can read it and change it: a first line that

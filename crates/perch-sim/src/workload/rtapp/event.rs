@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! rt-app's events as operations, and what tasks share by name: mutexes, condition variables,
 //! barriers, timers.
 //!

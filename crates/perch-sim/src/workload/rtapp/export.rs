@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A workload of any kind as an rt-app file, as far as rt-app has words for it. What it has none
 //! for is an error: nothing is left out.
 

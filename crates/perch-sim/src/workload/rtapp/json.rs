@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! JSON as rt-app's files have it: keys come in an order that matters and may repeat, every value
 //! knows its line, and comments and commas too many are let pass, as rt-app's own reader does.
 

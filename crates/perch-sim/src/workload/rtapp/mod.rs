@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Workloads of rt-app: its JSON files, as doc/tutorial.txt of rt-app 1.0 describes them. A part of
 //! them: what is not simulated is an error that names it and its line, never skipped.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The other way: files for the real rt-app. Its reader keeps one of the keys that repeat, so they
 //! are numbered here, as rt-app's own workgen does it.
 

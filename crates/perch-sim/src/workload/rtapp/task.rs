@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! An rt-app task: its properties, its phases, and their events, as a program.
 
 use std::collections::BTreeMap;

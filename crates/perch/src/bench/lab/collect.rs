@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The half of `perch bench --lab` that runs in the guest: loads a scheduler, and under it
 //! measures the programs that the scheduler brought.
 

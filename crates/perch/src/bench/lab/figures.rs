@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! From what a guest found to instructions per callback and per wake-up.
 
 use perch_scheduler::cost::{Cost, Costs};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The figures of `perch bench --lab`, for people and for programs.
 
 use std::fmt::Write;

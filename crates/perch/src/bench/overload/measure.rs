@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Threads that use the counters, each on a CPU of its own and as that CPU, for a while.
 
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Memory for counters as the kernel's allocator hands it out: small objects of one size lie side
 //! by side in pages of one node, so that an unpadded counter shares its line with whatever came
 //! before and after it.

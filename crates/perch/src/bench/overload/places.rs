@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Where the threads run: this machine's CPUs, those first that are farthest apart.
 
 use std::collections::BTreeMap;
