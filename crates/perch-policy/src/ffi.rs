@@ -3,18 +3,11 @@
 
 use std::ffi::c_void;
 
-/// `struct perch_modes`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Modes {
-    pub cluster: u8,
-    pub capacity: u8,
-    pub cache: u8,
-    pub overload: u8,
-    pub overload_layout: u8,
-    pub steer: u8,
-    pub pad: [u8; 2],
-}
+/// `PERCH_MODES_SIZE`.
+const PERCH_MODES_SIZE: u32 = 16;
+
+include!(concat!(env!("OUT_DIR"), "/mirror.rs"));
+pub(crate) use perch_modes as Modes;
 
 /// `struct perch_rules`.
 #[repr(C)]

@@ -17,15 +17,7 @@ impl Policy {
     pub fn new(era: Era, modes: Modes) -> Policy {
         let rules = era.rules();
         let raw = ffi::Policy {
-            modes: ffi::Modes {
-                cluster: modes.cluster as u8,
-                capacity: modes.capacity as u8,
-                cache: modes.cache as u8,
-                overload: modes.overload as u8,
-                overload_layout: modes.overload_layout() as u8,
-                steer: modes.steer as u8,
-                pad: [0; 2],
-            },
+            modes: modes.into(),
             rules: ffi::Rules {
                 flip_decay_ns: rules.flip_decay_ns,
                 idle_sees_policy: rules.idle_sees_policy.into(),

@@ -60,8 +60,8 @@ macro_rules! fields {
 
 fn in_rust() -> Table {
     let mut all = Table::new();
-    fields!(all, "perch_modes" = ffi::Modes: cluster, capacity, cache, overload, overload_layout,
-        steer, pad);
+    fields!(all, "perch_modes" = ffi::Modes: cluster, capacity, cache, overload, steer,
+        overload_layout, pad);
     fields!(all, "perch_overload" = ffi::Overload: counters, nr, layout, exact, pad);
     fields!(all, "perch_overload_memory" = ffi::OverloadMemory: alloc, free, context);
     fields!(all, "perch_rules" = ffi::Rules: flip_decay_ns, idle_sees_policy,
@@ -117,7 +117,7 @@ fn in_rust() -> Table {
     for (name, flag) in topology::FLAGS {
         number(&format!("PERCH_{name}"), flag.into());
     }
-    for &reason in Reason::ALL {
+    for reason in Reason::ALL {
         number(
             &format!("PERCH_BY_{}", screaming(&format!("{reason:?}"))),
             reason as u64,

@@ -243,7 +243,7 @@ pub struct Memory {
 }
 
 /// Bytes of `struct perch_policy`, which perch-policy lays out.
-pub const POLICY_SIZE: usize = 32;
+pub const POLICY_SIZE: usize = 40;
 /// Bytes of `struct perch_topology`, which perch-policy lays out.
 pub const TOPOLOGY_SIZE: usize = 72;
 
