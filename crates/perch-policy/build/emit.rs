@@ -116,30 +116,20 @@ pub fn modes(table: &Table) -> String {
     out
 }
 
-/// `struct perch_modes` as C lays it out, made from `Modes`.
+/// The modes as the bytes of `struct perch_modes`, whose fields are in the table's order.
 pub fn mirror(table: &Table) -> String {
-    let all = &table.mechanisms;
-    let mut out = "/// `struct perch_modes`.\n#[repr(C)]\n#[derive(Clone, Copy, Debug)]\n\
-                   pub struct perch_modes {\n"
+    let mut out = "impl From<crate::mode::Modes> for Modes {\n    \
+                   fn from(modes: crate::mode::Modes) -> Modes {\n        \
+                   let mut bytes = [0; generated::PERCH_MODES_SIZE as usize];\n"
         .to_string();
-    for m in all {
-        let _ = writeln!(out, "    pub {}: u8,", m.name);
-    }
-    let pad = format!("[u8; PERCH_MODES_SIZE as usize - 1 - {}]", all.len());
-    let _ = writeln!(
-        out,
-        "    pub overload_layout: u8,\n    pub pad: {pad},\n}}\n"
-    );
-    out += "impl From<crate::mode::Modes> for perch_modes {\n    \
-            fn from(modes: crate::mode::Modes) -> perch_modes {\n        perch_modes {\n";
-    for m in all {
-        let _ = writeln!(out, "            {0}: modes.{0} as u8,", m.name);
+    for (i, m) in table.mechanisms.iter().enumerate() {
+        let _ = writeln!(out, "        bytes[{i}] = modes.{} as u8;", m.name);
     }
     let _ = writeln!(
         out,
-        "            overload_layout: modes.overload_layout() as u8,\n            \
-         pad: [0; PERCH_MODES_SIZE as usize - 1 - {}],\n        }}\n    }}\n}}",
-        all.len()
+        "        bytes[{}] = modes.overload_layout() as u8;\n        \
+         Modes {{ _bindgen_opaque_blob: bytes }}\n    }}\n}}",
+        table.mechanisms.len()
     );
     out
 }

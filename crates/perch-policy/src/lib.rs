@@ -5,6 +5,7 @@
 //! about, [`Policy`] the modes and the era, and [`Host::select`] one decision with its reason.
 
 mod cache;
+mod face;
 mod ffi;
 mod group;
 mod host;
@@ -28,7 +29,7 @@ pub use mask::CpuMask;
 pub use mechanism::{Mechanism, Premise, Recording, Setting, mechanisms_in_words};
 pub use mode::{ERAS, Era, Mode, Modes, ParseError, Rules};
 pub use overload::{Layout, Level as OverloadLevel, Memory, OutOfMemory, Overload, Reading};
-pub use policy::Policy;
+pub use policy::{Policy, PolicyImage};
 pub use question::{Answer, Batch};
 pub use reason::{Class as ReasonClass, Reason};
-pub use topology::{DomainView, Level, SetView, Topology};
+pub use topology::{DomainView, Level, SetView, Topology, TopologyImage};

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::{Index, IndexMut};
 use std::str::FromStr;
 
+use crate::ffi::generated::{PERCH_OFF, PERCH_PERCH, PERCH_POSTED, PERCH_UPSTREAM};
 use crate::mechanism::Mechanism;
 use crate::overload::Layout;
 
@@ -14,13 +15,13 @@ use crate::overload::Layout;
 pub enum Mode {
     /// As if the mechanism had never been written.
     #[default]
-    Off = 0,
+    Off = PERCH_OFF as u8,
     /// As in its source, defects and all: what the published table was measured with.
-    Posted = 1,
+    Posted = PERCH_POSTED as u8,
     /// As Linux 7.2 has it.
-    Upstream = 2,
+    Upstream = PERCH_UPSTREAM as u8,
     /// With the known defects mended.
-    Perch = 3,
+    Perch = PERCH_PERCH as u8,
 }
 
 impl Mode {

@@ -4,6 +4,9 @@
 use crate::ffi;
 use crate::mode::{Era, Mode, Modes};
 
+/// The bytes of `struct perch_policy`.
+pub type PolicyImage = [u8; size_of::<ffi::Policy>()];
+
 /// Modes and rules: everything that tells one policy from another.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
@@ -46,8 +49,9 @@ impl Policy {
     }
 
     /// `struct perch_policy` as bytes, for a program that has the policy compiled in.
-    pub fn image(&self) -> Vec<u8> {
-        crate::image::bytes(std::slice::from_ref(&self.raw)).to_vec()
+    pub fn image(&self) -> PolicyImage {
+        let bytes = crate::image::bytes(std::slice::from_ref(&self.raw));
+        bytes.try_into().expect("as many bytes")
     }
 
     pub(crate) fn raw(&self) -> &ffi::Policy {

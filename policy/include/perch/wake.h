@@ -3,8 +3,8 @@
  * A wake-up, the verdict on it, and the reason for the verdict.
  *
  * These structures are shared by every host: the simulator and the replay
- * build them natively (crates/perch-policy mirrors them field by field), the
- * live scheduler builds them in BPF. Fixed-width types only, no padding that
+ * build them natively (scripts/mirrors writes Rust's copies of them), the live
+ * scheduler builds them in BPF. Fixed-width types only, no padding that
  * a compiler chooses.
  */
 #ifndef PERCH_WAKE_H
@@ -69,8 +69,9 @@ enum perch_mechanism {
 #define PERCH_MODES_SIZE 16
 
 /*
- * One mode a mechanism; an experiment's arm is nothing but this. The build
- * script of crates/perch-policy writes its mirror from mechanisms.def.
+ * One mode a mechanism; an experiment's arm is nothing but this.
+ * The build script of crates/perch-policy fills it by the order of
+ * mechanisms.def.
  */
 struct perch_modes {
 #define PERCH_MECHANISM(name, help) perch_u8 name;
