@@ -15,12 +15,12 @@
 
 use std::sync::Arc;
 
+use perch_engine::Dist;
 use perch_machine::Machine;
 use perch_policy::CpuMask;
 
-use super::spec::{Keys, MAX_TASKS, Workload};
-use super::{Basis, Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
-use crate::engine::Dist;
+use crate::spec::{Keys, MAX_TASKS, Workload};
+use crate::{Basis, Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
 
 /// Most threads of one kind in an instance.
 const MAX_THREADS: u32 = 32;
@@ -313,7 +313,7 @@ fn places(machine: &Machine, instances: u64, each: u64) -> Result<Vec<Arc<CpuMas
 }
 
 /// Instances of FFmpeg.
-pub(super) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let machine = keys.machine;
     let n = machine.cpus.len() as u64;
     let each = keys.number("cpus_per_instance", 8.min(n), 1, n)?;

@@ -18,6 +18,7 @@ impl Random {
     }
 
     /// A number below `n`, which must not be 0.
+    #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }
@@ -51,6 +52,7 @@ impl Dist {
     }
 
     /// Draws one value.
+    #[inline]
     pub fn sample(self, random: &mut Random) -> u64 {
         match self {
             Dist::Const(value) => value,
@@ -71,6 +73,7 @@ impl Dist {
     }
 
     /// The mean of the distribution, rounded down.
+    #[inline]
     pub fn mean(self) -> u64 {
         match self {
             Dist::Const(value) => value,

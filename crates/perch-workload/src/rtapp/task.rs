@@ -10,7 +10,7 @@ use perch_policy::CpuMask;
 use super::event::{Events, LONGEST_US, Shared};
 use super::json::{Member, Value};
 use super::{Global, members, number, text, wrong};
-use crate::workload::{Class, DEFAULT_SHARES, GroupSpec, Op, UNCLAMPED};
+use crate::{Class, DEFAULT_SHARES, GroupSpec, Op, UNCLAMPED};
 
 /// Operations of a program: loops in loops are written out.
 const MOST_OPS: usize = 1 << 20;

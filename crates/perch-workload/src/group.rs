@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Class, Workload};
+use crate::{Class, Workload};
 
 /// What a group's shares may be (`cpu.shares`).
 pub const SHARES: std::ops::RangeInclusive<u32> = 2..=262_144;
@@ -33,7 +33,7 @@ pub struct GroupSpec {
 ///
 /// # Errors
 /// What is wrong, where, and what was expected.
-pub(crate) fn check(workload: &Workload, cpus: usize) -> Result<(), String> {
+pub fn check(workload: &Workload, cpus: usize) -> Result<(), String> {
     let groups = &workload.groups;
     if groups.len().saturating_mul(cpus) > MOST_PLACES {
         return Err(format!(

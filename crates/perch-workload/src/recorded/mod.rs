@@ -14,9 +14,10 @@ use std::fs::File;
 use std::io::BufReader;
 use std::sync::Arc;
 
-use super::spec::{Keys, Workload};
-use super::{Basis, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
-use crate::engine::Dist;
+use perch_engine::Dist;
+
+use crate::spec::{Keys, Workload};
+use crate::{Basis, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
 
 pub use read::{LONGEST_NS, MOST_STEPS, MOST_TASKS, ReadError};
 pub use script::{Script, ScriptTask, Step};
@@ -32,7 +33,7 @@ const FOOTPRINT: u32 = 32;
 /// any, all repetitions would be the same run.
 const SPREAD: u64 = 5;
 
-pub(super) fn replay(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let path = std::mem::take(&mut keys.file);
     let lines = keys.number("lines", LINES, 0, 1_000_000)?;
     let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)?;

@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use super::super::Class;
+use crate::Class;
 
 /// The first line's first word.
 pub(super) const MAGIC: &str = "perch-workload";

@@ -8,9 +8,10 @@
 //! receiver's socket is full sleeps, and with more tasks than CPUs sockets are full most of the
 //! time. The score is the time in seconds, what the tool prints as "Time".
 
-use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use super::{Basis, Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
-use crate::engine::Dist;
+use perch_engine::Dist;
+
+use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use crate::{Basis, Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
 
 /// A socket's send buffer, `net.core.wmem_default`: 256 packets of 256 bytes as the kernel
 /// accounts them, on 64-bit machines.
@@ -43,7 +44,7 @@ fn room(size: u64) -> u64 {
 }
 
 /// hackbench in its default form.
-pub(super) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let groups = keys.number("groups", 10, 1, MAX_TASKS / 2)?;
     let fds = keys.number("fds", 20, 1, 10_000)?;
     let loops = keys.number("loops", 100, 1, 1_000_000_000)?;

@@ -10,12 +10,13 @@
 //! forks the server of the pair. Where a pair starts thus follows from the kernel's own fork
 //! balancing, and where it stays from the wake-ups.
 
-use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use super::{Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
-use crate::engine::Dist;
+use perch_engine::Dist;
+
+use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use crate::{Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
 
 /// What one direction of an exchange costs. docs/calibration.md tells where the values come from.
-pub(super) struct Exchange {
+pub(crate) struct Exchange {
     /// From waking up to waking the other side: the receive path, the work, the send path.
     pub before: Dist,
     /// From waking the other side to sleeping: the end of send, the start of receive.
@@ -170,12 +171,12 @@ fn netperf(keys: &mut Keys<'_>, values: [u64; 4]) -> Result<Workload, String> {
 }
 
 /// netperf TCP_RR.
-pub(super) fn tcp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn tcp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
     netperf(keys, [2425, 1300, 34, 770])
 }
 
 /// netperf UDP_RR.
-pub(super) fn udp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn udp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
     netperf(keys, [1732, 1300, 24, 673])
 }
 
@@ -183,12 +184,12 @@ pub(super) fn udp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
 const TBENCH_BYTES: f64 = 5428.4;
 
 /// What tbench is judged by.
-pub(super) fn tbench_measure() -> Measure {
+pub(crate) fn tbench_measure() -> Measure {
     Measure::rate("throughput", "MB/s", TBENCH_BYTES / 1e6, 1.0)
 }
 
 /// What one direction of tbench takes.
-pub(super) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, String> {
+pub(crate) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, String> {
     let [before, after, lines, footprint] = fitted(keys, [4073, 1300, 38, 892])?;
     // Three messages in a hundred carry 64 KiB and take several times as long.
     let far = before * 4;
@@ -206,7 +207,7 @@ pub(super) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, String> {
 }
 
 /// tbench.
-pub(super) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let exchange = tbench_exchange(keys)?;
     pairs(keys, exchange, Start::Together, |_| tbench_measure())
 }

@@ -2,10 +2,11 @@
 //! Services that clients on other computers ask: tbench over the network, httperf's sessions at
 //! a web server, and a request/think loop in place of "Trade".
 
-use super::network::{Exchange, tbench_exchange, tbench_measure};
-use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use super::{Class, Measure, Network, Op, Site, TaskSpec, UNCLAMPED};
-use crate::engine::Dist;
+use perch_engine::Dist;
+
+use crate::network::{Exchange, tbench_exchange, tbench_measure};
+use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use crate::{Class, Measure, Network, Op, Site, TaskSpec, UNCLAMPED};
 
 /// The network that all of these have keys for.
 fn network(keys: &mut Keys<'_>) -> Result<Network, String> {
@@ -81,9 +82,9 @@ fn send(channel: u32, lines: u32) -> Op {
 }
 
 /// tbench whose clients are on another computer: n of them ask their servers, one request at a
-/// time, without thinking. A server's work is that of [`super::network::tbench`], where it is
+/// time, without thinking. A server's work is that of [`crate::network::tbench`], where it is
 /// fitted; a client's is the same.
-pub(super) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let n = keys.number("n", 8, 1, MAX_TASKS / 2)? as u32;
     let Exchange {
         before,
@@ -123,7 +124,7 @@ pub(super) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
 /// here, a rate is measured.
 ///
 /// The web server is one of processes that serve a connection each (Apache's prefork).
-pub(super) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let at_once = keys.number("at_once", 1, 1, MAX_TASKS / 2)? as u32;
     let calls = keys.number("calls", 500, 1, 1_000_000)?;
     let burst = keys.number("burst", 100, 1, 10_000)?;
@@ -193,7 +194,7 @@ pub(super) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, String> {
 /// virtual machine alone answered 33,395 requests a minute with 21.4 % of 16 CPUs, and whose vCPUs
 /// run for microseconds at a time. So a request takes 6.15 ms of CPU, and the work of 3.4 vCPUs at a
 /// time that of 4 users who do not think. Queries are so many that a burst is some 150 us, a guess.
-pub(super) fn trade(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn trade(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let users = keys.number("users", 4, 1, MAX_TASKS / 4)? as u32;
     let think = keys.number("think_us", 0, 0, 1_000_000_000)? * 1000;
     let serve = keys.number("serve_us", 2700, 1, 1_000_000)? * 1000;

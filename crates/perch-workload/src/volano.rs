@@ -12,9 +12,10 @@
 //! all others brings, 19. That is our reading. The real test sends 100 messages a user; here it
 //! goes on for as long as is measured. The score is messages delivered a second.
 
-use super::spec::{Keys, MAX_TASKS, Workload};
-use super::{Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
-use crate::engine::Dist;
+use perch_engine::Dist;
+
+use crate::spec::{Keys, MAX_TASKS, Workload};
+use crate::{Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
 
 /// Cache lines of its own that a Java thread uses each time. A guess.
 const FOOTPRINT: u32 = 128;
@@ -22,7 +23,7 @@ const FOOTPRINT: u32 = 128;
 const LINES: u32 = 12;
 
 /// The loopback test.
-pub(super) fn loopback(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn loopback(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let rooms = keys.number("rooms", 10, 1, 1000)?;
     let users = keys.number("users", 20, 2, 1000)?;
     let people = rooms * users;

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use perch_engine::Dist;
 use perch_machine::Machine;
 
 use super::json::{Member, Value};
 use super::real::write;
-use crate::engine::Dist;
-use crate::workload::{Class, DEFAULT_SHARES, Op, Site, Space, TaskSpec, UNCLAMPED, Workload};
+use crate::{Class, DEFAULT_SHARES, Op, Site, Space, TaskSpec, UNCLAMPED, Workload};
 
 /// The file. `approximate` says that random times may become their mean, times be rounded to
 /// microseconds, and processes be threads of one.

@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 
+use perch_engine::Dist;
+
 use super::json::{Member, Value};
 use super::{Global, members, number, text, wrong};
-use crate::engine::Dist;
-use crate::workload::{FutexCall, Op};
+use crate::{FutexCall, Op};
 
 /// Longest time of an event, an hour; microseconds.
 pub const LONGEST_US: i64 = 3_600_000_000;

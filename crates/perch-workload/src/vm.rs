@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A virtual machine with another workload inside, and groups of hogs around it.
 
+use perch_engine::Dist;
 use perch_machine::Machine;
 
-use super::spec::{Keys, Workload};
-use super::{
+use crate::spec::{Keys, Workload};
+use crate::{
     Class, DEFAULT_SHARES, GroupSpec, GuestSpec, Op, SHARES, Site, Space, TaskSpec, UNCLAMPED,
 };
-use crate::engine::Dist;
 
 /// The key whose value is the rest of the line: the workload inside.
-pub(super) const INSIDE: &str = "inside";
+pub(crate) const INSIDE: &str = "inside";
 
 /// The virtual machine's group, by its number; those of the hogs follow.
 const VM_GROUP: usize = 2;
@@ -22,7 +22,7 @@ const VCPU_FOOTPRINT: u32 = 64;
 const VHOST_FOOTPRINT: u32 = 96;
 
 /// The virtual machine and what surrounds it.
-pub(super) fn vm(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let usual = GuestSpec::default();
     let spec = GuestSpec {
         vcpus: keys.number("vcpus", 8, 1, 256)?,

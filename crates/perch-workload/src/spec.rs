@@ -9,7 +9,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::{CpuMask, Era};
 
-use super::{
+use crate::{
     Class, GroupSpec, GuestSpec, Measure, Network, Site, Space, TaskSpec, UNCLAMPED, ffmpeg,
     hackbench, network, recorded, rtapp, schbench, service, synthetic, sysbench, vm, volano,
 };
@@ -37,7 +37,7 @@ pub struct Workload {
     pub guests: Vec<GuestSpec>,
     /// The network to tasks on other computers; `None` if there are none.
     pub network: Option<Network>,
-    /// Sets of CPUs that a task may come to use besides its own, see [`super::Op::Bind`].
+    /// Sets of CPUs that a task may come to use besides its own, see [`crate::Op::Bind`].
     pub masks: Vec<Arc<CpuMask>>,
 }
 
@@ -180,7 +180,7 @@ pub fn names() -> Vec<(&'static str, &'static str)> {
 }
 
 /// Gives each task a space of its own in which it shares nothing: processes of one thread.
-pub(super) fn one_process_each(tasks: &mut [TaskSpec]) -> Vec<Space> {
+pub(crate) fn one_process_each(tasks: &mut [TaskSpec]) -> Vec<Space> {
     for (space, task) in (0u32..).zip(tasks.iter_mut()) {
         task.space = Some(space);
     }
@@ -249,7 +249,7 @@ impl Workload {
 }
 
 /// The keys of a spec, taken out one by one by the workload that knows them.
-pub(super) struct Keys<'a> {
+pub(crate) struct Keys<'a> {
     left: BTreeMap<String, String>,
     known: Vec<&'static str>,
     pub machine: &'a Machine,

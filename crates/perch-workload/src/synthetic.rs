@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Small loads for tests and benchmarks: ping-pong through pipes, and tasks that run and sleep.
 
-use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use super::{Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
-use crate::engine::Dist;
+use perch_engine::Dist;
+
+use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use crate::{Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
 
 /// Pairs of tasks that pass a byte to and fro.
-pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let pairs = keys.number("pairs", 1, 1, MAX_TASKS / 2)?;
     let allowed = keys.cpus()?;
     let mut tasks = Vec::new();
@@ -65,7 +66,7 @@ pub(super) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
 }
 
 /// Tasks that run, sleep, and start again.
-pub(super) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let cpus = keys.machine.cpus.len() as u64;
     let tasks = match keys.text("tasks") {
         None => 2 * cpus,

@@ -10,9 +10,10 @@ mod task;
 
 use std::sync::Arc;
 
-use super::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use super::{FutexCall, Measure, Site, TaskSpec};
-use crate::engine::Dist;
+use perch_engine::Dist;
+
+use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use crate::{FutexCall, Measure, Site, TaskSpec};
 use event::Costs;
 use json::{Member, Value};
 use task::Tasks;
@@ -21,7 +22,7 @@ pub use export::export;
 pub use real::runnable;
 
 /// How such workloads are called: `rtapp:FILE`.
-pub(super) const NAME: &str = "rtapp";
+pub(crate) const NAME: &str = "rtapp";
 
 /// Bytes that a file may have.
 const LARGEST: u64 = 1 << 24;
@@ -142,7 +143,7 @@ fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Glob
     Ok(global)
 }
 
-pub(super) fn file(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn file(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let path = std::mem::take(&mut keys.file);
     let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)?;
     let allowed = keys.cpus()?;

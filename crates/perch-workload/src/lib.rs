@@ -3,10 +3,12 @@
 //!
 //! A program is a loop of operations. Nothing in it, nor in any cost, knows which mechanism is
 //! on: arms of an experiment run the very same programs with the very same random numbers.
+//! This crate sees machines and sets of CPUs; it never sees the simulator that runs its programs.
 
 mod class;
 mod ffmpeg;
 mod group;
+mod guest;
 mod hackbench;
 mod network;
 pub mod recorded;
@@ -21,14 +23,12 @@ mod volano;
 
 use std::sync::Arc;
 
+use perch_engine::Dist;
 use perch_policy::CpuMask;
 
-use crate::engine::Dist;
-
-pub use crate::guest::{GuestSpec, Network, Site};
 pub use class::{Class, PRIORITIES};
-pub(crate) use group::check as check_groups;
-pub use group::{DEFAULT_SHARES, GroupSpec, SHARES};
+pub use group::{DEFAULT_SHARES, GroupSpec, SHARES, check as check_groups};
+pub use guest::{GuestSpec, Network, Site};
 pub use spec::{COMMON_KEYS, Workload, WorkloadError, names};
 
 /// One step of a task's program.

@@ -5,8 +5,8 @@ use std::fmt;
 use std::io::{self, BufRead};
 use std::str::FromStr;
 
-use super::super::Class;
 use super::script::{MAGIC, Script, ScriptTask, Step, VERSION};
+use crate::Class;
 
 /// Tasks that a file may have.
 pub const MOST_TASKS: usize = 1 << 20;

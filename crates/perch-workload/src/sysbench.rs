@@ -8,9 +8,10 @@
 //! wake each other again and again; threads that share a CPU yield to each other every time. The
 //! score is the number of events in five seconds.
 
-use super::spec::{Keys, MAX_TASKS, Workload};
-use super::{Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
-use crate::engine::Dist;
+use perch_engine::Dist;
+
+use crate::spec::{Keys, MAX_TASKS, Workload};
+use crate::{Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
 
 /// Starting a thread: a rough figure, it only spaces the starts.
 const CREATE_NS: u64 = 30_000;
@@ -24,7 +25,7 @@ const FOOTPRINT: u64 = 40;
 const FUTEX_SPREAD: u64 = 50;
 
 /// The threads test.
-pub(super) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let threads = keys.number("threads", 1, 1, MAX_TASKS - 1)?;
     let locks = keys.number("locks", 8, 1, 1 << 20)?;
     let yields = keys.number("yields", 1000, 1, 1_000_000_000)?;

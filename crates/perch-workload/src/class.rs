@@ -22,6 +22,7 @@ pub const PRIORITIES: RangeInclusive<u8> = 1..=99;
 
 impl Class {
     /// A real-time task's priority; `None` in the fair class.
+    #[inline]
     pub fn priority(self) -> Option<u8> {
         match self {
             Class::Fair => None,

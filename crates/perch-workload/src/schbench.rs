@@ -12,9 +12,10 @@
 
 use std::sync::Arc;
 
-use super::spec::{Keys, MAX_TASKS, Workload};
-use super::{Basis, Class, FutexCall, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
-use crate::engine::Dist;
+use perch_engine::Dist;
+
+use crate::spec::{Keys, MAX_TASKS, Workload};
+use crate::{Basis, Class, FutexCall, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
 
 /// Creating a thread: a rough figure, it only spaces the starts.
 const CREATE_NS: u64 = 30_000;
@@ -184,7 +185,7 @@ impl Threads {
 }
 
 /// schbench as it has been since April 2023.
-pub(super) fn current(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn current(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let threads = Threads::of(keys, 1)?;
     let sleep = keys.number("sleep_us", 100, 0, 1_000_000_000)? * 1000;
     let sleeps = keys.number("sleeps", 1, 0, 1000)?;
@@ -215,7 +216,7 @@ pub(super) fn current(keys: &mut Keys<'_>) -> Result<Workload, String> {
 }
 
 /// schbench as it was before: version 1.0.
-pub(super) fn old(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn old(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let threads = Threads::of(keys, 4)?;
     let think = keys.number("think_us", 30_000, 1, 1_000_000_000)? * 1000;
     let sleep = keys.number("sleep_us", 30_000, 0, 1_000_000_000)? * 1000;
