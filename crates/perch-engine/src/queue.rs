@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The event queue: earliest first, arrival order among equals.
+//! The event queue: the earliest event comes out first; equals come out in the order in which they
+//! were pushed.
 //!
 //! A radix queue (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster Algorithms for the Shortest Path
 //! Problem", 1990) with digits of six bits: an event waits at the highest digit in which its time
-//! differs from now, and moves to lower digits as that time comes near. Simulated time never goes
-//! back, which is all that it needs. The four-way heap that was here before took a sixth of a run
-//! at 64 CPUs and more with every doubling: each of its levels is a comparison that the processor
-//! cannot predict. Here an event is moved two or three times however many are pending.
+//! differs from now, and moves to lower digits as that time comes near. Such a queue needs only
+//! that simulated time never goes back. A four-way heap took a sixth of a run at 64 CPUs, and more
+//! with every doubling: each level of a heap is a comparison that the processor cannot predict.
+//! This queue moves an event two or three times, however many events are pending.
 //!
-//! Memory is proportional to what is pending, never to what has passed.
+//! The queue's memory is proportional to the number of events that are pending at once, never to
+//! the number of those that have passed.
 
-/// What is about to happen. `key` says to whom (a CPU or a task), `tag` tells an event that was
-/// overtaken (a segment that was preempted) from the current one.
+/// Something that is going to happen. The owner of the queue chooses what `key`, `tag` and `kind`
+/// mean; the fields say what the simulator uses them for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, nanoseconds.
+    /// Simulated time at which the event happens, nanoseconds.
     pub at_ns: u64,
-    /// CPU or task.
+    /// The CPU or the task that the event is about.
     pub key: u32,
-    /// Generation of the CPU's segment or the task's timer.
+    /// Generation of the CPU's segment or of the task's timer. It tells an event that something has
+    /// overtaken, such as the end of a segment that was preempted, from the current one.
     pub tag: u32,
-    /// Kind, chosen by the owner of the queue.
+    /// The kind of the event.
     pub kind: u8,
 }
 
@@ -40,24 +43,25 @@ struct Node {
     next: u32,
 }
 
-/// Events of one slot in the order of their arrival; meaningful while the slot is occupied.
+/// The events of a slot in the order of their arrival; the list means nothing while the slot is
+/// empty.
 #[derive(Clone, Copy)]
 struct List {
     first: u32,
     last: u32,
 }
 
-/// Pending events.
+/// The events that are pending.
 pub struct EventQueue {
-    /// Time of the event that was popped last: nothing pending is earlier.
+    /// Time of the event that was popped last; no pending event is earlier.
     now_ns: u64,
-    /// Levels with an occupied slot, a bit each.
+    /// Levels that have an occupied slot, a bit for each level.
     levels: u32,
-    /// Occupied slots by level, a bit each.
+    /// Occupied slots of each level, a bit for each slot.
     occupied: [u64; LEVELS],
     lists: Box<[[List; SLOTS]; LEVELS]>,
     nodes: Vec<Node>,
-    /// Nodes not in use, linked.
+    /// First of the linked nodes that are not in use.
     free: u32,
 }
 
@@ -98,8 +102,8 @@ impl EventQueue {
         }
     }
 
-    /// Time of the earliest event: for tests, which stop at it. A run takes it in one step, see
-    /// [`EventQueue::pop_until`].
+    /// Time of the earliest event: for tests, which stop there. A run looks at the time and takes
+    /// the event in one step, see [`EventQueue::pop_until`].
     pub fn next_at(&self) -> Option<u64> {
         let level = (self.levels != 0).then(|| self.levels.trailing_zeros() as usize)?;
         let slot = self.occupied[level].trailing_zeros() as usize;
@@ -121,7 +125,7 @@ impl EventQueue {
     }
 
     /// Appends a node, whose `next` is [`END`], to the list of its slot. Events of one moment are
-    /// always in one slot, and lists are moved from their beginning: their order stays.
+    /// always in one slot, and the queue moves lists from their beginning, so their order stays.
     #[inline]
     fn link(&mut self, index: u32, at_ns: u64) {
         let highest = 63 - ((at_ns ^ self.now_ns) | 1).leading_zeros() as usize;
@@ -138,7 +142,7 @@ impl EventQueue {
         list.last = index;
     }
 
-    /// Takes the earliest event, if its time is `until_ns` at most.
+    /// Takes the earliest event, if its time is at most `until_ns`.
     #[inline]
     pub fn pop_until(&mut self, until_ns: u64) -> Option<Event> {
         if self.levels == 0 {
@@ -164,16 +168,16 @@ impl EventQueue {
         Some(event)
     }
 
-    /// Exchanges the event popped last for the one of least `rank` that is pending for the same
-    /// moment, if there is one of a lower rank: for who needs an order among equals that does not
-    /// depend on when each was pushed.
+    /// Exchanges the event that was popped last for the event of the least `rank` that is pending
+    /// for the same moment, if that rank is lower. A caller so gets an order among equals that does
+    /// not depend on when each was pushed.
     #[inline]
     pub fn exchange_for_least<R: Ord>(
         &mut self,
         event: Event,
         rank: impl Fn(&Event) -> R,
     ) -> Event {
-        // Whatever else is pending for this moment has come down to the lowest level.
+        // All other events that are pending for this moment have come down to the lowest level.
         let slot = self.now_ns as usize % SLOTS;
         if self.occupied[0] >> slot & 1 == 0 {
             return event;
@@ -224,7 +228,7 @@ impl EventQueue {
         Some(event)
     }
 
-    /// A slot has become empty.
+    /// Notes that a slot has become empty.
     #[inline]
     fn vacate(&mut self, level: usize, slot: usize) {
         self.occupied[level] &= !(1 << slot);
@@ -233,7 +237,7 @@ impl EventQueue {
         }
     }
 
-    /// The time of a node's event has come: the node is free.
+    /// Sets the time to that of a node's event, and frees the node.
     #[inline]
     fn release(&mut self, index: u32, at_ns: u64) {
         self.now_ns = at_ns;

@@ -1,51 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Random numbers: the same on every machine, and one stream a task, so that what one task draws
-//! does not depend on how the others were scheduled.
+//! Random numbers, which are the same on every machine. Every task has a stream of its own, so the
+//! numbers that a task draws do not depend on how the others were scheduled.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// One stream of random numbers.
+/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// Stream number `stream` of `seed`.
+    /// Begins stream number `stream` of `seed`.
     pub fn new(seed: u64, stream: u64) -> Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(
             seed ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         ))
     }
 
-    /// A number below `n`, which must not be 0.
+    /// Draws a number from 0 to `n` - 1, each as likely as any other; `n` must not be 0.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }
 }
 
-/// A distribution of times in nanoseconds (or of counts).
+/// A distribution of times in nanoseconds, or of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dist {
-    /// Always this.
+    /// Every draw gives this value.
     Const(u64),
-    /// Evenly between the two, both included.
+    /// Draws are spread evenly from the first value to the second, both included; the first must
+    /// not be the greater.
     Uniform(u64, u64),
-    /// Exponential with this mean, cut off at 16 times the mean.
+    /// Draws are exponential with this mean, cut off at 16 times the mean.
     Exponential(u64),
-    /// `far` once in `one_in` draws, `near` otherwise.
+    /// One in `one_in` draws, on average, gives `far`; the others give `near`.
     Mixed {
         /// The usual value.
         near: u64,
         /// The rare value.
         far: u64,
-        /// How rare.
+        /// Number of draws of which one, on average, gives the rare value; at least 1.
         one_in: u64,
     },
 }
 
 impl Dist {
-    /// `mean` give or take `percent`, evenly.
+    /// The values from `percent` below `mean` to `percent` above it, spread evenly; `percent` is at
+    /// most 100.
     pub fn around(mean: u64, percent: u64) -> Dist {
         let spread = mean * percent / 100;
         Dist::Uniform(mean - spread, mean + spread)

@@ -4,16 +4,17 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// Which class a task is in, and how.
+/// A task's scheduling class, with the task's priority in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
-    /// SCHED_OTHER: shares what real-time tasks leave, by nice level.
+    /// SCHED_OTHER: fair tasks share the time that real-time tasks leave, by nice level.
     #[default]
     Fair,
-    /// SCHED_FIFO with this priority, 1 to 99, the higher the sooner: runs until it sleeps,
-    /// yields, or somebody of a higher priority comes.
+    /// SCHED_FIFO with this priority, 1 to 99, of which a higher one runs first. The task runs
+    /// until it sleeps, yields, or a task of a higher priority comes.
     Fifo(u8),
-    /// SCHED_RR with this priority: as `Fifo`, but gives way to its equals after 100 ms.
+    /// SCHED_RR with this priority, 1 to 99: the task runs as one of `Fifo` does, but gives way to
+    /// tasks of its priority after 100 ms.
     Rr(u8),
 }
 
@@ -21,7 +22,7 @@ pub enum Class {
 pub const PRIORITIES: RangeInclusive<u8> = 1..=99;
 
 impl Class {
-    /// A real-time task's priority; `None` in the fair class.
+    /// The priority of a real-time task, 1 to 99; `None` for a fair task.
     #[inline]
     pub fn priority(self) -> Option<u8> {
         match self {
@@ -33,7 +34,8 @@ impl Class {
     /// Reads `fair`, `fifo:N` or `rr:N`.
     ///
     /// # Errors
-    /// Anything else, or a priority out of [`PRIORITIES`]; the message says what was expected.
+    /// The text is something else, or the priority is out of [`PRIORITIES`]; the message says what
+    /// was expected.
     pub fn parse(text: &str) -> Result<Class, String> {
         let priority = |text: &str| {
             let number = text.parse::<u8>().ok();
@@ -53,8 +55,10 @@ impl Class {
         })
     }
 
+    /// Refuses a priority out of [`PRIORITIES`].
+    ///
     /// # Errors
-    /// A real-time priority that no task can have.
+    /// The message names the priority, and says what was expected.
     pub fn check(self) -> Result<(), String> {
         match self.priority() {
             Some(priority) if !PRIORITIES.contains(&priority) => Err(format!(

@@ -3,15 +3,16 @@
 //! x264.
 //!
 //! Since version 7 a frame goes through five threads of FFmpeg's own: the demuxer reads a packet,
-//! the decoder gives it to the next of its codec's threads, the filter works on a frame together
-//! with threads of its own, the encoder gives that to the lookahead and to the next of x264's
-//! threads, the muxer writes. Between each two is a queue of a few frames. Decoder and encoder wait
-//! for the thread whose turn it is, and so for the frame that went there last. The codecs' threads
-//! work on a frame row by row, and may do a row when the thread with the frame before is far
-//! enough ahead: a finished row wakes who waits for it.
+//! the decoder gives the packet to the next of its codec's threads, the filter works on a frame
+//! together with threads of its own, the encoder gives the frame to the lookahead and to the next
+//! of x264's threads, and the muxer writes. Between each two of the five is a queue of a few
+//! frames. The decoder and the encoder wait for the codec thread whose turn it is, and so for the
+//! frame that this thread got last. The codecs' threads work on a frame row by row. A thread may do
+//! a row when the thread with the frame before is far enough ahead; a thread that finishes a row
+//! wakes the thread that waits for the row.
 //!
-//! All of these are FIFO with the highest priority. The main thread, which looks at the progress
-//! now and then, is fair, as are the kernel threads beside it, one on each CPU.
+//! All of these threads are FIFO with the highest priority. The main thread, which looks at the
+//! progress now and then, is fair, and so are the kernel threads beside it, one on each CPU.
 
 use std::sync::Arc;
 
@@ -22,44 +23,46 @@ use perch_policy::CpuMask;
 use crate::spec::{Keys, MAX_TASKS, Workload};
 use crate::{Basis, Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
 
-/// Most threads of one kind in an instance.
+/// The most threads of one kind that an instance may have.
 const MAX_THREADS: u32 = 32;
-/// Rows that a frame may have: 4320 lines are 270 rows of macroblocks.
+/// The most rows that a frame may have; 4320 lines are 270 rows of macroblocks.
 const MAX_ROWS: u64 = 1000;
-/// Frames that the lookahead may be behind with, before the main thread waits for it. x264 looks
-/// 40 ahead by default, which a short simulation would take its time to fill.
+/// Frames by which the lookahead may be behind before the encoder waits for it. x264 looks 40
+/// frames ahead by default; a short simulation would spend much of its time filling so many.
 const LOOKAHEAD: u32 = 8;
-/// Percent by which a piece of work takes longer or shorter than the mean: a guess. Rows differ
-/// with what they show.
+/// Percent by which a piece of work takes longer or shorter than the mean, a guess: the work of a
+/// row depends on the picture.
 const SPREAD: u64 = 50;
-/// Cache lines that one thread wrote and the next needs at once: the progress it waited for, and
-/// what it reads first. The rest is fetched while it works.
+/// Cache lines that one thread wrote and the next thread needs at once: the progress that it waited
+/// for, and the data that it reads first. It fetches the rest while it works.
 const LINES: u32 = 4;
 /// Frames that a queue between two of FFmpeg's threads holds: `DEFAULT_FRAME_THREAD_QUEUE_SIZE`.
 const QUEUE: u32 = 8;
-/// What a kernel thread does when it wakes up, nanoseconds; and FFmpeg's main thread.
+/// Work of a kernel thread each time it wakes up, and of FFmpeg's main thread, nanoseconds.
 const LOOK_NS: u64 = 10_000;
-/// How often the main thread wakes up to print the progress (`-stats_period`), nanoseconds.
+/// Time between two wake-ups of the main thread, which prints the progress (`-stats_period`),
+/// nanoseconds.
 const STATS_NS: u64 = 500_000_000;
 
-/// What one instance consists of.
+/// The parts of one instance, and their work.
 struct Shape {
     decoders: u32,
     filters: u32,
     encoders: u32,
     rows: u64,
-    /// Rows by which a thread stays behind the one with the frame before: motion reaches so far.
+    /// Rows by which a thread stays behind the thread with the frame before, because motion reaches
+    /// so far.
     lag: u64,
     footprint: u32,
     fifo: Class,
-    /// Work of one frame in user mode, nanoseconds: demuxer and muxer, decoder, filter, lookahead,
-    /// encoder.
+    /// Work of one frame in user mode, nanoseconds, by stage: demuxer and muxer together, decoder,
+    /// filter, lookahead, encoder.
     work: [u64; 5],
-    /// Work of one frame in the kernel beside that of scheduling, nanoseconds.
+    /// Work of one frame in the kernel, scheduling not included, nanoseconds.
     kernel: u64,
 }
 
-/// Where an instance's channels begin.
+/// The channels of an instance.
 #[derive(Clone, Copy)]
 struct Channels {
     decoder: Pool,
@@ -68,10 +71,11 @@ struct Channels {
     encoder: Pool,
     /// The queues between FFmpeg's threads, in the order of a frame's way.
     queues: Pool,
+    /// Number of the channel after the last one.
     end: u32,
 }
 
-/// The channels of threads of one kind, three for each; of a queue `job` and `ready`.
+/// The channels of threads of one kind, three for each thread. A queue uses `job` and `ready`.
 #[derive(Clone, Copy)]
 struct Pool {
     first: u32,
@@ -79,17 +83,17 @@ struct Pool {
 }
 
 impl Pool {
-    /// What a thread is to do next.
+    /// The channel that gives a thread its next frame.
     fn job(self, thread: u32) -> u32 {
         self.first + 3 * thread
     }
 
-    /// That it is ready for that.
+    /// The channel on which a thread says that it is ready for the next frame.
     fn ready(self, thread: u32) -> u32 {
         self.job(thread) + 1
     }
 
-    /// Rows that the thread before has finished.
+    /// The channel with the rows that the thread with the frame before has finished.
     fn rows(self, thread: u32) -> u32 {
         self.job(thread) + 2
     }
@@ -133,15 +137,15 @@ fn run(ns: u64) -> Op {
 }
 
 impl Shape {
-    /// The part of a frame's kernel work that goes with `part` of its work, with the system calls
-    /// of whoever does it.
+    /// The kernel's share of a frame's work that belongs to `part` of the user's work: the system
+    /// calls of the thread that does this part.
     fn call(&self, part: u64) -> Option<Op> {
         let all: u64 = self.work.iter().sum();
         let ns = (u128::from(self.kernel) * u128::from(part) / u128::from(all.max(1))) as u64;
         (ns > 0).then(|| Op::Kernel(Dist::around(ns, SPREAD)))
     }
 
-    /// FFmpeg's own threads: demuxer, decoder, filter, encoder, muxer.
+    /// Programs of FFmpeg's own threads: demuxer, decoder, filter, encoder, muxer.
     fn stages(&self, channels: &Channels) -> [Vec<Op>; 5] {
         let part = self.work[0] / 2;
         let slice = self.work[2] / u64::from(self.filters + 1);
@@ -150,7 +154,7 @@ impl Shape {
         let turns = |pool: Pool| (0..pool.threads).map(move |thread| give(pool, thread));
         let slices = || 0..self.filters;
         let filter = slices().map(|thread| send(channels.filter.job(thread)));
-        // Who was woken last is likely to be done last: it alone wakes the thread that waits.
+        // The thread that was woken last is likely to be done last; so it alone wakes the filter.
         let filtered = slices().rev();
         let filtered = filtered.map(|thread| receive(channels.filter.ready(thread)));
         let look = give(channels.lookahead, 0);
@@ -172,13 +176,14 @@ impl Shape {
         })
     }
 
-    /// A thread that does a frame row by row, behind the one that does the frame before.
+    /// Program of a thread that does a frame row by row, behind the thread that does the frame
+    /// before.
     fn codec(&self, pool: Pool, thread: u32, work: u64) -> Vec<Op> {
         let next = (thread + 1) % pool.threads;
         let alone = pool.threads == 1;
         let behind = (self.lag + 1).min(self.rows);
         let mut program = vec![send(pool.ready(thread))];
-        // Before the first frame there is nothing to wait for.
+        // The first frame waits for no frame before it: all rows of that count as finished.
         if next == 0 && !alone {
             program.push(send(pool.rows(next)));
             program.push(repeat(1, self.rows));
@@ -193,7 +198,8 @@ impl Shape {
             let to = program.len() as u32;
             program.extend([wait, repeat(to, behind)]);
         }
-        // The first row needs those just waited for, the last ones no more than all of them.
+        // The thread has just waited for the rows that the first row needs; the last rows need no
+        // more than all rows of the frame before.
         for (waits, times) in [(None, 1), (wait, self.rows - behind), (None, behind - 1)] {
             if times > 0 {
                 let to = program.len() as u32;
@@ -207,7 +213,8 @@ impl Shape {
         program
     }
 
-    /// A thread that does what it is given, and says so.
+    /// Program of a thread that does the work it is given and then says that it is ready; at first
+    /// it says so `before` times.
     fn worker(&self, pool: Pool, thread: u32, work: u64, before: u32) -> Vec<Op> {
         let mut program = vec![send(pool.ready(thread)); before as usize];
         program.push(receive(pool.job(thread)));
@@ -216,7 +223,7 @@ impl Shape {
         program
     }
 
-    /// The threads of an instance, the main one last.
+    /// Tasks of an instance, the main thread last.
     fn instance(&self, channels: &Channels, allowed: &Arc<CpuMask>, space: u32) -> Vec<TaskSpec> {
         let [_, decode, filter, look, encode] = self.work;
         let mut programs = Vec::new();
@@ -255,7 +262,7 @@ fn repeat(to: u32, times: u64) -> Op {
     Op::Repeat { to, times }
 }
 
-/// A thread between two queues that does one of `rounds` after the other with each frame.
+/// Program of a thread between two queues, which does the next of `rounds` with each frame.
 fn stage(queues: Pool, from: Option<u32>, to: Option<u32>, rounds: Vec<Vec<Op>>) -> Vec<Op> {
     let room = from.map(|from| send(queues.ready(from)));
     let mut program = vec![];
@@ -275,7 +282,7 @@ fn stage(queues: Pool, from: Option<u32>, to: Option<u32>, rounds: Vec<Vec<Op>>)
     program
 }
 
-/// Wakes up so often for a moment.
+/// Program of a thread that wakes up every `every_ns` nanoseconds for a moment.
 fn now_and_then(every_ns: u64, work: fn(Dist) -> Op) -> Vec<Op> {
     vec![
         Op::Sleep(Dist::around(every_ns, SPREAD)),
@@ -284,7 +291,7 @@ fn now_and_then(every_ns: u64, work: fn(Dist) -> Op) -> Vec<Op> {
     ]
 }
 
-/// The CPUs of each instance: so many, whole cores, one after the other.
+/// The CPUs of each instance: `each` CPUs that are whole cores, one instance after the other.
 fn places(machine: &Machine, instances: u64, each: u64) -> Result<Vec<Arc<CpuMask>>, String> {
     let n = machine.cpus.len();
     let mut cores: Vec<(u32, Vec<usize>)> = Vec::new();
@@ -312,7 +319,7 @@ fn places(machine: &Machine, instances: u64, each: u64) -> Result<Vec<Arc<CpuMas
         .collect()
 }
 
-/// Instances of FFmpeg.
+/// Builds instances of FFmpeg.
 pub(crate) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let machine = keys.machine;
     let n = machine.cpus.len() as u64;
@@ -326,7 +333,7 @@ pub(crate) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, String> {
         ));
     }
     let places = places(machine, instances, each)?;
-    // What FFmpeg and x264 start by themselves where so many CPUs are theirs.
+    // The numbers of threads that FFmpeg and x264 choose by themselves for so many CPUs.
     let several = each.min(16) as u32;
     let auto = if several > 1 {
         (several + 1).min(16)
@@ -398,7 +405,7 @@ pub(crate) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, String> {
     })
 }
 
-/// A kernel thread that is bound to its CPU and wakes up now and then.
+/// A kernel thread that is bound to a CPU and wakes up now and then.
 fn kworker(cpus: usize, cpu: usize, every_ns: u64) -> TaskSpec {
     TaskSpec {
         program: now_and_then(every_ns, Op::Kernel).into(),

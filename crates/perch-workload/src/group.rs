@@ -1,38 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Task groups: cgroups with a weight each, as a workload wants them.
+//! Task groups: the cgroups that a workload puts its tasks into, each with a weight.
 
 use std::collections::BTreeSet;
 
 use crate::{Class, Workload};
 
-/// What a group's shares may be (`cpu.shares`).
+/// Shares that a group may have (`cpu.shares`).
 pub const SHARES: std::ops::RangeInclusive<u32> = 2..=262_144;
 
-/// Shares of a group of which nothing else was said.
+/// Shares that the kernel gives a new group.
 pub const DEFAULT_SHARES: u32 = 1024;
 
-/// Groups times CPUs that a run may have: a CPU keeps a number for each group.
+/// The most places, groups times CPUs, that a run may have: a CPU keeps an entry for each group.
 const MOST_PLACES: usize = 1 << 25;
 
-/// Groups in one another: more than this the walks up and down are not made for.
+/// The most levels of groups in one another: the simulator's walks up and down are not made for
+/// more.
 const MOST_LEVELS: usize = 32;
 
 /// A task group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSpec {
-    /// Its name; no two have the same.
+    /// The group's name; no two groups of a workload have the same.
     pub name: String,
-    /// The group that it is in, by its number, less than its own; `None` for the root group.
+    /// Number of the group that this group is in, less than its own number; `None` for the root
+    /// group.
     pub parent: Option<usize>,
-    /// Its weight among what else is in that group, 2 to 262144: a task of nice 0 has 1024.
+    /// The group's weight among the tasks and groups beside it, 2 to 262144. A task of nice 0 has
+    /// 1024.
     pub shares: u32,
 }
 
-/// Whether a workload's groups are such as a kernel on so many CPUs can have, and its tasks in
-/// groups that there are.
+/// Refuses a workload whose groups a kernel on `cpus` CPUs cannot have, or whose tasks are in
+/// groups that do not exist or in which they cannot be.
 ///
 /// # Errors
-/// What is wrong, where, and what was expected.
+/// The message says what is wrong, where, and what was expected.
 pub fn check(workload: &Workload, cpus: usize) -> Result<(), String> {
     let groups = &workload.groups;
     if groups.len().saturating_mul(cpus) > MOST_PLACES {

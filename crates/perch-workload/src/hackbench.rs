@@ -2,11 +2,12 @@
 //! hackbench (rt-tests), processes and sockets: every sender of a group writes to each of the
 //! group's receivers in turn, over and over.
 //!
-//! One parent forks all tasks, a group's receivers before its senders, waits until each has said
-//! that it is ready, starts the clock and lets them go, all with a single byte. The clock stops when the last one has
-//! ended. A receiver has one socket, to which all senders of its group write; a sender whose
-//! receiver's socket is full sleeps, and with more tasks than CPUs sockets are full most of the
-//! time. The score is the time in seconds, what the tool prints as "Time".
+//! A parent forks all tasks, a group's receivers before its senders, and waits until each task has
+//! said that it is ready. The parent then starts the clock and lets all of them go with a single
+//! byte; the clock stops when the last task has ended. Each receiver has one socket, to which all
+//! senders of its group write. A sender sleeps while its receiver's socket is full, and with more
+//! tasks than CPUs sockets are full most of the time. The score is the time in seconds, which the
+//! tool prints as "Time".
 
 use perch_engine::Dist;
 
@@ -16,34 +17,36 @@ use crate::{Basis, Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
 /// A socket's send buffer, `net.core.wmem_default`: 256 packets of 256 bytes as the kernel
 /// accounts them, on 64-bit machines.
 const SEND_BUFFER: u64 = 212_992;
-/// What one packet occupies beside its data: `struct sk_buff` (232 bytes, in lines), accounted
-/// with each.
+/// Bytes that a packet occupies beside its data: `struct sk_buff` (232 bytes, rounded up to cache
+/// lines), which the kernel accounts with every packet.
 const PACKET_BYTES: u64 = 256;
-/// `struct skb_shared_info`, allocated behind the data.
+/// Bytes of `struct skb_shared_info`, which the kernel allocates behind the data.
 const SHARED_INFO_BYTES: u64 = 320;
-/// The largest message that is one piece of memory (`SKB_MAX_ALLOC` with pages of 4 KiB).
+/// Bytes of the largest message that the kernel keeps in one piece of memory (`SKB_MAX_ALLOC` with
+/// pages of 4 KiB).
 const MAX_MESSAGE: u64 = 16_384 - SHARED_INFO_BYTES;
-/// Bytes that each side copies in a nanosecond at full capacity: a rough figure.
+/// Bytes that the sender, and again the receiver, copies in a nanosecond at full capacity: a rough
+/// figure.
 const COPIED_PER_NS: u64 = 8;
-/// Forking a child, and its way to "ready" and from the last message to its end: rough figures.
-/// The first two are over before the clock starts.
+/// Work of forking a child, of the child's way to "ready", and of its way from the last message to
+/// its end: rough figures. The first two are over before the clock starts.
 const FORK_NS: u64 = 100_000;
 const READY_NS: u64 = 50_000;
 const EXIT_NS: u64 = 100_000;
 
-/// Bytes of the send buffer that a message takes: its data and what belongs to it come from the
-/// allocator's next size, which are powers of two here.
+/// Bytes of the send buffer that a message takes. The allocator rounds the data with its
+/// `skb_shared_info` up to its next size; sizes are powers of two here.
 fn packet_bytes(size: u64) -> u64 {
     let data = size.next_multiple_of(64) + SHARED_INFO_BYTES;
     data.next_power_of_two() + PACKET_BYTES
 }
 
-/// Messages that a socket holds: a packet is let in as long as the buffer is not full.
+/// Messages that a socket holds: the kernel lets a packet in as long as the buffer is not full.
 fn room(size: u64) -> u64 {
     SEND_BUFFER.div_ceil(packet_bytes(size))
 }
 
-/// hackbench in its default form.
+/// Builds hackbench in its default form.
 pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let groups = keys.number("groups", 10, 1, MAX_TASKS / 2)?;
     let fds = keys.number("fds", 20, 1, 10_000)?;
@@ -60,7 +63,8 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
     // 2 GHz: a write to or read from a socket takes a few thousand cycles.
     let write_ns = keys.number("write_ns", 1800, 1, 1_000_000_000)?;
     let read_ns = keys.number("read_ns", 1300, 1, 1_000_000_000)?;
-    // Of a message's memory: sk_buff, the first line of what is shared, the socket's queue.
+    // The receiver fetches, beside the data, the sk_buff, the first line of `skb_shared_info` and
+    // the socket's queue.
     let lines = keys.number("lines", 6 + size.div_ceil(64), 0, 1_000_000)? as u32;
     let footprint = keys.number("footprint", 120, 0, 1_000_000)? as u32;
     let room = room(size) as u32;

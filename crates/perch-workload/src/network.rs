@@ -1,45 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Request and reply over loopback: tbench and netperf's TCP_RR and UDP_RR.
 //!
-//! One client and one server a pair, in lockstep: the client sends, goes on until it asks for the
-//! reply, and sleeps; the server wakes, works, replies. A late reply delays the next request.
+//! A pair is a client and a server in lockstep: the client sends, goes on until it asks for the
+//! reply, and sleeps; the server wakes up, works and replies. A late reply delays the next request.
 //! Loopback delivers in the sender's own context, so the sender's CPU is the waker's and the
 //! wake-up is a sync one (`sock_def_readable`).
 //!
-//! A script forks the clients. Each connects, which wakes the listening daemon, and the daemon
-//! forks the server of the pair. Where a pair starts thus follows from the kernel's own fork
-//! balancing, and where it stays from the wake-ups.
+//! A script forks the clients. Each client connects, which wakes the listening daemon, and the
+//! daemon forks the server of the pair. So the kernel's own fork balancing decides where a pair
+//! starts, and the wake-ups decide where it stays.
 
 use perch_engine::Dist;
 
 use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
 use crate::{Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
 
-/// What one direction of an exchange costs. docs/calibration.md tells where the values come from.
+/// Costs of one direction of an exchange. docs/calibration.md tells where the values come from.
 pub(crate) struct Exchange {
-    /// From waking up to waking the other side: the receive path, the work, the send path.
+    /// A side's work from its wake-up until it wakes the other side: the receive path, the work of
+    /// the request, the send path.
     pub before: Dist,
-    /// From waking the other side to sleeping: the end of send, the start of receive.
+    /// A side's work after it has woken the other side, until it sleeps: the end of the send, the
+    /// beginning of the receive.
     pub after: Dist,
-    /// Cache lines written by the sender that the receiver needs: payload, socket, run queue.
+    /// Cache lines that the sender wrote and the receiver needs: payload, socket, run queue.
     pub lines: u32,
-    /// Cache lines of its own that each side uses every time.
+    /// Cache lines of its own that each side uses in every exchange.
     pub footprint: u32,
 }
 
-/// From a client's connection to its first request: buffers, names, options. Longer than the
-/// daemon takes to fork the server.
+/// A client's work from its connection to its first request: buffers, names, options. It takes
+/// longer than the daemon takes to fork the server.
 const SETUP_NS: u64 = 300_000;
 
-/// When the clients begin.
+/// The moment at which a client sends its first request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// Each as soon as it is connected: netperf instances started by a loop in a script.
+    /// Each client begins as soon as it is connected: a loop in a script starts instances of
+    /// netperf.
     AtOnce,
-    /// All together, when the last one is connected: tbench prepares its clients first.
+    /// All clients begin together, when the last one is connected: tbench prepares its clients
+    /// first.
     Together,
 }
 
+/// Builds pairs of clients and servers, with the script and the daemon that start them.
 fn pairs(
     keys: &mut Keys<'_>,
     exchange: Exchange,
@@ -146,7 +151,7 @@ fn transactions(n: u64) -> Measure {
     Measure::rate("transactions", "trans/s/inst", 1.0, n as f64)
 }
 
-/// Reads the keys that stand for fitted values, so that a fit can be repeated by anybody.
+/// Reads the keys that stand for fitted values, so that anybody can repeat a fit.
 fn fitted(
     keys: &mut Keys<'_>,
     [before, after, lines, footprint]: [u64; 4],
@@ -170,25 +175,25 @@ fn netperf(keys: &mut Keys<'_>, values: [u64; 4]) -> Result<Workload, String> {
     pairs(keys, exchange, Start::AtOnce, transactions)
 }
 
-/// netperf TCP_RR.
+/// Builds netperf's TCP_RR.
 pub(crate) fn tcp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
     netperf(keys, [2425, 1300, 34, 770])
 }
 
-/// netperf UDP_RR.
+/// Builds netperf's UDP_RR.
 pub(crate) fn udp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
     netperf(keys, [1732, 1300, 24, 673])
 }
 
-/// Bytes that tbench counts per operation: the mean of dbench 4.0's load file.
+/// Bytes that tbench counts for an operation: the mean of dbench 4.0's load file.
 const TBENCH_BYTES: f64 = 5428.4;
 
-/// What tbench is judged by.
+/// The score of tbench.
 pub(crate) fn tbench_measure() -> Measure {
     Measure::rate("throughput", "MB/s", TBENCH_BYTES / 1e6, 1.0)
 }
 
-/// What one direction of tbench takes.
+/// Costs of one direction of tbench.
 pub(crate) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, String> {
     let [before, after, lines, footprint] = fitted(keys, [4073, 1300, 38, 892])?;
     // Three messages in a hundred carry 64 KiB and take several times as long.
@@ -206,7 +211,7 @@ pub(crate) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, String> {
     })
 }
 
-/// tbench.
+/// Builds tbench.
 pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let exchange = tbench_exchange(keys)?;
     pairs(keys, exchange, Start::Together, |_| tbench_measure())

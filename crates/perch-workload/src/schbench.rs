@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! schbench: messengers that wake workers, judged by how long it takes until a worker runs.
+//! schbench: messengers wake workers, and the score is how long it takes until a woken worker runs.
 //!
 //! A worker that has nothing to do puts itself on top of its messenger's list, posts the messenger
-//! and waits. The messenger takes the whole list, reads the clock once, posts every worker on it,
-//! and waits. A worker's wake-up latency is from that clock to when it is back in user mode and
-//! reads the clock itself; the last of many that are woken together has waited for all others.
+//! and waits. The messenger takes the whole list, reads the clock once, posts every worker on the
+//! list, and waits. A worker's wake-up latency is the time from the messenger's reading of the
+//! clock until the worker is back in user mode and reads the clock itself. Of many workers that are
+//! woken together, the last one has waited for all others.
 //!
-//! What a request is has changed. In the current tool it is a short sleep and some passes over a
-//! matrix, with a lock held that belongs to the CPU; in the old one the worker spins by the clock,
-//! and it is the messenger that sleeps, so that all of its workers are woken together.
+//! The tool's requests have changed. In the current tool, a worker sleeps for a short time and then
+//! makes some passes over a matrix while it holds a lock that belongs to the CPU. In the old tool,
+//! the worker spins by the clock, and the messenger sleeps, so that it wakes all of its workers
+//! together.
 
 use std::sync::Arc;
 
@@ -17,25 +19,25 @@ use perch_engine::Dist;
 use crate::spec::{Keys, MAX_TASKS, Workload};
 use crate::{Basis, Class, FutexCall, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
 
-/// Creating a thread: a rough figure, it only spaces the starts.
+/// Work of creating a thread, nanoseconds: a rough figure, which only spaces the starts.
 const CREATE_NS: u64 = 30_000;
-/// Cache lines of its own that a thread uses whenever it runs: its stack, its statistics, its
-/// task in the kernel.
+/// Cache lines of its own that a thread uses whenever it runs: those of its stack, of its
+/// statistics, and of the kernel's `task_struct`.
 const FOOTPRINT: u64 = 40;
-/// Every task's timer slack unless it asks for another (`prctl(2)`, PR_SET_TIMERSLACK). A timer
-/// is set to its end, and fires before only when another interrupt comes by; nothing else is
-/// going to interrupt a CPU that sleeps.
+/// Timer slack of a task that asks for no other (`prctl(2)`, PR_SET_TIMERSLACK), nanoseconds. The
+/// kernel sets a timer to the end of the slack. The timer fires earlier only when another interrupt
+/// comes by, and nothing else is going to interrupt a CPU that sleeps.
 const SLACK_NS: u64 = 50_000;
-/// The main thread looks at the counts every second.
+/// Time between two looks of the main thread at the counts, nanoseconds.
 const LOOK_NS: u64 = 1_000_000_000;
-/// A cache line's worth of the matrices, for the keys that are in KiB.
+/// Cache lines of a KiB of the matrices.
 const LINES_PER_KIB: u64 = 16;
-/// Percent by which work takes longer or shorter than the mean: 1 for a pass, whose work is always
-/// the same, so that threads that start together do not stay together; calls vary more.
+/// Percent by which work takes longer or shorter than the mean. A pass always does the same work;
+/// its 1 % keeps threads that start together from staying together. Calls vary more.
 const PASS_SPREAD: u64 = 1;
 const CALL_SPREAD: u64 = 20;
 
-/// What both tools share: threads, and what their calls cost.
+/// What the current and the old tool share: the threads, and the costs of their calls.
 struct Threads {
     messengers: u64,
     workers: u64,
@@ -44,11 +46,11 @@ struct Threads {
     shared_kib: u32,
     post: FutexCall,
     wait: FutexCall,
-    /// A new worker's way to its first call.
+    /// A new worker's work before its first call.
     begin: Op,
-    /// From the kernel's way out of a call to the clock.
+    /// A worker's work from the kernel's way out of a call until it reads the clock.
     back: Op,
-    /// Falling asleep on a timer, and back.
+    /// A thread's work of falling asleep on a timer, and of coming back.
     nap: Op,
 }
 
@@ -70,8 +72,9 @@ impl Threads {
         let wait_ns = keys.number("wait_ns", 600, 1, 1_000_000_000)?;
         let back_ns = keys.number("back_ns", 300, 1, 1_000_000_000)?;
         let nap_ns = keys.number("nap_ns", 700, 1, 1_000_000_000)?;
-        // A guess: page faults of its stack and data while its creator maps the next one's, its
-        // name. Whoever is created last finds the CPUs of those before it busy for so long.
+        // A guess: a new thread sets its name and has page faults on its stack and data, while its
+        // creator maps the next thread's. The threads that are created last find the CPUs of those
+        // before them busy for this long.
         let begin = keys.number("begin_us", 200, 0, 1_000_000)?;
         let lines = keys.number("lines", 6, 0, 1_000_000)? as u32;
         let call = |ns| FutexCall {
@@ -93,8 +96,8 @@ impl Threads {
         })
     }
 
-    /// What a worker does between two requests: it asks for the next one, and notes how long its
-    /// wake-up took.
+    /// A worker's operations between two requests: the worker asks for the next request, and notes
+    /// how long its wake-up took.
     fn ask(&self, messenger: u32) -> Vec<Op> {
         vec![
             Op::Post {
@@ -107,7 +110,7 @@ impl Threads {
         ]
     }
 
-    /// A sleep of the timer's length and its slack.
+    /// A sleep of this time and the timer's slack.
     fn sleep(&self, time: Dist) -> [Op; 2] {
         let late = match time {
             Dist::Uniform(low, high) => Dist::Uniform(low + SLACK_NS, high + SLACK_NS),
@@ -116,9 +119,9 @@ impl Threads {
         [self.nap, Op::Sleep(late)]
     }
 
-    /// The process: a main thread that starts messengers, each of which starts its workers, and
-    /// then does `rest` over and over. `worker` is what a worker does over and over, given its
-    /// messenger.
+    /// Builds the process. A main thread starts the messengers. Each messenger starts its workers,
+    /// and then does `rest` over and over. A worker does, over and over, what `worker` returns for
+    /// the number of its messenger.
     fn workload(&self, rest: &[Op], worker: impl Fn(u32) -> Vec<Op>) -> Workload {
         let task = |program: Vec<Op>, start| TaskSpec {
             program: program.into(),
@@ -184,7 +187,7 @@ impl Threads {
     }
 }
 
-/// schbench as it has been since April 2023.
+/// Builds schbench as it has been since April 2023.
 pub(crate) fn current(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let threads = Threads::of(keys, 1)?;
     let sleep = keys.number("sleep_us", 100, 0, 1_000_000_000)? * 1000;
@@ -215,12 +218,12 @@ pub(crate) fn current(keys: &mut Keys<'_>) -> Result<Workload, String> {
     Ok(threads.workload(&rest, worker))
 }
 
-/// schbench as it was before: version 1.0.
+/// Builds schbench as it was before: version 1.0.
 pub(crate) fn old(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let threads = Threads::of(keys, 4)?;
     let think = keys.number("think_us", 30_000, 1, 1_000_000_000)? * 1000;
     let sleep = keys.number("sleep_us", 30_000, 0, 1_000_000_000)? * 1000;
-    // Newer ones of the old tool let the messenger think too (-C).
+    // In later versions of the old tool the messenger can think too (-C).
     let messenger = keys.number("messenger_us", 0, 0, 1_000_000_000)? * 1000;
     let worker = |messenger| {
         let mut program = vec![Op::Spin(Dist::Const(think)), Op::NoteRequest];
@@ -232,7 +235,7 @@ pub(crate) fn old(keys: &mut Keys<'_>) -> Result<Workload, String> {
         rest.push(Op::Spin(Dist::Const(messenger)));
     }
     if sleep > 0 {
-        // Up to a quarter more, anew every time.
+        // The messenger adds up to a quarter, drawn anew every time.
         rest.extend(threads.sleep(Dist::Uniform(sleep, sleep + sleep / 4)));
     }
     Ok(threads.workload(&rest, worker))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Services that clients on other computers ask: tbench over the network, httperf's sessions at
-//! a web server, and a request/think loop in place of "Trade".
+//! Services for clients on other computers: tbench over the network, httperf's sessions at a web
+//! server, and a request/think loop in place of "Trade".
 
 use perch_engine::Dist;
 
@@ -8,7 +8,7 @@ use crate::network::{Exchange, tbench_exchange, tbench_measure};
 use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
 use crate::{Class, Measure, Network, Op, Site, TaskSpec, UNCLAMPED};
 
-/// The network that all of these have keys for.
+/// Reads the keys of the network, which all of these workloads have.
 fn network(keys: &mut Keys<'_>) -> Result<Network, String> {
     let usual = Network::default();
     let latency_us = usual.latency_ns / 1000;
@@ -19,14 +19,14 @@ fn network(keys: &mut Keys<'_>) -> Result<Network, String> {
     })
 }
 
-/// What the tasks of one service have in common.
+/// The builder of one service, with what the tasks of the service have in common.
 struct Service<'a, 'k> {
     keys: &'a mut Keys<'k>,
     footprint: u32,
 }
 
 impl Service<'_, '_> {
-    /// Clients outside and servers here, as a workload.
+    /// Builds the workload: clients outside, servers on the simulated machine.
     fn build(
         self,
         clients: Vec<Vec<Op>>,
@@ -81,9 +81,9 @@ fn send(channel: u32, lines: u32) -> Op {
     }
 }
 
-/// tbench whose clients are on another computer: n of them ask their servers, one request at a
-/// time, without thinking. A server's work is that of [`crate::network::tbench`], where it is
-/// fitted; a client's is the same.
+/// Builds tbench with its clients on another computer: n clients ask their servers, one request at
+/// a time, without thinking. A server does the same work as a server of [`crate::network::tbench`],
+/// which is fitted to measurements; a client does as much.
 pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let n = keys.number("n", 8, 1, MAX_TASKS / 2)? as u32;
     let Exchange {
@@ -117,13 +117,13 @@ pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
     Service { keys, footprint }.build(clients, servers, 2 * n, tbench_measure())
 }
 
-/// httperf with `--wsess=sessions,calls,think --burst-length=burst` (httperf(1), from memory): a
-/// session is a connection; of a burst's calls the first goes alone, and when its reply has come
-/// the others go together. Between bursts the user thinks. Without `--rate`, as in the source,
-/// sessions come one after the other; `at_once` keeps more of them going. Sessions never run out
-/// here, a rate is measured.
+/// Builds httperf with `--wsess=sessions,calls,think --burst-length=burst` (httperf(1), from
+/// memory). A session is a connection. The client sends the first call of a burst alone, and the
+/// other calls together when the first reply has come. Between bursts the user thinks. Without
+/// `--rate`, as in the source, sessions come one after the other; `at_once` keeps several going.
+/// Sessions never run out here, because the score is a rate.
 ///
-/// The web server is one of processes that serve a connection each (Apache's prefork).
+/// The web server consists of processes that serve a connection each (Apache's prefork).
 pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let at_once = keys.number("at_once", 1, 1, MAX_TASKS / 2)? as u32;
     let calls = keys.number("calls", 500, 1, 1_000_000)?;
@@ -134,8 +134,8 @@ pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, String> {
         ));
     }
     let think_us = keys.number("think_us", 0, 0, 1_000_000_000)?;
-    // Guesses: a small static file from Apache 2.2, and what of that comes after the reply is on
-    // its way (the log); a connection's setup; a client's part.
+    // Guesses: Apache 2.2's work for a small static file, and its work once the reply is on its
+    // way (the log); its work for a new connection; the client's work.
     let serve = keys.number("serve_us", 60, 1, 1_000_000)? * 1000;
     let after = keys.number("after_us", 10, 0, 1_000_000)? * 1000;
     let accept = keys.number("accept_us", 100, 1, 1_000_000)? * 1000;
@@ -145,7 +145,7 @@ pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let clients = sessions.clone().map(|session| {
         let (request, reply) = (2 * session, 2 * session + 1);
         let (ask, get) = (send(request, lines), Op::Receive { channel: reply });
-        // Connecting is a message of its own.
+        // The client connects with a message of its own.
         let mut program = vec![Op::Run(Dist::around(client, 20)), ask, get];
         let first = program.len() as u32;
         program.extend([Op::Run(Dist::around(client, 20)), ask, get, Op::Count]);
@@ -186,14 +186,16 @@ pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, String> {
     Service { keys, footprint }.build(clients, servers, 2 * at_once, measure)
 }
 
-/// A request/think loop in place of "Trade": users on another computer ask an application server, and
-/// wait. A thread of that works, asks a database on the same machine, works on and replies.
+/// Builds a request/think loop in place of "Trade": users on another computer ask an application
+/// server, and wait. A thread of the server works, asks a database on the same machine, works on
+/// and replies.
 ///
-/// The source says nothing of it but the name. Its author did in February 2012 ("sched: Performance
-/// of Trade workload running inside VM"): an OLTP benchmark, bombarded by a load generator, whose
-/// virtual machine alone answered 33,395 requests a minute with 21.4 % of 16 CPUs, and whose vCPUs
-/// run for microseconds at a time. So a request takes 6.15 ms of CPU, and the work of 3.4 vCPUs at a
-/// time that of 4 users who do not think. Queries are so many that a burst is some 150 us, a guess.
+/// The source says nothing of Trade but the name. Its author said more in February 2012 ("sched:
+/// Performance of Trade workload running inside VM"): Trade is an OLTP benchmark under a load
+/// generator. The virtual machine alone answered 33,395 requests a minute with 21.4 % of 16 CPUs,
+/// and its vCPUs ran for microseconds at a time. So a request takes 6.15 ms of CPU, and 4 users who
+/// do not think keep 3.4 vCPUs busy. A request makes as many queries as it takes for bursts of some
+/// 150 us, a guess.
 pub(crate) fn trade(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let users = keys.number("users", 4, 1, MAX_TASKS / 4)? as u32;
     let think = keys.number("think_us", 0, 0, 1_000_000_000)? * 1000;

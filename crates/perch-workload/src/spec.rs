@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Naming a workload: `tbench:n=16,where=node0`.
+//! Workloads by name: this file reads `tbench:n=16,where=node0` and calls the builder of tbench.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,31 +17,31 @@ use crate::{
 /// A workload on a machine, ready to run.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// What it was called.
+    /// The name and the keys that the workload was built from.
     pub spec: String,
-    /// Its tasks.
+    /// The workload's tasks; operations name a task by its position here.
     pub tasks: Vec<TaskSpec>,
-    /// Their address spaces.
+    /// The tasks' address spaces.
     pub spaces: Vec<Space>,
-    /// Number of channels between them.
+    /// Number of channels between the tasks.
     pub channels: usize,
-    /// Number of mutexes that they share.
+    /// Number of mutexes that the tasks share.
     pub mutexes: usize,
-    /// Number of counters that they share.
+    /// Number of counters that the tasks share.
     pub counters: usize,
-    /// The task groups that they are in, parents before their children.
+    /// The task groups that the tasks are in, parents before their children.
     pub groups: Vec<GroupSpec>,
-    /// What it is judged by.
+    /// The score that the workload is judged by.
     pub measure: Measure,
-    /// The virtual machines in it.
+    /// The workload's virtual machines.
     pub guests: Vec<GuestSpec>,
-    /// The network to tasks on other computers; `None` if there are none.
+    /// The network to the tasks on other computers; `None` if all tasks are here.
     pub network: Option<Network>,
-    /// Sets of CPUs that a task may come to use besides its own, see [`crate::Op::Bind`].
+    /// Sets of CPUs that tasks bind themselves to on the way, see [`crate::Op::Bind`].
     pub masks: Vec<Arc<CpuMask>>,
 }
 
-/// Why a workload was refused.
+/// The reason why [`Workload::parse`] refused a workload, in words for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadError {
     spec: String,
@@ -56,12 +56,14 @@ impl fmt::Display for WorkloadError {
 
 impl std::error::Error for WorkloadError {}
 
-/// The most tasks a workload may have: more would not fit the numbers that name them.
+/// The most tasks that a workload may have: the numbers that name tasks have room for no more.
 pub const MAX_TASKS: u64 = 1 << 24;
 
+/// A workload that this version has.
 struct Kind {
     name: &'static str,
     help: &'static str,
+    /// The builder: it takes its keys and makes the tasks, and refuses what makes no sense.
     build: fn(&mut Keys<'_>) -> Result<Workload, String>,
 }
 
@@ -167,19 +169,20 @@ const KINDS: [Kind; 17] = [
     },
 ];
 
-/// Workloads that are named with a file: `NAME:FILE,KEY=VALUE`.
+/// Workloads that a user names with a file: `NAME:FILE,KEY=VALUE`.
 const OF_FILES: [&str; 2] = [recorded::NAME, rtapp::NAME];
 
-/// What every workload takes beside its own keys.
+/// Help on the keys that every workload takes beside its own.
 pub const COMMON_KEYS: &str = "uclamp_min and uclamp_max, 0 to 1024: what the utilisation of its tasks is clamped to; class, \
      fair, fifo:N or rr:N: what chrt starts them as";
 
-/// Every workload: its name, and a line about it and its keys.
+/// Name and help of every workload; the help is a line about the workload and its keys.
 pub fn names() -> Vec<(&'static str, &'static str)> {
     KINDS.iter().map(|k| (k.name, k.help)).collect()
 }
 
-/// Gives each task a space of its own in which it shares nothing: processes of one thread.
+/// Gives each task an address space of its own, so that each is a process of one thread, and
+/// returns the address spaces.
 pub(crate) fn one_process_each(tasks: &mut [TaskSpec]) -> Vec<Space> {
     for (space, task) in (0u32..).zip(tasks.iter_mut()) {
         task.space = Some(space);
@@ -188,10 +191,11 @@ pub(crate) fn one_process_each(tasks: &mut [TaskSpec]) -> Vec<Space> {
 }
 
 impl Workload {
-    /// Refuses what the era's kernel has not: uclamp came with 5.3.
+    /// Refuses a workload that asks for what the era's kernel does not have: uclamp came with
+    /// Linux 5.3.
     ///
     /// # Errors
-    /// Naming the keys, and what to do.
+    /// The message names the keys, and says what the user can do.
     pub fn check(&self, era: Era) -> Result<(), String> {
         match era == Era::V3_4 && self.tasks.iter().any(|t| t.uclamp != UNCLAMPED) {
             true => Err(format!(
@@ -203,11 +207,12 @@ impl Workload {
         }
     }
 
-    /// Builds the workload that `spec` names, `NAME` or `NAME:KEY=VALUE,…`, on a machine.
+    /// Builds the workload that `spec` names on a machine. `spec` is `NAME` or
+    /// `NAME:KEY=VALUE,…`; `perch workload list` shows the names and their keys.
     ///
     /// # Errors
-    /// An unknown name, an unknown or malformed key, a value out of range, CPUs or nodes that
-    /// the machine does not have; the message says what was expected.
+    /// This function refuses an unknown name, an unknown or malformed key, a value out of range,
+    /// and CPUs or nodes that the machine does not have; the message says what was expected.
     pub fn parse(spec: &str, machine: &Machine) -> Result<Workload, WorkloadError> {
         let fail = |why: String| WorkloadError {
             spec: spec.to_string(),
@@ -248,19 +253,20 @@ impl Workload {
     }
 }
 
-/// The keys of a spec, taken out one by one by the workload that knows them.
+/// The keys of a spec. A builder takes out, one by one, the keys that it knows; a key that is left
+/// at the end is an error.
 pub(crate) struct Keys<'a> {
     left: BTreeMap<String, String>,
     known: Vec<&'static str>,
     pub machine: &'a Machine,
-    /// The file that the workload is in, where it is named with one.
+    /// The file that the spec names; empty for a workload without a file.
     pub file: String,
 }
 
 impl<'a> Keys<'a> {
     fn parse(text: &str, machine: &'a Machine) -> Result<Keys<'a>, String> {
         let mut left = BTreeMap::new();
-        // The workload inside another one has commas of its own.
+        // The spec of a workload inside another one has commas of its own.
         let inside = match text.strip_prefix("inside=") {
             Some(inside) => Some(("", inside)),
             None => text.split_once(",inside="),
@@ -288,13 +294,16 @@ impl<'a> Keys<'a> {
         })
     }
 
-    /// The text of a key, if given.
+    /// Takes out the text of a key; `None` if the spec does not give the key.
     pub fn text(&mut self, key: &'static str) -> Option<String> {
         self.known.push(key);
         self.left.remove(key)
     }
 
-    /// A number between `low` and `high`, or the default.
+    /// Takes out a number from `low` to `high`; the default if the spec does not give the key.
+    ///
+    /// # Errors
+    /// A text that is no such number.
     pub fn number<T>(&mut self, key: &'static str, default: T, low: T, high: T) -> Result<T, String>
     where
         T: FromStr + PartialOrd + fmt::Display,
@@ -310,7 +319,10 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// As [`Keys::number`], of a key that goes by several names.
+    /// Takes out a number, as [`Keys::number`] does, of a key that has several names.
+    ///
+    /// # Errors
+    /// A text that is no such number, or a spec that gives the key by two of its names.
     pub fn number_of(
         &mut self,
         names: &[&'static str],
@@ -333,7 +345,11 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The CPUs that `where` names: `all`, `node0`, `node0-1`, or `cpu0-31`.
+    /// Takes out `where`, and returns the CPUs that it names: `all`, `node0`, `node0-1` or
+    /// `cpu0-31`.
+    ///
+    /// # Errors
+    /// A text that names none of the machine's CPUs or nodes.
     pub fn cpus(&mut self) -> Result<Arc<CpuMask>, String> {
         let n = self.machine.cpus.len();
         let text = self.text("where").unwrap_or_else(|| "all".to_string());
@@ -368,8 +384,8 @@ impl<'a> Keys<'a> {
         Ok(Arc::new(mask))
     }
 
-    /// What the utilisation of every task is clamped to, least and most: keys that all workloads
-    /// have, as `uclampset` would start them; `None` where neither is given.
+    /// Takes out the two keys that clamp the utilisation of every task, least and greatest, as
+    /// `uclampset` does for the tasks that it starts; `None` if the spec gives neither.
     fn uclamp(&mut self) -> Result<Option<(u32, u32)>, String> {
         let given = ["uclamp_min", "uclamp_max"]
             .iter()
@@ -385,6 +401,7 @@ impl<'a> Keys<'a> {
         Ok(given.then_some((min, max)))
     }
 
+    /// Refuses a key that the builder `name` has not taken out.
     fn all_used(&self, name: &str) -> Result<(), String> {
         match self.left.keys().next() {
             None => Ok(()),

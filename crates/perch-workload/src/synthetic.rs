@@ -6,7 +6,7 @@ use perch_engine::Dist;
 use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
 use crate::{Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
 
-/// Pairs of tasks that pass a byte to and fro.
+/// Builds pairs of tasks that pass a byte to and fro through pipes.
 pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let pairs = keys.number("pairs", 1, 1, MAX_TASKS / 2)?;
     let allowed = keys.cpus()?;
@@ -18,7 +18,7 @@ pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
             lines: 16,
             sync: true,
         };
-        // write(2), then the other half of the way into read(2).
+        // The task's work in write(2), and then on its way into read(2).
         let (write, read) = (Op::Run(Dist::around(700, 5)), Op::Run(Dist::around(500, 5)));
         let first = vec![
             write,
@@ -65,7 +65,7 @@ pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
     })
 }
 
-/// Tasks that run, sleep, and start again.
+/// Builds tasks that run, sleep, and start again.
 pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let cpus = keys.machine.cpus.len() as u64;
     let tasks = match keys.text("tasks") {

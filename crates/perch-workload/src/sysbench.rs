@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! sysbench's threads test (sysbench 0.4 and 1.0, `--test=threads`): lock, yield, unlock.
 //!
-//! An event takes the next number of a counter that all threads share. The number, modulo the
-//! number of mutexes, says which mutex the event is about, and the event locks it, yields the CPU
-//! while it holds it, and unlocks it again, a thousand times over. While threads are as many as
-//! CPUs and their events about different mutexes nobody ever waits. Events that meet at a mutex
-//! wake each other again and again; threads that share a CPU yield to each other every time. The
-//! score is the number of events in five seconds.
+//! For an event, a thread takes the next number of a counter that all threads share. The number,
+//! modulo the number of mutexes, chooses the mutex of the event. The thread locks the mutex, yields
+//! the CPU while it holds the mutex, and unlocks the mutex again, a thousand times over. While
+//! there are no more threads than CPUs and their events have different mutexes, no thread ever
+//! waits. Threads that meet at a mutex wake each other again and again; threads that share a CPU
+//! yield to each other every time. The score is the number of events in five seconds.
 
 use perch_engine::Dist;
 
 use crate::spec::{Keys, MAX_TASKS, Workload};
 use crate::{Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
 
-/// Starting a thread: a rough figure, it only spaces the starts.
+/// Work of starting a thread, nanoseconds: a rough figure, which only spaces the starts.
 const CREATE_NS: u64 = 30_000;
-/// Cache lines of its own that a thread uses: its stack, its statistics, its task in the kernel.
+/// Cache lines of its own that a thread uses: those of its stack, of its statistics, and of the
+/// kernel's `task_struct`.
 const FOOTPRINT: u64 = 40;
 
-/// Percent by which a futex call takes longer or shorter than the mean: it spins for the lock of a
-/// hash bucket and finds its lines here or there. A guess; without any spread a woken thread comes
-/// back at the same point of its opponent's round every time, and whether that is while the mutex
-/// is held or free decides about whole runs.
+/// Percent by which a futex call takes longer or shorter than the mean, a guess: the call spins for
+/// the lock of a hash bucket, and finds its cache lines near or far. Without any spread, a woken
+/// thread would come back at the same point of its opponent's round every time. The mutex would
+/// then be held every time or free every time, for a whole run.
 const FUTEX_SPREAD: u64 = 50;
 
-/// The threads test.
+/// Builds the threads test.
 pub(crate) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let threads = keys.number("threads", 1, 1, MAX_TASKS - 1)?;
     let locks = keys.number("locks", 8, 1, 1 << 20)?;
@@ -39,7 +40,7 @@ pub(crate) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let wait_ns = keys.number("wait_ns", 700, 0, 1_000_000_000)?;
     let wake_ns = keys.number("wake_ns", 400, 0, 1_000_000_000)?;
     let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)? as u32;
-    // What else runs on a machine that is not quite idle: one task that wakes now and then.
+    // A machine that is not quite idle runs something else too: one task that wakes now and then.
     let background_ms = keys.number("background_ms", 0, 0, 1_000_000)?;
     let background_us = keys.number("background_us", 200, 1, 1_000_000)?;
     let lock = |first| Op::Lock {

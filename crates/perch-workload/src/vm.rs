@@ -12,16 +12,16 @@ use crate::{
 /// The key whose value is the rest of the line: the workload inside.
 pub(crate) const INSIDE: &str = "inside";
 
-/// The virtual machine's group, by its number; those of the hogs follow.
+/// Number of the virtual machine's group; the groups of the hogs follow.
 const VM_GROUP: usize = 2;
 
-/// Cache lines that a vCPU uses each time it leaves the guest: its control structure and KVM's
-/// own. A guess.
+/// Cache lines that a vCPU uses each time it leaves the guest: those of its control structure and
+/// of KVM. A guess.
 const VCPU_FOOTPRINT: u32 = 64;
-/// The same of vhost, of the first packet at least. A guess.
+/// Cache lines that vhost uses each time it wakes up. A guess.
 const VHOST_FOOTPRINT: u32 = 96;
 
-/// The virtual machine and what surrounds it.
+/// Builds a virtual machine with a workload inside, and the hogs around it.
 pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let usual = GuestSpec::default();
     let spec = GuestSpec {
@@ -34,7 +34,7 @@ pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, String> {
         pipes: false,
     };
     let (groups, hogs) = hogs(keys)?;
-    // Without shares nobody is in a group, as without libvirt.
+    // Without `shares` no task is in a group, as without libvirt.
     let shares = keys.number("shares", 0, *SHARES.start(), *SHARES.end())?;
     let allowed = keys.cpus()?;
     let inside = keys.text(INSIDE).unwrap_or_else(|| "pipe".to_string());
@@ -47,7 +47,7 @@ pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, String> {
         if task.site == Site::Host {
             task.site = Site::Guest(0);
         } else {
-            // Affinities are the host's CPUs there, whatever they mean.
+            // The affinity of a task on another computer means nothing; it names the host's CPUs.
             task.allowed = allowed.clone();
         }
     }
@@ -92,8 +92,9 @@ pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, String> {
     Ok(workload)
 }
 
-/// The groups as libvirt makes them: `/libvirt/qemu` with a group for each virtual machine, and
-/// those of the hogs beside it. Whose shares nobody set has the default.
+/// Groups as libvirt makes them: `/libvirt/qemu` contains a group for each virtual machine, and the
+/// groups of the hogs are beside it. `shares` are the virtual machine's; all others have the
+/// default.
 fn hierarchy(shares: u32, hogs: u32) -> Vec<GroupSpec> {
     let group = |name: String, parent, shares| GroupSpec {
         name,
@@ -115,7 +116,7 @@ fn hierarchy(shares: u32, hogs: u32) -> Vec<GroupSpec> {
     groups
 }
 
-/// How many groups of hogs, and hogs in each: `4x4`; none by default.
+/// Reads the number of groups of hogs and the number of hogs in each: `4x4`; none by default.
 fn hogs(keys: &mut Keys<'_>) -> Result<(u32, u32), String> {
     let Some(text) = keys.text("hogs") else {
         return Ok((0, 0));
@@ -132,7 +133,7 @@ fn hogs(keys: &mut Keys<'_>) -> Result<(u32, u32), String> {
         })
 }
 
-/// Whether a workload can be a guest's.
+/// Refuses a workload that cannot run inside a guest.
 fn fits(workload: &Workload) -> Result<(), String> {
     let refuse = |why: &str| Err(format!("{INSIDE}={}: {why}", workload.spec));
     if !workload.guests.is_empty() {

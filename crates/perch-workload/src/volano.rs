@@ -3,26 +3,27 @@
 //!
 //! As IBM's Linux Technology Center described it (Hartner, "VolanoMark 2.1.2 - Workload
 //! Description"): 20 users a room, usually 10 rooms, messages of about 100 bytes. Each user is a
-//! connection with four threads: the client's sender and receiver, the server's receiver and
+//! connection with four threads: the client's sender and receiver, and the server's receiver and
 //! sender. A client's sender sends a message; the server's receiver of that connection wakes the
 //! server's senders of the room's 19 other users, and each of these sends it to its client's
 //! receiver. So a message is delivered 19 times.
 //!
 //! "Test users take turns": here a user sends again when it has got as many messages as a turn of
-//! all others brings, 19. That is our reading. The real test sends 100 messages a user; here it
-//! goes on for as long as is measured. The score is messages delivered a second.
+//! all others brings, 19. That is our reading. In the real test each user sends 100 messages; here
+//! users go on until the measured time ends. The score is messages delivered a second.
 
 use perch_engine::Dist;
 
 use crate::spec::{Keys, MAX_TASKS, Workload};
 use crate::{Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
 
-/// Cache lines of its own that a Java thread uses each time. A guess.
+/// Cache lines of its own that a Java thread uses each time it runs. A guess.
 const FOOTPRINT: u32 = 128;
-/// Cache lines of a message: 100 bytes and what the socket, or the monitor, has to it. A guess.
+/// Cache lines of a message: those of its 100 bytes and of the socket, or of the Java monitor. A
+/// guess.
 const LINES: u32 = 12;
 
-/// The loopback test.
+/// Builds the loopback test.
 pub(crate) fn loopback(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let rooms = keys.number("rooms", 10, 1, 1000)?;
     let users = keys.number("users", 20, 2, 1000)?;
@@ -35,7 +36,7 @@ pub(crate) fn loopback(keys: &mut Keys<'_>) -> Result<Workload, String> {
     }
     let allowed = keys.cpus()?;
     // Guesses of a JVM of 2005 on a core of 2009: a system call on a socket with Java's copying
-    // around it, and what the server does for a message and for each who gets it.
+    // around it, the server's work for a message, and its work for each user who gets the message.
     let socket = Op::Run(Dist::around(
         keys.number("socket_ns", 6000, 1, 1_000_000_000)?,
         20,

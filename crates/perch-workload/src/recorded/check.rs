@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Whether a script comes to its end on any machine.
+//! The check that a script comes to its end on any machine.
 
 use std::collections::BTreeMap;
 
 use super::script::{Script, Step};
 
 impl Script {
-    /// Whether every task that a step names is there, all who are to be forked are, once, and nobody
-    /// waits forever. Waking never blocks and waiting for one task does not depend on who else is
-    /// faster, so one order of steps ends if any does, and it is enough to try one.
+    /// Refuses a script in which a step names a task that does not exist, a task is forked never or
+    /// twice, or a task waits forever. A task that wakes another never blocks, and a task waits for
+    /// one certain task, whichever others are faster. So either all orders of the steps come to the
+    /// end or none does, and this function tries only one.
     ///
     /// # Errors
     /// The number of a task, and what is wrong with it.
@@ -63,10 +64,11 @@ impl Script {
         self.ends()
     }
 
+    /// Does all steps in one order, and refuses a script that does not come to its end.
     fn ends(&self) -> Result<(), (usize, String)> {
         let mut at = vec![0usize; self.tasks.len()];
         let mut posted: BTreeMap<(u32, u32), u64> = BTreeMap::new();
-        // Who waits for whom, if anybody.
+        // For each task that waits, the task that it waits for.
         let mut waits: Vec<Option<u32>> = vec![None; self.tasks.len()];
         let mut ready: Vec<u32> = (0..self.tasks.len() as u32)
             .filter(|&task| self.tasks[task as usize].start.is_some())

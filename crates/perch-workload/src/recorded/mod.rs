@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Workloads that were recorded: what `perch import` wrote, run once and timed.
+//! Recorded workloads: files that `perch import` wrote, which a run does once and times.
 //!
-//! Closed-loop: who was woken by another task waits for that task here, however long it takes, and
-//! only who was woken by a timer or a device sleeps for as long as it did. What a message weighs
-//! and how much of its caches a task uses is in no recording; docs/import.md says what is assumed.
+//! The workload is a closed loop. A task that another task woke in the recording waits for that
+//! task here, however long that takes; a task that a timer or a device woke sleeps for as long as
+//! it did in the recording. No recording tells how many cache lines a message has or how many a task uses;
+//! docs/import.md says what perch assumes.
 
 mod check;
 mod read;
@@ -22,17 +23,19 @@ use crate::{Basis, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
 pub use read::{LONGEST_NS, MOST_STEPS, MOST_TASKS, ReadError};
 pub use script::{Script, ScriptTask, Step};
 
-/// How such workloads are called: `recorded:FILE`.
+/// Name of such workloads: `recorded:FILE`.
 pub const NAME: &str = "recorded";
 
-/// Cache lines that a wakee has to fetch from its waker, as of `pipe`: an assumption.
+/// Cache lines that a wakee has to fetch from its waker, an assumption: as many as in `pipe`.
 const LINES: u32 = 16;
-/// Cache lines of its own that a task touches every time it runs, as of `pipe`: an assumption.
+/// Cache lines of its own that a task touches every time it runs, an assumption: as many as in
+/// `pipe`.
 const FOOTPRINT: u32 = 32;
-/// Percent by which each stretch of work takes longer or shorter than recorded, by chance: without
-/// any, all repetitions would be the same run.
+/// Percent by which each stretch of work takes longer or shorter than in the recording, by chance.
+/// Without this spread all repetitions would be the same run.
 const SPREAD: u64 = 5;
 
+/// Builds the workload that a file of `perch import` describes.
 pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let path = std::mem::take(&mut keys.file);
     let lines = keys.number("lines", LINES, 0, 1_000_000)?;

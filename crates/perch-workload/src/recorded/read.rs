@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Reading a workload's file: line by line, and nothing is believed.
+//! The reader of a recorded workload's file, which checks every line.
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -8,21 +8,21 @@ use std::str::FromStr;
 use super::script::{MAGIC, Script, ScriptTask, Step, VERSION};
 use crate::Class;
 
-/// Tasks that a file may have.
+/// The most tasks that a file may have.
 pub const MOST_TASKS: usize = 1 << 20;
-/// Steps that a file may have: a simulation holds each in some 50 bytes of memory.
+/// The most steps that a file may have: a simulation holds each in some 50 bytes of memory.
 pub const MOST_STEPS: u64 = 1 << 25;
-/// Longest line, bytes.
+/// Length that a line must not reach, bytes.
 const LONGEST_LINE: u64 = 1 << 16;
 /// Longest time that a step may take, nanoseconds: an hour.
 pub const LONGEST_NS: u64 = 3600 * 1_000_000_000;
 
-/// Why a file was refused.
+/// The reason why [`Script::read`] refused a file.
 #[derive(Debug)]
 pub enum ReadError {
-    /// It cannot be read.
+    /// The system could not read the file.
     Io(io::Error),
-    /// Something in it is wrong: in which line, counted from 1, and what.
+    /// A line of the file is wrong: the number of the line, from 1, and what is wrong there.
     Line(u64, String),
 }
 
@@ -40,11 +40,12 @@ impl std::error::Error for ReadError {}
 type Result<T> = std::result::Result<T, ReadError>;
 
 impl Script {
-    /// Reads a file that [`Script::write`] wrote, or a person.
+    /// Reads a file that [`Script::write`] or a person wrote.
     ///
     /// # Errors
-    /// What is wrong with it, in which line, and what was expected: another format or version, a
-    /// line or a step that makes no sense, a file that was cut off, tasks that would wait forever.
+    /// This function refuses another format or version, a line or a step that makes no sense, a
+    /// file that was cut off, and tasks that would wait forever. The error says what is wrong, in
+    /// which line, and what was expected.
     pub fn read(input: &mut dyn BufRead) -> Result<Script> {
         let mut reader = Reader {
             input,
@@ -113,7 +114,7 @@ impl Reader<'_> {
         Err(ReadError::Line(self.line, why.to_string()))
     }
 
-    /// The next line, if there is one.
+    /// Reads the next line; returns false at the end of the file.
     fn next(&mut self) -> Result<bool> {
         self.text.clear();
         self.line += 1;
@@ -134,6 +135,7 @@ impl Reader<'_> {
         Ok(read > 0)
     }
 
+    /// Reads the first line, which names format and version.
     fn first(&mut self) -> Result<()> {
         self.next()?;
         let text = self.text.trim_end();
@@ -160,7 +162,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A `task` line: its number, then keys, of which the name is the last.
+    /// Reads a `task` line: the task's number, then keys, of which `name` is the last.
     fn task(&self, rest: &str, expected: usize) -> Result<ScriptTask> {
         let (number, rest) = rest.split_once(' ').unwrap_or((rest, ""));
         if number.parse() != Ok(expected) {
@@ -213,6 +215,7 @@ impl Reader<'_> {
         Ok(task)
     }
 
+    /// Reads a step: a letter, and a time or the number of a task.
     fn step(&self, word: &str) -> Result<Step> {
         let (letter, value) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
         let time = || self.number(value, word, LONGEST_NS);
@@ -233,6 +236,8 @@ impl Reader<'_> {
         })
     }
 
+    /// Reads the `end` line, which has to count the tasks and steps before it; only empty lines may
+    /// follow.
     fn ends(&mut self, rest: &str, tasks: usize, steps: u64) -> Result<()> {
         let expected = format!("tasks={tasks} steps={steps}");
         if rest != expected {

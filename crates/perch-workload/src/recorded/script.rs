@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a recording's tasks did, in the order in which each of them did it, and its file.
+//! The script of a recording: what each task did, in its order; and the file that keeps a script.
 //!
-//! The file is text of one version, so that people can read it and change it: a first line that
-//! names format and version, lines about the recording, then one `task` line a task with its steps
-//! below it, and an `end` line that counts both, by which a file that was cut off is known.
+//! The file is text, so that people can read it and change it. Its first line names format and
+//! version, and lines about the recording follow. Each task has a `task` line with its steps below
+//! it. The `end` line counts tasks and steps; so a reader knows a file that was cut off.
 
 use std::io::{self, Write};
 
@@ -11,66 +11,69 @@ use crate::Class;
 
 /// The first line's first word.
 pub(super) const MAGIC: &str = "perch-workload";
-/// The only version there is.
+/// The only version of the format so far.
 pub(super) const VERSION: u32 = 1;
-/// Steps in a line, at most, where perch writes the file.
+/// The most steps that perch writes into a line.
 const STEPS_PER_LINE: usize = 24;
 
-/// One thing that a task does. Times are nanoseconds.
+/// A step of a task, with the letter that stands for it in the file. Times are nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// `c`: computes for so long at full capacity.
+    /// `c`: the task computes for this long at full capacity.
     Compute(u64),
-    /// `w`: wakes the task of this number.
+    /// `w`: the task wakes the task of this number.
     Wake(u32),
-    /// `a`: waits until the task of this number has woken it once more than it has waited for that.
+    /// `a`: the task waits until the task of this number has woken it once more often than it has
+    /// waited for that task before.
     Await(u32),
-    /// `s`: sleeps for so long: a timer or a device woke it.
+    /// `s`: the task sleeps for this long; in the recording a timer or a device woke it.
     Sleep(u64),
-    /// `n`: sleeps until so long after its last such moment, the first being when it appeared; a
-    /// period.
+    /// `n`: the task sleeps until this long after its last period began. Its first period begins
+    /// when it appears.
     Next(u64),
-    /// `f`: forks the task of this number.
+    /// `f`: the task forks the task of this number.
     Fork(u32),
-    /// `e`: becomes another program.
+    /// `e`: the task becomes another program.
     Exec,
 }
 
-/// What one task did.
+/// A task of a recording, and what it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptTask {
-    /// Its command's name as it was last; for people.
+    /// The last name of the task's command; for people.
     pub name: String,
-    /// The process that it is a thread of; those of one number share an address space.
+    /// Number of the process that the task is a thread of; the tasks of one process share an
+    /// address space.
     pub process: u32,
-    /// Its scheduling class.
+    /// The task's scheduling class.
     pub class: Class,
     /// Nice level, -20 to 19; 0 in a real-time class.
     pub nice: i8,
-    /// When it appears by itself, nanoseconds from the beginning; `None` where another one forks it.
+    /// Time at which the task appears by itself, nanoseconds from the beginning; `None` for a task
+    /// that another task forks.
     pub start: Option<u64>,
-    /// What it does.
+    /// The task's steps, in order.
     pub steps: Vec<Step>,
 }
 
-/// What a recording's tasks did.
+/// A recording: its tasks and what they did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
-    /// Lines about where it comes from; for people.
+    /// Lines about the recording's origin; for people.
     pub about: Vec<String>,
-    /// How long the recording was, nanoseconds.
+    /// Length of the recording, nanoseconds.
     pub span_ns: u64,
     /// The tasks; steps name them by their position.
     pub tasks: Vec<ScriptTask>,
 }
 
 impl Script {
-    /// Steps in all.
+    /// Number of steps of all tasks together.
     pub fn steps(&self) -> u64 {
         self.tasks.iter().map(|task| task.steps.len() as u64).sum()
     }
 
-    /// Work in all, nanoseconds at full capacity.
+    /// Work of all tasks together, nanoseconds at full capacity.
     pub fn work_ns(&self) -> u64 {
         let steps = self.tasks.iter().flat_map(|task| &task.steps);
         steps.fold(0u64, |sum, step| match step {
@@ -79,16 +82,16 @@ impl Script {
         })
     }
 
-    /// Times that one task wakes another.
+    /// Number of times that one task wakes another.
     pub fn wakes(&self) -> u64 {
         let steps = self.tasks.iter().flat_map(|task| &task.steps);
         steps.filter(|step| matches!(step, Step::Wake(_))).count() as u64
     }
 
-    /// Writes it as a file that [`Script::read`] reads.
+    /// Writes the script as a file that [`Script::read`] reads.
     ///
     /// # Errors
-    /// Whatever writing gives.
+    /// Those of `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{MAGIC} {VERSION}")?;
         for line in &self.about {
@@ -128,7 +131,8 @@ impl Script {
     }
 }
 
-/// Text that stays in its line, where spaces at the end are not to be seen.
+/// The text on one line: without control characters, and without spaces at its end, which nobody
+/// would see.
 fn plain(text: &str) -> String {
     text.replace(|c: char| c.is_control(), "?")
         .trim_end()

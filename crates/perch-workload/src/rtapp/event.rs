@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! rt-app's events as operations, and what tasks share by name: mutexes, condition variables,
-//! barriers, timers.
+//! rt-app's events as operations, and the objects that tasks share by name: mutexes, condition
+//! variables, barriers, timers.
 //!
-//! A mutex that a task locks twice, gives back without having it or keeps at its end stops rt-app,
-//! or does what nobody can foresee. Whether it does so is seen here, where the line is known.
+//! A task that locks a mutex twice, unlocks one that it does not hold, or keeps one at its end
+//! stops rt-app, or makes it do what nobody can foresee. This file refuses such a task, because
+//! here the line is known.
 
 use std::collections::BTreeMap;
 
@@ -13,42 +14,42 @@ use super::json::{Member, Value};
 use super::{Global, members, number, text, wrong};
 use crate::{FutexCall, Op};
 
-/// Longest time of an event, an hour; microseconds.
+/// The longest time of an event, microseconds: an hour.
 pub const LONGEST_US: i64 = 3_600_000_000;
 
-/// rt-app's events, and those that only later ones than 1.0 know.
+/// Events of rt-app 1.0, and events that only later versions know.
 const EVENTS: [&str; 16] = [
     "lock", "unlock", "wait", "signal", "broad", "sync", "sleep", "runtime", "run", "timer",
     "suspend", "resume", "mem", "iorun", "yield", "barrier",
 ];
 pub const LATER: [&str; 4] = ["fork", "memrun", "sem_post", "sem_wait"];
 
-/// The event that a key means: rt-app takes whatever begins with its name, so that keys can be made
-/// unique. Of two names the longer one counts.
+/// The event that a key means. rt-app takes a key for an event if the key begins with the event's
+/// name, so that keys can be made unique. Of two names the longer one counts.
 pub fn event_of(key: &str) -> Option<&'static str> {
     let names = EVENTS.iter().chain(&LATER);
     let of = names.filter(|name| key.starts_with(**name));
     of.max_by_key(|name| name.len()).copied()
 }
 
-/// What futex calls, writes to memory and to a device take.
+/// Costs of futex calls, of writes to memory and of writes to a device.
 pub struct Costs {
     pub wait: FutexCall,
     pub wake: FutexCall,
-    /// Bytes a microsecond.
+    /// Bytes that a task writes to memory in a microsecond.
     pub mem_rate: u64,
-    /// Of a write to /dev/null, however long; nanoseconds.
+    /// Time of a write to /dev/null of any length, nanoseconds.
     pub write_ns: u64,
 }
 
-/// What all tasks share.
+/// The objects that all tasks share, by name.
 #[derive(Default)]
 pub struct Shared {
     mutexes: BTreeMap<String, u32>,
     conditions: BTreeMap<String, u32>,
-    /// How often tasks come to a barrier, by its name.
+    /// Number of times that tasks come to each barrier, by its name.
     users: BTreeMap<String, u32>,
-    /// Timers by name; one of a thread's own has its number before the name.
+    /// Timers by name; a timer that only one thread uses has the thread's number before its name.
     timers: BTreeMap<(Option<usize>, String), u32>,
 }
 
@@ -58,7 +59,8 @@ fn number_of<K: Ord>(names: &mut BTreeMap<K, u32>, name: K) -> u32 {
 }
 
 impl Shared {
-    /// Counts who comes to which barrier: each time that a task names it, each of its instances.
+    /// Counts the threads that come to each barrier: every instance of a task comes each time that
+    /// the task names the barrier.
     ///
     /// # Errors
     /// A task that is no object, and the like.
@@ -83,7 +85,7 @@ impl Shared {
         Ok(())
     }
 
-    /// How many mutexes there are.
+    /// Number of mutexes.
     pub fn mutexes(&self) -> usize {
         self.mutexes.len()
     }
@@ -93,15 +95,15 @@ impl Shared {
 pub struct Events<'a> {
     pub global: &'a Global,
     pub shared: &'a mut Shared,
-    /// The thread's number, and the name of its task.
+    /// Number of the thread, and the name of its task.
     pub thread: usize,
     pub task: &'a str,
-    /// What it has locked by now, with the key that did.
+    /// Mutexes that the thread holds at this point, each with the key that locked it.
     pub held: BTreeMap<u32, String>,
 }
 
 impl Events<'_> {
-    /// Appends events. Returns whether they take time.
+    /// Appends the operations of events. Returns whether the events take time.
     pub fn append(&mut self, events: &[&Member], ops: &mut Vec<Op>) -> Result<bool, String> {
         let mut takes_time = false;
         for member in events {
@@ -160,7 +162,7 @@ impl Events<'_> {
                 }
                 Some("suspend") => {
                     let of = match &member.value {
-                        // As workgen has it.
+                        // workgen writes it so.
                         Value::Null => self.task,
                         _ => text(member)?,
                     };
@@ -236,7 +238,7 @@ impl Events<'_> {
         0
     }
 
-    /// The condition variable and the mutex of a wait; the mutex is locked.
+    /// The condition variable and the mutex of a wait. The thread has to hold the mutex.
     fn condition(&mut self, member: &Member) -> Result<(u32, u32), String> {
         let (mut of, mut mutex) = (None, None);
         for key in members(member)? {
@@ -273,8 +275,8 @@ impl Events<'_> {
         ]);
     }
 
-    /// rt-app's own kind, of a mutex and a condition variable that no other name reaches: the last
-    /// one lets the others go and does not wait for them to have left.
+    /// Appends a barrier as rt-app makes it, of a mutex and a condition variable that no other name
+    /// reaches. The last thread to come lets the others go, and does not wait until they have left.
     fn barrier(&mut self, member: &Member, ops: &mut Vec<Op>) -> Result<u64, String> {
         let users = self.shared.users.get(text(member)?).copied().unwrap_or(1);
         let of = name(member, "barrier ")?;
@@ -334,7 +336,7 @@ impl Events<'_> {
     }
 }
 
-/// A name; `kind` sets those apart that are not each other's.
+/// A key for a name; `kind` sets equal names of different kinds apart.
 fn name(member: &Member, kind: &str) -> Result<String, String> {
     Ok(format!("{kind}{}", text(member)?))
 }

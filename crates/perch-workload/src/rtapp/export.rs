@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A workload of any kind as an rt-app file, as far as rt-app has words for it. What it has none
-//! for is an error: nothing is left out.
+//! Workloads of any kind as rt-app files, as far as rt-app has words for them. Where rt-app has no
+//! word there is an error: the file leaves nothing out.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use super::json::{Member, Value};
 use super::real::write;
 use crate::{Class, DEFAULT_SHARES, Op, Site, Space, TaskSpec, UNCLAMPED, Workload};
 
-/// The file. `approximate` says that random times may become their mean, times be rounded to
-/// microseconds, and processes be threads of one.
+/// Writes a workload as an rt-app file. With `approximate`, random times may become their mean,
+/// times may be rounded to microseconds, and processes may become threads of one process.
 ///
 /// # Errors
-/// Which task, and what rt-app has no word for.
+/// The error names the task, and what rt-app has no word for.
 pub fn export(workload: &Workload, machine: &Machine, approximate: bool) -> Result<String, String> {
     if !workload.guests.is_empty() || workload.network.is_some() {
         return Err("virtual machines and networks: rt-app has neither".to_string());
@@ -101,14 +101,15 @@ struct Export<'a> {
     workload: &'a Workload,
     machine: &'a Machine,
     approximate: bool,
-    /// How many tasks use a timer; those that only this task uses.
+    /// Number of tasks that use each timer.
     users: BTreeMap<u32, usize>,
+    /// Timers that only the present task uses.
     own: Vec<u32>,
-    /// Of each barrier how often it is named, and for how many it is.
+    /// Number of times that tasks name each barrier, and number of tasks that it waits for.
     barriers: BTreeMap<u32, (u32, u32)>,
 }
 
-/// Events that are repeated, with the operation that each begins at.
+/// A phase: events that repeat `times` times, each with the operation at which it begins.
 struct Phase {
     begin: u32,
     events: Vec<(u32, Member)>,
@@ -124,7 +125,7 @@ impl Phase {
         }
     }
 
-    /// What begins at this operation or later, as a phase of its own.
+    /// Splits off the events that begin at this operation or later, as a phase of their own.
     fn cut(&mut self, begin: u32, times: i64) -> Phase {
         let split = self.events.partition_point(|(at, _)| *at < begin);
         Phase {
@@ -235,7 +236,7 @@ impl Export<'_> {
         Ok(format!("{above}/{own}"))
     }
 
-    /// How often the whole is done, and its phases.
+    /// Number of times that the task does all of its phases, and the phases.
     fn program(&mut self, program: &[Op]) -> Result<(i64, Vec<Phase>), String> {
         let mut done: Vec<Phase> = Vec::new();
         let mut phase = Phase::at(0);
@@ -294,7 +295,7 @@ impl Export<'_> {
         Err("its program has no end".to_string())
     }
 
-    /// An event, and how many operations it is.
+    /// The event that begins at an operation, and the number of its operations.
     fn event(&mut self, program: &[Op]) -> Result<(Member, usize), String> {
         match *program {
             [
@@ -340,7 +341,7 @@ impl Export<'_> {
             } => {
                 let period = self.us("keeps a period", Dist::Const(period))?;
                 let name = match self.users.get(&of) {
-                    // The same names for every task: each has its own.
+                    // Every task has the same name for a timer of its own.
                     Some(1) => {
                         let known = self.own.iter().position(|own| *own == of);
                         let known = known.unwrap_or_else(|| {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! JSON as rt-app's files have it: keys come in an order that matters and may repeat, every value
-//! knows its line, and comments and commas too many are let pass, as rt-app's own reader does.
+//! JSON as rt-app's files have it: the order of keys matters, and keys may repeat. Every member
+//! knows its line. As rt-app's own reader does, this one lets comments and superfluous commas
+//! pass.
 
-/// Objects and arrays in one another.
+/// The most levels of objects and arrays in one another.
 const DEEPEST: usize = 32;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// In the order of the file.
+    /// The members of an object, in the order of the file.
     Object(Vec<Member>),
     Array(Vec<Value>),
-    /// Whole numbers only.
+    /// A number, which has to be whole.
     Number(i64),
     Text(String),
     Bool(bool),
@@ -22,13 +23,13 @@ pub enum Value {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     pub key: String,
-    /// The line of the key, from 1.
+    /// Number of the key's line, from 1; 0 for a member that is in no file.
     pub line: u64,
     pub value: Value,
 }
 
 impl Member {
-    /// One that is in no file.
+    /// A member that is in no file.
     pub fn of(key: &str, value: Value) -> Member {
         Member {
             key: key.to_string(),
@@ -38,10 +39,10 @@ impl Member {
     }
 }
 
-/// Reads a file.
+/// Reads the text of a file.
 ///
 /// # Errors
-/// The line, and what was expected there.
+/// The error names the line, and what was expected there.
 pub fn parse(text: &str) -> Result<Value, String> {
     let mut parser = Parser {
         rest: text,
@@ -81,7 +82,7 @@ impl Parser<'_> {
         self.rest = rest;
     }
 
-    /// White space and comments.
+    /// Skips white space and comments.
     fn space(&mut self) -> Result<(), String> {
         loop {
             let space = self.rest.len() - self.rest.trim_start().len();
@@ -177,7 +178,7 @@ impl Parser<'_> {
             let line = self.line;
             let key = self.text()?;
             self.space()?;
-            // workgen lets this one go without a value.
+            // workgen lets `suspend` go without a value.
             let bare = key.starts_with("suspend") && self.rest.starts_with([',', '}']);
             let value = if bare {
                 Value::Null
@@ -194,7 +195,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A text in quotes; of escapes those that a name may need.
+    /// Reads a text in quotes, with the escapes that a name may need and no others.
     fn text(&mut self) -> Result<String, String> {
         self.skip(1);
         let mut text = String::new();

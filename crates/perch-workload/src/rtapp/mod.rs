@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Workloads of rt-app: its JSON files, as doc/tutorial.txt of rt-app 1.0 describes them. A part of
-//! them: what is not simulated is an error that names it and its line, never skipped.
+//! Workloads of rt-app: its JSON files, as doc/tutorial.txt of rt-app 1.0 describes them. perch
+//! simulates a part of what they can say. It never skips the rest: a key that perch does not
+//! simulate is an error, which names the key and its line.
 
 mod event;
 mod export;
@@ -21,32 +22,33 @@ use task::Tasks;
 pub use export::export;
 pub use real::runnable;
 
-/// How such workloads are called: `rtapp:FILE`.
+/// Name of such workloads: `rtapp:FILE`.
 pub(crate) const NAME: &str = "rtapp";
 
-/// Bytes that a file may have.
+/// The most bytes that a file may have.
 const LARGEST: u64 = 1 << 24;
 /// Cache lines of its own that a task touches every time it runs: a loop of arithmetic has few.
 const FOOTPRINT: u32 = 16;
 
-/// Work of a futex call up to falling asleep, and up to the wake-up, of a core at 2 GHz or so, and
-/// its spread in percent: as in sysbench's threads test. Lines that the other side wrote last: as
-/// in schbench.
+/// Work of a futex call until the task falls asleep, and until the wake-up, nanoseconds on a core
+/// of some 2 GHz, and the spread of both in percent: the values of sysbench's threads test. The cache
+/// lines that the other task wrote last are those of schbench.
 const WAIT_NS: u64 = 700;
 const WAKE_NS: u64 = 400;
 const FUTEX_SPREAD: u64 = 50;
 const FUTEX_LINES: u32 = 6;
-/// What one core writes to memory in a second, MB. A guess for a server's core.
+/// Data that one core writes to memory in a second, MB. A guess for a server's core.
 const MEM_MBS: u64 = 10_000;
-/// A write to /dev/null, which looks at none of its bytes: a system call. A guess.
+/// Time of a write to /dev/null, nanoseconds: that of a system call, which looks at none of the
+/// bytes. A guess.
 const WRITE_NS: u64 = 200;
 
-/// An error in a line.
+/// An error that names the line and the key of `member`.
 fn wrong<T>(member: &Member, why: &str) -> Result<T, String> {
     Err(format!("line {}: \"{}\": {why}", member.line, member.key))
 }
 
-/// The members of an object.
+/// The members of `member`'s value, which has to be an object.
 fn members(member: &Member) -> Result<&[Member], String> {
     match &member.value {
         Value::Object(members) => Ok(members),
@@ -54,7 +56,7 @@ fn members(member: &Member) -> Result<&[Member], String> {
     }
 }
 
-/// A number from `low` to `high`.
+/// The value of `member`, which has to be a number from `low` to `high`.
 fn number(member: &Member, low: i64, high: i64) -> Result<i64, String> {
     match member.value {
         Value::Number(number) if (low..=high).contains(&number) => Ok(number),
@@ -65,6 +67,7 @@ fn number(member: &Member, low: i64, high: i64) -> Result<i64, String> {
     }
 }
 
+/// The value of `member`, which has to be a text.
 fn text(member: &Member) -> Result<&str, String> {
     match &member.value {
         Value::Text(text) => Ok(text),
@@ -72,16 +75,18 @@ fn text(member: &Member) -> Result<&str, String> {
     }
 }
 
-/// What the whole file has in common.
+/// What `global` says for all tasks of the file.
 struct Global {
     /// The capacity of the CPU on which `run` would be calibrated.
     capacity: u32,
+    /// Policy of a task that names none.
     policy: String,
-    /// How much a `mem` or `iorun` writes at a time, bytes.
+    /// Bytes that a `mem` or `iorun` writes at a time.
     buffer: u64,
     costs: Costs,
 }
 
+/// Reads `global`, which a file may leave out.
 fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Global, String> {
     let cpus = &keys.machine.cpus;
     let mut global = Global {
@@ -97,7 +102,7 @@ fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Glob
         match member.key.as_str() {
             "calibration" => {
                 global.capacity = match &member.value {
-                    // So many nanoseconds a loop: of the fastest CPU, one would hope.
+                    // Nanoseconds a loop: we take them to be the fastest CPU's.
                     Value::Number(1..) => 1024,
                     Value::Text(text) => {
                         let cpu = text
@@ -133,8 +138,8 @@ fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Glob
                 );
             }
             "mem_buffer_size" => global.buffer = number(member, 1, i64::from(i32::MAX))? as u64,
-            // The length of a run is the caller's; the rest says where rt-app writes what, or was
-            // said to older ones.
+            // The caller decides the length of a run; the other keys say where rt-app writes what,
+            // or only older versions of rt-app read them.
             "duration" | "pi_enabled" | "lock_pages" | "logdir" | "log_basename" | "log_size"
             | "ftrace" | "gnuplot" | "io_device" | "cumulative_slack" | "frag" => {}
             _ => return wrong(member, "rt-app 1.0 has no such global key"),
@@ -143,6 +148,7 @@ fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Glob
     Ok(global)
 }
 
+/// Builds the workload that a file of rt-app describes.
 pub(crate) fn file(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let path = std::mem::take(&mut keys.file);
     let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)?;

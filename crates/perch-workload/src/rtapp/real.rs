@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The other way: files for the real rt-app. Its reader keeps one of the keys that repeat, so they
-//! are numbered here, as rt-app's own workgen does it.
+//! Files for the real rt-app. Its reader keeps only one of several equal keys, so this file numbers
+//! the keys, as rt-app's own workgen does.
 
 use super::event::{LATER, event_of};
 use super::json::{Member, Value, parse};
 use super::{members, wrong};
 
-/// A file as the real rt-app is to have it so that it does what is simulated of it: every key once,
-/// each `suspend` with its name, `seconds` long, and writing nothing but its log, which goes to the
-/// folder that it is started in.
+/// Changes a file so that the real rt-app does what perch simulates of it: every key is there once,
+/// each `suspend` has its name, and rt-app runs for `seconds` and writes nothing but its log, into
+/// the folder that it is started in.
 ///
 /// # Errors
-/// The line, and what was expected there.
+/// The error names the line, and what was expected there.
 pub fn runnable(file: &str, seconds: u64) -> Result<String, String> {
     let Value::Object(mut top) = parse(file)? else {
         return Err("line 1: expected an object, { ... }".to_string());
@@ -60,11 +60,12 @@ pub fn runnable(file: &str, seconds: u64) -> Result<String, String> {
     Ok(text)
 }
 
-/// What rt-app 1.0 passes over in silence: of a task, and of a phase besides.
+/// Keys of a task or a phase that rt-app 1.0 passes over in silence.
 const PASSED_OVER: [&str; 4] = ["taskgroup", "util_min", "util_max", "nodes_membind"];
+/// Keys that belong to a task and not to its phases.
 const OF_TASKS: [&str; 6] = ["instance", "loop", "delay", "policy", "priority", "cpus"];
 
-/// There is nothing in it that rt-app 1.0 would pass over.
+/// Refuses a task or a phase with a key that rt-app 1.0 would pass over.
 fn known(member: &Member, passed_over: &[&str]) -> Result<(), String> {
     let Value::Object(members) = &member.value else {
         return Ok(());
@@ -89,7 +90,8 @@ fn known(member: &Member, passed_over: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Without phases rt-app 1.0 goes on for ever, whatever `loop` says: the events become a phase.
+/// Makes a phase of the events of a task with a `loop`: without phases rt-app 1.0 goes on for ever,
+/// whatever `loop` says.
 fn into_phases(task: &mut Value) {
     let Value::Object(members) = task else {
         return;
@@ -109,7 +111,7 @@ fn into_phases(task: &mut Value) {
     members.push(Member::of("phases", Value::Object(vec![phase])));
 }
 
-/// A `suspend` without a name waits for its own task's.
+/// Gives each `suspend` without a name the name of its own task, which it means.
 fn name_suspends(value: &mut Value, task: &str) {
     let Value::Object(members) = value else {
         return;
@@ -138,7 +140,7 @@ fn quoted(name: &str, text: &mut String) {
     text.push('"');
 }
 
-/// Appends a value; keys that an object has had are numbered.
+/// Appends a value to `text`, and numbers the keys that repeat in an object.
 pub fn write(value: &Value, depth: usize, text: &mut String) {
     match value {
         Value::Object(members) => {
@@ -155,7 +157,7 @@ pub fn write(value: &Value, depth: usize, text: &mut String) {
                 while !used.insert(key.clone()) {
                     number += 1;
                     key = format!("{}{number}", member.key);
-                    // One that the file has itself, further down.
+                    // The file itself has this key further down: the next number is tried.
                     if had.binary_search(&key.as_str()).is_ok() {
                         key.clone_from(&member.key);
                     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! An rt-app task: its properties, its phases, and their events, as a program.
+//! rt-app's tasks as programs: their properties, their phases, and the events of these.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use super::json::{Member, Value};
 use super::{Global, members, number, text, wrong};
 use crate::{Class, DEFAULT_SHARES, GroupSpec, Op, UNCLAMPED};
 
-/// Operations of a program: loops in loops are written out.
+/// The most operations of a program, in which loops in loops are written out.
 const MOST_OPS: usize = 1 << 20;
 
 const NO_TIME: &str =
     "a loop that takes no time: expected a run, runtime, sleep, timer or wait in it";
 
-/// An operation in a program that begins later.
+/// An operation whose program begins `by` operations later.
 fn moved(op: Op, by: u32) -> Op {
     match op {
         Op::Repeat { to, times } => Op::Repeat { to: to + by, times },
@@ -48,14 +48,14 @@ pub struct Made {
     pub delay_ns: u64,
 }
 
-/// Makes tasks, and remembers what they share.
+/// The maker of tasks, which remembers what the tasks share.
 pub struct Tasks<'a> {
     machine: &'a Machine,
     global: &'a Global,
     allowed: &'a Arc<CpuMask>,
     pub groups: Vec<GroupSpec>,
     pub shared: Shared,
-    /// What phases change CPUs to.
+    /// Sets of CPUs that phases change to.
     pub masks: Vec<Arc<CpuMask>>,
     threads: usize,
 }
@@ -162,8 +162,9 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// Where memory lies is not simulated. Where a task's memory may be on every node that the task
-    /// may run on, it lies where it would without `nodes_membind`: by the CPU that first touches it.
+    /// Refuses a `nodes_membind` that would make a difference, because perch does not simulate
+    /// where memory lies. If a task's memory may be on every node that the task may run on, the memory is
+    /// where it would be without `nodes_membind`: near the CPU that first touches it.
     fn nodes(&self, member: &Member, allowed: &CpuMask) -> Result<(), String> {
         let Value::Array(values) = &member.value else {
             return wrong(member, "expected an array of nodes");
@@ -197,7 +198,8 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// The group of a path, made with those above it where they are not there yet.
+    /// Number of the group of a path. This function makes the group, and the groups above it, if
+    /// they are not there yet.
     fn group(&mut self, member: &Member) -> Result<Option<usize>, String> {
         let mut parent = None;
         let mut name = String::new();
@@ -253,8 +255,8 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// What each phase binds the task to: its own `cpus` or else the task's; nothing where no phase
-    /// has any.
+    /// The CPUs that each phase binds the task to: the phase's own `cpus`, or else the task's.
+    /// There are none if no phase has `cpus`.
     fn binds(&mut self, phases: Option<&Member>, made: &Made) -> Result<Vec<u32>, String> {
         let phases = phases.map_or(Ok(&[][..]), members)?;
         let mut any = None;
