@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use perch_sim::workload::recorded::Script;
+use perch_workload::recorded::Script;
 
 pub use event::{Context, Event, Kind, Name, State};
 pub use progress::Tell;

@@ -6,7 +6,6 @@
 //! is modelled and what is left out.
 
 mod c2c;
-mod engine;
 mod guest;
 mod hardware;
 mod kernel;
@@ -15,14 +14,16 @@ mod metrics;
 mod requests;
 mod scenario;
 mod watch;
-pub mod workload;
+
+use perch_engine as engine;
 
 pub use c2c::{C2c, Line, Row, User};
-pub use engine::Dist;
 pub use hardware::Symbol;
 #[doc(hidden)]
 pub use kernel::glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
 pub use latencies::Latencies;
 pub use metrics::{GuestMetrics, Metrics, RtMetrics};
+pub use perch_engine::Dist;
+pub use perch_workload as workload;
 pub use scenario::{Outcome, RootDomain, Scenario, Score, SimError, UnknownRootDomain};
 pub use watch::{Asked, Left, Switched, Watch, Woken};

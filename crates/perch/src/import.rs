@@ -8,7 +8,7 @@ use clap::Args;
 use perch_import::{ImportError, Options, Summary};
 use perch_policy::Topology;
 use perch_report::{Align, Grid};
-use perch_sim::workload::recorded::{NAME, Script};
+use perch_workload::recorded::{NAME, Script};
 
 use crate::fresh::Fresh;
 use crate::meter::{Meter, Unit};

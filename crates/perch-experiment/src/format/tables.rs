@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::Era;
-use perch_sim::workload::Workload;
+use perch_workload::Workload;
 use toml::Spanned;
 
 use super::calibration::calibrate;

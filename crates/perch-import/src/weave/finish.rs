@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use perch_sim::workload::Class;
-use perch_sim::workload::recorded::{MOST_TASKS, Script, ScriptTask, Step};
+use perch_workload::Class;
+use perch_workload::recorded::{MOST_TASKS, Script, ScriptTask, Step};
 
 use super::Weaver;
 use super::task::{Did, Task, Woken};

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use perch_import::{Context, Event, Kind, Name, Options, Origin, State, Weaver};
 use perch_machine::Machine;
 use perch_policy::{Era, Modes, Policy, Topology};
-use perch_sim::workload::Workload;
-use perch_sim::workload::recorded::{Script, Step};
 use perch_sim::{RootDomain, Scenario};
+use perch_workload::Workload;
+use perch_workload::recorded::{Script, Step};
 use proptest::prelude::*;
 
 /// A stream of numbers out of a seed.
