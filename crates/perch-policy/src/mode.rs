@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::overload::Layout;
 
-/// How a mechanism behaves (design.md, "A mechanism has a mode").
+/// How a mechanism behaves (docs/mechanisms/README.md#modes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Mode {
@@ -87,15 +87,15 @@ const OVERLOAD_LAYOUT: &str = "overload-layout";
 /// One mode a mechanism: all that an experiment's arm consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Modes {
-    /// Scan the cluster first (mechanisms.md §1).
+    /// Scan the cluster first (docs/mechanisms/cluster.md).
     pub cluster: Mode,
-    /// Capacity-aware wake-up (mechanisms.md §2).
+    /// Capacity-aware wake-up (docs/mechanisms/capacity.md).
     pub capacity: Mode,
-    /// Cache-aware wake-up and its inhibition (mechanisms.md §3).
+    /// Cache-aware wake-up and its inhibition (docs/mechanisms/cache.md).
     pub cache: Mode,
-    /// Counters of CPUs with waiting real-time tasks (mechanisms.md §4).
+    /// Counters of CPUs with waiting real-time tasks (docs/mechanisms/overload.md).
     pub overload: Mode,
-    /// Steering to a CPU where the wakee's group has nothing queued (mechanisms.md §5).
+    /// Steering to a CPU where the wakee's group has nothing queued (docs/mechanisms/steer.md).
     pub steer: Mode,
     /// How the overload counters lie in memory, if not as the mode has it: to tell what padding does from what
     /// the rest of a mode does.
@@ -179,7 +179,7 @@ impl FromStr for Modes {
     }
 }
 
-/// The stock kernel whose rules hold (design.md, "An era").
+/// The stock kernel whose rules hold (docs/mechanisms/stock.md#eras).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
     /// Linux 3.4: CFS, before PELT and before the scan for idle CPUs. Of the mechanisms it has `steer`.
@@ -273,8 +273,10 @@ impl Era {
         }
     }
 
-    /// The era's rules for the wake-up path (mechanisms.md §0: 6.5 and 7.2; §2, and 5.6.4 where
-    /// that is silent: 5.5; §5, and 3.4 where that is silent: 3.4; the groups of fork and exec: kernel commit 82d6e01a0699 of 6.19).
+    /// The era's rules for the wake-up path. 6.5 and 7.2: docs/mechanisms/stock.md#idle-search.
+    /// 5.5: docs/mechanisms/capacity.md#before, and 5.6.4 where that is silent. 3.4:
+    /// docs/mechanisms/stock.md#34, and the kernel where that is silent. The groups of fork and
+    /// exec: kernel commit 82d6e01a0699 of 6.19.
     pub fn rules(self) -> Rules {
         let common = Rules {
             flip_decay_ns: 1_000_000_000,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The whole decision, in the order of mechanisms.md §7: where a waking (or
+ * The whole decision, in the order of docs/mechanisms/README.md#one-wake-up: where a waking (or
  * new) task of the fair class should go, and why. Every mechanism has its
  * line here and its header beside this one.
  */
@@ -20,7 +20,7 @@
 		return (cpu);        \
 	} while (0)
 
-/* The idle-sibling search: mechanisms.md §0, steps 1 to 9. */
+/* The idle-sibling search: docs/mechanisms/stock.md#idle-search, steps 1 to 9. */
 PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 					  const struct perch_policy *pol PERCH_GIVEN,
 					  struct perch_task *p PERCH_GIVEN,

@@ -172,8 +172,8 @@ impl Shape {
         }
     }
 
-    /// Whether a mechanism can choose another CPU here at all (mechanisms.md §7, P3). Of `overload`,
-    /// which chooses none, whether its counters can be more than one.
+    /// Whether a mechanism can choose another CPU here at all (docs/testing.md#properties, P3).
+    /// Of `overload`, which chooses none, whether its counters can be more than one.
     pub fn can_act(&self, mechanism: &str) -> bool {
         match mechanism {
             "cluster" => self.clusters > 0,
