@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use perch_lint::{House, Tree, arrows, check, prose};
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 }
 
 /// Check the tree; whether it keeps every rule.
-fn run(root: &PathBuf, sentences: bool, list: bool) -> Result<bool, String> {
+fn run(root: &Path, sentences: bool, list: bool) -> Result<bool, String> {
     let tree = Tree::read(root).map_err(|error| format!("{}: {error}", root.display()))?;
     let house = House::of(&tree)?;
     if list {
