@@ -65,6 +65,7 @@ fn a_file_without_licence_or_end_is_found() {
     let long = "\n".repeat(500);
     only("long", &[("a.rs", &long)], "a.rs:500:", &["501 lines"]);
     none("short", &[("a.rs", &long[1..])]);
+    none("generated", &[("crates/a/src/generated.rs", &long)]);
     only("bare", &[("x", "#!/bin/sh\n# hello\n")], "x:1:", &["SPDX"]);
     none(
         "named",
