@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the loader and the BPF program share; mirrored by src/interface.rs.
+ * What the loader and the BPF program share; mirrored in src/interface/.
  * The loader lays everything out in the arena before it loads the program
  * and tells it by `perch_config`, which is read-only from then on, so that
  * the verifier drops what is switched off.

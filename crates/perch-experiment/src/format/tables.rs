@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use super::calibration::calibrate;
 use super::raw::{RawBenchmark, RawFile};
-use super::refuse;
+use super::refuse::refuse;
 use super::rows::{Rows, check_efforts, check_keys};
 use super::scores::{ScoreOf, by_unit, printed, scores};
 use crate::error::{ExperimentError, Source};
