@@ -12,7 +12,7 @@
 //! [walls]                  FROM never FOLDER...: reason
 //! policy never crates: the policy knows no host
 //! [circles]                FOLDER FILES: reason
-//! crates/perch-sim/src/kernel 36: being taken apart
+//! crates/perch-lab/src 16: being taken apart
 //! [elsewhere]              NAME: where that file lives instead
 //! kernel/sched/*: Linux's
 //! ```
