@@ -8,27 +8,24 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::{CacheStep, Era, Policy, Reason, Topology};
 use perch_sim::workload::{Workload, WorkloadError};
-use perch_sim::{GuestMetrics, Metrics, Outcome, RootDomain, Scenario, Watch};
+use perch_sim::{Metrics, Outcome, RootDomain, Scenario, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::contention::Contention;
 use crate::error::ExperimentError;
+use crate::json::null_is_nan;
 use crate::model::{Arm, Effort};
 use crate::pool::{self, Progress};
 use crate::raw::{self, Each};
-use crate::report::{ArmModes, null_is_nan};
+use crate::report::ArmModes;
 use crate::seed::seed;
 use crate::statistic::{DESCRIBE, Statistic};
 use crate::stats::{Delta, ci95, delta, mean};
 use crate::tally::{ArmCpus, Tally, WakeLatency};
 
-pub(crate) use counts::occurred;
+pub use counts::CountRow;
+pub(crate) use counts::{DISTANCES, occurred};
 use counts::{chosen, counts, guests, totals};
-
-/// The distances of perch_machine::Distance, nearest first, as tables call them.
-pub(crate) const DISTANCES: [&str; 7] = [
-    "same CPU", "core", "cluster", "LLC", "node", "package", "machine",
-];
 
 /// What to compare.
 #[derive(Clone, Debug)]
@@ -105,15 +102,6 @@ pub struct ScoreRow {
     pub higher_is_better: bool,
     /// By arm.
     pub arms: Vec<ArmScore>,
-}
-
-/// How often something happened, per simulated second, by arm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CountRow {
-    /// What happened.
-    pub name: String,
-    /// Times per simulated second, mean over the repetitions, by arm.
-    pub per_second: Vec<f64>,
 }
 
 /// What was found.
@@ -240,7 +228,7 @@ pub fn compare_raw(
             Reason::ALL.iter().map(|reason| reason.name()),
             |metrics| &metrics.by_reason,
         ),
-        chosen: chosen(spec, &by_arm),
+        chosen: chosen(&spec.workload, &spec.machine, &by_arm),
         cache: counts(&by_arm, CacheStep::ALL[1..].iter().map(|s| s.name()), |m| {
             &m.by_cache_step[1..]
         }),

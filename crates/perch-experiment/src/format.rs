@@ -5,6 +5,7 @@
 mod c2c;
 mod calibration;
 mod raw;
+mod refuse;
 mod rows;
 mod scores;
 mod tables;
@@ -13,12 +14,12 @@ use std::path::Path;
 
 use perch_policy::{Era, Modes};
 use perch_sim::RootDomain;
-use toml::Spanned;
 
 use crate::error::{ExperimentError, Source};
 use crate::model::{Arm, BASELINE, Experiment, PATCHED};
 use crate::published;
 use raw::{RawArm, RawFile};
+use refuse::refuse;
 
 /// Ticks per second that Linux can be configured with lie in this range.
 const HZ: std::ops::RangeInclusive<u32> = 100..=1000;
@@ -95,16 +96,6 @@ impl Experiment {
             c2c,
         })
     }
-}
-
-fn refuse<T>(
-    source: &Source,
-    blamed: &Spanned<T>,
-    key: &str,
-    reason: &str,
-    expected: &str,
-) -> ExperimentError {
-    source.problem(blamed.span().start, key, reason, expected)
 }
 
 fn arms(source: &Source, era: Era, raw: &[RawArm]) -> Result<Vec<Arm>, ExperimentError> {

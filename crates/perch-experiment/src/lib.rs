@@ -12,6 +12,7 @@ mod contention;
 mod error;
 mod format;
 mod glob;
+mod json;
 pub mod library;
 mod line;
 mod model;

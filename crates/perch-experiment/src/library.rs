@@ -35,7 +35,7 @@ pub fn resolve(name_or_path: &str) -> Result<Experiment, ExperimentError> {
 
 #[cfg(test)]
 mod tests {
-    use perch_sim::workload::Workload;
+    use perch_workload::Workload;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use perch_machine::Problem;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ExperimentError;
-use crate::report::null_is_nan;
+use crate::json::null_is_nan;
 
 /// The columns, in this order.
 const COLUMNS: [&str; 10] = [

@@ -2,18 +2,14 @@
 //! What an experiment found, cell by cell, held against what was published. The field names are
 //! the keys of the JSON that docs/formats.md describes.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
+use crate::json::null_is_nan;
 use crate::line::LineFound;
 use crate::model::{Cell, Load};
 use crate::published::Published;
 use crate::stats::Delta;
 use crate::tally::LoadFound;
-
-/// JSON has null for what is no number, such as a change from 0.
-pub(crate) fn null_is_nan<'a, D: Deserializer<'a>>(from: D) -> Result<f64, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
-}
 
 /// A simulated change may miss the published one by this many percentage points; where a
 /// standard deviation was published, by twice that if it is more.

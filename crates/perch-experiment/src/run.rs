@@ -230,73 +230,14 @@ fn run_with(
     }
     let base = options.seed.unwrap_or(experiment.seed);
     let arms = chosen_arms(experiment, &options.further)?;
-    let only = options.only.as_deref().unwrap_or("*");
-    let cells: Vec<&Cell> = experiment
-        .cells
-        .iter()
-        .filter(|cell| glob::matches(only, &cell.path()))
-        .collect();
-    if cells.is_empty() {
-        let example = experiment.cells.first().map(Cell::path).unwrap_or_default();
-        return refuse(format!(
-            "no cell of {} matches `{only}`: expected a pattern for benchmark/where/row, \
-             for example {example}",
-            experiment.name
-        ));
-    }
+    let cells = chosen_cells(experiment, options)?;
     let chosen = chosen_loads(experiment, &cells, options)?;
-    let mut trials = Vec::new();
-    for &(load, effort) in &chosen {
-        for &arm in &arms {
-            trials.extend((0..effort.repetitions).map(|repetition| Trial {
-                load,
-                arm,
-                effort,
-                seed: seed(base, &load.parts(), repetition),
-                repetition,
-            }));
-        }
-    }
+    let trials = trials(&chosen, &arms, base);
     let order = longest_first(&trials, &chosen);
     let scored = pool::run(&order, options.jobs, progress, |index| {
         simulate(&trials[index])
     })?;
-
-    let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
-    let mut rest = scored.as_slice();
-    let mut results = Vec::new();
-    let mut c2c = None;
-    for &(load, effort) in &chosen {
-        let (of_load, others) = rest.split_at(names.len() * effort.repetitions as usize);
-        rest = others;
-        let value = |score: usize| move |found: &Found| found.scores[score].value;
-        let values = |of_arm: &[Found]| {
-            let scores = 0..load.scores.len();
-            let of_score = scores.map(|score| of_arm.iter().map(value(score)).collect());
-            of_score.collect::<Vec<Vec<f64>>>()
-        };
-        let by_arm = || {
-            let found = of_load.chunks(effort.repetitions as usize);
-            names.iter().copied().zip(found)
-        };
-        results.push(LoadResult {
-            load,
-            // A property of the workload, which is the same in all of them.
-            scores: of_load[0].scores.iter().map(|s| s.what.clone()).collect(),
-            arms: by_arm().map(|(arm, found)| (arm, values(found))).collect(),
-            draws: seed(base, &[&load.benchmark, &load.place, "bootstrap"], 0),
-        });
-        let here = |line: &&PublishedLine| {
-            (&line.benchmark, &line.place) == (&load.benchmark, &load.place)
-        };
-        if let Some(published) = experiment.c2c.as_ref().filter(here) {
-            let arms = by_arm().filter_map(|(arm, found)| {
-                let outcomes: Vec<_> = found.iter().filter_map(|f| f.outcome.clone()).collect();
-                Contention::new(arm, &outcomes)
-            });
-            c2c = Some(LineFound::new(published, arms.collect()));
-        }
-    }
+    let (results, c2c) = by_load(experiment, &chosen, &arms, base, &scored);
     for result in &results {
         raw::of_load(experiment, base, &arms, result, &cells, each)?;
     }
@@ -332,6 +273,91 @@ fn run_with(
         machines_toml: Vec::new(),
         c2c,
     })
+}
+
+/// The cells of the experiment that the options choose, one at least.
+fn chosen_cells<'a>(
+    experiment: &'a Experiment,
+    options: &RunOptions,
+) -> Result<Vec<&'a Cell>, ExperimentError> {
+    let only = options.only.as_deref().unwrap_or("*");
+    let matching = experiment.cells.iter();
+    let cells: Vec<&Cell> = matching
+        .filter(|cell| glob::matches(only, &cell.path()))
+        .collect();
+    if cells.is_empty() {
+        let example = experiment.cells.first().map(Cell::path).unwrap_or_default();
+        return Err(ExperimentError::Argument(format!(
+            "no cell of {} matches `{only}`: expected a pattern for benchmark/where/row, \
+             for example {example}",
+            experiment.name
+        )));
+    }
+    Ok(cells)
+}
+
+/// Every simulation of the loads: by load, by arm, by repetition. [`by_load`] counts on this order.
+fn trials<'a>(chosen: &[(&'a Load, Effort)], arms: &[&'a Arm], base: u64) -> Vec<Trial<'a>> {
+    let mut trials = Vec::new();
+    for &(load, effort) in chosen {
+        for &arm in arms {
+            trials.extend((0..effort.repetitions).map(|repetition| Trial {
+                load,
+                arm,
+                effort,
+                seed: seed(base, &load.parts(), repetition),
+                repetition,
+            }));
+        }
+    }
+    trials
+}
+
+/// The scores of all simulations, in the order of [`trials`], sorted into loads and arms; and the
+/// contended lines of the load that they were published for.
+fn by_load<'a>(
+    experiment: &'a Experiment,
+    chosen: &[(&'a Load, Effort)],
+    arms: &[&'a Arm],
+    base: u64,
+    scored: &[Found],
+) -> (Vec<LoadResult<'a>>, Option<LineFound>) {
+    let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
+    let mut rest = scored;
+    let mut results = Vec::new();
+    let mut c2c = None;
+    for &(load, effort) in chosen {
+        let (of_load, others) = rest.split_at(names.len() * effort.repetitions as usize);
+        rest = others;
+        let value = |score: usize| move |found: &Found| found.scores[score].value;
+        let values = |of_arm: &[Found]| {
+            let scores = 0..load.scores.len();
+            let of_score = scores.map(|score| of_arm.iter().map(value(score)).collect());
+            of_score.collect::<Vec<Vec<f64>>>()
+        };
+        let by_arm = || {
+            let found = of_load.chunks(effort.repetitions as usize);
+            names.iter().copied().zip(found)
+        };
+        results.push(LoadResult {
+            load,
+            // A property of the workload, which is the same in all of them.
+            scores: of_load[0].scores.iter().map(|s| s.what.clone()).collect(),
+            arms: by_arm().map(|(arm, found)| (arm, values(found))).collect(),
+            draws: seed(base, &[&load.benchmark, &load.place, "bootstrap"], 0),
+        });
+        let here = |line: &&PublishedLine| {
+            (&line.benchmark, &line.place) == (&load.benchmark, &load.place)
+        };
+        if let Some(published) = experiment.c2c.as_ref().filter(here) {
+            let arms = by_arm().filter_map(|(arm, found)| {
+                let outcomes: Vec<_> = found.iter().filter_map(|f| f.outcome.clone()).collect();
+                Contention::new(arm, &outcomes)
+            });
+            c2c = Some(LineFound::new(published, arms.collect()));
+        }
+    }
+    (results, c2c)
 }
 
 /// The loads of `cells`, each once and with its effort as `options` have it.

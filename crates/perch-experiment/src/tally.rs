@@ -9,8 +9,8 @@ use perch_sim::{Latencies, Metrics};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::{CountRow, DISTANCES, occurred};
+use crate::json::null_is_nan;
 use crate::model::{Arm, Experiment, Load};
-use crate::report::null_is_nan;
 
 /// How long woken tasks waited until they ran, in one arm; all repetitions together. Percentiles are
 /// the upper ends of the histogram's buckets: never less than the true one, and at most a 32nd more.

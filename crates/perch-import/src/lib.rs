@@ -5,7 +5,9 @@
 //! [`import`] reads a file; [`Weaver`] makes scripts out of events, wherever they come from.
 //! docs/import.md tells what is made of what, and where that is wrong.
 
+mod error;
 mod event;
+mod origin;
 mod perf;
 mod progress;
 mod summary;
@@ -16,39 +18,14 @@ use std::fs::File;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use perch_sim::workload::recorded::Script;
+use perch_workload::recorded::Script;
 
+pub use error::ImportError;
 pub use event::{Context, Event, Kind, Name, State};
+pub use origin::Origin;
 pub use progress::Tell;
 pub use summary::{Summary, TaskSummary};
 pub use weave::{Options, Weaver};
-
-/// Why nothing was imported.
-#[derive(Debug, thiserror::Error)]
-pub enum ImportError {
-    /// The file cannot be read.
-    #[error("{0}")]
-    Io(#[from] std::io::Error),
-    /// What is in it makes no sense, or cannot be imported: where, and what to do.
-    #[error("{0}")]
-    Input(String),
-    /// A program that is needed is missing or failed: which, and what to do.
-    #[error("{0}")]
-    Reader(String),
-}
-
-/// What the file says of its machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Origin {
-    /// Which program wrote it.
-    pub tool: &'static str,
-    /// The kernel's release, if that is in the file.
-    pub release: Option<String>,
-    /// The CPUs, if they are.
-    pub cpus: Option<u32>,
-    /// Events that the recorder says were lost.
-    pub lost: u64,
-}
 
 /// Reads a recording.
 ///

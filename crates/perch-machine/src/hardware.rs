@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What things cost on a machine: times by distance, cache sizes, idle states.
 //!
-//! Every value belongs to the machine, never to an experiment's arm (design.md, "Honest
-//! calibration"). docs/calibration.md lists where each comes from.
+//! Every value belongs to the machine, never to an experiment's arm. docs/calibration.md
+//! lists where each comes from.
 
 use crate::model::Distance;
 

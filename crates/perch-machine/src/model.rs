@@ -24,7 +24,8 @@ pub struct Cpu {
     /// The last-level cache in hardware: what decides how far data travels.
     pub llc: u32,
     /// The last-level cache as firmware declares it to the kernel: what the scheduler's MC level
-    /// spans. Differs from `llc` only on machines with phantom domains (mechanisms.md §2).
+    /// spans. Differs from `llc` only on machines with phantom domains
+    /// (docs/mechanisms/capacity.md).
     pub declared_llc: u32,
     /// The NUMA node.
     pub node: u32,

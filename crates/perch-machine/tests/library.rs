@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the sources say about each library machine (mechanisms.md §6), and that the library is
-//! whole.
+//! What the sources say about each library machine (docs/mechanisms/benchmarks.md#machines), and
+//! that the library is whole.
 
 use perch_machine::{Distance, Machine, library, resolve};
 

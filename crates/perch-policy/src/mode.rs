@@ -9,7 +9,7 @@ use crate::ffi::generated::{PERCH_OFF, PERCH_PERCH, PERCH_POSTED, PERCH_UPSTREAM
 use crate::mechanism::Mechanism;
 use crate::overload::Layout;
 
-/// How a mechanism behaves (design.md, "A mechanism has a mode").
+/// How a mechanism behaves (docs/mechanisms/README.md#modes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Mode {
@@ -175,7 +175,7 @@ impl IndexMut<Mechanism> for Modes {
     }
 }
 
-/// The stock kernel whose rules hold (design.md, "An era").
+/// The stock kernel whose rules hold (docs/mechanisms/stock.md#eras).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
     /// Linux 3.4: CFS, before PELT and before the scan for idle CPUs. Of the mechanisms it has `steer`.
@@ -287,8 +287,10 @@ impl Era {
         )))
     }
 
-    /// The era's rules for the wake-up path (mechanisms.md §0: 6.5 and 7.2; §2, and 5.6.4 where
-    /// that is silent: 5.5; §5, and 3.4 where that is silent: 3.4; the groups of fork and exec: kernel commit 82d6e01a0699 of 6.19).
+    /// The era's rules for the wake-up path. 6.5 and 7.2: docs/mechanisms/stock.md#idle-search.
+    /// 5.5: docs/mechanisms/capacity.md#before, and 5.6.4 where that is silent. 3.4:
+    /// docs/mechanisms/stock.md#34, and the kernel where that is silent. The groups of fork and
+    /// exec: kernel commit 82d6e01a0699 of 6.19.
     pub fn rules(self) -> Rules {
         let common = Rules {
             flip_decay_ns: 1_000_000_000,

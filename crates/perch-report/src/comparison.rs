@@ -7,11 +7,12 @@ use perch_experiment::{Comparison, CountRow, ScoreRow};
 
 use crate::circumstances;
 use crate::contention;
-use crate::experiment::{finite, optional, write_csv};
+use crate::experiment::{finite, optional};
 use crate::figure::{figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
 use crate::latency;
+use crate::records::write_csv;
 use crate::shape::shapes;
 
 /// `comparison` as `format` has it.

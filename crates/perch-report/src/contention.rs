@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 use perch_experiment::{ContendedLine, Contention};
 
-use crate::experiment::write_csv;
 use crate::format::Format;
 use crate::grid::{Align, Grid};
+use crate::records::write_csv;
 
 /// Lines with less of all HITM than this are named but not opened, percent.
 const LEAST_PCT: f64 = 1.0;

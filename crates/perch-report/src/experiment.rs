@@ -10,6 +10,7 @@ use crate::figure::{figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
 use crate::line;
+use crate::records::write_csv;
 use crate::shape::shapes;
 
 /// `reports` as `format` has them. JSON is one object for one report and a list for several.
@@ -313,17 +314,6 @@ pub(crate) fn finite(value: f64) -> String {
     } else {
         String::new()
     }
-}
-
-pub(crate) fn write_csv(records: &[Vec<String>]) -> String {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    for record in records {
-        writer
-            .write_record(record)
-            .expect("memory takes records of one length");
-    }
-    let bytes = writer.into_inner().expect("memory takes what is written");
-    String::from_utf8(bytes).expect("the records were UTF-8")
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod line;
 mod paste;
 mod perfetto;
 mod raw;
+mod records;
 mod shape;
 
 pub use comparison::comparison;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The band's tasks between CPUs, after the kernel's real-time class
- * (mechanisms.md §4, §8). The aim: of all that could run, the highest
- * priorities do.
+ * (docs/mechanisms/overload.md and docs/mechanisms/stock.md#rt). The aim: of
+ * all that could run, the highest priorities do.
  *
  *  - Who wakes stays if what its CPU runs is lower, else goes to the CPU that
  *    runs the lowest: nothing, then a task of no priority, then the band's

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How much of a CPU a task uses: a mean of its running time that forgets half
- * of what was in 32 periods of 1024 us (mechanisms.md §8), from 0 to 1024,
+ * of what was in 32 periods of 1024 us (docs/mechanisms/stock.md#pelt), from 0 to 1024,
  * the capacity of the largest CPU. An hour on a CPU of capacity 446 makes 446.
  *
  * Whether a task runs does not change between two updates, so the mean is

@@ -62,7 +62,7 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 }
 
 /*
- * nr_idle_scan of an LLC (mechanisms.md §0), from the utilisation that this
+ * nr_idle_scan of an LLC (docs/mechanisms/stock.md#scan), from the utilisation that this
  * scheduler measures instead of PELT; and how full it is.
  */
 static inline void update_llc(perch_u32 number, bool some_idle)

@@ -5,24 +5,16 @@
 //! the same scenario gives the same trace to the byte, on any machine. docs/model.md tells what
 //! is modelled and what is left out.
 
-mod c2c;
-mod engine;
-mod guest;
-mod hardware;
-mod kernel;
-mod latencies;
-mod metrics;
-mod requests;
+mod observe;
+mod program;
 mod scenario;
-mod watch;
-pub mod workload;
+mod world;
 
-pub use c2c::{C2c, Line, Row, User};
-pub use engine::Dist;
-pub use hardware::Symbol;
+pub use observe::{Asked, GuestMetrics, Left, Metrics, Switched, Watch, Woken};
 #[doc(hidden)]
-pub use kernel::glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
-pub use latencies::Latencies;
-pub use metrics::{GuestMetrics, Metrics, RtMetrics};
+pub use observe::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
+pub use perch_engine::Dist;
+pub use perch_sched::hardware::{C2c, Line, Row, Symbol, User};
+pub use perch_sched::observe::{Latencies, RtMetrics};
+pub use perch_workload as workload;
 pub use scenario::{Outcome, RootDomain, Scenario, Score, SimError, UnknownRootDomain};
-pub use watch::{Asked, Left, Switched, Watch, Woken};

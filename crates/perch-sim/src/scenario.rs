@@ -7,12 +7,11 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{Policy, Topology};
+use perch_sched::check::Auditor;
 
-use crate::kernel::Kernel;
-use crate::metrics::Metrics;
-use crate::requests::{Requests, WAKE_PERCENTILES};
-use crate::watch::Watch;
+use crate::observe::{Glimpse, Metrics, Requests, WAKE_PERCENTILES, Watch};
 use crate::workload::{Basis, Workload, check_groups};
+use crate::world::Simulation;
 
 /// How the simulated kernel lays out its root domain: which fields that all CPUs use lie on one
 /// cache line. A property of the kernel, the same for every arm.
@@ -222,22 +221,14 @@ impl Scenario {
         let end_ns = end_ns
             .filter(|&end| end <= CENTURY_NS)
             .ok_or(SimError::TooLong)?;
-        let mut kernel = Kernel::new(
-            &self.machine,
-            &self.topology,
-            self.policy,
-            self.hz,
-            &self.workload,
-            self.root_domain,
-            self.seed,
-        );
+        let mut run = Simulation::new(self);
         match onlooker {
             Onlooker::Nobody => {}
-            Onlooker::Trace(out) => kernel.trace_to(out),
-            Onlooker::Watch(watch) => kernel.watch(watch),
+            Onlooker::Trace(out) => run.trace_to(out),
+            Onlooker::Watch(watch) => run.watch(watch),
         }
         if stepwise {
-            kernel.step_by_step();
+            run.step_by_step();
         }
         let measure = &self.workload.measure;
         let only = |metrics, value| {
@@ -254,48 +245,90 @@ impl Scenario {
                 per_count,
                 instances,
             } => {
-                kernel.run_until(self.warmup_ns)?;
-                kernel.start_measuring();
-                kernel.run_until(end_ns)?;
-                let metrics = kernel.finish(self.warmup_ns);
+                run.run_until(self.warmup_ns)?;
+                run.start_measuring();
+                run.run_until(end_ns)?;
+                let metrics = run.finish(self.warmup_ns);
                 let seconds = self.measure_ns as f64 / 1e9;
                 let value = metrics.counted as f64 * per_count / seconds / instances;
                 only(metrics, value)
             }
             Basis::Frames => {
-                kernel.run_until(self.warmup_ns)?;
-                kernel.start_measuring();
-                kernel.run_until(end_ns)?;
-                let metrics = kernel.finish(self.warmup_ns);
+                run.run_until(self.warmup_ns)?;
+                run.start_measuring();
+                run.run_until(end_ns)?;
+                let metrics = run.finish(self.warmup_ns);
                 let scores = self.frame_scores(&metrics);
                 (metrics, scores)
             }
             Basis::Requests => {
-                kernel.run_until(self.warmup_ns)?;
-                kernel.start_measuring();
-                kernel.measure_requests(self.measure_ns);
-                kernel.run_until(end_ns)?;
-                let requests = kernel.take_requests();
+                run.run_until(self.warmup_ns)?;
+                run.start_measuring();
+                run.measure_requests(self.measure_ns);
+                run.run_until(end_ns)?;
+                let requests = run.take_requests();
                 let scores = requests.map(|found| self.request_scores(&found));
-                (kernel.finish(self.warmup_ns), scores.unwrap_or_default())
+                (run.finish(self.warmup_ns), scores.unwrap_or_default())
             }
             Basis::Time => {
-                kernel.run_until(end_ns)?;
-                if let Some(started_ns) = kernel.stopwatch().started_ns {
-                    kernel.run_until(started_ns + self.measure_ns)?;
+                run.run_until(end_ns)?;
+                if let Some(started_ns) = run.stopwatch().started_ns {
+                    run.run_until(started_ns + self.measure_ns)?;
                 }
-                let watch = kernel.stopwatch();
+                let watch = run.stopwatch();
                 let span = watch.started_ns.zip(watch.stopped_ns);
                 match span.map(|(started_ns, stopped_ns)| (started_ns, stopped_ns - started_ns)) {
                     Some((started_ns, took_ns)) if took_ns <= self.measure_ns => {
-                        only(kernel.finish(started_ns), took_ns as f64 / 1e9)
+                        only(run.finish(started_ns), took_ns as f64 / 1e9)
                     }
                     _ => return Err(self.unfinished(watch.started_ns)),
                 }
             }
         };
-        kernel.tell_end()?;
+        run.end()?;
         Ok(Outcome { scores, metrics })
+    }
+
+    /// Runs it, stops every `every_ns` (0: whenever anything has happened), checks the books and
+    /// lets `look` see. The run itself is the very same as without, but that a workload judged by
+    /// its time may be cut short.
+    ///
+    /// # Errors
+    /// What does not hold, and at which moment.
+    #[doc(hidden)]
+    pub fn run_checked(
+        &self,
+        every_ns: u64,
+        look: &mut dyn FnMut(&Glimpse),
+    ) -> Result<Metrics, String> {
+        let end_ns = self.warmup_ns + self.measure_ns;
+        let mut run = Simulation::new(self);
+        let mut auditor = Auditor::default();
+        let mut measuring = false;
+        loop {
+            let next = match every_ns {
+                0 => run.next_at().unwrap_or(end_ns),
+                _ => run.now_ns() + every_ns,
+            };
+            let stop_ns = if measuring { end_ns } else { self.warmup_ns };
+            run.run_until(next.min(stop_ns))
+                .map_err(|e| e.to_string())?;
+            run.check(&mut auditor)?;
+            look(&run.glimpse());
+            let watch = run.stopwatch();
+            if let (Some(started_ns), Some(_)) = (watch.started_ns, watch.stopped_ns) {
+                return Ok(run.finish(started_ns));
+            }
+            if run.now_ns() >= end_ns && measuring {
+                return Ok(run.finish(self.warmup_ns));
+            }
+            if run.now_ns() >= self.warmup_ns && !measuring {
+                if self.workload.measure.basis != Basis::Time {
+                    run.start_measuring();
+                }
+                measuring = true;
+            }
+        }
     }
 
     fn frame_scores(&self, metrics: &Metrics) -> Vec<Score> {

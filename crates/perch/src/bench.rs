@@ -4,6 +4,7 @@
 //! `perch bench overload`: what the counters of overloaded CPUs cost on this machine.
 //! `perch bench replay`: how fast recordings are replayed.
 
+mod format;
 mod lab;
 mod overload;
 mod replay;
@@ -48,7 +49,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 2.0)]
     seconds: f64,
     /// How to write the result: table or json; with --lab also markdown or csv
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format)]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format::format)]
     format: Format,
     #[command(flatten)]
     lab: lab::LabArguments,
@@ -62,10 +63,6 @@ enum What {
     Overload(overload::Arguments),
     /// How many wake-ups of a synthetic recording a core replays in a second
     Replay(replay::Arguments),
-}
-
-fn format(name: &str) -> Result<Format, String> {
-    name.parse::<Format>().map_err(|error| error.to_string())
 }
 
 /// One line of the result.

@@ -8,7 +8,7 @@ use clap::Args;
 use perch_import::{ImportError, Options, Summary};
 use perch_policy::Topology;
 use perch_report::{Align, Grid};
-use perch_sim::workload::recorded::{NAME, Script};
+use perch_workload::recorded::{NAME, Script};
 
 use crate::fresh::Fresh;
 use crate::meter::{Meter, Unit};
@@ -90,8 +90,8 @@ fn ms(ns: u64) -> String {
     format!("{:.3}", ns as f64 / 1e6)
 }
 
-/// What there is to say to a person.
-fn words(summary: &Summary, output: &Path) -> String {
+/// The tasks by their command: the ones that ran longest, the rest in one row, and all of them.
+fn commands(summary: &Summary) -> Grid {
     let mut grid = Grid::default();
     grid.column("", "command", Align::Left);
     for column in ["tasks", "CPU ms", "wakes others"] {
@@ -123,6 +123,38 @@ fn words(summary: &Summary, output: &Path) -> String {
         ));
     }
     grid.row(row("all", summary.tasks, summary.cpu_ns, summary.wakes));
+    grid
+}
+
+/// The tasks that ran and that the script leaves out, if there are any.
+fn left_out(summary: &Summary) -> Option<String> {
+    let names: Vec<&str> = summary
+        .left_out
+        .longest()
+        .iter()
+        .filter(|n| n.cpu_ns > 0)
+        .map(|n| n.name.as_str())
+        .collect();
+    if names.is_empty() {
+        return None;
+    }
+    let (named, more) = names.split_at(names.len().min(6));
+    let more = match more.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "left out: {}{more}, {} ms; {} wake-ups by them are sleeps, {} of them are gone",
+        named.join(", "),
+        ms(summary.left_out.cpu_ns()),
+        summary.wakes_in,
+        summary.wakes_out
+    ))
+}
+
+/// What there is to say to a person.
+fn words(summary: &Summary, output: &Path) -> String {
+    let grid = commands(summary);
     let kernel = summary
         .kernel
         .as_ref()
@@ -165,26 +197,8 @@ fn words(summary: &Summary, output: &Path) -> String {
             summary.changed_prio
         ));
     }
-    let left_out: Vec<&str> = summary
-        .left_out
-        .longest()
-        .iter()
-        .filter(|n| n.cpu_ns > 0)
-        .map(|n| n.name.as_str())
-        .collect();
-    if !left_out.is_empty() {
-        let (named, more) = left_out.split_at(left_out.len().min(6));
-        let more = match more.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        line(format!(
-            "left out: {}{more}, {} ms; {} wake-ups by them are sleeps, {} of them are gone",
-            named.join(", "),
-            ms(summary.left_out.cpu_ns()),
-            summary.wakes_in,
-            summary.wakes_out
-        ));
+    if let Some(text) = left_out(summary) {
+        line(text);
     }
     let unknown = match summary.processes_known {
         true => "affinities, what messages weigh",

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use perch_report::{Align, Grid};
-use perch_sim::workload::rtapp::runnable;
+use perch_workload::rtapp::runnable;
 
 use crate::output::{Failure, emit};
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use perch_report::{Align, Grid};
-use perch_sim::workload::Workload;
-use perch_sim::workload::rtapp::export;
+use perch_workload::Workload;
+use perch_workload::rtapp::export;
 
 use crate::output::{Failure, emit};
 
@@ -47,10 +47,10 @@ fn list() -> Result<(), Failure> {
     let mut grid = Grid::default();
     grid.column("", "name", Align::Left);
     grid.column("", "keys", Align::Left);
-    for (name, help) in perch_sim::workload::names() {
+    for (name, help) in perch_workload::names() {
         grid.row(vec![name.to_string(), help.to_string()]);
     }
-    let common = perch_sim::workload::COMMON_KEYS;
+    let common = perch_workload::COMMON_KEYS;
     emit(&format!(
         "{}\nEvery workload also has {common}.\n",
         grid.text()

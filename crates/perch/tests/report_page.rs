@@ -55,8 +55,8 @@ fn measured(page: &str) -> PathBuf {
     path
 }
 
-#[test]
-fn a_browser_draws_every_chart_and_has_nothing_to_complain_of() {
+/// Files with the results of two experiments and of a comparison, few of each.
+fn small_results() -> [String; 3] {
     let small = ["--repetitions", "2", "--format", "json", "--quiet"];
     let scan = [
         "experiment",
@@ -85,11 +85,16 @@ fn a_browser_draws_every_chart_and_has_nothing_to_complain_of() {
         "--arm",
         "b:capacity=posted",
     ];
-    let results = [
+    [
         keep("scan.json", &[&scan[..], &small].concat()),
         keep("capacity.json", &[&capacity[..], &small].concat()),
         keep("compare.json", &[&compare[..], &small].concat()),
-    ];
+    ]
+}
+
+#[test]
+fn a_browser_draws_every_chart_and_has_nothing_to_complain_of() {
+    let results = small_results();
     let page = folder().join("report.html");
     let arguments = [
         &results[0],
@@ -130,14 +135,19 @@ fn a_browser_draws_every_chart_and_has_nothing_to_complain_of() {
             "{charts:?}"
         );
     }
+    has_looks(&page);
+}
 
-    // Something for a person to look at, in both looks: not of one colour, so of some size.
+/// A browser shows the page at `page` light, dark and on paper. The three stay in the folder, for a
+/// person to look at.
+fn has_looks(page: &Path) {
+    // A picture that is not of one colour has some size.
     for (name, look) in [("light.png", "1"), ("dark.png", "0")] {
         let picture = folder().join(name);
         let _ = std::fs::remove_file(&picture);
         let screenshot = format!("--screenshot={}", picture.display());
         let scheme = format!("--blink-settings=preferredColorScheme={look}");
-        let (_, said) = open(&page, &[&screenshot, &scheme]);
+        let (_, said) = open(page, &[&screenshot, &scheme]);
         assert!(said.is_empty(), "{said:?}");
         let bytes = std::fs::read(&picture).unwrap();
         assert!(
@@ -148,7 +158,7 @@ fn a_browser_draws_every_chart_and_has_nothing_to_complain_of() {
     }
     let paper = folder().join("report.pdf");
     let print = format!("--print-to-pdf={}", paper.display());
-    let (_, said) = open(&page, &[&print]);
+    let (_, said) = open(page, &[&print]);
     assert!(said.is_empty(), "{said:?}");
     let bytes = std::fs::read(&paper).unwrap();
     assert!(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Cache-aware wake-up: a process's threads gather in the LLC that it occupies
- * most, unless that is over-aggregated. Written from mechanisms.md §3.
+ * most, unless that is over-aggregated. Written from docs/mechanisms/cache.md.
  *
  * A host tells of every execution slice (perch_cache_account), asks at ticks
  * whether the process is due for a look at all LLCs (perch_cache_due) and then
@@ -19,7 +19,7 @@
 /*
  * Periodic (never newidle) balance of the domain above the LLCs has summed up
  * this one. The average moves by an eighth of the difference, cut to whole
- * tasks: it stands still within 7 of its goal (mechanisms.md §3, trap b).
+ * tasks: it stands still within 7 of its goal (docs/mechanisms/cache.md#defects).
  */
 PERCH_INLINE void perch_cache_note(const struct perch_host *h, perch_u32 llc, perch_u32 util,
 				   perch_u32 nr_running)
@@ -384,7 +384,7 @@ PERCH_INLINE perch_u8 perch_cache_draws(const struct perch_host *h, perch_u32 sr
  * What the mechanism says to moving `p` from the queue of `src` to `dst`; its
  * util is read in mode upstream. posted keeps a task in its preferred LLC only
  * while the destination is too full to be preferred itself: the inversion of
- * mechanisms.md §3. perch keeps it there as long as there is room for it.
+ * docs/mechanisms/cache.md. perch keeps it there as long as there is room for it.
  */
 PERCH_OUTLINE perch_u32 perch_cache_move(const struct perch_host *h PERCH_GIVEN,
 					 const struct perch_policy *pol PERCH_GIVEN,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capacity: capacity-aware wake-up (mechanisms.md §2,
- * sources/capacity-wakeup.txt).
+ * capacity: capacity-aware wake-up (docs/mechanisms/capacity.md).
  *
  * Where CPUs differ in capacity (big.LITTLE), an idle CPU is good only if the
  * task fits it. Up to 5.6 the kernel asked that of the waker's and the

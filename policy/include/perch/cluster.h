@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cluster: scan the cluster first (mechanisms.md §1, sources/cluster-scan.txt).
+ * cluster: scan the cluster first (docs/mechanisms/cluster.md).
  *
  * On Kunpeng 920 four CPUs share an L3 tag, on Jacobsville an L2: what one of
  * them has written reaches the others sooner than the rest of the LLC. Two
@@ -23,7 +23,7 @@ PERCH_INLINE perch_u8 perch_cluster_on(const struct perch_host *h, const struct 
 
 /*
  * The kernel's id of what a CPU shares nearest: the first CPU of its cluster,
- * else of its LLC, else itself (mechanisms.md §1).
+ * else of its LLC, else itself (docs/mechanisms/cluster.md).
  */
 PERCH_INLINE perch_u32 perch_share_id(const struct perch_host *h, perch_u32 cpu)
 {

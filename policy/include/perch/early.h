@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The wake-up path of Linux 3.4 (mechanisms.md §5, "Baseline", and §8): what
+ * The wake-up path of Linux 3.4 (docs/mechanisms/stock.md#34): what
  * `steer` was posted against. No scan CPU by CPU, no budget, no memory of who
  * wakes whom: idle groups of CPUs from the last-level cache downward, and
  * loads that are weights of the moment. Clusters, differing capacities and

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which LLC a process occupies most, and therefore prefers: the first half of
- * cache-aware wake-up (cache.h is the other). Written from mechanisms.md §3.
+ * cache-aware wake-up (cache.h is the other). Written from docs/mechanisms/cache.md.
  *
  * Runtimes are halved once an epoch of 10 ms. Nobody does that by the clock: a
  * record catches up by as many halvings as it has missed when it is next

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How many CPUs are overloaded with real-time tasks: none, one, or more.
- * Written from mechanisms.md §4.
+ * Written from docs/mechanisms/overload.md.
  *
  * A CPU is overloaded while it has a real-time task that waits and might run
  * elsewhere. Each CPU that drops to a lower priority asks whether any other is,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The whole decision, in the order of mechanisms.md §7: where a waking (or
- * new) task of the fair class should go, and why.
+ * The whole decision, in the order of docs/mechanisms/README.md#one-wake-up:
+ * where a waking (or new) task of the fair class should go, and why.
  *
  * The stock kernel's decision is written out below. A mechanism takes part in
  * it by hooks, which it has in one or more of these stages; mechanisms.def
@@ -141,7 +141,7 @@ PERCH_INLINE perch_u32 perch_stage_last(const struct perch_host *h, const struct
 	return cpu;
 }
 
-/* The idle-sibling search: mechanisms.md §0, steps 1 to 9. */
+/* The idle-sibling search: docs/mechanisms/stock.md#idle-search, steps 1 to 9. */
 PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 					  const struct perch_policy *pol PERCH_GIVEN,
 					  struct perch_task *p PERCH_GIVEN,

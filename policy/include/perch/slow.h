@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The slow path of fork and exec: from the widest domain downward, the
- * idlest group and in it the idlest CPU (mechanisms.md §8). The cache of a
+ * idlest group and in it the idlest CPU (docs/mechanisms/stock.md#slow-path). The cache of a
  * task that starts is cold anyway, so looking at every CPU pays. Up to 5.6
- * asymmetric machines went this way at wake-ups too (mechanisms.md §2).
+ * asymmetric machines went this way at wake-ups too (docs/mechanisms/capacity.md#before).
  */
 #ifndef PERCH_SLOW_H
 #define PERCH_SLOW_H

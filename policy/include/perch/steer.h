@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * steer: to a CPU where the wakee's task group has nothing queued
- * (mechanisms.md §5, sources/empty-queue-steer.txt).
+ * (docs/mechanisms/steer.md).
  *
  * With task groups a CPU's queue is a tree. A wakee whose group has somebody
  * queued there stands behind in that group; where the group has nobody, it is

@@ -2,7 +2,7 @@
 /*
  * The stock kernel's wake-up: who pulls whom (wake_wide, wake_affine) and the
  * steps of the idle-sibling search that no mechanism replaces. Written from
- * mechanisms.md §0 and §8.
+ * docs/mechanisms/stock.md.
  */
 #ifndef PERCH_STOCK_H
 #define PERCH_STOCK_H
@@ -368,7 +368,7 @@ PERCH_OUTLINE perch_u32 perch_scan_cores(const struct perch_host *h PERCH_GIVEN,
 	return PERCH_NONE;
 }
 
-/* Step 8 over the whole LLC (or what is left of it): see mechanisms.md §0. */
+/* Step 8 over the whole LLC (or what is left of it): see docs/mechanisms/stock.md#scan. */
 PERCH_INLINE perch_u32 perch_scan_llc(struct perch_host *h, const struct perch_policy *pol,
 				      const struct perch_task *p, struct perch_search *s)
 {

@@ -50,7 +50,7 @@ typedef __INT64_TYPE__ perch_s64;
 /* No CPU, no mask, no domain. */
 #define PERCH_NONE 0xffffffffu
 
-/* How a mechanism behaves (design.md, "A mechanism has a mode"). */
+/* How a mechanism behaves (docs/mechanisms/README.md#modes). */
 enum perch_mode {
 	PERCH_OFF = 0,	    /* as if it had never been written */
 	PERCH_POSTED = 1,   /* as in its source, defects and all */
@@ -80,7 +80,7 @@ struct perch_modes {
 	perch_u8 pad[PERCH_MODES_SIZE - 1 - PERCH_NR_MECHANISMS];
 };
 
-/* What differs between stock kernels in choosing a CPU (mechanisms.md §0, §8). */
+/* What differs between stock kernels in choosing a CPU (docs/mechanisms/stock.md#eras). */
 struct perch_rules {
 	/*
 	 * Nanoseconds after which wakee flips are halved; one second in every
@@ -103,8 +103,8 @@ struct perch_rules {
 	/*
 	 * Up to 5.6: on asymmetric machines a wake-up that does not fit the
 	 * smaller of its two CPUs, or that wake_affine is not asked about, is
-	 * balanced like a fork (wake_cap() and SD_BALANCE_WAKE; mechanisms.md
-	 * §2, "Baseline"). Any mode of `capacity` takes its place.
+	 * balanced like a fork (wake_cap() and SD_BALANCE_WAKE;
+	 * docs/mechanisms/capacity.md#before). Any mode of `capacity` takes its place.
 	 */
 	perch_u8 wake_cap;
 	/*
@@ -152,7 +152,7 @@ struct perch_wake {
 	perch_u32 pad;
 };
 
-/* What a process ran on one CPU, halved once an epoch (mechanisms.md §3). */
+/* What a process ran on one CPU, halved once an epoch (docs/mechanisms/cache.md#occupancy). */
 struct perch_occupancy {
 	perch_u64 runtime_ns;
 	perch_u64 epoch; /* of that CPU, up to which it was halved */

@@ -1,7 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What a comparison counts, per simulated second.
 
-use super::*;
+use perch_machine::Machine;
+use perch_sim::workload::Workload;
+use perch_sim::{GuestMetrics, Metrics, Outcome};
+use serde::{Deserialize, Serialize};
+
+use crate::stats::mean;
+
+/// The distances of perch_machine::Distance, nearest first, as tables call them.
+pub(crate) const DISTANCES: [&str; 7] = [
+    "same CPU", "core", "cluster", "LLC", "node", "package", "machine",
+];
+
+/// How often something happened, per simulated second, by arm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountRow {
+    /// What happened.
+    pub name: String,
+    /// Times per simulated second, mean over the repetitions, by arm.
+    pub per_second: Vec<f64>,
+}
 
 /// A row for each name that occurred in any arm; `rates` tells those of the name so far down the list.
 pub(crate) fn occurred<'a>(
@@ -30,13 +49,12 @@ pub(super) fn counts<'a>(
 }
 
 /// A row for each CPU that was chosen, of a workload with groups: whether they herd.
-pub(super) fn chosen(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<CountRow> {
-    let grouped =
-        Workload::parse(&spec.workload, &spec.machine).is_ok_and(|w| !w.groups.is_empty());
+pub(super) fn chosen(workload: &str, machine: &Machine, by_arm: &[&[Outcome]]) -> Vec<CountRow> {
+    let grouped = Workload::parse(workload, machine).is_ok_and(|w| !w.groups.is_empty());
     if !grouped {
         return Vec::new();
     }
-    let names: Vec<String> = (0..spec.machine.cpus.len())
+    let names: Vec<String> = (0..machine.cpus.len())
         .map(|cpu| format!("cpu {cpu}"))
         .collect();
     counts(by_arm, names.iter().map(String::as_str), |m| &m.chosen)

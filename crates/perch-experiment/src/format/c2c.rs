@@ -5,7 +5,7 @@ use perch_sim::Symbol;
 use toml::Spanned;
 
 use super::raw::{RawC2c, RawLineUser};
-use super::refuse;
+use super::refuse::refuse;
 use crate::contention::LineUser;
 use crate::error::{ExperimentError, Source};
 use crate::line::PublishedLine;

@@ -2,7 +2,7 @@
 //! The cells that costs were fitted on.
 
 use super::raw::RawCalibration;
-use super::refuse;
+use super::refuse::refuse;
 use crate::error::{ExperimentError, Source};
 use crate::glob;
 use crate::model::{BASELINE, Calibration, Cell, PATCHED};

@@ -4,7 +4,7 @@
 use toml::Spanned;
 
 use super::raw::RawBenchmark;
-use super::refuse;
+use super::refuse::refuse;
 use crate::error::{ExperimentError, Source};
 use crate::statistic::Statistic;
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::Era;
-use perch_sim::workload::Workload;
+use perch_workload::Workload;
 use toml::Spanned;
 
 use super::calibration::calibrate;
 use super::raw::{RawBenchmark, RawFile};
-use super::refuse;
+use super::refuse::refuse;
 use super::rows::{Rows, check_efforts, check_keys};
 use super::scores::{ScoreOf, by_unit, printed, scores};
 use crate::error::{ExperimentError, Source};

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use perch_sim::workload::Class;
-use perch_sim::workload::recorded::{MOST_TASKS, Script, ScriptTask, Step};
+use perch_workload::Class;
+use perch_workload::recorded::{MOST_TASKS, Script, ScriptTask, Step};
 
 use super::Weaver;
 use super::task::{Did, Task, Woken};
@@ -38,21 +38,9 @@ impl Weaver {
     /// # Errors
     /// Where nothing ran, or nothing is kept.
     pub fn finish(mut self, origin: &Origin) -> Result<(Script, Summary), ImportError> {
-        for task in 0..self.tasks.len() as u32 {
-            self.accounts(task, self.ended_ns);
-            let t = &mut self.tasks[task as usize];
-            let woken: Vec<Woken> = t
-                .race
-                .take()
-                .into_iter()
-                .chain(std::mem::take(&mut t.early))
-                .collect();
-            for woken in woken {
-                self.was_early(task, woken);
-            }
-            self.tasks[task as usize].settle();
-        }
-        // Who was only heard of has nothing to do, but for a child that is still to be woken.
+        self.settle();
+        // A task that was only heard of has nothing to do, but for a child that is still to be
+        // woken.
         let kept: Vec<bool> = self.tasks.iter().map(|t| self.keeps(t)).collect();
         let mut numbers = Vec::with_capacity(kept.len());
         let mut count = 0u32;
@@ -60,36 +48,8 @@ impl Weaver {
             numbers.push(keep.then_some(count));
             count += u32::from(keep);
         }
-        let mut summary = Summary {
-            tool: origin.tool.to_string(),
-            kernel: origin.release.clone(),
-            cpus: origin.cpus,
-            span_ns: self.ended_ns,
-            tasks: u64::from(count),
-            lost: origin.lost,
-            unseen: self.odd.unseen,
-            early: self.odd.early,
-            late: self.odd.late,
-            moves: self.odd.moves,
-            interrupts: self.odd.interrupts,
-            softirqs: self.odd.softirqs,
-            guessed: self.wakeups,
-            processes_known: self.tasks.iter().any(|t| t.process.is_some()),
-            ..Summary::default()
-        };
-        if count == 0 {
-            return Err(ImportError::Input(match self.tasks.is_empty() {
-                true => {
-                    "it has no events of the scheduler: record with perf sched record".to_string()
-                }
-                false => "no task is left: expected --only and --without to keep one".to_string(),
-            }));
-        }
-        if count as usize > MOST_TASKS {
-            return Err(ImportError::Input(format!(
-                "{count} tasks, more than {MOST_TASKS}: record for a shorter time, or use --only"
-            )));
-        }
+        self.has_tasks(count)?;
+        let mut summary = self.summary(origin, count);
         let mut processes = BTreeMap::new();
         let mut script = Script {
             about: Vec::new(),
@@ -145,6 +105,63 @@ impl Weaver {
             ))
         })?;
         Ok((script, summary))
+    }
+
+    /// Close the accounts of every task at the end of the recording.
+    fn settle(&mut self) {
+        for task in 0..self.tasks.len() as u32 {
+            self.accounts(task, self.ended_ns);
+            let t = &mut self.tasks[task as usize];
+            let woken: Vec<Woken> = t
+                .race
+                .take()
+                .into_iter()
+                .chain(std::mem::take(&mut t.early))
+                .collect();
+            for woken in woken {
+                self.was_early(task, woken);
+            }
+            self.tasks[task as usize].settle();
+        }
+    }
+
+    /// Refuses a script of `count` tasks that has none, or too many.
+    fn has_tasks(&self, count: u32) -> Result<(), ImportError> {
+        if count == 0 {
+            return Err(ImportError::Input(match self.tasks.is_empty() {
+                true => {
+                    "it has no events of the scheduler: record with perf sched record".to_string()
+                }
+                false => "no task is left: expected --only and --without to keep one".to_string(),
+            }));
+        }
+        if count as usize > MOST_TASKS {
+            return Err(ImportError::Input(format!(
+                "{count} tasks, more than {MOST_TASKS}: record for a shorter time, or use --only"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The counts that are known before any task is written.
+    fn summary(&self, origin: &Origin, count: u32) -> Summary {
+        Summary {
+            tool: origin.tool.to_string(),
+            kernel: origin.release.clone(),
+            cpus: origin.cpus,
+            span_ns: self.ended_ns,
+            tasks: u64::from(count),
+            lost: origin.lost,
+            unseen: self.odd.unseen,
+            early: self.odd.early,
+            late: self.odd.late,
+            moves: self.odd.moves,
+            interrupts: self.odd.interrupts,
+            softirqs: self.odd.softirqs,
+            guessed: self.wakeups,
+            processes_known: self.tasks.iter().any(|t| t.process.is_some()),
+            ..Summary::default()
+        }
     }
 
     fn keeps(&self, task: &Task) -> bool {

@@ -11,7 +11,7 @@ mod task;
 
 use std::collections::BTreeMap;
 
-use perch_sim::workload::recorded::{LONGEST_NS, MOST_STEPS, MOST_TASKS};
+use perch_workload::recorded::{LONGEST_NS, MOST_STEPS, MOST_TASKS};
 
 use crate::ImportError;
 use crate::event::{Context, Event, Kind, Name, State};

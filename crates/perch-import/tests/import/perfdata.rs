@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use byteorder::{BigEndian, ByteOrder, LittleEndian};
 use perch_import::{Context, Event, Kind, Options, Origin, State, Summary, Weaver, import};
-use perch_sim::workload::recorded::Script;
+use perch_workload::recorded::Script;
 use proptest::prelude::*;
 
 use crate::random::recording;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use perch_import::{Context, Event, Kind, Name, Options, Origin, State, Weaver};
 use perch_machine::Machine;
 use perch_policy::{Era, Modes, Policy, Topology};
-use perch_sim::workload::Workload;
-use perch_sim::workload::recorded::{Script, Step};
 use perch_sim::{RootDomain, Scenario};
+use perch_workload::Workload;
+use perch_workload::recorded::{Script, Step};
 use proptest::prelude::*;
 
 /// A stream of numbers out of a seed.
@@ -45,157 +45,187 @@ pub struct Recording {
 
 /// Makes one up: CPUs that switch between tasks that wake each other, fork, sleep and end.
 pub fn recording(seed: u64, cpus: usize, tasks: usize, moments: usize) -> Recording {
-    let mut chance = Chance(seed);
-    let mut lives: BTreeMap<i32, Life> =
-        (1..=tasks as i32).map(|pid| (pid, Life::Asleep)).collect();
-    for pid in 1..=tasks as i32 {
-        if chance.below(3) == 0 {
-            lives.insert(pid, Life::Ready);
-        }
-    }
-    // Who runs where, since when.
-    let mut running: Vec<Option<(i32, u64)>> = vec![None; cpus];
-    for cpu in &mut running {
-        let ready = lives
-            .iter()
-            .find(|(_, life)| **life == Life::Ready)
-            .map(|(pid, _)| *pid);
-        if let Some(pid) = ready.filter(|_| chance.below(2) == 0) {
-            lives.insert(pid, Life::Running);
-            *cpu = Some((pid, 0));
-        }
-    }
-    let mut made = Recording {
-        events: Vec::new(),
-        time_ns: BTreeMap::new(),
-        wakes: BTreeMap::new(),
-    };
-    let (mut at_ns, mut next_pid) = (0, tasks as i32 + 1);
-    let mut first = true;
+    let mut world = World::new(seed, cpus, tasks);
     for _ in 0..moments {
-        at_ns += if first {
-            0
-        } else {
-            chance.below(50_000) as u64
-        };
-        let cpu = chance.below(cpus);
-        let pid = running[cpu].map_or(0, |(pid, _)| pid);
-        let event = |kind, context| Event {
-            at_ns,
+        world.moment();
+    }
+    // Up to the last event, whoever is seen at all.
+    let mut made = world.made;
+    let end = made.events.last().map_or(0, |event| event.at_ns);
+    for (pid, since) in world.running.into_iter().flatten() {
+        *made.time_ns.entry(pid).or_default() += end - since;
+    }
+    made
+}
+
+/// A machine while its recording is made up.
+struct World {
+    chance: Chance,
+    lives: BTreeMap<i32, Life>,
+    /// The task that runs on each CPU, and since when.
+    running: Vec<Option<(i32, u64)>>,
+    made: Recording,
+    at_ns: u64,
+    /// The number of the next child.
+    next_pid: i32,
+}
+
+impl World {
+    /// A third of the tasks are ready, and half of the CPUs run one of them.
+    fn new(seed: u64, cpus: usize, tasks: usize) -> World {
+        let mut chance = Chance(seed);
+        let mut lives: BTreeMap<i32, Life> =
+            (1..=tasks as i32).map(|pid| (pid, Life::Asleep)).collect();
+        for pid in 1..=tasks as i32 {
+            if chance.below(3) == 0 {
+                lives.insert(pid, Life::Ready);
+            }
+        }
+        let mut running: Vec<Option<(i32, u64)>> = vec![None; cpus];
+        for cpu in &mut running {
+            let ready = lives
+                .iter()
+                .find(|(_, life)| **life == Life::Ready)
+                .map(|(pid, _)| *pid);
+            if let Some(pid) = ready.filter(|_| chance.below(2) == 0) {
+                lives.insert(pid, Life::Running);
+                *cpu = Some((pid, 0));
+            }
+        }
+        World {
+            chance,
+            lives,
+            running,
+            made: Recording {
+                events: Vec::new(),
+                time_ns: BTreeMap::new(),
+                wakes: BTreeMap::new(),
+            },
+            at_ns: 0,
+            next_pid: tasks as i32 + 1,
+        }
+    }
+
+    /// The tasks that a test of their lives holds for.
+    fn those(&self, is: impl Fn(i32, Life) -> bool) -> Vec<i32> {
+        let lives = self.lives.iter().map(|(pid, life)| (*pid, *life));
+        lives
+            .filter(|(pid, life)| is(*pid, *life))
+            .map(|(pid, _)| pid)
+            .collect()
+    }
+
+    fn add(&mut self, cpu: usize, pid: i32, context: Context, kind: Kind) {
+        self.made.events.push(Event {
+            at_ns: self.at_ns,
             cpu: cpu as u32,
             pid,
             process: None,
             context,
             kind,
-        };
-        let others: Vec<i32> = lives
-            .iter()
-            .filter(|(other, life)| **other != pid && **life != Life::Dead)
-            .map(|(other, _)| *other)
-            .collect();
-        let asleep: Vec<i32> = others
-            .iter()
-            .copied()
-            .filter(|other| lives[other] == Life::Asleep)
-            .collect();
-        let choice = chance.below(10);
-        if choice < 4 && !others.is_empty() {
-            // Mostly who sleeps is woken, now and then who does not.
-            let pool = if asleep.is_empty() || chance.below(8) == 0 {
-                &others
-            } else {
-                &asleep
-            };
-            let wakee = pool[chance.below(pool.len())];
-            let context = match chance.below(6) {
-                0 => Context::Interrupt,
-                1 => Context::Softirq,
-                _ => Context::Task,
-            };
-            if pid == 0 && lives[&wakee] != Life::Asleep {
-                continue;
-            }
-            made.events.push(event(
-                Kind::Waking {
-                    pid: wakee,
-                    name: Name::new(b"t"),
-                },
-                context,
-            ));
-            if pid != 0 && context != Context::Interrupt {
-                *made.wakes.entry((pid, wakee)).or_default() += 1;
-            }
-            if lives[&wakee] == Life::Asleep {
-                lives.insert(wakee, Life::Ready);
-            }
-        } else if choice == 4 && pid != 0 && next_pid < 200 {
-            made.events.push(event(
-                Kind::Fork {
-                    child: next_pid,
-                    name: Name::new(b"t"),
-                },
-                Context::Task,
-            ));
-            made.events.push(event(
-                Kind::WakeupNew {
-                    pid: next_pid,
-                    name: Name::new(b"t"),
-                },
-                Context::Task,
-            ));
-            lives.insert(next_pid, Life::Ready);
-            next_pid += 1;
-        } else {
-            let ready: Vec<i32> = lives
-                .iter()
-                .filter(|(_, life)| **life == Life::Ready)
-                .map(|(pid, _)| *pid)
-                .collect();
-            let next = match ready.len() {
-                0 => 0,
-                n if pid == 0 => ready[chance.below(n)],
-                n => [0, ready[chance.below(n)]][chance.below(2)],
-            };
-            if next == pid {
-                continue;
-            }
-            let state = match chance.below(8) {
-                0..=1 => State::Runnable,
-                2 if pid > 3 => State::Dead,
-                _ => State::Asleep,
-            };
-            let kind = Kind::Switch {
-                prev: pid,
-                prev_name: Name::new(b"t"),
-                prev_prio: 120,
-                state,
-                next,
-                next_prio: 120,
-                next_name: Name::new(b"t"),
-            };
-            made.events.push(event(kind, Context::Task));
-            if let Some((pid, since)) = running[cpu].take() {
-                *made.time_ns.entry(pid).or_default() += at_ns - since;
-                let life = match state {
-                    State::Runnable => Life::Ready,
-                    State::Asleep => Life::Asleep,
-                    State::Dead => Life::Dead,
-                };
-                lives.insert(pid, life);
-            }
-            if next != 0 {
-                lives.insert(next, Life::Running);
-                running[cpu] = Some((next, at_ns));
-            }
+        });
+    }
+
+    /// Time passes, and on some CPU a task is woken or born or another one runs.
+    fn moment(&mut self) {
+        // The recording begins with its first event.
+        if !self.made.events.is_empty() {
+            self.at_ns += self.chance.below(50_000) as u64;
         }
-        first &= made.events.is_empty();
+        let cpu = self.chance.below(self.running.len());
+        let pid = self.running[cpu].map_or(0, |(pid, _)| pid);
+        let others = self.those(|other, life| other != pid && life != Life::Dead);
+        let choice = self.chance.below(10);
+        if choice < 4 && !others.is_empty() {
+            self.wake(cpu, pid, &others);
+        } else if choice == 4 && pid != 0 && self.next_pid < 200 {
+            self.fork(cpu, pid);
+        } else {
+            self.switch(cpu, pid);
+        }
     }
-    // Up to the last event, whoever is seen at all.
-    let end = made.events.last().map_or(0, |event| event.at_ns);
-    for (pid, since) in running.into_iter().flatten() {
-        *made.time_ns.entry(pid).or_default() += end - since;
+
+    /// Wake one of `others`: mostly a task that sleeps, now and then one that does not.
+    fn wake(&mut self, cpu: usize, pid: i32, others: &[i32]) {
+        let asleep = self.those(|other, life| other != pid && life == Life::Asleep);
+        let pool = if asleep.is_empty() || self.chance.below(8) == 0 {
+            others
+        } else {
+            &asleep
+        };
+        let wakee = pool[self.chance.below(pool.len())];
+        let context = match self.chance.below(6) {
+            0 => Context::Interrupt,
+            1 => Context::Softirq,
+            _ => Context::Task,
+        };
+        if pid == 0 && self.lives[&wakee] != Life::Asleep {
+            return;
+        }
+        let name = Name::new(b"t");
+        self.add(cpu, pid, context, Kind::Waking { pid: wakee, name });
+        if pid != 0 && context != Context::Interrupt {
+            *self.made.wakes.entry((pid, wakee)).or_default() += 1;
+        }
+        if self.lives[&wakee] == Life::Asleep {
+            self.lives.insert(wakee, Life::Ready);
+        }
     }
-    made
+
+    fn fork(&mut self, cpu: usize, pid: i32) {
+        let (child, name) = (self.next_pid, Name::new(b"t"));
+        self.add(cpu, pid, Context::Task, Kind::Fork { child, name });
+        let name = Name::new(b"t");
+        self.add(
+            cpu,
+            pid,
+            Context::Task,
+            Kind::WakeupNew { pid: child, name },
+        );
+        self.lives.insert(child, Life::Ready);
+        self.next_pid += 1;
+    }
+
+    /// Another task runs on the CPU, or none.
+    fn switch(&mut self, cpu: usize, pid: i32) {
+        let ready = self.those(|_, life| life == Life::Ready);
+        let next = match ready.len() {
+            0 => 0,
+            n if pid == 0 => ready[self.chance.below(n)],
+            n => [0, ready[self.chance.below(n)]][self.chance.below(2)],
+        };
+        if next == pid {
+            return;
+        }
+        let state = match self.chance.below(8) {
+            0..=1 => State::Runnable,
+            2 if pid > 3 => State::Dead,
+            _ => State::Asleep,
+        };
+        let kind = Kind::Switch {
+            prev: pid,
+            prev_name: Name::new(b"t"),
+            prev_prio: 120,
+            state,
+            next,
+            next_prio: 120,
+            next_name: Name::new(b"t"),
+        };
+        self.add(cpu, pid, Context::Task, kind);
+        if let Some((pid, since)) = self.running[cpu].take() {
+            *self.made.time_ns.entry(pid).or_default() += self.at_ns - since;
+            let life = match state {
+                State::Runnable => Life::Ready,
+                State::Asleep => Life::Asleep,
+                State::Dead => Life::Dead,
+            };
+            self.lives.insert(pid, life);
+        }
+        if next != 0 {
+            self.lives.insert(next, Life::Running);
+            self.running[cpu] = Some((next, self.at_ns));
+        }
+    }
 }
 
 fn woven(recording: &Recording) -> Script {

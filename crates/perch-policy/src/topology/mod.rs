@@ -3,7 +3,7 @@
 //!
 //! Levels from the inside out are SMT, CLS (cluster), MC (last-level cache as declared), PKG (the
 //! node) and one NUMA level per distance; a level that adds nothing to the one below is dropped,
-//! as the kernel drops degenerate domains (mechanisms.md §8).
+//! as the kernel drops degenerate domains (docs/mechanisms/stock.md#balance).
 
 mod build;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Who pulls whom (wake_wide, wake_affine), and where fork and exec go: mechanisms.md §8.
+//! Who pulls whom (wake_wide, wake_affine), and where fork and exec go:
+//! docs/mechanisms/stock.md#affinity and docs/mechanisms/stock.md#slow-path.
 
 use perch_machine::{Machine, library};
 use perch_policy::{Host, Mode, Reason, Topology, Verdict};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The reference for cache-aware wake-up (mechanisms.md §3), CPU by CPU as the text has it, and
-//! for perch mode's thresholds as docs/cache.md has them.
+//! The reference for cache-aware wake-up (docs/mechanisms/cache.md), CPU by CPU as the text has
+//! it, and for perch mode's thresholds as docs/mechanisms/cache.md has them.
 
 use perch_policy::{CacheStep, Mode};
 

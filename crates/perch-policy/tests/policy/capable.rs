@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The properties of capacity-aware wake-up (mechanisms.md §7) over random moments of random
-//! asymmetric machines, and its decisions on the machines that it was written for.
+//! The properties of capacity-aware wake-up (docs/testing.md#properties) over random moments of
+//! random asymmetric machines, and its decisions on the machines that it was written for.
 
 use perch_machine::{Machine, library};
 use perch_policy::{Era, Host, Mode, Modes, Policy, Reason, Topology, Verdict};

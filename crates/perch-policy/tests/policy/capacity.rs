@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The reference for capacity-aware wake-up and for what it replaces (mechanisms.md §2), CPU by
-//! CPU as the text has it.
+//! The reference for capacity-aware wake-up and for what it replaces
+//! (docs/mechanisms/capacity.md), CPU by CPU as the text has it.
 
 use perch_policy::{Era, Mode, Reason};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The reference for the wake-up path of 3.4 (mechanisms.md §5, "Baseline", and §8).
+//! The reference for the wake-up path of 3.4 (docs/mechanisms/stock.md#34).
 
 use perch_policy::{DomainView, Reason, SetView, Topology};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The properties of cache-aware wake-up (mechanisms.md §7: P1, P3, P4, P8, P9, P18) over random
-//! machines, and what a process prefers in cases that can be reckoned by hand.
+//! The properties of cache-aware wake-up (docs/testing.md#properties: P1, P3, P4, P8, P9, P18)
+//! over random machines, and what a process prefers in cases that can be reckoned by hand.
 
 use perch_machine::Machine;
 use perch_policy::{
@@ -247,7 +247,8 @@ fn random_moments_reach_every_step() {
 }
 
 /// "From zero, an 8-CPU LLC needs ≥8 runnable to reach 1 and ≥10 to reach the trip point 3"; and
-/// once there it never comes down to it again (mechanisms.md §3, trap b).
+/// once there it never comes down to it again (docs/mechanisms/cache.md#defects, the average that
+/// stands still).
 #[test]
 fn the_posted_average_stands_still_within_seven() {
     let mut host = host(2, 8, 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The reference: mechanisms.md §0 to §3, §5 and §8 written down CPU by CPU, with masks as vectors and
-//! counters counted as the text says. Slow, obvious, and without a line of the policy in it.
+//! The reference: docs/mechanisms/ (stock, cluster, capacity, cache, steer) written down CPU by
+//! CPU, with masks as vectors and counters counted as the text says. Slow, obvious, and without a
+//! line of the policy in it.
 
 use perch_policy::{CacheStep, DomainView, Era, Mode, Modes, Reason, Topology, Verdict};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The counters of overloaded CPUs (mechanisms.md §7: P3, P10, P11) over random machines.
+//! The counters of overloaded CPUs (docs/testing.md#properties: P3, P10, P11) over random
+//! machines.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

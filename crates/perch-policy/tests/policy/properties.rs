@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The properties of mechanisms.md §7 that one decision can show, over random moments, and the
-//! cluster mechanism's decisions on the machine that it was written for.
+//! The properties of docs/testing.md#properties that one decision can show, over random moments,
+//! and the cluster mechanism's decisions on the machine that it was written for.
 
 use perch_machine::{Machine, library};
 use perch_policy::{Host, Mode, Reason, Topology, Verdict};

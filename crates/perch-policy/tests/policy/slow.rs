@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The reference for fork and exec (mechanisms.md §8, "Slow path"), from the widest domain down,
-//! and for the wake-ups that 5.5 balances like a fork (§2, "Baseline").
+//! The reference for fork and exec (docs/mechanisms/stock.md#slow-path), from the widest domain
+//! down, and for the wake-ups that 5.5 balances like a fork (§2, "Baseline").
 
 use perch_policy::{DomainView, Era, Level, SetView, Topology};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The reference for steering to an empty group queue (mechanisms.md §5 and §7, step 11).
+//! The reference for steering to an empty group queue (docs/mechanisms/steer.md#the-rule).
 
 use perch_policy::{Mode, Reason};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Properties of steering (mechanisms.md §7: P2, P3, P12), the herd that posted makes, and the
-//! choices on the machine for which it was written.
+//! Properties of steering (docs/testing.md#properties: P2, P3, P12), the herd that posted makes,
+//! and the choices on the machine for which it was written.
 
 use perch_machine::{Machine, library};
 use perch_policy::{Era, Host, Mode, Modes, Policy, Reason, Topology, Verdict};

@@ -139,7 +139,7 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The mechanisms whose premise it has: those that can choose another CPU here at all
-    /// (mechanisms.md §7, P3), and `overload`, which chooses none, if its counters can be more
+    /// (docs/testing.md#properties, P3), and `overload`, which chooses none, if its counters can be more
     /// than one.
     pub acts: Vec<Mechanism>,
     /// Some domain has CPUs of different capacities.

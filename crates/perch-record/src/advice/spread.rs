@@ -84,8 +84,9 @@ impl Seen {
     }
 }
 
-/// Whether the posted mechanism would call a cache over-aggregated (mechanisms.md §3, `valid`): its
-/// CPUs used to a quarter, or a third as many tasks runnable as it has CPUs.
+/// Whether the posted mechanism would call a cache over-aggregated
+/// (docs/mechanisms/cache.md#the-rule): its CPUs used to a quarter, or a third as many tasks
+/// runnable as it has CPUs.
 fn crowded(topology: &Topology, host: &Host, llc: usize) -> bool {
     let span = topology.llc_span(llc);
     let weight = u64::from(span.weight());

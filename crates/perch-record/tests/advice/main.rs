@@ -43,8 +43,9 @@ fn advice(file: &[u8], machine: &Machine, model: Policy, jobs: usize) -> Advice 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A mechanism that cannot act changes nothing in any mode (mechanisms.md §7, P3), so that to
-    /// leave it out of the advice leaves nothing out; and a recording of the model is explained.
+    /// A mechanism that cannot act changes nothing in any mode (docs/testing.md#properties, P3),
+    /// so that to leave it out of the advice leaves nothing out; and a recording of the model is
+    /// explained.
     #[test]
     fn what_cannot_act_changes_nothing(seed: u64, max_cpus in 2..48usize) {
         let machine = machines::random(seed, max_cpus);

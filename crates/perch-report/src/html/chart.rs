@@ -12,6 +12,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 mod tails;
 
+use super::escape::escape;
+
 pub use tails::tails;
 
 /// Of texts and axes. style.css knows these by their values.
@@ -82,12 +84,12 @@ pub struct Words<'a> {
 impl Words<'_> {
     /// Of the element, with a blank behind them.
     pub fn attributes(&self) -> String {
-        format!("role=\"img\" aria-label=\"{}\" ", super::escape(self.name))
+        format!("role=\"img\" aria-label=\"{}\" ", escape(self.name))
     }
 
     /// Its first elements.
     pub fn elements(&self) -> String {
-        let [name, said] = [self.name, self.said].map(super::escape);
+        let [name, said] = [self.name, self.said].map(escape);
         format!("<title>{name}</title><desc>{said}</desc>")
     }
 }

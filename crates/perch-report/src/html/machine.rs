@@ -9,7 +9,7 @@ use std::fmt::Write;
 use perch_machine::{Cpu, Machine, cpulist};
 
 use super::chart::{self, Words};
-use super::escape;
+use super::escape::escape;
 
 /// Pixels, before the page scales it: of a CPU's place, of its bar, and around what a box holds.
 const CELL: [i32; 2] = [19, 36];

@@ -3,6 +3,7 @@
 //! chart stands its table.
 
 mod chart;
+mod escape;
 mod machine;
 mod overview;
 mod ran;
@@ -16,6 +17,7 @@ use crate::circumstances;
 use crate::figure::{figure, interval, percent};
 use crate::paste::sheet::{Row, Sheet};
 use chart::{Axis, Point, Series, Ticks, Words};
+use escape::escape;
 use perch_machine::Machine;
 
 /// What was read from one file of results.
@@ -55,21 +57,6 @@ impl Results {
             ),
         }
     }
-}
-
-/// What HTML takes for itself.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            _ => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 /// The whole file.
@@ -153,7 +140,13 @@ fn experiment(body: &mut String, section: usize, report: &Report) {
             .collect();
         sheet_section(body, section, &sheet, &cells);
         let of_table = [sheet.benchmark.as_str(), &sheet.place];
-        ran::of_table(body, &sheet_title(&sheet), report, &machines, of_table);
+        ran::of_table(
+            body,
+            &overview::sheet_title(&sheet),
+            report,
+            &machines,
+            of_table,
+        );
     }
 }
 
@@ -211,16 +204,9 @@ fn agreement(body: &mut String, report: &Report) {
     chart(body, &svg, &caption);
 }
 
-fn sheet_title(sheet: &Sheet) -> String {
-    match sheet.place.as_str() {
-        "" => sheet.benchmark.clone(),
-        place => format!("{}, {place}", sheet.benchmark),
-    }
-}
-
 /// A chart of a table's arms and the table.
 fn sheet_section(body: &mut String, section: usize, sheet: &Sheet, cells: &[&CellReport]) {
-    let title = sheet_title(sheet);
+    let title = overview::sheet_title(sheet);
     let id = overview::anchor(section, &title);
     let _ = writeln!(body, "<h3 id=\"{id}\">{}</h3>", escape(&title));
     if let Some(found) = &sheet.iterations {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use perch_experiment::{Comparison, Report};
 
-use super::escape;
+use super::escape::escape;
 use crate::figure::percent;
 use crate::paste::sheet::Sheet;
 
@@ -15,6 +15,14 @@ pub fn anchor(section: usize, title: &str) -> String {
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
     format!("s{section}-{}", plain.collect::<String>())
+}
+
+/// The title of a table of cells.
+pub fn sheet_title(sheet: &Sheet) -> String {
+    match sheet.place.as_str() {
+        "" => sheet.benchmark.clone(),
+        place => format!("{}, {place}", sheet.benchmark),
+    }
 }
 
 /// An experiment, how many of its changes are within, and its tables.
@@ -40,7 +48,7 @@ pub fn experiment(contents: &mut String, section: usize, report: &Report) {
     entry(contents, section, &report.title, &said);
     let tables = Sheet::of_report(report);
     let tables = tables.iter().map(|sheet| {
-        let title = super::sheet_title(sheet);
+        let title = sheet_title(sheet);
         let to = anchor(section, &title);
         format!("<a href=\"#{to}\">{}</a>", escape(&title))
     });

@@ -9,7 +9,8 @@ use perch_machine::Machine;
 
 use super::chart;
 use super::chart::{Axis, Point, Series, Ticks, Words};
-use super::{escape, heads, machine, table};
+use super::escape::escape;
+use super::{heads, machine, table};
 use crate::latency::said;
 
 /// Rows of a table of CPUs before they are put together.

@@ -4,21 +4,14 @@
 mod lines;
 mod mail;
 mod mmtests;
+mod origin;
 pub(crate) mod sheet;
 
 use perch_experiment::{ArmModes, Comparison, Contention, Report};
 
 use crate::circumstances;
+pub use origin::Origin;
 use sheet::Sheet;
-
-/// Where figures come from, for those who meet them far from here.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// perch's version.
-    pub version: String,
-    /// The command line that brings them back.
-    pub command: String,
-}
 
 /// How tables are laid out for pasting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -129,7 +129,7 @@ fn notes(scenario: &Scenario) -> Vec<u64> {
     gaps.collect()
 }
 
-/// mechanisms.md §3, trap (d): span-weight milliseconds while there are idle CPUs to balance, up to
+/// docs/mechanisms/cache.md#defects, the rush: span-weight milliseconds while there are idle CPUs to balance, up to
 /// twice that, and 16 times as much when all are busy. Each of the two LLCs has a CPU that
 /// balances for it and writes both LLCs' figures, so the pauses between two writes are shorter
 /// than an interval, and no figure is older than the longest interval.

@@ -10,7 +10,7 @@ use crate::common::{
     workload,
 };
 
-/// mechanisms.md §0: W times what is left of 1 after the square of x times 1.17.
+/// docs/mechanisms/stock.md#scan: W times what is left of 1 after the square of x times 1.17.
 fn budget(weight: u32, util: u64) -> f64 {
     let x = util as f64 / (1024.0 * f64::from(weight));
     f64::from(weight) * (1.0 - (x * 1.17).powi(2)).max(0.0)
@@ -188,7 +188,7 @@ fn examined_from(idle_ns: u64, era: Era) -> Vec<u64> {
     found[found.len().saturating_sub(10)..].to_vec()
 }
 
-/// mechanisms.md §0, the era before it: 5.5 scans for as long as its waker's CPU has time.
+/// docs/mechanisms/stock.md#scan, the era before it: 5.5 scans for as long as its waker's CPU has time.
 #[test]
 fn scans_of_5_5_are_as_long_as_their_cpu_idles() {
     let idler = examined_from(5 * MS, Era::V5_5);

@@ -7,7 +7,7 @@ use perch_record::advice::{Advice, Change, LEAST_SLICES, NOTABLE, Net, Share, Ve
 use super::{Of, seconds};
 
 /// What two loads of a cache line that every CPU wants take at most: 7,000 cycles each, as perf c2c
-/// measured them (docs/overload.md), at 2.7 GHz; in nanoseconds.
+/// measured them (docs/mechanisms/overload.md), at 2.7 GHz; in nanoseconds.
 const TWO_LOADS_NS: f64 = 2.0 * 7_000.0 / 2.7;
 
 /// A mechanism in one word.

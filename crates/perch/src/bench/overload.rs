@@ -37,7 +37,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     nodes: Option<usize>,
     /// How to write the result: table, markdown, csv or json
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = super::format)]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = super::format::format)]
     format: Format,
 }
 

@@ -201,7 +201,7 @@ fn a_deterministic_guest_does_the_same_twice_and_rt_app_as_simulated() {
 
     let machine = Machine::from_toml_str(topology, "four").unwrap();
     let mut setup = setup(&machine, Cpus::All, "");
-    let runnable = perch_sim::workload::rtapp::runnable(text, 3).unwrap();
+    let runnable = perch_workload::rtapp::runnable(text, 3).unwrap();
     setup.contents.bytes("rt-app.json", 0o644, runnable);
     setup.deterministic = true;
     let count = "perch lab-rt-app --warmup 500000000 --measure 1000000000";

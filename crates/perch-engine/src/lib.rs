@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Simulated time: the queue of what happens next, and random numbers that are the same on every
+//! machine.
+//!
+//! This crate knows nothing of scheduling, machines or workloads: an [`Event`] carries a time and
+//! three numbers, whose meaning the owner of the [`EventQueue`] chooses.
+
+mod queue;
+mod random;
+
+pub use queue::{Event, EventQueue};
+pub use random::{Dist, Random};

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Machines whose CPUs differ in capacity: tasks that do not fit their CPU (misfits, since 4.20),
+//! and who is busiest among unequal CPUs. Read in 5.6, 5.10, 6.1 and 7.2.
+//!
+//! Left out, as everywhere here: energy-aware scheduling, which keeps the balancer quiet until a
+//! CPU is overutilised, and capacity lost to heat or to other classes.
+
+use super::stats::Group;
+use super::sums::Business;
+use crate::core::{Programs, Sched};
+use crate::era::Stuck;
+
+impl Sched<'_> {
+    /// What a CPU offers now to fair tasks (`capacity_of`).
+    fn capacity_now(&self, cpu: usize) -> u32 {
+        self.host.cpu(cpu).capacity
+    }
+
+    /// Whether what a task uses, or is clamped to, fits a CPU with a fifth to spare.
+    pub(crate) fn fits(&self, task: u32, cpu: usize) -> bool {
+        let se = &self.entities[task as usize];
+        let util = se.average.util.max(se.est());
+        let (min, max) = self.tasks[task as usize].state.uclamp();
+        let fits = |util: u32| u64::from(util) * 1280 < u64::from(self.capacity_now(cpu)) * 1024;
+        if self.rules.balance.clamps_util {
+            return fits(util.max(min).min(max));
+        }
+        // A cap that the CPU can honour makes everything fit, but at full capacity caps nothing;
+        // a boost beyond the CPU makes nothing fit.
+        let all = self.host.topology().capacity(cpu);
+        let capped = max <= all && !(max == 1024 && all == 1024);
+        let boost = min.min(max);
+        (capped || fits(util)) && !(util < boost && boost > all)
+    }
+
+    /// Notes whether the task that runs on a CPU fits there: at every tick and pick, and when
+    /// nobody is left to run.
+    #[inline]
+    pub(crate) fn note_misfit(&mut self, cpu: usize) {
+        if self.unequal {
+            self.cpus[cpu].misfit = self.misfit(cpu);
+        }
+    }
+
+    /// The load of a CPU's running task if it does not fit there, at least 1; else 0.
+    fn misfit(&mut self, cpu: usize) -> u32 {
+        let Some(task) = self.cpus[cpu].fair_current() else {
+            return 0;
+        };
+        if self.fits(task, cpu) || self.is_stuck(task, cpu) {
+            return 0;
+        }
+        self.task_load(task).max(1)
+    }
+
+    /// Whether a task's affinity leaves it no better CPU, as far as the era looks.
+    pub(crate) fn is_stuck(&self, task: u32, cpu: usize) -> bool {
+        let allowed = &self.affinities[self.tasks[task as usize].affinity as usize];
+        let topology = self.host.topology();
+        match self.rules.balance.stuck {
+            Stuck::Nobody => false,
+            Stuck::Pinned => allowed.weight() == 1,
+            Stuck::NowhereLarger => {
+                let here = topology.capacity(cpu);
+                allowed.iter().all(|c| topology.capacity(c) <= here)
+            }
+        }
+    }
+
+    /// Whether a busy CPU of an asymmetric domain wants idle CPUs to look for work: for its
+    /// misfit, if there are larger CPUs. How many others of its cache are busy does not count
+    /// there.
+    pub(crate) fn kicks_for_misfit(&self, cpu: usize) -> bool {
+        self.cpus[cpu].misfit > 0 && self.host.topology().capacity(cpu) < self.largest
+    }
+
+    /// Statistics of a group of an asymmetric domain that is not the local one.
+    pub(crate) fn unequal_group(&self, number: usize, g: usize) -> Group {
+        let shape = &self.groups.of_domain(number)[g];
+        let mut group = self.group(shape, self.groups.yardstick(number));
+        let set = self.host.topology().domain(number).group(g);
+        let misfits = set.iter().map(|c| self.cpus[c].misfit);
+        group.misfit = misfits.max().unwrap_or(0);
+        if group.misfit > 0 && group.business < Business::Misfit {
+            group.business = Business::Misfit;
+        }
+        group
+    }
+
+    /// The busiest group of an asymmetric domain but the local one, if a balancing CPU may take
+    /// from any: misfits only for larger CPUs with room for them, and nothing from larger CPUs
+    /// that have no more than a task each.
+    pub(crate) fn busiest_unequal(&self, cpu: usize, number: usize, local: usize) -> Option<usize> {
+        let shapes = self.groups.of_domain(number);
+        let here = self.group(&shapes[local], self.groups.yardstick(number));
+        let mut busiest: Option<(usize, Group)> = None;
+        for g in (local + 1..shapes.len()).chain(0..local) {
+            let group = self.unequal_group(number, g);
+            let takes = match group.business {
+                _ if group.running == 0 => false,
+                Business::Overloaded | Business::Wanted => true,
+                Business::Misfit => {
+                    here.business == Business::HasSpare
+                        && self.is_larger_than(cpu, local, g, number)
+                }
+                _ => !self.is_smaller_than(cpu, local, g, number),
+            };
+            if takes && busiest.is_none_or(|(_, than)| self.is_busier(&group, &than)) {
+                busiest = Some((g, group));
+            }
+        }
+        busiest.map(|(g, _)| g)
+    }
+
+    /// Whether misfits of a group would fit better where the balancing CPU is.
+    fn is_larger_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
+        let (rules, shapes) = (&self.rules.balance, self.groups.of_domain(number));
+        if rules.larger_by_group {
+            return rules.is_larger(shapes[local].most, shapes[group].most);
+        }
+        // A thread beside a busy one offers less than its capacity says.
+        let core = self.host.topology().core_span(cpu);
+        let alone = core.iter().all(|c| c == cpu || self.host.is_idle(c));
+        alone && rules.is_larger(self.capacity_now(cpu), shapes[group].most)
+    }
+
+    /// Whether tasks of a group would be worse off where the balancing CPU is.
+    fn is_smaller_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
+        let (rules, shapes) = (&self.rules.balance, self.groups.of_domain(number));
+        let here = match rules.larger_by_group {
+            true => shapes[local].least,
+            false => self.capacity_now(cpu),
+        };
+        rules.is_larger(shapes[group].least, here)
+    }
+
+    /// Whether a group is busier than another, found before it.
+    fn is_busier(&self, group: &Group, than: &Group) -> bool {
+        if group.business != than.business {
+            return group.business > than.business;
+        }
+        match group.business {
+            Business::HasSpare => {
+                group.idle < than.idle || group.idle == than.idle && group.running > than.running
+            }
+            Business::FullyBusy => !self.rules.balance.fully_busy_first,
+            // 7.2 takes the first of equals, earlier kernels the last.
+            Business::Misfit if self.rules.balance.misfit_no_failure => group.misfit > than.misfit,
+            Business::Misfit => group.misfit >= than.misfit,
+            Business::Overloaded | Business::Wanted => group.avg_load > than.avg_load,
+        }
+    }
+
+    /// Whether taking a queue's only task to another CPU of an asymmetric domain could do harm:
+    /// that one would have to be pushed off the CPU that it has for itself.
+    pub(crate) fn is_better_off(&self, source: usize, cpu: usize) -> bool {
+        let rules = &self.rules.balance;
+        let (there, here) = (self.capacity_now(source), self.capacity_now(cpu));
+        self.queues[source].nr == 1
+            && match rules.larger_by_group {
+                true => here < there,
+                false => !rules.is_larger(here, there),
+            }
+    }
+
+    /// Whether any group of an asymmetric domain but the local one has a misfit.
+    pub(crate) fn any_misfit(&self, number: usize, local: usize) -> bool {
+        let domain = self.host.topology().domain(number);
+        let mut others = (0..domain.groups()).filter(|&g| g != local);
+        others.any(|g| domain.group(g).iter().any(|c| self.cpus[c].misfit > 0))
+    }
+
+    /// Active balance for a misfit: who ran least recently moves, the running task last. Waiting
+    /// tasks are tried first as the kernel's stopper tries them: it does not know for whom it was
+    /// called. Returns whether a task moved.
+    pub(crate) fn push_misfit<P: Programs>(
+        &mut self,
+        programs: &mut P,
+        source: usize,
+        cpu: usize,
+    ) -> bool {
+        let mut after = self.first_turn();
+        while let Some((turn, task)) = self.coldest(source, after) {
+            after = turn;
+            if self.may_run_on(task, cpu) && !self.entities[task as usize].delayed {
+                self.move_waiting(task, source, cpu);
+                return true;
+            }
+        }
+        self.push_running(programs, source, cpu)
+    }
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Load balancing: when a pass over a domain is due, and what becomes of its outcome
+//! (docs/mechanisms/stock.md#balance).
+//!
+//! Left out: tasks pinned to one CPU of a group marking the group as imbalanced, asymmetric
+//! packing, NUMA balancing's preferred nodes, and the time a pass takes on a CPU that then stays
+//! idle.
+
+mod llc;
+mod misfit;
+mod pull;
+mod stats;
+mod sums;
+mod weights;
+
+use perch_policy::Level;
+
+use crate::core::cpu::DomainState;
+use crate::core::{Programs, Sched};
+use crate::hardware::{Access, Field, Symbol};
+
+pub(crate) use stats::Scratch;
+pub(crate) use sums::{Groups, Sums};
+pub(crate) use weights::Weights;
+
+/// In what state a CPU balances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Idle {
+    /// It runs something.
+    Busy,
+    /// It is idle, and its time has come.
+    Due,
+    /// It has just run out of tasks.
+    Newly,
+}
+
+/// What came of looking for an imbalance.
+enum Pass {
+    /// Nothing to do, or nothing that may move: wait longer.
+    Balanced,
+    /// So many tasks came.
+    Moved(u32),
+    /// There is an imbalance, but nothing could be moved.
+    Failed,
+    /// There is a misfit, but it may not run here.
+    Pinned,
+    /// There is an imbalance, but who could be moved would rather stay in its LLC.
+    Kept,
+}
+
+impl Sched<'_> {
+    /// Periodic passes of one CPU over those of its domains that are due. Returns how long they
+    /// took.
+    pub(crate) fn balance_due<P: Programs>(
+        &mut self,
+        programs: &mut P,
+        cpu: usize,
+        mut idle: bool,
+    ) -> u64 {
+        self.touch_active(cpu);
+        self.publish(cpu);
+        let mut next = self.now + 60_000_000_000;
+        let (mut cost, mut spent) = (0, 0);
+        for i in 0..self.cpus[cpu].domains.len() {
+            self.decay_newidle_cost(cpu, i);
+            cost += self.cpus[cpu].domains[i].newidle_cost_ns;
+            let mut interval = self.interval_ns(cpu, i, idle);
+            let mut designated = true;
+            if self.now >= self.cpus[cpu].domains[i].last_ns + interval {
+                designated = self.should_balance(cpu, i);
+                if designated {
+                    let kind = if idle { Idle::Due } else { Idle::Busy };
+                    spent += self.pass_ns(cpu, i);
+                    if self.balance_domain(programs, cpu, i, kind) > 0 {
+                        idle = self.cpus[cpu].current.is_none() && self.nr(cpu) == 0;
+                    }
+                } else {
+                    self.wait_longer(cpu, i);
+                }
+                self.cpus[cpu].domains[i].last_ns = self.now;
+                interval = self.interval_ns(cpu, i, idle);
+            }
+            next = next.min(self.cpus[cpu].domains[i].last_ns + interval);
+            // Who does not balance for its group does not for a wider one either.
+            if !designated {
+                break;
+            }
+        }
+        self.cpus[cpu].next_balance_ns = next;
+        self.cpus[cpu].max_idle_cost_ns = cost.max(self.rules.migration_cost_ns);
+        spent
+    }
+
+    /// Number of CPUs of one of a CPU's domains.
+    fn span_weight(&self, cpu: usize, i: usize) -> u32 {
+        let domain = self.cpus[cpu].domains[i].domain as usize;
+        self.host.topology().domain(domain).span().weight()
+    }
+
+    /// The shortest time between two passes: a millisecond for each CPU of the domain.
+    fn least_interval_ns(&self, cpu: usize, i: usize) -> u64 {
+        if self.rules.balance.fixed_intervals {
+            return if self.is_numa(cpu, i) {
+                8_000_000
+            } else {
+                1_000_000
+            };
+        }
+        u64::from(self.span_weight(cpu, i)) * 1_000_000
+    }
+
+    fn is_numa(&self, cpu: usize, i: usize) -> bool {
+        let domain = self.cpus[cpu].domains[i].domain as usize;
+        self.host.topology().domain(domain).level() == Level::Numa
+    }
+
+    /// How much longer than at least two passes may be apart while all is well.
+    fn most_times(&self, cpu: usize, i: usize) -> u64 {
+        let domain = self.cpus[cpu].domains[i].domain as usize;
+        match self.host.topology().domain(domain).level() {
+            Level::Smt => 2,
+            _ if self.rules.balance.fixed_intervals => 4,
+            _ => 2,
+        }
+    }
+
+    /// What a pass over a domain takes.
+    fn pass_ns(&self, cpu: usize, i: usize) -> u64 {
+        self.costs.balance_ns(self.span_weight(cpu, i))
+    }
+
+    /// Nothing is wrong in a domain: the next pass may come later.
+    fn wait_longer(&mut self, cpu: usize, i: usize) {
+        let most = self.most_times(cpu, i) * self.least_interval_ns(cpu, i);
+        let state = &mut self.cpus[cpu].domains[i];
+        state.failed = 0;
+        if state.interval_ns < most {
+            state.interval_ns *= 2;
+        }
+    }
+
+    /// A CPU that goes idle is due as an idle CPU is, not as the busy one that it was.
+    fn due_as_idle(&mut self, cpu: usize, i: usize) {
+        let due = self.cpus[cpu].domains[i].last_ns + self.interval_ns(cpu, i, true);
+        let next = &mut self.cpus[cpu].next_balance_ns;
+        *next = (*next).min(due);
+    }
+
+    /// Time between two passes: the span's weight in milliseconds, more while all is well, and
+    /// much more for a busy CPU.
+    fn interval_ns(&self, cpu: usize, i: usize, idle: bool) -> u64 {
+        let mut interval = self.cpus[cpu].domains[i].interval_ns;
+        if !idle {
+            let rules = &self.rules.balance;
+            let less = u64::from(rules.busy_less_a_tick) * self.tick_ns;
+            let mut factor = rules.busy_factor;
+            if rules.fixed_intervals && self.is_numa(cpu, i) {
+                factor /= 2;
+            }
+            interval = (interval * factor).saturating_sub(less);
+        }
+        interval.clamp(self.tick_ns, 100_000_000 * self.cpus.len() as u64)
+    }
+
+    /// One pass over one domain; returns how many tasks came.
+    fn balance_domain<P: Programs>(
+        &mut self,
+        programs: &mut P,
+        cpu: usize,
+        i: usize,
+        idle: Idle,
+    ) -> u32 {
+        let number = self.cpus[cpu].domains[i].domain as usize;
+        let pass = self.try_domain(programs, cpu, i, number, idle);
+        let least = self.least_interval_ns(cpu, i);
+        let state: &mut DomainState = &mut self.cpus[cpu].domains[i];
+        match pass {
+            Pass::Balanced if idle == Idle::Newly => {
+                state.failed = 0;
+                0
+            }
+            Pass::Balanced => {
+                self.wait_longer(cpu, i);
+                0
+            }
+            Pass::Moved(tasks) => {
+                state.failed = 0;
+                state.interval_ns = least;
+                tasks
+            }
+            Pass::Failed => {
+                state.interval_ns = least;
+                if idle != Idle::Newly {
+                    state.failed += 1;
+                }
+                0
+            }
+            Pass::Kept => {
+                state.interval_ns = least;
+                0
+            }
+            Pass::Pinned => {
+                if idle != Idle::Newly && !self.rules.balance.misfit_no_failure {
+                    let failed = state.failed + 1;
+                    self.wait_longer(cpu, i);
+                    self.cpus[cpu].domains[i].failed = failed;
+                }
+                0
+            }
+        }
+    }
+
+    /// One CPU balances for its group: the first idle one, else the first. An idle core comes
+    /// before an idle thread.
+    fn should_balance(&self, cpu: usize, i: usize) -> bool {
+        let topology = self.host.topology();
+        let state = &self.cpus[cpu].domains[i];
+        let local = topology
+            .domain(state.domain as usize)
+            .group(state.local_group as usize);
+        let mut thread = None;
+        for c in local.iter().filter(|&c| self.host.is_idle(c)) {
+            let cores_first = topology.has_smt() && self.rules.balance.idle_core_balances;
+            if !cores_first || topology.core_span(c).iter().all(|s| self.host.is_idle(s)) {
+                return c == cpu;
+            }
+            thread.get_or_insert(c);
+        }
+        thread.or(local.iter().next()) == Some(cpu)
+    }
+
+    /// A CPU ran out of tasks: looks for one nearby, if CPUs like it usually idle long enough
+    /// for that to pay. Returns whether a task came.
+    pub(crate) fn balance_newidle<P: Programs>(&mut self, programs: &mut P, cpu: usize) -> bool {
+        let avg_idle = self.cpus[cpu].avg_idle_ns;
+        let Some(first) = self.cpus[cpu].domains.first().map(|d| d.newidle_cost_ns) else {
+            return false;
+        };
+        self.due_as_idle(cpu, 0);
+        let newidle = Symbol::SchedBalanceNewidle;
+        self.line(cpu, newidle, Field::Overloaded, Access::Load);
+        let least = first.max(self.rules.balance.newidle_least_ns);
+        if !self.overload || avg_idle < least {
+            return false;
+        }
+        let mut spent = 0;
+        let mut pulled = false;
+        for i in 0..self.cpus[cpu].domains.len() {
+            let d = self.cpus[cpu].domains[i];
+            self.due_as_idle(cpu, i);
+            if avg_idle < spent + d.newidle_cost_ns {
+                break;
+            }
+            if self.rules.balance.newidle_by_success && !self.newidle_by_chance(cpu, i) {
+                continue;
+            }
+            pulled = self.balance_domain(programs, cpu, i, Idle::Newly) > 0;
+            if pulled {
+                self.cpus[cpu].domains[i].newidle_success += 1;
+            }
+            let cost = self.pass_ns(cpu, i);
+            self.add_chore(cpu, cost);
+            let d = &mut self.cpus[cpu].domains[i];
+            d.newidle_cost_ns = d.newidle_cost_ns.max(cost);
+            spent += cost;
+            if pulled || self.nr(cpu) > 0 {
+                break;
+            }
+        }
+        let c = &mut self.cpus[cpu];
+        c.max_idle_cost_ns = c.max_idle_cost_ns.max(spent);
+        let mut first = None;
+        self.each_waiting(cpu, &mut |task| {
+            first = Some(task);
+            false
+        });
+        if let Some(first) = first {
+            self.charge_kernel(cpu, first, spent);
+        }
+        pulled
+    }
+
+    /// 7.2: a domain is tried as often as tries succeeded there lately, half of the time at
+    /// first; never less than once in 32.
+    fn newidle_by_chance(&mut self, cpu: usize, i: usize) -> bool {
+        let d = &mut self.cpus[cpu].domains[i];
+        d.newidle_calls += 1;
+        if d.newidle_calls >= 1024 {
+            d.newidle_calls /= 2;
+            d.newidle_success /= 2;
+        }
+        let ratio = 1024 * (d.newidle_success + 1) / (d.newidle_calls + 2);
+        self.random.below(1024) < u64::from(ratio.max(32))
+    }
+
+    /// What a newidle pass has cost at most fades by about 1 % a second.
+    fn decay_newidle_cost(&mut self, cpu: usize, i: usize) {
+        let d = &mut self.cpus[cpu].domains[i];
+        if self.now > d.newidle_decay_ns + 1_000_000_000 {
+            d.newidle_decay_ns = self.now;
+            d.newidle_cost_ns = d.newidle_cost_ns * 253 / 256;
+        }
+    }
+
+    /// Idle CPUs have no tick: a busy one notices that balancing is due and lets the first idle
+    /// one do it for all, itself last. That one has as long as it stays idle: woken, it leaves
+    /// the rest to the next tick.
+    pub(crate) fn balance_sleepers<P: Programs>(&mut self, programs: &mut P) {
+        if self.now >= self.decay_next_ns {
+            self.decay_next_ns = self.now + 32_000_000;
+            self.decay_sleepers();
+        }
+        if self.now < self.nohz_next_ns || !self.nohz_kick() {
+            return;
+        }
+        self.nohz_next_ns = self.now + self.tick_ns;
+        let n = self.cpus.len();
+        let Some(first) = (0..n).find(|&cpu| self.host.is_idle(cpu)) else {
+            return;
+        };
+        let patience = self.cpus[first].avg_idle_ns;
+        let (mut next, mut spent) = (self.now + 60_000_000_000, 0);
+        for cpu in (first + 1..n).chain(std::iter::once(first)) {
+            if !self.host.is_idle(cpu) {
+                continue;
+            }
+            if self.now >= self.cpus[cpu].next_balance_ns {
+                if spent > patience {
+                    return;
+                }
+                let took = self.balance_due(programs, cpu, true);
+                spent += took;
+                self.add_chore(first, took);
+            }
+            next = next.min(self.cpus[cpu].next_balance_ns);
+        }
+        self.nohz_next_ns = self.nohz_next_ns.max(next);
+    }
+
+    /// The averages of CPUs on which nothing happens fade all the same.
+    fn decay_sleepers(&mut self) {
+        for cpu in 0..self.cpus.len() {
+            if self.cpus[cpu].idle && self.host.cpu(cpu).load + self.host.cpu(cpu).util > 0 {
+                self.touch_active(cpu);
+                self.publish(cpu);
+            }
+        }
+    }
+
+    /// Whether some busy CPU would kick: it has two tasks, or another CPU of its cache is busy,
+    /// or where CPUs differ a task that does not fit.
+    fn nohz_kick(&mut self) -> bool {
+        let topology = self.host.topology();
+        self.scratch.busy.clear();
+        self.scratch.busy.resize(topology.nr_llcs(), false);
+        for (cpu, c) in self.cpus.iter().enumerate() {
+            if c.current.is_none() {
+                continue;
+            }
+            if self.nr(cpu) >= 2 || self.kicks_for_misfit(cpu) {
+                return true;
+            }
+            if self.unequal && topology.asym_span(cpu).is_some() {
+                continue;
+            }
+            if let Some(llc) = topology.llc(cpu) {
+                if std::mem::replace(&mut self.scratch.busy[llc], true) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}

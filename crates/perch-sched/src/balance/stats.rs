@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Looking for an imbalance: statistics of a domain's groups, the busiest of them, and how much
+//! of what should move.
+
+use perch_policy::Level;
+
+use super::Idle;
+use super::sums::{Business, Shape, Yardstick};
+use crate::core::Sched;
+use crate::era::BalanceRules;
+use crate::hardware::Symbol;
+
+/// Working memory of a pass, kept between passes.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// LLCs with a busy CPU.
+    pub busy: Vec<bool>,
+    /// Queues of the busiest group from which nothing may come.
+    pub pinned: Vec<u32>,
+}
+
+/// A group's statistics.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    load: u64,
+    util: u64,
+    capacity: u64,
+    pub running: u32,
+    pub idle: u32,
+    weight: u32,
+    pub business: Business,
+    /// Load per capacity; of overloaded groups only.
+    pub avg_load: u64,
+    /// The largest load of a task that does not fit its CPU; 0 if all do.
+    pub misfit: u32,
+}
+
+/// What should move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Migrate {
+    /// Tasks by number.
+    Task,
+    /// By utilisation.
+    Util,
+    /// By load.
+    Load,
+    /// One task that does not fit its CPU.
+    Misfit,
+    /// One task that prefers the balancing CPU's LLC.
+    Wanted,
+}
+
+/// An imbalance found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Imbalance {
+    /// Index of the busiest group in the domain.
+    pub group: usize,
+    /// In what it counts.
+    pub migrate: Migrate,
+    /// How much.
+    pub amount: i64,
+}
+
+/// A pair of tasks may stay together: fewer than this many are no NUMA imbalance.
+const NUMA_IMBALANCE_MIN: i64 = 2;
+
+impl Group {
+    fn set_avg_load(&mut self) {
+        self.avg_load = self.load * 1024 / self.capacity.max(1);
+    }
+}
+
+impl Sched<'_> {
+    /// Statistics of one group.
+    #[inline]
+    pub(crate) fn group(&self, shape: &Shape, yardstick: Yardstick) -> Group {
+        let sums = self.groups.sums(shape, self.host.cpus());
+        let mut group = Group {
+            load: sums.load,
+            util: sums.util,
+            capacity: shape.capacity,
+            running: sums.running as u32,
+            idle: self.groups.idle(shape),
+            weight: shape.weight,
+            business: Business::of(shape, &sums, yardstick),
+            avg_load: 0,
+            misfit: 0,
+        };
+        if group.business == Business::Overloaded {
+            group.set_avg_load();
+        }
+        group
+    }
+
+    /// Whether any queue of a domain has a task to spare. A newidle pass that could take nothing
+    /// need not look further: whatever it found, it would find nothing to move.
+    pub(crate) fn anything_to_take(&self, number: usize) -> bool {
+        let span = self.host.topology().domain(number).span();
+        let crowded = &self.crowded[span.first_word()..];
+        span.words().iter().zip(crowded).any(|(s, c)| s & c != 0)
+    }
+
+    /// Looks at every group of a domain. Also writes what only such passes write: the LLC's
+    /// scan budget, and at the top of the machine whether anything is overloaded.
+    pub(crate) fn find_imbalance(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
+        if self.rt.is_some() && i == 0 && idle != Idle::Newly {
+            self.update_capacity(cpu);
+        }
+        let state = &self.cpus[cpu].domains[i];
+        let (number, local) = (state.domain as usize, state.local_group as usize);
+        let prefer = state.prefer_sibling;
+        let domain = self.host.topology().domain(number);
+        let unequal = domain.asymmetric();
+        let span = domain.span();
+        let words = span.first_word()..span.first_word() + span.words().len();
+        self.groups.see_idle(words, self.host.idle_words());
+        let busiest = match unequal {
+            true => self.busiest_unequal(cpu, number, local),
+            false => self.groups.busiest(number, local, self.host.cpus()),
+        };
+        if idle != Idle::Newly {
+            let util = self.groups.total(number, self.host.cpus()).util;
+            self.update_scan_budget(cpu, number, util);
+            self.note_llcs(number);
+        }
+        // Of equal CPUs, a newidle pass would not be here if nothing were crowded.
+        if (idle != Idle::Newly || unequal) && i + 1 == self.cpus[cpu].domains.len() {
+            let overload =
+                self.crowded.iter().any(|&w| w != 0) || unequal && self.any_misfit(number, local);
+            self.set_overload(cpu, Symbol::SchedBalanceRq, overload);
+        }
+        if self.rules.balance.by_weight {
+            return self.find_by_weight(cpu, i, idle);
+        }
+        let wanted = self.wanted_group(cpu, i, number);
+        let group = busiest.or(wanted)?;
+        let (shapes, yardstick) = (self.groups.of_domain(number), self.groups.yardstick(number));
+        let local = self.group(&shapes[local], yardstick);
+        let mut busiest = match unequal {
+            true => self.unequal_group(number, group),
+            false => self.group(&shapes[group], yardstick),
+        };
+        let mut group = group;
+        if let Some(wanted) = wanted.filter(|_| busiest.business < Business::Overloaded) {
+            group = wanted;
+            busiest = self.group(&shapes[wanted], yardstick);
+            busiest.business = busiest.business.max(Business::Wanted);
+        }
+        // A local group with CPUs to spare is not compared with the mean.
+        let mean = match local.business {
+            Business::HasSpare => 0,
+            _ => {
+                let total = self.groups.total(number, self.host.cpus());
+                total.load * 1024 / self.groups.capacity(number).max(1)
+            }
+        };
+        let domain = self.host.topology().domain(number);
+        let rules = &self.rules.balance;
+        let numa = rules.numa_imbalance && domain.level() == Level::Numa;
+        let terms = Terms {
+            mean,
+            pct: yardstick.pct.into(),
+            idle,
+            prefer_sibling: prefer,
+            numa: numa.then(|| domain.imb_numa_nr()),
+            by_tasks: rules.llc_by_tasks && domain.shares_llc(),
+            rules,
+        };
+        let (migrate, amount) = judge(local, busiest, &terms)?;
+        (amount > 0).then_some(Imbalance {
+            group,
+            migrate,
+            amount,
+        })
+    }
+
+    /// nr_idle_scan: how far a wake-up may search this LLC, or 7.2's capacity scan this asymmetric
+    /// domain, from the utilisation of all of it (docs/mechanisms/stock.md#scan). Written by periodic passes
+    /// over that domain and by nothing else.
+    fn update_scan_budget(&mut self, cpu: usize, number: usize, util: u64) {
+        if self.rules.scan_by_cost {
+            return;
+        }
+        let topology = self.host.topology();
+        let domain = topology.domain(number);
+        let set = domain.span().number();
+        let shared = [topology.llc(cpu), topology.asym(cpu)];
+        let is = |i: &usize| topology.shared_span(*i).number() == set;
+        let Some(shared) = shared.into_iter().flatten().find(is) else {
+            return;
+        };
+        let weight = u64::from(domain.span().weight());
+        let x = util / weight;
+        let pct = u64::from(domain.imbalance_pct());
+        let used = (x * x * pct * pct / (10_000 * 1024)).min(1024);
+        self.host
+            .set_nr_idle_scan(shared, ((1024 - used) * weight / 1024) as u32);
+    }
+
+    /// The queue of the busiest group to take from, but for those found to be pinned.
+    pub(crate) fn busiest_queue(
+        &self,
+        domain: usize,
+        cpu: usize,
+        found: &Imbalance,
+    ) -> Option<usize> {
+        let domain = self.host.topology().domain(domain);
+        let (group, unequal) = (domain.group(found.group), domain.asymmetric());
+        let util_of_many = self.rules.balance.util_of_many;
+        let mut best: Option<(usize, u64, u64)> = None;
+        // A queue with one task only counts by its load, or where no queue has more than one.
+        let crowded = &self.crowded[group.first_word()..];
+        let words = group.words().iter().zip(crowded);
+        let any_crowded = words.clone().any(|(g, c)| g & c != 0);
+        let only_crowded = match found.migrate {
+            Migrate::Task => any_crowded && self.scratch.pinned.is_empty(),
+            Migrate::Util => util_of_many,
+            Migrate::Load | Migrate::Misfit | Migrate::Wanted => false,
+        };
+        let words = words.map(|(&g, &c)| if only_crowded { g & c } else { g });
+        for (number, mut left) in (group.first_word()..).zip(words) {
+            while left != 0 {
+                let c = number * 64 + left.trailing_zeros() as usize;
+                left &= left - 1;
+                let state = self.host.cpu(c);
+                let running = self.queues[c].nr;
+                if running == 0 || self.scratch.pinned.contains(&(c as u32)) {
+                    continue;
+                }
+                if unequal && self.is_better_off(c, cpu) {
+                    continue;
+                }
+                let capacity = u64::from(state.capacity.max(1));
+                let (value, per) = match found.migrate {
+                    Migrate::Task => (u64::from(running), 1),
+                    Migrate::Util if running == 1 && util_of_many => continue,
+                    Migrate::Util => (u64::from(state.util), 1),
+                    Migrate::Load if running == 1 && i64::from(state.load) > found.amount => {
+                        continue;
+                    }
+                    Migrate::Load => (u64::from(state.load), capacity),
+                    Migrate::Misfit if self.cpus[c].misfit == 0 => continue,
+                    Migrate::Misfit => (self.cpus[c].misfit.into(), 1),
+                    Migrate::Wanted => match self.wanting(c, cpu) {
+                        0 => continue,
+                        tasks => (tasks.into(), 1),
+                    },
+                };
+                if best.is_none_or(|(_, v, p)| value * p > v * per) {
+                    best = Some((c, value, per));
+                }
+            }
+        }
+        best.map(|(c, _, _)| c)
+    }
+}
+
+/// What a judgement is made by, beside the two groups.
+struct Terms<'a> {
+    /// The domain's load per capacity; 0 where it was not needed.
+    mean: u64,
+    /// The domain's imbalance_pct.
+    pct: u64,
+    idle: Idle,
+    prefer_sibling: bool,
+    /// How many tasks a NUMA node may keep to itself.
+    numa: Option<u32>,
+    /// Spare capacity is filled by number of tasks.
+    by_tasks: bool,
+    rules: &'a BalanceRules,
+}
+
+/// Whether the busiest group is busy enough, compared with the local one, and what should move.
+fn judge(mut local: Group, busiest: Group, terms: &Terms<'_>) -> Option<(Migrate, i64)> {
+    if busiest.business == Business::Misfit {
+        return Some((Migrate::Misfit, 1));
+    }
+    if local.business > busiest.business {
+        return None;
+    }
+    if local.business == Business::Overloaded {
+        let worse = busiest.avg_load > local.avg_load
+            && local.avg_load < terms.mean
+            && 100 * busiest.avg_load > terms.pct * local.avg_load;
+        return worse.then(|| by_load(&local, &busiest, terms.mean));
+    }
+    let spread = terms.prefer_sibling
+        && local.business == Business::HasSpare
+        && (busiest.business == Business::Wanted || busiest.running > local.running + 1);
+    if !spread && busiest.business != Business::Overloaded {
+        let alike = busiest.weight > 1 && local.idle <= busiest.idle + 1;
+        if terms.idle == Idle::Busy || alike || busiest.running == 1 {
+            return None;
+        }
+    }
+    if busiest.business == Business::Wanted {
+        return Some((Migrate::Wanted, 1));
+    }
+    if local.business == Business::HasSpare {
+        if busiest.business == Business::Overloaded && !terms.by_tasks {
+            let spare = local.capacity.saturating_sub(local.util) as i64;
+            if spare == 0 && terms.idle != Idle::Busy {
+                return Some((Migrate::Task, 1));
+            }
+            return Some((Migrate::Util, spare));
+        }
+        let mut gap = if busiest.weight == 1 || terms.prefer_sibling {
+            (i64::from(busiest.running) - i64::from(local.running)).max(0)
+        } else {
+            (i64::from(local.idle) - i64::from(busiest.idle)).max(0)
+        };
+        if let Some(limit) = terms.numa {
+            if local.running < limit && gap <= NUMA_IMBALANCE_MIN {
+                gap = 0;
+            }
+        }
+        return Some((Migrate::Task, gap >> 1));
+    }
+    // Local is fully busy: level the loads, if busiest is more than that. A fully busy group has
+    // no average load in 6.5, and so never more than the local one.
+    local.set_avg_load();
+    if terms.rules.stops_at_mean
+        && (local.avg_load >= busiest.avg_load || local.avg_load >= terms.mean)
+    {
+        return None;
+    }
+    Some(by_load(&local, &busiest, terms.mean))
+}
+
+/// Up to the mean, and down to it. Where one of them is negative it wraps, as the kernel's does,
+/// and the other one counts (5.5; later kernels do not come here then).
+fn by_load(local: &Group, busiest: &Group, mean: u64) -> (Migrate, i64) {
+    let above = busiest.avg_load.wrapping_sub(mean);
+    let below = mean.wrapping_sub(local.avg_load);
+    let above = above.wrapping_mul(busiest.capacity);
+    let below = below.wrapping_mul(local.capacity);
+    (Migrate::Load, (above.min(below) / 1024) as i64)
+}

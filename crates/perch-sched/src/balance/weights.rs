@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The balancer of 3.4, which knows nothing of utilisation: groups are compared by the weight of
+//! what is queued, now and on average (docs/mechanisms/stock.md#34; read in 3.4).
+//!
+//! Approximate: power saving and asymmetric packing are left out; a CPU that was idle catches up
+//! on its averages when somebody looks, not when it is balanced for.
+
+use perch_policy::Level;
+
+use super::Idle;
+use super::stats::{Imbalance, Migrate};
+use crate::core::Sched;
+
+/// A group without a task looks this light to the comparison of loads.
+const SCALE: u64 = 1024;
+
+/// What two threads of a core are worth together (`smt_gain`).
+const SMT_GAIN: u64 = 1178;
+
+/// The weight of what a CPU has queued, averaged over the ticks (`cpu_load[]`): the n-th moves by
+/// a 2^n-th of the way at each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Weights {
+    averages: [u64; 5],
+    /// The tick of the last update.
+    tick: u64,
+}
+
+impl Weights {
+    /// A tick finds so much queued; in all others since the last one nothing was.
+    fn advance(&mut self, tick: u64, weight: u64) {
+        let missed = tick.saturating_sub(self.tick).saturating_sub(1);
+        if tick <= self.tick {
+            return;
+        }
+        self.tick = tick;
+        self.averages[0] = weight;
+        for (n, average) in self.averages.iter_mut().enumerate().skip(1) {
+            let parts = 1u64 << n;
+            // After so many nothing is left of 64 bits.
+            for _ in 0..missed.min(64 * parts) {
+                *average = *average * (parts - 1) / parts;
+            }
+            // Rounded towards the weight, or it would never be reached from below.
+            let up = if weight > *average { parts - 1 } else { 0 };
+            *average = (*average * (parts - 1) + weight + up) / parts;
+        }
+    }
+}
+
+/// A group of a domain.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    /// Sum of its CPUs' loads, light for others and heavy for the local one.
+    load: u64,
+    /// That per power.
+    per_power: u64,
+    power: u64,
+    running: u64,
+    weight_now: u64,
+    capacity: u64,
+    has_room: bool,
+    idle: u32,
+    cpus: u32,
+    /// One of its CPUs has much more than another.
+    uneven: bool,
+}
+
+impl Group {
+    /// Mean weight of its tasks.
+    fn each(&self) -> u64 {
+        self.weight_now.checked_div(self.running).unwrap_or(0)
+    }
+}
+
+impl Sched<'_> {
+    /// A tick on a busy CPU, of which 3.4 keeps averages.
+    pub(crate) fn tick_weights(&mut self, cpu: usize) {
+        let tick = self.now / self.tick_ns;
+        let weight = self.queues[cpu].weight;
+        self.cpus[cpu].weights.advance(tick, weight);
+    }
+
+    /// What a CPU can do, 1024 for a core of its own.
+    fn power(&self, cpu: usize) -> u64 {
+        let topology = self.host.topology();
+        let threads = u64::from(topology.core_span(cpu).weight());
+        let of_core = if threads > 1 {
+            SMT_GAIN / threads
+        } else {
+            SCALE
+        };
+        (of_core * u64::from(self.host.cpu(cpu).capacity) / SCALE).max(1)
+    }
+
+    /// Which average a pass goes by.
+    fn weight_index(&self, number: usize, idle: Idle) -> usize {
+        match (self.host.topology().domain(number).level(), idle) {
+            (Level::Smt, _) | (_, Idle::Newly) => 0,
+            (Level::Numa, Idle::Busy) => 3,
+            (Level::Numa, Idle::Due) => 2,
+            (_, Idle::Busy) => 2,
+            (_, Idle::Due) => 0,
+        }
+    }
+
+    fn weigh(&mut self, number: usize, g: usize, local: bool, index: usize) -> Group {
+        let topology = self.host.topology().clone();
+        let set = topology.domain(number).group(g);
+        let mut group = Group {
+            cpus: set.weight(),
+            ..Group::default()
+        };
+        let (mut most, mut least, mut most_running) = (0, u64::MAX, 0);
+        for cpu in set.iter() {
+            let now = self.queues[cpu].weight;
+            let mut load = now;
+            if index > 0 {
+                let tick = self.now / self.tick_ns;
+                let c = &mut self.cpus[cpu];
+                if c.current.is_none() {
+                    c.weights.advance(tick, now);
+                }
+                let average = c.weights.averages[index - 1];
+                load = if local {
+                    now.max(average)
+                } else {
+                    now.min(average)
+                };
+            }
+            let running = u64::from(self.nr(cpu));
+            if load > most {
+                (most, most_running) = (load, running);
+            }
+            least = least.min(load);
+            group.load += load;
+            group.running += running;
+            group.weight_now += now;
+            group.power += self.power(cpu);
+            group.idle += u32::from(self.host.is_idle(cpu));
+        }
+        group.per_power = group.load * SCALE / group.power;
+        group.uneven = !local && most - least >= group.each() && most_running > 1;
+        group.capacity = ((group.power + SCALE / 2) / SCALE).max(1);
+        group.has_room = group.capacity > group.running;
+        group
+    }
+
+    /// Looks at every group of a domain, the local one first, and says from which to take how much
+    /// (`find_busiest_group`).
+    pub(crate) fn find_by_weight(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
+        let state = &self.cpus[cpu].domains[i];
+        let (number, local) = (state.domain as usize, state.local_group as usize);
+        let prefer = state.prefer_sibling;
+        let below = i
+            .checked_sub(1)
+            .map(|b| self.cpus[cpu].domains[b].domain as usize);
+        let topology = self.host.topology().clone();
+        let level = |number: usize| topology.domain(number).level();
+        // Cores are not told to spread their tasks over threads, dies are.
+        let prefer = prefer && below.is_some_and(|b| level(b) != Level::Smt);
+        let index = self.weight_index(number, idle);
+        let here = self.weigh(number, local, true, index);
+        let (mut load, mut power) = (here.load, here.power);
+        let mut busiest: Option<(usize, Group)> = None;
+        let groups = topology.domain(number).groups();
+        for g in (local + 1..groups).chain(0..local) {
+            let mut group = self.weigh(number, g, false, index);
+            load += group.load;
+            power += group.power;
+            if prefer && here.has_room {
+                group.capacity = group.capacity.min(1);
+            }
+            let more = group.per_power > busiest.map_or(0, |(_, b)| b.per_power);
+            if more && (group.running > group.capacity || group.uneven) {
+                busiest = Some((g, group));
+            }
+        }
+        let (group, there) = busiest.filter(|(_, b)| b.running > 0)?;
+        let mean = load * SCALE / power;
+        let pct = u64::from(self.rules.balance.imbalance_pct(&topology.domain(number)));
+        let forced = there.uneven || idle == Idle::Newly && here.has_room && !there.has_room;
+        if !forced {
+            let enough = match idle {
+                Idle::Due => here.idle > there.idle + 1 || there.running > there.cpus.into(),
+                _ => 100 * there.per_power > pct * here.per_power,
+            };
+            if here.per_power >= there.per_power || here.per_power >= mean || !enough {
+                return None;
+            }
+        }
+        let amount = calculate(&here, &there, mean);
+        (amount > 0).then_some(Imbalance {
+            group,
+            migrate: Migrate::Load,
+            amount: amount as i64,
+        })
+    }
+}
+
+/// How much weight should move (`calculate_imbalance`).
+fn calculate(here: &Group, there: &Group, mean: u64) -> u64 {
+    let mut each = there.each();
+    if there.uneven {
+        each = each.min(mean);
+    }
+    if there.per_power < mean {
+        return small(here, there, each, 0);
+    }
+    let beyond = match there.uneven {
+        true => u64::MAX,
+        false => (there.running - there.capacity.min(there.running)) * SCALE * SCALE / there.power,
+    };
+    let pull = (there.per_power - mean).min(beyond);
+    // Where the local group is beyond the mean this wraps in the kernel, and the other counts.
+    let room = mean
+        .checked_sub(here.per_power)
+        .map_or(u64::MAX, |r| r * here.power);
+    let amount = (pull * there.power).min(room) / SCALE;
+    match amount < each {
+        true => small(here, there, each, amount),
+        false => amount,
+    }
+}
+
+/// Whether a single task should move though less than one is too much (`fix_small_imbalance`).
+fn small(here: &Group, there: &Group, each: u64, amount: u64) -> u64 {
+    let here_each = here.each();
+    let factor = if here.running > 0 && each > here_each {
+        1
+    } else {
+        2
+    };
+    let scaled = each * SCALE / there.power;
+    let gap = there.per_power as i64 - here.per_power as i64 + scaled as i64;
+    if gap >= (scaled * factor) as i64 {
+        return each;
+    }
+    let now = there.power * each.min(there.per_power) + here.power * here_each.min(here.per_power);
+    let left = there.per_power.saturating_sub(scaled);
+    let brought = match there.per_power * there.power < each * SCALE {
+        true => there.per_power * there.power / here.power,
+        false => each * SCALE / here.power,
+    };
+    let then = there.power * each.min(left) + here.power * here_each.min(here.per_power + brought);
+    if then / SCALE > now / SCALE {
+        each
+    } else {
+        amount
+    }
+}

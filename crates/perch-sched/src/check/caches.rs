@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The books of the cache mechanism against the world.
+
+use std::collections::BTreeMap;
+
+use perch_policy::Mode;
+
+use crate::core::Sched;
+use crate::core::task::{Life, Task};
+
+impl Sched<'_> {
+    /// A process has as many threads, alive and on a CPU, as there are; an LLC has as many tasks and
+    /// as much utilisation, where the mode keeps these; wishes are counted where tasks are queued.
+    pub(crate) fn check_caches(&self) -> Result<(), String> {
+        let mode = self.caches.mode;
+        if mode == Mode::Off {
+            let told = self.tasks.iter().any(|t| t.state.process().is_some());
+            hold!(!told, "a task has a process with the mechanism off");
+            return Ok(());
+        }
+        self.check_threads()?;
+        match mode {
+            Mode::Perch => self.check_loads(),
+            Mode::Upstream => self.check_wishes(),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_threads(&self) -> Result<(), String> {
+        let mut processes = BTreeMap::new();
+        for t in &self.tasks {
+            let Some(process) = t.state.process() else {
+                continue;
+            };
+            let (threads, running): &mut (u32, u32) = processes.entry(process).or_default();
+            *threads += u32::from(!matches!(t.life, Life::Unborn | Life::Dead));
+            *running += u32::from(t.life == Life::Running);
+        }
+        for (process, walked) in processes {
+            let kept = self.host.nr_threads(process);
+            hold!(
+                kept == walked,
+                "{process:?} has {kept:?} threads, alive and running, not {walked:?}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Tasks count from the choice of a CPU until they sleep.
+    fn check_loads(&self) -> Result<(), String> {
+        let topology = self.host.topology();
+        for llc in 0..topology.nr_llcs() {
+            let here = |t: &&Task| {
+                let awake = matches!(t.life, Life::Waking | Life::Queued | Life::Running);
+                awake && self.cpus[t.cpu as usize].llc == Some(llc)
+            };
+            let nr = self.tasks.iter().filter(here).count() as u32;
+            let cpus = topology.llc_span(llc).iter();
+            let util = cpus.map(|c| self.host.cpu(c).util).sum::<u32>();
+            let load = self.host.llc_load(llc);
+            hold!(
+                (load.nr, load.util) == (nr, util),
+                "LLC {llc} has {} tasks and {} utilisation, not {nr} and {util}",
+                load.nr,
+                load.util
+            );
+        }
+        Ok(())
+    }
+
+    fn check_wishes(&self) -> Result<(), String> {
+        let llcs = self.host.topology().nr_llcs();
+        let mut walked = vec![0; self.cpus.len() * llcs];
+        let mut away = vec![0; llcs];
+        for (id, t) in self.tasks.iter().enumerate() {
+            if !self.on_queue(id as u32) {
+                continue;
+            }
+            if let Some(llc) = t.wants {
+                walked[t.cpu as usize * llcs + llc as usize] += 1;
+                let home = self.cpus[t.cpu as usize].llc == Some(llc as usize);
+                away[llc as usize] += u32::from(!home);
+            }
+        }
+        for llc in 0..llcs as u32 {
+            let kept = self.caches.away(llc);
+            hold!(
+                kept == away[llc as usize],
+                "{kept} of {} tasks away from LLC {llc}",
+                away[llc as usize]
+            );
+            for cpu in 0..self.cpus.len() {
+                let (kept, walked) = (
+                    self.caches.wanting(cpu, llc),
+                    walked[cpu * llcs + llc as usize],
+                );
+                hold!(
+                    kept == walked,
+                    "{kept} of {walked} tasks on cpu {cpu} prefer LLC {llc}"
+                );
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The books of the fair class: every queue, of a CPU or of a group, holds what its numbers say, and
+//! so do all that stand above one another.
+
+use crate::class::fair::group::NONE;
+use crate::class::fair::pelt::{Activity, Average};
+use crate::core::Sched;
+use crate::core::task::Life;
+use crate::era::FairRules;
+
+impl Sched<'_> {
+    /// Every queue that there is.
+    pub(crate) fn queue_numbers(&self) -> impl Iterator<Item = u32> + use<> {
+        0..(self.cpus.len() + self.task_groups.nr_queues()) as u32
+    }
+
+    pub(crate) fn check_queues(&self) -> Result<(), String> {
+        let mut est = vec![0; self.cpus.len()];
+        for (t, se) in self.tasks.iter().zip(&self.entities) {
+            if se.queued && !se.delayed {
+                est[t.cpu as usize] += se.est();
+            }
+        }
+        for (cpu, est) in est.into_iter().enumerate() {
+            let fair = &self.queues[cpu];
+            hold!(
+                fair.est == est,
+                "cpu {cpu}: util_est {}, not {est}",
+                fair.est
+            );
+            let current = self.cpus[cpu].fair_current();
+            let runs = self.each_running(cpu as u32);
+            hold!(
+                runs == current,
+                "cpu {cpu} runs {current:?}, its queues {runs:?}"
+            );
+        }
+        for queue in self.queue_numbers() {
+            let cpu = self.cpu_of(queue);
+            self.check_queue(queue)
+                .map_err(|e| format!("cpu {cpu}, queue {queue}: {e}"))?;
+        }
+        self.check_shares()
+    }
+
+    /// The task that runs, as the queues have it from this one down.
+    fn each_running(&self, queue: u32) -> Option<u32> {
+        let curr = self.queue(queue).curr;
+        if curr == NONE {
+            return None;
+        }
+        match self.below(curr) {
+            Some(below) => self.each_running(below),
+            None => Some(curr),
+        }
+    }
+
+    /// A queue's numbers are those of who stands in it.
+    fn check_queue(&self, queue: u32) -> Result<(), String> {
+        let (cpu, fair) = (self.cpu_of(queue), self.queue(queue));
+        let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
+        let (mut weight, mut weighted, mut len) = (0, 0, 0);
+        let (mut nr, mut delayed) = (0, 0);
+        let mut last = i64::MIN;
+        let mut count = |entity: u32| -> Result<(), String> {
+            let se = self.entity(entity);
+            len += 1;
+            hold!(se.queued, "{entity} stands there and is not queued");
+            match self.below(entity) {
+                None => {
+                    let t = &self.tasks[entity as usize];
+                    hold!(
+                        t.cpu as usize == cpu && self.queue_of(entity) == queue,
+                        "task {entity} thinks it is on cpu {}, queue {}",
+                        t.cpu,
+                        self.queue_of(entity)
+                    );
+                    nr += 1;
+                    delayed += u32::from(se.delayed);
+                }
+                Some(below) => {
+                    let fair = self.queue(below);
+                    hold!(
+                        self.above(below) == Some((queue, entity)),
+                        "group {entity} stands in the wrong queue"
+                    );
+                    hold!(
+                        (fair.entities == 0) == se.delayed,
+                        "group {entity} has {} queued, delayed {}",
+                        fair.entities,
+                        se.delayed
+                    );
+                    nr += fair.nr;
+                    delayed += fair.nr_delayed;
+                }
+            }
+            Ok(())
+        };
+        for w in fair.timeline.iter() {
+            let se = self.entity(w.entity);
+            let key = if eevdf { se.deadline } else { se.vruntime };
+            hold!(
+                (w.key, w.vruntime, w.weight) == (key, se.vruntime, se.weight),
+                "{} changed on the timeline: {w:?} {se:?}",
+                w.entity
+            );
+            hold!(last <= w.key, "the timeline is out of order");
+            last = w.key;
+            weight += u64::from(w.weight);
+            weighted += i64::from(w.weight) * (w.vruntime - fair.min_vruntime);
+            count(w.entity)?;
+        }
+        hold!(
+            fair.waiting_weight == weight,
+            "waiting weight {}, not {weight}",
+            fair.waiting_weight
+        );
+        hold!(
+            !eevdf || fair.weighted_v == weighted,
+            "weighted_v {}, not {weighted}",
+            fair.weighted_v
+        );
+        if fair.curr != NONE {
+            weight += u64::from(self.entity(fair.curr).weight);
+            count(fair.curr)?;
+            if self.below(fair.curr).is_none() {
+                let life = self.tasks[fair.curr as usize].life;
+                hold!(
+                    life == Life::Running,
+                    "runs task {}, which is {life:?}",
+                    fair.curr
+                );
+            }
+        }
+        hold!(fair.entities == len, "{} entities of {len}", fair.entities);
+        hold!(fair.nr == nr, "nr {} of {nr} tasks", fair.nr);
+        hold!(
+            self.says_runnable(queue)
+                .is_none_or(|says| says == (nr > delayed)),
+            "the policy is told the opposite of {nr} tasks, {delayed} asleep"
+        );
+        hold!(
+            fair.weight == weight,
+            "weight {}, not {weight}",
+            fair.weight
+        );
+        hold!(
+            fair.nr_delayed == delayed,
+            "{} of {delayed} tasks delayed",
+            fair.nr_delayed
+        );
+        for buddy in [fair.next_buddy, fair.last_buddy] {
+            if buddy == NONE {
+                continue;
+            }
+            hold!(
+                self.entity(buddy).queued && !self.entity(buddy).delayed,
+                "its buddy {buddy} is not queued"
+            );
+        }
+        Ok(())
+    }
+
+    /// The sums behind a queue's averages are those of who stands in it, sleepers included. (The
+    /// averages themselves lag behind by up to a period, here as in the kernel.)
+    pub(crate) fn check_averages(&self) -> Result<(), String> {
+        // 3.4 keeps no averages of groups.
+        if self.rules.groups.by_weight && self.task_groups.any() {
+            return Ok(());
+        }
+        let queues = self.queue_numbers().count();
+        let (mut sums, mut members) = (vec![[0; 3]; queues], vec![0; queues]);
+        let mut heaviest = 0;
+        let mut add = |queue: u32, now: [u64; 3], weight: u32| {
+            let sum: &mut [u64; 3] = &mut sums[queue as usize];
+            sum.iter_mut().zip(now).for_each(|(sum, one)| *sum += one);
+            members[queue as usize] += 1;
+            heaviest = heaviest.max(u64::from(weight));
+        };
+        for (id, (t, se)) in self.tasks.iter().zip(&self.entities).enumerate() {
+            if t.life == Life::Dead && self.queue_of(id as u32) != NONE {
+                // Who ended here left its rounding behind.
+                add(self.queue_of(id as u32), [0; 3], se.weight);
+            } else if se.attached {
+                let now = self.sums_now(
+                    t.cpu as usize,
+                    se.average,
+                    Activity {
+                        weight: if se.queued { se.weight } else { 0 },
+                        runnable: (se.queued && !se.delayed).into(),
+                        running: t.life == Life::Running,
+                    },
+                );
+                add(self.queue_of(id as u32), now, se.weight);
+            }
+        }
+        for queue in self.queue_numbers() {
+            let Some((parent, entity)) = self.above(queue) else {
+                continue;
+            };
+            let (fair, se) = (self.queue(queue), self.entity(entity));
+            let now = self.sums_now(
+                self.cpu_of(queue),
+                se.average,
+                Activity {
+                    weight: if se.queued { se.weight } else { 0 },
+                    runnable: fair.nr - fair.nr_delayed,
+                    running: self.queue(parent).curr == entity,
+                },
+            );
+            add(parent, now, se.weight);
+        }
+        // Rounding: half a percent, and a thousandth of the heaviest for each.
+        let unit = 1024 + heaviest;
+        for queue in self.queue_numbers() {
+            let (cpu, fair) = (self.cpu_of(queue), self.queue(queue));
+            let (sums, members) = (sums[queue as usize], members[queue as usize]);
+            let kept = self.sums_now(
+                cpu,
+                fair.average,
+                Activity {
+                    weight: fair.weight as u32,
+                    runnable: fair.nr - fair.nr_delayed,
+                    running: fair.curr != NONE,
+                },
+            );
+            for (what, (&kept, &sum)) in ["load", "runnable", "util"]
+                .iter()
+                .zip(kept.iter().zip(&sums))
+            {
+                let near = kept.abs_diff(sum) <= sum / 200 + unit * (members + 2);
+                hold!(
+                    near,
+                    "cpu {cpu}, queue {queue}: {what} {kept}/1024 of {sum}/1024"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn sums_now(&self, cpu: usize, mut average: Average, did: Activity) -> [u64; 3] {
+        let did = if did.weight == 0 && did.runnable == 0 {
+            Activity::NONE
+        } else {
+            did
+        };
+        average.update(self.cpus[cpu].pelt.read(self.now), did);
+        average.sums()
+    }
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What must hold between any two moments of a run, for tests: the books of every queue, every
+//! task in exactly one place with exactly one reason to wake (P13 of docs/testing.md#properties), no task
+//! where it may not be (P1).
+
+use perch_policy::{Mode, Reason, ReasonClass, Verdict};
+
+use crate::balance::Sums;
+use crate::core::task::Life;
+use crate::core::{Sched, kind};
+
+/// Leaves with an error that says what does not hold.
+#[macro_export]
+macro_rules! hold {
+    ($what:expr, $($why:tt)+) => {
+        if !$what {
+            return Err(format!($($why)+));
+        }
+    };
+}
+
+mod caches;
+mod fair;
+mod glimpse;
+mod rt;
+
+#[doc(hidden)]
+pub use glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
+
+/// What a check remembers of the one before.
+#[derive(Debug, Default)]
+pub struct Auditor {
+    floors: Vec<i64>,
+}
+
+impl Auditor {
+    /// Walks over all queues, CPUs and tasks. `reasons` has, for each task of this machine, how many
+    /// things will wake it: messages and locks that it waits for, timers.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check(&mut self, sched: &Sched<'_>, reasons: &[u32]) -> Result<(), String> {
+        let walk = || {
+            sched.check_places(reasons)?;
+            for cpu in 0..sched.cpus.len() {
+                sched
+                    .check_cpu(cpu)
+                    .map_err(|e| format!("cpu {cpu}: {e}"))?;
+            }
+            sched.check_queues()?;
+            sched.check_averages()?;
+            sched.check_groups()?;
+            sched.check_rt()?;
+            sched.check_caches()
+        };
+        let queues = sched.queue_numbers();
+        let floors: Vec<i64> = queues.map(|q| sched.queue(q).min_vruntime).collect();
+        let fell = self
+            .floors
+            .iter()
+            .zip(&floors)
+            .position(|(before, now)| now < before);
+        let result = walk().and_then(|()| match fell {
+            Some(queue) => Err(format!("queue {queue}: min_vruntime went back")),
+            None => Ok(()),
+        });
+        self.floors = floors;
+        result
+    }
+}
+
+impl Sched<'_> {
+    /// Every task is in exactly as many places as its life allows.
+    fn check_places(&self, reasons: &[u32]) -> Result<(), String> {
+        // Per task: on timelines, running, on wake lists.
+        let mut places = vec![[0u32; 3]; self.tasks.len()];
+        for c in &self.cpus {
+            let waiting = c.rt.runnable.iter().filter(|&(_, t)| c.current != Some(t));
+            waiting.for_each(|(_, t)| places[t as usize][0] += 1);
+            c.current.iter().for_each(|&t| places[t as usize][1] += 1);
+            c.wake_list.iter().for_each(|&t| places[t as usize][2] += 1);
+        }
+        let waiting = self
+            .queue_numbers()
+            .flat_map(|q| self.queue(q).timeline.iter());
+        let waiting = waiting.filter(|w| self.below(w.entity).is_none());
+        waiting.for_each(|w| places[w.entity as usize][0] += 1);
+        for (id, (t, at)) in self.tasks.iter().zip(&places).enumerate() {
+            let se = &self.entities[id];
+            let expected = match t.life {
+                Life::Unborn | Life::Dead => [0, 0, 0],
+                Life::Asleep => [se.delayed.into(), 0, 0],
+                Life::Waking => [0, 0, 1],
+                Life::Queued => [1, 0, 0],
+                Life::Running => [0, 1, 0],
+            };
+            hold!(
+                *at == expected,
+                "task {id} is {:?}, yet on {} timelines, {} CPUs, {} wake lists",
+                t.life,
+                at[0],
+                at[1],
+                at[2]
+            );
+            let (reasons, wanted) = (reasons[id], u32::from(t.life == Life::Asleep));
+            hold!(
+                reasons == wanted,
+                "task {id} is {:?} with {reasons} reasons to wake",
+                t.life
+            );
+            let allowed = &self.affinities[t.affinity as usize];
+            hold!(
+                t.life == Life::Unborn || allowed.contains(t.cpu as usize),
+                "task {id} on cpu {}",
+                t.cpu
+            );
+            hold!(
+                !se.delayed || t.life == Life::Asleep,
+                "task {id} is delayed and {:?}",
+                t.life
+            );
+            hold!(
+                !self.on_queue(id as u32) || se.attached == (t.rt.priority == 0),
+                "task {id} is queued but not attached"
+            );
+        }
+        Ok(())
+    }
+
+    /// The CPU is as idle as it seems, and somebody will look after what it has to do.
+    fn check_cpu(&self, cpu: usize) -> Result<(), String> {
+        let (c, nr) = (&self.cpus[cpu], self.nr(cpu));
+        hold!(
+            c.idle == c.current.is_none(),
+            "idle {} with current {:?}",
+            c.idle,
+            c.current
+        );
+        let free = c.current.is_none() && nr == 0 && c.wake_list.is_empty();
+        let says = self.host.is_idle(cpu);
+        hold!(
+            says == free,
+            "idle bit {says}: current {:?}, {nr} queued, {} to come",
+            c.current,
+            c.wake_list.len()
+        );
+        let of = |kind| {
+            self.events
+                .iter()
+                .filter(move |e| e.kind == kind && e.key as usize == cpu)
+        };
+        let interrupts = of(kind::IPI).count();
+        let sent = usize::from(c.ipi_pending);
+        hold!(
+            interrupts == sent,
+            "{interrupts} interrupts on their way, not {sent}"
+        );
+        hold!(
+            c.ipi_pending || c.wake_list.is_empty(),
+            "nobody tells of {:?}",
+            c.wake_list
+        );
+        hold!(
+            c.ipi_pending || nr == 0 || c.current.is_some(),
+            "idles with {nr} queued"
+        );
+        if c.current.is_some() {
+            let ends = of(kind::SEGMENT).filter(|e| e.tag == c.segment_tag).count();
+            hold!(ends == 1, "{ends} ends of the running segment");
+        }
+        let misfit = c.misfit > 0;
+        hold!(
+            !misfit || self.unequal && c.current.is_some_and(|t| !self.is_stuck(t, cpu)),
+            "a misfit of load {} with current {:?}",
+            c.misfit,
+            c.current
+        );
+        let state = self.host.cpu(cpu);
+        hold!(
+            state.nr_running == nr,
+            "the policy sees {} of {nr} tasks",
+            state.nr_running
+        );
+        hold!(
+            state.nr_delayed == self.queues[cpu].nr_delayed,
+            "the policy sees other delayed tasks"
+        );
+        let crowded = self.crowded[cpu / 64] >> (cpu % 64) & 1 != 0;
+        hold!(crowded == (nr > 1), "crowded {crowded} with {nr} tasks");
+        hold!(
+            !crowded || self.overload,
+            "crowded, but the machine is not overloaded"
+        );
+        Ok(())
+    }
+
+    /// The sums that the balancer keeps are those of the CPUs.
+    fn check_groups(&self) -> Result<(), String> {
+        let topology = self.host.topology();
+        for number in 0..topology.nr_domains() {
+            let domain = topology.domain(number);
+            for (g, shape) in self.groups.of_domain(number).iter().enumerate() {
+                let mut walked = Sums::default();
+                for cpu in domain.group(g).iter() {
+                    let one = Sums::of(self.host.cpu(cpu));
+                    walked.running += one.running;
+                    walked.load += one.load;
+                    walked.runnable += one.runnable;
+                    walked.util += one.util;
+                }
+                let kept = self.groups.sums(shape, self.host.cpus());
+                hold!(
+                    kept == walked,
+                    "domain {number}, group {g}: {kept:?}, not {walked:?}"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// A decision held against the state in which it was made: allowed (P1), idle where its
+    /// reason says so, with an empty queue of the task's group where it says that (P12), and busy only
+    /// where nothing idle was at hand (P18).
+    pub(crate) fn check_verdict(&self, verdict: &Verdict, task: u32) -> Result<(), String> {
+        let t = &self.tasks[task as usize];
+        let (cpu, allowed) = (verdict.cpu, &self.affinities[t.affinity as usize]);
+        hold!(
+            allowed.contains(cpu),
+            "cpu {cpu} is not allowed: {verdict:?}"
+        );
+        let idle = self.host.is_idle(cpu);
+        hold!(
+            idle || verdict.reason.class() != ReasonClass::Idle,
+            "cpu {cpu} is busy: {verdict:?}"
+        );
+        if verdict.reason == Reason::EmptyQueue {
+            return self.check_steered(t.group, cpu);
+        }
+        if verdict.reason != Reason::TargetBusy {
+            return Ok(());
+        }
+        hold!(!idle, "cpu {cpu} is idle: {verdict:?}");
+        // 3.4 knows neither clusters nor capacities.
+        if self.rules.balance.by_weight {
+            return Ok(());
+        }
+        let (topology, modes) = (self.host.topology(), self.policy.modes());
+        // The capacity scan has the last word where there is one, within its budget.
+        if modes.capacity != Mode::Off && topology.asym(verdict.target).is_some() {
+            return Ok(());
+        }
+        let cluster = topology.cluster_span(verdict.target);
+        if let (Mode::Perch, Some(cluster)) = (modes.cluster, cluster) {
+            let over = cluster
+                .iter()
+                .find(|&c| self.host.is_idle(c) && allowed.contains(c));
+            hold!(
+                over.is_none(),
+                "idle cpu {over:?} of its cluster was passed over: {verdict:?}"
+            );
+        }
+        Ok(())
+    }
+}

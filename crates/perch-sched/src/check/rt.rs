@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The books of the real-time class (P10 of docs/testing.md#properties, and what P13 and P16 rest on).
+
+use crate::core::Sched;
+use crate::core::task::Life;
+
+impl Sched<'_> {
+    /// Every queue holds its tasks in order, pushable ones where they may be pushed; the CPUs'
+    /// highest priorities and overload are known as they are.
+    pub(crate) fn check_rt(&self) -> Result<(), String> {
+        for (cpu, c) in self.cpus.iter().enumerate() {
+            self.check_rt_queue(cpu)
+                .map_err(|why| format!("cpu {cpu}: {why}"))?;
+            let running = c.current.is_some_and(|task| self.is_rt(task));
+            hold!(
+                c.rt.running == running,
+                "cpu {cpu} runs {:?}, real-time: {}",
+                c.current,
+                c.rt.running
+            );
+        }
+        match &self.rt {
+            Some(_) => self.check_rt_domain(),
+            None => Ok(()),
+        }
+    }
+
+    fn check_rt_queue(&self, cpu: usize) -> Result<(), String> {
+        let c = &self.cpus[cpu];
+        let counted = match c.rt.limit.throttled {
+            true => 0,
+            false => c.rt.runnable.len(),
+        };
+        hold!(
+            c.rt.nr() == counted,
+            "{} real-time tasks count, and should {counted}",
+            c.rt.nr()
+        );
+        let mut last = u8::MAX;
+        for (priority, task) in c.rt.runnable.iter() {
+            let t = &self.tasks[task as usize];
+            hold!(
+                t.cpu as usize == cpu && t.rt.priority == priority && priority > 0,
+                "holds task {task} of cpu {} at {priority}, its priority is {}",
+                t.cpu,
+                t.rt.priority
+            );
+            hold!(last >= priority, "task {task} is out of order");
+            last = priority;
+            let pushable =
+                c.rt.pushable
+                    .iter()
+                    .filter(|&(p, t)| (p, t) == (priority, task));
+            let several = self.affinities[t.affinity as usize].weight() > 1;
+            let wanted = usize::from(several && t.life == Life::Queued);
+            hold!(
+                pushable.count() == wanted,
+                "task {task} is {:?}, pushable: {wanted}",
+                t.life
+            );
+        }
+        let alone = c.rt.pushable.iter().find(|&(_, task)| {
+            let t = &self.tasks[task as usize];
+            t.cpu as usize != cpu || t.life != Life::Queued
+        });
+        hold!(alone.is_none(), "pushable, yet not here: {alone:?}");
+        // Nobody waits behind a lower one but while somebody is on the way to say so.
+        if let Some((priority, task)) = c.rt.runnable.first() {
+            let current = c.current.map_or(0, |t| self.tasks[t as usize].rt.priority);
+            let atomic = c.current.is_some_and(|t| self.tasks[t as usize].atomic);
+            let told = c.ipi_pending || c.need_resched || atomic;
+            hold!(
+                priority <= current || told || self.pick_rt(cpu).is_none(),
+                "task {task} of priority {priority} waits behind {current}"
+            );
+        }
+        Ok(())
+    }
+}

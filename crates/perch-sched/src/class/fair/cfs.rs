@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! CFS, as of 3.4 to 6.5 (docs/mechanisms/stock.md#cfs): the least vruntime runs, sleepers get credit, a wakee
+//! preempts when it is far enough behind.
+
+use super::group::NONE;
+use super::queue::{Fair, Waiting};
+use crate::core::task::Entity;
+
+/// `sched_nr_latency`: with more tasks than this the period grows.
+const NR_LATENCY: u64 = 8;
+
+/// A span of run time as virtual time of a task with this weight.
+pub fn virtual_ns(delta_ns: u64, weight: u32) -> i64 {
+    if weight == 1024 {
+        delta_ns as i64
+    } else {
+        (delta_ns * 1024 / u64::from(weight)) as i64
+    }
+}
+
+/// The queue's floor follows its least vruntime and never goes back.
+pub fn update_floor(fair: &mut Fair, current: Option<i64>) {
+    let first = fair.timeline.first().map(|w| w.vruntime);
+    let least = match (current, first) {
+        (Some(a), Some(b)) => a.min(b),
+        (Some(a), None) | (None, Some(a)) => a,
+        (None, None) => return,
+    };
+    fair.min_vruntime = fair.min_vruntime.max(least);
+}
+
+/// In which time each of so many runs once.
+pub fn period_ns(latency_ns: u64, min_ns: u64, nr: u32) -> u64 {
+    let nr = u64::from(nr);
+    if nr > NR_LATENCY {
+        nr * min_ns
+    } else {
+        latency_ns
+    }
+}
+
+/// Where a sleeper enters the queue: at most half a latency before the floor.
+pub fn place_sleeper(fair: &Fair, se: &mut Entity, latency_ns: u64) {
+    se.vruntime = se.vruntime.max(fair.min_vruntime - (latency_ns / 2) as i64);
+}
+
+/// Where a new task enters the queue: a slice behind, it has to earn its turn.
+pub fn place_new(fair: &Fair, se: &mut Entity, slice_ns: u64) {
+    let at = fair.min_vruntime + virtual_ns(slice_ns, se.weight);
+    se.vruntime = se.vruntime.max(at);
+}
+
+/// Whether `wakee` is far enough behind `current` to take the CPU from it.
+pub fn preempts(current: i64, wakee: i64, wakee_weight: u32, granularity_ns: u64) -> bool {
+    current - wakee > virtual_ns(granularity_ns, wakee_weight)
+}
+
+/// The next task: the first by vruntime, unless it is `skip` and the second, or in any case a
+/// buddy, is not much further behind.
+pub fn pick(fair: &Fair, skip: Option<u32>, granularity_ns: u64) -> Option<u32> {
+    let first = fair.timeline.first()?;
+    let near =
+        |w: &&Waiting| w.vruntime - first.vruntime <= virtual_ns(granularity_ns, first.weight);
+    for buddy in [fair.next_buddy, fair.last_buddy] {
+        if buddy != NONE && fair.timeline.find(buddy).as_ref().is_some_and(near) {
+            return Some(buddy);
+        }
+    }
+    let second = match skip == Some(first.entity) {
+        true => fair.timeline.iter().nth(1).filter(near),
+        false => None,
+    };
+    Some(second.unwrap_or(first).entity)
+}
+
+/// At a tick: whether who runs from a queue has had its share, `ideal` nanoseconds.
+pub fn tick_preempts(fair: &Fair, se: &Entity, ideal: u64, min_ns: u64) -> bool {
+    let ran = se.sum_exec_ns - se.picked_sum_ns;
+    if ran > ideal {
+        return true;
+    }
+    if ran < min_ns {
+        return false;
+    }
+    fair.timeline
+        .first()
+        .is_some_and(|first| se.vruntime - first.vruntime > ideal as i64)
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! How a group's shares are divided among the CPUs on which it has something to run: by load, each
+//! CPU from its own view, which is exact for its own part and late for all others
+//! (docs/mechanisms/stock.md#groups).
+
+use super::{MIN_SHARES, NONE};
+use crate::class::fair::eevdf;
+use crate::core::Sched;
+use crate::era::FairRules;
+
+impl Sched<'_> {
+    /// Works out again what a group's entity weighs in the queue above.
+    pub(crate) fn update_shares(&mut self, queue: u32) {
+        let Some((parent, entity)) = self.above(queue) else {
+            return;
+        };
+        let fair = self.queue(queue);
+        let mut load = fair.weight;
+        if !self.rules.groups.by_weight {
+            // Who is left without tasks keeps its weight: it may be queued for a while yet (6.12).
+            if load == 0 && self.rules.groups.keeps_empty {
+                return;
+            }
+            load = load.max(fair.average.load.into());
+        }
+        let weight = self.share(queue, load);
+        if self.entity(entity).weight != weight {
+            self.reweight(parent, entity, weight);
+        }
+    }
+
+    /// What a group's entity weighs with so much load in its queue.
+    fn share(&self, queue: u32, load: u64) -> u32 {
+        let groups = &self.task_groups;
+        let group = &groups.groups[groups.group_of(queue)];
+        let elsewhere = group.load - groups.place(queue).contribution;
+        let all = elsewhere + load;
+        let shares = u64::from(group.shares);
+        (shares * load / all.max(1)).clamp(MIN_SHARES.into(), shares) as u32
+    }
+
+    /// Gives a group's entity another weight, wherever it is; in EEVDF it keeps its lag, and what
+    /// is left of its slice, as spans of run time.
+    fn reweight(&mut self, queue: u32, entity: u32, weight: u32) {
+        let current = self.current_in(queue).copied();
+        let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
+        let (fair, se) = self.both_mut(queue, entity);
+        let old = std::mem::replace(&mut se.weight, weight);
+        let before = se.average;
+        se.average.reweigh(old, weight);
+        fair.average.detach(&before);
+        fair.average.attach(&se.average);
+        let scaled = |v: i64| v * i64::from(old) / i64::from(weight);
+        if !se.queued {
+            se.vlag = scaled(se.vlag);
+            return;
+        }
+        fair.weight = fair.weight + u64::from(weight) - u64::from(old);
+        let runs = fair.curr == entity;
+        if !eevdf {
+            if !runs {
+                fair.waiting_weight = fair.waiting_weight + u64::from(weight) - u64::from(old);
+                fair.timeline.reweigh(entity, weight);
+            }
+            return;
+        }
+        let now = eevdf::virtual_time(fair, current.as_ref());
+        let protected = se.vruntime < fair.protected_v;
+        se.deadline = now + scaled(se.deadline - now);
+        se.vruntime = now - scaled(now - se.vruntime);
+        if runs {
+            fair.protected_v = match protected {
+                true => now + scaled(fair.protected_v - now),
+                false => se.vruntime,
+            };
+            return;
+        }
+        self.remove_waiting(queue, entity);
+        self.insert_waiting(queue, entity);
+    }
+
+    /// A group's load is brought up to date with what one of its queues contributes: when that
+    /// differs by more than a 64th, and no more often than the era says (`update_tg_load_avg`).
+    pub(crate) fn contribute(&mut self, queue: u32) {
+        let load = u64::from(self.queue(queue).average.load);
+        let (now, least_ns) = (self.now, self.rules.groups.contribution_ns);
+        let place = self.task_groups.place_mut(queue);
+        if now - place.contributed_ns < least_ns {
+            return;
+        }
+        let old = place.contribution;
+        if load.abs_diff(old) > old / 64 {
+            (place.contribution, place.contributed_ns) = (load, now);
+            let group = place.group as usize;
+            let sum = &mut self.task_groups.groups[group].load;
+            *sum = *sum + load - old;
+        }
+    }
+
+    /// A task that was steered goes where its group has nothing runnable.
+    pub(crate) fn check_steered(&self, group: u32, cpu: usize) -> Result<(), String> {
+        if group == NONE {
+            return Err("a task of the root group was steered".to_string());
+        }
+        match self.task_groups.find(group, cpu).map(|q| self.queue(q)) {
+            Some(fair) if fair.nr > fair.nr_delayed => Err(format!(
+                "steered to cpu {cpu}, where its group has {} tasks",
+                fair.nr
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A group's load is what its queues contribute, and no group's entity weighs more than its
+    /// shares.
+    pub(crate) fn check_shares(&self) -> Result<(), String> {
+        let groups = &self.task_groups;
+        let mut loads = vec![0; groups.groups.len()];
+        for (place, se) in groups
+            .places
+            .iter()
+            .zip(&self.entities[groups.tasks as usize..])
+        {
+            let id = groups.groups[place.group as usize].id;
+            if self.host.is_queued(id, place.cpu as usize) != place.runnable {
+                return Err(format!(
+                    "the policy is wrong about a group on cpu {}",
+                    place.cpu
+                ));
+            }
+            loads[place.group as usize] += place.contribution;
+            let shares = groups.groups[place.group as usize].shares;
+            if !(MIN_SHARES..=shares).contains(&se.weight) {
+                return Err(format!("a group of {shares} shares weighs {}", se.weight));
+            }
+        }
+        for (number, (group, load)) in groups.groups.iter().zip(loads).enumerate() {
+            if group.load != load {
+                return Err(format!("group {number}: load {}, not {load}", group.load));
+            }
+        }
+        match self.rules.groups.by_weight {
+            true => self.check_windows(),
+            false => Ok(()),
+        }
+    }
+
+    /// 3.4: no queue's average is beyond what it would weigh with everybody of its group in it.
+    fn check_windows(&self) -> Result<(), String> {
+        let groups = &self.task_groups;
+        let mut most = vec![0; groups.groups.len()];
+        for (t, se) in self.tasks.iter().zip(&self.entities) {
+            if t.group != NONE {
+                most[t.group as usize] += u64::from(se.weight);
+            }
+        }
+        for group in groups.groups.iter().filter(|g| g.parent != NONE) {
+            most[group.parent as usize] += u64::from(group.shares);
+        }
+        for place in &groups.places {
+            let (group, load) = (place.group as usize, place.contribution);
+            if load > most[group] {
+                let (most, cpu) = (most[group], place.cpu);
+                return Err(format!("group {group} on cpu {cpu}: load {load} of {most}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The fair class: what CFS and EEVDF have in common, and which of them answers.
+
+use perch_policy::Mode;
+
+pub(crate) mod cfs;
+pub(crate) mod eevdf;
+pub(crate) mod group;
+pub(crate) mod pelt;
+mod pick;
+pub(crate) mod queue;
+
+use crate::balance::Sums;
+use crate::core::Sched;
+use crate::core::task::Life;
+use crate::era::FairRules;
+use crate::hardware::Symbol;
+pub use group::NONE;
+use pelt::Activity;
+
+/// util_est ignores changes smaller than about 1 % of a CPU.
+const EST_MARGIN: u32 = 10;
+
+impl Sched<'_> {
+    /// Runnable tasks of all classes on a CPU, the running one included.
+    #[inline]
+    pub fn nr(&self, cpu: usize) -> u32 {
+        self.queues[cpu].nr + self.cpus[cpu].rt.nr()
+    }
+
+    /// Whether a task counts as runnable on its CPU's queue.
+    #[inline]
+    pub(crate) fn on_queue(&self, task: u32) -> bool {
+        let life = self.tasks[task as usize].life;
+        matches!(life, Life::Queued | Life::Running) || self.entities[task as usize].delayed
+    }
+
+    /// Brings a queue's averages up to date; to be called before anything in it changes.
+    pub(crate) fn touch_queue(&mut self, cpu: usize) {
+        let (c, fair) = (&mut self.cpus[cpu], &mut self.queues[cpu]);
+        let now = c.pelt.read(self.now);
+        if !fair.average.is_due(now) {
+            return;
+        }
+        let did = Activity {
+            weight: fair.weight as u32,
+            runnable: fair.nr - fair.nr_delayed,
+            running: c.fair_current().is_some(),
+        };
+        fair.average.update(now, did);
+    }
+
+    /// Brings a task's averages up to date; to be called before its life changes.
+    pub(crate) fn touch_task(&mut self, task: u32) {
+        let t = &self.tasks[task as usize];
+        let now = self.cpus[t.cpu as usize].pelt.read(self.now);
+        let running = t.life == Life::Running;
+        let awake = running || t.life == Life::Queued;
+        let se = &mut self.entities[task as usize];
+        if !se.average.is_due(now) {
+            return;
+        }
+        let did = Activity {
+            weight: if awake || se.delayed { se.weight } else { 0 },
+            runnable: (awake && !se.delayed).into(),
+            running,
+        };
+        se.average.update(now, did);
+    }
+
+    /// Lets the policy see a queue as it is now.
+    pub(crate) fn publish(&mut self, cpu: usize) {
+        let current = self.cpus[cpu].fair_current();
+        let curr_load = current.map_or(0, |t| self.task_load(t));
+        let fair = &self.queues[cpu];
+        let nr = fair.nr + self.cpus[cpu].rt.nr();
+        let top = self.host.topology().capacity(cpu);
+        let state = self.host.cpu_mut(cpu);
+        let before = Sums::of(state);
+        state.nr_running = nr;
+        state.nr_delayed = fair.nr_delayed;
+        state.load = match self.rules.groups.by_weight {
+            true => fair.weight as u32,
+            false => fair.average.load,
+        };
+        state.runnable = fair.average.runnable;
+        state.util = fair.average.util.max(fair.est).min(top);
+        state.curr_load = curr_load;
+        let after = Sums::of(state);
+        if after != before {
+            self.groups.change(cpu, &before, &after);
+        }
+        let (word, bit) = (cpu / 64, 1 << (cpu % 64));
+        if nr > 1 {
+            self.crowded[word] |= bit;
+        } else {
+            self.crowded[word] &= !bit;
+        }
+        if self.caches.mode == Mode::Perch {
+            self.sum_util(cpu);
+        }
+    }
+
+    /// Accounts the running task's time, to it and to its groups.
+    pub(crate) fn update_current(&mut self, cpu: usize) {
+        if self.runs_rt(cpu) {
+            return self.update_current_rt(cpu);
+        }
+        let Some(task) = self.cpus[cpu].current else {
+            return;
+        };
+        if self.tasks[task as usize].group == NONE {
+            self.update_level(cpu, cpu as u32, task);
+        } else {
+            self.update_levels(cpu, task);
+        }
+    }
+
+    #[cold]
+    fn update_levels(&mut self, cpu: usize, task: u32) {
+        let (mut queue, mut entity) = self.level_of(task);
+        while self.update_level(cpu, queue, entity)
+            && let Some(above) = self.above(queue)
+        {
+            (queue, entity) = above;
+        }
+    }
+
+    /// Accounts the time of who runs from a queue. Returns whether there was any.
+    #[inline(always)]
+    fn update_level(&mut self, cpu: usize, queue: u32, entity: u32) -> bool {
+        let (now, rules) = (self.now, self.rules.fair);
+        let (fair, se) = self.both_mut(queue, entity);
+        let delta = now.saturating_sub(se.exec_start_ns);
+        if delta == 0 {
+            return false;
+        }
+        se.exec_start_ns = now;
+        se.sum_exec_ns += delta;
+        se.vruntime += cfs::virtual_ns(delta, se.weight);
+        match rules {
+            FairRules::Cfs { .. } => cfs::update_floor(fair, Some(se.vruntime)),
+            FairRules::Eevdf { slice_ns } => {
+                eevdf::update_floor(fair, Some(se));
+                if eevdf::renew_deadline(se, slice_ns) && fair.entities > 1 {
+                    self.cpus[cpu].need_resched = true;
+                }
+            }
+        }
+        true
+    }
+
+    /// Puts a task on a queue. `moved`: the balancer brings it, and in CFS it keeps its place
+    /// relative to the queue's floor.
+    pub(crate) fn enqueue(&mut self, cpu: usize, task: u32, moved: bool) {
+        if self.is_rt(task) {
+            return self.enqueue_rt(cpu, task);
+        }
+        self.end_streak(cpu);
+        self.update_current(cpu);
+        let queue = self.queue_on(task, cpu);
+        self.touch_levels(queue);
+        let rules = self.rules.fair;
+        let now = self.cpus[cpu].pelt.read(self.now);
+        debug_assert!(!self.on_queue(task), "task {task} enqueued twice");
+        let (fair, se) = self.both_mut(queue, task);
+        let joins = !se.attached;
+        if se.attached {
+            // It slept here: its share of the queue's averages decayed with them.
+            se.average.update(now, Activity::NONE);
+        } else {
+            se.average.align(&fair.average);
+            fair.average.attach(&se.average);
+            se.attached = true;
+        }
+        let new = std::mem::take(&mut se.new);
+        match rules {
+            FairRules::Cfs { latency_ns, .. } => {
+                if std::mem::take(&mut se.relative) {
+                    se.vruntime += fair.min_vruntime;
+                }
+                if new && !moved {
+                    let slice_ns = self.slice_ns(queue, task, true);
+                    let (fair, se) = self.both_mut(queue, task);
+                    cfs::place_new(fair, se, slice_ns);
+                } else if !moved {
+                    cfs::place_sleeper(fair, se, latency_ns);
+                }
+            }
+            FairRules::Eevdf { slice_ns } => {
+                let mean = self.mean(queue);
+                eevdf::place(mean, self.entity_mut(task), slice_ns, new);
+            }
+        }
+        self.turns += 1;
+        let t = &mut self.tasks[task as usize];
+        t.cpu = cpu as u32;
+        t.life = Life::Queued;
+        let se = &mut self.entities[task as usize];
+        se.turn = self.turns;
+        se.queued = true;
+        let (weight, est) = (se.weight, se.est());
+        self.queues[cpu].est += est;
+        let fair = self.queue_mut(queue);
+        fair.entities += 1;
+        fair.weight += u64::from(weight);
+        self.insert_waiting(queue, task);
+        if joins && queue != cpu as u32 {
+            let average = &self.entities[task as usize].average;
+            let periods = average.runnable_periods(weight);
+            self.propagate(queue, periods);
+        }
+        self.climb_in(queue);
+        if self.nr(cpu) == 2 {
+            self.set_overload(self.acting, Symbol::EnqueueTaskFair, true);
+        }
+        if self.caches.mode == Mode::Upstream {
+            self.count_wish(cpu, task, 1);
+        }
+        self.host.set_idle(cpu, false);
+        self.publish(cpu);
+    }
+
+    /// Takes a task off its queue because it sleeps. Returns false when EEVDF keeps it queued
+    /// until its debt is paid.
+    pub(crate) fn dequeue_sleeper(&mut self, cpu: usize, task: u32) -> bool {
+        self.update_current(cpu);
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
+        self.touch_task(task);
+        self.update_estimate(task);
+        if let FairRules::Eevdf { slice_ns } = self.rules.fair {
+            let lag = self.lag(queue, task, slice_ns);
+            let se = &mut self.entities[task as usize];
+            se.vlag = lag;
+            if lag < 0 && self.queue(queue).entities > 1 {
+                let se = &mut self.entities[task as usize];
+                se.delayed = true;
+                let est = se.est();
+                self.climb_delayed(queue, 1);
+                let fair = &mut self.queues[cpu];
+                fair.est = fair.est.saturating_sub(est);
+                return false;
+            }
+        }
+        self.leave_queue(cpu, task, true);
+        true
+    }
+
+    /// The books of a task's queue and of those above after the task left it (its averages stay:
+    /// it may come back). `sleeps`: by itself.
+    pub(crate) fn leave_queue(&mut self, cpu: usize, task: u32, sleeps: bool) {
+        let queue = self.queue_of(task);
+        self.clear_buddies(queue, task);
+        let (fair, se) = self.both_mut(queue, task);
+        fair.entities -= 1;
+        fair.weight -= u64::from(se.weight);
+        se.queued = false;
+        let delayed = std::mem::take(&mut se.delayed);
+        if delayed {
+            // What it owed is paid: the wait counts as served, credit is not gathered.
+            se.vlag = se.vlag.min(0);
+        } else {
+            let est = se.est();
+            let fair = &mut self.queues[cpu];
+            fair.est = fair.est.saturating_sub(est);
+        }
+        self.climb_out(queue, delayed, sleeps);
+    }
+
+    /// util_est at a dequeue: up at once, down by a quarter of the way.
+    fn update_estimate(&mut self, task: u32) {
+        let cpu = self.tasks[task as usize].cpu as usize;
+        let se = &mut self.entities[task as usize];
+        // The queue holds the old estimate until the task leaves it.
+        let old = se.est();
+        let util = se.average.util;
+        // A CPU that is too small tells nothing of what the task would have used.
+        let told = !self.rules.est_within_capacity || util <= self.host.topology().capacity(cpu);
+        se.est_enqueued = util;
+        if se.est_average < util {
+            se.est_average = util;
+        } else if told && se.est_average - util > EST_MARGIN {
+            se.est_average -= (se.est_average - util) / 4;
+        }
+        let fair = &mut self.queues[cpu];
+        fair.est = fair.est.saturating_sub(old) + self.entities[task as usize].est();
+    }
+
+    /// Takes a sleeping task's averages and vruntime away from the CPU it leaves.
+    pub(crate) fn leave_cpu(&mut self, task: u32) {
+        let cpu = self.tasks[task as usize].cpu as usize;
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
+        let now = self.cpus[cpu].pelt.read(self.now);
+        let moved_is_cold = self.rules.balance.moved_is_cold;
+        let cfs = matches!(self.rules.fair, FairRules::Cfs { .. });
+        let (fair, se) = self.both_mut(queue, task);
+        let leaves = std::mem::take(&mut se.attached);
+        if leaves {
+            se.average.update(now, Activity::NONE);
+            fair.average.detach(&se.average);
+        }
+        // Its old CPU's cache is of no use any more: a task that migrated is not hot, and the
+        // next pass may take it on. This is what tears apart pairs that a wake-up has stacked.
+        if moved_is_cold {
+            se.exec_start_ns = 0;
+        }
+        if cfs {
+            se.vruntime -= fair.min_vruntime;
+            se.relative = true;
+        }
+        if leaves && queue != cpu as u32 {
+            self.propagate(queue, -1);
+        }
+        self.publish(cpu);
+    }
+
+    /// Whether a task just queued should take the CPU from the running one.
+    pub(crate) fn check_preempt(&mut self, cpu: usize, wakee: u32) {
+        if self.is_rt(wakee) {
+            return self.check_preempt_rt(cpu, wakee);
+        }
+        let c = &mut self.cpus[cpu];
+        let Some(current) = c.current else {
+            c.need_resched = true;
+            return;
+        };
+        if c.need_resched || c.rt.running {
+            return;
+        }
+        let (queue, runs, wakes) = self.matching(current, wakee);
+        let (cur, new) = (self.entity(runs), self.entity(wakes));
+        let preempts = match self.rules.fair {
+            FairRules::Cfs {
+                wakeup_granularity_ns,
+                ..
+            } => cfs::preempts(
+                cur.vruntime,
+                new.vruntime,
+                new.weight,
+                wakeup_granularity_ns,
+            ),
+            FairRules::Eevdf { .. } => eevdf::pick(self.queue(queue), Some(cur)) == Some(wakes),
+        };
+        if preempts {
+            self.cpus[cpu].need_resched = true;
+            self.counts.preemptions += 1;
+            // CFS: what preempts is what runs next, whoever else is behind.
+            if let FairRules::Cfs { .. } = self.rules.fair {
+                self.set_next_buddy(queue, wakes);
+            }
+            // With a full queue the preempted task goes on next, while its cache is warm.
+            if runs == current && self.queue(self.queue_of(current)).entities >= 8 {
+                self.set_last_buddy(current);
+            }
+        }
+    }
+
+    /// At a tick: whether the running task should give way.
+    pub(crate) fn tick_current(&mut self, cpu: usize) {
+        let Some(current) = self.cpus[cpu].current else {
+            return;
+        };
+        if self.runs_rt(cpu) {
+            return self.tick_rt(cpu, current);
+        }
+        self.update_current(cpu);
+        let (mut queue, mut entity) = self.level_of(current);
+        self.touch_levels(queue);
+        self.touch_task(current);
+        self.tick_shares(queue);
+        self.publish(cpu);
+        self.note_misfit(cpu);
+        if self.cpus[cpu].rt.limit.serves {
+            self.limit_served(cpu);
+        }
+        loop {
+            if self.queue(queue).entities > 1 && self.is_over(queue, entity) {
+                self.cpus[cpu].need_resched = true;
+            }
+            match self.above(queue) {
+                Some(above) => (queue, entity) = above,
+                None => return,
+            }
+        }
+    }
+
+    /// At a tick: whether who runs from a queue has had its turn.
+    fn is_over(&self, queue: u32, entity: u32) -> bool {
+        let (fair, se) = (self.queue(queue), self.entity(entity));
+        match self.rules.fair {
+            FairRules::Cfs {
+                latency_ns,
+                min_granularity_ns,
+                bounded,
+                ..
+            } => {
+                let mut ideal_ns = self.slice_ns(queue, entity, false);
+                if bounded {
+                    ideal_ns = ideal_ns.min(latency_ns);
+                }
+                cfs::tick_preempts(fair, se, ideal_ns, min_granularity_ns)
+            }
+            FairRules::Eevdf { .. } => se.vruntime >= fair.protected_v,
+        }
+    }
+
+    /// A wake-up of a delayed sleeper: it never left its queue and needs no place.
+    pub(crate) fn requeue_delayed(&mut self, cpu: usize, task: u32) {
+        self.update_current(cpu);
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
+        self.touch_task(task);
+        self.requeue(queue, task);
+        self.tasks[task as usize].life = Life::Queued;
+        let est = self.entities[task as usize].est();
+        self.queues[cpu].est += est;
+        // Its groups may be delayed with it: they are runnable again too.
+        self.climb_awake(queue);
+        self.publish(cpu);
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Who runs next, and what changes hands with the CPU: the fair class's part.
+
+use perch_policy::Mode;
+
+use super::{cfs, eevdf};
+use crate::core::Sched;
+use crate::core::task::Life;
+use crate::era::FairRules;
+
+impl Sched<'_> {
+    /// Takes the next task off the timeline to run it, and its groups off theirs. Delayed sleepers
+    /// whose turn comes have paid what they owed and leave.
+    pub(crate) fn pick(&mut self, cpu: usize) -> Option<u32> {
+        self.pick_skipping(cpu, false)
+    }
+
+    /// As [`Sched::pick`]; CFS may pass over who has just run (`skip`), at every level, for one that
+    /// is not much further behind.
+    fn pick_skipping(&mut self, cpu: usize, skip: bool) -> Option<u32> {
+        let mut queue = cpu as u32;
+        loop {
+            let fair = self.queue(queue);
+            let skip = skip.then_some(fair.put);
+            let picked = match self.rules.fair {
+                FairRules::Cfs {
+                    wakeup_granularity_ns,
+                    ..
+                } => cfs::pick(fair, skip, wakeup_granularity_ns),
+                FairRules::Eevdf { .. } => eevdf::pick(fair, None),
+            }?;
+            if let Some(below) = self.below(picked) {
+                if self.entity(picked).delayed {
+                    self.leave_delayed_group(queue, picked);
+                    queue = cpu as u32;
+                } else {
+                    queue = below;
+                }
+                continue;
+            }
+            self.touch_levels(queue);
+            self.touch_task(picked);
+            if self.entities[picked as usize].delayed {
+                self.remove_waiting(queue, picked);
+                self.count_wish(cpu, picked, -1);
+                self.leave_queue(cpu, picked, true);
+                self.publish(cpu);
+                queue = cpu as u32;
+                continue;
+            }
+            self.remove_waiting(queue, picked);
+            while let Some((parent, entity)) = self.above(queue) {
+                self.remove_waiting(parent, entity);
+                queue = parent;
+            }
+            return Some(picked);
+        }
+    }
+
+    /// The picked task becomes the running one.
+    pub(crate) fn set_current(&mut self, cpu: usize, task: u32) {
+        if self.is_rt(task) {
+            return self.set_current_rt(cpu, task);
+        }
+        self.tasks[task as usize].life = Life::Running;
+        let se = &mut self.entities[task as usize];
+        se.exec_start_ns = self.now;
+        se.picked_sum_ns = se.sum_exec_ns;
+        if !self.rules.balance.newest_first {
+            self.turns += 1;
+            se.turn = self.turns;
+        }
+        let deadline = se.deadline;
+        let c = &mut self.cpus[cpu];
+        c.current = Some(task);
+        c.need_resched = false;
+        let choices = c.choices;
+        c.choices += 1;
+        let queue = self.queue_of(task);
+        let fair = self.queue_mut(queue);
+        fair.curr = task;
+        // Equal slices: protected until the deadline.
+        fair.protected_v = deadline;
+        self.clear_buddies(queue, task);
+        if self.above(queue).is_some() {
+            self.set_above(queue, choices);
+        }
+        if self.caches.mode != Mode::Off {
+            self.starts_running(task);
+        }
+        self.publish(cpu);
+        self.note_misfit(cpu);
+    }
+
+    /// The running task goes back to the waiting ones.
+    pub(crate) fn put_current(&mut self, cpu: usize) {
+        let Some(task) = self.cpus[cpu].current else {
+            return;
+        };
+        if self.runs_rt(cpu) {
+            return self.put_current_rt(cpu, task);
+        }
+        self.update_current(cpu);
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
+        self.touch_task(task);
+        self.cpus[cpu].current = None;
+        if self.caches.mode != Mode::Off {
+            self.stops_running(cpu, task);
+        }
+        let t = &mut self.tasks[task as usize];
+        t.life = Life::Queued;
+        t.waits_since_ns = self.now;
+        self.put_levels(queue, task, true);
+    }
+
+    /// The running task, not alone on its CPU, yields: who runs next. It may be the same one.
+    ///
+    /// CFS (`yield_task_fair` of 5.6): it loses what the buddies gave it and is passed over once.
+    /// EEVDF, 7.2: while it is owed time it forfeits the rest of its slice; otherwise it only
+    /// lets the queue choose again. 6.12: its deadline moves on by a slice.
+    pub(crate) fn pick_after_yield(&mut self, cpu: usize, task: u32) -> u32 {
+        self.update_current(cpu);
+        let (queue, forfeits) = (self.queue_of(task), self.rules.yield_forfeits);
+        let rules = self.rules.fair;
+        let (fair, se) = self.both_mut(queue, task);
+        let skip = match rules {
+            FairRules::Cfs { .. } => {
+                self.clear_buddies(queue, task);
+                true
+            }
+            FairRules::Eevdf { slice_ns } if !forfeits => {
+                se.deadline += cfs::virtual_ns(slice_ns, se.weight);
+                false
+            }
+            FairRules::Eevdf { slice_ns } => {
+                if eevdf::eligible(fair, Some(se), se.vruntime) {
+                    se.vruntime = se.deadline;
+                    eevdf::renew_deadline(se, slice_ns);
+                }
+                false
+            }
+        };
+        self.put_current(cpu);
+        let next = self.pick_skipping(cpu, skip);
+        next.expect("a queue with a runnable task in it")
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Overloaded CPUs: pushable tasks, the mask, and the counters of policy/include/perch/overload.h.
+
+use perch_policy::OverloadLevel;
+
+use crate::core::Sched;
+use crate::hardware::{Access, Field, Symbol};
+
+impl Sched<'_> {
+    /// A task waits on a CPU and might run elsewhere: the first one makes the CPU overloaded. The
+    /// mask is written before the counter, so that who sees the counter finds the mask.
+    pub(crate) fn enqueue_pushable(&mut self, cpu: usize, task: u32) {
+        let priority = self.tasks[task as usize].rt.priority;
+        let pushable = &mut self.cpus[cpu].rt.pushable;
+        let first = pushable.is_empty();
+        pushable.push_back(priority, task);
+        if first {
+            let (here, symbol) = (self.acting, Symbol::EnqueuePushableTask);
+            self.write_mask(cpu, symbol, true);
+            let counter = self.rt_domain().overload.set(cpu);
+            self.line(here, symbol, Field::RtoCount(counter as u16), Access::Store);
+            self.counts.rt.overloads += 1;
+        }
+    }
+
+    /// It no longer does; without it the CPU may not be overloaded any more. Does nothing for a
+    /// task that was not pushable.
+    pub(crate) fn dequeue_pushable(&mut self, cpu: usize, task: u32) {
+        let pushable = &mut self.cpus[cpu].rt.pushable;
+        if pushable.remove(task) && pushable.is_empty() {
+            let (here, symbol) = (self.acting, Symbol::DequeuePushableTask);
+            let counter = self.rt_domain().overload.clear(cpu);
+            self.line(here, symbol, Field::RtoCount(counter as u16), Access::Store);
+            self.write_mask(cpu, symbol, false);
+        }
+    }
+
+    fn write_mask(&mut self, cpu: usize, symbol: Symbol, is: bool) {
+        let here = self.acting;
+        let bit = 1 << (cpu % 64);
+        let word = &mut self.rt_domain_mut().mask[cpu / 64];
+        match is {
+            true => *word |= bit,
+            false => *word &= !bit,
+        }
+        self.line(here, symbol, Field::RtoMaskPointer, Access::Load);
+        self.line(here, symbol, Field::RtoMask, Access::Store);
+    }
+
+    /// Whether a CPU other than this one may be overloaded, as it reads the counters.
+    pub(crate) fn others_overloaded(&mut self, cpu: usize) -> bool {
+        let symbol = Symbol::PullRtTask;
+        let domain = self.rt_domain();
+        let (reading, home) = (domain.overload.read(cpu), domain.overload.home(cpu));
+        let counters = domain.overload.counters();
+        self.counts.rt.pull_reads += 1;
+        self.counts.rt.counter_loads += u64::from(reading.loads);
+        for step in 0..reading.loads as usize {
+            let counter = (home + step) % counters;
+            self.line(cpu, symbol, Field::RtoCount(counter as u16), Access::Load);
+        }
+        if reading.level == OverloadLevel::None {
+            return false;
+        }
+        self.line(cpu, symbol, Field::RtoMaskPointer, Access::Load);
+        self.line(cpu, symbol, Field::RtoMask, Access::Load);
+        let own = self.rt_domain().mask[cpu / 64] >> (cpu % 64) & 1 != 0;
+        !(reading.level == OverloadLevel::One && own)
+    }
+
+    /// The first overloaded CPU from this one on.
+    pub(crate) fn next_overloaded(&self, from: usize) -> Option<usize> {
+        let mask = &self.rt_domain().mask;
+        let mut at = from / 64;
+        let mut word = mask.get(at)? & (!0 << (from % 64));
+        while word == 0 {
+            at += 1;
+            word = *mask.get(at)?;
+        }
+        Some(at * 64 + word.trailing_zeros() as usize)
+    }
+
+    /// P10: at any moment between two events the counters add up to the CPUs in the mask, which
+    /// are those with a pushable task, and none is below zero; cpupri says what the queues say.
+    pub(crate) fn check_rt_domain(&self) -> Result<(), String> {
+        let domain = self.rt_domain();
+        let mut overloaded = 0;
+        for (cpu, c) in self.cpus.iter().enumerate() {
+            let marked = domain.mask[cpu / 64] >> (cpu % 64) & 1 != 0;
+            let is = !c.rt.pushable.is_empty();
+            overloaded += i32::from(is);
+            if marked != is || domain.overload.is_set(cpu) != is {
+                return Err(format!("cpu {cpu}: overloaded {is}, marked {marked}"));
+            }
+            let (level, highest) = (domain.cpupri.level(cpu), c.rt.runnable.highest());
+            if level != highest {
+                return Err(format!("cpu {cpu}: cpupri says {level}, not {highest}"));
+            }
+        }
+        let counts = domain.overload.counts();
+        if counts.iter().any(|&count| count < 0) || counts.iter().sum::<i32>() != overloaded {
+            return Err(format!("{overloaded} CPUs overloaded, counted {counts:?}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Where a real-time task goes (`select_task_rq_rt` and `find_lowest_rq` of 6.12).
+
+use perch_policy::SetView;
+
+use crate::core::Sched;
+use crate::hardware::{Access, Field, Symbol};
+use crate::observe::{Moved, Observed, RtStep};
+
+impl Sched<'_> {
+    /// Whether a CPU is large enough for what the task asks for; all are where CPUs are equal.
+    fn fits_rt(&self, task: u32, cpu: usize) -> bool {
+        let asked = self.tasks[task as usize].rt.capacity;
+        !self.unequal || self.host.topology().capacity(cpu) >= asked
+    }
+
+    /// Chooses a CPU for a woken task that was on `prev`, and writes that down.
+    #[inline(never)]
+    pub(crate) fn place_rt(&mut self, task: u32, prev: usize) -> usize {
+        let (cpu, place) = self.choose_rt(task, prev);
+        let here = self.acting;
+        self.counts.rt.wakeups += 1;
+        self.counts.chosen_busy += u64::from(!self.host.is_idle(cpu));
+        self.note_place(task, here, prev, cpu, place);
+        cpu
+    }
+
+    fn choose_rt(&mut self, task: u32, prev: usize) -> (usize, RtStep) {
+        let allowed = self.allowed(task);
+        if !allowed.contains(prev) || allowed.weight() == 1 {
+            let node = self.host.topology().node(prev);
+            let near = |&cpu: &usize| self.host.topology().node(cpu) == node;
+            let cpu = allowed.iter().find(near).or(allowed.iter().next());
+            return (cpu.unwrap_or(prev), RtStep::Allowed);
+        }
+        let priority = self.tasks[task as usize].rt.priority;
+        let taken = self.cpus[prev].current.is_some_and(|current| {
+            let running = self.tasks[current as usize].rt.priority;
+            running > 0 && (self.allowed(current).weight() < 2 || running >= priority)
+        });
+        if !taken && self.fits_rt(task, prev) {
+            return (prev, RtStep::Stay);
+        }
+        let Some(target) = self.find_lowest(task) else {
+            return (prev, RtStep::Stay);
+        };
+        let no_better = !taken && !self.fits_rt(task, target);
+        if target == prev || no_better || self.cpus[target].rt.runnable.highest() >= priority {
+            return (prev, RtStep::Stay);
+        }
+        (target, RtStep::Lowest)
+    }
+
+    /// The counters of levels below a priority are read, from the lowest on, up to the one found.
+    fn read_cpupri(&mut self, priority: u8, found: Option<u8>) {
+        if self.lines.is_none() {
+            return;
+        }
+        let here = self.acting;
+        let last = found.unwrap_or(priority.saturating_sub(1));
+        for level in 0..=last {
+            self.line(
+                here,
+                Symbol::CpupriFind,
+                Field::CpupriCount(level),
+                Access::Load,
+            );
+            if self.rt_domain().cpupri.count(level) > 0 {
+                self.line(
+                    here,
+                    Symbol::CpupriFind,
+                    Field::CpupriMask(level),
+                    Access::Load,
+                );
+            }
+        }
+    }
+
+    /// Whether any CPU that a task may use runs only what is lower.
+    pub(crate) fn any_lower(&mut self, task: u32) -> bool {
+        let priority = self.tasks[task as usize].rt.priority;
+        let any = self
+            .rt_domain()
+            .cpupri
+            .any_below(priority, self.allowed(task));
+        self.read_cpupri(priority, None);
+        any
+    }
+
+    /// The best of the CPUs with the lowest priority, if that is lower than the task's: its own,
+    /// then the one this is decided on, then any, in the smallest domain that has one. Which of
+    /// several is taken in turn.
+    pub(crate) fn find_lowest(&mut self, task: u32) -> Option<usize> {
+        if self.allowed(task).weight() == 1 {
+            return None;
+        }
+        let priority = self.tasks[task as usize].rt.priority;
+        let mut lowest = std::mem::take(&mut self.rt_domain_mut().lowest);
+        let (cpupri, allowed) = (&self.rt_domain().cpupri, self.allowed(task));
+        let fits = |cpu: usize| self.fits_rt(task, cpu);
+        let fitting = match self.unequal {
+            true => cpupri.lowest(priority, allowed, Some(&fits), &mut lowest),
+            false => None,
+        };
+        // That a higher priority runs at all comes before where it fits.
+        let found = fitting.or_else(|| cpupri.lowest(priority, allowed, None, &mut lowest));
+        self.read_cpupri(priority, found);
+        let cpu = found.map(|_| self.nearest(task, &lowest));
+        self.rt_domain_mut().lowest = lowest;
+        cpu
+    }
+
+    fn nearest(&mut self, task: u32, lowest: &[u64]) -> usize {
+        let cpu = self.tasks[task as usize].cpu as usize;
+        let is_in = |cpu: usize| lowest[cpu / 64] >> (cpu % 64) & 1 != 0;
+        if is_in(cpu) {
+            return cpu;
+        }
+        let here = Some(self.acting).filter(|&here| is_in(here));
+        let topology = self.host.topology().clone();
+        for domain in topology.domains(cpu).filter(|d| d.wake_affine()) {
+            let span = domain.span();
+            if let Some(here) = here.filter(|&here| span.contains(here)) {
+                return here;
+            }
+            if let Some(cpu) = self.rotate(|number| lowest[number] & word_of(&span, number)) {
+                return cpu;
+            }
+        }
+        here.or_else(|| self.rotate(|number| lowest[number]))
+            .unwrap_or(cpu)
+    }
+
+    /// The next CPU of a set after the one that this CPU's last such pick fell on, round and
+    /// round.
+    fn rotate(&mut self, word: impl Fn(usize) -> u64) -> Option<usize> {
+        let words = self.host.idle_words().len();
+        let from = self.cpus[self.acting].rt.rotor + 1;
+        let first = |at: usize, bits: u64| at * 64 + bits.trailing_zeros() as usize;
+        let at = from / 64;
+        let high = !0 << (from % 64);
+        let parts = [(at, high)]
+            .into_iter()
+            .chain((at + 1..words).map(|at| (at, !0)))
+            .chain((0..words.min(at + 1)).map(|at| (at, !0)));
+        let mut parts = parts.filter(|(at, _)| *at < words);
+        let found = parts.find_map(|(at, part)| {
+            let bits = word(at) & part;
+            (bits != 0).then(|| first(at, bits))
+        })?;
+        self.cpus[self.acting].rt.rotor = found;
+        Some(found)
+    }
+
+    /// A task goes from `from` to `to`, or stays: counted, and a line of the trace.
+    pub(crate) fn note_place(
+        &mut self,
+        task: u32,
+        waker: usize,
+        from: usize,
+        to: usize,
+        place: RtStep,
+    ) {
+        let distance = self.costs.distance(from, to);
+        let rt = &mut self.counts.rt;
+        match place {
+            RtStep::Stay | RtStep::Allowed => {}
+            RtStep::Lowest => rt.lowest += 1,
+            RtStep::Push => rt.pushes += 1,
+            RtStep::Pull => rt.pulls += 1,
+        }
+        rt.moves[distance as usize] += 1;
+        if self.is_observed() {
+            self.tell(&Observed::RtMoved(Moved {
+                task,
+                this_cpu: waker,
+                from,
+                to,
+                step: place,
+            }));
+        }
+    }
+}
+
+/// A word of a set, by its number among the machine's.
+fn word_of(set: &SetView<'_>, number: usize) -> u64 {
+    let at = number.checked_sub(set.first_word());
+    at.and_then(|at| set.words().get(at)).copied().unwrap_or(0)
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A CPU's real-time queue.
+//!
+//! The kernel keeps a list for each of 100 priorities and a bitmap of those that are not empty.
+//! One sorted vector, highest priority first and equals in the order of their list, is the same
+//! order, and shorter to walk: queues hold a handful of tasks.
+
+/// Tasks by priority, the highest first; of equals the head of their list first.
+#[derive(Debug, Default)]
+pub struct Ranks {
+    tasks: Vec<(u8, u32)>,
+}
+
+impl Ranks {
+    /// The highest task and its priority.
+    pub fn first(&self) -> Option<(u8, u32)> {
+        self.tasks.first().copied()
+    }
+
+    /// The highest priority; 0 where there is no task.
+    pub fn highest(&self) -> u8 {
+        self.first().map_or(0, |(priority, _)| priority)
+    }
+
+    /// Whether there is no task.
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// How many tasks there are.
+    pub fn len(&self) -> u32 {
+        self.tasks.len() as u32
+    }
+
+    /// All, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, u32)> + '_ {
+        self.tasks.iter().copied()
+    }
+
+    /// How many tasks have this priority.
+    pub fn equals(&self, priority: u8) -> usize {
+        self.tasks.iter().filter(|(p, _)| *p == priority).count()
+    }
+
+    /// Adds a task behind its equals.
+    pub fn push_back(&mut self, priority: u8, task: u32) {
+        let at = self.tasks.partition_point(|(p, _)| *p >= priority);
+        self.tasks.insert(at, (priority, task));
+    }
+
+    /// Adds a task before its equals.
+    pub fn push_front(&mut self, priority: u8, task: u32) {
+        let at = self.tasks.partition_point(|(p, _)| *p > priority);
+        self.tasks.insert(at, (priority, task));
+    }
+
+    /// Takes a task out. Returns whether it was there.
+    pub fn remove(&mut self, task: u32) -> bool {
+        let at = self.tasks.iter().position(|(_, t)| *t == task);
+        if let Some(at) = at {
+            self.tasks.remove(at);
+        }
+        at.is_some()
+    }
+}
+
+/// The real-time class's part of a run queue.
+#[derive(Debug, Default)]
+pub struct RtQueue {
+    /// Runnable tasks, the running one included: it keeps its place, so that it goes on first
+    /// when it is preempted.
+    pub runnable: Ranks,
+    /// Of those, who waits and may run elsewhere.
+    pub pushable: Ranks,
+    /// The CPU runs one of them.
+    pub running: bool,
+    /// How many tasks count as runnable, see `nr`.
+    counted: u32,
+    /// The share that is left to others is used up or taken, see `limit.rs`.
+    pub limit: super::limit::Limit,
+    /// How much of the time real-time tasks run here: what others do not get.
+    pub average: crate::class::fair::pelt::Average,
+    /// Where this CPU's last rotating pick fell (`distribute_cpu_mask_prev`).
+    pub rotor: usize,
+}
+
+impl RtQueue {
+    /// Tasks that count as runnable: none while the class is throttled here.
+    #[inline]
+    pub fn nr(&self) -> u32 {
+        self.counted
+    }
+
+    /// Counts them again: to be called after the class was throttled or let go.
+    pub fn count(&mut self) {
+        self.counted = match self.limit.throttled {
+            true => 0,
+            false => self.runnable.len(),
+        };
+    }
+
+    /// A task comes, behind its equals.
+    pub fn enqueue(&mut self, priority: u8, task: u32) {
+        self.runnable.push_back(priority, task);
+        self.count();
+    }
+
+    /// A task goes. Returns whether it was there.
+    pub fn dequeue(&mut self, task: u32) -> bool {
+        let was = self.runnable.remove(task);
+        self.count();
+        was
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn higher_priorities_come_first_and_equals_as_they_were_put() {
+        let mut ranks = Ranks::default();
+        assert_eq!((ranks.highest(), ranks.len()), (0, 0));
+        for (priority, task) in [(10, 1), (50, 2), (10, 3), (99, 4), (50, 5)] {
+            ranks.push_back(priority, task);
+        }
+        ranks.push_front(50, 6);
+        ranks.push_front(1, 7);
+        let order: Vec<_> = ranks.iter().map(|(_, task)| task).collect();
+        assert_eq!(order, [4, 6, 2, 5, 1, 3, 7]);
+        assert_eq!((ranks.highest(), ranks.equals(50)), (99, 3));
+        assert!(ranks.remove(4) && !ranks.remove(4));
+        assert_eq!(ranks.first(), Some((50, 6)));
+    }
+}

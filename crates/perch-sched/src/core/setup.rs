@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A machine where nothing has run yet.
+
+use std::sync::Arc;
+
+use perch_engine::{Event, EventQueue, Random};
+use perch_machine::Machine;
+use perch_policy::{CpuMask, GroupId, Host, Policy, TaskState, Topology};
+
+use super::cpu::new_cpu;
+use super::task::{Entity, Life, Task};
+use super::{Sched, kind};
+use crate::balance;
+use crate::cache;
+use crate::class::fair::group;
+use crate::class::fair::queue::Fair;
+use crate::class::rt;
+use crate::era::{EraRules, NICE_WEIGHT};
+use crate::hardware::{Costs, Layouts, Lines, Llcs, SharedSet};
+use crate::observe::Counts;
+
+/// A task as it is set up. Its number is its place in [`Setup::tasks`].
+#[derive(Clone, Copy, Debug)]
+pub struct NewTask {
+    /// Nice level, -20 to 19.
+    pub nice: i8,
+    /// Real-time priority, 1 to 99; 0 for a task of the fair class.
+    pub priority: u8,
+    /// A real-time task that gives way to its equals after a slice (SCHED_RR).
+    pub slices: bool,
+    /// What its utilisation is clamped to where a CPU is chosen for it: least and most, 0 to 1024.
+    pub uclamp: (u32, u32),
+    /// The CPUs that it may use, by their place in [`Setup::masks`].
+    pub affinity: u32,
+    /// Cache lines of its own that it touches every time it runs.
+    pub footprint: u32,
+    /// The address space it runs in, by its place in [`Setup::spaces`].
+    pub space: Option<u32>,
+    /// The task group that it is in, by its place in [`Setup::groups`]; `None` for the root group.
+    pub group: Option<usize>,
+    /// Its work is that of others, whom the scheduler does not see (a vCPU): [`super::Programs`] is
+    /// told each time it gets a CPU.
+    pub carries: bool,
+}
+
+/// A task group as it is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct NewGroup {
+    /// The group that it is in, by its place in [`Setup::groups`], which is before its own; `None`
+    /// for the root group.
+    pub parent: Option<usize>,
+    /// Its weight among what else is in that group, 2 to 262144.
+    pub shares: u32,
+}
+
+/// What a scheduler is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'s> {
+    /// The machine.
+    pub machine: &'s Machine,
+    /// The kernel's view of it.
+    pub topology: &'s Arc<Topology>,
+    /// The stock kernel, and the mechanisms in it.
+    pub policy: Policy,
+    /// Ticks a second, 1 to 10,000.
+    pub hz: u32,
+    /// The root domain is laid out as the series of 2025 has it, see [`Layouts`].
+    pub rearranged: bool,
+    /// Every task there will be. A task that never comes to a CPU of this machine (a guest's, say)
+    /// keeps its number and costs nothing.
+    pub tasks: &'s [NewTask],
+    /// The task groups.
+    pub groups: &'s [NewGroup],
+    /// The sets of CPUs that affinities are made of.
+    pub masks: &'s [Arc<CpuMask>],
+    /// What the threads of each process share.
+    pub spaces: &'s [SharedSet],
+    /// The source of all random numbers.
+    pub seed: u64,
+}
+
+impl<'a> Sched<'a> {
+    /// A machine where nothing has run yet, and the tasks that will be forked on it. The first tick
+    /// is on its way.
+    pub fn new(setup: &Setup<'_>) -> Sched<'a> {
+        let Setup {
+            machine,
+            topology,
+            policy,
+            tasks: specs,
+            ..
+        } = *setup;
+        let n = machine.cpus.len();
+        let rules = EraRules::new(policy.era(), n);
+        let costs = Costs::new(machine);
+        let largest = (0..n).map(|cpu| topology.capacity(cpu)).max().unwrap_or(0);
+        let mut random = Random::new(setup.seed, 0);
+        let tick_ns = 1_000_000_000 / u64::from(setup.hz);
+        let mut events = EventQueue::with_capacity(n * 2 + specs.len());
+        events.push(Event {
+            at_ns: tick_ns,
+            kind: kind::TICK,
+            key: 0,
+            tag: 0,
+        });
+        let mut host = Host::new(topology.clone());
+        let processes = cache::processes(&mut host, &policy, setup);
+        let groups: Vec<GroupId> = setup.groups.iter().map(|_| host.add_group()).collect();
+        let tasks: Vec<Task> = (0u32..)
+            .zip(specs)
+            .map(|(id, spec)| {
+                let mut task = new_task(id, spec);
+                let process = spec.space.and_then(|s| processes.get(s as usize));
+                task.state.set_process(process.copied());
+                task.state.set_group(spec.group.map(|g| groups[g]));
+                task
+            })
+            .collect();
+        let layouts = Layouts {
+            counters: policy.modes().overload_layout(),
+            rearranged: setup.rearranged,
+        };
+        Sched {
+            now: 0,
+            events,
+            host,
+            policy,
+            rules,
+            lines: Lines::new(machine, layouts),
+            acting: 0,
+            tick_ns,
+            cpus: (0..n)
+                .map(|cpu| new_cpu(topology, &costs, cpu, &mut random))
+                .collect(),
+            costs,
+            idle_tasks: (0..n)
+                .map(|cpu| TaskState::new(u32::MAX - cpu as u32))
+                .collect(),
+            queues: (0..n).map(|_| Fair::default()).collect(),
+            entities: tasks
+                .iter()
+                .map(|t| Entity::of_task(t.state.load))
+                .collect(),
+            tasks,
+            affinities: setup.masks.to_vec(),
+            crowded: vec![0; n.div_ceil(64)],
+            unequal: (0..n).any(|cpu| topology.capacity(cpu) < largest),
+            largest,
+            overload: false,
+            rt: rt::domain(specs, &policy, topology),
+            handled: (0, 0),
+            llcs: Llcs::new(machine, setup.spaces, specs.iter().map(|t| t.space)),
+            turns: 0,
+            decay_next_ns: 0,
+            nohz_next_ns: 0,
+            counts: Counts::new(),
+            random,
+            observer: None,
+            observer_error: None,
+            groups: balance::Groups::new(topology, &rules.balance),
+            scratch: balance::Scratch::default(),
+            caches: cache::CacheBooks::new(&policy, topology),
+            task_groups: group::TaskGroups::new(setup.groups, &groups, specs.len(), n),
+        }
+    }
+}
+
+fn new_task(id: u32, spec: &NewTask) -> Task {
+    let weight = NICE_WEIGHT[(i32::from(spec.nice) + 20) as usize];
+    let mut state = TaskState::new(id + 1);
+    state.load = weight;
+    state.set_uclamp(spec.uclamp.0, spec.uclamp.1);
+    Task {
+        state,
+        affinity: spec.affinity,
+        cpu: 0,
+        life: Life::Unborn,
+        group: group::of_task(spec),
+        rt: rt::RtEntity::new(spec),
+        carries: spec.carries,
+        atomic: false,
+        left_ns: 0,
+        debt_ns: 0,
+        footprint: spec.footprint,
+        warm_cpu: u32::MAX,
+        warm_fill: 0,
+        woken_ns: 0,
+        waits_since_ns: 0,
+        accounted_ns: 0,
+        wants: None,
+        trail: cache::Trail::default(),
+    }
+}

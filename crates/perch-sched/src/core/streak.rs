@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Many rounds of a task's work as one segment.
+//!
+//! A task that is alone on its CPU may go round and round: a stretch of work, another stretch, and
+//! so on, with nothing in between that anybody else could see. When each stretch ends is known
+//! beforehand, so the rounds are one segment, a streak. A streak ends when its last round's first
+//! stretch does, or early: when a task is queued on the CPU, when the work is interrupted, or when
+//! the task's program says so. The segment is then the stretch under way, as if every stretch had
+//! been a segment, and the program is told which it is when it asks. So that this holds also when
+//! another event falls on the very nanosecond of a step, whoever drives the run handles the events
+//! of one moment by kind and CPU, not by arrival.
+
+use super::{Sched, kind};
+
+/// What a streak is made of; times are work, nanoseconds at full capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rounds {
+    /// A round's first stretch; the first of all also has what the task owes.
+    pub held_ns: u64,
+    /// A round's second stretch.
+    pub free_ns: u64,
+    /// How many rounds, at least 2. The segment ends with the first stretch of the last one.
+    pub rounds: u64,
+}
+
+/// Where a streak ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The round under way, from 0.
+    pub round: u64,
+    /// In its first stretch.
+    pub held: bool,
+    /// The streak came to its end: that stretch is over too.
+    pub whole: bool,
+}
+
+/// A streak under way: held, then free and held for each further round.
+#[derive(Clone, Copy, Debug)]
+pub struct Streak {
+    /// Rounds that it covers.
+    rounds: u64,
+    /// When it began.
+    start_ns: u64,
+    /// How long the mutex is held the first time, with what the task owed; then free, then held.
+    first: Span,
+    free: Span,
+    held: Span,
+}
+
+/// A stretch of work: nanoseconds at full capacity, and on this CPU.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    work_ns: u64,
+    wall_ns: u64,
+}
+
+/// A stretch of a streak: which round's, whether the mutex is held, from when to when.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    round: u64,
+    held: bool,
+    from_ns: u64,
+    span: Span,
+}
+
+impl Streak {
+    /// When the mutex is freed in its round number `round` (from 0).
+    fn freed_ns(&self, round: u64) -> u64 {
+        self.start_ns + self.first.wall_ns + round * (self.free.wall_ns + self.held.wall_ns)
+    }
+
+    fn held(&self, round: u64) -> Stretch {
+        let span = if round == 0 { self.first } else { self.held };
+        Stretch {
+            round,
+            held: true,
+            from_ns: self.freed_ns(round) - span.wall_ns,
+            span,
+        }
+    }
+
+    fn free(&self, round: u64) -> Stretch {
+        Stretch {
+            round,
+            held: false,
+            from_ns: self.freed_ns(round),
+            span: self.free,
+        }
+    }
+
+    fn before(&self, stretch: Stretch) -> Option<Stretch> {
+        match (stretch.held, stretch.round) {
+            (false, round) => Some(self.held(round)),
+            (true, 0) => None,
+            (true, round) => Some(self.free(round - 1)),
+        }
+    }
+
+    /// The stretch under way at `now_ns`, and if steps fall on this moment, the one after them
+    /// (`done`) or before.
+    fn at(&self, now_ns: u64, done: bool) -> Stretch {
+        let mut stretch = match now_ns.checked_sub(self.freed_ns(0)) {
+            None => self.held(0),
+            Some(since) => {
+                let period = self.free.wall_ns + self.held.wall_ns;
+                let (round, rest) = (since / period, since % period);
+                match rest < self.free.wall_ns {
+                    true => self.free(round),
+                    false => self.held(round + 1),
+                }
+            }
+        };
+        while !done
+            && stretch.from_ns == now_ns
+            && let Some(before) = self.before(stretch)
+        {
+            stretch = before;
+        }
+        stretch
+    }
+}
+
+impl Sched<'_> {
+    /// The running task goes round and round from now on. Its program has asked
+    /// [`Sched::is_alone`] first.
+    pub fn begin_streak(&mut self, cpu: usize, task: u32, of: &Rounds) {
+        debug_assert!(of.rounds >= 2 && of.held_ns > 0 && self.cpus[cpu].ended.is_none());
+        let t = &mut self.tasks[task as usize];
+        let c = &mut self.cpus[cpu];
+        let span = |work_ns: u64| Span {
+            work_ns,
+            wall_ns: c.wall_ns(work_ns),
+        };
+        let first = span(of.held_ns + std::mem::take(&mut t.debt_ns));
+        let streak = Streak {
+            rounds: of.rounds,
+            start_ns: self.now,
+            first,
+            free: span(of.free_ns),
+            held: span(of.held_ns),
+        };
+        t.left_ns = first.work_ns;
+        c.streak = Some(streak);
+        c.segment_start_ns = self.now;
+        c.segment_tag = c.segment_tag.wrapping_add(1);
+        let tag = c.segment_tag;
+        let end_ns = streak.freed_ns(of.rounds - 1);
+        self.at(end_ns, kind::SEGMENT, cpu as u32, tag);
+    }
+
+    /// Whether the running task is alone on its CPU, as a streak wants it. What it owes for
+    /// contended lines is settled.
+    pub fn is_alone(&mut self, cpu: usize) -> bool {
+        self.settle_lines(cpu);
+        self.nr(cpu) == 1 && self.queues[cpu].nr == 1
+    }
+
+    /// A CPU's streak, if it has one, is over with the first stretch of its last round.
+    #[inline]
+    pub(crate) fn finish_streak(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
+        if let Some(streak) = c.streak.take() {
+            c.ended = Some(Ended {
+                round: streak.rounds - 1,
+                held: true,
+                whole: true,
+            });
+        }
+    }
+
+    /// Ends a CPU's streak, if it has one, at this moment: from here on every step is an event.
+    #[inline]
+    pub fn end_streak(&mut self, cpu: usize) {
+        if self.cpus[cpu].streak.is_some() {
+            self.cut_streak(cpu);
+        }
+    }
+
+    fn cut_streak(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
+        let (Some(streak), Some(task)) = (c.streak.take(), c.current) else {
+            return;
+        };
+        let done = (kind::SEGMENT, cpu as u32) < self.handled;
+        let stretch = streak.at(self.now, done);
+        self.tasks[task as usize].left_ns = stretch.span.work_ns;
+        c.ended = Some(Ended {
+            round: stretch.round,
+            held: stretch.held,
+            whole: false,
+        });
+        c.segment_start_ns = stretch.from_ns;
+        c.segment_tag = c.segment_tag.wrapping_add(1);
+        let tag = c.segment_tag;
+        let end_ns = stretch.from_ns + stretch.span.wall_ns;
+        self.at(end_ns, kind::SEGMENT, cpu as u32, tag);
+    }
+
+    /// Where the last streak of a CPU ended, if that was not asked yet.
+    pub fn take_ended(&mut self, cpu: usize) -> Option<Ended> {
+        self.cpus[cpu].ended.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every moment of a streak held against a walk over its steps.
+    #[test]
+    fn a_moment_is_in_the_stretch_that_a_walk_finds() {
+        let span = |ns| Span {
+            work_ns: ns,
+            wall_ns: ns,
+        };
+        for (first, free, held) in [(9, 2, 5), (5, 0, 5), (1, 1, 1), (7, 3, 1)] {
+            let streak = Streak {
+                rounds: 6,
+                start_ns: 100,
+                first: span(first),
+                free: span(free),
+                held: span(held),
+            };
+            for now_ns in 100..streak.freed_ns(5) {
+                for done in [false, true] {
+                    let mut walk = streak.held(0);
+                    loop {
+                        let to = walk.from_ns + walk.span.wall_ns;
+                        if to > now_ns || (to == now_ns && !done) {
+                            break;
+                        }
+                        walk = match walk.held {
+                            true => streak.free(walk.round),
+                            false => streak.held(walk.round + 1),
+                        };
+                        assert_eq!(walk.from_ns, to);
+                    }
+                    let found = streak.at(now_ns, done);
+                    assert_eq!(
+                        (found.round, found.held, found.from_ns),
+                        (walk.round, walk.held, walk.from_ns),
+                        "at {now_ns}, {done}: {streak:?}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Contended cache lines of the kernel: the root domain's and what it points to, which CPUs of
+//! all nodes read and write.
+//!
+//! A line is modified in one CPU's cache, or shared by some, or nowhere. Who asks for one:
+//!
+//! - has it: an L1 hit. Who is alone with its lines pays no more than this, ever.
+//! - loads what another CPU has modified: the transfer from there. `perf` calls this HITM, local
+//!   or remote by the node. Both share the line from then on.
+//! - loads what is shared: an LLC hit if its LLC has a copy, else the transfer from the CPU that
+//!   got it last.
+//! - stores what it does not own: the farther of two ways, to whom has the line and to the last
+//!   sharer, whose copies are thrown away.
+//!
+//! Transfers to a new owner, and those from an old one, go one after the other: who comes while
+//! the line is on its way waits for all that came before. So an access costs the more, the more
+//! CPUs dirtied the line since this one held it, as far as these are still at it: each one ahead
+//! in the queue is a transfer. First come, first served; a real interconnect favours its
+//! neighbours. An atomic instruction waits for its line, a plain store does not: it leaves by the
+//! store buffer, but its line is on the way all the same.
+//!
+//! Left out: speculation and prefetching, E and F states, snoop filters, the home agent's own
+//! queue, lines that L1 or L2 lose to other data, and whatever else lies on them.
+
+mod place;
+
+use perch_machine::{ContendedLine, Machine};
+use perch_policy::Layout;
+
+use super::Costs;
+use super::c2c::{C2c, Row};
+pub use place::{Access, Field, Layouts, Symbol};
+use place::{Map, Place};
+
+/// No CPU.
+const NONE: u32 = u32::MAX;
+
+/// `perf` samples no loads that take less, cycles: its default for this report (`--ldlat`).
+const LEAST_CYCLES: u64 = 30;
+
+/// One cache line.
+#[derive(Clone, Debug)]
+struct Line {
+    /// The CPU that has it modified, or `NONE`.
+    owner: u32,
+    /// The CPU that got it last, or `NONE`.
+    from: u32,
+    /// CPUs that have a copy, and LLCs that do, by words of 64.
+    sharers: Box<[u64]>,
+    llcs: Box<[u64]>,
+    /// From when to when it is on its way or held, in order, without what is past. Who waits
+    /// for another line first asks for this one later: there may be gaps.
+    busy: Vec<(u64, u64)>,
+}
+
+impl Line {
+    /// The first moment from `at_ns` on at which it is not on its way, for so long.
+    fn gap(&self, at_ns: u64, for_ns: u64) -> u64 {
+        let mut begin_ns = at_ns;
+        for &(from_ns, to_ns) in &self.busy {
+            if begin_ns + for_ns <= from_ns {
+                break;
+            }
+            begin_ns = begin_ns.max(to_ns);
+        }
+        begin_ns
+    }
+
+    /// It is on its way then.
+    fn occupy(&mut self, now_ns: u64, from_ns: u64, to_ns: u64) {
+        self.busy.retain(|&(_, end_ns)| end_ns > now_ns);
+        let at = self
+            .busy
+            .partition_point(|&(begin_ns, _)| begin_ns < from_ns);
+        self.busy.insert(at, (from_ns, to_ns));
+    }
+}
+
+/// What an access met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Own,
+    Modified { remote: bool },
+    Clean,
+}
+
+/// The contended lines of a machine: who has them, and what they were seen to cost.
+#[derive(Debug)]
+pub struct Lines {
+    figures: ContendedLine,
+    frequency_mhz: u32,
+    memory_ns: u64,
+    map: Map,
+    lines: Vec<Line>,
+    /// The node of each CPU, and its LLC.
+    of: Vec<(u32, u32)>,
+    /// The CPUs of each LLC; one of them stands for it.
+    llcs: Vec<Box<[u64]>>,
+    /// By field and symbol.
+    rows: Vec<Row>,
+    /// The CPU and moment of the last access, and how long it and those just before it took:
+    /// accesses of one event follow one another.
+    last: (u32, u64, u64),
+    /// Now.
+    now_ns: u64,
+}
+
+impl Lines {
+    /// The lines of a kernel with these layouts; nobody has any yet. `None` when the machine has
+    /// no figures for them.
+    pub fn new(machine: &Machine, layouts: Layouts) -> Option<Lines> {
+        let figures = machine.hardware.contended_line?;
+        let n = machine.cpus.len();
+        let words = n.div_ceil(64);
+        let nr_llcs = machine.cpus.iter().map(|c| c.llc as usize + 1).max()?;
+        let nodes = machine.cpus.iter().map(|c| c.node as usize + 1).max()?;
+        let declared = machine.cpus.iter().map(|c| c.declared_llc as usize + 1);
+        let declared = declared.max()?;
+        let mut llcs = vec![vec![0; words].into_boxed_slice(); nr_llcs];
+        for (cpu, c) in machine.cpus.iter().enumerate() {
+            set(&mut llcs[c.llc as usize], cpu);
+        }
+        let counters = match layouts.counters {
+            Layout::Shared => 1,
+            Layout::Node | Layout::NodePadded => nodes,
+            Layout::LlcPadded => declared,
+        };
+        let bits = 8 * machine.hardware.line_bytes as usize;
+        let map = Map::new(layouts, counters, n.div_ceil(bits), bits);
+        let line = Line {
+            owner: NONE,
+            from: NONE,
+            sharers: vec![0; words].into(),
+            llcs: vec![0; nr_llcs.div_ceil(64)].into(),
+            busy: Vec::new(),
+        };
+        Some(Lines {
+            figures,
+            frequency_mhz: machine.hardware.frequency_mhz,
+            memory_ns: machine.hardware.memory_ns.0.into(),
+            lines: vec![line; map.nr_lines()],
+            of: machine.cpus.iter().map(|c| (c.node, c.llc)).collect(),
+            llcs,
+            rows: vec![Row::default(); map.nr_fields() * Symbol::ALL.len()],
+            map,
+            last: (NONE, 0, 0),
+            now_ns: 0,
+        })
+    }
+
+    /// A CPU reads or writes a field at `now_ns`, or when what it asked for at this very moment
+    /// before is there. Returns for how many nanoseconds it waits.
+    ///
+    /// # Panics
+    /// When the kernel has no such counter.
+    pub fn access(
+        &mut self,
+        costs: &Costs,
+        now_ns: u64,
+        cpu: usize,
+        symbol: Symbol,
+        field: Field,
+        access: Access,
+    ) -> u64 {
+        let spent_ns = self.spent_ns(cpu, now_ns);
+        self.now_ns = now_ns;
+        let row = self.map.field(field) * Symbol::ALL.len() + symbol as usize;
+        let mut took_ns = 0;
+        for place in self.map.places(field, access, cpu) {
+            let at_ns = now_ns + spent_ns + took_ns;
+            took_ns += match access {
+                Access::Load => self.load(costs, at_ns, cpu, place, row),
+                Access::Store => self.store(costs, at_ns, cpu, place, row, field.is_atomic()),
+            };
+        }
+        self.last = (cpu as u32, now_ns, spent_ns + took_ns);
+        took_ns
+    }
+
+    /// For how long a CPU has been waiting for lines that it asked for at this moment.
+    pub fn spent_ns(&self, cpu: usize, now_ns: u64) -> u64 {
+        match self.last {
+            (last, at_ns, spent_ns) if last as usize == cpu && at_ns == now_ns => spent_ns,
+            _ => 0,
+        }
+    }
+
+    /// Forgets what was counted so far, not where the lines are.
+    pub fn start_counting(&mut self) {
+        self.rows.fill(Row::default());
+    }
+
+    /// What was counted.
+    pub fn counted(&self) -> C2c {
+        let nr = Symbol::ALL.len();
+        let rows = self.rows.iter().enumerate();
+        let met = rows.filter(|(_, row)| row.loads + row.stores > 0);
+        let met = met.map(|(i, row)| (self.map.describe(i / nr), Symbol::ALL[i % nr], *row));
+        C2c::new(self.frequency_mhz, met)
+    }
+
+    fn load(&mut self, costs: &Costs, at_ns: u64, cpu: usize, place: Place, row: usize) -> u64 {
+        let line = &self.lines[place.line];
+        let (source, took_ns) = if has(&line.sharers, cpu) {
+            (Source::Own, u64::from(self.figures.hit_ns))
+        } else {
+            let fetch_ns = self.fetch_ns(costs, line, cpu);
+            let hold_ns = u64::from(self.figures.hold_ns);
+            let begin_ns = line.gap(at_ns, fetch_ns + hold_ns);
+            let done_ns = begin_ns + fetch_ns;
+            let source = self.source(line, cpu);
+            let (_, llc) = self.of[cpu];
+            let line = &mut self.lines[place.line];
+            if line.owner != NONE {
+                line.owner = NONE;
+                line.occupy(self.now_ns, begin_ns, done_ns + hold_ns);
+            }
+            line.from = cpu as u32;
+            set(&mut line.sharers, cpu);
+            set(&mut line.llcs, llc as usize);
+            (source, done_ns - at_ns)
+        };
+        self.count_load(row, source, took_ns);
+        took_ns
+    }
+
+    fn store(
+        &mut self,
+        costs: &Costs,
+        at_ns: u64,
+        cpu: usize,
+        place: Place,
+        row: usize,
+        atomic: bool,
+    ) -> u64 {
+        let line = &self.lines[place.line];
+        let own_ns = match atomic {
+            true => u64::from(self.figures.atomic_ns),
+            false => u64::from(self.figures.hit_ns),
+        };
+        let source = self.source(line, cpu);
+        let mut took_ns = own_ns;
+        if source != Source::Own {
+            let fetch_ns = match has(&line.sharers, cpu) {
+                true => 0,
+                false => self.fetch_ns(costs, line, cpu),
+            };
+            let way_ns = fetch_ns.max(self.throw_away_ns(costs, line, cpu));
+            let hold_ns = u64::from(self.figures.hold_ns);
+            let begin_ns = line.gap(at_ns, way_ns + hold_ns);
+            let done_ns = begin_ns + way_ns;
+            let (_, llc) = self.of[cpu];
+            let line = &mut self.lines[place.line];
+            line.occupy(self.now_ns, begin_ns, done_ns + hold_ns);
+            line.owner = cpu as u32;
+            line.from = cpu as u32;
+            line.sharers.fill(0);
+            line.llcs.fill(0);
+            set(&mut line.sharers, cpu);
+            set(&mut line.llcs, llc as usize);
+            if atomic {
+                took_ns += done_ns - at_ns;
+            }
+        }
+        // An atomic instruction loads its line and then stores to what is there.
+        if atomic {
+            self.count_load(row, source, took_ns);
+        }
+        let r = &mut self.rows[row];
+        r.stores += 1;
+        r.store_hits += u64::from(atomic || source == Source::Own);
+        took_ns
+    }
+
+    fn count_load(&mut self, row: usize, source: Source, took_ns: u64) {
+        let r = &mut self.rows[row];
+        r.loads += 1;
+        match source {
+            Source::Modified { remote: true } => r.remote_hitm += 1,
+            Source::Modified { remote: false } => r.local_hitm += 1,
+            Source::Own | Source::Clean => {}
+        }
+        if took_ns * u64::from(self.frequency_mhz) >= LEAST_CYCLES * 1000 {
+            r.slow_loads += 1;
+            r.slow_ns += took_ns;
+            r.longest_ns = r.longest_ns.max(took_ns);
+        }
+    }
+
+    /// Where a CPU that wants to own a line finds it.
+    fn source(&self, line: &Line, cpu: usize) -> Source {
+        match line.owner {
+            NONE => Source::Clean,
+            owner if owner as usize == cpu && count(&line.sharers) == 1 => Source::Own,
+            owner => Source::Modified {
+                remote: self.of[owner as usize].0 != self.of[cpu].0,
+            },
+        }
+    }
+
+    /// The way of a line to a CPU that has no copy.
+    fn fetch_ns(&self, costs: &Costs, line: &Line, cpu: usize) -> u64 {
+        match (line.owner, line.from) {
+            (NONE, NONE) => self.memory_ns,
+            (NONE, _) if has(&line.llcs, self.of[cpu].1 as usize) => costs.llc_hit_ns(),
+            (NONE, from) => costs.transfer_ns(1, from as usize, cpu),
+            (owner, _) => costs.transfer_ns(1, owner as usize, cpu),
+        }
+    }
+
+    /// The way to the farthest copy of a line and back.
+    fn throw_away_ns(&self, costs: &Costs, line: &Line, cpu: usize) -> u64 {
+        let mut farthest = 0;
+        for (i, &word) in line.llcs.iter().enumerate() {
+            let mut word = word;
+            while word != 0 {
+                let llc = i * 64 + word.trailing_zeros() as usize;
+                word &= word - 1;
+                let there = other(&line.sharers, &self.llcs[llc], cpu);
+                if let Some(sharer) = there {
+                    farthest = farthest.max(costs.transfer_ns(1, sharer, cpu));
+                }
+            }
+        }
+        farthest
+    }
+}
+
+fn has(words: &[u64], bit: usize) -> bool {
+    words[bit / 64] >> (bit % 64) & 1 == 1
+}
+
+fn set(words: &mut [u64], bit: usize) {
+    words[bit / 64] |= 1 << (bit % 64);
+}
+
+fn count(words: &[u64]) -> u32 {
+    words.iter().map(|w| w.count_ones()).sum()
+}
+
+/// Some sharer of an LLC, but for this CPU. Those of one LLC are about equally far.
+fn other(sharers: &[u64], llc: &[u64], cpu: usize) -> Option<usize> {
+    sharers.iter().zip(llc).enumerate().find_map(|(i, (s, l))| {
+        let mut both = s & l;
+        if cpu / 64 == i {
+            both &= !(1 << (cpu % 64));
+        }
+        (both != 0).then(|| i * 64 + both.trailing_zeros() as usize)
+    })
+}
+
+#[cfg(test)]
+mod tests;

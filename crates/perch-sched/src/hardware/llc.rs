@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Last-level caches: which processes' working sets each one holds, and what it costs to run a
+//! thread where its process's set is not.
+//!
+//! A run, and each further stretch of computing in it, uses all of the set that the threads of
+//! its process share ([`SharedSet`]) and all of its own footprint. What it then has to fetch:
+//!
+//! - Lines that threads elsewhere have written since: the last writer's CPU has them modified.
+//!   Every run writes the written part of the set, so these are all of that part when the last
+//!   run was in another LLC, and none when it was in this one. Coherence within an LLC is not
+//!   charged: it is what a message's lines pay, and a few nanoseconds beside the way to another.
+//! - Lines that this LLC does not hold: from another LLC that does, or from memory, whichever is
+//!   nearer.
+//! - Lines that the LLC holds and the CPU's own caches don't: an LLC hit each.
+//! - Lines of its own that the LLC has lost and the CPU's L2 does not hold: memory, where
+//!   [`Costs::refill_ns`] had counted an LLC hit.
+//!
+//! What a cache holds follows the footprint model of Thiebaut and Stone ("Footprints in the
+//! Cache", 1987), as the private caches here do: a line that comes in takes an empty place while
+//! there is one, and after that the place of any other with the same chance. So what all others
+//! hold falls off exponentially with the lines that came in, and the sets together never exceed
+//! the cache. The fetched lines overlap as a task's own do.
+//!
+//! Left out: sets of lines and associativity, what the replacement policy of a real cache knows,
+//! inclusion and victim caches, write-backs, prefetching, bandwidth, and the homes of pages.
+//!
+//! All of this exists only for workloads in which some process shares something. Its memory is
+//! that of LLCs times such processes, and of the tasks; nothing grows with time.
+
+use perch_machine::Machine;
+
+use super::{Costs, REFILLS_AT_ONCE, survivors};
+
+/// Stands for a process that shares nothing, and for no LLC.
+const NONE: u32 = u32::MAX;
+
+/// What the threads of one process share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedSet {
+    /// Working set that all of its threads use, whichever of them runs; KiB.
+    pub kib: u32,
+    /// How much of that a thread writes rather than reads, percent, 0 to 100.
+    pub written_pct: u8,
+}
+
+/// A thread that uses its lines on a CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Use {
+    /// The task.
+    pub task: u32,
+    /// Where it runs.
+    pub cpu: usize,
+    /// Lines of its own.
+    pub footprint: u32,
+    /// Where it ran before; `None` for the first time.
+    pub warm: Option<usize>,
+    /// Lines that others have used there since.
+    pub others: u64,
+}
+
+/// What a use costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charge {
+    /// Nanoseconds of waiting.
+    pub ns: u64,
+    /// Shared lines that came into the CPU's own caches.
+    pub filled: u64,
+}
+
+/// The working set of a process with more than one thread's data in it.
+#[derive(Clone, Copy, Debug)]
+struct Set {
+    lines: u64,
+    written: u64,
+    /// Where one of its threads ran last.
+    last: Option<usize>,
+}
+
+/// One last-level cache.
+#[derive(Clone, Copy, Debug)]
+struct Llc {
+    /// One of its CPUs: they are all as far from another LLC.
+    cpu: usize,
+    /// Empty places.
+    free: u64,
+    /// Lines that came in and threw others out.
+    evictions: u64,
+}
+
+/// Lines that an LLC held when it had thrown out so many.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    lines: u64,
+    evictions: u64,
+}
+
+/// Where a task's own lines are.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    /// Its process's set, or `NONE`.
+    set: u32,
+    /// The LLC that it used last, or `NONE`, and what that one held then.
+    llc: u32,
+    held: Held,
+}
+
+/// The last-level caches of a machine, and what they hold.
+#[derive(Debug)]
+pub struct Llcs {
+    capacity: u64,
+    of: Vec<u32>,
+    llcs: Vec<Llc>,
+    sets: Vec<Set>,
+    /// By LLC, then by set.
+    held: Vec<Held>,
+    tasks: Vec<Own>,
+    /// The set that was used last on each CPU, or `NONE`.
+    near: Vec<u32>,
+}
+
+impl Llcs {
+    /// Empty caches, for tasks of these spaces; `None` when no space shares anything.
+    pub fn new(
+        machine: &Machine,
+        spaces: &[SharedSet],
+        tasks: impl Iterator<Item = Option<u32>>,
+    ) -> Option<Llcs> {
+        let line = u64::from(machine.hardware.line_bytes.max(1));
+        let mut sets = Vec::new();
+        let slots: Vec<u32> = (spaces.iter())
+            .map(|space| {
+                let lines = (u64::from(space.kib) << 10).div_ceil(line);
+                if lines == 0 {
+                    return NONE;
+                }
+                sets.push(Set {
+                    lines,
+                    written: lines * u64::from(space.written_pct.min(100)) / 100,
+                    last: None,
+                });
+                sets.len() as u32 - 1
+            })
+            .collect();
+        if sets.is_empty() {
+            return None;
+        }
+        let capacity = machine.hardware.llc_bytes / line;
+        let of: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.llc).collect();
+        let llcs: Vec<Llc> = (0..machine.llcs() as u32)
+            .map(|llc| Llc {
+                cpu: of.iter().position(|&l| l == llc).unwrap_or(0),
+                free: capacity,
+                evictions: 0,
+            })
+            .collect();
+        let slot = |space: u32| slots.get(space as usize).copied().unwrap_or(NONE);
+        Some(Llcs {
+            capacity,
+            near: vec![NONE; of.len()],
+            of,
+            held: vec![Held::default(); llcs.len() * sets.len()],
+            llcs,
+            sets,
+            tasks: tasks
+                .map(|space| Own {
+                    set: space.map_or(NONE, slot),
+                    llc: NONE,
+                    held: Held::default(),
+                })
+                .collect(),
+        })
+    }
+
+    /// A task uses its lines, its process's and its own.
+    pub fn touch(&mut self, costs: &Costs, by: &Use) -> Charge {
+        let shared = self.touch_shared(costs, by);
+        let own = self.touch_own(costs, by);
+        Charge {
+            ns: (shared.ns + own) / REFILLS_AT_ONCE,
+            filled: shared.filled,
+        }
+    }
+
+    fn touch_shared(&mut self, costs: &Costs, by: &Use) -> Charge {
+        let (cpu, llc) = (by.cpu, self.of[by.cpu] as usize);
+        let slot = self.tasks[by.task as usize].set;
+        let near = std::mem::replace(&mut self.near[cpu], slot);
+        if slot == NONE {
+            return Charge::default();
+        }
+        let set = self.sets[slot as usize];
+        let mut held = self.holds(llc, slot as usize);
+        let mut modified = 0;
+        if let Some(last) = set.last
+            && self.of[last] as usize != llc
+        {
+            modified = set.written;
+            held = held.min(set.lines - modified);
+        }
+        let missing = set.lines - held;
+        let mut ns = match set.last {
+            Some(last) => modified * costs.line_ns(last, cpu),
+            None => 0,
+        };
+        if missing > modified {
+            ns += self.fetch_ns(costs, slot as usize, missing - modified, cpu);
+        }
+        self.held[llc * self.sets.len() + slot as usize] = self.bring_in(llc, held, set.lines);
+        self.sets[slot as usize].last = Some(cpu);
+        let filled = match near == slot {
+            true => missing,
+            false => set.lines,
+        };
+        if near != slot {
+            ns += match by.warm == Some(cpu) {
+                true => costs.lost_ns(held, by.others),
+                false => held * u64::from(costs.hardware.llc_hit_ns),
+            };
+        }
+        Charge { ns, filled }
+    }
+
+    /// Fetching lines of a set from the nearest other LLC, as far as it holds them, and the rest
+    /// from memory.
+    fn fetch_ns(&self, costs: &Costs, slot: usize, lines: u64, cpu: usize) -> u64 {
+        let memory_ns = u64::from(costs.hardware.memory_ns.0);
+        let nearest = (0..self.llcs.len())
+            .filter(|&llc| llc != self.of[cpu] as usize && self.holds(llc, slot) > 0)
+            .min_by_key(|&llc| costs.line_ns(self.llcs[llc].cpu, cpu));
+        let (there, line_ns) = nearest.map_or((0, 0), |llc| {
+            (
+                self.holds(llc, slot).min(lines),
+                costs.line_ns(self.llcs[llc].cpu, cpu),
+            )
+        });
+        there * line_ns.min(memory_ns) + (lines - there) * memory_ns
+    }
+
+    fn touch_own(&mut self, costs: &Costs, by: &Use) -> u64 {
+        let footprint = u64::from(by.footprint);
+        let (own, llc) = (self.tasks[by.task as usize], self.of[by.cpu]);
+        // In the LLC that it used last.
+        let kept = match own.llc {
+            NONE => 0,
+            llc => self.survive(llc as usize, own.held),
+        };
+        let here = if own.llc == llc { kept } else { 0 };
+        let mut ns = 0;
+        if own.llc != NONE && kept < footprint {
+            let l2 = costs.l2_lines;
+            let from_l2 = survivors(footprint.min(l2), by.others, l2);
+            let lost = (footprint - kept) * (footprint - from_l2) / footprint;
+            let counted_ns = match by.warm {
+                Some(warm) if warm != by.cpu => costs.line_ns(warm, by.cpu),
+                _ => u64::from(costs.hardware.llc_hit_ns),
+            };
+            ns = lost * u64::from(costs.hardware.memory_ns.0).saturating_sub(counted_ns);
+        }
+        let held = self.bring_in(llc as usize, here, footprint);
+        let own = &mut self.tasks[by.task as usize];
+        (own.llc, own.held) = (llc, held);
+        ns
+    }
+
+    /// How many lines of a set an LLC holds, modified elsewhere or not.
+    fn holds(&self, llc: usize, slot: usize) -> u64 {
+        self.survive(llc, self.held[llc * self.sets.len() + slot])
+    }
+
+    fn survive(&self, llc: usize, held: Held) -> u64 {
+        let since = self.llcs[llc].evictions - held.evictions;
+        survivors(held.lines, since, self.capacity)
+    }
+
+    /// Brings the lines that are missing into an LLC that holds `held` of `all`.
+    fn bring_in(&mut self, llc: usize, held: u64, all: u64) -> Held {
+        let llc = &mut self.llcs[llc];
+        let missing = all - held;
+        let free = llc.free.min(missing);
+        llc.free -= free;
+        llc.evictions += missing - free;
+        // What comes in throws out what came with it as it does others' lines.
+        let held = held + free;
+        let others = survivors(self.capacity - held, missing - free, self.capacity);
+        Held {
+            lines: (self.capacity - others).min(all),
+            evictions: llc.evictions,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the hardware charges: distance, sharing, idle states, cold caches. Values come from
+//! [`perch_machine::Hardware`]; none depends on which mechanism is on.
+
+pub(crate) mod c2c;
+mod lines;
+mod llc;
+
+use perch_machine::{Cpu, Distance, Hardware, Machine};
+
+pub use c2c::{C2c, Line, Row, User};
+pub use lines::{Access, Field, Layouts, Lines, Symbol};
+pub use llc::{Llcs, SharedSet, Use};
+
+/// A task that comes back fetches lines that do not wait for one another: so many are on their way
+/// at once. A guess of the usual size for an out-of-order core; a message's lines, each the key
+/// to the next, overlap no such way.
+const REFILLS_AT_ONCE: u64 = 3;
+
+/// A machine's costs in the form the kernel model asks for them.
+#[derive(Debug)]
+pub struct Costs {
+    hardware: Hardware,
+    cpus: Vec<Cpu>,
+    l1_lines: u64,
+    l2_lines: u64,
+}
+
+impl Costs {
+    /// The costs of a machine.
+    pub fn new(machine: &Machine) -> Costs {
+        let hardware = machine.hardware.clone();
+        let line = u64::from(hardware.line_bytes.max(1));
+        Costs {
+            cpus: machine.cpus.clone(),
+            l1_lines: hardware.l1d_bytes / line,
+            l2_lines: hardware.l2_bytes / line,
+            hardware,
+        }
+    }
+
+    /// How far apart two CPUs are.
+    pub fn distance(&self, a: usize, b: usize) -> Distance {
+        match a == b {
+            true => Distance::Cpu,
+            false => self.cpus[a].distance(&self.cpus[b]),
+        }
+    }
+
+    /// Fetching `lines` that `from` has modified last.
+    pub fn transfer_ns(&self, lines: u32, from: usize, to: usize) -> u64 {
+        u64::from(lines) * self.line_ns(from, to)
+    }
+
+    /// Fetching one line from the last-level cache.
+    pub fn llc_hit_ns(&self) -> u64 {
+        self.hardware.llc_hit_ns.into()
+    }
+
+    /// From sending an interrupt to its handler on a CPU that is not idle.
+    pub fn ipi_ns(&self, from: usize, to: usize) -> u64 {
+        self.hardware.ipi_ns.at(self.distance(from, to)).into()
+    }
+
+    /// One switch between tasks.
+    pub fn context_switch_ns(&self) -> u64 {
+        self.hardware.context_switch_ns.into()
+    }
+
+    /// The waker's part of a wake-up whose scans looked at `examined` CPUs.
+    pub fn wake_ns(&self, examined: u32) -> u64 {
+        u64::from(self.hardware.wake_ns) + self.examine_ns(examined)
+    }
+
+    /// Looking at so many CPUs.
+    pub fn examine_ns(&self, cpus: u32) -> u64 {
+        u64::from(cpus) * u64::from(self.hardware.examine_ns)
+    }
+
+    /// One pass of the balancer over `cpus` CPUs.
+    pub fn balance_ns(&self, cpus: u32) -> u64 {
+        u64::from(self.hardware.balance_ns) + self.examine_ns(cpus)
+    }
+
+    /// What a tick takes from the CPU that it interrupts; 0 if the kernel's own work is free.
+    pub fn tick_ns(&self) -> u64 {
+        self.hardware.tick_ns.into()
+    }
+
+    /// Exit latency of the deepest idle state that pays for an idle period of `expected_ns`:
+    /// what a governor that predicts well would choose.
+    pub fn idle_exit_ns(&self, expected_ns: u64) -> u32 {
+        let states = &self.hardware.idle_states;
+        let worth = states
+            .iter()
+            .rev()
+            .find(|s| u64::from(s.residency_ns) <= expected_ns);
+        worth.or(states.first()).map_or(0, |s| s.exit_ns)
+    }
+
+    /// Speed of a CPU of this capacity, 1024ths, while `busy_siblings` of its core run too.
+    pub fn speed_1024(&self, capacity: u32, busy_siblings: u32) -> u32 {
+        let (stall, rest) = (self.hardware.stall_pct, 100 - self.hardware.stall_pct);
+        let mut speed = 1024 * 100 * capacity / (stall * capacity + rest * 1024);
+        if busy_siblings > 0 {
+            speed = speed * self.hardware.smt_throughput_1024 / 1024;
+        }
+        // A third and fourth thread share what two would have.
+        if busy_siblings > 1 {
+            speed = speed * 2 / (busy_siblings + 1);
+        }
+        speed.max(1)
+    }
+
+    /// Bringing a task's `footprint` lines back into the private caches of `cpu`. `others` is
+    /// how many lines other tasks used there since it left, if it left that CPU; a task that
+    /// comes from elsewhere fetches all of them from `warm`.
+    pub fn refill_ns(&self, footprint: u32, warm: Option<usize>, cpu: usize, others: u64) -> u64 {
+        let alone = match warm {
+            None => u64::from(footprint) * u64::from(self.hardware.memory_ns.0),
+            Some(warm) if warm != cpu => self.transfer_ns(footprint, warm, cpu),
+            Some(_) => self.lost_ns(u64::from(footprint), others),
+        };
+        alone / REFILLS_AT_ONCE
+    }
+
+    /// Bringing back what of `lines` the caches of a CPU lost while others used so many there,
+    /// one line after the other.
+    fn lost_ns(&self, lines: u64, others: u64) -> u64 {
+        let lost = |capacity| lines - survivors(lines, others, capacity);
+        let (from_l2, from_llc) = (lost(self.l1_lines), lost(self.l2_lines));
+        let l2_ns = u64::from(self.hardware.transfer_ns.at(Distance::Cpu));
+        let llc_ns = u64::from(self.hardware.llc_hit_ns);
+        from_l2.saturating_sub(from_llc) * l2_ns + from_llc * llc_ns
+    }
+
+    /// One line that `from` has modified last.
+    fn line_ns(&self, from: usize, to: usize) -> u64 {
+        self.hardware.transfer_ns.at(self.distance(from, to)).into()
+    }
+}
+
+/// e^(-i/16) in 65536ths, for i from 0 to 127. Written down, as every switch between tasks looks
+/// here twice.
+const SURVIVAL: [u32; 128] = [
+    65536, 61565, 57835, 54331, 51039, 47947, 45042, 42313, 39749, 37341, 35078, 32953, 30957,
+    29081, 27319, 25664, 24109, 22648, 21276, 19987, 18776, 17638, 16570, 15566, 14623, 13737,
+    12904, 12122, 11388, 10698, 10050, 9441, 8869, 8331, 7827, 7352, 6907, 6488, 6095, 5726, 5379,
+    5053, 4747, 4459, 4189, 3935, 3697, 3473, 3262, 3065, 2879, 2704, 2541, 2387, 2242, 2106, 1979,
+    1859, 1746, 1640, 1541, 1447, 1360, 1277, 1200, 1127, 1059, 995, 934, 878, 824, 774, 728, 683,
+    642, 603, 566, 532, 500, 470, 441, 414, 389, 366, 343, 323, 303, 285, 267, 251, 236, 222, 208,
+    195, 184, 172, 162, 152, 143, 134, 126, 118, 111, 104, 98, 92, 86, 81, 76, 72, 67, 63, 59, 56,
+    52, 49, 46, 43, 41, 38, 36, 34, 31, 30, 28, 26, 24, 23,
+];
+
+/// How many of `lines` are still in a cache of `capacity` lines after others used `others`.
+///
+/// Each line that another task uses takes the place of one that it could not choose: survivors
+/// fall off exponentially, as the footprint models of Thiebaut and Stone ("Footprints in the
+/// Cache", 1987) have it for a set-associative cache. Without a cache nothing survives.
+fn survivors(lines: u64, others: u64, capacity: u64) -> u64 {
+    if capacity == 0 {
+        return 0;
+    }
+    // Sixteenths of the capacity, and 256ths of those for the line between two entries.
+    let x = others.saturating_mul(16 * 256) / capacity;
+    let (i, part) = ((x >> 8) as usize, x & 255);
+    if i + 1 >= SURVIVAL.len() {
+        return 0;
+    }
+    let (high, low) = (u64::from(SURVIVAL[i]), u64::from(SURVIVAL[i + 1]));
+    (lines * (high * (256 - part) + low * part)) >> 24
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn survival_is_exponential() {
+        for (i, &survives) in SURVIVAL.iter().enumerate() {
+            let exact = libm::exp(-(i as f64) / 16.0) * 65536.0;
+            assert_eq!(survives, exact as u32, "{i}");
+        }
+    }
+
+    #[test]
+    fn lines_survive_until_others_have_filled_the_cache() {
+        assert_eq!(survivors(1000, 0, 1024), 1000);
+        assert_eq!(survivors(1000, 1 << 40, 1024), 0);
+        assert_eq!(survivors(1000, 0, 0), 0);
+        // One capacity's worth of other lines leaves 1/e.
+        assert!((365..=369).contains(&survivors(1000, 1024, 1024)));
+        let counts: Vec<u64> = (0..100).map(|d| survivors(1000, d * 100, 1024)).collect();
+        assert!(counts.is_sorted_by(|a, b| a >= b), "{counts:?}");
+    }
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The stock Linux scheduler as a model: run queues and their classes, wake-ups, ticks, balancing,
+//! by era, and what the hardware charges for all of it. The choice of a CPU is the policy's
+//! (`perch-policy`).
+//!
+//! This crate knows nothing of what tasks do, nor of virtual machines and networks: whoever runs a
+//! simulation implements [`Programs`], drives the events, and asks for wake-ups, sleep, yields and
+//! moves. docs/architecture.md tells how the parts fit together.
+
+mod balance;
+mod cache;
+pub mod check;
+mod class;
+mod core;
+mod era;
+pub mod hardware;
+pub mod observe;
+
+pub use crate::core::{
+    Ended, Life, NewGroup, NewTask, Programs, Rounds, Sched, Setup, Waker, kind,
+};
+pub use class::fair::NONE;

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the scheduler tells others of what it does: counts, and typed events for an observer.
+
+mod counts;
+mod event;
+mod latencies;
+
+pub use counts::{Counts, RtMetrics};
+pub use event::{Asked, Decided, Moved, Observed, Observer, RtStep};
+pub use latencies::Latencies;

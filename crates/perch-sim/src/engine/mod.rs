@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: GPL-2.0-or-later
-//! Simulated time: the queue of what happens next, and random numbers that are the same on every
-//! machine.
-
-mod queue;
-mod random;
-
-pub use queue::{Event, EventQueue};
-pub use random::{Dist, Random};

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What must hold of guests between any two moments, for tests.
+
+use perch_engine::Event;
+use perch_sched::{Life, Sched, hold};
+
+use super::{Guests, Place, interrupt};
+use crate::world::event;
+
+impl Guests {
+    /// Every task of a guest is where its vCPU's books have it, whoever has something to do is
+    /// awake on the host or will be, and no guest had more time than its vCPUs (P13 inside).
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check(&self, sched: &Sched<'_>) -> Result<(), String> {
+        let vcpus: usize = self.guests.iter().map(|g| g.vcpus.len()).sum();
+        let tick = |e: &Event| e.kind == event::VCPU && e.tag == interrupt::TICK;
+        let ticks = match vcpus {
+            0 => 0,
+            _ => sched.events().iter().filter(tick).count(),
+        };
+        if ticks != vcpus {
+            return Err(format!("{ticks} ticks to come for {vcpus} vCPUs"));
+        }
+        for (number, guest) in self.guests.iter().enumerate() {
+            for (vcpu, v) in guest.vcpus.iter().enumerate() {
+                let at = || format!("guest {number}, vCPU {vcpu}");
+                if self.place(v.task) != Place::Vcpu(number as u32, vcpu as u32) {
+                    return Err(format!("{}: task {} is another", at(), v.task));
+                }
+                let inside = guest.sched.current(vcpu);
+                for task in guest.sched.waiting(vcpu).chain(inside) {
+                    let t = &self.inside[task as usize];
+                    let place = self.place(task);
+                    if t.vcpu as usize != vcpu || place != Place::Guest(number as u32) {
+                        return Err(format!("{}: task {task} thinks it is elsewhere", at()));
+                    }
+                }
+                let busy = guest.sched.nr(vcpu) > 0 || v.tick || !v.packets.is_empty();
+                if busy && sched.life(v.task) == Life::Asleep {
+                    return Err(format!("{}: sleeps on the host with work to do", at()));
+                }
+                if v.halting && inside.is_some() {
+                    return Err(format!("{}: halts with a task on it", at()));
+                }
+            }
+            let vhost = guest.vhost.map(|task| sched.life(task));
+            if vhost == Some(Life::Asleep) && (!guest.jobs.is_empty() || guest.moving.is_some()) {
+                return Err(format!("guest {number}: vhost sleeps with packets to move"));
+            }
+            let inside = self.places.iter().zip(&self.inside);
+            let inside = inside.filter(|(place, _)| **place == Place::Guest(number as u32));
+            let ran_ns: u64 = inside.map(|(_, t)| t.ran_ns).sum();
+            let had_ns: u64 = guest.vcpus.iter().map(|v| sched.ran_ns(v.task)).sum();
+            if ran_ns > had_ns {
+                return Err(format!(
+                    "guest {number} ran {ran_ns} ns, its vCPUs {had_ns}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a guest's task is in its life, or another computer's; `None` for a task of this machine.
+    pub fn life(&self, task: u32) -> Option<Life> {
+        match self.place(task) {
+            Place::Guest(_) | Place::Outside => Some(self.inside[task as usize].life),
+            Place::Host | Place::Vcpu(..) => None,
+        }
+    }
+
+    /// Every task of a guest is on as many queues and vCPUs as its life allows, where it may be, and
+    /// has the reasons to wake that it should: `reasons`, and its guest's timers.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check_places(&self, sched: &Sched<'_>, reasons: &[u32]) -> Result<(), String> {
+        let mut places = vec![[0u32; 3]; self.inside.len()];
+        for guest in &self.guests {
+            for (vcpu, v) in guest.vcpus.iter().enumerate() {
+                let waiting = guest.sched.waiting(vcpu);
+                waiting.for_each(|t| places[t as usize][0] += 1);
+                let inside = guest.sched.current(vcpu);
+                inside.iter().for_each(|&t| places[t as usize][1] += 1);
+                v.due.iter().for_each(|&t| places[t as usize][2] += 1);
+            }
+        }
+        for (id, (t, at)) in (0u32..).zip(self.inside.iter().zip(&places)) {
+            let Some(life) = self.life(id) else {
+                continue;
+            };
+            let expected = match life {
+                Life::Queued => [1, 0],
+                Life::Running => [0, 1],
+                Life::Unborn | Life::Dead | Life::Asleep | Life::Waking => [0, 0],
+            };
+            hold!(
+                at[..2] == expected,
+                "task {id} is {life:?}, yet on {} queues and {} vCPUs of its guest",
+                at[0],
+                at[1]
+            );
+            let (reasons, wanted) = (
+                reasons[id as usize] + at[2],
+                u32::from(life == Life::Asleep),
+            );
+            hold!(
+                reasons == wanted,
+                "task {id} is {life:?} with {reasons} reasons to wake"
+            );
+            let nowhere = life == Life::Unborn || self.place(id) == Place::Outside;
+            hold!(
+                nowhere || sched.allowed(id).contains(t.vcpu as usize),
+                "task {id} on vCPU {}",
+                t.vcpu
+            );
+        }
+        Ok(())
+    }
+
+    /// Adds to the reasons to wake of the host's tasks those that guests have: a vCPU that sleeps has
+    /// its next tick to wake it, vhost the next packet.
+    pub fn add_reasons(&self, sched: &Sched<'_>, reasons: &mut [u32]) {
+        for guest in &self.guests {
+            let hosts = guest.vcpus.iter().map(|v| v.task).chain(guest.vhost);
+            for task in hosts.filter(|&t| sched.life(t) == Life::Asleep) {
+                reasons[task as usize] += 1;
+            }
+        }
+    }
+
+    /// What a guest's task has run so far, nanoseconds, and the vCPU where it is.
+    pub fn ran(&self, task: u32) -> (u64, usize) {
+        let t = &self.inside[task as usize];
+        (t.ran_ns, t.vcpu as usize)
+    }
+}

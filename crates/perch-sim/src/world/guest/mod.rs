@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Virtual machines: their kernels' queues, and how one vCPU wakes a task on another.
+//!
+//! A vCPU is a task of the host that runs the tasks of a guest. While a vCPU runs, the guest's task
+//! on it works; its operations are the very same code as a task's of the host, and its work becomes
+//! the vCPU's. Where an operation sleeps, wakes or yields it comes here instead of to the host's
+//! scheduler. A vCPU with nothing to run halts, which is a sleep on the host; the waker of a task on
+//! a halted vCPU sends it an interrupt, which is a wake-up on the host by the vCPU that sends it.
+//! What comes for a vCPU that runs makes it leave the guest and enter it again; what comes for one
+//! that is preempted waits until it runs (`vcpu.rs`).
+
+mod check;
+mod scheduler;
+mod vcpu;
+
+use std::collections::VecDeque;
+
+use perch_engine::Random;
+use perch_sched::{Life, Sched, Waker};
+use perch_workload::{GuestSpec, Op, Workload};
+
+use super::{Place, event};
+use crate::observe::GuestMetrics;
+use scheduler::Scheduler;
+
+/// How long a task counts as hot where it ran: what 2.6.18 measures at boot, some milliseconds.
+const HOT_NS: u64 = 2_500_000;
+/// Bits of a vCPU's number in the key of its events.
+const VCPU_BITS: u32 = 8;
+
+/// What an interrupt for a vCPU is, in the tag of its event.
+mod interrupt {
+    /// Its tick.
+    pub const TICK: u32 = 0;
+    /// A packet has come for its guest.
+    pub const PACKET: u32 = 1;
+}
+
+/// A vCPU, as the host keeps it.
+#[derive(Debug, Default)]
+struct Vcpu {
+    /// The host's task that is it.
+    task: u32,
+    /// A tick waits to be taken.
+    tick: bool,
+    /// The interrupt that a woken task's waker sent waits to be taken.
+    prodded: bool,
+    /// Packets that wait to be taken: channel and cache lines.
+    packets: VecDeque<(u32, u32)>,
+    /// Their interrupt is on its way.
+    announced: bool,
+    /// It has found nothing to run, and goes to the host to sleep.
+    halting: bool,
+    /// Tasks whose timers have fired since its last tick.
+    due: Vec<u32>,
+    /// Run time of the vCPU when the task on it came.
+    mark_ns: u64,
+    /// Ticks while busy, for balancing.
+    ticks: u32,
+    /// What it had run when counting began.
+    ran_before_ns: u64,
+}
+
+/// A packet that vhost has to move.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    /// To the guest, or from it.
+    pub inward: bool,
+    /// The channel.
+    pub channel: u32,
+    /// The message's cache lines.
+    pub lines: u32,
+}
+
+/// A virtual machine.
+#[derive(Debug)]
+struct Guest {
+    spec: GuestSpec,
+    sched: Scheduler,
+    vcpus: Vec<Vcpu>,
+    /// The task that moves its packets.
+    vhost: Option<u32>,
+    /// What that has to do.
+    jobs: VecDeque<Job>,
+    /// What it is doing.
+    moving: Option<Job>,
+}
+
+/// A task that is not this machine's: a guest's, or another computer's.
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    life: Life,
+    /// The vCPU on which it runs or ran last.
+    vcpu: u32,
+    /// The CPU where its lines are, and that CPU's fill counter when the task left it.
+    warm: (Option<usize>, u64),
+    /// What it has run, nanoseconds.
+    ran_ns: u64,
+    /// When it ran last.
+    ran_at_ns: u64,
+}
+
+/// The virtual machines of a run, and the place of every task.
+pub struct Guests {
+    /// By task.
+    places: Vec<Place>,
+    /// By task, where any task is not this machine's.
+    inside: Vec<Inside>,
+    guests: Vec<Guest>,
+    metrics: GuestMetrics,
+}
+
+fn key(guest: usize, vcpu: usize) -> u32 {
+    (guest as u32) << VCPU_BITS | vcpu as u32
+}
+
+fn of_key(key: u32) -> (usize, usize) {
+    let vcpu = key & ((1 << VCPU_BITS) - 1);
+    ((key >> VCPU_BITS) as usize, vcpu as usize)
+}
+
+impl Guests {
+    /// The virtual machines of a workload.
+    pub fn new(workload: &Workload) -> Guests {
+        let places: Vec<Place> = workload.tasks.iter().map(Place::of).collect();
+        let mut guests: Vec<Guest> = (workload.guests.iter())
+            .map(|spec| Guest {
+                spec: *spec,
+                sched: Scheduler::new(spec.vcpus as usize, spec.hz),
+                vcpus: (0..spec.vcpus).map(|_| Vcpu::default()).collect(),
+                vhost: None,
+                jobs: VecDeque::new(),
+                moving: None,
+            })
+            .collect();
+        for (task, spec) in (0u32..).zip(&workload.tasks) {
+            match spec.program.first() {
+                Some(&Op::Vcpu { guest, vcpu }) => {
+                    guests[guest as usize].vcpus[vcpu as usize].task = task;
+                }
+                Some(&Op::Vhost { guest }) => guests[guest as usize].vhost = Some(task),
+                _ => {}
+            }
+        }
+        let elsewhere = |place: &Place| matches!(place, Place::Guest(_) | Place::Outside);
+        let unborn = Inside {
+            life: Life::Unborn,
+            vcpu: 0,
+            warm: (None, 0),
+            ran_ns: 0,
+            ran_at_ns: 0,
+        };
+        let any = places.iter().any(elsewhere);
+        Guests {
+            inside: vec![unborn; if any { places.len() } else { 0 }],
+            places,
+            guests,
+            metrics: GuestMetrics::default(),
+        }
+    }
+
+    /// Has the ticks of all vCPUs begin. They do not fall on one moment: each began with its vCPU.
+    pub fn start_ticks(&self, sched: &mut Sched<'_>, seed: u64) {
+        let mut random = Random::new(seed, u64::MAX);
+        for (number, guest) in self.guests.iter().enumerate() {
+            let period_ns = 1_000_000_000 / u64::from(guest.spec.hz);
+            for vcpu in 0..guest.vcpus.len() {
+                let at_ns = 1 + random.below(period_ns);
+                sched.at(at_ns, event::VCPU, key(number, vcpu), interrupt::TICK);
+            }
+        }
+    }
+
+    /// Where a task is.
+    #[inline]
+    pub fn place(&self, task: u32) -> Place {
+        self.places[task as usize]
+    }
+
+    /// A task on another computer goes on, waits or ends.
+    pub fn set_life(&mut self, task: u32, life: Life) {
+        self.inside[task as usize].life = life;
+    }
+
+    /// The host's CPU on which a task is or was last; of one outside the first.
+    pub fn host_cpu(&self, sched: &Sched<'_>, task: u32) -> usize {
+        match self.place(task) {
+            Place::Host | Place::Vcpu(..) => sched.cpu_of_task(task),
+            Place::Guest(guest) => {
+                let vcpu = self.inside[task as usize].vcpu as usize;
+                sched.cpu_of_task(self.guests[guest as usize].vcpus[vcpu].task)
+            }
+            Place::Outside => 0,
+        }
+    }
+
+    /// The host's CPU of the vCPU with this key.
+    pub fn cpu_of_vcpu(&self, sched: &Sched<'_>, key: u32) -> usize {
+        let (guest, vcpu) = of_key(key);
+        sched.cpu_of_task(self.guests[guest].vcpus[vcpu].task)
+    }
+
+    /// The vCPU that runs on a CPU: its task, its guest and its number there.
+    fn vcpu_on(&self, sched: &Sched<'_>, cpu: usize) -> (u32, usize, usize) {
+        let task = sched.current(cpu).expect("a guest runs on a vCPU");
+        match self.place(task) {
+            Place::Vcpu(guest, vcpu) => (task, guest as usize, vcpu as usize),
+            place => unreachable!("task {task} is no vCPU but {place:?}"),
+        }
+    }
+
+    fn vcpu(&mut self, guest: usize, vcpu: usize) -> &mut Vcpu {
+        &mut self.guests[guest].vcpus[vcpu]
+    }
+
+    /// If a vCPU runs on the CPU, the work of the task on it becomes the vCPU's.
+    #[inline]
+    pub fn carry(&self, sched: &mut Sched<'_>, cpu: usize) {
+        if !self.guests.is_empty() {
+            self.carry_inside(sched, cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn carry_inside(&self, sched: &mut Sched<'_>, cpu: usize) {
+        if let Some(task) = sched.current(cpu)
+            && let Place::Vcpu(guest, vcpu) = self.place(task)
+            && let Some(inside) = self.guests[guest as usize].sched.current(vcpu as usize)
+        {
+            let work_ns = sched.take_work(inside);
+            sched.add_work(task, work_ns);
+        }
+    }
+
+    /// Brings the lines of a guest's task to its vCPU's CPU from where they are.
+    fn refill(
+        &self,
+        sched: &mut Sched<'_>,
+        cpu: usize,
+        task: u32,
+        inside: u32,
+        (warm, warm_fill): (Option<usize>, u64),
+    ) {
+        let (fill, footprint) = (sched.fill(cpu), sched.footprint(inside));
+        let others = fill - warm_fill.min(fill);
+        let refill_ns = sched.costs().refill_ns(footprint, warm, cpu, others);
+        sched.add_fill(cpu, footprint);
+        sched.charge(task, refill_ns);
+    }
+
+    /// The next task of a vCPU that runs nobody: its own first one, or one of another's.
+    fn pick(
+        &mut self,
+        sched: &mut Sched<'_>,
+        cpu: usize,
+        guest: usize,
+        vcpu: usize,
+    ) -> Option<u32> {
+        if self.guests[guest].sched.nr(vcpu) == 0 {
+            self.steal(sched, guest, vcpu, false);
+        }
+        let next = self.guests[guest].sched.pick(vcpu)?;
+        let task = self.guests[guest].vcpus[vcpu].task;
+        self.vcpu(guest, vcpu).mark_ns = sched.ran_ns(task);
+        let inside = &mut self.inside[next as usize];
+        inside.life = Life::Running;
+        let warm = inside.warm;
+        self.refill(sched, cpu, task, next, warm);
+        // At least a nanosecond, so that a task that blocks at once does so at a later time.
+        let switch_ns = sched.costs().context_switch_ns().max(1);
+        sched.charge_kernel(cpu, task, switch_ns);
+        self.metrics.switches += 1;
+        Some(next)
+    }
+
+    /// A vCPU takes a task off another one's queue, if there is one that it should take.
+    fn steal(&mut self, sched: &Sched<'_>, guest: usize, vcpu: usize, ticks: bool) {
+        let (now, inside) = (sched.now_ns(), &self.inside);
+        let allowed = |t: u32| sched.allowed(t).contains(vcpu);
+        let cool = |t: u32| now - inside[t as usize].ran_at_ns > HOT_NS;
+        let queues = &mut self.guests[guest].sched;
+        if let Some(stolen) = queues.steal(vcpu, ticks, allowed, cool) {
+            self.inside[stolen.task as usize].vcpu = vcpu as u32;
+            self.metrics.balanced += 1;
+        }
+    }
+
+    /// The task on a vCPU stops to be that; what is left of the vCPU's work is its.
+    fn put(
+        &mut self,
+        sched: &mut Sched<'_>,
+        cpu: usize,
+        task: u32,
+        guest: usize,
+        vcpu: usize,
+    ) -> Option<u32> {
+        let inside = self.guests[guest].sched.leave(vcpu)?;
+        let ran_ns = sched.ran_ns(task) - self.guests[guest].vcpus[vcpu].mark_ns;
+        let left_ns = sched.left_ns(task);
+        sched.set_work(task, 0);
+        sched.add_work(inside, left_ns);
+        let t = &mut self.inside[inside as usize];
+        t.warm = (Some(cpu), sched.fill(cpu));
+        t.ran_ns += ran_ns;
+        t.ran_at_ns = sched.now_ns();
+        self.metrics.ran_ns += ran_ns;
+        Some(inside)
+    }
+
+    /// The task on a vCPU goes behind the others there.
+    fn requeue(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32, guest: usize, vcpu: usize) {
+        if let Some(inside) = self.put(sched, cpu, task, guest, vcpu) {
+            self.inside[inside as usize].life = Life::Queued;
+            self.guests[guest].sched.enqueue(vcpu, inside);
+        }
+    }
+
+    /// Wakes a guest's task from the vCPU that runs on `cpu`. Returns what that costs.
+    pub fn wake(&mut self, sched: &mut Sched<'_>, task: u32, cpu: usize, sync: bool) -> u64 {
+        let (_, guest, this) = self.vcpu_on(sched, cpu);
+        let prev = self.inside[task as usize].vcpu as usize;
+        let inside = &self.guests[guest];
+        let sync = sync && inside.spec.pipes;
+        let to = inside.sched.place(this, prev, sync, sched.allowed(task));
+        self.metrics.wakeups += 1;
+        self.enqueue(sched, cpu, task, to) + sched.costs().wake_ns(0)
+    }
+
+    /// A guest's task is forked from the vCPU that runs on `cpu`, which pays for it beyond the fork
+    /// itself.
+    pub fn fork(&mut self, sched: &mut Sched<'_>, task: u32, cpu: usize) {
+        let (on, guest, _) = self.vcpu_on(sched, cpu);
+        let to = self.guests[guest].sched.least(sched.allowed(task));
+        let cost = self.enqueue(sched, cpu, task, to);
+        sched.charge_kernel(cpu, on, cost);
+    }
+
+    /// Queues a task on a vCPU, and sends that an interrupt if it runs nobody. Returns what the
+    /// interrupt costs the sender.
+    fn enqueue(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32, to: usize) -> u64 {
+        let (on, guest, this) = self.vcpu_on(sched, cpu);
+        self.place_on(guest, task, to);
+        let g = &mut self.guests[guest];
+        let halted = g.vcpus[to].task;
+        if to == this || g.sched.current(to).is_some() || g.vcpus[to].prodded {
+            return 0;
+        }
+        g.vcpus[to].prodded = true;
+        let cost = g.spec.exit_ns;
+        self.metrics.interrupts += 1;
+        self.metrics.overhead_ns += cost;
+        match sched.life(halted) {
+            Life::Asleep => cost + sched.wake(halted, cpu, Waker::Task(on), false),
+            _ => cost,
+        }
+    }
+
+    /// Queues a task on a vCPU. Returns the vCPU's own task.
+    fn place_on(&mut self, guest: usize, task: u32, to: usize) -> u32 {
+        let t = &mut self.inside[task as usize];
+        t.vcpu = to as u32;
+        t.life = Life::Queued;
+        self.guests[guest].sched.enqueue(to, task);
+        self.guests[guest].vcpus[to].task
+    }
+
+    /// A guest's task appears by itself. Returns the vCPU's task to which the host has to send an
+    /// interrupt.
+    pub fn appear(&mut self, sched: &Sched<'_>, guest: u32, task: u32) -> u32 {
+        let guest = guest as usize;
+        let to = self.guests[guest].sched.least(sched.allowed(task));
+        self.place_on(guest, task, to)
+    }
+
+    /// A guest's timer is due; its vCPU sees that at its next tick (2.6.18 has no others for what
+    /// sleeps).
+    pub fn timer(&mut self, guest: u32, task: u32) {
+        let vcpu = self.inside[task as usize].vcpu as usize;
+        self.vcpu(guest as usize, vcpu).due.push(task);
+    }
+
+    /// Gives vhost a packet, and wakes it if it sleeps. Returns what that costs on `cpu`.
+    pub fn give_vhost(
+        &mut self,
+        sched: &mut Sched<'_>,
+        cpu: usize,
+        guest: u32,
+        job: Job,
+        waker: Waker,
+    ) -> u64 {
+        let g = &mut self.guests[guest as usize];
+        g.jobs.push_back(job);
+        let vhost = g.vhost.expect("a guest on a network has vhost");
+        if sched.life(vhost) != Life::Asleep {
+            return 0;
+        }
+        // The waker on the host is the vCPU, not the task that runs on it.
+        let (waker, exit_ns) = match job.inward {
+            true => (waker, 0),
+            false => {
+                let vcpu = sched.current(cpu).map_or(waker, Waker::Task);
+                (vcpu, g.spec.exit_ns)
+            }
+        };
+        self.metrics.overhead_ns += exit_ns;
+        exit_ns + sched.wake(vhost, cpu, waker, false)
+    }
+
+    /// The packet that a guest's vhost has just moved.
+    pub fn moved(&mut self, guest: u32) -> Option<Job> {
+        let job = self.guests[guest as usize].moving.take();
+        self.metrics.packets += u64::from(job.is_some());
+        job
+    }
+
+    /// A guest's vhost begins with its next packet. Returns the work of moving it, nanoseconds.
+    pub fn move_next(&mut self, guest: u32) -> Option<u64> {
+        let g = &mut self.guests[guest as usize];
+        g.moving = Some(g.jobs.pop_front()?);
+        Some(g.spec.vhost_ns.max(1))
+    }
+
+    /// A packet is in a guest's memory: its first vCPU gets the interrupt, from `cpu`, where vhost
+    /// runs. Returns what it costs there.
+    pub fn hand_in(
+        &mut self,
+        sched: &mut Sched<'_>,
+        cpu: usize,
+        guest: u32,
+        job: Job,
+        waker: Waker,
+    ) -> u64 {
+        let guest = guest as usize;
+        let v = self.vcpu(guest, 0);
+        v.packets.push_back((job.channel, job.lines));
+        let (task, announced) = (v.task, v.announced);
+        match sched.life(task) {
+            Life::Asleep => sched.wake(task, cpu, waker, false),
+            Life::Running if !announced => {
+                self.vcpu(guest, 0).announced = true;
+                let to = sched.cpu_of_task(task);
+                let at_ns = sched.now_ns() + sched.costs().ipi_ns(cpu, to);
+                sched.at(at_ns, event::VCPU, key(guest, 0), interrupt::PACKET);
+                0
+            }
+            _ => 0,
+        }
+    }
+
+    /// So much of a vCPU's time goes to the host's kernel, or to the guest's for interrupts.
+    fn charge(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32, ns: u64) {
+        sched.charge_kernel(cpu, task, ns);
+        self.metrics.overhead_ns += ns;
+    }
+
+    /// Counts anew from now on.
+    pub fn start_counting(&mut self, sched: &Sched<'_>) {
+        self.take_ran(sched);
+        self.metrics = GuestMetrics::default();
+    }
+
+    /// What was counted.
+    pub fn take_metrics(&mut self, sched: &Sched<'_>) -> GuestMetrics {
+        let vcpus_ran_ns = self.take_ran(sched);
+        GuestMetrics {
+            vcpus_ran_ns,
+            ..std::mem::take(&mut self.metrics)
+        }
+    }
+
+    /// What all vCPUs have run since the last call, nanoseconds.
+    fn take_ran(&mut self, sched: &Sched<'_>) -> u64 {
+        let vcpus = self.guests.iter_mut().flat_map(|g| &mut g.vcpus);
+        let ran = vcpus.map(|v| {
+            let ran_ns = sched.ran_ns(v.task);
+            ran_ns - std::mem::replace(&mut v.ran_before_ns, ran_ns)
+        });
+        ran.sum()
+    }
+}

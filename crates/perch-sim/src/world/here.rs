@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The world as a program sees it: the calls of a task go to this machine's scheduler, or to the
+//! kernel of the virtual machine that the task is in.
+
+use perch_sched::hardware::Costs;
+use perch_sched::{Ended, Rounds, Sched, Waker};
+
+use super::guest::Guests;
+use super::net::Net;
+use super::{Place, event};
+use crate::program::System;
+
+/// Where a program runs.
+pub struct Here<'w, 'a> {
+    pub sched: &'w mut Sched<'a>,
+    pub guests: &'w mut Guests,
+    pub net: Option<&'w Net>,
+    pub events: &'w mut u64,
+}
+
+impl System for Here<'_, '_> {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        self.sched.now_ns()
+    }
+
+    #[inline]
+    fn costs(&self) -> &Costs {
+        self.sched.costs()
+    }
+
+    #[inline]
+    fn need_resched(&self, cpu: usize) -> bool {
+        self.sched.need_resched(cpu)
+    }
+
+    #[inline]
+    fn owes(&self, cpu: usize, task: u32) -> bool {
+        self.sched.owes_work(task) || self.sched.owes(cpu)
+    }
+
+    #[inline]
+    fn owes_work(&self, task: u32) -> bool {
+        self.sched.owes_work(task)
+    }
+
+    #[inline]
+    fn set_work(&mut self, task: u32, work_ns: u64) {
+        self.sched.set_work(task, work_ns);
+    }
+
+    #[inline]
+    fn set_kernel_work(&mut self, cpu: usize, task: u32, work_ns: u64) {
+        self.sched.set_kernel_work(cpu, task, work_ns);
+    }
+
+    #[inline]
+    fn charge(&mut self, task: u32, work_ns: u64) {
+        self.sched.charge(task, work_ns);
+    }
+
+    #[inline]
+    fn charge_kernel(&mut self, cpu: usize, task: u32, work_ns: u64) {
+        self.sched.charge_kernel(cpu, task, work_ns);
+    }
+
+    #[inline]
+    fn use_caches(&mut self, cpu: usize, task: u32) {
+        self.sched.use_caches(cpu, task);
+    }
+
+    fn fill(&self, cpu: usize) -> u64 {
+        self.sched.fill(cpu)
+    }
+
+    fn add_fill(&mut self, cpu: usize, lines: u32) {
+        self.sched.add_fill(cpu, lines);
+    }
+
+    fn speed_1024(&self, cpu: usize) -> u32 {
+        self.sched.speed_1024(cpu)
+    }
+
+    fn look_again(&mut self, task: u32) {
+        let at = self.sched.cpu_of_task(task);
+        let runs = self.sched.current(at) == Some(task);
+        if runs {
+            self.sched.stop_segment(at);
+        }
+        self.sched.set_work(task, 0);
+        if runs {
+            self.sched.begin_segment(at);
+        }
+    }
+
+    #[inline]
+    fn wake(&mut self, wakee: u32, cpu: usize, waker: u32, sync: bool) -> u64 {
+        match self.guests.place(wakee) {
+            Place::Guest(_) => self.guests.wake(self.sched, wakee, cpu, sync),
+            _ => self.sched.wake(wakee, cpu, Waker::Task(waker), sync),
+        }
+    }
+
+    #[inline]
+    fn wake_at(&mut self, task: u32, at_ns: u64) {
+        self.sched.at(at_ns, event::TIMER, task, 0);
+    }
+
+    fn fork(&mut self, child: u32, cpu: usize) {
+        match self.guests.place(child) {
+            Place::Guest(_) => self.guests.fork(self.sched, child, cpu),
+            _ => {
+                self.sched.fork(child, cpu);
+            }
+        }
+    }
+
+    #[inline]
+    fn transmit(&mut self, cpu: usize, task: u32, channel: u32, lines: u32) -> bool {
+        match self.net {
+            Some(net) if net.is_outward(channel) => {
+                net.transmit(self.sched, self.guests, cpu, task, (channel, lines));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn set_atomic(&mut self, task: u32, is: bool) {
+        self.sched.set_atomic(task, is);
+    }
+
+    fn start_counting(&mut self) {
+        self.sched.start_counting();
+        self.guests.start_counting(self.sched);
+        *self.events = 0;
+    }
+
+    fn is_plain(&self, task: u32) -> bool {
+        self.guests.place(task) == Place::Host
+    }
+
+    #[inline]
+    fn is_alone(&mut self, cpu: usize) -> bool {
+        self.sched.is_alone(cpu)
+    }
+
+    #[inline]
+    fn begin_streak(&mut self, cpu: usize, task: u32, of: &Rounds) {
+        self.sched.begin_streak(cpu, task, of);
+    }
+
+    #[inline]
+    fn end_streak(&mut self, cpu: usize) {
+        self.sched.end_streak(cpu);
+    }
+
+    #[inline]
+    fn take_ended(&mut self, cpu: usize) -> Option<Ended> {
+        self.sched.take_ended(cpu)
+    }
+}

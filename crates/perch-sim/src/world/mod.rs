@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The world of a run: this machine, the virtual machines on it, and the other computers it talks
+//! to. The one place that knows where a task is, and so where each event goes.
+
+mod check;
+mod event;
+mod guest;
+mod here;
+mod net;
+mod simulation;
+
+use std::sync::Arc;
+
+use perch_policy::CpuMask;
+use perch_sched::{Life, NewGroup, NewTask, Programs, Sched, Setup};
+use perch_workload::{Class, Op, Site, TaskSpec, Workload};
+
+use crate::program::{Interpreter, Stop};
+
+use guest::Guests;
+use here::Here;
+use net::Net;
+pub use simulation::Simulation;
+
+/// Where a task is, and what it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A task of this machine.
+    Host,
+    /// A vCPU, a task of this machine: the virtual machine and which of its vCPUs.
+    Vcpu(u32, u32),
+    /// A task of that virtual machine; its CPU is a vCPU.
+    Guest(u32),
+    /// A task on another computer; it runs, for the books, while a timer of it is pending.
+    Outside,
+}
+
+impl Place {
+    /// The place of a task of a workload.
+    pub fn of(spec: &TaskSpec) -> Place {
+        match (spec.site, spec.program.first()) {
+            (Site::Outside, _) => Place::Outside,
+            (Site::Guest(guest), _) => Place::Guest(guest),
+            (Site::Host, Some(&Op::Vcpu { guest, vcpu })) => Place::Vcpu(guest, vcpu),
+            (Site::Host, _) => Place::Host,
+        }
+    }
+}
+
+/// Everything but the scheduler.
+pub struct World {
+    programs: Interpreter,
+    guests: Guests,
+    /// The network, if somebody is at its other end.
+    net: Option<Box<Net>>,
+    /// Events handled since counting began.
+    events: u64,
+}
+
+impl World {
+    /// The world of a workload.
+    pub fn new(workload: &Workload, nr_cpus: usize, seed: u64) -> World {
+        World {
+            programs: Interpreter::new(workload, nr_cpus, seed),
+            guests: Guests::new(workload),
+            net: Net::new(workload),
+            events: 0,
+        }
+    }
+
+    /// What a program sees of the world, and the programs.
+    fn here<'w, 'a>(&'w mut self, sched: &'w mut Sched<'a>) -> (&'w mut Interpreter, Here<'w, 'a>) {
+        let here = Here {
+            sched,
+            guests: &mut self.guests,
+            net: self.net.as_deref(),
+            events: &mut self.events,
+        };
+        (&mut self.programs, here)
+    }
+
+    /// The task that runs on a CPU works.
+    fn work(&mut self, sched: &mut Sched<'_>, cpu: usize) {
+        self.guests.carry(sched, cpu);
+        sched.begin_segment(cpu);
+    }
+
+    /// The task, on this machine or on a vCPU that runs there, leaves its CPU: to sleep, or for good.
+    #[inline]
+    fn leave(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32, life: Life) {
+        match (self.guests.place(task), life) {
+            (Place::Guest(_), _) => self.leave_vcpu(sched, cpu, task, life),
+            (_, Life::Dead) => sched.exit(self, cpu, task),
+            _ => sched.block(self, cpu, task),
+        }
+    }
+
+    /// The task yields. Returns whether it left its CPU.
+    fn give_way(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32) -> bool {
+        match self.guests.place(task) {
+            Place::Guest(_) => self.give_way_in_guest(sched, cpu),
+            _ => sched.give_way(self, cpu, task),
+        }
+    }
+
+    /// The task has set its affinity. Returns whether it left its CPU.
+    #[inline(never)]
+    fn bind(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32, mask: u32) -> bool {
+        let allowed = sched.mask(mask);
+        let to = self.programs.draw_cpu_to_go_to(task, cpu, allowed);
+        if sched.bind(self, cpu, task, mask, to) {
+            return true;
+        }
+        if sched.need_resched(cpu) {
+            sched.preempt(self, cpu);
+            return true;
+        }
+        false
+    }
+}
+
+impl Programs for World {
+    fn advance(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32) {
+        loop {
+            let (programs, mut here) = self.here(sched);
+            let left = match programs.run(&mut here, cpu, task) {
+                Stop::Works => return self.work(sched, cpu),
+                Stop::Sleeps => return self.leave(sched, cpu, task, Life::Asleep),
+                Stop::Preempted => return sched.preempt(self, cpu),
+                Stop::Streaks => return,
+                Stop::Yields => self.give_way(sched, cpu, task),
+                Stop::Execs => {
+                    self.guests.place(task) == Place::Host && sched.exec(self, cpu, task)
+                }
+                Stop::Binds(mask) => self.bind(sched, cpu, task, mask),
+                Stop::Exits => return self.leave(sched, cpu, task, Life::Dead),
+                Stop::Carries => return self.run_vcpu(sched, cpu, task),
+                Stop::Vhost(guest) => self.vhost(sched, cpu, task, guest),
+            };
+            if left {
+                return;
+            }
+        }
+    }
+
+    fn enter(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32) {
+        self.enter_vcpu(sched, cpu, task);
+    }
+}
+
+/// A scheduler for the tasks of a workload.
+pub fn scheduler<'a>(scenario: &crate::Scenario) -> Sched<'a> {
+    let workload = &scenario.workload;
+    let mut masks: Vec<Arc<CpuMask>> = workload.masks.clone();
+    let tasks = workload.tasks.iter().map(|spec| {
+        // Tasks that share an affinity follow one another, or share the very same one.
+        let known = masks.iter().rposition(|m| Arc::ptr_eq(m, &spec.allowed));
+        let affinity = known.unwrap_or_else(|| {
+            masks.push(spec.allowed.clone());
+            masks.len() - 1
+        });
+        new_task(spec, affinity as u32)
+    });
+    let tasks: Vec<NewTask> = tasks.collect();
+    let groups: Vec<NewGroup> = (workload.groups.iter())
+        .map(|spec| NewGroup {
+            parent: spec.parent,
+            shares: spec.shares,
+        })
+        .collect();
+    let spaces: Vec<_> = (workload.spaces.iter())
+        .map(|space| perch_sched::hardware::SharedSet {
+            kib: space.shared_kib,
+            written_pct: space.written_pct,
+        })
+        .collect();
+    Sched::new(&Setup {
+        machine: &scenario.machine,
+        topology: &scenario.topology,
+        policy: scenario.policy,
+        hz: scenario.hz,
+        rearranged: scenario.root_domain == crate::RootDomain::Rearranged,
+        tasks: &tasks,
+        groups: &groups,
+        masks: &masks,
+        spaces: &spaces,
+        seed: scenario.seed,
+    })
+}
+
+fn new_task(spec: &TaskSpec, affinity: u32) -> NewTask {
+    let (priority, slices) = match spec.class {
+        Class::Fair => (0, false),
+        Class::Fifo(priority) => (priority, false),
+        Class::Rr(priority) => (priority, true),
+    };
+    NewTask {
+        nice: spec.nice,
+        priority,
+        slices,
+        uclamp: spec.uclamp,
+        affinity,
+        footprint: spec.footprint,
+        space: spec.space,
+        group: spec.group,
+        carries: matches!(Place::of(spec), Place::Vcpu(..)),
+    }
+}

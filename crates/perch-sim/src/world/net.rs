@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Tasks on other computers, and how their messages come and go.
+//!
+//! A message from outside arrives as an interrupt of the network card on a CPU of the host. For a
+//! task of the host the interrupt wakes it, as the card's driver would. For a guest it wakes vhost,
+//! a thread of the host in the virtual machine's group (virtio-net of 2012), which moves the packet
+//! and sends the guest's first vCPU an interrupt. The way out is the same backwards: the vCPU
+//! leaves the guest to wake vhost unless that is at work already.
+
+use perch_sched::{Life, Sched, Waker};
+use perch_workload::{Network, Op, Site, Workload};
+
+use super::guest::{Guests, Job};
+use super::{Place, World, event};
+use crate::program::Outside;
+
+/// The network.
+#[derive(Debug)]
+pub struct Net {
+    spec: Network,
+    /// Where a channel is read, by its number.
+    readers: Vec<Site>,
+}
+
+impl Net {
+    /// The network of a workload, if it has one.
+    pub fn new(workload: &Workload) -> Option<Box<Net>> {
+        let spec = workload.network?;
+        let mut readers = vec![Site::Host; workload.channels];
+        for task in &workload.tasks {
+            for op in task.program.iter() {
+                if let Op::Receive { channel } = op {
+                    readers[*channel as usize] = task.site;
+                }
+            }
+        }
+        Some(Box::new(Net { spec, readers }))
+    }
+
+    /// Whether a channel is read on another computer.
+    #[inline]
+    pub fn is_outward(&self, channel: u32) -> bool {
+        self.readers[channel as usize] == Site::Outside
+    }
+
+    fn send_packet(&self, sched: &mut Sched<'_>, channel: u32, lines: u32) {
+        let at_ns = sched.now_ns() + self.spec.latency_ns.max(1);
+        sched.at(at_ns, event::PACKET, channel, lines);
+    }
+
+    /// A task, which runs on `cpu`, sends a message to another computer. What the host's network
+    /// stack takes is part of its program.
+    pub fn transmit(
+        &self,
+        sched: &mut Sched<'_>,
+        guests: &mut Guests,
+        cpu: usize,
+        task: u32,
+        (channel, lines): (u32, u32),
+    ) {
+        let Place::Guest(guest) = guests.place(task) else {
+            return self.send_packet(sched, channel, lines);
+        };
+        let job = Job {
+            inward: false,
+            channel,
+            lines,
+        };
+        let cost = guests.give_vhost(sched, cpu, guest, job, Waker::Task(task));
+        sched.charge_kernel(cpu, task, cost);
+    }
+}
+
+impl World {
+    /// A packet arrives at its reader's computer.
+    pub(super) fn packet(&mut self, sched: &mut Sched<'_>, channel: u32, lines: u32) {
+        let Some(net) = &self.net else {
+            return;
+        };
+        let (reader, spec) = (net.readers[channel as usize], net.spec);
+        if reader == Site::Outside {
+            if let Some(receiver) = self.programs.put_message(channel, lines, 0) {
+                self.go_on_outside(sched, receiver);
+            }
+            return;
+        }
+        let cpu = (channel % spec.queues) as usize % sched.nr_cpus();
+        sched.act_on(cpu);
+        let waker = sched.interrupted(cpu);
+        let mut cost = spec.interrupt_ns;
+        match reader {
+            Site::Guest(guest) => {
+                let job = Job {
+                    inward: true,
+                    channel,
+                    lines,
+                };
+                cost += self.guests.give_vhost(sched, cpu, guest, job, waker);
+            }
+            _ => {
+                if let Some(receiver) = self.programs.put_message(channel, lines, cpu) {
+                    cost += sched.wake(receiver, cpu, waker, true);
+                }
+            }
+        }
+        if let Some(task) = sched.current(cpu) {
+            sched.stop_segment(cpu);
+            sched.charge_kernel(cpu, task, cost);
+            self.work(sched, cpu);
+        }
+        sched.resched_if_needed(self, cpu);
+    }
+
+    /// vhost, which runs on `cpu`, goes on: it has moved a packet, begins with the next one, or
+    /// sleeps. Returns whether it works or has left the CPU.
+    #[inline(never)]
+    pub(super) fn vhost(
+        &mut self,
+        sched: &mut Sched<'_>,
+        cpu: usize,
+        task: u32,
+        guest: u32,
+    ) -> bool {
+        if let Some(job) = self.guests.moved(guest) {
+            if job.inward {
+                let cost = self
+                    .guests
+                    .hand_in(sched, cpu, guest, job, Waker::Task(task));
+                sched.charge_kernel(cpu, task, cost);
+            } else if let Some(net) = &self.net {
+                net.send_packet(sched, job.channel, job.lines);
+            }
+            if sched.need_resched(cpu) {
+                sched.preempt(self, cpu);
+                return true;
+            }
+            return false;
+        }
+        if sched.owes_work(task) {
+            self.work(sched, cpu);
+            return true;
+        }
+        match self.guests.move_next(guest) {
+            Some(work_ns) => {
+                sched.set_kernel_work(cpu, task, work_ns);
+                self.work(sched, cpu);
+            }
+            None => sched.block(self, cpu, task),
+        }
+        true
+    }
+
+    /// A task on another computer goes on, until something there takes time or it waits.
+    pub(super) fn go_on_outside(&mut self, sched: &mut Sched<'_>, task: u32) {
+        let net = &self.net;
+        let now_ns = sched.now_ns();
+        let then = self.programs.run_outside(task, now_ns, |channel, lines| {
+            if let Some(net) = net {
+                net.send_packet(sched, channel, lines);
+            }
+        });
+        let life = match then {
+            Outside::Until(at_ns) => {
+                sched.at(at_ns, event::TIMER, task, 0);
+                Life::Asleep
+            }
+            Outside::Waits => Life::Asleep,
+            Outside::Ends => Life::Dead,
+        };
+        self.guests.set_life(task, life);
+    }
+}

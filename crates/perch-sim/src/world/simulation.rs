@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A run: events in their order, each to where it belongs, and what was counted meanwhile.
+
+use std::io::{self, Write};
+
+use perch_engine::Event;
+use perch_sched::check::Auditor;
+use perch_sched::{Programs, Sched, kind};
+
+use super::{Place, World, event, scheduler};
+use crate::Scenario;
+use crate::observe::{Glimpse, Metrics, Requests, Text, Watch, Watcher};
+use crate::program::Stopwatch;
+
+/// A simulated machine and what happens on it.
+pub struct Simulation<'a> {
+    sched: Sched<'a>,
+    world: World,
+    watcher: Option<Watcher<'a>>,
+}
+
+impl<'a> Simulation<'a> {
+    /// A machine where nothing has run yet, and the tasks that will be forked on it.
+    pub fn new(scenario: &Scenario) -> Simulation<'a> {
+        let workload = &scenario.workload;
+        let mut sched = scheduler(scenario);
+        let mut world = World::new(workload, sched.nr_cpus(), scenario.seed);
+        for task in 0..sched.nr_tasks() as u32 {
+            if let Some(at_ns) = world.programs.starts_at(task, workload) {
+                sched.at(at_ns, event::FORK, task, 0);
+            }
+        }
+        world.guests.start_ticks(&mut sched, scenario.seed);
+        // Each round of a streak would use the working set again.
+        if sched.models_llcs() {
+            world.programs.step_by_step();
+        }
+        Simulation {
+            sched,
+            world,
+            watcher: None,
+        }
+    }
+
+    /// Writes a line for each decision from now on.
+    pub fn trace_to(&mut self, out: &'a mut dyn Write) {
+        self.sched.observe(Box::new(Text::new(out)));
+    }
+
+    /// Makes every step an event from now on, also where many could be one.
+    pub fn step_by_step(&mut self) {
+        self.world.programs.step_by_step();
+    }
+
+    /// Tells `to` what happens from now on, step by step.
+    pub fn watch(&mut self, to: &'a mut dyn Watch) {
+        self.step_by_step();
+        let watcher = Watcher::new(to, &self.sched);
+        self.sched.observe(watcher.observer());
+        self.watcher = Some(watcher);
+    }
+
+    /// The moment, nanoseconds.
+    pub fn now_ns(&self) -> u64 {
+        self.sched.now_ns()
+    }
+
+    /// The moment of the next event.
+    pub fn next_at(&self) -> Option<u64> {
+        self.sched.events().next_at()
+    }
+
+    /// When the workload started and stopped its clock.
+    pub fn stopwatch(&self) -> Stopwatch {
+        self.world.programs.stopwatch()
+    }
+
+    /// Handles every event up to `until_ns`, or until the workload stops its clock.
+    ///
+    /// # Errors
+    /// When whoever looks on cannot keep what it sees.
+    pub fn run_until(&mut self, until_ns: u64) -> io::Result<()> {
+        let in_order = self.world.programs.has_mutexes();
+        while self.stopwatch().stopped_ns.is_none()
+            && let Some(event) = self.sched.next(until_ns, in_order)
+        {
+            self.handle(event);
+            if let Some(watcher) = &mut self.watcher {
+                let seen = watcher.look(&self.sched);
+                // Who cannot keep what is told wants no more of it.
+                self.sched.take_observer_error().map_or(seen, Err)?;
+            }
+        }
+        self.sched
+            .pass_to(self.stopwatch().stopped_ns.unwrap_or(until_ns));
+        self.sched.take_observer_error().map_or(Ok(()), Err)
+    }
+
+    fn handle(&mut self, event: Event) {
+        let Simulation { sched, world, .. } = self;
+        world.events += 1;
+        sched.act_on(match event.kind {
+            event::TIMER => world.guests.host_cpu(sched, event.key),
+            kind::SEGMENT | kind::IPI => event.key as usize,
+            event::VCPU => world.guests.cpu_of_vcpu(sched, event.key),
+            _ => 0,
+        });
+        match event.kind {
+            kind::SEGMENT => {
+                let cpu = event.key as usize;
+                match sched.segment_end(cpu, event.tag) {
+                    Some(task) => world.advance(sched, cpu, task),
+                    None => world.events -= 1,
+                }
+            }
+            kind::IPI if sched.finish_chore(event.key as usize) => world.events -= 1,
+            kind::IPI => sched.interrupt(world, event.key as usize),
+            event::TIMER => world.timer(sched, event.key),
+            event::FORK => world.appear(sched, event.key),
+            event::VCPU => world.vcpu_interrupt(sched, event.key, event.tag),
+            event::PACKET => world.packet(sched, event.key, event.tag),
+            _ => sched.tick(world),
+        }
+    }
+
+    /// Forgets what was counted so far: the measured part of the run begins.
+    pub fn start_measuring(&mut self) {
+        self.sched.start_counting();
+        self.world.start_counting(&self.sched);
+    }
+
+    /// Keeps wake-up latencies and requests of the `measure_ns` from now on.
+    pub fn measure_requests(&mut self, measure_ns: u64) {
+        let requests = Requests::new(self.now_ns(), measure_ns);
+        self.world.programs.keep_requests(Some(requests));
+    }
+
+    /// What was kept of these; the last sample is closed.
+    pub fn take_requests(&mut self) -> Option<Requests> {
+        let mut requests = self.world.programs.keep_requests(None)?;
+        requests.close(self.now_ns());
+        Some(requests)
+    }
+
+    /// What was counted since the measured part began, at `since_ns`.
+    pub fn finish(&mut self, since_ns: u64) -> Metrics {
+        let busy = self.sched.take_busy();
+        let (counts, c2c) = self.sched.take_counts();
+        Metrics {
+            events: counts.ticks + self.world.events,
+            counted: self.world.programs.counted(),
+            guest: self.world.guests.take_metrics(&self.sched),
+            simulated_ns: self.now_ns() - since_ns,
+            c2c,
+            ..Metrics::of(counts, busy)
+        }
+    }
+
+    /// The run is over.
+    ///
+    /// # Errors
+    /// When whoever looks on cannot keep that.
+    pub fn end(&mut self) -> io::Result<()> {
+        let now_ns = self.now_ns();
+        self.watcher.as_mut().map_or(Ok(()), |w| w.end(now_ns))
+    }
+
+    /// Walks over the whole world; an error says what does not hold, and when.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check(&mut self, auditor: &mut Auditor) -> Result<(), String> {
+        let now_ns = self.now_ns();
+        let result = self.world.check(&mut self.sched, auditor);
+        result.map_err(|why| format!("at {now_ns} ns: {why}"))
+    }
+
+    /// The inside of the run at this moment.
+    pub fn glimpse(&self) -> Glimpse {
+        let mut glimpse = Glimpse::of(&self.sched);
+        for (id, task) in (0u32..).zip(&mut glimpse.tasks) {
+            if let Some(life) = self.world.guests.life(id) {
+                let (ran_ns, vcpu) = self.world.guests.ran(id);
+                task.is_inside(vcpu, life, ran_ns);
+            }
+        }
+        glimpse
+    }
+}
+
+impl World {
+    fn start_counting(&mut self, sched: &Sched<'_>) {
+        self.programs.start_counting();
+        self.guests.start_counting(sched);
+        self.events = 0;
+    }
+
+    /// A task's timer fires, on the CPU on which it went to sleep.
+    fn timer(&mut self, sched: &mut Sched<'_>, task: u32) {
+        match self.guests.place(task) {
+            Place::Guest(guest) => return self.guests.timer(guest, task),
+            Place::Outside => return self.go_on_outside(sched, task),
+            Place::Host | Place::Vcpu(..) => {}
+        }
+        let cpu = sched.cpu_of_task(task);
+        let waker = sched.interrupted(cpu);
+        sched.wake(task, cpu, waker, false);
+        sched.resched_if_needed(self, cpu);
+    }
+
+    /// A task that nobody in the simulation forks: its parent is on a CPU drawn at random among
+    /// those it may use.
+    fn appear(&mut self, sched: &mut Sched<'_>, task: u32) {
+        self.programs.appears(task, sched.now_ns());
+        match self.guests.place(task) {
+            Place::Guest(guest) => {
+                let vcpu = self.guests.appear(sched, guest, task);
+                self.rouse(sched, vcpu);
+            }
+            Place::Outside => self.go_on_outside(sched, task),
+            Place::Host | Place::Vcpu(..) => {
+                let parent = self.programs.draw_cpu(task, sched.allowed(task));
+                sched.appear(self, task, parent);
+            }
+        }
+    }
+}

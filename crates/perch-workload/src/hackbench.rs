@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! hackbench (rt-tests), processes and sockets: every sender of a group writes to each of the
+//! group's receivers in turn, over and over.
+//!
+//! A parent forks all tasks, a group's receivers before its senders, and waits until each task has
+//! said that it is ready. The parent then starts the clock and lets all of them go with a single
+//! byte; the clock stops when the last task has ended. Each receiver has one socket, to which all
+//! senders of its group write. A sender sleeps while its receiver's socket is full, and with more
+//! tasks than CPUs sockets are full most of the time. The score is the time in seconds, which the
+//! tool prints as "Time".
+
+use perch_engine::Dist;
+
+use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use crate::{Basis, Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
+
+/// A socket's send buffer, `net.core.wmem_default`: 256 packets of 256 bytes as the kernel
+/// accounts them, on 64-bit machines.
+const SEND_BUFFER: u64 = 212_992;
+/// Bytes that a packet occupies beside its data: `struct sk_buff` (232 bytes, rounded up to cache
+/// lines), which the kernel accounts with every packet.
+const PACKET_BYTES: u64 = 256;
+/// Bytes of `struct skb_shared_info`, which the kernel allocates behind the data.
+const SHARED_INFO_BYTES: u64 = 320;
+/// Bytes of the largest message that the kernel keeps in one piece of memory (`SKB_MAX_ALLOC` with
+/// pages of 4 KiB).
+const MAX_MESSAGE: u64 = 16_384 - SHARED_INFO_BYTES;
+/// Bytes that the sender, and again the receiver, copies in a nanosecond at full capacity: a rough
+/// figure.
+const COPIED_PER_NS: u64 = 8;
+/// Work of forking a child, of the child's way to "ready", and of its way from the last message to
+/// its end: rough figures. The first two are over before the clock starts.
+const FORK_NS: u64 = 100_000;
+const READY_NS: u64 = 50_000;
+const EXIT_NS: u64 = 100_000;
+
+/// Bytes of the send buffer that a message takes. The allocator rounds the data with its
+/// `skb_shared_info` up to its next size; sizes are powers of two here.
+fn packet_bytes(size: u64) -> u64 {
+    let data = size.next_multiple_of(64) + SHARED_INFO_BYTES;
+    data.next_power_of_two() + PACKET_BYTES
+}
+
+/// Messages that a socket holds: the kernel lets a packet in as long as the buffer is not full.
+fn room(size: u64) -> u64 {
+    SEND_BUFFER.div_ceil(packet_bytes(size))
+}
+
+/// Builds hackbench in its default form.
+pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
+    let groups = keys.number("groups", 10, 1, MAX_TASKS / 2)?;
+    let fds = keys.number("fds", 20, 1, 10_000)?;
+    let loops = keys.number("loops", 100, 1, 1_000_000_000)?;
+    let size = keys.number("size", 100, 1, MAX_MESSAGE)?;
+    let allowed = keys.cpus()?;
+    let n = 2 * groups * fds;
+    if n >= MAX_TASKS {
+        return Err(format!(
+            "groups={groups} and fds={fds} make {n} tasks: expected fewer than {MAX_TASKS}"
+        ));
+    }
+    // Work at full capacity, to be fitted to a machine; these are rough figures for a core of
+    // 2 GHz: a write to or read from a socket takes a few thousand cycles.
+    let write_ns = keys.number("write_ns", 1800, 1, 1_000_000_000)?;
+    let read_ns = keys.number("read_ns", 1300, 1, 1_000_000_000)?;
+    // The receiver fetches, beside the data, the sk_buff, the first line of `skb_shared_info` and
+    // the socket's queue.
+    let lines = keys.number("lines", 6 + size.div_ceil(64), 0, 1_000_000)? as u32;
+    let footprint = keys.number("footprint", 120, 0, 1_000_000)? as u32;
+    let room = room(size) as u32;
+    let copy_ns = size / COPIED_PER_NS;
+    let receivers = (groups * fds) as u32;
+    let [ready, go, done] = [0, 1, 2].map(|i| receivers + i);
+    let tell = |channel| Op::Send {
+        channel,
+        lines: 1,
+        sync: true,
+    };
+    let child = |body: Vec<Op>| {
+        let mut program = vec![
+            Op::Run(Dist::around(READY_NS, 20)),
+            tell(ready),
+            Op::Receive { channel: go },
+        ];
+        program.extend(body);
+        program.extend([Op::Run(Dist::around(EXIT_NS, 20)), tell(done), Op::Exit]);
+        program
+    };
+    let task = |program, start| TaskSpec {
+        program,
+        allowed: allowed.clone(),
+        nice: 0,
+        class: Class::Fair,
+        uclamp: UNCLAMPED,
+        footprint,
+        space: None,
+        group: None,
+        start,
+        site: Site::Host,
+    };
+    let mut tasks = Vec::with_capacity(n as usize + 1);
+    for group in 0..groups as u32 {
+        let sockets = (0..fds as u32).map(|fd| group * fds as u32 + fd);
+        for channel in sockets.clone() {
+            let body = vec![
+                Op::Receive { channel },
+                Op::Run(Dist::around(read_ns + copy_ns, 5)),
+                Op::Count,
+                Op::Repeat {
+                    to: 3,
+                    times: fds * loops,
+                },
+            ];
+            tasks.push(task(child(body).into(), None));
+        }
+        let mut body = Vec::with_capacity(2 * fds as usize + 1);
+        for channel in sockets {
+            let write = Op::Write {
+                channel,
+                lines,
+                room,
+            };
+            body.extend([Op::Run(Dist::around(write_ns + copy_ns, 5)), write]);
+        }
+        body.push(Op::Repeat {
+            to: 3,
+            times: loops,
+        });
+        let sender: std::sync::Arc<[Op]> = child(body).into();
+        tasks.extend((0..fds).map(|_| task(sender.clone(), None)));
+    }
+    let mut parent = Vec::with_capacity(2 * n as usize + 9);
+    for child in 0..n as u32 {
+        parent.extend([Op::Run(Dist::around(FORK_NS, 20)), Op::Fork(child)]);
+    }
+    let all = |parent: &mut Vec<Op>, op| {
+        let to = parent.len() as u32;
+        parent.extend([op, Op::Repeat { to, times: n }]);
+    };
+    all(&mut parent, Op::Receive { channel: ready });
+    parent.push(Op::StartClock);
+    parent.push(Op::Release {
+        channel: go,
+        readers: n as u32,
+    });
+    all(&mut parent, Op::Receive { channel: done });
+    parent.extend([Op::StopClock, Op::Exit]);
+    tasks.push(task(parent.into(), Some(Dist::Uniform(0, 1_000_000))));
+    Ok(Workload {
+        spec: String::new(),
+        spaces: one_process_each(&mut tasks),
+        tasks,
+        channels: receivers as usize + 3,
+        mutexes: 0,
+        counters: 0,
+        groups: Vec::new(),
+        measure: Measure {
+            name: "time",
+            unit: "s",
+            basis: Basis::Time,
+        },
+        guests: Vec::new(),
+        network: None,
+        masks: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_holds_what_the_kernel_lets_in() {
+        // 768 bytes a packet of 100 bytes: 277 of them leave room for one more.
+        assert_eq!((packet_bytes(100), room(100)), (768, 278));
+        assert_eq!((packet_bytes(192), packet_bytes(193)), (768, 1280));
+        assert_eq!(packet_bytes(MAX_MESSAGE), 16_384 + 256);
+    }
+}

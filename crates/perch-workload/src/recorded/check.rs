@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The check that a script comes to its end on any machine.
+
+use std::collections::BTreeMap;
+
+use super::script::{Script, Step};
+
+impl Script {
+    /// Refuses a script in which a step names a task that does not exist, a task is forked never or
+    /// twice, or a task waits forever. A task that wakes another never blocks, and a task waits for
+    /// one certain task, whichever others are faster. So either all orders of the steps come to the
+    /// end or none does, and this function tries only one.
+    ///
+    /// # Errors
+    /// The number of a task, and what is wrong with it.
+    pub fn check(&self) -> Result<(), (usize, String)> {
+        let count = self.tasks.len();
+        if count == 0 {
+            return Err((0, "there are no tasks: expected at least one".to_string()));
+        }
+        let mut parent: Vec<Option<usize>> = vec![None; count];
+        for (number, task) in self.tasks.iter().enumerate() {
+            for step in &task.steps {
+                let (Step::Wake(other) | Step::Await(other) | Step::Fork(other)) = *step else {
+                    continue;
+                };
+                let other = other as usize;
+                if other >= count || other == number {
+                    return Err((
+                        number,
+                        format!(
+                            "a step names task {other}: expected another one of 0 to {}",
+                            count - 1
+                        ),
+                    ));
+                }
+                if matches!(step, Step::Fork(_)) && parent[other].replace(number).is_some() {
+                    return Err((
+                        number,
+                        format!("task {other} is forked a second time: expected once"),
+                    ));
+                }
+            }
+        }
+        for (number, task) in self.tasks.iter().enumerate() {
+            match (task.start, parent[number]) {
+                (Some(_), Some(parent)) => {
+                    return Err((
+                        number,
+                        format!(
+                            "it starts by itself, and task {parent} forks it: expected one of them"
+                        ),
+                    ));
+                }
+                (None, None) => {
+                    return Err((
+                        number,
+                        "it is to be forked, and nobody does: expected start=NS".to_string(),
+                    ));
+                }
+                _ => {}
+            }
+        }
+        self.ends()
+    }
+
+    /// Does all steps in one order, and refuses a script that does not come to its end.
+    fn ends(&self) -> Result<(), (usize, String)> {
+        let mut at = vec![0usize; self.tasks.len()];
+        let mut posted: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        // For each task that waits, the task that it waits for.
+        let mut waits: Vec<Option<u32>> = vec![None; self.tasks.len()];
+        let mut ready: Vec<u32> = (0..self.tasks.len() as u32)
+            .filter(|&task| self.tasks[task as usize].start.is_some())
+            .collect();
+        let mut born: Vec<bool> = self.tasks.iter().map(|task| task.start.is_some()).collect();
+        while let Some(task) = ready.pop() {
+            let steps = &self.tasks[task as usize].steps;
+            while let Some(step) = steps.get(at[task as usize]) {
+                match *step {
+                    Step::Await(by) => {
+                        let left = posted.entry((by, task)).or_default();
+                        if *left == 0 {
+                            waits[task as usize] = Some(by);
+                            break;
+                        }
+                        *left -= 1;
+                    }
+                    Step::Wake(other) => {
+                        *posted.entry((task, other)).or_default() += 1;
+                        if waits[other as usize] == Some(task) {
+                            waits[other as usize] = None;
+                            ready.push(other);
+                        }
+                    }
+                    Step::Fork(child) => {
+                        born[child as usize] = true;
+                        ready.push(child);
+                    }
+                    _ => {}
+                }
+                at[task as usize] += 1;
+            }
+        }
+        for number in 0..self.tasks.len() {
+            if let Some(by) = waits[number] {
+                let done = at[number];
+                return Err((
+                    number,
+                    format!(
+                        "at its step {done} it waits for task {by} forever: expected a w{number} there for every a{by} here"
+                    ),
+                ));
+            }
+            if !born[number] {
+                return Err((number, "who forks it never comes to that".to_string()));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Recorded workloads: files that `perch import` wrote, which a run does once and times.
+//!
+//! The workload is a closed loop. A task that another task woke in the recording waits for that
+//! task here, however long that takes; a task that a timer or a device woke sleeps for as long as
+//! it did in the recording. No recording tells how many cache lines a message has or how many a task uses;
+//! docs/import.md says what perch assumes.
+
+mod check;
+mod read;
+mod script;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::sync::Arc;
+
+use perch_engine::Dist;
+
+use crate::spec::{Keys, Workload};
+use crate::{Basis, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
+
+pub use read::{LONGEST_NS, MOST_STEPS, MOST_TASKS, ReadError};
+pub use script::{Script, ScriptTask, Step};
+
+/// Name of such workloads: `recorded:FILE`.
+pub const NAME: &str = "recorded";
+
+/// Cache lines that a wakee has to fetch from its waker, an assumption: as many as in `pipe`.
+const LINES: u32 = 16;
+/// Cache lines of its own that a task touches every time it runs, an assumption: as many as in
+/// `pipe`.
+const FOOTPRINT: u32 = 32;
+/// Percent by which each stretch of work takes longer or shorter than in the recording, by chance.
+/// Without this spread all repetitions would be the same run.
+const SPREAD: u64 = 5;
+
+/// Builds the workload that a file of `perch import` describes.
+pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, String> {
+    let path = std::mem::take(&mut keys.file);
+    let lines = keys.number("lines", LINES, 0, 1_000_000)?;
+    let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)?;
+    let spread = keys.number("spread", SPREAD, 0, 100)?;
+    let sync = match keys.text("sync").as_deref() {
+        None | Some("no") => false,
+        Some("yes") => true,
+        Some(other) => return Err(format!("sync={other}: expected yes or no")),
+    };
+    let allowed = keys.cpus()?;
+    if path.is_empty() {
+        return Err(format!(
+            "expected a file that perch import wrote: {NAME}:FILE"
+        ));
+    }
+    let script = File::open(&path)
+        .map_err(ReadError::Io)
+        .and_then(|file| Script::read(&mut BufReader::new(file)))
+        .map_err(|error| format!("{path}: {error}"))?;
+    let mut pairs = BTreeMap::new();
+    let mut processes = BTreeMap::new();
+    let first = script
+        .tasks
+        .iter()
+        .enumerate()
+        .filter_map(|(n, t)| Some((t.start?, n)))
+        .min();
+    let mut tasks = Vec::with_capacity(script.tasks.len());
+    for (number, task) in script.tasks.iter().enumerate() {
+        let mut program = Vec::with_capacity(task.steps.len() + 3);
+        if first.is_some_and(|(_, first)| first == number) {
+            program.push(Op::StartClock);
+        }
+        let mut channel = |from: u32, to: u32| {
+            let next = pairs.len() as u32;
+            *pairs.entry((from, to)).or_insert(next)
+        };
+        for step in &task.steps {
+            match *step {
+                Step::Compute(0) => {}
+                Step::Compute(ns) => program.push(Op::Run(Dist::around(ns, spread))),
+                Step::Wake(other) => {
+                    let channel = channel(number as u32, other);
+                    program.extend([
+                        Op::Send {
+                            channel,
+                            lines,
+                            sync,
+                        },
+                        Op::Count,
+                    ]);
+                }
+                Step::Await(other) => program.push(Op::Receive {
+                    channel: channel(other, number as u32),
+                }),
+                Step::Sleep(ns) => program.push(Op::Sleep(Dist::Const(ns))),
+                Step::Next(ns) => program.push(Op::Next(ns)),
+                Step::Fork(child) => program.push(Op::Fork(child)),
+                Step::Exec => program.push(Op::Exec),
+            }
+        }
+        program.extend([Op::StopClockAfter(script.tasks.len() as u32), Op::Exit]);
+        let next = processes.len() as u32;
+        tasks.push(TaskSpec {
+            program: program.into(),
+            allowed: Arc::clone(&allowed),
+            nice: task.nice,
+            class: task.class,
+            uclamp: UNCLAMPED,
+            footprint,
+            space: Some(*processes.entry(task.process).or_insert(next)),
+            group: None,
+            start: task.start.map(Dist::Const),
+            site: Site::Host,
+        });
+    }
+    Ok(Workload {
+        spec: String::new(),
+        tasks,
+        spaces: vec![Space::default(); processes.len()],
+        channels: pairs.len(),
+        mutexes: 0,
+        counters: 0,
+        groups: Vec::new(),
+        measure: Measure {
+            name: "time",
+            unit: "s",
+            basis: Basis::Time,
+        },
+        guests: Vec::new(),
+        network: None,
+        masks: Vec::new(),
+    })
+}

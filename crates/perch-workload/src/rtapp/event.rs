@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! rt-app's events as operations, and the objects that tasks share by name: mutexes, condition
+//! variables, barriers, timers.
+//!
+//! A task that locks a mutex twice, unlocks one that it does not hold, or keeps one at its end
+//! stops rt-app, or makes it do what nobody can foresee. This file refuses such a task, because
+//! here the line is known.
+
+use std::collections::BTreeMap;
+
+use perch_engine::Dist;
+
+use super::json::{Member, Value};
+use super::{Global, members, number, text, wrong};
+use crate::{FutexCall, Op};
+
+/// The longest time of an event, microseconds: an hour.
+pub const LONGEST_US: i64 = 3_600_000_000;
+
+/// Events of rt-app 1.0, and events that only later versions know.
+const EVENTS: [&str; 16] = [
+    "lock", "unlock", "wait", "signal", "broad", "sync", "sleep", "runtime", "run", "timer",
+    "suspend", "resume", "mem", "iorun", "yield", "barrier",
+];
+pub const LATER: [&str; 4] = ["fork", "memrun", "sem_post", "sem_wait"];
+
+/// The event that a key means. rt-app takes a key for an event if the key begins with the event's
+/// name, so that keys can be made unique. Of two names the longer one counts.
+pub fn event_of(key: &str) -> Option<&'static str> {
+    let names = EVENTS.iter().chain(&LATER);
+    let of = names.filter(|name| key.starts_with(**name));
+    of.max_by_key(|name| name.len()).copied()
+}
+
+/// Costs of futex calls, of writes to memory and of writes to a device.
+pub struct Costs {
+    pub wait: FutexCall,
+    pub wake: FutexCall,
+    /// Bytes that a task writes to memory in a microsecond.
+    pub mem_rate: u64,
+    /// Time of a write to /dev/null of any length, nanoseconds.
+    pub write_ns: u64,
+}
+
+/// The objects that all tasks share, by name.
+#[derive(Default)]
+pub struct Shared {
+    mutexes: BTreeMap<String, u32>,
+    conditions: BTreeMap<String, u32>,
+    /// Number of times that tasks come to each barrier, by its name.
+    users: BTreeMap<String, u32>,
+    /// Timers by name; a timer that only one thread uses has the thread's number before its name.
+    timers: BTreeMap<(Option<usize>, String), u32>,
+}
+
+fn number_of<K: Ord>(names: &mut BTreeMap<K, u32>, name: K) -> u32 {
+    let next = names.len() as u32;
+    *names.entry(name).or_insert(next)
+}
+
+impl Shared {
+    /// Counts the threads that come to each barrier: every instance of a task comes each time that
+    /// the task names the barrier.
+    ///
+    /// # Errors
+    /// A task that is no object, and the like.
+    pub fn count_users(&mut self, tasks: &[Member]) -> Result<(), String> {
+        for task in tasks {
+            let task_members = members(task)?;
+            let instances = task_members.iter().find(|m| m.key == "instance");
+            let instances = instances.map_or(Ok(1), |m| number(m, 0, 1 << 20))? as u32;
+            let mut events: Vec<&Member> = task_members.iter().collect();
+            for phases in task_members.iter().filter(|m| m.key == "phases") {
+                for phase in members(phases)? {
+                    events.extend(members(phase)?);
+                }
+            }
+            for event in events {
+                if event_of(&event.key) == Some("barrier") {
+                    let users = self.users.entry(text(event)?.to_string()).or_default();
+                    *users = users.saturating_add(instances);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of mutexes.
+    pub fn mutexes(&self) -> usize {
+        self.mutexes.len()
+    }
+}
+
+/// A thread's program in the making.
+pub struct Events<'a> {
+    pub global: &'a Global,
+    pub shared: &'a mut Shared,
+    /// Number of the thread, and the name of its task.
+    pub thread: usize,
+    pub task: &'a str,
+    /// Mutexes that the thread holds at this point, each with the key that locked it.
+    pub held: BTreeMap<u32, String>,
+}
+
+impl Events<'_> {
+    /// Appends the operations of events. Returns whether the events take time.
+    pub fn append(&mut self, events: &[&Member], ops: &mut Vec<Op>) -> Result<bool, String> {
+        let mut takes_time = false;
+        for member in events {
+            let event = event_of(&member.key);
+            let us = || number(member, 0, LONGEST_US).map(|us| us as u64 * 1000);
+            let bytes = || number(member, 0, i64::from(i32::MAX)).map(|bytes| bytes as u64);
+            let costs = &self.global.costs;
+            let ns = match event {
+                Some("run") => {
+                    let ns = us()? * u64::from(self.global.capacity) / 1024;
+                    ops.push(Op::Run(Dist::Const(ns)));
+                    ns
+                }
+                Some("runtime") => {
+                    let ns = us()?;
+                    ops.push(Op::Spin(Dist::Const(ns)));
+                    ns
+                }
+                Some("sleep") => {
+                    let ns = us()?;
+                    ops.push(Op::Sleep(Dist::Const(ns)));
+                    ns
+                }
+                Some("mem") => {
+                    let ns = bytes()? * 1000 / costs.mem_rate;
+                    ops.push(Op::Run(Dist::Const(ns)));
+                    ns
+                }
+                Some("iorun") => {
+                    let ns = bytes()?.div_ceil(self.global.buffer) * costs.write_ns;
+                    ops.push(Op::Kernel(Dist::Const(ns)));
+                    ns
+                }
+                Some("timer") => self.timer(member, ops)?,
+                Some("yield") => {
+                    ops.push(Op::Yield);
+                    0
+                }
+                Some("lock") => self.lock(member, text(member)?, ops).map(|()| 0)?,
+                Some("unlock") => self.unlock(member, text(member)?, ops).map(|()| 0)?,
+                Some("signal") => {
+                    let condition = number_of(&mut self.shared.conditions, name(member, "")?);
+                    let call = costs.wake;
+                    ops.push(Op::Signal { condition, call });
+                    0
+                }
+                Some("broad") => self.broadcast(name(member, "")?, ops),
+                Some(event @ ("wait" | "sync")) => {
+                    let (condition, mutex) = self.condition(member)?;
+                    if event == "sync" {
+                        let call = self.global.costs.wake;
+                        ops.push(Op::Signal { condition, call });
+                    }
+                    self.wait(condition, mutex, ops);
+                    1
+                }
+                Some("suspend") => {
+                    let of = match &member.value {
+                        // workgen writes it so.
+                        Value::Null => self.task,
+                        _ => text(member)?,
+                    };
+                    self.lock(member, of, ops)?;
+                    let condition = number_of(&mut self.shared.conditions, of.to_string());
+                    let mutex = number_of(&mut self.shared.mutexes, of.to_string());
+                    self.wait(condition, mutex, ops);
+                    self.unlock(member, of, ops)?;
+                    1
+                }
+                Some("resume") => {
+                    let of = text(member)?;
+                    self.lock(member, of, ops)?;
+                    self.broadcast(of.to_string(), ops);
+                    self.unlock(member, of, ops)?;
+                    0
+                }
+                Some("barrier") => self.barrier(member, ops)?,
+                Some(_) => {
+                    return wrong(
+                        member,
+                        "rt-app 1.0 has no such event, and it is not simulated",
+                    );
+                }
+                None if [
+                    "dl-runtime",
+                    "dl-period",
+                    "dl-deadline",
+                    "period",
+                    "deadline",
+                ]
+                .contains(&member.key.as_str()) =>
+                {
+                    return wrong(member, "the deadline class is not simulated");
+                }
+                None => return wrong(member, "rt-app has no such key here"),
+            };
+            takes_time |= ns > 0;
+        }
+        Ok(takes_time)
+    }
+
+    fn lock(&mut self, member: &Member, of: &str, ops: &mut Vec<Op>) -> Result<(), String> {
+        let first = number_of(&mut self.shared.mutexes, of.to_string());
+        if let Some(by) = self.held.insert(first, member.key.clone()) {
+            return wrong(
+                member,
+                &format!("it has locked \"{of}\" already (\"{by}\"), and would wait for itself"),
+            );
+        }
+        let wait = self.global.costs.wait.work;
+        ops.push(Op::Lock { first, wait });
+        Ok(())
+    }
+
+    fn unlock(&mut self, member: &Member, of: &str, ops: &mut Vec<Op>) -> Result<(), String> {
+        let first = number_of(&mut self.shared.mutexes, of.to_string());
+        if self.held.remove(&first).is_none() {
+            return wrong(
+                member,
+                &format!("it has not locked \"{of}\" here: expected a lock before"),
+            );
+        }
+        let wake = self.global.costs.wake.work;
+        ops.push(Op::Unlock { first, wake });
+        Ok(())
+    }
+
+    fn broadcast(&mut self, of: String, ops: &mut Vec<Op>) -> u64 {
+        let condition = number_of(&mut self.shared.conditions, of);
+        let call = self.global.costs.wake;
+        ops.push(Op::Broadcast { condition, call });
+        0
+    }
+
+    /// The condition variable and the mutex of a wait. The thread has to hold the mutex.
+    fn condition(&mut self, member: &Member) -> Result<(u32, u32), String> {
+        let (mut of, mut mutex) = (None, None);
+        for key in members(member)? {
+            match key.key.as_str() {
+                "ref" => of = Some(name(key, "")?),
+                "mutex" => mutex = Some(text(key)?),
+                _ => return wrong(key, "expected ref or mutex"),
+            }
+        }
+        let (Some(of), Some(mutex)) = (of, mutex) else {
+            return wrong(member, "expected a ref and a mutex");
+        };
+        let first = number_of(&mut self.shared.mutexes, mutex.to_string());
+        if !self.held.contains_key(&first) {
+            return wrong(
+                member,
+                &format!("it has not locked \"{mutex}\" here: expected a lock before"),
+            );
+        }
+        Ok((number_of(&mut self.shared.conditions, of), first))
+    }
+
+    fn wait(&mut self, condition: u32, first: u32, ops: &mut Vec<Op>) {
+        let costs = &self.global.costs;
+        let (wake, wait) = (costs.wake.work, costs.wait.work);
+        ops.extend([
+            Op::Enlist { condition },
+            Op::Unlock { first, wake },
+            Op::Await {
+                condition,
+                call: costs.wait,
+            },
+            Op::Lock { first, wait },
+        ]);
+    }
+
+    /// Appends a barrier as rt-app makes it, of a mutex and a condition variable that no other name
+    /// reaches. The last thread to come lets the others go, and does not wait until they have left.
+    fn barrier(&mut self, member: &Member, ops: &mut Vec<Op>) -> Result<u64, String> {
+        let users = self.shared.users.get(text(member)?).copied().unwrap_or(1);
+        let of = name(member, "barrier ")?;
+        let first = number_of(&mut self.shared.mutexes, of.clone());
+        let condition = number_of(&mut self.shared.conditions, of);
+        let costs = &self.global.costs;
+        let (wake, wait) = (costs.wake.work, costs.wait.work);
+        let begin = ops.len() as u32;
+        ops.push(Op::Lock { first, wait });
+        ops.push(Op::Gate {
+            condition,
+            users,
+            last: begin + 9,
+        });
+        self.wait(condition, first, ops);
+        ops.extend([
+            Op::Ungate { condition },
+            Op::Unlock { first, wake },
+            Op::Jump(begin + 11),
+            Op::Broadcast {
+                condition,
+                call: self.global.costs.wake,
+            },
+            Op::Unlock { first, wake },
+        ]);
+        debug_assert_eq!(ops.len() as u32, begin + 11);
+        Ok(u64::from(users > 1))
+    }
+
+    fn timer(&mut self, member: &Member, ops: &mut Vec<Op>) -> Result<u64, String> {
+        let (mut of, mut period, mut absolute) = (None, None, false);
+        for key in members(member)? {
+            match key.key.as_str() {
+                "ref" => of = Some(name(key, "")?),
+                "period" => period = Some(number(key, 0, LONGEST_US)? as u64 * 1000),
+                "mode" => {
+                    absolute = match text(key)? {
+                        "absolute" => true,
+                        "relative" => false,
+                        _ => return wrong(key, "expected relative or absolute"),
+                    }
+                }
+                _ => return wrong(key, "expected ref, period or mode"),
+            }
+        }
+        let (Some(of), Some(period)) = (of, period) else {
+            return wrong(member, "expected a ref and a period");
+        };
+        let own = of.starts_with("unique").then_some(self.thread);
+        let timer = number_of(&mut self.shared.timers, (own, of));
+        ops.push(Op::Timer {
+            timer,
+            period,
+            absolute,
+        });
+        Ok(period)
+    }
+}
+
+/// A key for a name; `kind` sets equal names of different kinds apart.
+fn name(member: &Member, kind: &str) -> Result<String, String> {
+    Ok(format!("{kind}{}", text(member)?))
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! JSON as rt-app's files have it: the order of keys matters, and keys may repeat. Every member
+//! knows its line. As rt-app's own reader does, this one lets comments and superfluous commas
+//! pass.
+
+/// The most levels of objects and arrays in one another.
+const DEEPEST: usize = 32;
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// The members of an object, in the order of the file.
+    Object(Vec<Member>),
+    Array(Vec<Value>),
+    /// A number, which has to be whole.
+    Number(i64),
+    Text(String),
+    Bool(bool),
+    Null,
+}
+
+/// A key and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    pub key: String,
+    /// Number of the key's line, from 1; 0 for a member that is in no file.
+    pub line: u64,
+    pub value: Value,
+}
+
+impl Member {
+    /// A member that is in no file.
+    pub fn of(key: &str, value: Value) -> Member {
+        Member {
+            key: key.to_string(),
+            line: 0,
+            value,
+        }
+    }
+}
+
+/// Reads the text of a file.
+///
+/// # Errors
+/// The error names the line, and what was expected there.
+pub fn parse(text: &str) -> Result<Value, String> {
+    let mut parser = Parser {
+        rest: text,
+        line: 1,
+    };
+    let value = parser.value(0)?;
+    parser.space()?;
+    match parser.rest.is_empty() {
+        true => Ok(value),
+        false => parser.wrong("the end of the file"),
+    }
+}
+
+struct Parser<'a> {
+    rest: &'a str,
+    line: u64,
+}
+
+impl Parser<'_> {
+    fn wrong<T>(&self, expected: &str) -> Result<T, String> {
+        let found: String = self
+            .rest
+            .chars()
+            .take(20)
+            .take_while(|&c| c != '\n')
+            .collect();
+        let found = match self.rest.is_empty() {
+            true => "the file ends".to_string(),
+            false => format!("there is `{found}`"),
+        };
+        Err(format!("line {}: expected {expected}, {found}", self.line))
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        let (skipped, rest) = self.rest.split_at(bytes);
+        self.line += skipped.matches('\n').count() as u64;
+        self.rest = rest;
+    }
+
+    /// Skips white space and comments.
+    fn space(&mut self) -> Result<(), String> {
+        loop {
+            let space = self.rest.len() - self.rest.trim_start().len();
+            self.skip(space);
+            if self.rest.starts_with("/*") {
+                let Some(end) = self.rest.find("*/") else {
+                    return self.wrong("an end of this comment");
+                };
+                self.skip(end + 2);
+            } else if self.rest.starts_with("//") {
+                self.skip(self.rest.find('\n').unwrap_or(self.rest.len()));
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn takes(&mut self, token: char) -> bool {
+        let found = self.rest.starts_with(token);
+        if found {
+            self.skip(token.len_utf8());
+        }
+        found
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Value, String> {
+        self.space()?;
+        if depth > DEEPEST {
+            return self.wrong(&format!("at most {DEEPEST} levels"));
+        }
+        match self.rest.chars().next() {
+            Some('{') => self.object(depth),
+            Some('[') => {
+                self.skip(1);
+                let mut values = Vec::new();
+                loop {
+                    self.space()?;
+                    if self.takes(']') {
+                        return Ok(Value::Array(values));
+                    }
+                    values.push(self.value(depth + 1)?);
+                    self.space()?;
+                    if !self.takes(',') && !self.rest.starts_with(']') {
+                        return self.wrong("`,` or `]`");
+                    }
+                }
+            }
+            Some('"') => Ok(Value::Text(self.text()?)),
+            Some('-' | '0'..='9') => {
+                let end = self.rest.find(
+                    |c: char| !matches!(c, '-' | '+' | '.' | 'a'..='z' | 'A'..='Z' | '0'..='9'),
+                );
+                let end = end.unwrap_or(self.rest.len());
+                match self.rest[..end].parse() {
+                    Ok(number) => {
+                        self.skip(end);
+                        Ok(Value::Number(number))
+                    }
+                    Err(_) => self.wrong("a whole number"),
+                }
+            }
+            _ => {
+                for (word, value) in [
+                    ("true", Value::Bool(true)),
+                    ("false", Value::Bool(false)),
+                    ("null", Value::Null),
+                ] {
+                    if self
+                        .rest
+                        .get(..word.len())
+                        .is_some_and(|found| found.eq_ignore_ascii_case(word))
+                    {
+                        self.skip(word.len());
+                        return Ok(value);
+                    }
+                }
+                self.wrong("a value")
+            }
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Value, String> {
+        self.skip(1);
+        let mut members = Vec::new();
+        loop {
+            self.space()?;
+            if self.takes('}') {
+                return Ok(Value::Object(members));
+            }
+            if !self.rest.starts_with('"') {
+                return self.wrong("a key in quotes or `}`");
+            }
+            let line = self.line;
+            let key = self.text()?;
+            self.space()?;
+            // workgen lets `suspend` go without a value.
+            let bare = key.starts_with("suspend") && self.rest.starts_with([',', '}']);
+            let value = if bare {
+                Value::Null
+            } else if self.takes(':') {
+                self.value(depth + 1)?
+            } else {
+                return self.wrong("`:` after a key");
+            };
+            members.push(Member { key, line, value });
+            self.space()?;
+            if !self.takes(',') && !self.rest.starts_with('}') {
+                return self.wrong("`,` or `}`");
+            }
+        }
+    }
+
+    /// Reads a text in quotes, with the escapes that a name may need and no others.
+    fn text(&mut self) -> Result<String, String> {
+        self.skip(1);
+        let mut text = String::new();
+        loop {
+            let Some(next) = self.rest.chars().next() else {
+                return self.wrong("a `\"` at the end of a text");
+            };
+            match next {
+                '"' => {
+                    self.skip(1);
+                    return Ok(text);
+                }
+                '\\' => match self.rest.chars().nth(1) {
+                    Some(escaped @ ('"' | '\\' | '/')) => {
+                        text.push(escaped);
+                        self.skip(2);
+                    }
+                    _ => return self.wrong("one of \\\" \\\\ \\/"),
+                },
+                '\n' => return self.wrong("a `\"` in the line in which a text begins"),
+                other => {
+                    text.push(other);
+                    self.skip(other.len_utf8());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_keep_their_order_and_repeat() {
+        let text = "{ \"run\": 10, /* once\n more */ \"sleep\": -5,\n\"run\" : [1, 2,], \"a\\\"b\": {\"x\":True,}, }\n";
+        let Ok(Value::Object(members)) = parse(text) else {
+            panic!("{:?}", parse(text));
+        };
+        let keys: Vec<(&str, u64)> = members.iter().map(|m| (m.key.as_str(), m.line)).collect();
+        assert_eq!(keys, [("run", 1), ("sleep", 2), ("run", 3), ("a\"b", 3)]);
+        assert_eq!(
+            members[2].value,
+            Value::Array(vec![Value::Number(1), Value::Number(2)])
+        );
+    }
+
+    #[test]
+    fn what_is_no_json_is_named_by_its_line() {
+        for (text, line, words) in [
+            ("", 1, "a value, the file ends"),
+            ("{\n\"run\" 10}", 2, "`:`"),
+            ("{\"run\": 10\n\"sleep\": 5}", 2, "`,` or `}`"),
+            ("{\"run\": 1.5}", 1, "a whole number"),
+            ("{\"run\": 99999999999999999999}", 1, "a whole number"),
+            ("{} {}", 1, "the end of the file"),
+            ("{\n/* ", 2, "an end of this comment"),
+            ("{\"a\nb\": 1}", 1, "in the line"),
+            ("{run: 1}", 1, "a key in quotes"),
+        ] {
+            let why = parse(text).expect_err(text);
+            assert!(
+                why.starts_with(&format!("line {line}: ")) && why.contains(words),
+                "{text}: {why}"
+            );
+        }
+        assert!(parse(&"[".repeat(100_000)).is_err());
+    }
+}

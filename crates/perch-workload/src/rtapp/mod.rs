@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Workloads of rt-app: its JSON files, as doc/tutorial.txt of rt-app 1.0 describes them. perch
+//! simulates a part of what they can say. It never skips the rest: a key that perch does not
+//! simulate is an error, which names the key and its line.
+
+mod event;
+mod export;
+mod json;
+mod real;
+mod task;
+
+use std::sync::Arc;
+
+use perch_engine::Dist;
+
+use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use crate::{FutexCall, Measure, Site, TaskSpec};
+use event::Costs;
+use json::{Member, Value};
+use task::Tasks;
+
+pub use export::export;
+pub use real::runnable;
+
+/// Name of such workloads: `rtapp:FILE`.
+pub(crate) const NAME: &str = "rtapp";
+
+/// The most bytes that a file may have.
+const LARGEST: u64 = 1 << 24;
+/// Cache lines of its own that a task touches every time it runs: a loop of arithmetic has few.
+const FOOTPRINT: u32 = 16;
+
+/// Work of a futex call until the task falls asleep, and until the wake-up, nanoseconds on a core
+/// of some 2 GHz, and the spread of both in percent: the values of sysbench's threads test. The cache
+/// lines that the other task wrote last are those of schbench.
+const WAIT_NS: u64 = 700;
+const WAKE_NS: u64 = 400;
+const FUTEX_SPREAD: u64 = 50;
+const FUTEX_LINES: u32 = 6;
+/// Data that one core writes to memory in a second, MB. A guess for a server's core.
+const MEM_MBS: u64 = 10_000;
+/// Time of a write to /dev/null, nanoseconds: that of a system call, which looks at none of the
+/// bytes. A guess.
+const WRITE_NS: u64 = 200;
+
+/// An error that names the line and the key of `member`.
+fn wrong<T>(member: &Member, why: &str) -> Result<T, String> {
+    Err(format!("line {}: \"{}\": {why}", member.line, member.key))
+}
+
+/// The members of `member`'s value, which has to be an object.
+fn members(member: &Member) -> Result<&[Member], String> {
+    match &member.value {
+        Value::Object(members) => Ok(members),
+        _ => wrong(member, "expected an object, { ... }"),
+    }
+}
+
+/// The value of `member`, which has to be a number from `low` to `high`.
+fn number(member: &Member, low: i64, high: i64) -> Result<i64, String> {
+    match member.value {
+        Value::Number(number) if (low..=high).contains(&number) => Ok(number),
+        _ => wrong(
+            member,
+            &format!("expected a whole number from {low} to {high}"),
+        ),
+    }
+}
+
+/// The value of `member`, which has to be a text.
+fn text(member: &Member) -> Result<&str, String> {
+    match &member.value {
+        Value::Text(text) => Ok(text),
+        _ => wrong(member, "expected a text"),
+    }
+}
+
+/// What `global` says for all tasks of the file.
+struct Global {
+    /// The capacity of the CPU on which `run` would be calibrated.
+    capacity: u32,
+    /// Policy of a task that names none.
+    policy: String,
+    /// Bytes that a `mem` or `iorun` writes at a time.
+    buffer: u64,
+    costs: Costs,
+}
+
+/// Reads `global`, which a file may leave out.
+fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Global, String> {
+    let cpus = &keys.machine.cpus;
+    let mut global = Global {
+        capacity: cpus.first().map_or(1024, |cpu| cpu.capacity),
+        policy: "SCHED_OTHER".to_string(),
+        buffer: 4 << 20,
+        costs,
+    };
+    let Some(member) = member else {
+        return Ok(global);
+    };
+    for member in members(member)? {
+        match member.key.as_str() {
+            "calibration" => {
+                global.capacity = match &member.value {
+                    // Nanoseconds a loop: we take them to be the fastest CPU's.
+                    Value::Number(1..) => 1024,
+                    Value::Text(text) => {
+                        let cpu = text
+                            .strip_prefix("CPU")
+                            .and_then(|n| n.parse::<usize>().ok());
+                        match cpu.and_then(|cpu| cpus.get(cpu)) {
+                            Some(cpu) => cpu.capacity,
+                            None => {
+                                return wrong(
+                                    member,
+                                    &format!(
+                                        "expected CPU0 to CPU{}, or nanoseconds",
+                                        cpus.len() - 1
+                                    ),
+                                );
+                            }
+                        }
+                    }
+                    _ => return wrong(member, "expected a CPU, as in \"CPU0\", or nanoseconds"),
+                };
+            }
+            "default_policy" => global.policy = text(member)?.to_string(),
+            "pi_enabled" if member.value == Value::Bool(true) => {
+                return wrong(
+                    member,
+                    "mutexes with priority inheritance are not simulated: expected false",
+                );
+            }
+            "io_device" if text(member)? != "/dev/null" => {
+                return wrong(
+                    member,
+                    "a device that takes its time is not simulated: expected /dev/null",
+                );
+            }
+            "mem_buffer_size" => global.buffer = number(member, 1, i64::from(i32::MAX))? as u64,
+            // The caller decides the length of a run; the other keys say where rt-app writes what,
+            // or only older versions of rt-app read them.
+            "duration" | "pi_enabled" | "lock_pages" | "logdir" | "log_basename" | "log_size"
+            | "ftrace" | "gnuplot" | "io_device" | "cumulative_slack" | "frag" => {}
+            _ => return wrong(member, "rt-app 1.0 has no such global key"),
+        }
+    }
+    Ok(global)
+}
+
+/// Builds the workload that a file of rt-app describes.
+pub(crate) fn file(keys: &mut Keys<'_>) -> Result<Workload, String> {
+    let path = std::mem::take(&mut keys.file);
+    let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)?;
+    let allowed = keys.cpus()?;
+    let futex = |ns, lines| FutexCall {
+        work: Dist::around(ns, FUTEX_SPREAD),
+        lines,
+    };
+    let lines = keys.number("lines", FUTEX_LINES, 0, 1_000_000)?;
+    let costs = Costs {
+        wait: futex(keys.number("wait_ns", WAIT_NS, 1, 1_000_000_000)?, lines),
+        wake: futex(keys.number("wake_ns", WAKE_NS, 1, 1_000_000_000)?, lines),
+        mem_rate: keys.number("mem_mbs", MEM_MBS, 1, 1_000_000)?,
+        write_ns: keys.number("write_ns", WRITE_NS, 1, 1_000_000_000)?,
+    };
+    if path.is_empty() {
+        return Err(format!("expected a file of rt-app: {NAME}:FILE"));
+    }
+    let named = |why: String| format!("{path}: {why}");
+    let size = std::fs::metadata(&path)
+        .map_err(|e| named(e.to_string()))?
+        .len();
+    if size > LARGEST {
+        return Err(named(format!("{size} bytes: expected {LARGEST} at most")));
+    }
+    let text = std::fs::read_to_string(&path).map_err(|e| named(e.to_string()))?;
+    build(&text, keys, footprint, costs, &allowed).map_err(named)
+}
+
+fn build(
+    text: &str,
+    keys: &Keys<'_>,
+    footprint: u32,
+    costs: Costs,
+    allowed: &Arc<perch_policy::CpuMask>,
+) -> Result<Workload, String> {
+    let Value::Object(top) = json::parse(text)? else {
+        return Err("line 1: expected an object, { ... }".to_string());
+    };
+    let only = |key: &str| {
+        let mut found = top.iter().filter(|member| member.key == key);
+        let first = found.next();
+        match found.next() {
+            Some(second) => wrong(second, "expected once"),
+            None => Ok(first),
+        }
+    };
+    // "resources" is left from older rt-apps and has no meaning.
+    if let Some(member) = top
+        .iter()
+        .find(|m| !["tasks", "global", "resources"].contains(&m.key.as_str()))
+    {
+        return wrong(member, "expected tasks, global or resources");
+    }
+    let global = global(only("global")?, keys, costs)?;
+    let Some(member) = only("tasks")? else {
+        return Err(
+            "there is no \"tasks\": expected one, with an object for each task".to_string(),
+        );
+    };
+    let mut made = Tasks::new(keys.machine, &global, allowed);
+    made.shared.count_users(members(member)?)?;
+    let mut tasks: Vec<TaskSpec> = Vec::new();
+    for member in members(member)? {
+        for task in made.task(member)? {
+            if tasks.len() as u64 >= MAX_TASKS {
+                return wrong(member, &format!("expected at most {MAX_TASKS} tasks"));
+            }
+            tasks.push(TaskSpec {
+                program: task.program,
+                allowed: task.allowed,
+                nice: task.nice,
+                class: task.class,
+                uclamp: task.uclamp,
+                footprint,
+                space: None,
+                group: task.group,
+                start: Some(Dist::Const(task.delay_ns)),
+                site: Site::Host,
+            });
+        }
+    }
+    if tasks.is_empty() {
+        return wrong(member, "there are no tasks: expected one at least");
+    }
+    let mut spaces = one_process_each(&mut tasks);
+    // All of them are threads of one process.
+    tasks.iter_mut().for_each(|task| task.space = Some(0));
+    spaces.truncate(1);
+    Ok(Workload {
+        spec: String::new(),
+        tasks,
+        spaces,
+        channels: 0,
+        mutexes: made.shared.mutexes(),
+        counters: 0,
+        groups: made.groups,
+        measure: Measure::rate("loops", "loops/s", 1.0, 1.0),
+        guests: Vec::new(),
+        network: None,
+        masks: made.masks,
+    })
+}

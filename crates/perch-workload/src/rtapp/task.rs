@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! rt-app's tasks as programs: their properties, their phases, and the events of these.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::CpuMask;
+
+use super::event::{Events, LONGEST_US, Shared};
+use super::json::{Member, Value};
+use super::{Global, members, number, text, wrong};
+use crate::{Class, DEFAULT_SHARES, GroupSpec, Op, UNCLAMPED};
+
+/// The most operations of a program, in which loops in loops are written out.
+const MOST_OPS: usize = 1 << 20;
+
+const NO_TIME: &str =
+    "a loop that takes no time: expected a run, runtime, sleep, timer or wait in it";
+
+/// An operation whose program begins `by` operations later.
+fn moved(op: Op, by: u32) -> Op {
+    match op {
+        Op::Repeat { to, times } => Op::Repeat { to: to + by, times },
+        Op::Jump(to) => Op::Jump(to + by),
+        Op::Gate {
+            condition,
+            users,
+            last,
+        } => Op::Gate {
+            condition,
+            users,
+            last: last + by,
+        },
+        op => op,
+    }
+}
+
+/// A thread as rt-app would create it.
+#[derive(Clone)]
+pub struct Made {
+    pub program: Arc<[Op]>,
+    pub allowed: Arc<CpuMask>,
+    pub nice: i8,
+    pub class: Class,
+    pub uclamp: (u32, u32),
+    pub group: Option<usize>,
+    pub delay_ns: u64,
+}
+
+/// The maker of tasks, which remembers what the tasks share.
+pub struct Tasks<'a> {
+    machine: &'a Machine,
+    global: &'a Global,
+    allowed: &'a Arc<CpuMask>,
+    pub groups: Vec<GroupSpec>,
+    pub shared: Shared,
+    /// Sets of CPUs that phases change to.
+    pub masks: Vec<Arc<CpuMask>>,
+    threads: usize,
+}
+
+impl<'a> Tasks<'a> {
+    pub fn new(machine: &'a Machine, global: &'a Global, allowed: &'a Arc<CpuMask>) -> Tasks<'a> {
+        Tasks {
+            machine,
+            global,
+            allowed,
+            groups: Vec::new(),
+            shared: Shared::default(),
+            masks: Vec::new(),
+            threads: 0,
+        }
+    }
+
+    /// The threads of one of the file's tasks.
+    pub fn task(&mut self, task: &Member) -> Result<Vec<Made>, String> {
+        let mut made = Made {
+            program: Vec::new().into(),
+            allowed: self.allowed.clone(),
+            nice: 0,
+            class: Class::Fair,
+            uclamp: UNCLAMPED,
+            group: None,
+            delay_ns: 0,
+        };
+        let (mut instances, mut loops, mut phases) = (1, -1, None);
+        let (mut policy, mut priority, mut nodes) = (None, None, None);
+        let mut events = Vec::new();
+        for member in members(task)? {
+            match member.key.as_str() {
+                "instance" => instances = number(member, 0, 1 << 20)?,
+                "loop" => loops = number(member, -1, i64::from(u32::MAX))?,
+                "delay" => made.delay_ns = number(member, 0, LONGEST_US)? as u64 * 1000,
+                "phases" => {
+                    if phases.replace(member).is_some() {
+                        return wrong(member, "expected once");
+                    }
+                }
+                "policy" => policy = Some(member),
+                "priority" => priority = Some(member),
+                "cpus" => made.allowed = self.cpus(member)?,
+                "nodes_membind" => nodes = Some(member),
+                "taskgroup" => made.group = self.group(member)?,
+                "util_min" => made.uclamp.0 = number(member, 0, 1024)? as u32,
+                "util_max" => made.uclamp.1 = number(member, 0, 1024)? as u32,
+                _ => events.push(member),
+            }
+        }
+        if let Some(member) = nodes {
+            self.nodes(member, &made.allowed)?;
+        }
+        if made.uclamp.0 > made.uclamp.1 {
+            return wrong(task, "its util_min is beyond its util_max");
+        }
+        (made.class, made.nice) = self.class(task, policy, priority)?;
+        if let (Some(_), Class::Fifo(_) | Class::Rr(_)) = (made.group, made.class) {
+            return wrong(
+                task,
+                "a real-time task in a taskgroup: rt-app has only SCHED_OTHER there",
+            );
+        }
+        if let (Some(_), Some(event)) = (phases, events.first()) {
+            return wrong(
+                event,
+                "an event beside \"phases\": expected it in one of them",
+            );
+        }
+        let mut threads = Vec::new();
+        for _ in 0..instances {
+            made.program = self.program(task, &made, loops, phases, &events)?.into();
+            self.threads += 1;
+            threads.push(made.clone());
+        }
+        Ok(threads)
+    }
+
+    fn cpus(&self, member: &Member) -> Result<Arc<CpuMask>, String> {
+        let count = self.machine.cpus.len();
+        let Value::Array(values) = &member.value else {
+            return wrong(member, "expected an array of CPUs");
+        };
+        let mut cpus = Vec::new();
+        for value in values {
+            match value {
+                Value::Number(cpu) if (0..count as i64).contains(cpu) => cpus.push(*cpu as usize),
+                _ => {
+                    return wrong(
+                        member,
+                        &format!(
+                            "expected CPUs from 0 to {} of {}",
+                            count - 1,
+                            self.machine.name
+                        ),
+                    );
+                }
+            }
+        }
+        match cpus.is_empty() {
+            true => wrong(member, "expected at least one CPU"),
+            false => Ok(Arc::new(CpuMask::of(count, cpus))),
+        }
+    }
+
+    /// Refuses a `nodes_membind` that would make a difference, because perch does not simulate
+    /// where memory lies. If a task's memory may be on every node that the task may run on, the memory is
+    /// where it would be without `nodes_membind`: near the CPU that first touches it.
+    fn nodes(&self, member: &Member, allowed: &CpuMask) -> Result<(), String> {
+        let Value::Array(values) = &member.value else {
+            return wrong(member, "expected an array of nodes");
+        };
+        let nodes = self.machine.nodes();
+        let numbers = values.iter().map(|value| match value {
+            Value::Number(node) if (0..nodes as i64).contains(node) => Ok(*node as usize),
+            _ => wrong(
+                member,
+                &format!(
+                    "expected nodes from 0 to {} of {}",
+                    nodes - 1,
+                    self.machine.name
+                ),
+            ),
+        });
+        let bound = numbers.collect::<Result<Vec<usize>, String>>()?;
+        let outside = allowed
+            .iter()
+            .find(|&cpu| !bound.contains(&(self.machine.cpus[cpu].node as usize)));
+        match outside {
+            Some(cpu) => wrong(
+                member,
+                &format!(
+                    "memory away from the CPUs is not simulated, and CPU {cpu} is on node {}: \
+                     expected every node of the task's cpus",
+                    self.machine.cpus[cpu].node
+                ),
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Number of the group of a path. This function makes the group, and the groups above it, if
+    /// they are not there yet.
+    fn group(&mut self, member: &Member) -> Result<Option<usize>, String> {
+        let mut parent = None;
+        let mut name = String::new();
+        for part in text(member)?.split('/').filter(|part| !part.is_empty()) {
+            name.push('/');
+            name.push_str(part);
+            let known = self.groups.iter().position(|group| group.name == name);
+            parent = Some(known.unwrap_or_else(|| {
+                self.groups.push(GroupSpec {
+                    name: name.clone(),
+                    parent,
+                    shares: DEFAULT_SHARES,
+                });
+                self.groups.len() - 1
+            }));
+        }
+        Ok(parent)
+    }
+
+    fn class(
+        &self,
+        task: &Member,
+        policy: Option<&Member>,
+        priority: Option<&Member>,
+    ) -> Result<(Class, i8), String> {
+        let name = match policy {
+            Some(member) => text(member)?,
+            None => &self.global.policy,
+        };
+        let at = policy.unwrap_or(task);
+        match name {
+            "SCHED_OTHER" => Ok((
+                Class::Fair,
+                priority.map_or(Ok(0), |member| number(member, -20, 19))? as i8,
+            )),
+            "SCHED_FIFO" | "SCHED_RR" => {
+                let priority = priority.map_or(Ok(10), |member| number(member, 1, 99))? as u8;
+                Ok((
+                    if name == "SCHED_FIFO" {
+                        Class::Fifo(priority)
+                    } else {
+                        Class::Rr(priority)
+                    },
+                    0,
+                ))
+            }
+            _ => wrong(
+                at,
+                &format!(
+                    "policy {name} is not simulated: expected SCHED_OTHER, SCHED_FIFO or SCHED_RR"
+                ),
+            ),
+        }
+    }
+
+    /// The CPUs that each phase binds the task to: the phase's own `cpus`, or else the task's.
+    /// There are none if no phase has `cpus`.
+    fn binds(&mut self, phases: Option<&Member>, made: &Made) -> Result<Vec<u32>, String> {
+        let phases = phases.map_or(Ok(&[][..]), members)?;
+        let mut any = None;
+        let mut masks = Vec::new();
+        for phase in phases {
+            let cpus = members(phase)?.iter().find(|member| member.key == "cpus");
+            any = any.or(cpus);
+            masks.push(cpus.map_or(Ok(made.allowed.clone()), |cpus| self.cpus(cpus))?);
+        }
+        match (any, made.class) {
+            (None, _) => return Ok(Vec::new()),
+            (Some(member), Class::Fifo(_) | Class::Rr(_)) => {
+                return wrong(
+                    member,
+                    "changing a real-time task's CPUs from phase to phase is not simulated",
+                );
+            }
+            _ => {}
+        }
+        let number = |mask: Arc<CpuMask>| {
+            let known = self
+                .masks
+                .iter()
+                .position(|known| known.iter().eq(mask.iter()));
+            known.unwrap_or_else(|| {
+                self.masks.push(mask);
+                self.masks.len() - 1
+            }) as u32
+        };
+        Ok(masks.into_iter().map(number).collect())
+    }
+
+    fn program(
+        &mut self,
+        task: &Member,
+        made: &Made,
+        loops: i64,
+        phases: Option<&Member>,
+        events: &[&Member],
+    ) -> Result<Vec<Op>, String> {
+        let mut round = Vec::new();
+        let (mut takes_time, mut ends) = (false, true);
+        let binds = self.binds(phases, made)?;
+        let mut making = Events {
+            global: self.global,
+            shared: &mut self.shared,
+            thread: self.threads,
+            task: &task.key,
+            held: BTreeMap::new(),
+        };
+        match phases {
+            None => takes_time = making.append(events, &mut round)?,
+            Some(phases) => {
+                for (nth, phase) in members(phases)?.iter().enumerate() {
+                    let mut times = 1;
+                    let mut events = Vec::new();
+                    for member in members(phase)? {
+                        match member.key.as_str() {
+                            "loop" => times = number(member, -1, i64::from(u32::MAX))?,
+                            "cpus" => {}
+                            "nodes_membind" | "policy" | "priority" | "taskgroup" | "util_min"
+                            | "util_max" => {
+                                return wrong(
+                                    member,
+                                    "changing this from phase to phase is not simulated: expected it in the task",
+                                );
+                            }
+                            _ => events.push(member),
+                        }
+                    }
+                    if times == 0 {
+                        continue;
+                    }
+                    round.extend(binds.get(nth).map(|&mask| Op::Bind { mask }));
+                    let to = round.len() as u32;
+                    let before = making.held.clone();
+                    let busy = making.append(&events, &mut round)?;
+                    if times != 1 && !busy {
+                        return wrong(phase, NO_TIME);
+                    }
+                    if times != 1 && !making.held.keys().eq(before.keys()) {
+                        return wrong(
+                            phase,
+                            "a loop that ends with other mutexes locked than it began with",
+                        );
+                    }
+                    takes_time |= busy;
+                    match times {
+                        -1 => {
+                            round.extend([Op::Count, Op::Jump(to)]);
+                            ends = false;
+                            break;
+                        }
+                        1 => {}
+                        times => round.push(Op::Repeat {
+                            to,
+                            times: times as u64,
+                        }),
+                    }
+                }
+            }
+        }
+        if !ends {
+            return Ok(round);
+        }
+        if let Some(by) = making.held.values().next() {
+            return wrong(
+                task,
+                &format!("it keeps what \"{by}\" locked: expected an unlock after it"),
+            );
+        }
+        if loops != 1 && !takes_time {
+            return wrong(task, NO_TIME);
+        }
+        round.push(Op::Count);
+        let nested = round.iter().any(|op| matches!(op, Op::Repeat { .. }));
+        let mut program = match loops {
+            -1 => {
+                round.push(Op::Jump(0));
+                return Ok(round);
+            }
+            loops if nested => {
+                let times = loops as usize;
+                if times.saturating_mul(round.len()) > MOST_OPS {
+                    return wrong(
+                        task,
+                        &format!(
+                            "{times} loops around phases that loop: expected loop = -1, or {MOST_OPS} events in all"
+                        ),
+                    );
+                }
+                let mut all = Vec::with_capacity(times * round.len());
+                for _ in 0..times {
+                    let by = all.len() as u32;
+                    all.extend(round.iter().map(|op| moved(*op, by)));
+                }
+                all
+            }
+            0 => Vec::new(),
+            loops => {
+                round.push(Op::Repeat {
+                    to: 0,
+                    times: loops as u64,
+                });
+                round
+            }
+        };
+        program.push(Op::Exit);
+        Ok(program)
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Small loads for tests and benchmarks: ping-pong through pipes, and tasks that run and sleep.
+
+use perch_engine::Dist;
+
+use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use crate::{Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
+
+/// Builds pairs of tasks that pass a byte to and fro through pipes.
+pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
+    let pairs = keys.number("pairs", 1, 1, MAX_TASKS / 2)?;
+    let allowed = keys.cpus()?;
+    let mut tasks = Vec::new();
+    for pair in 0..pairs as u32 {
+        let (there, back) = (2 * pair, 2 * pair + 1);
+        let send = |channel| Op::Send {
+            channel,
+            lines: 16,
+            sync: true,
+        };
+        // The task's work in write(2), and then on its way into read(2).
+        let (write, read) = (Op::Run(Dist::around(700, 5)), Op::Run(Dist::around(500, 5)));
+        let first = vec![
+            write,
+            send(there),
+            read,
+            Op::Receive { channel: back },
+            Op::Count,
+            Op::Jump(0),
+        ];
+        let second = vec![
+            Op::Receive { channel: there },
+            write,
+            send(back),
+            read,
+            Op::Jump(0),
+        ];
+        for program in [second, first] {
+            tasks.push(TaskSpec {
+                program: program.into(),
+                allowed: allowed.clone(),
+                nice: 0,
+                class: Class::Fair,
+                uclamp: UNCLAMPED,
+                footprint: 32,
+                space: None,
+                group: None,
+                start: Some(Dist::Uniform(0, 1_000_000)),
+                site: Site::Host,
+            });
+        }
+    }
+    Ok(Workload {
+        spec: String::new(),
+        spaces: one_process_each(&mut tasks),
+        tasks,
+        channels: 2 * pairs as usize,
+        mutexes: 0,
+        counters: 0,
+        groups: Vec::new(),
+        measure: Measure::rate("round trips", "ops/s", 1.0, 1.0),
+        guests: Vec::new(),
+        network: None,
+        masks: Vec::new(),
+    })
+}
+
+/// Builds tasks that run, sleep, and start again.
+pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
+    let cpus = keys.machine.cpus.len() as u64;
+    let tasks = match keys.text("tasks") {
+        None => 2 * cpus,
+        Some(text) => {
+            let (number, times) = match text.strip_suffix("/cpu") {
+                Some(number) => (number, cpus),
+                None => (text.as_str(), 1),
+            };
+            let number = number
+                .parse::<u64>()
+                .ok()
+                .and_then(|n| n.checked_mul(times));
+            number
+                .filter(|n| (1..=MAX_TASKS).contains(n))
+                .ok_or_else(|| {
+                    format!("tasks={text}: expected a number from 1 to {MAX_TASKS}, or N/cpu")
+                })?
+        }
+    };
+    let run = keys.number("run_us", 1000, 1, 1_000_000)? * 1000;
+    let sleep = keys.number("sleep_us", 1200, 0, 1_000_000)? * 1000;
+    let nice = keys.number("nice", 0i8, -20, 19)?;
+    let allowed = keys.cpus()?;
+    let work = Op::Run(Dist::around(run, 20));
+    let rest = Op::Sleep(Dist::around(sleep, 20));
+    let program: std::sync::Arc<[Op]> = match sleep {
+        0 => vec![work, Op::Count, Op::Jump(0)].into(),
+        _ => vec![work, Op::Count, rest, Op::Jump(0)].into(),
+    };
+    let task = TaskSpec {
+        program,
+        allowed,
+        nice,
+        class: Class::Fair,
+        uclamp: UNCLAMPED,
+        footprint: 64,
+        space: None,
+        group: None,
+        start: Some(Dist::Uniform(0, run + sleep)),
+        site: Site::Host,
+    };
+    let mut tasks = vec![task; tasks as usize];
+    Ok(Workload {
+        spec: String::new(),
+        spaces: one_process_each(&mut tasks),
+        tasks,
+        channels: 0,
+        mutexes: 0,
+        counters: 0,
+        groups: Vec::new(),
+        measure: Measure::rate("bursts", "bursts/s", 1.0, 1.0),
+        guests: Vec::new(),
+        network: None,
+        masks: Vec::new(),
+    })
+}
