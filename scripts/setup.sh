@@ -378,6 +378,18 @@ setup_lint() {
 	apt_install "${packages[@]}"
 }
 
+# The bindgen that scripts/mirrors runs, in the build's folder: one version for everybody, because
+# versions differ in what they write. It loads libclang, which clang-19 brings along.
+bindgen_wanted=0.72.1
+setup_bindgen() {
+	[ "$("$target/tools/bin/bindgen" --version 2>/dev/null)" != "bindgen $bindgen_wanted" ] || return 0
+	open_install_log
+	say "installing bindgen $bindgen_wanted in $target/tools (cargo install; log in $install_log)"
+	cargo install bindgen-cli --version "$bindgen_wanted" --locked --debug --no-default-features \
+		--features runtime,prettyplease --root "$target/tools" >>"$install_log" 2>&1 ||
+		die "cargo could not install bindgen: see $install_log"
+}
+
 # The clang-format to use: one version for everybody, because versions differ in their answers.
 find_clang_format() {
 	command -v clang-format-19 && return 0

@@ -5,7 +5,7 @@
 mod bpf;
 
 fn main() {
-    let native = ["src/interface/layout.c", "src/pelt/native.c"];
+    let native = ["src/pelt/native.c"];
     for path in ["../../policy"].iter().chain(&native) {
         println!("cargo::rerun-if-changed={path}");
     }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The native host: plain arrays that the simulator or the replay keeps
- * current, so that a question costs a load. Mirrored by
- * crates/perch-policy/src/ffi.rs, which also owns the arrays. The BPF test
- * program of the live scheduler is this host too, with arrays in an arena.
+ * current, so that a question costs a load. crates/perch-policy owns the
+ * arrays. The BPF test program of the live scheduler is this host too, with arrays in an arena.
  */
 #ifndef PERCH_HOSTS_NATIVE_H
 #define PERCH_HOSTS_NATIVE_H

@@ -2,9 +2,8 @@
 /*
  * One wake-up with everything that the policy may look at, and room for what
  * it says: how a policy that was compiled for somewhere else is asked what
- * the native one was asked. crates/perch-policy lays questions out (Batch)
- * and mirrors the structure of the native host in ffi.rs. Whoever includes this
- * has said what struct perch_host is.
+ * the native one was asked. crates/perch-policy lays questions out (Batch).
+ * Whoever includes this has said what struct perch_host is.
  */
 #ifndef PERCH_HOSTS_QUESTION_H
 #define PERCH_HOSTS_QUESTION_H

@@ -2,7 +2,7 @@
 /*
  * The machine's shape as plain arrays, which hosts share: the native one keeps
  * them in its process, the BPF one in an arena. crates/perch-policy builds
- * them (Topology) and mirrors the structures in ffi.rs.
+ * them (Topology).
  *
  * A host says where its arrays are by perch_topology(), and in which address
  * space by PERCH_AS, before it includes this.

@@ -6,36 +6,10 @@ use std::path::Path;
 use crate::error::ExperimentError;
 use crate::model::Experiment;
 
-/// Name, text and figures of every library experiment, in the order of `perch experiment list`.
-const EXPERIMENTS: [(&str, &str, &str); 5] = [
-    (
-        "cluster-scan",
-        include_str!("../../../experiments/cluster-scan.toml"),
-        include_str!("../../../experiments/cluster-scan.csv"),
-    ),
-    (
-        "capacity-wakeup",
-        include_str!("../../../experiments/capacity-wakeup.toml"),
-        include_str!("../../../experiments/capacity-wakeup.csv"),
-    ),
-    (
-        "cache-inhibit",
-        include_str!("../../../experiments/cache-inhibit.toml"),
-        include_str!("../../../experiments/cache-inhibit.csv"),
-    ),
-    (
-        "rt-overload",
-        include_str!("../../../experiments/rt-overload.toml"),
-        include_str!("../../../experiments/rt-overload.csv"),
-    ),
-    (
-        "queue-steer",
-        include_str!("../../../experiments/queue-steer.toml"),
-        include_str!("../../../experiments/queue-steer.csv"),
-    ),
-];
+// `EXPERIMENTS`: name, text and figures of each, sorted by name. The build script lists the folder.
+include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
 
-/// The library's names.
+/// The library's names, sorted.
 pub fn names() -> impl Iterator<Item = &'static str> {
     EXPERIMENTS.iter().map(|(name, _, _)| *name)
 }

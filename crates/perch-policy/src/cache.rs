@@ -2,17 +2,23 @@
 //! What the cache mechanism keeps of processes, CPUs and last-level caches, and the calls by which
 //! a host tells it what happens (policy/include/perch/occupancy.h and cache.h).
 
+use crate::face::face;
 use crate::ffi;
+use crate::ffi::generated::{
+    PERCH_CACHE_FULL_RUNNABLE, PERCH_CACHE_FULL_UTIL, PERCH_CACHE_NONE, PERCH_CACHE_REDIRECTED,
+    PERCH_CACHE_RETURNED, PERCH_CACHE_UNFIT, PERCH_MOVE_FREE, PERCH_MOVE_GO, PERCH_MOVE_STAY,
+    PERCH_NR_CACHE_STEPS,
+};
 use crate::host::{Host, TaskState};
 use crate::image::Image;
 use crate::mode::Mode;
 use crate::policy::Policy;
 use crate::topology::Topology;
 
+face! {
 /// How full a last-level cache is. Layout of `struct perch_llc_load`.
-#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LlcLoad {
+pub struct LlcLoad = perch_llc_load {
     /// Sum of its CPUs' utilisation, 1024 for one that is always busy: at the last periodic
     /// balance, or now (mode perch).
     pub util: u32,
@@ -23,6 +29,7 @@ pub struct LlcLoad {
     pub(crate) cores: u32,
     pub(crate) size_kib: u32,
     pub(crate) pad: [u32; 2],
+}
 }
 
 impl LlcLoad {
@@ -39,18 +46,20 @@ impl LlcLoad {
 pub enum CacheStep {
     /// The process prefers nothing, or the wakee is there already.
     #[default]
-    None,
+    None = PERCH_CACHE_NONE,
     /// Aimed at the preferred LLC.
-    Redirected,
+    Redirected = PERCH_CACHE_REDIRECTED,
     /// Inhibited: that LLC is over-aggregated by utilisation.
-    FullUtil,
+    FullUtil = PERCH_CACHE_FULL_UTIL,
     /// Inhibited: it is by runnable tasks.
-    FullRunnable,
+    FullRunnable = PERCH_CACHE_FULL_RUNNABLE,
     /// Inhibited: no CPU there is allowed and large enough.
-    Unfit,
+    Unfit = PERCH_CACHE_UNFIT,
     /// Aimed there, found nobody idle, searched again at home.
-    Returned,
+    Returned = PERCH_CACHE_RETURNED,
 }
+
+const _: () = assert!(CacheStep::ALL.len() == PERCH_NR_CACHE_STEPS as usize);
 
 impl CacheStep {
     /// Every step, in the order of their numbers.
@@ -81,11 +90,11 @@ impl CacheStep {
 #[repr(u32)]
 pub enum Move {
     /// Nothing.
-    Free,
+    Free = PERCH_MOVE_FREE,
     /// It should stay: as cache-hot as tasks get.
-    Stay,
+    Stay = PERCH_MOVE_STAY,
     /// It is wanted there.
-    Go,
+    Go = PERCH_MOVE_GO,
 }
 
 /// A process (an address space) of a [`Host`].

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The native host: the arrays behind policy/hosts/native.h, and one call to the policy.
 
-#[cfg(test)]
-mod layout;
-
 use std::sync::Arc;
 
 use crate::cache::{self, CacheStep, LlcLoad, Process, ProcessId};
+use crate::face::face;
 use crate::ffi;
+use crate::ffi::generated::{
+    PERCH_TASK_PERCPU_KTHREAD, PERCH_TASK_SCHED_IDLE, PERCH_WAKE_CURRENT, PERCH_WAKE_EXEC,
+    PERCH_WAKE_FORK, PERCH_WAKE_IN_TASK, PERCH_WAKE_SYNC,
+};
 use crate::image::Image;
 use crate::mask::CpuMask;
 use crate::policy::Policy;
 use crate::reason::Reason;
 use crate::topology::Topology;
 
+face! {
 /// What changes of a CPU, as the policy sees it. Layout of `struct perch_native_cpu`.
 ///
 /// Loads count 1024 for one nice-0 task that always runs, capacities 1024 for the most capable
 /// CPU.
-#[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct CpuState {
+pub struct CpuState = perch_native_cpu {
     /// Runnable fair tasks, the running one included.
     pub nr_running: u32,
     /// Load average of the queue.
@@ -40,11 +42,12 @@ pub struct CpuState {
     /// When the CPU became idle, nanoseconds; meaningful while it is idle.
     pub idle_since_ns: u64,
 }
+}
 
+face! {
 /// What the policy knows of a task and remembers on it. Layout of `struct perch_task`.
-#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TaskState {
+pub struct TaskState = perch_task {
     /// Address of the affinity words during a call; 0 outside.
     allowed: usize,
     /// When the flips were halved last, nanoseconds.
@@ -78,6 +81,7 @@ pub struct TaskState {
     /// its weight elsewhere: of a wakee at most 0, of a waker, which leaves, at least 0.
     pub load_shift: i32,
     pad: u32,
+}
 }
 
 impl TaskState {
@@ -139,22 +143,30 @@ impl TaskState {
 
     /// Marks a kernel thread that may run on one CPU only.
     pub fn set_percpu_kthread(&mut self, is: bool) {
-        self.flags = (self.flags & !1) | u32::from(is);
+        self.mark(PERCH_TASK_PERCPU_KTHREAD, is);
     }
 
     /// Whether it is a kernel thread that may run on one CPU only.
     pub fn is_percpu_kthread(&self) -> bool {
-        self.flags & 1 != 0
+        self.flags & PERCH_TASK_PERCPU_KTHREAD != 0
     }
 
     /// Whether it is a SCHED_IDLE task.
     pub fn is_sched_idle(&self) -> bool {
-        self.flags & 2 != 0
+        self.flags & PERCH_TASK_SCHED_IDLE != 0
     }
 
     /// Marks a SCHED_IDLE task.
     pub fn set_sched_idle(&mut self, is: bool) {
-        self.flags = (self.flags & !2) | (u32::from(is) << 1);
+        self.mark(PERCH_TASK_SCHED_IDLE, is);
+    }
+
+    fn mark(&mut self, flag: u32, is: bool) {
+        self.flags = if is {
+            self.flags | flag
+        } else {
+            self.flags & !flag
+        };
     }
 
     /// Where the task ran before its previous CPU.
@@ -208,21 +220,22 @@ pub struct Wake {
 impl Wake {
     /// Why and how it happens, as the bits of `PERCH_WAKE_*` (policy/include/perch/wake.h).
     pub fn flags(&self) -> u32 {
-        u32::from(self.sync)
-            | u32::from(self.fork) << 1
-            | u32::from(self.exec) << 2
-            | u32::from(self.current) << 3
-            | u32::from(self.in_task) << 4
+        let bit = |is: bool, flag: u32| if is { flag } else { 0 };
+        bit(self.sync, PERCH_WAKE_SYNC)
+            | bit(self.fork, PERCH_WAKE_FORK)
+            | bit(self.exec, PERCH_WAKE_EXEC)
+            | bit(self.current, PERCH_WAKE_CURRENT)
+            | bit(self.in_task, PERCH_WAKE_IN_TASK)
     }
 
     /// The same wake-up with these bits; those that mean nothing are left out.
     pub fn with_flags(self, flags: u32) -> Wake {
         Wake {
-            sync: flags & 1 != 0,
-            fork: flags & 2 != 0,
-            exec: flags & 4 != 0,
-            current: flags & 8 != 0,
-            in_task: flags & 16 != 0,
+            sync: flags & PERCH_WAKE_SYNC != 0,
+            fork: flags & PERCH_WAKE_FORK != 0,
+            exec: flags & PERCH_WAKE_EXEC != 0,
+            current: flags & PERCH_WAKE_CURRENT != 0,
+            in_task: flags & PERCH_WAKE_IN_TASK != 0,
             ..self
         }
     }
@@ -479,6 +492,6 @@ impl Host {
             );
         }
         *wakee = wakee.outside();
-        Verdict::from_raw(&verdict).expect("the mirror is what C has (host/layout.rs)")
+        Verdict::from_raw(&verdict).expect("the mirror is what C has (scripts/mirrors)")
     }
 }

@@ -59,8 +59,8 @@ impl Image {
 /// Every byte of such a value is initialised, and any bytes are a value.
 pub(crate) unsafe trait Plain: Copy {}
 
-// SAFETY: integers, and structures of them whose padding is spelled out (host/layout.rs checks
-// sizes and offsets against the C compiler's).
+// SAFETY: integers, and structures of them without padding that is no field
+// (scripts/mirrors has bindgen make one of any).
 unsafe impl Plain for u32 {}
 // SAFETY: as above.
 unsafe impl Plain for u64 {}

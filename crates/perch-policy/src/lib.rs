@@ -5,11 +5,13 @@
 //! about, [`Policy`] the modes and the era, and [`Host::select`] one decision with its reason.
 
 mod cache;
+mod face;
 mod ffi;
 mod group;
 mod host;
 mod image;
 mod mask;
+mod mechanism;
 mod mode;
 mod overload;
 mod policy;
@@ -24,9 +26,10 @@ pub use group::GroupId;
 pub use host::{CpuState, Host, TaskState, Verdict, Wake};
 pub use image::Image;
 pub use mask::CpuMask;
-pub use mode::{ERAS, Era, MECHANISMS, Mode, Modes, ParseError, Rules};
+pub use mechanism::{Mechanism, Premise, Recording, Setting, mechanisms_in_words};
+pub use mode::{ERAS, Era, Mode, Modes, ParseError, Rules};
 pub use overload::{Layout, Level as OverloadLevel, Memory, OutOfMemory, Overload, Reading};
-pub use policy::Policy;
+pub use policy::{Policy, PolicyImage};
 pub use question::{Answer, Batch};
-pub use reason::Reason;
-pub use topology::{DomainView, Level, SetView, Topology};
+pub use reason::{Class as ReasonClass, Reason};
+pub use topology::{DomainView, Level, SetView, Topology, TopologyImage};

@@ -2,8 +2,11 @@
 //! Mechanisms, their modes, and the eras of stock kernels.
 
 use std::fmt;
+use std::ops::{Index, IndexMut};
 use std::str::FromStr;
 
+use crate::ffi::generated::{PERCH_OFF, PERCH_PERCH, PERCH_POSTED, PERCH_UPSTREAM};
+use crate::mechanism::Mechanism;
 use crate::overload::Layout;
 
 /// How a mechanism behaves (docs/mechanisms/README.md#modes).
@@ -12,13 +15,13 @@ use crate::overload::Layout;
 pub enum Mode {
     /// As if the mechanism had never been written.
     #[default]
-    Off = 0,
+    Off = PERCH_OFF as u8,
     /// As in its source, defects and all: what the published table was measured with.
-    Posted = 1,
+    Posted = PERCH_POSTED as u8,
     /// As Linux 7.2 has it.
-    Upstream = 2,
+    Upstream = PERCH_UPSTREAM as u8,
     /// With the known defects mended.
-    Perch = 3,
+    Perch = PERCH_PERCH as u8,
 }
 
 impl Mode {
@@ -78,58 +81,37 @@ impl FromStr for Layout {
     }
 }
 
-/// The mechanisms this version has. A new one adds its name here and its field in [`Modes`].
-pub const MECHANISMS: [&str; 5] = ["cluster", "capacity", "cache", "overload", "steer"];
-
 /// The key beside the mechanisms' that chooses how the overload counters lie in memory.
 const OVERLOAD_LAYOUT: &str = "overload-layout";
 
-/// One mode a mechanism: all that an experiment's arm consists of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Modes {
-    /// Scan the cluster first (docs/mechanisms/cluster.md).
-    pub cluster: Mode,
-    /// Capacity-aware wake-up (docs/mechanisms/capacity.md).
-    pub capacity: Mode,
-    /// Cache-aware wake-up and its inhibition (docs/mechanisms/cache.md).
-    pub cache: Mode,
-    /// Counters of CPUs with waiting real-time tasks (docs/mechanisms/overload.md).
-    pub overload: Mode,
-    /// Steering to a CPU where the wakee's group has nothing queued (docs/mechanisms/steer.md).
-    pub steer: Mode,
-    /// How the overload counters lie in memory, if not as the mode has it: to tell what padding does from what
-    /// the rest of a mode does.
-    pub layout: Option<Layout>,
-}
+include!(concat!(env!("OUT_DIR"), "/modes.rs"));
 
 impl Modes {
     /// Sets one mechanism's mode by its name.
+    ///
+    /// # Errors
+    /// Naming the mechanisms that there are, or the modes that this one has.
     pub fn set(&mut self, mechanism: &str, mode: Mode) -> Result<(), ParseError> {
-        match mechanism {
-            "cluster" => self.cluster = mode,
-            "capacity" => self.capacity = mode,
-            "cache" => self.cache = mode,
-            "overload" => self.overload = mode,
-            "steer" => self.steer = mode,
-            other => {
-                return Err(ParseError(format!(
-                    "unknown mechanism \"{other}\": this version has {}",
-                    MECHANISMS.join(", ")
-                )));
-            }
+        let Some(found) = Mechanism::named(mechanism) else {
+            let known = Mechanism::ALL.map(Mechanism::name).join(", ");
+            return Err(ParseError(format!(
+                "unknown mechanism \"{mechanism}\": this version has {known}"
+            )));
+        };
+        if !found.modes().contains(&mode) {
+            let has: Vec<_> = found.modes().iter().map(|mode| mode.name()).collect();
+            let has = has.join(", ");
+            return Err(ParseError(format!(
+                "mechanism \"{found}\" has no mode \"{mode}\": expected {has}"
+            )));
         }
+        self[found] = mode;
         Ok(())
     }
 
     /// The modes as `--set` would take them.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, Mode)> {
-        MECHANISMS.into_iter().zip([
-            self.cluster,
-            self.capacity,
-            self.cache,
-            self.overload,
-            self.steer,
-        ])
+    pub fn iter(&self) -> impl Iterator<Item = (Mechanism, Mode)> {
+        Mechanism::ALL.into_iter().map(|m| (m, self[m]))
     }
 
     /// How the overload counters lie in memory.
@@ -176,6 +158,20 @@ impl FromStr for Modes {
             seen.push(name);
         }
         Ok(modes)
+    }
+}
+
+impl Index<Mechanism> for Modes {
+    type Output = Mode;
+
+    fn index(&self, mechanism: Mechanism) -> &Mode {
+        self.field(mechanism)
+    }
+}
+
+impl IndexMut<Mechanism> for Modes {
+    fn index_mut(&mut self, mechanism: Mechanism) -> &mut Mode {
+        self.field_mut(mechanism)
     }
 }
 
@@ -253,24 +249,42 @@ pub struct Rules {
 }
 
 impl Era {
-    /// Refuses modes of mechanisms that are not modelled on the era's kernel: the wake-up path of 3.4 has no place
-    /// for any but `steer`, and its root domain lay differently in memory.
+    /// The kernel's release: major and minor number.
+    pub fn release(self) -> (u32, u32) {
+        match self {
+            Era::V3_4 => (3, 4),
+            Era::V5_5 => (5, 5),
+            Era::V6_5 => (6, 5),
+            Era::V6_15 => (6, 15),
+            Era::V7_2 => (7, 2),
+        }
+    }
+
+    /// Refuses modes of mechanisms that are not modelled on the era's kernel: the wake-up path of
+    /// 3.4 has no place for most, and its root domain lay differently in memory.
     ///
     /// # Errors
     /// Naming the first such mechanism.
     pub fn check(self, modes: &Modes) -> Result<(), ParseError> {
-        if self != Era::V3_4 {
+        let lacks = |m: &Mechanism| m.era() > self.release();
+        let set = modes
+            .iter()
+            .find(|(m, mode)| lacks(m) && *mode != Mode::Off);
+        let set = set.map(|(m, mode)| (m, m.name(), mode.to_string()));
+        let layout = modes.layout.filter(|_| lacks(&Mechanism::Overload));
+        let layout = layout.map(|l| (Mechanism::Overload, OVERLOAD_LAYOUT, l.to_string()));
+        let Some((mechanism, name, value)) = set.or(layout) else {
             return Ok(());
-        }
-        let set = (modes.iter()).find(|&(name, mode)| name != "steer" && mode != Mode::Off);
-        let layout = modes.layout.map(|l| (OVERLOAD_LAYOUT, l.to_string()));
-        match set.map(|(name, mode)| (name, mode.to_string())).or(layout) {
-            None => Ok(()),
-            Some((name, value)) => Err(ParseError(format!(
-                "{name}={value} does nothing in era {self}, of which steer alone is modelled: \
-                 leave {name} out, or choose era 5.5 or a later one"
-            ))),
-        }
+        };
+        let modelled: Vec<_> = Mechanism::ALL.into_iter().filter(|m| !lacks(m)).collect();
+        let names: Vec<_> = modelled.iter().map(|m| m.name()).collect();
+        let are = if names.len() == 1 { "is" } else { "are" };
+        let (major, minor) = mechanism.era();
+        Err(ParseError(format!(
+            "{name}={value} does nothing in era {self}, of which {} alone {are} modelled: leave \
+             {name} out, or choose era {major}.{minor} or a later one",
+            names.join(", ")
+        )))
     }
 
     /// The era's rules for the wake-up path. 6.5 and 7.2: docs/mechanisms/stock.md#idle-search.

@@ -8,6 +8,10 @@ use std::fmt;
 use std::sync::atomic::AtomicU32;
 
 use crate::ffi;
+use crate::ffi::generated::{
+    PERCH_NR_OVERLOAD_LAYOUTS, PERCH_OVERLOAD_LLC_PADDED, PERCH_OVERLOAD_MORE, PERCH_OVERLOAD_NODE,
+    PERCH_OVERLOAD_NODE_PADDED, PERCH_OVERLOAD_NONE, PERCH_OVERLOAD_ONE, PERCH_OVERLOAD_SHARED,
+};
 use crate::mode::Mode;
 use crate::topology::Topology;
 
@@ -16,14 +20,16 @@ use crate::topology::Topology;
 #[repr(u32)]
 pub enum Layout {
     /// One for all CPUs, as Linux has it up to 7.2.
-    Shared,
+    Shared = PERCH_OVERLOAD_SHARED,
     /// One a node, eight bytes each: the posted patch.
-    Node,
+    Node = PERCH_OVERLOAD_NODE,
     /// One a node, each on cache lines of its own.
-    NodePadded,
+    NodePadded = PERCH_OVERLOAD_NODE_PADDED,
     /// One a last-level cache, each on cache lines of its own: what its review asked for.
-    LlcPadded,
+    LlcPadded = PERCH_OVERLOAD_LLC_PADDED,
 }
+
+const _: () = assert!(Layout::ALL.len() == PERCH_NR_OVERLOAD_LAYOUTS as usize);
 
 impl Layout {
     /// Every layout, in the order of their numbers.
@@ -65,11 +71,11 @@ impl fmt::Display for Layout {
 #[repr(u32)]
 pub enum Level {
     /// None.
-    None,
+    None = PERCH_OVERLOAD_NONE,
     /// One.
-    One,
+    One = PERCH_OVERLOAD_ONE,
     /// Several; or, with exact reads, too much is going on to tell.
-    More,
+    More = PERCH_OVERLOAD_MORE,
 }
 
 /// What a reader learns, and what that took.
@@ -180,8 +186,8 @@ unsafe extern "C" fn free(context: *mut c_void, block: *mut c_void, bytes: u64, 
 
 fn call<R>(mut memory: &mut dyn Memory, f: impl FnOnce(&ffi::OverloadMemory) -> R) -> R {
     f(&ffi::OverloadMemory {
-        alloc,
-        free,
+        alloc: Some(alloc),
+        free: Some(free),
         context: (&raw mut memory).cast(),
     })
 }

@@ -4,6 +4,9 @@
 use crate::ffi;
 use crate::mode::{Era, Mode, Modes};
 
+/// The bytes of `struct perch_policy`.
+pub type PolicyImage = [u8; size_of::<ffi::Policy>()];
+
 /// Modes and rules: everything that tells one policy from another.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
@@ -17,15 +20,7 @@ impl Policy {
     pub fn new(era: Era, modes: Modes) -> Policy {
         let rules = era.rules();
         let raw = ffi::Policy {
-            modes: ffi::Modes {
-                cluster: modes.cluster as u8,
-                capacity: modes.capacity as u8,
-                cache: modes.cache as u8,
-                overload: modes.overload as u8,
-                overload_layout: modes.overload_layout() as u8,
-                steer: modes.steer as u8,
-                pad: [0; 2],
-            },
+            modes: modes.into(),
             rules: ffi::Rules {
                 flip_decay_ns: rules.flip_decay_ns,
                 idle_sees_policy: rules.idle_sees_policy.into(),
@@ -54,8 +49,9 @@ impl Policy {
     }
 
     /// `struct perch_policy` as bytes, for a program that has the policy compiled in.
-    pub fn image(&self) -> Vec<u8> {
-        crate::image::bytes(std::slice::from_ref(&self.raw)).to_vec()
+    pub fn image(&self) -> PolicyImage {
+        let bytes = crate::image::bytes(std::slice::from_ref(&self.raw));
+        bytes.try_into().expect("as many bytes")
     }
 
     pub(crate) fn raw(&self) -> &ffi::Policy {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the recorder's program hands out, wake-up by wake-up; src/raw.rs has the
- * same. A record is a raw_wake, then sets of CPUs as words of 64 (enum
+ * What the recorder's program hands out, wake-up by wake-up; scripts/mirrors
+ * writes src/raw/generated.rs from it. A record is a raw_wake, then sets of CPUs as words of 64 (enum
  * raw_set), then a capacity a CPU (16 bits, filled up to 8 bytes), then, where
  * raw_wake.rows says so, a raw_cpu a CPU, once or twice.
  */
@@ -96,9 +96,5 @@ struct raw_wake {
 	struct raw_near later[2];
 	__u64 sets[];
 };
-
-_Static_assert(sizeof(struct raw_cpu) == 32 && sizeof(struct raw_task) == 48 &&
-		       sizeof(struct raw_wake) == 216,
-	       "src/raw.rs has other sizes");
 
 #endif

@@ -1,109 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The mirror of bpf/raw.h: a wake-up as the recorder's program hands it out.
+//! A wake-up as the recorder's program hands it out: bpf/raw.h, as scripts/mirrors has it, and
+//! what follows its fixed part.
 
-/// `RAW_MAX_CPUS`.
-pub const MAX_CPUS: usize = 1024;
-/// `RAW_EXITING`.
-pub const EXITING: u32 = 8;
-/// `RAW_IN_TASK`.
-pub const IN_TASK: u32 = 1;
-/// `RAW_CONTEXT_KNOWN`.
-pub const CONTEXT_KNOWN: u32 = 2;
+#[rustfmt::skip]
+#[allow(missing_docs, non_camel_case_types, dead_code, clippy::all)]
+#[allow(clippy::undocumented_unsafe_blocks)]
+mod generated;
+
+use generated::{
+    RAW_ALLOWED, RAW_IDLE, RAW_IDLE_LATER, RAW_SCHED_IDLE_ONLY, RAW_SCHED_IDLE_ONLY_LATER,
+    RAW_SEEN, RAW_SETS,
+};
+pub use generated::{
+    RAW_CONTEXT_KNOWN as CONTEXT_KNOWN, RAW_EXITING as EXITING, RAW_IN_TASK as IN_TASK,
+    raw_cpu as RawCpu, raw_near as RawNear, raw_task as RawTask, raw_wake as RawWake,
+};
+
+/// CPUs of the largest machine that can be recorded.
+pub const MAX_CPUS: usize = generated::RAW_MAX_CPUS as usize;
 
 /// `enum raw_set`.
 #[derive(Clone, Copy)]
+#[repr(u32)]
 pub enum Set {
-    Seen,
-    Idle,
-    SchedIdleOnly,
-    IdleLater,
-    SchedIdleOnlyLater,
-    Allowed,
+    Seen = RAW_SEEN,
+    Idle = RAW_IDLE,
+    SchedIdleOnly = RAW_SCHED_IDLE_ONLY,
+    IdleLater = RAW_IDLE_LATER,
+    SchedIdleOnlyLater = RAW_SCHED_IDLE_ONLY_LATER,
+    Allowed = RAW_ALLOWED,
 }
 
-/// `RAW_SETS`.
-const SETS: usize = 6;
-
-/// `struct raw_cpu`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct RawCpu {
-    pub idle_since_ns: u64,
-    pub load: u32,
-    pub runnable: u32,
-    pub util_avg: u32,
-    pub util_est: u32,
-    pub idle_exit_ns: u32,
-    pub nr_running: u16,
-    pub nr_delayed: u16,
-}
-
-/// `struct raw_near`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct RawNear {
-    pub load: u32,
-    pub nr_running: u16,
-    pub nr_delayed: u16,
-}
-
-/// `struct raw_shared`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct RawShared {
-    pub llc_idle_scan: u32,
-    pub asym_idle_scan: u32,
-    pub idle_cores: u32,
-    pub pad: u32,
-}
-
-/// `struct raw_task`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct RawTask {
-    pub flip_decay_at: u64,
-    pub pid: u32,
-    pub tgid: u32,
-    pub last_wakee: u32,
-    pub wakee_flips: u32,
-    pub recent_cpu: u32,
-    pub load: u32,
-    pub util_avg: u16,
-    pub util_est: u16,
-    pub flags: u32,
-    pub uclamp_min: u16,
-    pub uclamp_max: u16,
-    pub runnable: u16,
-    pub numa_node: i16,
-}
-
-/// `struct raw_wake` without its sets.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct RawWake {
-    pub at_ns: u64,
-    pub jiffies: u64,
-    pub class: u32,
-    pub wake_flags: u32,
-    pub this_cpu: u32,
-    pub prev_cpu: u32,
-    pub chosen: u32,
-    pub nr_allowed: u32,
-    pub context: u32,
-    pub rows: u32,
-    pub turn: u32,
-    pub pad: u32,
-    pub waker: RawTask,
-    pub wakee: RawTask,
-    pub shared: [RawShared; 2],
-    pub near: [RawNear; 2],
-    pub later: [RawNear; 2],
-}
-
+const SETS: usize = RAW_SETS as usize;
 const HEAD: usize = size_of::<RawWake>();
 const ROW: usize = size_of::<RawCpu>();
-const _: () = assert!(ROW == 32 && HEAD == 216);
-const _: () = assert!(size_of::<RawTask>() == 48);
 
 /// Bytes of a record's sets and capacities.
 fn middle(cpus: usize) -> usize {

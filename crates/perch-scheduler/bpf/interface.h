@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the loader and the BPF program share; mirrored in src/interface/.
+ * What the loader and the BPF program share; scripts/mirrors
+ * writes src/interface/generated.rs from it.
  * The loader lays everything out in the arena before it loads the program
  * and tells it by `perch_config`, which is read-only from then on, so that
  * the verifier drops what is switched off.

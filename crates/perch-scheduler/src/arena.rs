@@ -13,8 +13,8 @@ use crate::band::Band;
 use crate::counters::Places;
 use crate::error::SchedulerError;
 use crate::interface::{
-    self, ARENA_BASE, Config, Cpu, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, OCCUPANCY_SIZE,
-    POLICY_SIZE, Plain, SEAT_SIZE, Slot, TOPOLOGY_SIZE, bytes,
+    self, ARENA_BASE, Config, Cpu, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, Occupancy, Plain,
+    Process, Seat, Slot, bytes,
 };
 use crate::settings::Tuning;
 
@@ -68,7 +68,9 @@ pub(crate) fn check_processes(
     tuning: &Tuning,
 ) -> Result<(), SchedulerError> {
     let nr_cpus = topology.nr_cpus();
-    let each = size_of::<Slot>() + nr_cpus * OCCUPANCY_SIZE + topology.nr_llcs() * SEAT_SIZE;
+    let each = size_of::<Slot>()
+        + nr_cpus * size_of::<Occupancy>()
+        + topology.nr_llcs() * size_of::<Seat>();
     let bytes = slots(modes, tuning) * each;
     if bytes <= PROCESSES_BYTES {
         return Ok(());
@@ -113,8 +115,8 @@ impl Plan {
         let (epochs, llc_loads) = topology.image_cache(&mut image, possible);
         let nr_slots = slots(modes, tuning);
         let slots = image.reserve(nr_slots * size_of::<Slot>());
-        let occupancies = image.reserve(nr_slots * nr_cpus * OCCUPANCY_SIZE);
-        let seats = image.reserve(nr_slots * topology.nr_llcs() * SEAT_SIZE);
+        let occupancies = image.reserve(nr_slots * nr_cpus * size_of::<Occupancy>());
+        let seats = image.reserve(nr_slots * topology.nr_llcs() * size_of::<Seat>());
         let waiting = image.reserve(possible.div_ceil(64) * 8);
         let misfits = image.reserve(possible.div_ceil(64) * 8);
         let nr_memories = memories(nr_cpus);
@@ -150,9 +152,11 @@ impl Plan {
         }
         for number in 0..nr_slots {
             let slot = Slot {
-                occupancy: occupancies + (number * nr_cpus * OCCUPANCY_SIZE) as u64,
-                seats: seats + (number * topology.nr_llcs() * SEAT_SIZE) as u64,
-                process: [0; 4],
+                process: Process {
+                    occupancy: occupancies + (number * nr_cpus * size_of::<Occupancy>()) as u64,
+                    seats: seats + (number * topology.nr_llcs() * size_of::<Seat>()) as u64,
+                    ..Process::default()
+                },
                 tgid: 0,
                 pad: [0; 3],
             };
@@ -166,8 +170,8 @@ impl Plan {
         groups.fill(&mut image);
 
         let config = Config {
-            policy: fixed::<POLICY_SIZE>(&Policy::new(ERA, modes).image()),
-            topology: fixed::<TOPOLOGY_SIZE>(&header),
+            policy: Policy::new(ERA, modes).image(),
+            topology: header,
             cpus,
             llcs,
             waiting,
@@ -249,13 +253,6 @@ impl Plan {
     pub fn places(&self) -> &Places {
         &self.places
     }
-}
-
-/// perch-policy's bytes; the test of layouts holds its sizes against the C compiler's.
-fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    let mut out = [0; N];
-    out.copy_from_slice(bytes);
-    out
 }
 
 pub(crate) fn idle_cpu() -> Cpu {
@@ -355,8 +352,8 @@ mod tests {
         for slot in 0..3 {
             let at = plan.config.slots + slot * size_of::<Slot>() as u64;
             let (occupancy, seats) = (word(at), word(at + 8));
-            ends.push((occupancy, occupancy + 128 * OCCUPANCY_SIZE as u64));
-            ends.push((seats, seats + 16 * SEAT_SIZE as u64));
+            ends.push((occupancy, occupancy + 128 * size_of::<Occupancy>() as u64));
+            ends.push((seats, seats + 16 * size_of::<Seat>() as u64));
         }
         ends.sort();
         assert!(ends.windows(2).all(|two| two[0].1 <= two[1].0), "{ends:?}");

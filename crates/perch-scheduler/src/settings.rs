@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use perch_policy::{Layout, Mode, Modes, Topology};
+use perch_policy::{Layout, Mechanism, Mode, Modes, Setting, Topology};
 use serde::Deserialize;
 
 use crate::band::{Band, Table};
@@ -263,7 +263,8 @@ impl Settings {
             SchedulerError::Settings(error.to_string())
         })?;
         self.layout = modes.layout.or(self.layout);
-        for (name, mode) in modes.iter() {
+        for (mechanism, mode) in modes.iter() {
+            let name = mechanism.name();
             let named = |part: &str| part.split('=').next() == Some(name);
             if text.split(',').any(named) {
                 self.modes.retain(|(other, _)| *other != name);
@@ -274,76 +275,33 @@ impl Settings {
     }
 
     /// The modes for this machine, and what must be said about them: a mechanism whose premise
-    /// the machine lacks stays off, whatever was asked for.
+    /// the machine lacks stays off, whatever was asked for. A mechanism that nobody asked for has the
+    /// last of its modes, perch.
     pub fn modes_for(&self, topology: &Topology) -> (Modes, Vec<String>) {
-        let asked = |name: &str| {
-            let found = self.modes.iter().find(|(other, _)| *other == name);
-            found.map(|(_, mode)| *mode)
-        };
-        let mut notes = Vec::new();
-        let cluster = match (asked("cluster"), topology.has_clusters()) {
-            (mode, true) => mode.unwrap_or(Mode::Perch),
-            (Some(Mode::Off), false) => Mode::Off,
-            (_, false) => {
-                notes.push(
-                    "cluster stays off: no CPUs of this machine share anything between their \
-                     core and their last-level cache"
-                        .to_string(),
-                );
-                Mode::Off
+        let banded = !self.bands.is_empty();
+        let (mut modes, mut notes) = (Modes::default(), Vec::new());
+        for mechanism in Mechanism::ALL {
+            let named = self
+                .modes
+                .iter()
+                .find(|(name, _)| *name == mechanism.name());
+            let asked = named.map(|(_, mode)| *mode);
+            let (premise, lack) = mechanism.premise();
+            let (holds, lack) = match mechanism.setting() {
+                None => (premise.holds(topology), lack),
+                Some((Setting::Band, lack)) => (banded, lack),
+                Some((Setting::Groups, lack)) => (self.tuning.groups != Some(0), lack),
+            };
+            // The counters' layout asks for the mechanism that has them.
+            let layout = mechanism == Mechanism::Overload && self.layout.is_some();
+            if holds {
+                let own = *mechanism.modes().last().unwrap_or(&Mode::Off);
+                modes[mechanism] = asked.unwrap_or(own);
+            } else if layout || asked.is_some_and(|mode| mode != Mode::Off) {
+                notes.push(format!("{mechanism} stays off: {lack}"));
             }
-        };
-        let asymmetric = topology.asym_span(0).is_some();
-        let capacity = match (asked("capacity"), asymmetric) {
-            (mode, true) => mode.unwrap_or(Mode::Perch),
-            (None | Some(Mode::Off), false) => Mode::Off,
-            (_, false) => {
-                notes.push(
-                    "capacity stays off: all CPUs of this machine have the same capacity"
-                        .to_string(),
-                );
-                Mode::Off
-            }
-        };
-        let cache = match (asked("cache"), topology.nr_llcs() > 1) {
-            (mode, true) => mode.unwrap_or(Mode::Perch),
-            (None | Some(Mode::Off), false) => Mode::Off,
-            (_, false) => {
-                notes.push(
-                    "cache stays off: this machine has one last-level cache, or none that CPUs \
-                     share"
-                        .to_string(),
-                );
-                Mode::Off
-            }
-        };
-        let overload = match (asked("overload"), self.bands.is_empty()) {
-            (mode, false) => mode.unwrap_or(Mode::Perch),
-            (None | Some(Mode::Off), true) if self.layout.is_none() => Mode::Off,
-            (_, true) => {
-                notes.push(
-                    "overload stays off: no tasks are in the real-time band ([[band]] or --band)"
-                        .to_string(),
-                );
-                Mode::Off
-            }
-        };
-        let steer = match (asked("steer"), self.tuning.groups == Some(0)) {
-            (mode, false) => mode.unwrap_or(Mode::Perch),
-            (None | Some(Mode::Off), true) => Mode::Off,
-            (_, true) => {
-                notes.push("steer stays off: no task groups are followed (groups = 0)".to_string());
-                Mode::Off
-            }
-        };
-        let modes = Modes {
-            cluster,
-            capacity,
-            cache,
-            overload,
-            steer,
-            layout: self.layout.filter(|_| !self.bands.is_empty()),
-        };
+        }
+        modes.layout = self.layout.filter(|_| banded);
         (modes, notes)
     }
 }

@@ -8,7 +8,7 @@ mod words;
 use std::path::PathBuf;
 
 use clap::Args;
-use perch_policy::MECHANISMS;
+use perch_policy::Mechanism;
 use perch_record::advice::{Advice, Change, Net, Share, advise};
 use perch_report::{Align, Format, Grid};
 use serde::Serialize;
@@ -112,7 +112,7 @@ fn text(of: &Of, advice: &Advice) -> String {
     let mut out = wrap(&words::subject(of, advice));
     out += &wrap(&words::trust(advice, &of.era));
     out.push('\n');
-    for mechanism in MECHANISMS {
+    for mechanism in Mechanism::ALL {
         let said = words::mechanism(advice, mechanism, of.cpus);
         out += &wrap(&format!("{mechanism}: {}", said.text));
     }
@@ -129,7 +129,7 @@ fn text(of: &Of, advice: &Advice) -> String {
 fn markdown(of: &Of, advice: &Advice) -> String {
     let mut out = format!("{}\n", words::subject(of, advice));
     out += &format!("{}\n\n", words::trust(advice, &of.era));
-    for mechanism in MECHANISMS {
+    for mechanism in Mechanism::ALL {
         let said = words::mechanism(advice, mechanism, of.cpus);
         out += &format!("- **{mechanism}**: {}\n", said.text);
     }
@@ -282,12 +282,15 @@ struct Json<'a> {
 }
 
 fn json(of: &Of, advice: &Advice) -> String {
-    let mechanisms = advice.kernel.iter().map(|(name, kernel)| {
-        let said = words::mechanism(advice, name, of.cpus);
-        let changes = advice.changes.iter().filter(|c| c.mechanism == name);
+    let mechanisms = advice.kernel.iter().map(|(mechanism, kernel)| {
+        let said = words::mechanism(advice, mechanism, of.cpus);
+        let changes = advice
+            .changes
+            .iter()
+            .filter(move |c| c.mechanism == mechanism);
         JsonMechanism {
-            mechanism: name,
-            can_act: advice.shape.can_act(name),
+            mechanism: mechanism.name(),
+            can_act: advice.shape.can_act(mechanism),
             kernel: kernel.name(),
             advice: said.advice.name(),
             text: said.text,

@@ -22,6 +22,7 @@ use record::SimulatedRecording;
 
 /// What to compare and how.
 #[derive(Args)]
+#[command(after_long_help = perch_policy::mechanisms_in_words())]
 pub struct Arguments {
     /// A machine by name (perch machine list), or a TOML file
     #[arg(short, long, value_name = "MACHINE")]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{Era, Mode, Modes, Policy, Topology};
+use perch_policy::{Era, Mechanism, Mode, Modes, Policy, Topology};
 use perch_record::format::{Header, Reader};
 
 use crate::meter::{Meter, Metered, Unit};
@@ -29,26 +29,28 @@ pub struct Recording {
     pub model: Policy,
 }
 
-/// What a kernel itself has of the mechanisms in its wake-up path, by its release: the cluster scan
-/// since 6.7, capacity-aware wake-up since 5.7. Of a release that is no number, what the era had.
+/// What a kernel itself has of the mechanisms in its wake-up path, by its release (of a release that
+/// is no number, what the era had): each since the release that the table of mechanisms names.
 fn upstream(release: &str, era: Era) -> Modes {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     let mut number = || numbers.next()?.parse::<u32>().ok();
-    let of_era = match era {
-        Era::V3_4 | Era::V5_5 => (5, 5),
-        Era::V6_5 => (6, 5),
-        Era::V6_15 | Era::V7_2 => (6, 15),
-    };
-    let version = number().zip(number()).unwrap_or(of_era);
-    let since = |first| match version >= first {
-        true => Mode::Upstream,
-        false => Mode::Off,
-    };
-    Modes {
-        cluster: since((6, 7)),
-        capacity: since((5, 7)),
-        ..Modes::default()
+    let version = number().zip(number()).unwrap_or(era.release());
+    let mut modes = Modes::default();
+    for mechanism in Mechanism::ALL {
+        if mechanism.since().is_some_and(|since| version >= since) {
+            modes[mechanism] = Mode::Upstream;
+        }
     }
+    modes
+}
+
+/// The first mechanism of these modes that is on and decides by what no recording holds.
+pub fn unrecorded(modes: &Modes) -> Option<Mechanism> {
+    let never = |m: &Mechanism| m.recording().0 == perch_policy::Recording::Never;
+    let on = modes
+        .iter()
+        .find(|(m, mode)| never(m) && *mode != Mode::Off);
+    on.map(|(mechanism, _)| mechanism)
 }
 
 impl Recording {
@@ -109,9 +111,9 @@ impl Recording {
             "" => upstream(&header.kernel, era),
             modes => modes.parse().map_err(|e| wrong(format!("header: {e}")))?,
         };
-        if modes.cache != Mode::Off {
+        if let Some(mechanism) = unrecorded(&modes) {
             return Err(wrong(format!(
-                "header: {modes}, and a recording does not have what cache decides by"
+                "header: {modes}, and a recording does not have what {mechanism} decides by"
             )));
         }
         let model = Policy::new(era, modes);

@@ -7,7 +7,7 @@ mod trace;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use perch_policy::{Era, Mode, Modes, Policy, Reason, Topology};
+use perch_policy::{Era, Mechanism, Mode, Modes, Policy, Reason, Topology};
 use perch_record::format::{Header, Undecided};
 use perch_record::{Cause, Distance, Outcome, Tally};
 use perch_report::{Align, Format, Grid};
@@ -19,6 +19,7 @@ use crate::recording::Recording;
 
 /// What to ask about which recording.
 #[derive(Args)]
+#[command(after_long_help = perch_policy::mechanisms_in_words())]
 pub struct Arguments {
     /// The recording; - for stdin
     #[arg(value_name = "FILE")]
@@ -56,13 +57,9 @@ fn other(modes: Modes, set: &[String]) -> Result<Option<Modes>, Failure> {
             .split_once('=')
             .ok_or_else(|| wrong("expected MECHANISM=MODE".to_string()))?;
         let mode: Mode = mode.parse().map_err(|e| wrong(format!("{e}")))?;
-        let lacks = match mechanism {
-            "cache" => Some("where each process ran, over time"),
-            "overload" => Some("which CPUs have real-time tasks to give away"),
-            "steer" => Some("where each task group has something queued"),
-            _ => None,
-        };
-        if let Some(lacks) = lacks.filter(|_| mode != Mode::Off) {
+        let recording = Mechanism::named(mechanism).map(Mechanism::recording);
+        let lacks = recording.filter(|(whose, _)| *whose != perch_policy::Recording::Kernel);
+        if let Some((_, lacks)) = lacks.filter(|_| mode != Mode::Off) {
             return Err(wrong(format!(
                 "a recording does not have what {mechanism} decides by: {lacks}"
             )));

@@ -38,7 +38,7 @@ The real-time band: tasks that go before all others. The first [[band]] that fit
 
 /// What to load and how.
 #[derive(Args)]
-#[command(after_long_help = KEYS)]
+#[command(after_long_help = format!("{}\n\n{KEYS}", perch_policy::mechanisms_in_words()))]
 pub struct Arguments {
     /// Modes of mechanisms, for example cluster=off [default: perch's own, where the machine has
     /// what a mechanism needs]

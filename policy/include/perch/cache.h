@@ -311,6 +311,32 @@ PERCH_OUTLINE int perch_cache_passes(const struct perch_host *h PERCH_GIVEN,
 	return perch_host_nr_idle_scan(h, llc) && perch_host_idle_cores(h, llc);
 }
 
+/* Stage aim. */
+PERCH_INLINE perch_u32 perch_cache_aim(const struct perch_host *h, const struct perch_policy *pol,
+				       const struct perch_task *p, const struct perch_wake *wake,
+				       struct perch_verdict *v)
+{
+	return perch_cache_redirects(pol) ? perch_cache_prev(h, pol, p, wake, v) : wake->prev_cpu;
+}
+
+/* Stage near: of every candidate that is idle. */
+PERCH_INLINE enum perch_near perch_cache_near(const struct perch_host *h,
+					      const struct perch_policy *pol,
+					      const struct perch_task *p,
+					      const struct perch_search *s, perch_u32 cpu,
+					      enum perch_candidate candidate)
+{
+	if (candidate == PERCH_CANDIDATE_KTHREAD || !perch_cache_passes(h, pol, p, s, cpu))
+		return PERCH_NEAR_TAKE;
+	return PERCH_NEAR_PASS;
+}
+
+/* Stage home. */
+PERCH_INLINE void perch_cache_home(struct perch_verdict *v)
+{
+	v->cache = PERCH_CACHE_RETURNED;
+}
+
 /* What the mechanism says to the balancer about moving a task. */
 enum perch_move {
 	PERCH_MOVE_FREE = 0, /* nothing */

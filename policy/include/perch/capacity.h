@@ -10,9 +10,10 @@
  * verdict does not look at capacities. sysbench's threads on a Pixel 3 lost a
  * fifth by it.
  *
- * Three places ask this header: the search's steps 1 to 4 whether a candidate
- * fits, the search for the idle CPU of the asymmetric domain that fits best,
- * and the choice of the stock kernel up to 5.6 between fast and slow path.
+ * Its hooks are in two stages: near says whether a candidate fits, and scan
+ * looks for the idle CPU of the asymmetric domain that fits best. The stock
+ * kernel up to 5.6 asks this header too when it chooses between fast and slow
+ * path.
  */
 #ifndef PERCH_CAPACITY_H
 #define PERCH_CAPACITY_H
@@ -129,15 +130,27 @@ PERCH_OUTLINE int perch_siblings_idle(const struct perch_host *h PERCH_GIVEN, pe
  * CPUs went on to the next idle one at every wake-up (999,364 migrations in
  * hikey960's pipe benchmark, none with the steps before the scan; 5.10).
  */
-PERCH_OUTLINE int perch_capacity_near(const struct perch_host *h PERCH_GIVEN,
-				      const struct perch_policy *pol PERCH_GIVEN,
-				      const struct perch_task *p PERCH_GIVEN, perch_u32 cpu)
+PERCH_OUTLINE int perch_capacity_suits(const struct perch_host *h PERCH_GIVEN,
+				       const struct perch_policy *pol PERCH_GIVEN,
+				       const struct perch_task *p PERCH_GIVEN, perch_u32 cpu)
 {
 	if (perch_capacity_set(h, pol, cpu) == PERCH_NONE)
 		return 1;
 	if (perch_host_has_smt(h) && !perch_siblings_idle(h, cpu))
 		return 0;
 	return perch_fit(h, p, cpu) == PERCH_FIT;
+}
+
+/* Stage near: of every candidate. */
+PERCH_INLINE enum perch_near perch_capacity_near(const struct perch_host *h,
+						 const struct perch_policy *pol,
+						 const struct perch_task *p,
+						 const struct perch_search *s, perch_u32 cpu,
+						 enum perch_candidate candidate)
+{
+	(void)s;
+	(void)candidate;
+	return perch_capacity_suits(h, pol, p, cpu) ? PERCH_NEAR_TAKE : PERCH_NEAR_PASS;
 }
 
 /* A fit on an idle core beats any fit beside a busy sibling. */
@@ -322,7 +335,27 @@ PERCH_INLINE perch_u32 perch_capacity_search(struct perch_host *h, const struct 
 		s->reason = PERCH_BY_TARGET_BUSY;
 		cpu = s->target;
 	}
+	/* The scan has seen the candidates that were passed over. */
+	s->near_prev = s->near_recent = PERCH_NONE;
 	return cpu;
+}
+
+/*
+ * Stage scan: posted before the candidates, upstream and perch after them and
+ * instead of the LLC.
+ */
+PERCH_INLINE perch_u32 perch_capacity_scan(struct perch_host *h, const struct perch_policy *pol,
+					   const struct perch_task *p, struct perch_search *s,
+					   enum perch_scan when)
+{
+	if (when == PERCH_SCAN_FIRST)
+		s->set = perch_capacity_set(h, pol, s->target);
+	else if (when != PERCH_SCAN_DOMAIN)
+		return PERCH_NONE;
+	if (s->set == PERCH_NONE ||
+	    (when == PERCH_SCAN_FIRST) != (pol->modes.capacity == PERCH_POSTED))
+		return PERCH_NONE;
+	return perch_capacity_search(h, pol, p, s);
 }
 
 #endif

@@ -7,9 +7,9 @@
  * tasks that talk are better off in one cluster, so an idle CPU elsewhere in
  * the LLC, even the previous one, is only a second choice.
  *
- * Three places in the search ask this header: steps 2 and 4 whether a
- * candidate is near enough to end the search, step 8 for the cluster's CPUs
- * before the LLC's, and the end for the candidates that were passed over.
+ * Its hooks are in three stages: near says whether a candidate is near enough
+ * to end the search, scan looks at the cluster's CPUs before the LLC's, and
+ * last returns to the candidates that were passed over.
  */
 #ifndef PERCH_CLUSTER_H
 #define PERCH_CLUSTER_H
@@ -44,8 +44,9 @@ PERCH_INLINE perch_u32 perch_share_id(const struct perch_host *h, perch_u32 cpu)
  * without any have the same id, so posted and upstream take them for near;
  * perch compares the clusters themselves.
  */
-PERCH_INLINE perch_u8 perch_cluster_near(const struct perch_host *h, const struct perch_policy *pol,
-					 perch_u32 cpu, perch_u32 target)
+PERCH_INLINE perch_u8 perch_cluster_shares(const struct perch_host *h,
+					   const struct perch_policy *pol, perch_u32 cpu,
+					   perch_u32 target)
 {
 	if (!perch_cluster_on(h, pol))
 		return 1;
@@ -54,8 +55,27 @@ PERCH_INLINE perch_u8 perch_cluster_near(const struct perch_host *h, const struc
 	return perch_share_id(h, cpu) == perch_share_id(h, target);
 }
 
+/* Stage near: of prev and recent, steps 2 and 4. */
+PERCH_INLINE enum perch_near perch_cluster_near(const struct perch_host *h,
+						const struct perch_policy *pol,
+						const struct perch_task *p,
+						const struct perch_search *s, perch_u32 cpu,
+						enum perch_candidate candidate)
+{
+	(void)p;
+	if (candidate != PERCH_CANDIDATE_PREV && candidate != PERCH_CANDIDATE_RECENT)
+		return PERCH_NEAR_TAKE;
+	return perch_cluster_shares(h, pol, cpu, s->target) ? PERCH_NEAR_TAKE : PERCH_NEAR_LATER;
+}
+
+/* Stage unbudgeted: a cluster in mode perch has a budget of its own. */
+PERCH_INLINE perch_u8 perch_cluster_unbudgeted(const struct perch_policy *pol)
+{
+	return pol->modes.cluster == PERCH_PERCH;
+}
+
 /*
- * Step 8, first part. posted and upstream spend the LLC's budget, so a budget
+ * Stage scan, step 8, first part. posted and upstream spend the LLC's budget, so a budget
  * of n examines n CPUs in all and an LLC too busy to be scanned (budget 0)
  * hides even four near CPUs that may well be idle. perch looks at the cluster
  * whatever the budget: on Kunpeng 920 at 32 pairs a node the LLC's
@@ -65,11 +85,15 @@ PERCH_INLINE perch_u8 perch_cluster_near(const struct perch_host *h, const struc
  */
 PERCH_INLINE perch_u32 perch_cluster_scan(const struct perch_host *h,
 					  const struct perch_policy *pol,
-					  const struct perch_task *p, struct perch_search *s)
+					  const struct perch_task *p, struct perch_search *s,
+					  enum perch_scan when)
 {
-	perch_u32 set = perch_host_cluster_set(h, s->target), llcs, cpu;
+	perch_u32 set, llcs, cpu;
 
-	if (!perch_cluster_on(h, pol) || set == PERCH_NONE)
+	if (when != PERCH_SCAN_LLC || !perch_cluster_on(h, pol))
+		return PERCH_NONE;
+	set = perch_host_cluster_set(h, s->target);
+	if (set == PERCH_NONE)
 		return PERCH_NONE;
 	if (s->idle_cores) {
 		s->reason = PERCH_BY_CLUSTER_CORE;
@@ -84,22 +108,30 @@ PERCH_INLINE perch_u32 perch_cluster_scan(const struct perch_host *h,
 			s->budget = llcs;
 	}
 	s->done_set = set;
+	/* Without a budget, what the cluster showed on the way still counts. */
+	if (cpu == PERCH_NONE && !s->budget && s->thread != PERCH_NONE) {
+		s->reason = PERCH_BY_CLUSTER_SCAN;
+		return s->thread;
+	}
 	return cpu;
 }
 
 /*
- * Nothing was found: prev or recent, idle but in another cluster, after all.
+ * Stage last. Nothing was found: prev or recent, idle but in another cluster, after all.
  * Without this, hackbench with as many threads as CPUs stacked tasks on
  * target while prev was idle (v8 of the series). The search took time, and
  * upstream no longer looks whether the candidate is still idle; posted and
  * perch do.
  */
-PERCH_INLINE perch_u32 perch_cluster_fallback(const struct perch_host *h,
-					      const struct perch_policy *pol,
-					      const struct perch_task *p, struct perch_search *s)
+PERCH_INLINE perch_u32 perch_cluster_last(const struct perch_host *h,
+					  const struct perch_policy *pol,
+					  const struct perch_task *p, struct perch_search *s,
+					  perch_u32 cpu)
 {
 	perch_u8 trust = pol->modes.cluster == PERCH_UPSTREAM;
 
+	if (s->reason != PERCH_BY_TARGET_BUSY)
+		return cpu;
 	if (s->near_prev != PERCH_NONE && (trust || perch_idle_ok(h, pol, p, s->near_prev))) {
 		s->reason = PERCH_BY_CLUSTER_PREV;
 		return s->near_prev;
@@ -108,7 +140,7 @@ PERCH_INLINE perch_u32 perch_cluster_fallback(const struct perch_host *h,
 		s->reason = PERCH_BY_CLUSTER_RECENT;
 		return s->near_recent;
 	}
-	return PERCH_NONE;
+	return cpu;
 }
 
 #endif

@@ -1,18 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The whole decision, in the order of docs/mechanisms/README.md#one-wake-up: where a waking (or
- * new) task of the fair class should go, and why. Every mechanism has its
- * line here and its header beside this one.
+ * The whole decision, in the order of docs/mechanisms/README.md#one-wake-up:
+ * where a waking (or new) task of the fair class should go, and why.
+ *
+ * The stock kernel's decision is written out below. A mechanism takes part in
+ * it by hooks, which it has in one or more of these stages; mechanisms.def
+ * lists them, and its order is the order of calls within a stage. A hook is
+ * PERCH_INLINE, or PERCH_OUTLINE where five arguments are enough.
+ *
+ * aim         perch_NAME_aim(h, pol, p, wake, v): the CPU that stands for prev
+ *             from here on; wake->prev_cpu if the mechanism has no better one.
+ *             The first hook that has one ends the stage.
+ * near        perch_NAME_near(h, pol, p, s, cpu, candidate): an enum perch_near.
+ *             All hooks must take a candidate; the first that does not decides.
+ * scan        perch_NAME_scan(h, pol, p, s, when): a CPU, with s->reason, or
+ *             PERCH_NONE. Called at each point of enum perch_scan.
+ * unbudgeted  perch_NAME_unbudgeted(pol): whether the mechanism scans at
+ *             PERCH_SCAN_LLC where the LLC is too busy to be scanned.
+ * home        perch_NAME_home(v): the search was aimed elsewhere (stage aim),
+ *             found nobody idle, and begins again from where the wakee was.
+ * last        perch_NAME_last(h, pol, p, s, cpu): the search has ended at `cpu`
+ *             with s->reason; the same CPU, or another one with another reason.
  */
 #ifndef PERCH_SELECT_H
 #define PERCH_SELECT_H
 
-#include "cache.h"
-#include "capacity.h"
-#include "cluster.h"
 #include "early.h"
 #include "slow.h"
-#include "steer.h"
+
+#define PERCH_MECHANISM_HEADERS
+#include "mechanisms.def"
+#undef PERCH_MECHANISM_HEADERS
 
 #define PERCH_FOUND(s, why, cpu)     \
 	do {                         \
@@ -20,28 +38,133 @@
 		return (cpu);        \
 	} while (0)
 
+/*
+ * Each stage includes the table with its own macro saying what a hook's line
+ * becomes, and those of the other stages saying nothing.
+ */
+#define PERCH_IN_aim(name)
+#define PERCH_IN_near(name)
+#define PERCH_IN_scan(name)
+#define PERCH_IN_unbudgeted(name)
+#define PERCH_IN_home(name)
+#define PERCH_IN_last(name)
+
+PERCH_INLINE perch_u32 perch_stage_aim(const struct perch_host *h, const struct perch_policy *pol,
+				       const struct perch_task *p, const struct perch_wake *wake,
+				       struct perch_verdict *v)
+{
+	perch_u32 cpu;
+
+#undef PERCH_IN_aim
+#define PERCH_IN_aim(name)                            \
+	cpu = perch_##name##_aim(h, pol, p, wake, v); \
+	if (cpu != wake->prev_cpu)                    \
+		return cpu;
+#define PERCH_STAGE(stage, name) PERCH_IN_##stage(name)
+#include "mechanisms.def"
+#undef PERCH_IN_aim
+#define PERCH_IN_aim(name)
+	return wake->prev_cpu;
+}
+
+PERCH_INLINE enum perch_near perch_stage_near(const struct perch_host *h,
+					      const struct perch_policy *pol,
+					      const struct perch_task *p,
+					      const struct perch_search *s, perch_u32 cpu,
+					      enum perch_candidate candidate)
+{
+	enum perch_near said;
+
+#undef PERCH_IN_near
+#define PERCH_IN_near(name)                                       \
+	said = perch_##name##_near(h, pol, p, s, cpu, candidate); \
+	if (said != PERCH_NEAR_TAKE)                              \
+		return said;
+#define PERCH_STAGE(stage, name) PERCH_IN_##stage(name)
+#include "mechanisms.def"
+#undef PERCH_IN_near
+#define PERCH_IN_near(name)
+	return PERCH_NEAR_TAKE;
+}
+
+PERCH_INLINE perch_u32 perch_stage_scan(struct perch_host *h, const struct perch_policy *pol,
+					const struct perch_task *p, struct perch_search *s,
+					enum perch_scan when)
+{
+	perch_u32 cpu;
+
+#undef PERCH_IN_scan
+#define PERCH_IN_scan(name)                            \
+	cpu = perch_##name##_scan(h, pol, p, s, when); \
+	if (cpu != PERCH_NONE)                         \
+		return cpu;
+#define PERCH_STAGE(stage, name) PERCH_IN_##stage(name)
+#include "mechanisms.def"
+#undef PERCH_IN_scan
+#define PERCH_IN_scan(name)
+	return PERCH_NONE;
+}
+
+PERCH_INLINE perch_u8 perch_stage_unbudgeted(const struct perch_policy *pol)
+{
+#undef PERCH_IN_unbudgeted
+#define PERCH_IN_unbudgeted(name)           \
+	if (perch_##name##_unbudgeted(pol)) \
+		return 1;
+#define PERCH_STAGE(stage, name) PERCH_IN_##stage(name)
+#include "mechanisms.def"
+#undef PERCH_IN_unbudgeted
+#define PERCH_IN_unbudgeted(name)
+	return 0;
+}
+
+PERCH_INLINE void perch_stage_home(struct perch_verdict *v)
+{
+#undef PERCH_IN_home
+#define PERCH_IN_home(name) perch_##name##_home(v);
+#define PERCH_STAGE(stage, name) PERCH_IN_##stage(name)
+#include "mechanisms.def"
+#undef PERCH_IN_home
+#define PERCH_IN_home(name)
+}
+
+PERCH_INLINE perch_u32 perch_stage_last(const struct perch_host *h, const struct perch_policy *pol,
+					const struct perch_task *p, struct perch_search *s,
+					perch_u32 cpu)
+{
+#undef PERCH_IN_last
+#define PERCH_IN_last(name) cpu = perch_##name##_last(h, pol, p, s, cpu);
+#define PERCH_STAGE(stage, name) PERCH_IN_##stage(name)
+#include "mechanisms.def"
+#undef PERCH_IN_last
+#define PERCH_IN_last(name)
+	return cpu;
+}
+
 /* The idle-sibling search: docs/mechanisms/stock.md#idle-search, steps 1 to 9. */
 PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 					  const struct perch_policy *pol PERCH_GIVEN,
 					  struct perch_task *p PERCH_GIVEN,
 					  struct perch_search *s PERCH_GIVEN)
 {
+	enum perch_near near;
 	perch_u32 recent, cpu;
 
-	s->set = perch_capacity_set(h, pol, s->target);
-	if (s->set != PERCH_NONE && pol->modes.capacity == PERCH_POSTED)
-		return perch_capacity_search(h, pol, p, s);
+	cpu = perch_stage_scan(h, pol, p, s, PERCH_SCAN_FIRST);
+	if (cpu != PERCH_NONE)
+		return cpu;
 
-	if (perch_idle_ok(h, pol, p, s->target) && perch_capacity_near(h, pol, p, s->target) &&
-	    !perch_cache_passes(h, pol, p, s, s->target))
+	if (perch_idle_ok(h, pol, p, s->target) &&
+	    perch_stage_near(h, pol, p, s, s->target, PERCH_CANDIDATE_TARGET) == PERCH_NEAR_TAKE)
 		PERCH_FOUND(s, PERCH_BY_TARGET_IDLE, s->target);
 
 	if (s->prev != s->target && perch_share_llc(h, s->prev, s->target) &&
-	    perch_idle_ok(h, pol, p, s->prev) && perch_capacity_near(h, pol, p, s->prev) &&
-	    !perch_cache_passes(h, pol, p, s, s->prev)) {
-		if (perch_cluster_near(h, pol, s->prev, s->target))
+	    perch_idle_ok(h, pol, p, s->prev)) {
+		near = perch_stage_near(h, pol, p, s, s->prev, PERCH_CANDIDATE_PREV);
+		if (near == PERCH_NEAR_TAKE)
 			PERCH_FOUND(s, PERCH_BY_PREV_IDLE, s->prev);
-		s->near_prev = s->prev;
+		if (near == PERCH_NEAR_LATER)
+			s->near_prev = s->prev;
 	}
 
 	/*
@@ -49,7 +172,8 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 	 * its own CPU and is about to sleep: stacking costs nothing.
 	 */
 	if ((s->flags & PERCH_WAKE_IN_TASK) && s->prev == s->this_cpu &&
-	    perch_host_nr_running(h, s->this_cpu) <= 1 && perch_capacity_near(h, pol, p, s->prev))
+	    perch_host_nr_running(h, s->this_cpu) <= 1 &&
+	    perch_stage_near(h, pol, p, s, s->prev, PERCH_CANDIDATE_KTHREAD) == PERCH_NEAR_TAKE)
 		PERCH_FOUND(s, PERCH_BY_KTHREAD, s->prev);
 
 	/* A preferred CPU is not where it ran: recent is of no use beside it, and stays. */
@@ -58,17 +182,19 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 		p->recent_cpu = s->prev;
 	if (recent != PERCH_NONE && recent != s->prev && recent != s->target &&
 	    perch_share_llc(h, recent, s->target) && perch_idle_ok(h, pol, p, recent) &&
-	    perch_allowed(h, p, recent) && perch_capacity_near(h, pol, p, recent) &&
-	    !perch_cache_passes(h, pol, p, s, recent)) {
-		if (perch_cluster_near(h, pol, recent, s->target)) {
+	    perch_allowed(h, p, recent)) {
+		near = perch_stage_near(h, pol, p, s, recent, PERCH_CANDIDATE_RECENT);
+		if (near == PERCH_NEAR_TAKE) {
 			p->recent_cpu = s->prev;
 			PERCH_FOUND(s, PERCH_BY_RECENT_IDLE, recent);
 		}
-		s->near_recent = recent;
+		if (near == PERCH_NEAR_LATER)
+			s->near_recent = recent;
 	}
 
-	if (s->set != PERCH_NONE)
-		return perch_capacity_search(h, pol, p, s);
+	cpu = perch_stage_scan(h, pol, p, s, PERCH_SCAN_DOMAIN);
+	if (cpu != PERCH_NONE)
+		return cpu;
 
 	s->llc = perch_host_llc_set(h, s->target);
 	if (s->llc == PERCH_NONE)
@@ -86,17 +212,12 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 	s->budget = perch_host_nr_idle_scan(h, s->llc);
 	/*
 	 * A budget of 0 says that the LLC is too busy to be worth a look, idle
-	 * cores or not. Only the cluster in perch mode has a budget of its own.
+	 * cores or not.
 	 */
-	if ((s->budget || pol->modes.cluster == PERCH_PERCH) &&
+	if ((s->budget || perch_stage_unbudgeted(pol)) &&
 	    !(pol->rules.empty_mask_fails_early && !perch_set_meets(h, p, s->llc))) {
-		cpu = perch_cluster_scan(h, pol, p, s);
-		if (cpu != PERCH_NONE)
-			return cpu;
-		/* Without a budget, what the cluster showed on the way still counts. */
-		if (!s->budget && s->thread != PERCH_NONE)
-			PERCH_FOUND(s, PERCH_BY_CLUSTER_SCAN, s->thread);
-		if (s->budget)
+		cpu = perch_stage_scan(h, pol, p, s, PERCH_SCAN_LLC);
+		if (cpu == PERCH_NONE && s->budget)
 			cpu = perch_scan_llc(h, pol, p, s);
 		if (cpu != PERCH_NONE)
 			return cpu;
@@ -106,9 +227,6 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 		s->again = 1;
 		return s->target;
 	}
-	cpu = perch_cluster_fallback(h, pol, p, s);
-	if (cpu != PERCH_NONE)
-		return cpu;
 	PERCH_FOUND(s, PERCH_BY_TARGET_BUSY, s->target);
 }
 
@@ -199,11 +317,9 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 		}
 		affine = !perch_wake_wide(h, wake->this_cpu, waker, p);
 	}
-	if (perch_cache_redirects(pol)) {
-		s.prev = s.target = perch_cache_prev(h, pol, p, wake, v);
-		if (s.prev != wake->prev_cpu)
-			s.home = wake->prev_cpu;
-	}
+	s.prev = s.target = perch_stage_aim(h, pol, p, wake, v);
+	if (s.prev != wake->prev_cpu)
+		s.home = wake->prev_cpu;
 	if (perch_wake_balances(h, pol, wake->this_cpu) &&
 	    (!affine || perch_wake_cap(h, p, wake->this_cpu, s.prev))) {
 		v->reason = PERCH_BY_WAKE_BALANCE;
@@ -216,16 +332,16 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 	v->target = s.target;
 	cpu = perch_search_idle(h, pol, p, &s);
 	if (s.again) {
-		/* Once, as if the cache mechanism had never spoken, and with no candidate of before. */
+		/* Once, as if no hook had aimed elsewhere, and with no candidate of before. */
 		s.prev = s.target = v->target = s.home;
 		s.home = s.near_prev = s.near_recent = s.thread = s.done_set = PERCH_NONE;
-		v->cache = PERCH_CACHE_RETURNED;
+		perch_stage_home(v);
 		cpu = perch_search_idle(h, pol, p, &s);
 	}
 	if (pol->rules.recent_when_taken && affine)
 		waker->recent_cpu = wake->this_cpu;
 searched:
-	cpu = perch_steer(h, pol, p, &s, cpu);
+	cpu = perch_stage_last(h, pol, p, &s, cpu);
 	v->reason = s.reason;
 	v->examined = s.examined;
 	return cpu;

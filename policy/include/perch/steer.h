@@ -166,11 +166,11 @@ PERCH_OUTLINE perch_u32 perch_steer_best(const struct perch_host *h PERCH_GIVEN,
 	return st.cpu;
 }
 
-/* The search has ended at `cpu` with s->reason: the same, or a CPU with an empty queue. */
-PERCH_OUTLINE perch_u32 perch_steer(const struct perch_host *h PERCH_GIVEN,
-				    const struct perch_policy *pol PERCH_GIVEN,
-				    const struct perch_task *p PERCH_GIVEN,
-				    struct perch_search *s PERCH_GIVEN, perch_u32 cpu)
+/* Stage last: the same CPU, or one with an empty queue. */
+PERCH_OUTLINE perch_u32 perch_steer_last(const struct perch_host *h PERCH_GIVEN,
+					 const struct perch_policy *pol PERCH_GIVEN,
+					 const struct perch_task *p PERCH_GIVEN,
+					 struct perch_search *s PERCH_GIVEN, perch_u32 cpu)
 {
 	perch_u32 found, set;
 

@@ -29,6 +29,28 @@ struct perch_search {
 	perch_u8 again;	     /* cache: nothing idle in the preferred LLC, search at home */
 };
 
+/* The CPUs that the search looks at one by one before it scans, in this order. */
+enum perch_candidate {
+	PERCH_CANDIDATE_TARGET,
+	PERCH_CANDIDATE_PREV,
+	PERCH_CANDIDATE_KTHREAD, /* prev again, busy with the per-CPU kthread that wakes */
+	PERCH_CANDIDATE_RECENT,
+};
+
+/* What a hook of stage near says to such a CPU, which is idle or a kthread's. */
+enum perch_near {
+	PERCH_NEAR_TAKE = 0,
+	PERCH_NEAR_PASS,  /* the search goes on without it */
+	PERCH_NEAR_LATER, /* likewise, and remembers it (near_prev, near_recent) */
+};
+
+/* The points of the search at which hooks of stage scan are called. */
+enum perch_scan {
+	PERCH_SCAN_FIRST,  /* before the candidates */
+	PERCH_SCAN_DOMAIN, /* after them; nobody has looked at the LLC yet */
+	PERCH_SCAN_LLC,	   /* before the stock kernel scans the LLC, which is s->llc */
+};
+
 /* Idle CPUs as this wakee sees them: truly idle, or busy with SCHED_IDLE work. */
 PERCH_INLINE perch_u64 perch_idle_ok_word(const struct perch_host *h,
 					  const struct perch_policy *pol,

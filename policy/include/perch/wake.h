@@ -3,8 +3,8 @@
  * A wake-up, the verdict on it, and the reason for the verdict.
  *
  * These structures are shared by every host: the simulator and the replay
- * build them natively (crates/perch-policy mirrors them field by field), the
- * live scheduler builds them in BPF. Fixed-width types only, no padding that
+ * build them natively (scripts/mirrors writes Rust's copies of them), the live
+ * scheduler builds them in BPF. Fixed-width types only, no padding that
  * a compiler chooses.
  */
 #ifndef PERCH_WAKE_H
@@ -58,15 +58,26 @@ enum perch_mode {
 	PERCH_PERCH = 3,    /* known defects mended */
 };
 
-/* One mode a mechanism; an experiment's arm is nothing but this. */
+/* The mechanisms (mechanisms.def), in the order in which tables show them. */
+enum perch_mechanism {
+#define PERCH_MECHANISM(name, help) PERCH_MECHANISM_##name,
+#include "mechanisms.def"
+	PERCH_NR_MECHANISMS,
+};
+
+/* Bytes of struct perch_modes, however many mechanisms there are. */
+#define PERCH_MODES_SIZE 16
+
+/*
+ * One mode a mechanism; an experiment's arm is nothing but this.
+ * The build script of crates/perch-policy fills it by the order of
+ * mechanisms.def.
+ */
 struct perch_modes {
-	perch_u8 cluster;
-	perch_u8 capacity;
-	perch_u8 cache;
-	perch_u8 overload;
+#define PERCH_MECHANISM(name, help) perch_u8 name;
+#include "mechanisms.def"
 	perch_u8 overload_layout; /* enum perch_overload_layout */
-	perch_u8 steer;
-	perch_u8 pad[2];
+	perch_u8 pad[PERCH_MODES_SIZE - 1 - PERCH_NR_MECHANISMS];
 };
 
 /* What differs between stock kernels in choosing a CPU (docs/mechanisms/stock.md#eras). */
@@ -235,37 +246,19 @@ struct perch_task {
 };
 
 /*
- * Why the CPU was chosen. Every host counts these, under the names in
- * crates/perch-policy; append only, recordings hold the numbers.
+ * Why the CPU was chosen. Every host counts these, under the names of
+ * mechanisms.def, which has the numbers too: recordings hold them.
  */
 enum perch_reason {
-	PERCH_BY_NOTHING = 0,
-	PERCH_BY_AFFINITY,	 /* only one CPU is allowed */
-	PERCH_BY_HINT,		 /* the caller asked for the waker's CPU */
-	PERCH_BY_TARGET_IDLE,	 /* step 1 of docs/mechanisms/stock.md#idle-search */
-	PERCH_BY_PREV_IDLE,	 /* step 2 */
-	PERCH_BY_KTHREAD,	 /* step 3: stacks on the per-CPU kthread that woke it */
-	PERCH_BY_RECENT_IDLE,	 /* step 4 */
-	PERCH_BY_SIBLING_IDLE,	 /* step 7: an SMT sibling of prev */
-	PERCH_BY_CLUSTER_CORE,	 /* cluster scan: a fully idle core */
-	PERCH_BY_CLUSTER_SCAN,	 /* cluster scan: an idle CPU */
-	PERCH_BY_LLC_CORE,	 /* step 8: a fully idle core */
-	PERCH_BY_LLC_THREAD,	 /* step 8: no idle core, the idle thread seen on the way */
-	PERCH_BY_LLC_SCAN,	 /* step 8: an idle CPU */
-	PERCH_BY_CLUSTER_PREV,	 /* cluster fallback: prev, idle but in another cluster */
-	PERCH_BY_CLUSTER_RECENT, /* cluster fallback: recent, likewise */
-	PERCH_BY_TARGET_BUSY,	 /* step 9: nothing idle was found */
-	PERCH_BY_NO_LLC,	 /* step 6: target has no last-level cache domain */
-	PERCH_BY_SLOW_PATH,	 /* fork or exec: the idlest CPU of the idlest group */
-	PERCH_BY_FALLBACK,	 /* the choice was not allowed: an allowed CPU instead */
-	PERCH_BY_CAPACITY_FIT,	 /* capacity scan: the task fits the idle CPU */
-	PERCH_BY_CAPACITY_BEST,	 /* capacity scan: it fits none that is idle; the best of them */
-	PERCH_BY_CAPACITY_SPARE, /* capacity, perch: nothing idle; the most spare capacity */
-	PERCH_BY_WAKE_BALANCE,	 /* up to 5.6: a wake-up balanced like a fork */
-	PERCH_BY_IDLE_GROUP,	 /* 3.4: in a group of CPUs that are all idle */
-	PERCH_BY_UNSEARCHED,	 /* 3.4: prev, from which the waker's CPU is out of reach */
-	PERCH_BY_EMPTY_QUEUE,	 /* nothing idle; the wakee's group has nothing queued there */
-	PERCH_NR_REASONS,
+#define PERCH_REASON(owner, name, number, words, class, meaning) PERCH_BY_##name = (number),
+#include "mechanisms.def"
+};
+
+/* Reasons are numbered without a gap, so there are as many as lines. */
+enum {
+	PERCH_NR_REASONS = 0
+#define PERCH_REASON(owner, name, number, words, class, meaning) +1
+#include "mechanisms.def"
 };
 
 /*

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::machines::Shape;
-use crate::{CpuMask, CpuState, Era, Host, Mode, Modes, Policy, TaskState, Verdict, Wake};
+use crate::{
+    CpuMask, CpuState, Era, Host, Mechanism, Mode, Modes, Policy, TaskState, Verdict, Wake,
+};
 
 /// The second, the time after which wakee flips are halved.
 pub const SECOND: u64 = 1_000_000_000;
@@ -17,7 +19,8 @@ const LATER: [Era; 4] = [Era::V5_5, Era::V6_5, Era::V6_15, Era::V7_2];
 
 /// In each era every mechanism in each of its modes, alone and beside others: all in the same
 /// mode, each beside other modes of the others, and the cache and steer mechanisms alone, which
-/// most decisions of the others would hide. In 3.4 steer, which is all there is.
+/// most decisions of the others would hide; any mechanism besides these four that chooses CPUs in
+/// each of its modes, alone. In 3.4 steer, which is all there is.
 pub fn policies() -> Vec<Policy> {
     let mode = |i: usize| Mode::ALL[i % Mode::ALL.len()];
     let every = 0..Mode::ALL.len();
@@ -25,6 +28,20 @@ pub fn policies() -> Vec<Policy> {
     let mixed = every.clone().map(|i| [i, i + 1, i + 2, i + 3]);
     let gathered = every.skip(1).map(|i| [0, 0, i, 0]);
     let steered = [Mode::Posted, Mode::Perch].map(|m| [0, 0, 0, m as usize]);
+    let named = [
+        Mechanism::Cluster,
+        Mechanism::Capacity,
+        Mechanism::Cache,
+        Mechanism::Steer,
+    ];
+    let others = (Mechanism::ALL.into_iter())
+        .filter(|m| !named.contains(m) && *m != Mechanism::Overload)
+        .flat_map(|m| m.modes().iter().map(move |&mode| (m, mode)))
+        .map(|(mechanism, mode)| {
+            let mut modes = Modes::default();
+            modes[mechanism] = mode;
+            modes
+        });
     let modes: Vec<Modes> = together
         .chain(mixed)
         .chain(gathered)
@@ -36,6 +53,7 @@ pub fn policies() -> Vec<Policy> {
             steer: mode(steer),
             ..Modes::default()
         })
+        .chain(others)
         .collect();
     let early = Mode::ALL.map(|steer| Modes {
         steer,

@@ -12,6 +12,12 @@ use std::sync::Arc;
 use perch_machine::Machine;
 
 use crate::ffi;
+use crate::ffi::generated::{
+    PERCH_SD_ASYM as SD_ASYM, PERCH_SD_BALANCE_FORK as SD_BALANCE_FORK,
+    PERCH_SD_CLUSTER as SD_CLUSTER, PERCH_SD_LLC as SD_LLC, PERCH_SD_NUMA as SD_NUMA,
+    PERCH_SD_PREFER_SIBLING as SD_PREFER_SIBLING, PERCH_SD_SMT as SD_SMT,
+    PERCH_SD_WAKE_AFFINE as SD_WAKE_AFFINE,
+};
 use crate::image::Image;
 use crate::mask::bits;
 
@@ -31,27 +37,8 @@ pub enum Level {
     Numa = 4,
 }
 
-const SD_SMT: u32 = 0x1;
-const SD_CLUSTER: u32 = 0x2;
-const SD_LLC: u32 = 0x4;
-const SD_NUMA: u32 = 0x8;
-const SD_BALANCE_FORK: u32 = 0x10;
-const SD_WAKE_AFFINE: u32 = 0x20;
-const SD_PREFER_SIBLING: u32 = 0x40;
-const SD_ASYM: u32 = 0x80;
-
-/// The flags under their names in policy/, for the test that compares them.
-#[cfg(test)]
-pub(crate) const FLAGS: [(&str, u32); 8] = [
-    ("SD_SMT", SD_SMT),
-    ("SD_CLUSTER", SD_CLUSTER),
-    ("SD_LLC", SD_LLC),
-    ("SD_NUMA", SD_NUMA),
-    ("SD_BALANCE_FORK", SD_BALANCE_FORK),
-    ("SD_WAKE_AFFINE", SD_WAKE_AFFINE),
-    ("SD_PREFER_SIBLING", SD_PREFER_SIBLING),
-    ("SD_ASYM", SD_ASYM),
-];
+/// The bytes of `struct perch_topology`.
+pub type TopologyImage = [u8; size_of::<ffi::Topology>()];
 
 /// The shape of a machine as the policy reads it; built once, shared by every simulation of it.
 #[derive(Debug)]
@@ -364,8 +351,9 @@ impl Topology {
     }
 
     /// Lays the arrays out in `image`; the `struct perch_topology` that leads to them, as bytes.
-    pub fn image(&self, image: &mut Image) -> Vec<u8> {
+    pub fn image(&self, image: &mut Image) -> TopologyImage {
         let header = self.place(image);
-        crate::image::bytes(std::slice::from_ref(&header)).to_vec()
+        let bytes = crate::image::bytes(std::slice::from_ref(&header));
+        bytes.try_into().expect("as many bytes")
     }
 }

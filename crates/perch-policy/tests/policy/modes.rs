@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Modes and eras as words: what is printed reads back, and what is refused says why.
 
-use perch_policy::{ERAS, Era, Layout, MECHANISMS, Mode, Modes, Policy, Reason};
+use perch_policy::{ERAS, Era, Layout, Mechanism, Mode, Modes, Policy, Reason};
 
 fn refused(words: &str) -> String {
     words.parse::<Modes>().expect_err(words).to_string()
@@ -30,15 +30,21 @@ fn modes_read_back() {
 
 #[test]
 fn every_mechanism_can_be_set_and_is_listed() {
-    for name in MECHANISMS {
-        let mut modes = Modes::default();
-        modes.set(name, Mode::Perch).expect(name);
-        assert_eq!(
-            modes.iter().find(|(_, mode)| *mode == Mode::Perch),
-            Some((name, Mode::Perch))
-        );
+    for mechanism in Mechanism::ALL {
+        for &mode in mechanism.modes().iter().filter(|mode| **mode != Mode::Off) {
+            let mut modes = Modes::default();
+            modes
+                .set(mechanism.name(), mode)
+                .expect("a mode of its own");
+            let set: Vec<_> = modes
+                .iter()
+                .filter(|(_, mode)| *mode != Mode::Off)
+                .collect();
+            assert_eq!(set, [(mechanism, mode)]);
+            assert_eq!(modes[mechanism], mode);
+        }
     }
-    assert_eq!(Modes::default().iter().count(), MECHANISMS.len());
+    assert_eq!(Modes::default().iter().count(), Mechanism::ALL.len());
     assert!(Modes::default().iter().all(|(_, mode)| mode == Mode::Off));
 }
 
@@ -58,9 +64,9 @@ fn eras_read_back() {
 #[test]
 fn what_an_era_has_not_is_refused_by_its_key() {
     let check = |era: Era, words: &str| era.check(&words.parse().expect(words));
-    for (name, mode) in MECHANISMS
+    for (name, mode) in Mechanism::ALL
         .into_iter()
-        .flat_map(|n| Mode::ALL.map(|m| (n, m)))
+        .flat_map(|m| m.modes().iter().map(move |&mode| (m.name(), mode)))
     {
         let words = format!("{name}={mode}");
         for (_, era) in ERAS {
@@ -83,10 +89,11 @@ fn what_an_era_has_not_is_refused_by_its_key() {
 
 #[test]
 fn an_unknown_mechanism_is_named_beside_the_known() {
+    let known = Mechanism::ALL.map(Mechanism::name).join(", ");
+    assert!(known.starts_with("cluster, capacity, cache, overload, steer"));
     assert_eq!(
         refused("warp=perch"),
-        "unknown mechanism \"warp\": this version has cluster, capacity, cache, overload, \
-         steer"
+        format!("unknown mechanism \"warp\": this version has {known}")
     );
 }
 

@@ -13,7 +13,7 @@ mod spread;
 use std::io::Read;
 use std::sync::Arc;
 
-use perch_policy::{Mode, Modes, Policy, Reason, Topology};
+use perch_policy::{Mechanism, Mode, Modes, Policy, Premise, ReasonClass, Recording, Topology};
 
 use crate::format::{FormatError, Reader};
 use crate::moment::{Class, Task};
@@ -67,7 +67,7 @@ mod change {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// The mechanism.
-    pub mechanism: &'static str,
+    pub mechanism: Mechanism,
     /// The mode that it would get.
     pub mode: Mode,
     /// Another CPU.
@@ -135,53 +135,30 @@ impl Verdict {
     }
 }
 
-/// What a mechanism needs of a machine, and whether it is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a machine has for mechanisms to act on.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Last-level caches of several CPUs.
-    pub llcs: usize,
-    /// Nodes.
-    pub nodes: usize,
-    /// Clusters that are smaller than their last-level cache.
-    pub clusters: usize,
-    /// Different capacities.
-    pub capacities: usize,
-    /// A domain has all of them.
+    /// The mechanisms whose premise it has: those that can choose another CPU here at all
+    /// (docs/testing.md#properties, P3), and `overload`, which chooses none, if its counters can be more
+    /// than one.
+    pub acts: Vec<Mechanism>,
+    /// Some domain has CPUs of different capacities.
     pub asymmetric: bool,
 }
 
 impl Shape {
     /// Of a machine.
     pub fn of(topology: &Topology) -> Shape {
-        let cpus = 0..topology.nr_cpus();
-        let first = |cpu: &usize| {
-            let span = topology.cluster_span(*cpu);
-            span.is_some_and(|span| span.iter().next() == Some(*cpu))
-        };
-        let mut capacities: Vec<u32> = cpus.clone().map(|cpu| topology.capacity(cpu)).collect();
-        capacities.sort_unstable();
-        capacities.dedup();
+        let acts = |m: &Mechanism| m.premise().0.holds(topology);
         Shape {
-            llcs: topology.nr_llcs(),
-            nodes: topology.nr_nodes(),
-            clusters: cpus.clone().filter(first).count(),
-            capacities: capacities.len(),
-            asymmetric: cpus
-                .into_iter()
-                .any(|cpu| topology.asym_span(cpu).is_some()),
+            acts: Mechanism::ALL.into_iter().filter(acts).collect(),
+            asymmetric: Premise::Capacities.holds(topology),
         }
     }
 
-    /// Whether a mechanism can choose another CPU here at all (docs/testing.md#properties, P3).
-    /// Of `overload`, which chooses none, whether its counters can be more than one.
-    pub fn can_act(&self, mechanism: &str) -> bool {
-        match mechanism {
-            "cluster" => self.clusters > 0,
-            "capacity" => self.asymmetric,
-            "cache" => self.llcs > 1,
-            "overload" => self.nodes > 1 || self.llcs > 1,
-            _ => true,
-        }
+    /// Whether a mechanism can act here.
+    pub fn can_act(&self, mechanism: Mechanism) -> bool {
+        self.acts.contains(&mechanism)
     }
 }
 
@@ -222,17 +199,17 @@ struct Part {
     span_ns: Option<(u64, u64)>,
 }
 
-/// The modes to ask about: those of cluster and capacity that the kernel does not have, where they
-/// can act. Of the others a recording lacks what they decide by.
-fn candidates(shape: &Shape, kernel: Modes) -> Vec<(&'static str, Mode, Modes)> {
+/// The modes to ask about: those that the kernel does not have, of mechanisms that can act and whose
+/// state every recording holds.
+fn candidates(shape: &Shape, kernel: Modes) -> Vec<(Mechanism, Mode, Modes)> {
     let mut candidates = Vec::new();
     for (mechanism, has) in kernel.iter() {
-        let replayed = ["cluster", "capacity"].contains(&mechanism) && shape.can_act(mechanism);
-        for mode in Mode::ALL.into_iter().filter(|&m| replayed && m != has) {
+        let replayed = mechanism.recording().0 == Recording::Kernel && shape.can_act(mechanism);
+        let others = mechanism.modes().iter().filter(|&&m| replayed && m != has);
+        for &mode in others {
             let mut modes = kernel;
-            if modes.set(mechanism, mode).is_ok() {
-                candidates.push((mechanism, mode, modes));
-            }
+            modes[mechanism] = mode;
+            candidates.push((mechanism, mode, modes));
         }
     }
     candidates
@@ -250,6 +227,7 @@ pub fn advise<R: Read>(
     jobs: usize,
 ) -> Result<Advice, FormatError> {
     let shape = Shape::of(topology);
+    let asymmetric = shape.asymmetric;
     let candidates = candidates(&shape, model.modes());
     let others: Vec<Policy> = (candidates.iter())
         .map(|&(_, _, modes)| Policy::new(model.era(), modes))
@@ -320,7 +298,7 @@ pub fn advise<R: Read>(
                 &changed,
                 unexplained,
                 [&near, &idle],
-                shape.asymmetric.then_some(&fits),
+                asymmetric.then_some(&fits),
             ),
         })
     });
@@ -363,8 +341,7 @@ fn count(replay: &mut Replay, model: Policy, others: &[Policy], row: &mut [u64])
     row[at::EXPLAINED] += 1;
     row[at::IDLE] += u64::from(replay.host().is_idle(chosen));
     row[at::STAYED] += u64::from(chosen == prev);
-    let nothing = [Reason::TargetBusy, Reason::CapacitySpare];
-    row[at::BUSY] += u64::from(nothing.contains(&verdict.reason));
+    row[at::BUSY] += u64::from(verdict.reason.class() == ReasonClass::Queued);
     let util = replay.moment().wakee()[Task::Util].min(1024);
     for (i, &policy) in others.iter().enumerate() {
         let cpu = replay.ask(policy, &Given::default()).cpu;

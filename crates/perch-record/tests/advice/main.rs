@@ -3,7 +3,7 @@
 
 use perch_machine::{Machine, library};
 use perch_policy::testing::machines;
-use perch_policy::{Era, MECHANISMS, Mode, Modes, Policy, Topology};
+use perch_policy::{Era, Mechanism, Mode, Modes, Policy, Recording, Topology};
 use perch_record::advice::{Advice, Shape, Verdict, advise};
 use perch_record::format::Reader;
 use perch_record::replay;
@@ -57,13 +57,13 @@ proptest! {
         let found = advice(&file, &machine, model, 1);
         prop_assert_eq!(found.asked, 300);
         prop_assert!(found.explained.is_some_and(|share| share.part == 300), "{:?}", found);
-        for mechanism in MECHANISMS {
+        for mechanism in Mechanism::ALL {
             let acts = shape.can_act(mechanism);
             let advised = found.changes.iter().any(|c| c.mechanism == mechanism);
-            prop_assert_eq!(advised, acts && ["cluster", "capacity"].contains(&mechanism));
+            prop_assert_eq!(advised, acts && mechanism.recording().0 == Recording::Kernel);
             for mode in Mode::ALL.into_iter().filter(|_| !acts) {
                 let mut other = has;
-                other.set(mechanism, mode).expect("a mechanism");
+                other[mechanism] = mode;
                 let other = Policy::new(Era::V7_2, other);
                 let mut reader = Reader::new(&file[..]).expect("a recording");
                 let outcome = replay(&mut reader, &topology, model, Some(other), 1).expect("a recording");
@@ -102,8 +102,8 @@ fn clusters_are_worth_a_trial_where_the_kernel_has_none() {
     let model = Policy::new(Era::V6_5, modes(Mode::Off, Mode::Upstream));
     let file = recorded(&machine, model, load(1, 6_000));
     let found = advice(&file, &machine, model, 1);
-    let posted =
-        (found.changes.iter()).find(|c| c.mechanism == "cluster" && c.mode == Mode::Posted);
+    let posted = (found.changes.iter())
+        .find(|c| c.mechanism == Mechanism::Cluster && c.mode == Mode::Posted);
     let posted = posted.expect("it can act");
     assert!(posted.near.low > 0.0, "{posted:?}");
     assert!(

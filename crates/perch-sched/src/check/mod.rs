@@ -3,7 +3,7 @@
 //! task in exactly one place with exactly one reason to wake (P13 of docs/testing.md#properties), no task
 //! where it may not be (P1).
 
-use perch_policy::{Mode, Reason, Verdict};
+use perch_policy::{Mode, Reason, ReasonClass, Verdict};
 
 use crate::balance::Sums;
 use crate::core::task::Life;
@@ -222,35 +222,21 @@ impl Sched<'_> {
     /// reason says so, with an empty queue of the task's group where it says that (P12), and busy only
     /// where nothing idle was at hand (P18).
     pub(crate) fn check_verdict(&self, verdict: &Verdict, task: u32) -> Result<(), String> {
-        use Reason::*;
         let t = &self.tasks[task as usize];
         let (cpu, allowed) = (verdict.cpu, &self.affinities[t.affinity as usize]);
         hold!(
             allowed.contains(cpu),
             "cpu {cpu} is not allowed: {verdict:?}"
         );
-        let found = [
-            TargetIdle,
-            PrevIdle,
-            RecentIdle,
-            SiblingIdle,
-            ClusterCore,
-            ClusterScan,
-            LlcCore,
-            LlcThread,
-            LlcScan,
-            ClusterPrev,
-            ClusterRecent,
-        ];
         let idle = self.host.is_idle(cpu);
         hold!(
-            idle || !found.contains(&verdict.reason),
+            idle || verdict.reason.class() != ReasonClass::Idle,
             "cpu {cpu} is busy: {verdict:?}"
         );
-        if verdict.reason == EmptyQueue {
+        if verdict.reason == Reason::EmptyQueue {
             return self.check_steered(t.group, cpu);
         }
-        if verdict.reason != TargetBusy {
+        if verdict.reason != Reason::TargetBusy {
             return Ok(());
         }
         hold!(!idle, "cpu {cpu} is idle: {verdict:?}");

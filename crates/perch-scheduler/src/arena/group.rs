@@ -5,7 +5,7 @@ use perch_policy::Image;
 
 use super::put;
 use crate::error::SchedulerError;
-use crate::interface::{CELL_SIZE, Group};
+use crate::interface::{Group, GroupCell};
 use crate::settings::Tuning;
 
 /// So many groups are followed where nobody asks for another number, as far as they fit into
@@ -20,7 +20,7 @@ const MOST_BYTES: usize = 1 << 30;
 
 /// Bytes of a group where so many CPUs may come online.
 fn each(possible: usize) -> usize {
-    size_of::<Group>() + possible * CELL_SIZE + possible.div_ceil(64) * 8
+    size_of::<Group>() + possible * size_of::<GroupCell>() + possible.div_ceil(64) * 8
 }
 
 /// How many groups the table holds.
@@ -61,7 +61,7 @@ impl Reserved {
     pub fn new(image: &mut Image, possible: usize, nr: usize) -> Reserved {
         Reserved {
             groups: image.reserve(nr * size_of::<Group>()),
-            cells: image.reserve(nr * possible * CELL_SIZE),
+            cells: image.reserve(nr * possible * size_of::<GroupCell>()),
             queued: image.reserve(nr * possible.div_ceil(64) * 8),
             nr,
             possible,
@@ -88,7 +88,7 @@ impl Reserved {
                 parent: 0,
                 refs: 0,
                 queued: self.queued + (number * words * 8) as u64,
-                cells: self.cells + (number * self.possible * CELL_SIZE) as u64,
+                cells: self.cells + (number * self.possible * size_of::<GroupCell>()) as u64,
                 line: [0; 3],
             };
             put(image, self.groups, number, &group);
@@ -133,7 +133,7 @@ mod tests {
         for group in 0..3 {
             let cells = word(group, std::mem::offset_of!(Group, cells));
             let queued = word(group, std::mem::offset_of!(Group, queued));
-            ends.push((cells, cells + 130 * CELL_SIZE as u64));
+            ends.push((cells, cells + 130 * size_of::<GroupCell>() as u64));
             ends.push((queued, queued + 3 * 8));
         }
         ends.sort_unstable();

@@ -1,37 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The mirror of `bpf/interface.h`: what the loader and the BPF program share.
+//! What the loader and the BPF program share: `bpf/interface.h`, as scripts/mirrors has it, by shorter
+//! names.
 
-#[cfg(test)]
-mod layout;
+#[rustfmt::skip]
+#[allow(missing_docs, non_camel_case_types, dead_code, clippy::all)]
+mod generated;
 
-/// `PERCH_ARENA_BASE`.
-pub const ARENA_BASE: u64 = 0x1000_0000_0000;
-/// `PERCH_NONE`.
-pub const NONE: u32 = u32::MAX;
-/// `PERCH_MAX_EVENTS`.
-pub const MAX_EVENTS: usize = 54;
-/// `PERCH_MAX_REASONS`.
-pub const MAX_REASONS: usize = 64;
-/// `PERCH_MAX_BANDS`.
-pub const MAX_BANDS: usize = 16;
-/// `PERCH_BAND_GLOB`.
-pub const BAND_GLOB: usize = 32;
-/// `PERCH_BAND_PATH`.
-pub const BAND_PATH: usize = 192;
-/// `PERCH_BAND_NAME`.
-pub const BAND_NAME: usize = 64;
-/// `PERCH_BAND_COMM`.
-pub const BAND_COMM: u32 = 1;
-/// `PERCH_BAND_CGROUP`.
-pub const BAND_CGROUP: u32 = 2;
-/// `PERCH_BAND_NICE`.
-pub const BAND_NICE: u32 = 4;
-/// Bytes of `struct perch_occupancy`.
-pub const OCCUPANCY_SIZE: usize = 16;
-/// Bytes of `struct perch_group_cell`.
-pub const CELL_SIZE: usize = 16;
-/// Bytes of `struct perch_seat`.
-pub const SEAT_SIZE: usize = 16;
+pub use generated::{
+    PERCH_ARENA_BASE as ARENA_BASE, PERCH_BAND_CGROUP as BAND_CGROUP, PERCH_BAND_COMM as BAND_COMM,
+    PERCH_BAND_NICE as BAND_NICE, PERCH_NONE as NONE, perch_band as Band, perch_config as Config,
+    perch_cpu as Cpu, perch_exit as Exit, perch_group_cell as GroupCell, perch_group_slot as Group,
+    perch_llc as Llc, perch_memory as Memory, perch_occupancy as Occupancy,
+    perch_overload as Overload, perch_process as Process, perch_seat as Seat, perch_slot as Slot,
+};
+
+/// How many events a CPU has counters for.
+pub const MAX_EVENTS: usize = generated::PERCH_MAX_EVENTS as usize;
+/// How many reasons a CPU has counters for.
+pub const MAX_REASONS: usize = generated::PERCH_MAX_REASONS as usize;
+/// How many rules the real-time band may have.
+pub const MAX_BANDS: usize = generated::PERCH_MAX_BANDS as usize;
+/// Bytes of a rule's command name, its 0 included.
+pub const BAND_GLOB: usize = generated::PERCH_BAND_GLOB as usize;
+/// Bytes of a rule's cgroup path.
+pub const BAND_PATH: usize = generated::PERCH_BAND_PATH as usize;
+/// Bytes of one folder's name in such a path, its 0 included.
+pub const BAND_NAME: usize = generated::PERCH_BAND_NAME as usize;
 
 macro_rules! events {
     ($($variant:ident = $name:literal, $help:literal;)*) => {
@@ -107,199 +101,7 @@ events! {
     Relieved = "relieved", "Tasks that waited so long that they came first for once";
 }
 
-/// `struct perch_cpu`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct Cpu {
-    pub clock: u64,
-    pub curr_vtime: u64,
-    pub exec_start: u64,
-    pub busy_ns: u64,
-    pub served_ns: u64,
-    pub idle_since_ns: u64,
-    pub curr_weight: u32,
-    pub util: u32,
-    pub queued: u32,
-    pub pull_from: u32,
-    pub capacity: u32,
-    pub node: u32,
-    pub busy_seen_ns: u64,
-    pub unused_claims: u32,
-    pub stuck: u32,
-    pub move_to: u32,
-    pub flat: u32,
-    pub allowed_at: u64,
-    pub llc: u32,
-    pub process: u32,
-    pub refused: u32,
-    pub homeward: u32,
-    pub band_coming: u32,
-    pub band_looked: u32,
-    pub band_prio: u32,
-    pub band_first: u32,
-    pub band_movable: u32,
-    pub band_spent: u32,
-    pub band_changes: u32,
-    pub overloaded: u32,
-    pub overload_mark: u32,
-    pub overload_home: u32,
-    pub band_since_ns: u64,
-    pub band_used_ns: u64,
-    pub band_arrivals: u64,
-    pub band_returns: u64,
-    pub group: u32,
-    pub impatient: u32,
-    pub jumped: u64,
-    pub events: [u64; MAX_EVENTS],
-    pub reasons: [u64; MAX_REASONS],
-}
-
-/// `struct perch_band`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct Band {
-    pub slice_ns: u64,
-    pub flags: u32,
-    pub prio: u32,
-    pub nice: i32,
-    pub depth: u32,
-    pub comm: [u8; BAND_GLOB],
-    pub path: [u8; BAND_PATH],
-    pub line: u64,
-}
-
-/// `struct perch_overload`; its pointer is an address in the arena.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct Overload {
-    pub counters: u64,
-    pub nr: u32,
-    pub layout: u32,
-    pub exact: u32,
-    pub pad: u32,
-}
-
-/// `struct perch_llc`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct Llc {
-    pub set: u32,
-    pub nr_idle_scan: u32,
-    pub span: u32,
-    pub pad: u32,
-    pub note_at_ns: u64,
-    pub line: [u64; 5],
-}
-
-/// `struct perch_slot`; its first part is a `struct perch_process`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct Slot {
-    pub occupancy: u64,
-    pub seats: u64,
-    pub process: [u64; 4],
-    pub tgid: u32,
-    pub pad: [u32; 3],
-}
-
-/// `struct perch_group_slot`; its pointers are addresses in the arena.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct Group {
-    pub load: i64,
-    pub weight: u32,
-    pub counted: u32,
-    pub parent: u32,
-    pub refs: u32,
-    pub queued: u64,
-    pub cells: u64,
-    pub line: [u64; 3],
-}
-
-/// `struct perch_memory`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct Memory {
-    pub flip_decay_at_ns: u64,
-    pub pid: u32,
-    pub last_wakee: u32,
-    pub wakee_flips: u32,
-    pub recent_cpu: u32,
-    pub util_at_ns: u64,
-    pub util: u32,
-    pub util_est: u32,
-    pub process: u32,
-    pub llc: u32,
-    pub llc_before: u32,
-    pub pad: u32,
-    pub llc_since_ns: u64,
-}
-
-/// Bytes of `struct perch_policy`, which perch-policy lays out.
-pub const POLICY_SIZE: usize = 32;
-/// Bytes of `struct perch_topology`, which perch-policy lays out.
-pub const TOPOLOGY_SIZE: usize = 72;
-
-/// `struct perch_config`; pointers are addresses in the arena.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct Config {
-    pub policy: [u8; POLICY_SIZE],
-    pub topology: [u8; TOPOLOGY_SIZE],
-    pub cpus: u64,
-    pub llcs: u64,
-    pub waiting: u64,
-    pub misfits: u64,
-    pub epochs: u64,
-    pub llc_loads: u64,
-    pub slice_ns: u64,
-    pub slice_min_ns: u64,
-    pub lag_ns: u64,
-    pub preempt_ns: u64,
-    pub balance_ns: u64,
-    pub steal_remote_ns: u64,
-    pub memories: u64,
-    pub memory_mask: u32,
-    pub nr_llcs: u32,
-    pub nr_possible: u32,
-    pub detail: u8,
-    pub capacities: u8,
-    pub cache: u8,
-    pub utils: u8,
-    pub slots: u64,
-    pub nr_slots: u32,
-    pub follows: u32,
-    pub bands: u64,
-    pub overload: u64,
-    pub overloaded: u64,
-    pub band_period_ns: u64,
-    pub band_share_ns: u64,
-    pub nr_bands: u32,
-    pub band_cgroups: u32,
-    pub groups: u64,
-    pub nr_groups: u32,
-    pub credits: u32,
-}
-
-/// `struct perch_exit`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct Exit {
-    pub code: i64,
-    pub kind: i32,
-    pub pad: u32,
-    pub reason: [u8; 128],
-    pub message: [u8; 1024],
-}
+const _: () = assert!(Event::ALL.len() == generated::PERCH_NR_EVENTS as usize);
 
 /// Structures that may be copied as bytes.
 ///
@@ -310,8 +112,7 @@ pub(crate) unsafe trait Plain: Copy {}
 
 // SAFETY: an integer.
 unsafe impl Plain for u64 {}
-// SAFETY: integers and arrays of them; padding is spelled out (checked by the test of layouts,
-// whose sizes would differ from the sums of the fields below).
+// SAFETY: integers and arrays of them; scripts/mirrors has bindgen make a field of any padding.
 unsafe impl Plain for Cpu {}
 // SAFETY: as above.
 unsafe impl Plain for Llc {}
@@ -328,20 +129,27 @@ unsafe impl Plain for Config {}
 // SAFETY: as above.
 unsafe impl Plain for Exit {}
 
-const _: () = assert!(
-    size_of::<Cpu>() == 6 * 8 + 6 * 4 + 8 + 12 * 4 + 64 + 16 + 8 * (MAX_EVENTS + MAX_REASONS)
-);
-const _: () = assert!(size_of::<Llc>() == 64);
-const _: () = assert!(size_of::<Slot>() == 64);
-const _: () = assert!(size_of::<Group>() == 64);
-const _: () = assert!(size_of::<Memory>() == 64);
-const _: () = assert!(size_of::<Config>() == POLICY_SIZE + TOPOLOGY_SIZE + 21 * 8 + 32);
-const _: () = assert!(size_of::<Band>() == 256);
-const _: () = assert!(size_of::<Overload>() == 24);
-const _: () = assert!(size_of::<Exit>() == 16 + 128 + 1024);
-
 /// The bytes of a value.
 pub(crate) fn bytes<T: Plain>(value: &T) -> &[u8] {
     // SAFETY: `Plain` says that every byte is initialised.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Event;
+
+    /// The names of `enum perch_event` are those of `Event`, number by number.
+    #[test]
+    fn events_have_the_numbers_of_c() {
+        let generated = include_str!("generated.rs");
+        for &event in Event::ALL {
+            let name = event.name().to_uppercase();
+            let line = format!(
+                "pub const PERCH_EV_{name}: perch_event = {};",
+                event as usize
+            );
+            assert!(generated.contains(&line), "{line}");
+        }
+    }
 }

@@ -137,13 +137,15 @@ fn a_mechanism_without_its_premise_stays_off_and_says_so() {
     let mut settings = Settings::default();
     assert_eq!(settings.modes_for(&clustered).0.cluster, Mode::Perch);
     let (modes, notes) = settings.modes_for(&flat);
-    assert_eq!((modes.cluster, notes.len()), (Mode::Off, 1));
+    assert_eq!((modes.cluster, notes), (Mode::Off, Vec::new()));
     settings.set("cluster=off").unwrap();
     assert_eq!(settings.modes_for(&clustered).0.cluster, Mode::Off);
     assert_eq!(settings.modes_for(&flat).1.len(), 0);
     settings.set("cluster=upstream").unwrap();
     assert_eq!(settings.modes_for(&clustered).0.cluster, Mode::Upstream);
-    assert_eq!(settings.modes_for(&flat).0.cluster, Mode::Off);
+    let (modes, notes) = settings.modes_for(&flat);
+    let note = "cluster stays off: no last-level cache is divided into clusters";
+    assert_eq!((modes.cluster, notes), (Mode::Off, vec![note.to_string()]));
 
     let single = Topology::new(&machine("pixel3"));
     let mut settings = Settings::default();

@@ -2,7 +2,7 @@
 //! What the advice reads like, on a synthetic recording and at the edges.
 
 use perch_machine::library;
-use perch_policy::{Era, Mode, Modes, Policy, Topology};
+use perch_policy::{Era, Mechanism, Mode, Modes, Policy, Topology};
 use perch_record::advice::{Advice, Shape, Share, Spread, advise};
 use perch_record::format::Reader;
 use perch_record::synthetic::{Synthetic, synthetic};
@@ -54,7 +54,7 @@ fn it_reads_like_this() {
     assert_eq!(cluster["mechanism"], "cluster");
     assert_eq!(
         cluster["advice"],
-        mechanism(&advice, "cluster", 128).advice.name()
+        mechanism(&advice, Mechanism::Cluster, 128).advice.name()
     );
     assert_eq!(cluster["changes"].as_array().map(Vec::len), Some(3));
     assert_eq!(json["mechanisms"][1]["can_act"], false);
@@ -69,7 +69,7 @@ fn a_short_recording_is_told_to_be_one() {
     };
     let advice = found("jacobsville", Modes::default(), short);
     insta::assert_snapshot!("short", text(&of(24), &advice));
-    for name in ["cluster", "steer"] {
+    for name in [Mechanism::Cluster, Mechanism::Steer] {
         assert_eq!(mechanism(&advice, name, 24).advice, Word::CannotTell);
     }
 }
@@ -79,10 +79,7 @@ fn a_short_recording_is_told_to_be_one() {
 fn what_cannot_act_is_not_advised() {
     let advice = Advice {
         shape: Shape {
-            llcs: 1,
-            nodes: 1,
-            clusters: 0,
-            capacities: 1,
+            acts: vec![Mechanism::Steer],
             asymmetric: false,
         },
         real_time: 1_000_000,
@@ -93,7 +90,10 @@ fn what_cannot_act_is_not_advised() {
         }),
         ..found("kunpeng920", Modes::default(), LOAD)
     };
-    for name in ["cluster", "capacity", "cache", "overload"] {
+    let others = Mechanism::ALL
+        .into_iter()
+        .filter(|m| *m != Mechanism::Steer);
+    for name in others {
         assert_eq!(
             mechanism(&advice, name, 8).advice,
             Word::CannotAct,
@@ -111,7 +111,7 @@ fn processes_that_are_spread_may_be_worth_a_trial() {
             away,
             crowded,
         });
-        mechanism(&advice, "cache", 128).advice
+        mechanism(&advice, Mechanism::Cache, 128).advice
     };
     assert_eq!(word(1000, 0), Word::CannotTell);
     assert_eq!(word(1000, 1000), Word::Leave);
@@ -121,12 +121,21 @@ fn processes_that_are_spread_may_be_worth_a_trial() {
 #[test]
 fn real_time_is_a_matter_of_rate() {
     let mut advice = found("kunpeng920", Modes::default(), LOAD);
-    assert_eq!(mechanism(&advice, "overload", 128).advice, Word::Leave);
+    assert_eq!(
+        mechanism(&advice, Mechanism::Overload, 128).advice,
+        Word::Leave
+    );
     // 4 seconds on 128 CPUs: a hundredth of that is 5.1 s, and each may take 5.2 us.
     advice.real_time = 1_100_000;
-    assert_eq!(mechanism(&advice, "overload", 128).advice, Word::CannotTell);
+    assert_eq!(
+        mechanism(&advice, Mechanism::Overload, 128).advice,
+        Word::CannotTell
+    );
     advice.real_time = 0;
-    assert_eq!(mechanism(&advice, "overload", 128).advice, Word::Leave);
+    assert_eq!(
+        mechanism(&advice, Mechanism::Overload, 128).advice,
+        Word::Leave
+    );
 }
 
 #[test]

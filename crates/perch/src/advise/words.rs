@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What the figures mean, in sentences.
 
-use perch_policy::Mode;
+use perch_policy::{Mechanism, Mode, Recording};
 use perch_record::advice::{Advice, Change, LEAST_SLICES, NOTABLE, Net, Share, Verdict};
 
 use super::{Of, seconds};
@@ -131,23 +131,20 @@ pub fn unknown(of: &Of, advice: &Advice) -> Vec<String> {
         Some(lost) => points.push(format!("{lost} wake-ups that were lost while recording.")),
         None => points.push("what came after the place where the file was cut off.".to_string()),
     }
-    points.push(
-        "what the file does not hold: which cache each process prefers, which CPUs have real-time \
-         tasks waiting, and where task groups have something queued."
-            .to_string(),
-    );
+    let recordings = Mechanism::ALL.into_iter().map(Mechanism::recording);
+    let lacks = recordings.filter(|(whose, _)| *whose != Recording::Kernel);
+    let lacks: Vec<_> = lacks.map(|(_, what)| what).collect();
+    points.push(format!(
+        "what the file does not hold: {}.",
+        lacks.join("; ")
+    ));
     points
 }
 
 /// What there is to say of a mechanism.
-pub fn mechanism(advice: &Advice, name: &str, cpus: usize) -> Said {
-    if !advice.shape.can_act(name) {
-        let why = match name {
-            "cluster" => "no last-level cache is divided into clusters",
-            "capacity" => "all CPUs have the same capacity",
-            "cache" => "there are no two last-level caches to choose between",
-            _ => "there is one node and one last-level cache, so one counter is as good as several",
-        };
+pub fn mechanism(advice: &Advice, mechanism: Mechanism, cpus: usize) -> Said {
+    if !advice.shape.can_act(mechanism) {
+        let (_, why) = mechanism.premise();
         return said(Word::CannotAct, format!("cannot act here: {why}."));
     }
     let Some(explained) = &advice.explained else {
@@ -156,16 +153,22 @@ pub fn mechanism(advice: &Advice, name: &str, cpus: usize) -> Said {
             "nothing can be said: the recording is too short.",
         );
     };
-    match name {
-        "cache" => cache(advice),
-        "overload" => overload(advice, cpus),
-        "steer" => steer(advice),
-        _ => replayed(advice, name, explained),
+    match (mechanism, mechanism.recording()) {
+        (Mechanism::Cache, _) => cache(advice),
+        (Mechanism::Overload, _) => overload(advice, cpus),
+        (Mechanism::Steer, _) => steer(advice),
+        (_, (Recording::Kernel, _)) => replayed(advice, mechanism, explained),
+        (_, (_, lacks)) => said(
+            Word::CannotTell,
+            format!(
+                "a recording cannot tell: it does not have what {mechanism} decides by, {lacks}."
+            ),
+        ),
     }
 }
 
 /// A mechanism whose modes were asked.
-fn replayed(advice: &Advice, name: &str, explained: &Share) -> Said {
+fn replayed(advice: &Advice, mechanism: Mechanism, explained: &Share) -> Said {
     let mut own = None;
     let mut best: Option<&Change> = None;
     let rank = |verdict: Verdict| match verdict {
@@ -175,7 +178,7 @@ fn replayed(advice: &Advice, name: &str, explained: &Share) -> Said {
         Verdict::Nothing | Verdict::Worse | Verdict::Sideways => 0,
     };
     let order = |change: &Change| (rank(change.verdict), change.changed.part);
-    for change in advice.changes.iter().filter(|c| c.mechanism == name) {
+    for change in advice.changes.iter().filter(|c| c.mechanism == mechanism) {
         if change.mode == Mode::Off {
             own = Some(change);
         } else if best.is_none_or(|b| order(change) > order(b)) {
@@ -218,7 +221,7 @@ fn replayed(advice: &Advice, name: &str, explained: &Share) -> Said {
     let Some(change) = best else {
         return said(word, text.trim_end());
     };
-    let mode = format!("{name}={}", change.mode);
+    let mode = format!("{mechanism}={}", change.mode);
     let (what, its) = match change.verdict {
         Verdict::Better => (
             Word::Try,
@@ -235,7 +238,7 @@ fn replayed(advice: &Advice, name: &str, explained: &Share) -> Said {
             Word::CannotTell,
             format!("Whether {mode} would pay {}", not_told(change, explained)),
         ),
-        _ => (Word::Leave, nothing_better(advice, name)),
+        _ => (Word::Leave, nothing_better(advice, mechanism)),
     };
     // A mode worth a trial outdoes what is known of the kernel's own.
     if what != Word::Leave {
@@ -305,10 +308,10 @@ fn not_told(change: &Change, explained: &Share) -> String {
 }
 
 /// That no mode is worth a trial, and why.
-fn nothing_better(advice: &Advice, name: &str) -> String {
+fn nothing_better(advice: &Advice, mechanism: Mechanism) -> String {
     let changes = || {
         let of = advice.changes.iter();
-        of.filter(|c| c.mechanism == name && c.mode != Mode::Off)
+        of.filter(|c| c.mechanism == mechanism && c.mode != Mode::Off)
     };
     let most = changes().map(|c| c.changed.high).fold(0.0, f64::max);
     if most < NOTABLE {

@@ -4,10 +4,12 @@
 
 use std::io::{self, Write};
 
-use perch_policy::{CpuMask, Mode};
+use perch_policy::CpuMask;
 use perch_record::format::{Footer, Header, Writer};
 use perch_record::{Class, CpuRow, GroupRow, Row, Task, TaskRow, WakeUp};
 use perch_sim::{Asked, Scenario, Switched, Watch, Woken};
+
+use crate::recording::unrecorded;
 
 /// Writes what it is told of a run.
 pub struct SimulatedRecording<W: Write> {
@@ -25,10 +27,11 @@ impl<W: Write> SimulatedRecording<W> {
     /// Of a run that begins.
     pub fn new(out: W, scenario: &Scenario, command: Vec<String>) -> io::Result<Self> {
         let modes = scenario.policy.modes();
-        if modes.cache != Mode::Off {
-            return Err(io::Error::other(
-                "a recording does not have what cache decides by: leave cache out of the arm",
-            ));
+        if let Some(mechanism) = unrecorded(&modes) {
+            return Err(io::Error::other(format!(
+                "a recording does not have what {mechanism} decides by: leave {mechanism} out of \
+                 the arm"
+            )));
         }
         let header = Header {
             perch: env!("CARGO_PKG_VERSION").to_string(),
