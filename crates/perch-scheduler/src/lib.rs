@@ -20,6 +20,7 @@ mod kernel;
 #[cfg(test)]
 mod pelt;
 mod program;
+mod refusal;
 mod session;
 mod settings;
 mod signals;
@@ -27,7 +28,8 @@ pub mod stats;
 
 pub use band::Band;
 pub use error::SchedulerError;
-pub use kernel::Kernel;
+pub use kernel::{Kernel, Purpose, UnableError};
+pub use refusal::{ObjectError, RefusedError};
 pub use session::{News, Options, run};
 pub use settings::{Settings, Tuning};
 pub use signals::Signals;

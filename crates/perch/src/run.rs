@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use perch_scheduler::stats::{Report, SOCKET};
+use perch_scheduler::stats::{Report, SOCKET, StatisticsError};
 use perch_scheduler::{Band, News, Options, SchedulerError, Settings};
 
 use crate::output::{Failure, emit};
@@ -67,6 +67,12 @@ pub struct Arguments {
     /// Say nothing but errors, no statistics at the end either
     #[arg(long, short)]
     quiet: bool,
+}
+
+impl From<StatisticsError> for Failure {
+    fn from(error: StatisticsError) -> Failure {
+        Failure::run(error.to_string())
+    }
 }
 
 impl From<SchedulerError> for Failure {
