@@ -11,12 +11,11 @@ pub(crate) use group::check as check_groups;
 
 use crate::band::Band;
 use crate::counters::Places;
-use crate::error::SchedulerError;
 use crate::interface::{
     self, ARENA_BASE, Config, Cpu, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, OCCUPANCY_SIZE,
     POLICY_SIZE, Plain, SEAT_SIZE, Slot, TOPOLOGY_SIZE, bytes,
 };
-use crate::settings::Tuning;
+use crate::settings::{SettingsError, Tuning};
 
 /// The stock kernel whose rules the live scheduler follows.
 const ERA: Era = Era::V7_2;
@@ -61,25 +60,25 @@ const PROCESSES_BYTES: usize = 1 << 30;
 /// Whether the table of processes is of a sensible size on this machine.
 ///
 /// # Errors
-/// [`SchedulerError::Settings`] when it is not.
+/// [`SettingsError::Memory`] when it is not.
 pub(crate) fn check_processes(
     topology: &Topology,
     modes: Modes,
     tuning: &Tuning,
-) -> Result<(), SchedulerError> {
+) -> Result<(), SettingsError> {
     let nr_cpus = topology.nr_cpus();
     let each = size_of::<Slot>() + nr_cpus * OCCUPANCY_SIZE + topology.nr_llcs() * SEAT_SIZE;
     let bytes = slots(modes, tuning) * each;
     if bytes <= PROCESSES_BYTES {
         return Ok(());
     }
-    Err(SchedulerError::Settings(format!(
-        "processes: {} of them take {} MiB on this machine of {nr_cpus} CPUs: expected at most \
-         {} MiB",
-        tuning.processes,
-        bytes >> 20,
-        PROCESSES_BYTES >> 20
-    )))
+    Err(SettingsError::Memory {
+        key: "processes",
+        asked: tuning.processes as usize,
+        mib: bytes >> 20,
+        cpus: nr_cpus,
+        most_mib: PROCESSES_BYTES >> 20,
+    })
 }
 
 /// CPUs of the smallest domain that is wider than this one: who balances it looks at it as a
@@ -174,12 +173,12 @@ impl Plan {
             misfits,
             epochs,
             llc_loads,
-            slice_ns: tuning.slice_us * 1_000,
-            slice_min_ns: tuning.slice_min_us * 1_000,
-            lag_ns: tuning.lag_us * 1_000,
-            preempt_ns: tuning.preempt_us * 1_000,
-            balance_ns: tuning.balance_ms * 1_000_000,
-            steal_remote_ns: tuning.steal_remote_us * 1_000,
+            slice_ns: tuning.slice_us.ns(),
+            slice_min_ns: tuning.slice_min_us.ns(),
+            lag_ns: tuning.lag_us.ns(),
+            preempt_ns: tuning.preempt_us.ns(),
+            balance_ns: tuning.balance_ms.ns(),
+            steal_remote_ns: tuning.steal_remote_us.ns(),
             memories,
             memory_mask: nr_memories as u32 - 1,
             nr_llcs: nr_llcs as u32,
@@ -194,8 +193,8 @@ impl Plan {
             bands: rules,
             overload: overload.header(),
             overloaded: overload.marks(),
-            band_period_ns: tuning.band_period_ms * 1_000_000,
-            band_share_ns: tuning.band_period_ms * 10_000 * tuning.band_percent,
+            band_period_ns: tuning.band_period_ms.ns(),
+            band_share_ns: tuning.band_percent.of_ns(tuning.band_period_ms),
             nr_bands: bands.len() as u32,
             band_cgroups: bands.iter().any(|band| band.cgroup.is_some()).into(),
             groups: groups.at(),
@@ -385,7 +384,6 @@ mod tests {
             ..Tuning::default()
         };
         let error = check_processes(&topology, modes, &tuning).unwrap_err();
-        assert!(error.is_input());
         assert_eq!(
             error.to_string(),
             "processes: 65536 of them take 1060 MiB on this machine of 1024 CPUs: expected at \

@@ -4,14 +4,15 @@
 use crate::exit::Ended;
 use crate::kernel::UnableError;
 use crate::refusal::RefusedError;
+use crate::settings::SettingsError;
 use crate::stats::StatisticsError;
 
 /// Why `perch run` or `perch stats` failed, in words for the person who asked.
 #[derive(Debug, thiserror::Error)]
 pub enum SchedulerError {
     /// The configuration makes no sense: what and where.
-    #[error("{0}")]
-    Settings(String),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     /// This kernel, this machine or this user cannot run it: what is missing and what to do.
     #[error(transparent)]
     Unable(#[from] UnableError),

@@ -13,7 +13,7 @@ use crate::error::SchedulerError;
 use crate::exit::Ended;
 use crate::kernel::{Kernel, UnableError};
 use crate::program::Program;
-use crate::settings::Settings;
+use crate::settings::{Settings, SettingsError};
 use crate::signals::Signals;
 use crate::stats::{About, Report, Server, Source};
 
@@ -129,11 +129,12 @@ impl Round<'_> {
         let machine = self.machine(last.take(), tell)?;
         let topology = Topology::new(&machine);
         let settings = &self.options.settings;
-        let (modes, notes) = settings.modes_for(&topology);
+        let (modes, mut notes) = settings.modes_for(&topology);
+        notes.extend(settings.without_effect(&topology, modes));
         if self.source.is_new() {
             notes.into_iter().for_each(|note| tell(News::Note(note)));
         }
-        let tuning = settings.tuning;
+        let tuning = settings.tuning();
         let possible = self.kernel.possible().unwrap_or(0);
         let possible = possible.max(topology.nr_cpus());
         check_processes(&topology, modes, &tuning)?;
@@ -181,10 +182,10 @@ impl Round<'_> {
             }
             (Some(described), Ok(found)) => match described::check(described, &found) {
                 Ok(()) => Ok(described.clone()),
-                Err(difference) => Err(SchedulerError::Settings(format!(
-                    "{} is not this machine: {difference}",
-                    described.name
-                ))),
+                Err(source) => Err(SchedulerError::Settings(SettingsError::OtherMachine {
+                    name: described.name.clone(),
+                    source,
+                })),
             },
             (_, Err(error)) => self.without_holes(last, error, tell),
         }

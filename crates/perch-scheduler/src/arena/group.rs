@@ -4,15 +4,10 @@
 use perch_policy::Image;
 
 use super::put;
-use crate::error::SchedulerError;
 use crate::interface::{CELL_SIZE, Group};
-use crate::settings::Tuning;
+use crate::settings::{DEFAULT_GROUPS, SettingsError, Tuning};
 
-/// So many groups are followed where nobody asks for another number, as far as they fit into
-/// [`DEFAULT_BYTES`].
-const DEFAULT: usize = 4096;
-
-/// The most memory that the table takes unasked.
+/// The most memory that the table takes unasked, with at most [`DEFAULT_GROUPS`].
 const DEFAULT_BYTES: usize = 64 << 20;
 
 /// The most that it may take: it stays resident.
@@ -27,25 +22,27 @@ fn each(possible: usize) -> usize {
 pub(super) fn slots(tuning: &Tuning, possible: usize) -> usize {
     match tuning.groups {
         Some(asked) => asked as usize,
-        None => DEFAULT.min(DEFAULT_BYTES / each(possible)),
+        None => (DEFAULT_GROUPS.0 as usize).min(DEFAULT_BYTES / each(possible)),
     }
 }
 
 /// Whether the table is of a sensible size where so many CPUs may come online.
 ///
 /// # Errors
-/// [`SchedulerError::Settings`] when it is not.
-pub(crate) fn check(tuning: &Tuning, possible: usize) -> Result<(), SchedulerError> {
-    let bytes = slots(tuning, possible) * each(possible);
+/// [`SettingsError::Memory`] when it is not.
+pub(crate) fn check(tuning: &Tuning, possible: usize) -> Result<(), SettingsError> {
+    let asked = slots(tuning, possible);
+    let bytes = asked * each(possible);
     if bytes <= MOST_BYTES {
         return Ok(());
     }
-    Err(SchedulerError::Settings(format!(
-        "groups: {} of them take {} MiB on this machine of {possible} CPUs: expected at most {} MiB",
-        slots(tuning, possible),
-        bytes >> 20,
-        MOST_BYTES >> 20
-    )))
+    Err(SettingsError::Memory {
+        key: "groups",
+        asked,
+        mib: bytes >> 20,
+        cpus: possible,
+        most_mib: MOST_BYTES >> 20,
+    })
 }
 
 /// Its place in an image.
@@ -105,6 +102,8 @@ mod tests {
         let default = Tuning::default();
         assert_eq!(slots(&default, 8), 4096);
         assert_eq!(slots(&default, 8192), 507);
+        let words = format!("as far as they fit into {} MiB", DEFAULT_BYTES >> 20);
+        assert_eq!(words, DEFAULT_GROUPS.1);
         assert!(check(&default, 8192).is_ok());
         let asked = |groups| Tuning {
             groups: Some(groups),
