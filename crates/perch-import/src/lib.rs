@@ -19,6 +19,7 @@ use std::path::Path;
 use perch_sim::workload::recorded::Script;
 
 pub use event::{Context, Event, Kind, Name, State};
+pub use perf::RecordError;
 pub use progress::Tell;
 pub use summary::{Summary, TaskSummary};
 pub use weave::{Options, Weaver};
@@ -32,6 +33,14 @@ pub enum ImportError {
     /// What is in it makes no sense, or cannot be imported: where, and what to do.
     #[error("{0}")]
     Input(String),
+    /// A record makes no sense.
+    #[error("at byte {at}: {source}: the file is damaged or was cut off")]
+    Record {
+        /// Where in the file the record begins.
+        at: u64,
+        /// What is wrong with it.
+        source: RecordError,
+    },
     /// A program that is needed is missing or failed: which, and what to do.
     #[error("{0}")]
     Reader(String),
