@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The machine laid out for the BPF program's arena.
 
+mod array;
 mod group;
 mod overload;
 
 use perch_machine::Machine;
 use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, SetView, Topology};
 
+use array::Array;
 pub(crate) use group::check as check_groups;
 
 use crate::band::Band;
 use crate::counters::Places;
 use crate::interface::{
     self, ARENA_BASE, Config, Cpu, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, OCCUPANCY_SIZE,
-    POLICY_SIZE, Plain, SEAT_SIZE, Slot, TOPOLOGY_SIZE, bytes,
+    POLICY_SIZE, SEAT_SIZE, Slot, TOPOLOGY_SIZE, bytes,
 };
 use crate::settings::{SettingsError, Tuning};
 
@@ -33,11 +35,6 @@ pub struct Plan {
 /// Where an address of the image is within it.
 fn offset(address: u64) -> usize {
     (address - ARENA_BASE) as usize
-}
-
-fn put<T: Plain>(image: &mut [u8], address: u64, index: usize, value: &T) {
-    let at = offset(address) + index * size_of::<T>();
-    image[at..at + size_of::<T>()].copy_from_slice(bytes(value));
 }
 
 /// Places for what the policy remembers of tasks: 1024 for each CPU, but from 32768 (2 MiB, as
@@ -107,18 +104,18 @@ impl Plan {
         let nr_llcs = topology.nr_shared();
         let mut image = Image::new(ARENA_BASE);
         let header = topology.image(&mut image);
-        let cpus = image.reserve(possible * size_of::<Cpu>());
-        let llcs = image.reserve(nr_llcs * size_of::<Llc>());
+        let cpus = Array::<Cpu>::reserve(&mut image, possible);
+        let llcs = Array::<Llc>::reserve(&mut image, nr_llcs);
         let (epochs, llc_loads) = topology.image_cache(&mut image, possible);
         let nr_slots = slots(modes, tuning);
-        let slots = image.reserve(nr_slots * size_of::<Slot>());
+        let slots = Array::<Slot>::reserve(&mut image, nr_slots);
         let occupancies = image.reserve(nr_slots * nr_cpus * OCCUPANCY_SIZE);
         let seats = image.reserve(nr_slots * topology.nr_llcs() * SEAT_SIZE);
         let waiting = image.reserve(possible.div_ceil(64) * 8);
         let misfits = image.reserve(possible.div_ceil(64) * 8);
         let nr_memories = memories(nr_cpus);
-        let memories = image.reserve(nr_memories * size_of::<Memory>());
-        let rules = image.reserve(bands.len() * size_of::<interface::Band>());
+        let memories = Array::<Memory>::reserve(&mut image, nr_memories);
+        let rules = Array::<interface::Band>::reserve(&mut image, bands.len());
         let overload = overload::Reserved::new(&mut image, topology, possible, modes, bands);
         let groups = group::Reserved::new(&mut image, possible, group::slots(tuning, possible));
         let steers = matches!(modes.steer, Mode::Posted | Mode::Perch);
@@ -130,10 +127,10 @@ impl Plan {
             state.node = cpu.node;
             state.llc = topology.llc(number).map_or(NONE, |llc| llc as u32);
             state.overload_home = overload.home(number);
-            put(&mut image, cpus, number, &state);
+            cpus.put(&mut image, number, &state);
         }
         for number in nr_cpus..possible {
-            put(&mut image, cpus, number, &idle_cpu());
+            cpus.put(&mut image, number, &idle_cpu());
         }
         for number in 0..nr_llcs {
             let span = topology.shared_span(number);
@@ -145,7 +142,7 @@ impl Plan {
                 note_at_ns: 0,
                 line: [0; 5],
             };
-            put(&mut image, llcs, number, &llc);
+            llcs.put(&mut image, number, &llc);
         }
         for number in 0..nr_slots {
             let slot = Slot {
@@ -155,11 +152,11 @@ impl Plan {
                 tgid: 0,
                 pad: [0; 3],
             };
-            put(&mut image, slots, number, &slot);
+            slots.put(&mut image, number, &slot);
         }
 
         for (number, band) in bands.iter().enumerate() {
-            put(&mut image, rules, number, &band.image());
+            rules.put(&mut image, number, &band.image());
         }
         overload.fill(&mut image);
         groups.fill(&mut image);
@@ -167,8 +164,8 @@ impl Plan {
         let config = Config {
             policy: fixed::<POLICY_SIZE>(&Policy::new(ERA, modes).image()),
             topology: fixed::<TOPOLOGY_SIZE>(&header),
-            cpus,
-            llcs,
+            cpus: cpus.at(),
+            llcs: llcs.at(),
             waiting,
             misfits,
             epochs,
@@ -179,7 +176,7 @@ impl Plan {
             preempt_ns: tuning.preempt_us.ns(),
             balance_ns: tuning.balance_ms.ns(),
             steal_remote_ns: tuning.steal_remote_us.ns(),
-            memories,
+            memories: memories.at(),
             memory_mask: nr_memories as u32 - 1,
             nr_llcs: nr_llcs as u32,
             nr_possible: possible as u32,
@@ -187,10 +184,10 @@ impl Plan {
             capacities: (modes.capacity != Mode::Off).into(),
             cache: modes.cache as u8,
             utils: (modes.capacity != Mode::Off || modes.cache == Mode::Upstream).into(),
-            slots,
+            slots: slots.at(),
             nr_slots: nr_slots as u32,
             follows: (modes.capacity != Mode::Off || modes.cache != Mode::Off).into(),
-            bands: rules,
+            bands: rules.at(),
             overload: overload.header(),
             overloaded: overload.marks(),
             band_period_ns: tuning.band_period_ms.ns(),
@@ -202,7 +199,7 @@ impl Plan {
             credits: (steers && groups.len() > 0).into(),
         };
         let places = Places {
-            cpus: offset(cpus),
+            cpus: offset(cpus.at()),
             nr_cpus,
             overloaded: overload.mark_places(),
             overload: overload.counter_places(),

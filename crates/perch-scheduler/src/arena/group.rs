@@ -3,7 +3,7 @@
 
 use perch_policy::Image;
 
-use super::put;
+use super::array::Array;
 use crate::interface::{CELL_SIZE, Group};
 use crate::settings::{DEFAULT_GROUPS, SettingsError, Tuning};
 
@@ -47,36 +47,34 @@ pub(crate) fn check(tuning: &Tuning, possible: usize) -> Result<(), SettingsErro
 
 /// Its place in an image.
 pub(super) struct Reserved {
-    groups: u64,
+    groups: Array<Group>,
     cells: u64,
     queued: u64,
-    nr: usize,
     possible: usize,
 }
 
 impl Reserved {
     pub fn new(image: &mut Image, possible: usize, nr: usize) -> Reserved {
         Reserved {
-            groups: image.reserve(nr * size_of::<Group>()),
+            groups: Array::reserve(image, nr),
             cells: image.reserve(nr * possible * CELL_SIZE),
             queued: image.reserve(nr * possible.div_ceil(64) * 8),
-            nr,
             possible,
         }
     }
 
     /// Address of the first.
     pub fn at(&self) -> u64 {
-        self.groups
+        self.groups.at()
     }
 
     pub fn len(&self) -> usize {
-        self.nr
+        self.groups.len()
     }
 
     /// Tells each where its CPUs are.
     pub fn fill(&self, image: &mut [u8]) {
-        for number in 0..self.nr {
+        for number in 0..self.len() {
             let words = self.possible.div_ceil(64);
             let group = Group {
                 load: 0,
@@ -88,7 +86,7 @@ impl Reserved {
                 cells: self.cells + (number * self.possible * CELL_SIZE) as u64,
                 line: [0; 3],
             };
-            put(image, self.groups, number, &group);
+            self.groups.put(image, number, &group);
         }
     }
 }
