@@ -23,6 +23,7 @@ use perch_workload::recorded::Script;
 pub use error::ImportError;
 pub use event::{Context, Event, Kind, Name, State};
 pub use origin::Origin;
+pub use perf::RecordError;
 pub use progress::Tell;
 pub use summary::{Summary, TaskSummary};
 pub use weave::{Options, Weaver};

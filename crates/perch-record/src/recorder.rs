@@ -23,8 +23,22 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The kernel does not let it.
-    #[error("{0}")]
-    Unable(String),
+    #[error("{what}: {source:#}")]
+    Kernel {
+        /// What was tried.
+        what: String,
+        /// What libbpf returned.
+        source: libbpf_rs::Error,
+    },
+    /// More CPUs than a record has room for.
+    #[error("{0} CPUs: the recorder takes up to {most}", most = raw::MAX_CPUS)]
+    Cpus(usize),
+    /// The compiled programs lack a map, or a program that reads the clocks.
+    #[error("no {0}")]
+    Missing(String),
+    /// The compiled programs lack one of them.
+    #[error("{0} cannot be attached")]
+    NoProgram(&'static str),
     /// The file cannot be written any more; what was written before is good.
     #[error("cannot write the recording: {0}; what was written before is good")]
     Write(#[from] std::io::Error),
@@ -43,7 +57,10 @@ pub struct Recorder {
 
 fn unable(what: &str) -> impl Fn(libbpf_rs::Error) -> RecordError {
     let what = what.to_string();
-    move |error| RecordError::Unable(format!("{what}: {error:#}"))
+    move |source| RecordError::Kernel {
+        what: what.clone(),
+        source,
+    }
 }
 
 impl Recorder {
@@ -51,15 +68,12 @@ impl Recorder {
     /// `possible` is one more than the highest number that a CPU may have. Nothing is recorded yet.
     ///
     /// # Errors
-    /// [`RecordError::Unable`], with the kernel's words.
+    /// [`RecordError`], with the kernel's words where it refuses.
     pub fn load(topology: &Topology, possible: usize, ring: u32) -> Result<Recorder, RecordError> {
         let unequal = (0..topology.nr_cpus()).any(|cpu| topology.asym(cpu).is_some());
         let words = possible.div_ceil(64);
         if possible > raw::MAX_CPUS {
-            return Err(RecordError::Unable(format!(
-                "{possible} CPUs: the recorder takes up to {}",
-                raw::MAX_CPUS
-            )));
+            return Err(RecordError::Cpus(possible));
         }
         let failed = unable("the recorder's programs");
         let mut open = ObjectBuilder::default()
@@ -90,7 +104,7 @@ impl Recorder {
         }
         let object = open.load().map_err(&failed)?;
         let llcs = object.maps().find(|map| map.name() == "llcs");
-        let llcs = llcs.ok_or_else(|| RecordError::Unable("no map llcs".to_string()))?;
+        let llcs = llcs.ok_or_else(|| RecordError::Missing("map llcs".to_string()))?;
         for cpu in 0..possible {
             let mut set = vec![0u64; words];
             set[cpu / 64] |= 1 << (cpu % 64);
@@ -121,7 +135,7 @@ impl Recorder {
 
     fn data(&self, name: &str, key: u32) -> Result<Vec<u64>, RecordError> {
         let found = self.object.maps().find(|map| map.name() == name);
-        let map = found.ok_or_else(|| RecordError::Unable(format!("no map {name}")))?;
+        let map = found.ok_or_else(|| RecordError::Missing(format!("map {name}")))?;
         let value = map.lookup(&key.to_ne_bytes(), MapFlags::ANY);
         let value = value.map_err(unable(name))?.unwrap_or_default();
         let words = value.chunks_exact(8);
@@ -135,7 +149,7 @@ impl Recorder {
         let look = || -> Result<(u64, u64), RecordError> {
             let mut programs = self.object.progs_mut();
             let program = programs.find(|p| p.name() == "look_at_clocks");
-            let program = program.ok_or_else(|| RecordError::Unable("no clocks".to_string()))?;
+            let program = program.ok_or_else(|| RecordError::Missing("clocks".to_string()))?;
             program
                 .test_run(ProgramInput::default())
                 .map_err(unable("the kernel's clocks"))?;
@@ -157,15 +171,16 @@ impl Recorder {
     /// Records from now on.
     ///
     /// # Errors
-    /// [`RecordError::Unable`], with the kernel's words.
+    /// [`RecordError`], with the kernel's words where it refuses.
     pub fn attach(&mut self) -> Result<(), RecordError> {
         // Who is asked is counted before and after it is counted who wakes: no wake-up is taken
         // for one of another class because the one program was there and the other was not.
         for name in ["fair_begins", "fair_ends", "rt_begins", "rt_ends", "wakes"] {
             let program = self.object.progs_mut().find(|p| p.name() == name);
+            let program = program.ok_or(RecordError::NoProgram(name))?;
+            let attached = program.attach();
             let what = format!("{name} cannot be attached");
-            let program = program.ok_or_else(|| RecordError::Unable(what.clone()))?;
-            self.links.push(program.attach().map_err(unable(&what))?);
+            self.links.push(attached.map_err(unable(&what))?);
         }
         Ok(())
     }
@@ -216,7 +231,7 @@ impl Recorder {
         let cpus = self.cpus;
         let maps: Vec<_> = self.object.maps().collect();
         let ring = maps.iter().find(|map| map.name() == "ring");
-        let ring = ring.ok_or_else(|| RecordError::Unable("no ring".to_string()))?;
+        let ring = ring.ok_or_else(|| RecordError::Missing("ring".to_string()))?;
         let into = sink.clone();
         builder
             .add(ring, move |bytes| into.borrow_mut().take(bytes, cpus))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use perch_policy::{CpuMask, Host, Policy, Reason, Topology, Verdict, Wake};
 
 use crate::cause::Cause;
-use crate::format::{Block, FormatError, Moment, Reader};
+use crate::format::{Block, BlockError, FormatError, Moment, Reader};
 use crate::moment::{Class, Task, UNSEEN_ROWS, WakeUp};
 use crate::parallel::in_parallel;
 
@@ -246,9 +246,9 @@ impl Replay {
         block: &Block,
         mut look: impl FnMut(&mut Replay),
     ) -> Result<(), FormatError> {
-        let damaged = |what: &str| FormatError::Damaged {
+        let damaged = |what: BlockError| FormatError::Damaged {
             at: block.at,
-            what: what.to_string(),
+            source: what.into(),
         };
         let mut cursor = block.cursor();
         cursor.begin(&mut self.moment);

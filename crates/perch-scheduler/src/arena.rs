@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The machine laid out for the BPF program's arena.
 
+mod array;
 mod group;
 mod overload;
 
 use perch_machine::Machine;
 use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, SetView, Topology};
 
+use array::Array;
 pub(crate) use group::check as check_groups;
 
 use crate::band::Band;
 use crate::counters::Places;
-use crate::error::SchedulerError;
 use crate::interface::{
-    self, ARENA_BASE, Config, Cpu, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, Occupancy, Plain,
-    Process, Seat, Slot, bytes,
+    self, ARENA_BASE, Config, Cpu, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, Occupancy, Process,
+    Seat, Slot, bytes,
 };
-use crate::settings::Tuning;
+use crate::settings::{SettingsError, Tuning};
 
 /// The stock kernel whose rules the live scheduler follows.
 const ERA: Era = Era::V7_2;
@@ -34,11 +35,6 @@ pub struct Plan {
 /// Where an address of the image is within it.
 fn offset(address: u64) -> usize {
     (address - ARENA_BASE) as usize
-}
-
-fn put<T: Plain>(image: &mut [u8], address: u64, index: usize, value: &T) {
-    let at = offset(address) + index * size_of::<T>();
-    image[at..at + size_of::<T>()].copy_from_slice(bytes(value));
 }
 
 /// Places for what the policy remembers of tasks: 1024 for each CPU, but from 32768 (2 MiB, as
@@ -61,12 +57,12 @@ const PROCESSES_BYTES: usize = 1 << 30;
 /// Whether the table of processes is of a sensible size on this machine.
 ///
 /// # Errors
-/// [`SchedulerError::Settings`] when it is not.
+/// [`SettingsError::Memory`] when it is not.
 pub(crate) fn check_processes(
     topology: &Topology,
     modes: Modes,
     tuning: &Tuning,
-) -> Result<(), SchedulerError> {
+) -> Result<(), SettingsError> {
     let nr_cpus = topology.nr_cpus();
     let each = size_of::<Slot>()
         + nr_cpus * size_of::<Occupancy>()
@@ -75,13 +71,13 @@ pub(crate) fn check_processes(
     if bytes <= PROCESSES_BYTES {
         return Ok(());
     }
-    Err(SchedulerError::Settings(format!(
-        "processes: {} of them take {} MiB on this machine of {nr_cpus} CPUs: expected at most \
-         {} MiB",
-        tuning.processes,
-        bytes >> 20,
-        PROCESSES_BYTES >> 20
-    )))
+    Err(SettingsError::Memory {
+        key: "processes",
+        asked: tuning.processes as usize,
+        mib: bytes >> 20,
+        cpus: nr_cpus,
+        most_mib: PROCESSES_BYTES >> 20,
+    })
 }
 
 /// CPUs of the smallest domain that is wider than this one: who balances it looks at it as a
@@ -110,18 +106,18 @@ impl Plan {
         let nr_llcs = topology.nr_shared();
         let mut image = Image::new(ARENA_BASE);
         let header = topology.image(&mut image);
-        let cpus = image.reserve(possible * size_of::<Cpu>());
-        let llcs = image.reserve(nr_llcs * size_of::<Llc>());
+        let cpus = Array::<Cpu>::reserve(&mut image, possible);
+        let llcs = Array::<Llc>::reserve(&mut image, nr_llcs);
         let (epochs, llc_loads) = topology.image_cache(&mut image, possible);
         let nr_slots = slots(modes, tuning);
-        let slots = image.reserve(nr_slots * size_of::<Slot>());
+        let slots = Array::<Slot>::reserve(&mut image, nr_slots);
         let occupancies = image.reserve(nr_slots * nr_cpus * size_of::<Occupancy>());
         let seats = image.reserve(nr_slots * topology.nr_llcs() * size_of::<Seat>());
         let waiting = image.reserve(possible.div_ceil(64) * 8);
         let misfits = image.reserve(possible.div_ceil(64) * 8);
         let nr_memories = memories(nr_cpus);
-        let memories = image.reserve(nr_memories * size_of::<Memory>());
-        let rules = image.reserve(bands.len() * size_of::<interface::Band>());
+        let memories = Array::<Memory>::reserve(&mut image, nr_memories);
+        let rules = Array::<interface::Band>::reserve(&mut image, bands.len());
         let overload = overload::Reserved::new(&mut image, topology, possible, modes, bands);
         let groups = group::Reserved::new(&mut image, possible, group::slots(tuning, possible));
         let steers = matches!(modes.steer, Mode::Posted | Mode::Perch);
@@ -133,10 +129,10 @@ impl Plan {
             state.node = cpu.node;
             state.llc = topology.llc(number).map_or(NONE, |llc| llc as u32);
             state.overload_home = overload.home(number);
-            put(&mut image, cpus, number, &state);
+            cpus.put(&mut image, number, &state);
         }
         for number in nr_cpus..possible {
-            put(&mut image, cpus, number, &idle_cpu());
+            cpus.put(&mut image, number, &idle_cpu());
         }
         for number in 0..nr_llcs {
             let span = topology.shared_span(number);
@@ -148,7 +144,7 @@ impl Plan {
                 note_at_ns: 0,
                 line: [0; 5],
             };
-            put(&mut image, llcs, number, &llc);
+            llcs.put(&mut image, number, &llc);
         }
         for number in 0..nr_slots {
             let slot = Slot {
@@ -160,11 +156,11 @@ impl Plan {
                 tgid: 0,
                 pad: [0; 3],
             };
-            put(&mut image, slots, number, &slot);
+            slots.put(&mut image, number, &slot);
         }
 
         for (number, band) in bands.iter().enumerate() {
-            put(&mut image, rules, number, &band.image());
+            rules.put(&mut image, number, &band.image());
         }
         overload.fill(&mut image);
         groups.fill(&mut image);
@@ -172,19 +168,19 @@ impl Plan {
         let config = Config {
             policy: Policy::new(ERA, modes).image(),
             topology: header,
-            cpus,
-            llcs,
+            cpus: cpus.at(),
+            llcs: llcs.at(),
             waiting,
             misfits,
             epochs,
             llc_loads,
-            slice_ns: tuning.slice_us * 1_000,
-            slice_min_ns: tuning.slice_min_us * 1_000,
-            lag_ns: tuning.lag_us * 1_000,
-            preempt_ns: tuning.preempt_us * 1_000,
-            balance_ns: tuning.balance_ms * 1_000_000,
-            steal_remote_ns: tuning.steal_remote_us * 1_000,
-            memories,
+            slice_ns: tuning.slice_us.ns(),
+            slice_min_ns: tuning.slice_min_us.ns(),
+            lag_ns: tuning.lag_us.ns(),
+            preempt_ns: tuning.preempt_us.ns(),
+            balance_ns: tuning.balance_ms.ns(),
+            steal_remote_ns: tuning.steal_remote_us.ns(),
+            memories: memories.at(),
             memory_mask: nr_memories as u32 - 1,
             nr_llcs: nr_llcs as u32,
             nr_possible: possible as u32,
@@ -192,14 +188,14 @@ impl Plan {
             capacities: (modes.capacity != Mode::Off).into(),
             cache: modes.cache as u8,
             utils: (modes.capacity != Mode::Off || modes.cache == Mode::Upstream).into(),
-            slots,
+            slots: slots.at(),
             nr_slots: nr_slots as u32,
             follows: (modes.capacity != Mode::Off || modes.cache != Mode::Off).into(),
-            bands: rules,
+            bands: rules.at(),
             overload: overload.header(),
             overloaded: overload.marks(),
-            band_period_ns: tuning.band_period_ms * 1_000_000,
-            band_share_ns: tuning.band_period_ms * 10_000 * tuning.band_percent,
+            band_period_ns: tuning.band_period_ms.ns(),
+            band_share_ns: tuning.band_percent.of_ns(tuning.band_period_ms),
             nr_bands: bands.len() as u32,
             band_cgroups: bands.iter().any(|band| band.cgroup.is_some()).into(),
             groups: groups.at(),
@@ -207,7 +203,7 @@ impl Plan {
             credits: (steers && groups.len() > 0).into(),
         };
         let places = Places {
-            cpus: offset(cpus),
+            cpus: offset(cpus.at()),
             nr_cpus,
             overloaded: overload.mark_places(),
             overload: overload.counter_places(),
@@ -382,7 +378,6 @@ mod tests {
             ..Tuning::default()
         };
         let error = check_processes(&topology, modes, &tuning).unwrap_err();
-        assert!(error.is_input());
         assert_eq!(
             error.to_string(),
             "processes: 65536 of them take 1060 MiB on this machine of 1024 CPUs: expected at \

@@ -18,6 +18,8 @@ use libbpf_rs::{Link, Object, Program, ProgramInput, ProgramType};
 use serde::{Deserialize, Serialize};
 
 use crate::error::SchedulerError;
+use crate::kernel::UnableError;
+use crate::refusal::RefusedError;
 use histogram::Histogram;
 use probe::Probe;
 
@@ -71,7 +73,7 @@ pub struct Meter {
 
 fn failed(what: &str) -> impl FnOnce(libbpf_rs::Error) -> SchedulerError {
     let what = what.to_string();
-    move |error| SchedulerError::Refused(format!("{what}: {error:#}"))
+    move |source| RefusedError::Meter { what, source }.into()
 }
 
 impl Meter {
@@ -83,11 +85,7 @@ impl Meter {
     pub fn new() -> Result<Meter, SchedulerError> {
         let targets = targets();
         if targets.iter().all(|target| target.callback.is_none()) {
-            return Err(SchedulerError::Unable(
-                "no scheduler is loaded whose programs could be measured (or this user may not \
-                 see BPF programs)"
-                    .to_string(),
-            ));
+            return Err(UnableError::NoScheduler.into());
         }
         let object = probe::load(&["cost_nothing", "cost_wakeup"], None)
             .map_err(failed("the meter's BPF programs"))?;
@@ -107,13 +105,15 @@ impl Meter {
     /// # Errors
     /// [`SchedulerError::Unable`] when the kernel's measurement cannot be switched on, and what
     /// `work` returns.
-    pub fn by_kernel(
+    pub fn by_kernel<E: From<SchedulerError>>(
         &mut self,
-        work: impl FnOnce() -> Result<(), SchedulerError>,
-    ) -> Result<Costs, SchedulerError> {
+        work: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Costs, E> {
         let switch = |to: &str| {
-            fs::write(STATS, to)
-                .map_err(|error| SchedulerError::Unable(format!("cannot write {STATS}: {error}")))
+            fs::write(STATS, to).map_err(|source| {
+                let path = STATS.into();
+                SchedulerError::from(UnableError::Write { path, source })
+            })
         };
         switch("1")?;
         let nothing = program(&self.object, "cost_nothing").map_err(failed("the meter"))?;
@@ -157,11 +157,11 @@ impl Meter {
     /// # Errors
     /// [`SchedulerError::Refused`] when the kernel refuses to have a program measured, and what
     /// `work` returns.
-    pub fn by_run(
+    pub fn by_run<E: From<SchedulerError>>(
         &mut self,
         times: usize,
-        mut work: impl FnMut(usize) -> Result<(), SchedulerError>,
-    ) -> Result<Vec<Costs>, SchedulerError> {
+        mut work: impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<Vec<Costs>, E> {
         let own = self.own_ns()?;
         let measured = self.targets.iter().filter(|t| t.callback.is_some());
         let probes: Vec<(&Target, Probe)> = measured

@@ -5,36 +5,66 @@
 //! told nothing of its host: there the description is believed. CPUs, cores and nodes are the
 //! kernel's own, which keeps its idle masks and memory by them: there it must agree.
 
-use perch_machine::{Cpu, Machine};
+use perch_machine::{Cpu, Machine, cpulist};
 
 /// The number of a part of the machine that a CPU belongs to.
 type Part = fn(&Cpu) -> u32;
 
+/// Where a description and the running machine differ, in words that follow on the description's
+/// name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Difference {
+    /// They have not as many CPUs.
+    #[error(
+        "it has {there} CPUs, and this machine {here}; describe all of them (perch machine detect \
+         writes a file to begin with)"
+    )]
+    Count {
+        /// CPUs that are described.
+        there: usize,
+        /// CPUs of this machine.
+        here: usize,
+    },
+    /// A CPU has not the same neighbours.
+    #[error(
+        "the {part} of CPU {cpu} has CPUs {}, and on this machine CPUs {}: cores and nodes must be \
+         this machine's; capacities, caches and clusters are yours to say",
+        cpulist::format(there),
+        cpulist::format(here)
+    )]
+    Neighbours {
+        /// The part of the machine that they share: `core` or `node`.
+        part: &'static str,
+        /// The CPU.
+        cpu: usize,
+        /// The CPUs of that part in the description, ascending.
+        there: Vec<u32>,
+        /// The CPUs of that part on this machine, ascending.
+        here: Vec<u32>,
+    },
+}
+
 /// Whether `described` can be the running machine, as `found` in its /sys.
 ///
 /// # Errors
-/// The first difference, in words that follow on the description's name.
-pub fn check(described: &Machine, found: &Machine) -> Result<(), String> {
+/// The first [`Difference`].
+pub fn check(described: &Machine, found: &Machine) -> Result<(), Difference> {
     let (there, here) = (described.cpus.len(), found.cpus.len());
     if there != here {
-        return Err(format!(
-            "it has {there} CPUs, and this machine {here}; describe all of them (perch machine \
-             detect writes a file to begin with)"
-        ));
+        return Err(Difference::Count { there, here });
     }
-    let parts: [(&str, Part); 2] = [("core", |cpu| cpu.core), ("node", |cpu| cpu.node)];
+    let parts: [(&'static str, Part); 2] = [("core", |cpu| cpu.core), ("node", |cpu| cpu.node)];
     for (part, of) in parts {
         for number in 0..here {
             let there = mates(described, number, of);
             let here = mates(found, number, of);
             if there != here {
-                return Err(format!(
-                    "the {part} of CPU {number} has CPUs {}, and on this machine CPUs {}: cores \
-                     and nodes must be this machine's; capacities, caches and clusters are yours \
-                     to say",
-                    perch_machine::cpulist::format(&there),
-                    perch_machine::cpulist::format(&here)
-                ));
+                return Err(Difference::Neighbours {
+                    part,
+                    cpu: number,
+                    there,
+                    here,
+                });
             }
         }
     }
@@ -69,7 +99,7 @@ mod tests {
     #[test]
     fn cpus_cores_and_nodes_are_not() {
         let juno = perch_machine::resolve("juno").unwrap();
-        let refusal = |text: &str| check(&juno, &machine(text)).unwrap_err();
+        let refusal = |text: &str| check(&juno, &machine(text)).unwrap_err().to_string();
         let count = refusal("[topology]\ncores_per_llc = 8\n");
         assert!(
             count.starts_with("it has 6 CPUs, and this machine 8;"),

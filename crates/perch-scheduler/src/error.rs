@@ -2,25 +2,29 @@
 //! Why nothing is scheduled, or no longer.
 
 use crate::exit::Ended;
+use crate::kernel::UnableError;
+use crate::refusal::RefusedError;
+use crate::settings::SettingsError;
+use crate::stats::StatisticsError;
 
 /// Why `perch run` or `perch stats` failed, in words for the person who asked.
 #[derive(Debug, thiserror::Error)]
 pub enum SchedulerError {
     /// The configuration makes no sense: what and where.
-    #[error("{0}")]
-    Settings(String),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     /// This kernel, this machine or this user cannot run it: what is missing and what to do.
-    #[error("{0}")]
-    Unable(String),
-    /// The kernel refused the program.
-    #[error("{0}")]
-    Refused(String),
+    #[error(transparent)]
+    Unable(#[from] UnableError),
+    /// The kernel refused a program.
+    #[error(transparent)]
+    Refused(#[from] RefusedError),
     /// The kernel took the program and later let it go.
     #[error("{0}")]
     Ended(Ended),
     /// Statistics were asked for, and nobody gives any.
-    #[error("{0}")]
-    NoStatistics(String),
+    #[error(transparent)]
+    NoStatistics(#[from] StatisticsError),
 }
 
 impl SchedulerError {

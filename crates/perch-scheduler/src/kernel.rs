@@ -4,9 +4,100 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perch_machine::cpulist;
+use perch_machine::{MachineError, cpulist};
 
-use crate::error::SchedulerError;
+/// Why this kernel, this machine or this user cannot do what is asked: what is missing and what to
+/// do.
+#[derive(Debug, thiserror::Error)]
+pub enum UnableError {
+    /// The kernel has no interface for schedulers.
+    #[error(
+        "Linux {version} has no sched_ext (there is no /sys/kernel/sched_ext): perch needs 6.16 \
+         or newer, built with CONFIG_SCHED_CLASS_EXT"
+    )]
+    NoSchedExt {
+        /// The kernel's.
+        version: String,
+    },
+    /// The kernel does not describe its types.
+    #[error(
+        "Linux {version} has no BTF (there is no /sys/kernel/btf/vmlinux): {} needs a kernel \
+         built with CONFIG_DEBUG_INFO_BTF",
+        purpose.subject()
+    )]
+    NoBtf {
+        /// The kernel's.
+        version: String,
+        /// For what it is needed.
+        purpose: Purpose,
+    },
+    /// The user may not load programs.
+    #[error("{}", .0.rights())]
+    NoRights(Purpose),
+    /// Another scheduler came first.
+    #[error(
+        "another sched_ext scheduler is loaded: {0}; stop it first (the kernel runs one at a time)"
+    )]
+    Taken(String),
+    /// The machine cannot be told from its /sys.
+    #[error("{0}")]
+    Machine(#[from] MachineError),
+    /// A file cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// No scheduler is loaded whose cost could be measured.
+    #[error(
+        "no scheduler is loaded whose programs could be measured (or this user may not see BPF \
+         programs)"
+    )]
+    NoScheduler,
+    /// Questions for the test program that it has no room for.
+    #[error("a batch of {bytes} bytes does not fit the arena of {arena}")]
+    Batch {
+        /// The size of the questions.
+        bytes: usize,
+        /// The size of the place for them.
+        arena: usize,
+    },
+}
+
+/// For what a program is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To schedule: `perch run`.
+    Scheduling,
+    /// To record wake-ups: `perch record`.
+    Recording,
+    /// To compare the policy in BPF with the native one: `perch self-test`.
+    Comparing,
+}
+
+impl Purpose {
+    fn subject(self) -> &'static str {
+        match self {
+            Purpose::Scheduling => "perch",
+            Purpose::Recording => "recording",
+            Purpose::Comparing => "comparing policies",
+        }
+    }
+
+    fn rights(self) -> &'static str {
+        match self {
+            Purpose::Scheduling => {
+                "loading a scheduler needs root (or CAP_BPF and CAP_PERFMON): sudo perch run"
+            }
+            Purpose::Recording => {
+                "recording needs root (or CAP_BPF and CAP_PERFMON): sudo perch record -o FILE"
+            }
+            Purpose::Comparing => "comparing policies needs root (or CAP_BPF and CAP_PERFMON)",
+        }
+    }
+}
 
 /// A kernel by its /proc and /sys.
 #[derive(Clone, Debug)]
@@ -44,20 +135,23 @@ impl Kernel {
         self.read("sys/kernel/sched_ext/hotplug_seq")?.parse().ok()
     }
 
-    /// How many CPUs may come online: the highest number of a possible one, plus one; 0 where it
-    /// cannot be told.
-    pub fn possible(&self) -> usize {
-        let list = self.read("sys/devices/system/cpu/possible");
-        let cpus = list.and_then(|list| cpulist::parse(&list).ok());
-        cpus.and_then(|cpus| cpus.last().map(|&cpu| cpu as usize + 1))
-            .unwrap_or(0)
+    /// How many CPUs may come online: the highest number of a possible one, plus one. None where
+    /// it cannot be told.
+    pub fn possible(&self) -> Option<usize> {
+        let cpus = self.cpus("possible")?;
+        cpus.last().map(|&cpu| cpu as usize + 1)
     }
 
-    /// The CPUs that are online, ascending; none where it cannot be told.
-    pub fn online(&self) -> Vec<u32> {
-        let list = self.read("sys/devices/system/cpu/online");
-        list.and_then(|list| cpulist::parse(&list).ok())
-            .unwrap_or_default()
+    /// The CPUs that are online, ascending and at least one. None where it cannot be told.
+    pub fn online(&self) -> Option<Vec<u32>> {
+        self.cpus("online")
+    }
+
+    /// One of the kernel's lists of CPUs.
+    fn cpus(&self, which: &str) -> Option<Vec<u32>> {
+        let list = self.read(&format!("sys/devices/system/cpu/{which}"))?;
+        let cpus = cpulist::parse(&list).ok()?;
+        (!cpus.is_empty()).then_some(cpus)
     }
 
     /// The sched_ext scheduler that is loaded, by name.
@@ -75,68 +169,54 @@ impl Kernel {
     /// Whether a sched_ext scheduler can be loaded now, by this process.
     ///
     /// # Errors
-    /// [`SchedulerError::Unable`], with what is missing and what to do.
-    pub fn check(&self) -> Result<(), SchedulerError> {
-        let unable = |message: String| Err(SchedulerError::Unable(message));
+    /// [`UnableError`], with what is missing and what to do.
+    pub fn check(&self) -> Result<(), UnableError> {
         if !self.root.join("sys/kernel/sched_ext").is_dir() {
-            return unable(format!(
-                "Linux {} has no sched_ext (there is no /sys/kernel/sched_ext): perch needs \
-                 6.16 or newer, built with CONFIG_SCHED_CLASS_EXT",
-                self.version()
-            ));
+            let version = self.version();
+            return Err(UnableError::NoSchedExt { version });
         }
-        if !self.root.join("sys/kernel/btf/vmlinux").exists() {
-            return unable(format!(
-                "Linux {} has no BTF (there is no /sys/kernel/btf/vmlinux): perch needs a \
-                 kernel built with CONFIG_DEBUG_INFO_BTF",
-                self.version()
-            ));
-        }
-        self.check_rights(
-            "loading a scheduler needs root (or CAP_BPF and CAP_PERFMON): sudo perch run",
-        )?;
+        self.check_btf(Purpose::Scheduling)?;
+        self.check_rights(Purpose::Scheduling)?;
         self.check_free()
     }
 
     /// Whether wake-ups can be recorded here, by this process.
     ///
     /// # Errors
-    /// [`SchedulerError::Unable`], with what is missing and what to do.
-    pub fn check_record(&self) -> Result<(), SchedulerError> {
-        if !self.root.join("sys/kernel/btf/vmlinux").exists() {
-            return Err(SchedulerError::Unable(format!(
-                "Linux {} has no BTF (there is no /sys/kernel/btf/vmlinux): recording needs a \
-                 kernel built with CONFIG_DEBUG_INFO_BTF",
-                self.version()
-            )));
+    /// [`UnableError`], with what is missing and what to do.
+    pub fn check_record(&self) -> Result<(), UnableError> {
+        self.check_btf(Purpose::Recording)?;
+        self.check_rights(Purpose::Recording)
+    }
+
+    /// Whether the kernel describes its types, without which no program is loaded.
+    fn check_btf(&self, purpose: Purpose) -> Result<(), UnableError> {
+        if self.root.join("sys/kernel/btf/vmlinux").exists() {
+            return Ok(());
         }
-        self.check_rights(
-            "recording needs root (or CAP_BPF and CAP_PERFMON): sudo perch record -o FILE",
-        )
+        let version = self.version();
+        Err(UnableError::NoBtf { version, purpose })
     }
 
     /// Whether this process may load BPF programs.
     ///
     /// # Errors
-    /// [`SchedulerError::Unable`], in these words.
-    pub fn check_rights(&self, words: &str) -> Result<(), SchedulerError> {
+    /// [`UnableError::NoRights`] when it may not.
+    pub fn check_rights(&self, purpose: Purpose) -> Result<(), UnableError> {
         match self.may_load() {
             true => Ok(()),
-            false => Err(SchedulerError::Unable(words.to_string())),
+            false => Err(UnableError::NoRights(purpose)),
         }
     }
 
     /// Whether no other scheduler is loaded.
     ///
     /// # Errors
-    /// [`SchedulerError::Unable`], with its name.
-    pub fn check_free(&self) -> Result<(), SchedulerError> {
+    /// [`UnableError::Taken`], with its name.
+    pub fn check_free(&self) -> Result<(), UnableError> {
         match self.loaded() {
             None => Ok(()),
-            Some(name) => Err(SchedulerError::Unable(format!(
-                "another sched_ext scheduler is loaded: {name}; stop it first (the kernel runs \
-                 one at a time)"
-            ))),
+            Some(name) => Err(UnableError::Taken(name)),
         }
     }
 
@@ -219,7 +299,9 @@ mod tests {
     #[test]
     fn online_cpus_may_have_holes() {
         let tree = Tree::new("online", &[("sys/devices/system/cpu/online", "0-2,4-5\n")]);
-        assert_eq!(Kernel::new(&tree.0).online(), [0, 1, 2, 4, 5]);
-        assert!(Kernel::new("/nowhere".as_ref()).online().is_empty());
+        assert_eq!(Kernel::new(&tree.0).online(), Some(vec![0, 1, 2, 4, 5]));
+        assert_eq!(Kernel::new("/nowhere".as_ref()).online(), None);
+        let empty = Tree::new("none", &[("sys/devices/system/cpu/possible", "\n")]);
+        assert_eq!(Kernel::new(&empty.0).possible(), None);
     }
 }

@@ -20,14 +20,17 @@ mod kernel;
 #[cfg(test)]
 mod pelt;
 mod program;
+mod refusal;
 mod session;
-mod settings;
+pub mod settings;
 mod signals;
 pub mod stats;
+mod value;
 
-pub use band::Band;
+pub use band::{Band, BandError};
 pub use error::SchedulerError;
-pub use kernel::Kernel;
+pub use kernel::{Kernel, Purpose, UnableError};
+pub use refusal::{ObjectError, RefusedError};
 pub use session::{News, Options, run};
-pub use settings::{Settings, Tuning};
+pub use settings::{Settings, SettingsError};
 pub use signals::Signals;

@@ -17,7 +17,8 @@ use crate::counters::Counters;
 use crate::error::SchedulerError;
 use crate::exit::Ended;
 use crate::interface::{ARENA_BASE, Config, Exit};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, UnableError};
+use crate::refusal::{ObjectError, RefusedError};
 
 /// bpf/scheduler.bpf.c, compiled by build.rs.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/scheduler.bpf.o"));
@@ -82,8 +83,9 @@ impl Program {
         hear();
         let result = Program::try_load(kernel, plan, hotplug_seq);
         if let Some(path) = log {
-            std::fs::write(path, heard()).map_err(|error| {
-                SchedulerError::Unable(format!("cannot write {}: {error}", path.display()))
+            std::fs::write(path, heard()).map_err(|source| UnableError::Write {
+                path: path.to_path_buf(),
+                source,
             })?;
         }
         result
@@ -94,15 +96,19 @@ impl Program {
         plan: &Plan,
         hotplug_seq: Option<u64>,
     ) -> Result<Program, SchedulerError> {
-        let refused = |what: &str, error: libbpf_rs::Error| {
-            SchedulerError::Refused(refusal(what, &error.to_string(), &heard()))
+        let refused = |what: &str, source: libbpf_rs::Error| RefusedError::Load {
+            what: what.to_string(),
+            source,
+            heard: heard(),
         };
         let mut open = ObjectBuilder::default()
             .name("perch")
             .and_then(|builder| builder.open_memory(OBJECT))
             .map_err(|error| refused("perch's BPF object cannot be opened", error))?;
-        prepare(&mut open, plan)
-            .map_err(|error| refused("perch's BPF object is not as it should be", error))?;
+        prepare(&mut open, plan).map_err(|source| RefusedError::Object {
+            source,
+            heard: heard(),
+        })?;
         let ops = ops(plan);
         leave_out_deprecated(&mut open, ops);
         if plan.moves() {
@@ -164,17 +170,18 @@ impl Program {
                 self.link = Some(link);
                 Ok(())
             }
-            Err(error) => {
+            Err(source) => {
                 // Somebody else may have come first since it was checked.
                 kernel.check_free()?;
                 if let Some(ended) = self.ended() {
                     return Err(SchedulerError::Ended(ended));
                 }
                 let what = format!("Linux {} did not let perch schedule", kernel.version());
-                let reason = refusal(&what, &error.to_string(), &heard());
-                Err(SchedulerError::Refused(format!(
-                    "{reason}; the kernel's log (dmesg) may say why"
-                )))
+                Err(SchedulerError::Refused(RefusedError::Attach {
+                    what,
+                    source,
+                    heard: heard(),
+                }))
             }
         }
     }
@@ -213,8 +220,7 @@ fn ops(plan: &Plan) -> &'static str {
 }
 
 /// What the plan changes of the object before it is loaded.
-fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
-    let wrong = |what: String| libbpf_rs::Error::from(std::io::Error::other(what));
+fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
     let page = page_size();
     let pages = plan.image().len().div_ceil(page);
     let (mut arena, mut config, mut found_ops) = (false, false, false);
@@ -225,13 +231,13 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
                 let base =
                     unsafe { libbpf_sys::bpf_map__map_extra(map.as_libbpf_object().as_ptr()) };
                 if base != ARENA_BASE {
-                    return Err(wrong(format!("its arena is at {base:#x}")));
+                    return Err(ObjectError::ArenaAddress(base));
                 }
                 // Its own pages and the image's.
                 let pages = u32::try_from(pages)
                     .ok()
                     .and_then(|pages| pages.checked_add(map.max_entries()))
-                    .ok_or_else(|| wrong(format!("an arena of {pages} pages")))?;
+                    .ok_or(ObjectError::ArenaPages(pages))?;
                 map.set_max_entries(pages)?;
                 arena = true;
             }
@@ -239,7 +245,7 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
                 let value = map
                     .initial_value_mut()
                     .filter(|value| value.len() == size_of::<Config>())
-                    .ok_or_else(|| wrong(".rodata.config has another size".to_string()))?;
+                    .ok_or(ObjectError::ConfigSize)?;
                 value.copy_from_slice(plan.config());
                 config = true;
             }
@@ -250,7 +256,7 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
             }
             Some(name @ ("perch_ops" | "perch_band_ops")) => {
                 if map.map_flags() & BPF_F_LINK == 0 {
-                    return Err(wrong(format!("{name} is not in .struct_ops.link")));
+                    return Err(ObjectError::NoLink(name.to_string()));
                 }
                 found_ops = true;
             }
@@ -265,7 +271,7 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), libbpf_rs::Error> {
     .iter()
     .find(|(found, _)| !found)
     {
-        Some((_, name)) => Err(wrong(format!("it has no {name}"))),
+        Some((_, name)) => Err(ObjectError::Missing(name)),
         None => Ok(()),
     }
 }
@@ -315,15 +321,8 @@ fn set_member(open: &mut OpenObject, ops: &str, name: &str, value: u64) {
 }
 
 /// Where the kernel mapped a map of a loaded object into this process, `len` bytes at least.
-pub(crate) fn memory(
-    object: &Object,
-    name: &str,
-    len: usize,
-) -> Result<NonNull<u8>, SchedulerError> {
-    let absent = || {
-        let message = format!("the map {name} of perch's BPF object is not mapped");
-        SchedulerError::Refused(message)
-    };
+pub(crate) fn memory(object: &Object, name: &str, len: usize) -> Result<NonNull<u8>, RefusedError> {
+    let absent = || RefusedError::Unmapped(name.to_string());
     let mut maps = object.maps();
     let map = maps.find(|map| map.name() == name).ok_or_else(absent)?;
     let mut size = 0;
@@ -343,89 +342,4 @@ pub(crate) fn page_size() -> usize {
     // SAFETY: asks for a number.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
-}
-
-/// So much of the verifier's log, which may have 100,000 lines, is shown.
-const SHOWN: usize = 12;
-
-/// Words for a refusal: the verifier's last lines where it was the verifier, else libbpf's.
-pub(crate) fn refusal(what: &str, error: &str, heard: &str) -> String {
-    const BEGIN: &str = "-- BEGIN PROG LOAD LOG --";
-    const END: &str = "-- END PROG LOAD LOG --";
-    if let Some((before, rest)) = heard.split_once(BEGIN) {
-        let log = rest.split_once(END).map_or(rest, |(log, _)| log);
-        let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
-        let program = before.rsplit("prog '").next();
-        let program = program
-            .and_then(|text| text.split('\'').next())
-            .unwrap_or("?");
-        let skipped = lines.len().saturating_sub(SHOWN);
-        let mut out = format!("{what}: the verifier refused {program}");
-        if skipped > 0 {
-            out.push_str(&format!(
-                " (the last {SHOWN} of {} lines; --log FILE keeps all)",
-                lines.len()
-            ));
-        }
-        for line in &lines[skipped..] {
-            out.push_str("\n    ");
-            out.push_str(line);
-        }
-        return out;
-    }
-    let mut out = format!("{what}: {error}");
-    let said: Vec<&str> = heard
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    for line in &said[said.len().saturating_sub(SHOWN)..] {
-        out.push_str("\n    ");
-        out.push_str(line);
-    }
-    // Seen on Debian's 7.2.12 for trixie, whose BTF shows an argument of half of sched_ext's
-    // functions that the kernel itself fills in; then they cannot be called by anybody.
-    if heard.contains("extern (func ksym)") && heard.contains("incompatible with vmlinux") {
-        out.push_str(
-            "\n    This kernel's BTF describes a function of sched_ext otherwise than sched_ext \
-             has it.\n    Some builds of Linux 7.2 have that fault, and no scheduler that uses the \
-             function loads there:\n    try another build of the kernel.",
-        );
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_verifier_s_last_lines_are_shown() {
-        let log: String = (0..5000).map(|n| format!("{n}: r0 = 0\n")).collect();
-        let heard = format!(
-            "libbpf: prog 'perch_enqueue': BPF program load failed: -EACCES\n\
-             libbpf: prog 'perch_enqueue': -- BEGIN PROG LOAD LOG --\n{log}\
-             invalid access to map value\n-- END PROG LOAD LOG --\nlibbpf: more\n"
-        );
-        let text = refusal("Linux 7.2 refused it", "Permission denied", &heard);
-        assert!(text.starts_with("Linux 7.2 refused it: the verifier refused perch_enqueue"));
-        assert!(text.contains("of 5001 lines"), "{text}");
-        assert!(text.ends_with("invalid access to map value"), "{text}");
-        assert_eq!(text.lines().count(), 1 + SHOWN);
-    }
-
-    #[test]
-    fn other_refusals_have_libbpf_s_words() {
-        let text = refusal("it failed", "No such file", "libbpf: kernel has no BTF\n");
-        assert_eq!(
-            text,
-            "it failed: No such file\n    libbpf: kernel has no BTF"
-        );
-    }
-    #[test]
-    fn a_kernel_with_faulty_btf_is_told_from_a_faulty_program() {
-        let heard = "libbpf: extern (func ksym) 'bpf_iter_scx_dsq_new': func_proto [232] \
-                     incompatible with vmlinux [35548]\n";
-        let text = refusal("it failed", "Invalid argument", heard);
-        assert!(text.ends_with("try another build of the kernel."), "{text}");
-    }
 }

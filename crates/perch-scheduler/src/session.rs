@@ -11,9 +11,9 @@ use crate::arena::{Plan, check_groups, check_processes};
 use crate::described;
 use crate::error::SchedulerError;
 use crate::exit::Ended;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, UnableError};
 use crate::program::Program;
-use crate::settings::Settings;
+use crate::settings::{Settings, SettingsError};
 use crate::signals::Signals;
 use crate::stats::{About, Report, Server, Source};
 
@@ -62,7 +62,7 @@ pub fn run(
     let kernel = Kernel::new("/".as_ref());
     let source = Source::default();
     let early = |error| (error, None);
-    kernel.check().map_err(early)?;
+    kernel.check().map_err(|error| early(error.into()))?;
 
     let mut machine = None;
     let mut server = None;
@@ -128,26 +128,31 @@ impl Round<'_> {
         let seq = self.kernel.hotplug_seq();
         let machine = self.machine(last.take(), tell)?;
         let topology = Topology::new(&machine);
-        let (modes, notes) = self.options.settings.modes_for(&topology);
+        let settings = &self.options.settings;
+        let (modes, mut notes) = settings.modes_for(&topology);
+        notes.extend(settings.without_effect(&topology, modes));
         if self.source.is_new() {
             notes.into_iter().for_each(|note| tell(News::Note(note)));
         }
-        check_processes(&topology, modes, &self.options.settings.tuning)?;
-        check_groups(&self.options.settings.tuning, self.kernel.possible())?;
+        let tuning = settings.tuning();
+        let possible = self.kernel.possible().unwrap_or(0);
+        let possible = possible.max(topology.nr_cpus());
+        check_processes(&topology, modes, &tuning)?;
+        check_groups(&tuning, possible)?;
         let plan = Plan::new(
             &machine,
             &topology,
-            self.kernel.possible(),
+            possible,
             modes,
-            &self.options.settings.tuning,
-            self.options.settings.bands(),
+            &tuning,
+            settings.bands(),
         );
         let log = self.options.log.as_deref();
         let program = Program::load(self.kernel, &plan, seq, log)?;
         let mut about = About::new(&machine, self.kernel.version(), modes);
-        about.band = self.options.settings.band_in_words();
-        if let online @ 1.. = self.kernel.online().len() {
-            about.cpus = about.cpus.min(online as u64);
+        about.band = settings.band_in_words();
+        if let Some(online) = self.kernel.online() {
+            about.cpus = about.cpus.min(online.len() as u64);
         }
         *last = Some(machine);
         Ok(Loaded {
@@ -177,10 +182,10 @@ impl Round<'_> {
             }
             (Some(described), Ok(found)) => match described::check(described, &found) {
                 Ok(()) => Ok(described.clone()),
-                Err(difference) => Err(SchedulerError::Settings(format!(
-                    "{} is not this machine: {difference}",
-                    described.name
-                ))),
+                Err(source) => Err(SchedulerError::Settings(SettingsError::OtherMachine {
+                    name: described.name.clone(),
+                    source,
+                })),
             },
             (_, Err(error)) => self.without_holes(last, error, tell),
         }
@@ -195,15 +200,16 @@ impl Round<'_> {
         error: MachineError,
         tell: &mut dyn FnMut(News),
     ) -> Result<Machine, SchedulerError> {
-        let online = self.kernel.online().last().map(|&cpu| cpu as usize);
-        match (last, online) {
-            (Some(machine), Some(online)) if online < machine.cpus.len() => {
+        let online = self.kernel.online();
+        let highest = online.and_then(|cpus| cpus.last().map(|&cpu| cpu as usize));
+        match (last, highest) {
+            (Some(machine), Some(highest)) if highest < machine.cpus.len() => {
                 tell(News::Note(
                     "a CPU in the middle is offline: its place on the machine is kept".to_string(),
                 ));
                 Ok(machine)
             }
-            _ => Err(SchedulerError::Unable(error.to_string())),
+            _ => Err(UnableError::Machine(error).into()),
         }
     }
 

@@ -65,8 +65,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     drop(meter);
     let (script, summary) = imported.map_err(|error| match error {
         ImportError::Reader(why) => Failure::run(format!("{file}: {why}")),
-        ImportError::Io(why) => Failure::input(format!("{file}: {why}")),
-        ImportError::Input(why) => Failure::input(format!("{file}: {why}")),
+        wrong => Failure::input(format!("{file}: {wrong}")),
     })?;
     let output = &arguments.output;
     write(&script, output)

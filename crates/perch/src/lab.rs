@@ -14,6 +14,7 @@ use perch_lab::qemu::Qemu;
 use perch_lab::topology::DEFAULT_CPUS;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
 use perch_machine::Machine;
+use perch_scheduler::Settings;
 
 use crate::arguments::{duration_ns, with_unit};
 use crate::output::Failure;
@@ -61,7 +62,8 @@ pub struct RunArguments {
     /// Who schedules in the guest
     #[arg(long, value_enum, default_value = "stock")]
     scheduler: Scheduler,
-    /// A setting for `perch run` in the guest; with --scheduler perch
+    /// A mode or setting for `perch run` in the guest, as its --set takes them; with --scheduler
+    /// perch
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// CPUs of the machine to keep, a number or `all`
@@ -198,6 +200,8 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
              --scheduler perch",
         ));
     }
+    // What perch run would refuse in the guest is refused before the guest boots.
+    Settings::default().set_all(&arguments.set)?;
     let rt_app = arguments
         .rt_app
         .as_deref()

@@ -77,7 +77,9 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     };
     let machine = perch_machine::detect(Path::new("/"))?;
     let topology = Topology::new(&machine);
-    let mut recorder = Recorder::load(&topology, kernel.possible(), arguments.buffer)?;
+    // The machine's CPUs are online, so at least these may be.
+    let possible = kernel.possible().unwrap_or(topology.nr_cpus());
+    let mut recorder = Recorder::load(&topology, possible, arguments.buffer)?;
     let header = Header {
         perch: env!("CARGO_PKG_VERSION").to_string(),
         machine: machine.to_toml(),

@@ -10,6 +10,7 @@ use linux_perf_event_reader::{
     get_record_identifier,
 };
 
+use super::error::RecordError;
 use super::{Attr, understood};
 use crate::ImportError;
 
@@ -211,7 +212,7 @@ impl Header {
         &self,
         kind: RecordType,
         body: &[u8],
-    ) -> Result<RecordParseInfo, String> {
+    ) -> Result<RecordParseInfo, RecordError> {
         let first = &self.attrs[0].info;
         let all = |format| {
             self.attrs
@@ -232,7 +233,7 @@ impl Header {
             (Some(0), _) => Ok(*first),
             (Some(id), _) => match self.ids.get(&id) {
                 Some(&attr) => Ok(self.attrs[attr].info),
-                None => Err(format!("a record of event number {id}, which there is not")),
+                None => Err(RecordError::NoEvent(id)),
             },
         }
     }

@@ -4,6 +4,7 @@
 //! links a crate that is under the Apache licence only.) perf's own `perf script` is no way in: it
 //! does not print whether an event was written in an interrupt.
 
+mod error;
 mod file;
 mod format;
 mod sort;
@@ -22,6 +23,7 @@ use crate::event::{Context, Event, Kind, Name, State};
 use crate::progress::{Tell, Told};
 use crate::weave::Weaver;
 use crate::{ImportError, Origin};
+pub use error::RecordError;
 use file::Header;
 use format::Format;
 use sort::Sorter;
@@ -125,23 +127,19 @@ impl Reader<'_> {
         let end = data.offset.saturating_add(data.size);
         let mut body = Vec::new();
         while at < end {
-            let damaged = |what: &str| {
-                ImportError::Input(format!(
-                    "at byte {at}: {what}: the file is damaged or was cut off"
-                ))
-            };
+            let damaged = |source: RecordError| ImportError::Record { at, source };
             let mut head = [0; 8];
             file.read_exact(&mut head)
-                .map_err(|_| damaged("the file ends in a record"))?;
+                .map_err(|_| damaged(RecordError::CutOff))?;
             let kind = T::read_u32(&head);
             let misc = T::read_u16(&head[4..]);
             let size = usize::from(T::read_u16(&head[6..]));
             let size = size
                 .checked_sub(8)
-                .ok_or_else(|| damaged("a record of less than 8 bytes"))?;
+                .ok_or_else(|| damaged(RecordError::Short))?;
             body.resize(size, 0);
             file.read_exact(&mut body)
-                .map_err(|_| damaged("the file ends in a record"))?;
+                .map_err(|_| damaged(RecordError::CutOff))?;
             match kind {
                 own::FINISHED_ROUND => {
                     let mut result = Ok(());
@@ -172,7 +170,7 @@ impl Reader<'_> {
                 kind if kind >= own::FIRST => {}
                 kind => self
                     .kernels::<T>(RecordType(kind), misc, &body)
-                    .map_err(|why| damaged(&why))?,
+                    .map_err(damaged)?,
             }
             if self.sorter.len() > MOST_WAITING {
                 return Err(ImportError::Input(format!(
@@ -196,7 +194,7 @@ impl Reader<'_> {
         kind: RecordType,
         misc: u16,
         body: &[u8],
-    ) -> Result<(), String> {
+    ) -> Result<(), RecordError> {
         if kind == RecordType::LOST_SAMPLES {
             self.lost += body.get(..8).map_or(0, T::read_u64);
             return Ok(());
@@ -206,8 +204,8 @@ impl Reader<'_> {
         }
         let info = self.header.info::<T>(kind, body)?;
         let record = RawEventRecord::new(kind, misc, RawData::from(body), info);
-        let common = record.common_data().map_err(|e| e.to_string())?;
-        let event = match record.parse().map_err(|e| e.to_string())? {
+        let common = record.common_data().map_err(RecordError::Unread)?;
+        let event = match record.parse().map_err(RecordError::Unread)? {
             EventRecord::Lost(lost) => {
                 self.lost += lost.count;
                 return Ok(());
@@ -230,8 +228,7 @@ impl Reader<'_> {
                     return Ok(());
                 };
                 let times = sample.timestamp.zip(sample.cpu);
-                let (at_ns, cpu) =
-                    times.ok_or("a sample without time and CPU: record with perf sched record")?;
+                let (at_ns, cpu) = times.ok_or(RecordError::NoTime)?;
                 let raw = raw.as_slice();
                 let Some(event) = self.tracepoint(&raw, at_ns, cpu, sample.pid)? else {
                     return Ok(());
@@ -251,10 +248,10 @@ impl Reader<'_> {
         at_ns: u64,
         cpu: u32,
         process: Option<i32>,
-    ) -> Result<Option<Event>, String> {
+    ) -> Result<Option<Event>, RecordError> {
         let big = self.header.endian == Endianness::BigEndian;
         let Some(id) = raw.get(..2) else {
-            return Err("an event of less than 2 bytes".to_string());
+            return Err(RecordError::ShortEvent);
         };
         let id = match big {
             true => u16::from_be_bytes([id[0], id[1]]),
@@ -263,10 +260,13 @@ impl Reader<'_> {
         let Some(format) = self.formats.get(&id) else {
             return Ok(None);
         };
-        let lacks = |name: &str| format!("{} without its field {name}", format.name);
-        let number = |name: &str| format.number(raw, big, name).ok_or_else(|| lacks(name));
-        let pid = |name: &str| number(name).map(|n| n as i32);
-        let name = |name: &str| {
+        let lacks = |field: &'static str| RecordError::NoField {
+            event: format.name.clone(),
+            field,
+        };
+        let number = |name: &'static str| format.number(raw, big, name).ok_or_else(|| lacks(name));
+        let pid = |name: &'static str| number(name).map(|n| n as i32);
+        let name = |name: &'static str| {
             format
                 .text(raw, big, name)
                 .map(Name::new)

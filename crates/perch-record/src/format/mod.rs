@@ -18,7 +18,7 @@ mod tasks;
 mod wakeups;
 mod write;
 
-pub use error::FormatError;
+pub use error::{BlockError, Damage, FormatError};
 pub use read::{Block, Reader};
 pub use wakeups::{Cursor, Moment};
 pub use write::Writer;

@@ -4,6 +4,7 @@
 use std::io::{ErrorKind, Read};
 
 use super::bytes::Bytes;
+use super::error::Damage;
 use super::wakeups::Cursor;
 use super::{Footer, FormatError, Header, MOST, PREFIX, SIGNATURE, VERSION, kind};
 use crate::moment::{Columns, CpuRow, GroupRow, TaskRow};
@@ -85,7 +86,7 @@ impl<R: Read> Reader<R> {
             Some((kind::HEADER, json)) => reader.begin(&json)?,
             Some(_) => {
                 reader.at = start.len() as u64;
-                return Err(reader.damaged("the first block is no header"));
+                return Err(reader.damaged(Damage::NoHeader));
             }
             None => {
                 let bytes = reader.cut_off.unwrap_or(reader.at);
@@ -96,15 +97,12 @@ impl<R: Read> Reader<R> {
     }
 
     fn begin(&mut self, json: &[u8]) -> Result<(), FormatError> {
-        let header: Header =
-            serde_json::from_slice(json).map_err(|e| FormatError::Header(e.to_string()))?;
+        let header: Header = serde_json::from_slice(json).map_err(FormatError::Header)?;
         let known = |names: &[String], mine: &[&str]| {
             let column = |name: &String| mine.iter().position(|m| m == name).map(|i| i as u8);
             match names.len() {
                 0..=64 => Ok(names.iter().map(column).collect()),
-                n => Err(FormatError::Header(format!(
-                    "{n} columns, expected at most 64"
-                ))),
+                n => Err(FormatError::Columns(n)),
             }
         };
         self.known = std::sync::Arc::new(Known {
@@ -147,12 +145,12 @@ impl<R: Read> Reader<R> {
                     let footer = serde_json::from_slice(&json);
                     self.footer = Some(footer.map_err(|e| {
                         self.at = at;
-                        self.damaged(format_args!("the footer: {e}"))
+                        self.damaged(Damage::Footer(e))
                     })?);
                 }
                 Some((kind, _)) => {
                     self.at = at;
-                    return Err(self.damaged(format_args!("a block of kind {kind:#04x} here")));
+                    return Err(self.damaged(Damage::Kind(kind)));
                 }
                 None => {
                     if self.footer.is_none() && self.cut_off.is_none() {
@@ -165,11 +163,9 @@ impl<R: Read> Reader<R> {
     }
 
     /// Says that the block that begins at `self.at` is not what was written.
-    fn damaged(&self, what: impl std::fmt::Display) -> FormatError {
-        FormatError::Damaged {
-            at: self.at,
-            what: what.to_string(),
-        }
+    fn damaged(&self, source: Damage) -> FormatError {
+        let at = self.at;
+        FormatError::Damaged { at, source }
     }
 
     /// A block's kind and bytes; `None` at the end of the file.
@@ -188,9 +184,7 @@ impl<R: Read> Reader<R> {
         };
         let (stored, raw, sum) = (word(1) as usize, word(5) as usize, word(9));
         if stored > raw || raw > MOST {
-            return Err(self.damaged(format_args!(
-                "a block of {stored} bytes, {raw} unpacked: expected at most {MOST}"
-            )));
+            return Err(self.damaged(Damage::Size { stored, raw }));
         }
         let mut bytes = vec![0; stored];
         let got = fill(&mut self.input, &mut bytes)?;
@@ -202,11 +196,11 @@ impl<R: Read> Reader<R> {
         actual.update(&prefix[..PREFIX - 4]);
         actual.update(&bytes);
         if actual.finalize() != sum {
-            return Err(self.damaged("the checksum of this block is wrong"));
+            return Err(self.damaged(Damage::Checksum));
         }
         if stored < raw {
             let unpacked = lz4_flex::block::decompress(&bytes, raw);
-            bytes = unpacked.map_err(|e| self.damaged(e))?;
+            bytes = unpacked.map_err(|e| self.damaged(e.into()))?;
         }
         self.at += (PREFIX + stored) as u64;
         Ok(Some((prefix[0], bytes)))

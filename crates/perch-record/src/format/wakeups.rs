@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use perch_policy::CpuMask;
 
 use super::bytes::{Bytes, put, put_row, take_row};
+use super::error::BlockError;
 use super::read::Known;
 use super::tasks::Tasks;
 use crate::moment::{Class, CpuRow, GroupRow, Row, TaskRow, WakeUp};
@@ -256,20 +257,20 @@ impl Cursor<'_> {
     /// Brings the moment to the next wake-up. Returns whether there was one.
     ///
     /// # Errors
-    /// Says what is wrong with the bytes.
-    pub fn advance(&mut self, moment: &mut Moment) -> Result<bool, &'static str> {
+    /// What is wrong with the bytes.
+    pub fn advance(&mut self, moment: &mut Moment) -> Result<bool, BlockError> {
         loop {
             if self.bytes.0.is_empty() {
                 return Ok(false);
             }
-            let what = self.bytes.take().ok_or("it ends within a number")?;
+            let what = self.bytes.take().ok_or(BlockError::NumberEnds)?;
             match what {
-                op::AFFINITY => self.affinity(moment).ok_or("no such affinity")?,
+                op::AFFINITY => self.affinity(moment).ok_or(BlockError::Affinity)?,
                 op::WAKE_UP => {
                     self.wake_up(moment)?;
                     return Ok(true);
                 }
-                _ => return Err("something that this version does not know"),
+                _ => return Err(BlockError::Unknown),
             }
         }
     }
@@ -292,8 +293,8 @@ impl Cursor<'_> {
         Some(())
     }
 
-    fn wake_up(&mut self, moment: &mut Moment) -> Result<(), &'static str> {
-        const ENDS: &str = "it ends within a wake-up, or says something impossible";
+    fn wake_up(&mut self, moment: &mut Moment) -> Result<(), BlockError> {
+        const ENDS: BlockError = BlockError::WakeUpEnds;
         let Moment {
             state,
             affinities,
@@ -307,10 +308,10 @@ impl Cursor<'_> {
         take_row(bytes, &all, &mut state.wake_up).ok_or(ENDS)?;
         let [at_ns, how, this, prev, chosen, waker] = state.wake_up;
         let class = Class::ALL.get((how >> 32 & 0xff) as usize);
-        w.class = *class.ok_or("a class that this version does not know")?;
+        w.class = *class.ok_or(BlockError::Class)?;
         (w.at_ns, w.flags, w.unseen) = (at_ns, how as u32, (how >> 40) as u8);
         if [this, prev, chosen].iter().any(|&cpu| cpu >= n as u64) {
-            return Err("a CPU that the machine does not have");
+            return Err(BlockError::Cpu);
         }
         (w.this_cpu, w.prev_cpu, w.chosen) = (this as u32, prev as u32, chosen as u32);
         w.waker = u32::try_from(waker).map_err(|_| ENDS)?;
@@ -322,7 +323,7 @@ impl Cursor<'_> {
             let row = state.tasks.row_mut(slot);
             take_row(bytes, &self.known.task, &mut row.0).ok_or(ENDS)?;
             if row.0[crate::moment::Task::Affinity as usize] > affinities.len() as u64 {
-                return Err("an affinity that was not written");
+                return Err(BlockError::NoAffinity);
             }
         }
         let words = bytes.below(n.div_ceil(64) + 1).ok_or(ENDS)?;

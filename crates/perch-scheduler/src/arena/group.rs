@@ -3,16 +3,11 @@
 
 use perch_policy::Image;
 
-use super::put;
-use crate::error::SchedulerError;
+use super::array::Array;
 use crate::interface::{Group, GroupCell};
-use crate::settings::Tuning;
+use crate::settings::{DEFAULT_GROUPS, SettingsError, Tuning};
 
-/// So many groups are followed where nobody asks for another number, as far as they fit into
-/// [`DEFAULT_BYTES`].
-const DEFAULT: usize = 4096;
-
-/// The most memory that the table takes unasked.
+/// The most memory that the table takes unasked, with at most [`DEFAULT_GROUPS`].
 const DEFAULT_BYTES: usize = 64 << 20;
 
 /// The most that it may take: it stays resident.
@@ -27,59 +22,59 @@ fn each(possible: usize) -> usize {
 pub(super) fn slots(tuning: &Tuning, possible: usize) -> usize {
     match tuning.groups {
         Some(asked) => asked as usize,
-        None => DEFAULT.min(DEFAULT_BYTES / each(possible)),
+        None => (DEFAULT_GROUPS.0 as usize).min(DEFAULT_BYTES / each(possible)),
     }
 }
 
 /// Whether the table is of a sensible size where so many CPUs may come online.
 ///
 /// # Errors
-/// [`SchedulerError::Settings`] when it is not.
-pub(crate) fn check(tuning: &Tuning, possible: usize) -> Result<(), SchedulerError> {
-    let bytes = slots(tuning, possible) * each(possible);
+/// [`SettingsError::Memory`] when it is not.
+pub(crate) fn check(tuning: &Tuning, possible: usize) -> Result<(), SettingsError> {
+    let asked = slots(tuning, possible);
+    let bytes = asked * each(possible);
     if bytes <= MOST_BYTES {
         return Ok(());
     }
-    Err(SchedulerError::Settings(format!(
-        "groups: {} of them take {} MiB on this machine of {possible} CPUs: expected at most {} MiB",
-        slots(tuning, possible),
-        bytes >> 20,
-        MOST_BYTES >> 20
-    )))
+    Err(SettingsError::Memory {
+        key: "groups",
+        asked,
+        mib: bytes >> 20,
+        cpus: possible,
+        most_mib: MOST_BYTES >> 20,
+    })
 }
 
 /// Its place in an image.
 pub(super) struct Reserved {
-    groups: u64,
+    groups: Array<Group>,
     cells: u64,
     queued: u64,
-    nr: usize,
     possible: usize,
 }
 
 impl Reserved {
     pub fn new(image: &mut Image, possible: usize, nr: usize) -> Reserved {
         Reserved {
-            groups: image.reserve(nr * size_of::<Group>()),
+            groups: Array::reserve(image, nr),
             cells: image.reserve(nr * possible * size_of::<GroupCell>()),
             queued: image.reserve(nr * possible.div_ceil(64) * 8),
-            nr,
             possible,
         }
     }
 
     /// Address of the first.
     pub fn at(&self) -> u64 {
-        self.groups
+        self.groups.at()
     }
 
     pub fn len(&self) -> usize {
-        self.nr
+        self.groups.len()
     }
 
     /// Tells each where its CPUs are.
     pub fn fill(&self, image: &mut [u8]) {
-        for number in 0..self.nr {
+        for number in 0..self.len() {
             let words = self.possible.div_ceil(64);
             let group = Group {
                 load: 0,
@@ -91,7 +86,7 @@ impl Reserved {
                 cells: self.cells + (number * self.possible * size_of::<GroupCell>()) as u64,
                 line: [0; 3],
             };
-            put(image, self.groups, number, &group);
+            self.groups.put(image, number, &group);
         }
     }
 }
@@ -105,6 +100,8 @@ mod tests {
         let default = Tuning::default();
         assert_eq!(slots(&default, 8), 4096);
         assert_eq!(slots(&default, 8192), 507);
+        let words = format!("as far as they fit into {} MiB", DEFAULT_BYTES >> 20);
+        assert_eq!(words, DEFAULT_GROUPS.1);
         assert!(check(&default, 8192).is_ok());
         let asked = |groups| Tuning {
             groups: Some(groups),

@@ -3,7 +3,8 @@
 
 use perch_policy::{Image, Layout, Mode, Modes, Overload, Topology};
 
-use super::{offset, put};
+use super::array::Array;
+use super::offset;
 use crate::band::Band;
 use crate::interface;
 
@@ -15,11 +16,10 @@ pub(super) struct Reserved {
     layout: Layout,
     exact: bool,
     homes: Vec<u32>,
-    header: u64,
-    table: u64,
+    header: Array<interface::Overload>,
+    table: Array<u64>,
     counters: Vec<u64>,
-    marks: u64,
-    words: usize,
+    marks: Array<u64>,
 }
 
 impl Reserved {
@@ -34,11 +34,10 @@ impl Reserved {
             layout: modes.overload_layout(),
             exact: modes.overload == Mode::Perch,
             homes: vec![0; topology.nr_cpus()],
-            header: 0,
-            table: 0,
+            header: Array::none(),
+            table: Array::none(),
             counters: Vec::new(),
-            marks: 0,
-            words: 0,
+            marks: Array::none(),
         };
         if bands.is_empty() {
             return reserved;
@@ -59,10 +58,9 @@ impl Reserved {
         reserved.counters = (0..native.counters())
             .map(|number| first + (number * step) as u64)
             .collect();
-        reserved.header = image.reserve(size_of::<interface::Overload>());
-        reserved.table = image.reserve(native.counters() * size_of::<u64>());
-        reserved.words = possible.div_ceil(64);
-        reserved.marks = image.reserve(reserved.words * size_of::<u64>());
+        reserved.header = Array::reserve(image, 1);
+        reserved.table = Array::reserve(image, native.counters());
+        reserved.marks = Array::reserve(image, possible.div_ceil(64));
         reserved
     }
 
@@ -72,16 +70,16 @@ impl Reserved {
             return;
         }
         for (number, counter) in self.counters.iter().enumerate() {
-            put(image, self.table, number, counter);
+            self.table.put(image, number, counter);
         }
         let header = interface::Overload {
-            counters: self.table,
+            counters: self.table.at(),
             nr: self.counters.len() as u32,
             layout: self.layout as u32,
             exact: self.exact.into(),
             pad: 0,
         };
-        put(image, self.header, 0, &header);
+        self.header.put(image, 0, &header);
     }
 
     /// The counter that the CPU reads first.
@@ -91,17 +89,17 @@ impl Reserved {
 
     /// Where `struct perch_overload` is.
     pub fn header(&self) -> u64 {
-        self.header
+        self.header.at()
     }
 
     /// Where the mask of overloaded CPUs is.
     pub fn marks(&self) -> u64 {
-        self.marks
+        self.marks.at()
     }
 
     pub fn mark_places(&self) -> Vec<usize> {
-        let first = || offset(self.marks);
-        (0..self.words).map(|word| first() + 8 * word).collect()
+        let words = 0..self.marks.len();
+        words.map(|word| offset(self.marks.address(word))).collect()
     }
 
     pub fn counter_places(&self) -> Vec<usize> {

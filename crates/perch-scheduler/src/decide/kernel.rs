@@ -10,8 +10,9 @@ use perch_policy::Batch;
 use super::Answerer;
 use crate::error::SchedulerError;
 use crate::interface::ARENA_BASE;
-use crate::kernel::Kernel;
-use crate::program::{hear, heard, memory, page_size, refusal};
+use crate::kernel::{Kernel, Purpose, UnableError};
+use crate::program::{hear, heard, memory, page_size};
+use crate::refusal::RefusedError;
 
 /// bpf/decide.bpf.c, compiled by build.rs.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/decide.bpf.o"));
@@ -33,11 +34,12 @@ impl InKernel {
     /// [`SchedulerError::Refused`] with the kernel's reason.
     pub fn load() -> Result<InKernel, SchedulerError> {
         let kernel = Kernel::new(Path::new("/"));
-        kernel.check_rights("comparing policies needs root (or CAP_BPF and CAP_PERFMON)")?;
+        kernel.check_rights(Purpose::Comparing)?;
         hear();
-        let refused = |error: libbpf_rs::Error| {
-            let what = format!("Linux {} refused perch's test program", kernel.version());
-            SchedulerError::Refused(refusal(&what, &error.to_string(), &heard()))
+        let refused = |source: libbpf_rs::Error| RefusedError::Load {
+            what: format!("Linux {} refused perch's test program", kernel.version()),
+            source,
+            heard: heard(),
         };
         let mut open = ObjectBuilder::default()
             .name("perch_decide")
@@ -55,14 +57,12 @@ impl InKernel {
     }
 
     /// Asks for questions `first` to `count` - 1; the number of the first without an answer.
-    fn ask(&mut self, questions_at: u64, first: u32, count: u32) -> Result<u32, SchedulerError> {
-        let failed = |error: String| {
-            SchedulerError::Refused(format!("perch's test program cannot be run: {error}"))
-        };
+    fn ask(&mut self, questions_at: u64, first: u32, count: u32) -> Result<u32, RefusedError> {
+        const NAME: &str = "perch_decide";
         let mut programs = self.object.progs_mut();
         let program = programs
-            .find(|program| program.name() == "perch_decide")
-            .ok_or_else(|| failed("it has no perch_decide".to_string()))?;
+            .find(|program| program.name() == NAME)
+            .ok_or(RefusedError::NoProgram(NAME))?;
         // struct perch_batch
         let mut batch = [0; 16];
         batch[..8].copy_from_slice(&questions_at.to_ne_bytes());
@@ -72,10 +72,8 @@ impl InKernel {
             context_in: Some(&mut batch),
             ..ProgramInput::default()
         };
-        let output = program.test_run(input);
-        Ok(output
-            .map_err(|error| failed(error.to_string()))?
-            .return_value)
+        let output = program.test_run(input).map_err(RefusedError::Run)?;
+        Ok(output.return_value)
     }
 }
 
@@ -87,10 +85,8 @@ impl Answerer for InKernel {
     fn answer(&mut self, batch: &Batch) -> Result<&[u8], SchedulerError> {
         let image = batch.image();
         if image.len() > ARENA_BYTES {
-            return Err(SchedulerError::Unable(format!(
-                "a batch of {} bytes does not fit the arena of {ARENA_BYTES}",
-                image.len()
-            )));
+            let (bytes, arena) = (image.len(), ARENA_BYTES);
+            return Err(UnableError::Batch { bytes, arena }.into());
         }
         // SAFETY: the arena is mapped as long as the object lives and is that long; nobody but a
         // run of the program, which this waits for, touches it.
@@ -103,9 +99,8 @@ impl Answerer for InKernel {
         while first < count {
             let next = self.ask(batch.questions_at(), first, count)?;
             if next <= first || next > count {
-                return Err(SchedulerError::Refused(format!(
-                    "perch's test program answered question {first} of {count} by {next}"
-                )));
+                let asked = first;
+                return Err(RefusedError::Answer { asked, count, next }.into());
             }
             first = next;
         }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What a configuration says, and what is refused.
 
+use super::table::SETTINGS;
 use super::*;
+use crate::value::{Micros, Millis, Percent};
 
 fn refusal(text: &str) -> String {
     Settings::from_toml(text, "perch.toml")
@@ -22,29 +24,30 @@ fn every_key_is_read() {
     let settings = Settings::from_toml(text, "x").unwrap();
     assert_eq!(settings.modes, [("cluster", Mode::Posted)]);
     let expected = Tuning {
-        slice_us: 5000,
-        slice_min_us: 700,
-        lag_us: 6000,
-        preempt_us: 900,
-        balance_ms: 8,
-        steal_remote_us: 0,
+        slice_us: Micros(5000),
+        slice_min_us: Micros(700),
+        lag_us: Micros(6000),
+        preempt_us: Micros(900),
+        balance_ms: Millis(8),
+        steal_remote_us: Micros(0),
         processes: 50,
-        band_percent: 80,
-        band_period_ms: 50,
+        band_percent: Percent(80),
+        band_period_ms: Millis(50),
         groups: Some(7),
         detail: true,
     };
-    assert_eq!(settings.tuning, expected);
+    assert_eq!(settings.tuning(), expected);
+    assert_eq!(settings.asked.len(), SETTINGS.len());
 }
 
 #[test]
 fn refusals_name_the_line_and_what_was_expected() {
     let message = refusal("detail = true\nslice = 3\n");
     assert!(
-        message.starts_with("perch.toml:2: unknown field `slice`"),
+        message.starts_with("perch.toml:2: unknown key \"slice\": expected modes, slice_us, "),
         "{message}"
     );
-    assert!(message.contains("slice_us"), "{message}");
+    assert!(message.contains("perch run --help"), "{message}");
     let message = refusal("\n\nslice_us = 50\n");
     assert_eq!(
         message,
@@ -62,8 +65,40 @@ fn refusals_name_the_line_and_what_was_expected() {
     );
     let message = refusal("processes = 0\n");
     assert_eq!(message, "perch.toml:1: processes: 0: expected 1 to 65536");
-    assert!(refusal("lag_us = -1\n").starts_with("perch.toml:1: "));
-    assert!(refusal("lag_us = \"1\"\n").starts_with("perch.toml:1: "));
+    for (text, said) in [
+        ("lag_us = -1", "lag_us: -1: expected 100 to 1000000"),
+        (
+            "lag_us = \"1\"",
+            "lag_us: \"1\": expected a whole number, 100 to 1000000",
+        ),
+        (
+            "lag_us = 500.5",
+            "lag_us: 500.5: expected a whole number, 100 to 1000000",
+        ),
+        (
+            "lag_us = [500]",
+            "lag_us: a list: expected a whole number, ",
+        ),
+        ("detail = 1", "detail: 1: expected true or false"),
+        (
+            "groups = true",
+            "groups: true: expected a whole number, 0 to 65536",
+        ),
+        (
+            "modes = 3",
+            "modes: 3: expected a text in quotation marks, for example \"cluster=perch\"",
+        ),
+        (
+            "band = 3",
+            "band: 3: expected tables, each below a line [[band]]",
+        ),
+        ("band = [3]", "band: 3: expected tables, each below a line "),
+        ("[band]\nnice = 3", "band: a table: expected tables, each "),
+    ] {
+        let message = refusal(&format!("{text}\n"));
+        let said = format!("perch.toml:1: {said}");
+        assert!(message.starts_with(&said), "{message}");
+    }
     assert!(refusal("lag_us = 1\nlag_us = 2\n").starts_with("perch.toml:2: "));
     assert!(refusal("lag_us =\n").starts_with("perch.toml:1: "));
 }
@@ -87,8 +122,19 @@ fn bands_are_read_and_refused_with_their_line() {
         "perch.toml:3: band: priority: 0: expected 1 to 99"
     );
     assert!(rule("").starts_with("perch.toml:1: band: no priority: "));
-    assert!(rule("prio = 3").starts_with("perch.toml:3: unknown field `prio`"));
-    assert!(rule("priority = \"high\"").starts_with("perch.toml:3: "));
+    assert_eq!(
+        rule("prio = 3"),
+        "perch.toml:3: band: unknown key \"prio\": expected comm, cgroup, nice, priority, policy \
+         or slice_ms"
+    );
+    assert_eq!(
+        rule("priority = \"high\""),
+        "perch.toml:3: band: priority: \"high\": expected a whole number, 1 to 99"
+    );
+    assert_eq!(
+        rule("priority = 3\npolicy = \"fifo\"\nslice_ms = 5"),
+        "perch.toml:5: band: slice_ms: who is first in goes on: expected policy = \"rr\" with it"
+    );
     let message = refusal("band_percent = 0\n");
     assert_eq!(message, "perch.toml:1: band_percent: 0: expected 1 to 99");
     let many = "[[band]]\ncomm = \"a\"\npriority = 1\n".repeat(17);
@@ -118,6 +164,163 @@ fn overload_needs_a_band() {
     let (modes, _) = settings.modes_for(&topology);
     assert_eq!(modes.overload, Mode::Posted);
     assert_eq!(modes.overload_layout(), Layout::LlcPadded);
+}
+
+/// What a file and `--set` say of one setting; the same, or both refuse it.
+fn both_ways(name: &str, value: &str) -> Result<Tuning, String> {
+    let file = Settings::from_toml(&format!("{name} = {value}\n"), "f").map(|s| s.tuning());
+    let mut settings = Settings::default();
+    let set = settings.set(&format!("{name}={value}"));
+    let set = set.map(|()| settings.tuning());
+    match (file, set) {
+        (Ok(file), Ok(set)) if file == set => Ok(file),
+        (Err(file), Err(set)) => {
+            let (file, set) = (file.to_string(), set.to_string());
+            let why = file.strip_prefix("f:1: ").expect("the file's line");
+            // What stands in no quotation marks in a file is a word on the command line.
+            assert_eq!(set.replace('"', ""), format!("--set: {why}"));
+            Err(why.to_string())
+        }
+        other => panic!("{name} = {value}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_file_and_the_command_line_have_the_same_bounds() {
+    let default = Tuning::default();
+    for setting in SETTINGS {
+        let name = setting.name;
+        if setting.is_switch() {
+            both_ways(name, "true").unwrap();
+            both_ways(name, "2").unwrap_err();
+            continue;
+        }
+        let (least, most) = (setting.range.least, setting.most(&default));
+        for value in [least, most] {
+            both_ways(name, &value.to_string()).unwrap();
+        }
+        for value in [least as i64 - 1, most as i64 + 1] {
+            let why = both_ways(name, &value.to_string()).unwrap_err();
+            assert_eq!(why, format!("{name}: {value}: expected {least} to {most}"));
+        }
+    }
+}
+
+#[test]
+fn the_timer_is_never_without_a_period() {
+    let why = both_ways("balance_ms", "0").unwrap_err();
+    assert_eq!(why, "balance_ms: 0: expected 1 to 1000");
+    assert_eq!(both_ways("balance_ms", "1").unwrap().balance_ms, Millis(1));
+}
+
+#[test]
+fn every_default_may_be_asked_for() {
+    let mut settings = Settings::default();
+    for setting in SETTINGS {
+        let pair = format!("{}={}", setting.name, setting.default(|n| n.to_string()));
+        settings.set(&pair).unwrap();
+    }
+    let (groups, _) = DEFAULT_GROUPS;
+    let expected = Tuning {
+        groups: Some(groups),
+        ..Tuning::default()
+    };
+    assert_eq!(settings.tuning(), expected);
+}
+
+#[test]
+fn modes_and_settings_go_together_on_the_command_line() {
+    let mut settings = Settings::from_toml("balance_ms = 8\nlag_us = 700", "x").unwrap();
+    // A slice later on bounds the least of an earlier one: all are there before any is looked at.
+    settings
+        .set_all(&[
+            "slice_min_us=7000,cluster=off,balance_ms=9",
+            "slice_us=8000",
+        ])
+        .unwrap();
+    let tuning = settings.tuning();
+    assert_eq!(settings.modes, [("cluster", Mode::Off)]);
+    assert_eq!(tuning.slice_min_us, Micros(7_000));
+    assert_eq!((tuning.balance_ms, tuning.lag_us), (Millis(9), Micros(700)));
+    settings.set_all(&["lag_us=800", "lag_us=900"]).unwrap();
+    assert_eq!(settings.tuning().lag_us, Micros(900));
+    settings.set("slice_us=500").unwrap();
+    assert_eq!(settings.tuning().slice_min_us, Micros(500));
+    let mut refused = |text: &str| settings.set(text).unwrap_err().to_string();
+    assert_eq!(
+        refused("lag_us=500,lag_us=600"),
+        "--set: lag_us is set twice: expected it once"
+    );
+    assert_eq!(
+        refused("cluster=perch,lag=500"),
+        "--set: unknown mechanism or setting \"lag\": expected cluster, capacity, cache, overload, \
+         steer, slice_us, slice_min_us, lag_us, preempt_us, balance_ms, steal_remote_us, \
+         processes, groups, band_percent, band_period_ms, detail; perch run --help describes them"
+    );
+    assert_eq!(
+        refused("lag_us=1s"),
+        "--set: lag_us: \"1s\": expected a whole number, 100 to 1000000"
+    );
+    assert!(refused("overload-layout=x").starts_with("unknown layout of overload counters \"x\""));
+    assert!(refused("cluster=on").starts_with("unknown mode \"on\""));
+}
+
+#[test]
+fn a_setting_without_what_it_needs_is_told() {
+    let topology = |name: &str| Topology::new(&perch_machine::resolve(name).unwrap());
+    let all = "processes=9,steal_remote_us=9,band_percent=9,detail=true,lag_us=900";
+    let said = |machine: &str, settings: &Settings| {
+        let topology = topology(machine);
+        settings.without_effect(&topology, settings.modes_for(&topology).0)
+    };
+    let mut settings = Settings::default();
+    assert!(said("pixel3", &settings).is_empty());
+    settings.set(all).unwrap();
+    assert_eq!(
+        said("pixel3", &settings),
+        [
+            "steal_remote_us does nothing: this machine has one NUMA node",
+            "processes does nothing: the mechanism cache is off",
+            "band_percent does nothing: no tasks are in the real-time band ([[band]] or --band)",
+            "detail does nothing: this machine has no clusters",
+        ]
+    );
+    settings
+        .add_band("nice=-20,priority=1".parse().unwrap())
+        .unwrap();
+    assert!(said("kunpeng920", &settings).is_empty());
+}
+
+#[test]
+fn the_help_is_a_file_with_the_defaults() {
+    let help = help();
+    let (settings, band) = help.split_once("\n\n").expect("the band comes second");
+    // A key with its value up to three spaces; lines that are indented further go on with a text.
+    let file = |text: &str| {
+        let keys = text.lines().filter(|line| {
+            let pair = line.trim_start();
+            line.len() - pair.len() == 2
+        });
+        let pairs = keys.map(|line| line.trim().split("   ").next().unwrap_or(""));
+        pairs.map(|pair| format!("{pair}\n")).collect::<String>()
+    };
+    let keys = file(settings);
+    assert_eq!(keys.lines().count(), 1 + SETTINGS.len(), "{keys}");
+    let read = Settings::from_toml(&keys, "help").expect("the help is a file");
+    let (groups, _) = DEFAULT_GROUPS;
+    let expected = Tuning {
+        groups: Some(groups),
+        ..Tuning::default()
+    };
+    assert_eq!(read.tuning(), expected);
+    let read = Settings::from_toml(&file(band), "help").expect("so is this");
+    assert_eq!(
+        read.bands()[0].to_string(),
+        "comm=ffmpeg*,cgroup=/rt,nice=-20,priority=50,slice_ms=100"
+    );
+    for line in help.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::counters::{Counters, Totals};
 use crate::interface::Event;
 
-pub use client::Client;
+pub use client::{Client, StatisticsError};
 pub use openmetrics::openmetrics;
 pub use server::Server;
 

@@ -118,9 +118,13 @@ fn serve(stream: &UnixStream, source: &Source) -> io::Result<()> {
             return Ok(());
         }
         let whole = line.last() == Some(&b'\n') || (got as u64) < LONGEST_REQUEST;
-        let (errno, answer) = match whole {
+        let answer = match whole {
             true => answer(&line, source),
-            false => refuse(format!("a request longer than {LONGEST_REQUEST} bytes")),
+            false => Err(RequestError::TooLong),
+        };
+        let (errno, answer) = match answer {
+            Ok(answer) => (0, answer),
+            Err(error) => (error.errno(), Value::String(error.to_string())),
         };
         let text = json!({ "errno": errno, "args": { "resp": answer } });
         writer.write_all(format!("{text}\n").as_bytes())?;
@@ -130,30 +134,39 @@ fn serve(stream: &UnixStream, source: &Source) -> io::Result<()> {
     }
 }
 
-fn refuse(message: String) -> (i32, Value) {
-    (libc::EINVAL, Value::String(message))
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+enum RequestError {
+    #[error("a request longer than {LONGEST_REQUEST} bytes")]
+    TooLong,
+    #[error("not a request: {0}")]
+    NoRequest(#[source] serde_json::Error),
+    #[error("unknown target {0}: perch has \"top\"")]
+    Target(Value),
+    #[error("unknown request \"{0}\": perch answers stats and stats_meta")]
+    Unknown(String),
+    #[error("{0}")]
+    Report(#[source] serde_json::Error),
 }
 
-fn answer(line: &[u8], source: &Source) -> (i32, Value) {
-    let request: Request = match serde_json::from_slice(line) {
-        Ok(request) => request,
-        Err(error) => return refuse(format!("not a request: {error}")),
-    };
+impl RequestError {
+    /// The number that the protocol has for it.
+    fn errno(&self) -> i32 {
+        match self {
+            RequestError::Report(_) => libc::EIO,
+            _ => libc::EINVAL,
+        }
+    }
+}
+
+fn answer(line: &[u8], source: &Source) -> Result<Value, RequestError> {
+    let request: Request = serde_json::from_slice(line).map_err(RequestError::NoRequest)?;
     match (request.req.as_str(), request.args.get("target")) {
         ("stats", None) => {}
         ("stats", Some(target)) if target == "top" => {}
-        ("stats", Some(target)) => {
-            return refuse(format!("unknown target {target}: perch has \"top\""));
-        }
-        ("stats_meta", _) => return (0, meta()),
-        (other, _) => {
-            return refuse(format!(
-                "unknown request \"{other}\": perch answers stats and stats_meta"
-            ));
-        }
+        ("stats", Some(target)) => return Err(RequestError::Target(target.clone())),
+        ("stats_meta", _) => return Ok(meta()),
+        (_, _) => return Err(RequestError::Unknown(request.req)),
     }
-    match serde_json::to_value(source.report()) {
-        Ok(report) => (0, report),
-        Err(error) => (libc::EIO, Value::String(error.to_string())),
-    }
+    serde_json::to_value(source.report()).map_err(RequestError::Report)
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use clap::Args;
 use perch_lab::agent::Scheduled;
-use perch_scheduler::SchedulerError;
 use perch_scheduler::cost::{Costs, Meter};
 use serde::{Deserialize, Serialize};
 
@@ -99,14 +98,14 @@ fn measure(threads: bool) -> Result<Vec<Found>, Failure> {
     Ok(all)
 }
 
-fn shifted(turn: usize, command: &[&str]) -> Result<(), SchedulerError> {
+fn shifted(turn: usize, command: &[&str]) -> Result<(), Failure> {
     sleep(SHIFT * turn as u32);
     perform(command)
 }
 
 /// Runs a workload to its end.
-fn perform(command: &[&str]) -> Result<(), SchedulerError> {
-    let failed = |why: String| SchedulerError::Unable(format!("{}: {why}", command.join(" ")));
+fn perform(command: &[&str]) -> Result<(), Failure> {
+    let failed = |why: String| Failure::run(format!("{}: {why}", command.join(" ")));
     let output = Command::new(command[0])
         .args(&command[1..])
         .stdin(Stdio::null())

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What can be wrong with a record of perf.data.
+
+/// Why a record cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The file ends before the record does.
+    #[error("the file ends in a record")]
+    CutOff,
+    /// The record is shorter than its own head.
+    #[error("a record of less than 8 bytes")]
+    Short,
+    /// A tracepoint's bytes do not say which one it is.
+    #[error("an event of less than 2 bytes")]
+    ShortEvent,
+    /// The record is of an event that the file does not describe.
+    #[error("a record of event number {0}, which there is not")]
+    NoEvent(u64),
+    /// A tracepoint lacks a field that it has in every kernel.
+    #[error("{event} without its field {field}")]
+    NoField {
+        /// The tracepoint's name.
+        event: String,
+        /// The field's name.
+        field: &'static str,
+    },
+    /// It is not known when or where something happened.
+    #[error("a sample without time and CPU: record with perf sched record")]
+    NoTime,
+    /// The record is shorter than what its event's attributes say.
+    #[error("{0}")]
+    Unread(#[source] std::io::Error),
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Arrays in the arena, which know what lies in them.
+
+use std::marker::PhantomData;
+
+use perch_policy::Image;
+
+use super::offset;
+use crate::interface::{Plain, bytes};
+
+/// An array of `T` in an image of the arena.
+pub(super) struct Array<T> {
+    at: u64,
+    len: usize,
+    of: PhantomData<T>,
+}
+
+impl<T> Array<T> {
+    /// Makes room for `len` of them, all zero.
+    pub fn reserve(image: &mut Image, len: usize) -> Array<T> {
+        Array {
+            at: image.reserve(len * size_of::<T>()),
+            len,
+            of: PhantomData,
+        }
+    }
+
+    /// No array, at no address.
+    pub fn none() -> Array<T> {
+        Array {
+            at: 0,
+            len: 0,
+            of: PhantomData,
+        }
+    }
+
+    /// The address of the first, for the BPF program.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The address of one of them.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub fn address(&self, index: usize) -> u64 {
+        assert!(index < self.len, "{index} of {}", self.len);
+        self.at + (index * size_of::<T>()) as u64
+    }
+}
+
+impl<T: Plain> Array<T> {
+    /// Writes one of them.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub fn put(&self, image: &mut [u8], index: usize, value: &T) {
+        let at = offset(self.address(index));
+        image[at..at + size_of::<T>()].copy_from_slice(bytes(value));
+    }
+}
