@@ -5,9 +5,9 @@
  * there, that the tasks of a CPU share it by weight (clock.h), and that no CPU
  * idles while a task waits (queue.h, timer.h).
  */
-#include "choose.h"
-#include "homeward.h"
-#include "timer.h"
+#include "base/choose.h"
+#include "follow/homeward.h"
+#include "base/timer.h"
 
 struct perch_exit perch_exit SEC(".data.exit");
 
@@ -435,6 +435,6 @@ struct sched_ext_ops perch_ops = {
 	.name = "perch",
 };
 
-#include "band_ops.h"
+#include "band/ops.h"
 
 char _license[] SEC("license") = "GPL";

@@ -18,8 +18,8 @@
 #ifndef PERCH_MIGRATE_H
 #define PERCH_MIGRATE_H
 
-#include "band.h"
-#include "misfit.h"
+#include "band/queue.h"
+#include "follow/misfit.h"
 
 /* Above every priority: the CPU takes no band task now. */
 #define PERCH_TAKES_NONE 100u

@@ -13,7 +13,7 @@
 #ifndef PERCH_QUEUE_H
 #define PERCH_QUEUE_H
 
-#include "group.h"
+#include "follow/group.h"
 
 /* Bits that are set in all words: while it is 0, an idle CPU need not look. */
 static perch_u64 nr_waiting;

@@ -8,7 +8,7 @@
 #ifndef PERCH_HOME_H
 #define PERCH_HOME_H
 
-#include "util.h"
+#include "follow/util.h"
 
 /*
  * So many turns of the timer in a row an idle CPU of another LLC leaves a queue

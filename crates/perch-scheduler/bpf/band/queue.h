@@ -14,11 +14,11 @@
  * the CPU is overloaded: it is marked and counted (policy/include/perch/
  * overload.h), and CPUs that run something lower come for it (migrate.h).
  */
-#ifndef PERCH_BAND_H
-#define PERCH_BAND_H
+#ifndef PERCH_BAND_QUEUE_H
+#define PERCH_BAND_QUEUE_H
 
-#include "match.h"
-#include "queue.h"
+#include "band/match.h"
+#include "base/queue.h"
 
 /* The value, read in order with all else: nothing is before it that was after it, nor the reverse. */
 static inline perch_u32 ordered(perch_u32 __arena *p)
@@ -57,7 +57,7 @@ static inline unsigned int another_zero(void)
 #undef PERCH_ZERO
 #define PERCH_ZERO another_zero()
 
-#include "../../../policy/include/perch/overload.h"
+#include "../../../../policy/include/perch/overload.h"
 
 /* The queue of the CPU's band tasks. The others' have the CPU's number. */
 static inline perch_u64 band_queue(perch_u32 cpu)

@@ -24,7 +24,7 @@
 #ifndef PERCH_GROUP_H
 #define PERCH_GROUP_H
 
-#include "home.h"
+#include "follow/home.h"
 
 /* What a cgroup's slot is, by cgroup. */
 struct perch_cgroup_slot {

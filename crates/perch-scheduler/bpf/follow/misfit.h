@@ -16,7 +16,7 @@
 #ifndef PERCH_MISFIT_H
 #define PERCH_MISFIT_H
 
-#include "queue.h"
+#include "base/queue.h"
 
 /* Bits that are set in all words, as nr_waiting. */
 static perch_u64 nr_misfits;

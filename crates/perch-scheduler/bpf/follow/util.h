@@ -8,9 +8,9 @@
 #ifndef PERCH_UTIL_H
 #define PERCH_UTIL_H
 
-#include "process.h"
+#include "follow/process.h"
 
-#include "pelt.h"
+#include "follow/pelt.h"
 
 static inline struct perch_memory __arena *memory_of(perch_u32 pid)
 {

@@ -3,7 +3,7 @@
 #ifndef PERCH_CHOOSE_H
 #define PERCH_CHOOSE_H
 
-#include "queue.h"
+#include "base/queue.h"
 
 /* The policy's view of a waking task. */
 static inline void look_at_wakee(struct perch_task *t, const struct task_struct *p)

@@ -7,7 +7,7 @@
 #ifndef PERCH_TIMER_H
 #define PERCH_TIMER_H
 
-#include "migrate.h"
+#include "band/migrate.h"
 
 struct turn {
 	struct bpf_timer timer;

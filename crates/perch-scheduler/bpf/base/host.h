@@ -7,7 +7,7 @@
 #ifndef PERCH_LIVE_HOST_H
 #define PERCH_LIVE_HOST_H
 
-#include "verify.h"
+#include "base/verify.h"
 
 const volatile struct perch_config perch_config SEC(".rodata.config");
 
@@ -179,7 +179,7 @@ PERCH_INLINE struct perch_llc_load PERCH_AS *perch_host_llc_load(const struct pe
 	return &config()->llc_loads[llc];
 }
 
-#include "../../../policy/include/perch/select.h"
+#include "../../../../policy/include/perch/select.h"
 
 /* The kernel remembers whether there may be one; the mask of idle cores knows. */
 PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u32 set)
@@ -192,7 +192,7 @@ PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u3
 	return 0;
 }
 
-#include "../../../policy/hosts/question.h"
+#include "../../../../policy/hosts/question.h"
 
 /* What the policy is asked: one a CPU, as the stack is short: nobody interrupts a wake-up with another. */
 struct {

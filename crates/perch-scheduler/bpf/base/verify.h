@@ -6,7 +6,7 @@
 #ifndef PERCH_VERIFY_H
 #define PERCH_VERIFY_H
 
-#include "kernel.h"
+#include "base/kernel.h"
 
 #define PERCH_AS __arena
 #define PERCH_MORE can_loop

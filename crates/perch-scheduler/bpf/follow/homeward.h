@@ -8,7 +8,7 @@
 #ifndef PERCH_HOMEWARD_H
 #define PERCH_HOMEWARD_H
 
-#include "misfit.h"
+#include "follow/misfit.h"
 
 /* The first idle CPU of an LLC that the task may use. */
 PERCH_OUTLINE perch_u32 idle_in_llc(perch_u64 allowed_at, perch_u32 llc)

@@ -13,7 +13,7 @@
 #ifndef PERCH_CLOCK_H
 #define PERCH_CLOCK_H
 
-#include "host.h"
+#include "base/host.h"
 
 #define PERCH_CLOCK_START (1ull << 48)
 
