@@ -41,6 +41,12 @@ static inline struct perch_cpu __arena *cpu_state(perch_u32 cpu)
 	return &config()->cpus[cpu];
 }
 
+/* A CPU that came since the program was loaded belongs to no domain. */
+static inline bool has_place(perch_u32 cpu)
+{
+	return cpu < config()->topology.nr_cpus;
+}
+
 static inline void count(perch_u32 cpu, enum perch_event event)
 {
 	cpu_state(cpu)->events[event]++;

@@ -1,165 +1,135 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The cache mechanism's calls (policy/include/perch/cache.h): where a process
- * runs, how full the last-level caches are, and who had better stay in the one
- * that its process prefers. Only where the mechanism is on: config's `cache`,
- * which the verifier knows, takes all of it out of the program.
+ * The cache mechanism as a follower: it tells the mechanism where the threads of
+ * a process run, and the base which task had better stay in the last-level cache
+ * that its process prefers.
  */
 #ifndef PERCH_HOME_H
 #define PERCH_HOME_H
 
-#include "follow/util.h"
+#include "base/steal.h"
+#include "follow/homeward.h"
 
-/*
- * So many turns of the timer in a row an idle CPU of another LLC leaves a queue
- * alone because its tasks had better stay. Then it takes one: no near cache is
- * worth a longer wait.
- */
-#define PERCH_REFUSALS 2
-
-/* The task runs in this LLC now, and did not before. */
-static __attribute__((noinline)) void change_llc(struct perch_memory __arena *m, perch_u32 cpu)
+static inline int home_init(void)
 {
-	perch_u32 llc = cpu_state(cpu)->llc;
-	perch_u64 now = scx_bpf_now();
-
-	if (m->llc != PERCH_NONE && m->llc_before == llc && now - m->llc_since_ns < PERCH_BOUNCE_NS)
-		count(cpu, PERCH_EV_BOUNCED);
-	m->llc_before = m->llc;
-	m->llc = llc;
-	m->llc_since_ns = now;
+	return free_all_slots();
 }
 
-static inline void thread_starts(const struct task_struct *p, perch_u32 cpu)
+static inline int home_init_task(struct task_struct *p, struct scx_init_task_args *args)
 {
-	struct perch_memory __arena *m = own_memory(p, cpu);
-	struct perch_cpu __arena *c = cpu_state(cpu);
-
-	/* A CPU that came since the program was loaded has no records. */
-	c->process = cpu < config()->topology.nr_cpus ? same_slot(m->process, p) : 0;
-	if (m->llc != c->llc)
-		change_llc(m, cpu);
+	join_process(p, args->fork);
+	return 0;
 }
 
-/* The thread on this CPU has run for so long since the last time. */
-static inline void thread_ran(perch_u32 cpu, perch_u64 ran)
+static inline void home_exit_task(struct task_struct *p)
 {
-	perch_u32 slot = cpu_state(cpu)->process;
-
-	if (slot)
-		perch_cache_account(0, process_at(slot), cpu, scx_bpf_now(), ran);
+	leave_process(p);
 }
 
-static inline void thread_stops(perch_u32 cpu, perch_u64 ran)
+static inline void home_begin_memory(struct perch_memory __arena *m, const struct task_struct *p,
+				     perch_u32 cpu)
+{
+	m->process = find_slot(p);
+	m->llc = m->llc_before = PERCH_NONE;
+}
+
+static inline void home_wakee(struct perch_task *t, struct task_struct *p,
+			      const struct perch_memory __arena *m)
+{
+	t->process = process_at(same_slot(m->process, p));
+}
+
+static inline void home_chosen(const struct perch_verdict *v, perch_u32 cpu)
+{
+	note_step(v, cpu);
+}
+
+static inline void home_running(struct task_struct *p, struct perch_cpu __arena *c, perch_u32 cpu)
+{
+	thread_starts(p, cpu);
+}
+
+static inline void home_tick(struct task_struct *p, perch_u32 cpu, perch_u64 ran)
+{
+	if (thread_ticks(cpu, ran) && sends_home())
+		look_homeward(p, cpu);
+}
+
+/* A task that the follower `misfit` sends to a larger CPU is not asked. */
+static inline bool home_dispatch(struct task_struct *prev, perch_u32 cpu, bool runs_on)
+{
+	return runs_on && !(sends_home() && goes_home(prev, cpu));
+}
+
+static inline void home_charged(perch_u32 cpu, perch_u64 ran)
 {
 	thread_ran(cpu, ran);
-	cpu_state(cpu)->process = 0;
 }
 
-/* Threads of the process that are on a CPU now. */
-static inline perch_u32 running_threads(perch_u32 slot)
+static inline void home_stopping(struct task_struct *p, perch_u32 cpu, bool runnable, perch_u64 ran)
 {
-	perch_u32 cpu, nr = PERCH_ZERO;
-
-	for (cpu = PERCH_ZERO; cpu < config()->topology.nr_cpus && can_loop; cpu++)
-		if (cpu_state(cpu)->process == slot)
-			nr++;
-	return nr;
+	thread_stops(cpu, ran);
 }
 
-/*
- * At a tick: once an epoch, one of a process's CPUs settles where it wants to
- * be. Whether it was this one.
- */
-static inline bool thread_ticks(perch_u32 cpu, perch_u64 ran)
+static inline bool home_keeps(perch_u32 cpu, perch_u32 from, perch_u64 now)
 {
-	perch_u32 slot = cpu_state(cpu)->process;
-	struct perch_process __arena *process;
-	perch_u64 now = scx_bpf_now();
-	struct perch_question *q;
-
-	if (!slot)
+	if (!other_llc(cpu, from) || !first_stays(cpu, from))
 		return false;
-	process = process_at(slot);
-	perch_cache_account(0, process, cpu, now, ran);
-	q = question();
-	if (!q || !perch_cache_due(0, &q->policy, process, cpu, now))
-		return false;
-	process->nr_running = running_threads(slot);
-	perch_cache_scan(&q->host, &q->policy, process, cpu, now);
+	count(cpu, PERCH_EV_CACHE_KEPT);
 	return true;
 }
 
-/*
- * Counts what the mechanism did with a wake-up. Who was sent to another LLC
- * counts among its runnable tasks from now on, not from the timer's next turn:
- * or all that wake within a turn would rush into one that has room for one.
- */
-static inline void note_step(const struct perch_verdict *v, perch_u32 cpu)
+static inline bool home_suits(const struct task_struct *p, perch_u32 cpu, perch_u32 from)
 {
-	if (v->cache == PERCH_CACHE_NONE || v->cache >= PERCH_NR_CACHE_STEPS)
-		return;
-	count(cpu, PERCH_EV_CACHE_REDIRECTED + v->cache - PERCH_CACHE_REDIRECTED);
-	if (v->cache == PERCH_CACHE_REDIRECTED && perch_config.cache == PERCH_PERCH) {
-		perch_u32 llc = cpu_state(v->cpu)->llc;
+	return !stays(p, from, cpu);
+}
 
-		if (llc != PERCH_NONE)
-			__sync_fetch_and_add(&config()->llc_loads[llc].nr, 1);
+/* The tasks that had better stay in their LLC stay for a turn or two, not longer. */
+static inline enum perch_pull home_pull(perch_u32 cpu, perch_u32 from)
+{
+	bool found;
+
+	if (!other_llc(cpu, from))
+		return PERCH_PULL_NOBODY;
+	found = pull_one(cpu, from, PERCH_FOLLOWER_home);
+	if (!found && cpu_state(from)->refused++ < PERCH_REFUSALS) {
+		count(cpu, PERCH_EV_CACHE_KEPT);
+		return PERCH_PULL_KEEP;
 	}
+	cpu_state(from)->refused = 0;
+	return found ? PERCH_PULL_MOVED : PERCH_PULL_NOBODY;
 }
 
-/*
- * At a turn of the timer: how full an LLC is. In mode perch that is so until
- * the next turn, but for those who are sent there. The others are told as
- * often as the kernel balances the domain above: every millisecond for each of
- * its CPUs, and a sixteenth as often while none is idle.
- */
-static inline void note_load(perch_u32 number, perch_u32 util, perch_u32 nr, bool some_idle)
+static inline perch_u32 home_turn_cpu(struct perch_cpu __arena *c, perch_u32 nr, perch_u32 queued)
 {
-	struct perch_llc_load __arena *load = &config()->llc_loads[number];
-	struct perch_llc __arena *llc = &config()->llcs[number];
-
-	if (perch_config.cache == PERCH_PERCH) {
-		load->util = util;
-		load->nr = nr;
-		return;
-	}
-	if (coarse_now < llc->note_at_ns)
-		return;
-	llc->note_at_ns = coarse_now + llc->span * (some_idle ? 1000000ull : 16000000ull);
-	perch_cache_note(0, number, util, nr);
+	if (nr < 2)
+		c->refused = 0;
+	return queued;
 }
 
-/* Whether the CPUs have different last-level caches, between which tasks may want to stay. */
-static inline bool other_llc(perch_u32 cpu, perch_u32 than)
+static inline void home_turn_llc(perch_u32 number, perch_u32 util, perch_u32 nr, bool some_idle)
 {
-	return perch_config.cache && cpu_state(cpu)->llc != cpu_state(than)->llc;
+	if (number < config()->topology.nr_llcs)
+		note_load(number, util, nr, some_idle);
 }
 
-/* What the mechanism says to moving a task from the one CPU to the other: enum perch_move. */
-static __attribute__((noinline)) perch_u32 moving(const struct task_struct *p, perch_u32 from,
-						  perch_u32 to)
-{
-	perch_u32 pid = p->pid;
-	struct perch_memory __arena *m = memory_of(pid);
-	struct perch_question *q = question();
-	struct perch_task t = {};
-	perch_u32 slot;
-
-	if (!q || m->pid != pid)
-		return PERCH_MOVE_FREE;
-	slot = same_slot(m->process, p);
-	if (!slot)
-		return PERCH_MOVE_FREE;
-	t.process = process_at(slot);
-	if (perch_config.utils)
-		look_at_need(&t, p, m);
-	return perch_cache_move(&q->host, &q->policy, &t, from, to);
-}
-
-static inline bool stays(const struct task_struct *p, perch_u32 from, perch_u32 to)
-{
-	return moving(p, from, to) == PERCH_MOVE_STAY;
-}
+static const struct perch_follower home_follower = {
+	.init = home_init,
+	.init_task = home_init_task,
+	.exit_task = home_exit_task,
+	.begin_memory = home_begin_memory,
+	.wakee = home_wakee,
+	.chosen = home_chosen,
+	.running = home_running,
+	.tick = home_tick,
+	.dispatch = home_dispatch,
+	.charged = home_charged,
+	.stopping = home_stopping,
+	.keeps = home_keeps,
+	.pull = home_pull,
+	.suits = home_suits,
+	.turn_cpu = home_turn_cpu,
+	.turn_llc = home_turn_llc,
+};
 
 #endif
