@@ -4,7 +4,7 @@
  * attaches a pair of programs to the beginning and the end of each program of
  * a scheduler, and to one that does nothing, whose cost is the pair's own.
  */
-#include "kernel.h"
+#include "base/kernel.h"
 
 #define MAX_CPUS 1024
 /* Runs of up to 255 ns are told apart to the ns, longer ones to 1 in 128. */

@@ -4,7 +4,7 @@
  * answers questions that the native policy answers too; the two must agree
  * (src/decide.rs). It schedules nothing and leaves the kernel as it was.
  */
-#include "verify.h"
+#include "base/verify.h"
 
 #include "../../../policy/hosts/native.h"
 #include "../../../policy/hosts/question.h"

@@ -54,6 +54,8 @@ fn compile(clang: &str, source: &Path, includes: &[&str], out: &Path) {
         .args(["-g", "-O2", "-target", "bpf", "-mcpu=v4", "-std=gnu11"])
         .args(["-Wall", "-Werror"])
         .arg(format!("-D__TARGET_ARCH_{arch}"))
+        // A header is named by its path from bpf/, whichever folder of that includes it.
+        .args(["-I", "bpf"])
         .args(includes.iter().flat_map(|folder| ["-I", folder]))
         // libbpf's headers for BPF programs, as libbpf-sys installed them.
         .arg("-isystem")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Tests of the utilisation that the BPF program tracks: bpf/pelt.h, compiled natively.
+//! Tests of the utilisation that the BPF program tracks: bpf/follow/pelt.h, compiled natively.
 
 /// `PERCH_PELT_SHIFT`.
 const SHIFT: u32 = 16;

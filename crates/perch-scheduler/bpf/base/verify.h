@@ -6,7 +6,7 @@
 #ifndef PERCH_VERIFY_H
 #define PERCH_VERIFY_H
 
-#include "kernel.h"
+#include "base/kernel.h"
 
 #define PERCH_AS __arena
 #define PERCH_MORE can_loop
@@ -18,6 +18,16 @@
 
 /* Always 0, which the verifier cannot know. */
 unsigned int perch_zero;
+
+/*
+ * A zero of its own for each of a loop's several counters: the verifier would
+ * follow by how much two that were read together have grown apart, and never
+ * see the loop's end.
+ */
+static inline unsigned int another_zero(void)
+{
+	return *(volatile unsigned int *)&perch_zero;
+}
 
 #include "interface.h"
 

@@ -8,23 +8,8 @@
 #ifndef PERCH_HOMEWARD_H
 #define PERCH_HOMEWARD_H
 
-#include "misfit.h"
-
-/* The first idle CPU of an LLC that the task may use. */
-PERCH_OUTLINE perch_u32 idle_in_llc(perch_u64 allowed_at, perch_u32 llc)
-{
-	perch_u32 set = perch_host_llc_cpus(0, llc);
-	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
-
-	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
-		perch_u64 m = mask_word(idle_cpus_at, first + k);
-
-		m &= perch_host_set_word(0, set, first + k) & mask_word(allowed_at, first + k);
-		if (m)
-			return (first + k) * 64 + __builtin_ctzll(m);
-	}
-	return PERCH_NONE;
-}
+#include "follow/cache.h"
+#include "follow/move.h"
 
 /* The idle CPU to which the running task should go; PERCH_NONE: none. */
 static inline perch_u32 way_home(const struct task_struct *p, perch_u32 cpu)
@@ -37,7 +22,7 @@ static inline perch_u32 way_home(const struct task_struct *p, perch_u32 cpu)
 	if (pref == PERCH_NONE || cpu_state(pref)->llc == cpu_state(cpu)->llc ||
 	    moving(p, cpu, pref) != PERCH_MOVE_GO)
 		return PERCH_NONE;
-	return idle_in_llc(allowed_at(p, cpu), cpu_state(pref)->llc);
+	return idle_in_set(allowed_at(p, cpu), perch_host_llc_cpus(0, cpu_state(pref)->llc));
 }
 
 /* At the tick that had its process looked at. */
@@ -53,16 +38,11 @@ static inline void look_homeward(struct task_struct *p, perch_u32 cpu)
 static inline bool goes_home(const struct task_struct *p, perch_u32 cpu)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
-	perch_u32 to;
 
 	if (!c->homeward)
 		return false;
 	c->homeward = 0;
-	to = way_home(p, cpu);
-	if (to == PERCH_NONE || !scx_bpf_test_and_clear_cpu_idle(to))
-		return false;
-	c->move_to = to;
-	return true;
+	return claim_move(cpu, way_home(p, cpu));
 }
 
 #endif

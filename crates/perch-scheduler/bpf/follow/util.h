@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a task needs of a CPU: its utilisation, tracked here because the
- * kernel's PELT does not follow tasks of sched_ext, and its clamps. Only where
- * capacities differ or cache=upstream asks; elsewhere config's `utils`, which
- * the verifier knows, takes all of it out of the program.
+ * What a task needs of a CPU: its utilisation, which this follower tracks
+ * because the kernel's PELT does not follow tasks of sched_ext, and its clamps.
+ * It is on where capacities differ or cache=upstream asks.
  */
 #ifndef PERCH_UTIL_H
 #define PERCH_UTIL_H
 
-#include "process.h"
-
-#include "pelt.h"
-
-static inline struct perch_memory __arena *memory_of(perch_u32 pid)
-{
-	const struct perch_config *c = config();
-
-	return &c->memories[pid & c->memory_mask];
-}
+#include "base/memory.h"
+#include "follow/pelt.h"
 
 /* Utilisation now, without a change of anything: since the last update it went towards `to`. */
 static inline perch_u32 util_at(const struct perch_memory __arena *m, perch_u32 to, perch_u64 now)
@@ -56,57 +47,6 @@ static inline perch_u32 first_util(const struct task_struct *p, perch_u32 cpu)
 	return c->util < c->capacity ? (c->capacity - c->util) / 2 : 0;
 }
 
-/* Somebody else's pid was found in its place, or nobody's: the task has no past. */
-static __attribute__((noinline)) void take_memory(struct perch_memory __arena *m,
-						  const struct task_struct *p, perch_u32 cpu)
-{
-	m->pid = p->pid;
-	m->last_wakee = m->wakee_flips = 0;
-	m->recent_cpu = PERCH_NONE;
-	if (perch_config.utils) {
-		m->util = first_util(p, cpu) << PERCH_PELT_SHIFT;
-		m->util_est = 0;
-		m->util_at_ns = scx_bpf_now();
-	}
-	if (perch_config.cache) {
-		m->process = find_slot(p);
-		m->llc = m->llc_before = PERCH_NONE;
-	}
-}
-
-static inline struct perch_memory __arena *own_memory(const struct task_struct *p, perch_u32 cpu)
-{
-	struct perch_memory __arena *m = memory_of(p->pid);
-
-	if (m->pid != (perch_u32)p->pid)
-		take_memory(m, p, cpu);
-	return m;
-}
-
-/* It starts to run: since the last update it slept or waited. */
-static inline void util_running(const struct task_struct *p, perch_u32 cpu)
-{
-	update_util(own_memory(p, cpu), 0, scx_bpf_now());
-}
-
-/* It runs, and has since the last update. */
-static inline struct perch_memory __arena *util_ran(const struct task_struct *p, perch_u32 cpu)
-{
-	struct perch_memory __arena *m = own_memory(p, cpu);
-
-	update_util(m, cpu_state(cpu)->capacity, scx_bpf_now());
-	return m;
-}
-
-/* It stops, to sleep or for somebody else. */
-static inline void util_stopping(const struct task_struct *p, perch_u32 cpu, bool sleeps)
-{
-	struct perch_memory __arena *m = util_ran(p, cpu);
-
-	if (sleeps)
-		m->util_est = perch_util_est(m->util_est, m->util >> PERCH_PELT_SHIFT);
-}
-
 static inline perch_u32 clamp_of(const struct uclamp_se *clamp)
 {
 	return BPF_CORE_READ_BITFIELD(clamp, value);
@@ -135,5 +75,55 @@ static inline void look_at_need(struct perch_task *t, const struct task_struct *
 	t->util = util > m->util_est ? util : m->util_est;
 	look_at_clamps(t, p);
 }
+
+static inline void util_begin_memory(struct perch_memory __arena *m, const struct task_struct *p,
+				     perch_u32 cpu)
+{
+	m->util = first_util(p, cpu) << PERCH_PELT_SHIFT;
+	m->util_est = 0;
+	m->util_at_ns = scx_bpf_now();
+}
+
+static inline void util_wakee(struct perch_task *t, struct task_struct *p,
+			      const struct perch_memory __arena *m)
+{
+	look_at_need(t, p, m);
+}
+
+/* Since the last update the task slept or waited. */
+static inline void util_running(struct task_struct *p, struct perch_cpu __arena *c, perch_u32 cpu)
+{
+	update_util(own_memory(p, cpu), 0, scx_bpf_now());
+}
+
+/* The task runs, and has since the last update. */
+static inline struct perch_memory __arena *util_ran(const struct task_struct *p, perch_u32 cpu)
+{
+	struct perch_memory __arena *m = own_memory(p, cpu);
+
+	update_util(m, cpu_state(cpu)->capacity, scx_bpf_now());
+	return m;
+}
+
+static inline void util_tick(struct task_struct *p, perch_u32 cpu, perch_u64 ran)
+{
+	util_ran(p, cpu);
+}
+
+static inline void util_stopping(struct task_struct *p, perch_u32 cpu, bool runnable, perch_u64 ran)
+{
+	struct perch_memory __arena *m = util_ran(p, cpu);
+
+	if (!runnable)
+		m->util_est = perch_util_est(m->util_est, m->util >> PERCH_PELT_SHIFT);
+}
+
+static const struct perch_follower util_follower = {
+	.begin_memory = util_begin_memory,
+	.wakee = util_wakee,
+	.running = util_running,
+	.tick = util_tick,
+	.stopping = util_stopping,
+};
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The cache mechanism's calls (policy/include/perch/cache.h): where a process
- * runs, how full the last-level caches are, and who had better stay in the one
- * that its process prefers. Only where the mechanism is on: config's `cache`,
- * which the verifier knows, takes all of it out of the program.
+ * runs, how full the last-level caches are, and which task had better stay in
+ * the one that its process prefers.
  */
-#ifndef PERCH_HOME_H
-#define PERCH_HOME_H
+#ifndef PERCH_CACHE_CALLS_H
+#define PERCH_CACHE_CALLS_H
 
-#include "util.h"
+#include "follow/list.h"
+#include "follow/process.h"
+#include "follow/util.h"
 
 /*
  * So many turns of the timer in a row an idle CPU of another LLC leaves a queue
@@ -16,6 +17,20 @@
  * worth a longer wait.
  */
 #define PERCH_REFUSALS 2
+
+/*
+ * Mode `perch` redirects wake-ups and needs the load of an LLC at once; `upstream`
+ * redirects none and moves running tasks instead (homeward.h).
+ */
+static inline bool redirects(void)
+{
+	return perch_config.cache == PERCH_PERCH;
+}
+
+static inline bool sends_home(void)
+{
+	return perch_config.cache == PERCH_UPSTREAM;
+}
 
 /* The task runs in this LLC now, and did not before. */
 static __attribute__((noinline)) void change_llc(struct perch_memory __arena *m, perch_u32 cpu)
@@ -100,7 +115,7 @@ static inline void note_step(const struct perch_verdict *v, perch_u32 cpu)
 	if (v->cache == PERCH_CACHE_NONE || v->cache >= PERCH_NR_CACHE_STEPS)
 		return;
 	count(cpu, PERCH_EV_CACHE_REDIRECTED + v->cache - PERCH_CACHE_REDIRECTED);
-	if (v->cache == PERCH_CACHE_REDIRECTED && perch_config.cache == PERCH_PERCH) {
+	if (v->cache == PERCH_CACHE_REDIRECTED && redirects()) {
 		perch_u32 llc = cpu_state(v->cpu)->llc;
 
 		if (llc != PERCH_NONE)
@@ -119,7 +134,7 @@ static inline void note_load(perch_u32 number, perch_u32 util, perch_u32 nr, boo
 	struct perch_llc_load __arena *load = &config()->llc_loads[number];
 	struct perch_llc __arena *llc = &config()->llcs[number];
 
-	if (perch_config.cache == PERCH_PERCH) {
+	if (redirects()) {
 		load->util = util;
 		load->nr = nr;
 		return;
@@ -133,7 +148,7 @@ static inline void note_load(perch_u32 number, perch_u32 util, perch_u32 nr, boo
 /* Whether the CPUs have different last-level caches, between which tasks may want to stay. */
 static inline bool other_llc(perch_u32 cpu, perch_u32 than)
 {
-	return perch_config.cache && cpu_state(cpu)->llc != cpu_state(than)->llc;
+	return cpu_state(cpu)->llc != cpu_state(than)->llc;
 }
 
 /* What the mechanism says to moving a task from the one CPU to the other: enum perch_move. */
@@ -152,7 +167,7 @@ static __attribute__((noinline)) perch_u32 moving(const struct task_struct *p, p
 	if (!slot)
 		return PERCH_MOVE_FREE;
 	t.process = process_at(slot);
-	if (perch_config.utils)
+	if (util_is_on())
 		look_at_need(&t, p, m);
 	return perch_cache_move(&q->host, &q->policy, &t, from, to);
 }
@@ -160,6 +175,28 @@ static __attribute__((noinline)) perch_u32 moving(const struct task_struct *p, p
 static inline bool stays(const struct task_struct *p, perch_u32 from, perch_u32 to)
 {
 	return moving(p, from, to) == PERCH_MOVE_STAY;
+}
+
+/*
+ * Whether the task that a thief from another LLC would get had better stay. Not
+ * for long: the timer gives it to a CPU that idles all the same.
+ */
+static __attribute__((noinline)) bool first_stays(perch_u32 cpu, perch_u32 from)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	bool stay = false;
+
+	if (!bpf_iter_scx_dsq_new(&it, from, 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
+			if (!may_run(p, cpu))
+				continue;
+			stay = stays(p, from, cpu);
+			break;
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return stay;
 }
 
 #endif

@@ -18,8 +18,8 @@
 #ifndef PERCH_MIGRATE_H
 #define PERCH_MIGRATE_H
 
-#include "band.h"
-#include "misfit.h"
+#include "band/queue.h"
+#include "base/affinity.h"
 
 /* Above every priority: the CPU takes no band task now. */
 #define PERCH_TAKES_NONE 100u
@@ -46,30 +46,13 @@ static inline bool takes_band(perch_u32 cpu)
 	return policy != SCHED_FIFO && policy != SCHED_RR && policy != SCHED_DEADLINE;
 }
 
-/* The first idle CPU of a set that the task may use. */
-PERCH_OUTLINE perch_u32 idle_in_set(perch_u64 allowed_at, perch_u32 set)
-{
-	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
-
-	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
-		perch_u64 m = mask_word(idle_cpus_at, first + k);
-
-		if (m)
-			m &= perch_host_set_word(0, set, first + k) &
-			     mask_word(allowed_at, first + k);
-		if (m)
-			return (first + k) * 64 + __builtin_ctzll(m);
-	}
-	return PERCH_NONE;
-}
-
 /* Of a set, the CPU whose priority is the lowest and below `below`; PERCH_NONE without one. */
 PERCH_OUTLINE perch_u32 lowest_in_set(perch_u64 allowed_at, perch_u32 set, perch_u32 below)
 {
 	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
 	perch_u32 lowest = PERCH_NONE;
 
-	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
+	for (k = another_zero(); k < words && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(0, set, first + k);
 
 		m &= mask_word(allowed_at, first + k);
@@ -95,7 +78,7 @@ PERCH_OUTLINE perch_u32 place(perch_u64 allowed_at, perch_u32 cpu, perch_u32 pri
 	if (band_top(cpu) < prio && mask_word(allowed_at, cpu / 64) >> (cpu % 64) & 1 &&
 	    takes_band(cpu))
 		return cpu;
-	for (level = PERCH_ZERO; PERCH_MORE; level++) {
+	for (level = another_zero(); PERCH_MORE; level++) {
 		sd = perch_host_domain(0, cpu, level);
 		if (sd == PERCH_NONE)
 			break;
@@ -103,7 +86,7 @@ PERCH_OUTLINE perch_u32 place(perch_u64 allowed_at, perch_u32 cpu, perch_u32 pri
 		if (found != PERCH_NONE)
 			return found;
 	}
-	for (level = PERCH_ZERO; prio && PERCH_MORE; level++) {
+	for (level = another_zero(); prio && PERCH_MORE; level++) {
 		sd = perch_host_domain(0, cpu, level);
 		if (sd == PERCH_NONE)
 			break;
@@ -195,7 +178,7 @@ PERCH_OUTLINE perch_u32 most_urgent(perch_u32 cpu, perch_u32 prio)
 {
 	perch_u32 words = (config()->topology.nr_cpus + 63) / 64, k, found = PERCH_NONE;
 
-	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
+	for (k = another_zero(); k < words && PERCH_MORE; k++) {
 		perch_u64 m = config()->overloaded[k];
 
 		while (m && PERCH_MORE) {

@@ -14,11 +14,11 @@
  * the CPU is overloaded: it is marked and counted (policy/include/perch/
  * overload.h), and CPUs that run something lower come for it (migrate.h).
  */
-#ifndef PERCH_BAND_H
-#define PERCH_BAND_H
+#ifndef PERCH_BAND_QUEUE_H
+#define PERCH_BAND_QUEUE_H
 
-#include "match.h"
-#include "queue.h"
+#include "band/match.h"
+#include "base/queue.h"
 
 /* The value, read in order with all else: nothing is before it that was after it, nor the reverse. */
 static inline perch_u32 ordered(perch_u32 __arena *p)
@@ -45,19 +45,14 @@ static inline perch_u64 load_acquire(const perch_u64 __arena *p)
 #define PERCH_ATOMIC_LOAD(p) load_acquire(p)
 #define PERCH_ATOMIC_ADD(p, n) ((void)__sync_fetch_and_add(p, n))
 
-/*
- * Each zero is one of its own here: the verifier would follow by how much two
- * that were read together have grown apart, and never see the loop's end.
- */
-static inline unsigned int another_zero(void)
-{
-	return *(volatile unsigned int *)&perch_zero;
-}
-
+/* The counters of overload.h's loops are several (another_zero()). */
+#pragma push_macro("PERCH_ZERO")
 #undef PERCH_ZERO
 #define PERCH_ZERO another_zero()
 
-#include "../../../policy/include/perch/overload.h"
+#include "../../../../policy/include/perch/overload.h"
+
+#pragma pop_macro("PERCH_ZERO")
 
 /* The queue of the CPU's band tasks. The others' have the CPU's number. */
 static inline perch_u64 band_queue(perch_u32 cpu)
@@ -123,7 +118,7 @@ static inline void expect_in_queue(perch_u32 cpu, perch_u32 prio, bool may_move)
 /* What waits on the CPU, as PERCH_BAND_HALF has it. */
 PERCH_OUTLINE perch_u64 look_at_queue(perch_u32 cpu)
 {
-	perch_u64 first = PERCH_ZERO, movable = PERCH_ZERO;
+	perch_u64 first = another_zero(), movable = another_zero();
 	struct bpf_iter_scx_dsq it;
 	struct task_struct *p;
 

@@ -10,7 +10,7 @@
 #ifndef PERCH_MATCH_H
 #define PERCH_MATCH_H
 
-#include "host.h"
+#include "base/host.h"
 
 /* What the band knows of a task. */
 struct perch_band_task {

@@ -16,7 +16,7 @@
 #ifndef PERCH_PROCESS_H
 #define PERCH_PROCESS_H
 
-#include "clock.h"
+#include "base/clock.h"
 
 /* Slots by tgid. */
 struct {

@@ -13,7 +13,7 @@
 #ifndef PERCH_CLOCK_H
 #define PERCH_CLOCK_H
 
-#include "host.h"
+#include "base/host.h"
 
 #define PERCH_CLOCK_START (1ull << 48)
 
@@ -55,16 +55,16 @@ static inline perch_u64 clamp_lag(perch_u64 vtime, perch_u64 clock)
 }
 
 /*
- * The lag that a task keeps which goes to sleep. Where groups count, a task may
- * be worth so little that a tick costs it many times lag_ns: it owes up to
- * lag_ns of its own running time, or it would escape its weight by sleeping.
+ * The lag that a task keeps which goes to sleep. A task may be worth so little
+ * (c->flat) that a tick costs it many times lag_ns: it owes up to lag_ns of its
+ * own running time, or it would escape its weight by sleeping.
  */
 static inline perch_u64 lag_of(const struct perch_cpu __arena *c)
 {
 	perch_s64 lag = c->curr_vtime - c->clock, most = config()->lag_ns;
 
 	if (lag > most) {
-		if (perch_config.nr_groups && c->flat && c->flat < 100 * 1024)
+		if (c->flat && c->flat < 100 * 1024)
 			most = (perch_u64)most * (100 * 1024) / c->flat;
 		return lag < most ? lag : most;
 	}
@@ -86,8 +86,7 @@ static __always_inline perch_u64 account(struct perch_cpu __arena *c, const stru
 	if ((perch_s64)ran < 0)
 		ran = 0;
 
-	/* In a group a task is worth what its group leaves it (group.h). */
-	if (perch_config.nr_groups && c->flat)
+	if (c->flat)
 		vtime += ran * (100 * 1024) / c->flat;
 	else
 		vtime += virtual_ns(ran, p->scx.weight);

@@ -7,7 +7,7 @@
 #ifndef PERCH_TIMER_H
 #define PERCH_TIMER_H
 
-#include "migrate.h"
+#include "base/queue.h"
 
 struct turn {
 	struct bpf_timer timer;
@@ -36,12 +36,7 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 	if (now > (perch_s32)c->capacity)
 		now = c->capacity;
 	c->util += (now - (perch_s32)c->util) >> PERCH_UTIL_SHIFT;
-	c->queued = nr;
-	if (nr < 2)
-		c->refused = 0;
-	/* Who waits behind the band has next to nothing of the CPU. */
-	if (perch_config.nr_bands && c->band_prio && nr > 1)
-		c->queued++;
+	c->queued = follow_turn_cpu(c, nr);
 	if (c->stuck)
 		c->stuck--;
 	/*
@@ -68,11 +63,11 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 static inline void update_llc(perch_u32 number, bool some_idle)
 {
 	struct perch_llc __arena *llc = &config()->llcs[number];
-	perch_u32 weight = perch_host_set_weight(0, llc->set), k, nr = PERCH_ZERO;
+	perch_u32 weight = perch_host_set_weight(0, llc->set), k, nr = another_zero();
 	perch_u32 first = perch_host_set_first(0, llc->set);
 	perch_u64 util = 0, used;
 
-	for (k = PERCH_ZERO; k < perch_host_set_words(0, llc->set) && PERCH_MORE; k++) {
+	for (k = another_zero(); k < perch_host_set_words(0, llc->set) && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(0, llc->set, first + k);
 
 		while (m && PERCH_MORE) {
@@ -84,8 +79,7 @@ static inline void update_llc(perch_u32 number, bool some_idle)
 			m &= m - 1;
 		}
 	}
-	if (perch_config.cache && number < config()->topology.nr_llcs)
-		note_load(number, util, nr, some_idle);
+	follow_turn_llc(number, util, nr, some_idle);
 	util /= weight ?: 1;
 	used = util * util * 117 * 117 / (10000 * 1024);
 	if (used > 1024)
@@ -118,7 +112,7 @@ static inline void level_queues(perch_u32 set)
 	perch_u32 least = ~0u, most = 0, idlest = 0, busiest = 0;
 	perch_u32 idlest_has = 1024, busiest_has = 1024;
 
-	for (k = PERCH_ZERO; k < perch_host_set_words(0, set) && PERCH_MORE; k++) {
+	for (k = another_zero(); k < perch_host_set_words(0, set) && PERCH_MORE; k++) {
 		perch_u64 m = perch_host_set_word(0, set, first + k);
 
 		while (m && PERCH_MORE) {
@@ -154,7 +148,7 @@ static __attribute__((noinline)) void update_llcs(bool some_idle)
 	const struct perch_config *c = config();
 	perch_u32 i;
 
-	for (i = PERCH_ZERO; i < c->nr_llcs && can_loop; i++) {
+	for (i = another_zero(); i < c->nr_llcs && can_loop; i++) {
 		update_llc(i, some_idle);
 		level_queues(c->llcs[i].set);
 	}
@@ -165,7 +159,7 @@ static __attribute__((noinline)) void level_machine(void)
 {
 	perch_u32 level, widest = PERCH_NONE;
 
-	for (level = PERCH_ZERO; can_loop; level++) {
+	for (level = another_zero(); can_loop; level++) {
 		perch_u32 sd = perch_host_domain(0, 0, level);
 
 		if (sd == PERCH_NONE)
@@ -187,7 +181,7 @@ static inline void look_for_impatient(perch_u64 now)
 	next = now + PERCH_PATIENCE_NS;
 	patient_since = last;
 	last = bpf_jiffies64();
-	for (cpu = PERCH_ZERO; cpu < config()->nr_possible && can_loop; cpu++)
+	for (cpu = another_zero(); cpu < config()->nr_possible && can_loop; cpu++)
 		cpu_state(cpu)->impatient = 1;
 }
 

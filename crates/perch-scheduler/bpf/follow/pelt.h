@@ -12,7 +12,7 @@
 #ifndef PERCH_PELT_H
 #define PERCH_PELT_H
 
-#include "../../../policy/include/perch/wake.h"
+#include "../../../../policy/include/perch/wake.h"
 
 /* Time is counted in units of 1024 ns, PELT's too; 1024 of them are a period. */
 #define PERCH_PELT_UNIT 10

@@ -7,7 +7,7 @@
 #ifndef PERCH_LIVE_HOST_H
 #define PERCH_LIVE_HOST_H
 
-#include "verify.h"
+#include "base/verify.h"
 
 const volatile struct perch_config perch_config SEC(".rodata.config");
 
@@ -39,6 +39,12 @@ static inline const struct perch_config *config(void)
 static inline struct perch_cpu __arena *cpu_state(perch_u32 cpu)
 {
 	return &config()->cpus[cpu];
+}
+
+/* A CPU that came since the program was loaded belongs to no domain. */
+static inline bool has_place(perch_u32 cpu)
+{
+	return cpu < config()->topology.nr_cpus;
 }
 
 static inline void count(perch_u32 cpu, enum perch_event event)
@@ -179,7 +185,7 @@ PERCH_INLINE struct perch_llc_load PERCH_AS *perch_host_llc_load(const struct pe
 	return &config()->llc_loads[llc];
 }
 
-#include "../../../policy/include/perch/select.h"
+#include "../../../../policy/include/perch/select.h"
 
 /* The kernel remembers whether there may be one; the mask of idle cores knows. */
 PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u32 set)
@@ -192,7 +198,7 @@ PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u3
 	return 0;
 }
 
-#include "../../../policy/hosts/question.h"
+#include "../../../../policy/hosts/question.h"
 
 /* What the policy is asked: one a CPU, as the stack is short: nobody interrupts a wake-up with another. */
 struct {

@@ -3,10 +3,11 @@
 #ifndef PERCH_CHOOSE_H
 #define PERCH_CHOOSE_H
 
-#include "queue.h"
+#include "base/memory.h"
+#include "base/queue.h"
 
 /* The policy's view of a waking task. */
-static inline void look_at_wakee(struct perch_task *t, const struct task_struct *p)
+static __always_inline void look_at_wakee(struct perch_task *t, struct task_struct *p)
 {
 	perch_u32 pid = p->pid;
 	struct perch_memory __arena *m = memory_of(pid);
@@ -24,25 +25,7 @@ static inline void look_at_wakee(struct perch_task *t, const struct task_struct 
 		t->recent_cpu = PERCH_NONE;
 		take_memory(m, p, scx_bpf_task_cpu(p));
 	}
-	if (perch_config.follows) {
-		if (perch_config.utils)
-			look_at_need(t, p, m);
-		if (perch_config.cache)
-			t->process = process_at(same_slot(m->process, p));
-	}
-}
-
-/* Where its group has somebody queued; the root group is not asked about. */
-static inline void look_at_group(struct perch_task *t, struct task_struct *p)
-{
-	struct perch_group_task *g;
-
-	t->queued = 0;
-	if (!nr_live)
-		return;
-	g = group_task(p);
-	if (g && g->slot)
-		t->queued = group_at(g->slot)->queued;
+	follow_wakee(t, p, m);
 }
 
 /*
@@ -107,28 +90,6 @@ static inline bool may_be_idle(perch_u32 reason)
 	       reason != PERCH_BY_HINT && reason != PERCH_BY_CAPACITY_SPARE;
 }
 
-/* How often there was an idle CPU in the target's cluster, and the wakee went there. */
-static __attribute__((noinline)) void look_near(struct perch_host *h, const struct perch_task *t,
-						const struct perch_verdict *v, perch_u32 cpu)
-{
-	perch_u32 set = perch_host_cluster_set(h, v->target), first, k;
-
-	if (set == PERCH_NONE)
-		return;
-	first = perch_host_set_first(h, set);
-	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++) {
-		perch_u64 m = perch_host_set_word(h, set, first + k);
-
-		if (!(m & perch_host_allowed_word(h, t, first + k) &
-		      perch_host_idle_word(h, first + k)))
-			continue;
-		count(cpu, PERCH_EV_NEAR_IDLE);
-		if (perch_set_has(h, set, v->cpu))
-			count(cpu, PERCH_EV_NEAR_TAKEN);
-		return;
-	}
-}
-
 PERCH_OUTLINE int ask_policy(struct perch_question *q PERCH_GIVEN)
 {
 	perch_select(&q->host, &q->policy, &q->wake, &q->waker, &q->wakee, &q->verdict);
@@ -151,8 +112,6 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 		return prev_cpu;
 	look_at_waker(&q->waker, current);
 	look_at_wakee(&q->wakee, p);
-	if (perch_config.credits)
-		look_at_group(&q->wakee, p);
 	q->host.allowed_at = 0;
 	if (q->wakee.nr_allowed < config()->topology.nr_cpus)
 		q->host.allowed_at = (perch_u64)p->cpus_ptr;
@@ -170,8 +129,7 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 		ask_policy(q);
 		if (q->verdict.examined)
 			c->events[PERCH_EV_EXAMINED] += q->verdict.examined;
-		if (perch_config.detail)
-			look_near(&q->host, &q->wakee, &q->verdict, this_cpu);
+		follow_asked(&q->host, &q->wakee, &q->verdict, this_cpu);
 		if (!may_be_idle(q->verdict.reason))
 			break;
 		if (scx_bpf_test_and_clear_cpu_idle(q->verdict.cpu)) {
@@ -188,8 +146,7 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 		q->wakee.recent_cpu = recent;
 	}
 	remember(&q->waker, &q->wakee);
-	if (perch_config.cache)
-		note_step(&q->verdict, this_cpu);
+	follow_chosen(&q->verdict, this_cpu);
 	if (q->verdict.reason < PERCH_MAX_REASONS)
 		c->reasons[q->verdict.reason]++;
 	return q->verdict.cpu;

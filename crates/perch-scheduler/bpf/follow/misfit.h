@@ -7,7 +7,7 @@
  *  - at its tick, a running task that does not fit is told to the others
  *    (`misfits`), and if a larger CPU idles, its slice ends;
  *  - when it comes to dispatch, its CPU claims the largest idle one for it, and
- *    enqueue puts it there;
+ *    enqueue puts it there (move.h);
  *  - a larger CPU that goes idle interrupts it before its tick would.
  *
  * The bits of `misfits` are hints: each belongs to one CPU, which sets it at a
@@ -16,7 +16,10 @@
 #ifndef PERCH_MISFIT_H
 #define PERCH_MISFIT_H
 
-#include "queue.h"
+#include "base/steal.h"
+#include "follow/list.h"
+#include "follow/move.h"
+#include "follow/util.h"
 
 /* Bits that are set in all words, as nr_waiting. */
 static perch_u64 nr_misfits;
@@ -54,19 +57,6 @@ static inline bool outgrew(const struct task_struct *p, perch_u32 util, perch_u3
 }
 
 /*
- * Where the task's affinity mask is, as a number: the verifier follows a pointer
- * through every count of a loop that reads by it. Read back from the memory of
- * this CPU, it is no pointer any more.
- */
-static inline perch_u64 allowed_at(const struct task_struct *p, perch_u32 cpu)
-{
-	volatile perch_u64 __arena *at = &cpu_state(cpu)->allowed_at;
-
-	*at = (perch_u64)p->cpus_ptr;
-	return *at;
-}
-
-/*
  * The largest idle CPU of those that the task may use and that are larger than
  * its own, `cpu`; PERCH_NONE without one. The largest, although a middle one may do: a
  * utilisation that has reached what a CPU can give does not say how much more
@@ -99,65 +89,6 @@ PERCH_OUTLINE perch_u32 larger_idle(perch_u64 allowed_at, perch_u32 cpu)
 		}
 	}
 	return best;
-}
-
-/* At the tick, with the running task's utilisation up to date. */
-static inline void look_for_misfit(struct task_struct *p, perch_u32 util, perch_u32 cpu)
-{
-	if (p->nr_cpus_allowed == 1 || !outgrew(p, util, cpu)) {
-		clear_misfit(cpu);
-		return;
-	}
-	mark_misfit(cpu);
-	if (larger_idle(allowed_at(p, cpu), cpu) != PERCH_NONE)
-		set_slice(p, 0);
-}
-
-/*
- * In dispatch, which has the run queue of `cpu`: whether the task that ran
- * until now leaves for a larger CPU, which is claimed for it.
- */
-static inline bool leaves(struct task_struct *p, perch_u32 cpu)
-{
-	perch_u32 to;
-
-	if (!has_misfit(cpu))
-		return false;
-	to = larger_idle(allowed_at(p, cpu), cpu);
-	if (to == PERCH_NONE || !scx_bpf_test_and_clear_cpu_idle(to))
-		return false;
-	cpu_state(cpu)->move_to = to;
-	return true;
-}
-
-/* The claim on a CPU that the task did not go to, after all: that one idles anew. */
-static inline void forget_move(struct perch_cpu __arena *c)
-{
-	if (c->move_to == PERCH_NONE)
-		return;
-	scx_bpf_kick_cpu(c->move_to, 0);
-	c->move_to = PERCH_NONE;
-}
-
-/*
- * In enqueue: puts the task that leaves on the CPU that was claimed for it, with
- * its lag. The kernel enqueues neither a task that exits nor one that must not
- * migrate, which stay; and its affinity may have changed since.
- */
-static inline bool moves_up(struct task_struct *p, perch_u32 cpu, perch_u64 enq_flags)
-{
-	struct perch_cpu __arena *c = cpu_state(cpu);
-	perch_u32 to = c->move_to;
-	bool home;
-
-	if (to == PERCH_NONE || p != bpf_get_current_task_btf() || !may_run(p, to))
-		return false;
-	c->move_to = PERCH_NONE;
-	set_vtime(p, clamp_lag(vtime_of(p->scx.dsq_vtime, c->clock), c->clock));
-	insert_direct(p, SCX_DSQ_LOCAL_ON | to, enq_flags);
-	home = cpu_state(to)->capacity <= c->capacity;
-	count(cpu, home ? PERCH_EV_CACHE_MOVED : PERCH_EV_MOVED_UP);
-	return true;
 }
 
 /*
@@ -196,5 +127,115 @@ PERCH_OUTLINE int call_misfit(perch_u32 cpu)
 	}
 	return 0;
 }
+
+/* Whether a task that waits fits the CPU, as far as is known of it. */
+static inline bool fits(const struct task_struct *p, perch_u32 cpu)
+{
+	perch_u32 pid = p->pid;
+	struct perch_memory __arena *m = memory_of(pid);
+	struct perch_task t = {};
+
+	if (m->pid != pid)
+		return true;
+	look_at_need(&t, p, m);
+	return perch_fit(0, &t, cpu) == PERCH_FIT;
+}
+
+/*
+ * Whether the task that a thief would get from a larger CPU's queue does not fit
+ * the thief, and is about to be served where it is. Two hogs that share a big
+ * CPU get more of it than of a LITTLE each; a LITTLE that stole one for being
+ * idle a moment would keep it until a big CPU idles.
+ */
+static __attribute__((noinline)) bool better_left(perch_u32 cpu, perch_u32 from, perch_u64 now)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	bool fit = true;
+
+	if (now - cpu_state(from)->served_ns > config()->slice_ns)
+		return false;
+	if (!bpf_iter_scx_dsq_new(&it, from, 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
+			if (!may_run(p, cpu))
+				continue;
+			fit = fits(p, cpu);
+			break;
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return !fit;
+}
+
+/* At a tick: the follower `util`, which comes first, has brought the task's utilisation up to date. */
+static inline void misfit_tick(struct task_struct *p, perch_u32 cpu, perch_u64 ran)
+{
+	perch_u32 util = memory_of(p->pid)->util >> PERCH_PELT_SHIFT;
+
+	if (p->nr_cpus_allowed == 1 || !outgrew(p, util, cpu)) {
+		clear_misfit(cpu);
+		return;
+	}
+	mark_misfit(cpu);
+	if (larger_idle(allowed_at(p, cpu), cpu) != PERCH_NONE)
+		set_slice(p, 0);
+}
+
+static inline void misfit_stopping(struct task_struct *p, perch_u32 cpu, bool runnable,
+				   perch_u64 ran)
+{
+	clear_misfit(cpu);
+}
+
+/* A task that outgrew its CPU leaves for a larger one, which is claimed for it. */
+static inline bool misfit_dispatch(struct task_struct *prev, perch_u32 cpu, bool runs_on)
+{
+	if (!runs_on || !has_misfit(cpu))
+		return runs_on;
+	return !claim_move(cpu, larger_idle(allowed_at(prev, cpu), cpu));
+}
+
+static inline bool misfit_idle(perch_u32 cpu)
+{
+	return nr_misfits && has_place(cpu) && call_misfit(cpu);
+}
+
+static inline bool misfit_keeps(perch_u32 cpu, perch_u32 from, perch_u64 now)
+{
+	if (cpu_state(cpu)->capacity >= cpu_state(from)->capacity || !better_left(cpu, from, now))
+		return false;
+	count(cpu, PERCH_EV_LEFT_LARGER);
+	return true;
+}
+
+/*
+ * Of CPUs that differ, whether the task is one of those that had better change:
+ * to a smaller CPU go those that fit there, to a larger one those that do not
+ * fit where they are.
+ */
+static inline bool misfit_suits(const struct task_struct *p, perch_u32 cpu, perch_u32 from)
+{
+	perch_u32 here = cpu_state(cpu)->capacity, there = cpu_state(from)->capacity;
+
+	if (here == there)
+		return true;
+	return here < there ? fits(p, cpu) : !fits(p, from);
+}
+
+/* If no task fits any better here it is the first, for nobody larger had room either. */
+static inline enum perch_pull misfit_pull(perch_u32 cpu, perch_u32 from)
+{
+	return pull_one(cpu, from, PERCH_FOLLOWER_misfit) ? PERCH_PULL_MOVED : PERCH_PULL_NOBODY;
+}
+
+static const struct perch_follower misfit_follower = {
+	.tick = misfit_tick,
+	.dispatch = misfit_dispatch,
+	.stopping = misfit_stopping,
+	.idle = misfit_idle,
+	.keeps = misfit_keeps,
+	.pull = misfit_pull,
+	.suits = misfit_suits,
+};
 
 #endif

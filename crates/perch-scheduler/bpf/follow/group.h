@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Task groups: cgroups with a cpu controller, whose cpu.weight counts over the
- * whole hierarchy, and where each has something queued, for the mechanism that
- * steers to empty queues (policy/include/perch/steer.h).
+ * Task groups: cgroups with a cpu controller. This follower weighs a task by
+ * cpu.weight over the whole hierarchy, and keeps for each group on which CPUs it
+ * has a task.
  *
- * A CPU has one queue for all tasks, not one a group, so the hierarchy is
- * flattened: what a task is worth beside any other is its weight, divided by
- * what runs beside it in its group, times the group's weight, and so on up to
- * the root. It is worth that on every CPU: a group that runs on eight gets an
- * eighth of its weight on each.
+ * The base has one queue a CPU and none a group, so this follower flattens the
+ * hierarchy into one weight a task: the task's own weight, divided by the load of
+ * its group, times the group's weight, and likewise at every level up to the
+ * root. The flattened weight is the same on every CPU: a group that runs on eight
+ * CPUs gets an eighth of its weight on each.
  *
- * A group's `load` is the weights of its runnable tasks, and of its groups in
- * which anything is runnable. Each of the latter stands there with what it
- * `counted`, which settle() exchanges at once, so that nothing is added twice
- * or forgotten, whoever comes or goes on other CPUs in the meantime and
- * whatever is written to cpu.weight. While two exchange, a load may be wrong
- * for an instant, below 0 even, but never their sum.
+ * A group's `load` is the sum of the weights of its runnable tasks, and of those
+ * of its child groups in which a task is runnable. A child's part of that sum is
+ * its `counted`. settle() exchanges `counted` atomically and adds the difference
+ * to the load, so no part is added twice or forgotten, even if tasks come and go
+ * on other CPUs or an administrator writes to cpu.weight at the same time. While
+ * two CPUs exchange, one group's load may be wrong for an instant, even below 0;
+ * their sum never is.
  *
- * A group has a slot of a table of fixed size from its creation until it is
- * deleted and its last task is gone: whoever may still come back to it holds a
- * reference. A group that finds the table full is part of the one above.
+ * The table of groups has a fixed size. A group has a slot there from its
+ * creation until it is deleted and its last task is gone: each task and each
+ * child holds a reference. A group that finds the table full has no slot, and its
+ * tasks count for the group above.
  */
 #ifndef PERCH_GROUP_H
 #define PERCH_GROUP_H
 
-#include "home.h"
+#include "base/hooks.h"
 
-/* What a cgroup's slot is, by cgroup. */
+/* The slot of a cgroup. */
 struct perch_cgroup_slot {
-	__u32 slot; /* 0: none, it counts as the root; not its own: it found no room */
-	__u32 own;
+	__u32 slot; /* where its tasks count; 0: the root group */
+	__u32 own;  /* 1: the slot is its own; 0: an ancestor's, as the table was full */
 };
 
 struct {
@@ -39,11 +41,11 @@ struct {
 	__type(value, struct perch_cgroup_slot);
 } cgroups SEC(".maps");
 
-/* Where a task is counted. */
+/* The group and the CPU for which a task counts. */
 struct perch_group_task {
-	__u32 slot;  /* its group's; 0: none */
+	__u32 slot;  /* slot of its group; 0: the root group */
 	__u32 added; /* its weight in the group's load; 0: it is not runnable */
-	__u32 cpu;   /* on whose queue, or running where */
+	__u32 cpu;   /* the CPU on which it runs or is queued */
 	__u32 pad;
 };
 
@@ -60,7 +62,7 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } free_groups SEC(".maps");
 
-/* Groups in the table: while there are none, nobody is asked for his. */
+/* Groups in the table. While there are none, no task is asked for its group. */
 static perch_u32 nr_live;
 
 static inline struct perch_group_task *group_task(struct task_struct *p)
@@ -84,7 +86,7 @@ static inline void count_group(enum perch_event event)
 	__sync_fetch_and_add(&cpu_state(bpf_get_smp_processor_id())->events[event], 1);
 }
 
-/* So much more is runnable in the group: whether it had nothing before, or has nothing now. */
+/* Adds `weight` to the group's load. True: it had no load before, or has none now. */
 static inline bool add_load(perch_u32 slot, perch_s64 weight)
 {
 	perch_s64 was = __sync_fetch_and_add(&group_at(slot)->load, weight);
@@ -93,10 +95,11 @@ static inline bool add_load(perch_u32 slot, perch_s64 weight)
 }
 
 /*
- * Has the group stand in its parent's load with its weight while anything in it
- * is runnable, and with nothing else. Whoever changes that, or the weight,
- * calls this afterwards. Two that do so at once may exchange in either order:
- * each looks again at what it went by. Whether the same changed for the parent.
+ * Counts the group in its parent's load: with its weight while a task in it is
+ * runnable, else with 0. A CPU that changes the group's load between some and
+ * none, or its weight, calls this afterwards. Two CPUs that do so at once may
+ * exchange in either order, so each looks at the load again after its exchange.
+ * True: the parent's load changed between some and none.
  */
 static __attribute__((noinline)) bool settle_one(perch_u32 slot)
 {
@@ -115,7 +118,7 @@ static __attribute__((noinline)) bool settle_one(perch_u32 slot)
 	return changed;
 }
 
-/* Likewise what is above, as far as it changes. */
+/* Counts the group in its parent's load, and each ancestor in its own parent's while that changes. */
 static __attribute__((noinline)) int settle(perch_u32 slot)
 {
 	while (slot && settle_one(slot) && PERCH_MORE)
@@ -123,7 +126,10 @@ static __attribute__((noinline)) int settle(perch_u32 slot)
 	return 0;
 }
 
-/* The group's bit for the CPU says whether it has somebody there: as settle(), looked at again. */
+/*
+ * Sets or clears the group's bit for the CPU, which says that it has a task there.
+ * As in settle_one(), the number of tasks is read again after the bit is written.
+ */
 static __attribute__((noinline)) int mark_queued(perch_u32 slot, perch_u32 cpu)
 {
 	perch_u64 PERCH_AS *word = &group_at(slot)->queued[cpu / 64];
@@ -136,7 +142,7 @@ static __attribute__((noinline)) int mark_queued(perch_u32 slot, perch_u32 cpu)
 			__sync_fetch_and_or(word, bit);
 		else
 			__sync_fetch_and_and(word, ~bit);
-		/* A mere load might come before what was just written. */
+		/* The CPU could move a mere load before the write above. */
 		seen = __sync_val_compare_and_swap(&cell->nr, nr, nr);
 		if (!nr == !seen)
 			break;
@@ -145,7 +151,7 @@ static __attribute__((noinline)) int mark_queued(perch_u32 slot, perch_u32 cpu)
 	return 0;
 }
 
-/* One more or less of the group's tasks is queued or runs on the CPU. */
+/* The group has `nr` (1 or -1) more tasks on the CPU. */
 static inline void add_to_cell(perch_u32 slot, perch_u32 cpu, perch_s32 nr)
 {
 	perch_u32 was = __sync_fetch_and_add(&cell_at(slot, cpu)->nr, nr);
@@ -154,7 +160,7 @@ static inline void add_to_cell(perch_u32 slot, perch_u32 cpu, perch_s32 nr)
 		mark_queued(slot, cpu);
 }
 
-/* The task is on this CPU now, and was counted on another. */
+/* The task is on this CPU; if it counted on another, it counts here from now on. */
 static inline void move_in_group(struct perch_group_task *t, perch_u32 cpu)
 {
 	if (!t->added || t->cpu == cpu)
@@ -164,6 +170,7 @@ static inline void move_in_group(struct perch_group_task *t, perch_u32 cpu)
 	t->cpu = cpu;
 }
 
+/* The task becomes runnable. */
 static inline void enter_group(struct perch_group_task *t, const struct task_struct *p,
 			       perch_u32 cpu)
 {
@@ -176,6 +183,7 @@ static inline void enter_group(struct perch_group_task *t, const struct task_str
 		settle(t->slot);
 }
 
+/* The task is not runnable any more. */
 static inline void leave_group(struct perch_group_task *t)
 {
 	if (!t->added)
@@ -187,10 +195,10 @@ static inline void leave_group(struct perch_group_task *t)
 }
 
 /*
- * What a task of the group with this weight is worth beside one of the root
- * group, 1024ths of sched_ext's weight. Not less than an eighth of the least
- * weight there is: virtual time that runs 800 times as fast as the clock takes
- * four months until it is of no use.
+ * The flattened weight of a task of the group, in 1024ths of sched_ext's weight:
+ * its share beside a task of the root group. The least is an eighth of the least
+ * weight that sched_ext knows: virtual time then runs 800 times as fast as the
+ * clock, and takes four months to reach numbers that this scheduler mistakes.
  */
 #define PERCH_LEAST_WORTH 128
 
@@ -203,14 +211,14 @@ static __attribute__((noinline)) perch_u64 worth(perch_u32 slot, perch_u32 weigh
 		perch_s64 load = g->load;
 
 		part = part * g->weight / (load > weight ? load : weight);
-		/* What stands in the parent's load is the group. */
+		/* In the parent's load, the group stands for the task. */
 		weight = g->weight;
 		slot = g->parent;
 	}
 	return part < PERCH_LEAST_WORTH ? PERCH_LEAST_WORTH : part;
 }
 
-/* One reference less: with the last, the slot is free. */
+/* Drops a reference to the group. With the last one the slot is free, and its parent loses one. */
 static __attribute__((noinline)) int put_group(perch_u32 slot)
 {
 	while (slot && PERCH_MORE) {
@@ -234,7 +242,7 @@ static inline void get_group(perch_u32 slot)
 		__sync_fetch_and_add(&group_at(slot)->refs, 1);
 }
 
-/* The slot of a cgroup that is alive, 0 for the root's. */
+/* The slot of a cgroup that is alive; 0: the root group. */
 static inline perch_u32 slot_of(struct cgroup *cgrp)
 {
 	struct perch_cgroup_slot *held = bpf_cgrp_storage_get(&cgroups, cgrp, 0, 0);
@@ -258,7 +266,10 @@ static inline perch_u32 slot_above(struct cgroup *cgrp)
 	return slot;
 }
 
-/* A cgroup is born, or was there when the scheduler was loaded; its parents came before it. */
+/*
+ * A cgroup is born, or was there when the scheduler was loaded. The kernel names
+ * a cgroup after its parents.
+ */
 static inline int init_group(struct cgroup *cgrp, perch_u32 weight)
 {
 	struct perch_cgroup_slot *held =
@@ -270,7 +281,7 @@ static inline int init_group(struct cgroup *cgrp, perch_u32 weight)
 	if (!held)
 		return -12; /* -ENOMEM */
 	held->slot = held->own = 0;
-	/* The root's tasks compete as they are. */
+	/* Tasks of the root group compete by their own weights. */
 	if (cgrp->level < 1)
 		return 0;
 	parent = slot_above(cgrp);
@@ -319,7 +330,7 @@ static inline void weigh_group(struct cgroup *cgrp, perch_u32 weight)
 	settle(held->slot);
 }
 
-/* Before any cgroup comes. */
+/* Fills the stack of free slots, before the kernel names the first cgroup. */
 static inline int free_all_groups(void)
 {
 	__u32 slot;
@@ -333,14 +344,14 @@ static inline int free_all_groups(void)
 	return 0;
 }
 
-/* A task is in the cgroup from now on. */
+/* The task belongs to the cgroup from now on. */
 static inline void join_group(struct perch_group_task *t, struct cgroup *cgrp)
 {
 	t->slot = slot_of(cgrp);
 	get_group(t->slot);
 }
 
-/* And no longer. */
+/* The task does not belong to its group any longer. */
 static inline void part_from_group(struct perch_group_task *t)
 {
 	leave_group(t);
@@ -349,36 +360,70 @@ static inline void part_from_group(struct perch_group_task *t)
 	t->slot = 0;
 }
 
-/* The running task's group has come to this virtual time here. */
-static inline void charge_group(const struct perch_cpu __arena *c, perch_u32 cpu)
+/* The task starts to run on this CPU: notes its group and its flattened weight. */
+static __attribute__((noinline)) int weigh(struct task_struct *p, perch_u32 cpu)
 {
-	struct perch_group_cell __arena *cell = cell_at(c->group, cpu);
-	perch_u64 vtime = c->curr_vtime - c->jumped;
+	struct perch_group_task *t = group_task(p);
+	struct perch_cpu __arena *c = cpu_state(cpu);
 
-	if ((perch_s64)(vtime - cell->vtime) > 0)
-		cell->vtime = vtime;
+	c->group = t ? t->slot : 0;
+	if (t && t->slot)
+		move_in_group(t, cpu);
+	c->flat = worth(c->group, p->scx.weight);
+	return 0;
 }
 
-/*
- * Where a wakee of a group stands that has nobody else on the CPU: as if the
- * group had slept there since it ran there last. It is owed at most lag_ns,
- * like any sleeper, and what it receives is charged to the group's own virtual
- * time on this CPU: who wakes often, or in turns with others of the group, is
- * owed no more than who wakes once. ~0: it stands where it would anyway.
- */
-static inline perch_u64 credited(const struct perch_group_task *t, perch_u32 cpu)
+static inline int group_init(void)
 {
-	const struct perch_cpu __arena *c = cpu_state(cpu);
-	const struct perch_group_cell __arena *cell;
-	perch_u64 earliest = c->clock - config()->lag_ns, vtime;
-
-	if (!t->added || cpu != t->cpu)
-		return ~0ull;
-	cell = cell_at(t->slot, cpu);
-	if (cell->nr > 1)
-		return ~0ull;
-	vtime = cell->vtime + c->jumped;
-	return (perch_s64)(vtime - earliest) > 0 ? vtime : earliest;
+	return free_all_groups();
 }
+
+static inline int group_init_task(struct task_struct *p, struct scx_init_task_args *args)
+{
+	struct perch_group_task *t;
+	struct cgroup *cgrp;
+
+	if (!bpf_core_field_exists(args->cgroup))
+		return 0;
+	t = bpf_task_storage_get(&group_tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	cgrp = args->cgroup;
+	if (!t)
+		return -12; /* -ENOMEM */
+	if (cgrp)
+		join_group(t, cgrp);
+	return 0;
+}
+
+static inline void group_exit_task(struct task_struct *p)
+{
+	struct perch_group_task *t = group_task(p);
+
+	if (t)
+		part_from_group(t);
+}
+
+static inline void group_running(struct task_struct *p, struct perch_cpu __arena *c, perch_u32 cpu)
+{
+	if (nr_live)
+		weigh(p, cpu);
+	else
+		c->flat = c->group = 0;
+}
+
+static inline void group_tick(struct task_struct *p, perch_u32 cpu, perch_u64 ran)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	if (c->group)
+		c->flat = worth(c->group, p->scx.weight);
+}
+
+static const struct perch_follower group_follower = {
+	.init = group_init,
+	.init_task = group_init_task,
+	.exit_task = group_exit_task,
+	.running = group_running,
+	.tick = group_tick,
+};
 
 #endif

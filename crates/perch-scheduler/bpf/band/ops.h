@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The scheduler with a real-time band: the same callbacks, each of which looks
- * first whether the task is the band's. The loader takes this table of them
- * when the configuration has a band, else the other one, which knows nothing
- * of it.
+ * The callbacks where there is a real-time band. Each looks first whether the
+ * task is the band's, and takes the base's step (base/fair.h) if it is not. The
+ * loader registers this table of callbacks when the configuration has a band,
+ * else perch_ops, which knows nothing of it.
  */
 #ifndef PERCH_BAND_OPS_H
 #define PERCH_BAND_OPS_H
+
+#include "band/migrate.h"
+#include "base/fair.h"
 
 SEC("struct_ops/select_cpu")
 __s32 BPF_PROG(perch_band_select_cpu, struct task_struct *p, __s32 prev_cpu, __u64 wake_flags)
@@ -29,8 +32,8 @@ SEC("struct_ops/enqueue")
 void BPF_PROG(perch_band_enqueue, struct task_struct *p, __u64 enq_flags)
 {
 	use_arena();
-	if (perch_config.utils && !(enq_flags & SCX_ENQ_WAKEUP) &&
-	    moves_up(p, scx_bpf_task_cpu(p), enq_flags))
+	/* A task of the band that is alone goes on through the band's queue, so no SCX_ENQ_LAST. */
+	if (follow_enqueue(p, enq_flags & ~SCX_ENQ_LAST))
 		return;
 	if (!band_enqueue(p, enq_flags))
 		enqueue(p, enq_flags);
@@ -182,7 +185,7 @@ void BPF_PROG(perch_band_running, struct task_struct *p)
 
 	use_arena();
 	starts(p, band_task(p), cpu);
-	follow_start(p, cpu_state(cpu), cpu);
+	follow_running(p, cpu_state(cpu), cpu);
 }
 
 SEC("struct_ops/stopping")
@@ -193,7 +196,7 @@ void BPF_PROG(perch_band_stopping, struct task_struct *p, bool runnable)
 
 	use_arena();
 	if (t && t->prio)
-		follow_stop(p, cpu, runnable, account_band(cpu, t, p));
+		follow_stopping(p, cpu, runnable, account_band(cpu, t, p));
 	else
 		stop(p, cpu, runnable);
 }
@@ -202,10 +205,8 @@ void BPF_PROG(perch_band_stopping, struct task_struct *p, bool runnable)
 static inline void band_tick(struct task_struct *p, struct perch_band_task *t, perch_u32 cpu)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
-	perch_u64 ran = account_band(cpu, t, p);
 
-	if (perch_config.follows)
-		look_at_tick(p, cpu, ran);
+	follow_tick(p, cpu, account_band(cpu, t, p));
 	if ((c->band_spent && nr_waiting) || c->band_first > t->prio ||
 	    (turn_is_over(t) && c->band_first == t->prio))
 		set_slice(p, 0);
@@ -251,15 +252,6 @@ bool BPF_PROG(perch_band_yield, struct task_struct *from, struct task_struct *to
 	return false;
 }
 
-SEC("struct_ops/init_task")
-__s32 BPF_PROG(perch_band_init_task, struct task_struct *p, struct scx_init_task_args *args)
-{
-	use_arena();
-	if (!bpf_task_storage_get(&band_tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
-		return -12; /* -ENOMEM */
-	return born(p, args);
-}
-
 SEC(".struct_ops.link")
 struct sched_ext_ops perch_band_ops = {
 	.select_cpu = (void *)perch_band_select_cpu,
@@ -271,7 +263,7 @@ struct sched_ext_ops perch_band_ops = {
 	.running = (void *)perch_band_running,
 	.stopping = (void *)perch_band_stopping,
 	.yield = (void *)perch_band_yield,
-	.init_task = (void *)perch_band_init_task,
+	.init_task = (void *)perch_init_task,
 	.exit_task = (void *)perch_exit_task,
 	.enable = (void *)perch_enable,
 	.cgroup_init = (void *)perch_cgroup_init,

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the base does for the band where there is one. The band itself is no
+ * follower but a scheduler above the base, with callbacks of its own (ops.h).
+ */
+#ifndef PERCH_BAND_FOLLOW_H
+#define PERCH_BAND_FOLLOW_H
+
+#include "band/queue.h"
+
+static inline int band_init_cpu(perch_u32 cpu)
+{
+	return scx_bpf_create_dsq(band_queue(cpu), cpu_state(cpu)->node);
+}
+
+static inline int band_init_task(struct task_struct *p, struct scx_init_task_args *args)
+{
+	if (!bpf_task_storage_get(&band_tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		return -12; /* -ENOMEM */
+	return 0;
+}
+
+/* A task that waits behind the band has next to nothing of the CPU: it counts for two. */
+static inline perch_u32 band_turn_cpu(struct perch_cpu __arena *c, perch_u32 nr, perch_u32 queued)
+{
+	return c->band_prio && nr > 1 ? queued + 1 : queued;
+}
+
+static const struct perch_follower band_follower = {
+	.init_cpu = band_init_cpu,
+	.init_task = band_init_task,
+	.turn_cpu = band_turn_cpu,
+};
+
+#endif

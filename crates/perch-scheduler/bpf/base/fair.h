@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The steps by which tasks share a CPU by weight: what the callbacks do for a
+ * task of no fixed priority. scheduler.bpf.c makes its callbacks of these
+ * steps, and so does the real-time band for the tasks that are not its own.
+ */
+#ifndef PERCH_FAIR_H
+#define PERCH_FAIR_H
+
+#include "base/choose.h"
+#include "base/steal.h"
+
+static __always_inline void enqueue(struct task_struct *p, perch_u64 enq_flags)
+{
+	perch_u32 cpu = scx_bpf_task_cpu(p);
+
+	/* The kernel asks nobody where a task goes that has no choice. */
+	if ((enq_flags & SCX_ENQ_WAKEUP) && p->nr_cpus_allowed == 1) {
+		struct perch_cpu __arena *c = cpu_state(cpu);
+
+		c->reasons[PERCH_BY_AFFINITY]++;
+		c->events[PERCH_EV_PINNED]++;
+		if (scx_bpf_test_and_clear_cpu_idle(cpu)) {
+			insert_direct(p, SCX_DSQ_LOCAL, enq_flags);
+			c->events[PERCH_EV_DIRECT]++;
+			return;
+		}
+	}
+	if (!follow_enqueue(p, enq_flags))
+		queue_task(p, cpu, enq_flags);
+}
+
+/* Whether anybody runs next: the task that ran until now, or one that was fetched. */
+static __always_inline bool dispatch(perch_u32 cpu, struct task_struct *prev, bool runs_on)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	if (c->pull_from != PERCH_NONE) {
+		pull(cpu, c->pull_from);
+		c->pull_from = PERCH_NONE;
+	}
+	runs_on = follow_dispatch(prev, cpu, runs_on);
+	if (nr_waiting && is_waiting(cpu)) {
+		if (c->impatient && relieve_one(cpu))
+			return true;
+		if (runs_on) {
+			follow_charged(cpu, account(c, prev, false));
+			/*
+			 * Its slice is used up, but nobody who waits is further behind.
+			 * Were the clock not moved, a wakee would stand before it by as
+			 * much as it runs on.
+			 */
+			if (c->curr_vtime < first_vtime(cpu)) {
+				if (c->curr_vtime > c->clock)
+					c->clock = c->curr_vtime;
+				set_slice(prev, slice_for(2));
+				return true;
+			}
+		}
+		if (serve(cpu))
+			return true;
+	}
+	if (runs_on) {
+		set_slice(prev, slice_for(1));
+		return true;
+	}
+	if (!follow_idle(cpu) && nr_waiting && has_place(cpu) && steal(cpu))
+		return true;
+	c->curr_weight = 0;
+	c->idle_since_ns = coarse_now;
+	return false;
+}
+
+static __always_inline void stop(struct task_struct *p, perch_u32 cpu, bool runnable)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+	perch_u64 ran = account(c, p, !nr_waiting || !is_waiting(cpu));
+
+	follow_left(c, cpu);
+	keep_vtime(p, runnable ? c->curr_vtime : lag_of(c));
+	follow_stopping(p, cpu, runnable, ran);
+}
+
+/* While others wait, the task that runs gets no more than a share of the slice. */
+static __always_inline void tick(struct task_struct *p, perch_u32 cpu)
+{
+	bool waiting = is_waiting(cpu);
+	const struct rq *rq = cpu_rq(cpu);
+	perch_u64 share;
+
+	follow_tick(p, cpu, account(cpu_state(cpu), p, !waiting));
+	if (!waiting || !rq)
+		return;
+	share = slice_for(rq->nr_running);
+	if (p->scx.slice > share)
+		set_slice(p, share);
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is remembered of a task between its wake-ups: `struct perch_memory`,
+ * found by the lower bits of its pid.
+ */
+#ifndef PERCH_MEMORY_H
+#define PERCH_MEMORY_H
+
+#include "base/hooks.h"
+
+static inline struct perch_memory __arena *memory_of(perch_u32 pid)
+{
+	const struct perch_config *c = config();
+
+	return &c->memories[pid & c->memory_mask];
+}
+
+/* The place held another task's pid, or nobody's: the task `p` has no past. */
+static __attribute__((noinline)) void take_memory(struct perch_memory __arena *m,
+						  const struct task_struct *p, perch_u32 cpu)
+{
+	m->pid = p->pid;
+	m->last_wakee = m->wakee_flips = 0;
+	m->recent_cpu = PERCH_NONE;
+	follow_begin_memory(m, p, cpu);
+}
+
+static inline struct perch_memory __arena *own_memory(const struct task_struct *p, perch_u32 cpu)
+{
+	struct perch_memory __arena *m = memory_of(p->pid);
+
+	if (m->pid != (perch_u32)p->pid)
+		take_memory(m, p, cpu);
+	return m;
+}
+
+#endif

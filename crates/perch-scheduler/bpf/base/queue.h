@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A queue for each CPU, ordered by virtual time: how a task comes into it, and
+ * how its CPU takes the first. Other CPUs take from it as well (steal.h).
+ *
+ * The words `waiting` tell in whose queue a task may wait, so that a CPU that
+ * goes idle reads a word instead of asking the kernel for every queue. Bit c
+ * is set before a task enters queue c, under CPU c's run-queue lock, and
+ * cleared by CPU c alone, under the same lock, once it has found the queue
+ * empty: a set bit may be stale, a clear one is true.
+ */
+#ifndef PERCH_QUEUE_H
+#define PERCH_QUEUE_H
+
+#include "base/clock.h"
+#include "base/hooks.h"
+
+/* Bits that are set in all words: while it is 0, an idle CPU need not look. */
+static perch_u64 nr_waiting;
+
+static inline bool is_waiting(perch_u32 cpu)
+{
+	return config()->waiting[cpu / 64] >> (cpu % 64) & 1;
+}
+
+static inline void mark_waiting(perch_u32 cpu)
+{
+	perch_u64 bit = 1ull << (cpu % 64);
+
+	if (config()->waiting[cpu / 64] & bit)
+		return;
+	cpu_state(cpu)->served_ns = scx_bpf_now();
+	__sync_fetch_and_add(&nr_waiting, 1);
+	__sync_fetch_and_or(&config()->waiting[cpu / 64], bit);
+}
+
+static inline void mark_empty(perch_u32 cpu)
+{
+	__sync_fetch_and_and(&config()->waiting[cpu / 64], ~(1ull << (cpu % 64)));
+	__sync_fetch_and_add(&nr_waiting, -1);
+}
+
+/* A slice for each of `n` tasks that share the CPU. */
+static inline perch_u64 slice_for(perch_u32 n)
+{
+	const struct perch_config *c = config();
+	perch_u64 slice;
+
+	if (n <= 1)
+		return c->slice_ns;
+	slice = c->slice_ns / n;
+
+	return slice < c->slice_min_ns ? c->slice_min_ns : slice;
+}
+
+/*
+ * Puts the task on an idle CPU that was claimed for it; `dsq` is that CPU's own.
+ * Should a task of a higher class come first, ours is to wait elsewhere: newer
+ * kernels send it back by themselves, the older ones through cpu_release.
+ */
+static inline void insert_direct(struct task_struct *p, perch_u64 dsq, perch_u64 enq_flags)
+{
+	if (bpf_core_enum_value_exists(enum scx_enq_flags, SCX_ENQ_IMMED))
+		enq_flags |= bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_IMMED);
+	insert(p, dsq, slice_for(1), enq_flags);
+}
+
+/*
+ * For so many turns of the timer a queue is left alone in which nobody may
+ * move. Two hogs pinned to one CPU had the timer wake an idle one 250 times a
+ * second for nothing.
+ */
+#define PERCH_STUCK_TURNS 25
+
+/* Queues the task behind those that the CPU already has. */
+static __always_inline void queue_task(struct task_struct *p, perch_u32 cpu, perch_u64 enq_flags)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+	const struct rq *rq = cpu_rq(cpu);
+	perch_u64 stored = p->scx.dsq_vtime, vtime = vtime_of(stored, c->clock);
+
+	/*
+	 * A task whose slice ended keeps what it owes, however much: at nice 5 a
+	 * tick costs more virtual time than lag_ns. Any other that was not asleep
+	 * may come from another CPU, with a reading of that one's clock.
+	 */
+	if (!is_lag(stored) && p != bpf_get_current_task_btf())
+		vtime = c->clock + clamp_lag(vtime, c->clock);
+	vtime = follow_stand(p, cpu, vtime, enq_flags);
+	if (c->stuck && p->nr_cpus_allowed > 1)
+		c->stuck = 0;
+	mark_waiting(cpu);
+	insert_vtime(p, cpu, slice_for(rq ? rq->nr_running : 1), vtime, enq_flags);
+	count(cpu, PERCH_EV_QUEUED);
+	if ((enq_flags & SCX_ENQ_WAKEUP) && c->curr_weight &&
+	    vtime + config()->preempt_ns < c->curr_vtime) {
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		count(cpu, PERCH_EV_PREEMPTED);
+	}
+}
+
+/* Takes the first task of the CPU's own queue; false: nobody waits there. */
+static inline bool serve(perch_u32 cpu)
+{
+	if (!move_to_local(cpu)) {
+		/* Whoever comes by another way than enqueue comes before or after this. */
+		mark_empty(cpu);
+		if (!move_to_local(cpu))
+			return false;
+		mark_waiting(cpu);
+	}
+	cpu_state(cpu)->served_ns = scx_bpf_now();
+	return true;
+}
+
+/*
+ * Weights may leave a task so little that it waits for longer than the kernel
+ * bears, which throws a scheduler out after 30 s: cpu.weight goes from 1 to
+ * 10000. So who has waited for 8 s (16 at most until it is seen) runs for a
+ * slice, and owes nothing any more.
+ */
+#define PERCH_PATIENCE_NS 8000000000ull
+
+/* The kernel's jiffies at the turn of the timer 8 s before it last looked for such. */
+static perch_u64 patient_since;
+
+static __attribute__((noinline)) bool relieve_one(perch_u32 cpu)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	bool found = false;
+
+	if (!bpf_iter_scx_dsq_new(&it, cpu, 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
+			if (p->scx.runnable_at >= patient_since)
+				continue;
+			scx_bpf_dsq_move_set_vtime(&it, c->clock);
+			found = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
+			break;
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	if (found)
+		count(cpu, PERCH_EV_RELIEVED);
+	else
+		c->impatient = 0;
+	return found;
+}
+
+/* Virtual time of the first in the queue; ~0 when nobody waits. */
+static __attribute__((noinline)) perch_u64 first_vtime(perch_u32 cpu)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	perch_u64 vtime = ~0ull;
+
+	if (!bpf_iter_scx_dsq_new(&it, cpu, 0)) {
+		p = bpf_iter_scx_dsq_next(&it);
+		if (p)
+			vtime = p->scx.dsq_vtime;
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return vtime;
+}
+
+#endif

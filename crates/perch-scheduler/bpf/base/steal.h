@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How a CPU takes tasks from another CPU's queue: an idle one steals, from near
+ * to far, and one with a shorter queue pulls when the timer says so.
+ */
+#ifndef PERCH_STEAL_H
+#define PERCH_STEAL_H
+
+#include "base/affinity.h"
+#include "base/queue.h"
+
+/*
+ * Of the queues of a set, but not the CPU's own, the one that was served
+ * longest ago. A CPU that idles has none: its bit is a stale one, left when
+ * others emptied its queue, or it is about to run what was just put there.
+ */
+static inline perch_u32 longest_unserved(perch_u32 set, perch_u32 cpu, perch_u64 before_ns)
+{
+	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
+	perch_u32 oldest = PERCH_NONE;
+
+	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
+		perch_u64 m = perch_host_set_word(0, set, first + k);
+
+		m &= config()->waiting[first + k];
+		if (m)
+			m &= ~mask_word(idle_cpus_at, first + k);
+		if (first + k == cpu / 64)
+			m &= ~(1ull << (cpu % 64));
+		while (m && PERCH_MORE) {
+			perch_u32 other = (first + k) * 64 + __builtin_ctzll(m);
+			perch_u64 served = cpu_state(other)->served_ns;
+
+			m &= m - 1;
+			if (served < before_ns && !cpu_state(other)->stuck) {
+				before_ns = served;
+				oldest = other;
+			}
+		}
+	}
+	return oldest;
+}
+
+/* What a theft from within this domain is counted as. */
+static inline enum perch_event theft(perch_u32 domain_flags)
+{
+	if (domain_flags & (PERCH_SD_SMT | PERCH_SD_CLUSTER))
+		return PERCH_EV_STOLEN_CLUSTER;
+	if (domain_flags & PERCH_SD_LLC)
+		return PERCH_EV_STOLEN_LLC;
+	return domain_flags & PERCH_SD_NUMA ? PERCH_EV_STOLEN_REMOTE : PERCH_EV_STOLEN_NODE;
+}
+
+/* A reading of this CPU's clock that was kept less `jumped` is one still, plus `jumped`. */
+static inline void set_clock(perch_u32 cpu, perch_u64 clock)
+{
+	struct perch_cpu __arena *c = cpu_state(cpu);
+
+	c->jumped += clock - c->clock;
+	c->clock = clock;
+}
+
+/*
+ * The CPU has nothing to run: it takes the first task of a queue that was not
+ * served for long, from the nearest domain that has one, and with it the other
+ * CPU's clock, so that the task's virtual time keeps its meaning. Another
+ * node's queues are left alone for a while: their own CPUs are cheaper.
+ */
+static __attribute__((noinline)) bool steal(perch_u32 cpu)
+{
+	perch_u64 now = scx_bpf_now();
+	perch_u32 level;
+
+	for (level = PERCH_ZERO; PERCH_MORE;) {
+		perch_u32 sd = perch_host_domain(0, cpu, level), flags, other;
+		perch_u64 before = now + 1;
+
+		if (sd == PERCH_NONE)
+			break;
+		flags = perch_host_domain_flags(0, sd);
+		if (flags & PERCH_SD_NUMA)
+			before = now - config()->steal_remote_ns;
+		other = longest_unserved(perch_host_domain_set(0, sd), cpu, before);
+		if (other == PERCH_NONE) {
+			level++;
+			continue;
+		}
+		if (follow_keeps(cpu, other, now)) {
+			level++;
+			continue;
+		}
+		if (!move_to_local(other)) {
+			cpu_state(other)->stuck = PERCH_STUCK_TURNS;
+			continue;
+		}
+		set_clock(cpu, cpu_state(other)->clock);
+		cpu_state(other)->served_ns = now;
+		count(cpu, theft(flags));
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The first task of the queue that may run here and suits the follower `who`
+ * (PERCH_NONE: nobody is asked) comes over, and keeps its lag.
+ */
+static __attribute__((noinline)) bool pull_one(perch_u32 cpu, perch_u32 from, perch_u32 who)
+{
+	perch_u64 ahead = cpu_state(cpu)->clock - cpu_state(from)->clock;
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	bool found = false;
+
+	if (!bpf_iter_scx_dsq_new(&it, from, 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
+			if (!may_run(p, cpu) || !follow_suits(p, cpu, from, who))
+				continue;
+			mark_waiting(cpu);
+			scx_bpf_dsq_move_set_vtime(&it, p->scx.dsq_vtime + ahead);
+			if (scx_bpf_dsq_move_vtime(&it, p, cpu, 0))
+				count(cpu, PERCH_EV_PULLED);
+			found = true;
+			break;
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return found;
+}
+
+/*
+ * The timer saw a queue that is too long: one task comes over. Followers choose
+ * it; where none of them moved anybody, the first in the queue comes.
+ */
+static __attribute__((noinline)) void pull(perch_u32 cpu, perch_u32 from)
+{
+	enum perch_pull done = follow_pull(cpu, from);
+	bool found = done == PERCH_PULL_MOVED;
+
+	if (done == PERCH_PULL_KEEP)
+		return;
+	if (!found)
+		found = pull_one(cpu, from, PERCH_NONE);
+	cpu_state(from)->stuck = found ? 0 : PERCH_STUCK_TURNS;
+}
+
+#endif

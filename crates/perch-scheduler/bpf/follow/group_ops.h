@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The callbacks that sched_ext has for task groups, and that nobody else needs.
+ * Where cgroups do not count, the loader leaves them out.
+ */
+#ifndef PERCH_GROUP_OPS_H
+#define PERCH_GROUP_OPS_H
+
+#include "follow/group.h"
+
+SEC("struct_ops/runnable")
+void BPF_PROG(perch_runnable, struct task_struct *p, __u64 enq_flags)
+{
+	struct perch_group_task *t;
+
+	use_arena();
+	if (!nr_live)
+		return;
+	t = group_task(p);
+	if (t)
+		enter_group(t, p, scx_bpf_task_cpu(p));
+}
+
+SEC("struct_ops/quiescent")
+void BPF_PROG(perch_quiescent, struct task_struct *p, __u64 deq_flags)
+{
+	struct perch_group_task *t;
+
+	use_arena();
+	if (!nr_live)
+		return;
+	t = group_task(p);
+	if (t)
+		leave_group(t);
+}
+
+SEC("struct_ops/cgroup_init")
+__s32 BPF_PROG(perch_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+{
+	use_arena();
+	return init_group(cgrp, args->weight);
+}
+
+SEC("struct_ops/cgroup_exit")
+void BPF_PROG(perch_cgroup_exit, struct cgroup *cgrp)
+{
+	use_arena();
+	exit_group(cgrp);
+}
+
+/* The task does not run meanwhile, and is not runnable. */
+SEC("struct_ops/cgroup_move")
+void BPF_PROG(perch_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
+{
+	struct perch_group_task *t = group_task(p);
+
+	use_arena();
+	if (!t)
+		return;
+	part_from_group(t);
+	join_group(t, to);
+}
+
+SEC("struct_ops/cgroup_set_weight")
+void BPF_PROG(perch_cgroup_set_weight, struct cgroup *cgrp, __u32 weight)
+{
+	use_arena();
+	weigh_group(cgrp, weight);
+}
+
+#endif

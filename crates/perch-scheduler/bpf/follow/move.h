@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How a running task goes to another CPU. A follower that comes later in the
+ * list claims an idle CPU for it in dispatch (claim_move()), whereupon the
+ * kernel enqueues the task, and this one puts it there.
+ */
+#ifndef PERCH_MOVE_H
+#define PERCH_MOVE_H
+
+#include "base/affinity.h"
+#include "base/queue.h"
+
+/*
+ * In dispatch, which has the run queue of `cpu`: claims the CPU `to` for the task
+ * that ran until now. False: there is none, or somebody else was faster.
+ */
+static inline bool claim_move(perch_u32 cpu, perch_u32 to)
+{
+	if (to == PERCH_NONE || !scx_bpf_test_and_clear_cpu_idle(to))
+		return false;
+	cpu_state(cpu)->move_to = to;
+	return true;
+}
+
+/* The task did not go to the CPU that was claimed for it, after all: that CPU idles anew. */
+static inline void forget_move(struct perch_cpu __arena *c)
+{
+	if (c->move_to == PERCH_NONE)
+		return;
+	scx_bpf_kick_cpu(c->move_to, 0);
+	c->move_to = PERCH_NONE;
+}
+
+static inline void move_running(struct task_struct *p, struct perch_cpu __arena *c, perch_u32 cpu)
+{
+	forget_move(c);
+}
+
+static inline bool move_dispatch(struct task_struct *prev, perch_u32 cpu, bool runs_on)
+{
+	forget_move(cpu_state(cpu));
+	return runs_on;
+}
+
+/*
+ * Puts the task that leaves on the CPU that was claimed for it, with its lag.
+ * The kernel enqueues neither a task that exits nor one that must not migrate,
+ * which stay; and its affinity may have changed since.
+ */
+static inline bool leaves(struct task_struct *p, perch_u64 enq_flags)
+{
+	struct perch_cpu __arena *c = cpu_state(bpf_get_smp_processor_id());
+	perch_u32 to = c->move_to;
+	bool home;
+
+	if (to == PERCH_NONE || p != bpf_get_current_task_btf() || !may_run(p, to))
+		return false;
+	c->move_to = PERCH_NONE;
+	set_vtime(p, clamp_lag(vtime_of(p->scx.dsq_vtime, c->clock), c->clock));
+	insert_direct(p, SCX_DSQ_LOCAL_ON | to, enq_flags);
+	home = cpu_state(to)->capacity <= c->capacity;
+	c->events[home ? PERCH_EV_CACHE_MOVED : PERCH_EV_MOVED_UP]++;
+	return true;
+}
+
+static inline bool move_enqueue(struct task_struct *p, perch_u64 enq_flags)
+{
+	if (enq_flags & SCX_ENQ_WAKEUP)
+		return false;
+	if (leaves(p, enq_flags))
+		return true;
+	/* The task was to leave, and nobody else is here: it goes on. */
+	if (!(enq_flags & SCX_ENQ_LAST))
+		return false;
+	insert(p, SCX_DSQ_LOCAL, slice_for(1), enq_flags);
+	return true;
+}
+
+static const struct perch_follower move_follower = {
+	.enqueue = move_enqueue,
+	.running = move_running,
+	.dispatch = move_dispatch,
+};
+
+#endif
