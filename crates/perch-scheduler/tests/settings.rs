@@ -6,7 +6,7 @@ use std::path::Path;
 use perch_scheduler::settings;
 
 /// The page with the table.
-const PAGE: &str = "docs/live.md";
+const PAGE: &str = "docs/live/tuner.md";
 const BEGIN: &str = "<!-- settings: begin -->\n";
 const END: &str = "<!-- settings: end -->\n";
 /// The variable that asks for the page to be written.

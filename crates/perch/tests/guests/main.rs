@@ -21,8 +21,11 @@ mod guest;
 mod imported;
 mod lab;
 mod loaded;
+#[path = "../support/page.rs"]
+mod page;
 mod placement;
 mod recorded;
 mod robust;
 #[path = "../support/mod.rs"]
 mod support;
+mod tutorial;

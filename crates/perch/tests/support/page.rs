@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The tutorial's commands: read from the page, run by a shell, and held against what the page
+//! shows.
+//!
+//! A block of the page that is fenced as `console` holds commands and what they print. A command
+//! begins with `$ ` and goes on in lines that begin with `> `. Commands of a block fenced as
+//! `console guest` boot guests, or read what such a guest left, so the guests' test program runs
+//! them. `...` stands for anything that the page leaves out.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The page's text, as it was when this test was built.
+const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
+
+/// What stands for anything that the page leaves out.
+const GAP: &str = "...";
+
+/// What the rows of a guest's table are compared as.
+const ROWS: &str = "<rows>";
+
+/// Which test program runs a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The simulator answers: the output is the page's, to the letter.
+    Simulated,
+    /// A guest answers: the output has the page's words, and numbers of its own.
+    Guest,
+}
+
+/// A command of the page.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Which test program runs it.
+    pub kind: Kind,
+    /// The line of the page that it begins in, from 1.
+    pub line: usize,
+    /// What the reader types; several lines where it goes on.
+    pub command: String,
+    /// What the page shows of its output.
+    pub shown: String,
+}
+
+/// Every command of a page, in its order.
+///
+/// # Errors
+/// A line that seems to be a command where no test would run it, an output without a command, or a
+/// block that never ends.
+pub fn steps(page: &str) -> Result<Vec<Step>, String> {
+    let mut steps: Vec<Step> = Vec::new();
+    // The block that the line is in, and how many commands came before it.
+    let mut block: Option<(&str, usize)> = None;
+    for (index, text) in page.lines().enumerate() {
+        let line = index + 1;
+        if let Some(name) = text.strip_prefix("```") {
+            block = match block {
+                Some(_) => None,
+                None => Some((name, steps.len())),
+            };
+            continue;
+        }
+        let (kind, before) = match block {
+            Some(("console", before)) => (Kind::Simulated, before),
+            Some(("console guest", before)) => (Kind::Guest, before),
+            _ if is_command(text, block.is_some()) => {
+                return Err(format!("line {line}: no test runs `{}`", text.trim()));
+            }
+            _ => continue,
+        };
+        if let Some(command) = text.strip_prefix("$ ") {
+            steps.push(Step {
+                kind,
+                line,
+                command: command.to_string(),
+                shown: String::new(),
+            });
+            continue;
+        }
+        let Some(step) = steps[before..].last_mut() else {
+            return Err(format!("line {line}: no command printed `{text}`"));
+        };
+        match text.strip_prefix("> ") {
+            Some(more) if step.shown.is_empty() => {
+                step.command.push('\n');
+                step.command.push_str(more);
+            }
+            _ => {
+                step.shown.push_str(text);
+                step.shown.push('\n');
+            }
+        }
+    }
+    match block {
+        Some((name, _)) => Err(format!("a block ```{name} never ends")),
+        None => Ok(steps),
+    }
+}
+
+/// A line outside of a console block that the reader would take for a command: in a fenced block of
+/// another name, or indented as Markdown's code is.
+fn is_command(text: &str, fenced: bool) -> bool {
+    let begins = ["$ ", "perch ", "sudo ", "./x "];
+    let text = match fenced {
+        true => Some(text),
+        false => text.strip_prefix("    "),
+    };
+    text.is_some_and(|text| {
+        begins
+            .iter()
+            .any(|begin| text.trim_start().starts_with(begin))
+    })
+}
+
+/// What is compared of a text: its lines, or of a guest's its words, for tables are as wide and
+/// sentences break as their numbers make them. Every number is `#` there, every rule `-`, and the
+/// rows of a table are one part, as another run has other rows.
+fn parts(kind: Kind, text: &str) -> Vec<String> {
+    match kind {
+        Kind::Simulated => {
+            let lines: Vec<String> = text.lines().map(|l| l.trim_end().to_string()).collect();
+            let end = lines.iter().rposition(|line| !line.is_empty());
+            lines[..end.map_or(0, |last| last + 1)].to_vec()
+        }
+        Kind::Guest => {
+            let mut parts: Vec<String> = Vec::new();
+            for line in text.lines() {
+                if !is_row(line) {
+                    parts.extend(line.split_whitespace().map(shape));
+                } else if parts.last().is_none_or(|part| part != ROWS) {
+                    parts.push(ROWS.to_string());
+                }
+            }
+            parts
+        }
+    }
+}
+
+/// A name, and at least two blanks after it nothing but numbers and per cents.
+fn is_row(line: &str) -> bool {
+    let Some((name, columns)) = line.split_once("  ") else {
+        return false;
+    };
+    let is_column = |word: &str| word == "%" || word.parse::<f64>().is_ok();
+    let mut columns = columns.split_whitespace().peekable();
+    !name.is_empty() && columns.peek().is_some() && columns.all(is_column)
+}
+
+fn shape(word: &str) -> String {
+    if word == GAP {
+        return word.to_string();
+    }
+    let mut shape = String::new();
+    for sign in word.chars() {
+        let sign = if sign.is_ascii_digit() { '#' } else { sign };
+        let of_number = matches!(sign, '#' | '.' | ',') && shape.ends_with('#');
+        let of_rule = sign == '-' && shape.ends_with('-');
+        if !of_number && !of_rule {
+            shape.push(sign);
+        }
+    }
+    shape
+}
+
+/// One part of the page is one of the output; in it, too, a gap stands for anything.
+fn is_like(shown: &str, got: &str) -> bool {
+    match shown.split_once(GAP) {
+        None => shown == got,
+        Some((head, tail)) => got.strip_prefix(head).is_some_and(|rest| {
+            (0..=rest.len())
+                .filter(|&at| rest.is_char_boundary(at))
+                .any(|at| is_like(tail, &rest[at..]))
+        }),
+    }
+}
+
+/// Whether the page's parts are the output's, gaps standing for any number of them.
+///
+/// # Errors
+/// The first part of the page that the output does not have at its place.
+pub fn fits(kind: Kind, shown: &str, output: &str) -> Result<(), String> {
+    let (shown, got) = (parts(kind, shown), parts(kind, output));
+    let (mut at, mut here, mut furthest) = (0, 0, 0);
+    // After the last gap, and the part of the output from which on it is tried.
+    let mut gap: Option<(usize, usize)> = None;
+    while here < got.len() {
+        furthest = furthest.max(at);
+        if shown.get(at).is_some_and(|part| part == GAP) {
+            at += 1;
+            gap = Some((at, here));
+        } else if shown.get(at).is_some_and(|part| is_like(part, &got[here])) {
+            at += 1;
+            here += 1;
+        } else if let Some((after, from)) = gap {
+            at = after;
+            here = from + 1;
+            gap = Some((after, here));
+        } else {
+            break;
+        }
+    }
+    furthest = furthest.max(at);
+    let rest = &shown[at.min(shown.len())..];
+    if here == got.len() && rest.iter().all(|part| part == GAP) {
+        return Ok(());
+    }
+    Err(match shown.get(furthest) {
+        Some(part) => format!("the output has no `{part}` where the page has it"),
+        None => "the output goes on where the page's ends".to_string(),
+    })
+}
+
+/// Runs the page's commands of a kind, one after the other in a folder of their own.
+///
+/// # Panics
+/// If there is none of the kind, if one fails, or if one prints something else than the page shows;
+/// with the page's line.
+pub fn run(kind: Kind) {
+    let steps = steps(TUTORIAL).unwrap_or_else(|error| panic!("docs/tutorial.md: {error}"));
+    let folder = folder(kind);
+    let mut ran = 0;
+    for step in steps.iter().filter(|step| step.kind == kind) {
+        let output = output_of(step, &folder);
+        if let Err(error) = fits(kind, &step.shown, &output) {
+            panic!(
+                "docs/tutorial.md:{}: {error}\n$ {}\n{output}",
+                step.line, step.command
+            );
+        }
+        ran += 1;
+    }
+    assert!(ran > 0, "docs/tutorial.md has no {kind:?} command");
+}
+
+/// An empty folder for the files that commands of a kind leave to each other.
+fn folder(kind: Kind) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tutorial-{kind:?}"));
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// What a command writes, standard error included, in the order in which a terminal would show it.
+fn output_of(step: &Step, folder: &Path) -> String {
+    // `./x run` builds a release and then runs it: the build under test is there already.
+    let command = step.command.replace("./x run ", "perch ");
+    let built = Path::new(env!("CARGO_BIN_EXE_perch")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new("bash")
+        .args(["-c", &format!("exec 2>&1\n{command}")])
+        .env("PATH", format!("{}:{path}", built.display()))
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("there is a shell");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = step.line;
+    assert!(
+        output.status.success(),
+        "docs/tutorial.md:{line}: {}\n$ {command}\n{text}",
+        output.status
+    );
+    text
+}
