@@ -8,7 +8,7 @@ mod overload;
 use perch_machine::Machine;
 use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, SetView, Topology};
 
-use array::Array;
+use array::{Array, offset};
 pub(crate) use group::check as check_groups;
 
 use crate::band::Band;
@@ -30,11 +30,6 @@ pub struct Plan {
     image: Vec<u8>,
     config: Config,
     places: Places,
-}
-
-/// Where an address of the image is within it.
-fn offset(address: u64) -> usize {
-    (address - ARENA_BASE) as usize
 }
 
 /// Places for what the policy remembers of tasks: 1024 for each CPU, but from 32768 (2 MiB, as
@@ -89,6 +84,67 @@ fn span_above(topology: &Topology, of: &SetView<'_>) -> u32 {
     spans.find(wider).unwrap_or(of.weight())
 }
 
+/// Writes every CPU that may come online, as an idle one.
+fn fill_cpus(
+    image: &mut [u8],
+    cpus: &Array<Cpu>,
+    machine: &Machine,
+    topology: &Topology,
+    overload: &overload::Reserved,
+) {
+    for (number, cpu) in machine.cpus.iter().enumerate() {
+        let mut state = idle_cpu();
+        state.capacity = topology.capacity(number);
+        state.node = cpu.node;
+        state.llc = topology.llc(number).map_or(NONE, |llc| llc as u32);
+        state.overload_home = overload.home(number);
+        cpus.put(image, number, &state);
+    }
+    for number in machine.cpus.len()..cpus.len() {
+        cpus.put(image, number, &idle_cpu());
+    }
+}
+
+/// Writes every set of CPUs that has a scan budget.
+fn fill_llcs(image: &mut [u8], llcs: &Array<Llc>, topology: &Topology) {
+    for number in 0..llcs.len() {
+        let span = topology.shared_span(number);
+        let llc = Llc {
+            set: span.number() as u32,
+            nr_idle_scan: span.weight(),
+            span: span_above(topology, &span),
+            pad: 0,
+            note_at_ns: 0,
+            line: [0; 5],
+        };
+        llcs.put(image, number, &llc);
+    }
+}
+
+/// Writes every place for a process, with its part of the occupancies and seats.
+fn fill_slots(
+    image: &mut [u8],
+    slots: &Array<Slot>,
+    topology: &Topology,
+    occupancies: u64,
+    seats: u64,
+) {
+    let of_cpus = topology.nr_cpus() * size_of::<Occupancy>();
+    let of_llcs = topology.nr_llcs() * size_of::<Seat>();
+    for number in 0..slots.len() {
+        let slot = Slot {
+            process: Process {
+                occupancy: occupancies + (number * of_cpus) as u64,
+                seats: seats + (number * of_llcs) as u64,
+                ..Process::default()
+            },
+            tgid: 0,
+            pad: [0; 3],
+        };
+        slots.put(image, number, &slot);
+    }
+}
+
 impl Plan {
     /// Lays out `machine`, whose kernel's view is `topology`, on a kernel where `possible` CPUs
     /// may come online.
@@ -123,42 +179,9 @@ impl Plan {
         let steers = matches!(modes.steer, Mode::Posted | Mode::Perch);
         let mut image = image.bytes().to_vec();
 
-        for (number, cpu) in machine.cpus.iter().enumerate() {
-            let mut state = idle_cpu();
-            state.capacity = topology.capacity(number);
-            state.node = cpu.node;
-            state.llc = topology.llc(number).map_or(NONE, |llc| llc as u32);
-            state.overload_home = overload.home(number);
-            cpus.put(&mut image, number, &state);
-        }
-        for number in nr_cpus..possible {
-            cpus.put(&mut image, number, &idle_cpu());
-        }
-        for number in 0..nr_llcs {
-            let span = topology.shared_span(number);
-            let llc = Llc {
-                set: span.number() as u32,
-                nr_idle_scan: span.weight(),
-                span: span_above(topology, &span),
-                pad: 0,
-                note_at_ns: 0,
-                line: [0; 5],
-            };
-            llcs.put(&mut image, number, &llc);
-        }
-        for number in 0..nr_slots {
-            let slot = Slot {
-                process: Process {
-                    occupancy: occupancies + (number * nr_cpus * size_of::<Occupancy>()) as u64,
-                    seats: seats + (number * topology.nr_llcs() * size_of::<Seat>()) as u64,
-                    ..Process::default()
-                },
-                tgid: 0,
-                pad: [0; 3],
-            };
-            slots.put(&mut image, number, &slot);
-        }
-
+        fill_cpus(&mut image, &cpus, machine, topology, &overload);
+        fill_llcs(&mut image, &llcs, topology);
+        fill_slots(&mut image, &slots, topology, occupancies, seats);
         for (number, band) in bands.iter().enumerate() {
             rules.put(&mut image, number, &band.image());
         }

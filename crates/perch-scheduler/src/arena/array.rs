@@ -5,8 +5,12 @@ use std::marker::PhantomData;
 
 use perch_policy::Image;
 
-use super::offset;
-use crate::interface::{Plain, bytes};
+use crate::interface::{ARENA_BASE, Plain, bytes};
+
+/// Where an address of the image is within it.
+pub(super) fn offset(address: u64) -> usize {
+    (address - ARENA_BASE) as usize
+}
 
 /// An array of `T` in an image of the arena.
 pub(super) struct Array<T> {

@@ -93,6 +93,7 @@ impl Reserved {
 
 #[cfg(test)]
 mod tests {
+    use super::super::array::offset;
     use super::*;
 
     #[test]
@@ -123,7 +124,7 @@ mod tests {
         let mut bytes = image.bytes().to_vec();
         reserved.fill(&mut bytes);
         let word = |group: usize, field: usize| {
-            let at = super::super::offset(reserved.at()) + group * size_of::<Group>() + field;
+            let at = offset(reserved.at()) + group * size_of::<Group>() + field;
             u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap())
         };
         let mut ends = Vec::new();
@@ -135,6 +136,6 @@ mod tests {
         }
         ends.sort_unstable();
         assert!(ends.windows(2).all(|two| two[0].1 <= two[1].0), "{ends:?}");
-        assert!(super::super::offset(ends[5].1) <= bytes.len());
+        assert!(offset(ends[5].1) <= bytes.len());
     }
 }

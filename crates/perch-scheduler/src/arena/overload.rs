@@ -3,8 +3,7 @@
 
 use perch_policy::{Image, Layout, Mode, Modes, Overload, Topology};
 
-use super::array::Array;
-use super::offset;
+use super::array::{Array, offset};
 use crate::band::Band;
 use crate::interface;
 
