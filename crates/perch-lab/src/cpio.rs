@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The archive that the kernel unpacks as its first file system: cpio in the form `newc`, as the
-//! kernel's Documentation/driver-api/early-userspace/buffer-format.rst describes it.
+//! kernel's Documentation/driver-api/early-userspace/buffer-format.rst describes it. The crate `cpio`
+//! writes the headers; this module says what the entries of a guest's first file system are.
 
 use std::io::{self, Write};
+
+use cpio::newc::{Builder, ModeFileType, trailer};
 
 /// What an entry is.
 pub(crate) enum Kind<'a> {
@@ -16,13 +19,12 @@ pub(crate) enum Kind<'a> {
 }
 
 impl Kind<'_> {
-    /// The file type's bits of a mode (inode(7)).
-    fn bits(&self) -> u32 {
+    fn file_type(&self) -> ModeFileType {
         match self {
-            Kind::Folder => 0o040_000,
-            Kind::Link(_) => 0o120_000,
-            Kind::File(_) => 0o100_000,
-            Kind::Device(..) => 0o020_000,
+            Kind::Folder => ModeFileType::Directory,
+            Kind::Link(_) => ModeFileType::Symlink,
+            Kind::File(_) => ModeFileType::Regular,
+            Kind::Device(..) => ModeFileType::Char,
         }
     }
 }
@@ -30,19 +32,15 @@ impl Kind<'_> {
 /// Writes an archive entry by entry. The same entries give the same bytes: everything belongs to
 /// root and was last changed at the epoch.
 pub(crate) struct Writer<W> {
-    to: W,
-    written: u64,
+    to: Counted<W>,
     entries: u32,
 }
 
 impl<W: Write> Writer<W> {
     /// An empty archive.
     pub fn new(to: W) -> Writer<W> {
-        Writer {
-            to,
-            written: 0,
-            entries: 0,
-        }
+        let to = Counted { to, written: 0 };
+        Writer { to, entries: 0 }
     }
 
     /// Appends `path`, which is relative to the root; the folders above it have to come before.
@@ -52,17 +50,6 @@ impl<W: Write> Writer<W> {
     /// cannot express.
     pub fn entry(&mut self, path: &str, permissions: u32, kind: &Kind) -> io::Result<()> {
         self.entries += 1;
-        self.write_entry(path, self.entries, kind.bits() | permissions, kind)
-    }
-
-    /// Ends the archive and returns its size in bytes.
-    pub fn finish(mut self) -> io::Result<u64> {
-        self.write_entry("TRAILER!!!", 0, 0, &Kind::File(&[]))?;
-        self.to.flush()?;
-        Ok(self.written)
-    }
-
-    fn write_entry(&mut self, path: &str, number: u32, mode: u32, kind: &Kind) -> io::Result<()> {
         let data = match kind {
             Kind::Folder | Kind::Device(..) => &[],
             Kind::Link(target) => target.as_bytes(),
@@ -73,31 +60,41 @@ impl<W: Write> Writer<W> {
             Kind::Device(major, minor) => (*major, *minor),
             _ => (0, 0),
         };
-        let links = if matches!(kind, Kind::Folder) { 2 } else { 1 };
-        // With the zero byte that ends it.
-        let name = path.len() as u32 + 1;
-        let fields = [
-            number, mode, 0, 0, links, 0, size, 0, 0, major, minor, name, 0,
-        ];
-        let mut header = String::from("070701");
-        header.extend(fields.iter().map(|field| format!("{field:08x}")));
-        self.write(header.as_bytes())?;
-        self.write(path.as_bytes())?;
-        self.write(&[0])?;
-        self.pad()?;
-        self.write(data)?;
-        self.pad()
+        let entry = Builder::new(path)
+            .ino(self.entries)
+            .mode(permissions)
+            .set_mode_file_type(kind.file_type())
+            .nlink(if matches!(kind, Kind::Folder) { 2 } else { 1 })
+            .rdev_major(major)
+            .rdev_minor(minor);
+        let mut entry = entry.write(&mut self.to, size);
+        entry.write_all(data)?;
+        entry.finish().map(drop)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.written += bytes.len() as u64;
-        self.to.write_all(bytes)
+    /// Ends the archive and returns its size in bytes.
+    pub fn finish(mut self) -> io::Result<u64> {
+        trailer(&mut self.to)?;
+        self.to.flush()?;
+        Ok(self.to.written)
+    }
+}
+
+/// Counts what is written.
+struct Counted<W> {
+    to: W,
+    written: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.written += written as u64;
+        Ok(written)
     }
 
-    /// Headers and data begin at multiples of four.
-    fn pad(&mut self) -> io::Result<()> {
-        let missing = self.written.next_multiple_of(4) - self.written;
-        self.write(&[0; 3][..missing as usize])
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
     }
 }
 

@@ -91,30 +91,3 @@ fn keystrokes(a: &str, b: &str) -> usize {
     }
     row[b.len()]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_library_machine_loads_under_its_own_name() {
-        for name in names() {
-            let machine = load(name).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(machine.name, name);
-            assert!(
-                !machine.description.is_empty(),
-                "{name} lacks a description"
-            );
-            assert!(!machine.sources.is_empty(), "{name} lacks sources");
-        }
-    }
-
-    #[test]
-    fn a_mistyped_name_meets_its_neighbours() {
-        let message = |name| resolve(name).unwrap_err().to_string();
-        assert!(message("kunpeng902").contains("did you mean kunpeng920?"));
-        assert!(message("pixel").contains("pixel3, pixel4, pixel3-phantom"));
-        assert!(message("./juno.tml").contains("did you mean juno?"));
-        assert!(message("q").contains("epyc7543, jacobsville"));
-    }
-}

@@ -5,13 +5,16 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use tempfile::{Builder, NamedTempFile};
+
 /// A file that is written beside its place and moved there when it is whole; one that is dropped
 /// before leaves nothing. What is there already and is no plain file (a terminal, a pipe) is
 /// written to.
-pub struct Fresh {
-    file: File,
-    /// Where it is, and where it is to be; nothing where it is written in its place.
-    moves: Option<(PathBuf, PathBuf)>,
+pub enum Fresh {
+    /// Not whole yet, and where it is to be.
+    Beside(NamedTempFile, PathBuf),
+    /// Written in its place.
+    There(File),
 }
 
 impl Fresh {
@@ -23,8 +26,7 @@ impl Fresh {
         if let Ok(found) = fs::metadata(path)
             && !found.is_file()
         {
-            let file = File::options().write(true).open(path)?;
-            return Ok(Fresh { file, moves: None });
+            return Ok(Fresh::There(File::options().write(true).open(path)?));
         }
         // Through a link to the file itself, which the link goes on to lead to.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
@@ -32,47 +34,52 @@ impl Fresh {
             // Who may not write to a file is not to replace it either.
             File::options().append(true).open(&place)?;
         }
-        let mut beside = place.clone().into_os_string();
-        beside.push(".new");
-        let beside = PathBuf::from(beside);
-        let file = File::create(&beside)?;
-        Ok(Fresh {
-            file,
-            moves: Some((beside, place)),
-        })
+        let folder = match place.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let mut name = place.file_name().unwrap_or_default().to_os_string();
+        name.push(".");
+        // The library's own errors name the file beside, which nobody asked for.
+        let mut cause = None;
+        let beside = Builder::new()
+            .prefix(&name)
+            .suffix(".new")
+            .make_in(folder, |path| {
+                let file = File::options().write(true).create_new(true).open(path);
+                file.inspect_err(|error| cause = error.raw_os_error())
+            })
+            .map_err(|error| cause.map_or(error, io::Error::from_raw_os_error))?;
+        Ok(Fresh::Beside(beside, place))
     }
 
     /// It is whole: moves it to its place.
     ///
     /// # Errors
     /// When it cannot be moved.
-    pub fn keep(mut self) -> io::Result<()> {
-        self.file.flush()?;
-        if let Some((beside, place)) = self.moves.take() {
-            let moved = fs::rename(&beside, &place);
-            if moved.is_err() {
-                let _ = fs::remove_file(&beside);
+    pub fn keep(self) -> io::Result<()> {
+        match self {
+            Fresh::Beside(mut file, place) => {
+                file.flush()?;
+                file.persist(place).map(drop).map_err(|error| error.error)
             }
-            return moved;
+            Fresh::There(mut file) => file.flush(),
         }
-        Ok(())
     }
 }
 
 impl Write for Fresh {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        match self {
+            Fresh::Beside(file, _) => file.write(bytes),
+            Fresh::There(file) => file.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl Drop for Fresh {
-    fn drop(&mut self) {
-        if let Some((beside, _)) = &self.moves {
-            let _ = fs::remove_file(beside);
+        match self {
+            Fresh::Beside(file, _) => file.flush(),
+            Fresh::There(file) => file.flush(),
         }
     }
 }

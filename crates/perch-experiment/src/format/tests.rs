@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Places that are machines and rows that are statistics, read from a file; every other refusal
-//! is the command's test, in crates/perch/tests/refusals.rs.
+//! is the command's test, in crates/perch/tests/cli/refusals.rs.
 
 use crate::error::ExperimentError;
 use crate::model::{Experiment, machines};

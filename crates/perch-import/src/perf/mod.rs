@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! perf.data of `perf sched record`. Its records are read by the crate linux-perf-event-reader;
-//! the file around them is read here. (The same author's linux-perf-data reads that, too, but
-//! links a crate that is under the Apache licence only.) perf's own `perf script` is no way in: it
-//! does not print whether an event was written in an interrupt.
+//! the file around them is read here. (The same author's linux-perf-data reads that, too;
+//! docs/development.md tells what it would cost.) perf's own `perf script` is no way in: it does not
+//! print whether an event was written in an interrupt.
 
 mod error;
 mod file;

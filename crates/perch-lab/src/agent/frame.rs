@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What the host and the agent in the guest say to each other: frames on a byte stream.
 //!
-//! A frame is its length (four bytes, least significant first, not counting themselves), a byte
-//! that tells its kind, and the kind's fields in order: numbers of four bytes, strings and bytes
-//! as a length and that many bytes, lists as a count and their items. Both ends are the same
-//! build of perch, so there is one version and [`Event::Ready`] carries its name.
+//! A frame is its length (four bytes, least significant first, not counting themselves) and that
+//! many bytes of [`postcard`]. Both ends are the same build of perch, so there is one version of the
+//! messages, and [`Event::Ready`] carries its name.
 
 use std::io::{self, ErrorKind, Read, Write};
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
 /// What the agent says first: the protocol, so that a foreign perch in a guest is noticed.
-pub const PROTOCOL: &str = "perch-lab 1";
+pub const PROTOCOL: &str = "perch-lab 2";
 
 /// The most bytes of a file or of output that one frame carries.
 pub const CHUNK: usize = 64 << 10;
@@ -18,7 +20,7 @@ pub const CHUNK: usize = 64 << 10;
 const LONGEST: usize = 16 << 20;
 
 /// A program to start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Start {
     /// The program, by name or path, and its arguments.
     pub argv: Vec<String>,
@@ -29,7 +31,7 @@ pub struct Start {
 }
 
 /// Host to guest. A number names a process or a transfer; the host chooses it and uses it once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Request {
     /// Start a program as the leader of a process group.
     Start(u32, Start),
@@ -55,7 +57,7 @@ pub enum Request {
 }
 
 /// How a program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Status {
     /// With an exit code.
     Code(u32),
@@ -64,7 +66,7 @@ pub enum Status {
 }
 
 /// Guest to host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Event {
     /// The agent listens; says [`PROTOCOL`].
     Ready(String),
@@ -100,28 +102,22 @@ impl Event {
     }
 }
 
-/// Something that travels in a frame.
-pub trait Message: Sized {
-    /// Appends its kind and fields.
-    fn pack(&self, frame: &mut Pack);
-    /// Reads them back; an error names what makes no sense.
-    fn unpack(frame: &mut Unpack) -> Result<Self, &'static str>;
-}
-
 /// Writes a message as one frame, in one write.
 ///
 /// # Errors
 /// Those of the stream; `InvalidInput` when the message is too long for a frame.
-pub fn send(stream: &mut impl Write, message: &impl Message) -> io::Result<()> {
-    let mut pack = Pack(vec![0; 4]);
-    message.pack(&mut pack);
-    let length = pack.0.len() - 4;
+pub fn send(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    let refused = |words: String| io::Error::new(ErrorKind::InvalidInput, words);
+    let mut frame = postcard::to_extend(message, vec![0; 4])
+        .map_err(|error| refused(format!("a message that cannot be written: {error}")))?;
+    let length = frame.len() - 4;
     if length > LONGEST {
-        let words = format!("{length} bytes are too many for a frame of {LONGEST}");
-        return Err(io::Error::new(ErrorKind::InvalidInput, words));
+        return Err(refused(format!(
+            "{length} bytes are too many for a frame of {LONGEST}"
+        )));
     }
-    pack.0[..4].copy_from_slice(&(length as u32).to_le_bytes());
-    stream.write_all(&pack.0)?;
+    frame[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    stream.write_all(&frame)?;
     stream.flush()
 }
 
@@ -130,7 +126,7 @@ pub fn send(stream: &mut impl Write, message: &impl Message) -> io::Result<()> {
 /// # Errors
 /// Those of the stream; `InvalidData` when what came is no message; `UnexpectedEof` when the
 /// stream ended within one.
-pub fn receive<M: Message>(stream: &mut impl Read) -> io::Result<Option<M>> {
+pub fn receive<M: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<M>> {
     let invalid = |words: String| io::Error::new(ErrorKind::InvalidData, words);
     let mut length = [0; 4];
     let mut got = 0;
@@ -153,165 +149,10 @@ pub fn receive<M: Message>(stream: &mut impl Read) -> io::Result<Option<M>> {
     if bytes.len() < length {
         return Err(ErrorKind::UnexpectedEof.into());
     }
-    let mut frame = Unpack(&bytes);
-    let message = M::unpack(&mut frame).map_err(|words| invalid(words.to_string()))?;
-    match frame.0 {
-        [] => Ok(Some(message)),
-        rest => Err(invalid(format!("{} bytes after a message", rest.len()))),
-    }
-}
-
-/// A frame that is being put together.
-pub struct Pack(Vec<u8>);
-
-impl Pack {
-    fn byte(&mut self, value: u8) -> &mut Pack {
-        self.0.push(value);
-        self
-    }
-
-    fn number(&mut self, value: u32) -> &mut Pack {
-        self.0.extend(value.to_le_bytes());
-        self
-    }
-
-    fn bytes(&mut self, value: &[u8]) -> &mut Pack {
-        self.number(value.len() as u32);
-        self.0.extend(value);
-        self
-    }
-
-    fn text(&mut self, value: &str) -> &mut Pack {
-        self.bytes(value.as_bytes())
-    }
-}
-
-/// What of a frame is still to be read.
-pub struct Unpack<'a>(&'a [u8]);
-
-impl<'a> Unpack<'a> {
-    fn take(&mut self, length: usize) -> Result<&'a [u8], &'static str> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or("a frame cut short")?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn byte(&mut self) -> Result<u8, &'static str> {
-        Ok(self.take(1)?[0])
-    }
-
-    fn number(&mut self) -> Result<u32, &'static str> {
-        let bytes = self.take(4)?.try_into().expect("four bytes were taken");
-        Ok(u32::from_le_bytes(bytes))
-    }
-
-    fn bytes(&mut self) -> Result<Vec<u8>, &'static str> {
-        let length = self.number()? as usize;
-        Ok(self.take(length)?.to_vec())
-    }
-
-    fn text(&mut self) -> Result<String, &'static str> {
-        String::from_utf8(self.bytes()?).map_err(|_| "a text that is not UTF-8")
-    }
-}
-
-impl Message for Request {
-    fn pack(&self, frame: &mut Pack) {
-        match self {
-            Request::Start(id, start) => {
-                frame.byte(0).number(*id).number(start.argv.len() as u32);
-                for word in &start.argv {
-                    frame.text(word);
-                }
-                frame.number(start.env.len() as u32);
-                for (name, value) in &start.env {
-                    frame.text(name).text(value);
-                }
-                frame.bytes(&start.stdin);
-            }
-            Request::Signal(id, signal) => {
-                frame.byte(1).number(*id).number(*signal);
-            }
-            Request::Put {
-                id,
-                path,
-                mode,
-                append,
-                bytes,
-            } => {
-                frame.byte(2).number(*id).text(path).number(*mode);
-                frame.byte(u8::from(*append)).bytes(bytes);
-            }
-            Request::Get(id, path) => {
-                frame.byte(3).number(*id).text(path);
-            }
-            Request::End => {
-                frame.byte(4);
-            }
-        }
-    }
-
-    fn unpack(frame: &mut Unpack) -> Result<Request, &'static str> {
-        Ok(match frame.byte()? {
-            0 => {
-                let id = frame.number()?;
-                let mut start = Start::default();
-                for _ in 0..frame.number()? {
-                    start.argv.push(frame.text()?);
-                }
-                for _ in 0..frame.number()? {
-                    start.env.push((frame.text()?, frame.text()?));
-                }
-                start.stdin = frame.bytes()?;
-                Request::Start(id, start)
-            }
-            1 => Request::Signal(frame.number()?, frame.number()?),
-            2 => Request::Put {
-                id: frame.number()?,
-                path: frame.text()?,
-                mode: frame.number()?,
-                append: match frame.byte()? {
-                    0 => false,
-                    1 => true,
-                    _ => return Err("neither yes nor no"),
-                },
-                bytes: frame.bytes()?,
-            },
-            3 => Request::Get(frame.number()?, frame.text()?),
-            4 => Request::End,
-            _ => return Err("a request of an unknown kind"),
-        })
-    }
-}
-
-impl Message for Event {
-    fn pack(&self, frame: &mut Pack) {
-        match self {
-            Event::Ready(protocol) => frame.byte(0).text(protocol),
-            Event::Started(id, pid) => frame.byte(1).number(*id).number(*pid),
-            Event::Stdout(id, bytes) => frame.byte(2).number(*id).bytes(bytes),
-            Event::Stderr(id, bytes) => frame.byte(3).number(*id).bytes(bytes),
-            Event::Ended(id, Status::Code(code)) => frame.byte(4).number(*id).number(*code),
-            Event::Ended(id, Status::Signal(signal)) => frame.byte(5).number(*id).number(*signal),
-            Event::File(id, bytes) => frame.byte(6).number(*id).bytes(bytes),
-            Event::Done(id) => frame.byte(7).number(*id),
-            Event::Failed(id, words) => frame.byte(8).number(*id).text(words),
-        };
-    }
-
-    fn unpack(frame: &mut Unpack) -> Result<Event, &'static str> {
-        Ok(match frame.byte()? {
-            0 => Event::Ready(frame.text()?),
-            1 => Event::Started(frame.number()?, frame.number()?),
-            2 => Event::Stdout(frame.number()?, frame.bytes()?),
-            3 => Event::Stderr(frame.number()?, frame.bytes()?),
-            4 => Event::Ended(frame.number()?, Status::Code(frame.number()?)),
-            5 => Event::Ended(frame.number()?, Status::Signal(frame.number()?)),
-            6 => Event::File(frame.number()?, frame.bytes()?),
-            7 => Event::Done(frame.number()?),
-            8 => Event::Failed(frame.number()?, frame.text()?),
-            _ => return Err("an event of an unknown kind"),
-        })
+    match postcard::take_from_bytes(&bytes) {
+        Ok((message, [])) => Ok(Some(message)),
+        Ok((_, rest)) => Err(invalid(format!("{} bytes after a message", rest.len()))),
+        Err(error) => Err(invalid(format!("a frame that is no message: {error}"))),
     }
 }
 
@@ -372,7 +213,9 @@ mod tests {
         }
     }
 
-    fn there_and_back<M: Message + PartialEq + std::fmt::Debug>(messages: &[M]) {
+    fn there_and_back<M: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
+        messages: &[M],
+    ) {
         let mut stream = Vec::new();
         for message in messages {
             send(&mut stream, message).unwrap();

@@ -43,6 +43,8 @@ pub(super) struct Inherited<'a> {
     /// In place of QEMU's own.
     pub device_tree: Option<&'a File>,
     pub agent: UnixStream,
+    /// Where QEMU takes commands.
+    pub monitor: UnixStream,
 }
 
 impl Hypervisor {
@@ -54,6 +56,7 @@ impl Hypervisor {
             inherited.console.as_raw_fd(),
             inherited.initramfs.as_raw_fd(),
             inherited.agent.as_raw_fd(),
+            inherited.monitor.as_raw_fd(),
         ];
         fds.extend(inherited.device_tree.map(AsRawFd::as_raw_fd));
         let mut command = setup.qemu.command();
@@ -232,6 +235,9 @@ fn arguments(setup: &Setup, memory_mib: u64, inherited: &Inherited) -> Vec<Strin
         "-device",
         &format!("virtserialport,chardev=agent,name={PORT}"),
     ]);
+    let monitor = inherited.monitor.as_raw_fd();
+    add(&["-chardev", &format!("socket,id=monitor,fd={monitor}")]);
+    add(&["-mon", "chardev=monitor,mode=control"]);
     arguments.extend(setup.topology.arguments(memory_mib, setup.deterministic));
     arguments
 }

@@ -32,6 +32,7 @@ mod files;
 mod hypervisor;
 mod link;
 mod log;
+mod monitor;
 mod process;
 mod sibling;
 
@@ -55,6 +56,7 @@ pub use files::{INIT, contents};
 use hypervisor::{Hypervisor, Inherited};
 use link::{JOB, Link, Silence};
 pub use log::trouble;
+use monitor::Monitor;
 pub use process::{Command, Output, Process, Signal, Status};
 pub use sibling::perch_for;
 
@@ -186,6 +188,7 @@ struct Shared {
     hypervisor: Hypervisor,
     console: Console,
     link: Link,
+    monitor: Mutex<Monitor>,
 }
 
 impl Shared {
@@ -235,12 +238,14 @@ impl Guest {
         let console = Console::new(setup.console.as_deref())?;
         let initramfs = files::archive(setup)?;
         let sockets = |source| Error::Spawn {
-            program: "the agent's port".to_string(),
+            program: "the agent's port and the monitor's".to_string(),
             remedy: "look at the limits of this user (ulimit -a)".to_string(),
             source,
         };
         let (here, there) = UnixStream::pair().map_err(sockets)?;
         let link = Link::new(here).map_err(sockets)?;
+        let (here, monitor) = UnixStream::pair().map_err(sockets)?;
+        let asks = Monitor::new(here).map_err(sockets)?;
         let job = setup.job.clone().map(|job| (link.listen_to(JOB), job));
         let memory_mib = setup.memory_mib(&initramfs);
         let device_tree = describe::device_tree(setup, memory_mib)?;
@@ -249,12 +254,14 @@ impl Guest {
             initramfs: &initramfs,
             device_tree: device_tree.as_ref(),
             agent: there,
+            monitor,
         };
         let hypervisor = Hypervisor::start(setup, memory_mib, inherited)?;
         let shared = Shared {
             hypervisor,
             console,
             link,
+            monitor: Mutex::new(asks),
         };
         match shared.link.await_ready(setup.boot_timeout) {
             Ok(()) => Ok(Guest {
@@ -279,6 +286,33 @@ impl Guest {
     /// How long it took to come up, of the host's time.
     pub fn boot_time(&self) -> Duration {
         self.boot_time
+    }
+
+    /// Stops the guest: its CPUs and its clocks stand still, and it takes none of the host's time,
+    /// until [`Guest::go_on`]. Whoever asks it for anything meanwhile waits.
+    ///
+    /// # Errors
+    /// [`Error::Guest`] when the guest is gone.
+    pub fn stop(&self) -> Result<()> {
+        self.monitor("stop")
+    }
+
+    /// Has a guest that was stopped go on. For the guest no time has passed.
+    ///
+    /// # Errors
+    /// [`Error::Guest`] when the guest is gone.
+    pub fn go_on(&self) -> Result<()> {
+        self.monitor("cont")
+    }
+
+    fn monitor(&self, command: &str) -> Result<()> {
+        let monitor = self.shared.monitor.lock();
+        let mut monitor = monitor.unwrap_or_else(PoisonError::into_inner);
+        let done = monitor.execute(command);
+        done.map_err(|error| {
+            self.shared
+                .error(format!("QEMU does not do as asked: {error}"))
+        })
     }
 
     /// Runs a command to its end.

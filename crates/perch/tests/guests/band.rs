@@ -301,7 +301,7 @@ fn without_a_band_there_is_nothing_of_it() {
 /// happens to its tasks, none is lost.
 #[test]
 fn tasks_join_and_leave() {
-    let lab = Lab::alone("6.18", 8);
+    let lab = Lab::boot("6.18", 8);
     // Nobody but a program itself may change its name.
     lab.put(
         "/tmp/plain",
@@ -357,4 +357,5 @@ fn tasks_join_and_leave() {
     counters_add_up(&lab, &perch);
     println!("{}", lab.text("perch stats"));
     perch.unload();
+    lab.text("cd /sys/fs/cgroup && rmdir rt/in/deep rt/in rt");
 }

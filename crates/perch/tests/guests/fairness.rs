@@ -44,12 +44,12 @@ impl Hogs<'_> {
     }
 
     /// Waits until each has had its part of what all had since the beginning, as far as a relative
-    /// `tolerance`, and no longer than for six spans of ten seconds: an emulator that has to wait
+    /// `tolerance`, and no longer than for twelve spans of five seconds: an emulator that has to wait
     /// for its host gives a task now and then a tenth of a second too much, which no longer counts
     /// over a longer time. What a scheduler does wrong counts as much as before.
     pub fn have(&self, parts: &[f64], tolerance: f64) {
-        for left in (0..6).rev() {
-            self.lab.text("sleep 10");
+        for left in (0..12).rev() {
+            self.lab.text("sleep 5");
             let pairs = self.times().into_iter().zip(&self.begin);
             let ran: Vec<f64> = pairs.map(|(after, before)| after - before).collect();
             let sum: f64 = ran.iter().sum();

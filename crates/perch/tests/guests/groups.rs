@@ -44,6 +44,14 @@ fn make(lab: &Lab, groups: &[(&str, u32)]) {
     lab.text(&script);
 }
 
+/// Removes cgroups and all below them, once those that were killed in them are gone.
+fn remove(lab: &Lab, groups: &str) {
+    lab.text(&format!(
+        "cd {ROOT} && find {groups} -depth -type d | while read -r group; do
+             until rmdir $group 2>/dev/null; do sleep 0.05; done; done"
+    ));
+}
+
 /// What tasks have run and waited, ns, and how often each was switched to.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -105,20 +113,18 @@ fn followed(perch: &Perch<'_>) -> u64 {
 
 /// The source's weights, 8192 against 1024, on every CPU, and others that are written meanwhile;
 /// then a hierarchy, and the threads of one process in groups of their own.
-#[test]
-fn groups_share_each_cpu_by_weight() {
-    let lab = Lab::counting("7.2");
-    make(&lab, &[("heavy", 800), ("light", 100)]);
+fn groups_share_each_cpu_by_weight(lab: &Lab) {
+    make(lab, &[("heavy", 800), ("light", 100)]);
     let perch = lab.load("");
     assert_eq!(followed(&perch), 2);
     let each = "for cpu in 1 2 4 8; do hog heavy $cpu; hog light $cpu; done";
-    let seen = observe(&lab, each, 0.2, 1.5);
+    let seen = observe(lab, each, 0.2, 1.5);
     seen.chunks(2)
-        .for_each(|cpu| have(&lab, cpu, &[8.0, 1.0], 0.05));
+        .for_each(|cpu| have(lab, cpu, &[8.0, 1.0], 0.05));
     let written = format!("{each}; pause 0.1; echo 50 > heavy/cpu.weight");
-    let seen = observe(&lab, &written, 0.1, 0.6);
+    let seen = observe(lab, &written, 0.1, 0.6);
     seen.chunks(2)
-        .for_each(|cpu| have(&lab, cpu, &[1.0, 2.0], 0.05));
+        .for_each(|cpu| have(lab, cpu, &[1.0, 2.0], 0.05));
 
     let tree = [
         ("a", 100),
@@ -128,8 +134,8 @@ fn groups_share_each_cpu_by_weight() {
         ("p", 100),
         ("q", 100),
     ];
-    make(&lab, &tree);
-    make(&lab, &[("p/one", 300), ("p/two", 100)]);
+    make(lab, &tree);
+    make(lab, &[("p/one", 300), ("p/two", 100)]);
     let seen = observe(
         &lab,
         "hog a/x 1; hog a/y 1; hog b 1
@@ -147,11 +153,12 @@ fn groups_share_each_cpu_by_weight() {
         0.1,
         1.5,
     );
-    have(&lab, &seen[..3], &[0.75, 0.25, 2.0], 0.05);
-    have(&lab, &seen[3..], &[1.0, 0.75, 0.25], 0.05);
+    have(lab, &seen[..3], &[0.75, 0.25, 2.0], 0.05);
+    have(lab, &seen[3..], &[1.0, 0.75, 0.25], 0.05);
     assert_eq!(followed(&perch), 10);
     println!("{}", lab.text("perch stats"));
     perch.unload();
+    remove(lab, "heavy light a b p q");
 }
 
 /// Mean time from a wake-up to the switch, ns, of a heavy group's task that sleeps for 2 ms at a
@@ -175,12 +182,10 @@ fn wait(lab: &Lab, steer: &str) -> f64 {
     sleeper.waited / sleeper.switches
 }
 
-#[test]
-fn steering_and_credit_shorten_the_wait_and_starve_nobody() {
-    let lab = Lab::counting("7.2");
+fn steering_and_credit_shorten_the_wait_and_starve_nobody(lab: &Lab) {
     let lights = ["one", "two", "three", "four"].map(|name| (name, 100));
-    make(&lab, &[&[("heavy", 800)], &lights[..]].concat());
-    let (without, with) = (wait(&lab, "off"), wait(&lab, "perch"));
+    make(lab, &[&[("heavy", 800)], &lights[..]].concat());
+    let (without, with) = (wait(lab, "off"), wait(lab, "perch"));
     println!("from wake-up to switch: {without:.0} ns, with steering and credit {with:.0} ns");
     assert!(without > with, "{without:.0} ns and {with:.0} ns");
 
@@ -189,7 +194,7 @@ fn steering_and_credit_shorten_the_wait_and_starve_nobody() {
     let perch = lab.load("");
     let start = "echo 300 > heavy/cpu.weight
                  for cpu in 1 2 4 8; do hog one $cpu; restless heavy $cpu; done";
-    let seen = observe(&lab, start, 0.2, 1.5);
+    let seen = observe(lab, start, 0.2, 1.5);
     for cpu in seen.chunks(2) {
         let part = cpu[0].ran / (cpu[0].ran + cpu[1].ran);
         println!("the hog has {part:.3} of its CPU; {:.0?}", cpu[1]);
@@ -199,12 +204,20 @@ fn steering_and_credit_shorten_the_wait_and_starve_nobody() {
     perch.unload();
 }
 
+/// One guest for these: a boot takes as long as they do.
+#[test]
+fn groups_share_each_cpu_and_are_steered() {
+    let lab = Lab::counting("7.2");
+    groups_share_each_cpu_by_weight(&lab);
+    steering_and_credit_shorten_the_wait_and_starve_nobody(&lab);
+}
+
 /// A thousand groups and more beside hackbench in a group of its own: made, used by a task that
 /// goes on running, and deleted, some of them while their last tasks exit. Then a table that is
 /// too small.
 #[test]
 fn a_thousand_groups_come_and_go() {
-    let lab = Lab::alone("7.2", 8);
+    let lab = Lab::boot("7.2", 8);
     // Whoever moves a task between cgroups waits for no grace period then.
     lab.text(&format!("mount -o remount,favordynmods {ROOT}"));
     make(&lab, &[("bench", 100), ("many", 100), ("many/deep", 100)]);
@@ -213,10 +226,11 @@ fn a_thousand_groups_come_and_go() {
     ));
     let perch = lab.load("");
     assert_eq!(followed(&perch), 3);
-    // Two CPUs of eight: the emulator has one for all of them.
+    // Two CPUs of eight, and a pause now and then: the emulator has one for all of them.
     let load = lab.start(&format!(
         "taskset 3 sh -c 'echo $$ > {ROOT}/bench/cgroup.procs
-             while [ ! -e /tmp/enough ]; do hackbench -p -g 1 -l 50 >/dev/null || exit 1; done'"
+             while [ ! -e /tmp/enough ]; do hackbench -p -g 1 -l 50 >/dev/null || exit 1
+             sleep 0.2; done'"
     ));
     lab.timed(
         "a thousand groups",
@@ -226,7 +240,7 @@ fn a_thousand_groups_come_and_go() {
                  number=0; names=; while [ $number -lt 50 ]; do
                      names=\"$names many/deep/g$number\"; number=$((number+1)); done
                  mkdir $names many/going || exit 1
-                 task many/going fc '(:)'
+                 task many/going fc '(:); read -t 0.01 never <&9'
                  for group in $names; do
                      echo $((number += 7)) > $group/cpu.weight && echo $$ > $group/cgroup.procs ||
                          exit 1
@@ -266,6 +280,7 @@ fn a_thousand_groups_come_and_go() {
     lab.text(&format!("mkdir {ROOT}/many/f6"));
     assert_eq!(followed(&perch), 4);
     perch.unload();
+    remove(&lab, "bench many");
 }
 
 /// On other kernels, and on arm64: two groups on a CPU.

@@ -16,11 +16,12 @@ use crate::loaded::Perch;
 
 pub const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 
-/// A guest keeps one of the host's CPUs busy, and a busy host makes a guest's times worthless. So
-/// many are used at once, on a host of as many CPUs.
+/// A guest keeps one of the host's CPUs busy two thirds of the time, while nobody waits for its
+/// clock; a host that is too busy makes a guest's times worthless. So many are used at once: three
+/// for each two CPUs of the host.
 static GUESTS: LazyLock<usize> = LazyLock::new(|| {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    cpus.clamp(2, 8)
+    (cpus + cpus.div_ceil(2)).clamp(2, 8)
 });
 
 /// How long a command in a guest may take, and whatever else is waited for. The longest takes 10 s
@@ -127,11 +128,24 @@ pub fn resolve(name: &str) -> Machine {
 }
 
 /// Guests that no test uses now, and that did no test any harm: a boot takes as long as many tests.
+/// They are stopped, so they take nothing but memory.
 static IDLE: Mutex<Vec<Lab>> = Mutex::new(Vec::new());
 
-/// So many of them are kept, those that were used last. Each has some hundred megabytes and takes 3 %
-/// of a CPU for its ticks: after six minutes a boot would have been cheaper.
-const KEPT: usize = 2;
+/// So many of them are kept, those that were used last. Each takes up to a gigabyte.
+const KEPT: usize = 6;
+
+/// MiB of the host's memory that idle guests leave to others, or all but the last of them go.
+const LEFT_MIB: u64 = 3000;
+
+/// MiB of memory that the host could still give; much where nobody says.
+fn available_mib() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map_or(u64::MAX, |kib| kib >> 10)
+}
 
 /// A guest that shows a machine; it may have been another test's before, and be another's after.
 pub struct Lab {
@@ -168,9 +182,12 @@ impl Drop for Use {
         if !self.for_others || std::thread::panicking() || !lab.is_as_before() {
             return;
         }
+        if lab.guest.stop().is_err() {
+            return;
+        }
         let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
         idle.push(lab);
-        if idle.len() > KEPT {
+        while idle.len() > KEPT || idle.len() > 1 && available_mib() < LEFT_MIB {
             idle.remove(0);
         }
     }
@@ -204,10 +221,11 @@ impl Lab {
         Lab::of(&setup(machine, Cpus::All, kernel))
     }
 
-    /// As [`Lab::boot`]; a guest that no test had before, and none gets after: for whoever leaves
-    /// traces, or would see others'.
-    pub fn alone(kernel: &str, cpus: usize) -> Use {
-        Lab::fresh(&setup(&nodes(), Cpus::AtMost(cpus), kernel), false)
+    /// As [`Lab::boot`]; a guest that no test gets after, for whoever leaves traces.
+    pub fn for_the_last_time(kernel: &str, cpus: usize) -> Use {
+        let mut lab = Lab::boot(kernel, cpus);
+        lab.for_others = false;
+        lab
     }
 
     /// Four CPUs of one LLC in clusters of two, whose clock counts instructions: what one CPU does
@@ -231,6 +249,7 @@ impl Lab {
         drop(idle);
         match lab {
             Some(lab) => {
+                lab.guest.go_on().unwrap_or_else(|error| panic!("{error}"));
                 println!("Linux {} on {}: used before", lab.release, machine.name);
                 Use::of(lab, true, place)
             }

@@ -7,14 +7,18 @@ use perch_lab::guest::Process;
 use crate::guest::Lab;
 
 /// Tasks that wake each other until [`finish`] says that it is enough. What a task that is lost
-/// holds up, the others wait for.
+/// holds up, the others wait for. The pauses leave an emulator time for what goes on beside.
 fn churn(lab: &Lab) -> Process {
     let script = "rm -f /tmp/enough
-        while [ ! -e /tmp/enough ]; do hackbench -T -p -g 1 -f 8 -l 200 || exit 1; done";
+        while [ ! -e /tmp/enough ]; do hackbench -T -p -g 1 -f 8 -l 200 || exit 1
+            sleep 0.3; done";
     let churn = lab.start(script);
     lab.text("sleep 0.5");
     churn
 }
+
+/// Waits for a moment in which the tasks wake each other.
+const AMID: &str = "until pidof hackbench >/dev/null; do :; done";
 
 /// The churn comes to its end, with every task.
 fn finish(lab: &Lab, churn: Process) {
@@ -28,12 +32,12 @@ fn finish(lab: &Lab, churn: Process) {
 
 #[test]
 fn cpus_go_and_come() {
-    let lab = Lab::alone("7.2", 8);
+    let lab = Lab::for_the_last_time("7.2", 8);
     let perch = lab.load("");
     let churn = churn(&lab);
     for (index, (cpu, online)) in [(3, 0), (3, 1), (7, 0), (7, 1)].into_iter().enumerate() {
         lab.text(&format!(
-            "echo {online} > /sys/devices/system/cpu/cpu{cpu}/online"
+            "{AMID}; echo {online} > /sys/devices/system/cpu/cpu{cpu}/online"
         ));
         perch.says_often("Ctrl-C unloads", index + 2);
         perch.is_well();
@@ -86,6 +90,7 @@ fn a_loader_that_is_killed_leaves_the_kernel_on_its_own() {
         let perch = lab.load("");
         let churn = churn(&lab);
         perch.is_well();
+        lab.text(AMID);
         perch.kill();
         lab.until("perch has left with its loader", || {
             lab.scheduler().is_empty()

@@ -3,13 +3,11 @@
 //! of them. That no interleaving breaks them is shown in perch-policy's tests/loom.rs, for small
 //! cases; here are many threads, a large machine and the memory of a real one.
 
-mod support;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
 
+use crate::support::perch;
 use perch_policy::{Layout, Overload, OverloadLevel, Topology};
-use support::perch;
 
 /// 480 CPUs, several nodes, several last-level caches on each.
 fn counters(layout: Layout, exact: bool) -> (Overload, usize) {

@@ -27,7 +27,7 @@ fn ask(trace: &Path, questions: &[&str]) -> Vec<Vec<String>> {
         "no trace_processor in {}: `./x test` fetches it",
         folder.display()
     );
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/trace_processor.mjs");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/trace_processor.mjs");
     let output = Command::new("node")
         .arg(script)
         .args([&folder, trace])

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Bars are for people: they are drawn on a terminal, after a while, and nowhere else.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use support::perch;
+use crate::support::perch;
 
 const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 

@@ -2,11 +2,9 @@
 //! What makes no sense is refused with exit code 2, a sentence that names it on stderr, and
 //! nothing on stdout.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 
-use support::perch;
+use crate::support::perch;
 
 /// Runs it and demands a refusal that says every one of `words`.
 #[track_caller]

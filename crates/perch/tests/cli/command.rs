@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What the command prints when all is well.
 
-mod support;
-
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use support::perch;
+use crate::support::perch;
 
 /// Runs it, demands success, and returns what it wrote to stdout.
 #[track_caller]

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch replay` and `perch advise` on files that are good, and on all kinds that are not.
 
-mod support;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::support::perch;
 use perch_machine::{Machine, library};
 use perch_policy::{Era, Mode, Modes, Policy, Topology};
 use perch_record::format::{Footer, Header, Writer};
 use perch_record::synthetic::{Synthetic, synthetic};
-use support::perch;
 
 const LOAD: Synthetic = Synthetic {
     seed: 1,
