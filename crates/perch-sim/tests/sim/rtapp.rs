@@ -116,126 +116,119 @@ fn work_is_calibrated_on_the_cpu_that_the_file_says() {
     assert_eq!(first("150"), "Run(Const(1000000))");
 }
 
+/// Keys of a task, the line that refuses each, and words of the error. The task is in line 2, a
+/// `run` in line 3, and the keys begin in line 4.
+const REFUSED_IN_A_TASK: &[(&str, u64, &str)] = &[
+    ("\"lock\": \"m\"", 2, "it keeps what \"lock\" locked"),
+    (
+        "\"lock\": \"m\", \"lock2\": \"m\"",
+        4,
+        "\"lock2\": it has locked \"m\" already (\"lock\")",
+    ),
+    ("\"unlock\": \"m\"", 4, "it has not locked \"m\" here"),
+    (
+        "\"wait\": {\"ref\": \"c\", \"mutex\": \"m\"}",
+        4,
+        "it has not locked \"m\" here",
+    ),
+    ("\"sync\": {\"ref\": \"c\"}", 4, "a ref and a mutex"),
+    (
+        "\"lock\": \"m\", \"resume\": \"m\"",
+        4,
+        "\"resume\": it has locked",
+    ),
+    ("\"fork\": \"a\"", 4, "rt-app 1.0 has no such event"),
+    ("\"memrun\": {}", 4, "rt-app 1.0 has no such event"),
+    ("\"mem\": -1", 4, "from 0 to"),
+    ("\"barrier\": 3", 4, "expected a text"),
+    ("\"jump\": 5", 4, "no such key"),
+    (
+        "\"policy\": \"SCHED_DEADLINE\"",
+        4,
+        "SCHED_DEADLINE is not simulated",
+    ),
+    ("\"dl-runtime\": 5", 4, "deadline class"),
+    ("\"cpus\": [99]", 4, "expected CPUs from 0 to 5"),
+    (
+        "\"nodes_membind\": [1]",
+        4,
+        "expected nodes from 0 to 0 of juno",
+    ),
+    (
+        "\"nodes_membind\": []",
+        4,
+        "expected every node of the task's cpus",
+    ),
+    ("\"cpus\": []", 4, "at least one CPU"),
+    ("\"priority\": 20", 4, "from -20 to 19"),
+    ("\"sleep\": -1", 4, "from 0 to"),
+    ("\"timer\": {\"ref\": \"x\"}", 4, "a ref and a period"),
+    (
+        "\"timer\": {\"ref\": \"x\", \"period\": 5, \"mode\": \"odd\"}",
+        4,
+        "relative or absolute",
+    ),
+    ("\"phases\": {}", 3, "beside \"phases\""),
+    (
+        "\"util_min\": 600, \"util_max\": 500",
+        2,
+        "beyond its util_max",
+    ),
+];
+
+/// Whole files, the line that refuses each, and words of the error.
+const REFUSED_FILES: &[(&str, u64, &str)] = &[
+    (
+        "{\"tasks\": {\"a\": {\"lock\": \"m\", \"yield\": \"\", \"unlock\": \"m\"}}}",
+        1,
+        "takes no time",
+    ),
+    (
+        "{\"tasks\": {\"a\": {\"phases\": {\n\"p\": {\"loop\": 2, \"run\": 1, \"lock\": \"m\"}}}}}",
+        2,
+        "other mutexes",
+    ),
+    (
+        "{\"tasks\": {\"a\": {\"iorun\": 5}},\n\"global\": {\"io_device\": \"/dev/sda\"}}",
+        2,
+        "expected /dev/null",
+    ),
+    (
+        "{\"tasks\": {\"a\": {\"phases\": {\n\"p\": {\"priority\": 1, \"run\": 1}}}}}",
+        2,
+        "from phase to phase",
+    ),
+    (
+        "{\"tasks\": {\"a\": {\"policy\": \"SCHED_RR\", \"phases\": {\n\"p\": {\"cpus\": [1], \"run\": 1}}}}}",
+        2,
+        "real-time task's CPUs",
+    ),
+    ("{\"tasks\": {\"a\": {\"run\": 0}}}", 1, "takes no time"),
+    (
+        "{\"tasks\": {\"a\": {\"run\": 1, \"phases\": 3}}}",
+        1,
+        "expected an object",
+    ),
+    ("{\"tasks\": {}}", 1, "one at least"),
+    (
+        "{\n\"global\": {\"pi_enabled\": true}, \"tasks\": {\"a\": {\"run\": 1}}}",
+        2,
+        "priority inheritance",
+    ),
+    ("{\n\"global\": {\"speed\": 3}}", 2, "no such global key"),
+    ("{\"tasks\": {},\n\"tasks\": {}}", 2, "expected once"),
+    ("{\n\n\"task\": {}}", 3, "tasks, global or resources"),
+];
+
 #[test]
 fn what_is_not_simulated_is_refused_by_its_line() {
-    let task = |body: &str| format!("{{\"tasks\": {{\n\"a\": {{\n\"run\": 5,\n{body}\n}}}}}}");
-    for (text, line, words) in [
-        (task("\"lock\": \"m\""), 2, "it keeps what \"lock\" locked"),
-        (
-            task("\"lock\": \"m\", \"lock2\": \"m\""),
-            4,
-            "\"lock2\": it has locked \"m\" already (\"lock\")",
-        ),
-        (task("\"unlock\": \"m\""), 4, "it has not locked \"m\" here"),
-        (
-            task("\"wait\": {\"ref\": \"c\", \"mutex\": \"m\"}"),
-            4,
-            "it has not locked \"m\" here",
-        ),
-        (task("\"sync\": {\"ref\": \"c\"}"), 4, "a ref and a mutex"),
-        (
-            task("\"lock\": \"m\", \"resume\": \"m\""),
-            4,
-            "\"resume\": it has locked",
-        ),
-        (task("\"fork\": \"a\""), 4, "rt-app 1.0 has no such event"),
-        (task("\"memrun\": {}"), 4, "rt-app 1.0 has no such event"),
-        (task("\"mem\": -1"), 4, "from 0 to"),
-        (task("\"barrier\": 3"), 4, "expected a text"),
-        (task("\"jump\": 5"), 4, "no such key"),
-        (
-            "{\"tasks\": {\"a\": {\"lock\": \"m\", \"yield\": \"\", \"unlock\": \"m\"}}}"
-                .to_string(),
-            1,
-            "takes no time",
-        ),
-        (
-            "{\"tasks\": {\"a\": {\"phases\": {\n\"p\": {\"loop\": 2, \"run\": 1, \"lock\": \"m\"}}}}}"
-                .to_string(),
-            2,
-            "other mutexes",
-        ),
-        (
-            "{\"tasks\": {\"a\": {\"iorun\": 5}},\n\"global\": {\"io_device\": \"/dev/sda\"}}".to_string(),
-            2,
-            "expected /dev/null",
-        ),
-        (
-            task("\"policy\": \"SCHED_DEADLINE\""),
-            4,
-            "SCHED_DEADLINE is not simulated",
-        ),
-        (task("\"dl-runtime\": 5"), 4, "deadline class"),
-        (task("\"cpus\": [99]"), 4, "expected CPUs from 0 to 5"),
-        (
-            task("\"nodes_membind\": [1]"),
-            4,
-            "expected nodes from 0 to 0 of juno",
-        ),
-        (
-            task("\"nodes_membind\": []"),
-            4,
-            "expected every node of the task's cpus",
-        ),
-        (task("\"cpus\": []"), 4, "at least one CPU"),
-        (task("\"priority\": 20"), 4, "from -20 to 19"),
-        (task("\"sleep\": -1"), 4, "from 0 to"),
-        (task("\"timer\": {\"ref\": \"x\"}"), 4, "a ref and a period"),
-        (
-            task("\"timer\": {\"ref\": \"x\", \"period\": 5, \"mode\": \"odd\"}"),
-            4,
-            "relative or absolute",
-        ),
-        (task("\"phases\": {}"), 3, "beside \"phases\""),
-        (
-            task("\"util_min\": 600, \"util_max\": 500"),
-            2,
-            "beyond its util_max",
-        ),
-        (
-            "{\"tasks\": {\"a\": {\"phases\": {\n\"p\": {\"priority\": 1, \"run\": 1}}}}}"
-                .to_string(),
-            2,
-            "from phase to phase",
-        ),
-        (
-            "{\"tasks\": {\"a\": {\"policy\": \"SCHED_RR\", \"phases\": {\n\"p\": {\"cpus\": [1], \"run\": 1}}}}}"
-                .to_string(),
-            2,
-            "real-time task's CPUs",
-        ),
-        (
-            "{\"tasks\": {\"a\": {\"run\": 0}}}".to_string(),
-            1,
-            "takes no time",
-        ),
-        (
-            "{\"tasks\": {\"a\": {\"run\": 1, \"phases\": 3}}}".to_string(),
-            1,
-            "expected an object",
-        ),
-        ("{\"tasks\": {}}".to_string(), 1, "one at least"),
-        (
-            "{\n\"global\": {\"pi_enabled\": true}, \"tasks\": {\"a\": {\"run\": 1}}}".to_string(),
-            2,
-            "priority inheritance",
-        ),
-        (
-            "{\n\"global\": {\"speed\": 3}}".to_string(),
-            2,
-            "no such global key",
-        ),
-        (
-            "{\"tasks\": {},\n\"tasks\": {}}".to_string(),
-            2,
-            "expected once",
-        ),
-        (
-            "{\n\n\"task\": {}}".to_string(),
-            3,
-            "tasks, global or resources",
-        ),
-    ] {
+    let in_a_task = REFUSED_IN_A_TASK.iter().map(|(keys, line, words)| {
+        let text = format!("{{\"tasks\": {{\n\"a\": {{\n\"run\": 5,\n{keys}\n}}}}}}");
+        (text, line, words)
+    });
+    let files = REFUSED_FILES.iter();
+    let files = files.map(|(text, line, words)| (text.to_string(), line, words));
+    for (text, line, words) in in_a_task.chain(files) {
         let spec = spec("refused", &text, "");
         let error = Workload::parse(&spec, &machine("juno"))
             .expect_err(&text)
@@ -429,10 +422,12 @@ fn what_rt_app_has_no_word_for_is_not_written() {
     ] {
         let workload = Workload::parse(spec, &machine).expect(spec);
         let why = export(&workload, &machine, false).expect_err(spec);
+        let why = why.to_string();
         assert!(why.contains(words), "{spec}: {why}");
     }
     let pipe = Workload::parse("pipe:pairs=1", &machine).expect("a workload");
     let why = export(&pipe, &machine, true).expect_err("messages");
+    let why = why.to_string();
     assert!(
         why.contains("task 0: rt-app has no event for its `Receive`"),
         "{why}"
