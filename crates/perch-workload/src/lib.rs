@@ -36,7 +36,7 @@ pub use group::{DEFAULT_SHARES, GroupError, GroupSpec, SHARES, check as check_gr
 pub use guest::{GuestSpec, Network, Site};
 pub use spec::{COMMON_KEYS, Workload, names};
 
-/// One step of a task's program.
+/// An operation of a task's program.
 ///
 /// A task does its operations in order, from the first one, and goes back where a `Jump` or a
 /// `Repeat` says so. Operations take no time of their own but for what their fields say and for
