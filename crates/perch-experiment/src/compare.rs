@@ -327,7 +327,7 @@ fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {
     }
     match Workload::parse(&spec.workload, &spec.machine) {
         Err(error) => refuse(error.to_string()),
-        Ok(workload) => workload.check(spec.era).or_else(refuse),
+        Ok(workload) => (workload.check(spec.era)).or_else(|error| refuse(error.to_string())),
     }
 }
 

@@ -5,6 +5,7 @@
 //! the same scenario gives the same trace to the byte, on any machine. docs/model.md tells what
 //! is modelled and what is left out.
 
+mod id;
 mod observe;
 mod program;
 mod scenario;

@@ -6,11 +6,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{Policy, Topology};
+use perch_policy::{ParseError, Policy, Topology};
 use perch_sched::check::Auditor;
 
 use crate::observe::{Glimpse, Metrics, Requests, WAKE_PERCENTILES, Watch};
-use crate::workload::{Basis, Workload, check_groups};
+use crate::workload::{Basis, ClassError, EraError, GroupError, Workload, check_groups};
 use crate::world::Simulation;
 
 /// How the simulated kernel lays out its root domain: which fields that all CPUs use lie on one
@@ -107,9 +107,12 @@ pub enum SimError {
     /// Nothing would be measured.
     #[error("the measured time is 0: expected at least one nanosecond")]
     NothingMeasured,
-    /// A mechanism or a setting that the era's kernel has not.
-    #[error("{0}")]
-    Era(String),
+    /// The era's kernel does not have a mechanism.
+    #[error(transparent)]
+    Modes(#[from] ParseError),
+    /// The era's kernel does not have what the workload asks for.
+    #[error(transparent)]
+    Era(#[from] EraError),
     /// A task is in no class that exists.
     #[error("task {task} of workload \"{workload}\": {why}")]
     Class {
@@ -118,7 +121,7 @@ pub enum SimError {
         /// Its number, from 0.
         task: usize,
         /// What is wrong with its class.
-        why: String,
+        why: ClassError,
     },
     /// The task groups, or a task's place in them, are not as they must be.
     #[error("workload \"{workload}\": {why}")]
@@ -126,7 +129,7 @@ pub enum SimError {
         /// The workload.
         workload: String,
         /// What is wrong.
-        why: String,
+        why: GroupError,
     },
     /// Simulated time is 64 bits of nanoseconds.
     #[error("warm-up and measured time together exceed 100 years of simulated time")]
@@ -203,9 +206,8 @@ impl Scenario {
             return Err(SimError::NothingMeasured);
         }
         let era = self.policy.era();
-        let modes = era.check(&self.policy.modes()).map_err(|e| e.to_string());
-        let fits = modes.and_then(|()| self.workload.check(era));
-        fits.map_err(SimError::Era)?;
+        era.check(&self.policy.modes())?;
+        self.workload.check(era)?;
         for (task, spec) in self.workload.tasks.iter().enumerate() {
             spec.class.check().map_err(|why| SimError::Class {
                 workload: self.workload.spec.clone(),
@@ -275,13 +277,13 @@ impl Scenario {
                 if let Some(started_ns) = run.stopwatch().started_ns {
                     run.run_until(started_ns + self.measure_ns)?;
                 }
-                let watch = run.stopwatch();
-                let span = watch.started_ns.zip(watch.stopped_ns);
+                let clock = run.stopwatch();
+                let span = clock.started_ns.zip(clock.stopped_ns);
                 match span.map(|(started_ns, stopped_ns)| (started_ns, stopped_ns - started_ns)) {
                     Some((started_ns, took_ns)) if took_ns <= self.measure_ns => {
                         only(run.finish(started_ns), took_ns as f64 / 1e9)
                     }
-                    _ => return Err(self.unfinished(watch.started_ns)),
+                    _ => return Err(self.unfinished(clock.started_ns)),
                 }
             }
         };
@@ -294,7 +296,8 @@ impl Scenario {
     /// its time may be cut short.
     ///
     /// # Errors
-    /// What does not hold, and at which moment.
+    /// What does not hold, and at which moment. This error, like those of all `check` functions
+    /// below it, is a text: it tells a developer of a bug, and no program acts on it.
     #[doc(hidden)]
     pub fn run_checked(
         &self,
@@ -315,8 +318,8 @@ impl Scenario {
                 .map_err(|e| e.to_string())?;
             run.check(&mut auditor)?;
             look(&run.glimpse());
-            let watch = run.stopwatch();
-            if let (Some(started_ns), Some(_)) = (watch.started_ns, watch.stopped_ns) {
+            let clock = run.stopwatch();
+            if let (Some(started_ns), Some(_)) = (clock.started_ns, clock.stopped_ns) {
                 return Ok(run.finish(started_ns));
             }
             if run.now_ns() >= end_ns && measuring {

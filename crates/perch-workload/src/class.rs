@@ -21,6 +21,26 @@ pub enum Class {
 /// Real-time priorities that a task may have.
 pub const PRIORITIES: RangeInclusive<u8> = 1..=99;
 
+/// The reason why there is no such class.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClassError {
+    /// The text names no class, or its priority is out of [`PRIORITIES`].
+    #[error(
+        "class={text}: expected fair, fifo:PRIORITY or rr:PRIORITY, with a real-time priority from \
+         1 to 99"
+    )]
+    Unknown {
+        /// The text.
+        text: String,
+    },
+    /// The priority is out of [`PRIORITIES`].
+    #[error("real-time priority {priority}: expected one from 1 to 99")]
+    Priority {
+        /// The priority.
+        priority: u8,
+    },
+}
+
 impl Class {
     /// The priority of a real-time task, 1 to 99; `None` for a fair task.
     #[inline]
@@ -34,9 +54,8 @@ impl Class {
     /// Reads `fair`, `fifo:N` or `rr:N`.
     ///
     /// # Errors
-    /// The text is something else, or the priority is out of [`PRIORITIES`]; the message says what
-    /// was expected.
-    pub fn parse(text: &str) -> Result<Class, String> {
+    /// The text is something else, or the priority is out of [`PRIORITIES`].
+    pub fn parse(text: &str) -> Result<Class, ClassError> {
         let priority = |text: &str| {
             let number = text.parse::<u8>().ok();
             number.filter(|priority| PRIORITIES.contains(priority))
@@ -47,23 +66,20 @@ impl Class {
             Some(("rr", rest)) => priority(rest).map(Class::Rr),
             _ => None,
         };
-        class.ok_or_else(|| {
-            format!(
-                "class={text}: expected fair, fifo:PRIORITY or rr:PRIORITY, with a real-time \
-                 priority from 1 to 99"
-            )
+        class.ok_or_else(|| ClassError::Unknown {
+            text: text.to_string(),
         })
     }
 
     /// Refuses a priority out of [`PRIORITIES`].
     ///
     /// # Errors
-    /// The message names the priority, and says what was expected.
-    pub fn check(self) -> Result<(), String> {
+    /// [`ClassError::Priority`].
+    pub fn check(self) -> Result<(), ClassError> {
         match self.priority() {
-            Some(priority) if !PRIORITIES.contains(&priority) => Err(format!(
-                "real-time priority {priority}: expected one from 1 to 99"
-            )),
+            Some(priority) if !PRIORITIES.contains(&priority) => {
+                Err(ClassError::Priority { priority })
+            }
             _ => Ok(()),
         }
     }
@@ -92,7 +108,7 @@ mod tests {
         for text in [
             "", "fifo", "fifo:", "fifo:0", "rr:100", "rr:-1", "Fair", "rr:5:5", "dl:1",
         ] {
-            let why = Class::parse(text).expect_err(text);
+            let why = Class::parse(text).expect_err(text).to_string();
             assert!(
                 why.contains("expected fair, fifo:PRIORITY or rr:PRIORITY"),
                 "{why}"

@@ -21,7 +21,7 @@ use perch_machine::Machine;
 use perch_policy::CpuMask;
 
 use crate::spec::{Keys, MAX_TASKS, Workload};
-use crate::{Basis, Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
+use crate::{Basis, Class, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
 /// The most threads of one kind that an instance may have.
 const MAX_THREADS: u32 = 32;
@@ -292,7 +292,11 @@ fn now_and_then(every_ns: u64, work: fn(Dist) -> Op) -> Vec<Op> {
 }
 
 /// The CPUs of each instance: `each` CPUs that are whole cores, one instance after the other.
-fn places(machine: &Machine, instances: u64, each: u64) -> Result<Vec<Arc<CpuMask>>, String> {
+fn cpus_of_instances(
+    machine: &Machine,
+    instances: u64,
+    each: u64,
+) -> Result<Vec<Arc<CpuMask>>, SpecError> {
     let n = machine.cpus.len();
     let mut cores: Vec<(u32, Vec<usize>)> = Vec::new();
     for (cpu, at) in machine.cpus.iter().enumerate() {
@@ -310,29 +314,26 @@ fn places(machine: &Machine, instances: u64, each: u64) -> Result<Vec<Arc<CpuMas
             }
             match cpus.len() as u64 == each {
                 true => Ok(Arc::new(CpuMask::of(n, cpus))),
-                false => Err(format!(
-                    "cpus_per_instance={each}: instance {instance} would share a core with the \
-                     next one; expected a number that makes whole cores"
-                )),
+                false => Err(SpecError::SharedCore { each, instance }),
             }
         })
         .collect()
 }
 
 /// Builds instances of FFmpeg.
-pub(crate) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let machine = keys.machine;
     let n = machine.cpus.len() as u64;
     let each = keys.number("cpus_per_instance", 8.min(n), 1, n)?;
     let instances = keys.number("instances", n / each, 1, n)?;
     if instances * each > n {
-        return Err(format!(
-            "instances={instances} of cpus_per_instance={each} need {} CPUs, and this machine has \
-             {n}: expected no more than that",
-            instances * each
-        ));
+        return Err(SpecError::FfmpegCpus {
+            instances,
+            each,
+            cpus: n,
+        });
     }
-    let places = places(machine, instances, each)?;
+    let sets = cpus_of_instances(machine, instances, each)?;
     // The numbers of threads that FFmpeg and x264 choose by themselves for so many CPUs.
     let several = each.min(16) as u32;
     let auto = if several > 1 {
@@ -348,7 +349,7 @@ pub(crate) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let encoders = threads(keys, "encoders", (several * 3 / 2).max(1), 1)?;
     let mut micros = |key, default: u64, least| {
         let us = keys.number(key, default, least, 10_000_000)?;
-        Ok::<u64, String>(us * 1000)
+        Ok::<u64, SpecError>(us * 1000)
     };
     let work = [
         micros("main_us", 400, 0)?,
@@ -372,24 +373,22 @@ pub(crate) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, String> {
     };
     let threads = u64::from(decoders + filters + encoders + 7);
     if instances * threads + n > MAX_TASKS {
-        return Err(format!(
-            "instances={instances} of {threads} threads: expected fewer than {MAX_TASKS} in all"
-        ));
+        return Err(SpecError::FfmpegThreads { instances, threads });
     }
     let (mut tasks, mut channels) = (Vec::new(), 0);
-    for (space, allowed) in (0u32..).zip(&places) {
+    for (space, allowed) in (0u32..).zip(&sets) {
         let own = Channels::new(&shape, channels);
         channels = own.end;
         tasks.extend(shape.instance(&own, allowed, space));
     }
     if kworker_ms > 0 {
-        let used = places.iter().flat_map(|place| place.iter());
+        let used = sets.iter().flat_map(|set| set.iter());
         tasks.extend(used.map(|cpu| kworker(n as usize, cpu, kworker_ms * 1_000_000)));
     }
     Ok(Workload {
         spec: String::new(),
         tasks,
-        spaces: vec![Space::default(); places.len()],
+        spaces: vec![Space::default(); sets.len()],
         channels: channels as usize,
         mutexes: 0,
         counters: 0,

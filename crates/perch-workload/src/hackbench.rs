@@ -12,7 +12,7 @@
 use perch_engine::Dist;
 
 use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use crate::{Basis, Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
+use crate::{Basis, Class, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
 /// A socket's send buffer, `net.core.wmem_default`: 256 packets of 256 bytes as the kernel
 /// accounts them, on 64-bit machines.
@@ -46,8 +46,72 @@ fn room(size: u64) -> u64 {
     SEND_BUFFER.div_ceil(packet_bytes(size))
 }
 
+/// Numbers of the channels between the parent and all its children.
+struct Common {
+    /// A child says that it is ready.
+    ready: u32,
+    /// The parent lets all children go.
+    go: u32,
+    /// A child says that it is done.
+    done: u32,
+}
+
+impl Common {
+    /// The channels that follow the sockets, of which there are so many.
+    fn after(sockets: u32) -> Common {
+        Common {
+            ready: sockets,
+            go: sockets + 1,
+            done: sockets + 2,
+        }
+    }
+
+    /// The program of a child whose part is `body`.
+    fn child(&self, body: Vec<Op>) -> Vec<Op> {
+        let tell = |channel| Op::Send {
+            channel,
+            lines: 1,
+            sync: true,
+        };
+        let mut program = vec![
+            Op::Run(Dist::around(READY_NS, 20)),
+            tell(self.ready),
+            Op::Receive { channel: self.go },
+        ];
+        program.extend(body);
+        program.extend([
+            Op::Run(Dist::around(EXIT_NS, 20)),
+            tell(self.done),
+            Op::Exit,
+        ]);
+        program
+    }
+
+    /// The program of the parent of so many children.
+    fn parent(&self, children: u32) -> Vec<Op> {
+        let mut parent = Vec::with_capacity(2 * children as usize + 8);
+        for child in 0..children {
+            parent.extend([Op::Run(Dist::around(FORK_NS, 20)), Op::Fork(child)]);
+        }
+        let hear_all = |parent: &mut Vec<Op>, channel| {
+            let to = parent.len() as u32;
+            let times = children.into();
+            parent.extend([Op::Receive { channel }, Op::Repeat { to, times }]);
+        };
+        hear_all(&mut parent, self.ready);
+        parent.push(Op::StartClock);
+        parent.push(Op::Release {
+            channel: self.go,
+            readers: children,
+        });
+        hear_all(&mut parent, self.done);
+        parent.extend([Op::StopClock, Op::Exit]);
+        parent
+    }
+}
+
 /// Builds hackbench in its default form.
-pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let groups = keys.number("groups", 10, 1, MAX_TASKS / 2)?;
     let fds = keys.number("fds", 20, 1, 10_000)?;
     let loops = keys.number("loops", 100, 1, 1_000_000_000)?;
@@ -55,9 +119,11 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let allowed = keys.cpus()?;
     let n = 2 * groups * fds;
     if n >= MAX_TASKS {
-        return Err(format!(
-            "groups={groups} and fds={fds} make {n} tasks: expected fewer than {MAX_TASKS}"
-        ));
+        return Err(SpecError::HackbenchTasks {
+            groups,
+            fds,
+            tasks: n,
+        });
     }
     // Work at full capacity, to be fitted to a machine; these are rough figures for a core of
     // 2 GHz: a write to or read from a socket takes a few thousand cycles.
@@ -70,22 +136,7 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let room = room(size) as u32;
     let copy_ns = size / COPIED_PER_NS;
     let receivers = (groups * fds) as u32;
-    let [ready, go, done] = [0, 1, 2].map(|i| receivers + i);
-    let tell = |channel| Op::Send {
-        channel,
-        lines: 1,
-        sync: true,
-    };
-    let child = |body: Vec<Op>| {
-        let mut program = vec![
-            Op::Run(Dist::around(READY_NS, 20)),
-            tell(ready),
-            Op::Receive { channel: go },
-        ];
-        program.extend(body);
-        program.extend([Op::Run(Dist::around(EXIT_NS, 20)), tell(done), Op::Exit]);
-        program
-    };
+    let common = Common::after(receivers);
     let task = |program, start| TaskSpec {
         program,
         allowed: allowed.clone(),
@@ -111,7 +162,7 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
                     times: fds * loops,
                 },
             ];
-            tasks.push(task(child(body).into(), None));
+            tasks.push(task(common.child(body).into(), None));
         }
         let mut body = Vec::with_capacity(2 * fds as usize + 1);
         for channel in sockets {
@@ -126,25 +177,10 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, String> {
             to: 3,
             times: loops,
         });
-        let sender: std::sync::Arc<[Op]> = child(body).into();
+        let sender: std::sync::Arc<[Op]> = common.child(body).into();
         tasks.extend((0..fds).map(|_| task(sender.clone(), None)));
     }
-    let mut parent = Vec::with_capacity(2 * n as usize + 9);
-    for child in 0..n as u32 {
-        parent.extend([Op::Run(Dist::around(FORK_NS, 20)), Op::Fork(child)]);
-    }
-    let all = |parent: &mut Vec<Op>, op| {
-        let to = parent.len() as u32;
-        parent.extend([op, Op::Repeat { to, times: n }]);
-    };
-    all(&mut parent, Op::Receive { channel: ready });
-    parent.push(Op::StartClock);
-    parent.push(Op::Release {
-        channel: go,
-        readers: n as u32,
-    });
-    all(&mut parent, Op::Receive { channel: done });
-    parent.extend([Op::StopClock, Op::Exit]);
+    let parent = common.parent(n as u32);
     tasks.push(task(parent.into(), Some(Dist::Uniform(0, 1_000_000))));
     Ok(Workload {
         spec: String::new(),

@@ -9,6 +9,7 @@
 //! for example, `network` builds tbench and netperf, and `schbench` builds schbench.
 
 mod class;
+mod error;
 mod ffmpeg;
 mod group;
 mod guest;
@@ -29,12 +30,13 @@ use std::sync::Arc;
 use perch_engine::Dist;
 use perch_policy::CpuMask;
 
-pub use class::{Class, PRIORITIES};
-pub use group::{DEFAULT_SHARES, GroupSpec, SHARES, check as check_groups};
+pub use class::{Class, ClassError, PRIORITIES};
+pub use error::{EraError, GuestMisfit, SpecError, WorkloadError};
+pub use group::{DEFAULT_SHARES, GroupError, GroupSpec, SHARES, check as check_groups};
 pub use guest::{GuestSpec, Network, Site};
-pub use spec::{COMMON_KEYS, Workload, WorkloadError, names};
+pub use spec::{COMMON_KEYS, Workload, names};
 
-/// One step of a task's program.
+/// An operation of a task's program.
 ///
 /// A task does its operations in order, from the first one, and goes back where a `Jump` or a
 /// `Repeat` says so. Operations take no time of their own but for what their fields say and for

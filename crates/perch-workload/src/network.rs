@@ -6,14 +6,14 @@
 //! Loopback delivers in the sender's own context, so the sender's CPU is the waker's and the
 //! wake-up is a sync one (`sock_def_readable`).
 //!
-//! A script forks the clients. Each client connects, which wakes the listening daemon, and the
+//! A shell forks the clients. Each client connects, which wakes the listening daemon, and the
 //! daemon forks the server of the pair. So the kernel's own fork balancing decides where a pair
 //! starts, and the wake-ups decide where it stays.
 
 use perch_engine::Dist;
 
 use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use crate::{Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
+use crate::{Class, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
 /// Costs of one direction of an exchange. docs/calibration.md tells where the values come from.
 pub(crate) struct Exchange {
@@ -36,7 +36,7 @@ const SETUP_NS: u64 = 300_000;
 /// The moment at which a client sends its first request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// Each client begins as soon as it is connected: a loop in a script starts instances of
+    /// Each client begins as soon as it is connected: a loop in a shell starts instances of
     /// netperf.
     AtOnce,
     /// All clients begin together, when the last one is connected: tbench prepares its clients
@@ -44,22 +44,30 @@ enum Start {
     Together,
 }
 
-/// Builds pairs of clients and servers, with the script and the daemon that start them.
+impl Start {
+    /// Time between two forks of the shell, and a client's work until it connects, microseconds.
+    ///
+    /// Rough figures: a shell's fork and exec, dynamic linking and the control connection take a
+    /// millisecond or two; tbench forks without exec, and each client then connects, reads its
+    /// load file and clears its directory, so that all of them start up at the same time.
+    fn costs_us(self) -> (u64, u64) {
+        match self {
+            Start::AtOnce => (1000, 1500),
+            Start::Together => (200, 5000),
+        }
+    }
+}
+
+/// Builds pairs of clients and servers, with the shell and the daemon that start them.
 fn pairs(
     keys: &mut Keys<'_>,
     exchange: Exchange,
     start: Start,
     measure: impl Fn(u64) -> Measure,
-) -> Result<Workload, String> {
+) -> Result<Workload, SpecError> {
     let n = keys.number("n", 1, 1, MAX_TASKS / 2)?;
     let allowed = keys.cpus()?;
-    // Rough figures: a shell's fork and exec, dynamic linking and the control connection take a
-    // millisecond or two; tbench forks without exec, and each client then connects, reads its
-    // load file and clears its directory, so that all of them start up at the same time.
-    let (gap, startup) = match start {
-        Start::AtOnce => (1000, 1500),
-        Start::Together => (200, 5000),
-    };
+    let (gap, startup) = start.costs_us();
     let gap = keys.number("gap_us", gap, 1, 1_000_000)? * 1000;
     let startup = keys.number("startup_us", startup, 1, 1_000_000)? * 1000;
     let Exchange {
@@ -86,19 +94,17 @@ fn pairs(
         sync: true,
     };
     let [connect, ready, go] = [0, 1, 2].map(|i| 2 * n as u32 + i);
-    // Fork and, in the script, exec: rough figures; they only space the starts.
-    let (mut script, mut daemon) = (Vec::new(), Vec::new());
+    // Fork and, in the shell, exec: rough figures; they only space the starts.
+    let (mut shell, mut daemon) = (Vec::new(), Vec::new());
     let mut tasks = Vec::with_capacity(2 * n as usize + 2);
     for pair in 0..n as u32 {
         let (request, reply) = (2 * pair, 2 * pair + 1);
-        script.extend([Op::Run(Dist::around(gap, 20)), Op::Fork(2 * pair)]);
+        shell.extend([Op::Run(Dist::around(gap, 20)), Op::Fork(2 * pair)]);
         daemon.extend([
             Op::Receive { channel: connect },
             Op::Run(Dist::around(100_000, 20)),
             Op::Fork(2 * pair + 1),
         ]);
-        // The client speaks first (netperf's control request, tbench's first operation), and by
-        // then the server is there and waits for it.
         let mut client = vec![Op::Run(Dist::around(startup, 20)), send(connect)];
         client.push(Op::Run(Dist::around(SETUP_NS, 20)));
         match start {
@@ -107,6 +113,8 @@ fn pairs(
             Start::Together => client.extend([send(ready), Op::Receive { channel: go }]),
         }
         let first = client.len() as u32;
+        // The client speaks first (netperf's control request, tbench's first operation), and by
+        // then the server is there and waits for it.
         client.extend([
             Op::Run(before),
             send(request),
@@ -125,13 +133,13 @@ fn pairs(
         tasks.extend([task(client, None), task(server, None)]);
     }
     if start == Start::Together {
-        script.extend((0..n).map(|_| Op::Receive { channel: ready }));
-        script.extend((0..n).map(|_| send(go)));
+        shell.extend((0..n).map(|_| Op::Receive { channel: ready }));
+        shell.extend((0..n).map(|_| send(go)));
     }
-    script.push(Op::Exit);
+    shell.push(Op::Exit);
     daemon.push(Op::Exit);
     tasks.push(task(daemon, Some(Dist::Uniform(0, 500_000))));
-    tasks.push(task(script, Some(Dist::Uniform(1_000_000, 2_000_000))));
+    tasks.push(task(shell, Some(Dist::Uniform(1_000_000, 2_000_000))));
     Ok(Workload {
         spec: String::new(),
         spaces: one_process_each(&mut tasks),
@@ -155,7 +163,7 @@ fn transactions(n: u64) -> Measure {
 fn fitted(
     keys: &mut Keys<'_>,
     [before, after, lines, footprint]: [u64; 4],
-) -> Result<[u64; 4], String> {
+) -> Result<[u64; 4], SpecError> {
     Ok([
         keys.number("before_ns", before, 1, 1_000_000_000)?,
         keys.number("after_ns", after, 0, 1_000_000_000)?,
@@ -164,7 +172,7 @@ fn fitted(
     ])
 }
 
-fn netperf(keys: &mut Keys<'_>, values: [u64; 4]) -> Result<Workload, String> {
+fn netperf(keys: &mut Keys<'_>, values: [u64; 4]) -> Result<Workload, SpecError> {
     let [before, after, lines, footprint] = fitted(keys, values)?;
     let exchange = Exchange {
         before: Dist::around(before, 5),
@@ -176,12 +184,12 @@ fn netperf(keys: &mut Keys<'_>, values: [u64; 4]) -> Result<Workload, String> {
 }
 
 /// Builds netperf's TCP_RR.
-pub(crate) fn tcp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn tcp_rr(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     netperf(keys, [2425, 1300, 34, 770])
 }
 
 /// Builds netperf's UDP_RR.
-pub(crate) fn udp_rr(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn udp_rr(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     netperf(keys, [1732, 1300, 24, 673])
 }
 
@@ -194,7 +202,7 @@ pub(crate) fn tbench_measure() -> Measure {
 }
 
 /// Costs of one direction of tbench.
-pub(crate) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, String> {
+pub(crate) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, SpecError> {
     let [before, after, lines, footprint] = fitted(keys, [4073, 1300, 38, 892])?;
     // Three messages in a hundred carry 64 KiB and take several times as long.
     let far = before * 4;
@@ -212,7 +220,7 @@ pub(crate) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, String> {
 }
 
 /// Builds tbench.
-pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let exchange = tbench_exchange(keys)?;
     pairs(keys, exchange, Start::Together, |_| tbench_measure())
 }

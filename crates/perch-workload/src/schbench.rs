@@ -17,7 +17,7 @@ use std::sync::Arc;
 use perch_engine::Dist;
 
 use crate::spec::{Keys, MAX_TASKS, Workload};
-use crate::{Basis, Class, FutexCall, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
+use crate::{Basis, Class, FutexCall, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
 /// Work of creating a thread, nanoseconds: a rough figure, which only spaces the starts.
 const CREATE_NS: u64 = 30_000;
@@ -55,16 +55,17 @@ struct Threads {
 }
 
 impl Threads {
-    fn of(keys: &mut Keys<'_>, messengers: u64) -> Result<Threads, String> {
+    fn of(keys: &mut Keys<'_>, messengers: u64) -> Result<Threads, SpecError> {
         let messengers = keys.number("messengers", messengers, 1, MAX_TASKS / 2)?;
         let workers = keys.number_of(&["workers", "threads", "n"], 1, 1, MAX_TASKS / 2)?;
         let allowed = keys.cpus()?;
         let n = messengers.saturating_mul(workers + 1);
         if n >= MAX_TASKS {
-            return Err(format!(
-                "messengers={messengers} with workers={workers} each make {n} threads: expected \
-                 fewer than {MAX_TASKS}"
-            ));
+            return Err(SpecError::SchbenchThreads {
+                messengers,
+                workers,
+                threads: n,
+            });
         }
         // Work at full capacity, to be fitted to a machine; these are rough figures for a server
         // of 3 GHz: a futex call is a system call, a hash bucket's lock and a few lines.
@@ -188,7 +189,7 @@ impl Threads {
 }
 
 /// Builds schbench as it has been since April 2023.
-pub(crate) fn current(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn current(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let threads = Threads::of(keys, 1)?;
     let sleep = keys.number("sleep_us", 100, 0, 1_000_000_000)? * 1000;
     let sleeps = keys.number("sleeps", 1, 0, 1000)?;
@@ -219,7 +220,7 @@ pub(crate) fn current(keys: &mut Keys<'_>) -> Result<Workload, String> {
 }
 
 /// Builds schbench as it was before: version 1.0.
-pub(crate) fn old(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn old(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let threads = Threads::of(keys, 4)?;
     let think = keys.number("think_us", 30_000, 1, 1_000_000_000)? * 1000;
     let sleep = keys.number("sleep_us", 30_000, 0, 1_000_000_000)? * 1000;

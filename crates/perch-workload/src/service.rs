@@ -6,10 +6,10 @@ use perch_engine::Dist;
 
 use crate::network::{Exchange, tbench_exchange, tbench_measure};
 use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use crate::{Class, Measure, Network, Op, Site, TaskSpec, UNCLAMPED};
+use crate::{Class, Measure, Network, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
 /// Reads the keys of the network, which all of these workloads have.
-fn network(keys: &mut Keys<'_>) -> Result<Network, String> {
+fn network(keys: &mut Keys<'_>) -> Result<Network, SpecError> {
     let usual = Network::default();
     let latency_us = usual.latency_ns / 1000;
     Ok(Network {
@@ -33,7 +33,7 @@ impl Service<'_, '_> {
         servers: Vec<Vec<Op>>,
         channels: u32,
         measure: Measure,
-    ) -> Result<Workload, String> {
+    ) -> Result<Workload, SpecError> {
         let allowed = self.keys.cpus()?;
         let network = network(self.keys)?;
         let task = |program: Vec<Op>, site, start| TaskSpec {
@@ -84,7 +84,7 @@ fn send(channel: u32, lines: u32) -> Op {
 /// Builds tbench with its clients on another computer: n clients ask their servers, one request at
 /// a time, without thinking. A server does the same work as a server of [`crate::network::tbench`],
 /// which is fitted to measurements; a client does as much.
-pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let n = keys.number("n", 8, 1, MAX_TASKS / 2)? as u32;
     let Exchange {
         before,
@@ -124,14 +124,12 @@ pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, String> {
 /// Sessions never run out here, because the score is a rate.
 ///
 /// The web server consists of processes that serve a connection each (Apache's prefork).
-pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let at_once = keys.number("at_once", 1, 1, MAX_TASKS / 2)? as u32;
     let calls = keys.number("calls", 500, 1, 1_000_000)?;
     let burst = keys.number("burst", 100, 1, 10_000)?;
     if burst > calls || calls % burst != 0 {
-        return Err(format!(
-            "burst={burst}: expected a divisor of calls={calls}, so that a session is whole bursts"
-        ));
+        return Err(SpecError::Burst { burst, calls });
     }
     let think_us = keys.number("think_us", 0, 0, 1_000_000_000)?;
     // Guesses: Apache 2.2's work for a small static file, and its work once the reply is on its
@@ -196,7 +194,7 @@ pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, String> {
 /// and its vCPUs ran for microseconds at a time. So a request takes 6.15 ms of CPU, and 4 users who
 /// do not think keep 3.4 vCPUs busy. A request makes as many queries as it takes for bursts of some
 /// 150 us, a guess.
-pub(crate) fn trade(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn trade(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let users = keys.number("users", 4, 1, MAX_TASKS / 4)? as u32;
     let think = keys.number("think_us", 0, 0, 1_000_000_000)? * 1000;
     let serve = keys.number("serve_us", 2700, 1, 1_000_000)? * 1000;

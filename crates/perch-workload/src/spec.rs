@@ -2,7 +2,6 @@
 //! Workloads by name: this file reads `tbench:n=16,where=node0` and calls the builder of tbench.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -10,8 +9,9 @@ use perch_machine::Machine;
 use perch_policy::{CpuMask, Era};
 
 use crate::{
-    Class, GroupSpec, GuestSpec, Measure, Network, Site, Space, TaskSpec, UNCLAMPED, ffmpeg,
-    hackbench, network, recorded, rtapp, schbench, service, synthetic, sysbench, vm, volano,
+    Class, EraError, GroupSpec, GuestSpec, Measure, Network, Site, Space, SpecError, TaskSpec,
+    UNCLAMPED, WorkloadError, ffmpeg, hackbench, network, recorded, rtapp, schbench, service,
+    synthetic, sysbench, vm, volano,
 };
 
 /// A workload on a machine, ready to run.
@@ -41,21 +41,6 @@ pub struct Workload {
     pub masks: Vec<Arc<CpuMask>>,
 }
 
-/// The reason why [`Workload::parse`] refused a workload, in words for the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkloadError {
-    spec: String,
-    why: String,
-}
-
-impl fmt::Display for WorkloadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "workload \"{}\": {}", self.spec, self.why)
-    }
-}
-
-impl std::error::Error for WorkloadError {}
-
 /// The most tasks that a workload may have: the numbers that name tasks have room for no more.
 pub const MAX_TASKS: u64 = 1 << 24;
 
@@ -64,7 +49,7 @@ struct Kind {
     name: &'static str,
     help: &'static str,
     /// The builder: it takes its keys and makes the tasks, and refuses what makes no sense.
-    build: fn(&mut Keys<'_>) -> Result<Workload, String>,
+    build: fn(&mut Keys<'_>) -> Result<Workload, SpecError>,
 }
 
 const KINDS: [Kind; 17] = [
@@ -195,14 +180,13 @@ impl Workload {
     /// Linux 5.3.
     ///
     /// # Errors
-    /// The message names the keys, and says what the user can do.
-    pub fn check(&self, era: Era) -> Result<(), String> {
+    /// The error displays the keys, and says what the user can do.
+    pub fn check(&self, era: Era) -> Result<(), EraError> {
         match era == Era::V3_4 && self.tasks.iter().any(|t| t.uclamp != UNCLAMPED) {
-            true => Err(format!(
-                "workload \"{}\": era {era} has no uclamp: leave uclamp_min and uclamp_max out, \
-                 or choose era 5.5 or a later one",
-                self.spec
-            )),
+            true => Err(EraError::NoUclamp {
+                spec: self.spec.clone(),
+                era,
+            }),
             false => Ok(()),
         }
     }
@@ -212,31 +196,33 @@ impl Workload {
     ///
     /// # Errors
     /// This function refuses an unknown name, an unknown or malformed key, a value out of range,
-    /// and CPUs or nodes that the machine does not have; the message says what was expected.
+    /// and CPUs or nodes that the machine does not have; the error displays what was expected.
     pub fn parse(spec: &str, machine: &Machine) -> Result<Workload, WorkloadError> {
-        let fail = |why: String| WorkloadError {
+        Workload::build(spec, machine).map_err(|why| WorkloadError {
             spec: spec.to_string(),
-            why,
-        };
+            why: Box::new(why),
+        })
+    }
+
+    fn build(spec: &str, machine: &Machine) -> Result<Workload, SpecError> {
         let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
         let Some(kind) = KINDS.iter().find(|k| k.name == name) else {
-            let names: Vec<_> = KINDS.iter().map(|k| k.name).collect();
-            return Err(fail(format!(
-                "unknown workload \"{name}\": this version has {}",
-                names.join(", ")
-            )));
+            return Err(SpecError::UnknownName {
+                name: name.to_string(),
+                known: KINDS.iter().map(|k| k.name).collect(),
+            });
         };
         let (file, rest) = match OF_FILES.contains(&name) {
             true => rest.split_once(',').unwrap_or((rest, "")),
             false => ("", rest),
         };
-        let mut keys = Keys::parse(rest, machine).map_err(fail)?;
+        let mut keys = Keys::parse(rest, machine)?;
         keys.file = file.to_string();
-        let mut workload = (kind.build)(&mut keys).map_err(fail)?;
-        let uclamp = keys.uclamp().map_err(fail)?;
+        let mut workload = (kind.build)(&mut keys)?;
+        let uclamp = keys.uclamp()?;
         let class = keys.text("class").map(|text| Class::parse(&text));
-        let class = class.transpose().map_err(fail)?;
-        keys.all_used(kind.name).map_err(fail)?;
+        let class = class.transpose()?;
+        keys.all_used(kind.name)?;
         debug_assert!(
             (workload.tasks.iter().flat_map(|t| t.space))
                 .all(|space| (space as usize) < workload.spaces.len())
@@ -247,7 +233,7 @@ impl Workload {
             t.class = class.unwrap_or(t.class);
         });
         let checks = workload.tasks.iter().map(|t| t.class.check());
-        checks.collect::<Result<(), _>>().map_err(fail)?;
+        checks.collect::<Result<(), _>>()?;
         workload.spec = spec.to_string();
         Ok(workload)
     }
@@ -264,7 +250,7 @@ pub(crate) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    fn parse(text: &str, machine: &'a Machine) -> Result<Keys<'a>, String> {
+    fn parse(text: &str, machine: &'a Machine) -> Result<Keys<'a>, SpecError> {
         let mut left = BTreeMap::new();
         // The spec of a workload inside another one has commas of its own.
         let inside = match text.strip_prefix("inside=") {
@@ -279,11 +265,13 @@ impl<'a> Keys<'a> {
             None => text,
         };
         for part in text.split(',').filter(|p| !p.is_empty()) {
-            let (key, value) = part
-                .split_once('=')
-                .ok_or_else(|| format!("\"{part}\" is no KEY=VALUE"))?;
+            let (key, value) = part.split_once('=').ok_or_else(|| SpecError::NoKeyValue {
+                part: part.to_string(),
+            })?;
             if left.insert(key.to_string(), value.to_string()).is_some() {
-                return Err(format!("key \"{key}\" is given twice"));
+                return Err(SpecError::KeyTwice {
+                    key: key.to_string(),
+                });
             }
         }
         Ok(Keys {
@@ -304,18 +292,27 @@ impl<'a> Keys<'a> {
     ///
     /// # Errors
     /// A text that is no such number.
-    pub fn number<T>(&mut self, key: &'static str, default: T, low: T, high: T) -> Result<T, String>
+    pub fn number<T>(
+        &mut self,
+        key: &'static str,
+        default: T,
+        low: T,
+        high: T,
+    ) -> Result<T, SpecError>
     where
-        T: FromStr + PartialOrd + fmt::Display,
+        T: FromStr + PartialOrd + Into<i128>,
     {
         let Some(text) = self.text(key) else {
             return Ok(default);
         };
         match text.parse::<T>() {
             Ok(value) if value >= low && value <= high => Ok(value),
-            _ => Err(format!(
-                "{key}={text}: expected a whole number from {low} to {high}"
-            )),
+            _ => Err(SpecError::Number {
+                key,
+                value: text,
+                low: low.into(),
+                high: high.into(),
+            }),
         }
     }
 
@@ -329,7 +326,7 @@ impl<'a> Keys<'a> {
         default: u64,
         low: u64,
         high: u64,
-    ) -> Result<u64, String> {
+    ) -> Result<u64, SpecError> {
         self.known.extend(names);
         let given: Vec<_> = names
             .iter()
@@ -338,10 +335,9 @@ impl<'a> Keys<'a> {
         match given[..] {
             [] => Ok(default),
             [name] => self.number(name, default, low, high),
-            _ => Err(format!(
-                "{} mean the same: expected one of them",
-                names.join(" and ")
-            )),
+            _ => Err(SpecError::Synonyms {
+                names: names.to_vec(),
+            }),
         }
     }
 
@@ -350,16 +346,13 @@ impl<'a> Keys<'a> {
     ///
     /// # Errors
     /// A text that names none of the machine's CPUs or nodes.
-    pub fn cpus(&mut self) -> Result<Arc<CpuMask>, String> {
+    pub fn cpus(&mut self) -> Result<Arc<CpuMask>, SpecError> {
         let n = self.machine.cpus.len();
         let text = self.text("where").unwrap_or_else(|| "all".to_string());
-        let expected = || {
-            format!(
-                "where={text}: expected all, node0 to node{} or cpu0 to cpu{}, or a range of them \
-                 such as node0-1",
-                self.machine.nodes() - 1,
-                n - 1
-            )
+        let expected = || SpecError::Where {
+            value: text.clone(),
+            last_node: self.machine.nodes() - 1,
+            last_cpu: n - 1,
         };
         let range = |text: &str, end: usize| -> Option<std::ops::RangeInclusive<usize>> {
             let (low, high) = text.split_once('-').unwrap_or((text, text));
@@ -379,36 +372,34 @@ impl<'a> Keys<'a> {
             return Err(expected());
         };
         if mask.weight() == 0 {
-            return Err(format!("where={text}: that node has no CPUs"));
+            return Err(SpecError::NoCpus { value: text });
         }
         Ok(Arc::new(mask))
     }
 
     /// Takes out the two keys that clamp the utilisation of every task, least and greatest, as
     /// `uclampset` does for the tasks that it starts; `None` if the spec gives neither.
-    fn uclamp(&mut self) -> Result<Option<(u32, u32)>, String> {
+    fn uclamp(&mut self) -> Result<Option<(u32, u32)>, SpecError> {
         let given = ["uclamp_min", "uclamp_max"]
             .iter()
             .any(|key| self.left.contains_key(*key));
         let min = self.number("uclamp_min", UNCLAMPED.0, 0, 1024)?;
         let max = self.number("uclamp_max", UNCLAMPED.1, 0, 1024)?;
         if min > max {
-            return Err(format!(
-                "uclamp_min={min} is beyond uclamp_max={max}: expected the least to be no more \
-                 than the most"
-            ));
+            return Err(SpecError::Clamps { min, max });
         }
         Ok(given.then_some((min, max)))
     }
 
     /// Refuses a key that the builder `name` has not taken out.
-    fn all_used(&self, name: &str) -> Result<(), String> {
+    fn all_used(&self, name: &'static str) -> Result<(), SpecError> {
         match self.left.keys().next() {
             None => Ok(()),
-            Some(key) => {
-                let known = self.known.join(", ");
-                Err(format!("{name} has no key \"{key}\"; its keys are {known}"))
-            }
+            Some(key) => Err(SpecError::UnknownKey {
+                name,
+                key: key.clone(),
+                known: self.known.clone(),
+            }),
         }
     }
 }

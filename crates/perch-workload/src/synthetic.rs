@@ -4,10 +4,10 @@
 use perch_engine::Dist;
 
 use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use crate::{Class, Measure, Op, Site, TaskSpec, UNCLAMPED};
+use crate::{Class, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
 /// Builds pairs of tasks that pass a byte to and fro through pipes.
-pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let pairs = keys.number("pairs", 1, 1, MAX_TASKS / 2)?;
     let allowed = keys.cpus()?;
     let mut tasks = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, String> {
 }
 
 /// Builds tasks that run, sleep, and start again.
-pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let cpus = keys.machine.cpus.len() as u64;
     let tasks = match keys.text("tasks") {
         None => 2 * cpus,
@@ -81,8 +81,8 @@ pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, String> {
                 .and_then(|n| n.checked_mul(times));
             number
                 .filter(|n| (1..=MAX_TASKS).contains(n))
-                .ok_or_else(|| {
-                    format!("tasks={text}: expected a number from 1 to {MAX_TASKS}, or N/cpu")
+                .ok_or_else(|| SpecError::Tasks {
+                    value: text.clone(),
                 })?
         }
     };

@@ -11,7 +11,7 @@
 use perch_engine::Dist;
 
 use crate::spec::{Keys, MAX_TASKS, Workload};
-use crate::{Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
+use crate::{Class, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
 /// Work of starting a thread, nanoseconds: a rough figure, which only spaces the starts.
 const CREATE_NS: u64 = 30_000;
@@ -26,7 +26,7 @@ const FOOTPRINT: u64 = 40;
 const FUTEX_SPREAD: u64 = 50;
 
 /// Builds the threads test.
-pub(crate) fn threads(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn threads(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let threads = keys.number("threads", 1, 1, MAX_TASKS - 1)?;
     let locks = keys.number("locks", 8, 1, 1 << 20)?;
     let yields = keys.number("yields", 1000, 1, 1_000_000_000)?;

@@ -6,7 +6,8 @@ use perch_machine::Machine;
 
 use crate::spec::{Keys, Workload};
 use crate::{
-    Class, DEFAULT_SHARES, GroupSpec, GuestSpec, Op, SHARES, Site, Space, TaskSpec, UNCLAMPED,
+    Class, DEFAULT_SHARES, GroupSpec, GuestMisfit, GuestSpec, Op, SHARES, Site, Space, SpecError,
+    TaskSpec, UNCLAMPED,
 };
 
 /// The key whose value is the rest of the line: the workload inside.
@@ -22,7 +23,7 @@ const VCPU_FOOTPRINT: u32 = 64;
 const VHOST_FOOTPRINT: u32 = 96;
 
 /// Builds a virtual machine with a workload inside, and the hogs around it.
-pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let usual = GuestSpec::default();
     let spec = GuestSpec {
         vcpus: keys.number("vcpus", 8, 1, 256)?,
@@ -39,8 +40,8 @@ pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let allowed = keys.cpus()?;
     let inside = keys.text(INSIDE).unwrap_or_else(|| "pipe".to_string());
     let vcpus = spec.vcpus as usize;
-    let machine = Machine::regular("guest", 1, 1, 1, 0, vcpus, 1).map_err(|e| e.to_string())?;
-    let mut workload = Workload::parse(&inside, &machine).map_err(|e| e.to_string())?;
+    let machine = Machine::regular("guest", 1, 1, 1, 0, vcpus, 1)?;
+    let mut workload = Workload::parse(&inside, &machine)?;
     fits(&workload)?;
     for task in &mut workload.tasks {
         task.space = None;
@@ -117,7 +118,7 @@ fn hierarchy(shares: u32, hogs: u32) -> Vec<GroupSpec> {
 }
 
 /// Reads the number of groups of hogs and the number of hogs in each: `4x4`; none by default.
-fn hogs(keys: &mut Keys<'_>) -> Result<(u32, u32), String> {
+fn hogs(keys: &mut Keys<'_>) -> Result<(u32, u32), SpecError> {
     let Some(text) = keys.text("hogs") else {
         return Ok((0, 0));
     };
@@ -125,33 +126,33 @@ fn hogs(keys: &mut Keys<'_>) -> Result<(u32, u32), String> {
     let numbers = numbers.and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
     numbers
         .filter(|&(groups, hogs): &(u32, u32)| groups <= 1024 && hogs <= 1024)
-        .ok_or_else(|| {
-            format!(
-                "hogs={text}: expected how many groups and how many hogs in each, as in 4x4, \
-                 either up to 1024"
-            )
-        })
+        .ok_or(SpecError::Hogs { value: text })
 }
 
 /// Refuses a workload that cannot run inside a guest.
-fn fits(workload: &Workload) -> Result<(), String> {
-    let refuse = |why: &str| Err(format!("{INSIDE}={}: {why}", workload.spec));
+fn fits(workload: &Workload) -> Result<(), SpecError> {
+    let refuse = |why| {
+        Err(SpecError::InGuest {
+            spec: workload.spec.clone(),
+            why,
+        })
+    };
     if !workload.guests.is_empty() {
-        return refuse("a virtual machine in a virtual machine is not modelled");
+        return refuse(GuestMisfit::Guests);
     }
     if workload.spaces.iter().any(|s| *s != Space::default()) {
-        return refuse("working sets that threads share are not modelled in a guest");
+        return refuse(GuestMisfit::SharedSets);
     }
     for task in workload.tasks.iter().filter(|t| t.site == Site::Host) {
         if task.class != Class::Fair {
-            return refuse("real-time tasks are not modelled in a guest; leave out class");
+            return refuse(GuestMisfit::RealTime);
         }
         if task.program.iter().any(|op| matches!(op, Op::Bind { .. })) {
-            return refuse("changes of CPUs on the way are not modelled in a guest");
+            return refuse(GuestMisfit::Bind);
         }
         let by_cpu = |op: &Op| matches!(op, Op::LockCpu | Op::UnlockCpu | Op::Spin(_));
         if task.program.iter().any(by_cpu) {
-            return refuse("locks that belong to a CPU are not modelled in a guest");
+            return refuse(GuestMisfit::CpuLocks);
         }
     }
     Ok(())

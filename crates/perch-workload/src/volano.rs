@@ -15,7 +15,7 @@
 use perch_engine::Dist;
 
 use crate::spec::{Keys, MAX_TASKS, Workload};
-use crate::{Class, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
+use crate::{Class, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
 /// Cache lines of its own that a Java thread uses each time it runs. A guess.
 const FOOTPRINT: u32 = 128;
@@ -24,15 +24,16 @@ const FOOTPRINT: u32 = 128;
 const LINES: u32 = 12;
 
 /// Builds the loopback test.
-pub(crate) fn loopback(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn loopback(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let rooms = keys.number("rooms", 10, 1, 1000)?;
     let users = keys.number("users", 20, 2, 1000)?;
     let people = rooms * users;
     if people * 4 > MAX_TASKS {
-        return Err(format!(
-            "rooms={rooms},users={users} are {} threads: expected no more than {MAX_TASKS}",
-            people * 4
-        ));
+        return Err(SpecError::VolanoThreads {
+            rooms,
+            users,
+            threads: people * 4,
+        });
     }
     let allowed = keys.cpus()?;
     // Guesses of a JVM of 2005 on a core of 2009: a system call on a socket with Java's copying

@@ -51,7 +51,7 @@ fn seconds(warmup_ns: u64, measure_ns: u64) -> u64 {
 pub fn file_for_guest(file: &Path, warmup_ns: u64, measure_ns: u64) -> Result<String, Failure> {
     let named = |why: String| Failure::input(format!("{}: {why}", file.display()));
     let text = fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
-    runnable(&text, seconds(warmup_ns, measure_ns)).map_err(named)
+    runnable(&text, seconds(warmup_ns, measure_ns)).map_err(|error| named(error.to_string()))
 }
 
 /// The command in the guest.

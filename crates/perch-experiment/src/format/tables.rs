@@ -247,7 +247,7 @@ impl<'a> Tables<'a> {
             Err(error) => return refuse_workload(&error.to_string(), ""),
             Ok(parsed) => {
                 if let Err(why) = parsed.check(self.era) {
-                    return refuse_workload(&why, "");
+                    return refuse_workload(&why.to_string(), "");
                 }
             }
         }

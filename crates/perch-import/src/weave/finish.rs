@@ -99,9 +99,10 @@ impl Weaver {
         summary.work_ns = script.work_ns();
         summary.wakes = script.wakes();
         script.about = summary.about();
-        script.check().map_err(|(task, why)| {
+        script.check().map_err(|error| {
             ImportError::Input(format!(
-                "task {task} of what was made of it: {why}: this is a bug of perch"
+                "task {} of what was made of it: {}: this is a bug of perch",
+                error.task, error.why
             ))
         })?;
         Ok((script, summary))

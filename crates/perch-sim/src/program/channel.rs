@@ -3,17 +3,28 @@
 
 use std::collections::VecDeque;
 
-use super::{Interpreter, Phase, Step, System};
+use crate::id::{ChannelId, CpuId, Id, TaskId};
+
+use super::{Interpreter, Phase, Progress, System};
+
+/// A message.
+#[derive(Clone, Copy, Debug)]
+pub struct Message {
+    /// Cache lines that the reader has to fetch.
+    lines: u32,
+    /// The CPU that wrote it.
+    writer: CpuId,
+}
 
 /// A queue of messages between tasks.
 #[derive(Debug, Default)]
 pub struct Channel {
-    /// Cache lines of each message, and the CPU that wrote it.
-    pub messages: VecDeque<(u32, u32)>,
+    /// The messages, first come first served.
+    pub messages: VecDeque<Message>,
     /// Tasks that wait for one, first come first served.
-    pub waiting: VecDeque<u32>,
+    pub waiting: VecDeque<TaskId>,
     /// Tasks that wait for room.
-    pub blocked: VecDeque<u32>,
+    pub blocked: VecDeque<TaskId>,
     /// They are woken when no more messages than this are left.
     pub low: u32,
     /// Messages put in and taken out so far.
@@ -25,7 +36,8 @@ pub struct Channel {
 impl Channel {
     /// Adds a message that was written on `cpu`.
     pub fn put(&mut self, lines: u32, cpu: usize) {
-        self.messages.push_back((lines, cpu as u32));
+        let writer = CpuId::of(cpu);
+        self.messages.push_back(Message { lines, writer });
         self.sent += 1;
     }
 }
@@ -36,16 +48,16 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
-        channel: u32,
+        task: TaskId,
+        channel: ChannelId,
         lines: u32,
         sync: bool,
     ) {
-        self.threads[task as usize].pc += 1;
+        self.threads[task].pc += 1;
         if system.transmit(cpu, task, channel, lines) {
             return;
         }
-        let c = &mut self.channels[channel as usize];
+        let c = &mut self.channels[channel];
         c.put(lines, cpu);
         if let Some(receiver) = c.waiting.pop_front() {
             let cost = system.wake(receiver, cpu, task, sync);
@@ -59,21 +71,21 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
-        channel: u32,
+        task: TaskId,
+        channel: ChannelId,
         lines: u32,
         room: u32,
-    ) -> Step {
-        let c = &mut self.channels[channel as usize];
+    ) -> Progress {
+        let c = &mut self.channels[channel];
         if c.messages.len() >= room as usize {
             // unix_write_space: writable again with at most a quarter of the buffer in use.
             c.low = room / 4;
             c.blocked.push_back(task);
-            return Step::Sleeps;
+            return Progress::Sleeps;
         }
         // sock_def_readable says that the writer will sleep soon.
         self.send(system, cpu, task, channel, lines, true);
-        Step::Done
+        Progress::Done
     }
 
     /// The running task goes on with making a channel readable for good: wakes the next task that
@@ -84,18 +96,18 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
-        channel: u32,
+        task: TaskId,
+        channel: ChannelId,
         readers: u32,
-    ) -> Step {
-        let c = &mut self.channels[channel as usize];
+    ) -> Progress {
+        let c = &mut self.channels[channel];
         if let Some(receiver) = c.waiting.pop_front() {
             c.put(1, cpu);
-            self.threads[task as usize].phase = Phase::Inside;
+            self.threads[task].phase = Phase::InCall;
             system.set_atomic(task, true);
             let cost = system.wake(receiver, cpu, task, true);
             system.charge_kernel(cpu, task, cost);
-            return Step::Works;
+            return Progress::Works;
         }
         while c.sent < u64::from(readers) {
             c.put(1, cpu);
@@ -110,36 +122,36 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
-        channel: u32,
-    ) -> Step {
-        let t = &mut self.threads[task as usize];
-        let c = &mut self.channels[channel as usize];
+        task: TaskId,
+        channel: ChannelId,
+    ) -> Progress {
+        let t = &mut self.threads[task];
+        let c = &mut self.channels[channel];
         if t.phase == Phase::Fresh {
-            let Some((lines, writer)) = c.messages.pop_front() else {
+            let Some(Message { lines, writer }) = c.messages.pop_front() else {
                 if system.owes_work(task) {
-                    return Step::Works;
+                    return Progress::Works;
                 }
                 c.waiting.push_back(task);
-                return Step::Sleeps;
+                return Progress::Sleeps;
             };
             c.taken += 1;
             if !c.blocked.is_empty() && c.messages.len() <= c.low as usize {
-                t.phase = Phase::Inside;
+                t.phase = Phase::InCall;
             }
-            let cost = system.costs().transfer_ns(lines, writer as usize, cpu);
+            let cost = system.costs().transfer_ns(lines, writer.index(), cpu);
             system.charge_kernel(cpu, task, cost);
         }
-        if t.phase == Phase::Inside {
+        if t.phase == Phase::InCall {
             if system.owes_work(task) {
-                return Step::Works;
+                return Progress::Works;
             }
             if let Some(writer) = c.blocked.pop_front() {
                 let cost = system.wake(writer, cpu, task, true);
                 system.charge_kernel(cpu, task, cost);
             }
             if !c.blocked.is_empty() {
-                return Step::Works;
+                return Progress::Works;
             }
         }
         self.done(task)

@@ -4,6 +4,8 @@
 use perch_sched::{Life, hold};
 use perch_workload::Op;
 
+use crate::id::{ChannelId, Id, IdVec, MutexId, TaskId};
+
 use super::mutex::Word;
 use super::{Interpreter, Phase};
 
@@ -13,7 +15,7 @@ impl Interpreter {
     ///
     /// # Errors
     /// What does not hold.
-    pub fn check(&self, life: &dyn Fn(u32) -> Life) -> Result<(), String> {
+    pub fn check(&self, life: &dyn Fn(TaskId) -> Life) -> Result<(), String> {
         self.check_channels(life)?;
         self.check_mutexes(life)?;
         self.check_conditions()
@@ -28,23 +30,24 @@ impl Interpreter {
         let conditions = self.conditions.iter().flat_map(|c| c.sleepers());
         let all = messages.chain(mutexes).chain(conditions).copied();
         for task in all.chain(self.futexes.sleepers()) {
-            reasons[task as usize] += 1;
+            reasons[task.index()] += 1;
         }
     }
 
     /// Who waits for a message is asleep, and no message lies there that nobody was woken for;
     /// what was sent was taken or lies there; who waits for room will be woken.
-    fn check_channels(&self, life: &dyn Fn(u32) -> Life) -> Result<(), String> {
-        let mut woken = vec![0; self.channels.len()];
-        let mut waking = vec![false; self.channels.len()];
+    fn check_channels(&self, life: &dyn Fn(TaskId) -> Life) -> Result<(), String> {
+        let channels = || self.channels.iter();
+        let mut woken: IdVec<ChannelId, usize> = channels().map(|_| 0).collect();
+        let mut waking: IdVec<ChannelId, bool> = channels().map(|_| false).collect();
         let up = |l: Life| matches!(l, Life::Waking | Life::Queued | Life::Running);
-        for (_, t) in (0u32..).zip(&self.threads).filter(|&(id, _)| up(life(id))) {
-            if let Op::Receive { channel } = t.program[t.pc as usize] {
-                woken[channel as usize] += 1;
-                waking[channel as usize] |= t.phase == Phase::Inside;
+        for (_, t) in self.threads.named().filter(|&(id, _)| up(life(id))) {
+            if let Op::Receive { channel } = *t.op() {
+                woken[ChannelId(channel)] += 1;
+                waking[ChannelId(channel)] |= t.phase == Phase::InCall;
             }
         }
-        for (number, channel) in self.channels.iter().enumerate() {
+        for (number, channel) in self.channels.named() {
             let left = channel.messages.len();
             hold!(
                 channel.waiting.is_empty() || left <= woken[number],
@@ -70,26 +73,27 @@ impl Interpreter {
     /// A mutex is free exactly when nobody holds it, and who sleeps on one will be woken: its
     /// owner sees that it is waited for, or somebody is about to wake, or was woken and will mark
     /// it again.
-    fn check_mutexes(&self, life: &dyn Fn(u32) -> Life) -> Result<(), String> {
-        let mut awake = vec![false; self.mutexes.len()];
+    fn check_mutexes(&self, life: &dyn Fn(TaskId) -> Life) -> Result<(), String> {
+        let mutexes = self.mutexes.iter();
+        let mut awake: IdVec<MutexId, bool> = mutexes.map(|_| false).collect();
         let up = |l: Life| matches!(l, Life::Waking | Life::Queued | Life::Running);
-        for (_, t) in (0u32..).zip(&self.threads).filter(|&(id, _)| up(life(id))) {
-            match (t.program[t.pc as usize], t.phase) {
-                (Op::Unlock { first, .. }, Phase::Inside)
-                | (Op::Lock { first, .. }, Phase::Inside | Phase::Woken) => {
-                    awake[(first + t.drawn) as usize] = true;
+        for (_, t) in self.threads.named().filter(|&(id, _)| up(life(id))) {
+            match (*t.op(), t.phase) {
+                (Op::Unlock { first, .. }, Phase::InCall)
+                | (Op::Lock { first, .. }, Phase::InCall | Phase::Woken) => {
+                    awake[MutexId(first + t.drawn)] = true;
                 }
                 _ => {}
             }
         }
-        for (number, m) in self.mutexes.iter().enumerate() {
+        for (number, m) in self.mutexes.named() {
             hold!(
                 m.owner.is_none() == (m.word == Word::Free),
                 "mutex {number} is {:?}, held by {:?}",
                 m.word,
                 m.owner
             );
-            let dead = |&t: &u32| matches!(life(t), Life::Unborn | Life::Dead);
+            let dead = |&t: &TaskId| matches!(life(t), Life::Unborn | Life::Dead);
             hold!(
                 !m.owner.as_ref().is_some_and(dead),
                 "mutex {number} is held by {:?}, which is gone",
@@ -107,7 +111,7 @@ impl Interpreter {
 
     /// Who sleeps on a condition variable was not signalled, or is about to be woken.
     fn check_conditions(&self) -> Result<(), String> {
-        for (number, c) in self.conditions.iter().enumerate() {
+        for (number, c) in self.conditions.named() {
             let lost = c.sleepers().iter().find(|&&task| !c.is_in_order(task));
             hold!(
                 lost.is_none(),

@@ -11,32 +11,37 @@ use std::collections::VecDeque;
 
 use perch_workload::{FutexCall, Op};
 
-use super::mutex::Line;
-use super::{Interpreter, Phase, Step, System};
+use crate::id::{ConditionId, IdVec, TaskId};
+
+use super::mutex::LastWriter;
+use super::{Interpreter, Phase, Progress, System};
+
+/// The condition variables of a run, each made when a task first uses it.
+pub type Conditions = IdVec<ConditionId, Condition>;
 
 /// A condition variable.
 #[derive(Debug, Default)]
 pub struct Condition {
     /// Who waits and was not signalled, first come first served.
-    waiting: VecDeque<u32>,
+    waiting: VecDeque<TaskId>,
     /// Of those and of the next, who sleeps.
-    asleep: Vec<u32>,
+    asleep: Vec<TaskId>,
     /// Who was signalled and by whom, until that one's futex call is done.
-    signalled: VecDeque<(u32, u32)>,
-    /// Of a barrier: who came and did not leave.
-    inside: u32,
+    signalled: VecDeque<(TaskId, TaskId)>,
+    /// Of a barrier: number of tasks that came and did not leave.
+    arrived: u32,
     /// Who wrote it last.
-    line: Line,
+    line: LastWriter,
 }
 
 impl Condition {
     /// Who sleeps on it: for the auditor.
-    pub fn sleepers(&self) -> &[u32] {
+    pub fn sleepers(&self) -> &[TaskId] {
         &self.asleep
     }
 
     /// Whether somebody will wake this one, or nobody has to: for the auditor.
-    pub fn is_in_order(&self, task: u32) -> bool {
+    pub fn is_in_order(&self, task: TaskId) -> bool {
         self.waiting.contains(&task) || self.signalled.iter().any(|&(_, woken)| woken == task)
     }
 }
@@ -49,55 +54,55 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
+        task: TaskId,
         op: Op,
-    ) -> Step {
+    ) -> Progress {
         match op {
             Op::Enlist { condition } => {
+                let condition = ConditionId(condition);
                 self.condition(condition).waiting.push_back(task);
                 self.touch_condition(system, condition, cpu, task, 1);
             }
             Op::Await { condition, call } => {
-                return self.await_signal(system, cpu, task, condition, call);
+                return self.await_signal(system, cpu, task, ConditionId(condition), call);
             }
             Op::Signal { condition, call } => {
-                return self.signal(system, cpu, task, condition, 1, call);
+                return self.signal(system, cpu, task, ConditionId(condition), 1, call);
             }
             Op::Broadcast { condition, call } => {
-                return self.signal(system, cpu, task, condition, usize::MAX, call);
+                return self.signal(system, cpu, task, ConditionId(condition), usize::MAX, call);
             }
             Op::Gate {
                 condition,
                 users,
                 last,
             } => {
+                let condition = ConditionId(condition);
                 self.touch_condition(system, condition, cpu, task, 1);
                 let gate = self.condition(condition);
-                if gate.inside + 1 >= users {
-                    self.threads[task as usize].pc = last;
-                    return Step::Done;
+                if gate.arrived + 1 >= users {
+                    self.threads[task].pc = last;
+                    return Progress::Done;
                 }
-                gate.inside += 1;
+                gate.arrived += 1;
             }
-            Op::Ungate { condition } => self.condition(condition).inside -= 1,
+            Op::Ungate { condition } => self.condition(ConditionId(condition)).arrived -= 1,
             _ => unreachable!("{op:?} is about no condition variable"),
         }
         self.done(task)
     }
 
-    fn condition(&mut self, condition: u32) -> &mut Condition {
-        let n = self.conditions.len().max(condition as usize + 1);
-        self.conditions.resize_with(n, Condition::default);
-        &mut self.conditions[condition as usize]
+    fn condition(&mut self, condition: ConditionId) -> &mut Condition {
+        self.conditions.or_default(condition)
     }
 
     /// The running task writes so many lines of it and of what the kernel keeps of it.
     fn touch_condition<S: System>(
         &mut self,
         system: &mut S,
-        condition: u32,
+        condition: ConditionId,
         cpu: usize,
-        task: u32,
+        task: TaskId,
         lines: u32,
     ) {
         let cost = self.condition(condition).line.write(system, cpu);
@@ -108,23 +113,23 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
-        condition: u32,
+        task: TaskId,
+        condition: ConditionId,
         call: FutexCall,
-    ) -> Step {
-        let phase = self.threads[task as usize].phase;
+    ) -> Progress {
+        let phase = self.threads[task].phase;
         let c = self.condition(condition);
         if !c.waiting.contains(&task) {
             let lines = if phase == Phase::Woken { call.lines } else { 1 };
             self.touch_condition(system, condition, cpu, task, lines);
             return self.done(task);
         }
-        if phase != Phase::Inside {
-            return self.inside(system, cpu, task, call.work);
+        if phase != Phase::InCall {
+            return self.begin_call(system, cpu, task, call.work);
         }
         c.asleep.push(task);
-        self.threads[task as usize].phase = Phase::Woken;
-        Step::Sleeps
+        self.threads[task].phase = Phase::Woken;
+        Progress::Sleeps
     }
 
     /// `most`: how many are signalled.
@@ -132,19 +137,19 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
-        condition: u32,
+        task: TaskId,
+        condition: ConditionId,
         most: usize,
         call: FutexCall,
-    ) -> Step {
-        if self.threads[task as usize].phase == Phase::Fresh {
+    ) -> Progress {
+        if self.threads[task].phase == Phase::Fresh {
             let c = self.condition(condition);
             let n = c.waiting.len().min(most);
             if n > 0 {
                 c.signalled
                     .extend(c.waiting.drain(..n).map(|woken| (task, woken)));
                 self.touch_condition(system, condition, cpu, task, call.lines);
-                return self.inside(system, cpu, task, call.work);
+                return self.begin_call(system, cpu, task, call.work);
             }
             self.touch_condition(system, condition, cpu, task, 1);
             return self.done(task);

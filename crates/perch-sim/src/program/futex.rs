@@ -11,8 +11,10 @@
 use perch_engine::Dist;
 use perch_workload::FutexCall;
 
-use super::mutex::Line;
-use super::{Interpreter, Phase, Step, System};
+use crate::id::{CpuId, Id, IdVec, TaskId};
+
+use super::mutex::LastWriter;
+use super::{Interpreter, Phase, Progress, System};
 
 /// How long a spinning task goes on before it looks by itself; who unlocks tells it at once.
 const SPIN_NS: u64 = 1_000_000_000;
@@ -27,54 +29,51 @@ pub struct Seat {
     /// Asleep in a futex call.
     asleep: bool,
     /// Who posted themselves here, in that order.
-    list: Vec<u32>,
+    list: Vec<TaskId>,
     /// Of those, who is being woken, the next one last.
-    waking: Vec<u32>,
+    waking: Vec<TaskId>,
     /// When they that woke it began to.
     stamp_ns: u64,
     /// Who wrote all this last.
-    line: Line,
+    line: LastWriter,
     /// The lock that it holds, and the one that it spins for, by CPU.
-    holds: Option<u32>,
-    spins: Option<u32>,
+    holds: Option<CpuId>,
+    spins: Option<CpuId>,
     /// Until when it spins by the clock.
     until_ns: Option<u64>,
     /// Where its own working set is: the CPU, and how much that CPU's caches had taken up then.
-    data: Option<(u32, u64)>,
+    data: Option<(CpuId, u64)>,
 }
 
 /// A lock that belongs to a CPU.
 #[derive(Debug, Default)]
 pub struct CpuLock {
-    owner: Option<u32>,
-    spinning: Vec<u32>,
-    line: Line,
+    owner: Option<TaskId>,
+    spinning: Vec<TaskId>,
+    line: LastWriter,
 }
 
 /// All of these, made when the first operation asks for one.
 #[derive(Debug, Default)]
 pub struct Futexes {
-    seats: Vec<Seat>,
+    seats: IdVec<TaskId, Seat>,
     locks: Vec<CpuLock>,
 }
 
 impl Futexes {
     /// Who sleeps until somebody posts to it: for the auditor.
-    pub fn sleepers(&self) -> impl Iterator<Item = u32> {
-        let numbered = (0u32..).zip(&self.seats);
-        numbered
-            .filter(|(_, seat)| seat.asleep)
-            .map(|(task, _)| task)
+    pub fn sleepers(&self) -> impl Iterator<Item = TaskId> {
+        let asleep = self.seats.named().filter(|(_, seat)| seat.asleep);
+        asleep.map(|(task, _)| task)
     }
 }
 
 impl Interpreter {
-    fn seat(&mut self, task: u32) -> &mut Seat {
+    fn seat(&mut self, task: TaskId) -> &mut Seat {
         if self.futexes.seats.is_empty() {
-            let n = self.threads.len();
-            self.futexes.seats.resize_with(n, Seat::default);
+            self.futexes.seats = self.threads.iter().map(|_| Seat::default()).collect();
         }
-        &mut self.futexes.seats[task as usize]
+        &mut self.futexes.seats[task]
     }
 
     /// The running task writes another's word, list and what the kernel knows of it, or its own:
@@ -82,9 +81,9 @@ impl Interpreter {
     fn touch_seat<S: System>(
         &mut self,
         system: &mut S,
-        seat: u32,
+        seat: TaskId,
         cpu: usize,
-        task: u32,
+        task: TaskId,
         lines: u32,
     ) {
         let cost = self.seat(seat).line.write(system, cpu);
@@ -92,7 +91,7 @@ impl Interpreter {
     }
 
     /// The kernel's part of a post: wakes who sleeps on the word.
-    fn wake_sleeper<S: System>(&mut self, system: &mut S, seat: u32, cpu: usize, task: u32) {
+    fn wake_sleeper<S: System>(&mut self, system: &mut S, seat: TaskId, cpu: usize, task: TaskId) {
         if std::mem::take(&mut self.seat(seat).asleep) {
             let cost = system.wake(seat, cpu, task, false);
             system.charge_kernel(cpu, task, cost);
@@ -105,18 +104,18 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
-        to: u32,
+        task: TaskId,
+        to: TaskId,
         call: FutexCall,
-    ) -> Step {
-        if self.threads[task as usize].phase == Phase::Fresh {
+    ) -> Progress {
+        if self.threads[task].phase == Phase::Fresh {
             self.touch_seat(system, task, cpu, task, 1);
             self.seat(task).posted = false;
             let owner = self.seat(to);
             owner.list.push(task);
             if !std::mem::replace(&mut owner.posted, true) {
                 self.touch_seat(system, to, cpu, task, call.lines);
-                return self.inside(system, cpu, task, call.work);
+                return self.begin_call(system, cpu, task, call.work);
             }
             self.touch_seat(system, to, cpu, task, 1);
         } else {
@@ -131,22 +130,22 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
+        task: TaskId,
         call: FutexCall,
-    ) -> Step {
-        let phase = self.threads[task as usize].phase;
+    ) -> Progress {
+        let phase = self.threads[task].phase;
         let seat = self.seat(task);
         if std::mem::take(&mut seat.posted) {
             let slept = phase == Phase::Woken;
             self.touch_seat(system, task, cpu, task, if slept { call.lines } else { 1 });
             return self.done(task);
         }
-        if phase != Phase::Inside {
-            return self.inside(system, cpu, task, call.work);
+        if phase != Phase::InCall {
+            return self.begin_call(system, cpu, task, call.work);
         }
         seat.asleep = true;
-        self.threads[task as usize].phase = Phase::Woken;
-        Step::Sleeps
+        self.threads[task].phase = Phase::Woken;
+        Progress::Sleeps
     }
 
     /// The running task goes on with posting all who posted themselves to it, the last one first,
@@ -155,10 +154,10 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
+        task: TaskId,
         call: FutexCall,
-    ) -> Step {
-        if self.threads[task as usize].phase == Phase::Fresh {
+    ) -> Progress {
+        if self.threads[task].phase == Phase::Fresh {
             self.touch_seat(system, task, cpu, task, 1);
             let now = system.now_ns();
             let seat = self.seat(task);
@@ -175,25 +174,25 @@ impl Interpreter {
             Some(&waiter) => {
                 self.touch_seat(system, waiter, cpu, task, call.lines);
                 self.seat(waiter).posted = true;
-                self.inside(system, cpu, task, call.work)
+                self.begin_call(system, cpu, task, call.work)
             }
             None => self.done(task),
         }
     }
 
     /// The running task notes how long ago those that posted it began to.
-    pub(super) fn note_latency<S: System>(&mut self, system: &mut S, task: u32) {
+    pub(super) fn note_latency<S: System>(&mut self, system: &mut S, task: TaskId) {
         let stamp_ns = self.seat(task).stamp_ns;
         let now = system.now_ns();
         if let Some(requests) = &mut self.requests {
             requests.woken(now - stamp_ns);
         }
-        self.threads[task as usize].pc += 1;
+        self.threads[task].pc += 1;
     }
 
     /// The running task has done a unit of work, one of its second's requests.
-    pub(super) fn note_request<S: System>(&mut self, system: &mut S, task: u32) {
-        self.threads[task as usize].pc += 1;
+    pub(super) fn note_request<S: System>(&mut self, system: &mut S, task: TaskId) {
+        self.threads[task].pc += 1;
         self.counted += 1;
         if let Some(requests) = &mut self.requests {
             requests.done(system.now_ns());
@@ -201,20 +200,25 @@ impl Interpreter {
     }
 
     /// The running task goes on with taking the lock of the CPU that it was on when it began.
-    pub(super) fn lock_cpu<S: System>(&mut self, system: &mut S, cpu: usize, task: u32) -> Step {
+    pub(super) fn lock_cpu<S: System>(
+        &mut self,
+        system: &mut S,
+        cpu: usize,
+        task: TaskId,
+    ) -> Progress {
         if self.futexes.locks.is_empty() {
             let n = self.nr_cpus;
             self.futexes.locks.resize_with(n, CpuLock::default);
         }
-        let on = self.seat(task).spins.map_or(cpu, |on| on as usize);
+        let on = self.seat(task).spins.map_or(cpu, CpuId::index);
         let lock = &mut self.futexes.locks[on];
         if lock.owner.is_some() {
             if !lock.spinning.contains(&task) {
                 lock.spinning.push(task);
             }
-            self.seat(task).spins = Some(on as u32);
+            self.seat(task).spins = Some(CpuId::of(on));
             system.set_work(task, SPIN_NS);
-            return Step::Works;
+            return Progress::Works;
         }
         lock.spinning.retain(|&other| other != task);
         let cost = lock.line.write(system, cpu);
@@ -225,7 +229,7 @@ impl Interpreter {
             return self.lock_cpu(system, cpu, task);
         }
         self.futexes.locks[on].owner = Some(task);
-        self.seat(task).holds = Some(on as u32);
+        self.seat(task).holds = Some(CpuId::of(on));
         self.done(task)
     }
 
@@ -233,9 +237,9 @@ impl Interpreter {
     ///
     /// # Panics
     /// When it holds none.
-    pub(super) fn unlock_cpu<S: System>(&mut self, system: &mut S, cpu: usize, task: u32) {
+    pub(super) fn unlock_cpu<S: System>(&mut self, system: &mut S, cpu: usize, task: TaskId) {
         let on = self.seat(task).holds.take();
-        let on = on.expect("a lock is unlocked by its owner") as usize;
+        let on = on.expect("a lock is unlocked by its owner").index();
         let lock = &mut self.futexes.locks[on];
         assert_eq!(lock.owner.take(), Some(task), "CPU lock {on} is another's");
         let spinning = std::mem::take(&mut lock.spinning);
@@ -253,14 +257,14 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
+        task: TaskId,
         time: Dist,
-    ) -> Step {
+    ) -> Progress {
         let now = system.now_ns();
-        let t = &mut self.threads[task as usize];
+        let t = &mut self.threads[task];
         let until_ns = match t.phase {
             Phase::Fresh => {
-                t.phase = Phase::Inside;
+                t.phase = Phase::InCall;
                 let until_ns = now + time.sample(&mut t.random);
                 self.seat(task).until_ns = Some(until_ns);
                 until_ns
@@ -274,7 +278,7 @@ impl Interpreter {
         let wall_ns = (until_ns - now).min(CLOCK_NS);
         let work_ns = wall_ns * u64::from(system.speed_1024(cpu)) / 1024;
         system.set_work(task, work_ns.max(1));
-        Step::Works
+        Progress::Works
     }
 
     /// The running task goes over `lines` of its own data: it pays for those that it does not
@@ -283,17 +287,17 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
+        task: TaskId,
         lines: u32,
     ) {
         let fill = system.fill(cpu);
         let before = self.seat(task).data;
-        let warm = before.map(|(at, _)| at as usize);
+        let warm = before.map(|(at, _)| at.index());
         let others = before.map_or(0, |(_, then)| fill - then.min(fill));
         let cost = system.costs().refill_ns(lines, warm, cpu, others);
         system.add_fill(cpu, lines);
         let fill = system.fill(cpu);
-        self.seat(task).data = Some((cpu as u32, fill));
+        self.seat(task).data = Some((CpuId::of(cpu), fill));
         system.charge(task, cost);
         self.done(task);
     }

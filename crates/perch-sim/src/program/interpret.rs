@@ -3,7 +3,9 @@
 
 use perch_workload::Op;
 
-use super::{Interpreter, Phase, Step, Stop, System};
+use crate::id::{ChannelId, CounterId, GuestId, TaskId, TimerId};
+
+use super::{Interpreter, Phase, Progress, Stop, System};
 
 /// Goes on with the next operation, or stops.
 enum Next {
@@ -15,14 +17,14 @@ enum Next {
     Stop(Stop),
 }
 
-impl From<Step> for Next {
+impl From<Progress> for Next {
     /// After an operation that may have woken somebody.
     #[inline]
-    fn from(step: Step) -> Next {
-        match step {
-            Step::Done => Next::Look,
-            Step::Works => Next::Stop(Stop::Works),
-            Step::Sleeps => Next::Stop(Stop::Sleeps),
+    fn from(progress: Progress) -> Next {
+        match progress {
+            Progress::Done => Next::Look,
+            Progress::Works => Next::Stop(Stop::Works),
+            Progress::Sleeps => Next::Stop(Stop::Sleeps),
         }
     }
 }
@@ -31,12 +33,12 @@ impl Interpreter {
     /// Carries out a task's operations until one takes time or the task leaves the CPU. Its one
     /// caller calls it for every other event of a run, so it is inlined there.
     #[inline(always)]
-    pub fn run<S: System>(&mut self, system: &mut S, cpu: usize, task: u32) -> Stop {
-        if self.threads[task as usize].streaks_on.is_some() {
+    pub fn run<S: System>(&mut self, system: &mut S, cpu: usize, task: TaskId) -> Stop {
+        if self.threads[task].streaks_on.is_some() {
             self.see_streak_of(system, task);
         }
         loop {
-            match self.step(system, cpu, task) {
+            match self.operate(system, cpu, task) {
                 Next::Go => {}
                 Next::Look if system.need_resched(cpu) => return Stop::Preempted,
                 Next::Look => {}
@@ -46,10 +48,10 @@ impl Interpreter {
     }
 
     #[inline(always)]
-    fn step<S: System>(&mut self, system: &mut S, cpu: usize, task: u32) -> Next {
-        let t = &mut self.threads[task as usize];
+    fn operate<S: System>(&mut self, system: &mut S, cpu: usize, task: TaskId) -> Next {
+        let t = &mut self.threads[task];
         // Each arm copies what it needs: an operation is larger than most of them use.
-        match t.program[t.pc as usize] {
+        match *t.op() {
             Op::Run(time) => {
                 t.pc += 1;
                 let work_ns = time.sample(&mut t.random);
@@ -78,8 +80,10 @@ impl Interpreter {
                 }
             }
             Op::Vcpu { .. } => return Next::Stop(Stop::Carries),
-            Op::Vhost { guest } => return Next::Stop(Stop::Vhost(guest)),
-            Op::Receive { channel } => return self.receive(system, cpu, task, channel).into(),
+            Op::Vhost { guest } => return Next::Stop(Stop::Vhost(GuestId(guest))),
+            Op::Receive { channel } => {
+                return self.receive(system, cpu, task, ChannelId(channel)).into();
+            }
             // What is owed is run off before anybody can see what comes next.
             _ if system.owes(cpu, task) => return Next::Stop(Stop::Works),
             Op::Send {
@@ -87,7 +91,7 @@ impl Interpreter {
                 lines,
                 sync,
             } => {
-                self.send(system, cpu, task, channel, lines, sync);
+                self.send(system, cpu, task, ChannelId(channel), lines, sync);
                 return Next::Look;
             }
             Op::Write {
@@ -95,8 +99,8 @@ impl Interpreter {
                 lines,
                 room,
             } => {
-                let step = self.write(system, cpu, task, channel, lines, room);
-                return step.into();
+                let channel = ChannelId(channel);
+                return (self.write(system, cpu, task, channel, lines, room)).into();
             }
             Op::Sleep(time) => {
                 t.pc += 1;
@@ -106,35 +110,41 @@ impl Interpreter {
             }
             Op::Draw { counter, of } => {
                 t.pc += 1;
-                self.draw(system, cpu, task, counter, of);
+                self.draw(system, cpu, task, CounterId(counter), of);
             }
             Op::Lock { first, wait } => match self.lock(system, cpu, task, first, wait) {
-                Step::Done => {
+                Progress::Done => {
                     if self.begin_streak(system, cpu, task) {
                         return Next::Stop(Stop::Streaks);
                     }
                 }
-                step => return step.into(),
+                progress => return progress.into(),
             },
             Op::Unlock { first, wake } => {
-                let step = self.unlock(system, cpu, task, first, wake);
-                return step.into();
+                return self.unlock(system, cpu, task, first, wake).into();
             }
             Op::Yield => {
                 t.pc += 1;
                 return Next::Stop(Stop::Yields);
             }
-            op => return self.step_rarely(system, cpu, task, op),
+            op => return self.operate_rarely(system, cpu, task, op),
         }
         Next::Go
     }
 
     /// The operations that are seldom met, or cost much themselves.
     #[inline(never)]
-    fn step_rarely<S: System>(&mut self, system: &mut S, cpu: usize, task: u32, op: Op) -> Next {
-        let t = &mut self.threads[task as usize];
+    fn operate_rarely<S: System>(
+        &mut self,
+        system: &mut S,
+        cpu: usize,
+        task: TaskId,
+        op: Op,
+    ) -> Next {
+        let t = &mut self.threads[task];
         match op {
             Op::Release { channel, readers } => {
+                let channel = ChannelId(channel);
                 return self.release(system, cpu, task, channel, readers).into();
             }
             Op::StartClock => {
@@ -167,18 +177,18 @@ impl Interpreter {
                 period,
                 absolute,
             } => {
-                if self.use_timer(system, task, timer, period, absolute) {
+                if self.use_timer(system, task, TimerId(timer), period, absolute) {
                     return Next::Stop(Stop::Sleeps);
                 }
             }
-            Op::Post { to, call } => return self.post(system, cpu, task, to, call).into(),
+            Op::Post { to, call } => return self.post(system, cpu, task, TaskId(to), call).into(),
             Op::WaitPosted(call) => return unseen(self.wait_posted(system, cpu, task, call)),
             Op::WakeAll(call) => {
-                let step = self.wake_all(system, cpu, task, call);
+                let progress = self.wake_all(system, cpu, task, call);
                 // A call that has woken somebody can be interrupted between two.
                 return match system.need_resched(cpu) {
                     true => Next::Stop(Stop::Preempted),
-                    false => unseen(step),
+                    false => unseen(progress),
                 };
             }
             Op::NoteLatency => self.note_latency(system, task),
@@ -189,6 +199,7 @@ impl Interpreter {
             Op::Touch { lines } => self.touch_data(system, cpu, task, lines),
             Op::Fork(child) => {
                 t.pc += 1;
+                let child = TaskId(child);
                 self.appears(child, system.now_ns());
                 system.fork(child, cpu);
                 return Next::Look;
@@ -209,9 +220,9 @@ impl Interpreter {
 }
 
 /// After an operation that wakes nobody: the task goes on whatever else its CPU should do.
-fn unseen(step: Step) -> Next {
-    match step {
-        Step::Done => Next::Go,
-        step => step.into(),
+fn unseen(progress: Progress) -> Next {
+    match progress {
+        Progress::Done => Next::Go,
+        progress => progress.into(),
     }
 }

@@ -24,13 +24,14 @@ use perch_sched::hardware::Costs;
 use perch_sched::{Ended, Rounds};
 use perch_workload::{Op, Workload};
 
+use crate::id::{ChannelId, CounterId, CpuId, GuestId, Id, IdVec, MutexId, TaskId, TimerId};
 use crate::observe::Requests;
 
 use channel::Channel;
-use condition::Condition;
+use condition::Conditions;
 use futex::Futexes;
 use mutex::{Counter, Mutex};
-pub use outside::Outside;
+pub use outside::OutsideStop;
 use streak::Pending;
 pub use timer::Stopwatch;
 
@@ -45,19 +46,19 @@ pub trait System {
     fn need_resched(&self, cpu: usize) -> bool;
 
     /// Whether the task has to work before its next operation.
-    fn owes(&self, cpu: usize, task: u32) -> bool;
+    fn owes(&self, cpu: usize, task: TaskId) -> bool;
     /// The same, but for what its CPU waited for contended lines.
-    fn owes_work(&self, task: u32) -> bool;
+    fn owes_work(&self, task: TaskId) -> bool;
     /// The task has so much work before its operation goes on.
-    fn set_work(&mut self, task: u32, work_ns: u64);
+    fn set_work(&mut self, task: TaskId, work_ns: u64);
     /// The same, in the kernel.
-    fn set_kernel_work(&mut self, cpu: usize, task: u32, work_ns: u64);
+    fn set_kernel_work(&mut self, cpu: usize, task: TaskId, work_ns: u64);
     /// The task has so much more to do before its next operation.
-    fn charge(&mut self, task: u32, work_ns: u64);
+    fn charge(&mut self, task: TaskId, work_ns: u64);
     /// The same, in the kernel.
-    fn charge_kernel(&mut self, cpu: usize, task: u32, work_ns: u64);
+    fn charge_kernel(&mut self, cpu: usize, task: TaskId, work_ns: u64);
     /// The task begins a stretch of computing with the lines of its working set.
-    fn use_caches(&mut self, cpu: usize, task: u32);
+    fn use_caches(&mut self, cpu: usize, task: TaskId);
     /// Lines that tasks brought into a CPU's caches so far.
     fn fill(&self, cpu: usize) -> u64;
     /// The task brings so many lines into a CPU's caches.
@@ -65,29 +66,29 @@ pub trait System {
     /// A CPU's speed, 1024ths.
     fn speed_1024(&self, cpu: usize) -> u32;
     /// Another task, which spins, looks at what it spins for: at once if it runs, or when it runs.
-    fn look_again(&mut self, task: u32);
+    fn look_again(&mut self, task: TaskId);
 
     /// Wakes a sleeping task. Returns what that costs the waker, nanoseconds of work.
-    fn wake(&mut self, wakee: u32, cpu: usize, waker: u32, sync: bool) -> u64;
+    fn wake(&mut self, wakee: TaskId, cpu: usize, waker: TaskId, sync: bool) -> u64;
     /// Has a task wake up by itself at `at_ns`.
-    fn wake_at(&mut self, task: u32, at_ns: u64);
+    fn wake_at(&mut self, task: TaskId, at_ns: u64);
     /// A new task appears, whose parent runs on `cpu`.
-    fn fork(&mut self, child: u32, cpu: usize);
+    fn fork(&mut self, child: TaskId, cpu: usize);
     /// Sends a message to another computer, if that is where its channel is read. Returns whether it
     /// is.
-    fn transmit(&mut self, cpu: usize, task: u32, channel: u32, lines: u32) -> bool;
+    fn transmit(&mut self, cpu: usize, task: TaskId, channel: ChannelId, lines: u32) -> bool;
     /// The task is, or is no longer, in kernel code with interrupts off.
-    fn set_atomic(&mut self, task: u32, is: bool);
+    fn set_atomic(&mut self, task: TaskId, is: bool);
 
     /// The measured part of the run begins.
     fn start_counting(&mut self);
 
     /// Whether the task is one of this machine and no vCPU.
-    fn is_plain(&self, task: u32) -> bool;
+    fn is_plain(&self, task: TaskId) -> bool;
     /// Whether the task has its CPU for itself. See [`perch_sched::Sched::is_alone`].
     fn is_alone(&mut self, cpu: usize) -> bool;
     /// See [`perch_sched::Sched::begin_streak`].
-    fn begin_streak(&mut self, cpu: usize, task: u32, of: &Rounds);
+    fn begin_streak(&mut self, cpu: usize, task: TaskId, of: &Rounds);
     /// See [`perch_sched::Sched::end_streak`].
     fn end_streak(&mut self, cpu: usize);
     /// See [`perch_sched::Sched::take_ended`].
@@ -116,12 +117,12 @@ pub enum Stop {
     /// The task is a vCPU.
     Carries,
     /// The task is the thread that moves this guest's packets.
-    Vhost(u32),
+    Vhost(GuestId),
 }
 
-/// What becomes of a task after a step of an operation.
+/// How far a task has come when the interpreter turns away from an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum Progress {
     /// The operation is done.
     Done,
     /// The task has to work before it goes on with the same operation.
@@ -137,7 +138,7 @@ enum Phase {
     #[default]
     Fresh,
     /// It is in the system call that may put it to sleep, or wake somebody.
-    Inside,
+    InCall,
     /// It slept and was woken.
     Woken,
 }
@@ -157,22 +158,30 @@ struct Thread {
     /// When its period began, see [`Op::Next`].
     timer_ns: u64,
     /// The CPU on which it began a streak whose end it has not seen.
-    streaks_on: Option<u32>,
+    streaks_on: Option<CpuId>,
     /// Its random numbers.
     random: Random,
 }
 
+impl Thread {
+    /// The operation that is next, or under way.
+    #[inline(always)]
+    fn op(&self) -> &Op {
+        &self.program[self.pc as usize]
+    }
+}
+
 /// All programs of a run, and what they share.
 pub struct Interpreter {
-    threads: Vec<Thread>,
-    channels: Vec<Channel>,
-    mutexes: Vec<Mutex>,
-    counters: Vec<Counter>,
+    threads: IdVec<TaskId, Thread>,
+    channels: IdVec<ChannelId, Channel>,
+    mutexes: IdVec<MutexId, Mutex>,
+    counters: IdVec<CounterId, Counter>,
     /// The next moments of shared timers, once they are used.
-    timers: Vec<Option<u64>>,
+    timers: IdVec<TimerId, Option<u64>>,
     futexes: Futexes,
     /// Once they are used.
-    conditions: Vec<Condition>,
+    conditions: Conditions,
     /// By CPU: the streak that began there, until its end is known to its task.
     streaks: Vec<Option<Pending>>,
     /// Every step is an event: no streaks.
@@ -202,9 +211,9 @@ impl Interpreter {
             channels: (0..workload.channels).map(|_| Channel::default()).collect(),
             mutexes: (0..workload.mutexes).map(|_| Mutex::default()).collect(),
             counters: (0..workload.counters).map(|_| Counter::default()).collect(),
-            timers: Vec::new(),
+            timers: IdVec::default(),
             futexes: Futexes::default(),
-            conditions: Vec::new(),
+            conditions: Conditions::default(),
             streaks: vec![None; if workload.mutexes > 0 { nr_cpus } else { 0 }],
             stepwise: false,
             stopwatch: Stopwatch::default(),
@@ -215,27 +224,32 @@ impl Interpreter {
     }
 
     /// When a task appears by itself, if it does.
-    pub fn starts_at(&mut self, task: u32, workload: &Workload) -> Option<u64> {
-        let start = workload.tasks[task as usize].start?;
-        Some(start.sample(&mut self.threads[task as usize].random))
+    pub fn starts_at(&mut self, task: TaskId, workload: &Workload) -> Option<u64> {
+        let start = workload.tasks[task.index()].start?;
+        Some(start.sample(&mut self.threads[task].random))
     }
 
     /// A task appears: its period begins.
-    pub fn appears(&mut self, task: u32, now_ns: u64) {
-        self.threads[task as usize].timer_ns = now_ns;
+    pub fn appears(&mut self, task: TaskId, now_ns: u64) {
+        self.threads[task].timer_ns = now_ns;
     }
 
     /// One of the CPUs that a task may use, drawn at random.
-    pub fn draw_cpu(&mut self, task: u32, allowed: &CpuMask) -> usize {
-        draw_cpu(&mut self.threads[task as usize].random, allowed).unwrap_or(0)
+    pub fn draw_cpu(&mut self, task: TaskId, allowed: &CpuMask) -> usize {
+        draw_cpu(&mut self.threads[task].random, allowed).unwrap_or(0)
     }
 
     /// The CPU to which a task on `cpu` goes that binds itself to others; `None` if it may stay.
     /// sched_setaffinity takes any of the new CPUs, one after the other.
-    pub fn draw_cpu_to_go_to(&mut self, task: u32, cpu: usize, allowed: &CpuMask) -> Option<usize> {
+    pub fn draw_cpu_to_go_to(
+        &mut self,
+        task: TaskId,
+        cpu: usize,
+        allowed: &CpuMask,
+    ) -> Option<usize> {
         match allowed.contains(cpu) {
             true => None,
-            false => draw_cpu(&mut self.threads[task as usize].random, allowed),
+            false => draw_cpu(&mut self.threads[task].random, allowed),
         }
     }
 
@@ -272,22 +286,22 @@ impl Interpreter {
 
     /// Puts a message that comes from elsewhere into a channel, on `cpu`. Returns the task that
     /// waited for one, which is to be woken.
-    pub fn put_message(&mut self, channel: u32, lines: u32, cpu: usize) -> Option<u32> {
-        self.channels[channel as usize].put(lines, cpu);
-        self.channels[channel as usize].waiting.pop_front()
+    pub fn put_message(&mut self, channel: ChannelId, lines: u32, cpu: usize) -> Option<TaskId> {
+        self.channels[channel].put(lines, cpu);
+        self.channels[channel].waiting.pop_front()
     }
 
     /// The task goes on to its next operation.
-    fn done(&mut self, task: u32) -> Step {
-        let t = &mut self.threads[task as usize];
+    fn done(&mut self, task: TaskId) -> Progress {
+        let t = &mut self.threads[task];
         t.phase = Phase::Fresh;
         t.pc += 1;
-        Step::Done
+        Progress::Done
     }
 
     /// Draws an amount from the task's own random numbers.
-    fn sample(&mut self, task: u32, amount: perch_engine::Dist) -> u64 {
-        amount.sample(&mut self.threads[task as usize].random)
+    fn sample(&mut self, task: TaskId, amount: perch_engine::Dist) -> u64 {
+        amount.sample(&mut self.threads[task].random)
     }
 }
 

@@ -12,7 +12,9 @@ use std::collections::VecDeque;
 
 use perch_engine::Dist;
 
-use super::{Interpreter, Phase, Step, System};
+use crate::id::{CounterId, CpuId, Id, MutexId, TaskId};
+
+use super::{Interpreter, Phase, Progress, System};
 
 /// The word of a mutex.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,9 +28,9 @@ pub enum Word {
     Contended,
 }
 
-/// A cache line that several CPUs write: who did last.
+/// A cache line that several CPUs write: the CPU that did last.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Line(Option<u32>);
+pub struct LastWriter(Option<CpuId>);
 
 /// A mutex.
 #[derive(Debug, Default)]
@@ -36,12 +38,12 @@ pub struct Mutex {
     /// Its word.
     pub word: Word,
     /// Who holds it.
-    pub owner: Option<u32>,
+    pub owner: Option<TaskId>,
     /// Who sleeps on it, first come first served.
-    pub waiting: VecDeque<u32>,
-    line: Line,
+    pub waiting: VecDeque<TaskId>,
+    line: LastWriter,
     /// The CPU whose streak holds and frees it time and again; its word is that of the beginning.
-    pub streak: Option<u32>,
+    pub streak: Option<CpuId>,
     /// Times in a row that it was free when somebody came for it.
     calm: u32,
 }
@@ -58,14 +60,14 @@ impl Mutex {
 #[derive(Debug, Default)]
 pub struct Counter {
     next: u64,
-    line: Line,
+    line: LastWriter,
 }
 
-impl Line {
+impl LastWriter {
     /// A CPU writes the line. Returns what that costs, nanoseconds.
     pub fn write<S: System>(&mut self, system: &S, cpu: usize) -> u64 {
-        match self.0.replace(cpu as u32) {
-            Some(from) if from as usize != cpu => system.costs().transfer_ns(1, from as usize, cpu),
+        match self.0.replace(CpuId::of(cpu)) {
+            Some(from) if from.index() != cpu => system.costs().transfer_ns(1, from.index(), cpu),
             _ => 0,
         }
     }
@@ -77,15 +79,15 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
-        counter: u32,
+        task: TaskId,
+        counter: CounterId,
         of: u32,
     ) {
-        let c = &mut self.counters[counter as usize];
+        let c = &mut self.counters[counter];
         let cost = c.line.write(system, cpu);
         let number = c.next;
         c.next += 1;
-        self.threads[task as usize].drawn = (number % u64::from(of)) as u32;
+        self.threads[task].drawn = (number % u64::from(of)) as u32;
         system.charge(task, cost);
     }
 
@@ -95,22 +97,22 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
+        task: TaskId,
         first: u32,
         wait: Dist,
-    ) -> Step {
-        let t = &self.threads[task as usize];
-        let (mutex, phase) = ((first + t.drawn) as usize, t.phase);
+    ) -> Progress {
+        let t = &self.threads[task];
+        let (mutex, phase) = (MutexId(first + t.drawn), t.phase);
         if let Some(cpu) = self.mutexes[mutex].streak {
-            system.end_streak(cpu as usize);
-            self.see_streak(system, cpu as usize);
+            system.end_streak(cpu.index());
+            self.see_streak(system, cpu.index());
         }
         let m = &mut self.mutexes[mutex];
         // The kernel sleeps only if the word is still marked when it looks.
-        if phase == Phase::Inside && m.word == Word::Contended {
+        if phase == Phase::InCall && m.word == Word::Contended {
             m.waiting.push_back(task);
-            self.threads[task as usize].phase = Phase::Woken;
-            return Step::Sleeps;
+            self.threads[task].phase = Phase::Woken;
+            return Progress::Sleeps;
         }
         let free = m.word == Word::Free;
         // The first attempt is for a word that says nobody waits, every later one marks it.
@@ -127,7 +129,7 @@ impl Interpreter {
         if free {
             return self.done(task);
         }
-        self.inside(system, cpu, task, wait)
+        self.begin_call(system, cpu, task, wait)
     }
 
     /// The running task goes on with unlocking a mutex; `wake` is the work of a futex call up to
@@ -139,12 +141,12 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
+        task: TaskId,
         first: u32,
         wake: Dist,
-    ) -> Step {
-        let t = &self.threads[task as usize];
-        let (mutex, phase) = ((first + t.drawn) as usize, t.phase);
+    ) -> Progress {
+        let t = &self.threads[task];
+        let (mutex, phase) = (MutexId(first + t.drawn), t.phase);
         let m = &mut self.mutexes[mutex];
         if phase == Phase::Fresh {
             assert_eq!(m.owner.take(), Some(task), "mutex {mutex} is another's");
@@ -152,7 +154,7 @@ impl Interpreter {
             let cost = m.line.write(system, cpu);
             system.charge(task, cost);
             if before == Word::Contended {
-                return self.inside(system, cpu, task, wake);
+                return self.begin_call(system, cpu, task, wake);
             }
         } else if let Some(waiter) = m.waiting.pop_front() {
             let cost = system.wake(waiter, cpu, task, false);
@@ -162,16 +164,16 @@ impl Interpreter {
     }
 
     /// The running task works in the kernel before its operation goes on.
-    pub(super) fn inside<S: System>(
+    pub(super) fn begin_call<S: System>(
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
+        task: TaskId,
         work: Dist,
-    ) -> Step {
-        self.threads[task as usize].phase = Phase::Inside;
+    ) -> Progress {
+        self.threads[task].phase = Phase::InCall;
         let work_ns = self.sample(task, work);
         system.set_kernel_work(cpu, task, work_ns);
-        Step::Works
+        Progress::Works
     }
 }

@@ -4,11 +4,13 @@
 
 use perch_workload::Op;
 
+use crate::id::{ChannelId, TaskId};
+
 use super::Interpreter;
 
-/// What becomes of a task on another computer.
+/// The reason why a task on another computer stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outside {
+pub enum OutsideStop {
     /// It is busy, or sleeps, until this moment, nanoseconds.
     Until(u64),
     /// It waits for a message.
@@ -22,26 +24,26 @@ impl Interpreter {
     /// the messages that it sends, each a channel and cache lines.
     pub fn run_outside(
         &mut self,
-        task: u32,
+        task: TaskId,
         now_ns: u64,
-        mut send: impl FnMut(u32, u32),
-    ) -> Outside {
-        let t = &mut self.threads[task as usize];
+        mut send: impl FnMut(ChannelId, u32),
+    ) -> OutsideStop {
+        let t = &mut self.threads[task];
         loop {
-            match t.program[t.pc as usize] {
+            match *t.op() {
                 Op::Run(time) | Op::Kernel(time) | Op::Sleep(time) => {
                     t.pc += 1;
-                    return Outside::Until(now_ns + time.sample(&mut t.random).max(1));
+                    return OutsideStop::Until(now_ns + time.sample(&mut t.random).max(1));
                 }
                 Op::Send { channel, lines, .. } => {
                     t.pc += 1;
-                    send(channel, lines);
+                    send(ChannelId(channel), lines);
                 }
                 Op::Receive { channel } => {
-                    let c = &mut self.channels[channel as usize];
+                    let c = &mut self.channels[ChannelId(channel)];
                     if c.messages.pop_front().is_none() {
                         c.waiting.push_back(task);
-                        return Outside::Waits;
+                        return OutsideStop::Waits;
                     }
                     c.taken += 1;
                     t.pc += 1;
@@ -60,7 +62,7 @@ impl Interpreter {
                         t.pc += 1;
                     }
                 }
-                Op::Exit => return Outside::Ends,
+                Op::Exit => return OutsideStop::Ends,
                 op => unreachable!("{op:?} on another computer"),
             }
         }

@@ -10,14 +10,16 @@ use perch_engine::Dist;
 use perch_sched::Rounds;
 use perch_workload::Op;
 
+use crate::id::{CpuId, Id, MutexId, TaskId};
+
 use super::mutex::Word;
 use super::{Interpreter, System};
 
 /// A streak whose end its task has not seen.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
-    task: u32,
-    mutex: u32,
+    task: TaskId,
+    mutex: MutexId,
     /// The program's first operation after the lock.
     pc: u32,
     /// Rounds that the task had done when the streak began.
@@ -35,10 +37,10 @@ impl Interpreter {
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: u32,
+        task: TaskId,
     ) -> bool {
         let alone = system.is_alone(cpu);
-        let t = &self.threads[task as usize];
+        let t = &self.threads[task];
         let pc = t.pc as usize;
         let &[
             Op::Lock { first, .. },
@@ -51,12 +53,10 @@ impl Interpreter {
         else {
             return false;
         };
-        let (mutex, done) = (first + t.drawn, t.rounds);
+        let (mutex, done) = (MutexId(first + t.drawn), t.rounds);
         let rounds = (times - done).min(MOST_ROUNDS);
-        let calm = system.is_plain(task)
-            && self.mutexes[mutex as usize].is_calm()
-            && alone
-            && !self.stepwise;
+        let calm =
+            system.is_plain(task) && self.mutexes[mutex].is_calm() && alone && !self.stepwise;
         if !calm || first != same || to as usize != pc - 1 || held_ns == 0 || rounds < 2 {
             return false;
         }
@@ -73,16 +73,16 @@ impl Interpreter {
             pc: pc as u32,
             rounds: done,
         });
-        self.mutexes[mutex as usize].streak = Some(cpu as u32);
-        self.threads[task as usize].streaks_on = Some(cpu as u32);
+        self.mutexes[mutex].streak = Some(CpuId::of(cpu));
+        self.threads[task].streaks_on = Some(CpuId::of(cpu));
         true
     }
 
     /// A task that was in a streak goes on.
     #[inline(never)]
-    pub(super) fn see_streak_of<S: System>(&mut self, system: &mut S, task: u32) {
-        if let Some(cpu) = self.threads[task as usize].streaks_on {
-            self.see_streak(system, cpu as usize);
+    pub(super) fn see_streak_of<S: System>(&mut self, system: &mut S, task: TaskId) {
+        if let Some(cpu) = self.threads[task].streaks_on {
+            self.see_streak(system, cpu.index());
         }
     }
 
@@ -93,11 +93,11 @@ impl Interpreter {
             return;
         };
         self.streaks[cpu] = None;
-        let t = &mut self.threads[pending.task as usize];
+        let t = &mut self.threads[pending.task];
         t.streaks_on = None;
         t.rounds = pending.rounds + ended.round;
         t.pc = pending.pc + if ended.held { 1 } else { 4 };
-        let m = &mut self.mutexes[pending.mutex as usize];
+        let m = &mut self.mutexes[pending.mutex];
         m.streak = None;
         if !ended.held {
             m.word = Word::Free;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The workload's own clocks: the stopwatch that it is judged by, and timers that tasks share.
 
+use crate::id::{TaskId, TimerId};
+
 use super::{Interpreter, System};
 
 /// The stopwatch of a workload that is judged by how long it takes.
@@ -20,17 +22,14 @@ impl Interpreter {
     pub(super) fn use_timer<S: System>(
         &mut self,
         system: &mut S,
-        task: u32,
-        timer: u32,
+        task: TaskId,
+        timer: TimerId,
         period: u64,
         absolute: bool,
     ) -> bool {
-        let (timer, t) = (timer as usize, &mut self.threads[task as usize]);
+        let t = &mut self.threads[task];
         t.pc += 1;
-        if self.timers.len() <= timer {
-            self.timers.resize(timer + 1, None);
-        }
-        let next = self.timers[timer].get_or_insert(t.timer_ns);
+        let next = self.timers.or_default(timer).get_or_insert(t.timer_ns);
         *next += period;
         let at_ns = *next;
         if at_ns > system.now_ns() {

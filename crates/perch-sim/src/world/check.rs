@@ -5,6 +5,7 @@ use perch_sched::check::Auditor;
 use perch_sched::{Life, Sched, hold};
 
 use super::{World, event};
+use crate::id::{Id, TaskId};
 
 impl World {
     /// Walks over everything that there is; an error says what does not hold.
@@ -20,13 +21,13 @@ impl World {
         self.programs.add_reasons(&mut reasons);
         for event in sched.events().iter() {
             match event.kind {
-                event::TIMER => reasons[event.key as usize] += 1,
-                event::FORK => forks[event.key as usize] += 1,
+                event::TIMER => reasons[TaskId(event.key).index()] += 1,
+                event::FORK => forks[TaskId(event.key).index()] += 1,
                 _ => {}
             }
         }
         self.guests.check_places(sched, &reasons)?;
-        for (id, &forks) in (0u32..).zip(&forks) {
+        for (id, &forks) in (0..).map(TaskId).zip(&forks) {
             let life = self.life(sched, id);
             hold!(
                 forks <= u32::from(life == Life::Unborn),
@@ -34,7 +35,7 @@ impl World {
             );
             // The scheduler knows nothing of tasks that are not this machine's.
             if self.guests.life(id).is_some() {
-                reasons[id as usize] = 0;
+                reasons[id.index()] = 0;
             }
         }
         self.guests.add_reasons(sched, &mut reasons);
@@ -44,7 +45,7 @@ impl World {
     }
 
     /// Where a task is in its life, wherever it is.
-    pub(super) fn life(&self, sched: &Sched<'_>, task: u32) -> Life {
-        self.guests.life(task).unwrap_or_else(|| sched.life(task))
+    pub(super) fn life(&self, sched: &Sched<'_>, task: TaskId) -> Life {
+        self.guests.life(task).unwrap_or_else(|| sched.life(task.0))
     }
 }

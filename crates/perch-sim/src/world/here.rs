@@ -8,6 +8,7 @@ use perch_sched::{Ended, Rounds, Sched, Waker};
 use super::guest::Guests;
 use super::net::Net;
 use super::{Place, event};
+use crate::id::{ChannelId, TaskId};
 use crate::program::System;
 
 /// Where a program runs.
@@ -35,38 +36,38 @@ impl System for Here<'_, '_> {
     }
 
     #[inline]
-    fn owes(&self, cpu: usize, task: u32) -> bool {
-        self.sched.owes_work(task) || self.sched.owes(cpu)
+    fn owes(&self, cpu: usize, task: TaskId) -> bool {
+        self.sched.owes_work(task.0) || self.sched.owes(cpu)
     }
 
     #[inline]
-    fn owes_work(&self, task: u32) -> bool {
-        self.sched.owes_work(task)
+    fn owes_work(&self, task: TaskId) -> bool {
+        self.sched.owes_work(task.0)
     }
 
     #[inline]
-    fn set_work(&mut self, task: u32, work_ns: u64) {
-        self.sched.set_work(task, work_ns);
+    fn set_work(&mut self, task: TaskId, work_ns: u64) {
+        self.sched.set_work(task.0, work_ns);
     }
 
     #[inline]
-    fn set_kernel_work(&mut self, cpu: usize, task: u32, work_ns: u64) {
-        self.sched.set_kernel_work(cpu, task, work_ns);
+    fn set_kernel_work(&mut self, cpu: usize, task: TaskId, work_ns: u64) {
+        self.sched.set_kernel_work(cpu, task.0, work_ns);
     }
 
     #[inline]
-    fn charge(&mut self, task: u32, work_ns: u64) {
-        self.sched.charge(task, work_ns);
+    fn charge(&mut self, task: TaskId, work_ns: u64) {
+        self.sched.charge(task.0, work_ns);
     }
 
     #[inline]
-    fn charge_kernel(&mut self, cpu: usize, task: u32, work_ns: u64) {
-        self.sched.charge_kernel(cpu, task, work_ns);
+    fn charge_kernel(&mut self, cpu: usize, task: TaskId, work_ns: u64) {
+        self.sched.charge_kernel(cpu, task.0, work_ns);
     }
 
     #[inline]
-    fn use_caches(&mut self, cpu: usize, task: u32) {
-        self.sched.use_caches(cpu, task);
+    fn use_caches(&mut self, cpu: usize, task: TaskId) {
+        self.sched.use_caches(cpu, task.0);
     }
 
     fn fill(&self, cpu: usize) -> u64 {
@@ -81,42 +82,42 @@ impl System for Here<'_, '_> {
         self.sched.speed_1024(cpu)
     }
 
-    fn look_again(&mut self, task: u32) {
-        let at = self.sched.cpu_of_task(task);
-        let runs = self.sched.current(at) == Some(task);
+    fn look_again(&mut self, task: TaskId) {
+        let at = self.sched.cpu_of_task(task.0);
+        let runs = self.sched.current(at) == Some(task.0);
         if runs {
             self.sched.stop_segment(at);
         }
-        self.sched.set_work(task, 0);
+        self.sched.set_work(task.0, 0);
         if runs {
             self.sched.begin_segment(at);
         }
     }
 
     #[inline]
-    fn wake(&mut self, wakee: u32, cpu: usize, waker: u32, sync: bool) -> u64 {
+    fn wake(&mut self, wakee: TaskId, cpu: usize, waker: TaskId, sync: bool) -> u64 {
         match self.guests.place(wakee) {
             Place::Guest(_) => self.guests.wake(self.sched, wakee, cpu, sync),
-            _ => self.sched.wake(wakee, cpu, Waker::Task(waker), sync),
+            _ => self.sched.wake(wakee.0, cpu, Waker::Task(waker.0), sync),
         }
     }
 
     #[inline]
-    fn wake_at(&mut self, task: u32, at_ns: u64) {
-        self.sched.at(at_ns, event::TIMER, task, 0);
+    fn wake_at(&mut self, task: TaskId, at_ns: u64) {
+        self.sched.at(at_ns, event::TIMER, task.0, 0);
     }
 
-    fn fork(&mut self, child: u32, cpu: usize) {
+    fn fork(&mut self, child: TaskId, cpu: usize) {
         match self.guests.place(child) {
             Place::Guest(_) => self.guests.fork(self.sched, child, cpu),
             _ => {
-                self.sched.fork(child, cpu);
+                self.sched.fork(child.0, cpu);
             }
         }
     }
 
     #[inline]
-    fn transmit(&mut self, cpu: usize, task: u32, channel: u32, lines: u32) -> bool {
+    fn transmit(&mut self, cpu: usize, task: TaskId, channel: ChannelId, lines: u32) -> bool {
         match self.net {
             Some(net) if net.is_outward(channel) => {
                 net.transmit(self.sched, self.guests, cpu, task, (channel, lines));
@@ -126,8 +127,8 @@ impl System for Here<'_, '_> {
         }
     }
 
-    fn set_atomic(&mut self, task: u32, is: bool) {
-        self.sched.set_atomic(task, is);
+    fn set_atomic(&mut self, task: TaskId, is: bool) {
+        self.sched.set_atomic(task.0, is);
     }
 
     fn start_counting(&mut self) {
@@ -136,7 +137,7 @@ impl System for Here<'_, '_> {
         *self.events = 0;
     }
 
-    fn is_plain(&self, task: u32) -> bool {
+    fn is_plain(&self, task: TaskId) -> bool {
         self.guests.place(task) == Place::Host
     }
 
@@ -146,8 +147,8 @@ impl System for Here<'_, '_> {
     }
 
     #[inline]
-    fn begin_streak(&mut self, cpu: usize, task: u32, of: &Rounds) {
-        self.sched.begin_streak(cpu, task, of);
+    fn begin_streak(&mut self, cpu: usize, task: TaskId, of: &Rounds) {
+        self.sched.begin_streak(cpu, task.0, of);
     }
 
     #[inline]

@@ -15,6 +15,7 @@ use perch_policy::CpuMask;
 use perch_sched::{Life, NewGroup, NewTask, Programs, Sched, Setup};
 use perch_workload::{Class, Op, Site, TaskSpec, Workload};
 
+use crate::id::{GuestId, TaskId, VcpuId};
 use crate::program::{Interpreter, Stop};
 
 use guest::Guests;
@@ -28,9 +29,9 @@ pub enum Place {
     /// A task of this machine.
     Host,
     /// A vCPU, a task of this machine: the virtual machine and which of its vCPUs.
-    Vcpu(u32, u32),
+    Vcpu(GuestId, VcpuId),
     /// A task of that virtual machine; its CPU is a vCPU.
-    Guest(u32),
+    Guest(GuestId),
     /// A task on another computer; it runs, for the books, while a timer of it is pending.
     Outside,
 }
@@ -40,8 +41,10 @@ impl Place {
     pub fn of(spec: &TaskSpec) -> Place {
         match (spec.site, spec.program.first()) {
             (Site::Outside, _) => Place::Outside,
-            (Site::Guest(guest), _) => Place::Guest(guest),
-            (Site::Host, Some(&Op::Vcpu { guest, vcpu })) => Place::Vcpu(guest, vcpu),
+            (Site::Guest(guest), _) => Place::Guest(GuestId(guest)),
+            (Site::Host, Some(&Op::Vcpu { guest, vcpu })) => {
+                Place::Vcpu(GuestId(guest), VcpuId(vcpu))
+            }
             (Site::Host, _) => Place::Host,
         }
     }
@@ -87,28 +90,28 @@ impl World {
 
     /// The task, on this machine or on a vCPU that runs there, leaves its CPU: to sleep, or for good.
     #[inline]
-    fn leave(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32, life: Life) {
+    fn leave(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId, life: Life) {
         match (self.guests.place(task), life) {
             (Place::Guest(_), _) => self.leave_vcpu(sched, cpu, task, life),
-            (_, Life::Dead) => sched.exit(self, cpu, task),
-            _ => sched.block(self, cpu, task),
+            (_, Life::Dead) => sched.exit(self, cpu, task.0),
+            _ => sched.block(self, cpu, task.0),
         }
     }
 
     /// The task yields. Returns whether it left its CPU.
-    fn give_way(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32) -> bool {
+    fn give_way(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId) -> bool {
         match self.guests.place(task) {
             Place::Guest(_) => self.give_way_in_guest(sched, cpu),
-            _ => sched.give_way(self, cpu, task),
+            _ => sched.give_way(self, cpu, task.0),
         }
     }
 
     /// The task has set its affinity. Returns whether it left its CPU.
     #[inline(never)]
-    fn bind(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32, mask: u32) -> bool {
+    fn bind(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId, mask: u32) -> bool {
         let allowed = sched.mask(mask);
         let to = self.programs.draw_cpu_to_go_to(task, cpu, allowed);
-        if sched.bind(self, cpu, task, mask, to) {
+        if sched.bind(self, cpu, task.0, mask, to) {
             return true;
         }
         if sched.need_resched(cpu) {
@@ -121,6 +124,7 @@ impl World {
 
 impl Programs for World {
     fn advance(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32) {
+        let task = TaskId(task);
         loop {
             let (programs, mut here) = self.here(sched);
             let left = match programs.run(&mut here, cpu, task) {
@@ -130,7 +134,7 @@ impl Programs for World {
                 Stop::Streaks => return,
                 Stop::Yields => self.give_way(sched, cpu, task),
                 Stop::Execs => {
-                    self.guests.place(task) == Place::Host && sched.exec(self, cpu, task)
+                    self.guests.place(task) == Place::Host && sched.exec(self, cpu, task.0)
                 }
                 Stop::Binds(mask) => self.bind(sched, cpu, task, mask),
                 Stop::Exits => return self.leave(sched, cpu, task, Life::Dead),
@@ -144,7 +148,7 @@ impl Programs for World {
     }
 
     fn enter(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32) {
-        self.enter_vcpu(sched, cpu, task);
+        self.enter_vcpu(sched, cpu, TaskId(task));
     }
 }
 

@@ -12,25 +12,27 @@ use perch_workload::{Network, Op, Site, Workload};
 
 use super::guest::{Guests, Job};
 use super::{Place, World, event};
-use crate::program::Outside;
+use crate::id::{ChannelId, GuestId, IdVec, TaskId};
+use crate::program::OutsideStop;
 
 /// The network.
 #[derive(Debug)]
 pub struct Net {
     spec: Network,
     /// Where a channel is read, by its number.
-    readers: Vec<Site>,
+    readers: IdVec<ChannelId, Site>,
 }
 
 impl Net {
     /// The network of a workload, if it has one.
     pub fn new(workload: &Workload) -> Option<Box<Net>> {
         let spec = workload.network?;
-        let mut readers = vec![Site::Host; workload.channels];
+        let mut readers: IdVec<ChannelId, Site> =
+            (0..workload.channels).map(|_| Site::Host).collect();
         for task in &workload.tasks {
             for op in task.program.iter() {
                 if let Op::Receive { channel } = op {
-                    readers[*channel as usize] = task.site;
+                    readers[ChannelId(*channel)] = task.site;
                 }
             }
         }
@@ -39,13 +41,13 @@ impl Net {
 
     /// Whether a channel is read on another computer.
     #[inline]
-    pub fn is_outward(&self, channel: u32) -> bool {
-        self.readers[channel as usize] == Site::Outside
+    pub fn is_outward(&self, channel: ChannelId) -> bool {
+        self.readers[channel] == Site::Outside
     }
 
-    fn send_packet(&self, sched: &mut Sched<'_>, channel: u32, lines: u32) {
+    fn send_packet(&self, sched: &mut Sched<'_>, channel: ChannelId, lines: u32) {
         let at_ns = sched.now_ns() + self.spec.latency_ns.max(1);
-        sched.at(at_ns, event::PACKET, channel, lines);
+        sched.at(at_ns, event::PACKET, channel.0, lines);
     }
 
     /// A task, which runs on `cpu`, sends a message to another computer. What the host's network
@@ -55,8 +57,8 @@ impl Net {
         sched: &mut Sched<'_>,
         guests: &mut Guests,
         cpu: usize,
-        task: u32,
-        (channel, lines): (u32, u32),
+        task: TaskId,
+        (channel, lines): (ChannelId, u32),
     ) {
         let Place::Guest(guest) = guests.place(task) else {
             return self.send_packet(sched, channel, lines);
@@ -66,25 +68,25 @@ impl Net {
             channel,
             lines,
         };
-        let cost = guests.give_vhost(sched, cpu, guest, job, Waker::Task(task));
-        sched.charge_kernel(cpu, task, cost);
+        let cost = guests.give_vhost(sched, cpu, guest, job, Waker::Task(task.0));
+        sched.charge_kernel(cpu, task.0, cost);
     }
 }
 
 impl World {
     /// A packet arrives at its reader's computer.
-    pub(super) fn packet(&mut self, sched: &mut Sched<'_>, channel: u32, lines: u32) {
+    pub(super) fn packet(&mut self, sched: &mut Sched<'_>, channel: ChannelId, lines: u32) {
         let Some(net) = &self.net else {
             return;
         };
-        let (reader, spec) = (net.readers[channel as usize], net.spec);
+        let (reader, spec) = (net.readers[channel], net.spec);
         if reader == Site::Outside {
             if let Some(receiver) = self.programs.put_message(channel, lines, 0) {
                 self.go_on_outside(sched, receiver);
             }
             return;
         }
-        let cpu = (channel % spec.queues) as usize % sched.nr_cpus();
+        let cpu = (channel.0 % spec.queues) as usize % sched.nr_cpus();
         sched.act_on(cpu);
         let waker = sched.interrupted(cpu);
         let mut cost = spec.interrupt_ns;
@@ -95,11 +97,11 @@ impl World {
                     channel,
                     lines,
                 };
-                cost += self.guests.give_vhost(sched, cpu, guest, job, waker);
+                cost += (self.guests).give_vhost(sched, cpu, GuestId(guest), job, waker);
             }
             _ => {
                 if let Some(receiver) = self.programs.put_message(channel, lines, cpu) {
-                    cost += sched.wake(receiver, cpu, waker, true);
+                    cost += sched.wake(receiver.0, cpu, waker, true);
                 }
             }
         }
@@ -118,15 +120,15 @@ impl World {
         &mut self,
         sched: &mut Sched<'_>,
         cpu: usize,
-        task: u32,
-        guest: u32,
+        task: TaskId,
+        guest: GuestId,
     ) -> bool {
         if let Some(job) = self.guests.moved(guest) {
             if job.inward {
                 let cost = self
                     .guests
-                    .hand_in(sched, cpu, guest, job, Waker::Task(task));
-                sched.charge_kernel(cpu, task, cost);
+                    .hand_in(sched, cpu, guest, job, Waker::Task(task.0));
+                sched.charge_kernel(cpu, task.0, cost);
             } else if let Some(net) = &self.net {
                 net.send_packet(sched, job.channel, job.lines);
             }
@@ -136,22 +138,22 @@ impl World {
             }
             return false;
         }
-        if sched.owes_work(task) {
+        if sched.owes_work(task.0) {
             self.work(sched, cpu);
             return true;
         }
         match self.guests.move_next(guest) {
             Some(work_ns) => {
-                sched.set_kernel_work(cpu, task, work_ns);
+                sched.set_kernel_work(cpu, task.0, work_ns);
                 self.work(sched, cpu);
             }
-            None => sched.block(self, cpu, task),
+            None => sched.block(self, cpu, task.0),
         }
         true
     }
 
     /// A task on another computer goes on, until something there takes time or it waits.
-    pub(super) fn go_on_outside(&mut self, sched: &mut Sched<'_>, task: u32) {
+    pub(super) fn go_on_outside(&mut self, sched: &mut Sched<'_>, task: TaskId) {
         let net = &self.net;
         let now_ns = sched.now_ns();
         let then = self.programs.run_outside(task, now_ns, |channel, lines| {
@@ -160,12 +162,12 @@ impl World {
             }
         });
         let life = match then {
-            Outside::Until(at_ns) => {
-                sched.at(at_ns, event::TIMER, task, 0);
+            OutsideStop::Until(at_ns) => {
+                sched.at(at_ns, event::TIMER, task.0, 0);
                 Life::Asleep
             }
-            Outside::Waits => Life::Asleep,
-            Outside::Ends => Life::Dead,
+            OutsideStop::Waits => Life::Asleep,
+            OutsideStop::Ends => Life::Dead,
         };
         self.guests.set_life(task, life);
     }

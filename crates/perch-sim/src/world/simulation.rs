@@ -9,6 +9,7 @@ use perch_sched::{Programs, Sched, kind};
 
 use super::{Place, World, event, scheduler};
 use crate::Scenario;
+use crate::id::{ChannelId, Id, TaskId};
 use crate::observe::{Glimpse, Metrics, Requests, Text, Watch, Watcher};
 use crate::program::Stopwatch;
 
@@ -25,9 +26,9 @@ impl<'a> Simulation<'a> {
         let workload = &scenario.workload;
         let mut sched = scheduler(scenario);
         let mut world = World::new(workload, sched.nr_cpus(), scenario.seed);
-        for task in 0..sched.nr_tasks() as u32 {
+        for task in (0..sched.nr_tasks()).map(TaskId::of) {
             if let Some(at_ns) = world.programs.starts_at(task, workload) {
-                sched.at(at_ns, event::FORK, task, 0);
+                sched.at(at_ns, event::FORK, task.0, 0);
             }
         }
         world.guests.start_ticks(&mut sched, scenario.seed);
@@ -100,7 +101,7 @@ impl<'a> Simulation<'a> {
         let Simulation { sched, world, .. } = self;
         world.events += 1;
         sched.act_on(match event.kind {
-            event::TIMER => world.guests.host_cpu(sched, event.key),
+            event::TIMER => world.guests.host_cpu(sched, TaskId(event.key)),
             kind::SEGMENT | kind::IPI => event.key as usize,
             event::VCPU => world.guests.cpu_of_vcpu(sched, event.key),
             _ => 0,
@@ -115,10 +116,10 @@ impl<'a> Simulation<'a> {
             }
             kind::IPI if sched.finish_chore(event.key as usize) => world.events -= 1,
             kind::IPI => sched.interrupt(world, event.key as usize),
-            event::TIMER => world.timer(sched, event.key),
-            event::FORK => world.appear(sched, event.key),
+            event::TIMER => world.timer(sched, TaskId(event.key)),
+            event::FORK => world.appear(sched, TaskId(event.key)),
             event::VCPU => world.vcpu_interrupt(sched, event.key, event.tag),
-            event::PACKET => world.packet(sched, event.key, event.tag),
+            event::PACKET => world.packet(sched, ChannelId(event.key), event.tag),
             _ => sched.tick(world),
         }
     }
@@ -178,7 +179,7 @@ impl<'a> Simulation<'a> {
     /// The inside of the run at this moment.
     pub fn glimpse(&self) -> Glimpse {
         let mut glimpse = Glimpse::of(&self.sched);
-        for (id, task) in (0u32..).zip(&mut glimpse.tasks) {
+        for (id, task) in (0..).map(TaskId).zip(&mut glimpse.tasks) {
             if let Some(life) = self.world.guests.life(id) {
                 let (ran_ns, vcpu) = self.world.guests.ran(id);
                 task.is_inside(vcpu, life, ran_ns);
@@ -195,22 +196,24 @@ impl World {
         self.events = 0;
     }
 
-    /// A task's timer fires, on the CPU on which it went to sleep.
-    fn timer(&mut self, sched: &mut Sched<'_>, task: u32) {
+    /// A task's timer fires, on the CPU on which it went to sleep. Of tasks that run and sleep, every
+    /// third event is one, and all are handled in one place, so this function is inlined there.
+    #[inline(always)]
+    fn timer(&mut self, sched: &mut Sched<'_>, task: TaskId) {
         match self.guests.place(task) {
             Place::Guest(guest) => return self.guests.timer(guest, task),
             Place::Outside => return self.go_on_outside(sched, task),
             Place::Host | Place::Vcpu(..) => {}
         }
-        let cpu = sched.cpu_of_task(task);
+        let cpu = sched.cpu_of_task(task.0);
         let waker = sched.interrupted(cpu);
-        sched.wake(task, cpu, waker, false);
+        sched.wake(task.0, cpu, waker, false);
         sched.resched_if_needed(self, cpu);
     }
 
     /// A task that nobody in the simulation forks: its parent is on a CPU drawn at random among
     /// those it may use.
-    fn appear(&mut self, sched: &mut Sched<'_>, task: u32) {
+    fn appear(&mut self, sched: &mut Sched<'_>, task: TaskId) {
         self.programs.appears(task, sched.now_ns());
         match self.guests.place(task) {
             Place::Guest(guest) => {
@@ -219,8 +222,8 @@ impl World {
             }
             Place::Outside => self.go_on_outside(sched, task),
             Place::Host | Place::Vcpu(..) => {
-                let parent = self.programs.draw_cpu(task, sched.allowed(task));
-                sched.appear(self, task, parent);
+                let parent = self.programs.draw_cpu(task, sched.allowed(task.0));
+                sched.appear(self, task.0, parent);
             }
         }
     }

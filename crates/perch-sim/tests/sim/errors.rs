@@ -14,9 +14,8 @@ fn refused(spec: &str) -> String {
     }
 }
 
-/// Workloads with sizes of several kinds, virtual machines and services: what is refused of them,
-/// and words of the answer.
-const REFUSED_SHAPES: &[(&str, &str)] = &[
+/// Specs of workloads, and words of the error that refuses each.
+const REFUSED: &[(&str, &str)] = &[
     ("", "unknown workload \"\": this version has tbench"),
     (
         "rt-app",
@@ -33,7 +32,7 @@ const REFUSED_SHAPES: &[(&str, &str)] = &[
     (
         "schbench:messengers=5000,workers=5000",
         "messengers=5000 with workers=5000 each make 25005000 threads: expected fewer than \
-             16777216",
+         16777216",
     ),
     (
         "schbench:pass_us=0",
@@ -116,10 +115,6 @@ const REFUSED_SHAPES: &[(&str, &str)] = &[
         "trade:users=0",
         "users=0: expected a whole number from 1 to",
     ),
-];
-
-/// Names, numbers, places, utilisation clamps and nice values that are refused.
-const REFUSED_VALUES: &[(&str, &str)] = &[
     ("Tbench:n=1", "unknown workload \"Tbench\""),
     (
         "tbench:n=0",
@@ -217,7 +212,7 @@ const REFUSED_VALUES: &[(&str, &str)] = &[
 
 #[test]
 fn workloads_are_refused_by_name_key_and_value() {
-    for (spec, words) in REFUSED_SHAPES.iter().chain(REFUSED_VALUES) {
+    for (spec, words) in REFUSED {
         let message = refused(spec);
         let start = format!("workload \"{spec}\": ");
         assert!(

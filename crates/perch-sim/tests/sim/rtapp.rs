@@ -116,8 +116,9 @@ fn work_is_calibrated_on_the_cpu_that_the_file_says() {
     assert_eq!(first("150"), "Run(Const(1000000))");
 }
 
-/// Keys of a task that are refused, the line of the file that is blamed, and words of the answer.
-const REFUSED_KEYS: &[(&str, u32, &str)] = &[
+/// Keys of a task, the line that refuses each, and words of the error. The task is in line 2, a
+/// `run` in line 3, and the keys begin in line 4.
+const REFUSED_IN_A_TASK: &[(&str, u64, &str)] = &[
     ("\"lock\": \"m\"", 2, "it keeps what \"lock\" locked"),
     (
         "\"lock\": \"m\", \"lock2\": \"m\"",
@@ -175,8 +176,8 @@ const REFUSED_KEYS: &[(&str, u32, &str)] = &[
     ),
 ];
 
-/// Files that are refused, the line that is blamed, and words of the answer.
-const REFUSED_FILES: &[(&str, u32, &str)] = &[
+/// Whole files, the line that refuses each, and words of the error.
+const REFUSED_FILES: &[(&str, u64, &str)] = &[
     (
         "{\"tasks\": {\"a\": {\"lock\": \"m\", \"yield\": \"\", \"unlock\": \"m\"}}}",
         1,
@@ -219,26 +220,23 @@ const REFUSED_FILES: &[(&str, u32, &str)] = &[
     ("{\n\n\"task\": {}}", 3, "tasks, global or resources"),
 ];
 
-/// The file `text` is refused with `words` for its line `line`.
-fn refuses(text: &str, line: u32, words: &str) {
-    let spec = spec("refused", text, "");
-    let error = Workload::parse(&spec, &machine("juno"))
-        .expect_err(text)
-        .to_string();
-    assert!(
-        error.contains(&format!("line {line}: ")) && error.contains(words),
-        "{text}: {error}"
-    );
-}
-
 #[test]
 fn what_is_not_simulated_is_refused_by_its_line() {
-    for &(keys, line, words) in REFUSED_KEYS {
+    let in_a_task = REFUSED_IN_A_TASK.iter().map(|(keys, line, words)| {
         let text = format!("{{\"tasks\": {{\n\"a\": {{\n\"run\": 5,\n{keys}\n}}}}}}");
-        refuses(&text, line, words);
-    }
-    for &(text, line, words) in REFUSED_FILES {
-        refuses(text, line, words);
+        (text, line, words)
+    });
+    let files = REFUSED_FILES.iter();
+    let files = files.map(|(text, line, words)| (text.to_string(), line, words));
+    for (text, line, words) in in_a_task.chain(files) {
+        let spec = spec("refused", &text, "");
+        let error = Workload::parse(&spec, &machine("juno"))
+            .expect_err(&text)
+            .to_string();
+        assert!(
+            error.contains(&format!("line {line}: ")) && error.contains(words),
+            "{text}: {error}"
+        );
     }
     let error = Workload::parse("rtapp:/no/such.json", &machine("juno"))
         .expect_err("none")
@@ -424,10 +422,12 @@ fn what_rt_app_has_no_word_for_is_not_written() {
     ] {
         let workload = Workload::parse(spec, &machine).expect(spec);
         let why = export(&workload, &machine, false).expect_err(spec);
+        let why = why.to_string();
         assert!(why.contains(words), "{spec}: {why}");
     }
     let pipe = Workload::parse("pipe:pairs=1", &machine).expect("a workload");
     let why = export(&pipe, &machine, true).expect_err("messages");
+    let why = why.to_string();
     assert!(
         why.contains("task 0: rt-app has no event for its `Receive`"),
         "{why}"

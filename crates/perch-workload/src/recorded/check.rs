@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::error::{ScriptError, Unending};
 use super::script::{Script, Step};
 
 impl Script {
@@ -12,11 +13,11 @@ impl Script {
     /// end or none does, and this function tries only one.
     ///
     /// # Errors
-    /// The number of a task, and what is wrong with it.
-    pub fn check(&self) -> Result<(), (usize, String)> {
+    /// The first task that this function finds at fault.
+    pub fn check(&self) -> Result<(), ScriptError> {
         let count = self.tasks.len();
         if count == 0 {
-            return Err((0, "there are no tasks: expected at least one".to_string()));
+            return Err(Unending::NoTasks.of(0));
         }
         let mut parent: Vec<Option<usize>> = vec![None; count];
         for (number, task) in self.tasks.iter().enumerate() {
@@ -26,38 +27,20 @@ impl Script {
                 };
                 let other = other as usize;
                 if other >= count || other == number {
-                    return Err((
-                        number,
-                        format!(
-                            "a step names task {other}: expected another one of 0 to {}",
-                            count - 1
-                        ),
-                    ));
+                    let last = count - 1;
+                    return Err(Unending::NoSuchTask { other, last }.of(number));
                 }
                 if matches!(step, Step::Fork(_)) && parent[other].replace(number).is_some() {
-                    return Err((
-                        number,
-                        format!("task {other} is forked a second time: expected once"),
-                    ));
+                    return Err(Unending::ForkedTwice { child: other }.of(number));
                 }
             }
         }
         for (number, task) in self.tasks.iter().enumerate() {
             match (task.start, parent[number]) {
                 (Some(_), Some(parent)) => {
-                    return Err((
-                        number,
-                        format!(
-                            "it starts by itself, and task {parent} forks it: expected one of them"
-                        ),
-                    ));
+                    return Err(Unending::StartsAndForked { parent }.of(number));
                 }
-                (None, None) => {
-                    return Err((
-                        number,
-                        "it is to be forked, and nobody does: expected start=NS".to_string(),
-                    ));
-                }
+                (None, None) => return Err(Unending::NeverForked.of(number)),
                 _ => {}
             }
         }
@@ -65,7 +48,7 @@ impl Script {
     }
 
     /// Does all steps in one order, and refuses a script that does not come to its end.
-    fn ends(&self) -> Result<(), (usize, String)> {
+    fn ends(&self) -> Result<(), ScriptError> {
         let mut at = vec![0usize; self.tasks.len()];
         let mut posted: BTreeMap<(u32, u32), u64> = BTreeMap::new();
         // For each task that waits, the task that it waits for.
@@ -104,16 +87,11 @@ impl Script {
         }
         for number in 0..self.tasks.len() {
             if let Some(by) = waits[number] {
-                let done = at[number];
-                return Err((
-                    number,
-                    format!(
-                        "at its step {done} it waits for task {by} forever: expected a w{number} there for every a{by} here"
-                    ),
-                ));
+                let (task, done) = (number, at[number]);
+                return Err(Unending::WaitsForever { task, done, by }.of(number));
             }
             if !born[number] {
-                return Err((number, "who forks it never comes to that".to_string()));
+                return Err(Unending::ParentNeverForks.of(number));
             }
         }
         Ok(())

@@ -7,6 +7,7 @@
 //! docs/import.md says what perch assumes.
 
 mod check;
+mod error;
 mod read;
 mod script;
 
@@ -18,9 +19,10 @@ use std::sync::Arc;
 use perch_engine::Dist;
 
 use crate::spec::{Keys, Workload};
-use crate::{Basis, Measure, Op, Site, Space, TaskSpec, UNCLAMPED};
+use crate::{Basis, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
-pub use read::{LONGEST_NS, MOST_STEPS, MOST_TASKS, ReadError};
+pub use error::{LineError, ReadError, ScriptError, Unending};
+pub use read::{LONGEST_NS, MOST_STEPS, MOST_TASKS};
 pub use script::{Script, ScriptTask, Step};
 
 /// Name of such workloads: `recorded:FILE`.
@@ -36,7 +38,7 @@ const FOOTPRINT: u32 = 32;
 const SPREAD: u64 = 5;
 
 /// Builds the workload that a file of `perch import` describes.
-pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let path = std::mem::take(&mut keys.file);
     let lines = keys.number("lines", LINES, 0, 1_000_000)?;
     let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)?;
@@ -44,18 +46,20 @@ pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, String> {
     let sync = match keys.text("sync").as_deref() {
         None | Some("no") => false,
         Some("yes") => true,
-        Some(other) => return Err(format!("sync={other}: expected yes or no")),
+        Some(other) => {
+            return Err(SpecError::Sync {
+                value: other.to_string(),
+            });
+        }
     };
     let allowed = keys.cpus()?;
     if path.is_empty() {
-        return Err(format!(
-            "expected a file that perch import wrote: {NAME}:FILE"
-        ));
+        return Err(SpecError::NoRecordedFile);
     }
     let script = File::open(&path)
         .map_err(ReadError::Io)
         .and_then(|file| Script::read(&mut BufReader::new(file)))
-        .map_err(|error| format!("{path}: {error}"))?;
+        .map_err(|why| SpecError::RecordedFile { path, why })?;
     let mut pairs = BTreeMap::new();
     let mut processes = BTreeMap::new();
     let first = script

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The reader of a recorded workload's file, which checks every line.
 
-use std::fmt;
 use std::io::{self, BufRead};
 use std::str::FromStr;
 
+use super::error::{LineError, ReadError};
 use super::script::{MAGIC, Script, ScriptTask, Step, VERSION};
 use crate::Class;
 
@@ -13,29 +13,9 @@ pub const MOST_TASKS: usize = 1 << 20;
 /// The most steps that a file may have: a simulation holds each in some 50 bytes of memory.
 pub const MOST_STEPS: u64 = 1 << 25;
 /// Length that a line must not reach, bytes.
-const LONGEST_LINE: u64 = 1 << 16;
+pub(super) const LONGEST_LINE: u64 = 1 << 16;
 /// Longest time that a step may take, nanoseconds: an hour.
 pub const LONGEST_NS: u64 = 3600 * 1_000_000_000;
-
-/// The reason why [`Script::read`] refused a file.
-#[derive(Debug)]
-pub enum ReadError {
-    /// The system could not read the file.
-    Io(io::Error),
-    /// A line of the file is wrong: the number of the line, from 1, and what is wrong there.
-    Line(u64, String),
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReadError::Io(error) => write!(f, "{error}"),
-            ReadError::Line(line, why) => write!(f, "line {line}: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {}
 
 type Result<T> = std::result::Result<T, ReadError>;
 
@@ -44,8 +24,8 @@ impl Script {
     ///
     /// # Errors
     /// This function refuses another format or version, a line or a step that makes no sense, a
-    /// file that was cut off, and tasks that would wait forever. The error says what is wrong, in
-    /// which line, and what was expected.
+    /// file that was cut off, and tasks that would wait forever. The error displays what is wrong,
+    /// in which line, and what was expected.
     pub fn read(input: &mut dyn BufRead) -> Result<Script> {
         let mut reader = Reader {
             input,
@@ -58,7 +38,7 @@ impl Script {
         let mut steps = 0;
         loop {
             if !reader.next()? {
-                return reader.wrong("the file ends without its \"end\" line: it was cut off; import the recording again");
+                return reader.wrong(LineError::CutOff);
             }
             let text = reader.text.trim_end();
             let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -77,27 +57,23 @@ impl Script {
                 }
                 _ => {
                     let Some(task) = script.tasks.last_mut() else {
-                        return reader.wrong(&format!(
-                            "\"{word}\": expected \"task\", \"span\" or \"#\" before the first step"
-                        ));
+                        return reader.wrong(LineError::NoTask {
+                            word: word.to_string(),
+                        });
                     };
                     for word in text.split_ascii_whitespace() {
                         task.steps.push(reader.step(word)?);
                         steps += 1;
                     }
                     if steps > MOST_STEPS {
-                        return reader.wrong(&format!(
-                            "more than {MOST_STEPS} steps: record for a shorter time"
-                        ));
+                        return reader.wrong(LineError::TooManySteps);
                     }
                 }
             }
         }
-        script.check().map_err(|(task, why)| {
-            ReadError::Line(
-                at.get(task).copied().unwrap_or(1),
-                format!("task {task}: {why}"),
-            )
+        script.check().map_err(|error| ReadError::Line {
+            line: at.get(error.task).copied().unwrap_or(1),
+            why: error.into(),
         })?;
         Ok(script)
     }
@@ -110,8 +86,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn wrong<T>(&self, why: &str) -> Result<T> {
-        Err(ReadError::Line(self.line, why.to_string()))
+    fn wrong<T>(&self, why: LineError) -> Result<T> {
+        let line = self.line;
+        Err(ReadError::Line { line, why })
     }
 
     /// Reads the next line; returns false at the end of the file.
@@ -122,15 +99,14 @@ impl Reader<'_> {
         let read = line
             .read_line(&mut self.text)
             .map_err(|error| match error.kind() {
-                io::ErrorKind::InvalidData => {
-                    ReadError::Line(self.line, "this is no text".to_string())
-                }
+                io::ErrorKind::InvalidData => ReadError::Line {
+                    line: self.line,
+                    why: LineError::NotText,
+                },
                 _ => ReadError::Io(error),
             })?;
         if read as u64 == LONGEST_LINE {
-            return self.wrong(&format!(
-                "a line of {LONGEST_LINE} bytes or more: expected steps in several lines"
-            ));
+            return self.wrong(LineError::TooLong);
         }
         Ok(read > 0)
     }
@@ -141,24 +117,26 @@ impl Reader<'_> {
         let text = self.text.trim_end();
         match text.split_once(' ') {
             Some((MAGIC, version)) if version.parse() == Ok(VERSION) => Ok(()),
-            Some((MAGIC, version)) => self.wrong(&format!(
-                "the file is of version {version:?}, and this perch reads version {VERSION}: use the perch that wrote it, or import the recording again"
-            )),
-            _ => self.wrong(&format!("expected \"{MAGIC} {VERSION}\": this is no workload that perch import wrote")),
+            Some((MAGIC, version)) => self.wrong(LineError::Version {
+                version: version.to_string(),
+            }),
+            _ => self.wrong(LineError::NoWorkload),
         }
     }
 
-    fn number<T: FromStr + PartialOrd + fmt::Display>(
+    fn number<T: FromStr + PartialOrd + Into<u64>>(
         &self,
         text: &str,
-        what: &str,
+        key: &str,
         most: T,
     ) -> Result<T> {
         match text.parse::<T>() {
             Ok(number) if number <= most => Ok(number),
-            _ => self.wrong(&format!(
-                "{what}: \"{text}\": expected a whole number up to {most}"
-            )),
+            _ => self.wrong(LineError::Number {
+                key: key.to_string(),
+                value: text.to_string(),
+                most: most.into(),
+            }),
         }
     }
 
@@ -166,14 +144,13 @@ impl Reader<'_> {
     fn task(&self, rest: &str, expected: usize) -> Result<ScriptTask> {
         let (number, rest) = rest.split_once(' ').unwrap_or((rest, ""));
         if number.parse() != Ok(expected) {
-            return self.wrong(&format!(
-                "\"task {number}\": expected task {expected}; tasks are numbered from 0"
-            ));
+            return self.wrong(LineError::TaskNumber {
+                number: number.to_string(),
+                expected,
+            });
         }
         if expected >= MOST_TASKS {
-            return self.wrong(&format!(
-                "more than {MOST_TASKS} tasks: record for a shorter time"
-            ));
+            return self.wrong(LineError::TooManyTasks);
         }
         let mut task = ScriptTask {
             name: String::new(),
@@ -195,20 +172,24 @@ impl Reader<'_> {
                 }
                 Some(("nice", value)) => match value.parse() {
                     Ok(nice) if (-20..=19).contains(&nice) => task.nice = nice,
-                    _ => return self.wrong(&format!("nice={value}: expected -20 to 19")),
+                    _ => {
+                        return self.wrong(LineError::Nice {
+                            value: value.to_string(),
+                        });
+                    }
                 },
                 Some(("class", value)) => match Class::parse(value) {
                     Ok(class) => task.class = class,
-                    Err(why) => return self.wrong(&why),
+                    Err(why) => return self.wrong(why.into()),
                 },
                 Some(("start", "forked")) => task.start = None,
                 Some(("start", value)) => {
                     task.start = Some(self.number(value, "start", LONGEST_NS)?)
                 }
                 _ => {
-                    return self.wrong(&format!(
-                        "\"{key}\": expected process=, nice=, class=, start= or name="
-                    ));
+                    return self.wrong(LineError::Key {
+                        key: key.to_string(),
+                    });
                 }
             }
         }
@@ -229,9 +210,9 @@ impl Reader<'_> {
             "f" => Step::Fork(task()?),
             "e" if value.is_empty() => Step::Exec,
             _ => {
-                return self.wrong(&format!(
-                    "\"{word}\": expected a step: cNS computes, wTASK wakes, aTASK waits for a wake-up, sNS sleeps, nNS sleeps until its next period, fTASK forks, e becomes another program"
-                ));
+                return self.wrong(LineError::Step {
+                    word: word.to_string(),
+                });
             }
         })
     }
@@ -239,13 +220,16 @@ impl Reader<'_> {
     /// Reads the `end` line, which has to count the tasks and steps before it; only empty lines may
     /// follow.
     fn ends(&mut self, rest: &str, tasks: usize, steps: u64) -> Result<()> {
-        let expected = format!("tasks={tasks} steps={steps}");
-        if rest != expected {
-            return self.wrong(&format!("\"end {rest}\", but there are {expected}: something was cut out, or changed without this line"));
+        if rest != format!("tasks={tasks} steps={steps}") {
+            return self.wrong(LineError::Counts {
+                counted: rest.to_string(),
+                tasks,
+                steps,
+            });
         }
         while self.next()? {
             if !self.text.trim().is_empty() {
-                return self.wrong("something follows the \"end\" line: expected nothing");
+                return self.wrong(LineError::AfterEnd);
             }
         }
         Ok(())

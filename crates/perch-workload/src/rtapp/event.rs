@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use perch_engine::Dist;
 
+use super::error::{KeyError, RtAppError};
 use super::json::{Member, Value};
 use super::{Global, members, number, text, wrong};
 use crate::{FutexCall, Op};
@@ -23,6 +24,14 @@ const EVENTS: [&str; 16] = [
     "suspend", "resume", "mem", "iorun", "yield", "barrier",
 ];
 pub const LATER: [&str; 4] = ["fork", "memrun", "sem_post", "sem_wait"];
+/// Keys of the deadline class.
+const DEADLINE: [&str; 5] = [
+    "dl-runtime",
+    "dl-period",
+    "dl-deadline",
+    "period",
+    "deadline",
+];
 
 /// The event that a key means. rt-app takes a key for an event if the key begins with the event's
 /// name, so that keys can be made unique. Of two names the longer one counts.
@@ -64,7 +73,7 @@ impl Shared {
     ///
     /// # Errors
     /// A task that is no object, and the like.
-    pub fn count_users(&mut self, tasks: &[Member]) -> Result<(), String> {
+    pub fn count_users(&mut self, tasks: &[Member]) -> Result<(), RtAppError> {
         for task in tasks {
             let task_members = members(task)?;
             let instances = task_members.iter().find(|m| m.key == "instance");
@@ -104,159 +113,149 @@ pub struct Events<'a> {
 
 impl Events<'_> {
     /// Appends the operations of events. Returns whether the events take time.
-    pub fn append(&mut self, events: &[&Member], ops: &mut Vec<Op>) -> Result<bool, String> {
+    pub fn append(&mut self, events: &[&Member], ops: &mut Vec<Op>) -> Result<bool, RtAppError> {
         let mut takes_time = false;
         for member in events {
-            let event = event_of(&member.key);
-            let us = || number(member, 0, LONGEST_US).map(|us| us as u64 * 1000);
-            let bytes = || number(member, 0, i64::from(i32::MAX)).map(|bytes| bytes as u64);
-            let costs = &self.global.costs;
-            let ns = match event {
-                Some("run") => {
-                    let ns = us()? * u64::from(self.global.capacity) / 1024;
-                    ops.push(Op::Run(Dist::Const(ns)));
-                    ns
+            takes_time |= match event_of(&member.key) {
+                Some(event @ ("run" | "runtime" | "sleep" | "mem" | "iorun" | "timer")) => {
+                    self.timed(event, member, ops)? > 0
                 }
-                Some("runtime") => {
-                    let ns = us()?;
-                    ops.push(Op::Spin(Dist::Const(ns)));
-                    ns
-                }
-                Some("sleep") => {
-                    let ns = us()?;
-                    ops.push(Op::Sleep(Dist::Const(ns)));
-                    ns
-                }
-                Some("mem") => {
-                    let ns = bytes()? * 1000 / costs.mem_rate;
-                    ops.push(Op::Run(Dist::Const(ns)));
-                    ns
-                }
-                Some("iorun") => {
-                    let ns = bytes()?.div_ceil(self.global.buffer) * costs.write_ns;
-                    ops.push(Op::Kernel(Dist::Const(ns)));
-                    ns
-                }
-                Some("timer") => self.timer(member, ops)?,
                 Some("yield") => {
                     ops.push(Op::Yield);
-                    0
-                }
-                Some("lock") => self.lock(member, text(member)?, ops).map(|()| 0)?,
-                Some("unlock") => self.unlock(member, text(member)?, ops).map(|()| 0)?,
-                Some("signal") => {
-                    let condition = number_of(&mut self.shared.conditions, name(member, "")?);
-                    let call = costs.wake;
-                    ops.push(Op::Signal { condition, call });
-                    0
-                }
-                Some("broad") => self.broadcast(name(member, "")?, ops),
-                Some(event @ ("wait" | "sync")) => {
-                    let (condition, mutex) = self.condition(member)?;
-                    if event == "sync" {
-                        let call = self.global.costs.wake;
-                        ops.push(Op::Signal { condition, call });
-                    }
-                    self.wait(condition, mutex, ops);
-                    1
-                }
-                Some("suspend") => {
-                    let of = match &member.value {
-                        // workgen writes it so.
-                        Value::Null => self.task,
-                        _ => text(member)?,
-                    };
-                    self.lock(member, of, ops)?;
-                    let condition = number_of(&mut self.shared.conditions, of.to_string());
-                    let mutex = number_of(&mut self.shared.mutexes, of.to_string());
-                    self.wait(condition, mutex, ops);
-                    self.unlock(member, of, ops)?;
-                    1
-                }
-                Some("resume") => {
-                    let of = text(member)?;
-                    self.lock(member, of, ops)?;
-                    self.broadcast(of.to_string(), ops);
-                    self.unlock(member, of, ops)?;
-                    0
+                    false
                 }
                 Some("barrier") => self.barrier(member, ops)?,
-                Some(_) => {
-                    return wrong(
-                        member,
-                        "rt-app 1.0 has no such event, and it is not simulated",
-                    );
+                Some(event) if !LATER.contains(&event) => self.meet(event, member, ops)?,
+                Some(_) => return wrong(member, KeyError::LaterEvent),
+                None if DEADLINE.contains(&member.key.as_str()) => {
+                    return wrong(member, KeyError::Deadline);
                 }
-                None if [
-                    "dl-runtime",
-                    "dl-period",
-                    "dl-deadline",
-                    "period",
-                    "deadline",
-                ]
-                .contains(&member.key.as_str()) =>
-                {
-                    return wrong(member, "the deadline class is not simulated");
-                }
-                None => return wrong(member, "rt-app has no such key here"),
+                None => return wrong(member, KeyError::UnknownHere),
             };
-            takes_time |= ns > 0;
         }
         Ok(takes_time)
     }
 
-    fn lock(&mut self, member: &Member, of: &str, ops: &mut Vec<Op>) -> Result<(), String> {
+    /// Appends an event that takes a time of its own. Returns that time, nanoseconds.
+    fn timed(
+        &mut self,
+        event: &str,
+        member: &Member,
+        ops: &mut Vec<Op>,
+    ) -> Result<u64, RtAppError> {
+        let us = || number(member, 0, LONGEST_US).map(|us| us as u64 * 1000);
+        let bytes = || number(member, 0, i64::from(i32::MAX)).map(|bytes| bytes as u64);
+        let costs = &self.global.costs;
+        let (op, ns): (fn(Dist) -> Op, u64) = match event {
+            "run" => (Op::Run, us()? * u64::from(self.global.capacity) / 1024),
+            "runtime" => (Op::Spin, us()?),
+            "sleep" => (Op::Sleep, us()?),
+            "mem" => (Op::Run, bytes()? * 1000 / costs.mem_rate),
+            "iorun" => {
+                let writes = bytes()?.div_ceil(self.global.buffer);
+                (Op::Kernel, writes * costs.write_ns)
+            }
+            _ => return self.timer(member, ops),
+        };
+        ops.push(op(Dist::Const(ns)));
+        Ok(ns)
+    }
+
+    /// Appends an event in which tasks meet at mutexes and condition variables. Returns whether
+    /// the task may wait there.
+    fn meet(
+        &mut self,
+        event: &str,
+        member: &Member,
+        ops: &mut Vec<Op>,
+    ) -> Result<bool, RtAppError> {
+        match event {
+            "lock" => self.lock(member, text(member)?, ops)?,
+            "unlock" => self.unlock(member, text(member)?, ops)?,
+            "signal" => {
+                let condition = number_of(&mut self.shared.conditions, name(member, "")?);
+                let call = self.global.costs.wake;
+                ops.push(Op::Signal { condition, call });
+            }
+            "broad" => self.broadcast(name(member, "")?, ops),
+            "resume" => {
+                let of = text(member)?;
+                self.lock(member, of, ops)?;
+                self.broadcast(of.to_string(), ops);
+                self.unlock(member, of, ops)?;
+            }
+            "suspend" => {
+                let of = match &member.value {
+                    // workgen writes it so.
+                    Value::Null => self.task,
+                    _ => text(member)?,
+                };
+                self.lock(member, of, ops)?;
+                let condition = number_of(&mut self.shared.conditions, of.to_string());
+                let mutex = number_of(&mut self.shared.mutexes, of.to_string());
+                self.wait(condition, mutex, ops);
+                self.unlock(member, of, ops)?;
+                return Ok(true);
+            }
+            "wait" | "sync" => {
+                let (condition, mutex) = self.condition(member)?;
+                if event == "sync" {
+                    let call = self.global.costs.wake;
+                    ops.push(Op::Signal { condition, call });
+                }
+                self.wait(condition, mutex, ops);
+                return Ok(true);
+            }
+            event => unreachable!("{event} is no event where tasks meet"),
+        }
+        Ok(false)
+    }
+
+    fn lock(&mut self, member: &Member, of: &str, ops: &mut Vec<Op>) -> Result<(), RtAppError> {
         let first = number_of(&mut self.shared.mutexes, of.to_string());
         if let Some(by) = self.held.insert(first, member.key.clone()) {
-            return wrong(
-                member,
-                &format!("it has locked \"{of}\" already (\"{by}\"), and would wait for itself"),
-            );
+            let mutex = of.to_string();
+            return wrong(member, KeyError::LocksTwice { mutex, by });
         }
         let wait = self.global.costs.wait.work;
         ops.push(Op::Lock { first, wait });
         Ok(())
     }
 
-    fn unlock(&mut self, member: &Member, of: &str, ops: &mut Vec<Op>) -> Result<(), String> {
+    fn unlock(&mut self, member: &Member, of: &str, ops: &mut Vec<Op>) -> Result<(), RtAppError> {
         let first = number_of(&mut self.shared.mutexes, of.to_string());
         if self.held.remove(&first).is_none() {
-            return wrong(
-                member,
-                &format!("it has not locked \"{of}\" here: expected a lock before"),
-            );
+            let mutex = of.to_string();
+            return wrong(member, KeyError::NotLocked { mutex });
         }
         let wake = self.global.costs.wake.work;
         ops.push(Op::Unlock { first, wake });
         Ok(())
     }
 
-    fn broadcast(&mut self, of: String, ops: &mut Vec<Op>) -> u64 {
+    fn broadcast(&mut self, of: String, ops: &mut Vec<Op>) {
         let condition = number_of(&mut self.shared.conditions, of);
         let call = self.global.costs.wake;
         ops.push(Op::Broadcast { condition, call });
-        0
     }
 
     /// The condition variable and the mutex of a wait. The thread has to hold the mutex.
-    fn condition(&mut self, member: &Member) -> Result<(u32, u32), String> {
+    fn condition(&mut self, member: &Member) -> Result<(u32, u32), RtAppError> {
         let (mut of, mut mutex) = (None, None);
         for key in members(member)? {
             match key.key.as_str() {
                 "ref" => of = Some(name(key, "")?),
                 "mutex" => mutex = Some(text(key)?),
-                _ => return wrong(key, "expected ref or mutex"),
+                _ => return wrong(key, KeyError::WaitKey),
             }
         }
         let (Some(of), Some(mutex)) = (of, mutex) else {
-            return wrong(member, "expected a ref and a mutex");
+            return wrong(member, KeyError::WaitKeys);
         };
         let first = number_of(&mut self.shared.mutexes, mutex.to_string());
         if !self.held.contains_key(&first) {
-            return wrong(
-                member,
-                &format!("it has not locked \"{mutex}\" here: expected a lock before"),
-            );
+            let mutex = mutex.to_string();
+            return wrong(member, KeyError::NotLocked { mutex });
         }
         Ok((number_of(&mut self.shared.conditions, of), first))
     }
@@ -277,7 +276,8 @@ impl Events<'_> {
 
     /// Appends a barrier as rt-app makes it, of a mutex and a condition variable that no other name
     /// reaches. The last thread to come lets the others go, and does not wait until they have left.
-    fn barrier(&mut self, member: &Member, ops: &mut Vec<Op>) -> Result<u64, String> {
+    /// Returns whether a thread may have to wait there.
+    fn barrier(&mut self, member: &Member, ops: &mut Vec<Op>) -> Result<bool, RtAppError> {
         let users = self.shared.users.get(text(member)?).copied().unwrap_or(1);
         let of = name(member, "barrier ")?;
         let first = number_of(&mut self.shared.mutexes, of.clone());
@@ -303,10 +303,10 @@ impl Events<'_> {
             Op::Unlock { first, wake },
         ]);
         debug_assert_eq!(ops.len() as u32, begin + 11);
-        Ok(u64::from(users > 1))
+        Ok(users > 1)
     }
 
-    fn timer(&mut self, member: &Member, ops: &mut Vec<Op>) -> Result<u64, String> {
+    fn timer(&mut self, member: &Member, ops: &mut Vec<Op>) -> Result<u64, RtAppError> {
         let (mut of, mut period, mut absolute) = (None, None, false);
         for key in members(member)? {
             match key.key.as_str() {
@@ -316,14 +316,14 @@ impl Events<'_> {
                     absolute = match text(key)? {
                         "absolute" => true,
                         "relative" => false,
-                        _ => return wrong(key, "expected relative or absolute"),
+                        _ => return wrong(key, KeyError::TimerMode),
                     }
                 }
-                _ => return wrong(key, "expected ref, period or mode"),
+                _ => return wrong(key, KeyError::TimerKey),
             }
         }
         let (Some(of), Some(period)) = (of, period) else {
-            return wrong(member, "expected a ref and a period");
+            return wrong(member, KeyError::TimerKeys);
         };
         let own = of.starts_with("unique").then_some(self.thread);
         let timer = number_of(&mut self.shared.timers, (own, of));
@@ -337,6 +337,6 @@ impl Events<'_> {
 }
 
 /// A key for a name; `kind` sets equal names of different kinds apart.
-fn name(member: &Member, kind: &str) -> Result<String, String> {
+fn name(member: &Member, kind: &str) -> Result<String, RtAppError> {
     Ok(format!("{kind}{}", text(member)?))
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use perch_engine::Dist;
 use perch_machine::Machine;
 
+use super::error::{ExportError, NoWord};
 use super::json::{Member, Value};
 use super::real::write;
 use crate::{Class, DEFAULT_SHARES, Op, Site, Space, TaskSpec, UNCLAMPED, Workload};
@@ -15,19 +16,21 @@ use crate::{Class, DEFAULT_SHARES, Op, Site, Space, TaskSpec, UNCLAMPED, Workloa
 /// times may be rounded to microseconds, and processes may become threads of one process.
 ///
 /// # Errors
-/// The error names the task, and what rt-app has no word for.
-pub fn export(workload: &Workload, machine: &Machine, approximate: bool) -> Result<String, String> {
+/// The error has the task, and what rt-app has no word for.
+pub fn export(
+    workload: &Workload,
+    machine: &Machine,
+    approximate: bool,
+) -> Result<String, ExportError> {
     if !workload.guests.is_empty() || workload.network.is_some() {
-        return Err("virtual machines and networks: rt-app has neither".to_string());
+        return Err(ExportError::OtherComputers);
     }
     if workload.spaces.iter().any(|s| *s != Space::default()) {
-        return Err("working sets that threads share: rt-app has none".to_string());
+        return Err(ExportError::SharedSets);
     }
     let first = workload.tasks.first().and_then(|task| task.space);
     if !approximate && workload.tasks.iter().any(|task| task.space != first) {
-        return Err(format!(
-            "its tasks are in several processes, and rt-app's are threads of one{HINT}"
-        ));
+        return Err(ExportError::Processes);
     }
     let mut users = BTreeMap::new();
     for task in &workload.tasks {
@@ -51,19 +54,17 @@ pub fn export(workload: &Workload, machine: &Machine, approximate: bool) -> Resu
         barriers: BTreeMap::new(),
     };
     let mut tasks: Vec<(Value, i64)> = Vec::new();
-    for (number, task) in workload.tasks.iter().enumerate() {
-        let made = export.task(task);
-        let made = made.map_err(|why| format!("task {number}: {why}"))?;
+    for (task, spec) in workload.tasks.iter().enumerate() {
+        let made = export.task(spec);
+        let made = made.map_err(|why| ExportError::Task { task, why })?;
         match tasks.last_mut() {
             Some((last, instances)) if *last == made => *instances += 1,
             _ => tasks.push((made, 1)),
         }
     }
-    for (come, users) in export.barriers.values() {
-        if come != users {
-            return Err(format!(
-                "a barrier for {users} is named {come} times: rt-app counts the names"
-            ));
+    for &(named, users) in export.barriers.values() {
+        if named != users {
+            return Err(ExportError::Barrier { users, named });
         }
     }
     let fastest = machine.cpus.iter().position(|cpu| cpu.capacity == 1024);
@@ -94,8 +95,6 @@ pub fn export(workload: &Workload, machine: &Machine, approximate: bool) -> Resu
     text.push('\n');
     Ok(text)
 }
-
-const HINT: &str = "; --approximate puts up with that";
 
 struct Export<'a> {
     workload: &'a Workload,
@@ -145,32 +144,26 @@ fn named(kind: &str, number: u32) -> Value {
 }
 
 impl Export<'_> {
-    fn us(&self, what: &str, time: Dist) -> Result<i64, String> {
+    fn us(&self, does: &'static str, time: Dist) -> Result<i64, NoWord> {
         let ns = match time {
             Dist::Const(ns) => ns,
             _ if self.approximate => time.mean(),
-            _ => {
-                return Err(format!(
-                    "it {what} for random times, and rt-app's are fixed{HINT}"
-                ));
-            }
+            _ => return Err(NoWord::RandomTime { does }),
         };
         match ns % 1000 {
             0 => Ok((ns / 1000) as i64),
             _ if self.approximate => Ok(((ns + 500) / 1000) as i64),
-            _ => Err(format!(
-                "it {what} for {ns} ns, and rt-app counts microseconds{HINT}"
-            )),
+            _ => Err(NoWord::Nanoseconds { does, ns }),
         }
     }
 
-    fn task(&mut self, task: &TaskSpec) -> Result<Value, String> {
+    fn task(&mut self, task: &TaskSpec) -> Result<Value, NoWord> {
         if task.site != Site::Host {
-            return Err("it is on another computer".to_string());
+            return Err(NoWord::OtherComputer);
         }
         let mut members = Vec::new();
         let Some(start) = task.start else {
-            return Err("it is forked by another, and rt-app 1.0 cannot".to_string());
+            return Err(NoWord::Forked);
         };
         match self.us("waits at first", start)? {
             0 => {}
@@ -209,7 +202,7 @@ impl Export<'_> {
         let (loops, mut phases) = self.program(&task.program)?;
         phases.retain(|phase| !phase.events.is_empty());
         if phases.is_empty() {
-            return Err("it does nothing".to_string());
+            return Err(NoWord::Nothing);
         }
         members.push(Member::of("loop", Value::Number(loops)));
         let phases = phases.into_iter().enumerate().map(|(n, phase)| {
@@ -221,13 +214,13 @@ impl Export<'_> {
         Ok(Value::Object(members))
     }
 
-    fn group(&self, group: usize) -> Result<String, String> {
+    fn group(&self, group: usize) -> Result<String, NoWord> {
         let group = &self.workload.groups[group];
         if group.shares != DEFAULT_SHARES {
-            return Err(format!(
-                "its group {} has {} shares, and rt-app's have {DEFAULT_SHARES}",
-                group.name, group.shares
-            ));
+            return Err(NoWord::Shares {
+                group: group.name.clone(),
+                shares: group.shares,
+            });
         }
         let own = group.name.rsplit('/').next().unwrap_or(&group.name);
         let above = group
@@ -237,14 +230,13 @@ impl Export<'_> {
     }
 
     /// Number of times that the task does all of its phases, and the phases.
-    fn program(&mut self, program: &[Op]) -> Result<(i64, Vec<Phase>), String> {
+    fn program(&mut self, program: &[Op]) -> Result<(i64, Vec<Phase>), NoWord> {
         let mut done: Vec<Phase> = Vec::new();
         let mut phase = Phase::at(0);
         let (mut at, mut counted) = (0, None);
         self.own.clear();
         while let Some(op) = program.get(at) {
             let pc = at as u32;
-            let nested = "loops in loops, or jumps, that rt-app has not".to_string();
             match *op {
                 Op::Exit => {
                     done.push(phase);
@@ -265,23 +257,17 @@ impl Export<'_> {
                 }
                 Op::Repeat { to, times } if to >= phase.begin => {
                     if counted.is_some_and(|counted| counted >= to) {
-                        return Err(
-                            "it counts in a loop in a loop, and rt-app has no word for it"
-                                .to_string(),
-                        );
+                        return Err(NoWord::CountsInside);
                     }
                     let round = phase.cut(to, times as i64);
                     done.extend([phase, round]);
                     phase = Phase::at(pc + 1);
                     at += 1;
                 }
-                Op::Jump(_) | Op::Repeat { .. } => return Err(nested),
+                Op::Jump(_) | Op::Repeat { .. } => return Err(NoWord::Jumps),
                 Op::Count => {
                     if counted.replace(pc).is_some() {
-                        return Err(
-                            "it counts several times a round, and rt-app has no word for it"
-                                .to_string(),
-                        );
+                        return Err(NoWord::CountsOften);
                     }
                     at += 1;
                 }
@@ -292,11 +278,11 @@ impl Export<'_> {
                 }
             }
         }
-        Err("its program has no end".to_string())
+        Err(NoWord::NoEnd)
     }
 
     /// The event that begins at an operation, and the number of its operations.
-    fn event(&mut self, program: &[Op]) -> Result<(Member, usize), String> {
+    fn event(&mut self, program: &[Op]) -> Result<(Member, usize), NoWord> {
         match *program {
             [
                 Op::Lock { .. },
@@ -360,8 +346,10 @@ impl Export<'_> {
             Op::Broadcast { condition, .. } => ("broad", named("condition", condition)),
             op => {
                 let words = format!("{op:?}");
-                let word = words.split([' ', '(']).next().unwrap_or_default();
-                return Err(format!("rt-app has no event for its `{word}`"));
+                let operation = words.split([' ', '(']).next().unwrap_or_default();
+                return Err(NoWord::NoEvent {
+                    operation: operation.to_string(),
+                });
             }
         };
         Ok((Member::of(key, value), 1))

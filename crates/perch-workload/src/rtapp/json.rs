@@ -3,8 +3,11 @@
 //! knows its line. As rt-app's own reader does, this one lets comments and superfluous commas
 //! pass.
 
-/// The most levels of objects and arrays in one another.
+use super::error::JsonError;
+
+/// The most levels of objects and arrays in one another; [`TOO_DEEP`] says so.
 const DEEPEST: usize = 32;
+const TOO_DEEP: &str = "at most 32 levels";
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,8 +45,8 @@ impl Member {
 /// Reads the text of a file.
 ///
 /// # Errors
-/// The error names the line, and what was expected there.
-pub fn parse(text: &str) -> Result<Value, String> {
+/// The error has the line, and what was expected there.
+pub fn parse(text: &str) -> Result<Value, JsonError> {
     let mut parser = Parser {
         rest: text,
         line: 1,
@@ -62,18 +65,16 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn wrong<T>(&self, expected: &str) -> Result<T, String> {
-        let found: String = self
-            .rest
-            .chars()
-            .take(20)
-            .take_while(|&c| c != '\n')
-            .collect();
-        let found = match self.rest.is_empty() {
-            true => "the file ends".to_string(),
-            false => format!("there is `{found}`"),
-        };
-        Err(format!("line {}: expected {expected}, {found}", self.line))
+    fn wrong<T>(&self, expected: &'static str) -> Result<T, JsonError> {
+        let found = (!self.rest.is_empty()).then(|| {
+            let start = self.rest.chars().take(20);
+            start.take_while(|&c| c != '\n').collect()
+        });
+        Err(JsonError {
+            line: self.line,
+            expected,
+            found,
+        })
     }
 
     fn skip(&mut self, bytes: usize) {
@@ -83,7 +84,7 @@ impl Parser<'_> {
     }
 
     /// Skips white space and comments.
-    fn space(&mut self) -> Result<(), String> {
+    fn space(&mut self) -> Result<(), JsonError> {
         loop {
             let space = self.rest.len() - self.rest.trim_start().len();
             self.skip(space);
@@ -108,10 +109,10 @@ impl Parser<'_> {
         found
     }
 
-    fn value(&mut self, depth: usize) -> Result<Value, String> {
+    fn value(&mut self, depth: usize) -> Result<Value, JsonError> {
         self.space()?;
         if depth > DEEPEST {
-            return self.wrong(&format!("at most {DEEPEST} levels"));
+            return self.wrong(TOO_DEEP);
         }
         match self.rest.chars().next() {
             Some('{') => self.object(depth),
@@ -164,7 +165,7 @@ impl Parser<'_> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value, String> {
+    fn object(&mut self, depth: usize) -> Result<Value, JsonError> {
         self.skip(1);
         let mut members = Vec::new();
         loop {
@@ -196,7 +197,7 @@ impl Parser<'_> {
     }
 
     /// Reads a text in quotes, with the escapes that a name may need and no others.
-    fn text(&mut self) -> Result<String, String> {
+    fn text(&mut self) -> Result<String, JsonError> {
         self.skip(1);
         let mut text = String::new();
         loop {
@@ -253,10 +254,10 @@ mod tests {
             ("{\"run\": 99999999999999999999}", 1, "a whole number"),
             ("{} {}", 1, "the end of the file"),
             ("{\n/* ", 2, "an end of this comment"),
-            ("{\"a\nb\": 1}", 1, "in the line"),
+            ("{\"a\nb\": 1}", 1, "in which a text begins, there is ``"),
             ("{run: 1}", 1, "a key in quotes"),
         ] {
-            let why = parse(text).expect_err(text);
+            let why = parse(text).expect_err(text).to_string();
             assert!(
                 why.starts_with(&format!("line {line}: ")) && why.contains(words),
                 "{text}: {why}"

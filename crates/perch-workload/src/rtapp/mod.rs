@@ -3,6 +3,7 @@
 //! simulates a part of what they can say. It never skips the rest: a key that perch does not
 //! simulate is an error, which names the key and its line.
 
+mod error;
 mod event;
 mod export;
 mod json;
@@ -14,11 +15,12 @@ use std::sync::Arc;
 use perch_engine::Dist;
 
 use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
-use crate::{FutexCall, Measure, Site, TaskSpec};
+use crate::{FutexCall, Measure, Site, SpecError, TaskSpec};
 use event::Costs;
 use json::{Member, Value};
 use task::Tasks;
 
+pub use error::{ExportError, JsonError, KeyError, NoWord, RtAppError};
 pub use export::export;
 pub use real::runnable;
 
@@ -44,34 +46,35 @@ const MEM_MBS: u64 = 10_000;
 const WRITE_NS: u64 = 200;
 
 /// An error that names the line and the key of `member`.
-fn wrong<T>(member: &Member, why: &str) -> Result<T, String> {
-    Err(format!("line {}: \"{}\": {why}", member.line, member.key))
+fn wrong<T>(member: &Member, why: KeyError) -> Result<T, RtAppError> {
+    Err(RtAppError::Key {
+        line: member.line,
+        key: member.key.clone(),
+        why,
+    })
 }
 
 /// The members of `member`'s value, which has to be an object.
-fn members(member: &Member) -> Result<&[Member], String> {
+fn members(member: &Member) -> Result<&[Member], RtAppError> {
     match &member.value {
         Value::Object(members) => Ok(members),
-        _ => wrong(member, "expected an object, { ... }"),
+        _ => wrong(member, KeyError::NoObject),
     }
 }
 
 /// The value of `member`, which has to be a number from `low` to `high`.
-fn number(member: &Member, low: i64, high: i64) -> Result<i64, String> {
+fn number(member: &Member, low: i64, high: i64) -> Result<i64, RtAppError> {
     match member.value {
         Value::Number(number) if (low..=high).contains(&number) => Ok(number),
-        _ => wrong(
-            member,
-            &format!("expected a whole number from {low} to {high}"),
-        ),
+        _ => wrong(member, KeyError::Number { low, high }),
     }
 }
 
 /// The value of `member`, which has to be a text.
-fn text(member: &Member) -> Result<&str, String> {
+fn text(member: &Member) -> Result<&str, RtAppError> {
     match &member.value {
         Value::Text(text) => Ok(text),
-        _ => wrong(member, "expected a text"),
+        _ => wrong(member, KeyError::NoText),
     }
 }
 
@@ -87,7 +90,7 @@ struct Global {
 }
 
 /// Reads `global`, which a file may leave out.
-fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Global, String> {
+fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Global, RtAppError> {
     let cpus = &keys.machine.cpus;
     let mut global = Global {
         capacity: cpus.first().map_or(1024, |cpu| cpu.capacity),
@@ -111,45 +114,34 @@ fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Glob
                         match cpu.and_then(|cpu| cpus.get(cpu)) {
                             Some(cpu) => cpu.capacity,
                             None => {
-                                return wrong(
-                                    member,
-                                    &format!(
-                                        "expected CPU0 to CPU{}, or nanoseconds",
-                                        cpus.len() - 1
-                                    ),
-                                );
+                                let last = cpus.len() - 1;
+                                return wrong(member, KeyError::CalibrationCpu { last });
                             }
                         }
                     }
-                    _ => return wrong(member, "expected a CPU, as in \"CPU0\", or nanoseconds"),
+                    _ => return wrong(member, KeyError::Calibration),
                 };
             }
             "default_policy" => global.policy = text(member)?.to_string(),
             "pi_enabled" if member.value == Value::Bool(true) => {
-                return wrong(
-                    member,
-                    "mutexes with priority inheritance are not simulated: expected false",
-                );
+                return wrong(member, KeyError::PriorityInheritance);
             }
             "io_device" if text(member)? != "/dev/null" => {
-                return wrong(
-                    member,
-                    "a device that takes its time is not simulated: expected /dev/null",
-                );
+                return wrong(member, KeyError::Device);
             }
             "mem_buffer_size" => global.buffer = number(member, 1, i64::from(i32::MAX))? as u64,
             // The caller decides the length of a run; the other keys say where rt-app writes what,
             // or only older versions of rt-app read them.
             "duration" | "pi_enabled" | "lock_pages" | "logdir" | "log_basename" | "log_size"
             | "ftrace" | "gnuplot" | "io_device" | "cumulative_slack" | "frag" => {}
-            _ => return wrong(member, "rt-app 1.0 has no such global key"),
+            _ => return wrong(member, KeyError::UnknownGlobal),
         }
     }
     Ok(global)
 }
 
 /// Builds the workload that a file of rt-app describes.
-pub(crate) fn file(keys: &mut Keys<'_>) -> Result<Workload, String> {
+pub(crate) fn file(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let path = std::mem::take(&mut keys.file);
     let footprint = keys.number("footprint", FOOTPRINT, 0, 1_000_000)?;
     let allowed = keys.cpus()?;
@@ -165,17 +157,22 @@ pub(crate) fn file(keys: &mut Keys<'_>) -> Result<Workload, String> {
         write_ns: keys.number("write_ns", WRITE_NS, 1, 1_000_000_000)?,
     };
     if path.is_empty() {
-        return Err(format!("expected a file of rt-app: {NAME}:FILE"));
+        return Err(SpecError::NoRtAppFile);
     }
-    let named = |why: String| format!("{path}: {why}");
-    let size = std::fs::metadata(&path)
-        .map_err(|e| named(e.to_string()))?
-        .len();
-    if size > LARGEST {
-        return Err(named(format!("{size} bytes: expected {LARGEST} at most")));
+    let workload = read(&path).and_then(|text| build(&text, keys, footprint, costs, &allowed));
+    workload.map_err(|why| SpecError::RtAppFile {
+        path,
+        why: Box::new(why),
+    })
+}
+
+/// The text of a file that is not too large.
+fn read(path: &str) -> Result<String, RtAppError> {
+    let bytes = std::fs::metadata(path).map_err(RtAppError::Io)?.len();
+    if bytes > LARGEST {
+        return Err(RtAppError::TooLarge { bytes });
     }
-    let text = std::fs::read_to_string(&path).map_err(|e| named(e.to_string()))?;
-    build(&text, keys, footprint, costs, &allowed).map_err(named)
+    std::fs::read_to_string(path).map_err(RtAppError::Io)
 }
 
 fn build(
@@ -184,15 +181,15 @@ fn build(
     footprint: u32,
     costs: Costs,
     allowed: &Arc<perch_policy::CpuMask>,
-) -> Result<Workload, String> {
+) -> Result<Workload, RtAppError> {
     let Value::Object(top) = json::parse(text)? else {
-        return Err("line 1: expected an object, { ... }".to_string());
+        return Err(RtAppError::NoObject);
     };
     let only = |key: &str| {
         let mut found = top.iter().filter(|member| member.key == key);
         let first = found.next();
         match found.next() {
-            Some(second) => wrong(second, "expected once"),
+            Some(second) => wrong(second, KeyError::Twice),
             None => Ok(first),
         }
     };
@@ -201,13 +198,11 @@ fn build(
         .iter()
         .find(|m| !["tasks", "global", "resources"].contains(&m.key.as_str()))
     {
-        return wrong(member, "expected tasks, global or resources");
+        return wrong(member, KeyError::UnknownPart);
     }
     let global = global(only("global")?, keys, costs)?;
     let Some(member) = only("tasks")? else {
-        return Err(
-            "there is no \"tasks\": expected one, with an object for each task".to_string(),
-        );
+        return Err(RtAppError::NoTasks);
     };
     let mut made = Tasks::new(keys.machine, &global, allowed);
     made.shared.count_users(members(member)?)?;
@@ -215,7 +210,7 @@ fn build(
     for member in members(member)? {
         for task in made.task(member)? {
             if tasks.len() as u64 >= MAX_TASKS {
-                return wrong(member, &format!("expected at most {MAX_TASKS} tasks"));
+                return wrong(member, KeyError::TooManyTasks);
             }
             tasks.push(TaskSpec {
                 program: task.program,
@@ -232,7 +227,7 @@ fn build(
         }
     }
     if tasks.is_empty() {
-        return wrong(member, "there are no tasks: expected one at least");
+        return wrong(member, KeyError::NoTasks);
     }
     let mut spaces = one_process_each(&mut tasks);
     // All of them are threads of one process.

@@ -2,6 +2,7 @@
 //! Files for the real rt-app. Its reader keeps only one of several equal keys, so this file numbers
 //! the keys, as rt-app's own workgen does.
 
+use super::error::{KeyError, RtAppError};
 use super::event::{LATER, event_of};
 use super::json::{Member, Value, parse};
 use super::{members, wrong};
@@ -11,13 +12,13 @@ use super::{members, wrong};
 /// the folder that it is started in.
 ///
 /// # Errors
-/// The error names the line, and what was expected there.
-pub fn runnable(file: &str, seconds: u64) -> Result<String, String> {
+/// Those of a file that is no JSON, or that rt-app 1.0 reads in another way than perch does.
+pub fn runnable(file: &str, seconds: u64) -> Result<String, RtAppError> {
     let Value::Object(mut top) = parse(file)? else {
-        return Err("line 1: expected an object, { ... }".to_string());
+        return Err(RtAppError::NoObject);
     };
     if !top.iter().any(|member| member.key == "tasks") {
-        return Err("there is no \"tasks\": expected one".to_string());
+        return Err(RtAppError::NothingToRun);
     }
     if !top.iter().any(|member| member.key == "global") {
         top.push(Member::of("global", Value::Object(Vec::new())));
@@ -66,17 +67,14 @@ const PASSED_OVER: [&str; 4] = ["taskgroup", "util_min", "util_max", "nodes_memb
 const OF_TASKS: [&str; 6] = ["instance", "loop", "delay", "policy", "priority", "cpus"];
 
 /// Refuses a task or a phase with a key that rt-app 1.0 would pass over.
-fn known(member: &Member, passed_over: &[&str]) -> Result<(), String> {
+fn known(member: &Member, passed_over: &[&str]) -> Result<(), RtAppError> {
     let Value::Object(members) = &member.value else {
         return Ok(());
     };
     for inner in members {
         let later = event_of(&inner.key).is_some_and(|event| LATER.contains(&event));
         if later || passed_over.contains(&inner.key.as_str()) {
-            return wrong(
-                inner,
-                "rt-app 1.0 passes this over, and so would do something else",
-            );
+            return wrong(inner, KeyError::PassedOver);
         }
         if inner.key == "phases" {
             let Value::Object(phases) = &inner.value else {
@@ -211,7 +209,7 @@ mod tests {
             made.contains("\"duration\": 5") && !made.contains("77"),
             "{made}"
         );
-        assert_eq!(runnable(&made, 5), Ok(made.clone()));
+        assert_eq!(runnable(&made, 5).expect("it is one still"), made);
         assert!(
             runnable("{\"tasks\": {\"a\": {}}}", 1)
                 .expect("one")
@@ -239,7 +237,7 @@ mod tests {
             ("\n\"sem_post\": \"a\"", "line 2: \"sem_post\""),
         ] {
             let file = format!("{{\"tasks\": {{\"a\": {{{task}}}}}}}");
-            let error = runnable(&file, 1).expect_err(task);
+            let error = runnable(&file, 1).expect_err(task).to_string();
             assert!(error.starts_with(why), "{error}");
         }
         assert!(runnable("{}", 1).is_err() && runnable("[]", 1).is_err());

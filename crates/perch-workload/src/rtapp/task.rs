@@ -7,16 +7,14 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::CpuMask;
 
+use super::error::{KeyError, RtAppError};
 use super::event::{Events, LONGEST_US, Shared};
 use super::json::{Member, Value};
 use super::{Global, members, number, text, wrong};
 use crate::{Class, DEFAULT_SHARES, GroupSpec, Op, UNCLAMPED};
 
 /// The most operations of a program, in which loops in loops are written out.
-const MOST_OPS: usize = 1 << 20;
-
-const NO_TIME: &str =
-    "a loop that takes no time: expected a run, runtime, sleep, timer or wait in it";
+pub(super) const MOST_OPS: usize = 1 << 20;
 
 /// An operation whose program begins `by` operations later.
 fn moved(op: Op, by: u32) -> Op {
@@ -74,7 +72,7 @@ impl<'a> Tasks<'a> {
     }
 
     /// The threads of one of the file's tasks.
-    pub fn task(&mut self, task: &Member) -> Result<Vec<Made>, String> {
+    pub fn task(&mut self, task: &Member) -> Result<Vec<Made>, RtAppError> {
         let mut made = Made {
             program: Vec::new().into(),
             allowed: self.allowed.clone(),
@@ -94,7 +92,7 @@ impl<'a> Tasks<'a> {
                 "delay" => made.delay_ns = number(member, 0, LONGEST_US)? as u64 * 1000,
                 "phases" => {
                     if phases.replace(member).is_some() {
-                        return wrong(member, "expected once");
+                        return wrong(member, KeyError::Twice);
                     }
                 }
                 "policy" => policy = Some(member),
@@ -111,20 +109,14 @@ impl<'a> Tasks<'a> {
             self.nodes(member, &made.allowed)?;
         }
         if made.uclamp.0 > made.uclamp.1 {
-            return wrong(task, "its util_min is beyond its util_max");
+            return wrong(task, KeyError::Clamps);
         }
         (made.class, made.nice) = self.class(task, policy, priority)?;
         if let (Some(_), Class::Fifo(_) | Class::Rr(_)) = (made.group, made.class) {
-            return wrong(
-                task,
-                "a real-time task in a taskgroup: rt-app has only SCHED_OTHER there",
-            );
+            return wrong(task, KeyError::RealTimeInGroup);
         }
         if let (Some(_), Some(event)) = (phases, events.first()) {
-            return wrong(
-                event,
-                "an event beside \"phases\": expected it in one of them",
-            );
+            return wrong(event, KeyError::BesidePhases);
         }
         let mut threads = Vec::new();
         for _ in 0..instances {
@@ -135,29 +127,23 @@ impl<'a> Tasks<'a> {
         Ok(threads)
     }
 
-    fn cpus(&self, member: &Member) -> Result<Arc<CpuMask>, String> {
+    fn cpus(&self, member: &Member) -> Result<Arc<CpuMask>, RtAppError> {
         let count = self.machine.cpus.len();
         let Value::Array(values) = &member.value else {
-            return wrong(member, "expected an array of CPUs");
+            return wrong(member, KeyError::NoCpuArray);
         };
         let mut cpus = Vec::new();
         for value in values {
             match value {
                 Value::Number(cpu) if (0..count as i64).contains(cpu) => cpus.push(*cpu as usize),
                 _ => {
-                    return wrong(
-                        member,
-                        &format!(
-                            "expected CPUs from 0 to {} of {}",
-                            count - 1,
-                            self.machine.name
-                        ),
-                    );
+                    let (last, machine) = (count - 1, self.machine.name.clone());
+                    return wrong(member, KeyError::Cpus { last, machine });
                 }
             }
         }
         match cpus.is_empty() {
-            true => wrong(member, "expected at least one CPU"),
+            true => wrong(member, KeyError::NoCpus),
             false => Ok(Arc::new(CpuMask::of(count, cpus))),
         }
     }
@@ -165,42 +151,34 @@ impl<'a> Tasks<'a> {
     /// Refuses a `nodes_membind` that would make a difference, because perch does not simulate
     /// where memory lies. If a task's memory may be on every node that the task may run on, the memory is
     /// where it would be without `nodes_membind`: near the CPU that first touches it.
-    fn nodes(&self, member: &Member, allowed: &CpuMask) -> Result<(), String> {
+    fn nodes(&self, member: &Member, allowed: &CpuMask) -> Result<(), RtAppError> {
         let Value::Array(values) = &member.value else {
-            return wrong(member, "expected an array of nodes");
+            return wrong(member, KeyError::NoNodeArray);
         };
         let nodes = self.machine.nodes();
         let numbers = values.iter().map(|value| match value {
             Value::Number(node) if (0..nodes as i64).contains(node) => Ok(*node as usize),
-            _ => wrong(
-                member,
-                &format!(
-                    "expected nodes from 0 to {} of {}",
-                    nodes - 1,
-                    self.machine.name
-                ),
-            ),
+            _ => {
+                let (last, machine) = (nodes - 1, self.machine.name.clone());
+                wrong(member, KeyError::Nodes { last, machine })
+            }
         });
-        let bound = numbers.collect::<Result<Vec<usize>, String>>()?;
+        let bound = numbers.collect::<Result<Vec<usize>, RtAppError>>()?;
         let outside = allowed
             .iter()
             .find(|&cpu| !bound.contains(&(self.machine.cpus[cpu].node as usize)));
         match outside {
-            Some(cpu) => wrong(
-                member,
-                &format!(
-                    "memory away from the CPUs is not simulated, and CPU {cpu} is on node {}: \
-                     expected every node of the task's cpus",
-                    self.machine.cpus[cpu].node
-                ),
-            ),
+            Some(cpu) => {
+                let node = self.machine.cpus[cpu].node;
+                wrong(member, KeyError::RemoteMemory { cpu, node })
+            }
             None => Ok(()),
         }
     }
 
     /// Number of the group of a path. This function makes the group, and the groups above it, if
     /// they are not there yet.
-    fn group(&mut self, member: &Member) -> Result<Option<usize>, String> {
+    fn group(&mut self, member: &Member) -> Result<Option<usize>, RtAppError> {
         let mut parent = None;
         let mut name = String::new();
         for part in text(member)?.split('/').filter(|part| !part.is_empty()) {
@@ -224,7 +202,7 @@ impl<'a> Tasks<'a> {
         task: &Member,
         policy: Option<&Member>,
         priority: Option<&Member>,
-    ) -> Result<(Class, i8), String> {
+    ) -> Result<(Class, i8), RtAppError> {
         let name = match policy {
             Some(member) => text(member)?,
             None => &self.global.policy,
@@ -246,18 +224,16 @@ impl<'a> Tasks<'a> {
                     0,
                 ))
             }
-            _ => wrong(
-                at,
-                &format!(
-                    "policy {name} is not simulated: expected SCHED_OTHER, SCHED_FIFO or SCHED_RR"
-                ),
-            ),
+            _ => {
+                let policy = name.to_string();
+                wrong(at, KeyError::Policy { policy })
+            }
         }
     }
 
     /// The CPUs that each phase binds the task to: the phase's own `cpus`, or else the task's.
     /// There are none if no phase has `cpus`.
-    fn binds(&mut self, phases: Option<&Member>, made: &Made) -> Result<Vec<u32>, String> {
+    fn binds(&mut self, phases: Option<&Member>, made: &Made) -> Result<Vec<u32>, RtAppError> {
         let phases = phases.map_or(Ok(&[][..]), members)?;
         let mut any = None;
         let mut masks = Vec::new();
@@ -269,10 +245,7 @@ impl<'a> Tasks<'a> {
         match (any, made.class) {
             (None, _) => return Ok(Vec::new()),
             (Some(member), Class::Fifo(_) | Class::Rr(_)) => {
-                return wrong(
-                    member,
-                    "changing a real-time task's CPUs from phase to phase is not simulated",
-                );
+                return wrong(member, KeyError::RealTimeBinds);
             }
             _ => {}
         }
@@ -296,9 +269,7 @@ impl<'a> Tasks<'a> {
         loops: i64,
         phases: Option<&Member>,
         events: &[&Member],
-    ) -> Result<Vec<Op>, String> {
-        let mut round = Vec::new();
-        let (mut takes_time, mut ends) = (false, true);
+    ) -> Result<Vec<Op>, RtAppError> {
         let binds = self.binds(phases, made)?;
         let mut making = Events {
             global: self.global,
@@ -307,104 +278,117 @@ impl<'a> Tasks<'a> {
             task: &task.key,
             held: BTreeMap::new(),
         };
+        let mut round = Round::default();
         match phases {
-            None => takes_time = making.append(events, &mut round)?,
+            None => round.takes_time = making.append(events, &mut round.ops)?,
             Some(phases) => {
                 for (nth, phase) in members(phases)?.iter().enumerate() {
-                    let mut times = 1;
-                    let mut events = Vec::new();
-                    for member in members(phase)? {
-                        match member.key.as_str() {
-                            "loop" => times = number(member, -1, i64::from(u32::MAX))?,
-                            "cpus" => {}
-                            "nodes_membind" | "policy" | "priority" | "taskgroup" | "util_min"
-                            | "util_max" => {
-                                return wrong(
-                                    member,
-                                    "changing this from phase to phase is not simulated: expected it in the task",
-                                );
-                            }
-                            _ => events.push(member),
-                        }
-                    }
-                    if times == 0 {
-                        continue;
-                    }
-                    round.extend(binds.get(nth).map(|&mask| Op::Bind { mask }));
-                    let to = round.len() as u32;
-                    let before = making.held.clone();
-                    let busy = making.append(&events, &mut round)?;
-                    if times != 1 && !busy {
-                        return wrong(phase, NO_TIME);
-                    }
-                    if times != 1 && !making.held.keys().eq(before.keys()) {
-                        return wrong(
-                            phase,
-                            "a loop that ends with other mutexes locked than it began with",
-                        );
-                    }
-                    takes_time |= busy;
-                    match times {
-                        -1 => {
-                            round.extend([Op::Count, Op::Jump(to)]);
-                            ends = false;
-                            break;
-                        }
-                        1 => {}
-                        times => round.push(Op::Repeat {
-                            to,
-                            times: times as u64,
-                        }),
+                    round.phase(phase, binds.get(nth).copied(), &mut making)?;
+                    if round.is_endless {
+                        return Ok(round.ops);
                     }
                 }
             }
         }
-        if !ends {
+        if let Some(by) = making.held.into_values().next() {
+            return wrong(task, KeyError::KeepsLock { by });
+        }
+        if loops != 1 && !round.takes_time {
+            return wrong(task, KeyError::NoTime);
+        }
+        round.ops.push(Op::Count);
+        repeated(task, round.ops, loops)
+    }
+}
+
+/// What a task does in one round of its loop.
+#[derive(Default)]
+struct Round {
+    ops: Vec<Op>,
+    /// A round takes time, so that it may be repeated.
+    takes_time: bool,
+    /// The last phase loops for ever, so the round has no end.
+    is_endless: bool,
+}
+
+impl Round {
+    /// Appends a phase, on the CPUs of the set with the number `bind`.
+    fn phase(
+        &mut self,
+        phase: &Member,
+        bind: Option<u32>,
+        making: &mut Events<'_>,
+    ) -> Result<(), RtAppError> {
+        let mut times = 1;
+        let mut events = Vec::new();
+        for member in members(phase)? {
+            match member.key.as_str() {
+                "loop" => times = number(member, -1, i64::from(u32::MAX))?,
+                "cpus" => {}
+                "nodes_membind" | "policy" | "priority" | "taskgroup" | "util_min" | "util_max" => {
+                    return wrong(member, KeyError::ChangesByPhase);
+                }
+                _ => events.push(member),
+            }
+        }
+        if times == 0 {
+            return Ok(());
+        }
+        self.ops.extend(bind.map(|mask| Op::Bind { mask }));
+        let to = self.ops.len() as u32;
+        let before = making.held.clone();
+        let busy = making.append(&events, &mut self.ops)?;
+        if times != 1 && !busy {
+            return wrong(phase, KeyError::NoTime);
+        }
+        if times != 1 && !making.held.keys().eq(before.keys()) {
+            return wrong(phase, KeyError::LoopLocks);
+        }
+        self.takes_time |= busy;
+        match times {
+            -1 => {
+                self.ops.extend([Op::Count, Op::Jump(to)]);
+                self.is_endless = true;
+            }
+            1 => {}
+            times => self.ops.push(Op::Repeat {
+                to,
+                times: times as u64,
+            }),
+        }
+        Ok(())
+    }
+}
+
+/// The program of a task that does a round `loops` times, or for ever if that is -1.
+fn repeated(task: &Member, mut round: Vec<Op>, loops: i64) -> Result<Vec<Op>, RtAppError> {
+    let nested = round.iter().any(|op| matches!(op, Op::Repeat { .. }));
+    let mut program = match loops {
+        -1 => {
+            round.push(Op::Jump(0));
             return Ok(round);
         }
-        if let Some(by) = making.held.values().next() {
-            return wrong(
-                task,
-                &format!("it keeps what \"{by}\" locked: expected an unlock after it"),
-            );
+        loops if nested => {
+            let times = loops as usize;
+            if times.saturating_mul(round.len()) > MOST_OPS {
+                return wrong(task, KeyError::TooLong { times });
+            }
+            let mut all = Vec::with_capacity(times * round.len());
+            for _ in 0..times {
+                let by = all.len() as u32;
+                all.extend(round.iter().map(|op| moved(*op, by)));
+            }
+            all
         }
-        if loops != 1 && !takes_time {
-            return wrong(task, NO_TIME);
+        0 => Vec::new(),
+        loops => {
+            round.push(Op::Repeat {
+                to: 0,
+                times: loops as u64,
+            });
+            round
         }
-        round.push(Op::Count);
-        let nested = round.iter().any(|op| matches!(op, Op::Repeat { .. }));
-        let mut program = match loops {
-            -1 => {
-                round.push(Op::Jump(0));
-                return Ok(round);
-            }
-            loops if nested => {
-                let times = loops as usize;
-                if times.saturating_mul(round.len()) > MOST_OPS {
-                    return wrong(
-                        task,
-                        &format!(
-                            "{times} loops around phases that loop: expected loop = -1, or {MOST_OPS} events in all"
-                        ),
-                    );
-                }
-                let mut all = Vec::with_capacity(times * round.len());
-                for _ in 0..times {
-                    let by = all.len() as u32;
-                    all.extend(round.iter().map(|op| moved(*op, by)));
-                }
-                all
-            }
-            0 => Vec::new(),
-            loops => {
-                round.push(Op::Repeat {
-                    to: 0,
-                    times: loops as u64,
-                });
-                round
-            }
-        };
-        program.push(Op::Exit);
-        Ok(program)
-    }
+    };
+    program.push(Op::Exit);
+    Ok(program)
 }

@@ -5,6 +5,7 @@ use perch_engine::Event;
 use perch_sched::{Life, Sched, hold};
 
 use super::{Guests, Place, interrupt};
+use crate::id::{Id, IdVec, TaskId};
 use crate::world::event;
 
 impl Guests {
@@ -23,36 +24,36 @@ impl Guests {
         if ticks != vcpus {
             return Err(format!("{ticks} ticks to come for {vcpus} vCPUs"));
         }
-        for (number, guest) in self.guests.iter().enumerate() {
-            for (vcpu, v) in guest.vcpus.iter().enumerate() {
+        for (number, guest) in self.guests.named() {
+            for (vcpu, v) in guest.vcpus.named() {
                 let at = || format!("guest {number}, vCPU {vcpu}");
-                if self.place(v.task) != Place::Vcpu(number as u32, vcpu as u32) {
+                if self.place(v.task) != Place::Vcpu(number, vcpu) {
                     return Err(format!("{}: task {} is another", at(), v.task));
                 }
                 let inside = guest.sched.current(vcpu);
                 for task in guest.sched.waiting(vcpu).chain(inside) {
-                    let t = &self.inside[task as usize];
+                    let t = &self.elsewhere[task];
                     let place = self.place(task);
-                    if t.vcpu as usize != vcpu || place != Place::Guest(number as u32) {
+                    if t.vcpu != vcpu || place != Place::Guest(number) {
                         return Err(format!("{}: task {task} thinks it is elsewhere", at()));
                     }
                 }
                 let busy = guest.sched.nr(vcpu) > 0 || v.tick || !v.packets.is_empty();
-                if busy && sched.life(v.task) == Life::Asleep {
+                if busy && sched.life(v.task.0) == Life::Asleep {
                     return Err(format!("{}: sleeps on the host with work to do", at()));
                 }
                 if v.halting && inside.is_some() {
                     return Err(format!("{}: halts with a task on it", at()));
                 }
             }
-            let vhost = guest.vhost.map(|task| sched.life(task));
+            let vhost = guest.vhost.map(|task| sched.life(task.0));
             if vhost == Some(Life::Asleep) && (!guest.jobs.is_empty() || guest.moving.is_some()) {
                 return Err(format!("guest {number}: vhost sleeps with packets to move"));
             }
-            let inside = self.places.iter().zip(&self.inside);
-            let inside = inside.filter(|(place, _)| **place == Place::Guest(number as u32));
+            let inside = self.elsewhere.named();
+            let inside = inside.filter(|&(id, _)| self.place(id) == Place::Guest(number));
             let ran_ns: u64 = inside.map(|(_, t)| t.ran_ns).sum();
-            let had_ns: u64 = guest.vcpus.iter().map(|v| sched.ran_ns(v.task)).sum();
+            let had_ns: u64 = guest.vcpus.iter().map(|v| sched.ran_ns(v.task.0)).sum();
             if ran_ns > had_ns {
                 return Err(format!(
                     "guest {number} ran {ran_ns} ns, its vCPUs {had_ns}"
@@ -63,9 +64,9 @@ impl Guests {
     }
 
     /// Where a guest's task is in its life, or another computer's; `None` for a task of this machine.
-    pub fn life(&self, task: u32) -> Option<Life> {
+    pub fn life(&self, task: TaskId) -> Option<Life> {
         match self.place(task) {
-            Place::Guest(_) | Place::Outside => Some(self.inside[task as usize].life),
+            Place::Guest(_) | Place::Outside => Some(self.elsewhere[task].life),
             Place::Host | Place::Vcpu(..) => None,
         }
     }
@@ -76,17 +77,18 @@ impl Guests {
     /// # Errors
     /// What does not hold.
     pub fn check_places(&self, sched: &Sched<'_>, reasons: &[u32]) -> Result<(), String> {
-        let mut places = vec![[0u32; 3]; self.inside.len()];
-        for guest in &self.guests {
-            for (vcpu, v) in guest.vcpus.iter().enumerate() {
+        let all = self.elsewhere.iter();
+        let mut places: IdVec<TaskId, [u32; 3]> = all.map(|_| [0; 3]).collect();
+        for guest in self.guests.iter() {
+            for (vcpu, v) in guest.vcpus.named() {
                 let waiting = guest.sched.waiting(vcpu);
-                waiting.for_each(|t| places[t as usize][0] += 1);
+                waiting.for_each(|t| places[t][0] += 1);
                 let inside = guest.sched.current(vcpu);
-                inside.iter().for_each(|&t| places[t as usize][1] += 1);
-                v.due.iter().for_each(|&t| places[t as usize][2] += 1);
+                inside.iter().for_each(|&t| places[t][1] += 1);
+                v.due.iter().for_each(|&t| places[t][2] += 1);
             }
         }
-        for (id, (t, at)) in (0u32..).zip(self.inside.iter().zip(&places)) {
+        for ((id, t), at) in self.elsewhere.named().zip(places.iter()) {
             let Some(life) = self.life(id) else {
                 continue;
             };
@@ -101,17 +103,14 @@ impl Guests {
                 at[0],
                 at[1]
             );
-            let (reasons, wanted) = (
-                reasons[id as usize] + at[2],
-                u32::from(life == Life::Asleep),
-            );
+            let (reasons, wanted) = (reasons[id.index()] + at[2], u32::from(life == Life::Asleep));
             hold!(
                 reasons == wanted,
                 "task {id} is {life:?} with {reasons} reasons to wake"
             );
             let nowhere = life == Life::Unborn || self.place(id) == Place::Outside;
             hold!(
-                nowhere || sched.allowed(id).contains(t.vcpu as usize),
+                nowhere || sched.allowed(id.0).contains(t.vcpu.index()),
                 "task {id} on vCPU {}",
                 t.vcpu
             );
@@ -122,17 +121,17 @@ impl Guests {
     /// Adds to the reasons to wake of the host's tasks those that guests have: a vCPU that sleeps has
     /// its next tick to wake it, vhost the next packet.
     pub fn add_reasons(&self, sched: &Sched<'_>, reasons: &mut [u32]) {
-        for guest in &self.guests {
+        for guest in self.guests.iter() {
             let hosts = guest.vcpus.iter().map(|v| v.task).chain(guest.vhost);
-            for task in hosts.filter(|&t| sched.life(t) == Life::Asleep) {
-                reasons[task as usize] += 1;
+            for task in hosts.filter(|&t| sched.life(t.0) == Life::Asleep) {
+                reasons[task.index()] += 1;
             }
         }
     }
 
     /// What a guest's task has run so far, nanoseconds, and the vCPU where it is.
-    pub fn ran(&self, task: u32) -> (u64, usize) {
-        let t = &self.inside[task as usize];
-        (t.ran_ns, t.vcpu as usize)
+    pub fn ran(&self, task: TaskId) -> (u64, usize) {
+        let t = &self.elsewhere[task];
+        (t.ran_ns, t.vcpu.index())
     }
 }

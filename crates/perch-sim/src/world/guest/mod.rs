@@ -20,6 +20,7 @@ use perch_sched::{Life, Sched, Waker};
 use perch_workload::{GuestSpec, Op, Workload};
 
 use super::{Place, event};
+use crate::id::{ChannelId, GuestId, Id, IdVec, TaskId, VcpuId};
 use crate::observe::GuestMetrics;
 use scheduler::Scheduler;
 
@@ -40,19 +41,19 @@ mod interrupt {
 #[derive(Debug, Default)]
 struct Vcpu {
     /// The host's task that is it.
-    task: u32,
+    task: TaskId,
     /// A tick waits to be taken.
     tick: bool,
     /// The interrupt that a woken task's waker sent waits to be taken.
     prodded: bool,
     /// Packets that wait to be taken: channel and cache lines.
-    packets: VecDeque<(u32, u32)>,
+    packets: VecDeque<(ChannelId, u32)>,
     /// Their interrupt is on its way.
     announced: bool,
     /// It has found nothing to run, and goes to the host to sleep.
     halting: bool,
     /// Tasks whose timers have fired since its last tick.
-    due: Vec<u32>,
+    due: Vec<TaskId>,
     /// Run time of the vCPU when the task on it came.
     mark_ns: u64,
     /// Ticks while busy, for balancing.
@@ -67,7 +68,7 @@ pub struct Job {
     /// To the guest, or from it.
     pub inward: bool,
     /// The channel.
-    pub channel: u32,
+    pub channel: ChannelId,
     /// The message's cache lines.
     pub lines: u32,
 }
@@ -77,9 +78,9 @@ pub struct Job {
 struct Guest {
     spec: GuestSpec,
     sched: Scheduler,
-    vcpus: Vec<Vcpu>,
+    vcpus: IdVec<VcpuId, Vcpu>,
     /// The task that moves its packets.
-    vhost: Option<u32>,
+    vhost: Option<TaskId>,
     /// What that has to do.
     jobs: VecDeque<Job>,
     /// What it is doing.
@@ -88,10 +89,10 @@ struct Guest {
 
 /// A task that is not this machine's: a guest's, or another computer's.
 #[derive(Clone, Copy, Debug)]
-struct Inside {
+struct Elsewhere {
     life: Life,
     /// The vCPU on which it runs or ran last.
-    vcpu: u32,
+    vcpu: VcpuId,
     /// The CPU where its lines are, and that CPU's fill counter when the task left it.
     warm: (Option<usize>, u64),
     /// What it has run, nanoseconds.
@@ -103,27 +104,27 @@ struct Inside {
 /// The virtual machines of a run, and the place of every task.
 pub struct Guests {
     /// By task.
-    places: Vec<Place>,
+    places: IdVec<TaskId, Place>,
     /// By task, where any task is not this machine's.
-    inside: Vec<Inside>,
-    guests: Vec<Guest>,
+    elsewhere: IdVec<TaskId, Elsewhere>,
+    guests: IdVec<GuestId, Guest>,
     metrics: GuestMetrics,
 }
 
-fn key(guest: usize, vcpu: usize) -> u32 {
-    (guest as u32) << VCPU_BITS | vcpu as u32
+fn key(guest: GuestId, vcpu: VcpuId) -> u32 {
+    guest.0 << VCPU_BITS | vcpu.0
 }
 
-fn of_key(key: u32) -> (usize, usize) {
+fn of_key(key: u32) -> (GuestId, VcpuId) {
     let vcpu = key & ((1 << VCPU_BITS) - 1);
-    ((key >> VCPU_BITS) as usize, vcpu as usize)
+    (GuestId(key >> VCPU_BITS), VcpuId(vcpu))
 }
 
 impl Guests {
     /// The virtual machines of a workload.
     pub fn new(workload: &Workload) -> Guests {
-        let places: Vec<Place> = workload.tasks.iter().map(Place::of).collect();
-        let mut guests: Vec<Guest> = (workload.guests.iter())
+        let places: IdVec<TaskId, Place> = workload.tasks.iter().map(Place::of).collect();
+        let mut guests: IdVec<GuestId, Guest> = (workload.guests.iter())
             .map(|spec| Guest {
                 spec: *spec,
                 sched: Scheduler::new(spec.vcpus as usize, spec.hz),
@@ -133,26 +134,26 @@ impl Guests {
                 moving: None,
             })
             .collect();
-        for (task, spec) in (0u32..).zip(&workload.tasks) {
+        for (task, spec) in places.ids().zip(&workload.tasks) {
             match spec.program.first() {
                 Some(&Op::Vcpu { guest, vcpu }) => {
-                    guests[guest as usize].vcpus[vcpu as usize].task = task;
+                    guests[GuestId(guest)].vcpus[VcpuId(vcpu)].task = task;
                 }
-                Some(&Op::Vhost { guest }) => guests[guest as usize].vhost = Some(task),
+                Some(&Op::Vhost { guest }) => guests[GuestId(guest)].vhost = Some(task),
                 _ => {}
             }
         }
         let elsewhere = |place: &Place| matches!(place, Place::Guest(_) | Place::Outside);
-        let unborn = Inside {
+        let unborn = Elsewhere {
             life: Life::Unborn,
-            vcpu: 0,
+            vcpu: VcpuId(0),
             warm: (None, 0),
             ran_ns: 0,
             ran_at_ns: 0,
         };
         let any = places.iter().any(elsewhere);
         Guests {
-            inside: vec![unborn; if any { places.len() } else { 0 }],
+            elsewhere: places.iter().filter(|_| any).map(|_| unborn).collect(),
             places,
             guests,
             metrics: GuestMetrics::default(),
@@ -162,9 +163,9 @@ impl Guests {
     /// Has the ticks of all vCPUs begin. They do not fall on one moment: each began with its vCPU.
     pub fn start_ticks(&self, sched: &mut Sched<'_>, seed: u64) {
         let mut random = Random::new(seed, u64::MAX);
-        for (number, guest) in self.guests.iter().enumerate() {
+        for (number, guest) in self.guests.named() {
             let period_ns = 1_000_000_000 / u64::from(guest.spec.hz);
-            for vcpu in 0..guest.vcpus.len() {
+            for vcpu in guest.vcpus.ids() {
                 let at_ns = 1 + random.below(period_ns);
                 sched.at(at_ns, event::VCPU, key(number, vcpu), interrupt::TICK);
             }
@@ -173,22 +174,22 @@ impl Guests {
 
     /// Where a task is.
     #[inline]
-    pub fn place(&self, task: u32) -> Place {
-        self.places[task as usize]
+    pub fn place(&self, task: TaskId) -> Place {
+        self.places[task]
     }
 
     /// A task on another computer goes on, waits or ends.
-    pub fn set_life(&mut self, task: u32, life: Life) {
-        self.inside[task as usize].life = life;
+    pub fn set_life(&mut self, task: TaskId, life: Life) {
+        self.elsewhere[task].life = life;
     }
 
     /// The host's CPU on which a task is or was last; of one outside the first.
-    pub fn host_cpu(&self, sched: &Sched<'_>, task: u32) -> usize {
+    pub fn host_cpu(&self, sched: &Sched<'_>, task: TaskId) -> usize {
         match self.place(task) {
-            Place::Host | Place::Vcpu(..) => sched.cpu_of_task(task),
+            Place::Host | Place::Vcpu(..) => sched.cpu_of_task(task.0),
             Place::Guest(guest) => {
-                let vcpu = self.inside[task as usize].vcpu as usize;
-                sched.cpu_of_task(self.guests[guest as usize].vcpus[vcpu].task)
+                let vcpu = self.elsewhere[task].vcpu;
+                sched.cpu_of_task(self.guests[guest].vcpus[vcpu].task.0)
             }
             Place::Outside => 0,
         }
@@ -197,19 +198,19 @@ impl Guests {
     /// The host's CPU of the vCPU with this key.
     pub fn cpu_of_vcpu(&self, sched: &Sched<'_>, key: u32) -> usize {
         let (guest, vcpu) = of_key(key);
-        sched.cpu_of_task(self.guests[guest].vcpus[vcpu].task)
+        sched.cpu_of_task(self.guests[guest].vcpus[vcpu].task.0)
     }
 
     /// The vCPU that runs on a CPU: its task, its guest and its number there.
-    fn vcpu_on(&self, sched: &Sched<'_>, cpu: usize) -> (u32, usize, usize) {
-        let task = sched.current(cpu).expect("a guest runs on a vCPU");
+    fn vcpu_on(&self, sched: &Sched<'_>, cpu: usize) -> (TaskId, GuestId, VcpuId) {
+        let task = TaskId(sched.current(cpu).expect("a guest runs on a vCPU"));
         match self.place(task) {
-            Place::Vcpu(guest, vcpu) => (task, guest as usize, vcpu as usize),
+            Place::Vcpu(guest, vcpu) => (task, guest, vcpu),
             place => unreachable!("task {task} is no vCPU but {place:?}"),
         }
     }
 
-    fn vcpu(&mut self, guest: usize, vcpu: usize) -> &mut Vcpu {
+    fn vcpu(&mut self, guest: GuestId, vcpu: VcpuId) -> &mut Vcpu {
         &mut self.guests[guest].vcpus[vcpu]
     }
 
@@ -223,12 +224,12 @@ impl Guests {
 
     #[inline(never)]
     fn carry_inside(&self, sched: &mut Sched<'_>, cpu: usize) {
-        if let Some(task) = sched.current(cpu)
+        if let Some(task) = sched.current(cpu).map(TaskId)
             && let Place::Vcpu(guest, vcpu) = self.place(task)
-            && let Some(inside) = self.guests[guest as usize].sched.current(vcpu as usize)
+            && let Some(inside) = self.guests[guest].sched.current(vcpu)
         {
-            let work_ns = sched.take_work(inside);
-            sched.add_work(task, work_ns);
+            let work_ns = sched.take_work(inside.0);
+            sched.add_work(task.0, work_ns);
         }
     }
 
@@ -237,15 +238,15 @@ impl Guests {
         &self,
         sched: &mut Sched<'_>,
         cpu: usize,
-        task: u32,
-        inside: u32,
+        task: TaskId,
+        inside: TaskId,
         (warm, warm_fill): (Option<usize>, u64),
     ) {
-        let (fill, footprint) = (sched.fill(cpu), sched.footprint(inside));
+        let (fill, footprint) = (sched.fill(cpu), sched.footprint(inside.0));
         let others = fill - warm_fill.min(fill);
         let refill_ns = sched.costs().refill_ns(footprint, warm, cpu, others);
         sched.add_fill(cpu, footprint);
-        sched.charge(task, refill_ns);
+        sched.charge(task.0, refill_ns);
     }
 
     /// The next task of a vCPU that runs nobody: its own first one, or one of another's.
@@ -253,34 +254,34 @@ impl Guests {
         &mut self,
         sched: &mut Sched<'_>,
         cpu: usize,
-        guest: usize,
-        vcpu: usize,
-    ) -> Option<u32> {
+        guest: GuestId,
+        vcpu: VcpuId,
+    ) -> Option<TaskId> {
         if self.guests[guest].sched.nr(vcpu) == 0 {
             self.steal(sched, guest, vcpu, false);
         }
         let next = self.guests[guest].sched.pick(vcpu)?;
         let task = self.guests[guest].vcpus[vcpu].task;
-        self.vcpu(guest, vcpu).mark_ns = sched.ran_ns(task);
-        let inside = &mut self.inside[next as usize];
+        self.vcpu(guest, vcpu).mark_ns = sched.ran_ns(task.0);
+        let inside = &mut self.elsewhere[next];
         inside.life = Life::Running;
         let warm = inside.warm;
         self.refill(sched, cpu, task, next, warm);
         // At least a nanosecond, so that a task that blocks at once does so at a later time.
         let switch_ns = sched.costs().context_switch_ns().max(1);
-        sched.charge_kernel(cpu, task, switch_ns);
+        sched.charge_kernel(cpu, task.0, switch_ns);
         self.metrics.switches += 1;
         Some(next)
     }
 
     /// A vCPU takes a task off another one's queue, if there is one that it should take.
-    fn steal(&mut self, sched: &Sched<'_>, guest: usize, vcpu: usize, ticks: bool) {
-        let (now, inside) = (sched.now_ns(), &self.inside);
-        let allowed = |t: u32| sched.allowed(t).contains(vcpu);
-        let cool = |t: u32| now - inside[t as usize].ran_at_ns > HOT_NS;
+    fn steal(&mut self, sched: &Sched<'_>, guest: GuestId, vcpu: VcpuId, ticks: bool) {
+        let (now, inside) = (sched.now_ns(), &self.elsewhere);
+        let allowed = |t: TaskId| sched.allowed(t.0).contains(vcpu.index());
+        let cool = |t: TaskId| now - inside[t].ran_at_ns > HOT_NS;
         let queues = &mut self.guests[guest].sched;
         if let Some(stolen) = queues.steal(vcpu, ticks, allowed, cool) {
-            self.inside[stolen.task as usize].vcpu = vcpu as u32;
+            self.elsewhere[stolen.task].vcpu = vcpu;
             self.metrics.balanced += 1;
         }
     }
@@ -290,16 +291,16 @@ impl Guests {
         &mut self,
         sched: &mut Sched<'_>,
         cpu: usize,
-        task: u32,
-        guest: usize,
-        vcpu: usize,
-    ) -> Option<u32> {
+        task: TaskId,
+        guest: GuestId,
+        vcpu: VcpuId,
+    ) -> Option<TaskId> {
         let inside = self.guests[guest].sched.leave(vcpu)?;
-        let ran_ns = sched.ran_ns(task) - self.guests[guest].vcpus[vcpu].mark_ns;
-        let left_ns = sched.left_ns(task);
-        sched.set_work(task, 0);
-        sched.add_work(inside, left_ns);
-        let t = &mut self.inside[inside as usize];
+        let ran_ns = sched.ran_ns(task.0) - self.guests[guest].vcpus[vcpu].mark_ns;
+        let left_ns = sched.left_ns(task.0);
+        sched.set_work(task.0, 0);
+        sched.add_work(inside.0, left_ns);
+        let t = &mut self.elsewhere[inside];
         t.warm = (Some(cpu), sched.fill(cpu));
         t.ran_ns += ran_ns;
         t.ran_at_ns = sched.now_ns();
@@ -308,38 +309,45 @@ impl Guests {
     }
 
     /// The task on a vCPU goes behind the others there.
-    fn requeue(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32, guest: usize, vcpu: usize) {
+    fn requeue(
+        &mut self,
+        sched: &mut Sched<'_>,
+        cpu: usize,
+        task: TaskId,
+        guest: GuestId,
+        vcpu: VcpuId,
+    ) {
         if let Some(inside) = self.put(sched, cpu, task, guest, vcpu) {
-            self.inside[inside as usize].life = Life::Queued;
+            self.elsewhere[inside].life = Life::Queued;
             self.guests[guest].sched.enqueue(vcpu, inside);
         }
     }
 
     /// Wakes a guest's task from the vCPU that runs on `cpu`. Returns what that costs.
-    pub fn wake(&mut self, sched: &mut Sched<'_>, task: u32, cpu: usize, sync: bool) -> u64 {
+    pub fn wake(&mut self, sched: &mut Sched<'_>, task: TaskId, cpu: usize, sync: bool) -> u64 {
         let (_, guest, this) = self.vcpu_on(sched, cpu);
-        let prev = self.inside[task as usize].vcpu as usize;
-        let inside = &self.guests[guest];
-        let sync = sync && inside.spec.pipes;
-        let to = inside.sched.place(this, prev, sync, sched.allowed(task));
+        let prev = self.elsewhere[task].vcpu;
+        let g = &self.guests[guest];
+        let sync = sync && g.spec.pipes;
+        let to = g.sched.choose(this, prev, sync, sched.allowed(task.0));
         self.metrics.wakeups += 1;
         self.enqueue(sched, cpu, task, to) + sched.costs().wake_ns(0)
     }
 
     /// A guest's task is forked from the vCPU that runs on `cpu`, which pays for it beyond the fork
     /// itself.
-    pub fn fork(&mut self, sched: &mut Sched<'_>, task: u32, cpu: usize) {
+    pub fn fork(&mut self, sched: &mut Sched<'_>, task: TaskId, cpu: usize) {
         let (on, guest, _) = self.vcpu_on(sched, cpu);
-        let to = self.guests[guest].sched.least(sched.allowed(task));
+        let to = self.guests[guest].sched.least(sched.allowed(task.0));
         let cost = self.enqueue(sched, cpu, task, to);
-        sched.charge_kernel(cpu, on, cost);
+        sched.charge_kernel(cpu, on.0, cost);
     }
 
     /// Queues a task on a vCPU, and sends that an interrupt if it runs nobody. Returns what the
     /// interrupt costs the sender.
-    fn enqueue(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32, to: usize) -> u64 {
+    fn enqueue(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId, to: VcpuId) -> u64 {
         let (on, guest, this) = self.vcpu_on(sched, cpu);
-        self.place_on(guest, task, to);
+        self.queue_on(guest, task, to);
         let g = &mut self.guests[guest];
         let halted = g.vcpus[to].task;
         if to == this || g.sched.current(to).is_some() || g.vcpus[to].prodded {
@@ -349,16 +357,16 @@ impl Guests {
         let cost = g.spec.exit_ns;
         self.metrics.interrupts += 1;
         self.metrics.overhead_ns += cost;
-        match sched.life(halted) {
-            Life::Asleep => cost + sched.wake(halted, cpu, Waker::Task(on), false),
+        match sched.life(halted.0) {
+            Life::Asleep => cost + sched.wake(halted.0, cpu, Waker::Task(on.0), false),
             _ => cost,
         }
     }
 
     /// Queues a task on a vCPU. Returns the vCPU's own task.
-    fn place_on(&mut self, guest: usize, task: u32, to: usize) -> u32 {
-        let t = &mut self.inside[task as usize];
-        t.vcpu = to as u32;
+    fn queue_on(&mut self, guest: GuestId, task: TaskId, to: VcpuId) -> TaskId {
+        let t = &mut self.elsewhere[task];
+        t.vcpu = to;
         t.life = Life::Queued;
         self.guests[guest].sched.enqueue(to, task);
         self.guests[guest].vcpus[to].task
@@ -366,17 +374,16 @@ impl Guests {
 
     /// A guest's task appears by itself. Returns the vCPU's task to which the host has to send an
     /// interrupt.
-    pub fn appear(&mut self, sched: &Sched<'_>, guest: u32, task: u32) -> u32 {
-        let guest = guest as usize;
-        let to = self.guests[guest].sched.least(sched.allowed(task));
-        self.place_on(guest, task, to)
+    pub fn appear(&mut self, sched: &Sched<'_>, guest: GuestId, task: TaskId) -> TaskId {
+        let to = self.guests[guest].sched.least(sched.allowed(task.0));
+        self.queue_on(guest, task, to)
     }
 
     /// A guest's timer is due; its vCPU sees that at its next tick (2.6.18 has no others for what
     /// sleeps).
-    pub fn timer(&mut self, guest: u32, task: u32) {
-        let vcpu = self.inside[task as usize].vcpu as usize;
-        self.vcpu(guest as usize, vcpu).due.push(task);
+    pub fn timer(&mut self, guest: GuestId, task: TaskId) {
+        let vcpu = self.elsewhere[task].vcpu;
+        self.vcpu(guest, vcpu).due.push(task);
     }
 
     /// Gives vhost a packet, and wakes it if it sleeps. Returns what that costs on `cpu`.
@@ -384,14 +391,14 @@ impl Guests {
         &mut self,
         sched: &mut Sched<'_>,
         cpu: usize,
-        guest: u32,
+        guest: GuestId,
         job: Job,
         waker: Waker,
     ) -> u64 {
-        let g = &mut self.guests[guest as usize];
+        let g = &mut self.guests[guest];
         g.jobs.push_back(job);
         let vhost = g.vhost.expect("a guest on a network has vhost");
-        if sched.life(vhost) != Life::Asleep {
+        if sched.life(vhost.0) != Life::Asleep {
             return 0;
         }
         // The waker on the host is the vCPU, not the task that runs on it.
@@ -403,19 +410,19 @@ impl Guests {
             }
         };
         self.metrics.overhead_ns += exit_ns;
-        exit_ns + sched.wake(vhost, cpu, waker, false)
+        exit_ns + sched.wake(vhost.0, cpu, waker, false)
     }
 
     /// The packet that a guest's vhost has just moved.
-    pub fn moved(&mut self, guest: u32) -> Option<Job> {
-        let job = self.guests[guest as usize].moving.take();
+    pub fn moved(&mut self, guest: GuestId) -> Option<Job> {
+        let job = self.guests[guest].moving.take();
         self.metrics.packets += u64::from(job.is_some());
         job
     }
 
     /// A guest's vhost begins with its next packet. Returns the work of moving it, nanoseconds.
-    pub fn move_next(&mut self, guest: u32) -> Option<u64> {
-        let g = &mut self.guests[guest as usize];
+    pub fn move_next(&mut self, guest: GuestId) -> Option<u64> {
+        let g = &mut self.guests[guest];
         g.moving = Some(g.jobs.pop_front()?);
         Some(g.spec.vhost_ns.max(1))
     }
@@ -426,21 +433,20 @@ impl Guests {
         &mut self,
         sched: &mut Sched<'_>,
         cpu: usize,
-        guest: u32,
+        guest: GuestId,
         job: Job,
         waker: Waker,
     ) -> u64 {
-        let guest = guest as usize;
-        let v = self.vcpu(guest, 0);
+        let v = self.vcpu(guest, VcpuId(0));
         v.packets.push_back((job.channel, job.lines));
         let (task, announced) = (v.task, v.announced);
-        match sched.life(task) {
-            Life::Asleep => sched.wake(task, cpu, waker, false),
+        match sched.life(task.0) {
+            Life::Asleep => sched.wake(task.0, cpu, waker, false),
             Life::Running if !announced => {
-                self.vcpu(guest, 0).announced = true;
-                let to = sched.cpu_of_task(task);
+                self.vcpu(guest, VcpuId(0)).announced = true;
+                let to = sched.cpu_of_task(task.0);
                 let at_ns = sched.now_ns() + sched.costs().ipi_ns(cpu, to);
-                sched.at(at_ns, event::VCPU, key(guest, 0), interrupt::PACKET);
+                sched.at(at_ns, event::VCPU, key(guest, VcpuId(0)), interrupt::PACKET);
                 0
             }
             _ => 0,
@@ -448,8 +454,8 @@ impl Guests {
     }
 
     /// So much of a vCPU's time goes to the host's kernel, or to the guest's for interrupts.
-    fn charge(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32, ns: u64) {
-        sched.charge_kernel(cpu, task, ns);
+    fn charge(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId, ns: u64) {
+        sched.charge_kernel(cpu, task.0, ns);
         self.metrics.overhead_ns += ns;
     }
 
@@ -470,9 +476,9 @@ impl Guests {
 
     /// What all vCPUs have run since the last call, nanoseconds.
     fn take_ran(&mut self, sched: &Sched<'_>) -> u64 {
-        let vcpus = self.guests.iter_mut().flat_map(|g| &mut g.vcpus);
+        let vcpus = self.guests.iter_mut().flat_map(|g| g.vcpus.iter_mut());
         let ran = vcpus.map(|v| {
-            let ran_ns = sched.ran_ns(v.task);
+            let ran_ns = sched.ran_ns(v.task.0);
             ran_ns - std::mem::replace(&mut v.ran_before_ns, ran_ns)
         });
         ran.sum()

@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 
 use perch_policy::CpuMask;
 
+use crate::id::{Id, IdVec, TaskId, VcpuId};
+
 /// A task's slice, milliseconds (`DEF_TIMESLICE`).
 const SLICE_MS: u32 = 100;
 
@@ -20,8 +22,8 @@ const AFFINE_PCT: usize = 112;
 /// A vCPU as the guest's kernel sees it.
 #[derive(Debug, Default)]
 struct Vcpu {
-    queue: VecDeque<u32>,
-    current: Option<u32>,
+    queue: VecDeque<TaskId>,
+    current: Option<TaskId>,
     /// Ticks of the running task's slice that are left.
     slice: u32,
     /// Ticks in a row that it was idle and found nobody cool enough to take.
@@ -32,15 +34,15 @@ struct Vcpu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stolen {
     /// The task.
-    pub task: u32,
-    /// From whom.
-    pub from: usize,
+    pub task: TaskId,
+    /// The vCPU whose queue it was on.
+    pub from: VcpuId,
 }
 
 /// Who runs where in a guest.
 #[derive(Debug)]
 pub struct Scheduler {
-    vcpus: Vec<Vcpu>,
+    vcpus: IdVec<VcpuId, Vcpu>,
     slice: u32,
 }
 
@@ -54,17 +56,17 @@ impl Scheduler {
     }
 
     /// Who runs on a vCPU.
-    pub fn current(&self, vcpu: usize) -> Option<u32> {
+    pub fn current(&self, vcpu: VcpuId) -> Option<TaskId> {
         self.vcpus[vcpu].current
     }
 
     /// Who waits for it, the next one first.
-    pub fn waiting(&self, vcpu: usize) -> impl Iterator<Item = u32> {
+    pub fn waiting(&self, vcpu: VcpuId) -> impl Iterator<Item = TaskId> {
         self.vcpus[vcpu].queue.iter().copied()
     }
 
     /// Runnable tasks of a vCPU.
-    pub fn nr(&self, vcpu: usize) -> usize {
+    pub fn nr(&self, vcpu: VcpuId) -> usize {
         let v = &self.vcpus[vcpu];
         v.queue.len() + usize::from(v.current.is_some())
     }
@@ -72,8 +74,8 @@ impl Scheduler {
     /// Where a task goes that is woken on vCPU `this`, having run on `prev`: to `this` if that is
     /// no more loaded, counting the waker out if it will sleep soon, and to `prev` otherwise
     /// (`try_to_wake_up()` of 2.6.18, between two CPUs that share no core).
-    pub fn place(&self, this: usize, prev: usize, sync: bool, allowed: &CpuMask) -> usize {
-        if this == prev || !allowed.contains(this) {
+    pub fn choose(&self, this: VcpuId, prev: VcpuId, sync: bool, allowed: &CpuMask) -> VcpuId {
+        if this == prev || !allowed.contains(this.index()) {
             return prev;
         }
         let (here, there) = (self.nr(this), self.nr(prev));
@@ -86,23 +88,23 @@ impl Scheduler {
     }
 
     /// Where a new task goes: to the least loaded vCPU that it may use, the first of these.
-    pub fn least(&self, allowed: &CpuMask) -> usize {
-        let usable = (0..self.vcpus.len()).filter(|&v| allowed.contains(v));
-        usable.min_by_key(|&v| self.nr(v)).unwrap_or(0)
+    pub fn least(&self, allowed: &CpuMask) -> VcpuId {
+        let usable = self.vcpus.ids().filter(|v| allowed.contains(v.index()));
+        usable.min_by_key(|&v| self.nr(v)).unwrap_or(VcpuId(0))
     }
 
     /// Queues a task behind the others.
-    pub fn enqueue(&mut self, vcpu: usize, task: u32) {
+    pub fn enqueue(&mut self, vcpu: VcpuId, task: TaskId) {
         self.vcpus[vcpu].queue.push_back(task);
     }
 
     /// The running task leaves its vCPU.
-    pub fn leave(&mut self, vcpu: usize) -> Option<u32> {
+    pub fn leave(&mut self, vcpu: VcpuId) -> Option<TaskId> {
         self.vcpus[vcpu].current.take()
     }
 
     /// The next one runs, on a vCPU that runs nobody.
-    pub fn pick(&mut self, vcpu: usize) -> Option<u32> {
+    pub fn pick(&mut self, vcpu: VcpuId) -> Option<TaskId> {
         let v = &mut self.vcpus[vcpu];
         debug_assert!(v.current.is_none());
         v.current = v.queue.pop_front();
@@ -114,7 +116,7 @@ impl Scheduler {
     }
 
     /// A tick of a vCPU. Returns whether somebody else's turn has come.
-    pub fn tick(&mut self, vcpu: usize) -> bool {
+    pub fn tick(&mut self, vcpu: VcpuId) -> bool {
         let slice = self.slice;
         let v = &mut self.vcpus[vcpu];
         if v.current.is_none() {
@@ -133,13 +135,13 @@ impl Scheduler {
     /// in a row takes one that `could` at the least (`cache_nice_tries`).
     pub fn steal(
         &mut self,
-        vcpu: usize,
+        vcpu: VcpuId,
         ticks: bool,
-        could: impl Fn(u32) -> bool,
-        may: impl Fn(u32) -> bool,
+        could: impl Fn(TaskId) -> bool,
+        may: impl Fn(TaskId) -> bool,
     ) -> Option<Stolen> {
         let mine = self.nr(vcpu);
-        let others = (0..self.vcpus.len()).filter(|&v| v != vcpu);
+        let others = self.vcpus.ids().filter(|&v| v != vcpu);
         let from = others.rev().max_by_key(|&v| self.nr(v))?;
         if self.nr(from) < mine + 2 {
             return None;
@@ -166,8 +168,8 @@ mod tests {
 
     fn loaded(loads: &[u32]) -> Scheduler {
         let mut s = Scheduler::new(loads.len(), 1000);
-        for (vcpu, &n) in loads.iter().enumerate() {
-            (0..n).for_each(|i| s.enqueue(vcpu, 100 * vcpu as u32 + i));
+        for (vcpu, &n) in (0..).map(VcpuId).zip(loads) {
+            (0..n).for_each(|i| s.enqueue(vcpu, TaskId(100 * vcpu.0 + i)));
             s.pick(vcpu);
         }
         s
@@ -189,44 +191,48 @@ mod tests {
             (3, 3, true, true),
             (2, 1, true, false),
         ] {
-            let chosen = loaded(&[here, there]).place(0, 1, sync, &all);
-            assert_eq!(chosen == 0, pulled, "{here} {there} {sync}");
+            let chosen = loaded(&[here, there]).choose(VcpuId(0), VcpuId(1), sync, &all);
+            assert_eq!(chosen == VcpuId(0), pulled, "{here} {there} {sync}");
         }
         let only = CpuMask::of(2, [1]);
-        assert_eq!(loaded(&[0, 5]).place(0, 1, true, &only), 1);
+        let chosen = loaded(&[0, 5]).choose(VcpuId(0), VcpuId(1), true, &only);
+        assert_eq!(chosen, VcpuId(1));
     }
 
     #[test]
     fn a_slice_is_100_ms_and_only_others_end_it() {
         let mut s = loaded(&[2]);
-        assert_eq!((0..250).filter(|_| s.tick(0)).count(), 2);
+        assert_eq!((0..250).filter(|_| s.tick(VcpuId(0))).count(), 2);
         let mut s = loaded(&[1]);
-        assert!((0..250).all(|_| !s.tick(0)));
+        assert!((0..250).all(|_| !s.tick(VcpuId(0))));
     }
 
     #[test]
     fn an_idle_vcpu_takes_the_last_cool_task_of_the_longest_queue() {
         let mut s = loaded(&[0, 2, 4]);
-        let hot = |t| t == 203;
-        let taken = s.steal(0, false, |_| true, |t| !hot(t));
-        let expected = Stolen { task: 202, from: 2 };
+        let hot = |t| t == TaskId(203);
+        let taken = s.steal(VcpuId(0), false, |_| true, |t| !hot(t));
+        let expected = Stolen {
+            task: TaskId(202),
+            from: VcpuId(2),
+        };
         assert_eq!(taken, Some(expected));
-        assert_eq!(s.pick(0), Some(202));
+        assert_eq!(s.pick(VcpuId(0)), Some(TaskId(202)));
         // Two are not many enough for one who has one.
         let mut s = loaded(&[1, 2]);
-        assert_eq!(s.steal(0, false, |_| true, |_| true), None);
+        assert_eq!(s.steal(VcpuId(0), false, |_| true, |_| true), None);
     }
 
     #[test]
     fn three_idle_ticks_overcome_the_heat() {
         let mut s = loaded(&[0, 2]);
         for _ in 0..3 {
-            assert_eq!(s.steal(0, true, |_| true, |_| false), None);
+            assert_eq!(s.steal(VcpuId(0), true, |_| true, |_| false), None);
         }
-        assert!(s.steal(0, true, |_| true, |_| false).is_some());
+        assert!(s.steal(VcpuId(0), true, |_| true, |_| false).is_some());
         let mut s = loaded(&[0, 2]);
         for _ in 0..9 {
-            assert_eq!(s.steal(0, true, |_| false, |_| false), None);
+            assert_eq!(s.steal(VcpuId(0), true, |_| false, |_| false), None);
         }
     }
 }

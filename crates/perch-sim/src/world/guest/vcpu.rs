@@ -5,6 +5,7 @@ use perch_sched::{Life, Programs, Sched};
 
 use super::super::World;
 use super::{Guests, interrupt, of_key};
+use crate::id::{GuestId, TaskId, VcpuId};
 use crate::world::event;
 
 /// A busy vCPU looks for tasks to take every so many ticks.
@@ -13,13 +14,13 @@ const BALANCE_TICKS: u32 = 64;
 impl World {
     /// A vCPU gets a CPU: the lines of the task on it have to come along.
     #[inline(never)]
-    pub(in crate::world) fn enter_vcpu(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32) {
+    pub(in crate::world) fn enter_vcpu(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId) {
         let (_, guest, vcpu) = self.guests.vcpu_on(sched, cpu);
-        let waited_ns = sched.now_ns() - sched.waits_since_ns(task);
+        let waited_ns = sched.now_ns() - sched.waits_since_ns(task.0);
         self.guests.metrics.vcpus_waited_ns += waited_ns;
         if let Some(inside) = self.guests.guests[guest].sched.current(vcpu) {
             // Nobody else ran there meanwhile: its lines are where the vCPU was.
-            let warm = sched.warmth(task);
+            let warm = sched.warmth(task.0);
             self.guests.refill(sched, cpu, task, inside, warm);
         }
         self.run_vcpu(sched, cpu, task);
@@ -27,7 +28,7 @@ impl World {
 
     /// The running vCPU goes on: takes its interrupts, and then works, switches or halts.
     #[inline(never)]
-    pub(in crate::world) fn run_vcpu(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32) {
+    pub(in crate::world) fn run_vcpu(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId) {
         let (_, guest, vcpu) = self.guests.vcpu_on(sched, cpu);
         self.take_interrupts(sched, cpu, guest, vcpu);
         if sched.need_resched(cpu) {
@@ -37,7 +38,7 @@ impl World {
         if inside.is_none() {
             inside = self.guests.pick(sched, cpu, guest, vcpu);
         }
-        let works = sched.left_ns(task) > 0 || sched.owes_work(task);
+        let works = sched.left_ns(task.0) > 0 || sched.owes_work(task.0);
         match inside {
             Some(_) if works => {
                 self.guests.vcpu(guest, vcpu).halting = false;
@@ -45,12 +46,12 @@ impl World {
             }
             Some(inside) => {
                 self.guests.vcpu(guest, vcpu).halting = false;
-                self.advance(sched, cpu, inside);
+                self.advance(sched, cpu, inside.0);
             }
             None if self.guests.guests[guest].vcpus[vcpu].halting && !works => {
                 self.guests.vcpu(guest, vcpu).halting = false;
                 self.guests.metrics.halts += 1;
-                sched.block(self, cpu, task);
+                sched.block(self, cpu, task.0);
             }
             None => {
                 let v = self.guests.vcpu(guest, vcpu);
@@ -69,12 +70,12 @@ impl World {
         &mut self,
         sched: &mut Sched<'_>,
         cpu: usize,
-        task: u32,
+        task: TaskId,
         life: Life,
     ) {
         let (on, guest, vcpu) = self.guests.vcpu_on(sched, cpu);
         self.guests.put(sched, cpu, on, guest, vcpu);
-        self.guests.inside[task as usize].life = life;
+        self.guests.elsewhere[task].life = life;
         self.run_vcpu(sched, cpu, on);
     }
 
@@ -95,11 +96,11 @@ impl World {
     }
 
     /// An interrupt of the host on a vCPU's CPU wakes it if it sleeps.
-    pub(in crate::world) fn rouse(&mut self, sched: &mut Sched<'_>, task: u32) {
-        if sched.life(task) == Life::Asleep {
-            let cpu = sched.cpu_of_task(task);
+    pub(in crate::world) fn rouse(&mut self, sched: &mut Sched<'_>, task: TaskId) {
+        if sched.life(task.0) == Life::Asleep {
+            let cpu = sched.cpu_of_task(task.0);
             let waker = sched.interrupted(cpu);
-            sched.wake(task, cpu, waker, false);
+            sched.wake(task.0, cpu, waker, false);
             sched.resched_if_needed(self, cpu);
         }
     }
@@ -115,8 +116,8 @@ impl World {
             sched.at(at_ns, event::VCPU, key, interrupt::TICK);
         }
         let task = self.guests.guests[guest].vcpus[vcpu].task;
-        if sched.life(task) == Life::Running {
-            let cpu = sched.cpu_of_task(task);
+        if sched.life(task.0) == Life::Running {
+            let cpu = sched.cpu_of_task(task.0);
             sched.stop_segment(cpu);
             return self.run_vcpu(sched, cpu, task);
         }
@@ -125,7 +126,7 @@ impl World {
 
     /// The running vCPU takes what interrupts wait for it. Each makes it leave the guest twice:
     /// to be told, and to say that it is done.
-    fn take_interrupts(&mut self, sched: &mut Sched<'_>, cpu: usize, guest: usize, vcpu: usize) {
+    fn take_interrupts(&mut self, sched: &mut Sched<'_>, cpu: usize, guest: GuestId, vcpu: VcpuId) {
         let (task, ..) = self.guests.vcpu_on(sched, cpu);
         let spec = self.guests.guests[guest].spec;
         let v = self.guests.vcpu(guest, vcpu);
@@ -147,7 +148,7 @@ impl World {
             self.guests.charge(sched, cpu, task, spec.receive_ns);
             if let Some(receiver) = self.programs.put_message(channel, lines, cpu) {
                 let cost = self.guests.wake(sched, receiver, cpu, false);
-                sched.charge_kernel(cpu, task, cost);
+                sched.charge_kernel(cpu, task.0, cost);
             }
         }
     }
@@ -155,10 +156,17 @@ impl World {
 
 impl Guests {
     /// A tick of the guest's kernel: timers, slices, balancing.
-    fn tick(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32, guest: usize, vcpu: usize) {
+    fn tick(
+        &mut self,
+        sched: &mut Sched<'_>,
+        cpu: usize,
+        task: TaskId,
+        guest: GuestId,
+        vcpu: VcpuId,
+    ) {
         for due in std::mem::take(&mut self.vcpu(guest, vcpu).due) {
             let cost = self.wake(sched, due, cpu, false);
-            sched.charge_kernel(cpu, task, cost);
+            sched.charge_kernel(cpu, task.0, cost);
         }
         if self.guests[guest].sched.tick(vcpu) {
             self.requeue(sched, cpu, task, guest, vcpu);

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The reasons for which a file of rt-app is refused, or a workload cannot become one.
+
+use std::io;
+
+use super::LARGEST;
+use super::task::MOST_OPS;
+use crate::DEFAULT_SHARES;
+use crate::spec::MAX_TASKS;
+
+/// The reason why a file of rt-app is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum RtAppError {
+    /// The system could not read the file.
+    #[error("{0}")]
+    Io(io::Error),
+    /// The file is larger than any that a person or a tool writes.
+    #[error("{bytes} bytes: expected {LARGEST} at most")]
+    TooLarge {
+        /// Size of the file.
+        bytes: u64,
+    },
+    /// The file is no JSON.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// The file's value is no object.
+    #[error("line 1: expected an object, {{ ... }}")]
+    NoObject,
+    /// The file describes no tasks.
+    #[error("there is no \"tasks\": expected one, with an object for each task")]
+    NoTasks,
+    /// The file that the real rt-app is to read describes no tasks.
+    #[error("there is no \"tasks\": expected one")]
+    NothingToRun,
+    /// A key or its value is wrong.
+    #[error("line {line}: \"{key}\": {why}")]
+    Key {
+        /// Number of the key's line, from 1.
+        line: u64,
+        /// The key.
+        key: String,
+        /// What is wrong with it.
+        why: KeyError,
+    },
+}
+
+/// The reason why a text is no JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: expected {expected}, {}", there(.found.as_deref()))]
+pub struct JsonError {
+    /// Number of the line, from 1.
+    pub line: u64,
+    /// What may be there.
+    pub expected: &'static str,
+    /// What is there: at most 20 characters, up to the end of the line; `None` at the end of the
+    /// file.
+    pub found: Option<String>,
+}
+
+fn there(found: Option<&str>) -> String {
+    match found {
+        None => "the file ends".to_string(),
+        Some(found) => format!("there is `{found}`"),
+    }
+}
+
+/// What is wrong with a key of rt-app, or with its value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// The value is no object.
+    #[error("expected an object, {{ ... }}")]
+    NoObject,
+    /// The value is no whole number, or out of range.
+    #[error("expected a whole number from {low} to {high}")]
+    Number {
+        /// The least number that the key takes.
+        low: i64,
+        /// The greatest number that the key takes.
+        high: i64,
+    },
+    /// The value is no text.
+    #[error("expected a text")]
+    NoText,
+    /// The key is there twice.
+    #[error("expected once")]
+    Twice,
+    /// The file has an unknown part.
+    #[error("expected tasks, global or resources")]
+    UnknownPart,
+    /// There is no such key for all tasks.
+    #[error("rt-app 1.0 has no such global key")]
+    UnknownGlobal,
+    /// There is no such key in a task or a phase.
+    #[error("rt-app has no such key here")]
+    UnknownHere,
+    /// Only later versions of rt-app have the event.
+    #[error("rt-app 1.0 has no such event, and it is not simulated")]
+    LaterEvent,
+    /// rt-app 1.0 would pass the key over.
+    #[error("rt-app 1.0 passes this over, and so would do something else")]
+    PassedOver,
+    /// The key belongs to the deadline class.
+    #[error("the deadline class is not simulated")]
+    Deadline,
+    /// `calibration` names a CPU that the machine does not have.
+    #[error("expected CPU0 to CPU{last}, or nanoseconds")]
+    CalibrationCpu {
+        /// The machine's last CPU.
+        last: usize,
+    },
+    /// `calibration` is neither a CPU nor a number.
+    #[error("expected a CPU, as in \"CPU0\", or nanoseconds")]
+    Calibration,
+    /// Mutexes are to inherit priorities.
+    #[error("mutexes with priority inheritance are not simulated: expected false")]
+    PriorityInheritance,
+    /// The device of `iorun` is a real one.
+    #[error("a device that takes its time is not simulated: expected /dev/null")]
+    Device,
+    /// The file has more tasks than a workload may have.
+    #[error("expected at most {MAX_TASKS} tasks")]
+    TooManyTasks,
+    /// The file has no task.
+    #[error("there are no tasks: expected one at least")]
+    NoTasks,
+    /// The least utilisation is beyond the greatest.
+    #[error("its util_min is beyond its util_max")]
+    Clamps,
+    /// A real-time task is in a group.
+    #[error("a real-time task in a taskgroup: rt-app has only SCHED_OTHER there")]
+    RealTimeInGroup,
+    /// A task has events beside its phases.
+    #[error("an event beside \"phases\": expected it in one of them")]
+    BesidePhases,
+    /// The value is no array of CPUs.
+    #[error("expected an array of CPUs")]
+    NoCpuArray,
+    /// The array has a CPU that the machine does not have.
+    #[error("expected CPUs from 0 to {last} of {machine}")]
+    Cpus {
+        /// The machine's last CPU.
+        last: usize,
+        /// Name of the machine.
+        machine: String,
+    },
+    /// The array of CPUs is empty.
+    #[error("expected at least one CPU")]
+    NoCpus,
+    /// The value is no array of nodes.
+    #[error("expected an array of nodes")]
+    NoNodeArray,
+    /// The array has a node that the machine does not have.
+    #[error("expected nodes from 0 to {last} of {machine}")]
+    Nodes {
+        /// The machine's last node.
+        last: usize,
+        /// Name of the machine.
+        machine: String,
+    },
+    /// The task's memory is not on every node of its CPUs.
+    #[error(
+        "memory away from the CPUs is not simulated, and CPU {cpu} is on node {node}: expected \
+         every node of the task's cpus"
+    )]
+    RemoteMemory {
+        /// A CPU of the task.
+        cpu: usize,
+        /// The node of that CPU.
+        node: u32,
+    },
+    /// There is no such policy, or it is not simulated.
+    #[error("policy {policy} is not simulated: expected SCHED_OTHER, SCHED_FIFO or SCHED_RR")]
+    Policy {
+        /// The policy.
+        policy: String,
+    },
+    /// The phases of a real-time task have CPUs of their own.
+    #[error("changing a real-time task's CPUs from phase to phase is not simulated")]
+    RealTimeBinds,
+    /// A phase changes what the simulator keeps for the whole task.
+    #[error("changing this from phase to phase is not simulated: expected it in the task")]
+    ChangesByPhase,
+    /// A loop would go on for ever at one moment.
+    #[error("a loop that takes no time: expected a run, runtime, sleep, timer or wait in it")]
+    NoTime,
+    /// Every round of a loop would leave other mutexes locked.
+    #[error("a loop that ends with other mutexes locked than it began with")]
+    LoopLocks,
+    /// The task ends with a locked mutex.
+    #[error("it keeps what \"{by}\" locked: expected an unlock after it")]
+    KeepsLock {
+        /// The key that locked the mutex.
+        by: String,
+    },
+    /// Loops around loops are too long to be written out.
+    #[error(
+        "{times} loops around phases that loop: expected loop = -1, or {MOST_OPS} events in all"
+    )]
+    TooLong {
+        /// Number of the outer loop's rounds.
+        times: usize,
+    },
+    /// The task locks a mutex that it holds.
+    #[error("it has locked \"{mutex}\" already (\"{by}\"), and would wait for itself")]
+    LocksTwice {
+        /// Name of the mutex.
+        mutex: String,
+        /// The key that locked it.
+        by: String,
+    },
+    /// The task uses a mutex that it does not hold.
+    #[error("it has not locked \"{mutex}\" here: expected a lock before")]
+    NotLocked {
+        /// Name of the mutex.
+        mutex: String,
+    },
+    /// A wait has an unknown key.
+    #[error("expected ref or mutex")]
+    WaitKey,
+    /// A wait lacks a key.
+    #[error("expected a ref and a mutex")]
+    WaitKeys,
+    /// A timer's mode is neither of the two.
+    #[error("expected relative or absolute")]
+    TimerMode,
+    /// A timer has an unknown key.
+    #[error("expected ref, period or mode")]
+    TimerKey,
+    /// A timer lacks a key.
+    #[error("expected a ref and a period")]
+    TimerKeys,
+}
+
+/// The end of an error that `--approximate` avoids.
+const HINT: &str = "; --approximate puts up with that";
+
+/// The reason why a workload cannot become a file of rt-app.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExportError {
+    /// The workload has virtual machines, or tasks on other computers.
+    #[error("virtual machines and networks: rt-app has neither")]
+    OtherComputers,
+    /// The workload's threads share working sets.
+    #[error("working sets that threads share: rt-app has none")]
+    SharedSets,
+    /// The workload has several processes.
+    #[error("its tasks are in several processes, and rt-app's are threads of one{HINT}")]
+    Processes,
+    /// A task is not one that rt-app can have.
+    #[error("task {task}: {why}")]
+    Task {
+        /// Number of the task.
+        task: usize,
+        /// What rt-app lacks for it.
+        why: NoWord,
+    },
+    /// Tasks name a barrier more or less often than it waits for tasks.
+    #[error("a barrier for {users} is named {named} times: rt-app counts the names")]
+    Barrier {
+        /// Number of tasks that the barrier waits for.
+        users: u32,
+        /// Number of times that tasks name it.
+        named: u32,
+    },
+}
+
+/// What a task does and rt-app has no word for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoWord {
+    /// A time is random.
+    #[error("it {does} for random times, and rt-app's are fixed{HINT}")]
+    RandomTime {
+        /// The verb of what takes the time.
+        does: &'static str,
+    },
+    /// A time is no multiple of a microsecond.
+    #[error("it {does} for {ns} ns, and rt-app counts microseconds{HINT}")]
+    Nanoseconds {
+        /// The verb of what takes the time.
+        does: &'static str,
+        /// The time, nanoseconds.
+        ns: u64,
+    },
+    /// The task is not on the simulated machine.
+    #[error("it is on another computer")]
+    OtherComputer,
+    /// Another task forks the task.
+    #[error("it is forked by another, and rt-app 1.0 cannot")]
+    Forked,
+    /// The task has no events.
+    #[error("it does nothing")]
+    Nothing,
+    /// The task's group has other shares than rt-app gives a group.
+    #[error("its group {group} has {shares} shares, and rt-app's have {DEFAULT_SHARES}")]
+    Shares {
+        /// Name of the group.
+        group: String,
+        /// Its shares.
+        shares: u32,
+    },
+    /// The program jumps in a way that is no phase.
+    #[error("loops in loops, or jumps, that rt-app has not")]
+    Jumps,
+    /// The program counts in an inner loop.
+    #[error("it counts in a loop in a loop, and rt-app has no word for it")]
+    CountsInside,
+    /// The program counts several times a round.
+    #[error("it counts several times a round, and rt-app has no word for it")]
+    CountsOften,
+    /// The program goes on after its last operation.
+    #[error("its program has no end")]
+    NoEnd,
+    /// There is no event for an operation.
+    #[error("rt-app has no event for its `{operation}`")]
+    NoEvent {
+        /// Name of the operation.
+        operation: String,
+    },
+}
