@@ -6,12 +6,12 @@
 //! values that it is about as fields, and displays itself in words for the user.
 
 use perch_machine::MachineError;
-use perch_policy::Era;
 
 use crate::class::ClassError;
-use crate::recorded::{self, ReadError};
-use crate::rtapp::{self, RtAppError};
-use crate::spec::MAX_TASKS;
+use crate::recorded::ReadError;
+use crate::rtapp::RtAppError;
+use crate::words::{INSIDE, RECORDED, RTAPP};
+use crate::workload::MAX_TASKS;
 
 /// A workload that [`Workload::parse`](crate::Workload::parse) refused, and the reason.
 #[derive(Debug, thiserror::Error)]
@@ -205,7 +205,7 @@ pub enum SpecError {
     #[error(transparent)]
     Inside(#[from] WorkloadError),
     /// The workload inside a virtual machine cannot run there.
-    #[error("{}={spec}: {why}", crate::vm::INSIDE)]
+    #[error("{}={spec}: {why}", INSIDE)]
     InGuest {
         /// The workload inside.
         spec: String,
@@ -219,7 +219,7 @@ pub enum SpecError {
         value: String,
     },
     /// `recorded` names no file.
-    #[error("expected a file that perch import wrote: {}:FILE", recorded::NAME)]
+    #[error("expected a file that perch import wrote: {}:FILE", RECORDED)]
     NoRecordedFile,
     /// The file of a recorded workload is refused.
     #[error("{path}: {why}")]
@@ -230,7 +230,7 @@ pub enum SpecError {
         why: ReadError,
     },
     /// `rtapp` names no file.
-    #[error("expected a file of rt-app: {}:FILE", rtapp::NAME)]
+    #[error("expected a file of rt-app: {}:FILE", RTAPP)]
     NoRtAppFile,
     /// The file of rt-app is refused.
     #[error("{path}: {why}")]
@@ -260,20 +260,4 @@ pub enum GuestMisfit {
     /// Its tasks take locks that belong to a CPU.
     #[error("locks that belong to a CPU are not modelled in a guest")]
     CpuLocks,
-}
-
-/// The reason why the kernel of an era cannot run a workload.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EraError {
-    /// The workload clamps utilisation, and uclamp came with Linux 5.3.
-    #[error(
-        "workload \"{spec}\": era {era} has no uclamp: leave uclamp_min and uclamp_max out, or \
-         choose era 5.5 or a later one"
-    )]
-    NoUclamp {
-        /// The workload.
-        spec: String,
-        /// The era.
-        era: Era,
-    },
 }

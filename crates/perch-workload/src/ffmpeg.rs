@@ -20,7 +20,8 @@ use perch_engine::Dist;
 use perch_machine::Machine;
 use perch_policy::CpuMask;
 
-use crate::spec::{Keys, MAX_TASKS, Workload};
+use crate::keys::Keys;
+use crate::workload::{MAX_TASKS, Workload};
 use crate::{Basis, Class, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
 /// The most threads of one kind that an instance may have.

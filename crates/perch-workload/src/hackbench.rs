@@ -11,7 +11,8 @@
 
 use perch_engine::Dist;
 
-use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use crate::keys::Keys;
+use crate::workload::{MAX_TASKS, Workload, one_process_each};
 use crate::{Basis, Class, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
 /// A socket's send buffer, `net.core.wmem_default`: 256 packets of 256 bytes as the kernel

@@ -12,7 +12,8 @@
 
 use perch_engine::Dist;
 
-use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use crate::keys::Keys;
+use crate::workload::{MAX_TASKS, Workload, one_process_each};
 use crate::{Class, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
 /// Costs of one direction of an exchange. docs/calibration.md tells where the values come from.

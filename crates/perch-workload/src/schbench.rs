@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use perch_engine::Dist;
 
-use crate::spec::{Keys, MAX_TASKS, Workload};
+use crate::keys::Keys;
+use crate::workload::{MAX_TASKS, Workload};
 use crate::{Basis, Class, FutexCall, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
 /// Work of creating a thread, nanoseconds: a rough figure, which only spaces the starts.

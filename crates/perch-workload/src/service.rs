@@ -4,8 +4,9 @@
 
 use perch_engine::Dist;
 
+use crate::keys::Keys;
 use crate::network::{Exchange, tbench_exchange, tbench_measure};
-use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use crate::workload::{MAX_TASKS, Workload, one_process_each};
 use crate::{Class, Measure, Network, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
 /// Reads the keys of the network, which all of these workloads have.

@@ -1,48 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Workloads by name: this file reads `tbench:n=16,where=node0` and calls the builder of tbench.
 
-use std::collections::BTreeMap;
-use std::str::FromStr;
-use std::sync::Arc;
-
 use perch_machine::Machine;
-use perch_policy::{CpuMask, Era};
 
+use crate::keys::Keys;
+use crate::words::{RECORDED, RTAPP};
 use crate::{
-    Class, EraError, GroupSpec, GuestSpec, Measure, Network, Site, Space, SpecError, TaskSpec,
-    UNCLAMPED, WorkloadError, ffmpeg, hackbench, network, recorded, rtapp, schbench, service,
-    synthetic, sysbench, vm, volano,
+    Class, Site, SpecError, Workload, WorkloadError, ffmpeg, hackbench, network, recorded, rtapp,
+    schbench, service, synthetic, sysbench, vm, volano,
 };
-
-/// A workload on a machine, ready to run.
-#[derive(Clone, Debug)]
-pub struct Workload {
-    /// The name and the keys that the workload was built from.
-    pub spec: String,
-    /// The workload's tasks; operations name a task by its position here.
-    pub tasks: Vec<TaskSpec>,
-    /// The tasks' address spaces.
-    pub spaces: Vec<Space>,
-    /// Number of channels between the tasks.
-    pub channels: usize,
-    /// Number of mutexes that the tasks share.
-    pub mutexes: usize,
-    /// Number of counters that the tasks share.
-    pub counters: usize,
-    /// The task groups that the tasks are in, parents before their children.
-    pub groups: Vec<GroupSpec>,
-    /// The score that the workload is judged by.
-    pub measure: Measure,
-    /// The workload's virtual machines.
-    pub guests: Vec<GuestSpec>,
-    /// The network to the tasks on other computers; `None` if all tasks are here.
-    pub network: Option<Network>,
-    /// Sets of CPUs that tasks bind themselves to on the way, see [`crate::Op::Bind`].
-    pub masks: Vec<Arc<CpuMask>>,
-}
-
-/// The most tasks that a workload may have: the numbers that name tasks have room for no more.
-pub const MAX_TASKS: u64 = 1 << 24;
 
 /// A workload that this version has.
 struct Kind {
@@ -141,13 +107,13 @@ const KINDS: [Kind; 17] = [
         build: synthetic::run_sleep,
     },
     Kind {
-        name: recorded::NAME,
+        name: RECORDED,
         help: "what `perch import` made of a recording, once, timed: recorded:FILE; keys lines (of \
                each wake-up), footprint, spread, sync, where",
         build: recorded::replay,
     },
     Kind {
-        name: rtapp::NAME,
+        name: RTAPP,
         help: "what rt-app's JSON file says: rtapp:FILE; keys footprint, lines, wait_ns and wake_ns (of \
                futex calls), mem_mbs, write_ns (of iorun), where",
         build: rtapp::file,
@@ -155,7 +121,7 @@ const KINDS: [Kind; 17] = [
 ];
 
 /// Workloads that a user names with a file: `NAME:FILE,KEY=VALUE`.
-const OF_FILES: [&str; 2] = [recorded::NAME, rtapp::NAME];
+const OF_FILES: [&str; 2] = [RECORDED, RTAPP];
 
 /// Help on the keys that every workload takes beside its own.
 pub const COMMON_KEYS: &str = "uclamp_min and uclamp_max, 0 to 1024: what the utilisation of its tasks is clamped to; class, \
@@ -166,31 +132,7 @@ pub fn names() -> Vec<(&'static str, &'static str)> {
     KINDS.iter().map(|k| (k.name, k.help)).collect()
 }
 
-/// Gives each task an address space of its own, so that each is a process of one thread, and
-/// returns the address spaces.
-pub(crate) fn one_process_each(tasks: &mut [TaskSpec]) -> Vec<Space> {
-    for (space, task) in (0u32..).zip(tasks.iter_mut()) {
-        task.space = Some(space);
-    }
-    vec![Space::default(); tasks.len()]
-}
-
 impl Workload {
-    /// Refuses a workload that asks for what the era's kernel does not have: uclamp came with
-    /// Linux 5.3.
-    ///
-    /// # Errors
-    /// The error displays the keys, and says what the user can do.
-    pub fn check(&self, era: Era) -> Result<(), EraError> {
-        match era == Era::V3_4 && self.tasks.iter().any(|t| t.uclamp != UNCLAMPED) {
-            true => Err(EraError::NoUclamp {
-                spec: self.spec.clone(),
-                era,
-            }),
-            false => Ok(()),
-        }
-    }
-
     /// Builds the workload that `spec` names on a machine. `spec` is `NAME` or
     /// `NAME:KEY=VALUE,…`; `perch workload list` shows the names and their keys.
     ///
@@ -236,170 +178,5 @@ impl Workload {
         checks.collect::<Result<(), _>>()?;
         workload.spec = spec.to_string();
         Ok(workload)
-    }
-}
-
-/// The keys of a spec. A builder takes out, one by one, the keys that it knows; a key that is left
-/// at the end is an error.
-pub(crate) struct Keys<'a> {
-    left: BTreeMap<String, String>,
-    known: Vec<&'static str>,
-    pub machine: &'a Machine,
-    /// The file that the spec names; empty for a workload without a file.
-    pub file: String,
-}
-
-impl<'a> Keys<'a> {
-    fn parse(text: &str, machine: &'a Machine) -> Result<Keys<'a>, SpecError> {
-        let mut left = BTreeMap::new();
-        // The spec of a workload inside another one has commas of its own.
-        let inside = match text.strip_prefix("inside=") {
-            Some(inside) => Some(("", inside)),
-            None => text.split_once(",inside="),
-        };
-        let text = match inside {
-            Some((outside, inside)) => {
-                left.insert(vm::INSIDE.to_string(), inside.to_string());
-                outside
-            }
-            None => text,
-        };
-        for part in text.split(',').filter(|p| !p.is_empty()) {
-            let (key, value) = part.split_once('=').ok_or_else(|| SpecError::NoKeyValue {
-                part: part.to_string(),
-            })?;
-            if left.insert(key.to_string(), value.to_string()).is_some() {
-                return Err(SpecError::KeyTwice {
-                    key: key.to_string(),
-                });
-            }
-        }
-        Ok(Keys {
-            left,
-            known: Vec::new(),
-            machine,
-            file: String::new(),
-        })
-    }
-
-    /// Takes out the text of a key; `None` if the spec does not give the key.
-    pub fn text(&mut self, key: &'static str) -> Option<String> {
-        self.known.push(key);
-        self.left.remove(key)
-    }
-
-    /// Takes out a number from `low` to `high`; the default if the spec does not give the key.
-    ///
-    /// # Errors
-    /// A text that is no such number.
-    pub fn number<T>(
-        &mut self,
-        key: &'static str,
-        default: T,
-        low: T,
-        high: T,
-    ) -> Result<T, SpecError>
-    where
-        T: FromStr + PartialOrd + Into<i128>,
-    {
-        let Some(text) = self.text(key) else {
-            return Ok(default);
-        };
-        match text.parse::<T>() {
-            Ok(value) if value >= low && value <= high => Ok(value),
-            _ => Err(SpecError::Number {
-                key,
-                value: text,
-                low: low.into(),
-                high: high.into(),
-            }),
-        }
-    }
-
-    /// Takes out a number, as [`Keys::number`] does, of a key that has several names.
-    ///
-    /// # Errors
-    /// A text that is no such number, or a spec that gives the key by two of its names.
-    pub fn number_of(
-        &mut self,
-        names: &[&'static str],
-        default: u64,
-        low: u64,
-        high: u64,
-    ) -> Result<u64, SpecError> {
-        self.known.extend(names);
-        let given: Vec<_> = names
-            .iter()
-            .filter(|&&n| self.left.contains_key(n))
-            .collect();
-        match given[..] {
-            [] => Ok(default),
-            [name] => self.number(name, default, low, high),
-            _ => Err(SpecError::Synonyms {
-                names: names.to_vec(),
-            }),
-        }
-    }
-
-    /// Takes out `where`, and returns the CPUs that it names: `all`, `node0`, `node0-1` or
-    /// `cpu0-31`.
-    ///
-    /// # Errors
-    /// A text that names none of the machine's CPUs or nodes.
-    pub fn cpus(&mut self) -> Result<Arc<CpuMask>, SpecError> {
-        let n = self.machine.cpus.len();
-        let text = self.text("where").unwrap_or_else(|| "all".to_string());
-        let expected = || SpecError::Where {
-            value: text.clone(),
-            last_node: self.machine.nodes() - 1,
-            last_cpu: n - 1,
-        };
-        let range = |text: &str, end: usize| -> Option<std::ops::RangeInclusive<usize>> {
-            let (low, high) = text.split_once('-').unwrap_or((text, text));
-            let (low, high) = (low.parse().ok()?, high.parse().ok()?);
-            (low <= high && high < end).then_some(low..=high)
-        };
-        let mask = if text == "all" {
-            CpuMask::full(n)
-        } else if let Some(rest) = text.strip_prefix("node") {
-            let nodes = range(rest, self.machine.nodes()).ok_or_else(expected)?;
-            let cpus = self.machine.cpus.iter().enumerate();
-            let inside = cpus.filter(|(_, c)| nodes.contains(&(c.node as usize)));
-            CpuMask::of(n, inside.map(|(cpu, _)| cpu))
-        } else if let Some(rest) = text.strip_prefix("cpu") {
-            CpuMask::of(n, range(rest, n).ok_or_else(expected)?)
-        } else {
-            return Err(expected());
-        };
-        if mask.weight() == 0 {
-            return Err(SpecError::NoCpus { value: text });
-        }
-        Ok(Arc::new(mask))
-    }
-
-    /// Takes out the two keys that clamp the utilisation of every task, least and greatest, as
-    /// `uclampset` does for the tasks that it starts; `None` if the spec gives neither.
-    fn uclamp(&mut self) -> Result<Option<(u32, u32)>, SpecError> {
-        let given = ["uclamp_min", "uclamp_max"]
-            .iter()
-            .any(|key| self.left.contains_key(*key));
-        let min = self.number("uclamp_min", UNCLAMPED.0, 0, 1024)?;
-        let max = self.number("uclamp_max", UNCLAMPED.1, 0, 1024)?;
-        if min > max {
-            return Err(SpecError::Clamps { min, max });
-        }
-        Ok(given.then_some((min, max)))
-    }
-
-    /// Refuses a key that the builder `name` has not taken out.
-    fn all_used(&self, name: &'static str) -> Result<(), SpecError> {
-        match self.left.keys().next() {
-            None => Ok(()),
-            Some(key) => Err(SpecError::UnknownKey {
-                name,
-                key: key.clone(),
-                known: self.known.clone(),
-            }),
-        }
     }
 }

@@ -3,7 +3,8 @@
 
 use perch_engine::Dist;
 
-use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use crate::keys::Keys;
+use crate::workload::{MAX_TASKS, Workload, one_process_each};
 use crate::{Class, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
 /// Builds pairs of tasks that pass a byte to and fro through pipes.

@@ -10,7 +10,8 @@
 
 use perch_engine::Dist;
 
-use crate::spec::{Keys, MAX_TASKS, Workload};
+use crate::keys::Keys;
+use crate::workload::{MAX_TASKS, Workload};
 use crate::{Class, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
 /// Work of starting a thread, nanoseconds: a rough figure, which only spaces the starts.

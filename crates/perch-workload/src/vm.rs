@@ -4,14 +4,13 @@
 use perch_engine::Dist;
 use perch_machine::Machine;
 
-use crate::spec::{Keys, Workload};
+use crate::keys::Keys;
+use crate::words::INSIDE;
+use crate::workload::Workload;
 use crate::{
     Class, DEFAULT_SHARES, GroupSpec, GuestMisfit, GuestSpec, Op, SHARES, Site, Space, SpecError,
     TaskSpec, UNCLAMPED,
 };
-
-/// The key whose value is the rest of the line: the workload inside.
-pub(crate) const INSIDE: &str = "inside";
 
 /// Number of the virtual machine's group; the groups of the hogs follow.
 const VM_GROUP: usize = 2;

@@ -14,7 +14,8 @@
 
 use perch_engine::Dist;
 
-use crate::spec::{Keys, MAX_TASKS, Workload};
+use crate::keys::Keys;
+use crate::workload::{MAX_TASKS, Workload};
 use crate::{Class, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
 /// Cache lines of its own that a Java thread uses each time it runs. A guess.

@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 use perch_engine::Dist;
 
-use crate::spec::{Keys, Workload};
+use crate::keys::Keys;
+use crate::workload::Workload;
 use crate::{Basis, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
 pub use error::{LineError, ReadError, ScriptError, Unending};
@@ -26,7 +27,7 @@ pub use read::{LONGEST_NS, MOST_STEPS, MOST_TASKS};
 pub use script::{Script, ScriptTask, Step};
 
 /// Name of such workloads: `recorded:FILE`.
-pub const NAME: &str = "recorded";
+pub use crate::words::RECORDED as NAME;
 
 /// Cache lines that a wakee has to fetch from its waker, an assumption: as many as in `pipe`.
 const LINES: u32 = 16;

@@ -3,10 +3,13 @@
 
 use std::io;
 
-use super::LARGEST;
-use super::task::MOST_OPS;
 use crate::DEFAULT_SHARES;
-use crate::spec::MAX_TASKS;
+use crate::workload::MAX_TASKS;
+
+/// The most bytes that a file may have.
+pub(super) const LARGEST: u64 = 1 << 24;
+/// The most operations of a program, in which loops in loops are written out.
+pub(super) const MOST_OPS: usize = 1 << 20;
 
 /// The reason why a file of rt-app is refused.
 #[derive(Debug, thiserror::Error)]

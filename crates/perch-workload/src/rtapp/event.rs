@@ -12,8 +12,8 @@ use perch_engine::Dist;
 
 use super::error::{KeyError, RtAppError};
 use super::json::{Member, Value};
-use super::{Global, members, number, text, wrong};
-use crate::{FutexCall, Op};
+use super::value::{Global, members, number, text, wrong};
+use crate::Op;
 
 /// The longest time of an event, microseconds: an hour.
 pub const LONGEST_US: i64 = 3_600_000_000;
@@ -39,16 +39,6 @@ pub fn event_of(key: &str) -> Option<&'static str> {
     let names = EVENTS.iter().chain(&LATER);
     let of = names.filter(|name| key.starts_with(**name));
     of.max_by_key(|name| name.len()).copied()
-}
-
-/// Costs of futex calls, of writes to memory and of writes to a device.
-pub struct Costs {
-    pub wait: FutexCall,
-    pub wake: FutexCall,
-    /// Bytes that a task writes to memory in a microsecond.
-    pub mem_rate: u64,
-    /// Time of a write to /dev/null of any length, nanoseconds.
-    pub write_ns: u64,
 }
 
 /// The objects that all tasks share, by name.

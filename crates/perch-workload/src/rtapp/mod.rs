@@ -9,26 +9,24 @@ mod export;
 mod json;
 mod real;
 mod task;
+mod value;
 
 use std::sync::Arc;
 
 use perch_engine::Dist;
 
-use crate::spec::{Keys, MAX_TASKS, Workload, one_process_each};
+use crate::keys::Keys;
+use crate::workload::{MAX_TASKS, Workload, one_process_each};
 use crate::{FutexCall, Measure, Site, SpecError, TaskSpec};
-use event::Costs;
+use error::LARGEST;
 use json::{Member, Value};
 use task::Tasks;
+use value::{Costs, Global, members, number, text, wrong};
 
 pub use error::{ExportError, JsonError, KeyError, NoWord, RtAppError};
 pub use export::export;
 pub use real::runnable;
 
-/// Name of such workloads: `rtapp:FILE`.
-pub(crate) const NAME: &str = "rtapp";
-
-/// The most bytes that a file may have.
-const LARGEST: u64 = 1 << 24;
 /// Cache lines of its own that a task touches every time it runs: a loop of arithmetic has few.
 const FOOTPRINT: u32 = 16;
 
@@ -44,50 +42,6 @@ const MEM_MBS: u64 = 10_000;
 /// Time of a write to /dev/null, nanoseconds: that of a system call, which looks at none of the
 /// bytes. A guess.
 const WRITE_NS: u64 = 200;
-
-/// An error that names the line and the key of `member`.
-fn wrong<T>(member: &Member, why: KeyError) -> Result<T, RtAppError> {
-    Err(RtAppError::Key {
-        line: member.line,
-        key: member.key.clone(),
-        why,
-    })
-}
-
-/// The members of `member`'s value, which has to be an object.
-fn members(member: &Member) -> Result<&[Member], RtAppError> {
-    match &member.value {
-        Value::Object(members) => Ok(members),
-        _ => wrong(member, KeyError::NoObject),
-    }
-}
-
-/// The value of `member`, which has to be a number from `low` to `high`.
-fn number(member: &Member, low: i64, high: i64) -> Result<i64, RtAppError> {
-    match member.value {
-        Value::Number(number) if (low..=high).contains(&number) => Ok(number),
-        _ => wrong(member, KeyError::Number { low, high }),
-    }
-}
-
-/// The value of `member`, which has to be a text.
-fn text(member: &Member) -> Result<&str, RtAppError> {
-    match &member.value {
-        Value::Text(text) => Ok(text),
-        _ => wrong(member, KeyError::NoText),
-    }
-}
-
-/// What `global` says for all tasks of the file.
-struct Global {
-    /// The capacity of the CPU on which `run` would be calibrated.
-    capacity: u32,
-    /// Policy of a task that names none.
-    policy: String,
-    /// Bytes that a `mem` or `iorun` writes at a time.
-    buffer: u64,
-    costs: Costs,
-}
 
 /// Reads `global`, which a file may leave out.
 fn global(member: Option<&Member>, keys: &Keys<'_>, costs: Costs) -> Result<Global, RtAppError> {

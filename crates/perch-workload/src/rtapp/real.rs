@@ -5,7 +5,7 @@
 use super::error::{KeyError, RtAppError};
 use super::event::{LATER, event_of};
 use super::json::{Member, Value, parse};
-use super::{members, wrong};
+use super::value::{members, wrong};
 
 /// Changes a file so that the real rt-app does what perch simulates of it: every key is there once,
 /// each `suspend` has its name, and rt-app runs for `seconds` and writes nothing but its log, into

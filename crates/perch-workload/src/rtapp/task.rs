@@ -7,14 +7,12 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::CpuMask;
 
+use super::error::MOST_OPS;
 use super::error::{KeyError, RtAppError};
 use super::event::{Events, LONGEST_US, Shared};
 use super::json::{Member, Value};
-use super::{Global, members, number, text, wrong};
+use super::value::{Global, members, number, text, wrong};
 use crate::{Class, DEFAULT_SHARES, GroupSpec, Op, UNCLAMPED};
-
-/// The most operations of a program, in which loops in loops are written out.
-pub(super) const MOST_OPS: usize = 1 << 20;
 
 /// An operation whose program begins `by` operations later.
 fn moved(op: Op, by: u32) -> Op {
