@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the recorder's program hands out, wake-up by wake-up; scripts/mirrors
- * writes src/raw/generated.rs from it. A record is a raw_wake, then sets of CPUs as words of 64 (enum
- * raw_set), then a capacity a CPU (16 bits, filled up to 8 bytes), then, where
- * raw_wake.rows says so, a raw_cpu a CPU, once or twice.
+ * The record of one wake-up, which the recorder's program hands out; scripts/mirrors writes
+ * src/raw/generated.rs from this file. A record is a raw_wake, then sets of CPUs as words of 64
+ * (enum raw_set), then a capacity a CPU (16 bits, filled up to 8 bytes), then, where raw_wake.rows
+ * says so, a raw_cpu a CPU, once or twice.
  */
 #ifndef PERCH_RECORD_RAW_H
 #define PERCH_RECORD_RAW_H
 
 #define RAW_MAX_CPUS 1024
 
-/* raw_task.flags */
+/* Bits of raw_task.flags. */
 #define RAW_PERCPU_KTHREAD 1u
 #define RAW_SCHED_IDLE 2u
 #define RAW_OLD_LOAD 4u
 #define RAW_EXITING 8u
 
-/* raw_wake.context */
+/* Bits of raw_wake.context. */
 #define RAW_IN_TASK 1u
 #define RAW_CONTEXT_KNOWN 2u
 
-/* raw_shared.idle_scan of a domain that is scanned whatever its size. */
+/* raw_shared.idle_scan of a domain that the kernel scans whatever the domain's size is. */
 #define RAW_NO_LIMIT 0xffffffffu
 
 enum raw_set {
@@ -44,14 +44,14 @@ struct raw_cpu {
 	__u16 nr_delayed;
 };
 
-/* The waker's CPU, and the wakee's last. */
+/* The figures of two CPUs: the waker's, and the wakee's last. */
 struct raw_near {
 	__u32 load;
 	__u16 nr_running;
 	__u16 nr_delayed;
 };
 
-/* What such a CPU shares with others. */
+/* The figures that such a CPU shares with others. */
 struct raw_shared {
 	__u32 llc_idle_scan;
 	__u32 asym_idle_scan; /* of its domain of unequal CPUs */
