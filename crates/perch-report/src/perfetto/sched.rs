@@ -77,7 +77,7 @@ impl Columns {
 pub struct Cpu {
     switches: Columns,
     wakings: Columns,
-    /// The flags of each compact waking, of which nothing is known.
+    /// The flags of each compact waking, which are 0, since nothing is known of them.
     flags: Message,
     others: Message,
     /// The pids whose names the bundle tells, in that order, and the names.
