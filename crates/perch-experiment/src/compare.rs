@@ -43,7 +43,7 @@ pub struct CompareSpec {
     pub workload: String,
     /// The arms, at least one; changes are from the first.
     pub arms: Vec<Arm>,
-    /// How long each arm is simulated, and how often.
+    /// The simulated time of each arm, and the number of repetitions.
     pub effort: Effort,
     /// True where every score is also described by its statistics over the repetitions.
     pub statistics: bool,

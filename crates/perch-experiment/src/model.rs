@@ -52,7 +52,7 @@ impl Arm {
     }
 }
 
-/// How long and how often a load is simulated.
+/// The simulated time of a load, and the number of repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
     /// The number of simulations per arm, at least 1, each with its own seed.
@@ -81,7 +81,7 @@ pub struct Load {
     pub workload: String,
     /// The scores that the load's cells show, at least one.
     pub scores: Vec<Wanted>,
-    /// How long the load is simulated, and how often.
+    /// The load's simulated time, and the number of repetitions.
     pub effort: Effort,
 }
 

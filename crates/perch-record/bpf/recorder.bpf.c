@@ -42,44 +42,44 @@ enum undecided {
 	QUEUED,
 	PINNED,
 	HELD,
-	ASKED, /* the others: somebody is */
+	ASKED, /* the other wake-ups, for which a class is asked */
 	WAKINGS,
 };
 
 struct counts {
 	__u64 recorded;
 	__u64 dropped;
-	__u64 tried; /* with a waking task, not a new one or one that execs */
+	__u64 tried; /* wake-ups of a task that is not new and does not exec */
 	__u64 timed;
-	__u64 timed_ns; /* of both programs, without what calling them costs */
+	__u64 timed_ns; /* the time of both programs, without the calls to them */
 	__u64 wakings[WAKINGS];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* the loader's: one a CPU */
+	__uint(max_entries, 1); /* the loader sets one a CPU */
 	__uint(key_size, 4);
-	__uint(value_size, sizeof(struct raw_wake)); /* the loader's: sets and rows as well */
+	__uint(value_size, sizeof(struct raw_wake)); /* the loader adds sets and rows */
 } places SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* the loader's: one a CPU */
+	__uint(max_entries, 1); /* the loader sets one a CPU */
 	__type(key, __u32);
 	__type(value, struct counts);
 } counts SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* the loader's: one a CPU, the CPUs of its last-level cache */
+	__uint(max_entries, 1); /* the loader sets one a CPU: the CPUs of its LLC */
 	__uint(key_size, 4);
-	__uint(value_size, 8); /* the loader's */
+	__uint(value_size, 8); /* the loader sets it */
 	__uint(map_flags, BPF_F_RDONLY_PROG);
 } llcs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 24); /* the loader's */
+	__uint(max_entries, 1 << 24); /* the loader sets it */
 } ring SEC(".maps");
 
 #include "look.h"

@@ -59,9 +59,9 @@ impl<R: Columns + Default> Default for Row<R> {
 row! {
     /// A CPU's state as the kernel could see it.
     CpuRow, Cpu {
-        /// Whether the CPU is idle, with no wake-up on its way: 0 or 1.
+        /// 1 where the CPU is idle, with no wake-up on its way; else 0.
         Idle = "idle",
-        /// Whether the CPU is busy with SCHED_IDLE tasks only: 0 or 1.
+        /// 1 where the CPU is busy with SCHED_IDLE tasks only; else 0.
         SchedIdle = "sched_idle",
         /// The number of runnable tasks, the running one included.
         NrRunning = "nr_running",
@@ -91,7 +91,7 @@ row! {
     GroupRow, Group {
         /// The number of CPUs that a scan may examine.
         NrIdleScan = "nr_idle_scan",
-        /// Whether the LLC is thought to have a fully idle core: 0 or 1.
+        /// 1 where the kernel takes the LLC to have a fully idle core; else 0.
         IdleCores = "idle_cores",
     }
 }

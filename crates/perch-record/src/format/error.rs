@@ -37,7 +37,7 @@ pub enum FormatError {
     /// A block differs from the one that was written.
     #[error("byte {at}: {source}; what comes before it is good")]
     Damaged {
-        /// Where the block begins.
+        /// The offset at which the block begins.
         at: u64,
         /// The damage of the block.
         source: Damage,
