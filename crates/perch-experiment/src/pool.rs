@@ -4,8 +4,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A function that a worker, which may be any, calls after each simulation with the number of those
-/// done and the number of all.
+/// A function that any of the workers calls after each simulation, with the number of simulations
+/// that are done and the number of all.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// Runs `task(i)` for every `i` in `order` on `jobs` threads, which take them in that order, and

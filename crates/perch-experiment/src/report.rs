@@ -255,8 +255,8 @@ pub struct Summary {
     pub sign_agrees: usize,
     /// Cells whose simulated baseline is 0.8 to 1.25 of the published one.
     pub baseline_close: usize,
-    /// The number of cells whose published baseline is an absolute value, not 1 or 100;
-    /// `baseline_close` counts some of them.
+    /// Scored cells whose published baseline is an absolute value; `baseline_close` counts those of
+    /// them that are close.
     pub baseline_rows: usize,
 }
 
