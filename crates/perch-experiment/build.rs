@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Lists experiments/ for src/library.rs: each NAME.toml with the published figures in NAME.csv.
+//! Lists the folder experiments/ for src/library.rs: each NAME.toml, with the published figures in
+//! NAME.csv.
 
 use std::path::{Path, PathBuf};
 use std::process::exit;
@@ -42,7 +43,7 @@ fn main() {
     }
 }
 
-/// Ends the build with words instead of a panic's backtrace.
+/// Ends the build with a message instead of a panic's backtrace.
 fn fail(message: &str) -> ! {
     println!("cargo::error={message}");
     exit(1)

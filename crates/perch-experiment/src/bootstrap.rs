@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How far a change can be trusted that is not one of means: the paired bootstrap (Efron 1979).
+//! The paired bootstrap (Efron 1979), which tells how far a change can be trusted that is not a
+//! change of means.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -7,25 +8,27 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::statistic::percentile;
 use crate::stats::Delta;
 
-/// Tables made anew from the iterations. The ends of an interval move by about a thirtieth of its
-/// width from one set of 2,000 draws to the next, which is less than tables show of it.
+/// The number of tables that the bootstrap draws anew from the iterations. The ends of an interval
+/// move by about a thirtieth of its width from one set of 2,000 draws to the next, which is less
+/// than tables show of it.
 const RESAMPLES: usize = 2_000;
-/// With fewer iterations most resamples hold the same few values again and again, and the interval
-/// would be narrow for want of data.
+/// With fewer iterations than this most resamples hold the same few values again and again, and the
+/// interval would be narrow for want of data.
 const LEAST: usize = 10;
 
-/// The change, in percent, of what `statistic` makes of the iterations, from `baseline` to
-/// `patched`, whose `i`th iterations share a seed.
+/// Returns the change, in percent, of the value of `statistic` over the iterations, from `baseline`
+/// to `patched`, whose `i`th iterations share a seed.
 ///
-/// Each resample draws as many iterations as there are, with replacement and by the same numbers
-/// in both arms, so that what a seed does to both alike cancels. The interval is half the distance
-/// of the changes that 2.5 and 97.5 % of the resamples stay under. All draws come from `seed`.
+/// Each resample draws as many iterations as there are, with replacement and by the same numbers in
+/// both arms, so that what a seed does to both alike cancels. The interval is half the distance
+/// between the two changes that 2.5 and 97.5 % of the resamples stay under. All draws come from
+/// `seed`.
 ///
-/// None for fewer than ten iterations, and where the statistic is 0 over the baseline of a
-/// resample, whose change would be from nothing.
+/// The interval is none for fewer than ten iterations, and where the statistic over the baseline of
+/// a resample is 0, since a change from nothing has no percentage.
 ///
 /// # Panics
-/// When the lengths differ or `statistic` does.
+/// Panics when the lengths differ, and when `statistic` panics.
 pub(crate) fn bootstrap(
     baseline: &[f64],
     patched: &[f64],
@@ -51,7 +54,8 @@ pub(crate) fn bootstrap(
     let mut changes = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {
         for i in 0..n {
-            // The high half of the product is below n, and as good as even for so few iterations.
+            // The high half of the product is below n, and for so few iterations it is as good as
+            // evenly spread.
             let drawn = ((u128::from(random.next_u64()) * n as u128) >> 64) as usize;
             (b[i], p[i]) = (baseline[drawn], patched[drawn]);
         }
@@ -70,7 +74,7 @@ mod tests {
     use crate::statistic::Statistic;
     use crate::stats::{delta, mean};
 
-    /// Values that scatter evenly over 0 to 1.
+    /// Returns values that scatter evenly over 0 to 1.
     fn scattered(seed: u64, n: usize) -> Vec<f64> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         (0..n)
@@ -93,7 +97,8 @@ mod tests {
 
     /// For values evenly spread over 0 to 1 the deviation's own standard error over n of them is
     /// sqrt((1/80 - 1/144) / (4 n / 12)), 0.0129 for 100: 4.47 % of the deviation. Two independent
-    /// arms have sqrt 2 of that, and 1.96 of those either side is 12.4 points at no change.
+    /// arms have sqrt 2 times that, and 1.96 times the product on either side is an interval of
+    /// 12.4 points where nothing changes.
     #[test]
     fn of_the_deviation_it_finds_what_theory_says() {
         let halves: Vec<f64> = (0..40)

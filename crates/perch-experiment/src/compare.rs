@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Arbitrary arms on one workload: what each scores, and what each did differently.
+//! A comparison puts arbitrary arms on one workload; it tells the scores of each arm and what each
+//! arm did differently.
 
 mod counts;
 
@@ -27,84 +28,85 @@ pub use counts::CountRow;
 pub(crate) use counts::{DISTANCES, occurred};
 use counts::{chosen, counts, guests, totals};
 
-/// What to compare.
+/// The request for a comparison.
 #[derive(Clone, Debug)]
 pub struct CompareSpec {
     /// The machine.
     pub machine: Arc<Machine>,
     /// The stock kernel.
     pub era: Era,
-    /// Ticks per second.
+    /// Ticks of the kernel per second.
     pub hz: u32,
-    /// How that kernel's root domain is laid out.
+    /// The layout of that kernel's root domain.
     pub root_domain: RootDomain,
-    /// What `perch_sim::workload::Workload::parse` takes.
+    /// The workload, in the syntax of `perch_sim::workload::Workload::parse`.
     pub workload: String,
-    /// At least one; changes are from the first.
+    /// The arms, at least one; changes are from the first.
     pub arms: Vec<Arm>,
-    /// How long and how often.
+    /// The simulated time of each arm, and the number of repetitions.
     pub effort: Effort,
-    /// Whether every score is also described by its statistics over the repetitions.
+    /// True where every score is also described by its statistics over the repetitions.
     pub statistics: bool,
-    /// The seed that all others are derived from.
+    /// The seed from which all other seeds are derived.
     pub seed: u64,
-    /// Worker threads, at least 1.
+    /// The number of worker threads, at least 1.
     pub jobs: usize,
 }
 
 /// One arm's score.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmScore {
-    /// The arm.
+    /// The arm's name.
     pub arm: String,
-    /// Mean over the repetitions, in the score's unit.
+    /// The mean over the repetitions, in the score's unit.
     pub mean: f64,
-    /// Half the width of its 95 % confidence interval, in the score's unit; null for fewer than
-    /// two repetitions.
+    /// Half the width of the mean's 95 % confidence interval, in the score's unit; null for fewer
+    /// than two repetitions.
     pub ci95: Option<f64>,
-    /// The change from the first arm, in percent of it.
+    /// The change from the first arm, in percent of the first arm's mean.
     #[serde(deserialize_with = "null_is_nan")]
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points.
     pub delta_ci95_pct: Option<f64>,
-    /// Those of [`DESCRIBE`], where asked for.
+    /// The statistics of [`DESCRIBE`], where the caller asked for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statistics: Vec<StatisticScore>,
-    /// By repetition, in the score's unit, where statistics were asked for; those of the same
-    /// number share a seed in all arms.
+    /// The score's value in each repetition, in the score's unit, where the caller asked for
+    /// statistics; repetitions of the same number share a seed in all arms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iterations: Vec<f64>,
 }
 
-/// What one statistic says of an arm's repetitions.
+/// The value of one statistic over an arm's repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatisticScore {
-    /// Its name.
+    /// The statistic's name.
     pub statistic: String,
-    /// In the score's unit.
+    /// The value, in the score's unit.
     pub value: f64,
-    /// The change from the first arm, in percent of it; null in JSON where that is 0.
+    /// The change from the first arm, in percent of the first arm's value; null in JSON where that
+    /// value is 0.
     #[serde(deserialize_with = "null_is_nan")]
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points; null where
-    /// there are too few repetitions to tell.
+    /// the repetitions are too few for one.
     pub delta_ci95_pct: Option<f64>,
 }
 
 /// One score of the workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScoreRow {
-    /// What it measures.
+    /// The quantity that the score measures.
     pub name: String,
-    /// Its unit.
+    /// The score's unit.
     pub unit: String,
-    /// Whether more is better.
+    /// True where more is better.
     pub higher_is_better: bool,
-    /// By arm.
+    /// The score of each arm.
     pub arms: Vec<ArmScore>,
 }
 
-/// What was found.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The machine's name.
@@ -113,9 +115,9 @@ pub struct Comparison {
     pub workload: String,
     /// The stock kernel.
     pub era: String,
-    /// Ticks per second.
+    /// Ticks of the kernel per second.
     pub hz: u32,
-    /// How that kernel's root domain is laid out, where not as the stock one's.
+    /// The layout of that kernel's root domain, where it differs from the stock one's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_domain: Option<String>,
     /// The seed that brings this comparison back.
@@ -126,52 +128,56 @@ pub struct Comparison {
     pub arms: Vec<ArmModes>,
     /// Every score of the workload, and the mean time from wake-up to running.
     pub scores: Vec<ScoreRow>,
-    /// How long woken tasks waited until they ran, by arm.
+    /// The time that woken tasks waited until they ran, by arm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency: Vec<WakeLatency>,
-    /// What each CPU did, by arm.
+    /// The time and the decisions of each CPU, by arm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<ArmCpus>,
-    /// The whole machine, as `-m` takes it.
+    /// The whole machine, in the format that `-m` reads.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub machine_toml: String,
-    /// Why CPUs were chosen; reasons that never occurred are left out.
+    /// The reasons for which CPUs were chosen; reasons that never occurred are left out.
     pub decisions: Vec<CountRow>,
-    /// Which CPUs were chosen, where tasks are in groups; likewise.
+    /// The CPUs that were chosen, where tasks are in groups; CPUs that were never chosen are left
+    /// out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chosen: Vec<CountRow>,
-    /// What the cache mechanism did about a decision; likewise, and nothing where it had nothing
-    /// to say.
+    /// The cache mechanism's verdicts on decisions; verdicts that never occurred are left out, and
+    /// the list is empty where the mechanism had nothing to say.
     pub cache: Vec<CountRow>,
-    /// How far from the waker the chosen CPU was; likewise.
+    /// The distances from the waker to the chosen CPU; distances that never occurred are left out.
     pub wake_distance: Vec<CountRow>,
-    /// How far from its previous CPU a woken task went; likewise.
+    /// The distances from a woken task's previous CPU to the chosen one; distances that never
+    /// occurred are left out.
     pub migrations: Vec<CountRow>,
-    /// How far the balancer moved tasks; likewise.
+    /// The distances over which the balancer moved tasks; distances that never occurred are left
+    /// out.
     pub balanced: Vec<CountRow>,
-    /// What virtual machines got and did; nothing where there is none.
+    /// The states and events of virtual machines; empty where there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guests: Vec<CountRow>,
-    /// Everything else that is counted.
+    /// All other counts.
     pub totals: Vec<CountRow>,
     /// The kernel's contended cache lines by arm; empty on a machine without figures for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contention: Vec<Contention>,
 }
 
-/// Runs the comparison.
+/// Runs a comparison.
 ///
 /// # Errors
-/// [`ExperimentError::Argument`] when the arms, the workload or a number make no sense,
+/// Returns [`ExperimentError::Argument`] when the arms, the workload or a number make no sense, and
 /// [`ExperimentError::Run`] when a simulation fails.
 pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, ExperimentError> {
     compare_raw(spec, progress, &mut |_| Ok(()))
 }
 
-/// [`compare`], which hands out every repetition's scores as well: those that the means are of.
+/// Runs a comparison like [`compare`], and also hands every repetition's scores to `each`: the
+/// scores that the means are made of.
 ///
 /// # Errors
-/// As [`compare`], and those of `each`.
+/// Returns the errors of [`compare`], and those of `each`.
 pub fn compare_raw(
     spec: &CompareSpec,
     progress: Progress,
@@ -241,7 +247,8 @@ pub fn compare_raw(
     })
 }
 
-/// What a comparison's seeds are derived from, beside its own.
+/// Returns the parts that, beside the comparison's own seed, its simulations' seeds are derived
+/// from.
 fn parts(spec: &CompareSpec) -> [&str; 3] {
     ["compare", &spec.machine.name, &spec.workload]
 }
@@ -273,11 +280,11 @@ fn failure(spec: &CompareSpec, arm: &Arm, repetition: usize, reason: String) -> 
     ExperimentError::Run { what, reason }
 }
 
-/// Runs an arm's first repetition once more, and lets somebody look on: who that is `begin` says,
-/// which is told what will run.
+/// Runs an arm's first repetition once more and lets an observer watch it. `begin` makes the
+/// observer, and is told which run the observer will see.
 ///
 /// # Errors
-/// As [`compare`]; and when whoever looks on cannot keep what is told.
+/// Returns the errors of [`compare`], and an error when the observer cannot keep what it is told.
 pub fn watch<W: Watch>(
     spec: &CompareSpec,
     arm: usize,
@@ -331,8 +338,8 @@ fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {
     }
 }
 
-/// Every arm has the scores of the first one's first repetition: they are the workload's. A
-/// bootstrap draws from `draws`.
+/// Makes a row for each score. Every arm has the scores of the first arm's first repetition,
+/// because the workload alone determines them. A bootstrap draws from `draws`.
 fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]], draws: u64) -> Vec<ScoreRow> {
     let values = |arm: &[Outcome], score: usize| -> Vec<f64> {
         arm.iter()
@@ -365,7 +372,8 @@ fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]], draws: u64) -> Vec<ScoreRow
             arm.iter().map(latency_us).collect()
         }),
     };
-    // Elsewhere the kernel's share has no measure to stand beside.
+    // On a machine without figures for contended lines, the kernel's share of the time has no
+    // measure to stand beside.
     let modelled = spec.machine.hardware.contended_line.is_some();
     let kernel = modelled.then(|| ScoreRow {
         name: "kernel time".to_string(),
@@ -384,7 +392,7 @@ fn contention(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<Contention> {
         .collect()
 }
 
-/// What each arm scored, where `values` has one value a repetition.
+/// Makes each arm's entry of one score, where `values` has one value a repetition.
 fn arm_scores(
     spec: &CompareSpec,
     by_arm: &[&[Outcome]],

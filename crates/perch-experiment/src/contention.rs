@@ -4,7 +4,8 @@
 use perch_sim::{C2c, Outcome, Row};
 use serde::{Deserialize, Serialize};
 
-/// Accesses of one kernel function to one field. Percentages are of the line's.
+/// Accesses of one kernel function to one field. Percentages are shares of the line's accesses of
+/// that kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LineUser {
     /// Loads that met the line modified in another node, percent.
@@ -13,17 +14,18 @@ pub struct LineUser {
     pub local_hitm_pct: f64,
     /// Stores that hit L1, percent.
     pub store_hit_pct: f64,
-    /// Where on the line, bytes.
+    /// The offset of the field on the line, bytes.
     pub offset: u32,
-    /// Mean cycles of its loads of 30 cycles or more.
+    /// Mean cycles of those of the function's loads that took 30 cycles or more.
     pub load_cycles: f64,
-    /// The longest of them.
+    /// Cycles of the longest load.
     pub longest_cycles: f64,
-    /// Those loads and its stores; all of them, where `perf` has samples.
+    /// The number of loads of 30 cycles or more and of stores; where `perf` has samples, all of the
+    /// samples.
     pub records: u64,
-    /// The function.
+    /// The function's name.
     pub symbol: String,
-    /// Whether it met another CPU or wrote; `perf c2c` prints no others.
+    /// True where the function met another CPU or wrote; `perf c2c` prints no other functions.
     #[serde(skip)]
     pub seen: bool,
 }
@@ -31,13 +33,13 @@ pub struct LineUser {
 /// One cache line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContendedLine {
-    /// What it is a part of.
+    /// The structure that the line is a part of.
     pub line: String,
-    /// Its share of the HITM of all lines, percent.
+    /// The line's share of the HITM of all lines, percent.
     pub hitm_pct: f64,
-    /// Loads that met it modified in another node.
+    /// Loads that met the line modified in another node.
     pub remote_hitm: u64,
-    /// Loads that met it modified by another CPU of the same node.
+    /// Loads that met the line modified by another CPU of the same node.
     pub local_hitm: u64,
     /// Stores that hit L1.
     pub store_hits: u64,
@@ -45,23 +47,24 @@ pub struct ContendedLine {
     pub load_cycles: f64,
     /// Loads of 30 cycles or more, and stores.
     pub records: u64,
-    /// Who uses it: by offset, then by HITM, most first.
+    /// The functions that use the line: by offset, then by HITM, most first.
     pub users: Vec<LineUser>,
 }
 
 /// An arm's contended lines, the one with the most HITM first; sums over its repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contention {
-    /// The arm.
+    /// The arm's name.
     pub arm: String,
-    /// Mean share of busy time that was the kernel's, percent.
+    /// The mean share of busy time that the kernel used, percent.
     pub kernel_pct: f64,
-    /// Lines that were touched.
+    /// The lines that a CPU touched.
     pub lines: Vec<ContendedLine>,
 }
 
 impl Contention {
-    /// What an arm's repetitions saw; `None` on a machine without figures for contended lines.
+    /// Sums up the lines that an arm's repetitions touched; `None` on a machine without figures for
+    /// contended lines.
     pub fn new(arm: &str, outcomes: &[Outcome]) -> Option<Contention> {
         let mut found = outcomes.iter().filter_map(|o| o.metrics.c2c.as_deref());
         let mut sum = found.next()?.clone();
@@ -106,7 +109,7 @@ fn line(c2c: &C2c, line: &perch_sim::Line, hitm: u64) -> ContendedLine {
     }
 }
 
-/// Percent; 0 of nothing.
+/// Returns `part` in percent of `whole`; 0 where `whole` is 0.
 fn share(part: u64, whole: u64) -> f64 {
     match whole {
         0 => 0.0,

@@ -1,63 +1,64 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Why there is no experiment, or no result.
+//! The errors of experiments and comparisons.
 
 use perch_machine::{MachineError, Problem};
 
-/// Why an experiment was refused or failed.
+/// The reason why an experiment was refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// A file could not be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// What was to be read.
+        /// The path of the file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file contradicts itself, lacks something or is not in the format.
     #[error("{0}")]
     Invalid(Box<Problem>),
-    /// Neither a library experiment nor a file.
+    /// The name is neither a library experiment's nor a file's.
     #[error(
         "no experiment `{name}`: neither a library experiment nor a file; the library has {known}"
     )]
     Unknown {
-        /// What was asked for.
+        /// The name that the user gave.
         name: String,
-        /// The library's names.
+        /// The names of the library's experiments.
         known: String,
     },
-    /// The machine was refused.
+    /// The machine library refused the machine.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// An argument makes no sense; the sentence says which and what was expected.
+    /// An argument makes no sense; the sentence says which argument, and what was expected.
     #[error("{0}")]
     Argument(String),
     /// A simulation failed.
     #[error("{what}: {reason}")]
     Run {
-        /// Which one: benchmark, place, row, arm, repetition.
+        /// The simulation that failed: benchmark, place, row, arm, repetition.
         what: String,
-        /// What the simulator said.
+        /// The simulator's message.
         reason: String,
     },
 }
 
 impl ExperimentError {
-    /// Whether what the user gave is to blame (exit code 2) rather than the run (exit code 1).
+    /// Returns true where the user's input is to blame (exit code 2) rather than the run (exit code
+    /// 1).
     pub fn is_input(&self) -> bool {
         !matches!(self, ExperimentError::Run { .. })
     }
 }
 
-/// A file's text, with what is needed to blame a place in it.
+/// A file's text, with all that an error needs to blame a place in it.
 pub(crate) struct Source<'a> {
     pub origin: &'a str,
     pub text: &'a str,
 }
 
 impl Source<'_> {
-    /// The error that the bytes at `at` are to blame for.
+    /// Returns the error that blames the bytes at `at`.
     pub fn problem(
         &self,
         at: usize,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The experiment format: TOML in, a checked [`Experiment`] out. docs/experiments.md describes
-//! it; what is refused here names the file, the line, the key and what was expected.
+//! The experiment format: this module reads TOML and returns a checked [`Experiment`].
+//! docs/experiments.md describes the format; each refusal names the file, the line, the key and
+//! what was expected.
 
 mod c2c;
 mod calibration;
@@ -21,15 +22,15 @@ use crate::published;
 use raw::{RawArm, RawFile};
 use refuse::refuse;
 
-/// Ticks per second that Linux can be configured with lie in this range.
+/// The range of ticks per second with which Linux can be configured.
 const HZ: std::ops::RangeInclusive<u32> = 100..=1000;
 
 impl Experiment {
-    /// Reads the experiment in the file at `path`; its figures are beside it.
+    /// Reads the experiment in the file at `path`; the file with the figures stands beside it.
     ///
     /// # Errors
-    /// What cannot be read, and what makes no sense: the file, the line, the key, what was
-    /// expected.
+    /// Returns an error for what cannot be read and for what makes no sense, with the file, the
+    /// line, the key and what was expected.
     pub fn from_file(path: &Path) -> Result<Experiment, ExperimentError> {
         let read = |path: &Path| {
             std::fs::read_to_string(path).map_err(|source| ExperimentError::Read {
@@ -41,11 +42,11 @@ impl Experiment {
         Experiment::from_toml(&read(path)?, &path.display().to_string(), &beside)
     }
 
-    /// Reads the experiment in `text`, which errors call `origin`; `beside` returns the text of
-    /// the file with the figures.
+    /// Reads the experiment in `text`; errors use the name `origin` for it, and `beside` returns
+    /// the text of the file with the figures.
     ///
     /// # Errors
-    /// As [`Experiment::from_file`].
+    /// Returns the errors of [`Experiment::from_file`].
     pub fn from_toml(
         text: &str,
         origin: &str,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The pattern of `--only`.
+//! The matcher for the pattern of `--only`.
 
-/// Whether `text` matches `pattern`, in which `*` stands for any text and `?` for one character.
+/// Returns true where `text` matches `pattern`, in which `*` stands for any text and `?` for one
+/// character.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
-    // Where the last `*` stands, and how much of the text it has taken so far.
+    // The place of the last `*`, and how much of the text it has taken so far.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Arms x loads x repetitions: runs them on the simulator, and holds the outcome against what
-//! was published.
+//! Runs arms x loads x repetitions on the simulator, and compares the results with published
+//! figures.
 //!
 //! An [`Experiment`] is a TOML file beside the CSV of the published figures; [`run()`] turns it
-//! into a [`Report`]. A [`Comparison`] puts arbitrary arms on one workload, with nothing
-//! published to hold them against. Neither depends on how many threads ran it.
+//! into a [`Report`]. A [`Comparison`] puts arbitrary arms on one workload, without published
+//! figures. Neither result depends on the number of threads.
 
 mod bootstrap;
 mod compare;

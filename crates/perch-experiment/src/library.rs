@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The experiments that perch knows by name: those in experiments/, carried in the program.
+//! The experiments that perch knows by name: the program carries the files of experiments/.
 
 use std::path::Path;
 
 use crate::error::ExperimentError;
 use crate::model::Experiment;
 
-// `EXPERIMENTS`: name, text and figures of each, sorted by name. The build script lists the folder.
+// `EXPERIMENTS`: the name, text and figures of each experiment, sorted by name. The build script
+// makes it from a list of the folder.
 include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
 
 /// The library's names, sorted.
@@ -14,10 +15,11 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     EXPERIMENTS.iter().map(|(name, _, _)| *name)
 }
 
-/// The library experiment of that name, else the one in the file at that path.
+/// Returns the library experiment of that name, else the one in the file at that path.
 ///
 /// # Errors
-/// [`ExperimentError::Unknown`] when it is neither, else as [`Experiment::from_file`].
+/// Returns [`ExperimentError::Unknown`] when the argument is neither a name nor a file, else the
+/// errors of [`Experiment::from_file`].
 pub fn resolve(name_or_path: &str) -> Result<Experiment, ExperimentError> {
     if let Some((name, text, figures)) = EXPERIMENTS.iter().find(|(n, _, _)| *n == name_or_path) {
         let origin = format!("experiments/{name}.toml");
@@ -47,7 +49,7 @@ mod tests {
         }
     }
 
-    /// A digit that was mistyped would show here: sources print three digits of a change or two.
+    /// This test would show a mistyped digit: sources print three digits of a change or two.
     #[test]
     fn the_printed_changes_follow_from_their_columns() {
         for (name, cells, without_patched, rounding) in [
@@ -86,7 +88,8 @@ mod tests {
         }
         for cell in &experiment.cells {
             let fitted = cell.calibration.as_ref().map(|c| c.columns.as_slice());
-            // The phantom machine is pixel3's hardware: its costs were fitted there.
+            // The phantom machine has pixel3's hardware, whose costs were fitted on pixel3's own
+            // cells.
             let own = cell.row == "mean" && cell.place != "pixel3-phantom";
             let expected = own.then(|| ["baseline".to_string()]);
             assert_eq!(
@@ -98,7 +101,8 @@ mod tests {
         }
     }
 
-    /// Issue 5: "calibrate on the baseline column's n=1 and n=239 rows only", of the Xeon's.
+    /// Issue 5 says: "calibrate on the baseline column's n=1 and n=239 rows only", of the Xeon's
+    /// table.
     #[test]
     fn of_the_inhibition_two_rows_of_the_baseline_are_fitted() {
         let experiment = resolve("cache-inhibit").unwrap();
@@ -111,8 +115,9 @@ mod tests {
         }
     }
 
-    /// One simulation a row of the machine's load, whatever number of cells it fills; latencies
-    /// may be off by the rounding of whole microseconds, requests and ratios may not.
+    /// The file has one simulation for each row of the machine's load, whatever number of cells the
+    /// row fills; latencies may be off by the rounding of whole microseconds, requests and ratios
+    /// may not.
     #[test]
     fn the_inhibitions_rows_share_their_simulations_and_state_their_rules() {
         let experiment = resolve("cache-inhibit").unwrap();
@@ -135,7 +140,8 @@ mod tests {
         assert_eq!((change("n=1:wake_p99.0"), change("4m-4w")), (-55.17, 4.32));
     }
 
-    /// Frames are a change alone: 100 is nobody's measurement, and no baseline to be close to.
+    /// Frames were published as a change alone: nobody measured the 100, and it is no baseline to
+    /// be close to.
     #[test]
     fn of_the_overload_counters_the_kernels_share_is_fitted_and_frames_are_relative() {
         let experiment = resolve("rt-overload").unwrap();
@@ -147,7 +153,7 @@ mod tests {
         assert!(!kernel.judging.relative);
         let fitted = kernel.calibration.as_ref().map(|c| c.columns.as_slice());
         assert_eq!(fitted, Some(&["baseline".to_string()][..]));
-        // Every published share of the line's is there: they make up the whole, to rounding.
+        // Every published share of the line is there: the shares add up to the whole, to rounding.
         let line = experiment.c2c.as_ref().expect("a published line");
         let sum = |of: fn(&crate::LineUser) -> f64| line.users.iter().map(of).sum::<f64>();
         assert!((sum(|u| u.remote_hitm_pct) - 100.0).abs() < 0.05);
@@ -156,7 +162,7 @@ mod tests {
         assert_eq!(line.users.iter().map(|u| u.records).sum::<u64>(), 1502);
     }
 
-    /// All of it is multiples of baselines that nobody knows: there is nothing to fit to.
+    /// All figures are multiples of baselines that nobody knows, so no cost can be fitted to them.
     #[test]
     fn of_the_steering_nothing_is_fitted_and_all_is_relative() {
         let experiment = resolve("queue-steer").unwrap();
@@ -166,8 +172,8 @@ mod tests {
         }
     }
 
-    /// On bare metal everybody is in the root group, which steering leaves alone: every decision of
-    /// every arm is the same, from the first to the last.
+    /// On bare metal every task is in the root group, which steering leaves alone: every decision
+    /// of every arm is the same, from the first to the last.
     #[test]
     fn steering_changes_no_decision_on_bare_metal() {
         let experiment = resolve("queue-steer").unwrap();

@@ -1,71 +1,74 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A cache line as it was published beside what was simulated of it.
+//! A published cache line beside the simulated one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::contention::{Contention, LineUser};
 use crate::stats::spearman;
 
-/// A line as `perf c2c` reported it.
+/// A line that `perf c2c` reported.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedLine {
-    /// The benchmark and the place that it was seen in.
+    /// The benchmark that the line was seen in.
     pub benchmark: String,
-    /// See `benchmark`.
+    /// The place, within the benchmark, that the line was seen in.
     pub place: String,
     /// Loads that found the line modified by another CPU of another node.
     pub remote_hitm: f64,
-    /// Likewise of the same node.
+    /// Loads that found the line modified by another CPU of the same node.
     pub local_hitm: f64,
     /// Stores that hit the L1.
     pub store_hits: f64,
-    /// Who used it, in the order in which they were printed; the longest loads are not known.
+    /// The functions that used the line, in the order in which the source printed them; the longest
+    /// loads are not known.
     pub users: Vec<LineUser>,
 }
 
-/// How a simulated ranking of functions compares with the published one.
+/// A comparison of the simulated ranking of functions with the published one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ranking {
-    /// What they are ranked by.
+    /// The quantity that ranks the functions.
     pub by: String,
-    /// The published order, most first.
+    /// The published order of the functions, most first.
     pub published: Vec<String>,
-    /// The simulated one, of the same functions.
+    /// The simulated order of the same functions.
     pub simulated: Vec<String>,
-    /// Spearman's coefficient of the two, -1 to 1; none where one of them is all ties.
+    /// Spearman's coefficient of rank correlation between the two, -1 to 1; none where one of them
+    /// is all ties.
     pub spearman: Option<f64>,
 }
 
-/// The published line, and what was simulated where it was seen.
+/// The published line, and the simulated lines where it was seen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LineFound {
     /// The benchmark.
     pub benchmark: String,
-    /// Where it was pinned, or the machine it ran on.
+    /// The set of CPUs to which the benchmark was pinned, or the machine it ran on.
     #[serde(rename = "where")]
     pub place: String,
-    /// What was published of the line: its functions,
+    /// The published functions that use the line.
     pub published: Vec<LineUser>,
-    /// its loads that met it modified in another node, those that met it modified in the same,
-    /// and its stores that hit the L1.
+    /// The published totals of the line: its loads that met it modified in another node, those that
+    /// met it modified in the same, and its stores that hit the L1.
     pub published_totals: [f64; 3],
-    /// The baseline's line that has most of the published functions at the same offsets, by its
-    /// name; none where no line has any.
+    /// The name of the baseline's line that has most of the published functions at the same
+    /// offsets; none where no line has any.
     pub line: Option<String>,
-    /// The published functions by HITM, and by records.
+    /// The rankings of the published functions by HITM, and by records.
     pub rankings: Vec<Ranking>,
     /// The lines of each arm, `baseline` first.
     pub arms: Vec<Contention>,
 }
 
 impl LineFound {
-    /// What `arms` saw, each over its repetitions; `baseline` first.
+    /// Compares the lines that `arms` touched, each over the arm's repetitions, with the published
+    /// one; `baseline` comes first.
     pub(crate) fn new(published: &PublishedLine, arms: Vec<Contention>) -> LineFound {
         let has = |users: &[LineUser], user: &LineUser| {
             let mut users = users.iter();
             users.any(|other| (&other.symbol, other.offset) == (&user.symbol, user.offset))
         };
-        // Which of them it is, only its users can say.
+        // Only a line's users can tell which of the simulated lines is the published one.
         let met = |users: &[LineUser]| published.users.iter().filter(|u| has(users, u)).count();
         let seen = arms.first().map_or(&[][..], |arm| arm.lines.as_slice());
         let most = seen.iter().map(|line| met(&line.users)).max().unwrap_or(0);
@@ -91,7 +94,8 @@ impl LineFound {
         }
     }
 
-    /// Where the line stands in an arm's table, from 1; none where nobody touched it.
+    /// Returns the line's place in an arm's table, counted from 1; none where no CPU touched the
+    /// line.
     pub fn rank(&self, arm: &Contention) -> Option<usize> {
         let at = arm
             .lines
@@ -101,7 +105,7 @@ impl LineFound {
     }
 }
 
-/// A function's value is the sum over its rows: of code that was inlined twice there are two.
+/// Sums the rows of each function: code that was inlined twice has two rows.
 fn by_function(users: &[LineUser], of: impl Fn(&LineUser) -> f64) -> Vec<(&str, f64)> {
     let mut sums: Vec<(&str, f64)> = Vec::new();
     for user in users {
@@ -190,8 +194,8 @@ mod tests {
         }
     }
 
-    /// The line is known by its functions and offsets; those of one function are added up, and one
-    /// that met nobody comes last.
+    /// The functions and offsets identify the line; the rows of one function are added up, and a
+    /// function that met no other CPU comes last.
     #[test]
     fn the_published_line_is_found_by_who_uses_it_and_ranked() {
         let published = PublishedLine {

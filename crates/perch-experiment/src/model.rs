@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! An experiment as it is run: checked, and expanded into cells.
+//! An experiment in the form in which it is run: checked, and expanded into cells.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use crate::line::PublishedLine;
 use crate::published::Published;
 use crate::statistic::Statistic;
 
-/// The name of the arm that the published baseline column is held against.
+/// The name of the arm that is compared with the published baseline column.
 pub const BASELINE: &str = "baseline";
-/// The name of the arm that the published patched column is held against.
+/// The name of the arm that is compared with the published patched column.
 pub const PATCHED: &str = "patched";
 
 /// One setting of the mechanisms. Arms differ in nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arm {
-    /// How tables call it.
+    /// The name that tables use for the arm.
     pub name: String,
     /// The modes of all mechanisms.
     pub modes: Modes,
 }
 
 impl Arm {
-    /// Reads `NAME:MECHANISM=MODE,...`, as `--arm` takes it.
+    /// Reads `NAME:MECHANISM=MODE,...`, the syntax of `--arm`.
     ///
     /// # Errors
-    /// A sentence that says what was expected.
+    /// Returns a sentence that says what was expected.
     pub fn parse(text: &str) -> Result<Arm, ExperimentError> {
         let refuse =
             |reason: String| Err(ExperimentError::Argument(format!("arm `{text}`: {reason}")));
@@ -52,10 +52,10 @@ impl Arm {
     }
 }
 
-/// How long and how often a load is simulated.
+/// The simulated time of a load, and the number of repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Simulations per arm, at least 1, each with its own seed.
+    /// The number of simulations per arm, at least 1, each with its own seed.
     pub repetitions: u32,
     /// Simulated time before anything is counted, in nanoseconds.
     pub warmup_ns: u64,
@@ -63,57 +63,62 @@ pub struct Effort {
     pub measure_ns: u64,
 }
 
-/// One workload on one machine: what a simulation runs. It serves one row, or, where rows are
-/// statistics, all those of a table.
+/// One workload on one machine, which is the input of a simulation. A load serves one row, or,
+/// where rows are statistics, all rows of a table.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// The benchmark, as the published tables call it.
+    /// The benchmark's name in the published tables.
     pub benchmark: String,
-    /// Where it was pinned, or the machine it ran on, as the published tables call it.
+    /// The published tables' name for the set of CPUs to which the benchmark was pinned, or for the
+    /// machine it ran on.
     pub place: String,
-    /// The row that it serves alone; none where the rows are statistics over its repetitions.
+    /// The row, where the load serves one alone; none where the rows are statistics over its
+    /// repetitions.
     pub row: Option<String>,
-    /// What it runs on.
+    /// The machine that the load runs on.
     pub machine: Arc<Machine>,
-    /// What `perch_sim::workload::Workload::parse` takes.
+    /// The workload, in the syntax of `perch_sim::workload::Workload::parse`.
     pub workload: String,
-    /// The scores that its cells show, at least one.
+    /// The scores that the load's cells show, at least one.
     pub scores: Vec<Wanted>,
-    /// How long and how often.
+    /// The load's simulated time, and the number of repetitions.
     pub effort: Effort,
 }
 
-/// A score that a load is asked for.
+/// A score that an experiment wants of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Its name, for workloads that have several; else the first.
+    /// The score's name, for workloads that have several; without a name, the first score is meant.
     pub name: Option<String>,
-    /// The unit that cells show it in, and that it must be in unless they are relative.
+    /// The unit in which cells show the score; the simulated score must have this unit too, unless
+    /// the cells are relative.
     pub unit: String,
 }
 
-/// How a cell is held against what was published, beside the rules for all.
+/// Rules for one cell, beside the rules for all, by which the cell is compared with its published
+/// figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Judging {
-    /// The patched figure was published rounded: it is also enough if the simulated one, rounded
-    /// to a whole number, is no further from it than this.
+    /// The patched figure was published rounded: the simulated figure also passes if, rounded to a
+    /// whole number, it is no further from the published one than this.
     pub within_rounded: Option<f64>,
     /// The published figures are relative to a baseline, 1 or 100, whose absolute value nobody
-    /// knows: the simulated ones are scaled to the same baseline then.
+    /// knows: the simulated figures are then scaled to the same baseline.
     pub relative: bool,
 }
 
-/// The published columns that costs were fitted on in one cell.
+/// The published columns of one cell on which costs were fitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calibration {
-    /// `baseline`, `patched`.
+    /// The names of the columns: `baseline`, `patched`.
     pub columns: Vec<String>,
-    /// What was fitted, and why here.
+    /// The cost that was fitted, and the reason for fitting it on this cell.
     pub why: String,
 }
 
 impl Load {
-    /// `benchmark`, `place` and, where it serves one alone, `row`: what its seeds depend on.
+    /// Returns `benchmark`, `place` and, where the load serves one alone, `row`: the parts that the
+    /// load's seeds depend on.
     pub(crate) fn parts(&self) -> Vec<&str> {
         let row = self.row.as_deref();
         [self.benchmark.as_str(), &self.place]
@@ -122,7 +127,7 @@ impl Load {
             .collect()
     }
 
-    /// Its parts between slashes: what errors call it.
+    /// Returns the parts joined by slashes, which is the load's name in errors.
     pub fn path(&self) -> String {
         self.parts().join("/")
     }
@@ -131,28 +136,29 @@ impl Load {
 /// One row of one published table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// The benchmark, as the published tables call it.
+    /// The benchmark's name in the published tables.
     pub benchmark: String,
-    /// Where it was pinned, or the machine it ran on.
+    /// The set of CPUs to which the benchmark was pinned, or the machine it ran on.
     pub place: String,
-    /// The row, for example `n=16` or `99th`.
+    /// The row's name, for example `n=16` or `99th`.
     pub row: String,
-    /// What is simulated for it: an index into [`Experiment::loads`].
+    /// The load that is simulated for the cell: an index into [`Experiment::loads`].
     pub load: usize,
-    /// Which of the load's scores it shows: an index into [`Load::scores`].
+    /// The score of the load that the cell shows: an index into [`Load::scores`].
     pub score: usize,
-    /// What it shows of the load's repetitions.
+    /// The statistic of the load's repetitions that the cell shows.
     pub statistic: Statistic,
-    /// What was measured on hardware.
+    /// The figures measured on hardware.
     pub published: Published,
-    /// How it is held against that.
+    /// The rules by which the simulated figures are compared with the published ones.
     pub judging: Judging,
     /// Set where costs were fitted on this cell, which is then never scored.
     pub calibration: Option<Calibration>,
 }
 
 impl Cell {
-    /// `benchmark/place/row`: what `--only` is matched with, and what errors call it.
+    /// Returns `benchmark/place/row`: the text that `--only` matches, and the cell's name in
+    /// errors.
     pub fn path(&self) -> String {
         format!("{}/{}/{}", self.benchmark, self.place, self.row)
     }
@@ -161,31 +167,31 @@ impl Cell {
 /// Published tables, and how to simulate each of their cells.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// What `perch experiment run` takes.
+    /// The name that `perch experiment run` takes.
     pub name: String,
-    /// One line for `perch experiment list`.
+    /// One line of description for `perch experiment list`.
     pub title: String,
-    /// Where the figures were published.
+    /// The place where the figures were published.
     pub source: String,
-    /// The stock kernel they were measured on.
+    /// The stock kernel on which the figures were measured.
     pub era: Era,
-    /// Ticks per second.
+    /// Ticks of the kernel per second.
     pub hz: u32,
-    /// How that kernel's root domain is laid out, in every arm.
+    /// The layout of that kernel's root domain, in every arm.
     pub root_domain: RootDomain,
     /// The seed, unless the user gives one.
     pub seed: u64,
-    /// `baseline`, `patched`, then further ones that nothing published is held against.
+    /// The arms: `baseline`, `patched`, then further ones without published figures.
     pub arms: Vec<Arm>,
-    /// What is simulated, in the order of the tables.
+    /// The loads to simulate, in the order of the tables.
     pub loads: Vec<Load>,
-    /// In the order of the tables.
+    /// The cells, in the order of the tables.
     pub cells: Vec<Cell>,
-    /// What was published of a contended cache line.
+    /// The published figures of a contended cache line.
     pub c2c: Option<PublishedLine>,
 }
 
-/// The names of the machines of `loads`, each once, in their order.
+/// Returns the names of the machines of `loads`, each once, in their order.
 pub fn machines<'a>(loads: impl IntoIterator<Item = &'a Load>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for load in loads {

@@ -4,18 +4,19 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Called after each simulation, from any worker, with how many are done and how many there are.
+/// A function that any of the workers calls after each simulation, with the number of simulations
+/// that are done and the number of all.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// Runs `task(i)` for every `i` in `order` on `jobs` threads, which take them in that order, and
 /// returns the results by `i`. `order` is a permutation of `0..order.len()`.
 ///
-/// A plain list rather than a work-stealing pool: tasks take from milliseconds to seconds, and
-/// the longest must start first or the last worker ends long after the others.
+/// A plain list serves better than a work-stealing pool: tasks take from milliseconds to seconds,
+/// and the longest must start first or the last worker ends long after the others.
 ///
 /// # Errors
-/// Of the tasks that failed, the first in `order`: whatever the number of jobs, since a task is
-/// only taken after all before it were.
+/// Returns the error of that failed task which is first in `order`. The number of jobs does not
+/// change this error, since a worker takes a task only after all before it were taken.
 pub(crate) fn run<T: Send, E: Send>(
     order: &[usize],
     jobs: usize,
@@ -30,7 +31,7 @@ pub(crate) fn run<T: Send, E: Send>(
         while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             let result = task(index);
             if result.is_err() {
-                // Hand out nothing more.
+                // No worker is given another task.
                 next.store(order.len(), Ordering::Relaxed);
             }
             results
@@ -53,7 +54,7 @@ pub(crate) fn run<T: Send, E: Send>(
             }
         }
     }
-    // Without an error every task was taken.
+    // Without an error a worker took every task.
     Ok(results.into_iter().flatten().flatten().collect())
 }
 

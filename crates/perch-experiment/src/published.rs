@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ExperimentError;
 use crate::json::null_is_nan;
 
-/// The columns, in this order.
+/// The columns of the CSV, in this order.
 const COLUMNS: [&str; 10] = [
     "source",
     "benchmark",
@@ -21,14 +21,14 @@ const COLUMNS: [&str; 10] = [
     "sd_patched",
 ];
 
-/// What was measured on hardware, in the unit of its cell.
+/// The figures measured on hardware, in the unit of their cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// Without the patch.
+    /// The figure without the patch.
     pub baseline: f64,
-    /// With it; absent where only the change was published.
+    /// The figure with the patch; absent where only the change was published.
     pub patched: Option<f64>,
-    /// The change from the baseline to the patched figure, in percent of the baseline: more is
+    /// The change from the baseline to the patched figure, in percent of the baseline: a rise is
     /// positive, whichever sign the source printed.
     #[serde(deserialize_with = "null_is_nan")]
     pub delta_pct: f64,
@@ -37,23 +37,23 @@ pub struct Published {
     pub sd_pct: Option<f64>,
 }
 
-/// What a positive sign means where a source prints a change in percent. Sources differ, and some
-/// print one that says "better" for rows where less is better and for rows where more is.
+/// The meaning of a positive sign where a source prints a change in percent. Sources differ, and
+/// some print a sign that says "better" for rows where less is better and for rows where more is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Printed {
-    /// The patched figure is larger.
+    /// A positive sign means that the patched figure is larger.
     #[default]
     Rise,
-    /// It is smaller.
+    /// A positive sign means that the patched figure is smaller.
     Fall,
 }
 
 impl Printed {
-    /// What `printed_delta_pct` says of the change, more being positive.
+    /// Returns the change that `printed_delta_pct` stands for, a rise being positive.
     fn change(self, printed_pct: f64) -> f64 {
         match self {
             Printed::Rise => printed_pct,
-            // Not -0.
+            // The subtraction avoids -0.
             Printed::Fall => 0.0 - printed_pct,
         }
     }
@@ -73,14 +73,15 @@ pub(crate) struct Line {
     pub sd_pct: Option<f64>,
 }
 
-/// Changes that were computed from rounded columns miss the printed ones, near 0 also in sign.
+/// Changes that were computed from rounded columns may differ from the printed ones by this much;
+/// near 0 the sign may differ too.
 const ROUNDED_PP: f64 = 1.0;
 
 impl Line {
-    /// The figures, given what the source's signs mean.
+    /// Returns the figures, given the meaning of the source's signs.
     ///
     /// # Errors
-    /// What the printed sign would have to mean instead, if the columns say so.
+    /// Returns the other meaning of the printed sign, if the columns show that the sign has it.
     pub fn figures(&self, printed: Printed) -> Result<Published, Printed> {
         let computed = self.patched.map(|p| 100.0 * (p / self.baseline - 1.0));
         let said = self.printed_pct.map(|pct| printed.change(pct));
@@ -102,7 +103,7 @@ impl Line {
     }
 }
 
-/// Every line of the CSV `text`, which `origin` names in errors.
+/// Reads every line of the CSV `text`; errors use the name `origin` for it.
 pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentError> {
     let problem = |line: Option<usize>, key: &str, reason: String, expected: &str| {
         ExperimentError::Invalid(Box::new(Problem {
@@ -221,7 +222,7 @@ mod tests {
         assert_eq!(figures.sd_pct, Some(6.47));
     }
 
-    /// The same change, printed by one source as a fall and by another as a rise.
+    /// Two sources print the same change, one as a fall and the other as a rise.
     #[test]
     fn a_change_is_positive_where_there_is_more_whatever_was_printed() {
         let text = format!(
@@ -234,7 +235,8 @@ mod tests {
         assert_eq!(change(1, Printed::Fall), Ok(-4.88));
         assert!(change(2, Printed::Fall).is_ok_and(|pct| pct == 0.0 && pct.is_sign_positive()));
         assert_eq!(change(3, Printed::Fall), Ok(-9.02));
-        // Columns tell on a sign that was declared the wrong way round; a change alone cannot.
+        // The columns reveal a sign that was declared the wrong way round; a change alone cannot
+        // reveal it.
         assert_eq!(change(0, Printed::Rise), Err(Printed::Fall));
         assert_eq!(change(1, Printed::Rise), Err(Printed::Fall));
         assert_eq!(change(3, Printed::Rise), Ok(9.02));

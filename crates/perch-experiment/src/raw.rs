@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Every repetition's scores: what tables and intervals are made of.
+//! Every repetition's scores, from which tables and intervals are made.
 
 use crate::compare::{CompareSpec, ScoreRow};
 use crate::error::ExperimentError;
@@ -7,20 +7,21 @@ use crate::model::{Arm, Cell, Experiment};
 use crate::report::LoadResult;
 use crate::seed::seed;
 
-/// What one repetition of one arm scored. Repetitions of the same number share a seed in all arms.
+/// One score of one repetition of one arm. Repetitions of the same number share a seed in all arms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Repetition<'a> {
-    /// The experiment; nothing in a comparison.
+    /// The experiment's name; none in a comparison.
     pub experiment: Option<&'a str>,
-    /// The benchmark, as [`Cell::benchmark`]; likewise.
+    /// The benchmark, as in [`Cell::benchmark`]; none in a comparison.
     pub benchmark: Option<&'a str>,
-    /// As [`Cell::place`]; likewise.
+    /// The place, as in [`Cell::place`]; none in a comparison.
     pub place: Option<&'a str>,
-    /// The row; nothing where the rows are statistics over these repetitions.
+    /// The row's name; none where the rows are statistics over these repetitions, and none in a
+    /// comparison.
     pub row: Option<&'a str>,
     /// The machine's name.
     pub machine: &'a str,
-    /// The workload, as `perch compare` takes it.
+    /// The workload, in the syntax of `perch compare`.
     pub workload: &'a str,
     /// The stock kernel.
     pub era: &'a str,
@@ -28,27 +29,28 @@ pub struct Repetition<'a> {
     pub arm: &'a str,
     /// The arm's modes.
     pub modes: &'a str,
-    /// Its number, from 0.
+    /// The repetition's number, from 0.
     pub repetition: u32,
-    /// The seed that it ran with.
+    /// The seed of the repetition's simulation.
     pub seed: u64,
-    /// What was scored.
+    /// The name of the score.
     pub score: &'a str,
     /// The unit of the value.
     pub unit: &'a str,
-    /// Whether more of that is better.
+    /// True where more is better.
     pub higher_is_better: bool,
     /// The score.
     pub value: f64,
-    /// The table's figures are made of values divided by this: 1 but where the published ones are
-    /// relative to a baseline that nobody knows.
+    /// The number by which the values were divided to make the table's figures: 1, except where the
+    /// published figures are relative to a baseline that nobody knows.
     pub divisor: f64,
 }
 
-/// Who takes repetitions. An error ends the run with it.
+/// A function that takes each repetition. An error of the function ends the run, which returns that
+/// error.
 pub type Each<'a> = &'a mut dyn FnMut(&Repetition) -> Result<(), ExperimentError>;
 
-/// Hands out what was simulated of a load, as `cells` show it, score by score and arm by arm.
+/// Hands out the simulated scores of a load, as `cells` show them, score by score and arm by arm.
 pub(crate) fn of_load(
     experiment: &Experiment,
     base: u64,
@@ -96,7 +98,7 @@ pub(crate) fn of_load(
     Ok(())
 }
 
-/// Hands out what a comparison is made of, score by score and arm by arm.
+/// Hands out the scores that a comparison is made of, score by score and arm by arm.
 pub(crate) fn of_comparison(
     spec: &CompareSpec,
     scores: &[ScoreRow],

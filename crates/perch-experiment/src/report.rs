@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What an experiment found, cell by cell, held against what was published. The field names are
-//! the keys of the JSON that docs/formats.md describes.
+//! The result of an experiment, cell by cell, compared with the published figures. The field names
+//! are the keys of the JSON that docs/formats.md describes.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,58 +11,59 @@ use crate::published::Published;
 use crate::stats::Delta;
 use crate::tally::LoadFound;
 
-/// A simulated change may miss the published one by this many percentage points; where a
-/// standard deviation was published, by twice that if it is more.
+/// A simulated change may miss the published one by this many percentage points; where a standard
+/// deviation was published, by twice the deviation if that is more.
 const WITHIN_PP: f64 = 3.0;
-/// The direction of a change counts where the published one is beyond this, in percent: below it
-/// the published tables' own noise decides.
+/// The direction of a change counts where the published change is larger than this, in percent:
+/// below it the published tables' own noise decides the direction.
 const SIGN_PCT: f64 = 3.0;
 /// A simulated baseline is close when it is within these multiples of the published one.
 const CLOSE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
-/// The two arms that the published columns are held against.
+/// The simulated figures of the two arms that are compared with the published columns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Simulated {
-    /// The row's statistic over the repetitions, in the cell's unit: where rows are workloads,
-    /// their mean.
+    /// The statistic of the row over the baseline arm's repetitions, in the cell's unit: where rows
+    /// are workloads, their mean.
     pub baseline: f64,
-    /// Likewise.
+    /// The same statistic over the patched arm's repetitions.
     pub patched: f64,
-    /// The change of that, in percent of the baseline; null in JSON where the baseline is 0.
+    /// The change from the baseline's statistic to the patched one, in percent of the baseline;
+    /// null in JSON where the baseline is 0.
     #[serde(deserialize_with = "null_is_nan")]
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points; null where
-    /// there are too few repetitions to tell.
+    /// the repetitions are too few for one.
     pub ci95_pct: Option<f64>,
 }
 
-/// A further arm, which nothing published is held against.
+/// A further arm, which has no published figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmResult {
-    /// Its name.
+    /// The arm's name.
     pub arm: String,
-    /// The row's statistic over the repetitions, in the cell's unit; the mean of most tables.
+    /// The row's statistic over the arm's repetitions, in the cell's unit; the mean in most tables.
     pub mean: f64,
-    /// The change from the baseline, in percent of it.
+    /// The change from the baseline, in percent of the baseline.
     #[serde(deserialize_with = "null_is_nan")]
     pub delta_pct: f64,
-    /// As [`Simulated::ci95_pct`].
+    /// The same as [`Simulated::ci95_pct`], for this arm's change.
     pub ci95_pct: Option<f64>,
 }
 
-/// What was simulated of one load.
+/// The simulated values of one load.
 pub(crate) struct LoadResult<'a> {
     pub load: &'a Load,
-    /// Each of its scores.
+    /// The description of each of the load's scores.
     pub scores: Vec<Described>,
     /// The arms' names, `baseline` and `patched` first, each with the values of each score, one a
     /// repetition.
     pub arms: Vec<(&'a str, Vec<Vec<f64>>)>,
-    /// Where a bootstrap's draws come from.
+    /// The seed of a bootstrap's draws.
     pub draws: u64,
 }
 
-/// What a score is, whatever its value.
+/// The properties of a score that do not depend on its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Described {
     pub name: String,
@@ -71,8 +72,9 @@ pub(crate) struct Described {
 }
 
 impl LoadResult<'_> {
-    /// What the figures of `cell` are divided by: 1, or where the source's are multiples of 1 or of
-    /// 100 what makes the baseline as many.
+    /// Returns the number that the figures of `cell` are divided by: 1, or, where the source's
+    /// figures are multiples of a baseline of 1 or 100, the number that makes the simulated
+    /// baseline 1 or 100.
     pub fn divisor(&self, cell: &Cell) -> f64 {
         match cell.judging.relative {
             true => cell.statistic.of(&self.arms[0].1[cell.score]) / cell.published.baseline,
@@ -81,21 +83,21 @@ impl LoadResult<'_> {
     }
 }
 
-/// Every iteration behind one table whose rows are statistics: its shape.
+/// Every iteration behind one table whose rows are statistics, which shows the distribution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Iterations {
     /// The benchmark.
     pub benchmark: String,
-    /// As [`CellReport::place`].
+    /// The place, as in [`CellReport::place`].
     #[serde(rename = "where")]
     pub place: String,
     /// The name of the machine that was simulated.
     pub machine: String,
-    /// The workload, as `perch compare` takes it.
+    /// The workload, in the syntax of `perch compare`.
     pub workload: String,
     /// The unit of the values.
     pub unit: String,
-    /// Whether more of that is better.
+    /// True where more is better.
     pub higher_is_better: bool,
     /// The arms that were simulated, in the order of [`Report::arms`].
     pub arms: Vec<ArmIterations>,
@@ -104,14 +106,14 @@ pub struct Iterations {
 /// One arm's iterations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmIterations {
-    /// Its name.
+    /// The arm's name.
     pub arm: String,
-    /// By repetition; those of the same number share a seed in all arms.
+    /// The value of each repetition; repetitions of the same number share a seed in all arms.
     pub values: Vec<f64>,
 }
 
 impl Iterations {
-    /// None where each row is a workload of its own.
+    /// Returns none where each row is a workload of its own.
     pub(crate) fn of(found: &LoadResult) -> Option<Iterations> {
         let load = found.load;
         let arms = found.arms.iter().map(|(arm, values)| ArmIterations {
@@ -135,34 +137,35 @@ impl Iterations {
 pub struct CellReport {
     /// The benchmark.
     pub benchmark: String,
-    /// Where it was pinned, or the machine it ran on.
+    /// The set of CPUs to which the benchmark was pinned, or the machine it ran on.
     #[serde(rename = "where")]
     pub place: String,
-    /// The row.
+    /// The row's name.
     pub row: String,
     /// The unit of all figures but the percentages.
     pub unit: String,
-    /// Whether more of that is better.
+    /// True where more is better.
     pub higher_is_better: bool,
     /// The name of the machine that was simulated.
     pub machine: String,
-    /// What was measured on hardware.
+    /// The figures measured on hardware.
     pub published: Published,
-    /// What was simulated.
+    /// The simulated figures.
     pub simulated: Simulated,
-    /// Simulated over published baseline; null where what was published is relative to a baseline
-    /// that nobody knows.
+    /// The simulated baseline over the published one; null where the published figures are relative
+    /// to a baseline that nobody knows.
     pub baseline_ratio: Option<f64>,
-    /// Costs were fitted on this cell: it is shown and never scored.
+    /// True where costs were fitted on this cell: tables show the cell and never score it.
     pub calibration: bool,
-    /// The simulated change is as near to the published one as the published noise allows.
+    /// True where the simulated change is as near to the published one as the published noise
+    /// allows.
     pub within: bool,
-    /// Both changes have the same direction.
+    /// True where both changes have the same direction.
     pub sign_agrees: bool,
-    /// The columns that were fitted, where any were.
+    /// The columns on which costs were fitted, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fitted: Vec<String>,
-    /// Further arms, where asked for.
+    /// The further arms, where the user asked for some.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<ArmResult>,
 }
@@ -227,32 +230,33 @@ impl CellReport {
         }
     }
 
-    /// Whether the direction of its change counts.
+    /// Returns true where the direction of the cell's change counts.
     pub fn sign_is_scored(&self) -> bool {
         !self.calibration && self.published.delta_pct.abs() > SIGN_PCT
     }
 
-    /// Whether its baseline is close to the published one.
+    /// Returns true where the cell's baseline is close to the published one.
     pub fn baseline_is_close(&self) -> bool {
         self.baseline_ratio
             .is_some_and(|ratio| CLOSE.contains(&ratio))
     }
 }
 
-/// The cells counted, calibration cells left out.
+/// Counts of the cells, without the calibration cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Cells that count.
     pub scored: usize,
-    /// Of those, the ones within.
+    /// The scored cells whose change is within the tolerance.
     pub within: usize,
     /// Cells whose direction counts.
     pub sign_scored: usize,
-    /// Of those, the ones that agree.
+    /// The cells whose direction counts and agrees with the published one.
     pub sign_agrees: usize,
     /// Cells whose simulated baseline is 0.8 to 1.25 of the published one.
     pub baseline_close: usize,
-    /// Of so many: those whose published baseline is no mere 1.
+    /// Scored cells whose published baseline is an absolute value; `baseline_close` counts those of
+    /// them that are close.
     pub baseline_rows: usize,
 }
 
@@ -273,52 +277,52 @@ impl Summary {
     }
 }
 
-/// What an experiment found.
+/// The result of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The experiment's name.
     pub experiment: String,
-    /// What it is about.
+    /// The experiment's title.
     pub title: String,
-    /// Where the figures were published.
+    /// The place where the figures were published.
     pub source: String,
-    /// The machine's name; several machines' with commas.
+    /// The machine's name; where there are several machines, their names with commas.
     pub machine: String,
     /// The stock kernel.
     pub era: String,
-    /// Ticks per second.
+    /// Ticks of the kernel per second.
     pub hz: u32,
-    /// How that kernel's root domain is laid out, where not as the stock one's.
+    /// The layout of that kernel's root domain, where it differs from the stock one's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_domain: Option<String>,
     /// The seed that brings this report back.
     pub seed: u64,
     /// The arms that were simulated and their modes.
     pub arms: Vec<ArmModes>,
-    /// In the order of the tables.
+    /// The cells, in the order of the tables.
     pub cells: Vec<CellReport>,
     /// The iterations of the tables whose rows are statistics, in the order of the tables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iterations: Vec<Iterations>,
-    /// What the loads did beside their scores, in the order of the tables.
+    /// The counts of the loads beside their scores, in the order of the tables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LoadFound>,
-    /// The machines of the loads, as `-m` takes them.
+    /// The machines of the loads, in the format that `-m` reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines_toml: Vec<String>,
-    /// Contended cache lines, where something was published of one.
+    /// The contended cache lines, where the experiment has published figures of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub c2c: Option<LineFound>,
-    /// The cells counted.
+    /// Counts of the cells.
     pub summary: Summary,
 }
 
 /// An arm's name and modes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArmModes {
-    /// Its name.
+    /// The arm's name.
     pub name: String,
-    /// As `--set` takes them.
+    /// The arm's modes, in the syntax of `--set`.
     pub modes: String,
 }
 
@@ -395,7 +399,8 @@ mod tests {
         assert!(!scored(&cell(10.0, Some(1.0), false), 100.0, 113.1).within);
     }
 
-    /// Published 29 -> 13 us, which is -55 %: 14.4 rounds to 14, one off, and is 4 points off.
+    /// The published figures are 29 -> 13 us, which is -55 %. A simulated 14.4 rounds to 14, which
+    /// is one off, and the change is 4 points off.
     #[test]
     fn what_rounds_to_the_published_figure_is_within_where_figures_were_rounded() {
         let mut cell = cell(-55.17, None, false);
@@ -411,12 +416,12 @@ mod tests {
         }
         // The change is right though the figure is not.
         assert!(scored(&cell, 58.0, 26.0).within);
-        // Without a published figure there is nothing to round to.
+        // Without a published patched figure there is nothing to compare a rounded one with.
         cell.published.patched = None;
         assert!(!scored(&cell, 29.0, 14.4).within);
     }
 
-    /// Baselines of 1 were published because nobody is told the absolute ones.
+    /// The source published baselines of 1 because it tells nobody the absolute ones.
     #[test]
     fn a_relative_cell_is_shown_as_multiples_and_has_no_baseline_to_be_close_to() {
         let mut cell = cell(-9.02, Some(6.47), false);

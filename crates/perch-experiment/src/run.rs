@@ -20,18 +20,18 @@ use crate::report::{ArmModes, CellReport, Described, Iterations, LoadResult, Rep
 use crate::seed::seed;
 use crate::tally::Tallies;
 
-/// What a run may choose.
+/// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// Instead of the experiment's seed.
+    /// The seed that replaces the experiment's seed.
     pub seed: Option<u64>,
-    /// Instead of the experiment's repetitions, for every load.
+    /// The number of repetitions that replaces the experiment's, for every load.
     pub repetitions: Option<u32>,
-    /// Only cells whose `benchmark/where/row` match this pattern of `*` and `?`.
+    /// A pattern of `*` and `?`: the run has only cells whose `benchmark/where/row` match it.
     pub only: Option<String>,
-    /// Further arms by name; `all` for all that the experiment has.
+    /// The names of further arms; `all` for all that the experiment has.
     pub further: Vec<String>,
-    /// Worker threads, at least 1. The report doesn't depend on them.
+    /// The number of worker threads, at least 1. The report doesn't depend on it.
     pub jobs: usize,
 }
 
@@ -52,19 +52,20 @@ struct Scored {
     what: Described,
 }
 
-/// What one simulation found.
+/// The result of one simulation.
 struct Found {
-    /// The scores that its load is asked for, in that order.
+    /// The scores that the experiment wants of the load, in that order.
     scores: Vec<Scored>,
-    /// Everything, where it met contended lines of the kernel.
+    /// The whole outcome, where the simulation met contended lines of the kernel.
     outcome: Option<Outcome>,
 }
 
 /// Runs `experiment` on the simulator.
 ///
 /// # Errors
-/// [`ExperimentError::Argument`] when an option makes no sense, [`ExperimentError::Run`] when a
-/// simulation fails or its score is not what the experiment asked for.
+/// Returns [`ExperimentError::Argument`] when an option makes no sense, and
+/// [`ExperimentError::Run`] when a simulation fails or its score is not what the experiment asked
+/// for.
 pub fn run(
     experiment: &Experiment,
     options: &RunOptions,
@@ -73,11 +74,11 @@ pub fn run(
     run_raw(experiment, options, progress, &mut |_| Ok(()))
 }
 
-/// [`run()`], which hands out every repetition's scores as well: those that the report's figures are
-/// made of, table by table, when all are there.
+/// Runs `experiment` like [`run()`], and also hands out every repetition's scores: the scores that
+/// the report's figures are made of, table by table, when all simulations are done.
 ///
 /// # Errors
-/// As [`run()`], and those of `each`.
+/// Returns the errors of [`run()`], and those of `each`.
 pub fn run_raw(
     experiment: &Experiment,
     options: &RunOptions,
@@ -125,7 +126,7 @@ impl<'a> Topologies<'a> {
     }
 }
 
-/// The scores of one simulation.
+/// Returns the scores of one simulation.
 fn simulate(
     experiment: &Experiment,
     topology: &Arc<Topology>,
@@ -174,8 +175,8 @@ fn simulate(
     })
 }
 
-/// The score that is `wanted` of `outcome`; if it is not, a sentence that says so. One that is
-/// shown `relative` to another may be in any unit.
+/// Returns the score of `outcome` that is `wanted`; if there is none, a sentence that says so. A
+/// score that is shown `relative` to another may be in any unit.
 fn read(outcome: &Outcome, wanted: &Wanted, relative: bool) -> Result<Scored, String> {
     let name = wanted.name.as_deref();
     let is_wanted = |score: &&Score| name.is_none_or(|name| name == score.name);
@@ -213,7 +214,7 @@ fn read(outcome: &Outcome, wanted: &Wanted, relative: bool) -> Result<Scored, St
     })
 }
 
-/// [`run()`], on whatever `simulate` is.
+/// Runs `experiment` like [`run()`], with `simulate` in place of the simulator.
 fn run_with(
     experiment: &Experiment,
     options: &RunOptions,
@@ -275,7 +276,7 @@ fn run_with(
     })
 }
 
-/// The cells of the experiment that the options choose, one at least.
+/// Returns the cells of the experiment that the options choose, at least one.
 fn chosen_cells<'a>(
     experiment: &'a Experiment,
     options: &RunOptions,
@@ -296,7 +297,8 @@ fn chosen_cells<'a>(
     Ok(cells)
 }
 
-/// Every simulation of the loads: by load, by arm, by repetition. [`by_load`] counts on this order.
+/// Lists every simulation of the loads: by load, by arm, by repetition. [`by_load`] counts on this
+/// order.
 fn trials<'a>(chosen: &[(&'a Load, Effort)], arms: &[&'a Arm], base: u64) -> Vec<Trial<'a>> {
     let mut trials = Vec::new();
     for &(load, effort) in chosen {
@@ -313,8 +315,8 @@ fn trials<'a>(chosen: &[(&'a Load, Effort)], arms: &[&'a Arm], base: u64) -> Vec
     trials
 }
 
-/// The scores of all simulations, in the order of [`trials`], sorted into loads and arms; and the
-/// contended lines of the load that they were published for.
+/// Sorts the scores of all simulations, in the order of [`trials`], into loads and arms; also
+/// returns the contended lines of the load for which such lines were published.
 fn by_load<'a>(
     experiment: &'a Experiment,
     chosen: &[(&'a Load, Effort)],
@@ -341,7 +343,7 @@ fn by_load<'a>(
         };
         results.push(LoadResult {
             load,
-            // A property of the workload, which is the same in all of them.
+            // The workload determines these, so all simulations have the same.
             scores: of_load[0].scores.iter().map(|s| s.what.clone()).collect(),
             arms: by_arm().map(|(arm, found)| (arm, values(found))).collect(),
             draws: seed(base, &[&load.benchmark, &load.place, "bootstrap"], 0),
@@ -360,7 +362,7 @@ fn by_load<'a>(
     (results, c2c)
 }
 
-/// The loads of `cells`, each once and with its effort as `options` have it.
+/// Returns the loads of `cells`, each once and with its effort under `options`.
 fn chosen_loads<'a>(
     experiment: &'a Experiment,
     cells: &[&Cell],
@@ -390,7 +392,8 @@ fn chosen_loads<'a>(
     Ok(chosen)
 }
 
-/// Baseline, patched, and the further arms asked for, in the experiment's order.
+/// Returns the baseline, the patched arm and the further arms that the user asked for, in the
+/// experiment's order.
 fn chosen_arms<'a>(
     experiment: &'a Experiment,
     further: &[String],
@@ -424,8 +427,9 @@ fn chosen_arms<'a>(
         .collect())
 }
 
-/// The trials in the order in which workers take them. Tables list their rows from the lightest
-/// to the heaviest, so a load's place in its table times its simulated time stands for its cost.
+/// Returns the trials in the order in which workers take them. Tables list their rows from the
+/// lightest to the heaviest, so a load's place in its table times its simulated time stands for its
+/// cost.
 fn longest_first(trials: &[Trial], loads: &[(&Load, Effort)]) -> Vec<usize> {
     let mut rank = 0;
     let mut table = None;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The seed of one simulation: a function of what is simulated, and never of the arm, so that
-//! the arms of one repetition meet the same random numbers and their difference is the arm's.
+//! The seed of one simulation: it depends on the load and never on the arm, so that the arms of one
+//! repetition meet the same random numbers and their difference is due to the arm.
 
-/// The seed for repetition `repetition` of what `parts` name.
+/// Returns the seed for the given repetition of the load that `parts` name.
 pub(crate) fn seed(experiment: u64, parts: &[&str], repetition: u32) -> u64 {
     let mut hash = mix(experiment);
     for part in parts {
-        // FNV-1a, with a byte that no text contains between the parts.
+        // FNV-1a over the parts, with a byte that no text contains between them.
         for byte in part.bytes().chain([0xff]) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
@@ -14,7 +14,7 @@ pub(crate) fn seed(experiment: u64, parts: &[&str], repetition: u32) -> u64 {
     mix(hash ^ mix(u64::from(repetition)))
 }
 
-/// SplitMix64 (Steele and others 2014): neighbours in, strangers out.
+/// SplitMix64 (Steele and others 2014), which turns neighbouring inputs into unrelated outputs.
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a row of a table can say about the iterations of one workload: their mean, how far they
-//! scatter, the least and the greatest, and percentiles.
+//! The statistics that a row of a table can show of the iterations of one workload: their mean, how
+//! far they scatter, the least and the greatest, and percentiles.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,20 +8,21 @@ use std::str::FromStr;
 use crate::bootstrap::bootstrap;
 use crate::stats::{Delta, delta, deviation, mean};
 
-/// A number that stands for many iterations, computed as pandas' `describe()` does, which the
-/// published tables come from.
+/// A number that stands for many iterations. It is computed as pandas' `describe()` computes it,
+/// from which the published tables come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Statistic {
     /// The arithmetic mean.
     Mean,
-    /// The standard deviation of a sample: divided by one less than the iterations.
+    /// The standard deviation of a sample: the sum of squares is divided by one less than the
+    /// number of iterations.
     Std,
-    /// The least.
+    /// The least value.
     Min,
-    /// The value that so many percent, above 0 and below 100, lie at or under; between two
-    /// neighbours, on the line between them.
+    /// The value that so many percent of the iterations, above 0 and below 100, lie at or under;
+    /// between two neighbours the value lies on the line between them.
     Percentile(f64),
-    /// The greatest.
+    /// The greatest value.
     Max,
 }
 
@@ -37,7 +38,7 @@ pub const DESCRIBE: [Statistic; 7] = [
 ];
 
 impl Statistic {
-    /// The fewest iterations that it says anything about.
+    /// Returns the smallest number of iterations for which the statistic is defined.
     pub fn least(self) -> u32 {
         match self {
             Statistic::Std => 2,
@@ -45,10 +46,11 @@ impl Statistic {
         }
     }
 
-    /// Its value over `iterations`, in their unit; their order doesn't matter.
+    /// Returns the statistic's value over `iterations`, in their unit; the order of the iterations
+    /// doesn't matter.
     ///
     /// # Panics
-    /// When there are fewer than [`Statistic::least`].
+    /// Panics when there are fewer iterations than [`Statistic::least`].
     pub fn of(self, iterations: &[f64]) -> f64 {
         assert!(
             iterations.len() >= self.least() as usize,
@@ -68,12 +70,13 @@ impl Statistic {
         }
     }
 
-    /// Its change from `baseline` to `patched`, whose `i`th iterations share a seed. The interval
-    /// is Student's for the mean and a bootstrap's, whose draws come from `seed`, for the others.
-    /// Not finite where its value over `baseline` is 0.
+    /// Returns the statistic's change from `baseline` to `patched`, whose `i`th iterations share a
+    /// seed. The interval is Student's for the mean and a bootstrap's, whose draws come from
+    /// `seed`, for the others. The change is not finite where the statistic's value over `baseline`
+    /// is 0.
     ///
     /// # Panics
-    /// When the lengths differ or are less than [`Statistic::least`].
+    /// Panics when the lengths differ or are less than [`Statistic::least`].
     pub fn change(self, baseline: &[f64], patched: &[f64], seed: u64) -> Delta {
         match self {
             Statistic::Mean => delta(baseline, patched),
@@ -82,7 +85,7 @@ impl Statistic {
     }
 }
 
-/// The value that `percent` of `sorted`, which is not empty, lie at or under.
+/// Returns the value that `percent` of `sorted`, which is not empty, lie at or under.
 pub(crate) fn percentile(sorted: &[f64], percent: f64) -> f64 {
     let at = (sorted.len() - 1) as f64 * percent / 100.0;
     let (below, above) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
@@ -101,7 +104,7 @@ impl fmt::Display for Statistic {
     }
 }
 
-/// A statistic that nobody knows.
+/// The error for a name that is no statistic's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownStatistic(String);
 
@@ -146,8 +149,9 @@ mod tests {
         DESCRIBE.iter().map(|s| s.of(iterations)).collect()
     }
 
-    /// By hand: the squares of 1.8, 0.8, 0.2, 1.2 and 1.2 sum to 6.8, and a quarter of that has the
-    /// root 1.3038; 99 % of the way from the first to the fifth is 0.96 past the fourth.
+    /// The figures are worked out by hand: the squares of 1.8, 0.8, 0.2, 1.2 and 1.2 sum to 6.8,
+    /// and a quarter of that has the root 1.3038; 99 % of the way from the first to the fifth is
+    /// 0.96 past the fourth.
     #[test]
     fn five_iterations_are_described_as_by_hand() {
         let found = described(&[7.0, 4.0, 5.0, 7.0, 6.0]);
@@ -183,8 +187,8 @@ mod tests {
     }
 
     proptest! {
-        /// Linear interpolation, said in another way: a percentile is where the polygon through
-        /// the sorted values, spread evenly from 0 to 100, stands.
+        /// The test states linear interpolation in another way: a percentile lies where the polygon
+        /// through the sorted values, spread evenly from 0 to 100, stands.
         #[test]
         fn percentiles_are_those_of_a_naive_sort(
             iterations in prop::collection::vec(-1e6..1e6f64, 1..60),

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Means, and how far they can be trusted.
+//! Means, and the intervals that tell how far means can be trusted.
 
 use distrs::StudentsT;
 
-/// The arithmetic mean.
+/// Returns the arithmetic mean.
 ///
 /// # Panics
-/// When there are no values.
+/// Panics when there are no values.
 pub fn mean(values: &[f64]) -> f64 {
     assert!(!values.is_empty(), "the mean of nothing");
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Half the width of the 95 % confidence interval of the mean, in the values' unit (Student's t);
-/// none for fewer than two values.
+/// Returns half the width of the 95 % confidence interval of the mean, in the values' unit
+/// (Student's t); none for fewer than two values.
 pub fn ci95(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n < 2 {
@@ -22,11 +22,11 @@ pub fn ci95(values: &[f64]) -> Option<f64> {
     Some(t95(n - 1) * deviation(values) / (n as f64).sqrt())
 }
 
-/// The standard deviation of a sample, in the values' unit: the squares' sum is divided by one
-/// less than there are values.
+/// Returns the standard deviation of a sample, in the values' unit: the sum of squares is divided
+/// by one less than the number of values.
 ///
 /// # Panics
-/// When there are fewer than two values.
+/// Panics when there are fewer than two values.
 pub fn deviation(values: &[f64]) -> f64 {
     assert!(values.len() >= 2, "the deviation of fewer than two values");
     let mean = mean(values);
@@ -34,17 +34,18 @@ pub fn deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// What Student's t with `freedom` degrees of freedom, 1 or more, stays within 95 times in 100,
-/// either side of 0.
+/// Returns the bound that Student's t with `freedom` degrees of freedom, 1 or more, stays within 95
+/// times in 100, on either side of 0.
 fn t95(freedom: usize) -> f64 {
     StudentsT::ppf(0.975, freedom as f64)
 }
 
-/// Spearman's coefficient of rank correlation, -1 to 1; equal values share the mean of their
-/// ranks. None where there are fewer than two values, or all of one side are equal.
+/// Returns Spearman's coefficient of rank correlation, -1 to 1; equal values share the mean of
+/// their ranks. Returns none where there are fewer than two values, or all values of one side are
+/// equal.
 ///
 /// # Panics
-/// When the lengths differ.
+/// Panics when the lengths differ.
 pub fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
     assert_eq!(a.len(), b.len(), "one value of each");
     if a.len() < 2 {
@@ -60,7 +61,7 @@ pub fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
     (of_a > 0.0 && of_b > 0.0).then(|| both / (of_a * of_b).sqrt())
 }
 
-/// The rank of each value, the least 1.
+/// Returns the rank of each value; the least has rank 1.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let rank = |value: &f64| {
         let less = values.iter().filter(|other| *other < value).count();
@@ -80,14 +81,14 @@ pub struct Delta {
     pub ci95_pct: Option<f64>,
 }
 
-/// The change from `baseline` to `patched`, whose `i`th values share a seed.
+/// Returns the change from `baseline` to `patched`, whose `i`th values share a seed.
 ///
 /// The interval is that of a ratio of paired means by the delta method: repetition `i` leaves
 /// `(p_i - r b_i) / mean(b)` where `r` is the ratio of the means, so what a seed does to both
 /// arms alike cancels.
 ///
 /// # Panics
-/// When the lengths differ or are 0.
+/// Panics when the lengths differ or are 0.
 pub fn delta(baseline: &[f64], patched: &[f64]) -> Delta {
     assert_eq!(
         baseline.len(),
@@ -111,15 +112,15 @@ pub fn delta(baseline: &[f64], patched: &[f64]) -> Delta {
 mod tests {
     use super::*;
 
-    /// Examples worked out by hand: 1 - 6 Σd²/(n (n² - 1)) where there are no ties.
+    /// The examples are worked out by hand: 1 - 6 Σd²/(n (n² - 1)) where there are no ties.
     #[test]
     fn spearman_compares_orders_and_nothing_else() {
         assert_eq!(spearman(&[1.0, 2.0, 9.0], &[10.0, 20.0, 21.0]), Some(1.0));
         assert_eq!(spearman(&[1.0, 2.0, 9.0], &[3.0, 2.0, 1.0]), Some(-1.0));
-        // Differences of rank 1, 1, 0, 0.
+        // The ranks differ by 1, 1, 0, 0.
         let found = spearman(&[1.0, 2.0, 3.0, 4.0], &[2.0, 1.0, 3.0, 4.0]).unwrap();
         assert!((found - 0.8).abs() < 1e-12, "{found}");
-        // Ranks 1.5, 1.5, 3 against 1, 2, 3: 1.5 / sqrt(1.5 * 2).
+        // The ranks are 1.5, 1.5, 3 against 1, 2, 3: 1.5 / sqrt(1.5 * 2).
         let found = spearman(&[5.0, 5.0, 6.0], &[1.0, 2.0, 3.0]).unwrap();
         assert!((found - 0.75f64.sqrt()).abs() < 1e-12, "{found}");
         assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), None);
@@ -159,7 +160,8 @@ mod tests {
 
     #[test]
     fn the_interval_of_a_mean_is_students() {
-        // By hand: mean 3, deviation 1.5811, t(4) 2.7764, so 2.7764 * 1.5811 / sqrt 5.
+        // The figure is worked out by hand: mean 3, deviation 1.5811, t(4) 2.7764, so 2.7764 *
+        // 1.5811 / sqrt 5.
         let half = ci95(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert!((half - 1.9632).abs() < 1e-3, "{half}");
         assert_eq!(ci95(&[1.0]), None);
@@ -176,7 +178,7 @@ mod tests {
     fn what_a_seed_does_to_one_arm_widens_the_interval() {
         let delta = delta(&[100.0, 100.0, 100.0], &[90.0, 110.0, 130.0]);
         assert!((delta.pct - 10.0).abs() < 1e-9);
-        // Deviation 20, t(2) 4.3027: 4.3027 * 20 / sqrt 3.
+        // The deviation is 20 and t(2) is 4.3027, so the figure is 4.3027 * 20 / sqrt 3.
         assert!((delta.ci95_pct.unwrap() - 49.68).abs() < 0.01);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What simulations did beside their scores, by load and arm: how long wake-ups took, why CPUs were
-//! chosen, how far tasks went, and which CPUs ran them.
+//! The counts of simulations beside their scores, by load and arm: how long wake-ups took, why CPUs
+//! were chosen, how far tasks went, and which CPUs ran them.
 
 use std::sync::Mutex;
 
@@ -12,40 +12,43 @@ use crate::compare::{CountRow, DISTANCES, occurred};
 use crate::json::null_is_nan;
 use crate::model::{Arm, Experiment, Load};
 
-/// How long woken tasks waited until they ran, in one arm; all repetitions together. Percentiles are
-/// the upper ends of the histogram's buckets: never less than the true one, and at most a 32nd more.
+/// The time that woken tasks waited until they ran, in one arm, over all repetitions together.
+/// Percentiles are the upper ends of the histogram's buckets: a percentile is never less than the
+/// true one, and at most a 32nd more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WakeLatency {
-    /// The arm.
+    /// The arm's name.
     pub arm: String,
     /// Wake-ups of tasks that ran in the measured time.
     pub wakeups: u64,
-    /// Microseconds, exact; as all that follow null in JSON without a wake-up.
+    /// The mean in microseconds, exact; null in JSON without a wake-up, as are all the fields
+    /// below.
     #[serde(deserialize_with = "null_is_nan")]
     pub mean_us: f64,
-    /// Microseconds that half of them did not exceed.
+    /// Microseconds that half of the wake-ups did not exceed.
     #[serde(deserialize_with = "null_is_nan")]
     pub p50_us: f64,
-    /// Microseconds that 90 % did not exceed.
+    /// Microseconds that 90 % of the wake-ups did not exceed.
     #[serde(deserialize_with = "null_is_nan")]
     pub p90_us: f64,
-    /// Microseconds that 99 % did not exceed.
+    /// Microseconds that 99 % of the wake-ups did not exceed.
     #[serde(deserialize_with = "null_is_nan")]
     pub p99_us: f64,
-    /// Microseconds that 99.9 % did not exceed.
+    /// Microseconds that 99.9 % of the wake-ups did not exceed.
     #[serde(deserialize_with = "null_is_nan")]
     pub p99_9_us: f64,
-    /// The longest, microseconds, exact.
+    /// The longest wait in microseconds, exact.
     #[serde(deserialize_with = "null_is_nan")]
     pub max_us: f64,
-    /// The histogram: the longest latency that a bucket takes, nanoseconds, and the wake-ups in it;
-    /// shortest first, without empty ones. An experiment has it where a table is one load.
+    /// The histogram: the longest latency that a bucket takes, nanoseconds, and the number of
+    /// wake-ups in the bucket; the shortest comes first, and empty buckets are left out. An
+    /// experiment has the histogram where a table is one load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub buckets: Vec<[u64; 2]>,
 }
 
 impl WakeLatency {
-    /// The percentiles by name, and the longest, microseconds.
+    /// Returns the percentiles by name, and the longest wait, in microseconds.
     pub fn percentiles(&self) -> [(&'static str, f64); 5] {
         [
             ("50th", self.p50_us),
@@ -57,44 +60,46 @@ impl WakeLatency {
     }
 }
 
-/// What the machine's CPUs did in one arm.
+/// The busy time and the decisions of the machine's CPUs in one arm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmCpus {
-    /// The arm.
+    /// The arm's name.
     pub arm: String,
-    /// Share of the measured time that each CPU was not idle, percent to a hundredth, by number; all
-    /// repetitions together.
+    /// The share of the measured time that each CPU was not idle, percent to a hundredth, by CPU
+    /// number, over all repetitions together.
     pub busy_pct: Vec<f64>,
-    /// Decisions for each CPU, per simulated second; a comparison has them.
+    /// The number of decisions for each CPU, per simulated second; only a comparison has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chosen_per_second: Vec<f64>,
 }
 
-/// What one load of an experiment did. Lists by arm are in the order of the report's arms.
+/// The counts of one load of an experiment. Lists by arm are in the order of the report's arms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadFound {
     /// The benchmark.
     pub benchmark: String,
-    /// As a cell's.
+    /// The place, as a cell has it.
     #[serde(rename = "where")]
     pub place: String,
-    /// The row, where each row is a load of its own; a row's scores share one.
+    /// The row, where each row is a load of its own; the scores of one row share a load.
     pub row: Option<String>,
     /// The name of the machine that was simulated.
     pub machine: String,
-    /// The workload, as `perch compare` takes it.
+    /// The workload, in the syntax of `perch compare`.
     pub workload: String,
-    /// By arm.
+    /// The latencies of wake-ups, by arm.
     pub latency: Vec<WakeLatency>,
-    /// Why CPUs were chosen; reasons that never occurred are left out.
+    /// The reasons for which CPUs were chosen; reasons that never occurred are left out.
     pub decisions: Vec<CountRow>,
-    /// How far from its previous CPU a woken task went; likewise.
+    /// The distances from a woken task's previous CPU to the chosen one; distances that never
+    /// occurred are left out.
     pub migrations: Vec<CountRow>,
-    /// By arm.
+    /// The CPUs' busy time, by arm.
     pub cpus: Vec<ArmCpus>,
 }
 
-/// Sums over an arm's repetitions. All are integers, so that the order does not matter.
+/// Sums over an arm's repetitions. All sums are integers, so the order of the additions does not
+/// matter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Tally {
     latency: Latencies,
@@ -166,7 +171,7 @@ impl Tally {
     }
 }
 
-/// [`occurred`], of tallies.
+/// Calls [`occurred`] on tallies.
 fn rows<'a>(
     tallies: &[Tally],
     names: impl IntoIterator<Item = &'a str>,
@@ -179,10 +184,11 @@ fn rows<'a>(
     })
 }
 
-/// The tallies of an experiment's loads and arms. Memory does not depend on the repetitions.
+/// The tallies of an experiment's loads and arms. The memory that they take does not depend on the
+/// repetitions.
 pub(crate) struct Tallies<'a> {
     experiment: &'a Experiment,
-    /// By load, then by arm of the experiment.
+    /// The tallies by load, then by arm of the experiment.
     all: Vec<Vec<Mutex<Option<Box<Tally>>>>>,
 }
 
@@ -207,7 +213,7 @@ impl<'a> Tallies<'a> {
         tally.get_or_insert_default().add(metrics);
     }
 
-    /// What every load that ran did, in the order of the tables.
+    /// Returns the counts of every load that ran, in the order of the tables.
     pub fn found(self) -> Vec<LoadFound> {
         let of_load = |(load, arms): (&Load, Vec<Mutex<Option<Box<Tally>>>>)| {
             let arms = self.experiment.arms.iter().zip(arms);

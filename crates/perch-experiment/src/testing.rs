@@ -2,7 +2,7 @@
 //! A small experiment for tests: a table of statistics on each of two machines, and one whose row
 //! is a workload.
 
-/// The file.
+/// The experiment's file.
 pub(crate) const STATISTICS: &str = r#"name = "statistics"
 title = "t"
 source = "s"
@@ -59,7 +59,7 @@ columns = ["baseline"]
 why = "w"
 "#;
 
-/// Its figures.
+/// The experiment's published figures.
 pub(crate) const FIGURES: &str = "\
 source,benchmark,where,unit,row,baseline,patched,printed_delta_pct,sd_baseline,sd_patched
 s,pairs,juno,MB/s,mean,100,110,+10.0,,
@@ -122,7 +122,7 @@ columns = ["baseline"]
 why = "w"
 "#;
 
-/// Its figures.
+/// The published figures of [`SCORES`].
 pub(crate) const SCORES_FIGURES: &str = "\
 source,benchmark,where,unit,row,baseline,patched,printed_delta_pct,sd_baseline,sd_patched
 s,several,all,us,two:wake_p50.0,10,9,10.0,,

@@ -3,24 +3,26 @@
 
 use crate::perf::RecordError;
 
-/// Why nothing was imported.
+/// The reason why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The file cannot be read.
+    /// The operating system could not read the file.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// What is in it makes no sense, or cannot be imported: where, and what to do.
+    /// The file's contents make no sense, or cannot be imported; the sentence says where, and what
+    /// to do.
     #[error("{0}")]
     Input(String),
     /// A record makes no sense.
     #[error("at byte {at}: {source}: the file is damaged or was cut off")]
     Record {
-        /// Where in the file the record begins.
+        /// The place in the file where the record begins.
         at: u64,
-        /// What is wrong with it.
+        /// The fault of the record.
         source: RecordError,
     },
-    /// A program that is needed is missing or failed: which, and what to do.
+    /// A program that the import needs is missing or failed; the sentence says which program, and
+    /// what to do.
     #[error("{0}")]
     Reader(String),
 }

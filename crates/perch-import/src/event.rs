@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The scheduler's events, whoever recorded them.
+//! The scheduler's events, independent of the program that recorded them.
 
 use std::fmt;
 
-/// A command's name as the kernel has it: 15 bytes and a zero.
+/// A command's name in the kernel's form: 15 bytes and a zero.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name([u8; 16]);
 
 impl Name {
-    /// As much of it as a name holds, up to the first zero.
+    /// Takes as many bytes as a name holds, up to the first zero.
     pub fn new(bytes: &[u8]) -> Name {
         let mut name = [0; 16];
         let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
@@ -31,63 +31,65 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Where the kernel was when it wrote an event.
+/// The context in which the kernel wrote an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
-    /// In the task itself.
+    /// The kernel ran the task itself.
     Task,
-    /// In a softirq on top of it. A system call that sends over loopback delivers in one.
+    /// The kernel ran a softirq on top of the task. A system call that sends over loopback delivers
+    /// in a softirq.
     Softirq,
-    /// In an interrupt, which has nothing to do with the task that it interrupted.
+    /// The kernel ran an interrupt, which has nothing to do with the interrupted task.
     Interrupt,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `sched_switch`.
     Switch {
-        /// Who ran; 0 for the idle task.
+        /// The task that ran; 0 for the idle task.
         prev: i32,
-        /// Its command.
+        /// That task's command.
         prev_name: Name,
-        /// Its priority: 100 to 139 for nice -20 to 19, less for real-time.
+        /// That task's priority: 100 to 139 for nice -20 to 19, less for real-time.
         prev_prio: i32,
-        /// What becomes of it.
+        /// The state of that task after the switch.
         state: State,
-        /// Who runs from now on.
+        /// The task that runs from now on.
         next: i32,
-        /// Its priority.
+        /// The next task's priority.
         next_prio: i32,
-        /// Its command.
+        /// The next task's command.
         next_name: Name,
     },
-    /// `sched_waking`: written by the waker.
+    /// `sched_waking`, which the waker writes.
     Waking {
-        /// Who is woken.
+        /// The wakee.
         pid: i32,
-        /// Its command.
+        /// The wakee's command.
         name: Name,
     },
-    /// `sched_wakeup`: where there is no `sched_waking`; the waker, or the CPU that it asked.
+    /// `sched_wakeup`, used where there is no `sched_waking`; the waker writes it, or the CPU that
+    /// the waker asked.
     Wakeup {
-        /// Who is woken.
+        /// The wakee.
         pid: i32,
-        /// Its command.
+        /// The wakee's command.
         name: Name,
     },
-    /// `sched_wakeup_new`: a new task is first woken.
+    /// `sched_wakeup_new`: a new task is woken for the first time.
     WakeupNew {
-        /// Who.
+        /// The new task.
         pid: i32,
-        /// Its command.
+        /// The new task's command.
         name: Name,
     },
     /// `sched_process_fork`.
     Fork {
-        /// Who was forked.
+        /// The task that was forked.
         child: i32,
-        /// Its command.
+        /// The forked task's command.
         name: Name,
     },
     /// `sched_process_exec`, or perf's own record of it.
@@ -96,19 +98,19 @@ pub enum Kind {
     Migrate,
 }
 
-/// What becomes of a task that leaves its CPU.
+/// The state of a task that leaves its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It could go on: others go first.
+    /// The task could go on, but other tasks go first.
     Runnable,
-    /// It sleeps.
+    /// The task sleeps.
     Asleep,
-    /// It is gone.
+    /// The task is gone.
     Dead,
 }
 
 impl State {
-    /// From `prev_state` as the kernel has had it since 4.14.
+    /// Reads `prev_state` in the form that the kernel has used since 4.14.
     pub fn of_bits(bits: u64) -> State {
         const PREEMPTED: u64 = 0x100;
         const DEAD: u64 = 0x30;
@@ -124,16 +126,16 @@ impl State {
 /// An event of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, nanoseconds of some clock.
+    /// The time of the event, nanoseconds of some clock.
     pub at_ns: u64,
-    /// On which CPU.
+    /// The CPU on which the event happened.
     pub cpu: u32,
-    /// Who ran there; 0 for the idle task.
+    /// The task that ran on that CPU; 0 for the idle task.
     pub pid: i32,
-    /// Its process, where that is known.
+    /// The task's process, where it is known.
     pub process: Option<i32>,
-    /// Where the kernel was.
+    /// The kernel's context.
     pub context: Context,
-    /// What happened.
+    /// The kind of the event.
     pub kind: Kind,
 }

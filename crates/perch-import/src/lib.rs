@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Recordings of the scheduler's events, by `perf sched record` or trace-cmd, made into workloads
-//! that the simulator runs closed-loop: what ran, how long, and who woke whom.
+//! that the simulator runs closed-loop: the tasks, the time that each ran, and the wakers and
+//! wakees.
 //!
-//! [`import`] reads a file; [`Weaver`] makes scripts out of events, wherever they come from.
-//! docs/import.md tells what is made of what, and where that is wrong.
+//! [`import`] reads a file; [`Weaver`] makes scripts out of events, wherever the events come from.
+//! docs/import.md tells what the import makes of each event, and where the result is wrong.
 
 mod error;
 mod event;
@@ -31,16 +32,16 @@ pub use weave::{Options, Weaver};
 /// Reads a recording.
 ///
 /// # Errors
-/// A file that is neither perf.data nor trace.dat, one that is damaged or lacks the events, or a
-/// reader that is not installed; the message says what to do.
+/// Returns an error for a file that is neither perf.data nor trace.dat, for one that is damaged or
+/// lacks the events, and for a reader that is not installed; the message says what to do.
 pub fn import(path: &Path, options: &Options) -> Result<(Script, Summary), ImportError> {
     import_telling(path, options, &|_, _| {})
 }
 
-/// [`import`], which tells how far it is.
+/// Reads a recording like [`import`], and reports its progress.
 ///
 /// # Errors
-/// As [`import`].
+/// Returns the errors of [`import`].
 pub fn import_telling(
     path: &Path,
     options: &Options,
@@ -76,10 +77,11 @@ pub fn import_telling(
     weaver.finish(&origin)
 }
 
-/// Reads what `trace-cmd report -N -R -t -l` printed: a recording that is looked at elsewhere.
+/// Reads the output of `trace-cmd report -N -R -t -l`, for a recording that was converted to text
+/// elsewhere.
 ///
 /// # Errors
-/// As [`import`].
+/// Returns the errors of [`import`].
 pub fn import_text(
     input: &mut dyn BufRead,
     options: &Options,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How far reading is.
+//! The progress of reading.
 
 use std::io::{Read, Result, Seek, SeekFrom};
 
-/// Is told how many bytes were read, and of how many: 0 where nobody knows.
+/// A function that is told the number of bytes that were read, and the number of all; the latter is
+/// 0 where it is not known.
 pub type Tell<'a> = &'a dyn Fn(u64, u64);
 
-/// What is read, and whoever is told of it.
+/// An input, and the function that is told of the progress.
 pub(crate) struct Told<'a, R> {
     inner: R,
     at: u64,

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What there is to say about an import: what was made of what, what was left out, and what was
-//! odd.
+//! The summary of an import: the counts of what was made of the recording, of what was left out,
+//! and of oddities.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// What the tasks of one name did.
+/// The counts of the tasks of one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TaskSummary {
-    /// Their command.
+    /// The tasks' command.
     pub name: String,
-    /// How many they are.
+    /// The number of the tasks.
     pub tasks: u64,
-    /// Their time on CPUs, nanoseconds.
+    /// The tasks' time on CPUs, nanoseconds.
     pub cpu_ns: u64,
-    /// Times that they wake other tasks.
+    /// The number of times that these tasks wake other tasks.
     pub wakes: u64,
 }
 
@@ -32,14 +32,14 @@ impl Names {
         entry.wakes += wakes;
     }
 
-    /// Those that ran longest first.
+    /// Returns the names by their tasks' time, longest first.
     pub fn longest(&self) -> Vec<&TaskSummary> {
         let mut all: Vec<&TaskSummary> = self.0.values().collect();
         all.sort_by(|a, b| b.cpu_ns.cmp(&a.cpu_ns).then_with(|| a.name.cmp(&b.name)));
         all
     }
 
-    /// Time on CPUs, nanoseconds.
+    /// Returns the time on CPUs, nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
         self.0.values().map(|names| names.cpu_ns).sum()
     }
@@ -51,67 +51,70 @@ impl Serialize for Names {
     }
 }
 
-/// What was made of a recording.
+/// The summary of the workload that was made of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// Who recorded: `perf` or `trace-cmd`.
+    /// The program that made the recording: `perf` or `trace-cmd`.
     pub tool: String,
     /// The recorded kernel, where the file says so.
     pub kernel: Option<String>,
-    /// The recorded machine's CPUs, likewise.
+    /// The number of the recorded machine's CPUs, where the file says so.
     pub cpus: Option<u32>,
-    /// From the first event to the last, nanoseconds.
+    /// The time from the first event to the last, nanoseconds.
     pub span_ns: u64,
     /// Tasks in the workload.
     pub tasks: u64,
-    /// Their time on CPUs, nanoseconds.
+    /// The tasks' time on CPUs, nanoseconds.
     pub cpu_ns: u64,
-    /// The same at full capacity: less, where CPUs are slower than the fastest.
+    /// The work of that time at full capacity, nanoseconds: less than the time where CPUs are
+    /// slower than the fastest.
     pub work_ns: u64,
     /// Wake-ups of one task of the workload by another.
     pub wakes: u64,
-    /// Of those by tasks and interrupts together: such that found their task awake.
+    /// Wake-ups, by tasks and by interrupts, that found their task awake.
     pub early: u64,
-    /// Wake-ups by timers and devices: sleeps of the recorded length, or periods.
+    /// Wake-ups by timers and devices, which become sleeps of the recorded length, or periods.
     pub alarms: u64,
-    /// Tasks whose timer is so regular that it is taken for a period.
+    /// Tasks whose timer is so regular that the import takes it for a period.
     pub periodic: u64,
-    /// Wake-ups by tasks that are left out: sleeps of the recorded length.
+    /// Wake-ups by tasks that are left out, which become sleeps of the recorded length.
     pub wakes_in: u64,
-    /// Wake-ups of tasks that are left out: not in the workload.
+    /// Wake-ups of tasks that are left out; the workload does not have them.
     pub wakes_out: u64,
-    /// Wake-ups in interrupts that hit a task: taken for a timer's or a device's.
+    /// Wake-ups in interrupts that hit a task, which the import takes for a timer's or a device's.
     pub interrupts: u64,
-    /// Wake-ups in softirqs on top of a task: taken for the task's own.
+    /// Wake-ups in softirqs on top of a task, which the import takes for the task's own.
     pub softirqs: u64,
-    /// Moves to other CPUs; the simulation makes its own.
+    /// Moves to other CPUs, which the import drops, since the simulation makes its own.
     pub moves: u64,
     /// Real-time tasks.
     pub real_time: u64,
-    /// Of those, of the deadline class, which became SCHED_FIFO's highest.
+    /// Real-time tasks of the deadline class, to which the import gives SCHED_FIFO's highest
+    /// priority.
     pub deadline: u64,
-    /// Tasks whose priority changed: the one with which they ran longest counts.
+    /// Tasks whose priority changed: the import uses the priority with which they ran longest.
     pub changed_prio: u64,
     /// Events that the recorder lost.
     pub lost: u64,
-    /// Sleeps of which nobody was seen to end them: they last as long as recorded.
+    /// Sleeps whose waker was not seen: they last as long as recorded.
     pub unseen: u64,
-    /// Tasks found elsewhere than where they were last seen; their time until then is not counted.
+    /// Tasks found elsewhere than where they were last seen; the import does not count their time
+    /// until then.
     pub gaps: u64,
     /// Events out of order.
     pub late: u64,
-    /// Wake-ups of which the waker is a guess, for want of `sched_waking`.
+    /// Wake-ups whose waker the import had to guess, because the recording lacks `sched_waking`.
     pub guessed: u64,
-    /// Whether it is known which tasks are threads of one process.
+    /// True where the recording tells which tasks are threads of one process.
     pub processes_known: bool,
     /// The tasks in the workload.
     pub kept: Names,
-    /// Those that are not.
+    /// The tasks that are left out.
     pub left_out: Names,
 }
 
 impl Summary {
-    /// What the file says about itself.
+    /// Returns the facts that the file gives about itself.
     pub(crate) fn about(&self) -> Vec<String> {
         let mut about = vec![format!(
             "recorded by {}{}{}",
@@ -130,7 +133,7 @@ impl Summary {
         about
     }
 
-    /// What makes the workload less than the recording was.
+    /// Returns sentences on the ways in which the workload falls short of the recording.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut warn = |count: u64, what: &str| {

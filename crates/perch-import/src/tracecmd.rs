@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! trace.dat of trace-cmd, as `trace-cmd report` prints it: the format has versions, compression
-//! and buffers of every kernel, and trace-cmd reads all of them. There are two crates that could be
-//! linked instead; both are under the Apache licence only.
+//! A reader of trace-cmd's trace.dat, in the form that `trace-cmd report` prints: trace.dat has
+//! versions, compression and the buffers of every kernel, and trace-cmd reads all of them. Two
+//! crates could be linked instead; both are under the Apache licence only.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -17,8 +17,8 @@ const HARDIRQ: u32 = 0x08;
 const SOFTIRQ: u32 = 0x10;
 const NMI: u32 = 0x40;
 
-/// Reads such a file. The fields are asked for raw (`-R`), with full times (`-t`) and the flags
-/// that tell interrupts (`-l`).
+/// Reads a trace.dat file. The command prints fields raw (`-R`), with full times (`-t`) and the
+/// flags that tell interrupts (`-l`).
 pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, ImportError> {
     let mut child = Command::new("trace-cmd")
         .args(["report", "-N", "-R", "-t", "-l", "-i"])
@@ -35,7 +35,7 @@ pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, Impo
             ),
             _ => ImportError::Reader(format!("trace-cmd cannot be started: {error}")),
         })?;
-    // Both pipes are read at once, or trace-cmd might wait for one of them.
+    // The reader takes both pipes at once, or trace-cmd might wait for one of them.
     let errors = child.stderr.take().map(|mut pipe| {
         std::thread::spawn(move || {
             let mut said = Vec::new();
@@ -65,7 +65,7 @@ pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, Impo
     Ok(origin)
 }
 
-/// Reads what trace-cmd prints.
+/// Reads the lines that trace-cmd prints.
 pub(crate) fn lines(input: &mut dyn BufRead, weaver: &mut Weaver) -> Result<Origin, ImportError> {
     let mut origin = Origin {
         tool: "trace-cmd",
@@ -102,7 +102,7 @@ pub(crate) fn lines(input: &mut dyn BufRead, weaver: &mut Weaver) -> Result<Orig
     }
 }
 
-/// ` [12 EVENTS DROPPED]`, and without a number where the kernel did not count.
+/// Reads ` [12 EVENTS DROPPED]`, which has no number where the kernel did not count.
 fn dropped(rest: &str) -> Option<u64> {
     let (_, inside) = rest.split_once('[')?;
     let count = inside
@@ -115,8 +115,8 @@ fn dropped(rest: &str) -> Option<u64> {
     }
 }
 
-/// `hackbenc-204     1-0x11    25.295181732: sched_waking:   comm=...`: who ran where and when,
-/// the event, and its fields. The name may hold anything.
+/// Splits `hackbenc-204     1-0x11    25.295181732: sched_waking:   comm=...` into the task, CPU
+/// and time, the event's name, and its fields. The task's name may hold any characters.
 fn parts(text: &str) -> Option<(Event, &str, &str)> {
     text.match_indices("-0x").find_map(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + 3..]);
@@ -151,7 +151,8 @@ fn parts(text: &str) -> Option<(Event, &str, &str)> {
     })
 }
 
-/// What happened; the outer `None` where fields are missing, the inner for other events.
+/// Reads the kind of an event; the outer `None` stands for missing fields, the inner for other
+/// events.
 fn kind(name: &str, fields: &str) -> Option<Option<Kind>> {
     let field = |name: &str| {
         let (_, after) = fields.rsplit_once(name)?;

@@ -5,11 +5,11 @@
 use crate::model::MAX_CPUS;
 use std::fmt::Write;
 
-/// The CPUs that `text` names, ascending, each once. Empty text names none.
+/// Returns the CPUs that `text` names, ascending, each once. Empty text names none.
 ///
 /// # Errors
-/// A sentence for the person who wrote the list: what is not a number, a range that runs
-/// backwards, a CPU named twice, a CPU at or above [`MAX_CPUS`].
+/// Returns a sentence for the person who wrote the list. It names the part that is not a number, a
+/// range that runs backwards, a CPU named twice, or a CPU at or above [`MAX_CPUS`].
 pub fn parse(text: &str) -> Result<Vec<u32>, String> {
     let mut cpus = Vec::new();
     if text.trim().is_empty() {
@@ -58,7 +58,7 @@ fn number(text: &str, whole: &str) -> Result<u32, String> {
     }
 }
 
-/// `cpus` (ascending) in the kernel's notation, without strides.
+/// Writes `cpus` (ascending) in the kernel's notation, without strides.
 pub fn format(cpus: &[u32]) -> String {
     let mut text = String::new();
     let mut at = 0;
@@ -70,7 +70,7 @@ pub fn format(cpus: &[u32]) -> String {
         if !text.is_empty() {
             text.push(',');
         }
-        // Writing to a String cannot fail.
+        // The write to a String cannot fail.
         let _ = match end - at {
             0 => write!(text, "{}", cpus[at]),
             _ => write!(text, "{}-{}", cpus[at], cpus[end]),

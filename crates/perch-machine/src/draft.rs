@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A machine as somebody described it, not yet believed: groups of CPUs a level, each with the
-//! place where it was said. [`Draft::check`] is the only door to a [`Machine`].
+//! A description of a machine before it is checked: groups of CPUs for each level, each group with
+//! the place in the source where it stands. [`Draft::check`] is the only door to a [`Machine`].
 
 use crate::error::{MachineError, Place};
 use crate::hardware::Hardware;
 use crate::model::{Cpu, MAX_CPUS, MAX_DISTANCES, Machine};
 
-/// CPUs that share something, and where that was said.
+/// CPUs that share something, and the place in the source that says so.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub cpus: Vec<u32>,
     pub place: Place,
 }
 
-/// Everything that a source may say. An empty level was left out and is filled in by the rules
-/// of docs/machines.md.
+/// All that a source may say about a machine. An empty level was left out of the source, and the
+/// rules of docs/machines.md fill it in.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
-    /// What errors call the source.
+    /// The name of the source in errors.
     pub origin: String,
     pub name: String,
     pub description: String,
@@ -25,7 +25,7 @@ pub(crate) struct Draft {
     pub cores: Vec<Group>,
     pub clusters: Vec<Group>,
     pub llcs: Vec<Group>,
-    /// LLCs as the scheduler gets to know them; none: as in hardware.
+    /// The LLCs that firmware declares to the scheduler; none where they are those of the hardware.
     pub declared: Vec<Group>,
     pub nodes: Vec<Group>,
     pub packages: Vec<Group>,
@@ -34,9 +34,9 @@ pub(crate) struct Draft {
     pub hardware: Hardware,
 }
 
-/// One level once every CPU is in at most one group of it.
+/// One level, after the check that every CPU is in at most one group of it.
 struct Level<'a> {
-    /// "core", "LLC": the word for a message.
+    /// The level's name in messages: "core", "LLC".
     word: &'static str,
     groups: &'a [Group],
     of: Vec<Option<u32>>,
@@ -61,7 +61,7 @@ impl Draft {
         }
     }
 
-    /// The machine, once nothing in the description contradicts anything else.
+    /// Returns the machine, if nothing in the description contradicts anything else.
     pub fn check(self) -> Result<Machine, MachineError> {
         self.check_name()?;
         let count = self.count_cpus()?;
@@ -77,7 +77,8 @@ impl Draft {
 
         let package_of = packages.or(|_| 0);
         let node_of = nodes.or(|cpu| package_of[cpu]);
-        // One LLC a node, or a package where a node spans packages.
+        // Without LLCs in the source, each node has one, or each package where a node spans
+        // packages.
         let llc_of = llcs.or(|cpu| node_of[cpu] * count as u32 + package_of[cpu]);
         let declared_of = declared.or(|cpu| llc_of[cpu]);
         let core_of: Vec<u32> = cores.with_singles(count);
@@ -134,7 +135,7 @@ impl Draft {
         Ok(())
     }
 
-    /// How many CPUs there are, once the numbering has no hole.
+    /// Returns the number of CPUs, if the numbering has no hole.
     fn count_cpus(&self) -> Result<usize, MachineError> {
         let mut seen = Vec::new();
         let levels = [
@@ -222,7 +223,7 @@ impl Draft {
         Ok(Level { word, groups, of })
     }
 
-    /// A level that is said at all must be said of every CPU.
+    /// Refuses a level that the source gives for some CPUs and not for others.
     fn all_or_none(&self, level: &Level) -> Result<(), MachineError> {
         let Some(first) = level.groups.first() else {
             return Ok(());
@@ -240,7 +241,7 @@ impl Draft {
         }
     }
 
-    /// Every group of `inner` lies in one group of the level that `outer_of` assigns.
+    /// Checks that every group of `inner` lies in one group of the level that `outer_of` assigns.
     fn inside(
         &self,
         inner: &Level,
@@ -266,8 +267,8 @@ impl Draft {
     }
 
     /// An LLC over several nodes exists: sub-NUMA clustering cuts a package into nodes whose CPUs
-    /// still report one L3. The kernel then keeps its MC level inside a node, so such a machine
-    /// must say so in `[declared]` rather than by accident.
+    /// still report one L3. The kernel then keeps its MC level inside a node, so the file of such a
+    /// machine must say so in `[declared]`, lest the difference be an accident.
     fn llc_inside_node(&self, llcs: &Level, node_of: &[u32]) -> Result<(), MachineError> {
         self.inside(llcs, &some(node_of), "node").map_err(|error| {
             if let MachineError::Invalid(mut problem) = error {
@@ -355,7 +356,8 @@ impl Draft {
         Ok(capacity)
     }
 
-    /// The distances as given, or what Linux assumes without a SLIT: 10 locally, 20 elsewhere.
+    /// Returns the distances of the source, or those that Linux assumes without a SLIT: 10 locally,
+    /// 20 elsewhere.
     fn distances(&self, node_of: &[u32]) -> Result<Vec<Vec<u32>>, MachineError> {
         let count = node_of.iter().max().map_or(0, |&last| last as usize + 1);
         let Some((table, place)) = &self.distance else {
@@ -412,7 +414,7 @@ impl Level<'_> {
         self.of.iter().enumerate().map(fill).collect()
     }
 
-    /// Each CPU that no group names becomes a group of its own.
+    /// Returns the level with each CPU that no group names as a group of its own.
     fn with_singles(&self, count: usize) -> Vec<u32> {
         let single = |cpu: usize| (self.groups.len() + cpu) as u32;
         (0..count)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Why a description of a machine was refused, in words for the person who wrote it.
+//! The reasons why a description of a machine was refused, in words for the person who wrote it.
 
 use std::fmt;
 
-/// One thing wrong with a description: where it stands, what it is, what was expected.
+/// One mistake in a description: its place, its nature, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The file, the library machine or the sysfs tree.
@@ -12,9 +12,9 @@ pub struct Problem {
     pub line: Option<usize>,
     /// The key, the XML element or the file below the sysfs root; empty when none is to blame.
     pub key: String,
-    /// What is wrong.
+    /// The mistake.
     pub reason: String,
-    /// What would be right, or what to do about it; empty when `reason` says it.
+    /// The correct form, or what to do about the mistake; empty when `reason` says it.
     pub expected: String,
 }
 
@@ -35,15 +35,15 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why there is no [`crate::Machine`].
+/// The reason why there is no [`crate::Machine`].
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     /// A file or a directory could not be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// What was to be read.
+        /// The path of the file or directory.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The description contradicts itself, lacks something or is not in the format.
@@ -52,9 +52,9 @@ pub enum MachineError {
     /// No library machine has this name and no file has this path.
     #[error("no machine `{name}`: {}", suggestion(.near))]
     Unknown {
-        /// What was asked for.
+        /// The name that the user gave.
         name: String,
-        /// Library names that resemble it, best first; all of them when none does.
+        /// The library's names that resemble it, best first; all names when none does.
         near: Vec<String>,
     },
 }
@@ -66,7 +66,7 @@ fn suggestion(near: &[String]) -> String {
     )
 }
 
-/// Where in a description something is said.
+/// A place in a description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub key: String,
@@ -81,7 +81,7 @@ impl Place {
         }
     }
 
-    /// The error that this place is to blame for.
+    /// Returns the error that blames this place.
     pub fn problem(
         &self,
         origin: &str,

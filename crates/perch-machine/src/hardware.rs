@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What things cost on a machine: times by distance, cache sizes, idle states.
+//! The costs of a machine: times by distance, cache sizes, idle states.
 //!
-//! Every value belongs to the machine, never to an experiment's arm. docs/calibration.md
-//! lists where each comes from.
+//! Every value belongs to the machine, never to an experiment's arm. docs/calibration.md lists the
+//! source of each.
 
 use crate::model::Distance;
 
@@ -11,16 +11,16 @@ use crate::model::Distance;
 pub struct ByDistance(pub [u32; 7]);
 
 impl ByDistance {
-    /// The value for `distance`.
+    /// Returns the value for `distance`.
     pub fn at(&self, distance: Distance) -> u32 {
         self.0[distance as usize]
     }
 }
 
-/// One idle state of a CPU, as cpuidle describes it.
+/// One idle state of a CPU, in the terms of cpuidle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdleState {
-    /// Its name in `/sys/devices/system/cpu/cpu0/cpuidle/state*/name`.
+    /// The state's name in `/sys/devices/system/cpu/cpu0/cpuidle/state*/name`.
     pub name: String,
     /// Nanoseconds from the wake-up to the first instruction.
     pub exit_ns: u32,
@@ -28,23 +28,23 @@ pub struct IdleState {
     pub residency_ns: u32,
 }
 
-/// What accesses to the kernel's contended cache lines cost, beside `transfer_ns` and
+/// The costs of accesses to the kernel's contended cache lines, beside `transfer_ns` and
 /// `llc_hit_ns`. Nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContendedLine {
-    /// A load or a plain store of a line that the CPU's L1 has.
+    /// The time of a load or a plain store of a line that the CPU's L1 has.
     pub hit_ns: u32,
-    /// An atomic read-modify-write of a line that the CPU owns.
+    /// The time of an atomic read-modify-write of a line that the CPU owns.
     pub atomic_ns: u32,
-    /// How long a line stays with a CPU that has fetched it before the next one in the queue can
-    /// have it, beyond the transfer.
+    /// The time that a line stays with a CPU that has fetched it before the next CPU in the queue
+    /// can have it, beyond the transfer.
     pub hold_ns: u32,
 }
 
 impl Default for ContendedLine {
-    /// An L1 hit of 5 cycles and a locked instruction of 20, at some 4 GHz (Intel's and AMD's
-    /// cores since 2013 differ little: Agner Fog, "Instruction tables"); nothing beyond the
-    /// transfer.
+    /// Returns an L1 hit of 5 cycles and a locked instruction of 20, at some 4 GHz (Intel's and
+    /// AMD's cores since 2013 differ little: Agner Fog, "Instruction tables"), and no hold beyond
+    /// the transfer.
     fn default() -> ContendedLine {
         ContendedLine {
             hit_ns: 1,
@@ -57,53 +57,56 @@ impl Default for ContendedLine {
 /// The hardware's costs. Times are nanoseconds at the highest frequency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hardware {
-    /// Highest sustained frequency of the most capable CPU, MHz.
+    /// The highest sustained frequency of the most capable CPU, MHz.
     pub frequency_mhz: u32,
-    /// Bytes of one cache line.
+    /// The size of one cache line, bytes.
     pub line_bytes: u32,
-    /// L1 data cache of one core, bytes.
+    /// The size of one core's L1 data cache, bytes.
     pub l1d_bytes: u64,
-    /// L2 cache, bytes of one instance; 0 when the machine has none.
+    /// The size of one L2 cache, bytes; 0 when the machine has none.
     pub l2_bytes: u64,
-    /// Whether one L2 serves a whole cluster (Jacobsville), rather than each core its own.
+    /// True where one L2 serves a whole cluster (Jacobsville), rather than each core its own.
     pub l2_per_cluster: bool,
-    /// Last-level cache, bytes of one instance.
+    /// The size of one last-level cache, bytes.
     pub llc_bytes: u64,
-    /// Fetching one line that another CPU has modified, by the distance to that CPU. For
-    /// `Distance::Cpu`: a hit in the own L2.
+    /// The time to fetch one line that another CPU has modified, by the distance to that CPU. For
+    /// `Distance::Cpu` it is the time of a hit in the own L2.
     pub transfer_ns: ByDistance,
-    /// From sending a reschedule interrupt to its handler running on a CPU that is not idle.
+    /// The time from sending a reschedule interrupt until its handler runs on a CPU that is not
+    /// idle.
     pub ipi_ns: ByDistance,
-    /// One switch between two tasks on a CPU: scheduler, registers, address space.
+    /// The time of one switch between two tasks on a CPU: scheduler, registers, address space.
     pub context_switch_ns: u32,
-    /// Fetching one line from the last-level cache.
+    /// The time to fetch one line from the last-level cache.
     pub llc_hit_ns: u32,
-    /// The waker's part of a wake-up: locks and queue, without the scans.
+    /// The time of the waker's part of a wake-up: locks and queue, without the scans.
     pub wake_ns: u32,
-    /// Looking at one more CPU, in a wake-up's scan or a pass of the balancer.
+    /// The time to look at one more CPU, in a wake-up's scan or a pass of the balancer.
     pub examine_ns: u32,
-    /// A pass of the balancer, without the CPUs that it looks at.
+    /// The time of a pass of the balancer, without the CPUs that it looks at.
     pub balance_ns: u32,
-    /// What a tick takes from the CPU that it interrupts. 0: nothing, and then nothing that the
-    /// kernel does on its own account takes any time, as in tables that were fitted without.
+    /// The time that a tick takes from the CPU that it interrupts. With 0 a tick takes no time, and
+    /// no work of the kernel on its own account takes any, as in tables that were fitted without
+    /// these times.
     pub tick_ns: u32,
-    /// Fetching one line from memory of the own node, and of a remote node.
+    /// The time to fetch one line from memory of the own node, and of a remote node.
     pub memory_ns: (u32, u32),
-    /// Idle states, shallowest first; never empty.
+    /// The idle states, shallowest first; never empty.
     pub idle_states: Vec<IdleState>,
-    /// Throughput of one SMT thread while a sibling runs, in 1024ths of the thread alone.
+    /// The throughput of one SMT thread while a sibling runs, in 1024ths of the thread alone.
     pub smt_throughput_1024: u32,
-    /// Percent of all work that waits (for memory, for a pipeline that a system call emptied) and
-    /// takes as long on a CPU of less capacity; 0 to 90. Capacities are measured with Dhrystone,
-    /// which never waits.
+    /// The percentage of all work that waits (for memory, for a pipeline that a system call
+    /// emptied) and takes as long on a CPU of less capacity; 0 to 90. Capacities are measured with
+    /// Dhrystone, which never waits.
     pub stall_pct: u32,
-    /// Contended cache lines of the kernel. `None`: they are not modelled, and cost nothing.
+    /// The costs of the kernel's contended cache lines. With `None` such lines are not modelled,
+    /// and cost nothing.
     pub contended_line: Option<ContendedLine>,
 }
 
 impl Default for Hardware {
-    /// What a machine file that says nothing about costs gets: round figures of a server of the
-    /// years around 2020, of no vendor in particular. docs/machines.md lists each.
+    /// Returns the costs of a machine file that gives none: round figures of a server of the years
+    /// around 2020, of no vendor in particular. docs/machines.md lists each.
     fn default() -> Hardware {
         Hardware {
             frequency_mhz: 3000,

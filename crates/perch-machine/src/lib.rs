@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a machine looks like: its CPUs, how they share cores, clusters, last-level caches, NUMA
-//! nodes and packages, how capable each is, and what distance costs on it.
+//! The description of a machine: its CPUs, how they share cores, clusters, last-level caches, NUMA
+//! nodes and packages, how capable each CPU is, and the costs of distance.
 //!
 //! This crate knows nothing of scheduling. A [`Machine`] is read from TOML, from the sysfs of a
 //! running kernel or from hwloc's XML, is checked once, and never changes afterwards.

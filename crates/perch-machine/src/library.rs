@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The machines that perch knows by name: every one that the sources measured on, and one with
+//! The machines that perch knows by name: every machine that the sources measured on, and one with
 //! three kinds of CPU.
 
 use crate::error::MachineError;
 use crate::model::Machine;
 use std::path::Path;
 
-/// Name and text of every library machine, in the order of `perch machine list`.
+/// The name and the text of every library machine, in the order of `perch machine list`.
 const MACHINES: [(&str, &str); 10] = [
     ("epyc7543", include_str!("../library/epyc7543.toml")),
     ("jacobsville", include_str!("../library/jacobsville.toml")),
@@ -23,15 +23,15 @@ const MACHINES: [(&str, &str); 10] = [
     ("xeon240", include_str!("../library/xeon240.toml")),
 ];
 
-/// The library's names, sorted.
+/// Returns the library's names, sorted.
 pub fn names() -> impl Iterator<Item = &'static str> {
     MACHINES.iter().map(|(name, _)| *name)
 }
 
-/// The library machine `name`.
+/// Returns the library machine `name`.
 ///
 /// # Errors
-/// [`MachineError::Unknown`] when there is none of that name.
+/// Returns [`MachineError::Unknown`] when no library machine has that name.
 pub fn load(name: &str) -> Result<Machine, MachineError> {
     match MACHINES.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => Machine::from_toml_str(text, &format!("library machine {name}")),
@@ -42,10 +42,12 @@ pub fn load(name: &str) -> Result<Machine, MachineError> {
     }
 }
 
-/// The library machine of that name, else the machine in the file at that path: what `-m` takes.
+/// Returns the library machine of that name, else the machine in the file at that path: the two
+/// that `-m` takes.
 ///
 /// # Errors
-/// [`MachineError::Unknown`] when it is neither, else as [`Machine::from_file`].
+/// Returns [`MachineError::Unknown`] when the argument is neither, else the errors of
+/// [`Machine::from_file`].
 pub fn resolve(name_or_path: &str) -> Result<Machine, MachineError> {
     let path = Path::new(name_or_path);
     match load(name_or_path) {
@@ -54,9 +56,10 @@ pub fn resolve(name_or_path: &str) -> Result<Machine, MachineError> {
     }
 }
 
-/// Library names within a few keystrokes of `name`, best first; all of them when none is.
+/// Returns the library's names within a few keystrokes of `name`, best first; all names when none
+/// is so near.
 fn near(name: &str) -> Vec<String> {
-    // A mistyped path is compared by its last part.
+    // Of a mistyped path only the last part is compared.
     let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str());
     let wanted = stem.unwrap_or(name).to_lowercase();
     let mut ranked: Vec<(usize, &str)> = names()
@@ -76,7 +79,7 @@ fn near(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Insertions, deletions and replacements that make `b` of `a` (Levenshtein).
+/// Returns the number of insertions, deletions and replacements that make `b` of `a` (Levenshtein).
 fn keystrokes(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

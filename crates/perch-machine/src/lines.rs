@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! From a byte's place in a text to the line that an error names.
+//! The conversion of a byte's place in a text into the line that an error names.
 
-/// Where each line of a text begins.
+/// The offsets at which the lines of a text begin.
 pub(crate) struct Lines(Vec<usize>);
 
 impl Lines {
@@ -10,7 +10,7 @@ impl Lines {
         Lines(std::iter::once(0).chain(after_newline).collect())
     }
 
-    /// The line, from 1, of the byte at `at`.
+    /// Returns the line, from 1, of the byte at `at`.
     pub fn of(&self, at: usize) -> usize {
         self.0.partition_point(|&start| start <= at)
     }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The machine as every other crate reads it.
+//! The machine in the form that every other crate reads.
 
 use crate::hardware::Hardware;
 
-/// The most CPUs a machine may have: the largest `CONFIG_NR_CPUS` that Linux 7.2 offers on any
-/// architecture. More is an error at the door, never a silent cut.
+/// The largest number of CPUs of a machine: the largest `CONFIG_NR_CPUS` that Linux 7.2 offers on
+/// any architecture. The readers refuse a larger machine, and never cut it in silence.
 pub const MAX_CPUS: usize = 8192;
 
-/// The most different distances there may be between nodes: each becomes a level of scheduling
+/// The largest number of different distances between nodes: each becomes a level of scheduling
 /// domains, and the policy's tables hold twelve levels, four of them within a node.
 pub const MAX_DISTANCES: usize = 8;
 
-/// One CPU (a hardware thread; what Linux calls a logical CPU).
+/// One CPU (a hardware thread, which Linux calls a logical CPU).
 ///
 /// Every index is dense and machine-wide: the machine has cores `0..cores()`, and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +21,10 @@ pub struct Cpu {
     /// The group of cores that shares a resource nearer than the last-level cache (an L2, an L3
     /// tag), where the machine has such groups.
     pub cluster: Option<u32>,
-    /// The last-level cache in hardware: what decides how far data travels.
+    /// The last-level cache in hardware, which decides how far data travels.
     pub llc: u32,
-    /// The last-level cache as firmware declares it to the kernel: what the scheduler's MC level
-    /// spans. Differs from `llc` only on machines with phantom domains
+    /// The last-level cache that firmware declares to the kernel, which the scheduler's MC level
+    /// spans. It differs from `llc` only on machines with phantom domains
     /// (docs/mechanisms/capacity.md).
     pub declared_llc: u32,
     /// The NUMA node.
@@ -35,23 +35,23 @@ pub struct Cpu {
     pub capacity: u32,
 }
 
-/// How far apart two CPUs are: the nearest thing that they share.
+/// The distance between two CPUs, by the nearest thing that they share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Distance {
-    /// The same CPU.
+    /// The CPUs are the same.
     Cpu = 0,
-    /// Two threads of one core.
+    /// The CPUs are two threads of one core.
     Core = 1,
-    /// Two cores of one cluster.
+    /// The CPUs belong to two cores of one cluster.
     Cluster = 2,
-    /// One last-level cache, different clusters (or no clusters).
+    /// The CPUs share a last-level cache, and are in different clusters (or in none).
     Llc = 3,
-    /// One NUMA node, different last-level caches.
+    /// The CPUs are in one NUMA node, and have different last-level caches.
     Node = 4,
-    /// One package, different nodes.
+    /// The CPUs are in one package, and in different nodes.
     Package = 5,
-    /// Different packages.
+    /// The CPUs are in different packages.
     Machine = 6,
 }
 
@@ -72,22 +72,22 @@ impl Distance {
 /// capacities between 1 and 1024 with 1024 present; a distance for each pair of nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// Short name: letters, digits, `-`; what `-m` takes.
+    /// The short name, of letters, digits and `-`, that `-m` takes.
     pub name: String,
     /// One line for `perch machine list`.
     pub description: String,
-    /// Where the facts come from, a line each.
+    /// The sources of the facts, a line each.
     pub sources: Vec<String>,
     /// The CPUs; the index is the CPU's number.
     pub cpus: Vec<Cpu>,
     /// `node_distance[a][b]`: the firmware's SLIT, 10 for a node and itself.
     pub node_distance: Vec<Vec<u32>>,
-    /// What things cost on this machine.
+    /// The costs on this machine.
     pub hardware: Hardware,
 }
 
 impl Cpu {
-    /// How far this CPU is from another one.
+    /// Returns the distance of this CPU from another one.
     pub fn distance(&self, other: &Cpu) -> Distance {
         if self.core == other.core {
             Distance::Core
@@ -106,10 +106,10 @@ impl Cpu {
 }
 
 impl Machine {
-    /// How far apart two CPUs are.
+    /// Returns the distance between two CPUs.
     ///
     /// # Panics
-    /// When a CPU's number is not below `cpus.len()`.
+    /// Panics when a CPU's number is not below `cpus.len()`.
     pub fn distance(&self, a: usize, b: usize) -> Distance {
         match a == b {
             true => Distance::Cpu,
@@ -117,55 +117,55 @@ impl Machine {
         }
     }
 
-    /// Number of NUMA nodes.
+    /// Returns the number of NUMA nodes.
     pub fn nodes(&self) -> usize {
         self.node_distance.len()
     }
 }
 
-/// What the machine has, counted.
+/// Counts of the machine's parts.
 impl Machine {
-    /// Number of packages (sockets).
+    /// Returns the number of packages (sockets).
     pub fn packages(&self) -> usize {
         self.count(|cpu| Some(cpu.package))
     }
 
-    /// Number of physical cores.
+    /// Returns the number of physical cores.
     pub fn cores(&self) -> usize {
         self.count(|cpu| Some(cpu.core))
     }
 
-    /// Number of clusters; 0 on a machine without.
+    /// Returns the number of clusters; 0 on a machine without clusters.
     pub fn clusters(&self) -> usize {
         self.count(|cpu| cpu.cluster)
     }
 
-    /// Number of last-level caches in hardware.
+    /// Returns the number of last-level caches in hardware.
     pub fn llcs(&self) -> usize {
         self.count(|cpu| Some(cpu.llc))
     }
 
-    /// Number of last-level caches as firmware declares them.
+    /// Returns the number of last-level caches that firmware declares.
     pub fn declared_llcs(&self) -> usize {
         self.count(|cpu| Some(cpu.declared_llc))
     }
 
-    /// Whether any core has several threads.
+    /// Returns true where any core has several threads.
     pub fn has_smt(&self) -> bool {
         self.cores() < self.cpus.len()
     }
 
-    /// Whether CPUs differ in capacity.
+    /// Returns true where CPUs differ in capacity.
     pub fn is_asymmetric(&self) -> bool {
         self.cpus.iter().any(|cpu| cpu.capacity != 1024)
     }
 
-    /// Whether the scheduler sees other last-level caches than the hardware has.
+    /// Returns true where the scheduler sees other last-level caches than the hardware has.
     pub fn has_phantom_llcs(&self) -> bool {
         self.cpus.iter().any(|cpu| cpu.llc != cpu.declared_llc)
     }
 
-    /// Groups are dense from 0, so the highest index counts them.
+    /// Groups are dense from 0, so the highest index gives their number.
     fn count(&self, group: impl Fn(&Cpu) -> Option<u32>) -> usize {
         let last = self.cpus.iter().filter_map(group).max();
         last.map_or(0, |last| last as usize + 1)

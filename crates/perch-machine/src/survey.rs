@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a surveyed topology (sysfs, hwloc) means to the scheduler, by the kernel's own rules.
+//! The meaning of a surveyed topology (sysfs, hwloc) for the scheduler, by the kernel's own rules.
 
 use crate::draft::Group;
 use std::collections::BTreeMap;
 
-/// `cpus` whose caches nobody knows, gathered into one LLC for each package's part in a node.
+/// Gathers `cpus`, whose caches nobody knows, into one LLC for each package's part in a node.
 pub(crate) fn by_home(cpus: &[u32], packages: &[Group], nodes: &[Group]) -> Vec<Vec<u32>> {
     let home = |groups: &[Group], cpu: u32| {
         groups
@@ -21,9 +21,9 @@ pub(crate) fn by_home(cpus: &[u32], packages: &[Group], nodes: &[Group]) -> Vec<
     homes.into_values().collect()
 }
 
-/// What is larger than a core and smaller than an LLC: x86 kernels report the sharers of an L2
-/// as a cluster even where that is one core, and Arm's the whole of a legacy big.LITTLE cluster
-/// that is already an LLC. The kernel drops both levels too.
+/// Keeps the clusters that are larger than a core and smaller than an LLC: x86 kernels report the
+/// sharers of an L2 as a cluster even where that is one core, and Arm's kernels report the whole of
+/// a legacy big.LITTLE cluster, which is already an LLC. The kernel drops both levels too.
 pub(crate) fn real_clusters(
     mut clusters: Vec<Group>,
     cores: &[Group],
@@ -41,7 +41,7 @@ pub(crate) fn real_clusters(
     clusters
 }
 
-/// Where a node cuts an LLC, the parts that the scheduler sees; else nothing.
+/// Where a node cuts an LLC, returns the parts that the scheduler sees; else nothing.
 pub(crate) fn declared(llcs: &[Group], nodes: &[Group]) -> Vec<Group> {
     let mut parts = Vec::new();
     for llc in llcs {

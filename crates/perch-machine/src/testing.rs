@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Irregular machines for property tests, here and in the crates that build on this one. A
-//! failing test prints the seed; the seed brings the machine back.
+//! Irregular machines for property tests, here and in the crates that build on this one. A failing
+//! test prints the seed, which brings the machine back.
 
 use crate::draft::{Draft, Group};
 use crate::error::Place;
@@ -20,7 +20,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     fn range(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
@@ -36,7 +36,7 @@ impl Dice {
     }
 }
 
-/// One core before its CPUs have numbers.
+/// A core whose CPUs have no numbers yet.
 struct Core {
     package: usize,
     node: usize,
@@ -47,13 +47,13 @@ struct Core {
 }
 
 impl Machine {
-    /// A machine with 1 to `max_cpus` CPUs that looks like nobody's: with clusters or without or
-    /// with some, threads per core that differ, several LLCs, nodes and packages of uneven
-    /// sizes, mixed capacities, phantom LLCs, LLCs that nodes cut, one node over all packages,
-    /// numbers in any order. The same arguments give the same machine.
+    /// Returns a machine with 1 to `max_cpus` CPUs that resembles no real one: with clusters
+    /// everywhere, nowhere or in places, threads per core that differ, several LLCs, nodes and
+    /// packages of uneven sizes, mixed capacities, phantom LLCs, LLCs that nodes cut, one node over
+    /// all packages, numbers in any order. The same arguments give the same machine.
     ///
     /// # Panics
-    /// When `max_cpus` is 0 or above [`MAX_CPUS`].
+    /// Panics when `max_cpus` is 0 or above [`MAX_CPUS`].
     #[doc(hidden)]
     pub fn random(seed: u64, max_cpus: usize) -> Machine {
         assert!((1..=MAX_CPUS).contains(&max_cpus), "1 to {MAX_CPUS} CPUs");
@@ -72,12 +72,12 @@ impl Machine {
         draft.nodes = gather(&cores, &numbers, |_, core| Some(node(core)));
         match dice.range(1, 10) {
             1 => {
-                // One LLC a package, of which the scheduler sees the part in each node.
+                // Each package has one LLC, of which the scheduler sees the part in each node.
                 draft.llcs = gather(&cores, &numbers, |_, core| Some(core.package));
                 draft.declared = gather(&cores, &numbers, |_, core| Some(core.llc));
             }
             2 => {
-                // Phantom LLCs: every cluster or lone core declares a cache of its own.
+                // The LLCs are phantoms: every cluster or lone core declares a cache of its own.
                 draft.llcs = gather(&cores, &numbers, |_, core| Some(core.llc));
                 let alone = cores.len();
                 draft.declared = gather(&cores, &numbers, |index, core| {
@@ -158,7 +158,7 @@ fn cores(dice: &mut Dice, max_cpus: usize) -> Vec<Core> {
     cores
 }
 
-/// The CPU numbers of each core.
+/// Returns the CPU numbers of each core.
 fn numbers(dice: &mut Dice, cores: &[Core], cpus: usize) -> Vec<Vec<u32>> {
     let mut order: Vec<(usize, usize)> = (0..cores.len())
         .flat_map(|core| (0..cores[core].threads).map(move |thread| (core, thread)))
@@ -176,7 +176,7 @@ fn numbers(dice: &mut Dice, cores: &[Core], cpus: usize) -> Vec<Vec<u32>> {
     numbers
 }
 
-/// The CPUs of every group that `group` puts cores into, groups in ascending order.
+/// Returns the CPUs of every group that `group` puts cores into, groups in ascending order.
 fn gather(
     cores: &[Core],
     numbers: &[Vec<u32>],

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Columns: what they hold, and their values as bytes.
+//! Columns: the kinds of their values, and the values as bytes.
 
-/// What a column holds.
+/// The kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Yes or no.
+    /// True or false.
     Bool,
-    /// 32 bits with a sign.
+    /// An integer of 32 bits with a sign.
     I32,
-    /// 64 bits with a sign.
+    /// An integer of 64 bits with a sign.
     I64,
-    /// 32 bits without.
+    /// An integer of 32 bits without a sign.
     U32,
-    /// 64 bits without.
+    /// An integer of 64 bits without a sign.
     U64,
-    /// A double.
+    /// A floating-point number of double precision.
     F64,
-    /// UTF-8.
+    /// A text in UTF-8.
     Text,
 }
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name: not empty, and no other column's.
+    /// The column's name, which is not empty, and no other column's.
     pub name: String,
-    /// What it holds.
+    /// The kind of the column's values.
     pub kind: Kind,
-    /// Whether a row may have nothing there.
+    /// True where a row may lack a value in the column.
     pub optional: bool,
 }
 
 impl Column {
-    /// A column in which every row has something.
+    /// Returns a column in which every row has a value.
     pub fn new(name: &str, kind: Kind) -> Column {
         Column {
             name: name.to_string(),
@@ -41,7 +41,7 @@ impl Column {
         }
     }
 
-    /// A column in which a row may have [`Value::Null`].
+    /// Returns a column in which a row may have [`Value::Null`].
     pub fn optional(name: &str, kind: Kind) -> Column {
         Column {
             optional: true,
@@ -50,29 +50,29 @@ impl Column {
     }
 }
 
-/// What a row has in a column.
+/// The value of a row in a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Nothing.
+    /// The row has no value.
     Null,
-    /// [`Kind::Bool`].
+    /// A value of [`Kind::Bool`].
     Bool(bool),
-    /// [`Kind::I32`].
+    /// A value of [`Kind::I32`].
     I32(i32),
-    /// [`Kind::I64`].
+    /// A value of [`Kind::I64`].
     I64(i64),
-    /// [`Kind::U32`].
+    /// A value of [`Kind::U32`].
     U32(u32),
-    /// [`Kind::U64`].
+    /// A value of [`Kind::U64`].
     U64(u64),
-    /// [`Kind::F64`].
+    /// A value of [`Kind::F64`].
     F64(f64),
-    /// [`Kind::Text`].
+    /// A value of [`Kind::Text`].
     Text(&'a str),
 }
 
 impl Value<'_> {
-    /// The kind of column that it belongs in; `None` for nothing.
+    /// Returns the kind of column that the value belongs in; `None` for [`Value::Null`].
     pub fn kind(&self) -> Option<Kind> {
         Some(match self {
             Value::Null => return None,
@@ -90,17 +90,18 @@ impl Value<'_> {
 /// A column's values since the last row group.
 #[derive(Debug, Default)]
 pub struct Filling {
-    /// PLAIN values of the rows that have one.
+    /// The PLAIN values of the rows that have one.
     values: Vec<u8>,
-    /// How many bits of the last byte are taken, of a column of [`Kind::Bool`].
+    /// The number of bits taken of the last byte, for a column of [`Kind::Bool`].
     bits: u32,
-    /// Runs of rows that have a value or don't: how many, and which.
+    /// Runs of rows that all have a value or all lack one: the length of each, and which of the
+    /// two.
     runs: Vec<(u64, bool)>,
     rows: u64,
 }
 
 impl Filling {
-    /// Adds a value of the column's kind, or nothing.
+    /// Adds a value of the column's kind, or [`Value::Null`].
     pub fn add(&mut self, value: &Value) {
         let is = *value != Value::Null;
         self.rows += 1;
@@ -132,16 +133,17 @@ impl Filling {
         }
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub fn len(&self) -> usize {
         self.values.len() + 16 * self.runs.len()
     }
 
-    /// The page's bytes before they are packed, and its rows; forgets them.
+    /// Returns the page's bytes before they are packed, and the number of its rows; clears both.
     pub fn page(&mut self, optional: bool) -> (Vec<u8>, u64) {
         let mut page = Vec::with_capacity(self.values.len() + 16);
         if optional {
-            // Definition levels of one bit: runs, each its length and its value, after their bytes.
+            // The definition levels take one bit each: they are written as runs, each its length
+            // and its value, behind the number of their bytes.
             let mut levels = Vec::new();
             for &(length, is) in &self.runs {
                 let mut head = length << 1;

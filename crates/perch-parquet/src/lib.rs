@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A small streaming writer of Parquet files: flat tables of numbers and words, that data frames and
-//! databases load. It knows what perch writes and no more: required and optional columns, PLAIN
-//! values, one data page (version 1) a column and row group, LZ4_RAW where that is shorter.
+//! A small streaming writer of Parquet files: flat tables of numbers and words, that data frames
+//! and databases load. It supports what perch writes and no more: required and optional columns,
+//! PLAIN values, one data page (version 1) a column and row group, LZ4_RAW where that is shorter.
 //!
 //! The crates that can do all of Parquet bring Arrow and tens of other crates along, for a
 //! writer of one flat table. The format is <https://github.com/apache/parquet-format>.

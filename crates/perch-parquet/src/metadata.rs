@@ -4,35 +4,35 @@
 use crate::column::{Column, Kind};
 use crate::thrift::Struct;
 
-/// Encodings.
+/// The numbers of encodings.
 const PLAIN: i32 = 0;
 const RLE: i32 = 3;
 
-/// How a page is packed.
+/// The compression of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     Uncompressed = 0,
     Lz4Raw = 7,
 }
 
-/// Where a column of a row group lies.
+/// The place of a column of a row group.
 #[derive(Clone, Debug)]
 pub struct Chunk {
     pub at: u64,
     pub codec: Codec,
-    /// With the page's header.
+    /// The number of bytes before packing, the page's header included.
     pub unpacked: u64,
     pub packed: u64,
 }
 
-/// Some rows.
+/// A row group.
 #[derive(Clone, Debug)]
 pub struct RowGroup {
     pub rows: u64,
     pub chunks: Vec<Chunk>,
 }
 
-/// The physical type.
+/// Returns the physical type.
 fn physical(kind: Kind) -> i32 {
     match kind {
         Kind::Bool => 0,
@@ -43,7 +43,8 @@ fn physical(kind: Kind) -> i32 {
     }
 }
 
-/// What the physical type does not say: the older converted type's number, and the logical type.
+/// Writes the meaning that the physical type does not tell: the older converted type's number, and
+/// the logical type.
 fn meaning(element: &mut Struct, kind: Kind) {
     let integer = |element: &mut Struct, converted: i32, bits: i8| {
         element.i32(6, converted);
@@ -65,7 +66,7 @@ fn meaning(element: &mut Struct, kind: Kind) {
     }
 }
 
-/// A data page's header; its bytes come right behind it.
+/// Returns a data page's header; the page's bytes come right behind it.
 pub fn page_header(rows: i32, unpacked: i32, packed: i32, crc: u32) -> Vec<u8> {
     let mut out = Vec::new();
     Struct::write(&mut out, |page| {
@@ -83,7 +84,7 @@ pub fn page_header(rows: i32, unpacked: i32, packed: i32, crc: u32) -> Vec<u8> {
     out
 }
 
-/// What the file ends with, before its length.
+/// Returns the metadata at the end of the file, before its length.
 pub fn footer(columns: &[Column], groups: &[RowGroup], pairs: &[(String, String)]) -> Vec<u8> {
     let mut out = Vec::new();
     let root: [Option<&Column>; 1] = [None];

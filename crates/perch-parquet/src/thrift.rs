@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Thrift's compact protocol, as far as Parquet's metadata needs it.
+//! The part of Thrift's compact protocol that Parquet's metadata needs.
 
-/// Types of fields.
+/// The types of fields.
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const I8: u8 = 3;
@@ -23,20 +23,21 @@ fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-/// A structure that is being written; its fields in ascending order.
+/// A structure that is being written; its fields must come in ascending order.
 pub struct Struct<'a> {
     out: &'a mut Vec<u8>,
     last: u8,
 }
 
 impl Struct<'_> {
-    /// Writes a structure; `fields` writes what is in it.
+    /// Writes a structure; `fields` writes the structure's fields.
     pub fn write(out: &mut Vec<u8>, fields: impl FnOnce(&mut Struct)) {
         fields(&mut Struct { out, last: 0 });
         out.push(0);
     }
 
-    /// A field's head. All of Parquet's are near enough to the one before for the short form.
+    /// Writes a field's head. The numbers of Parquet's fields are all near enough to the one before
+    /// for the short form.
     fn head(&mut self, id: u8, kind: u8) {
         debug_assert!(id > self.last && id - self.last < 16);
         self.out.push((id - self.last) << 4 | kind);
@@ -72,7 +73,7 @@ impl Struct<'_> {
         Struct::write(self.out, fields);
     }
 
-    /// A list of structures.
+    /// Writes a list of structures.
     pub fn structs<T>(&mut self, id: u8, items: &[T], mut fields: impl FnMut(&mut Struct, &T)) {
         self.list(id, STRUCT, items.len());
         for item in items {
@@ -80,7 +81,7 @@ impl Struct<'_> {
         }
     }
 
-    /// A list of numbers.
+    /// Writes a list of numbers.
     pub fn i32s(&mut self, id: u8, items: &[i32]) {
         self.list(id, I32, items.len());
         for &item in items {
@@ -88,7 +89,7 @@ impl Struct<'_> {
         }
     }
 
-    /// A list of words.
+    /// Writes a list of words.
     pub fn texts(&mut self, id: u8, items: &[&str]) {
         self.list(id, BINARY, items.len());
         items.iter().for_each(|item| text(self.out, item));
@@ -114,7 +115,7 @@ fn text(out: &mut Vec<u8>, value: &str) {
 mod tests {
     use super::*;
 
-    /// By hand from the protocol's description.
+    /// The expected bytes are worked out by hand from the protocol's description.
     #[test]
     fn bytes_are_those_of_the_protocol() {
         let mut out = Vec::new();

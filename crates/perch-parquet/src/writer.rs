@@ -1,36 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Writing a file, row by row, in the memory of one row group.
+//! A writer of a file, row by row, in the memory of one row group.
 
 use std::io::Write;
 
 use crate::column::{Column, Filling, Value};
 use crate::metadata::{Chunk, Codec, RowGroup, footer, page_header};
 
-/// A row group is written when its values have so many bytes: readers like a few MiB at a time.
+/// The writer writes a row group when its values have so many bytes: readers like a few MiB at a
+/// time.
 const GROUP: usize = 8 << 20;
-/// What a single word must not exceed, so that a page stays far below what its header can count.
+/// No single text may exceed this size, so that a page stays far below the size that its header can
+/// express.
 const LONGEST: usize = 16 << 20;
 
-/// Why a file cannot be written.
+/// The reason why a file cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system says so.
+    /// The operating system returned an error.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The columns make no table: the caller's mistake.
+    /// The columns make no table, which is the caller's mistake.
     #[error("columns: {0}")]
     Columns(String),
-    /// A row is not one of this table.
+    /// A row does not fit this table.
     #[error("row {row}: {what}")]
     Row {
-        /// From 0.
+        /// The row's number, from 0.
         row: u64,
-        /// What is wrong.
+        /// The fault of the row.
         what: String,
     },
 }
 
-/// Writes a Parquet file. Nothing can be read of it before [`Writer::finish`].
+/// A writer of a Parquet file. Nothing can be read from the file before [`Writer::finish`].
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
@@ -45,11 +47,12 @@ pub struct Writer<W: Write> {
 const SIGNATURE: &[u8; 4] = b"PAR1";
 
 impl<W: Write> Writer<W> {
-    /// Begins a table of these columns. `pairs` are words about it that readers show as the file's
-    /// metadata.
+    /// Begins a table of these columns. `pairs` are words about the table that readers show as the
+    /// file's metadata.
     ///
     /// # Errors
-    /// Of no columns, or columns without a name or with another's name; or as the output has them.
+    /// Returns an error for no columns, for columns without a name or with another's name, and
+    /// where the output fails.
     pub fn new(mut out: W, columns: &[Column], pairs: &[(&str, &str)]) -> Result<Writer<W>, Error> {
         if columns.is_empty() {
             return Err(Error::Columns("expected at least one".to_string()));
@@ -76,11 +79,11 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Adds a row, a value a column.
+    /// Adds a row, with a value for each column.
     ///
     /// # Errors
-    /// When it is no row of this table: nothing of it is written then. Or as the output has them:
-    /// then the file is lost.
+    /// Returns an error when the row does not fit this table: then nothing of the row is written.
+    /// Returns an error as well when the output fails: then the file is lost.
     pub fn row(&mut self, values: &[Value]) -> Result<(), Error> {
         let wrong = |what: String| {
             Err(Error::Row {
@@ -154,10 +157,10 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Ends the file. Returns what it was written to.
+    /// Ends the file. Returns the output.
     ///
     /// # Errors
-    /// As the output has them.
+    /// Returns the errors of the output.
     pub fn finish(mut self) -> Result<W, Error> {
         if self.fillings.iter().any(|filling| filling.len() > 0) {
             self.group()?;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the recorder reads of the kernel. Only the fields in use are declared:
- * their offsets are the running kernel's (CO-RE).
+ * The kernel's structures and functions that the recorder reads. This file declares only the fields
+ * in use: their offsets are the running kernel's (CO-RE).
  */
 #ifndef PERCH_RECORD_KERNEL_H
 #define PERCH_RECORD_KERNEL_H
@@ -34,10 +34,13 @@ enum bpf_map_type {
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 #define SCHED_IDLE 5
-/* WF_EXEC and WF_FORK: such a task goes where the fewest others are. */
+/* WF_EXEC and WF_FORK: the kernel puts such a task where the fewest others are. */
 #define WF_SLOW 0x6
 
-/* Of preempt_count: NMI, interrupt, and a softirq that is served (not one that is put off). */
+/*
+ * The parts of preempt_count for an NMI, an interrupt, and a softirq that is being served (not one
+ * that is put off).
+ */
 #define IN_INTERRUPT 0x00ff0100u
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -92,7 +95,7 @@ struct task_struct {
 	int tgid;
 };
 
-/* arm64 has the count here, x86 in a variable of each CPU. */
+/* arm64 keeps the count here, x86 in a variable of each CPU. */
 struct preempt_count {
 	__u32 count;
 };
@@ -132,8 +135,8 @@ struct sched_domain {
 #pragma clang attribute pop
 
 /*
- * Ends a loop that runs away, and shows the verifier that it ends. One that
- * the machine's size bounds never gets there.
+ * can_loop ends a loop that runs away, and shows the verifier that the loop ends. A loop that the
+ * machine's size bounds never reaches this end.
  */
 #define can_loop                                                       \
 	({                                                             \
@@ -154,7 +157,7 @@ done:;                                                                 \
 extern const struct rq runqueues __ksym;
 extern struct sched_domain *sd_asym_cpucapacity __ksym;
 extern struct sched_domain_shared *sd_llc_shared __ksym;
-/* Since 7.2: who has the idle-core hint. */
+/* Since 7.2 this structure holds the idle-core hint. */
 extern struct sched_domain_shared *sd_balance_shared __ksym __weak;
 extern const int __preempt_count __ksym __weak;
 

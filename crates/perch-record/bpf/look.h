@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is seen of tasks, CPUs and what CPUs share. Needs the configuration, the
- * sizes of a record's parts and the map llcs.
+ * The functions that look at tasks, at CPUs and at the things that CPUs share. A file that includes
+ * this one must first define the configuration, the sizes of a record's parts and the map llcs.
  */
 #ifndef PERCH_RECORD_LOOK_H
 #define PERCH_RECORD_LOOK_H
 
 /*
- * A task's load as its CPU's queue has it. The kernel works out once a jiffy
- * what a group's queue has of its CPU's load, where it needs that; after a
- * choice by loads it is there. In the root group nothing has to be worked out,
- * but the figure is as old all the same.
+ * Returns a task's load as its CPU's queue counts it. The kernel works out once a jiffy the share
+ * of the CPU's load that a group's queue has, and only where the kernel needs it; after a choice by
+ * loads the share is up to date. In the root group the kernel has nothing to work out, but the
+ * figure is as old all the same.
  */
 static __always_inline __u32 load_of(const struct task_struct *p, __u64 load, struct raw_wake *raw,
 				     __u32 *flags)
@@ -64,7 +64,7 @@ static __always_inline void see_task(struct raw_task *to, const struct task_stru
 		to->numa_node = p->numa_preferred_nid;
 }
 
-/* Whether the waker runs in a task: no interrupt, no softirq. */
+/* Tells whether the waker runs in a task, with no interrupt and no softirq. */
 static __always_inline __u32 context(const struct task_struct *current)
 {
 	const struct task_struct___arm64 *here = (const void *)current;
@@ -111,7 +111,7 @@ static __always_inline void see_shared(struct raw_shared *to, __u32 cpu)
 	if (!config.unequal)
 		return;
 	asym = bpf_per_cpu_ptr(&sd_asym_cpucapacity, cpu);
-	/* Up to 6.19 such a domain has no budget. */
+	/* Up to 6.19 a domain of unequal CPUs has no budget. */
 	if (asym && *asym && bpf_ksym_exists(&sd_balance_shared) && DOMAIN(*asym)->shared)
 		to->asym_idle_scan = SHARED(DOMAIN(*asym)->shared)->nr_idle_scan;
 }
@@ -121,7 +121,7 @@ static __always_inline __u64 *set_of(struct raw_wake *raw, enum raw_set set)
 	return (void *)raw + sizeof(*raw) + set * NR_WORDS * 8;
 }
 
-/* The CPUs that share the last-level cache with one, added to a set. */
+/* Adds the CPUs that share the last-level cache with one CPU to a set. */
 static __always_inline void add_llc(__u64 *set, __u32 cpu)
 {
 	__u64 *llc = bpf_map_lookup_elem(&llcs, &cpu);
@@ -137,9 +137,9 @@ static __always_inline __u64 bit_of(__u32 cpu, __u32 word)
 }
 
 /*
- * Where the choice may have fallen on CPUs that were idle. The wakee's last
- * CPU, the waker's and the recent one are asked first: when one of these was
- * idle and was chosen, no other was looked at.
+ * Tells whether the choice may have fallen on any CPU that was idle. The kernel asks the wakee's
+ * last CPU, the waker's and the recent one first: when one of these was idle and was chosen, the
+ * kernel looked at no other.
  */
 static __always_inline int searched(struct raw_wake *raw)
 {
@@ -153,9 +153,9 @@ static __always_inline int searched(struct raw_wake *raw)
 }
 
 /*
- * Idle states, by words of 64 CPUs. When the choice is made only those CPUs
- * matter that it may have fallen on: those that were idle, and that on which it
- * fell. The others are said to be as they were.
+ * Records idle states, by words of 64 CPUs. At the end of a choice only those CPUs matter on which
+ * the choice may have fallen: those that were idle, and the one that was chosen. The recorder gives
+ * the others their states from the beginning.
  */
 static __always_inline void look(struct raw_wake *raw, int later)
 {
@@ -204,7 +204,9 @@ static __always_inline void look(struct raw_wake *raw, int later)
 	}
 }
 
-/* All that fork, exec and unequal CPUs are decided by. */
+/*
+ * Records every figure by which the kernel places a task on fork, on exec and among unequal CPUs.
+ */
 static __always_inline void see_rows(struct raw_wake *raw, int later)
 {
 	struct raw_cpu *to = (void *)raw + ROWS_AT + later * nr_cpus * sizeof(*to);

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the recorder's program hands out, wake-up by wake-up; scripts/mirrors
- * writes src/raw/generated.rs from it. A record is a raw_wake, then sets of CPUs as words of 64 (enum
- * raw_set), then a capacity a CPU (16 bits, filled up to 8 bytes), then, where
- * raw_wake.rows says so, a raw_cpu a CPU, once or twice.
+ * The record of one wake-up, which the recorder's program hands out; scripts/mirrors writes
+ * src/raw/generated.rs from this file. A record is a raw_wake, then sets of CPUs as words of 64
+ * (enum raw_set), then a capacity a CPU (16 bits, filled up to 8 bytes), then, where raw_wake.rows
+ * says so, a raw_cpu a CPU, once or twice.
  */
 #ifndef PERCH_RECORD_RAW_H
 #define PERCH_RECORD_RAW_H
 
 #define RAW_MAX_CPUS 1024
 
-/* raw_task.flags */
+/* Bits of raw_task.flags. */
 #define RAW_PERCPU_KTHREAD 1u
 #define RAW_SCHED_IDLE 2u
 #define RAW_OLD_LOAD 4u
 #define RAW_EXITING 8u
 
-/* raw_wake.context */
+/* Bits of raw_wake.context. */
 #define RAW_IN_TASK 1u
 #define RAW_CONTEXT_KNOWN 2u
 
-/* raw_shared.idle_scan of a domain that is scanned whatever its size. */
+/* raw_shared.idle_scan of a domain that the kernel scans whatever the domain's size is. */
 #define RAW_NO_LIMIT 0xffffffffu
 
 enum raw_set {
-	RAW_SEEN, /* looked at: the LLCs of waker and wakee, or all */
-	RAW_IDLE, /* of these: idle when the choice began */
+	RAW_SEEN, /* the CPUs looked at: those in the LLCs of waker and wakee, or all */
+	RAW_IDLE, /* the seen CPUs that were idle when the choice began */
 	RAW_SCHED_IDLE_ONLY,
-	RAW_IDLE_LATER, /* and when it was made */
+	RAW_IDLE_LATER, /* the seen CPUs that were idle when the choice was made */
 	RAW_SCHED_IDLE_ONLY_LATER,
 	RAW_ALLOWED,
 	RAW_SETS,
@@ -44,23 +44,23 @@ struct raw_cpu {
 	__u16 nr_delayed;
 };
 
-/* The waker's CPU, and the wakee's last. */
+/* The figures of two CPUs: the waker's, and the wakee's last. */
 struct raw_near {
 	__u32 load;
 	__u16 nr_running;
 	__u16 nr_delayed;
 };
 
-/* What such a CPU shares with others. */
+/* The figures that such a CPU shares with others. */
 struct raw_shared {
 	__u32 llc_idle_scan;
-	__u32 asym_idle_scan; /* of its domain of unequal CPUs */
+	__u32 asym_idle_scan; /* budget of the domain of unequal CPUs */
 	__u32 idle_cores;
 	__u32 pad;
 };
 
 struct raw_task {
-	__u64 flip_decay_at; /* jiffies */
+	__u64 flip_decay_at; /* in jiffies */
 	__u32 pid;
 	__u32 tgid;
 	__u32 last_wakee;
@@ -73,7 +73,7 @@ struct raw_task {
 	__u16 uclamp_min;
 	__u16 uclamp_max;
 	__u16 runnable;
-	__s16 numa_node; /* preferred; -1 for none */
+	__s16 numa_node; /* the node that NUMA balancing prefers; -1 for none */
 };
 
 struct raw_wake {
@@ -86,13 +86,13 @@ struct raw_wake {
 	__u32 chosen;
 	__u32 nr_allowed;
 	__u32 context;
-	__u32 rows; /* 0, 1: of all CPUs at the beginning, 2: and at the end */
-	__u32 turn; /* of this place */
+	__u32 rows; /* rows a CPU: none, 1 of the beginning, or 2 with that of the end */
+	__u32 turn; /* counts the uses of this place */
 	__u32 pad;
 	struct raw_task waker;
 	struct raw_task wakee;
-	struct raw_shared shared[2]; /* of this_cpu, of prev_cpu */
-	struct raw_near near[2];     /* likewise */
+	struct raw_shared shared[2]; /* one for this_cpu, one for prev_cpu */
+	struct raw_near near[2];     /* the same CPUs, when the choice began */
 	struct raw_near later[2];
 	__u64 sets[];
 };

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The recorder: at the entry of select_task_rq_fair a look at all that the
- * choice may read, at its exit another and the verdict. What the function
- * changes on its way (the waker's flips, the wakee's recent CPU) is taken as it
- * was before; what it works out on its way (the hierarchical load, the wakee's
- * utilisation as of now), as it left it.
+ * The recorder looks at all that the choice may read at the entry of select_task_rq_fair, and again
+ * at its exit, together with the verdict. A value that the function changes on its way (the waker's
+ * flips, the wakee's recent CPU) is recorded as it was before; a value that the function works out
+ * on its way (the hierarchical load, the wakee's utilisation as of now), as the function left it.
  *
- * A CPU fills a place of its own, which no other touches: the function runs
- * with interrupts off and does not nest.
+ * Each CPU fills a place of its own, which no other CPU touches: the function runs with interrupts
+ * off and does not nest.
  */
 #include "kernel.h"
 #include "raw.h"
 
-/* The loader's: CPU numbers below this exist; whether they differ in capacity. */
+/*
+ * The loader sets these: nr_cpus is one more than the highest CPU number, and unequal says whether
+ * the CPUs differ in capacity.
+ */
 const volatile struct {
 	__u32 nr_cpus;
 	__u32 unequal;
@@ -25,56 +27,59 @@ const volatile struct {
 #define CAPACITIES_SIZE ((nr_cpus * 2 + 7) / 8 * 8)
 #define ROWS_AT (sizeof(struct raw_wake) + SETS_SIZE + CAPACITIES_SIZE)
 
-/* Of every CPU's wake-ups, those whose recording is timed. */
+/* The recorder times one in so many of every CPU's wake-ups. */
 #define TIMED 16
 
-/* And those that look at every CPU though the choice does not: how busy all are is known by them. */
+/*
+ * For one in so many, the recorder looks at every CPU though the choice does not: these samples
+ * show how busy all CPUs are.
+ */
 #define WHOLE 64
 
-/* Wake-ups that nobody is asked about. */
+/* The reasons for wake-ups that no scheduling class is asked about. */
 enum undecided {
 	ITSELF,
 	QUEUED,
 	PINNED,
 	HELD,
-	ASKED, /* the others: somebody is */
+	ASKED, /* the other wake-ups, for which a class is asked */
 	WAKINGS,
 };
 
 struct counts {
 	__u64 recorded;
 	__u64 dropped;
-	__u64 tried; /* with a waking task, not a new one or one that execs */
+	__u64 tried; /* wake-ups of a task that is not new and does not exec */
 	__u64 timed;
-	__u64 timed_ns; /* of both programs, without what calling them costs */
+	__u64 timed_ns; /* the time of both programs, without the calls to them */
 	__u64 wakings[WAKINGS];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* the loader's: one a CPU */
+	__uint(max_entries, 1); /* the loader sets one a CPU */
 	__uint(key_size, 4);
-	__uint(value_size, sizeof(struct raw_wake)); /* the loader's: sets and rows as well */
+	__uint(value_size, sizeof(struct raw_wake)); /* the loader adds sets and rows */
 } places SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* the loader's: one a CPU */
+	__uint(max_entries, 1); /* the loader sets one a CPU */
 	__type(key, __u32);
 	__type(value, struct counts);
 } counts SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* the loader's: one a CPU, the CPUs of its last-level cache */
+	__uint(max_entries, 1); /* the loader sets one a CPU: the CPUs of its LLC */
 	__uint(key_size, 4);
-	__uint(value_size, 8); /* the loader's */
+	__uint(value_size, 8); /* the loader sets it */
 	__uint(map_flags, BPF_F_RDONLY_PROG);
 } llcs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 24); /* the loader's */
+	__uint(max_entries, 1 << 24); /* the loader sets it */
 } ring SEC(".maps");
 
 #include "look.h"
@@ -148,7 +153,7 @@ static __always_inline void end(struct task_struct *p, int chosen)
 	if (!raw || !raw->at_ns || !count)
 		return;
 	raw->chosen = chosen;
-	/* A slow path brings the wakee's averages up to now before it reads any. */
+	/* On the slow path the kernel brings the wakee's averages up to now before it reads any. */
 	raw->wakee.load = load_of(p, raw->rows == 2 ? p->se.avg.load_avg : raw->wakee.load, raw,
 				  &raw->wakee.flags);
 	raw->waker.load = load_of(current, raw->waker.load, raw, &raw->waker.flags);
@@ -178,13 +183,16 @@ static __always_inline void end(struct task_struct *p, int chosen)
 	raw->at_ns = 0;
 }
 
-/* One in so many is timed: reading clocks is no part of what the others cost. */
+/*
+ * Returns the counters where this wake-up is to be timed, which one in TIMED is: the others then do
+ * not pay for reading clocks.
+ */
 static __always_inline struct counts *timed(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct counts *count = bpf_map_lookup_elem(&counts, &cpu);
 
-	/* Not the first of every CPU: those are forks. */
+	/* The first wake-ups of every CPU are forks, so they are not timed. */
 	return count && (count->recorded + count->dropped + cpu) % TIMED == TIMED - 1 ? count : 0;
 }
 
@@ -243,7 +251,10 @@ int BPF_PROG(rt_ends, struct task_struct *p, int prev_cpu, int wake_flags, int c
 	return 0;
 }
 
-/* Every wake-up of a task that is not new, whether somebody is asked where it goes or not. */
+/*
+ * Counts every wake-up of a task that is not new, whether or not a scheduling class is asked where
+ * the task goes.
+ */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(wakes, struct task_struct *p)
 {
@@ -264,7 +275,7 @@ int BPF_PROG(wakes, struct task_struct *p)
 	return 0;
 }
 
-/* Two of these tell how many jiffies a second has. */
+/* Two of these readings tell how many jiffies a second has. */
 struct {
 	__u64 ns;
 	__u64 jiffies;

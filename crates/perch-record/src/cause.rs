@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Why the model of a kernel chose otherwise than that kernel: what the two looks of a recording show
-//! of it. docs/recordings.md has the rules in words.
+//! The causes for which the model of a kernel chose otherwise than that kernel, as far as the two
+//! looks of a recording show them. docs/recordings.md has the rules in words.
 
 use perch_policy::Wake;
 
 use crate::moment::{Cpu, CpuRow, Row, Task, UNSEEN_CONTEXT};
 use crate::replay::{Given, Replay};
 
-/// Why the model of a kernel chose otherwise than the kernel, as far as the recording shows it.
+/// The cause for which the model of a kernel chose otherwise than the kernel, as far as the
+/// recording shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// What it decides by changed while the kernel decided: with some of what was seen at its end
-    /// in the place of what was seen at its beginning the model chooses as the kernel did, or one of
-    /// the two CPUs that were chosen became idle or busy meanwhile.
+    /// Something that the model decides by changed while the kernel decided. With some of the
+    /// values seen at the end of the choice in the place of those seen at its beginning the model
+    /// chooses as the kernel did, or one of the two chosen CPUs became idle or busy meanwhile.
     Changed,
-    /// It hinges on something that the file does not hold: with another value of that the model
+    /// The choice hinges on a value that the file does not hold: with another such value the model
     /// chooses as the kernel did.
     NotRecorded,
-    /// Neither of these: the model is taken to be wrong.
+    /// Neither of the above: the model is taken to be wrong.
     Model,
 }
 
 impl Cause {
-    /// All, by number.
+    /// All causes, by number.
     pub const ALL: [Cause; 3] = [Cause::Changed, Cause::NotRecorded, Cause::Model];
 
-    /// Its name.
+    /// Returns the cause's name.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Changed => "changed meanwhile",
@@ -35,8 +36,8 @@ impl Cause {
     }
 }
 
-/// Of [`Task::Flags`]: the kernel works out a task's load once a jiffy where it needs it, and this
-/// one was not.
+/// A bit of [`Task::Flags`]: the kernel works out a task's load once a jiffy where it needs the
+/// load, and did not do so for this task.
 const OLD_LOAD: u64 = 4;
 
 /// Columns that the kernel reads together, or nearly so.
@@ -54,9 +55,9 @@ const PARTS: [&[Cpu]; 4] = [
 ];
 
 impl Replay {
-    /// Why the model chose otherwise than the kernel: see [`Cause`]. The kernel looked at one CPU
-    /// after the other while they went on, so what it saw of each is as it was at the beginning or
-    /// as at the end.
+    /// Returns the cause for which the model chose otherwise than the kernel; see [`Cause`]. The
+    /// kernel looked at one CPU after the other while they went on, so it saw each CPU either in
+    /// its state at the beginning or in that at the end.
     pub(crate) fn cause(&mut self) -> Cause {
         let w = self.moment.wake_up();
         let (chosen, later) = (w.chosen as usize, w.later.clone());
@@ -74,8 +75,8 @@ impl Replay {
         if turned(chosen) || turned(model) {
             return Cause::Changed;
         }
-        // What differs, in the parts that the kernel reads at once; all mixtures of a few, and of
-        // more those in which one is not as the others are.
+        // The differences, in the parts that the kernel reads at once: of a few parts all mixtures
+        // are tried, and of more parts those mixtures in which one part is not as the others are.
         let parts: Vec<_> = later
             .iter()
             .flat_map(|(cpu, is)| PARTS.map(|part| (*cpu as usize, part, *is)))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Recordings of wake-ups: every decision of a kernel with all that it could see, in a file, and
-//! what a policy would have made of the same moments.
+//! Recordings of wake-ups: a file with every decision of a kernel and all that the kernel could
+//! see, and the choices of a policy at the same moments.
 //!
-//! A recording is written by whoever sees the decisions: the recorder in a kernel, or a simulation.
-//! It is read in one pass, block by block, in constant memory; see docs/recordings.md.
+//! A recorder in a kernel or a simulation writes a recording, since both see the decisions. A
+//! reader takes it in one pass, block by block, in constant memory; see docs/recordings.md.
 
 pub mod advice;
 mod cause;

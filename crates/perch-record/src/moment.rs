@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What is recorded of a wake-up: rows of numbers, whose columns have names.
+//! The record of a wake-up: rows of numbers, whose columns have names.
 //!
-//! A file says which columns it has. A reader takes those that it knows by name and gives others
-//! that it knows what nobody recorded is: 0. So a recorder may add columns, and a kernel that does
-//! not have something leaves its column out, without another version of the file.
+//! A file names the columns that it has. A reader takes those that it knows by name, and gives 0 to
+//! columns that it knows and the file lacks. So a recorder may add columns, and a recorder on a
+//! kernel that does not have something leaves its column out, without another version of the file.
 
 use perch_policy::{CpuState, Host, TaskState};
 
@@ -42,7 +42,7 @@ macro_rules! row {
 
 /// The names of a row's columns, in order.
 pub trait Columns: AsRef<[u64]> + AsMut<[u64]> + Copy {
-    /// As the file's header has them; at most 64.
+    /// The names as the file's header has them; at most 64.
     const NAMES: &'static [&'static str];
 }
 
@@ -57,82 +57,83 @@ impl<R: Columns + Default> Default for Row<R> {
 }
 
 row! {
-    /// A CPU as the kernel could see it.
+    /// A CPU's state as the kernel could see it.
     CpuRow, Cpu {
-        /// Idle, with no wake-up on its way: 0 or 1.
+        /// 1 where the CPU is idle, with no wake-up on its way; else 0.
         Idle = "idle",
-        /// Busy with SCHED_IDLE tasks only: 0 or 1.
+        /// 1 where the CPU is busy with SCHED_IDLE tasks only; else 0.
         SchedIdle = "sched_idle",
-        /// Runnable tasks, the running one included.
+        /// The number of runnable tasks, the running one included.
         NrRunning = "nr_running",
-        /// Of those, queued only to lose their lag (EEVDF).
+        /// The number of runnable tasks that are queued only to lose their lag (EEVDF).
         NrDelayed = "nr_delayed",
-        /// Load average of the queue, 1024 a nice-0 task that always runs.
+        /// Load average of the queue, where a nice-0 task that always runs counts 1024.
         Load = "load",
-        /// Runnable average of the queue, likewise. Where a task execs, without its part and
-        /// with its utilisation instead.
+        /// Runnable average of the queue, in the same unit. Where a task execs, its own part is
+        /// left out and its utilisation is added instead.
         Runnable = "runnable",
-        /// Utilisation of the queue: max of average and estimate, at most the CPU's capacity.
-        /// Where a task execs, that of the others, and then the task's.
+        /// Utilisation of the queue: the maximum of average and estimate, at most the CPU's
+        /// capacity. Where a task execs, the sum of the other tasks' utilisation and then its own.
         Util = "util",
         /// Capacity left for fair tasks, 1024 for the most capable CPU.
         Capacity = "capacity",
-        /// Load average of the running task; 0 when idle.
+        /// Load average of the running task; 0 when the CPU is idle.
         CurrLoad = "curr_load",
-        /// Exit latency of the idle state that it is in, nanoseconds.
+        /// Exit latency of the CPU's idle state, nanoseconds.
         IdleExitNs = "idle_exit_ns",
-        /// When it became idle, nanoseconds.
+        /// The time at which the CPU became idle, nanoseconds.
         IdleSinceNs = "idle_since_ns",
     }
 }
 
 row! {
-    /// What the CPUs of an LLC, or of a domain of unequal CPUs, share.
+    /// The state that the CPUs of an LLC, or of a domain of unequal CPUs, share.
     GroupRow, Group {
-        /// How many CPUs a scan may examine.
+        /// The number of CPUs that a scan may examine.
         NrIdleScan = "nr_idle_scan",
-        /// It is thought to have a fully idle core: 0 or 1.
+        /// 1 where the kernel takes the LLC to have a fully idle core; else 0.
         IdleCores = "idle_cores",
     }
 }
 
 row! {
-    /// A task, as waker or wakee.
+    /// A task's state, as waker or wakee.
     TaskRow, Task {
-        /// The task that it woke last.
+        /// The wakee that the task woke last.
         LastWakee = "last_wakee",
-        /// How often that changed, decayed.
+        /// The number of times that the last wakee changed, decayed.
         WakeeFlips = "wakee_flips",
-        /// When that was decayed last, nanoseconds.
+        /// The time at which that number was decayed last, nanoseconds.
         FlipDecayAtNs = "flip_decay_at_ns",
         /// `recent_used_cpu` plus 1; 0 for none.
         RecentCpu = "recent_cpu_plus_1",
-        /// Hierarchical load, 1024 for nice 0 always running.
+        /// Hierarchical load; a nice-0 task that always runs has 1024.
         Load = "load",
-        /// Utilisation, 0 to 1024: max of average and estimate.
+        /// Utilisation, 0 to 1024: the maximum of average and estimate.
         Util = "util",
-        /// What it is clamped to: least.
+        /// The lower bound of the task's utilisation (uclamp).
         UclampMin = "uclamp_min",
-        /// What it is clamped to: most.
+        /// The upper bound of the task's utilisation (uclamp).
         UclampMax = "uclamp_max",
-        /// 1: a kernel thread of one CPU; 2: SCHED_IDLE; 4: its load is older than a jiffy.
+        /// Bits: 1 for a kernel thread of one CPU; 2 for SCHED_IDLE; 4 for a load that is older
+        /// than a jiffy.
         Flags = "flags",
-        /// Number of its affinity in this block; 0 for all CPUs.
+        /// The number of the task's affinity in this block; 0 for all CPUs.
         Affinity = "affinity",
-        /// Its process.
+        /// The number of the task's process.
         Process = "process",
-        /// Its task group, as the kernel numbers cgroups; 0 for the root.
+        /// The task's group, by the kernel's number of its cgroup; 0 for the root.
         Group = "group",
-        /// 3.4: what the load of its previous CPU changes by because of its task group, as the
-        /// bits of a signed number.
+        /// 3.4 only: the amount by which the load of the task's previous CPU changes because of its
+        /// task group, as the bits of a signed number.
         LoadShift = "load_shift",
-        /// The node that NUMA balancing prefers for it, plus 1; 0 for none.
+        /// The node that NUMA balancing prefers for the task, plus 1; 0 for none.
         PreferredNode = "preferred_node_plus_1",
     }
 }
 
 impl Row<CpuRow> {
-    /// A CPU of a host.
+    /// Returns the row of a host's CPU.
     pub fn of(host: &Host, cpu: usize) -> Row<CpuRow> {
         let c = host.cpu(cpu);
         Row([
@@ -150,7 +151,7 @@ impl Row<CpuRow> {
         ])
     }
 
-    /// A CPU of the host that the policy is asked about.
+    /// Sets a CPU of the host that the policy is asked about.
     pub fn put(&self, host: &mut Host, cpu: usize) {
         let short = |column: Cpu| self[column].min(u32::MAX.into()) as u32;
         host.set_idle(cpu, self[Cpu::Idle] != 0);
@@ -170,13 +171,14 @@ impl Row<CpuRow> {
 }
 
 impl Row<GroupRow> {
-    /// What a host knows of one of [`Topology::nr_shared`](perch_policy::Topology::nr_shared).
+    /// Returns the row of one of a host's
+    /// [`Topology::nr_shared`](perch_policy::Topology::nr_shared).
     pub fn of(host: &Host, shared: usize) -> Row<GroupRow> {
         let idle_cores = host.idle_cores(shared).into();
         Row([host.nr_idle_scan(shared).into(), idle_cores])
     }
 
-    /// Likewise of the host that the policy is asked about.
+    /// Sets one of these in the host that the policy is asked about.
     pub fn put(&self, host: &mut Host, shared: usize) {
         let scan = self[Group::NrIdleScan].min(u32::MAX.into()) as u32;
         host.set_nr_idle_scan(shared, scan);
@@ -185,7 +187,8 @@ impl Row<GroupRow> {
 }
 
 impl Row<TaskRow> {
-    /// A task as the policy has it. Its process, its group and its affinity have no numbers there.
+    /// Returns the row of a task in the policy's form, in which process, group and affinity have no
+    /// numbers.
     pub fn of(task: &TaskState) -> Row<TaskRow> {
         let mut row = Row::default();
         row[Task::LastWakee] = task.last_wakee.into();
@@ -202,8 +205,8 @@ impl Row<TaskRow> {
         row
     }
 
-    /// The task for the policy, on a machine with so many CPUs. What no recorder writes is cut to
-    /// what is possible.
+    /// Returns the task in the policy's form, on a machine with so many CPUs. Values that no
+    /// recorder writes are cut to possible ones.
     pub fn task(&self, id: u32, cpus: usize) -> TaskState {
         let short = |column: Task| self[column].min(u32::MAX.into()) as u32;
         let mut task = TaskState::new(id);
@@ -223,7 +226,7 @@ impl Row<TaskRow> {
     }
 }
 
-/// How a wake-up was decided.
+/// The scheduling class that decided a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
@@ -231,15 +234,15 @@ pub enum Class {
     Fair = 0,
     /// The real-time class chose.
     RealTime = 1,
-    /// Nobody was asked: the task may not move, or never left its queue.
+    /// No class was asked: the task may not move, or never left its queue.
     NotAsked = 2,
 }
 
 impl Class {
-    /// All, by number.
+    /// All classes, by number.
     pub const ALL: [Class; 3] = [Class::Fair, Class::RealTime, Class::NotAsked];
 
-    /// Its name.
+    /// Returns the class's name.
     pub fn name(self) -> &'static str {
         match self {
             Class::Fair => "fair",
@@ -249,39 +252,42 @@ impl Class {
     }
 }
 
-/// A wake-up: who, where, and what the kernel said. What it could see stands beside it.
+/// A wake-up: its tasks, its CPUs and the kernel's choice. The state that the kernel could see
+/// stands beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WakeUp {
-    /// When, nanoseconds of the recorder's clock.
+    /// The time, nanoseconds of the recorder's clock.
     pub at_ns: u64,
-    /// Who decided.
+    /// The class that decided.
     pub class: Class,
-    /// `WF_*` as policy/ has them (`PERCH_WAKE_*`).
+    /// The `WF_*` flags in the form of policy/ (`PERCH_WAKE_*`).
     pub flags: u32,
-    /// Where the waker runs.
+    /// The CPU on which the waker runs.
     pub this_cpu: u32,
-    /// Where the wakee ran last.
+    /// The CPU on which the wakee ran last.
     pub prev_cpu: u32,
-    /// What the kernel chose.
+    /// The CPU that the kernel chose.
     pub chosen: u32,
-    /// The waker; 0 when it is an idle task, whose row is its CPU's.
+    /// The waker's number; 0 when the waker is an idle task, whose row is its CPU's.
     pub waker: u32,
-    /// The wakee.
+    /// The wakee's number.
     pub wakee: u32,
-    /// What nobody recorded of it: [`UNSEEN_ROWS`] and [`UNSEEN_CONTEXT`].
+    /// The parts of the state that the recorder did not see: [`UNSEEN_ROWS`] and
+    /// [`UNSEEN_CONTEXT`].
     pub unseen: u8,
-    /// Where the wakee's task group has something queued, by words of 64; empty for the root group.
+    /// The CPUs on which the wakee's task group has something queued, by words of 64; empty for the
+    /// root group.
     pub queued: Vec<u64>,
-    /// CPUs that were otherwise when the choice was made than when it began, ascending: each as it
-    /// was then. Empty where nobody looked again.
+    /// The CPUs whose state at the end of the choice differed from that at its beginning,
+    /// ascending, each with the state at the end. Empty where the recorder did not look again.
     pub later: Vec<(u32, Row<CpuRow>)>,
 }
 
-/// Of the CPUs nothing is known but idle states and capacities in the last-level caches of
-/// waker and wakee, and how many tasks run on those two CPUs and what load they have. A search for
-/// an idle CPU reads no more where all CPUs are equal.
+/// The recorder saw only a part of the CPUs' state: idle states and capacities in the last-level
+/// caches of waker and wakee, and the number and load of the tasks on those two tasks' CPUs. A
+/// search for an idle CPU reads no more where all CPUs are equal.
 pub const UNSEEN_ROWS: u8 = 1;
-/// Whether the waker was interrupted is a guess.
+/// The recorder had to guess whether the waker was interrupted.
 pub const UNSEEN_CONTEXT: u8 = 2;
 
 impl Default for WakeUp {

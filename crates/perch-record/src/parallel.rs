@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A recording's blocks on several threads.
+//! A reader that spreads a recording's blocks over several threads.
 
 use std::io::Read;
 use std::sync::{Mutex, mpsc};
@@ -7,11 +7,11 @@ use std::sync::{Mutex, mpsc};
 use crate::format::{Block, FormatError, Reader};
 
 /// Hands every block of a recording to one of `jobs` threads, each with a state of its own that
-/// `begin` makes and `step` changes; returns the states. Which block meets which thread is chance:
-/// what the states are made into must not depend on it.
+/// `begin` makes and `step` changes; returns the states. Chance decides which thread gets which
+/// block: the result that the caller makes of the states must not depend on it.
 ///
 /// # Errors
-/// When the recording is damaged; of several places the first.
+/// Returns an error when the recording is damaged; of several damaged places the first.
 pub(crate) fn in_parallel<R: Read, S: Send>(
     reader: &mut Reader<R>,
     jobs: usize,
@@ -28,7 +28,8 @@ pub(crate) fn in_parallel<R: Read, S: Send>(
             let Ok(block) = block else {
                 return (state, damage);
             };
-            // After a damaged block the others are taken all the same: somebody waits to send them.
+            // After a damaged block the thread still takes the other blocks: the reader waits to
+            // send them.
             if damage.is_none() {
                 damage = step(&mut state, &block).err().map(|e| (block.at, e));
             }
@@ -52,7 +53,7 @@ pub(crate) fn in_parallel<R: Read, S: Send>(
             states.push(state);
             damages.extend(damage);
         }
-        // What the reader stumbled over lies behind every block that it handed out.
+        // A damage that the reader itself met lies behind every block that the reader handed out.
         match damages.into_iter().min_by_key(|(at, _)| *at) {
             Some((_, error)) => Err(error),
             None => result.map(|()| states),

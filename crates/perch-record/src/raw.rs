@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A wake-up as the recorder's program hands it out: bpf/raw.h, as scripts/mirrors has it, and
-//! what follows its fixed part.
+//! A wake-up as the recorder's program hands it out: the structures of bpf/raw.h, which
+//! scripts/mirrors translates, and the sets and rows that follow the fixed part.
 
 #[rustfmt::skip]
 #[allow(missing_docs, non_camel_case_types, dead_code, clippy::all)]
@@ -16,10 +16,10 @@ pub use generated::{
     raw_cpu as RawCpu, raw_near as RawNear, raw_task as RawTask, raw_wake as RawWake,
 };
 
-/// CPUs of the largest machine that can be recorded.
+/// The number of CPUs of the largest machine that can be recorded.
 pub const MAX_CPUS: usize = generated::RAW_MAX_CPUS as usize;
 
-/// `enum raw_set`.
+/// The sets of `enum raw_set`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub enum Set {
@@ -35,32 +35,34 @@ const SETS: usize = RAW_SETS as usize;
 const HEAD: usize = size_of::<RawWake>();
 const ROW: usize = size_of::<RawCpu>();
 
-/// Bytes of a record's sets and capacities.
+/// Returns the number of bytes of a record's sets and capacities.
 fn middle(cpus: usize) -> usize {
     SETS * cpus.div_ceil(64) * 8 + (cpus * 2).next_multiple_of(8)
 }
 
-/// The bytes that the longest record of a machine with so many CPUs has.
+/// Returns the number of bytes of the longest record of a machine with so many CPUs.
 pub fn most(cpus: usize) -> usize {
     HEAD + middle(cpus) + 2 * cpus * ROW
 }
 
-/// A record.
+/// The record of one wake-up.
 pub struct Record<'a> {
-    /// Its fixed part.
+    /// The record's fixed part.
     pub wake: RawWake,
     sets: &'a [u8],
     capacities: &'a [u8],
-    /// Rows at the beginning, then at the end.
+    /// The rows at the beginning of the choice, then those at its end.
     rows: &'a [u8],
     cpus: usize,
 }
 
 impl<'a> Record<'a> {
-    /// From bytes; `None` when there are not as many as it says.
+    /// Reads a record from bytes; returns `None` when there are not as many bytes as the record
+    /// announces.
     pub fn parse(bytes: &'a [u8], cpus: usize) -> Option<Record<'a>> {
         let (head, rest) = bytes.split_at_checked(HEAD)?;
-        // SAFETY: integers in the layout of C, of which any bytes are a value; an unaligned read.
+        // SAFETY: the structure has only integers in the layout of C, for which any bytes are a
+        // valid value; the read is unaligned.
         let wake = unsafe { head.as_ptr().cast::<RawWake>().read_unaligned() };
         let (sets, rest) = rest.split_at_checked(SETS * cpus.div_ceil(64) * 8)?;
         let (capacities, rest) = rest.split_at_checked((cpus * 2).next_multiple_of(8))?;
@@ -74,24 +76,24 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Whether a CPU is in a set.
+    /// Returns true where a CPU is in a set.
     pub fn has(&self, set: Set, cpu: usize) -> bool {
         let word = set as usize * self.cpus.div_ceil(64) + cpu / 64;
         let at = word * 8 + cpu % 64 / 8;
         cpu < self.cpus && self.sets[at] >> (cpu % 8) & 1 != 0
     }
 
-    /// What a CPU that was seen has left for fair tasks.
+    /// Returns the capacity that a CPU, which the recorder saw, has left for fair tasks.
     pub fn capacity(&self, cpu: usize) -> u16 {
         let bytes = [self.capacities[2 * cpu], self.capacities[2 * cpu + 1]];
         u16::from_ne_bytes(bytes)
     }
 
-    /// Everything about a CPU, at the beginning or at the end.
+    /// Returns the row of a CPU, at the beginning or at the end of the choice.
     pub fn row(&self, cpu: usize, later: bool) -> Option<RawCpu> {
         let at = (usize::from(later) * self.cpus + cpu) * ROW;
         let row = self.rows.get(at..at + ROW)?;
-        // SAFETY: as above.
+        // SAFETY: the same holds as for the fixed part above.
         (cpu < self.cpus).then(|| unsafe { row.as_ptr().cast::<RawCpu>().read_unaligned() })
     }
 }

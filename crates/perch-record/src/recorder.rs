@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The recorder: its programs in the kernel, and what they hand out on its way into a file.
+//! The recorder: it loads its programs into the kernel, and writes the records that they hand out
+//! into a file.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -16,38 +17,38 @@ use crate::moment::{
 };
 use crate::raw::{self, RawCpu, RawNear, RawTask, RawWake, Record, Set};
 
-/// bpf/recorder.bpf.c, compiled by build.rs.
+/// The programs of bpf/recorder.bpf.c, which build.rs compiles.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
 
-/// Why nothing can be recorded, or no more.
+/// The reason why nothing can be recorded, or nothing any more.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The kernel does not let it.
+    /// The kernel refused a step.
     #[error("{what}: {source:#}")]
     Kernel {
-        /// What was tried.
+        /// The step that the recorder tried.
         what: String,
-        /// What libbpf returned.
+        /// The error that libbpf returned.
         source: libbpf_rs::Error,
     },
-    /// More CPUs than a record has room for.
+    /// The machine has more CPUs than a record has room for.
     #[error("{0} CPUs: the recorder takes up to {most}", most = raw::MAX_CPUS)]
     Cpus(usize),
     /// The compiled programs lack a map, or a program that reads the clocks.
     #[error("no {0}")]
     Missing(String),
-    /// The compiled programs lack one of them.
+    /// The compiled programs lack one of the programs to attach.
     #[error("{0} cannot be attached")]
     NoProgram(&'static str),
-    /// The file cannot be written any more; what was written before is good.
+    /// The file cannot be written any more; the blocks written before are good.
     #[error("cannot write the recording: {0}; what was written before is good")]
     Write(#[from] std::io::Error),
 }
 
-/// Rates of ticks that kernels are built with.
+/// The rates of ticks with which kernels are built.
 const RATES: [u64; 4] = [100, 250, 300, 1000];
 
-/// The recorder's programs in the kernel, at work.
+/// The recorder's programs at work in the kernel.
 pub struct Recorder {
     object: Object,
     links: Vec<Link>,
@@ -65,10 +66,11 @@ fn unable(what: &str) -> impl Fn(libbpf_rs::Error) -> RecordError {
 
 impl Recorder {
     /// Loads the programs, with a ring buffer of so many bytes (a power of two, at least a page);
-    /// `possible` is one more than the highest number that a CPU may have. Nothing is recorded yet.
+    /// `possible` is one more than the highest number that a CPU may have. The programs record
+    /// nothing yet.
     ///
     /// # Errors
-    /// [`RecordError`], with the kernel's words where it refuses.
+    /// Returns a [`RecordError`], with the kernel's words where the kernel refuses.
     pub fn load(topology: &Topology, possible: usize, ring: u32) -> Result<Recorder, RecordError> {
         let unequal = (0..topology.nr_cpus()).any(|cpu| topology.asym(cpu).is_some());
         let words = possible.div_ceil(64);
@@ -128,7 +130,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Ticks a second.
+    /// Returns the kernel's ticks a second.
     pub fn hz(&self) -> u32 {
         self.hz as u32
     }
@@ -144,7 +146,8 @@ impl Recorder {
             .collect())
     }
 
-    /// Nobody says how long a jiffy is; a fifth of a second of them does.
+    /// The kernel tells nobody how long a jiffy is, so this function counts the jiffies of a fifth
+    /// of a second.
     fn measure_hz(&self) -> Result<u64, RecordError> {
         let look = || -> Result<(u64, u64), RecordError> {
             let mut programs = self.object.progs_mut();
@@ -168,13 +171,14 @@ impl Recorder {
         Ok(nearest.expect("there are four"))
     }
 
-    /// Records from now on.
+    /// Starts the recording.
     ///
     /// # Errors
-    /// [`RecordError`], with the kernel's words where it refuses.
+    /// Returns a [`RecordError`], with the kernel's words where the kernel refuses.
     pub fn attach(&mut self) -> Result<(), RecordError> {
-        // Who is asked is counted before and after it is counted who wakes: no wake-up is taken
-        // for one of another class because the one program was there and the other was not.
+        // The programs that see which class is asked are at work before and after the one that
+        // counts wake-ups, so no wake-up is taken for one of another class because one program was
+        // there and the other was not.
         for name in ["fair_begins", "fair_ends", "rt_begins", "rt_ends", "wakes"] {
             let program = self.object.progs_mut().find(|p| p.name() == name);
             let program = program.ok_or(RecordError::NoProgram(name))?;
@@ -185,7 +189,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// What all CPUs counted; see bpf/recorder.bpf.c, `struct counts`.
+    /// Sums the counts of all CPUs; see bpf/recorder.bpf.c, `struct counts`.
     fn counts(&self) -> Result<Footer, RecordError> {
         let mut sum = [0u64; 10];
         for cpu in 0..self.cpus as u32 {
@@ -209,17 +213,17 @@ impl Recorder {
         })
     }
 
-    /// Stops recording; what is in the ring buffer stays there.
+    /// Stops recording; the records in the ring buffer stay there.
     pub fn detach(&mut self) {
         while self.links.pop().is_some() {}
     }
 
-    /// Moves what was recorded into a file until `done` says so, which is asked 100 times a
-    /// second; then detaches, and empties the ring buffer. Once a second the file is brought up to
-    /// date.
+    /// Moves records into a file until `done` returns true, which this function asks 100 times a
+    /// second; then detaches the programs, and empties the ring buffer. Once a second this function
+    /// brings the file up to date.
     ///
     /// # Errors
-    /// [`RecordError::Write`] at once, when the file cannot be written.
+    /// Returns [`RecordError::Write`] at once, when the file cannot be written.
     pub fn run<W: Write>(
         &mut self,
         topology: &Arc<Topology>,
@@ -243,7 +247,7 @@ impl Recorder {
             if last {
                 while self.links.pop().is_some() {}
             }
-            // The programs wake nobody up: their reader's own wake-ups would be in the recording.
+            // The programs wake no reader up: the reader's own wake-ups would be in the recording.
             let consumed = buffer.consume();
             if let Some(error) = sink.borrow_mut().error.take() {
                 return Err(error.into());
@@ -252,7 +256,8 @@ impl Recorder {
             if last {
                 break;
             }
-            // Whoever is killed has lost the last second, not all since the last full block.
+            // A recorder that is killed loses the last second, and not all wake-ups since the last
+            // full block.
             if written.elapsed() >= Duration::from_secs(1) {
                 sink.borrow_mut().writer.flush()?;
                 written = Instant::now();
@@ -269,8 +274,8 @@ impl Recorder {
     }
 }
 
-/// Turns records into rows. What a record does not have of a CPU stays as it was seen last, which
-/// costs the file nothing, and the wake-up says so.
+/// Turns records into rows. A value of a CPU that a record lacks keeps its last known value, which
+/// takes no room in the file, and the wake-up says so.
 struct Sink<W: Write> {
     topology: Arc<Topology>,
     writer: Writer<W>,
@@ -294,7 +299,7 @@ impl<W: Write> Sink<W> {
         }
     }
 
-    /// Takes a record. Returns not 0 to end it all.
+    /// Takes a record. Returns a number other than 0 to stop the reading of the ring buffer.
     fn take(&mut self, bytes: &[u8], possible: usize) -> i32 {
         let Some(record) = Record::parse(bytes, possible) else {
             return 0;
@@ -307,7 +312,7 @@ impl<W: Write> Sink<W> {
             .chain([wake.chosen as usize])
             .any(|cpu| cpu >= n)
         {
-            // A CPU that came after the machine was looked at.
+            // The CPU came after the recorder looked at the machine.
             return 0;
         }
         self.look(&record, sides);
@@ -320,7 +325,8 @@ impl<W: Write> Sink<W> {
         }
     }
 
-    /// The CPUs as they were when the choice began and, where they differ, when it was made.
+    /// Writes the CPUs' rows as they were when the choice began and, where they differ, when it was
+    /// made.
     fn look(&mut self, record: &Record, sides: [usize; 2]) {
         let wake = &record.wake;
         let near = |row: &mut Row<CpuRow>, cpu: usize, near: &[RawNear; 2]| {
@@ -406,13 +412,14 @@ impl<W: Write> Sink<W> {
     }
 }
 
-/// `WF_EXEC`, `WF_FORK`, `WF_SYNC` and `WF_CURRENT_CPU` (6.16 to 7.2), as policy/ has them.
+/// Returns `WF_EXEC`, `WF_FORK`, `WF_SYNC` and `WF_CURRENT_CPU` (6.16 to 7.2) in the form of
+/// policy/.
 fn flags(wake: &RawWake) -> u32 {
     let has = |kernel: u32| wake.wake_flags & kernel != 0;
     let wake = Wake {
         exec: has(0x02),
         fork: has(0x04),
-        // A task that exits does not come back to where it leaves room.
+        // A waker that exits does not come back to its CPU, which it leaves free.
         sync: has(0x10) && wake.waker.flags & raw::EXITING == 0,
         current: has(0x40),
         in_task: wake.context & raw::IN_TASK != 0,
@@ -421,9 +428,10 @@ fn flags(wake: &RawWake) -> u32 {
     wake.flags()
 }
 
-/// All that fork, exec and unequal CPUs are decided by. A CPU is not used by more than it has
-/// (`most`). What a task leaves where it execs is not the same number in each of the sums, and the
-/// policy has one: there the sums are those without it, and its utilisation.
+/// Fills in every figure by which the kernel places a task on fork, on exec and among unequal CPUs.
+/// The utilisation of a CPU is at most its capacity (`most`). A task that execs leaves a different
+/// amount in each of the sums, and the policy has one number for it: there the row has the sums
+/// without the task, and the task's utilisation.
 fn whole(row: &mut Row<CpuRow>, cpu: &RawCpu, wake: &RawWake, number: usize, most: u64) {
     let [mut runnable, mut average, mut estimate] = [cpu.runnable, cpu.util_avg, cpu.util_est];
     let execs = wake.wake_flags & 0x02 != 0 && number == wake.prev_cpu as usize;
@@ -448,7 +456,7 @@ fn task_row(task: &RawTask, wake: &RawWake, hz: u64, cpus: usize) -> Row<TaskRow
     let mut row = Row::default();
     row[Task::LastWakee] = task.last_wakee.into();
     row[Task::WakeeFlips] = task.wakee_flips.into();
-    // Jiffies since then, before now.
+    // The number of jiffies between then and now.
     let ago = wake.jiffies.wrapping_sub(task.flip_decay_at);
     row[Task::FlipDecayAtNs] = wake
         .at_ns

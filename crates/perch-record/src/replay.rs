@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a policy makes of the moments of a recording.
+//! A replay: the choices of a policy at the moments of a recording.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use crate::format::{Block, BlockError, FormatError, Moment, Reader};
 use crate::moment::{Class, Task, UNSEEN_ROWS, WakeUp};
 use crate::parallel::in_parallel;
 
-/// How far a wakee goes from where it ran last.
+/// The distance of the chosen CPU from the one where the wakee ran last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
-    /// Nowhere.
+    /// The same CPU.
     Same,
-    /// To the other thread of its core.
+    /// The other thread of the same core.
     Core,
-    /// Within its cluster.
+    /// Another core of the same cluster.
     Cluster,
-    /// Within its last-level cache.
+    /// Another CPU of the same last-level cache.
     Llc,
-    /// Within its node.
+    /// Another CPU of the same node.
     Node,
-    /// Farther.
+    /// A CPU of another node.
     Machine,
 }
 
 impl Distance {
-    /// All, nearest first.
+    /// All distances, nearest first.
     pub const ALL: [Distance; 6] = [
         Distance::Same,
         Distance::Core,
@@ -39,7 +39,7 @@ impl Distance {
         Distance::Machine,
     ];
 
-    /// Between two CPUs.
+    /// Returns the distance between two CPUs.
     pub fn between(topology: &Topology, one: usize, other: usize) -> Distance {
         let llc = |cpu| topology.llc(cpu);
         if one == other {
@@ -60,7 +60,7 @@ impl Distance {
         }
     }
 
-    /// Its name.
+    /// Returns the distance's name.
     pub fn name(self) -> &'static str {
         match self {
             Distance::Same => "same CPU",
@@ -73,26 +73,28 @@ impl Distance {
     }
 }
 
-/// How the choices of a policy compare with those of a reference on the same moments. Sums: those
-/// of a recording's parts add up to those of the whole.
+/// A comparison of a policy's choices with those of a reference at the same moments. All fields are
+/// sums: those of a recording's parts add up to those of the whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Wake-ups.
+    /// The number of wake-ups.
     pub asked: u64,
-    /// Of those, the same CPU.
+    /// The wake-ups for which both chose the same CPU.
     pub same: u64,
-    /// By the policy's reason: its choices, and how many of them are another CPU than the
+    /// By the policy's reason: the number of its choices, and how many of these differ from the
     /// reference's.
     pub by_reason: [[u64; 2]; Reason::ALL.len()],
-    /// By how far the choices are from where the wakee ran last: the reference's, then the policy's.
+    /// By the distance of the choice from the CPU where the wakee ran last: the reference's
+    /// choices, then the policy's.
     pub by_distance: [[u64; Distance::ALL.len()]; Distance::ALL.len()],
-    /// Choices of a CPU that was idle: the reference's, and the policy's.
+    /// Choices of a CPU that was idle: the reference's, then the policy's.
     pub idle: [u64; 2],
-    /// Likewise of a CPU that the wakee fits, with a fifth to spare.
+    /// Choices of a CPU that the wakee fits, with a fifth to spare: the reference's, then the
+    /// policy's.
     pub fits: [u64; 2],
-    /// CPUs that the policy examined.
+    /// The number of CPUs that the policy examined.
     pub examined: u64,
-    /// What is not the same, by cause; only where the reference is a kernel.
+    /// The choices that differ, by cause; only where the reference is a kernel.
     pub by_cause: [u64; Cause::ALL.len()],
 }
 
@@ -138,23 +140,24 @@ impl Tally {
     }
 }
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The model of the recorded kernel against its own choices.
+    /// The comparison of the recorded kernel's model with the kernel's own choices.
     pub model: Tally,
-    /// The other policy against the model: what that would change.
+    /// The comparison of the other policy with the model, which is the change that the policy would
+    /// bring.
     pub change: Option<Tally>,
-    /// Wake-ups that another class than the fair one decided, or nobody.
+    /// Wake-ups that another class than the fair one decided, or no class.
     pub others: u64,
-    /// Wake-ups that a policy would decide by what the recording does not have of them.
+    /// Wake-ups that a policy would decide by values that the recording lacks.
     pub unseen: u64,
     /// Times of the first and the last wake-up, nanoseconds.
     pub span_ns: Option<(u64, u64)>,
 }
 
 impl Outcome {
-    /// Adds what was found elsewhere in the same recording.
+    /// Adds the result of another part of the same recording.
     pub fn add(&mut self, other: &Outcome) {
         self.model.add(&other.model);
         if let Some(more) = &other.change {
@@ -167,25 +170,25 @@ impl Outcome {
     }
 }
 
-/// A wake-up with what was made of it, for those who list them.
+/// A wake-up with the answers to it, for callers who list them.
 #[derive(Debug)]
 pub struct Decided<'a> {
-    /// What the model and the other policy said; nothing where the fair class was not asked.
+    /// The answers of the model and of the other policy; none where the fair class was not asked.
     pub verdicts: Option<(Verdict, Option<Verdict>)>,
-    /// Why the model chose otherwise than the kernel, if it did.
+    /// The cause for which the model chose otherwise than the kernel, if it did.
     pub cause: Option<Cause>,
-    /// All that was recorded.
+    /// The recorded state.
     pub moment: &'a Moment,
 }
 
-/// What a question has in the place of what was recorded.
+/// The values that a question puts in the place of the recorded ones.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     pub(crate) in_task: Option<bool>,
     pub(crate) load: Option<u32>,
 }
 
-/// Policies on the moments of a recording.
+/// The policies that a replay asks at the moments of a recording.
 #[derive(Debug)]
 pub struct Replay {
     pub(crate) host: Host,
@@ -196,7 +199,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// For a machine: the model of the kernel that was recorded, and what it is to be compared with.
+    /// Makes a replay for a machine, with the model of the recorded kernel and the policy to
+    /// compare with the model.
     pub fn new(topology: &Arc<Topology>, model: Policy, other: Option<Policy>) -> Replay {
         let n = topology.nr_cpus();
         Replay {
@@ -208,10 +212,10 @@ impl Replay {
         }
     }
 
-    /// Asks about each wake-up of a block that the fair class decided, and lets `look` see it.
+    /// Asks about each wake-up of a block that the fair class decided, and shows each to `look`.
     ///
     /// # Errors
-    /// When the block is damaged in a way that its checksum does not show.
+    /// Returns an error when the block is damaged in a way that its checksum does not show.
     pub fn block(
         &mut self,
         block: &Block,
@@ -240,7 +244,7 @@ impl Replay {
         Ok(outcome)
     }
 
-    /// Brings moment and host to each wake-up of a block in turn.
+    /// Sets moment and host to each wake-up of a block in turn.
     pub(crate) fn each(
         &mut self,
         block: &Block,
@@ -264,12 +268,12 @@ impl Replay {
         Ok(())
     }
 
-    /// What was recorded of the wake-up that was read last.
+    /// Returns the recorded state of the wake-up that was read last.
     pub(crate) fn moment(&self) -> &Moment {
         &self.moment
     }
 
-    /// The machine as it was then.
+    /// Returns the machine in its state at that wake-up.
     pub(crate) fn host(&self) -> &Host {
         &self.host
     }
@@ -297,8 +301,8 @@ impl Replay {
         Some((model, other))
     }
 
-    /// Whether a policy would read what was not recorded: the slow path and the search for the CPU
-    /// that fits best look at every CPU.
+    /// Returns true where a policy would read values that were not recorded: the slow path and the
+    /// search for the CPU that fits best look at every CPU.
     fn is_unseen(&self) -> bool {
         let w = self.moment.wake_up();
         let wake = Wake::default().with_flags(w.flags);
@@ -312,9 +316,9 @@ impl Replay {
         w.unseen & UNSEEN_ROWS != 0 && (everywhere || unequal())
     }
 
-    /// What a policy says to the wake-up that was read last.
+    /// Returns a policy's answer to the wake-up that was read last.
     pub(crate) fn ask(&mut self, policy: Policy, given: &Given) -> Verdict {
-        // The policy may change what it knows of idle cores: each question has its own.
+        // The policy may change its hints of idle cores, so each question gets hints of its own.
         for (number, row) in self.moment.groups().iter().enumerate() {
             row.put(&mut self.host, number);
         }
@@ -354,8 +358,8 @@ impl Replay {
 /// of a few blocks; the sums are the same with any number of threads.
 ///
 /// # Errors
-/// When the recording is damaged: the sums of what comes before are not returned, since a table of
-/// an unknown part says nothing.
+/// Returns an error when the recording is damaged: the sums of the blocks before the damage are not
+/// returned, since a table of an unknown part says nothing.
 pub fn replay<R: Read>(
     reader: &mut Reader<R>,
     topology: &Arc<Topology>,

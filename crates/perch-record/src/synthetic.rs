@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Recordings of a load that nobody ran, for tests and measurements: tasks in pairs wake each other
-//! all over a machine, and a policy decides. Not a simulation: nothing takes as long as anywhere.
+//! Recordings of a load that never ran, for tests and measurements: tasks in pairs wake each other
+//! all over a machine, and a policy decides. It is no simulation: the durations are made up.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,22 +11,24 @@ use perch_policy::{CpuMask, Host, Policy, TaskState, Topology, Wake};
 use crate::format::{Footer, Header, Writer};
 use crate::moment::{Class, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, WakeUp};
 
-/// What to make up.
+/// The load to make up.
 #[derive(Clone, Copy, Debug)]
 pub struct Synthetic {
-    /// All chance comes from it.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// How many wake-ups.
+    /// The number of wake-ups.
     pub wake_ups: u64,
-    /// Nanoseconds from one to the next, on average.
+    /// The mean time from one wake-up to the next, nanoseconds.
     pub every_ns: u64,
-    /// How many of the CPUs are busy, in percent; what else comes and goes.
+    /// The share of the CPUs that are busy on average, in percent; single CPUs become busy and idle
+    /// all the time.
     pub busy_pct: u64,
-    /// Every so many the real-time class decides; 0 for never.
+    /// The real-time class decides one in so many wake-ups; 0 for none.
     pub real_time_every: u64,
 }
 
-/// Steele, Lea and Flood's SplitMix64 (2014): enough for a load that only has to be irregular.
+/// SplitMix64 by Steele, Lea and Flood (2014), which is enough for a load that only has to be
+/// irregular.
 struct Chance(u64);
 
 impl Chance {
@@ -38,7 +40,7 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`.
+    /// Returns a number below `n`.
     fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
@@ -49,10 +51,10 @@ struct Life {
     cpu: usize,
 }
 
-/// Writes a recording of it, whose choices are those of `policy`.
+/// Writes a recording of the load, whose choices are those of `policy`.
 ///
 /// # Errors
-/// As the output has them.
+/// Returns the errors of the output.
 pub fn synthetic(
     out: impl Write,
     machine: &Machine,
@@ -151,7 +153,8 @@ pub fn synthetic(
     Ok(writer.finish(Footer::default())?.0)
 }
 
-/// What the policy says to a moment, and what it leaves in the tasks.
+/// Returns the policy's answer to a moment, and leaves the changes that the policy makes in the
+/// tasks.
 fn decide(
     topology: &Arc<Topology>,
     policy: Policy,
@@ -174,7 +177,7 @@ fn decide(
     verdict.cpu
 }
 
-/// A CPU that becomes busy or idle.
+/// Makes a CPU busy or idle.
 fn turn(row: &mut Row<CpuRow>, busy: bool, at_ns: u64, chance: &mut Chance) {
     if busy {
         row[Cpu::NrRunning] = (row[Cpu::NrRunning] + 1).min(3);
@@ -193,7 +196,8 @@ fn turn(row: &mut Row<CpuRow>, busy: bool, at_ns: u64, chance: &mut Chance) {
     }
 }
 
-/// Budget and idle core of what CPUs share, as the kernel would set them.
+/// Returns the row of a shared domain, with the budget and the idle-core hint that the kernel would
+/// set.
 fn group(topology: &Topology, group: usize, cpus: &[Row<CpuRow>]) -> Row<GroupRow> {
     let span = topology.shared_span(group);
     let idle = |cpu: usize| cpus[cpu][Cpu::Idle] != 0;

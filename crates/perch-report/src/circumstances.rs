@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What brings results back, in the words that every format has of it.
+//! The circumstances that bring results back, in the words that every format uses.
 
 use perch_experiment::{ArmModes, Comparison, Report};
 
-/// Of an experiment: machine, kernel, ticks and seed.
+/// Returns the circumstances of an experiment: machine, kernel, ticks and seed.
 pub(crate) fn of_report(report: &Report) -> String {
     let domain = report.root_domain.as_deref();
     said(&report.machine, &report.era, domain, report.hz, report.seed)
 }
 
-/// Of a comparison: likewise.
+/// Returns the circumstances of a comparison: machine, kernel, ticks and seed.
 pub(crate) fn of_comparison(found: &Comparison) -> String {
     let domain = found.root_domain.as_deref();
     said(&found.machine, &found.era, domain, found.hz, found.seed)
 }
 
 fn said(machine: &str, era: &str, domain: Option<&str>, hz: u32, seed: u64) -> String {
-    // The root domain is told where it is not the stock one.
+    // The text names the root domain only where it is not the stock one.
     let domain = domain.map_or(String::new(), |name| {
         format!(" with its root domain {name}")
     });
     format!("{machine}, Linux {era}{domain}, {hz} Hz, seed {seed}")
 }
 
-/// The arms with their modes, in one line.
+/// Returns the arms with their modes, in one line.
 pub(crate) fn modes(arms: &[ArmModes]) -> String {
     let arms = arms.iter().map(|arm| format!("{} {}", arm.name, arm.modes));
     arms.collect::<Vec<_>>().join("; ")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Arms on one workload, side by side.
+//! Tables of a comparison: arms on one workload, side by side.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ use crate::latency;
 use crate::records::write_csv;
 use crate::shape::shapes;
 
-/// `comparison` as `format` has it.
+/// Returns `comparison` in the form of `format`.
 pub fn comparison(comparison: &Comparison, format: Format) -> String {
     match format {
         Format::Table => sections(comparison, "", Grid::text),
@@ -66,7 +66,7 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
     text
 }
 
-/// Everything that is counted, under its heading.
+/// Returns everything that is counted, each kind under its heading.
 pub(crate) fn counted(comparison: &Comparison) -> [(&'static str, &[CountRow]); 8] {
     [
         ("decisions by reason", &comparison.decisions),
@@ -98,7 +98,7 @@ fn score_grid(comparison: &Comparison, score: &ScoreRow) -> Grid {
     }
     for (index, (arm, modes)) in score.arms.iter().zip(&comparison.arms).enumerate() {
         let (delta, half) = match index {
-            // The first arm is what the others are held against.
+            // The first arm has no change: the others are compared with it.
             0 => (String::new(), String::new()),
             _ => (percent(arm.delta_pct), interval(arm.delta_ci95_pct)),
         };
@@ -115,12 +115,13 @@ fn score_grid(comparison: &Comparison, score: &ScoreRow) -> Grid {
     grid
 }
 
-/// A row a statistic, as tables are published whose rows are statistics.
+/// Makes a table with a row a statistic, in the manner of published tables whose rows are
+/// statistics.
 fn statistic_grid(score: &ScoreRow) -> Grid {
     let mut grid = Grid::default();
     grid.column("", "row", Align::Left);
     for (index, arm) in score.arms.iter().enumerate() {
-        // The first arm is what the others are held against.
+        // The first arm has no change: the others are compared with it.
         let names = &["figure", "delta", "±95%"][..if index == 0 { 1 } else { 3 }];
         for name in names {
             grid.column(&arm.arm, name, Align::Right);
@@ -154,7 +155,8 @@ fn count_grid(comparison: &Comparison, rows: &[CountRow]) -> Grid {
     grid
 }
 
-/// One line a figure: what, which, arm, value and its interval where it has one.
+/// Writes one line a figure: its kind, its name, the arm, the value, and the interval where the
+/// figure has one.
 fn csv(comparison: &Comparison) -> String {
     let header = [
         "kind",
@@ -181,7 +183,7 @@ fn csv(comparison: &Comparison) -> String {
             ]);
         }
         for arm in &score.arms {
-            // The mean stands in the line of the score.
+            // The line of the score holds the mean already.
             for found in arm.statistics.iter().filter(|s| s.statistic != "mean") {
                 records.push(vec![
                     found.statistic.clone(),

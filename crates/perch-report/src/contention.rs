@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Contended cache lines as `perf c2c` shows them: the lines, and for each who uses it.
+//! Contended cache lines in the form of `perf c2c`: the lines, and the users of each.
 
 use std::fmt::Write;
 
@@ -9,10 +9,11 @@ use crate::format::Format;
 use crate::grid::{Align, Grid};
 use crate::records::write_csv;
 
-/// Lines with less of all HITM than this are named but not opened, percent.
+/// The report names lines with less of all HITM than this but does not open them, percent.
 const LEAST_PCT: f64 = 1.0;
 
-/// The contended lines of some arms as `format` has them; nothing where there are none.
+/// Returns the contended lines of some arms in the form of `format`; an empty text where there are
+/// none.
 pub fn contention(arms: &[Contention], format: Format) -> String {
     match format {
         Format::Table => sections(arms, "", Grid::text),
@@ -38,7 +39,8 @@ const HEADER: [&str; 8] = [
     "delta_ci95_pct",
 ];
 
-/// For each arm the lines, and then who uses those that matter. `mark` begins a heading.
+/// Returns, for each arm, the lines and then the users of those that matter. `mark` begins a
+/// heading.
 pub(crate) fn sections(arms: &[Contention], mark: &str, write: fn(&Grid) -> String) -> String {
     let blank = if mark.is_empty() { "" } else { "\n" };
     let mut text = String::new();
@@ -73,7 +75,7 @@ fn lines(arm: &Contention) -> Grid {
         ],
     );
     grid.column("", "line", Align::Left);
-    // Most of the root domain's lines are read alone, and met by nobody.
+    // CPUs only read most of the root domain's lines, and meet nobody there.
     let met = |line: &&ContendedLine| line.remote_hitm + line.local_hitm > 0;
     for line in arm.lines.iter().filter(met) {
         grid.row(vec![
@@ -117,7 +119,7 @@ fn users(line: &ContendedLine) -> Grid {
     grid
 }
 
-/// A figure a line, in the columns of a comparison's CSV.
+/// Returns one record a figure, in the columns of a comparison's CSV.
 pub(crate) fn records(arms: &[Contention]) -> Vec<Vec<String>> {
     let mut records = Vec::new();
     for arm in arms {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The published tables beside the simulated ones.
+//! Tables of an experiment: the published figures beside the simulated ones.
 
 use std::fmt::Write;
 
@@ -13,7 +13,8 @@ use crate::line;
 use crate::records::write_csv;
 use crate::shape::shapes;
 
-/// `reports` as `format` has them. JSON is one object for one report and a list for several.
+/// Returns `reports` in the form of `format`. JSON is one object for one report and a list for
+/// several.
 pub fn experiments(reports: &[Report], format: Format) -> String {
     match format {
         Format::Table => blocks(reports, terminal),
@@ -84,7 +85,7 @@ fn markdown(report: &Report) -> String {
     text
 }
 
-/// What brings the report back.
+/// Returns the circumstances that bring the report back.
 fn circumstances(report: &Report) -> String {
     format!(
         "{}; {}",
@@ -93,7 +94,7 @@ fn circumstances(report: &Report) -> String {
     )
 }
 
-/// The iterations behind the table of `cell`, where its rows are statistics.
+/// Returns the iterations behind the table of `cell`, where the table's rows are statistics.
 fn iterations<'a>(report: &'a Report, cell: &CellReport) -> Option<&'a Iterations> {
     let here =
         |found: &&Iterations| (&found.benchmark, &found.place) == (&cell.benchmark, &cell.place);
@@ -101,7 +102,7 @@ fn iterations<'a>(report: &'a Report, cell: &CellReport) -> Option<&'a Iteration
 }
 
 fn heading(report: &Report, cell: &CellReport, iterations: Option<&Iterations>) -> String {
-    // Readers expect the other direction.
+    // The heading tells this direction, because readers expect the other one.
     let direction = if cell.higher_is_better {
         ""
     } else {
@@ -115,7 +116,7 @@ fn heading(report: &Report, cell: &CellReport, iterations: Option<&Iterations>) 
         let count = found.arms.first().map_or(0, |arm| arm.values.len());
         let _ = write!(text, ": {count} iterations of {}", found.workload);
     }
-    // Where all tables share a machine, the circumstances name it.
+    // Where all tables share a machine, the circumstances name the machine.
     if report.machine != cell.machine {
         let _ = write!(text, " on {}", cell.machine);
     }
@@ -127,7 +128,7 @@ fn shape(iterations: &Iterations) -> String {
     shapes(arms.map(|arm| (arm.arm.as_str(), arm.values.as_slice())))
 }
 
-/// The cells of each table: neighbours of one benchmark, place and unit.
+/// Returns the cells of each table: neighbours of one benchmark, place and unit.
 fn tables(report: &Report) -> impl Iterator<Item = &[CellReport]> {
     let table = |cell: &CellReport| {
         let CellReport {
@@ -142,7 +143,8 @@ fn tables(report: &Report) -> impl Iterator<Item = &[CellReport]> {
 }
 
 fn grid(table: &[CellReport], iterations: Option<&Iterations>) -> Grid {
-    // What a further arm's figure is: the row says it where rows are statistics.
+    // The name of a further arm's figure: where rows are statistics, the row itself names the
+    // figure.
     let figure = if iterations.is_some() {
         "figure"
     } else {
@@ -203,7 +205,7 @@ fn row(cell: &CellReport) -> Vec<String> {
     row
 }
 
-/// The summary, in words.
+/// Returns the summary, in words.
 fn summary(summary: &Summary) -> [String; 3] {
     let share = |part: usize, whole: usize| {
         let percent = 100.0 * part as f64 / whole.max(1) as f64;
@@ -302,12 +304,13 @@ fn record(report: &Report, cell: &CellReport, arms: &[&str]) -> Vec<String> {
     record
 }
 
-/// Nothing where there is no value, as for one that JSON cannot write.
+/// Returns an empty text where there is no value, as for a value that JSON cannot write.
 pub(crate) fn optional(value: Option<f64>) -> String {
     value.map_or(String::new(), finite)
 }
 
-/// A change from nothing is no number: JSON has null for it, and CSV nothing.
+/// Writes the value; an empty text where it is no finite number, such as a change from 0, for which
+/// JSON has null.
 pub(crate) fn finite(value: f64) -> String {
     if value.is_finite() {
         value.to_string()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Figures for people: as many digits as mean something.
+//! Figures for people: a figure has as many digits as mean something.
 
-/// `value` with about four significant digits, and none after the point from 10 000 on.
+/// Returns `value` with about four significant digits, and none after the point from 10 000 on.
 pub fn figure(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
@@ -13,17 +13,18 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A change in percent, with its sign; a dash where the change is from nothing.
+/// Returns a change in percent, with its sign; a dash where the change is from 0.
 pub fn percent(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_string();
     }
-    // What rounds to nothing has no sign.
+    // A value that rounds to 0 has no sign.
     let value = if value.abs() < 0.005 { 0.0 } else { value };
     format!("{value:+.2}%")
 }
 
-/// Half the width of a confidence interval, in percentage points; nothing where there is none.
+/// Returns half the width of a confidence interval, in percentage points; an empty text where there
+/// is none.
 pub(crate) fn interval(half_width: Option<f64>) -> String {
     half_width.map_or(String::new(), |half| format!("{half:.2}"))
 }

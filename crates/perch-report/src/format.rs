@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::paste::Paste;
 
-/// How results are written.
+/// The form in which results are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Aligned columns for a terminal.
@@ -14,9 +14,9 @@ pub enum Format {
     Table,
     /// Markdown tables.
     Markdown,
-    /// One line a row, with a header; figures in full precision.
+    /// One line a row, with a header; figures have full precision.
     Csv,
-    /// Indented JSON; figures in full precision.
+    /// Indented JSON; figures have full precision.
     Json,
 }
 
@@ -28,16 +28,17 @@ const FORMATS: [(&str, Format); 4] = [
     ("json", Format::Json),
 ];
 
-/// How results of simulations are written: also in two forms that are pasted elsewhere.
+/// The form in which results of simulations are written: one of [`Format`], or one of two that are
+/// pasted elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultFormat {
-    /// As everything is.
+    /// A form that all results have.
     Plain(Format),
-    /// For a mail, or beside tables of mmtests.
+    /// A form for a mail, or to stand beside tables of mmtests.
     Paste(Paste),
 }
 
-/// Those beyond [`FORMATS`], by name.
+/// The forms beyond [`FORMATS`], by name.
 const PASTES: [(&str, Paste); 2] = [("lkml", Paste::Lkml), ("mmtests", Paste::Mmtests)];
 
 impl FromStr for ResultFormat {
@@ -55,7 +56,8 @@ impl FromStr for ResultFormat {
     }
 }
 
-/// A format that this version doesn't have, or not for what was asked.
+/// The error for a format that this version doesn't have, or that does not fit the results asked
+/// for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownFormat {
     name: String,

@@ -3,12 +3,12 @@
 
 use std::fmt::Write;
 
-/// On which side of its column a text stands.
+/// The side of its column on which a text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// The side for words.
     Left,
-    /// Figures.
+    /// The side for figures.
     Right,
 }
 
@@ -40,13 +40,13 @@ impl Grid {
     /// Adds a row.
     ///
     /// # Panics
-    /// When it has not one text a column.
+    /// Panics when the row has not one text a column.
     pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.columns.len(), "one text a column");
         self.rows.push(cells);
     }
 
-    /// Aligned columns, two spaces apart, without trailing blanks.
+    /// Returns the table as text: aligned columns, two spaces apart, without trailing blanks.
     pub fn text(&self) -> String {
         let mut widths: Vec<usize> = self
             .columns
@@ -74,7 +74,7 @@ impl Grid {
                 let dashes = width.saturating_sub(name.chars().count() + 2);
                 match left {
                     "" => " ".repeat(width),
-                    // Each over one column: headings of two lines.
+                    // In headings of two lines, each of the upper headings stands over one column.
                     _ if alone => match self.columns[*last].align {
                         Align::Left => format!("{name:<width$}"),
                         Align::Right => format!("{name:>width$}"),
@@ -107,7 +107,7 @@ impl Grid {
         text
     }
 
-    /// A Markdown table; a grouped column's heading has the group before its name.
+    /// Returns the table in Markdown; a grouped column's heading has the group before its name.
     pub fn markdown(&self) -> String {
         let mut text = String::from("|");
         for column in &self.columns {
@@ -132,7 +132,7 @@ impl Grid {
         text
     }
 
-    /// First and last column of each run of columns under one heading.
+    /// Returns the first and the last column of each run of columns under one heading.
     fn groups(&self) -> Vec<(usize, usize, &str)> {
         let mut groups: Vec<(usize, usize, &str)> = Vec::new();
         for (index, column) in self.columns.iter().enumerate() {
@@ -151,7 +151,7 @@ fn push_line(text: &mut String, cells: impl Iterator<Item = String>) {
     text.push('\n');
 }
 
-/// A `|` would end the cell.
+/// A `|` in the text would end the cell.
 fn escape(text: &str) -> String {
     text.replace('|', "\\|")
 }

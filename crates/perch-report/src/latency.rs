@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How long woken tasks waited and what CPUs did, as tables and CSV.
+//! Tables and CSV of the time that woken tasks waited and of the CPUs' busy time.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::experiment::finite;
 use crate::figure::figure;
 use crate::grid::{Align, Grid};
 
-/// The percentiles by arm; nothing where nothing was kept.
+/// Writes the percentiles by arm; an empty text where no latencies were kept.
 pub(crate) fn section(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> String {
     let Some(grid) = grid(&comparison.latency) else {
         return String::new();
@@ -35,7 +35,7 @@ fn grid(found: &[WakeLatency]) -> Option<Grid> {
     Some(grid)
 }
 
-/// A figure; a dash where there is none.
+/// Returns a figure; a dash where there is none.
 pub(crate) fn said(value: f64) -> String {
     match value.is_finite() {
         true => figure(value),
@@ -43,7 +43,7 @@ pub(crate) fn said(value: f64) -> String {
     }
 }
 
-/// Lines of the CSV: percentiles, the histogram, and busy time by CPU.
+/// Returns the lines of the CSV: percentiles, the histogram, and busy time by CPU.
 pub(crate) fn records(comparison: &Comparison) -> Vec<Vec<String>> {
     let record = |kind: &str, name: String, unit: &str, arm: &str, value: String| {
         let mut record = vec![

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Tables of results: for a terminal, as Markdown, CSV and JSON, for a mail and for mmtests. docs/formats.md describes them.
+//! Tables of results: for a terminal, in Markdown, CSV and JSON, for a mail and for mmtests.
+//! docs/formats.md describes them.
 //!
-//! Nothing here computes: what a table shows is in [`perch_experiment::Report`] and
+//! This crate computes no results: a table shows the figures of a [`perch_experiment::Report`] or a
 //! [`perch_experiment::Comparison`].
 
 mod circumstances;

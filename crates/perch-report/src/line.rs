@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A contended cache line as it was published, beside what was simulated of it.
+//! A published cache line beside the simulated one.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use perch_experiment::{Contention, LineFound, LineUser, Ranking};
 use crate::contention;
 use crate::grid::{Align, Grid};
 
-/// The published rows beside the baseline's, how the two rank, where the line stands in each arm,
+/// Writes the published rows beside the baseline's, the two rankings, the line's place in each arm,
 /// and the lines of the arm that follows. `mark` begins a heading.
 pub(crate) fn sections(found: &LineFound, mark: &str, write: fn(&Grid) -> String) -> String {
     let blank = if mark.is_empty() { "" } else { "\n" };
@@ -60,7 +60,7 @@ fn rows(found: &LineFound) -> Grid {
     let simulated = line.map_or(&[][..], |line| line.users.as_slice());
     let same = |a: &LineUser, b: &LineUser| (a.offset, &a.symbol) == (b.offset, &b.symbol);
     for (at, user) in found.published.iter().enumerate() {
-        // Of a function that was printed twice the first row has all that was simulated.
+        // Where a function was printed twice, its first row has all the simulated figures.
         let again = found.published[..at].iter().any(|other| same(other, user));
         let beside = simulated.iter().find(|other| same(other, user) && !again);
         grid.row(row(user, Some(user), beside));
@@ -104,7 +104,7 @@ fn ranked(ranking: &Ranking) -> String {
     )
 }
 
-/// Where the line stands in each arm.
+/// Returns the line's place in each arm.
 fn stands(found: &LineFound) -> String {
     let Some(name) = &found.line else {
         return "No line of the baseline has these functions.".to_string();
@@ -189,8 +189,8 @@ mod tests {
         }
     }
 
-    /// A function that was printed twice has what was simulated of it once, and who met nobody is
-    /// in no table.
+    /// Where a function was printed twice, the simulated figures stand once; a function that met no
+    /// other CPU is in no table.
     #[test]
     fn published_functions_come_first_and_then_who_else_was_seen() {
         insta::assert_snapshot!(sections(&found(Some("root_domain+0x0")), "", Grid::text));

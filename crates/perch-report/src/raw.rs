@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Every repetition's scores, a line each: for data frames, databases and spreadsheets. docs/formats.md
-//! describes the columns.
+//! A writer of every repetition's scores, a line each: for data frames, databases and spreadsheets.
+//! docs/formats.md describes the columns.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use perch_experiment::Repetition;
 use perch_parquet::{Column, Kind, Value};
 use serde_json::json;
 
-/// How repetitions are written.
+/// The format in which repetitions are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawFormat {
     /// Comma-separated, with a header.
@@ -30,10 +30,10 @@ const ENDINGS: [(&str, RawFormat); 4] = [
 ];
 
 impl RawFormat {
-    /// As the file's ending says.
+    /// Returns the format that the file's ending names.
     ///
     /// # Errors
-    /// A sentence about what endings there are.
+    /// Returns a sentence that lists the endings.
     pub fn of(path: &Path) -> Result<RawFormat, String> {
         let ending = path.extension().unwrap_or_default().to_string_lossy();
         let known = |(name, _): &&(&str, RawFormat)| ending.eq_ignore_ascii_case(name);
@@ -94,16 +94,16 @@ fn values<'a>(of: &Repetition<'a>) -> [Value<'a>; COLUMNS] {
     ]
 }
 
-/// What is written to.
+/// The output.
 enum Sink<W: Write> {
     Csv(Box<csv::Writer<W>>),
-    /// And whether an object stands there already.
+    /// The second field is true where an object stands in the list already.
     Json(W, bool),
     Markdown(W),
     Parquet(Box<perch_parquet::Writer<W>>),
 }
 
-/// Writes repetitions as they come: memory does not grow with their number.
+/// A writer that writes repetitions as they come: its memory does not grow with their number.
 pub struct RawWriter<W: Write>(Sink<W>);
 
 fn of_parquet(error: perch_parquet::Error) -> io::Error {
@@ -114,10 +114,10 @@ fn of_parquet(error: perch_parquet::Error) -> io::Error {
 }
 
 impl<W: Write> RawWriter<W> {
-    /// Begins a file. Nothing in it depends on how perch was called.
+    /// Begins a file. Its content does not depend on how perch was called.
     ///
     /// # Errors
-    /// When writing fails.
+    /// Returns an error when writing fails.
     pub fn new(mut out: W, format: RawFormat) -> io::Result<RawWriter<W>> {
         let names = columns().map(|column| column.name);
         Ok(RawWriter(match format {
@@ -142,10 +142,10 @@ impl<W: Write> RawWriter<W> {
         }))
     }
 
-    /// Adds one.
+    /// Adds one repetition.
     ///
     /// # Errors
-    /// When writing fails: then the file is lost.
+    /// Returns an error when writing fails: then the file is lost.
     pub fn add(&mut self, repetition: &Repetition) -> io::Result<()> {
         let values = values(repetition);
         match &mut self.0 {
@@ -173,10 +173,10 @@ impl<W: Write> RawWriter<W> {
         Ok(())
     }
 
-    /// Ends the file. Returns what it was written to.
+    /// Ends the file. Returns the output.
     ///
     /// # Errors
-    /// When writing fails.
+    /// Returns an error when writing fails.
     pub fn finish(self) -> io::Result<W> {
         match self.0 {
             Sink::Csv(writer) => writer.into_inner().map_err(|error| error.into_error()),
@@ -194,7 +194,7 @@ impl<W: Write> RawWriter<W> {
     }
 }
 
-/// A value in full precision; nothing where there is none.
+/// Returns a value in full precision; an empty text where there is none.
 fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -262,7 +262,7 @@ mod tests {
         insta::assert_snapshot!("markdown", words(RawFormat::Markdown));
     }
 
-    /// The values come back to the last bit, seeds above what a double can count too.
+    /// The values come back to the last bit, as do seeds that are too large for a double.
     #[test]
     fn json_and_csv_read_back() {
         let found: Vec<serde_json::Value> =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Records as CSV.
 
-/// The records, which are all of one length, as CSV.
+/// Writes the records, which are all of one length, as CSV.
 pub(crate) fn write_csv(records: &[Vec<String>]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for record in records {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How iterations spread: one line of bars an arm, over a scale common to all.
+//! The spread of iterations: one line of bars an arm, over a scale common to all.
 
 use std::fmt::Write;
 
 use crate::figure::figure;
 
-/// Bars a line.
+/// The number of bars in a line.
 const WIDTH: usize = 40;
-/// From the lowest bar to the highest.
+/// The bars from the lowest to the highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The scale and a line for each arm with its iterations, in their order.
+/// Returns the scale, and a line for each arm with its iterations, in the arms' order.
 ///
 /// A line is cut into equal spans from the least iteration of any arm to the greatest. A bar's
 /// height is the number of iterations in its span, in eighths of the arm's fullest span and
@@ -41,13 +41,13 @@ pub(crate) fn shapes<'a>(arms: impl Iterator<Item = (&'a str, &'a [f64])> + Clon
     text
 }
 
-/// The span that `value` falls into; the greatest value into the last one.
+/// Returns the span that `value` falls into; the greatest value falls into the last one.
 fn span(value: f64, low: f64, high: f64) -> usize {
     if high <= low {
         return 0;
     }
     let share = (value - low) / (high - low);
-    // A float becomes an integer by cutting, and by staying within the integer's range.
+    // The conversion cuts a float to an integer, and keeps it within the integer's range.
     ((share * WIDTH as f64) as usize).min(WIDTH - 1)
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a comparison counts, per simulated second.
+//! The events that a comparison counts, per simulated second.
 
 use perch_machine::Machine;
 use perch_sim::workload::Workload;
@@ -8,21 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::stats::mean;
 
-/// The distances of perch_machine::Distance, nearest first, as tables call them.
+/// The distances of perch_machine::Distance, nearest first, by the names that tables use.
 pub(crate) const DISTANCES: [&str; 7] = [
     "same CPU", "core", "cluster", "LLC", "node", "package", "machine",
 ];
 
-/// How often something happened, per simulated second, by arm.
+/// The frequency of one event, per simulated second, by arm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountRow {
-    /// What happened.
+    /// The event's name.
     pub name: String,
-    /// Times per simulated second, mean over the repetitions, by arm.
+    /// The number of times per simulated second, mean over the repetitions, by arm.
     pub per_second: Vec<f64>,
 }
 
-/// A row for each name that occurred in any arm; `rates` tells those of the name so far down the list.
+/// Makes a row for each name that occurred in any arm; `rates` returns the rates of the name at the
+/// given index.
 pub(crate) fn occurred<'a>(
     names: impl IntoIterator<Item = &'a str>,
     rates: impl Fn(usize) -> Vec<f64>,
@@ -35,7 +36,7 @@ pub(crate) fn occurred<'a>(
         .collect()
 }
 
-/// [`occurred`], of outcomes.
+/// Calls [`occurred`] on outcomes.
 pub(super) fn counts<'a>(
     by_arm: &[&[Outcome]],
     names: impl IntoIterator<Item = &'a str>,
@@ -48,7 +49,8 @@ pub(super) fn counts<'a>(
     })
 }
 
-/// A row for each CPU that was chosen, of a workload with groups: whether they herd.
+/// Makes a row for each CPU that was chosen, for a workload with groups: the rows show whether the
+/// groups herd.
 pub(super) fn chosen(workload: &str, machine: &Machine, by_arm: &[&[Outcome]]) -> Vec<CountRow> {
     let grouped = Workload::parse(workload, machine).is_ok_and(|w| !w.groups.is_empty());
     if !grouped {
@@ -60,7 +62,7 @@ pub(super) fn chosen(workload: &str, machine: &Machine, by_arm: &[&[Outcome]]) -
     counts(by_arm, names.iter().map(String::as_str), |m| &m.chosen)
 }
 
-/// Of virtual machines, if any had a vCPU that ran.
+/// Makes the rows of virtual machines, if any of them had a vCPU that ran.
 pub(super) fn guests(by_arm: &[&[Outcome]]) -> Vec<CountRow> {
     let row = |name: &str, of: &dyn Fn(&GuestMetrics) -> u64| CountRow {
         name: name.to_string(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a comparison shows of steering, on the machine and in the groups that it was posted for.
+//! Tests of the figures that a comparison shows for steering, on the machine and in the groups for
+//! which steering was posted.
 
 use super::*;
 
@@ -24,9 +25,9 @@ fn steering(workload: &str, measure_ms: u64) -> Comparison {
     compare(&spec, &|_, _| {}).unwrap()
 }
 
-/// Of the 16 CPUs the first threads of all cores come before the second ones. Posted, a wakee goes
-/// to the lowest number in its cache whose queue is empty, so the upper half is as good as never
-/// chosen; the others know no number.
+/// Of the 16 CPUs the first threads of all cores come before the second ones. In mode `posted` a
+/// wakee goes to the CPU with the lowest number in its cache whose queue is empty, so the upper
+/// half is as good as never chosen; the other modes ignore the number.
 #[test]
 fn posted_herds_to_the_lowest_cpus_and_perch_does_not() {
     let hogs = "vcpus=8,shares=8192,hogs=4x4";
@@ -45,7 +46,8 @@ fn posted_herds_to_the_lowest_cpus_and_perch_does_not() {
     assert!(perch > 0.3, "{perch}: {:?}", found.chosen);
 }
 
-/// A virtual machine's vCPUs run, wait or are halted, and never for longer than there is time.
+/// A virtual machine's vCPUs run, wait or are halted, and the three times together never exceed the
+/// simulated time.
 #[test]
 fn what_virtual_machines_got_is_shown() {
     let found = steering("vm:vcpus=3,shares=8192,hogs=4x4,inside=trade", 200);
@@ -61,7 +63,7 @@ fn what_virtual_machines_got_is_shown() {
     assert!(bare.guests.is_empty() && bare.chosen.is_empty());
 }
 
-/// With one repetition the histogram's mean is the score's, and percentiles are in order.
+/// With one repetition the histogram's mean equals the score's mean, and percentiles are in order.
 #[test]
 fn latencies_and_busy_cpus_stand_beside_the_scores() {
     let found = steering("hackbench:groups=1", 2000);

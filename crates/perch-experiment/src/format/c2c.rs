@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What `perf c2c` said of a cache line.
+//! The report of `perf c2c` about a cache line, as an experiment's file has it.
 
 use perch_sim::Symbol;
 use toml::Spanned;
@@ -11,10 +11,10 @@ use crate::error::{ExperimentError, Source};
 use crate::line::PublishedLine;
 use crate::model::Load;
 
-/// Bytes of the longest cache line that a machine may have.
+/// The number of bytes of the longest cache line that a machine may have.
 const LONGEST_LINE: u32 = 4096;
 
-/// The published line, which must have been seen in one of `loads`.
+/// Reads the published line; one of `loads` must be where the line was seen.
 pub(super) fn read(
     source: &Source,
     raw: &RawC2c,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The cells that costs were fitted on.
+//! The cells on which costs were fitted.
 
 use super::raw::RawCalibration;
 use super::refuse::refuse;
@@ -7,7 +7,7 @@ use crate::error::{ExperimentError, Source};
 use crate::glob;
 use crate::model::{BASELINE, Calibration, Cell, PATCHED};
 
-/// Marks the cells that `raw` names; its row may be a pattern.
+/// Marks the cells that `raw` names; `raw` may give the row as a pattern.
 pub(super) fn calibrate(
     source: &Source,
     raw: &RawCalibration,

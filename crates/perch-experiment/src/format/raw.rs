@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The experiment format as TOML has it, before anything is checked.
+//! The experiment format in its TOML form, before anything is checked.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(super) struct RawFile {
     pub name: Spanned<String>,
     pub title: String,
     pub source: String,
-    /// Of every place that names none.
+    /// The machine of every place that names none.
     pub machine: Option<Spanned<String>>,
     pub era: Spanned<String>,
     pub hz: Spanned<u32>,
@@ -27,7 +27,7 @@ pub(super) struct RawFile {
     pub benchmark: Vec<RawBenchmark>,
     #[serde(default)]
     pub calibration: Vec<RawCalibration>,
-    /// What `perf c2c` said of a line.
+    /// The report of `perf c2c` about a line.
     pub c2c: Option<RawC2c>,
 }
 
@@ -46,43 +46,43 @@ pub(super) struct RawArm {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawBenchmark {
     pub name: Spanned<String>,
-    /// Of every place that names none.
+    /// The workload of every place that names none.
     pub workload: Option<Spanned<String>>,
     pub score: Option<String>,
-    /// The only one's; of several `scores` each has its own.
+    /// The unit of the only score; where there are several `scores`, each has its own.
     pub unit: Option<Spanned<String>>,
-    /// Several that each row has a cell for.
+    /// The scores, where there are several; each row has a cell for each of them.
     pub scores: Option<Vec<RawScore>>,
-    /// Of the only score, as of each of several.
+    /// The tolerance of the only score, with the same meaning as that of one of several.
     pub within_rounded: Option<Spanned<f64>>,
     /// The published figures are multiples of an unknown baseline.
     #[serde(default)]
     pub relative: bool,
-    /// What the sign of a printed change means.
+    /// The meaning of the sign of a printed change.
     #[serde(default)]
     pub printed: RawPrinted,
-    /// What stands in the place of `{row}`, for rows that are no key and value themselves.
+    /// The text that replaces `{row}`, for rows that are no key and value themselves.
     #[serde(default)]
     pub keys: BTreeMap<String, Spanned<String>>,
-    /// Each a place, or several `place`s.
+    /// The names of the places, where there is no list of `place`s.
     pub places: Option<Vec<Spanned<String>>>,
     #[serde(default)]
     pub place: Vec<RawPlace>,
-    /// Each a workload, or several `statistics`.
+    /// The rows, each a workload, where there are no `statistics`.
     pub rows: Option<Vec<Spanned<String>>>,
     pub statistics: Option<Vec<Spanned<String>>>,
     #[serde(default)]
     pub effort: Vec<RawEffort>,
 }
 
-/// One score of several: a cell of every row.
+/// One score of several: every row has a cell for it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawScore {
     pub name: Spanned<String>,
     pub unit: Spanned<String>,
     pub within_rounded: Option<Spanned<f64>>,
-    /// This one of several was published relative to an unknown baseline.
+    /// True where this score, one of several, was published relative to an unknown baseline.
     #[serde(default)]
     pub relative: bool,
 }
@@ -104,13 +104,14 @@ pub(super) struct RawPlace {
     pub workload: Option<Spanned<String>>,
 }
 
-/// Rows that need to be simulated for longer or shorter, more or less often.
+/// An effort for rows that need to be simulated for longer or shorter, more or less often.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawEffort {
-    /// Where rows are workloads; statistics share their simulations.
+    /// The rows that the effort is for, where rows are workloads; statistics share their
+    /// simulations.
     pub rows: Option<Vec<Spanned<String>>>,
-    /// In these places only; everywhere when left out.
+    /// The places that the effort is for; every place when left out.
     pub places: Option<Vec<Spanned<String>>>,
     pub repetitions: Option<Spanned<u32>>,
     pub warmup_ms: Option<u32>,
@@ -141,7 +142,7 @@ pub(super) struct RawC2c {
     pub users: Spanned<Vec<RawLineUser>>,
 }
 
-/// A row of such a report.
+/// A row of such a report, which is one function's accesses.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawLineUser {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the rows of a benchmark are, and which of them need another effort.
+//! The rows of a benchmark, and the efforts of those that need another one.
 
 use toml::Spanned;
 
@@ -8,14 +8,14 @@ use super::refuse::refuse;
 use crate::error::{ExperimentError, Source};
 use crate::statistic::Statistic;
 
-/// What the rows of a benchmark are, each with its name.
+/// The rows of a benchmark, each with its name.
 pub(super) enum Rows<'a> {
     Workloads(&'a [Spanned<String>]),
     Statistics(Vec<(&'a Spanned<String>, Statistic)>),
 }
 
 impl<'a> Rows<'a> {
-    /// The rows from whichever of the two keys the benchmark has them in.
+    /// Reads the rows from the one of the two keys that the benchmark uses.
     pub fn of(source: &Source, benchmark: &'a RawBenchmark) -> Result<Rows<'a>, ExperimentError> {
         match (&benchmark.rows, &benchmark.statistics) {
             (Some(rows), None) => Ok(Rows::Workloads(rows)),
@@ -47,7 +47,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Refuses efforts that name what the benchmark does not have.
+/// Refuses efforts that name a row or a place that the benchmark does not have.
 pub(super) fn check_efforts(
     source: &Source,
     benchmark: &RawBenchmark,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a benchmark's cells show of a simulation: one score, or several.
+//! The score, or several scores, of a simulation that a benchmark's cells show.
 
 use toml::Spanned;
 
@@ -11,17 +11,17 @@ use crate::published::Printed;
 
 /// One score of a benchmark.
 pub(super) struct ScoreOf<'a> {
-    /// What a row's name has behind a colon, where rows have several scores.
+    /// The text behind the colon in a row's name, where rows have several scores.
     pub suffix: Option<&'a str>,
     pub wanted: Wanted,
-    /// Where its unit stands, and under which key.
+    /// The place of the unit in the file, and the key that the unit stands under.
     pub unit: &'a Spanned<String>,
     pub unit_key: &'static str,
     pub judging: Judging,
 }
 
 impl ScoreOf<'_> {
-    /// What the cell of `row` is called.
+    /// Returns the name of the cell of `row`.
     pub fn cell_of(&self, row: &str) -> String {
         match self.suffix {
             Some(suffix) => format!("{row}:{suffix}"),
@@ -30,7 +30,7 @@ impl ScoreOf<'_> {
     }
 }
 
-/// What the signs of a benchmark's printed changes mean.
+/// Returns the meaning of the signs of a benchmark's printed changes.
 pub(super) fn printed(benchmark: &RawBenchmark) -> Printed {
     match benchmark.printed {
         RawPrinted::Rise => Printed::Rise,
@@ -38,7 +38,7 @@ pub(super) fn printed(benchmark: &RawBenchmark) -> Printed {
     }
 }
 
-/// The scores, from whichever of the two forms the benchmark has them in.
+/// Reads the scores from the one of the two forms that the benchmark uses.
 pub(super) fn scores<'a>(
     source: &Source,
     benchmark: &'a RawBenchmark,
@@ -106,7 +106,7 @@ pub(super) fn scores<'a>(
     Ok(scores)
 }
 
-/// The indices of `scores`, those of one unit together: a table has one.
+/// Returns the indices of `scores`, grouped by unit, because a table has one unit.
 pub(super) fn by_unit(scores: &[ScoreOf]) -> Vec<Vec<usize>> {
     let mut tables: Vec<Vec<usize>> = Vec::new();
     for (index, score) in scores.iter().enumerate() {
@@ -137,14 +137,14 @@ mod tests {
             loads,
             ["several/all/two", "several/all/n=3", "multiples/all/n=2"]
         );
-        // What a row stands for is said apart where it is no key and value itself.
+        // Where a row is no key and value itself, another key says what the row stands for.
         assert_eq!(experiment.loads[0].workload, "schbench:workers=2");
         let cells = experiment.cells.iter();
         let cells: Vec<_> = cells.map(|c| (c.row.as_str(), c.load, c.score)).collect();
         assert_eq!(
             cells,
             [
-                // A table for each unit.
+                // Each unit has a table of its own.
                 ("two:wake_p50.0", 0, 0),
                 ("two:wake_p99.0", 0, 2),
                 ("n=3:wake_p50.0", 1, 0),
@@ -162,7 +162,8 @@ mod tests {
         let fitted = experiment.cells.iter().map(|c| c.calibration.is_some());
         let fitted: Vec<_> = fitted.collect();
         assert_eq!(fitted, [true, true, false, false, true, false, false]);
-        // Printed as gains; a change is positive where there is more.
+        // The source printed these changes as gains; a change is positive where the patched figure
+        // is larger.
         let change = |i: usize| experiment.cells[i].published.delta_pct;
         assert_eq!([0, 1, 4, 6].map(change), [-10.0, 25.0, -2.0, -9.0]);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! From benchmarks, places and rows to loads and cells.
+//! Makes loads and cells from benchmarks, places and rows.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ use crate::model::{Cell, Effort, Load};
 use crate::published::{self, Printed};
 use crate::statistic::Statistic;
 
-/// A place of a benchmark, with what it leaves to the benchmark and the file filled in.
+/// A place of a benchmark; the keys that the place leaves out are filled in from the benchmark and
+/// the file.
 struct Place<'a> {
     name: &'a Spanned<String>,
     machine: Arc<Machine>,
@@ -27,7 +28,7 @@ struct Place<'a> {
     workload_key: &'static str,
 }
 
-/// What a cell shows.
+/// The score or the statistic that a cell shows.
 struct Shown<'a> {
     load: usize,
     score: usize,
@@ -35,7 +36,7 @@ struct Shown<'a> {
     statistic: Statistic,
 }
 
-/// What is gathered on the way.
+/// The loads, cells and machines that are gathered while the benchmarks are read.
 struct Tables<'a> {
     source: &'a Source<'a>,
     raw: &'a RawFile,
@@ -47,8 +48,8 @@ struct Tables<'a> {
     cells: Vec<Cell>,
 }
 
-/// Every load and every cell of every table; refuses rows without figures and figures without a
-/// row, so that no published cell can be left out in silence.
+/// Makes every load and every cell of every table; refuses rows without figures and figures without
+/// a row, so that no published cell can be left out in silence.
 pub(super) fn tables(
     source: &Source,
     raw: &RawFile,
@@ -64,7 +65,8 @@ pub(super) fn tables(
         loads: Vec::new(),
         cells: Vec::new(),
     };
-    // A mistake in the file's head is told before those of the places that rely on it.
+    // The reader reports a mistake in the file's head before mistakes of the places that rely on
+    // the head.
     if let Some(named) = &raw.machine {
         tables.machine(named, "machine")?;
     }
@@ -144,7 +146,7 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    /// The places, from whichever of the two forms the benchmark has them in.
+    /// Reads the places from the one of the two forms that the benchmark uses.
     fn places(&mut self, benchmark: &'a RawBenchmark) -> Result<Vec<Place<'a>>, ExperimentError> {
         let source = self.source;
         let one_form = "expected either places = [...] or a [[benchmark.place]] for each";
@@ -214,7 +216,8 @@ impl<'a> Tables<'a> {
         Ok(machine)
     }
 
-    /// What is simulated in `place`, for `row` where each is a workload; its index.
+    /// Adds the simulation in `place`, for `row` where each row is a workload; returns the load's
+    /// index.
     fn load(
         &mut self,
         benchmark: &RawBenchmark,
@@ -378,8 +381,8 @@ impl<'a> Tables<'a> {
         })
     }
 
-    /// What the file says, unless the benchmark says otherwise for this row in this place; the
-    /// last word holds.
+    /// Returns the file's choices for a load, unless the benchmark chooses otherwise for this row
+    /// in this place; the last word holds.
     fn chosen(
         &self,
         benchmark: &'a RawBenchmark,
@@ -411,7 +414,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// The words that hold for a load, still where they stand in the file.
+/// The choices that hold for a load, with their places in the file.
 struct Chosen<'a> {
     repetitions: &'a Spanned<u32>,
     warmup_ms: u32,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Places that are machines and rows that are statistics, read from a file; every other refusal
-//! is the command's test, in crates/perch/tests/cli/refusals.rs.
+//! Tests of places that are machines and rows that are statistics, read from a file;
+//! crates/perch/tests/cli/refusals.rs tests every other refusal through the command.
 
 use crate::error::ExperimentError;
 use crate::model::{Experiment, machines};
@@ -11,7 +11,7 @@ fn read(text: &str, figures: &str) -> Result<Experiment, ExperimentError> {
     Experiment::from_toml(text, "e.toml", &|_| Ok(figures.to_string()))
 }
 
-/// The message for [`STATISTICS`] with `from` once replaced by `to`.
+/// Returns the message for [`STATISTICS`] when `from` is once replaced by `to`.
 #[track_caller]
 fn refused(from: &str, to: &str) -> String {
     assert!(
@@ -23,7 +23,7 @@ fn refused(from: &str, to: &str) -> String {
     error.to_string()
 }
 
-/// The line that `text` is in.
+/// Returns the number of the line that contains `text`.
 fn line(text: &str) -> usize {
     let found = STATISTICS.lines().position(|line| line.contains(text));
     found.unwrap() + 1
@@ -114,7 +114,7 @@ fn the_machine_of_the_file_is_not_needed_where_every_place_has_its_own() {
     assert_eq!(experiment.loads[2].machine.name, "pixel3");
 }
 
-/// A change of the file, the line that is blamed for it, and words of the answer.
+/// A change of the file, the line that the error blames for it, and words of the error.
 type Contradiction = (
     &'static str,
     &'static str,
@@ -122,7 +122,7 @@ type Contradiction = (
     &'static [&'static str],
 );
 
-/// Machines, workloads and statistics that are not there, or not published.
+/// Names of machines, workloads and statistics that do not exist, or that were not published.
 const UNKNOWN: &[Contradiction] = &[
     (
         "machine = \"pixel3\"",

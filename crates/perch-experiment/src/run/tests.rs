@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The runner on a simulator that is a formula.
+//! Tests of the runner, with a formula in place of the simulator.
 
 use super::*;
 use crate::library;
@@ -12,7 +12,7 @@ fn experiment() -> Experiment {
     library::resolve("cluster-scan").unwrap()
 }
 
-/// 1000 give or take what the seed says, and 10 % more for every arm but the baseline.
+/// Returns 1000, changed a little by the seed, and 10 % more for every arm but the baseline.
 fn formula(trial: &Trial) -> Result<Found, ExperimentError> {
     let noise = (trial.seed % 1000) as f64 / 100.0;
     let factor = if trial.arm.name == "baseline" {
@@ -317,7 +317,8 @@ fn one_repetition_has_no_deviation() {
     assert_eq!(report.cells[0].simulated.ci95_pct, None);
 }
 
-/// With the simulator itself: other threads, the same report; another seed, another one.
+/// This test uses the simulator itself: other threads give the same report, another seed gives
+/// another one.
 #[test]
 fn simulated_statistics_do_not_depend_on_the_jobs_and_the_seed_brings_them_back() {
     let experiment = statistics();
@@ -333,7 +334,7 @@ fn simulated_statistics_do_not_depend_on_the_jobs_and_the_seed_brings_them_back(
     assert_eq!(alone, report(3, 5));
     assert_ne!(alone.iterations, report(1, 6).iterations);
     assert!(alone.cells.iter().all(|cell| cell.higher_is_better));
-    // Neither machine has clusters: the arms are the same, whatever the seed does to both.
+    // Neither machine has clusters, so the arms are the same, whatever the seed does to both.
     for cell in &alone.cells {
         let changed = (cell.simulated.delta_pct, cell.simulated.ci95_pct);
         assert_eq!(changed, (0.0, Some(0.0)), "{}/{}", cell.place, cell.row);
@@ -341,8 +342,8 @@ fn simulated_statistics_do_not_depend_on_the_jobs_and_the_seed_brings_them_back(
     }
 }
 
-/// Every cell shows its own score of the one simulation, paired by seed; multiples are of the
-/// baseline's mean.
+/// Every cell shows its own score of the one simulation, paired by seed; relative figures are
+/// multiples of the baseline's mean.
 #[test]
 fn several_scores_of_a_simulation_fill_their_own_cells() {
     let figures = |_: &str| Ok(crate::testing::SCORES_FIGURES.to_string());
@@ -386,7 +387,8 @@ fn several_scores_of_a_simulation_fill_their_own_cells() {
     );
 }
 
-/// The real thing, end to end: the scores of schbench under the names that the file asks for.
+/// This test uses the simulator from end to end: it reads the scores of schbench under the names
+/// that the file asks for.
 #[test]
 fn scores_are_found_by_name_and_refused_in_another_unit() {
     let figures = |_: &str| Ok(crate::testing::SCORES_FIGURES.to_string());
@@ -404,7 +406,8 @@ fn scores_are_found_by_name_and_refused_in_another_unit() {
     assert!(of("two:wake_p50.0").simulated.baseline <= of("two:wake_p99.0").simulated.baseline);
     assert!(of("two:rps20").higher_is_better && !of("two:wake_p50.0").higher_is_better);
     let rps = of("n=3:rps20").simulated.baseline / of("two:rps20").simulated.baseline;
-    // Half as many again, but for the handful of requests that a short window holds.
+    // The second rate is half as large again, give or take the handful of requests that a short
+    // window holds.
     assert!((1.05..1.95).contains(&rps), "{rps}");
     let other = crate::testing::SCORES.replace("relative = true", "relative = false");
     let error = run(&read(&other), &options, &|_, _| {}).unwrap_err();

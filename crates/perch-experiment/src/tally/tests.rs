@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the loads of an experiment did, simulated.
+//! Tests of the counts of an experiment's loads, with the simulator.
 
 use crate::library;
 use crate::run::{RunOptions, run};
 
-/// What loads did is added up over arms and repetitions, in whatever order they ran.
+/// The tallies add up the counts of loads over arms and repetitions, in whatever order these ran.
 #[test]
 fn what_loads_did_does_not_depend_on_the_jobs() {
     let report = |jobs| {

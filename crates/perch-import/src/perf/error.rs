@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What can be wrong with a record of perf.data.
+//! The errors of a record of perf.data.
 
-/// Why a record cannot be read.
+/// The reason why a record cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The file ends before the record does.
@@ -10,7 +10,7 @@ pub enum RecordError {
     /// The record is shorter than its own head.
     #[error("a record of less than 8 bytes")]
     Short,
-    /// A tracepoint's bytes do not say which one it is.
+    /// A tracepoint's bytes do not name the tracepoint.
     #[error("an event of less than 2 bytes")]
     ShortEvent,
     /// The record is of an event that the file does not describe.
@@ -24,10 +24,10 @@ pub enum RecordError {
         /// The field's name.
         field: &'static str,
     },
-    /// It is not known when or where something happened.
+    /// The time or the CPU of an event is not known.
     #[error("a sample without time and CPU: record with perf sched record")]
     NoTime,
-    /// The record is shorter than what its event's attributes say.
+    /// The record is shorter than its event's attributes require.
     #[error("{0}")]
     Unread(#[source] std::io::Error),
 }

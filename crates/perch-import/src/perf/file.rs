@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The file around perf's records: header, events, and what perf knew of the machine.
+//! The file around perf's records: the header, the events, and the facts about the machine that
+//! perf stored.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Seek, SeekFrom};
@@ -15,7 +16,8 @@ use super::{Attr, understood};
 use crate::ImportError;
 
 const HEADER_SIZE: usize = 104;
-/// Sizes beyond which a file is believed to be damaged: events in a file, and bytes of a section.
+/// Beyond these sizes a file is believed to be damaged: the number of events in a file, and the
+/// bytes of a section.
 const MOST_ATTRS: u64 = 4096;
 const MOST_BYTES: u64 = 1 << 28;
 
@@ -31,18 +33,18 @@ pub struct Section {
     pub size: u64,
 }
 
-/// All but the records.
+/// All parts of the file but the records.
 #[derive(Debug)]
 pub struct Header {
     pub endian: Endianness,
-    /// The records.
+    /// The place of the records.
     pub data: Section,
     /// The recorded kernel's release.
     pub release: Option<String>,
-    /// The recorded machine's CPUs.
+    /// The number of the recorded machine's CPUs.
     pub cpus: Option<u32>,
     attrs: Vec<Attr>,
-    /// Which of them a record belongs to, by perf's number.
+    /// The index of the event to which a record belongs, by perf's number.
     ids: BTreeMap<u64, usize>,
     tracing_data: Vec<u8>,
 }
@@ -51,7 +53,7 @@ fn damaged(what: &str) -> ImportError {
     ImportError::Input(format!("{what}: the file is damaged or was cut off"))
 }
 
-/// Part of a file whose place was read from the same file.
+/// Reads a part of the file whose place was read from the same file.
 fn bytes<R: BufRead + Seek>(
     file: &mut R,
     section: Section,
@@ -119,7 +121,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The events, each with the numbers by which records name it.
+    /// Reads the events, each with the numbers by which records name it.
     fn events<T: ByteOrder, R: BufRead + Seek>(
         &mut self,
         file: &mut R,
@@ -133,7 +135,7 @@ impl Header {
         let table = bytes(file, table, "its table of events")?;
         for entry in table.chunks(attr_size as usize) {
             let (attr, ids) = entry.split_at(entry.len() - 16);
-            // Older perfs have shorter ones than they say.
+            // Older versions of perf write shorter attributes than they announce.
             let (attr, _) = PerfEventAttr::parse::<_, T>(attr)
                 .map_err(|_| damaged("an event's attributes make no sense"))?;
             let strange = attr.sample_format.difference(understood());
@@ -155,7 +157,7 @@ impl Header {
         Ok(())
     }
 
-    /// The sections after the records; which there are, a set of bits says.
+    /// Reads the sections after the records; a set of bits tells which of them the file has.
     fn features<T: ByteOrder, R: BufRead + Seek>(
         &mut self,
         file: &mut R,
@@ -196,7 +198,7 @@ impl Header {
         Ok(())
     }
 
-    /// The descriptions of the kernel's events.
+    /// Returns the descriptions of the kernel's events.
     pub fn tracing_data(&self) -> Result<&[u8], ImportError> {
         match self.tracing_data.is_empty() {
             true => Err(ImportError::Input(
@@ -207,7 +209,7 @@ impl Header {
         }
     }
 
-    /// How a record is laid out.
+    /// Returns the layout of a record.
     pub fn info<T: ByteOrder>(
         &self,
         kind: RecordType,
@@ -229,7 +231,7 @@ impl Header {
         };
         match (id, self.attrs.len()) {
             (_, 1) | (None, _) => Ok(*first),
-            // perf makes up records about what was there before; they have no number.
+            // perf makes up records about the state before the recording; they have no number.
             (Some(0), _) => Ok(*first),
             (Some(id), _) => match self.ids.get(&id) {
                 Some(&attr) => Ok(self.attrs[attr].info),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How the recorded kernel lays out its events: the format files of tracefs, which perf stores.
+//! The recorded kernel's layout of its events: the format files of tracefs, which perf stores.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ struct Field {
     offset: usize,
     size: usize,
     signed: bool,
-    /// The field is the place of a text, and from where that is counted.
+    /// Set where the field holds the place of a text; the value tells from where the place is
+    /// counted.
     text_at: Option<Base>,
 }
 
@@ -24,13 +25,13 @@ enum Base {
 /// An event's layout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Format {
-    /// What it is called, `sched_switch`.
+    /// The event's name, such as `sched_switch`.
     pub name: String,
     fields: BTreeMap<String, Field>,
 }
 
 impl Format {
-    /// Reads a format file: the event's number, and its layout.
+    /// Reads a format file: returns the event's number, and its layout.
     pub fn parse(text: &str) -> Option<(u16, Format)> {
         let (mut id, mut format) = (None, Format::default());
         for line in text.lines() {
@@ -46,8 +47,8 @@ impl Format {
         Some((id?, format)).filter(|(_, format)| !format.name.is_empty())
     }
 
-    /// A whole number out of an event; `None` where there is no such field, or the event ends
-    /// before it.
+    /// Reads a whole number from an event; returns `None` where there is no such field, or the
+    /// event ends before the field.
     pub fn number(&self, raw: &[u8], big: bool, name: &str) -> Option<i64> {
         let field = self.fields.get(name)?;
         let bytes = raw.get(field.offset..field.offset.checked_add(field.size)?)?;
@@ -66,7 +67,7 @@ impl Format {
         })
     }
 
-    /// The bytes of a text; zeros may follow it.
+    /// Returns the bytes of a text; zeros may follow the text.
     pub fn text<'a>(&self, raw: &'a [u8], big: bool, name: &str) -> Option<&'a [u8]> {
         let field = self.fields.get(name)?;
         let Some(base) = field.text_at else {
@@ -82,7 +83,7 @@ impl Format {
     }
 }
 
-/// `unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;`
+/// Reads a line such as `unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;`.
 fn field_of(text: &str) -> Option<(String, Field)> {
     let mut parts = text.split(';').map(str::trim);
     let declaration = parts.next()?;
@@ -102,7 +103,7 @@ fn field_of(text: &str) -> Option<(String, Field)> {
     };
     let name = declaration.split('[').next()?;
     let name = match text_at {
-        // Their brackets belong to the type.
+        // The brackets of these declarations belong to the type.
         Some(_) => declaration.rsplit(' ').next()?,
         None => name.rsplit([' ', '*']).next()?,
     };
@@ -115,10 +116,10 @@ fn field_of(text: &str) -> Option<(String, Field)> {
     Some((name.to_string(), field))
 }
 
-/// The layouts of the scheduler's events by their numbers, out of perf's `HEADER_TRACING_DATA`.
+/// Reads the layouts of the scheduler's events by their numbers, from perf's `HEADER_TRACING_DATA`.
 ///
 /// # Errors
-/// Where the section ends too early or is of another format.
+/// Returns an error where the section ends too early or has another format.
 pub fn formats(section: &[u8]) -> Result<BTreeMap<u16, Format>, ImportError> {
     let mut cursor = Cursor {
         bytes: section,

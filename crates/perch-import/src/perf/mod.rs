@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! perf.data of `perf sched record`. Its records are read by the crate linux-perf-event-reader;
-//! the file around them is read here. (The same author's linux-perf-data reads that, too;
-//! docs/development.md tells what it would cost.) perf's own `perf script` is no way in: it does not
-//! print whether an event was written in an interrupt.
+//! A reader of perf.data, the file of `perf sched record`. The crate linux-perf-event-reader reads
+//! the records; this module reads the file around them. (The same author's linux-perf-data reads
+//! that file, too; docs/development.md tells what it would cost.) perf's own `perf script` cannot
+//! serve as the reader: it does not print whether an event was written in an interrupt.
 
 mod error;
 mod file;
@@ -28,7 +28,7 @@ use file::Header;
 use format::Format;
 use sort::Sorter;
 
-/// What perf itself writes between the kernel's records.
+/// The records that perf itself writes between the kernel's.
 mod own {
     pub const FIRST: u32 = 64;
     pub const ATTR: u32 = 64;
@@ -38,14 +38,14 @@ mod own {
     pub const COMPRESSED2: u32 = 83;
 }
 
-/// Events that wait for their turn, at most: some 100 bytes each.
+/// The largest number of events that wait for their turn: some 100 bytes each.
 const MOST_WAITING: usize = 1 << 24;
 
 const HARDIRQ: i64 = 0x08;
 const SOFTIRQ: i64 = 0x10;
 const NMI: i64 = 0x40;
 
-/// Reads such a file.
+/// Reads a perf.data file.
 pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, ImportError> {
     let file = File::open(path)?;
     let bytes = file.metadata()?.len();
@@ -84,7 +84,7 @@ pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, Impo
     })
 }
 
-/// Whether a release is known to be one before 4.14.
+/// Returns true where a release is known to be one before 4.14.
 fn is_too_old(release: &str) -> bool {
     let mut numbers = release
         .split(['.', '-'])
@@ -95,7 +95,7 @@ fn is_too_old(release: &str) -> bool {
     }
 }
 
-/// The events without which nothing can be made.
+/// Refuses a file that lacks the events without which no script can be made.
 fn needs(formats: &BTreeMap<u16, Format>) -> Result<(), ImportError> {
     let has = |name: &str| formats.values().any(|format| format.name == name);
     for name in ["sched_switch", "sched_waking or sched_wakeup"] {
@@ -188,7 +188,7 @@ impl Reader<'_> {
         result
     }
 
-    /// One of the kernel's records.
+    /// Reads one of the kernel's records.
     fn kernels<T: ByteOrder>(
         &mut self,
         kind: RecordType,
@@ -241,7 +241,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A tracepoint's own bytes; `None` for one that says nothing of use.
+    /// Reads a tracepoint's own bytes; returns `None` for an event of no use.
     fn tracepoint(
         &self,
         raw: &[u8],
@@ -319,8 +319,8 @@ impl Reader<'_> {
     }
 }
 
-/// What samples may hold: all of it has its place before the tracepoint's own bytes, and a size
-/// that does not depend on the record.
+/// Returns the fields of samples that this module understands: all of these stand before the
+/// tracepoint's own bytes, and their size does not depend on the record.
 fn understood() -> SampleFormat {
     SampleFormat::IDENTIFIER
         | SampleFormat::IP
@@ -334,7 +334,7 @@ fn understood() -> SampleFormat {
         | SampleFormat::RAW
 }
 
-/// How the records of one of perf's events are laid out.
+/// The layout of the records of one of perf's events.
 #[derive(Clone, Copy, Debug)]
 struct Attr {
     info: RecordParseInfo,

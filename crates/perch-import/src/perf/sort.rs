@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! perf writes what it finds in one CPU's buffer after the other. After each time around it says
-//! so, and no later record is older than the newest of the time around before that.
+//! A sorter for perf's records. perf writes the contents of one CPU's buffer after the other, and
+//! marks the end of each round over the buffers. No later record is older than the newest record of
+//! the round before the marked one.
 
 use std::collections::BTreeMap;
 
-/// Puts what arrives in that order into the order of time; what has the same time stays in the
-/// order of arrival.
+/// Puts values that arrive in that order into the order of time; values of the same time stay in
+/// the order of arrival.
 #[derive(Debug)]
 pub struct Sorter<T> {
     waiting: BTreeMap<(u64, u64), T>,
     arrived: u64,
-    /// The newest of this time around, and of the one before.
+    /// The newest time of this round, and that of the round before.
     newest: u64,
     before: u64,
-    /// Up to here everything was given out.
+    /// The sorter has given out every value up to this time.
     given: u64,
 }
 
@@ -30,7 +31,7 @@ impl<T> Default for Sorter<T> {
 }
 
 impl<T> Sorter<T> {
-    /// Takes one. Returns whether it is too late: a newer one was given out.
+    /// Takes a value. Returns whether it is too late, because a newer one was given out.
     pub fn push(&mut self, at_ns: u64, value: T) -> bool {
         self.newest = self.newest.max(at_ns);
         self.waiting.insert((at_ns, self.arrived), value);
@@ -38,7 +39,7 @@ impl<T> Sorter<T> {
         at_ns < self.given
     }
 
-    /// Once around: gives out what nothing can precede any more.
+    /// Ends a round: gives out the values that no later value can precede.
     pub fn round(&mut self, mut give: impl FnMut(T)) {
         let later = self.waiting.split_off(&(self.before.saturating_add(1), 0));
         for (_, value) in std::mem::replace(&mut self.waiting, later) {
@@ -48,7 +49,7 @@ impl<T> Sorter<T> {
         self.before = self.newest;
     }
 
-    /// Gives out the rest.
+    /// Gives out the remaining values.
     pub fn finish(&mut self, mut give: impl FnMut(T)) {
         for (_, value) in std::mem::take(&mut self.waiting) {
             give(value);
@@ -56,7 +57,7 @@ impl<T> Sorter<T> {
         self.given = self.newest;
     }
 
-    /// How many wait.
+    /// Returns the number of values that wait.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The end of a recording: who is kept, what that makes of the others, and the script.
+//! The end of a recording: this module decides which tasks the script keeps, replaces the others,
+//! and writes the script.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +12,18 @@ use super::task::{Did, Task, Woken};
 use crate::summary::Summary;
 use crate::{ImportError, Origin};
 
-/// The kernel's stopper threads, which move tasks for the balancer. The simulation does that
+/// The kernel's stopper threads, which move tasks for the balancer. The simulation moves tasks by
 /// itself.
 const STOPPERS: &str = "migration/*";
-/// Who records, where nobody asks for them.
+/// The recorders' own commands, which are left out unless the user asks for them.
 const RECORDERS: [&str; 2] = ["perf", "trace-cmd"];
-/// Alarms from which on a task may be periodic; the distance of so many of them, in percent, is the
-/// usual one, give or take so much.
+/// A task may be periodic from so many alarms on; so many of the distances between them, in
+/// percent, must be the usual distance, give or take so much.
 const ALARMS: usize = 8;
 const ALIKE_MOST: usize = 50;
 const ALIKE_PERCENT: u64 = 10;
 
-/// Whether a name fits a pattern of text and `*`.
+/// Returns true where a name fits a pattern of text and `*`.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -33,14 +34,14 @@ fn fits(pattern: &str, name: &str) -> bool {
 }
 
 impl Weaver {
-    /// The script, and what there is to say about it.
+    /// Returns the script, and the summary of the import.
     ///
     /// # Errors
-    /// Where nothing ran, or nothing is kept.
+    /// Returns an error where nothing ran, or nothing is kept.
     pub fn finish(mut self, origin: &Origin) -> Result<(Script, Summary), ImportError> {
         self.settle();
-        // A task that was only heard of has nothing to do, but for a child that is still to be
-        // woken.
+        // A task that other tasks' events merely name has nothing to do, unless it has a child that
+        // is still to be woken.
         let kept: Vec<bool> = self.tasks.iter().map(|t| self.keeps(t)).collect();
         let mut numbers = Vec::with_capacity(kept.len());
         let mut count = 0u32;
@@ -68,14 +69,14 @@ impl Weaver {
                     let next = processes.len() as u32;
                     *processes.entry(process).or_insert(next)
                 }
-                // Beyond all numbers that processes get.
+                // This number is beyond all numbers that processes get.
                 None => (self.tasks.len() as u32).saturating_add(number),
             };
             let (class, nice) = class(t, &mut summary);
             let parent = t.parent.and_then(|parent| numbers[parent as usize]);
             let start = match parent {
                 Some(_) => None,
-                // Its parent is left out, or was not seen.
+                // The task's parent is left out, or was not seen.
                 None if t.forked => Some(t.born_ns),
                 None => Some(0),
             };
@@ -108,7 +109,7 @@ impl Weaver {
         Ok((script, summary))
     }
 
-    /// Close the accounts of every task at the end of the recording.
+    /// Closes the accounts of every task at the end of the recording.
     fn settle(&mut self) {
         for task in 0..self.tasks.len() as u32 {
             self.accounts(task, self.ended_ns);
@@ -144,7 +145,7 @@ impl Weaver {
         Ok(())
     }
 
-    /// The counts that are known before any task is written.
+    /// Returns the counts that are known before any task is written.
     fn summary(&self, origin: &Origin, count: u32) -> Summary {
         Summary {
             tool: origin.tool.to_string(),
@@ -178,13 +179,13 @@ impl Weaver {
     }
 }
 
-/// The class and nice level of a task, by the priority with which it ran longest.
+/// Returns the class and nice level of a task, by the priority with which it ran longest.
 fn class(task: &Task, summary: &mut Summary) -> (Class, i8) {
     let (prio, changed) = task.usual_prio();
     summary.changed_prio += u64::from(changed);
     match prio {
         100..=139 => (Class::Fair, (prio - 120) as i8),
-        // A priority of 99 is none that a task can have.
+        // No task can have a priority of 99.
         0..=98 => {
             summary.real_time += 1;
             (Class::Fifo(99 - prio as u8), 0)
@@ -197,7 +198,7 @@ fn class(task: &Task, summary: &mut Summary) -> (Class, i8) {
     }
 }
 
-/// A task's steps, with those who are left out taken for the world outside.
+/// Returns a task's steps; tasks that are left out count as the world outside.
 fn steps(task: &Task, numbers: &[Option<u32>], born_ns: u64, summary: &mut Summary) -> Vec<Step> {
     let sleeps = task.did.iter().filter_map(|did| match did {
         Did::Sleep { ns } => Some(*ns),
@@ -252,8 +253,8 @@ fn steps(task: &Task, numbers: &[Option<u32>], born_ns: u64, summary: &mut Summa
     steps
 }
 
-/// Whether alarms come at distances that are much the same. A task that sleeps for the same time
-/// whenever it is done has such alarms, too, but its sleeps are even more alike.
+/// Returns true where the distances between alarms are much the same. A task that sleeps for the
+/// same time whenever its work is done has such alarms, too, but its sleeps are even more alike.
 fn is_periodic(alarms: &[u64], sleeps: &[u64]) -> bool {
     if alarms.len() < ALARMS || sleeps.len() != alarms.len() {
         return false;
@@ -268,7 +269,8 @@ fn is_periodic(alarms: &[u64], sleeps: &[u64]) -> bool {
         && scatter <= self::scatter(&sleeps[1..]).1
 }
 
-/// The median, and how far from it the values are in all; a far one counts no more than itself.
+/// Returns the median, and the sum of the values' distances from it; a distance counts at most as
+/// much as the median.
 fn scatter(values: &[u64]) -> (u64, u64) {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
@@ -301,12 +303,12 @@ mod tests {
 
     #[test]
     fn periods_are_told_from_chance() {
-        // Wakes every 100, give or take 2, works for 10 to 30, and sleeps for what is left.
+        // This task wakes every 100, give or take 2, works for 10 to 30, and sleeps for the rest.
         let regular: Vec<u64> = (0..20).map(|n| 1000 + n * 100 + n % 3).collect();
         let rests: Vec<u64> = (0..20).map(|n| 70 + n * 7 % 20).collect();
         assert!(is_periodic(&regular, &rests));
         assert!(!is_periodic(&regular[..7], &rests[..7]));
-        // Sleeps for 80, give or take 1, after work of 10 to 30.
+        // This task sleeps for 80, give or take 1, after work of 10 to 30.
         let naps: Vec<u64> = (0..20).map(|n| 80 + n % 2).collect();
         let mut at = 0;
         let after: Vec<u64> = naps

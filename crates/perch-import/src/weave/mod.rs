@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Events in the order of time, woven into what each task did.
+//! The weaver, which takes events in the order of time and makes each task's steps from them.
 //!
 //! A task's work is the time that it was on a CPU. A wake-up is a step of the waker, at the point
-//! of its own work where it happened, and a step of the wakee, which waits for it. All of these
-//! lie in the order of the recording, where every wake-up precedes what waits for it; that is why a
-//! script comes to its end on any machine.
+//! of the waker's own work where the wake-up happened, and a step of the wakee, which waits for the
+//! wake-up. All steps lie in the order of the recording, where every wake-up precedes the wait for
+//! it; that is why a script comes to its end on any machine.
 
 mod finish;
 mod task;
@@ -17,56 +17,56 @@ use crate::ImportError;
 use crate::event::{Context, Event, Kind, Name, State};
 use task::{Did, Life, Task, Woken};
 
-/// What to make of a recording.
+/// The user's choices for an import.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The recorded CPUs' capacities, 1024 for the fastest; where there is none for a CPU it is
-    /// taken for 1024.
+    /// The recorded CPUs' capacities, 1024 for the fastest; a CPU without one is taken to have
+    /// 1024.
     pub capacities: Vec<u32>,
-    /// Commands to keep, as patterns with `*`; all, where there are none.
+    /// The commands to keep, as patterns with `*`; where the list is empty, all are kept.
     pub only: Vec<String>,
-    /// Commands to leave out, likewise.
+    /// The commands to leave out, as patterns with `*`.
     pub without: Vec<String>,
 }
 
-/// What was odd, and counted rather than believed.
+/// Counts of oddities, which the weaver counts and does not take for events of the workload.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Odd {
     /// Wake-ups of tasks that did not sleep.
     pub early: u64,
-    /// Tasks that ran again though nobody was seen to wake them.
+    /// Tasks that ran again though no event shows their waker.
     pub unseen: u64,
-    /// Events that came after later ones.
+    /// Events that came after events of a later time.
     pub late: u64,
     /// Wake-ups by interrupts that hit a task.
     pub interrupts: u64,
-    /// Wake-ups by softirqs on top of a task: taken for the task's own.
+    /// Wake-ups by softirqs on top of a task, which the weaver takes for the task's own.
     pub softirqs: u64,
     /// Moves to another CPU.
     pub moves: u64,
 }
 
-/// Makes scripts out of events.
+/// The maker of scripts from events.
 #[derive(Debug)]
 pub struct Weaver {
     options: Options,
     tasks: Vec<Task>,
     by_pid: BTreeMap<i32, u32>,
-    /// When the first event was, and the last so far.
+    /// The times of the first event, and of the last so far.
     began_ns: Option<u64>,
     ended_ns: u64,
-    /// When each CPU last switched.
+    /// The time of each CPU's last switch.
     switched_ns: BTreeMap<u32, u64>,
     steps: u64,
     odd: Odd,
-    /// There is a `sched_waking`: then `sched_wakeup` says nothing more.
+    /// True where the recording has a `sched_waking`: then `sched_wakeup` adds nothing.
     wakings: bool,
-    /// Wake-ups that only a `sched_wakeup` told of.
+    /// Wake-ups for which there is only a `sched_wakeup`.
     wakeups: u64,
 }
 
 impl Weaver {
-    /// Nothing so far.
+    /// Returns a weaver without any events.
     pub fn new(options: &Options) -> Weaver {
         Weaver {
             options: options.clone(),
@@ -82,16 +82,16 @@ impl Weaver {
         }
     }
 
-    /// Events of which the reader knows that they came too late to be sorted.
+    /// Counts events that came too late for the reader to sort.
     pub(crate) fn late(&mut self, count: u64) {
         self.odd.late += count;
     }
 
-    /// Takes an event. They come in the order of time; one that does not is taken as of the time
-    /// of the last, and counted.
+    /// Takes an event. Events come in the order of time; an event that does not gets the time of
+    /// the last one, and is counted.
     ///
     /// # Errors
-    /// A recording of more tasks or steps than a workload may have.
+    /// Returns an error for a recording of more tasks or steps than a workload may have.
     pub fn event(&mut self, event: &Event) -> Result<(), ImportError> {
         let began_ns = *self.began_ns.get_or_insert(event.at_ns);
         let at_ns = event.at_ns.saturating_sub(began_ns);
@@ -154,7 +154,7 @@ impl Weaver {
                     .map(|&task| self.tasks[task as usize].life);
                 match known {
                     Some(Life::New) => {}
-                    // Its fork was not recorded, only this.
+                    // The recording has no fork of this task, only this event.
                     _ => self.forks(event, pid, name, now)?,
                 }
                 if let Some(&task) = self.by_pid.get(&pid) {
@@ -176,7 +176,7 @@ impl Weaver {
         Ok(())
     }
 
-    /// The task of a number, which may be new to us.
+    /// Returns the task of a process number, and adds the task where it is new.
     fn task(&mut self, pid: i32) -> Result<u32, ImportError> {
         match self.by_pid.get(&pid) {
             Some(&task) => Ok(task),
@@ -185,7 +185,8 @@ impl Weaver {
     }
 
     fn add(&mut self, pid: i32, life: Life, parent: Option<u32>) -> Result<u32, ImportError> {
-        // As many as a file may have, and half as many again that may be left out.
+        // The limit is the number that a file may have, and half as many again that may be left
+        // out.
         if self.tasks.len() >= MOST_TASKS + MOST_TASKS / 2 {
             return Err(ImportError::Input(format!(
                 "more than {} tasks: record for a shorter time",
@@ -202,7 +203,7 @@ impl Weaver {
         self.steps += self.tasks[task as usize].push(did);
     }
 
-    /// What so much time on a CPU is at full capacity.
+    /// Returns the work at full capacity that corresponds to a time on a CPU.
     fn work_ns(&self, cpu: u32, time_ns: u64) -> u64 {
         match self.options.capacities.get(cpu as usize) {
             Some(&capacity) => (u128::from(time_ns) * u128::from(capacity) / 1024) as u64,
@@ -220,11 +221,12 @@ impl Weaver {
         }
     }
 
-    /// Whether a task that turns out to be on a CPU was there before anything was recorded of it.
+    /// Returns true where a task that turns out to be on a CPU was there before the first event
+    /// about it.
     fn ran_before(&self, cpu: u32, life: Life) -> bool {
         match life {
             Life::Unseen => true,
-            // It was taken for asleep when a wake-up found it.
+            // The weaver took the task for asleep when a wake-up found it.
             Life::Ready => !self.switched_ns.contains_key(&cpu),
             _ => false,
         }
@@ -246,8 +248,9 @@ impl Weaver {
         }
         self.accounts(task, now);
         let t = &mut self.tasks[task as usize];
-        // A wake-up on its way to sleep: either it was in time to keep the task from sleeping, or
-        // it is the one that ends this sleep. That shows when the next wake-up comes, or does not.
+        // The wake-up came while the task was on its way to sleep: either it was in time to keep
+        // the task from sleeping, or it is the one that ends this sleep. The next wake-up, or its
+        // absence, decides.
         t.race = match state {
             State::Asleep => t.early.pop(),
             _ => None,
@@ -262,7 +265,8 @@ impl Weaver {
         }
     }
 
-    /// A wake-up that found its task awake: the task does not go on before it either.
+    /// Takes a wake-up that found its task awake: the task does not go on before this wake-up
+    /// either.
     fn was_early(&mut self, task: u32, woken: Woken) {
         self.odd.early += 1;
         if let Woken::By(by) = woken {
@@ -286,7 +290,7 @@ impl Weaver {
         self.tasks[task as usize].life = Life::Running { cpu, since: now };
     }
 
-    /// What a sleep of so long came to, and what ended it.
+    /// Ends a sleep: writes its length, and the wake-up that ended it.
     fn ends_sleep(&mut self, task: u32, woken: Woken, ns: u64, now: u64) {
         let did = match woken {
             Woken::By(by) => Did::Await { by, ns },
@@ -298,8 +302,8 @@ impl Weaver {
         self.did(task, did);
     }
 
-    /// The task in whose name an event was written, if it is one's own doing; its work up to here
-    /// is accounted.
+    /// Returns the task in whose name an event was written, if the event is the task's own doing;
+    /// accounts the task's work up to here.
     fn actor(&mut self, event: &Event, now: u64) -> Result<Option<u32>, ImportError> {
         if event.pid == 0 {
             return Ok(None);
@@ -324,7 +328,7 @@ impl Weaver {
         Ok(Some(task))
     }
 
-    /// A wake-up.
+    /// Takes a wake-up.
     fn wakes(&mut self, event: &Event, pid: i32, name: Name, now: u64) -> Result<(), ImportError> {
         if pid == 0 {
             return Ok(());
@@ -340,9 +344,10 @@ impl Weaver {
         self.tasks[task as usize].name = name;
         let by = match event.context {
             Context::Interrupt => None,
-            // The kernel's threads sleep on timers that fire in softirqs.
+            // The kernel's threads sleep on timers, which fire in softirqs.
             Context::Softirq if self.tasks[task as usize].is_the_kernels() => None,
-            // Who wakes itself is woken by an interrupt on its own CPU, or did not sleep yet.
+            // A task that seems to wake itself is woken by an interrupt on its own CPU, or did not
+            // sleep yet.
             _ if event.pid == pid => None,
             _ => self.actor(event, now)?,
         };
@@ -357,7 +362,7 @@ impl Weaver {
         match t.life {
             Life::Asleep { since } => {
                 if let Some(race) = t.race.take() {
-                    // Another wake-up ends the sleep, so that one came in time.
+                    // Another wake-up ends the sleep, so the earlier one came in time.
                     self.was_early(task, race);
                 }
                 self.ends_sleep(task, woken, now - since, now);
@@ -373,7 +378,7 @@ impl Weaver {
         Ok(())
     }
 
-    /// A fork. A number that is used again names a new task.
+    /// Takes a fork. A process number that is used again names a new task.
     fn forks(
         &mut self,
         event: &Event,

@@ -5,41 +5,41 @@ use std::collections::BTreeMap;
 
 use crate::event::Name;
 
-/// Who woke a task.
+/// The waker of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
     /// Another task.
     By(u32),
-    /// An interrupt: a timer, a device.
+    /// An interrupt, of a timer or a device.
     Outside,
 }
 
-/// Where a task is.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// It was there before the recording began; nothing was seen of it yet.
+    /// The task was there before the recording began, and no event has shown its state yet.
     Unseen,
-    /// Forked, not woken for the first time yet.
+    /// The task was forked, and not woken for the first time yet.
     New,
-    /// It could run, and does not.
+    /// The task could run, and does not.
     Ready,
-    /// On a CPU; its time is accounted up to a moment.
+    /// The task is on a CPU; its time is accounted up to a moment.
     Running {
-        /// Which.
+        /// The task's CPU.
         cpu: u32,
-        /// Up to when.
+        /// The moment up to which its time is accounted.
         since: u64,
     },
-    /// Asleep.
+    /// The task is asleep.
     Asleep {
-        /// Since when.
+        /// The time when the task went to sleep.
         since: u64,
     },
-    /// Gone.
+    /// The task is gone.
     Dead,
 }
 
-/// One thing that it did; work is between them.
+/// One step of a task; work is between the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Did {
     Compute {
@@ -48,7 +48,7 @@ pub enum Did {
     Wake {
         task: u32,
     },
-    /// Waited, and for how long.
+    /// The task waited, for so long.
     Await {
         by: u32,
         ns: u64,
@@ -65,36 +65,36 @@ pub enum Did {
 /// A recorded task.
 #[derive(Debug)]
 pub struct Task {
-    /// Its process's number, if that was recorded.
+    /// The number of the task's process, if that was recorded.
     pub process: Option<i32>,
     pub name: Name,
-    /// Who forked it, of those who are known.
+    /// The task that forked it, if known.
     pub parent: Option<u32>,
-    /// It was forked while the recording went on.
+    /// True where the task was forked while the recording went on.
     pub forked: bool,
-    /// When it was forked, or the first time that it was heard of.
+    /// The time of the task's fork, or of the first event that names the task.
     pub born_ns: u64,
     pub life: Life,
     pub did: Vec<Did>,
-    /// Work since the last of these.
+    /// The work since the last of these steps.
     work_ns: u64,
-    /// Time on CPUs in all.
+    /// The time on CPUs in all.
     pub time_ns: u64,
-    /// Time by priority.
+    /// The time by priority.
     prios: BTreeMap<i32, u64>,
     prio: Option<i32>,
-    /// Wake-ups that found it awake since it last left a CPU.
+    /// Wake-ups that found the task awake since it last left a CPU.
     pub early: Vec<Woken>,
-    /// One that came just before it slept.
+    /// A wake-up that came just before the task slept.
     pub race: Option<Woken>,
-    /// When timers and devices woke it.
+    /// The times at which timers and devices woke the task.
     pub alarms: Vec<u64>,
-    /// Times that it was not where it was last seen.
+    /// The number of times that the task was not where it was last seen.
     pub gaps: u64,
 }
 
-/// How threads of the kernel are called of which timers are known to wake many. No event says who
-/// is one.
+/// The names of those kernel threads of which it is known that timers wake many. No event tells
+/// which task is a kernel thread.
 const KERNELS: [&str; 9] = [
     "rcu_",
     "rcuo",
@@ -128,19 +128,19 @@ impl Task {
         }
     }
 
-    /// Whether it is a thread of the kernel, by its name.
+    /// Returns true where the task is a thread of the kernel, by its name.
     pub fn is_the_kernels(&self) -> bool {
         let name = self.name.to_string();
         KERNELS.iter().any(|kernels| name.starts_with(kernels))
     }
 
-    /// Its priority from now on.
+    /// Sets the task's priority from now on.
     pub fn prio(&mut self, prio: i32) {
         self.prio = Some(prio);
         self.prios.entry(prio).or_default();
     }
 
-    /// It was on a CPU for so long, which is so much work.
+    /// Adds the time that the task was on a CPU, and the work that this time amounts to.
     pub fn ran(&mut self, time_ns: u64, work_ns: u64) {
         self.time_ns += time_ns;
         self.work_ns += work_ns;
@@ -149,14 +149,14 @@ impl Task {
         }
     }
 
-    /// It did this after the work so far. Returns how many entries that made.
+    /// Adds a step after the work so far. Returns the number of entries that this made.
     pub fn push(&mut self, did: Did) -> u64 {
         let made = self.settle();
         self.did.push(did);
         made + 1
     }
 
-    /// Writes down the work so far. Returns how many entries that made.
+    /// Writes down the work so far. Returns the number of entries that this made.
     pub fn settle(&mut self) -> u64 {
         match std::mem::take(&mut self.work_ns) {
             0 => 0,
@@ -167,7 +167,7 @@ impl Task {
         }
     }
 
-    /// The priority with which it ran longest, and whether it ever had another one.
+    /// Returns the priority with which the task ran longest, and whether it ever had another one.
     pub fn usual_prio(&self) -> (i32, bool) {
         let longest = self.prios.iter().max_by_key(|&(&prio, &ns)| (ns, -prio));
         (longest.map_or(120, |(&prio, _)| prio), self.prios.len() > 1)

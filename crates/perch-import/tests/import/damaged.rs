@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Files that are cut off, changed, or something else: an error that says so, and never a panic.
+//! Tests of files that are cut off, changed, or something else: the import returns an error that
+//! says so, and never panics.
 
 use byteorder::LittleEndian;
 use perch_import::{Options, import};
@@ -43,9 +44,9 @@ fn what_cannot_be_read_says_why() {
         &with(72, &[0]),
         "no events of the kernel's tracepoints",
     );
-    // The first event's samples with call chains.
+    // The changed byte gives the first event's samples call chains.
     refused("chains.data", &with(120 + 24, &[0x20]), "without -g");
-    // The first record's kind and size.
+    // The changed bytes are the first record's kind and size.
     refused("compressed.data", &with(280, &[81]), "without -z");
     refused("aux.data", &with(280, &[71]), "AUX");
     refused("size.data", &with(286, &[7, 0]), "at byte 280");
@@ -62,7 +63,7 @@ proptest! {
         bytes[at] = value;
         bytes[more] = bytes[more].wrapping_add(1);
         let path = put("changed.data", &bytes);
-        // Whatever comes of it, it is a script that ends or an error with words.
+        // The import returns a script that ends, or an error with words.
         match import(&path, &Options::default()) {
             Ok((script, _)) => prop_assert_eq!(script.check(), Ok(())),
             Err(error) => prop_assert!(!error.to_string().is_empty()),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A recording written by hand, as `trace-cmd report` would print it, and what it has to become.
+//! A recording written by hand in the form that `trace-cmd report` prints, and the script that the
+//! import must make of it.
 
 use perch_import::{Options, import_text};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Recordings made into workloads: random ones, one written by hand, and files that are damaged.
+//! Tests of recordings made into workloads: random ones, one written by hand, and files that are
+//! damaged.
 
 mod damaged;
 mod fixture;

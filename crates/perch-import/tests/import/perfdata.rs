@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! perf.data files as perf would write them, made here: of either byte order, in rounds.
+//! Tests of perf.data files that the test writes as perf does: of either byte order, in rounds.
 
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ impl<T: ByteOrder> Writer<T> {
         self.0.extend_from_slice(b"t\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
     }
 
-    /// A tracepoint's own bytes.
+    /// Returns a tracepoint's own bytes.
     fn raw(event: &Event) -> Vec<u8> {
         let mut raw = Writer::<T>::new();
         let (id, fields): (u16, Vec<i32>) = match event.kind {
@@ -162,7 +162,8 @@ impl<T: ByteOrder> Writer<T> {
     }
 }
 
-/// A file of these events. Each round holds each CPU's in turn, as perf finds them in its buffers.
+/// Returns a file of these events. Each round holds the events of one CPU after the other, in the
+/// order in which perf finds them in its buffers.
 pub fn file<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
     let mut data = Writer::<T>::new();
     for round in events.chunks(97) {
@@ -179,7 +180,7 @@ pub fn file<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
     if lost > 0 {
         data.u32(2);
         data.u16(0);
-        // What sample_id_all adds to every record: process and thread, time, CPU, number.
+        // sample_id_all adds these to every record: process and thread, time, CPU, number.
         data.u16(8 + 16 + 32);
         [77, lost, 0, 9, 0, 77]
             .iter()
@@ -217,7 +218,7 @@ pub fn file<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
         out.u32(64);
         out.u64(300 + id);
         out.u64(1);
-        // Number, thread, time, CPU and the tracepoint's bytes.
+        // The attributes ask for number, thread, time, CPU and the tracepoint's bytes.
         out.u64(1 << 16 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 10);
         out.u64(0);
         out.u64(1 << 18);
@@ -233,7 +234,7 @@ pub fn file<T: ByteOrder>(events: &[Event], lost: u64) -> Vec<u8> {
     out.0
 }
 
-/// A file of this test's own.
+/// Writes a file for this test only, and returns its path.
 pub fn put(name: &str, bytes: &[u8]) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, bytes).expect("a file");
@@ -251,7 +252,8 @@ proptest! {
     #[test]
     fn a_file_of_either_byte_order_gives_what_its_events_give(seed in any::<u64>().no_shrink(), cpus in 1usize..9) {
         let mut events = recording(seed, cpus, 20, 500).events;
-        // perf's clock has no two events of one moment on different CPUs in an order of its own.
+        // perf's clock gives no order to two events of one moment on different CPUs, so each event
+        // gets a moment of its own.
         events.iter_mut().zip(0..).for_each(|(event, n)| event.at_ns += n);
         events.retain(|event| !matches!(event.kind, Kind::Exec));
         let mut weaver = Weaver::new(&Options::default());

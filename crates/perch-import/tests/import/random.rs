@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Random recordings of a machine that is made up here, and what has to be true of every import.
+//! Tests of random recordings of a made-up machine, and of the properties that every import must
+//! have.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +14,7 @@ use perch_workload::Workload;
 use perch_workload::recorded::{Script, Step};
 use proptest::prelude::*;
 
-/// A stream of numbers out of a seed.
+/// A stream of numbers from a seed.
 struct Chance(u64);
 
 impl Chance {
@@ -34,22 +35,23 @@ enum Life {
     Dead,
 }
 
-/// A recording, and what was on the CPUs while it was made.
+/// A recording, and the tasks that were on the CPUs while it was made.
 pub struct Recording {
     pub events: Vec<Event>,
-    /// Time on CPUs by task.
+    /// The time on CPUs by task.
     pub time_ns: BTreeMap<i32, u64>,
-    /// Wake-ups of one task by another, who by whom.
+    /// The number of wake-ups of one task by another, by waker and wakee.
     pub wakes: BTreeMap<(i32, i32), u64>,
 }
 
-/// Makes one up: CPUs that switch between tasks that wake each other, fork, sleep and end.
+/// Makes up a recording: CPUs switch between tasks that wake each other, fork, sleep and end.
 pub fn recording(seed: u64, cpus: usize, tasks: usize, moments: usize) -> Recording {
     let mut world = World::new(seed, cpus, tasks);
     for _ in 0..moments {
         world.moment();
     }
-    // Up to the last event, whoever is seen at all.
+    // The accounts of the tasks on CPUs go up to the last event, whether or not an event shows the
+    // task.
     let mut made = world.made;
     let end = made.events.last().map_or(0, |event| event.at_ns);
     for (pid, since) in world.running.into_iter().flatten() {
@@ -58,11 +60,11 @@ pub fn recording(seed: u64, cpus: usize, tasks: usize, moments: usize) -> Record
     made
 }
 
-/// A machine while its recording is made up.
+/// A machine whose recording is being made up.
 struct World {
     chance: Chance,
     lives: BTreeMap<i32, Life>,
-    /// The task that runs on each CPU, and since when.
+    /// The task that runs on each CPU, and the time since when it does.
     running: Vec<Option<(i32, u64)>>,
     made: Recording,
     at_ns: u64,
@@ -106,7 +108,7 @@ impl World {
         }
     }
 
-    /// The tasks that a test of their lives holds for.
+    /// Returns the tasks for whose state the given test holds.
     fn those(&self, is: impl Fn(i32, Life) -> bool) -> Vec<i32> {
         let lives = self.lives.iter().map(|(pid, life)| (*pid, *life));
         lives
@@ -126,9 +128,9 @@ impl World {
         });
     }
 
-    /// Time passes, and on some CPU a task is woken or born or another one runs.
+    /// Lets time pass; then on some CPU a task is woken or born, or another one runs.
     fn moment(&mut self) {
-        // The recording begins with its first event.
+        // The clock starts with the first event, where the recording begins.
         if !self.made.events.is_empty() {
             self.at_ns += self.chance.below(50_000) as u64;
         }
@@ -145,7 +147,7 @@ impl World {
         }
     }
 
-    /// Wake one of `others`: mostly a task that sleeps, now and then one that does not.
+    /// Wakes one of `others`: mostly a task that sleeps, now and then one that does not.
     fn wake(&mut self, cpu: usize, pid: i32, others: &[i32]) {
         let asleep = self.those(|other, life| other != pid && life == Life::Asleep);
         let pool = if asleep.is_empty() || self.chance.below(8) == 0 {
@@ -186,7 +188,7 @@ impl World {
         self.next_pid += 1;
     }
 
-    /// Another task runs on the CPU, or none.
+    /// Switches the CPU to another task, or to none.
     fn switch(&mut self, cpu: usize, pid: i32) {
         let ready = self.those(|_, life| life == Life::Ready);
         let next = match ready.len() {
@@ -244,7 +246,7 @@ fn woven(recording: &Recording) -> Script {
     script
 }
 
-/// A run on a machine of so many CPUs, in which all that happens is recorded.
+/// Runs a script on a machine of so many CPUs, and records all that happens.
 fn runs(script: &Script, cpus: usize, name: &str) {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.workload"));
     let mut file = Vec::new();
@@ -289,19 +291,20 @@ proptest! {
         let made = recording(seed, cpus, tasks, 600);
         prop_assume!(made.events.iter().any(|e| matches!(e.kind, Kind::Switch { .. })));
         let script = woven(&made);
-        // Work is the time on CPUs, but for tasks that ran from the first event to the last and
-        // wrote none.
+        // A script's work is the time on CPUs, but without the tasks that ran from the first event
+        // to the last and wrote no event.
         let seen: u64 = made.time_ns.iter().filter(|(pid, _)| made.events.iter().any(|event| {
             event.pid == **pid || matches!(event.kind, Kind::Switch { next, .. } if next == **pid)
         })).map(|(_, ns)| *ns).sum();
         prop_assert!(script.work_ns() <= seen);
-        // An event in an interrupt is not its task's, so one who wrote nothing else is not seen.
+        // An event in an interrupt is not its task's, so a task that wrote nothing else is not
+        // seen.
         let own: u64 = made.time_ns.iter().filter(|(pid, _)| made.events.iter().any(|event| match event.kind {
             Kind::Switch { prev, next, .. } => prev == **pid || next == **pid,
             _ => event.pid == **pid && event.context != Context::Interrupt,
         })).map(|(_, ns)| *ns).sum();
         prop_assert_eq!(script.work_ns(), own);
-        // Who woke whom, as often.
+        // Each task wakes the same tasks as in the recording, and as often.
         prop_assert_eq!(script.wakes(), made.wakes.values().sum::<u64>());
         let mut matrix: BTreeMap<(usize, u32), [u64; 2]> = BTreeMap::new();
         for (number, task) in script.tasks.iter().enumerate() {
@@ -318,7 +321,7 @@ proptest! {
         counts.sort_unstable();
         expected.sort_unstable();
         prop_assert_eq!(counts, expected);
-        // Whoever is dead waits for nothing more; all others wait for each wake-up of theirs.
+        // A dead task waits for nothing more; all others wait for each wake-up of theirs.
         for ([wakes, waits], pair) in matrix.values().zip(matrix.keys()) {
             prop_assert!(waits <= wakes, "{pair:?}: {waits} waits for {wakes} wake-ups");
         }
@@ -380,7 +383,8 @@ fn who_is_left_out_becomes_the_world_outside() {
     }
     let (script, summary) = weaver.finish(&Origin::default()).expect("a script");
     assert_eq!(script.tasks.len(), 1);
-    // Half of the time, for a CPU of half the capacity; the wake-up by who is gone is a sleep.
+    // A CPU of half the capacity makes the work half the time; the wake-up by the task that is gone
+    // becomes a sleep.
     assert_eq!(
         script.tasks[0].steps,
         [Step::Compute(500), Step::Sleep(400), Step::Compute(2_000)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Caches, frequency and idle states, as far as sysfs knows them.
+//! The caches, the frequency and the idle states that sysfs tells.
 
 use super::tree::Tree;
 use crate::draft::Draft;
@@ -7,14 +7,14 @@ use crate::error::MachineError;
 use crate::format::Bytes;
 use crate::hardware::{Hardware, IdleState};
 
-/// One cache as one CPU sees it.
+/// A cache in the form in which one CPU sees it.
 pub(super) struct Cache {
     level: i64,
     bytes: Option<u64>,
     line_bytes: Option<u32>,
-    /// The CPUs online that share it.
+    /// The online CPUs that share the cache.
     pub cpus: Vec<u32>,
-    /// The file that said so.
+    /// The file that lists these CPUs.
     pub file: String,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Cache {
 pub(super) struct Caches(Vec<Vec<Cache>>);
 
 impl Caches {
-    /// The outermost cache of `cpu` beyond its first level.
+    /// Returns the outermost cache of `cpu` beyond its first level.
     pub fn last_level(&self, cpu: u32) -> Option<&Cache> {
         let beyond_l1 = self.0[cpu as usize].iter().filter(|cache| cache.level >= 2);
         beyond_l1.max_by_key(|cache| cache.level)
@@ -81,7 +81,7 @@ fn size(tree: &Tree, file: &str) -> Result<Option<u64>, MachineError> {
     }
 }
 
-/// The costs, as `cpu` (the most capable one) has them.
+/// Reads the costs from the files of `cpu`, which is the most capable CPU.
 pub(super) fn read(
     tree: &Tree,
     cpu: u32,
@@ -126,8 +126,8 @@ fn frequency_mhz(tree: &Tree, cpu: u32) -> Result<Option<u32>, MachineError> {
     Ok(mhz.filter(|mhz| (1..=100_000).contains(mhz)))
 }
 
-/// The enabled states, shallowest first. POLL is left out: a loop of the kernel, not a state of
-/// the hardware.
+/// Reads the enabled states, shallowest first. POLL is left out: it is a loop of the kernel, not a
+/// state of the hardware.
 fn idle_states(tree: &Tree, cpu: u32) -> Result<Vec<IdleState>, MachineError> {
     let mut states = Vec::new();
     for number in tree.numbered(&format!("cpu/cpu{cpu}/cpuidle"), "state") {

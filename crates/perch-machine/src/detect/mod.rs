@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The machine that a kernel describes in sysfs: this host's, or one whose tree was copied.
+//! Detection of the machine that a kernel describes in sysfs: this host's, or one whose tree was
+//! copied.
 //!
-//! The kernel's own rules for scheduling domains are followed where sysfs is vague: no cache
-//! information means that a package's part in a node is one LLC; a cluster counts only where it
-//! is larger than a core and smaller than an LLC; an LLC that nodes cut is declared in parts.
+//! Where sysfs is vague, this module follows the kernel's own rules for scheduling domains: no
+//! cache information means that a package's part in a node is one LLC; a cluster counts only where
+//! it is larger than a core and smaller than an LLC; an LLC that nodes cut is declared in parts.
 
 mod hardware;
 mod tree;
@@ -17,15 +18,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tree::Tree;
 
-/// The machine below `root`, which is `/` for the running kernel, or a directory that holds a
+/// Reads the machine below `root`, which is `/` for the running kernel, or a directory that holds a
 /// copy of `sys/devices/system/{cpu,node}` (and `proc/cpuinfo`, for its name).
 ///
-/// CPUs that are offline after the last one online are left out; costs that sysfs does not know
-/// (transfers, interrupts, memory) are [`crate::Hardware::default`]'s.
+/// CPUs that are offline after the last one online are left out; costs that sysfs does not tell
+/// (transfers, interrupts, memory) are those of [`crate::Hardware::default`].
 ///
 /// # Errors
-/// [`MachineError::Invalid`] when there is no CPU directory, when an offline CPU leaves a hole
-/// in the numbering, when a file holds something else than it should, or when the files
+/// Returns [`MachineError::Invalid`] when there is no CPU directory, when an offline CPU leaves a
+/// hole in the numbering, when a file holds something else than it should, or when the files
 /// contradict each other.
 pub fn detect(root: &Path) -> Result<Machine, MachineError> {
     let tree = Tree::new(root);
@@ -61,7 +62,7 @@ pub fn detect(root: &Path) -> Result<Machine, MachineError> {
     draft.check()
 }
 
-/// The CPUs online, which must be `0..n`, and those that are present but offline.
+/// Returns the CPUs online, which must be `0..n`, and those that are present but offline.
 fn online(tree: &Tree) -> Result<(Vec<u32>, Vec<u32>), MachineError> {
     let directories = tree.numbered("cpu", "cpu");
     if directories.is_empty() {
@@ -122,8 +123,8 @@ fn description(tree: &Tree, cpus: usize, offline: &[u32]) -> String {
     }
 }
 
-/// The groups that each CPU's own list in `topology/` tells, for the CPUs that `counts`. The
-/// first of `files` that exists is believed.
+/// Returns the groups that each CPU's own list in `topology/` tells, for the CPUs that `counts`
+/// accepts. The list comes from the first of `files` that exists.
 fn siblings(
     tree: &Tree,
     online: &[u32],
@@ -155,7 +156,8 @@ fn siblings(
         .collect())
 }
 
-/// A package for each `physical_package_id`; machines that say none (or -1) have one.
+/// Returns a package for each `physical_package_id`; a machine whose files name none (or -1) has
+/// one.
 fn packages(tree: &Tree, online: &[u32]) -> Result<Vec<Group>, MachineError> {
     let mut groups: BTreeMap<i64, Group> = BTreeMap::new();
     for &cpu in online {
@@ -172,12 +174,13 @@ fn packages(tree: &Tree, online: &[u32]) -> Result<Vec<Group>, MachineError> {
 
 type Distances = Option<(Vec<Vec<u32>>, Place)>;
 
-/// The nodes that have CPUs, ascending by their number, and the distances between them. A kernel
-/// without NUMA has one node.
+/// Returns the nodes that have CPUs, ascending by their number, and the distances between them. A
+/// kernel without NUMA has one node.
 fn nodes(tree: &Tree, online: &[u32]) -> Result<(Vec<Group>, Distances), MachineError> {
     let numbers = tree.numbered("node", "node");
     let mut groups = Vec::new();
-    // Which of `numbers` have CPUs: a memory-only node has a column in every distance row.
+    // These are the nodes of `numbers` that have CPUs: a memory-only node has a column in every
+    // distance row.
     let mut kept = Vec::new();
     for (index, number) in numbers.iter().enumerate() {
         let file = format!("node/node{number}/cpulist");
@@ -219,7 +222,8 @@ fn nodes(tree: &Tree, online: &[u32]) -> Result<(Vec<Group>, Distances), Machine
     Ok((groups, Some((table, tree.place("node/node*/distance")))))
 }
 
-/// The LLC of each CPU: its highest cache of level 2 or more, else the package's part in a node.
+/// Returns the LLC of each CPU: its highest cache of level 2 or more, else the package's part in a
+/// node.
 fn llcs(
     tree: &Tree,
     online: &[u32],

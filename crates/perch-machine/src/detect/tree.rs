@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Reading files of a sysfs tree, of the running kernel's or a copy.
+//! A reader for the files of a sysfs tree, of the running kernel's or a copy.
 
 use crate::cpulist;
 use crate::error::{MachineError, Place};
 use std::path::{Path, PathBuf};
 
-/// A tree with `sys/devices/system` in it.
+/// A tree that contains `sys/devices/system`.
 pub(super) struct Tree {
     root: PathBuf,
-    /// What errors call the tree.
+    /// The name of the tree in errors.
     pub origin: String,
 }
 
-/// Below the root.
+/// The directory, below the root, that holds the description of CPUs and nodes.
 const SYSTEM: &str = "sys/devices/system";
 
 impl Tree {
@@ -23,20 +23,21 @@ impl Tree {
         }
     }
 
-    /// The trimmed text of a file below `sys/devices/system`; `None` where it is missing, empty
-    /// or unreadable, which sysfs uses alike for "this kernel or machine does not say".
+    /// Returns the trimmed text of a file below `sys/devices/system`; `None` where the file is
+    /// missing, empty or unreadable, which sysfs uses alike for "this kernel or machine does not
+    /// say".
     pub fn text(&self, file: &str) -> Option<String> {
         self.text_at(&format!("{SYSTEM}/{file}"))
     }
 
-    /// As [`Tree::text`], below the root.
+    /// Returns the text of a file like [`Tree::text`], but below the root.
     pub fn text_at(&self, file: &str) -> Option<String> {
         let bytes = std::fs::read(self.root.join(file)).ok()?;
         let text = String::from_utf8_lossy(&bytes).trim().to_string();
         (!text.is_empty()).then_some(text)
     }
 
-    /// The number in a file; an error when the file holds something else.
+    /// Returns the number in a file, or an error when the file holds something else.
     pub fn number(&self, file: &str) -> Result<Option<i64>, MachineError> {
         self.text(file)
             .map(|text| {
@@ -47,7 +48,7 @@ impl Tree {
             .transpose()
     }
 
-    /// The CPU list in a file.
+    /// Returns the CPU list in a file.
     pub fn cpus(&self, file: &str) -> Result<Option<Vec<u32>>, MachineError> {
         self.text(file)
             .map(|text| {
@@ -57,7 +58,7 @@ impl Tree {
             .transpose()
     }
 
-    /// The numbers N of the entries `prefixN` of a directory, ascending.
+    /// Returns the numbers N of the entries `prefixN` of a directory, ascending.
     pub fn numbered(&self, directory: &str, prefix: &str) -> Vec<u32> {
         let Ok(entries) = std::fs::read_dir(self.root.join(SYSTEM).join(directory)) else {
             return Vec::new();

@@ -6,11 +6,12 @@ use crate::hardware::ByDistance;
 use crate::model::{Cpu, Distance, Machine};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where the second column begins.
+/// The column at which the second column begins.
 const INDENT: usize = 14;
-/// A list of groups stops after so many; the count stands before it.
+/// The largest number of groups in a list; the count of all groups stands before the list.
 const MAX_LISTED: usize = 12;
-/// A table of distances for more nodes than this says less than its range.
+/// The largest number of nodes for a table of distances: for more nodes the range of distances
+/// tells more.
 const MAX_NODES: usize = 16;
 
 pub(super) fn facts(machine: &Machine, width: usize) -> String {
@@ -72,13 +73,13 @@ struct List {
 }
 
 impl List {
-    /// `label` and `text`, wrapped at spaces into the second column.
+    /// Adds `label` and `text`, wrapped at spaces into the second column.
     fn item(&mut self, label: &str, text: &str) {
         let text = format!("{label:<INDENT$}{text}");
         self.out.push_str(&wrap(&text, INDENT, self.width));
     }
 
-    /// How many groups there are and their CPUs.
+    /// Adds the number of groups, and their CPUs.
     fn groups(&mut self, label: &str, machine: &Machine, group: impl Fn(&Cpu) -> Option<u32>) {
         let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (number, cpu) in machine.cpus.iter().enumerate() {
@@ -98,13 +99,13 @@ impl List {
         if groups.len() > MAX_LISTED {
             listed.push("...".to_string());
         }
-        // A comma is inside a list too, hence the semicolons.
+        // Groups are separated by semicolons, because a list of CPUs has commas inside.
         self.item(label, &format!("{each}: {}", listed.join("; ")));
     }
 }
 
-/// `text` broken at spaces into lines of at most `width` columns where words allow, the second
-/// and later ones indented.
+/// Returns `text` broken at spaces into lines of at most `width` columns where words allow, the
+/// second and later ones indented.
 pub(super) fn wrap(text: &str, indent: usize, width: usize) -> String {
     let mut out = String::new();
     let mut line = String::new();
@@ -199,7 +200,7 @@ fn hardware(machine: &Machine, list: &mut List) {
     }
 }
 
-/// The distances that occur between some 256 CPUs, evenly chosen, and all others.
+/// Returns the distances that occur between some 256 CPUs, evenly chosen, and all others.
 fn distances_seen(machine: &Machine) -> BTreeSet<Distance> {
     let cpus = machine.cpus.len();
     let step = cpus.div_ceil(256);
@@ -230,7 +231,7 @@ fn micros(ns: u32) -> String {
     }
 }
 
-/// Bytes in the largest unit that keeps the figure exact.
+/// Returns a number of bytes in the largest unit that keeps the figure exact.
 fn size(bytes: u64) -> String {
     match bytes {
         _ if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),

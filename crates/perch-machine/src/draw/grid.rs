@@ -4,16 +4,16 @@
 
 use super::parts::Part;
 
-/// Between two outermost boxes.
+/// The gap between two outermost boxes.
 const GAP: usize = 2;
 
-/// Columns that the boxes take.
+/// Returns the number of columns that the boxes take.
 pub(super) fn width(parts: &[Part]) -> usize {
     let boxes: usize = parts.iter().map(|part| inner(part) + 2).sum();
     boxes + GAP * parts.len().saturating_sub(1)
 }
 
-/// Columns between the borders of a box.
+/// Returns the number of columns between the borders of a box.
 fn inner(part: &Part) -> usize {
     let text = part
         .lines
@@ -24,13 +24,14 @@ fn inner(part: &Part) -> usize {
     text.max(row(&part.children))
 }
 
-/// Columns of siblings with the borders between them.
+/// Returns the number of columns of siblings, with the borders between them.
 fn row(children: &[Part]) -> usize {
     let columns: usize = children.iter().map(inner).sum();
     columns + children.len().saturating_sub(1)
 }
 
-/// Lines of text at each depth; a part that counts others may be shorter than its siblings.
+/// Finds the number of lines of text at each depth; a part that counts others may have fewer lines
+/// than its siblings.
 fn heights(parts: &[Part], depth: usize, found: &mut Vec<usize>) {
     if !parts.is_empty() && found.len() <= depth {
         found.push(0);
@@ -46,7 +47,7 @@ struct Canvas {
     heights: Vec<usize>,
 }
 
-/// The drawing, a line feed after each line.
+/// Returns the drawing, with a line feed after each line.
 pub(super) fn grid(parts: &[Part]) -> String {
     let mut depths = Vec::new();
     heights(parts, 0, &mut depths);
@@ -87,7 +88,8 @@ impl Canvas {
                 .for_each(|at| self.line(row, at, b'|'));
         }
         for (index, line) in part.lines.iter().enumerate() {
-            // Leaves are centred, as numbers in narrow columns; labels start at the left.
+            // The text of a leaf is centred, as numbers in narrow columns are; labels start at the
+            // left.
             let indent = match part.centred {
                 true => (columns - line.len()).div_ceil(2),
                 false => 1,
@@ -99,7 +101,7 @@ impl Canvas {
         let mut spare = columns - row(&part.children).min(columns);
         let mut left = x;
         for (index, child) in part.children.iter().enumerate() {
-            // Columns that a wide label leaves over are spread over the children.
+            // The columns that a wide label leaves over are spread over the children.
             let extra = spare / (part.children.len() - index);
             spare -= extra;
             let columns = inner(child) + extra;
@@ -108,7 +110,7 @@ impl Canvas {
         }
     }
 
-    /// One character of a border; crossing borders meet in a `+`.
+    /// Draws one character of a border; crossing borders meet in a `+`.
     fn line(&mut self, row: usize, column: usize, line: u8) {
         let cell = &mut self.rows[row][column];
         *cell = match *cell {

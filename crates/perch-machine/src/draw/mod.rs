@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A machine as a drawing for a terminal or a mail: boxes as in the cover letters of scheduler
-//! patches, plain ASCII, then what the scheduler's levels and the costs are.
+//! patches, plain ASCII, then the scheduler's levels and the costs.
 //!
 //! Parts that are alike are drawn once or a few times, with a column that counts the rest.
 
@@ -11,13 +11,13 @@ mod parts;
 use crate::model::Machine;
 use parts::{Limits, Outline, Part};
 
-/// Narrower than this nothing can be drawn.
+/// The smallest width in columns at which a drawing is possible.
 const MIN_WIDTH: usize = 40;
 
 /// The most separate grids that a drawing of an irregular machine has.
 const MAX_GRIDS: usize = 24;
 
-/// `machine` drawn at most `width` columns wide (at least 40).
+/// Returns a drawing of `machine` at most `width` columns wide (at least 40).
 pub fn draw(machine: &Machine, width: usize) -> String {
     let width = width.max(MIN_WIDTH);
     let outline = Outline::new(machine);
@@ -45,19 +45,19 @@ pub fn draw(machine: &Machine, width: usize) -> String {
     out + &facts::facts(machine, width)
 }
 
-/// One grid after another, until there are [`MAX_GRIDS`].
+/// The grids of a drawing, one after another, at most [`MAX_GRIDS`].
 struct Grids<'a> {
     outline: &'a Outline<'a>,
     width: usize,
     drawn: usize,
-    /// Whether something was left out.
+    /// True where the drawing leaves something out.
     skipped: bool,
     out: String,
 }
 
 impl Grids<'_> {
-    /// Draws `cpus` from `level` down in one grid if one can be narrow enough, else its parts in
-    /// grids of their own.
+    /// Draws `cpus` from `level` down in one grid if a grid can be narrow enough, else draws their
+    /// parts in grids of their own.
     fn draw(&mut self, cpus: &[u32], level: usize) {
         if self.drawn == MAX_GRIDS {
             self.skipped = true;
@@ -80,8 +80,8 @@ impl Grids<'_> {
     }
 }
 
-/// The most detailed parts that fit into `width`: parts that are alike are collapsed from the
-/// outside in, because the inside is what a reader looks for.
+/// Returns the most detailed parts that fit into `width`: parts that are alike are collapsed from
+/// the outside in, because readers look for the inside.
 fn fitting(outline: &Outline, cpus: &[u32], level: usize, width: usize) -> Option<Vec<Part>> {
     let mut limits: Limits = vec![usize::MAX; outline.levels()];
     let fits = |limits: &Limits| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the boxes of a drawing are: the levels that this machine has, its CPUs split by them,
-//! and which parts are alike.
+//! The boxes of a drawing: the levels that this machine has, its CPUs split by these levels, and
+//! the parts that are alike.
 
 use crate::cpulist;
 use crate::model::{Cpu, Machine};
@@ -13,14 +13,14 @@ pub(super) struct Part {
     pub children: Vec<Part>,
 }
 
-/// How many parts that are alike are drawn next to each other, for each level.
+/// The number of parts that are alike and are drawn next to each other, for each level.
 pub(super) type Limits = Vec<usize>;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Level {
     Package,
     Node,
-    /// Packages and nodes that are the same groups.
+    /// Packages and nodes, where these are the same groups.
     PackageNode,
     Llc,
     Declared,
@@ -39,7 +39,7 @@ pub(super) struct Outline<'a> {
 impl<'a> Outline<'a> {
     pub fn new(machine: &'a Machine) -> Outline<'a> {
         let cpus = &machine.cpus;
-        // Whether each group of `inner` lies in one group of `outer`.
+        // Returns true where each group of `inner` lies in one group of `outer`.
         let nested = |inner: &dyn Fn(&Cpu) -> u32, outer: &dyn Fn(&Cpu) -> u32| {
             let mut home = BTreeMap::new();
             cpus.iter()
@@ -90,7 +90,7 @@ impl<'a> Outline<'a> {
         self.levels.len()
     }
 
-    /// What the letters and numbers in the CPUs' boxes mean.
+    /// Returns the meaning of the letters and numbers in the CPUs' boxes.
     pub fn legend(&self) -> Option<String> {
         match self.kinds {
             Some((little, big)) => Some(format!("L: capacity {little}, B: capacity {big}")),
@@ -101,7 +101,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// The groups of `level` among `cpus`, in the order of their lowest CPU.
+    /// Returns the groups of `level` among `cpus`, in the order of their lowest CPU.
     pub fn split(&self, cpus: &[u32], level: usize) -> Vec<Vec<u32>> {
         let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for &number in cpus {
@@ -122,7 +122,7 @@ impl<'a> Outline<'a> {
         groups
     }
 
-    /// The boxes for `cpus` from `level` down.
+    /// Returns the boxes for `cpus` from `level` down.
     pub fn parts(&self, cpus: &[u32], level: usize, limits: &Limits) -> Vec<Part> {
         let groups = self.split(cpus, level);
         let shapes: Vec<String> = groups
@@ -206,7 +206,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// The line above a grid that shows only one part.
+    /// Returns the line above a grid that shows only one part.
     pub fn heading(&self, cpus: &[u32], level: usize) -> String {
         format!(
             "{}, CPUs {}:",
@@ -215,7 +215,7 @@ impl<'a> Outline<'a> {
         )
     }
 
-    /// Text that is equal for parts that are drawn alike but for their numbers.
+    /// Returns a text that is equal for parts that are drawn alike except for their numbers.
     fn shape(&self, cpus: &[u32], level: usize) -> String {
         let mut shape = String::from("(");
         if self.levels[level] == Level::Core {

@@ -8,7 +8,8 @@ use crate::hardware::{ByDistance, ContendedLine, Hardware, IdleState};
 use std::fmt::Display;
 use toml::Spanned;
 
-/// The longest time that may be given for anything: a second. Sums of a few stay below 2^32.
+/// The longest time that may be given for any cost: a second. Sums of a few such times stay below
+/// 2^32.
 const MAX_NS: u32 = 1_000_000_000;
 
 pub(super) fn read(raw: &RawHardware, source: &Source) -> Result<Hardware, MachineError> {
@@ -180,7 +181,8 @@ fn by_distance(
     Ok(values)
 }
 
-/// Absent, such lines are not modelled; an empty table models them with the default figures.
+/// Reads the costs of contended lines. Without the table such lines are not modelled; an empty
+/// table models them with the default figures.
 fn contended_line(
     given: &Option<Spanned<RawContendedLine>>,
     source: &Source,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The TOML format of a machine: what the file says ([`raw`]), the regular form of a topology
-//! ([`regular`]), the costs ([`hardware`]) and the way back ([`mod@write`]). docs/machines.md has
+//! The TOML format of a machine: the keys of the file ([`raw`]), the regular form of a topology
+//! ([`regular`]), the costs ([`hardware`]) and the writer ([`mod@write`]). docs/machines.md has
 //! every key.
 
 mod hardware;
@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::path::Path;
 use toml::Spanned;
 
-/// The file being read: turns byte offsets into the lines that errors name.
+/// The file that is being read; this structure turns byte offsets into the lines that errors name.
 pub(crate) struct Source<'a> {
     pub origin: &'a str,
     text: &'a str,
@@ -45,7 +45,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What the TOML parser did not like, with the key on that line.
+    /// Returns the error for a refusal of the TOML parser, with the key on that line.
     fn refusal(&self, error: &toml::de::Error) -> MachineError {
         let line = error.span().map(|span| self.lines.of(span.start));
         let text = line
@@ -66,21 +66,23 @@ impl<'a> Source<'a> {
 }
 
 impl Machine {
-    /// The machine that `text` describes. `origin` names the text in errors: a path, usually.
+    /// Reads the machine that `text` describes. `origin` is the name of the text in errors, usually
+    /// a path.
     ///
     /// # Errors
-    /// [`MachineError::Invalid`] when the text is not TOML, has an unknown or missing key, or
-    /// describes a machine that contradicts itself.
+    /// Returns [`MachineError::Invalid`] when the text is not TOML, has an unknown or missing key,
+    /// or describes a machine that contradicts itself.
     pub fn from_toml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
         let source = Source::new(text, origin);
         let file: RawFile = toml::from_str(text).map_err(|error| source.refusal(&error))?;
         draft(file, &source)?.check()
     }
 
-    /// The machine in the file at `path`.
+    /// Reads the machine in the file at `path`.
     ///
     /// # Errors
-    /// [`MachineError::Read`] when the file cannot be read, else as [`Machine::from_toml_str`].
+    /// Returns [`MachineError::Read`] when the file cannot be read, else the errors of
+    /// [`Machine::from_toml_str`].
     pub fn from_file(path: &Path) -> Result<Machine, MachineError> {
         let origin = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|source| MachineError::Read {
@@ -90,7 +92,7 @@ impl Machine {
         Machine::from_toml_str(&text, &origin)
     }
 
-    /// The machine as a file in the explicit form. Reading it gives an equal machine.
+    /// Writes the machine as a file in the explicit form. Reading the file gives an equal machine.
     pub fn to_toml(&self) -> String {
         write::to_toml(self)
     }

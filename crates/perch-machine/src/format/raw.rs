@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The keys of a machine file, as serde reads them. Nothing here is checked beyond its type.
+//! The keys of a machine file, in the form in which serde reads them. This module checks only their
+//! types.
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
@@ -137,7 +138,7 @@ pub(super) struct RawIdleState {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bytes(pub u64);
 
-/// The most bytes a cache may have: 1 TiB, beyond any cache, so that sums never overflow.
+/// The largest size of a cache: 1 TiB, beyond any cache, so that sums never overflow.
 const MAX_BYTES: u64 = 1 << 40;
 
 impl Bytes {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The regular form: so many packages of so many nodes of so many LLCs, all alike, and how the
-//! firmware numbers the CPUs.
+//! The regular form of a topology: so many packages of so many nodes of so many LLCs, all alike,
+//! and the order in which the firmware numbers the CPUs.
 
 use super::raw::RawTopology;
 use crate::draft::{Draft, Group};
@@ -13,12 +13,14 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Numbering {
-    /// Core by core, a core's threads next to each other (Arm, POWER).
+    /// The numbers run core by core, with a core's threads next to each other (Arm, POWER).
     #[default]
     Sequential,
-    /// All first threads core by core, then all second threads (Linux on most x86 servers).
+    /// The numbers run over all first threads core by core, then over all second threads (Linux on
+    /// most x86 servers).
     ThreadsLast,
-    /// As threads-last, but consecutive cores alternate between packages (some x86 firmware).
+    /// The numbers run as in threads-last, but consecutive cores alternate between packages (some
+    /// x86 firmware).
     PackagesInterleaved,
 }
 
@@ -27,12 +29,13 @@ pub(crate) enum Numbering {
 pub(crate) struct Regular {
     pub packages: usize,
     pub nodes_per_package: usize,
-    /// All packages form one node: the firmware interleaves memory over them.
+    /// True where all packages form one node, because the firmware interleaves memory over them.
     pub node_interleave: bool,
     pub llcs_per_node: usize,
-    /// 0: no clusters, and an LLC holds `cores` cores.
+    /// The number of clusters of an LLC; 0 where there are no clusters and an LLC holds `cores`
+    /// cores.
     pub clusters_per_llc: usize,
-    /// Cores of one cluster, or of one LLC where there are no clusters.
+    /// The number of cores of a cluster, or of an LLC where there are no clusters.
     pub cores: usize,
     pub threads_per_core: usize,
     pub numbering: Numbering,
@@ -131,7 +134,7 @@ impl Regular {
         }
     }
 
-    /// Says this topology in groups of CPUs.
+    /// Describes this topology in groups of CPUs.
     pub fn describe(&self, draft: &mut Draft, place: &Place) {
         let cores_per_llc = self.clusters_per_llc.max(1) * self.cores;
         let llcs_per_package = self.nodes_per_package * self.llcs_per_node;
@@ -162,7 +165,7 @@ impl Regular {
         draft.packages = groups(llcs_per_package * cores_per_llc);
     }
 
-    /// The number of the CPU that is `thread` of `core`, of `cores` cores in all.
+    /// Returns the number of the CPU that is `thread` of `core`, of `cores` cores in all.
     fn number(&self, core: usize, thread: usize, cores: usize) -> usize {
         match self.numbering {
             Numbering::Sequential => core * self.threads_per_core + thread,
@@ -177,14 +180,14 @@ impl Regular {
 }
 
 impl Machine {
-    /// A machine whose parts are all alike, numbered sequentially, with every CPU at capacity
-    /// 1024, distances 10 and 20 and the default [`Hardware`].
+    /// Returns a machine whose parts are all alike, numbered sequentially, with every CPU at
+    /// capacity 1024, distances 10 and 20 and the default [`Hardware`].
     ///
     /// `clusters_per_llc` 0 means no clusters; `cores_per_cluster` then counts the cores of an
     /// LLC.
     ///
     /// # Errors
-    /// [`MachineError::Invalid`] when the name is not made of letters, digits and `-`, when
+    /// Returns [`MachineError::Invalid`] when the name is not made of letters, digits and `-`, when
     /// another count is 0, or when there are more than [`MAX_CPUS`] CPUs.
     pub fn regular(
         name: &str,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A machine as a file, in the explicit form: one table a group of CPUs.
+//! A writer of a machine as a file in the explicit form, with one table for each group of CPUs.
 
 use crate::cpulist;
 use crate::hardware::ByDistance;
@@ -7,7 +7,7 @@ use crate::model::{Cpu, Machine};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-// Writing to a String cannot fail, so the results of write! are dropped throughout.
+// The write to a String cannot fail, so this module drops the results of write! throughout.
 pub(super) fn to_toml(machine: &Machine) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "name = {}", quote(&machine.name));
@@ -90,7 +90,7 @@ fn hardware(out: &mut String, machine: &Machine) {
     }
 }
 
-/// The CPUs of each group, by the group's index.
+/// Returns the CPUs of each group, by the group's index.
 pub(super) fn members(
     machine: &Machine,
     group: impl Fn(&Cpu) -> Option<u32>,
@@ -118,7 +118,7 @@ fn by_distance(values: &ByDistance) -> String {
     )
 }
 
-/// `"512K"`, `"32M"`, or plain bytes where neither divides.
+/// Returns `"512K"`, `"32M"`, or plain bytes where neither unit divides them.
 fn size(bytes: u64) -> String {
     match bytes {
         0 => "0".to_string(),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The machine in an XML file of hwloc (`lstopo file.xml`), format 2 or later.
+//! A reader of the machine in an XML file of hwloc (`lstopo file.xml`), format 2 or later.
 //!
-//! hwloc hangs PUs below cores, caches, groups and packages, and NUMA nodes beside them as
-//! "memory children". What lies between a core and its last-level cache and holds several cores
-//! (a Group, a shared L2) is a cluster.
+//! hwloc hangs PUs below cores, caches, groups and packages, and NUMA nodes beside them as "memory
+//! children". An object between a core and its last-level cache that holds several cores (a Group,
+//! a shared L2) is a cluster.
 
 mod xml;
 
@@ -16,11 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use xml::{Document, Object};
 
-/// The machine in the hwloc XML file at `path`. Costs that hwloc does not know are
-/// [`Hardware::default`]'s.
+/// Reads the machine in the hwloc XML file at `path`. Costs that hwloc does not know are those of
+/// [`Hardware::default`].
 ///
 /// # Errors
-/// [`MachineError::Read`] when the file cannot be read, else as [`from_xml_str`].
+/// Returns [`MachineError::Read`] when the file cannot be read, else the errors of
+/// [`from_xml_str`].
 pub fn import(path: &Path) -> Result<Machine, MachineError> {
     let origin = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| MachineError::Read {
@@ -30,11 +31,11 @@ pub fn import(path: &Path) -> Result<Machine, MachineError> {
     from_xml_str(&String::from_utf8_lossy(&bytes), &origin)
 }
 
-/// The machine in `text`, which `origin` names in errors.
+/// Reads the machine in `text`, which errors call `origin`.
 ///
 /// # Errors
-/// [`MachineError::Invalid`] when the text is not XML or not hwloc's, was written by hwloc 1,
-/// has no PU, leaves a hole in the numbering of the PUs, or contradicts itself.
+/// Returns [`MachineError::Invalid`] when the text is not XML or not hwloc's, was written by hwloc
+/// 1, has no PU, leaves a hole in the numbering of the PUs, or contradicts itself.
 pub fn from_xml_str(text: &str, origin: &str) -> Result<Machine, MachineError> {
     let document = xml::parse(text, origin)?;
     let topology = Topology::new(&document, origin)?;
@@ -129,7 +130,7 @@ impl<'a> Topology<'a> {
         })
     }
 
-    /// The objects around `object`, from the inside out, without itself.
+    /// Returns the objects around `object`, from the inside out, without `object` itself.
     fn around(&self, object: usize) -> impl Iterator<Item = usize> {
         let objects = &self.document.objects;
         std::iter::successors(objects[object].parent, |&at| objects[at].parent)
@@ -146,7 +147,7 @@ impl<'a> Topology<'a> {
             .last()
     }
 
-    /// The PUs by the object that `of` finds for each.
+    /// Groups the PUs by the object that `of` finds for each.
     fn members(&self, of: impl Fn(usize) -> Option<usize>) -> Vec<(usize, Vec<u32>)> {
         let mut members: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         for (&number, &pu) in &self.pus {
@@ -176,8 +177,8 @@ impl<'a> Topology<'a> {
         }
     }
 
-    /// The NUMA node of each PU: the first one attached to the nearest object around it that has
-    /// any. A memory-side cache between the two does not count.
+    /// Returns the NUMA node of each PU: the first one attached to the nearest object around the PU
+    /// that has any. A memory-side cache between the two does not count.
     fn node_objects(&self) -> BTreeMap<usize, usize> {
         let attached = self.memory_homes();
         let node = |&pu: &usize| {
@@ -187,7 +188,7 @@ impl<'a> Topology<'a> {
         self.pus.values().filter_map(node).collect()
     }
 
-    /// The objects that have a NUMA node attached, and the first such node of each.
+    /// Returns the objects that have a NUMA node attached, and the first such node of each.
     fn memory_homes(&self) -> BTreeMap<usize, usize> {
         let objects = &self.document.objects;
         let mut attached: BTreeMap<usize, usize> = BTreeMap::new();
@@ -204,7 +205,8 @@ impl<'a> Topology<'a> {
         attached
     }
 
-    /// What holds several cores inside an LLC: the innermost such group or cache of each PU.
+    /// Returns the clusters, which hold several cores inside an LLC: the innermost such group or
+    /// cache of each PU.
     fn clusters(&self) -> Vec<Group> {
         let homes: BTreeSet<usize> = self.memory_homes().into_keys().collect();
         let mut cores: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -229,7 +231,7 @@ impl<'a> Topology<'a> {
         })
     }
 
-    /// The latencies between nodes, where the file has them in the SLIT's scale.
+    /// Returns the latencies between nodes, where the file has them in the SLIT's scale.
     fn distances(&self, nodes: &[u64]) -> Result<Distances, MachineError> {
         let latency = |name: &Option<String>| name.as_deref().is_none_or(|n| n == "NUMALatency");
         let mut all = self.document.distances.iter();
@@ -289,7 +291,7 @@ fn number(object: &Object) -> u64 {
         .unwrap_or(0)
 }
 
-/// Linux's capacities, which hwloc records for each kind of CPU.
+/// Returns Linux's capacities, which hwloc records for each kind of CPU.
 fn capacities(document: &Document, origin: &str) -> Result<Vec<(Group, u64)>, MachineError> {
     let mut capacities = Vec::new();
     for kind in &document.cpu_kinds {
@@ -312,7 +314,8 @@ fn capacities(document: &Document, origin: &str) -> Result<Vec<(Group, u64)>, Ma
     Ok(capacities)
 }
 
-/// hwloc's bitmaps: 32-bit words in hexadecimal, the highest first, `0xf...f` for "all above".
+/// Reads one of hwloc's bitmaps: 32-bit words in hexadecimal, the highest first, `0xf...f` for "all
+/// above".
 fn bitmap(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for (index, word) in text.split(',').rev().enumerate() {
@@ -331,7 +334,7 @@ fn bitmap(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-/// Cache sizes as the first PU of the most capable kind has them.
+/// Returns the cache sizes of the first PU of the most capable kind.
 fn hardware(topology: &Topology, draft: &Draft) -> Hardware {
     let mut hardware = Hardware::default();
     let best = draft.capacities.iter().max_by_key(|(_, value)| *value);

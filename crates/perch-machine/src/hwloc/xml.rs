@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 /// An `<object>`.
 pub(super) struct Object {
-    /// "Package", "L3Cache", "PU" and so on.
+    /// The object's type: "Package", "L3Cache", "PU" and so on.
     pub kind: String,
-    /// Index into [`Document::objects`]; parents stand before their children.
+    /// The parent's index in [`Document::objects`]; parents stand before their children.
     pub parent: Option<usize>,
     pub attributes: BTreeMap<String, String>,
     pub line: usize,
@@ -26,14 +26,14 @@ pub(super) struct Distances {
     pub line: usize,
 }
 
-/// A `<cpukind>` with what its `<info>` elements say.
+/// A `<cpukind>` with the contents of its `<info>` elements.
 pub(super) struct CpuKind {
     pub cpuset: String,
     pub infos: BTreeMap<String, String>,
     pub line: usize,
 }
 
-/// What a topology file says, as far as a machine needs it.
+/// The contents of a topology file that a machine needs.
 #[derive(Default)]
 pub(super) struct Document {
     pub objects: Vec<Object>,
@@ -43,10 +43,10 @@ pub(super) struct Document {
     pub infos: BTreeMap<String, String>,
 }
 
-/// Far deeper than any topology; deeper is not a topology.
+/// The limit lies far above the depth of any topology; a file with deeper elements is no topology.
 const MAX_DEPTH: usize = 128;
 
-/// Reads events and knows which element is open.
+/// A parser that reads events and remembers the open elements.
 struct Parser<'a> {
     lines: Lines,
     origin: &'a str,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Sysfs trees for tests, written into memory where the system has a place for that.
+//! Sysfs trees for tests, written into memory where the system has a place in memory for files.
 
 use perch_machine::{Machine, cpulist};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory that goes away with its last user.
+/// A directory that is removed with its last user.
 pub struct Tree(PathBuf);
 
 impl Tree {
@@ -14,7 +14,8 @@ impl Tree {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let unique = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("perch-machine-{}-{unique}", std::process::id());
-        // Thousands of small files: half a minute on a busy disk, half a second in memory.
+        // A tree has thousands of small files, which take half a minute on a busy disk and half a
+        // second in memory.
         let memory = Path::new("/dev/shm");
         let path = match memory.is_dir() {
             true => memory.join(name),
@@ -28,7 +29,7 @@ impl Tree {
         &self.0
     }
 
-    /// Writes `text` and a newline, as sysfs would, below `sys/devices/system`.
+    /// Writes `text` and a newline, as sysfs does, below `sys/devices/system`.
     pub fn write(&self, file: &str, text: impl std::fmt::Display) {
         let path = self.0.join("sys/devices/system").join(file);
         fs::create_dir_all(path.parent().expect("a file has a directory")).expect("made");
@@ -42,7 +43,7 @@ impl Tree {
             .expect("removed");
     }
 
-    /// The tree that a kernel would show on `machine`.
+    /// Returns the tree that a kernel would show on `machine`.
     pub fn of(machine: &Machine) -> Tree {
         let tree = Tree::new();
         let list = |same: &dyn Fn(usize) -> bool| {
@@ -95,8 +96,8 @@ impl Drop for Tree {
     }
 }
 
-/// `machine` as a survey can know it: without phantom LLCs, without clusters that are a core or
-/// an LLC.
+/// Returns `machine` with what a survey can know: without phantom LLCs, and without clusters that
+/// are a core or an LLC.
 pub fn surveyed(machine: &Machine) -> Machine {
     let mut seen = machine.clone();
     let cpus = &machine.cpus;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Lists of CPUs, as the kernel writes them.
+//! Tests of lists of CPUs in the kernel's notation.
 
 use perch_machine::cpulist::{format, parse};
 

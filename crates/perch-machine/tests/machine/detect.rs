@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Machines from sysfs trees: real oddities, and every topology that can be written as a tree.
+//! Tests of machines from sysfs trees: real oddities, and every topology that can be written as a
+//! tree.
 
 use crate::common::{Tree, surveyed};
 use perch_machine::{Machine, detect, library};
@@ -12,7 +13,7 @@ fn refusal(tree: &Tree) -> String {
         .to_string()
 }
 
-/// Two CPUs and nothing else: what the barest virtual machine shows.
+/// Returns a tree with two CPUs and nothing else, as the barest virtual machine shows.
 fn bare() -> Tree {
     let tree = Tree::new();
     tree.write("cpu/online", "0-1");
@@ -23,7 +24,8 @@ fn bare() -> Tree {
 
 #[test]
 fn this_host_can_be_detected() {
-    // A host with CPUs offline in the middle is refused, in words; anything else must work.
+    // `detect` refuses a host with CPUs offline in the middle, in words; every other host must
+    // work.
     match detect(Path::new("/")) {
         Ok(machine) => assert!(!machine.cpus.is_empty()),
         Err(error) => assert!(
@@ -143,7 +145,7 @@ fn a_node_without_cpus_leaves_no_trace() {
     let tree = bare();
     tree.write("node/node0/cpulist", "0");
     tree.write("node/node0/distance", "10 17 28");
-    // Memory only: CXL, or HBM.
+    // The node has only memory: CXL, or HBM.
     tree.write("node/node1/cpulist", "");
     tree.write("node/node1/distance", "17 10 28");
     tree.write("node/node4/cpulist", "1");
@@ -188,7 +190,8 @@ fn costs_come_from_the_most_capable_cpu() {
     tree.write("cpu/cpu1/cache/index2/size", "256K");
     tree.write("cpu/cpu1/cache/index2/shared_cpu_list", "0-1");
     let machine = detect(tree.root());
-    // CPU 0 shows no cache, so it is no sharer of CPU 1's: firmware that lies is refused.
+    // CPU 0 shows no cache, so it cannot share CPU 1's: `detect` refuses firmware that contradicts
+    // itself.
     assert!(
         machine
             .unwrap_err()
@@ -210,7 +213,7 @@ fn costs_come_from_the_most_capable_cpu() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
-    /// Whatever stands in a file, `detect` answers.
+    /// `detect` returns a machine or an error, whatever stands in a file.
     #[test]
     fn a_damaged_tree_never_panics(
         seed in 0..32u64,

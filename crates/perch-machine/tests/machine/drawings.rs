@@ -5,8 +5,9 @@ use perch_machine::draw::draw;
 use perch_machine::{Machine, library};
 use proptest::prelude::*;
 
-/// Costs and sources of a library machine change with every better measurement, its shape does
-/// not: only that is kept. Their lines are kept of a machine that nobody calibrates, below.
+/// The costs and sources of a library machine change with every better measurement and its shape
+/// does not, so the snapshot keeps only the shape. The snapshot below keeps the lines of costs, for
+/// a machine that nobody calibrates.
 #[test]
 fn library_machines() {
     for name in library::names() {
@@ -37,7 +38,7 @@ fn every_line_of_a_library_machine_fits_80_columns() {
 }
 
 proptest! {
-    /// An irregular machine is drawn too, in as many grids as it needs.
+    /// `draw` draws an irregular machine too, in as many grids as it needs.
     #[test]
     fn random_machines_are_drawn(seed: u64, max_cpus in 1..300usize, width in 0..200usize) {
         let machine = Machine::random(seed, max_cpus);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Machines from hwloc's XML: hand-written files, and every topology that can be put into one.
+//! Tests of machines from hwloc's XML: hand-written files, and every topology that can be put into
+//! one.
 
 use crate::common::surveyed;
 use perch_machine::hwloc::from_xml_str;
@@ -56,7 +57,7 @@ fn an_l2_of_several_cores_is_a_cluster_and_kinds_have_capacities() {
         (machine.cpus[0].capacity, machine.cpus[4].capacity),
         (1024, 607)
     );
-    // The most capable CPU speaks for the machine.
+    // The cache size is that of the most capable CPU.
     assert_eq!(machine.hardware.l2_bytes, 1_310_720);
 }
 
@@ -68,7 +69,7 @@ fn nodes_inside_an_l3_are_no_clusters() {
         (1, 2, 2)
     );
     assert_eq!(machine.clusters(), 0);
-    // Of four nodes two are memory only.
+    // Two of the four nodes have only memory.
     assert_eq!(machine.node_distance, [[10, 12], [12, 10]]);
 }
 
@@ -131,8 +132,8 @@ fn what_is_not_a_topology_is_refused_with_its_line() {
     assert!(refusal(&twice).contains("two PUs with os_index 0"));
 }
 
-/// `machine` as `lstopo` would write it. Nodes are Groups with memory where they do not coincide
-/// with the machine; no machine here has LLCs that nodes cut.
+/// Returns `machine` in the form that `lstopo` would write. Nodes are Groups with memory where they
+/// do not coincide with the machine; no machine here has LLCs that nodes cut.
 fn to_xml(machine: &Machine) -> String {
     let mut out = String::from("<topology version=\"2.1\">\n<object type=\"Machine\">\n");
     let all: Vec<usize> = (0..machine.cpus.len()).collect();
@@ -234,7 +235,7 @@ fn clusters(machine: &Machine, cpus: &[usize], out: &mut String) {
     }
 }
 
-/// Whether no node cuts an LLC, which `to_xml` cannot say.
+/// Returns true where no node cuts an LLC, a cut that `to_xml` cannot express.
 fn is_nested(machine: &Machine) -> bool {
     let same_node = |a: &Cpu, b: &Cpu| a.llc != b.llc || a.node == b.node;
     let cpus = &machine.cpus;
@@ -269,7 +270,7 @@ proptest! {
         prop_assert_eq!(found.node_distance, machine.node_distance);
     }
 
-    /// Whatever is done to a file, `from_xml_str` answers.
+    /// `from_xml_str` returns a machine or an error, whatever changes a file has.
     #[test]
     fn damaged_xml_never_panics(
         file in 0..3usize,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the sources say about each library machine (docs/mechanisms/benchmarks.md#machines), and
-//! that the library is whole.
+//! Tests that every library machine has the facts of its sources
+//! (docs/mechanisms/benchmarks.md#machines), and that the library is complete.
 
 use perch_machine::{Distance, Machine, library, resolve};
 
@@ -8,7 +8,7 @@ fn load(name: &str) -> Machine {
     library::load(name).unwrap()
 }
 
-/// CPUs, packages, nodes, LLCs, clusters, cores.
+/// Returns the numbers of CPUs, packages, nodes, LLCs, clusters and cores.
 fn counts(machine: &Machine) -> [usize; 6] {
     [
         machine.cpus.len(),
@@ -55,8 +55,8 @@ fn juno_numbers_its_bigs_one_and_two() {
     assert_eq!(machine.distance(0, 1), Distance::Node);
 }
 
-/// The kernel's arithmetic: DMIPS/MHz of the device tree by the highest frequency, over the largest
-/// product.
+/// The kernel computes capacities in this way: DMIPS/MHz of the device tree by the highest
+/// frequency, over the largest product.
 #[test]
 fn pixel4_has_three_kinds() {
     let machine = load("pixel4");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Machines: what a file may say, the library, drawings, and what somebody surveyed: a kernel
-//! (sysfs), hwloc (XML).
+//! Tests of machines: of the contents of a file, of the library, of drawings, and of surveys by a
+//! kernel (sysfs) and by hwloc (XML).
 
 mod common;
 mod cpulist;

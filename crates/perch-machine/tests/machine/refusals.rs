@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Machine files that contradict themselves are refused with file, line, key, reason and what
-//! was expected; whatever is in a file, reading it never panics.
+//! Tests that machine files that contradict themselves are refused with file, line, key, reason and
+//! what was expected; reading a file never panics, whatever stands in it.
 
 use perch_machine::{Machine, library};
 use proptest::prelude::*;
@@ -388,7 +388,7 @@ fn a_missing_file_is_named() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
-    /// Whatever is done to a machine file, reading it answers.
+    /// The reader returns a machine or an error, whatever changes a machine file has.
     #[test]
     fn damaged_toml_never_panics(
         machine in any::<prop::sample::Index>(),

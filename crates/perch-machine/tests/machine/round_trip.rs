@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A machine written as TOML reads back as the same machine.
+//! Tests that a machine written as TOML reads back as the same machine.
 
 use perch_machine::{MAX_CPUS, Machine, library};
 use proptest::prelude::*;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Random tables are written and read back, by a strict reader that shares nothing with the writer.
+//! Tests that write random tables and read them back by a strict reader, which shares nothing with
+//! the writer.
 
 mod reader;
 
@@ -18,7 +19,8 @@ const KINDS: [Kind; 7] = [
     Kind::Text,
 ];
 
-/// A value of a column from a few random bits; small numbers of them make runs of nothing.
+/// Returns a value of a column from a few random bits; small values of the bits make runs of
+/// rows without a value.
 fn value(column: &Column, bits: u64) -> Cell {
     if column.optional && bits % 3 == 0 {
         return Cell::Null;
@@ -89,7 +91,7 @@ proptest! {
     }
 }
 
-/// Memory is bounded: a long table has many row groups of some MiB.
+/// The writer's memory is bounded: a long table has many row groups of some MiB.
 #[test]
 fn long_tables_have_several_row_groups() {
     let columns = [
@@ -98,7 +100,7 @@ fn long_tables_have_several_row_groups() {
     ];
     let rows: Vec<Vec<Cell>> = (0..400_000u64)
         .map(|i| {
-            // Nothing that a packer could shorten.
+            // These values have nothing that a packer could shorten.
             let n = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             vec![Cell::U64(n), value(&columns[1], n >> 7)]
         })

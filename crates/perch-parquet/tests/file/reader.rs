@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A reader of Parquet files, as far as it takes to check what the writer says, and strict: what the
-//! format's description does not say is a panic.
+//! A reader of Parquet files that supports what the test of the writer needs. It is strict: it
+//! panics where the file has something that the format's description does not allow.
 
 use std::collections::BTreeMap;
 
@@ -19,16 +19,16 @@ pub enum Cell {
     Text(String),
 }
 
-/// All that a file has.
+/// The contents of a file.
 pub struct Table {
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<Cell>>,
     pub pairs: Vec<(String, String)>,
-    /// Rows and unpacked bytes of each row group.
+    /// The rows and the unpacked bytes of each row group.
     pub groups: Vec<(i64, i64)>,
 }
 
-/// Anything of Thrift's.
+/// A value of any of Thrift's types.
 #[derive(Clone, Debug, PartialEq)]
 enum Thing {
     Bool(bool),
@@ -73,7 +73,7 @@ impl Thing {
     }
 }
 
-/// Bytes that are read from the front.
+/// Bytes that a reader takes from the front.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -180,7 +180,7 @@ pub fn read(file: &[u8]) -> Table {
             assert_eq!(data.field(1).int(), physical(column.kind));
             assert_eq!(data.field(3).list()[0].text(), column.name);
             assert_eq!(data.field(5).int(), count);
-            // One chunk lies behind the other, without a gap.
+            // The chunks lie one behind the other, without a gap.
             assert_eq!(data.field(9).int(), at as i64);
             let packed = data.field(7).int() as usize;
             let codec = data.field(4).int();
@@ -258,7 +258,8 @@ fn schema(elements: &[Thing]) -> Vec<Column> {
     leaves.iter().map(leaf).collect()
 }
 
-/// The values of a chunk that is one page, and its size unpacked, header included.
+/// Returns the values of a chunk that is one page, and the chunk's size when unpacked, header
+/// included.
 fn page(chunk: &[u8], codec: i64, column: &Column) -> (Vec<Cell>, i64) {
     let mut bytes = Bytes(chunk);
     let header = bytes.structure();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the mechanisms would do on a recording's machine: every mode that the kernel does not have
-//! itself, asked about every wake-up, summed up with how far it can be trusted.
+//! Advice: the effect that the mechanisms would have on a recording's machine. Every mode that the
+//! recorded kernel does not have is asked about every wake-up, and the sums come with a measure of
+//! how far they can be trusted.
 //!
-//! A replay knows what would have been chosen, and nothing of what comes of it. What is judged
-//! therefore is where tasks would land: near the CPU that the kernel aims at, on an idle one, on one
-//! that they fit.
-//! docs/recordings.md has the reasons for each threshold.
+//! A replay knows which CPU would have been chosen, and nothing of the consequences. The advice
+//! therefore judges the places where tasks would land: near the CPU that the kernel aims at, on an
+//! idle one, on one that they fit. docs/recordings.md has the reasons for each threshold.
 
 mod slices;
 mod spread;
@@ -26,31 +26,31 @@ pub use spread::Spread;
 use slices::Slices;
 use spread::{MOST_LLCS, Seen};
 
-/// What fewer wake-ups than this share does is not worth a trial. The largest change that any of
-/// the mechanisms' sources publishes is about twofold, where nearly every wake-up was decided
-/// otherwise: one in a hundred would then be worth one per cent, which no benchmark of theirs tells
-/// from another run.
+/// A mechanism that changes fewer wake-ups than this share is not worth a trial. The largest change
+/// that any of the mechanisms' sources publishes is about twofold, where nearly every wake-up was
+/// decided otherwise: one in a hundred would then be worth one per cent, which no benchmark of
+/// theirs tells from another run.
 pub const NOTABLE: f64 = 0.01;
 
 /// Columns of the slices that do not belong to a policy.
 mod at {
-    /// Wake-ups of the fair class.
+    /// Wake-ups that the fair class decided.
     pub const ASKED: usize = 0;
-    /// Whose choice the model explains.
+    /// Wake-ups whose choice the model explains.
     pub const EXPLAINED: usize = 1;
-    /// Whose choice it does not.
+    /// Wake-ups whose choice the model does not explain.
     pub const UNEXPLAINED: usize = 2;
-    /// Explained, to an idle CPU.
+    /// Explained wake-ups whose wakee went to an idle CPU.
     pub const IDLE: usize = 3;
-    /// Explained, to the CPU where the wakee was.
+    /// Explained wake-ups whose wakee went to the CPU where it ran last.
     pub const STAYED: usize = 4;
-    /// Explained, and nothing idle was found.
+    /// Explained wake-ups where the model found nothing idle.
     pub const BUSY: usize = 5;
-    /// How many there are.
+    /// The number of these columns.
     pub const COLUMNS: usize = 6;
 }
 
-/// Columns of a policy, behind those.
+/// The columns of a policy, which stand behind those above.
 mod change {
     pub const CHANGED: usize = 0;
     pub const NEARER: usize = 1;
@@ -62,49 +62,50 @@ mod change {
     pub const COLUMNS: usize = 7;
 }
 
-/// What becomes of the wake-ups when a mechanism gets another mode. All shares are of the wake-ups
-/// whose choice the model explains: there the kernel's own choice is known to be the model's.
+/// The effect on the wake-ups when a mechanism gets another mode. All shares are of the wake-ups
+/// whose choice the model explains: for these the kernel's own choice is known to be the model's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// The mechanism.
     pub mechanism: Mechanism,
-    /// The mode that it would get.
+    /// The mode that the mechanism would get.
     pub mode: Mode,
-    /// Another CPU.
+    /// The share of wake-ups whose wakee would go to another CPU.
     pub changed: Share,
-    /// Nearer to the CPU that the kernel aims at, the waker's or the wakee's last one
-    /// (`wake_affine`), less farther. Of CPUs that are both idle or both busy: to wait for a near one
-    /// is no gain.
+    /// The wake-ups whose wakee would land nearer to the CPU that the kernel aims at, the waker's
+    /// or the wakee's last one (`wake_affine`), less those that would land farther. Only pairs of
+    /// CPUs that are both idle or both busy count: to wait for a near CPU is no gain.
     pub near: Net,
-    /// Idle CPUs instead of busy ones, less the reverse.
+    /// Choices of an idle CPU instead of a busy one, less the reverse.
     pub idle: Net,
-    /// CPUs that the task fits, less the reverse.
+    /// Choices of a CPU that the task fits instead of one that it does not, less the reverse.
     pub fits: Net,
-    /// All of it in one word.
+    /// The verdict that sums up the change in one word.
     pub verdict: Verdict,
 }
 
-/// What a change is worth.
+/// The worth of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is too small to matter, surely.
+    /// The change is certainly too small to matter.
     Nothing,
-    /// It may or may not be too small to matter.
+    /// The change may or may not be too small to matter.
     Unsure,
-    /// It is not larger than what the model does not explain of the kernel.
+    /// The change is not larger than the share of the kernel's choices that the model does not
+    /// explain.
     Unclear,
-    /// Better by something that is recorded, worse by nothing.
+    /// The change is better in something that is recorded, and worse in nothing.
     Better,
-    /// Worse by something that is recorded, better by nothing.
+    /// The change is worse in something that is recorded, and better in nothing.
     Worse,
-    /// Better by one thing, worse by another.
+    /// The change is better in one thing and worse in another.
     Trade,
-    /// Other CPUs, no better and no worse by what is recorded.
+    /// The change leads to other CPUs, which are neither better nor worse by the recorded figures.
     Sideways,
 }
 
 impl Verdict {
-    /// As the JSON has it.
+    /// Returns the verdict's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Nothing => "nothing",
@@ -117,8 +118,9 @@ impl Verdict {
         }
     }
 
-    /// By how much changes, how much the model leaves unexplained, and what is gained where; where
-    /// all CPUs have one capacity, what interrupts leave of it is no matter of fitting.
+    /// Judges a change by the share that changes, by the share that the model leaves unexplained,
+    /// and by the gains. Where all CPUs have one capacity, `fits` is none: the capacity that
+    /// interrupts leave is no matter of fitting.
     fn of(changed: &Share, unexplained: f64, nets: [&Net; 2], fits: Option<&Net>) -> Verdict {
         let nets = || nets.into_iter().chain(fits);
         let better = nets().any(|net| net.low > 0.0);
@@ -135,19 +137,19 @@ impl Verdict {
     }
 }
 
-/// What a machine has for mechanisms to act on.
+/// The features of a machine that mechanisms can act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The mechanisms whose premise it has: those that can choose another CPU here at all
-    /// (docs/testing.md#properties, P3), and `overload`, which chooses none, if its counters can be more
-    /// than one.
+    /// The mechanisms whose premise the machine has: those that can choose another CPU on it at all
+    /// (docs/testing.md#properties, P3), and `overload`, which chooses none, if its counters can be
+    /// more than one.
     pub acts: Vec<Mechanism>,
-    /// Some domain has CPUs of different capacities.
+    /// True where some domain has CPUs of different capacities.
     pub asymmetric: bool,
 }
 
 impl Shape {
-    /// Of a machine.
+    /// Returns the shape of a machine.
     pub fn of(topology: &Topology) -> Shape {
         let acts = |m: &Mechanism| m.premise().0.holds(topology);
         Shape {
@@ -156,40 +158,40 @@ impl Shape {
         }
     }
 
-    /// Whether a mechanism can act here.
+    /// Returns true where a mechanism can act on this machine.
     pub fn can_act(&self, mechanism: Mechanism) -> bool {
         self.acts.contains(&mechanism)
     }
 }
 
-/// What a recording says of the mechanisms.
+/// The advice that a recording gives about the mechanisms.
 #[derive(Clone, Debug)]
 pub struct Advice {
-    /// The machine.
+    /// The machine's shape.
     pub shape: Shape,
-    /// What the kernel has of the mechanisms.
+    /// The modes of the mechanisms that the recorded kernel has.
     pub kernel: Modes,
-    /// Wake-ups of the fair class.
+    /// Wake-ups that the fair class decided.
     pub asked: u64,
-    /// Of the real-time class.
+    /// Wake-ups that the real-time class decided.
     pub real_time: u64,
     /// Times of the first and the last wake-up, nanoseconds.
     pub span_ns: Option<(u64, u64)>,
-    /// Slices of time with wake-ups in them, and how long each is, nanoseconds.
+    /// The number of slices of time with wake-ups in them, and the length of each, nanoseconds.
     pub slices: (usize, u64),
-    /// Choices that the model explains; `None` when the recording is too short for more than
-    /// counts, as are all other shares.
+    /// The share of choices that the model explains. It is `None`, as are all other shares, when
+    /// the recording is too short for more than counts.
     pub explained: Option<Share>,
-    /// By the model, wake-ups that found nothing idle.
+    /// The share of wake-ups that, by the model, found nothing idle.
     pub busy: Option<Share>,
-    /// What each mode would change that the kernel does not have, of mechanisms that can act and
-    /// whose state is recorded.
+    /// The effect of each mode that the kernel does not have, of mechanisms that can act and whose
+    /// state is recorded.
     pub changes: Vec<Change>,
-    /// How far processes are spread; `None` on machines with more than 64 last-level caches.
+    /// The spread of processes over caches; `None` on machines with more than 64 last-level caches.
     pub spread: Option<Spread>,
 }
 
-/// What one thread has found.
+/// The counts of one thread.
 struct Part {
     replay: Replay,
     slices: Slices,
@@ -199,8 +201,8 @@ struct Part {
     span_ns: Option<(u64, u64)>,
 }
 
-/// The modes to ask about: those that the kernel does not have, of mechanisms that can act and whose
-/// state every recording holds.
+/// Returns the modes to ask about: those that the kernel does not have, of mechanisms that can act
+/// and whose state every recording holds.
 fn candidates(shape: &Shape, kernel: Modes) -> Vec<(Mechanism, Mode, Modes)> {
     let mut candidates = Vec::new();
     for (mechanism, has) in kernel.iter() {
@@ -219,7 +221,7 @@ fn candidates(shape: &Shape, kernel: Modes) -> Vec<(Mechanism, Mode, Modes)> {
 /// `model` is the model of the recorded kernel. The result does not depend on `jobs`.
 ///
 /// # Errors
-/// When the recording is damaged.
+/// Returns an error when the recording is damaged.
 pub fn advise<R: Read>(
     reader: &mut Reader<R>,
     topology: &Arc<Topology>,
@@ -316,8 +318,8 @@ pub fn advise<R: Read>(
     })
 }
 
-/// How bunched wake-ups usually are in this recording: for what is too rare to show it itself. The
-/// most of three things that happen in every recording.
+/// Returns how bunched wake-ups usually are in this recording, for events that are too rare to show
+/// their own bunches. It is the greatest bunching of three things that happen in every recording.
 fn usual(slices: &Slices) -> f64 {
     let common = [
         (at::UNEXPLAINED, at::ASKED),
@@ -328,7 +330,7 @@ fn usual(slices: &Slices) -> f64 {
     bunches.fold(1.0, f64::max)
 }
 
-/// Counts what everybody says to the wake-up that was read last.
+/// Counts each policy's answer to the wake-up that was read last.
 fn count(replay: &mut Replay, model: Policy, others: &[Policy], row: &mut [u64]) {
     let verdict = replay.ask(model, &Given::default());
     let w = replay.moment().wake_up();

@@ -1,48 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Counts by slices of time, and how far shares made of them can be trusted.
+//! Counts by slices of time, and the intervals that tell how far shares made of these counts can be
+//! trusted.
 //!
 //! Wake-ups are not independent of each other: a busy phase has thousands that all look alike, and
-//! an interval that takes each for a draw of its own would be far too narrow. So everything is
-//! counted by slices of time, and how much the slices differ says how much a share is worth.
+//! an interval that takes each for a draw of its own would be far too narrow. So this module counts
+//! everything by slices of time, and the difference between the slices tells how far a share can be
+//! trusted.
 
 use std::collections::BTreeMap;
 
-/// The shortest slice, nanoseconds. Three half-lives of the kernel's load averages (32 ms): nine
-/// tenths of what was known at a slice's beginning is forgotten at its end.
+/// The shortest slice, nanoseconds. It is three half-lives of the kernel's load averages (32 ms):
+/// at a slice's end the averages have forgotten nine tenths of their values at its beginning.
 const SLICE_NS: u64 = 100_000_000;
-/// With more slices than that they are made twice as long: it bounds memory.
+/// When there are more slices than this, the slices become twice as long, which bounds memory.
 const MOST: usize = 4096;
-/// With fewer than that the spread of the slices is itself hardly known (its standard error is a
-/// sixth): nothing is said.
+/// With fewer slices than this their spread is itself hardly known (its standard error is a sixth),
+/// so no share is given.
 pub const LEAST_SLICES: usize = 20;
-/// What a normal distribution stays within 95 times in 100.
+/// A normal distribution stays within this many deviations 95 times in 100.
 const Z: f64 = 1.96;
 
-/// Sums by slices of time. Those of a recording's parts add up to those of the whole, whatever the
-/// parts.
+/// Sums by slices of time. The sums of a recording's parts add up to those of the whole, however
+/// the recording was divided.
 #[derive(Clone, Debug)]
 pub struct Slices {
     columns: usize,
-    /// A slice is `SLICE_NS << doubled` long.
+    /// The number of doublings: a slice is `SLICE_NS << doubled` long.
     doubled: u32,
     rows: BTreeMap<u64, Vec<u64>>,
 }
 
-/// A share with its interval, 0 to 1.
+/// A share with its 95 % interval, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
-    /// How many.
+    /// The number of events that belong to the share.
     pub part: u64,
-    /// Of how many.
+    /// The number of all events.
     pub of: u64,
-    /// The 95 % interval.
+    /// The lower end of the 95 % interval.
     pub low: f64,
-    /// Its other end.
+    /// The upper end of the 95 % interval.
     pub high: f64,
 }
 
 impl Share {
-    /// The share itself; 0 of nothing.
+    /// Returns the share itself; 0 where there are no events.
     pub fn value(&self) -> f64 {
         match self.of {
             0 => 0.0,
@@ -51,21 +53,21 @@ impl Share {
     }
 }
 
-/// How much more of one thing there is than of another, as a share of all; the 95 % interval.
+/// The excess of one thing over another, as a share of all, with its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Net {
-    /// For it.
+    /// The number of gains.
     pub gains: u64,
-    /// Against it.
+    /// The number of losses.
     pub losses: u64,
-    /// The interval of (gains - losses) / all.
+    /// The lower end of the interval of (gains - losses) / all.
     pub low: f64,
-    /// Its other end.
+    /// The upper end of that interval.
     pub high: f64,
 }
 
 impl Slices {
-    /// Nothing yet, of so many columns.
+    /// Returns empty sums with so many columns.
     pub fn new(columns: usize) -> Slices {
         Slices {
             columns,
@@ -74,7 +76,7 @@ impl Slices {
         }
     }
 
-    /// The sums of the slice that a time is in.
+    /// Returns the sums of the slice that contains the given time.
     pub fn row(&mut self, at_ns: u64) -> &mut [u64] {
         let slice = at_ns / SLICE_NS;
         while self.rows.len() >= MOST && !self.rows.contains_key(&(slice >> self.doubled)) {
@@ -92,7 +94,7 @@ impl Slices {
         }
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds sums that were counted elsewhere.
     pub fn add(&mut self, mut other: Slices) {
         while self.doubled < other.doubled {
             self.double();
@@ -108,24 +110,25 @@ impl Slices {
         }
     }
 
-    /// How many slices there are with something in them.
+    /// Returns the number of slices with something in them.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// How long a slice is, nanoseconds.
+    /// Returns the length of a slice, nanoseconds.
     pub fn slice_ns(&self) -> u64 {
         SLICE_NS << self.doubled
     }
 
-    /// A column's sum.
+    /// Returns a column's sum.
     pub fn sum(&self, column: usize) -> u64 {
         self.rows.values().map(|row| row[column]).sum()
     }
 
-    /// The variance of the share `value(row)` of `of`, were the recording made again: from how the
-    /// slices differ. They are joined to ever longer ones as long as enough remain, and the largest
-    /// variance counts: phases longer than a slice show only in longer slices.
+    /// Returns the variance that the share `value(row)` of `of` would have if the recording were
+    /// made again, estimated from the differences between slices. The slices are joined to ever
+    /// longer ones as long as enough remain, and the largest variance counts: phases longer than a
+    /// slice show only in longer slices.
     fn variance(&self, value: impl Fn(&[u64]) -> f64, of: usize) -> Option<f64> {
         let mut slices: Vec<(u64, f64, f64)> = self
             .rows
@@ -149,9 +152,9 @@ impl Slices {
         largest
     }
 
-    /// By how much the slices' differences widen an interval: of how many wake-ups that come in a
-    /// bunch one says as much as all. At least 1; `None` with too few slices, or where the share is
-    /// 0 or 1 and says nothing of that.
+    /// Returns the factor by which the slices' differences widen an interval: the size of a bunch
+    /// of wake-ups in which one says as much as all. The factor is at least 1; it is `None` with
+    /// too few slices, or where the share is 0 or 1 and shows no differences.
     pub fn bunch(&self, part: usize, of: usize) -> Option<f64> {
         let (n, all) = (self.sum(part), self.sum(of));
         if n == 0 || n == all {
@@ -163,10 +166,10 @@ impl Slices {
         Some((variance / independent).max(1.0))
     }
 
-    /// A share of one column in another. The interval is Wilson's for as many independent draws as
-    /// these wake-ups are worth ([`Slices::bunch`]); what is too rare to show its own bunches
-    /// (fewer than 20) has at least those of `usual`, but no more than if whole slices were alike.
-    /// `None` with too few slices.
+    /// Returns the share of one column in another. The interval is Wilson's for as many independent
+    /// draws as these wake-ups are worth ([`Slices::bunch`]); a column that is too rare to show its
+    /// own bunches (fewer than 20) has at least the bunching of `usual`, but no more than if whole
+    /// slices were alike. `None` with too few slices.
     pub fn share(&self, part: usize, of: usize, usual: f64) -> Option<Share> {
         if self.len() < LEAST_SLICES {
             return None;
@@ -201,8 +204,9 @@ impl Slices {
         })
     }
 
-    /// What one column has more than another, as a share of a third. With fewer than 20 of both the
-    /// interval is not to be trusted, and is all there can be. `None` with too few slices.
+    /// Returns the excess of one column over another, as a share of a third. With fewer than 20 of
+    /// both the interval is not to be trusted, but no better one can be had. Returns `None` with
+    /// too few slices.
     pub fn net(&self, gains: usize, losses: usize, of: usize) -> Option<Net> {
         let (plus, minus, all) = (self.sum(gains), self.sum(losses), self.sum(of));
         let variance = self.variance(|row| row[gains] as f64 - row[losses] as f64, of)?;
@@ -324,7 +328,7 @@ mod tests {
         fn parts_add_up(times in prop::collection::vec(0..u64::MAX, 1..200), cut: usize, far: bool) {
             let mut whole = Slices::new(1);
             let mut parts = [Slices::new(1), Slices::new(1)];
-            // Far more slices than are kept, or few.
+            // The times span far more slices than are kept, or few.
             let times: Vec<u64> = times.iter().map(|t| if far { *t } else { t % (30 * SLICE_NS) }).collect();
             for (i, &at) in times.iter().enumerate() {
                 for extra in 0..40 {

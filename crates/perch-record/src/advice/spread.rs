@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How far the threads of processes are spread over last-level caches: the most that a mechanism
-//! which brings them together could do. Which cache the kernel would prefer is not recorded.
+//! The spread of processes' threads over last-level caches, which bounds the effect of a mechanism
+//! that brings these threads together. A recording does not hold the cache that the kernel would
+//! prefer.
 
 use std::collections::HashMap;
 
@@ -8,20 +9,22 @@ use perch_policy::{Host, Topology};
 
 use crate::moment::{Row, Task, TaskRow, WakeUp};
 
-/// Threads of processes, and where they wake up.
+/// Counts of the wake-ups of processes' threads, by the place of the wake-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spread {
     /// Wake-ups of processes of which several threads woke up in the same block of the recording
     /// (some thousand wake-ups).
     pub threaded: u64,
-    /// Of those, in another last-level cache than most of the process's in that block.
+    /// Those of the threaded wake-ups that were in another last-level cache than most of the
+    /// process's wake-ups in that block.
     pub away: u64,
-    /// Of those, while the cache where most were was as busy as inhibits aggregation.
+    /// Those of the away wake-ups during which the cache with most of the process's wake-ups was
+    /// busy enough to inhibit aggregation.
     pub crowded: u64,
 }
 
 impl Spread {
-    /// Sums.
+    /// Adds the counts of another part of the recording.
     pub fn add(&mut self, other: &Spread) {
         self.threaded += other.threaded;
         self.away += other.away;
@@ -32,15 +35,15 @@ impl Spread {
 /// The wake-ups of one block.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Process, wakee, cache, and the crowded caches as bits.
+    /// Process, wakee, cache, and the crowded caches as bits, of each wake-up.
     wake_ups: Vec<(u64, u32, u32, u64)>,
 }
 
-/// Caches beyond those are not told apart, and machines with more have no spread.
+/// The number of caches that the bits can tell apart; machines with more have no spread.
 pub const MOST_LLCS: usize = 64;
 
 impl Seen {
-    /// Takes a wake-up; kernel threads and idle tasks have no process to speak of.
+    /// Takes a wake-up; kernel threads and idle tasks have no process that counts.
     pub fn take(&mut self, w: &WakeUp, wakee: &Row<TaskRow>, host: &Host) {
         let topology = host.topology();
         let Some(llc) = topology.llc(w.prev_cpu as usize) else {
@@ -56,9 +59,9 @@ impl Seen {
         self.wake_ups.push(seen);
     }
 
-    /// Sums the block up and forgets it.
+    /// Sums the block up and clears it.
     pub fn sum(&mut self, topology: &Topology) -> Spread {
-        /// Its first thread; whether there is another; wake-ups by cache.
+        /// A process's first thread, whether it has another thread, and its wake-ups by cache.
         type Process = (u32, bool, Vec<u64>);
         let mut processes: HashMap<u64, Process> = HashMap::new();
         for &(process, task, llc, _) in &self.wake_ups {
@@ -84,9 +87,9 @@ impl Seen {
     }
 }
 
-/// Whether the posted mechanism would call a cache over-aggregated
-/// (docs/mechanisms/cache.md#the-rule): its CPUs used to a quarter, or a third as many tasks
-/// runnable as it has CPUs.
+/// Returns true where the posted mechanism would call a cache over-aggregated
+/// (docs/mechanisms/cache.md#the-rule): the cache's CPUs are used to a quarter, or it has a third
+/// as many runnable tasks as CPUs.
 fn crowded(topology: &Topology, host: &Host, llc: usize) -> bool {
     let span = topology.llc_span(llc);
     let weight = u64::from(span.weight());

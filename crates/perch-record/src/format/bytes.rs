@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Numbers as few bytes: seven bits a byte, the lowest first; differences with the sign in the
-//! lowest bit, so that small ones of either sign are short.
+//! Numbers in few bytes: seven bits a byte, the lowest first; a difference has its sign in the
+//! lowest bit, so that small differences of either sign are short.
 
 /// Appends a number.
 pub fn put(out: &mut Vec<u8>, mut value: u64) {
@@ -11,22 +11,22 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// A difference as a number.
+/// Returns a difference as a number.
 fn zigzag(difference: i64) -> u64 {
     ((difference << 1) ^ (difference >> 63)) as u64
 }
 
-/// The difference that a number stands for.
+/// Returns the difference that a number stands for.
 fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-/// Bytes that are read from the front.
+/// Bytes that a reader takes from the front.
 #[derive(Clone, Copy)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    /// The next number; `None` when the bytes end in it, or it has more than 64 bits.
+    /// Reads the next number; returns `None` when the bytes end in it, or it has more than 64 bits.
     #[inline]
     pub fn take(&mut self) -> Option<u64> {
         let (&first, rest) = self.0.split_first()?;
@@ -61,7 +61,7 @@ impl<'a> Bytes<'a> {
         None
     }
 
-    /// The next number, which must be below `limit`.
+    /// Reads the next number, which must be below `limit`.
     #[inline]
     pub fn below(&mut self, limit: usize) -> Option<usize> {
         self.take()
@@ -70,7 +70,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Appends what differs between two rows: which columns, then by how much.
+/// Appends the differences between two rows: which columns differ, then by how much.
 pub fn put_row(out: &mut Vec<u8>, before: &[u64], now: &[u64]) {
     let columns = before.iter().zip(now).enumerate();
     let changed = columns.fold(0, |mask, (i, (a, b))| mask | u64::from(a != b) << i);
@@ -80,8 +80,8 @@ pub fn put_row(out: &mut Vec<u8>, before: &[u64], now: &[u64]) {
     }
 }
 
-/// Reads what [`put_row`] wrote: `columns` of the file, of which `known[i]` is where the `i`-th is
-/// in `row`. What nobody knows is skipped.
+/// Reads the differences that [`put_row`] wrote: those of `columns` of the file, where `known[i]`
+/// is the place of the `i`-th column in `row`. A column that this version does not know is skipped.
 #[inline]
 pub fn take_row(bytes: &mut Bytes, known: &[Option<u8>], row: &mut [u64]) -> Option<()> {
     let mut changed = bytes.take()?;

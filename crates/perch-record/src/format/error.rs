@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What can be wrong with a file.
+//! The errors of a file.
 
 use super::MOST;
 
-/// Why a recording cannot be read, or no further.
+/// The reason why a recording cannot be read, or not any further.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// The operating system says so.
+    /// The operating system returned an error.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// It begins otherwise.
+    /// The file begins with another signature.
     #[error(
         "not a recording of perch: it begins with {found:02x?}, expected \"PERCHREC\"; recordings \
          are written by perch record"
     )]
     Foreign {
-        /// Its first bytes.
+        /// The file's first bytes.
         found: Vec<u8>,
     },
-    /// Another version.
+    /// The file has another version.
     #[error(
         "version {found} of the format; this perch reads version {known}: use the perch that wrote it, or a newer one"
     )]
     Version {
-        /// The file's.
+        /// The version of the file.
         found: u32,
-        /// What is read here.
+        /// The version that this reader knows.
         known: u32,
     },
-    /// It ends within the signature, or before the header ends.
+    /// The file ends within the signature, or before the header ends.
     #[error("cut off after {bytes} bytes, before its header ends: nothing in it can be read")]
     NoHeader {
-        /// How long it is.
+        /// The length of the file.
         bytes: u64,
     },
-    /// A block is not what was written.
+    /// A block differs from the one that was written.
     #[error("byte {at}: {source}; what comes before it is good")]
     Damaged {
-        /// Where the block begins.
+        /// The offset at which the block begins.
         at: u64,
-        /// What is wrong with it.
+        /// The damage of the block.
         source: Damage,
     },
-    /// The header is not what it should be.
+    /// The header makes no sense.
     #[error("header: {0}")]
     Header(#[source] serde_json::Error),
     /// The header names more columns of a table than there may be.
@@ -50,59 +50,59 @@ pub enum FormatError {
     Columns(usize),
 }
 
-/// How a block differs from what was written.
+/// The difference between a block and the one that was written.
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {
-    /// Every recording begins with a header.
+    /// The first block is no header, but every recording begins with one.
     #[error("the first block is no header")]
     NoHeader,
-    /// No such blocks are written, or not there.
+    /// No writer writes a block of this kind, or not at this place.
     #[error("a block of kind {0:#04x} here")]
     Kind(u8),
-    /// Larger than any that is written.
+    /// The block is larger than any that is written.
     #[error("a block of {stored} bytes, {raw} unpacked: expected at most {MOST}")]
     Size {
-        /// Its bytes in the file.
+        /// The number of the block's bytes in the file.
         stored: usize,
-        /// Its bytes unpacked.
+        /// The number of its bytes when unpacked.
         raw: usize,
     },
-    /// Its bytes are others than those that were written.
+    /// The bytes of the block differ from those that were written.
     #[error("the checksum of this block is wrong")]
     Checksum,
-    /// It cannot be unpacked.
+    /// The block cannot be unpacked.
     #[error("{0}")]
     Packed(#[from] lz4_flex::block::DecompressError),
-    /// The footer is not what it should be.
+    /// The footer makes no sense.
     #[error("the footer: {0}")]
     Footer(#[from] serde_json::Error),
-    /// Its wake-ups make no sense.
+    /// The block's wake-ups make no sense.
     #[error("{0}")]
     WakeUps(#[from] BlockError),
 }
 
-/// Why a block of wake-ups, whose checksum is right, makes no sense.
+/// The reason why a block of wake-ups, whose checksum is right, makes no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
-    /// Its last byte is not the end of a number.
+    /// The block ends within a number.
     #[error("it ends within a number")]
     NumberEnds,
-    /// An affinity is cut off, or has a CPU that the machine does not have.
+    /// An affinity is cut off, or names a CPU that the machine does not have.
     #[error("no such affinity")]
     Affinity,
-    /// A wake-up has an affinity that does not stand before it.
+    /// A wake-up refers to an affinity that the block does not hold before it.
     #[error("an affinity that was not written")]
     NoAffinity,
-    /// Neither an affinity nor a wake-up.
+    /// An entry is neither an affinity nor a wake-up.
     #[error("something that this version does not know")]
     Unknown,
     /// A wake-up is cut off, or a number in it is too large.
     #[error("it ends within a wake-up, or says something impossible")]
     WakeUpEnds,
-    /// A wake-up is of a scheduling class that there is not.
+    /// A wake-up has a scheduling class that does not exist.
     #[error("a class that this version does not know")]
     Class,
-    /// A wake-up names a CPU that there is not.
+    /// A wake-up names a CPU that the machine does not have.
     #[error("a CPU that the machine does not have")]
     Cpu,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The file: a signature, then blocks that each stand for themselves.
+//! The file of a recording: a signature, then blocks that can each be read without the others.
 //!
 //! ```text
 //! "PERCHREC" version:u32
@@ -8,8 +8,8 @@
 //! The checksum covers kind, both lengths and the bytes; the bytes are an LZ4 block when `stored`
 //! is less than `raw`. The first block is the header (`H`, JSON), then come wake-ups (`W`), and the
 //! last is the footer (`F`, JSON), which a recording that was cut off does not have. Inside a block
-//! of wake-ups every row is written as what changed since the same row was written last in that
-//! block, so blocks can be read in any order and by several threads.
+//! of wake-ups the writer stores of every row only the changes since it last wrote the same row in
+//! that block, so blocks can be read in any order and by several threads.
 
 mod bytes;
 mod error;
@@ -25,15 +25,15 @@ pub use write::Writer;
 
 use serde::{Deserialize, Serialize};
 
-/// What a file begins with.
+/// The signature at the beginning of a file.
 const SIGNATURE: &[u8; 8] = b"PERCHREC";
-/// The version that is written, and the only one that is read.
+/// The version that perch writes, and the only one that it reads.
 const VERSION: u32 = 1;
-/// Bytes before a block's own.
+/// The number of bytes of a block's prefix.
 const PREFIX: usize = 13;
-/// A block of wake-ups is closed when it has so many bytes, about 3,000 wake-ups.
+/// The writer closes a block of wake-ups when it has so many bytes, about 3,000 wake-ups.
 const BLOCK: usize = 256 << 10;
-/// What no block exceeds: a machine of 8192 CPUs fits several times over.
+/// No block exceeds this size: the state of a machine of 8192 CPUs fits several times over.
 const MOST: usize = 16 << 20;
 
 /// Kinds of blocks.
@@ -43,23 +43,24 @@ mod kind {
     pub const FOOTER: u8 = b'F';
 }
 
-/// What a recording is of.
+/// The circumstances of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// The perch that wrote it.
+    /// The version of perch that wrote the file.
     pub perch: String,
     /// The machine, as TOML (see docs/machines.md).
     pub machine: String,
     /// The kernel's release.
     pub kernel: String,
-    /// The era whose rules it follows.
+    /// The era whose rules the kernel follows.
     pub era: String,
-    /// What it has of the mechanisms, as `--set` takes it; empty where the release says it.
+    /// The kernel's modes of the mechanisms, in the syntax of `--set`; empty where the release
+    /// determines them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub modes: String,
     /// Ticks a second.
     pub hz: u32,
-    /// What was run while it was recorded; empty when nothing was started for it.
+    /// The command that was run during the recording; empty when none was started for it.
     pub command: Vec<String>,
     /// Columns of a CPU's row.
     pub cpu: Vec<String>,
@@ -67,43 +68,44 @@ pub struct Header {
     pub group: Vec<String>,
     /// Columns of a task's row.
     pub task: Vec<String>,
-    /// How many rows there are of CPUs, and of what they share; not in the first recordings.
+    /// The number of rows of CPUs, and of rows of what CPUs share; the first recordings lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<[usize; 2]>,
 }
 
-/// What was known at the end.
+/// The counts at the end of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footer {
-    /// Wake-ups in the file.
+    /// The number of wake-ups in the file.
     pub wake_ups: u64,
     /// Wake-ups that were lost because the ring buffer was full.
     pub dropped: u64,
-    /// Nanoseconds that recording took, all CPUs together.
+    /// Nanoseconds that the recorder itself took, all CPUs together.
     pub cost_ns: u64,
-    /// Wake-ups that nobody had to decide, and that are not in the file.
+    /// Wake-ups that no scheduling class had to decide, and that are not in the file.
     #[serde(default)]
     pub undecided: Undecided,
 }
 
-/// Wake-ups that no scheduling class is asked about, by why.
+/// Wake-ups that no scheduling class is asked about, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Undecided {
-    /// A task woke itself: it was on its way to sleep.
+    /// A task woke itself, on its way to sleep.
     pub itself: u64,
     /// The task was still in its queue.
     pub queued: u64,
-    /// It may use one CPU only.
+    /// The task may use one CPU only.
     pub pinned: u64,
-    /// It must not migrate for the moment.
+    /// The task must not migrate for the moment.
     pub held: u64,
-    /// It was still leaving its CPU, which was left to queue it, or it is of another class.
+    /// The task was still leaving its CPU, and that CPU was left to queue it; or the task is of
+    /// another class.
     pub others: u64,
 }
 
 impl Undecided {
-    /// How many and why; nothing when there are none.
+    /// Returns the counts and their reasons as a text; none when all counts are 0.
     pub fn words(&self) -> Option<String> {
         let some = self.by_name().into_iter().filter(|(_, count)| *count > 0);
         let words: Vec<_> = some.map(|(name, n)| format!("{n} {name}")).collect();
@@ -114,7 +116,7 @@ impl Undecided {
         })
     }
 
-    /// With their names.
+    /// Returns the counts with the names of their reasons.
     pub fn by_name(&self) -> [(&'static str, u64); 5] {
         [
             ("woke themselves", self.itself),

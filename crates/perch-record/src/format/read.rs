@@ -9,7 +9,7 @@ use super::wakeups::Cursor;
 use super::{Footer, FormatError, Header, MOST, PREFIX, SIGNATURE, VERSION, kind};
 use crate::moment::{Columns, CpuRow, GroupRow, TaskRow};
 
-/// Where the file's columns are in this version's rows.
+/// The places of the file's columns in this version's rows.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub cpu: Vec<Option<u8>>,
@@ -17,11 +17,11 @@ pub(super) struct Known {
     pub task: Vec<Option<u8>>,
 }
 
-/// Reads a recording from its beginning to its end, in the memory of one block.
+/// A reader of a recording from its beginning to its end, which takes the memory of one block.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
-    /// Where the next block begins.
+    /// The offset at which the next block begins.
     at: u64,
     header: Header,
     footer: Option<Footer>,
@@ -29,17 +29,17 @@ pub struct Reader<R> {
     known: std::sync::Arc<Known>,
 }
 
-/// The wake-ups between two points of a recording: they can be read without the others.
+/// The wake-ups between two points of a recording, which can be read without the others.
 #[derive(Debug)]
 pub struct Block {
-    /// Where it begins in the file.
+    /// The offset of the block in the file.
     pub at: u64,
     raw: Vec<u8>,
     known: std::sync::Arc<Known>,
 }
 
 impl Block {
-    /// Its beginning.
+    /// Returns a cursor at the block's beginning.
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor {
             bytes: Bytes(&self.raw),
@@ -52,7 +52,8 @@ impl<R: Read> Reader<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// When it is no recording, of another version, or damaged before the first wake-up.
+    /// Returns an error when the file is no recording, has another version, or is damaged before
+    /// the first wake-up.
     pub fn new(mut input: R) -> Result<Reader<R>, FormatError> {
         let mut start = [0; 12];
         let got = fill(&mut input, &mut start)?;
@@ -114,25 +115,26 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// What the recording is of.
+    /// Returns the circumstances of the recording.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What was known at its end; `None` before that was reached, or when it was cut off.
+    /// Returns the counts at the recording's end; `None` before the reader reached the end, or when
+    /// the file was cut off.
     pub fn footer(&self) -> Option<&Footer> {
         self.footer.as_ref()
     }
 
-    /// Where the file ends, if it ends within a block or without a footer.
+    /// Returns the offset at which the file ends, if it ends within a block or without a footer.
     pub fn cut_off(&self) -> Option<u64> {
         self.cut_off
     }
 
-    /// The next wake-ups; `None` at the end, see [`Reader::cut_off`].
+    /// Reads the next wake-ups; returns `None` at the end, see [`Reader::cut_off`].
     ///
     /// # Errors
-    /// When a block is damaged. What came before it is good.
+    /// Returns an error when a block is damaged. The blocks before it are good.
     pub fn next_block(&mut self) -> Result<Option<Block>, FormatError> {
         loop {
             let at = self.at;
@@ -162,13 +164,14 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Says that the block that begins at `self.at` is not what was written.
+    /// Returns the error that the block which begins at `self.at` differs from the one that was
+    /// written.
     fn damaged(&self, source: Damage) -> FormatError {
         let at = self.at;
         FormatError::Damaged { at, source }
     }
 
-    /// A block's kind and bytes; `None` at the end of the file.
+    /// Reads a block's kind and bytes; returns `None` at the end of the file.
     fn block(&mut self) -> Result<Option<(u8, Vec<u8>)>, FormatError> {
         let mut prefix = [0; PREFIX];
         let got = fill(&mut self.input, &mut prefix)?;
@@ -207,7 +210,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Reads until the buffer is full or the input ends; how much.
+/// Reads until the buffer is full or the input ends; returns the number of bytes.
 fn fill(input: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut got = 0;
     while got < buffer.len() {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The tasks of a block and what was written of each last. They are looked up twice a wake-up,
-//! which was a quarter of a replay with the standard library's keyed hash.
+//! The tasks of a block, each with the row that was written of it last. Every wake-up looks up two
+//! tasks, which took a quarter of a replay's time with the standard library's keyed hash.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::moment::{Row, TaskRow};
 
-/// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit of the key moves every bit of
-/// the hash. A file that was made so that keys collide is read slowly, and no worse.
+/// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit of the key moves every bit
+/// of the hash. A file whose keys were made to collide is read slowly, and no other harm comes of
+/// it.
 #[derive(Debug, Default)]
 struct Mixed(u64);
 
@@ -39,13 +40,13 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Forgets all.
+    /// Forgets all tasks.
     pub fn clear(&mut self) {
         self.slots.clear();
         self.rows.clear();
     }
 
-    /// Where a task's row is; one that is not known yet has a row of zeros.
+    /// Returns the place of a task's row; a task that is not known yet gets a row of zeros.
     pub fn slot(&mut self, key: u64) -> usize {
         let next = self.rows.len();
         let slot = *self.slots.entry(key).or_insert(next as u32) as usize;
@@ -55,12 +56,12 @@ impl Tasks {
         slot
     }
 
-    /// A task's row.
+    /// Returns a task's row.
     pub fn row(&self, slot: usize) -> &Row<TaskRow> {
         &self.rows[slot]
     }
 
-    /// A task's row, to be changed.
+    /// Returns a task's row, to be changed.
     pub fn row_mut(&mut self, slot: usize) -> &mut Row<TaskRow> {
         &mut self.rows[slot]
     }
@@ -73,7 +74,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// As any map does.
+        /// The table answers as any map does.
         #[test]
         fn rows_belong_to_their_keys(keys in prop::collection::vec(0..40u64, 1..200)) {
             let mut tasks = Tasks::default();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Blocks of wake-ups: rows written as differences, and a machine's state that is kept current
-//! while they are read.
+//! Blocks of wake-ups: a writer stores rows as differences, and a reader keeps a machine's state
+//! current with them.
 
 use std::collections::HashMap;
 
@@ -12,17 +12,17 @@ use super::read::Known;
 use super::tasks::Tasks;
 use crate::moment::{Class, CpuRow, GroupRow, Row, TaskRow, WakeUp};
 
-/// What comes next in a block.
+/// The kinds of entries in a block.
 mod op {
-    /// The CPUs of an affinity, by words; the next number is its.
+    /// The CPUs of an affinity, by words; the affinity gets the next number.
     pub const AFFINITY: u64 = 1;
     /// A wake-up.
     pub const WAKE_UP: u64 = 2;
-    /// CPUs that were otherwise when the last wake-up's choice was made.
+    /// The rows of CPUs that had changed when the last wake-up's choice was made.
     pub const LATER: u64 = 3;
 }
 
-/// A task's key: idle tasks have no number of their own.
+/// Returns a task's key: idle tasks have no number of their own.
 fn key_of(task: u32, cpu: u32) -> u64 {
     match task {
         0 => 1 << 32 | u64::from(cpu),
@@ -30,7 +30,7 @@ fn key_of(task: u32, cpu: u32) -> u64 {
     }
 }
 
-/// The state that differences are against; zero at the beginning of every block.
+/// The state that differences are taken against; it is zero at the beginning of every block.
 #[derive(Debug)]
 struct State {
     wake_up: [u64; 6],
@@ -57,7 +57,7 @@ impl State {
     }
 }
 
-/// The numbers of a wake-up that are written as differences.
+/// Returns the numbers of a wake-up that are written as differences.
 fn numbers(w: &WakeUp) -> [u64; 6] {
     [
         w.at_ns,
@@ -95,7 +95,7 @@ impl Filling {
         self.affinities.clear();
     }
 
-    /// Appends a wake-up and what changed since the last one.
+    /// Appends a wake-up and the changes since the last one.
     pub fn add(
         &mut self,
         wake_up: &WakeUp,
@@ -151,7 +151,8 @@ impl Filling {
     }
 }
 
-/// Appends the rows that changed: how many, and each with the rows between it and the last.
+/// Appends the rows that changed: their number, and each row behind the number of rows between it
+/// and the last.
 fn put_changed<R>(out: &mut Vec<u8>, before: &mut [Row<R>], now: &[Row<R>])
 where
     R: crate::Columns + PartialEq,
@@ -173,13 +174,13 @@ where
     before.copy_from_slice(now);
 }
 
-/// A machine as it was at the wake-up that was read last.
+/// The state of a machine at the wake-up that was read last.
 #[derive(Debug)]
 pub struct Moment {
     state: State,
     affinities: Vec<CpuMask>,
     wake_up: WakeUp,
-    /// Where waker and wakee are among the tasks.
+    /// The places of waker and wakee among the tasks.
     slots: [usize; 2],
     /// CPUs and groups whose rows the last wake-up changed.
     changed: [Vec<u32>; 2],
@@ -187,7 +188,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// For a machine with so many CPUs and sets of CPUs that share something.
+    /// Returns the state for a machine with so many CPUs and sets of CPUs that share something.
     pub fn new(cpus: usize, groups: usize) -> Moment {
         Moment {
             state: State::new(cpus, groups),
@@ -199,43 +200,43 @@ impl Moment {
         }
     }
 
-    /// The wake-up.
+    /// Returns the wake-up.
     pub fn wake_up(&self) -> &WakeUp {
         &self.wake_up
     }
 
-    /// The waker.
+    /// Returns the waker's row.
     pub fn waker(&self) -> &Row<TaskRow> {
         self.state.tasks.row(self.slots[0])
     }
 
-    /// The wakee.
+    /// Returns the wakee's row.
     pub fn wakee(&self) -> &Row<TaskRow> {
         self.state.tasks.row(self.slots[1])
     }
 
-    /// The CPUs that the wakee may use; `None` for all.
+    /// Returns the CPUs that the wakee may use; `None` for all.
     pub fn affinity(&self) -> Option<&CpuMask> {
         let number = self.wakee().0[crate::moment::Task::Affinity as usize] as usize;
         self.affinities.get(number.wrapping_sub(1))
     }
 
-    /// The CPUs.
+    /// Returns the CPUs' rows.
     pub fn cpus(&self) -> &[Row<CpuRow>] {
         &self.state.cpus
     }
 
-    /// What the CPUs share, by the topology's numbers.
+    /// Returns the rows of what the CPUs share, by the topology's numbers.
     pub fn groups(&self) -> &[Row<GroupRow>] {
         &self.state.groups
     }
 
-    /// CPUs whose rows changed with this wake-up, ascending.
+    /// Returns the CPUs whose rows changed with this wake-up, ascending.
     pub fn changed_cpus(&self) -> &[u32] {
         &self.changed[0]
     }
 
-    /// Likewise the groups.
+    /// Returns the groups whose rows changed with this wake-up, ascending.
     pub fn changed_groups(&self) -> &[u32] {
         &self.changed[1]
     }
@@ -248,16 +249,17 @@ pub struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// Forgets what another block left behind. To be called before a block's first wake-up.
+    /// Clears the state that another block left in the moment. A reader calls this before a block's
+    /// first wake-up.
     pub fn begin(&self, moment: &mut Moment) {
         moment.state.clear();
         moment.affinities.clear();
     }
 
-    /// Brings the moment to the next wake-up. Returns whether there was one.
+    /// Advances the moment to the next wake-up. Returns whether there was one.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// Returns the reason why the bytes make no sense.
     pub fn advance(&mut self, moment: &mut Moment) -> Result<bool, BlockError> {
         loop {
             if self.bytes.0.is_empty() {

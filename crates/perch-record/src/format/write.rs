@@ -9,7 +9,8 @@ use super::wakeups::Filling;
 use super::{BLOCK, Footer, Header, PREFIX, SIGNATURE, VERSION, kind};
 use crate::moment::{Columns, CpuRow, GroupRow, Row, TaskRow, WakeUp};
 
-/// Writes a recording, block by block: what was written before something goes wrong can be read.
+/// A writer of a recording, block by block: the blocks that it wrote before something goes wrong
+/// can be read.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
@@ -19,10 +20,10 @@ pub struct Writer<W: Write> {
 
 impl<W: Write> Writer<W> {
     /// Begins a recording of a machine with so many CPUs and sets of CPUs that share something
-    /// (`Topology::nr_shared`). The header's columns and rows are filled in.
+    /// (`Topology::nr_shared`). This function fills in the header's columns and rows.
     ///
     /// # Errors
-    /// As the operating system has them.
+    /// Returns the errors of the operating system.
     pub fn new(
         mut out: W,
         mut header: Header,
@@ -45,14 +46,14 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds a wake-up: waker and wakee, the CPUs that the wakee may use (`None` for all), every
-    /// CPU, and what CPUs share by the topology's numbers.
+    /// Adds a wake-up: waker and wakee, the CPUs that the wakee may use (`None` for all), the row
+    /// of every CPU, and the rows of what CPUs share by the topology's numbers.
     ///
     /// # Errors
-    /// As the operating system has them: a full disk, above all.
+    /// Returns the errors of the operating system, above all that of a full disk.
     ///
     /// # Panics
-    /// When there are not as many CPUs or groups as at the beginning.
+    /// Panics when there are not as many CPUs or groups as at the beginning.
     pub fn add(
         &mut self,
         wake_up: &WakeUp,
@@ -68,10 +69,10 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes out what there is so far: to be called now and then while few wake-ups come.
+    /// Writes out the wake-ups so far; a recorder calls this now and then while few wake-ups come.
     ///
     /// # Errors
-    /// As the operating system has them.
+    /// Returns the errors of the operating system.
     pub fn flush(&mut self) -> std::io::Result<()> {
         if self.filling.wake_ups > 0 {
             let mut bytes = std::mem::take(&mut self.filling.bytes);
@@ -85,10 +86,10 @@ impl<W: Write> Writer<W> {
     }
 
     /// Ends the recording; the number of wake-ups in the footer is this writer's. Returns the
-    /// footer as it was written, and what it was written to.
+    /// footer as it was written, and the output.
     ///
     /// # Errors
-    /// As the operating system has them.
+    /// Returns the errors of the operating system.
     pub fn finish(mut self, footer: Footer) -> std::io::Result<(Footer, W)> {
         self.flush()?;
         let footer = Footer {
@@ -100,7 +101,8 @@ impl<W: Write> Writer<W> {
         Ok((footer, self.out))
     }
 
-    /// Writes a block at once, so that a block that does not fit leaves nothing but its beginning.
+    /// Writes a block at once, so that a block that does not fit leaves only its beginning in the
+    /// file.
     fn block(&mut self, kind: u8, raw: &[u8]) -> std::io::Result<()> {
         let packed = lz4_flex::block::compress(raw);
         let stored = if packed.len() < raw.len() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Advice on synthetic recordings: what it may never say, and what it has to.
+//! Tests of advice on synthetic recordings: the statements that it must never make, and those that
+//! it must make.
 
 use perch_machine::{Machine, library};
 use perch_policy::testing::machines;
@@ -18,7 +19,7 @@ fn modes(cluster: Mode, capacity: Mode) -> Modes {
     }
 }
 
-/// A recording of some seconds.
+/// Returns a load whose recording lasts some seconds.
 fn load(seed: u64, wake_ups: u64) -> Synthetic {
     Synthetic {
         seed,
@@ -43,9 +44,8 @@ fn advice(file: &[u8], machine: &Machine, model: Policy, jobs: usize) -> Advice 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A mechanism that cannot act changes nothing in any mode (docs/testing.md#properties, P3),
-    /// so that to leave it out of the advice leaves nothing out; and a recording of the model is
-    /// explained.
+    /// A mechanism that cannot act changes nothing in any mode (docs/testing.md#properties, P3), so
+    /// the advice may leave such a mechanism out; and a recording of the model itself is explained.
     #[test]
     fn what_cannot_act_changes_nothing(seed: u64, max_cpus in 2..48usize) {
         let machine = machines::random(seed, max_cpus);
@@ -74,7 +74,7 @@ proptest! {
     }
 
     /// Shares, counts and verdicts do not depend on the number of threads; shares lie in their
-    /// intervals, and those between 0 and 1.
+    /// intervals, and the intervals lie between 0 and 1.
     #[test]
     fn threads_do_not_matter(seed: u64) {
         let machine = library::load("jacobsville").expect("in the library");
@@ -94,8 +94,8 @@ proptest! {
     }
 }
 
-/// What the mechanism was made for is found: on a machine of clusters whose kernel has no cluster
-/// scan, tasks that wake each other land nearer with it.
+/// The advice finds the effect that a mechanism was made for: on a machine of clusters whose kernel
+/// has no cluster scan, tasks that wake each other land nearer with the scan.
 #[test]
 fn clusters_are_worth_a_trial_where_the_kernel_has_none() {
     let machine = library::load("kunpeng920").expect("in the library");
@@ -118,7 +118,7 @@ fn a_wrong_model_says_nothing() {
     let machine = library::load("kunpeng920").expect("in the library");
     let kernel = Policy::new(Era::V6_5, modes(Mode::Off, Mode::Upstream));
     let file = recorded(&machine, kernel, load(1, 6_000));
-    // By a model with clusters, most of what that changes is unexplained.
+    // A model with clusters leaves most of the wake-ups that the scan changes unexplained.
     let model = Policy::new(Era::V6_5, modes(Mode::Posted, Mode::Upstream));
     let found = advice(&file, &machine, model, 1);
     let unexplained = 1.0 - found.explained.expect("long enough").value();

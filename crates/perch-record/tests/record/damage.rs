@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Damage that no checksum shows: blocks that say nonsense, under checksums that are right. A file may
-//! come from anybody, so none of it may panic, and none of it may read past an array in C.
+//! Tests of damage that no checksum shows: blocks whose contents are nonsense, under checksums that
+//! are right. A file may come from anybody, so no such block may cause a panic, and none may make C
+//! read past an array.
 
 use perch_policy::testing::machines;
 use perch_policy::{Era, Mode, Modes, Policy, Topology};
@@ -10,7 +11,7 @@ use perch_record::replay;
 use perch_record::synthetic::{Synthetic, synthetic};
 use proptest::prelude::*;
 
-/// Where the blocks begin, and how many bytes each has behind its prefix.
+/// Returns the offset of each block, and the number of bytes behind its prefix.
 fn blocks(file: &[u8]) -> Vec<(usize, usize)> {
     let mut blocks = Vec::new();
     let mut at = 12;
@@ -23,7 +24,7 @@ fn blocks(file: &[u8]) -> Vec<(usize, usize)> {
     blocks
 }
 
-/// A block with a right checksum.
+/// Returns a block with a right checksum.
 fn block(kind: u8, raw: &[u8]) -> Vec<u8> {
     let length = (raw.len() as u32).to_le_bytes();
     let mut block = vec![kind];
@@ -37,7 +38,7 @@ fn block(kind: u8, raw: &[u8]) -> Vec<u8> {
     block
 }
 
-/// A block's bytes, unpacked.
+/// Returns a block's bytes, unpacked.
 fn raw(file: &[u8], (at, stored): (usize, usize)) -> Vec<u8> {
     let word: [u8; 4] = file[at + 5..at + 9].try_into().expect("four");
     let size = u32::from_le_bytes(word) as usize;
@@ -108,7 +109,7 @@ proptest! {
         }
     }
 
-    /// A header may say anything as well.
+    /// A header, too, may have any contents.
     #[test]
     fn headers_of_nonsense_are_refused(seed: u64, place: u32, value: u8) {
         let machine = machines::random(seed, 8);
@@ -132,7 +133,7 @@ proptest! {
     }
 }
 
-/// Blocks that belong elsewhere are named.
+/// The error names blocks that stand in the wrong place.
 #[test]
 fn blocks_in_the_wrong_place_are_refused() {
     let machine = machines::random(4, 8);
@@ -154,19 +155,19 @@ fn blocks_in_the_wrong_place_are_refused() {
     };
     assert!(end(&good).is_ok());
     let said = |file: &[u8]| end(file).expect_err("no recording").to_string();
-    // The wake-ups before the header.
+    // This file has the wake-ups before the header.
     let mut file = good[..12].to_vec();
     file.extend(&good[all[1].0..]);
     assert_eq!(
         said(&file),
         "byte 12: the first block is no header; what comes before it is good"
     );
-    // More wake-ups behind the footer.
+    // This file has more wake-ups behind the footer.
     let mut file = good.clone();
     file.extend(&good[all[1].0..all[2].0]);
     let wanted = format!("byte {}: a block of kind 0x57 here", good.len());
     assert!(said(&file).starts_with(&wanted), "{}", said(&file));
-    // A kind that nobody knows.
+    // This file has a block of an unknown kind.
     let mut file = good[..all[2].0].to_vec();
     file.extend(block(b'X', b"new"));
     assert!(said(&file).contains("kind 0x58"), "{}", said(&file));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Recordings: files that are whole, files that are damaged, and advice from either.
+//! Tests of recordings: of whole files, of damaged files, and of the advice that perch makes from a
+//! recording.
 
 mod advice;
 mod damage;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Recordings of random moments: they come back, replay decides as it was decided, and whatever is
-//! wrong with a file is said.
+//! Tests of recordings of random moments: the moments come back, replay decides as the policy
+//! decided, and every damage of a file is reported.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use perch_record::format::{Footer, FormatError, Header, Moment, Reader, Writer};
 use perch_record::{Cause, Class, Cpu, CpuRow, GroupRow, Replay, Row, TaskRow, WakeUp, replay};
 use proptest::prelude::*;
 
-/// Random wake-ups of a random machine, and what a policy said to each.
+/// Random wake-ups of a random machine, and the policy's answer to each.
 struct Recorded {
     topology: Arc<Topology>,
     policy: Policy,
@@ -22,7 +22,7 @@ struct Recorded {
     file: Vec<u8>,
 }
 
-/// How many blocks: the writer flushes after each `every` wake-ups.
+/// The writer flushes after each `every` wake-ups, which determines the number of blocks.
 fn record(seed: u64, max_cpus: usize, count: usize, every: usize) -> Recorded {
     let shape = Shape::new(&machines::random(seed, max_cpus));
     let topology = Topology::new(&shape.machine);
@@ -45,7 +45,7 @@ fn record(seed: u64, max_cpus: usize, count: usize, every: usize) -> Recorded {
         file: Vec::new(),
     };
     for i in 0..count {
-        // The home of a process is not recorded: without one the policy needs none.
+        // The home of a process is not recorded, so this policy must do without one.
         let scenario = Scenario {
             home: None,
             ..Scenario::random(&shape, &mut dice)
@@ -95,7 +95,7 @@ fn record(seed: u64, max_cpus: usize, count: usize, every: usize) -> Recorded {
     recorded
 }
 
-/// How many wake-ups can be read of a file, and how it ends.
+/// Returns the number of wake-ups that can be read from a file, and how the file ends.
 fn readable(file: &[u8], topology: &Topology) -> (usize, Result<bool, FormatError>) {
     let mut count = 0;
     let mut reader = match Reader::new(file) {
@@ -120,8 +120,7 @@ fn readable(file: &[u8], topology: &Topology) -> (usize, Result<bool, FormatErro
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// What the policy decided live it decides again in every replay, whatever the number of
-    /// threads.
+    /// A replay repeats every decision that the policy made live, whatever the number of threads.
     #[test]
     fn replay_decides_as_was_decided(seed: u64, max_cpus in 1..200usize, every in 1..9usize) {
         let r = record(seed, max_cpus, 24, every);
@@ -138,7 +137,7 @@ proptest! {
         }
     }
 
-    /// A file that ends early is read up to the last whole block.
+    /// The reader reads a file that ends early up to the last whole block.
     #[test]
     fn a_cut_off_file_is_read_until_there(seed: u64, max_cpus in 1..80usize, cut: u16) {
         let r = record(seed, max_cpus, 12, 2);
@@ -150,12 +149,12 @@ proptest! {
             Err(FormatError::Foreign { .. }) => prop_assert_eq!(cut, 0),
             Err(error) => prop_assert!(false, "seed {seed}, cut at {cut}: {error}"),
         }
-        // Two bytes less at most: the blocks before the cut are all there.
+        // The file without a cut has a footer and all of its 12 wake-ups.
         let (all, whole) = readable(&r.file, &r.topology);
         prop_assert!(whole.is_ok_and(|whole| whole) && all == 12);
     }
 
-    /// A byte that changed is found, and what comes before its block is read.
+    /// The reader finds a byte that changed, and reads the blocks before the byte's block.
     #[test]
     fn a_changed_byte_is_found(seed: u64, at: u16, flip in 1..=255u8) {
         let mut r = record(seed, 20, 12, 2);
@@ -166,7 +165,7 @@ proptest! {
         prop_assert!(!matches!(end, Ok(true)), "seed {seed}, byte {at}: read as if it were whole");
     }
 
-    /// Bytes with a right signature and nothing else right are refused, without a panic.
+    /// The reader refuses bytes with a right signature and nothing else right, without a panic.
     #[test]
     fn noise_is_refused(mut bytes: Vec<u8>) {
         let mut file = b"PERCHREC\x01\0\0\0".to_vec();
@@ -175,7 +174,8 @@ proptest! {
     }
 }
 
-/// A second look at the CPUs comes back, and decides what a disagreement is put down to.
+/// A second look at the CPUs comes back, and decides the cause that a replay gives for a
+/// disagreement.
 #[test]
 fn a_second_look_explains_what_changed() {
     let machine = library::load("kunpeng920").expect("kunpeng920");
@@ -192,7 +192,7 @@ fn a_second_look_explains_what_changed() {
         machine: machine.to_toml(),
         ..Header::default()
     };
-    // CPU 1, where the task ran, was busy at first; the kernel chose it all the same.
+    // CPU 1, where the task ran last, was busy at first; the kernel chose it all the same.
     let cause_of = |later: Vec<(u32, Row<CpuRow>)>| {
         let mut writer = Writer::new(Vec::new(), header(), n, shared).expect("memory");
         let wake_up = WakeUp {
@@ -228,7 +228,7 @@ fn a_second_look_explains_what_changed() {
     assert_eq!(cause_of(Vec::new()), Some(Cause::Model));
     assert_eq!(cause_of(vec![(4, idle)]), Some(Cause::Model));
     assert_eq!(cause_of(vec![(1, idle), (4, idle)]), Some(Cause::Changed));
-    // The idle CPU that the model takes was taken meanwhile.
+    // Another task took the idle CPU, which the model chooses, meanwhile.
     assert_eq!(cause_of(vec![(2, busy)]), Some(Cause::Changed));
 }
 
@@ -255,7 +255,7 @@ fn errors_say_what_to_do() {
     assert!(error(b"").contains("not a recording"), "{}", error(b""));
 }
 
-/// A full disk loses what did not fit, and nothing else.
+/// A full disk loses the blocks that did not fit, and nothing else.
 #[test]
 fn a_full_disk_loses_nothing_that_was_written() {
     struct Disk(Vec<u8>, usize);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The formats, on a report made by hand.
+//! Tests of the formats, on a report made by hand.
 
 use super::*;
 use perch_experiment::{ArmIterations, ArmModes, ArmResult, Published, Simulated};
@@ -135,7 +135,7 @@ fn several_reports_are_a_json_list() {
     assert_eq!(value.as_array().map(Vec::len), Some(2));
 }
 
-/// A benchmark whose rows are statistics, on two machines.
+/// Returns a report of a benchmark whose rows are statistics, on two machines.
 fn with_statistics() -> Report {
     let mut report = report();
     report.machine = "juno, pixel3".to_string();
@@ -193,12 +193,12 @@ fn json_has_every_iteration_beside_the_cells() {
     assert_eq!(found["arms"][1]["arm"], "patched");
     assert_eq!(found["arms"][1]["values"][2], 584.0);
     assert_eq!(value["cells"][5]["higher_is_better"], false);
-    // Where rows are workloads there is nothing to add.
+    // Where rows are workloads the formats add nothing.
     let text = experiments(&[report()], Format::Json);
     assert!(!text.contains("iterations"), "{text}");
 }
 
-/// A deviation may be 0, and then nothing can be said of its change.
+/// A deviation may be 0, and then its change is no number.
 #[test]
 fn a_change_from_nothing_is_null_empty_or_a_dash() {
     let mut report = report();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Charts as SVG. Colours are a handful of fixed ones, which the page's style gives their look in
-//! light, in dark and on paper; what a colour tells a marker or a dash tells too.
+//! Charts as SVG. The charts use a handful of fixed colours, to which the page's style gives their
+//! look in light, in dark and on paper; a marker or a dash repeats whatever a colour tells.
 
 use std::fmt::Write;
 
@@ -16,11 +16,11 @@ use super::escape::escape;
 
 pub use tails::tails;
 
-/// Of texts and axes. style.css knows these by their values.
+/// The colour of texts and axes. style.css identifies the colours by these values.
 pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
-/// Of the lines behind.
+/// The colour of the lines behind a chart.
 const GRID: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
-/// Of the series, in order.
+/// The colours of the series, in order.
 const SERIES: [RGBColor; 5] = [
     RGBColor(0x55, 0x55, 0x55),
     RGBColor(0x0b, 0x61, 0xa4),
@@ -29,14 +29,14 @@ const SERIES: [RGBColor; 5] = [
     RGBColor(0x7b, 0x3f, 0xa0),
 ];
 
-/// Pixels, before the page scales it.
+/// The width of a chart in pixels, before the page scales it.
 pub const WIDTH: u32 = 720;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Plane = Cartesian2d<RangedCoordf64, RangedCoordf64>;
 type Failed = DrawingAreaErrorKind<std::io::Error>;
 
-/// A point with what may be above and below it.
+/// A point and its interval above and below.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     pub x: f64,
@@ -45,49 +45,49 @@ pub struct Point {
     pub half: Option<f64>,
 }
 
-/// Points that belong together.
+/// A series: points that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     pub name: String,
     pub points: Vec<Point>,
-    /// Colour and marker.
+    /// The number of the series' colour and marker.
     pub look: usize,
-    /// Measured by others: dashed, the marker hollow.
+    /// True for figures that others measured: their lines are dashed and their markers hollow.
     pub published: bool,
 }
 
-/// What an axis says.
+/// The text and the range of an axis.
 pub struct Axis<'a> {
     pub name: &'a str,
     pub ticks: Ticks<'a>,
 }
 
-/// What stands at an axis' places.
+/// The kind of text at an axis' places.
 #[derive(Clone, Copy)]
 pub enum Ticks<'a> {
-    /// The value.
+    /// The value itself.
     Numbers,
-    /// Ten to its power: the axis is logarithmic.
+    /// Ten to the value's power: the axis is logarithmic.
     Powers,
     /// The names of the places 0, 1, 2 …
     Names(&'a [String]),
 }
 
-/// What a chart is, for who cannot see it.
+/// A description of the chart, for readers who cannot see it.
 pub struct Words<'a> {
-    /// In a few words.
+    /// The chart's name, in a few words.
     pub name: &'a str,
-    /// What is to be seen: the caption.
+    /// The caption, which says what the chart shows.
     pub said: &'a str,
 }
 
 impl Words<'_> {
-    /// Of the element, with a blank behind them.
+    /// Returns the element's attributes, with a blank behind them.
     pub fn attributes(&self) -> String {
         format!("role=\"img\" aria-label=\"{}\" ", escape(self.name))
     }
 
-    /// Its first elements.
+    /// Returns the element's first elements.
     pub fn elements(&self) -> String {
         let [name, said] = [self.name, self.said].map(escape);
         format!("<title>{name}</title><desc>{said}</desc>")
@@ -98,7 +98,7 @@ fn text(size: u32) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&INK)
 }
 
-/// Draws, and says to who cannot see it what it is.
+/// Draws a chart, and adds a description for readers who cannot see it.
 pub(super) fn svg(
     height: u32,
     words: &Words,
@@ -114,7 +114,8 @@ pub(super) fn svg(
     svg.replacen('>', &format!(">{}", words.elements()), 1)
 }
 
-/// From the least to the most of `values`, with some room; never empty.
+/// Returns the range from the least to the greatest of `values`, with some room; the range is never
+/// empty.
 fn range(values: impl Iterator<Item = f64>, with_zero: bool) -> std::ops::Range<f64> {
     let values = values.filter(|value| value.is_finite());
     let (mut low, mut high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
@@ -135,7 +136,7 @@ fn range(values: impl Iterator<Item = f64>, with_zero: bool) -> std::ops::Range<
     low..high + room
 }
 
-/// Lines by load.
+/// Draws lines by load.
 pub fn lines(words: &Words, x: &Axis, y: &Axis, series: &[Series]) -> String {
     let points = || series.iter().flat_map(|s| &s.points);
     let xs = range(points().map(|p| p.x), false);
@@ -158,10 +159,11 @@ pub fn lines(words: &Words, x: &Axis, y: &Axis, series: &[Series]) -> String {
     })
 }
 
-/// Marks that are off by more than this, in multiples of the most that was published, are drawn there.
+/// Marks that are off by more than this multiple of the largest published value are drawn at this
+/// distance.
 const OFF: f64 = 1.5;
 
-/// The mark, no further from 0 than this; where it had to be moved, without its interval.
+/// Moves a mark no further from 0 than this; a mark that had to be moved loses its interval.
 fn within(p: &Point, most: f64) -> Point {
     let half = p.half.map(|half| half.min(most));
     match p.y.abs() <= most {
@@ -174,10 +176,10 @@ fn within(p: &Point, most: f64) -> Point {
     }
 }
 
-/// Dots against a diagonal with a band around it. The first series lies within, the second without,
-/// the third is not scored.
+/// Draws dots against a diagonal with a band around it. The first series lies within the band, the
+/// second outside it, and the third is not scored.
 pub fn agreement(words: &Words, x: &Axis, y: &Axis, band: f64, series: &[Series]) -> String {
-    // What was published says what matters: one mark far off would hide all others.
+    // The published values determine the range: one mark far off would otherwise hide all others.
     let published = series.iter().flat_map(|s| &s.points).map(|p| p.x);
     let most = published.map(f64::abs).fold(2.0 * band, f64::max);
     let series: Vec<Series> = series
@@ -193,7 +195,7 @@ pub fn agreement(words: &Words, x: &Axis, y: &Axis, band: f64, series: &[Series]
     svg(420, words, |root| {
         let axes = [(x, both.clone()), (y, both.clone())];
         let area = plane(root, axes, series)?;
-        // What leaves the plane would be bent, not cut.
+        // A line that leaves the plane would be bent, not cut.
         let diagonal = |by: f64| {
             let (from, to) = (both.start.max(both.start - by), both.end.min(both.end - by));
             vec![(from, from + by), (to, to + by)]
@@ -214,7 +216,7 @@ pub fn agreement(words: &Words, x: &Axis, y: &Axis, band: f64, series: &[Series]
     })
 }
 
-/// The legend, and below it the axes; what is drawn on is between them.
+/// Draws the legend, and below it the axes; returns the area between them, for the marks.
 fn plane<'a>(
     root: &Area<'a>,
     [(x, xs), (y, ys)]: [(&Axis, std::ops::Range<f64>); 2],
@@ -232,7 +234,7 @@ fn plane<'a>(
     Ok(chart.plotting_area().clone())
 }
 
-/// A series' markers, with their intervals.
+/// Draws a series' markers, with their intervals.
 fn marks(area: &DrawingArea<SVGBackend, Plane>, series: &Series) -> Result<(), Failed> {
     let style = SERIES[series.look % SERIES.len()].stroke_width(1);
     for p in &series.points {
@@ -248,7 +250,7 @@ fn marks(area: &DrawingArea<SVGBackend, Plane>, series: &Series) -> Result<(), F
 fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Result<(), Failed> {
     let place = |axis: &Axis, at: f64| match axis.ticks {
         Ticks::Numbers => number(at),
-        // Two digits: it stands at a line of the grid, not at a figure.
+        // Two digits are enough for a number at a line of the grid.
         Ticks::Powers => {
             let (value, last) = (10f64.powf(at), 10f64.powf(at.floor() - 1.0));
             match -at.floor() {
@@ -282,7 +284,7 @@ fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Resu
         .draw()
 }
 
-/// Few digits: it stands at an axis.
+/// Returns a number with few digits, since it stands at an axis.
 fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 10_000.0 => format!("{:.0}k", value / 1e3),
@@ -292,7 +294,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A point's marker: each series has a shape of its own.
+/// Draws a point's marker: each series has a shape of its own.
 fn mark(
     area: &DrawingArea<SVGBackend, Plane>,
     point: &Point,
@@ -307,7 +309,7 @@ fn mark(
     };
     match look % SERIES.len() {
         0 => area.draw(&(at() + Circle::new((0, 0), 4, style))),
-        // A triangle is always filled.
+        // The drawing library always fills a triangle.
         1 if hollow => {
             let corners = vec![(0, -5), (5, 4), (-5, 4), (0, -5)];
             area.draw(&(at() + PathElement::new(corners, style)))
@@ -324,7 +326,7 @@ fn mark(
     }
 }
 
-/// What the markers stand for, four in a line.
+/// Draws the meanings of the markers, four in a line.
 fn legends(area: &Area, series: &[Series]) -> Result<(), Failed> {
     const SLOT: i32 = 176;
     let (width, _) = area.dim_in_pixel();
@@ -347,7 +349,8 @@ fn legends(area: &Area, series: &[Series]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Bars to the right, for each row one an arm, with the arm's name and its figure behind it.
+/// Draws bars to the right, for each row one bar an arm, with the arm's name and its figure behind
+/// the bar.
 pub fn bars(words: &Words, arms: &[String], rows: &[(String, Vec<f64>)]) -> String {
     const BAR: i32 = 15;
     const NAMES: i32 = 190;
@@ -385,8 +388,8 @@ pub fn bars(words: &Words, arms: &[String], rows: &[(String, Vec<f64>)]) -> Stri
     })
 }
 
-/// How iterations spread: each a tick, and over them from the first to the third quartile a box with
-/// the median in it.
+/// Draws the spread of iterations: each iteration is a tick, and a box over the ticks reaches from
+/// the first to the third quartile, with the median in it.
 pub fn spreads(words: &Words, unit: &str, arms: &[(String, Vec<f64>)]) -> String {
     const ROW: i32 = 42;
     const NAMES: i32 = 110;
@@ -406,7 +409,7 @@ pub fn spreads(words: &Words, unit: &str, arms: &[(String, Vec<f64>)]) -> String
             root.draw(&Text::new(name.clone(), (NAMES - 8, middle), right))?;
             let mut sorted = values.clone();
             sorted.sort_by(f64::total_cmp);
-            // One path of all: an element each would be most of the page.
+            // One path holds all ticks: an element for each tick would be most of the page.
             let at = sorted.iter().map(|value| place(*value));
             let mut at: Vec<i32> = at.collect();
             at.dedup();

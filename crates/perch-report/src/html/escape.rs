@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Text that stands in HTML.
 
-/// `text`, with entities for the characters that HTML takes for itself.
+/// Returns `text` with entities for the characters that have a meaning in HTML.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

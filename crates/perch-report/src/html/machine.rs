@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The machine as nested boxes, a bar a CPU: where tasks ran. Bars have their figure below them, so
-//! that nothing depends on colour. Written as few long paths, since there may be hundreds of CPUs and
-//! many machines on a page.
+//! A drawing of the machine as nested boxes with a bar a CPU, which shows where tasks ran. Each bar
+//! has its figure below it, so that nothing depends on colour. The drawing has few long paths,
+//! since there may be hundreds of CPUs and many machines on a page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,14 +11,16 @@ use perch_machine::{Cpu, Machine, cpulist};
 use super::chart::{self, Words};
 use super::escape::escape;
 
-/// Pixels, before the page scales it: of a CPU's place, of its bar, and around what a box holds.
+/// Pixels, before the page scales them: the size of a CPU's place, the size of its bar, and the
+/// margin around the parts of a box.
 const CELL: [i32; 2] = [19, 36];
 const BAR: [i32; 2] = [13, 22];
 const AROUND: i32 = 3;
-/// Of a line of text above a box's parts, or above a machine.
+/// The height of a line of text above a box's parts, or above a machine.
 const LINE: i32 = 14;
 
-/// What a box stands for. Threads of a core touch: they have no room between them.
+/// The part of the machine that a box stands for. Threads of a core touch: they have no room
+/// between them.
 #[derive(Clone, Copy, PartialEq)]
 enum Level {
     Node,
@@ -27,15 +29,15 @@ enum Level {
     Core,
 }
 
-/// What is drawn, from a corner on.
+/// A drawing, placed from a corner on.
 #[derive(Default)]
 struct Laid {
     width: i32,
     height: i32,
-    /// Corner and size.
+    /// The corner and the size of each box.
     boxes: Vec<[i32; 4]>,
     texts: Vec<(i32, i32, String)>,
-    /// Corner of the bar, and the CPU.
+    /// The corner of each bar, and its CPU.
     bars: Vec<(i32, i32, usize)>,
 }
 
@@ -53,7 +55,7 @@ impl Laid {
         self.height = self.height.max(y + other.height);
     }
 
-    /// One after the other, in as many rows as `room` asks for.
+    /// Places parts one after the other, in as many rows as `room` requires.
     fn flow(parts: Vec<Laid>, room: i32, between: i32) -> Laid {
         let mut all = Laid::default();
         let (mut x, mut y, mut tallest) = (0, 0, 0);
@@ -70,7 +72,8 @@ impl Laid {
     }
 }
 
-/// The levels that say something: those that have several groups within another one's.
+/// Returns the levels worth drawing: those that have several groups within a group of another
+/// level.
 fn levels(machine: &Machine) -> Vec<Level> {
     let mut home = BTreeMap::new();
     let within = machine.cpus.iter();
@@ -79,12 +82,12 @@ fn levels(machine: &Machine) -> Vec<Level> {
     });
     let mut levels = match nested {
         true => vec![Level::Node, Level::Llc],
-        // Nodes that cut an LLC (sub-NUMA clustering) are drawn inside it.
+        // Nodes that cut an LLC (sub-NUMA clustering) lie inside it in the drawing.
         false => vec![Level::Llc, Level::Node],
     };
     levels.retain(|level| match level {
         Level::Node => machine.nodes() > 1,
-        // One in each node is said by the node.
+        // Where each node has one LLC, the node's box stands for the LLC.
         _ => machine.llcs() > 1 && (machine.llcs() != machine.nodes() || !nested),
     });
     if machine.clusters() > 0 {
@@ -105,7 +108,7 @@ fn key(cpu: &Cpu, level: Level) -> u32 {
     }
 }
 
-/// The groups of a level among `cpus`, in the order of their lowest CPU.
+/// Returns the groups of a level among `cpus`, in the order of their lowest CPU.
 fn split(machine: &Machine, cpus: &[usize], level: Level) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for &cpu in cpus {
@@ -137,7 +140,7 @@ fn lay(machine: &Machine, cpus: &[usize], levels: &[Level], room: i32) -> Laid {
     let groups = split(machine, cpus, *level);
     let parts = groups.iter().map(|group| {
         let content = lay(machine, group, inner, room - 2 * AROUND);
-        // What is small has no room for words.
+        // A small box has no room for words.
         let words = match level {
             Level::Node => Some(format!("node {}, CPUs ", machine.cpus[group[0]].node)),
             Level::Llc => Some("LLC, CPUs ".to_string()),
@@ -163,7 +166,7 @@ fn lay(machine: &Machine, cpus: &[usize], levels: &[Level], room: i32) -> Laid {
     )
 }
 
-/// The machine, once for each arm with its shares in percent by CPU.
+/// Draws the machine, once for each arm with its shares in percent by CPU.
 pub fn draw(machine: &Machine, words: &Words, arms: &[(&str, &[f64])]) -> String {
     let all: Vec<usize> = (0..machine.cpus.len()).collect();
     let room = chart::WIDTH as i32 - 4;
@@ -199,7 +202,7 @@ pub fn draw(machine: &Machine, words: &Words, arms: &[(&str, &[f64])]) -> String
             let share = shares.get(*cpu).copied().unwrap_or(0.0).clamp(0.0, 100.0);
             let _ = write!(frames, "M{left} {top}h{w}v{h}h-{w}z");
             let fill = (share / 100.0 * f64::from(h)).round() as i32;
-            // Whoever ran at all shows.
+            // The bar of a CPU that ran at all is visible.
             let fill = fill.max(i32::from(share > 0.0));
             if fill > 0 {
                 let _ = write!(fills, "M{left} {}h{w}v-{fill}h-{w}z", top + h);
@@ -227,8 +230,8 @@ pub fn draw(machine: &Machine, words: &Words, arms: &[(&str, &[f64])]) -> String
     )
 }
 
-/// The rows of the table below: CPUs if there are few, else their cores, clusters, LLCs, nodes; and
-/// the mean of the shares of each.
+/// Returns the rows of the table below: CPUs if there are few, else their cores, clusters, LLCs or
+/// nodes; each row has the mean of its CPUs' shares.
 pub fn rows(machine: &Machine, most: usize, arms: &[(&str, &[f64])]) -> Vec<Vec<String>> {
     let all: Vec<usize> = (0..machine.cpus.len()).collect();
     let alone = || all.iter().map(|cpu| vec![*cpu]).collect::<Vec<_>>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A report in one file: what a browser opens without a network, and a printer prints. Under each
+//! A report in one file, which a browser opens without a network and a printer prints. Under each
 //! chart stands its table.
 
 mod chart;
@@ -20,20 +20,20 @@ use chart::{Axis, Point, Series, Ticks, Words};
 use escape::escape;
 use perch_machine::Machine;
 
-/// What was read from one file of results.
+/// The results that were read from one file.
 #[derive(Clone, Debug)]
 pub enum Results {
-    /// `perch experiment run --format json`.
+    /// The output of `perch experiment run --format json`.
     Experiments(Vec<Report>),
-    /// `perch compare --format json`.
+    /// The output of `perch compare --format json`.
     Comparison(Box<Comparison>),
 }
 
 impl Results {
-    /// Reads what the command printed.
+    /// Reads results in the form in which the command printed them.
     ///
     /// # Errors
-    /// In words: what is no such file.
+    /// Returns a sentence that says why the text is no such file.
     pub fn parse(text: &str) -> Result<Results, String> {
         let value: serde_json::Value =
             serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
@@ -59,7 +59,7 @@ impl Results {
     }
 }
 
-/// The whole file.
+/// Returns the whole page.
 pub fn html(results: &[Results], version: &str) -> String {
     let mut body = String::new();
     let mut contents = String::new();
@@ -150,13 +150,13 @@ fn experiment(body: &mut String, section: usize, report: &Report) {
     }
 }
 
-/// Those of them that can be read: a machine of a later version may not.
+/// Returns those of the machines that can be read: a machine of a later version may not be.
 fn machines(toml: &[String]) -> Vec<Machine> {
     let read = |text: &String| Machine::from_toml_str(text, "the result").ok();
     toml.iter().filter_map(read).collect()
 }
 
-/// A dot a cell: the published change against the simulated one.
+/// Draws a dot a cell: the published change against the simulated one.
 fn agreement(body: &mut String, report: &Report) {
     let kind = |name: &str, look, published, is: &dyn Fn(&CellReport) -> bool| Series {
         name: name.to_string(),
@@ -204,7 +204,7 @@ fn agreement(body: &mut String, report: &Report) {
     chart(body, &svg, &caption);
 }
 
-/// A chart of a table's arms and the table.
+/// Adds a chart of a table's arms, and the table.
 fn sheet_section(body: &mut String, section: usize, sheet: &Sheet, cells: &[&CellReport]) {
     let title = overview::sheet_title(sheet);
     let id = overview::anchor(section, &title);
@@ -241,7 +241,7 @@ fn better(row: &Row) -> &'static str {
     }
 }
 
-/// The scores of a load's table by load, a chart each.
+/// Draws the scores of a load's table by load, a chart each.
 fn sweeps(body: &mut String, sheet: &Sheet, cells: &[&CellReport], title: &str) {
     let mut scores: Vec<Option<&str>> = Vec::new();
     for (_, score) in sheet.rows.iter().filter_map(Row::of_load) {
@@ -406,7 +406,7 @@ fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison
         ran::where_ran(body, title, &machine, &found.cpus, "");
     }
     for (what, counted) in crate::comparison::counted(found) {
-        // The drawing shows who ran, which is what was chosen and more.
+        // The drawing shows these decisions and more: it shows the CPUs on which tasks ran.
         let is_drawn = what == "decisions by chosen CPU" && !found.cpus.is_empty();
         if !counted.is_empty() && !is_drawn {
             counts(body, &names, title, what, counted);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What stands first: what there is on the page, where, and what it comes to.
+//! The overview at the head of the page: the contents, links to them, and the main figures.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::escape::escape;
 use crate::figure::percent;
 use crate::paste::sheet::Sheet;
 
-/// What a heading of a section is called in a link.
+/// Returns the name by which a link refers to the heading of a section.
 pub fn anchor(section: usize, title: &str) -> String {
     let plain = title
         .chars()
@@ -17,7 +17,7 @@ pub fn anchor(section: usize, title: &str) -> String {
     format!("s{section}-{}", plain.collect::<String>())
 }
 
-/// The title of a table of cells.
+/// Returns the title of a table of cells.
 pub fn sheet_title(sheet: &Sheet) -> String {
     match sheet.place.as_str() {
         "" => sheet.benchmark.clone(),
@@ -25,10 +25,10 @@ pub fn sheet_title(sheet: &Sheet) -> String {
     }
 }
 
-/// An experiment, how many of its changes are within, and its tables.
+/// Adds an experiment: how many of its changes are within the tolerance, and its tables.
 pub fn experiment(contents: &mut String, section: usize, report: &Report) {
     let summary = &report.summary;
-    // Where all that was published is relative there is no baseline to be close to.
+    // Where all published figures are relative there is no baseline to be close to.
     let baselines = match summary.baseline_rows {
         0 => String::new(),
         rows => format!(
@@ -56,7 +56,7 @@ pub fn experiment(contents: &mut String, section: usize, report: &Report) {
     let _ = writeln!(contents, "<br>{}</li>", tables.join(" · "));
 }
 
-/// A comparison, and by how much each arm's first score differs from the first arm's.
+/// Adds a comparison, and the difference of each arm's first score from the first arm's.
 pub fn comparison(contents: &mut String, section: usize, title: &str, found: &Comparison) {
     let said = found.scores.first().map_or(String::new(), |score| {
         let changes = score.arms.iter().skip(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a page shows beside scores: how long wake-ups took, why CPUs were chosen, how far tasks
+//! The parts of a page beside scores: how long wake-ups took, why CPUs were chosen, how far tasks
 //! went, and where they ran.
 
 use std::fmt::Write;
@@ -13,10 +13,10 @@ use super::escape::escape;
 use super::{heads, machine, table};
 use crate::latency::said;
 
-/// Rows of a table of CPUs before they are put together.
+/// A table of CPUs has at most so many rows; more rows are put together.
 const MOST_ROWS: usize = 32;
 
-/// All percentiles as curves, and those that have a name in a table.
+/// Draws all percentiles as curves, and adds a table of those that have a name.
 pub fn curves(body: &mut String, title: &str, found: &[WakeLatency]) {
     if found.iter().all(|arm| arm.buckets.is_empty()) {
         return;
@@ -44,7 +44,7 @@ pub fn curves(body: &mut String, title: &str, found: &[WakeLatency]) {
     table(body, &head, &lines.collect::<Vec<Vec<String>>>());
 }
 
-/// The median and the 99th percentile of each load.
+/// Draws the median and the 99th percentile of each load.
 fn by_load(body: &mut String, title: &str, loads: &[&LoadFound]) {
     let names = loads.iter().map(|load| load.row.as_deref().unwrap_or(""));
     let names: Vec<String> = names
@@ -106,7 +106,7 @@ fn by_load(body: &mut String, title: &str, loads: &[&LoadFound]) {
     table(body, &head, &lines.collect::<Vec<Vec<String>>>());
 }
 
-/// Each row's share of all, in percent: the mean over the loads, all of which count the same.
+/// Returns each row's share of all, in percent: the mean over the loads, which all count the same.
 fn shares(loads: &[&LoadFound], of: fn(&LoadFound) -> &[CountRow]) -> Vec<(String, Vec<f64>)> {
     let mut shares: Vec<(String, Vec<f64>)> = Vec::new();
     for load in loads {
@@ -145,9 +145,9 @@ fn share_bars(body: &mut String, words: &Words, arms: &[String], rows: &[(String
     table(body, &head, &lines.collect::<Vec<Vec<String>>>());
 }
 
-/// The machine with each CPU's busy time, by arm.
+/// Draws the machine with each CPU's busy time, by arm.
 pub fn where_ran(body: &mut String, title: &str, found: &Machine, cpus: &[ArmCpus], which: &str) {
-    // A result is a file: somebody may have changed it.
+    // A result is a file that somebody may have changed.
     let fits = |arm: &&ArmCpus| arm.busy_pct.len() == found.cpus.len();
     let arms: Vec<(&str, &[f64])> = cpus
         .iter()
@@ -180,7 +180,8 @@ pub fn where_ran(body: &mut String, title: &str, found: &Machine, cpus: &[ArmCpu
     table(body, &head, &machine::rows(found, MOST_ROWS, &arms));
 }
 
-/// How differently the arms used the CPUs: the most that any arm's differ from the first's, in sum.
+/// Returns how differently the arms used the CPUs: the largest difference of any arm from the
+/// first, summed over the CPUs.
 fn difference(load: &LoadFound) -> f64 {
     let Some((first, others)) = load.cpus.split_first() else {
         return 0.0;
@@ -192,7 +193,7 @@ fn difference(load: &LoadFound) -> f64 {
     others.iter().map(from_first).fold(0.0, f64::max)
 }
 
-/// Everything of one table of an experiment.
+/// Adds everything about one table of an experiment.
 pub fn of_table(
     body: &mut String,
     title: &str,

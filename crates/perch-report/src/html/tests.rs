@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The page of results made by hand.
+//! Tests of the page, for results made by hand.
 
 use super::*;
 use serde_json::json;
@@ -30,7 +30,7 @@ fn waited(arm: &str, us: u32) -> serde_json::Value {
         "p99_9_us": 2 * us, "max_us": 2 * us, "buckets": [[us * 1000, 98], [us * 2000, 2]]})
 }
 
-/// What the loads of [`experiment`]'s cells did, on juno: six CPUs.
+/// Returns the counts of the loads of [`experiment`]'s cells, on juno, which has six CPUs.
 fn with_loads(row: &str) -> serde_json::Value {
     let load = |row: &str, moved: f64| {
         json!({
@@ -76,7 +76,8 @@ fn every_chart_has_its_words_and_every_section_its_table() {
     let results = [experiment("n=1").to_string(), compared().to_string()];
     let results: Vec<Results> = results.iter().map(|t| Results::parse(t).unwrap()).collect();
     let page = html(&results, "0.1.0");
-    // Agreement and tbench; a score, latency, the machine and three kinds of counts.
+    // The page has charts for agreement and tbench, a score, latency, the machine and three kinds
+    // of counts.
     assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 8);
     assert_eq!(count(&page, "<title>"), 1 + 8);
     assert_eq!(
@@ -87,23 +88,25 @@ fn every_chart_has_its_words_and_every_section_its_table() {
     assert_eq!(count(&page, "<h2 id="), 2);
     assert!(page.contains("Scan &lt;first&gt; &amp; &quot;last&quot;"));
     assert!(page.contains("pipe on juno") && page.contains("published baseline"));
-    // One file: nothing is fetched.
+    // The page is one file: it fetches nothing.
     for outside in ["src=", "@import", "url(", "<script", "href=\"http"] {
         assert!(!page.contains(outside), "{outside}");
     }
 }
 
-/// The same of an experiment's loads: the load where the arms differ most is drawn.
+/// The page of an experiment's loads has the same parts: it draws the load where the arms differ
+/// most.
 #[test]
 fn what_an_experiments_loads_did_is_shown_by_table() {
     let results = Results::parse(&with_loads("n=1").to_string()).unwrap();
     let page = html(&[results], "0.1.0");
-    // Agreement and tbench; latency by load, reasons, distances, the machine.
+    // The page has charts for agreement and tbench, latency by load, reasons, distances and the
+    // machine.
     assert_eq!(count(&page, "<svg role=\"img\" aria-label="), 6);
     assert_eq!(count(&page, "<table>"), 5);
     for what in [
         "at n=64, where the arms differ most",
-        // Of two loads three quarters each.
+        // The mean of two loads, each with three quarters.
         "<td>target idle</td><td>75.00</td><td>100.00</td>",
         "<td>CPU 1</td><td>0.0 %</td><td>2.0 %</td>",
         "<td>n=64</td><td>1.000</td><td>2.000</td>",
@@ -115,7 +118,7 @@ fn what_an_experiments_loads_did_is_shown_by_table() {
     }
 }
 
-/// Somebody may have cut a result, or drawn another machine's CPUs.
+/// Somebody may have shortened a result, or given it the CPUs of another machine.
 #[test]
 fn what_does_not_fit_together_is_left_out() {
     let mut found = compared();
@@ -159,7 +162,7 @@ fn machines_are_drawn_with_every_cpu_in_the_width_of_the_page() {
     }
 }
 
-/// Every colour of a chart is one that the style knows in light, in dark and on paper.
+/// The style knows every colour of a chart in light, in dark and on paper.
 #[test]
 fn the_style_knows_every_colour() {
     let results = [with_loads("n=1").to_string(), compared().to_string()];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Contended cache lines as `perf c2c` reports of them stand in mails: who uses a line, and how it meets
-//! others there.
+//! Contended cache lines in the form in which mails show reports of `perf c2c`: the users of a
+//! line, and the ways in which they meet others there.
 
 use std::fmt::Write;
 
@@ -8,13 +8,13 @@ use perch_experiment::Contention;
 
 use super::mail::{WIDTH, ascii, cut};
 
-/// Lines with less of all HITM than this are no matter of a mail, percent.
+/// A mail leaves out lines with less of all HITM than this, percent.
 const LEAST_PCT: f64 = 1.0;
 
-/// Columns of dashes, which set heads and totals off.
+/// The widths of the dashes that set heads and totals off.
 const COLUMNS: [usize; 7] = [7, 7, 6, 6, 6, 6, 24];
 
-/// A table for each line of each arm that matters.
+/// Returns a table for each line, of each arm, that matters.
 pub fn lines(arms: &[Contention]) -> String {
     let dashes = COLUMNS.map(|width| "-".repeat(width)).join("  ");
     let mut text = String::new();
@@ -46,7 +46,7 @@ pub fn lines(arms: &[Contention]) -> String {
                 let percent = |share: f64| format!("{share:.2}%");
                 let row = format!(
                     "{:<8}{:>7}  {:>7}  {:<6}  {:<6.0}  {:<records$} {}",
-                    // All of it takes a column more, to the right.
+                    // A percentage of 100 takes a column more, on the right.
                     format!("{:>6}", percent(user.remote_hitm_pct)),
                     percent(user.local_hitm_pct),
                     percent(user.store_hit_pct),

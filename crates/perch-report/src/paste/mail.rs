@@ -3,9 +3,9 @@
 //!
 //! A table has the form that the published ones of its kind have: a number of clients and two
 //! columns (tbench, netperf), statistics between bars (hackbench, sysbench), mmtests' comparison
-//! (schbench), or a name, two figures and a remark (all others). Above them stands what brings
-//! them back. An arm beyond the second has a table of its own beside the baseline, so that lines
-//! stay short whatever arms there are.
+//! (schbench), or a name, two figures and a remark (all others). Above the tables stand the
+//! circumstances that bring them back. An arm beyond the second has a table of its own beside the
+//! baseline, so that lines stay short whatever arms there are.
 
 use std::fmt::Write;
 
@@ -14,22 +14,23 @@ use crate::paste::Origin;
 use crate::paste::mmtests;
 use crate::paste::sheet::{Row, Sheet};
 
-/// Columns a line may have: what a mail client quotes a few times without wrapping it.
+/// The number of columns that a line may have: a mail client can quote such a line a few times
+/// without wrapping it.
 pub const WIDTH: usize = 75;
 
-/// What a mail says above its tables.
+/// The text of a mail above its tables.
 pub struct Heading<'a> {
-    /// What was run, and on what.
+    /// The command that was run, and perch's version.
     pub origin: &'a Origin,
-    /// Machine, kernel, ticks and seed.
+    /// The machine, the kernel, its ticks and the seed.
     pub circumstances: String,
     /// The arms' names and modes.
     pub arms: Vec<(&'a str, &'a str)>,
-    /// Where figures were published that stand beside these.
+    /// The source of the published figures that stand beside these, if there are any.
     pub source: Option<&'a str>,
 }
 
-/// The heading.
+/// Returns the heading as text.
 pub fn heading(heading: &Heading) -> String {
     let origin = heading.origin;
     let mut text = format!("Simulated by perch {}, not measured:\n\n", origin.version);
@@ -45,8 +46,8 @@ pub fn heading(heading: &Heading) -> String {
     ascii(&text)
 }
 
-/// The words of `text` in lines of [`WIDTH`]; `end` closes each line that another follows. A word
-/// that is longer than a line has one of its own.
+/// Returns the words of `text` in lines of [`WIDTH`]; `end` closes each line that another follows.
+/// A word that is longer than a line has a line of its own.
 fn wrapped(text: &str, first: &str, next: &str, end: &str) -> String {
     let mut done = String::new();
     let mut line = first.to_string();
@@ -68,7 +69,7 @@ fn wrapped(text: &str, first: &str, next: &str, end: &str) -> String {
     done
 }
 
-/// A table, and one more for each arm beyond the second.
+/// Returns a table, and one more for each arm beyond the second.
 pub fn tables(sheet: &Sheet) -> String {
     let others = 1..sheet.arms.len().max(2);
     let all = others.map(|arm| {
@@ -91,7 +92,7 @@ fn table(sheet: &Sheet, arm: Option<usize>) -> String {
     }
 }
 
-/// What a table is of; its units, where there is one for all.
+/// Returns the title of a table; the title has the unit, where all rows have the same.
 fn title(sheet: &Sheet) -> String {
     let place = match sheet.place.as_str() {
         "" => String::new(),
@@ -112,7 +113,8 @@ fn direction(row: &Row) -> &'static str {
     }
 }
 
-/// As tbench and netperf were published: `n: baseline patched (delta)`.
+/// Writes a table in the form in which tbench and netperf were published: `n: baseline patched
+/// (delta)`.
 fn sweep(sheet: &Sheet, arm: Option<usize>) -> String {
     let mut text = wrapped(
         &format!("{}, {}:", title(sheet), direction(&sheet.rows[0])),
@@ -156,7 +158,8 @@ fn sweep(sheet: &Sheet, arm: Option<usize>) -> String {
     text
 }
 
-/// As hackbench and sysbench were published: statistics between bars.
+/// Writes a table in the form in which hackbench and sysbench were published: statistics between
+/// bars.
 fn statistics(sheet: &Sheet, arm: Option<usize>) -> String {
     let mut text = String::new();
     if let Some(found) = &sheet.iterations {
@@ -166,7 +169,8 @@ fn statistics(sheet: &Sheet, arm: Option<usize>) -> String {
             found.workload,
             sheet.machine,
             sheet.rows[0].unit,
-            // Of a spread less is better: the first row says which way the benchmark goes.
+            // For a spread less is better, so the direction of the benchmark is taken from the
+            // first row.
             direction(&sheet.rows[0])
         );
         text.push_str(&wrapped(&title, "", "  ", ""));
@@ -209,7 +213,7 @@ fn statistics(sheet: &Sheet, arm: Option<usize>) -> String {
     text
 }
 
-/// Columns between bars, their heads set off by a line of dashes.
+/// Writes columns between bars; a line of dashes sets their heads off.
 fn barred(lines: &[Vec<String>]) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -235,8 +239,8 @@ fn barred(lines: &[Vec<String>]) -> String {
     text
 }
 
-/// The spread of an arm's iterations on a scale common to all: from the least to the greatest a
-/// line, from the first quartile to the third a box, `#` where the median is.
+/// Draws the spread of an arm's iterations on a scale common to all arms: a line from the least to
+/// the greatest, a box from the first quartile to the third, and `#` at the median.
 fn box_line(name: &str, values: &[f64], all: &[Vec<f64>]) -> String {
     const SPANS: usize = 54;
     let every = || all.iter().flatten().copied();
@@ -250,7 +254,8 @@ fn box_line(name: &str, values: &[f64], all: &[Vec<f64>]) -> String {
     let at = |share: f64| {
         let value = sorted[(share * (sorted.len() - 1) as f64).round() as usize];
         let place = (value - low) / (high - low);
-        // Where all are the same there is no scale; a float becomes an integer by cutting.
+        // Where all iterations are the same there is no scale; a float becomes an integer by
+        // cutting.
         let place = if place.is_finite() { place } else { 0.0 };
         ((place * SPANS as f64) as usize).min(SPANS - 1)
     };
@@ -267,7 +272,7 @@ fn box_line(name: &str, values: &[f64], all: &[Vec<f64>]) -> String {
     format!("{:<12} |{spans}|\n", cut(name, 12))
 }
 
-/// As schbench was published: mmtests' comparison of two.
+/// Writes a table in the form in which schbench was published: mmtests' comparison of two arms.
 fn comparison(sheet: &Sheet, arm: Option<usize>) -> String {
     let mut text = wrapped(&format!("{}:", title(sheet)), "", "  ", "");
     let arms: Vec<usize> = [0].into_iter().chain(arm).collect();
@@ -279,7 +284,8 @@ fn comparison(sheet: &Sheet, arm: Option<usize>) -> String {
     text
 }
 
-/// As the results of the empty group queue were published: a name, two figures and a remark.
+/// Writes a table in the form in which the results of the empty group queue were published: a name,
+/// two figures and a remark.
 fn remarks(sheet: &Sheet, arm: Option<usize>) -> String {
     let mut text = wrapped(&format!("{}:", title(sheet)), "", "  ", "");
     let head = arm.map_or("", |arm| &sheet.arms[arm]);
@@ -314,7 +320,7 @@ fn remarks(sheet: &Sheet, arm: Option<usize>) -> String {
     text
 }
 
-/// A change in words.
+/// Returns a change in words.
 fn remark(row: &Row, delta_pct: f64) -> String {
     match row.gain_of(delta_pct) {
         gain if !gain.is_finite() => "-".to_string(),
@@ -324,7 +330,7 @@ fn remark(row: &Row, delta_pct: f64) -> String {
     }
 }
 
-/// Published changes are of the second arm.
+/// Returns the published changes, which belong to the second arm.
 fn published(sheet: &Sheet, arm: Option<usize>) -> bool {
     arm == Some(1) && sheet.rows.iter().any(|row| row.published_pct.is_some())
 }
@@ -345,7 +351,8 @@ fn signed(pct: f64) -> String {
     }
 }
 
-/// Six digits after the point, as those tables have; fewer where they would not be read.
+/// Returns a number with six digits after the point, as the published tables have; with fewer where
+/// six would not be readable.
 fn fixed(value: f64) -> String {
     match value.abs() {
         size if size < 1e6 => format!("{value:.6}"),
@@ -353,12 +360,12 @@ fn fixed(value: f64) -> String {
     }
 }
 
-/// The first `width` characters.
+/// Returns the first `width` characters.
 pub fn cut(text: &str, width: usize) -> String {
     text.chars().take(width).collect()
 }
 
-/// Mails of more than ASCII are not welcome everywhere.
+/// Replaces all characters beyond ASCII, which not every list welcomes in mails.
 pub fn ascii(text: &str) -> String {
     let plain = |c: char| match c {
         ' '..='~' | '\n' => c,

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Comparisons laid out as mmtests' `compare-mmtests.pl` prints them.
+//! Comparisons in the layout of mmtests' `compare-mmtests.pl`.
 //!
-//! Its rules, so that eyes and scripts that know its tables read these: a gain is positive whether
-//! more or less is better; the first arm is compared with itself; a name is cut at its first `-`
-//! into two lines of headings, and one without a `-` stands in the first line less its last
-//! letter; a change of a mean that is more than chance is between `*` in place of parentheses.
+//! The layout follows that script's rules, so that people and scripts who know its tables can read
+//! these: a gain is positive whether more or less is better; the first arm is compared with itself;
+//! a name is cut at its first `-` into two lines of headings, and one without a `-` stands in the
+//! first line less its last letter; a change of a mean that is more than chance is between `*` in
+//! place of parentheses.
 
 use std::fmt::Write;
 
 use crate::paste::sheet::{Row, Sheet};
 
-/// Digits before and after the point of a figure, and of a change.
+/// The widths of a figure and of a change: digits before and after the point.
 const FIELD: usize = 12;
 const CHANGE: usize = 7;
 
-/// One table.
+/// Returns one table.
 pub fn table(sheet: &Sheet) -> String {
     let names: Vec<(String, String)> = sheet.rows.iter().map(|row| name(sheet, row)).collect();
     let width = |side: fn(&(String, String)) -> &str| {
@@ -22,7 +23,8 @@ pub fn table(sheet: &Sheet) -> String {
         lengths.max().unwrap_or(0)
     };
     let (statistic, operation) = (width(|name| &name.0), width(|name| &name.1));
-    // Two digits, as most tables over there; four where two would hide figures.
+    // Figures have two digits, as in most tables of mmtests; four where two would show nothing of
+    // them.
     let values = || sheet.rows.iter().flat_map(|row| &row.figures);
     let is_small = values().any(|figure| figure.value != 0.0 && figure.value.abs() < 1.0);
     let digits = if is_small { 4 } else { 2 };
@@ -30,7 +32,7 @@ pub fn table(sheet: &Sheet) -> String {
     for line in 0..2 {
         let heading = sheet.arms.iter().enumerate().map(|(index, arm)| {
             let part = halves(arm)[line];
-            // As over there: in the second line nothing makes up for the names of the rows.
+            // mmtests does the same: in the second line nothing makes up for the names of the rows.
             let indent = if index == 0 {
                 statistic + 1 + operation
             } else {
@@ -60,7 +62,7 @@ pub fn table(sheet: &Sheet) -> String {
     text
 }
 
-/// An arm's name in the two lines of headings.
+/// Splits an arm's name into the two lines of headings.
 fn halves(arm: &str) -> [&str; 2] {
     match arm.split_once('-') {
         Some((first, rest)) => [first, rest],
@@ -78,7 +80,7 @@ fn is_mean(row: &Row) -> bool {
     }
 }
 
-/// What mmtests calls the statistic of a row, and what it is of.
+/// Returns mmtests' name for the statistic of a row, and the name of the quantity.
 fn name(sheet: &Sheet, row: &Row) -> (String, String) {
     let blank = |text: &str| text.replace(char::is_whitespace, "_");
     let benchmark = || blank(&sheet.benchmark);
@@ -104,13 +106,13 @@ fn name(sheet: &Sheet, row: &Row) -> (String, String) {
     (statistic, benchmark())
 }
 
-/// `99th` and the like.
+/// Returns true for `99th` and the like.
 fn is_percentile(label: &str) -> bool {
     let number = label.strip_suffix("th").map(str::parse::<f64>);
     matches!(number, Some(Ok(_)))
 }
 
-/// `50` as `50.0`.
+/// Returns `50` as `50.0`.
 fn decimal(number: &str) -> String {
     match number.contains('.') {
         true => number.to_string(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Results as text that is pasted elsewhere: into a mail, or beside tables of mmtests.
+//! Results as text to paste elsewhere: into a mail, or beside tables of mmtests.
 
 mod lines;
 mod mail;
@@ -13,16 +13,16 @@ use crate::circumstances;
 pub use origin::Origin;
 use sheet::Sheet;
 
-/// How tables are laid out for pasting.
+/// The layout of tables for pasting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paste {
     /// Plain text of at most 75 columns.
     Lkml,
-    /// As mmtests prints comparisons.
+    /// The layout of mmtests' comparisons.
     Mmtests,
 }
 
-/// Reports of experiments.
+/// Returns the text of experiments' reports.
 pub fn paste_experiments(reports: &[Report], origin: &Origin, paste: Paste) -> String {
     let texts = reports.iter().map(|report| {
         let heading = mail::Heading {
@@ -40,7 +40,7 @@ pub fn paste_experiments(reports: &[Report], origin: &Origin, paste: Paste) -> S
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// A comparison.
+/// Returns the text of a comparison.
 pub fn paste_comparison(comparison: &Comparison, origin: &Origin, paste: Paste) -> String {
     let heading = mail::Heading {
         origin,
@@ -59,7 +59,7 @@ pub fn paste_comparison(comparison: &Comparison, origin: &Origin, paste: Paste) 
     text
 }
 
-/// Contended cache lines, for which mmtests has no form.
+/// Returns the contended cache lines, for which mmtests has no form.
 fn contended(arms: &[Contention], paste: Paste) -> String {
     match paste {
         Paste::Lkml => lines::lines(arms),
@@ -70,7 +70,7 @@ fn contended(arms: &[Contention], paste: Paste) -> String {
 fn text(heading: &mail::Heading, sheets: &[Sheet], paste: Paste) -> String {
     let mut text = match paste {
         Paste::Lkml => mail::heading(heading),
-        // What is no row of a table begins with a #, which nothing there does.
+        // Every line that is no row of a table begins with a #, with which no row begins.
         Paste::Mmtests => {
             let lines = mail::heading(heading);
             let lines = lines.lines().filter(|line| !line.is_empty());

@@ -1,39 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One table of an experiment or a comparison, as the formats for mails and for mmtests see it.
+//! One table of an experiment or a comparison, as the input of the formats for mails and for
+//! mmtests.
 
 use perch_experiment::{CellReport, Comparison, Report};
 
 /// An arm's figure in a row, and its change from the first arm's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// In the unit of the sheet.
+    /// The figure, in the unit of the sheet.
     pub value: f64,
-    /// In percent of the first arm's; more is positive. Not finite where that is 0.
+    /// The change in percent of the first arm's figure; a rise is positive. It is not finite where
+    /// the first arm's figure is 0.
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points.
     pub ci95_pct: Option<f64>,
 }
 
-/// A row: what it is of, and a figure an arm.
+/// A row: its label, and a figure an arm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// `n=4`, `n=4:wake_p99.0`, `mean`.
+    /// The row's name: `n=4`, `n=4:wake_p99.0`, `mean`.
     pub label: String,
-    /// The unit of its figures.
+    /// The unit of the row's figures.
     pub unit: String,
-    /// Whether more of that is better.
+    /// True where more is better.
     pub higher_is_better: bool,
-    /// By arm; the first one's change is none.
+    /// The figures by arm; the first arm's has no change.
     pub figures: Vec<Figure>,
-    /// The change that was published for the second arm, in percent; more is positive.
+    /// The change that was published for the second arm, in percent; a rise is positive.
     pub published_pct: Option<f64>,
-    /// Costs were fitted on the row.
+    /// True where costs were fitted on the row.
     pub fitted: bool,
 }
 
 impl Row {
-    /// The number after `n=`, where the row is of a number of threads, clients or groups; and the
-    /// score after it.
+    /// Returns the number after `n=`, where the row is for a number of threads, clients or groups;
+    /// and the score after that number.
     pub fn of_load(&self) -> Option<(&str, Option<&str>)> {
         let (number, score) = match self.label.split_once(':') {
             Some((number, score)) => (number, Some(score)),
@@ -44,14 +46,15 @@ impl Row {
         is_number.then_some((number, score))
     }
 
-    /// By how much better an arm is than the first, in percent: what mmtests prints.
+    /// Returns how much better an arm is than the first, in percent: the figure that mmtests
+    /// prints.
     pub fn gain_pct(&self, arm: usize) -> f64 {
         self.gain_of(self.figures[arm].delta_pct)
     }
 
-    /// Likewise of a change.
+    /// Returns the gain of a given change in the same way.
     pub fn gain_of(&self, delta: f64) -> f64 {
-        // Not -0.
+        // The subtraction avoids -0.
         if self.higher_is_better {
             delta + 0.0
         } else {
@@ -59,7 +62,7 @@ impl Row {
         }
     }
 
-    /// Whether the change is more than chance makes of it.
+    /// Returns true where the change is larger than chance explains.
     pub fn is_significant(&self, arm: usize) -> bool {
         let figure = &self.figures[arm];
         figure
@@ -68,34 +71,35 @@ impl Row {
     }
 }
 
-/// The iterations that a sheet's rows are statistics of.
+/// The iterations from which a sheet's statistics are made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Iterations {
-    /// What ran, as `perch compare` takes it.
+    /// The workload that ran, in the syntax of `perch compare`.
     pub workload: String,
-    /// By arm, in the unit of the sheet.
+    /// The values by arm, in the unit of the sheet.
     pub values: Vec<Vec<f64>>,
 }
 
 /// One table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sheet {
-    /// The benchmark, or what a comparison measures.
+    /// The benchmark, or the quantity that a comparison measures.
     pub benchmark: String,
-    /// Where it was pinned, or the machine it ran on; empty for a comparison.
+    /// The set of CPUs to which the benchmark was pinned, or the machine it ran on; empty for a
+    /// comparison.
     pub place: String,
     /// The machine that was simulated.
     pub machine: String,
-    /// The arms, the first of which is what the others are held against.
+    /// The arms; the others are compared with the first.
     pub arms: Vec<String>,
-    /// At least one.
+    /// The rows, at least one.
     pub rows: Vec<Row>,
-    /// Where its rows are statistics.
+    /// The iterations, where the rows are statistics.
     pub iterations: Option<Iterations>,
 }
 
 impl Sheet {
-    /// With these arms only.
+    /// Returns the sheet with only the given arms.
     pub fn only(&self, arms: &[usize]) -> Sheet {
         let mut sheet = self.clone();
         sheet.arms = arms.iter().map(|arm| self.arms[*arm].clone()).collect();
@@ -105,7 +109,8 @@ impl Sheet {
         sheet
     }
 
-    /// The tables of a report, in its order; what has several units at one place is one table.
+    /// Returns the tables of a report, in its order; cells of several units at one place make one
+    /// table.
     pub fn of_report(report: &Report) -> Vec<Sheet> {
         let place = |cell: &CellReport| (cell.benchmark.clone(), cell.place.clone());
         let tables = report.cells.chunk_by(|a, b| place(a) == place(b));
@@ -136,7 +141,8 @@ impl Sheet {
         }
     }
 
-    /// A comparison's scores: a table each where they come with statistics, else one of all.
+    /// Returns a comparison's scores: a table each where they come with statistics, else one table
+    /// of all.
     pub fn of_comparison(comparison: &Comparison) -> Vec<Sheet> {
         let arms: Vec<String> = comparison.arms.iter().map(|arm| arm.name.clone()).collect();
         let sheet = |benchmark: &str, rows, iterations| Sheet {
@@ -194,7 +200,8 @@ impl Sheet {
     }
 }
 
-/// Whether more of a statistic is better: a spread is better small, whatever it is of.
+/// Returns whether more of a statistic is better: less of a spread is always better, whatever it is
+/// the spread of.
 fn better(statistic: &str, higher_is_better: bool) -> bool {
     higher_is_better && statistic != "std"
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Both forms on sheets made by hand, and their promises on any.
+//! Tests of both layouts on sheets made by hand, and of their promises on random ones.
 
 use perch_experiment::{ContendedLine, LineUser};
 use proptest::prelude::*;
@@ -121,8 +121,8 @@ fn mmtests_means_are_marked_where_they_are_more_than_chance() {
     insta::assert_snapshot!(mmtests::table(&sheet));
 }
 
-/// How mmtests' compare-kernels.sh finds out which loads a comparison has: of the lines that begin with
-/// a statistic, what the second field has after its last dash, as a number.
+/// mmtests' compare-kernels.sh finds the loads of a comparison in this way: of the lines that begin
+/// with a statistic, it takes the part of the second field after the last dash, as a number.
 #[test]
 fn mmtests_own_scripts_find_the_loads_of_a_table() {
     let loads = |text: &str, statistic: &str| -> Vec<u32> {
@@ -201,7 +201,7 @@ fn contention(scale: u64) -> Vec<Contention> {
     ]
 }
 
-/// As the source has it, to the column.
+/// The table equals the source's, to the column.
 #[test]
 fn contended_lines_stand_in_a_mail_as_perf_c2c_reports_them() {
     let text = contended(&contention(1), Paste::Lkml);
@@ -252,18 +252,19 @@ prop_compose! {
 }
 
 proptest! {
-    /// What is pasted into a mail is not wrapped on its way, whatever it is of.
+    /// No mail program wraps a pasted text on its way, whatever the text contains.
     #[test]
     fn lines_of_a_mail_are_short_and_ascii(sheet in any_sheet()) {
         for line in mail::tables(&sheet).lines() {
-            // A word that is longer than a line is not cut: a name is needed whole.
+            // The layout does not cut a word that is longer than a line, because a reader needs a
+            // whole name.
             let longest = line.split(' ').map(str::len).max().unwrap_or(0);
             prop_assert!(line.len() <= mail::WIDTH || longest > 40, "{line}");
             prop_assert!(line.is_ascii(), "{line}");
         }
     }
 
-    /// Every row of a comparison reads back: a name, and a figure and a gain an arm.
+    /// Every row of a comparison can be read back: a name, and a figure and a gain an arm.
     #[test]
     fn rows_of_mmtests_read_back(sheet in any_sheet()) {
         let table = mmtests::table(&sheet);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A simulated run as a Perfetto trace, written as it happens.
+//! A simulated run as a Perfetto trace, which the writer makes while the run goes on.
 //!
-//! What CPUs run is in the kernel's own events (`sched_switch`, `sched_waking`), so that Perfetto
-//! shows and queries it as a recording of a real machine: the tables `sched` and `thread_state`.
-//! Beside it, as tracks of its own: each wake-up with the policy's reason, on the waker's CPU, and
-//! an arrow from there to where and when the wakee first runs; how many CPUs are idle; and how many
-//! tasks are runnable in each last-level cache.
+//! The trace tells the tasks that CPUs run by the kernel's own events (`sched_switch`,
+//! `sched_waking`), so that Perfetto shows and queries them like a recording of a real machine, in
+//! the tables `sched` and `thread_state`. Beside these the trace has tracks of its own: each
+//! wake-up with the policy's reason, on the waker's CPU, and an arrow from there to where and when
+//! the wakee first runs; how many CPUs are idle; and how many tasks are runnable in each last-level
+//! cache.
 //!
-//! Memory does not grow with the run: a CPU's events are written by the hundred, and what has to be
-//! remembered is one number a task. docs/traces.md says what a wake-up takes.
+//! Memory does not grow with the run: a CPU's events are written by the hundred, and the writer
+//! remembers one number a task. docs/traces.md says what a wake-up takes.
 
 mod proto;
 mod recorded;
@@ -25,29 +26,29 @@ use proto::Message;
 use sched::{Cpu, Thread, Waking};
 use stream::{Argument, Flow, Instant, Stream, field};
 
-/// The numbers of the tracks: small ones take a byte.
+/// The numbers of the tracks; small numbers take one byte.
 const IDLE: u64 = 1;
 
-/// Writes a trace.
+/// A writer of a trace.
 #[derive(Debug)]
 pub struct PerfettoTrace<W: Write> {
     stream: Stream<W>,
-    /// By number of the task.
+    /// The names of the tasks, by number.
     names: Vec<String>,
     cpus: Vec<Cpu>,
     runs: Vec<Option<u32>>,
     llcs: usize,
     idle: u64,
-    /// Of each task that was woken and has not run since: the wake-up's number.
+    /// The number of the wake-up of each task that was woken and has not run since.
     pending: Vec<Option<u64>>,
     woken: u64,
 }
 
 impl<W: Write> PerfettoTrace<W> {
-    /// A trace of so many CPUs, with these names of tasks.
+    /// Begins a trace of so many CPUs, with these names of tasks.
     ///
     /// # Errors
-    /// When writing fails.
+    /// Returns an error when writing fails.
     pub fn new(out: W, names: Vec<String>, cpus: usize, llcs: usize) -> io::Result<Self> {
         let mut tree = Message::default();
         for (task, name) in names.iter().enumerate() {
@@ -93,7 +94,7 @@ impl<W: Write> PerfettoTrace<W> {
     }
 }
 
-/// The first task is not 0, which is who idles.
+/// Returns the pid of a task. The first task's is not 0, which is the idle task's.
 fn pid(task: u32) -> u64 {
     u64::from(task) + 1
 }
@@ -151,7 +152,7 @@ impl<W: Write> Watch for PerfettoTrace<W> {
             from,
             to,
         } = switched;
-        // As the kernel codes them: R, S and X.
+        // These are the kernel's codes of states: R, S and X.
         let state = match from {
             None | Some((_, Left::Runnable)) => 0,
             Some((_, Left::Asleep)) => 1,
@@ -186,7 +187,7 @@ impl<W: Write> Watch for PerfettoTrace<W> {
         self.stream.count(at_ns, of_llc(llc), runnable.into())
     }
 
-    /// Ends what still runs, so that every slice has its length.
+    /// Ends the slices of tasks that still run, so that every slice has its length.
     fn ended(&mut self, at_ns: u64) -> io::Result<()> {
         for cpu in 0..self.cpus.len() {
             if let Some(task) = self.runs[cpu] {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! As much of the protocol buffers' encoding as a trace needs: numbers of seven bits a byte, and
-//! what has a length. (The crate for it that is kept best may not be linked into a program of this
-//! licence.)
+//! The part of the protocol buffers' encoding that a trace needs: numbers of seven bits a byte, and
+//! fields that begin with their length. (The crate for it that is kept best may not be linked into
+//! a program of this licence.)
 
-/// A message in the making.
+/// A message that is being written.
 #[derive(Clone, Debug, Default)]
 pub struct Message(Vec<u8>);
 
@@ -12,7 +12,7 @@ const FIXED64: u64 = 1;
 const LENGTH: u64 = 2;
 
 impl Message {
-    /// A number without its field, as packed fields have them.
+    /// Appends a number without its field, in the form of packed fields.
     pub fn bare(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
@@ -25,32 +25,32 @@ impl Message {
         self.bare(u64::from(field) << 3 | kind);
     }
 
-    /// A number that is not negative, or an enumeration's.
+    /// Appends a number that is not negative, or an enumeration's value.
     pub fn uint(&mut self, field: u32, value: u64) -> &mut Message {
         self.key(field, VARINT);
         self.bare(value);
         self
     }
 
-    /// A number of 64 bits whatever it is.
+    /// Appends a number that always takes 64 bits.
     pub fn fixed64(&mut self, field: u32, value: u64) -> &mut Message {
         self.key(field, FIXED64);
         self.0.extend(value.to_le_bytes());
         self
     }
 
-    /// A text.
+    /// Appends a text.
     pub fn text(&mut self, field: u32, text: &str) -> &mut Message {
         self.bytes(field, text.as_bytes())
     }
 
-    /// What is in another message: as a message of its own, or as packed numbers.
+    /// Appends the content of another message: as a message of its own, or as packed numbers.
     pub fn message(&mut self, field: u32, message: &Message) -> &mut Message {
         self.bytes(field, &message.0)
     }
 
-    /// A message within this one, which `write` fills where it stands: nothing is copied unless it
-    /// gets longer than 127 bytes.
+    /// Appends a message within this one, which `write` fills in place: nothing is copied unless
+    /// the inner message gets longer than 127 bytes.
     pub fn within(&mut self, field: u32, write: impl FnOnce(&mut Message)) -> &mut Message {
         self.key(field, LENGTH);
         let at = self.0.len();
@@ -74,22 +74,22 @@ impl Message {
         self
     }
 
-    /// The fields of another message, as if they were this one's.
+    /// Appends the fields of another message, as if they were this one's.
     pub fn append(&mut self, other: &Message) {
         self.0.extend(&other.0);
     }
 
-    /// Begins again, in the same memory.
+    /// Clears the message, and keeps its memory.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Whether nothing is in it.
+    /// Returns true where the message is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What it is on the wire.
+    /// Returns the encoded bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(packed.as_bytes(), expected);
     }
 
-    /// Short and long, and one within the other.
+    /// The test writes short and long messages, and one within the other.
     #[test]
     fn what_is_within_is_as_if_it_had_been_made_before() {
         for length in [0, 1, 100, 127, 128, 20_000] {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What was recorded of real wake-ups as a Perfetto trace.
+//! A recording of real wake-ups as a Perfetto trace.
 //!
-//! A recording has wake-ups and no switches: who was woken by whom, where to, and what the kernel saw.
-//! So there are no slices, and none are made up: each wake-up is an instant on its waker's CPU, with an
-//! arrow to where the wakee was put, and from there to the next wake-up that the wakee itself causes,
-//! which shows where it came to run.
+//! A recording has wake-ups and no switches: it tells the waker, the wakee, the chosen CPU and the
+//! state that the kernel saw. So the trace has no slices, and none are made up: each wake-up is an
+//! instant on its waker's CPU, with an arrow to where the wakee was put, and from there to the next
+//! wake-up that the wakee itself causes, which shows where it came to run.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,67 +12,68 @@ use std::io::{self, Write};
 use super::proto::Message;
 use super::stream::{Argument, Flow, Instant, Stream};
 
-/// What is known of how a CPU was chosen.
+/// The known facts about the choice of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice<'a> {
-    /// A model was asked.
+    /// A model was asked for its choice.
     Asked {
-        /// What it chose.
+        /// The CPU that the model chose.
         cpu: usize,
-        /// Why.
+        /// The model's reason.
         reason: &'a str,
-        /// Where it aimed at.
+        /// The CPU that the model aimed at.
         target: usize,
-        /// Why the kernel chose otherwise, if it did.
+        /// The cause for which the kernel chose otherwise, if it did.
         cause: Option<&'a str>,
-        /// What another policy would have chosen, and why.
+        /// The CPU that another policy would have chosen, and its reason.
         other: Option<(usize, &'a str)>,
     },
-    /// None was, and why.
+    /// No model was asked, for this reason.
     NotAsked(&'a str),
 }
 
 /// A wake-up as it was recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded<'a> {
-    /// Nanoseconds of the recorder's clock.
+    /// The time, nanoseconds of the recorder's clock.
     pub at_ns: u64,
-    /// The waker's thread; nothing where the CPU idled.
+    /// The waker's thread; none where the CPU idled.
     pub waker: Option<u32>,
-    /// Its CPU.
+    /// The waker's CPU.
     pub this_cpu: usize,
     /// The woken thread.
     pub wakee: u32,
-    /// Where it ran last.
+    /// The CPU on which the wakee ran last.
     pub prev_cpu: usize,
-    /// Where the kernel put it.
+    /// The CPU that the kernel chose.
     pub chosen: usize,
-    /// How that came.
+    /// The facts about the choice.
     pub choice: Choice<'a>,
-    /// Last-level caches all of whose CPUs were looked at, and how many of these idled.
+    /// Last-level caches all of whose CPUs were seen, and the number of idle CPUs of each.
     pub idle: &'a [(usize, u32)],
-    /// Likewise how many tasks were runnable there, running ones included.
+    /// The same caches, and the number of tasks that were runnable there, running ones included.
     pub runnable: &'a [(usize, u32)],
 }
 
-/// Writes what was recorded. It remembers a number for each thread, and nothing of time.
+/// Writes a recording as a trace. The writer remembers a number for each thread, and nothing that
+/// grows with time.
 #[derive(Debug)]
 pub struct RecordedTrace<W: Write> {
     stream: Stream<W>,
     llcs: usize,
-    /// The last values of the counters; nothing where none was told.
+    /// The last values of the counters; none where a counter has no value yet.
     idle: Vec<Option<u32>>,
     runnable: Vec<Option<u32>>,
-    /// Of each thread that was woken and has woken nobody since: the wake-up's number.
+    /// The number of the wake-up of each thread that was woken and has woken nobody since.
     pending: BTreeMap<u32, u64>,
     wake_ups: u64,
 }
 
 impl<W: Write> RecordedTrace<W> {
-    /// A trace of so many CPUs and last-level caches.
+    /// Begins a trace of so many CPUs and last-level caches.
     ///
     /// # Errors
-    /// When writing fails.
+    /// Returns an error when writing fails.
     pub fn new(out: W, cpus: usize, llcs: usize) -> io::Result<Self> {
         let mut trace = RecordedTrace {
             stream: Stream::new(out, &Message::default())?,
@@ -111,7 +112,7 @@ impl<W: Write> RecordedTrace<W> {
     /// Adds a wake-up.
     ///
     /// # Errors
-    /// When writing fails.
+    /// Returns an error when writing fails.
     pub fn wake_up(&mut self, of: &Recorded) -> io::Result<()> {
         self.wake_ups += 1;
         for &(llc, value) in of.idle {
@@ -177,10 +178,10 @@ impl<W: Write> RecordedTrace<W> {
         })
     }
 
-    /// Ends it.
+    /// Ends the trace.
     ///
     /// # Errors
-    /// When writing fails.
+    /// Returns an error when writing fails.
     pub fn finish(mut self) -> io::Result<()> {
         self.stream.flush()
     }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The kernel's own events of a CPU, in the compact form: what a switch leaves is what the one before
-//! it on that CPU went to, and names are told once a bundle.
+//! The kernel's own events of a CPU, in the compact form: a switch leaves the task that the switch
+//! before it on that CPU went to, and a bundle tells each name once.
 
 use super::proto::Message;
 
-// FtraceEventBundle
+// Fields of FtraceEventBundle.
 const CPU: u32 = 1;
 const EVENT: u32 = 2;
 const COMPACT: u32 = 4;
-// FtraceEvent
+// Fields of FtraceEvent.
 const EVENT_TIMESTAMP: u32 = 1;
 const EVENT_PID: u32 = 2;
 const SCHED_WAKING: u32 = 20;
 const SCHED_WAKEUP_NEW: u32 = 114;
-/// Events of a CPU that are written together.
+/// The number of a CPU's events that are written together.
 const TOGETHER: usize = 512;
-/// What a real-time or fair task's priority is where nothing says more: nice 0.
+/// The priority of a task about which nothing more is known: nice 0.
 const PRIORITY: u64 = 120;
 
-/// A task: its pid, 0 for who idles, and its name.
+/// A task: its pid, 0 for the idle task, and its name.
 #[derive(Clone, Copy)]
 pub struct Thread<'a> {
     pub pid: u64,
@@ -34,20 +34,20 @@ pub struct Waking<'a> {
     pub is_new: bool,
 }
 
-/// Events of one kind, a column each of what they have.
+/// Events of one kind, with a column for each of their fields.
 #[derive(Clone, Debug, Default)]
 struct Columns {
     at_ns: Message,
     last_ns: u64,
-    /// A switch: what becomes of who is left, the next pid and its priority. A waking: the pid, the
-    /// target and the priority.
+    /// The columns of a switch are the state of the task that is left, the next pid and its
+    /// priority; those of a waking are the pid, the target and the priority.
     facts: [Message; 3],
     names: Message,
 }
 
 impl Columns {
     fn add(&mut self, at_ns: u64, facts: [u64; 3], name: u64) {
-        // The first is told in full, each other as how much later it is.
+        // The first event has its full time, each other one the time since the event before it.
         self.at_ns.bare(at_ns - self.last_ns);
         self.last_ns = at_ns;
         for (column, fact) in self.facts.iter_mut().zip(facts) {
@@ -56,7 +56,7 @@ impl Columns {
         self.names.bare(name);
     }
 
-    /// Moves them into a message.
+    /// Moves the events into a message.
     fn drain(&mut self, into: &mut Message, fields: [u32; 5]) {
         let [first, second, third] = &self.facts;
         let columns = [&self.at_ns, first, second, third, &self.names];
@@ -77,22 +77,22 @@ impl Columns {
 pub struct Cpu {
     switches: Columns,
     wakings: Columns,
-    /// Of each compact waking, nothing that is known.
+    /// The flags of each compact waking, which are 0, since nothing is known of them.
     flags: Message,
     others: Message,
-    /// Pids whose names are told, in that order, and the names.
+    /// The pids whose names the bundle tells, in that order, and the names.
     told: Vec<u64>,
     names: Message,
     count: usize,
-    /// Who runs.
+    /// The pid of the running task.
     pid: u64,
-    /// When somebody was woken last.
+    /// The time of the last waking on this CPU.
     woken_ns: Option<u64>,
 }
 
 impl Cpu {
-    /// It idles from the beginning: a reader takes the first switch for what it tells of what comes
-    /// after it, and for no more.
+    /// Returns a CPU that idles from the beginning: a reader takes from the first switch only the
+    /// task that runs after it.
     pub fn new() -> Cpu {
         let mut cpu = Cpu::default();
         cpu.switch(
@@ -116,14 +116,15 @@ impl Cpu {
         place as u64
     }
 
-    /// Whether what waits must be written before a switch at that time. A reader takes all switches
-    /// of a bundle before its wakings where both are at once, but who woke somebody up is who ran
-    /// before the switch.
+    /// Returns true where the waiting events must be written before a switch at that time. A reader
+    /// takes all switches of a bundle before its wakings where both have the same time, but the
+    /// waker is the task that ran before the switch.
     pub fn is_ahead(&self, at_ns: u64) -> bool {
         self.count > 0 && self.woken_ns == Some(at_ns)
     }
 
-    /// Turns to another task; `state` is what becomes of who ran, as the kernel codes it.
+    /// Switches to another task; `state` is the next state of the task that ran, in the kernel's
+    /// code.
     pub fn switch(&mut self, at_ns: u64, state: u64, to: Thread) {
         let name = self.name(to);
         self.switches.add(at_ns, [state, to.pid, PRIORITY], name);
@@ -131,7 +132,7 @@ impl Cpu {
         self.count += 1;
     }
 
-    /// Somebody is woken from here.
+    /// Adds the wake-up of a task by this CPU.
     pub fn waking(&mut self, waking: &Waking) {
         let Waking { at_ns, wakee, .. } = *waking;
         self.woken_ns = Some(at_ns);
@@ -160,17 +161,17 @@ impl Cpu {
         });
     }
 
-    /// Whether there is as much as is written together.
+    /// Returns true where there are as many events as are written together.
     pub fn is_full(&self) -> bool {
         self.count >= TOGETHER
     }
 
-    /// Whether nothing waits.
+    /// Returns true where no event waits.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Moves what waits into a bundle of this CPU.
+    /// Moves the waiting events into a bundle of this CPU.
     pub fn drain(&mut self, number: usize, bundle: &mut Message) {
         bundle.uint(CPU, number as u64).within(COMPACT, |compact| {
             compact.append(&self.names);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Packets of a trace, and events on tracks of its own: instants and counters.
+//! The packets of a trace, and events on tracks of the trace's own: instants and counters.
 //!
-//! All are in one sequence of packets, which has a clock of its own: a packet says how many
-//! nanoseconds it is later than the one before. Names are told once, and are numbers from then on.
+//! All packets are in one sequence, which has a clock of its own: a packet tells its distance in
+//! nanoseconds from the packet before. The writer tells each name once, and refers to it by a
+//! number from then on.
 
 use std::io::{self, Write};
 
@@ -11,7 +12,7 @@ use super::proto::Message;
 /// Fields of the messages, by the names that Perfetto's definitions give them.
 pub mod field {
     pub const PACKET: u32 = 1;
-    // TracePacket
+    // Fields of TracePacket.
     pub const FTRACE_EVENTS: u32 = 1;
     pub const PROCESS_TREE: u32 = 2;
     pub const CLOCK_SNAPSHOT: u32 = 6;
@@ -23,7 +24,7 @@ pub mod field {
     pub const CLOCK: u32 = 58;
     pub const DEFAULTS: u32 = 59;
     pub const TRACK_DESCRIPTOR: u32 = 60;
-    // TrackEvent
+    // Fields of TrackEvent.
     pub const ARGUMENT: u32 = 4;
     pub const TYPE: u32 = 9;
     pub const NAME_IID: u32 = 10;
@@ -35,18 +36,18 @@ pub mod field {
 
 const INSTANT: u64 = 3;
 const COUNT: u64 = 4;
-/// The sequence of packets that all tracks are in.
+/// The number of the sequence to which all tracks belong.
 const SEQUENCE: u64 = 1;
-/// The clock that nothing else is said about.
+/// The clock of packets that name no other one.
 const BOOTTIME: u64 = 6;
-/// The first number that a sequence may give a clock of its own.
+/// The first number that a sequence may give to a clock of its own.
 const SINCE_LAST: u64 = 64;
 
-/// Kinds of names that are told once.
+/// The kinds of names that are told once.
 const NAMES: u32 = 2;
 const ARGUMENT_NAMES: u32 = 3;
 
-/// What stands beside an instant.
+/// The value of an argument that stands beside an instant.
 #[derive(Clone, Copy, Debug)]
 pub enum Argument<'a> {
     /// A number.
@@ -55,12 +56,12 @@ pub enum Argument<'a> {
     Text(&'a str),
 }
 
-/// Where an arrow goes through.
+/// The part of an instant in an arrow.
 #[derive(Clone, Copy, Debug)]
 pub enum Flow {
-    /// It begins here, or goes on.
+    /// The arrow begins here, or goes on.
     From(u64),
-    /// It ends here.
+    /// The arrow ends here.
     To(u64),
 }
 
@@ -73,22 +74,22 @@ pub struct Instant<'a> {
     pub flows: &'a [Flow],
 }
 
-/// Writes packets.
+/// A writer of packets.
 #[derive(Debug)]
 pub struct Stream<W: Write> {
     out: W,
     /// The packet that is being written.
     packet: Message,
-    /// Names that it is the first to use.
+    /// The names that this packet is the first to use.
     names: Message,
-    /// When the last event of a track was.
+    /// The time of the last event of a track.
     at_ns: u64,
-    /// Names that were told already, each with what it is of; their place is their number.
+    /// The names that were told already, each with its kind; the place of a name is its number.
     interned: Vec<(u32, String)>,
 }
 
 impl<W: Write> Stream<W> {
-    /// Begins a trace. `tree` has its processes and threads.
+    /// Begins a trace. `tree` has the processes and threads of the trace.
     pub fn new(out: W, tree: &Message) -> io::Result<Self> {
         let mut stream = Stream {
             out,
@@ -101,7 +102,7 @@ impl<W: Write> Stream<W> {
             packet
                 .uint(field::TIMESTAMP, 0)
                 .uint(field::SEQUENCE_ID, SEQUENCE);
-            // What was interned before belongs to somebody else: SEQ_INCREMENTAL_STATE_CLEARED.
+            // The names told before belong to another trace: SEQ_INCREMENTAL_STATE_CLEARED.
             packet
                 .uint(field::SEQUENCE_FLAGS, 1)
                 .within(field::CLOCK_SNAPSHOT, |snapshot| {
@@ -125,14 +126,14 @@ impl<W: Write> Stream<W> {
         Ok(stream)
     }
 
-    /// A packet, of no sequence by itself.
+    /// Writes a packet, which belongs to no sequence by itself.
     pub fn packet(&mut self, write: impl FnOnce(&mut Message)) -> io::Result<()> {
         self.packet.clear();
         self.packet.within(field::PACKET, write);
         self.out.write_all(self.packet.as_bytes())
     }
 
-    /// Says what a track is called, and whether it counts.
+    /// Tells the name of a track, and whether it is a counter.
     pub fn describe(&mut self, track: u64, name: &str, counts: bool) -> io::Result<()> {
         self.packet(|packet| {
             packet.uint(field::SEQUENCE_ID, SEQUENCE);
@@ -145,7 +146,8 @@ impl<W: Write> Stream<W> {
         })
     }
 
-    /// When, and of which sequence. What comes late says when by the clock of all.
+    /// Writes the time and the sequence of a packet. A packet that comes late has its time by the
+    /// common clock.
     fn head(at_ns: u64, last_ns: &mut u64, packet: &mut Message) {
         match at_ns.checked_sub(*last_ns) {
             Some(later) => packet.uint(field::TIMESTAMP, later),
@@ -157,7 +159,7 @@ impl<W: Write> Stream<W> {
         packet.uint(field::SEQUENCE_ID, SEQUENCE);
     }
 
-    /// From now on a counter has this value.
+    /// Sets a counter to a value from now on.
     pub fn count(&mut self, at_ns: u64, track: u64, value: u64) -> io::Result<()> {
         let mut last_ns = self.at_ns;
         let done = self.packet(|packet| {
@@ -171,9 +173,9 @@ impl<W: Write> Stream<W> {
         done
     }
 
-    /// The number of a name; the first time it is told as well.
+    /// Returns the number of a name; the first time, the packet tells the name as well.
     fn intern(&mut self, kind: u32, name: &str) -> u64 {
-        // A dozen reasons and arguments: a search is as fast as anything.
+        // There are a dozen reasons and arguments, so a search is as fast as anything.
         let is_it = |known: &(u32, String)| known.0 == kind && known.1 == name;
         if let Some(known) = self.interned.iter().position(is_it) {
             return known as u64 + 1;
@@ -186,7 +188,7 @@ impl<W: Write> Stream<W> {
         number
     }
 
-    /// Something that happened on a track.
+    /// Writes an instant on a track.
     pub fn instant(&mut self, instant: &Instant) -> io::Result<()> {
         let mut event = std::mem::take(&mut self.names);
         event.clear();
@@ -220,14 +222,14 @@ impl<W: Write> Stream<W> {
             }
             packet.message(field::TRACK_EVENT, &event);
         });
-        // Its memory serves the next one.
+        // The next packet reuses this memory.
         self.names = event;
         self.names.clear();
         self.at_ns = last_ns;
         done
     }
 
-    /// Hands on what the output keeps back.
+    /// Flushes the output.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The trace, read back field by field.
+//! Tests that read a trace back field by field.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use perch_sim::{Outcome, RootDomain, Scenario};
 
 use super::*;
 
-/// A field's number and what it has.
+/// The value of a field.
 enum Value<'a> {
     Number(u64),
     Bytes(&'a [u8]),
@@ -71,7 +71,7 @@ fn all<'a>(of: &'a [(u32, Value<'a>)], field: u32) -> impl Iterator<Item = &'a [
     })
 }
 
-/// Numbers without their field, packed.
+/// Returns packed numbers, which have no fields of their own.
 fn packed(of: &[(u32, Value)], field: u32) -> Vec<u64> {
     let mut found = Vec::new();
     for mut bytes in all(of, field) {
@@ -82,33 +82,34 @@ fn packed(of: &[(u32, Value)], field: u32) -> Vec<u64> {
     found
 }
 
-/// What a trace says.
+/// The content of a trace.
 #[derive(Default)]
 struct Read {
-    /// Time that CPUs spent with tasks, nanoseconds.
+    /// The time that CPUs spent with tasks, nanoseconds.
     busy_ns: u64,
     wakes: u64,
-    /// Wakers that are not who the CPU runs by its switches.
+    /// The number of wakings whose waker is not the task that the CPU runs by its switches.
     strange: u64,
-    /// Instants of wake-ups by the number of their name, and how many of them an arrow leaves.
+    /// The instants of wake-ups by the number of their name, and the number of those that an arrow
+    /// leaves.
     begun: Vec<u64>,
     ended: Vec<u64>,
     names: Vec<String>,
     /// The last value of each counter.
     counters: BTreeMap<u64, u64>,
-    /// Times of the events of tracks.
+    /// The times of the events of tracks.
     at_ns: Vec<u64>,
     largest_packet: usize,
 }
 
-/// Fields of an ftrace bundle and of its compact part.
+/// The fields of an ftrace bundle and of its compact part.
 const CPU: u32 = 1;
 const EVENT: u32 = 2;
 const COMPACT: u32 = 4;
 
 fn read(trace: &[u8]) -> Read {
     let mut read = Read::default();
-    // What a CPU runs and since when.
+    // The task that each CPU runs, and the time since when it does.
     let mut runs: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     let (mut now, mut clock) = (0, 0);
     for packet in all(&fields(trace), field::PACKET) {
@@ -152,7 +153,7 @@ fn read(trace: &[u8]) -> Read {
                     if let Some((since, was)) = runs.insert(cpu, (at, pid)) {
                         read.busy_ns += if was == 0 { 0 } else { at - since };
                     }
-                    // Whoever was woken before this switch, and at its time, is in a bundle before.
+                    // A waking before this switch, and at its time, must be in an earlier bundle.
                     read.strange += wakings.iter().filter(|woken| **woken == at).count() as u64;
                 }
             }
@@ -208,7 +209,7 @@ fn traced(scenario: &Scenario) -> (Outcome, Vec<u8>) {
     (outcome, bytes)
 }
 
-/// Who looks on changes nothing, and sees all of it.
+/// A watcher changes nothing, and sees every event.
 #[test]
 fn slices_add_up_to_the_time_that_the_metrics_state() {
     for (machine, workload) in [
@@ -223,7 +224,7 @@ fn slices_add_up_to_the_time_that_the_metrics_state() {
         let scenario = scenario(machine, workload, 20_000_000);
         let (outcome, bytes) = traced(&scenario);
         let mut unseen = scenario.run().unwrap();
-        // What is one event where nobody looks are several where somebody does.
+        // An event that is one without a watcher is several with one.
         unseen.metrics.events = outcome.metrics.events;
         assert_eq!(outcome, unseen, "{workload}");
         let read = read(&bytes);
@@ -235,18 +236,18 @@ fn slices_add_up_to_the_time_that_the_metrics_state() {
         assert!(read.at_ns.is_sorted() && read.at_ns.last() <= Some(&20_000_000));
         assert_eq!(read.strange, 0, "{workload}");
         let bytes = bytes.len() as u64 / read.wakes;
-        // Of the others the names of CPUs and tasks are most.
+        // Of the other bytes the names of CPUs and tasks are most.
         assert!(
             bytes < 200 || !workload.starts_with("tbench"),
             "{bytes} bytes a wake-up"
         );
-        // All are idle when it is over.
+        // All CPUs are idle when the run is over.
         assert_eq!(read.counters[&1], scenario.machine.cpus.len() as u64);
         assert!(read.names.contains(&"runs".to_string()), "{:?}", read.names);
     }
 }
 
-/// Memory stays where it is: what is written at once does not grow with the run.
+/// The memory stays bounded: the amount that is written at once does not grow with the run.
 #[test]
 fn a_longer_run_has_no_larger_packets() {
     let largest = |measure_ns| {
@@ -281,7 +282,7 @@ fn who_cannot_be_written_to_ends_the_run() {
     assert!(error.contains("no storage space"), "{error}");
 }
 
-/// What is late has the clock of all, and does not turn the sequence's back.
+/// A late packet has its time by the common clock, and does not turn the sequence's clock back.
 #[test]
 fn a_recording_is_instants_with_arrows_and_what_was_counted() {
     let mut bytes = Vec::new();
@@ -332,7 +333,8 @@ fn a_recording_is_instants_with_arrows_and_what_was_counted() {
         .unwrap();
     trace.finish().unwrap();
     let read = read(&bytes);
-    // Two counters, a wake-up and where it led; the same idle CPUs are not told twice.
+    // The trace has two counters, a wake-up and the arrow to its wakee; it does not tell the same
+    // number of idle CPUs twice.
     assert_eq!(
         read.at_ns,
         [1000, 1000, 1000, 1000, 900, 900, 900, 1100, 1100]

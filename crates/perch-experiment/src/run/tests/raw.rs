@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Repetitions as they are handed out, and what is made of them.
+//! Tests of the repetitions that a run hands out, and of the figures made of them.
 
 use super::*;
 
-/// One repetition as it was handed out, without what says where.
+/// One repetition that a run handed out, without the names of its experiment and place.
 #[derive(Debug, PartialEq)]
 struct Raw {
     path: String,
@@ -46,8 +46,9 @@ fn raw_of(experiment: &Experiment, jobs: usize) -> (Report, Vec<Raw>) {
     (report, raw)
 }
 
-/// Means, statistics and intervals made of the raw values are those of the report, to the last bit,
-/// for rows that are workloads, statistics, scores, and multiples of an unknown baseline.
+/// The means, statistics and intervals that the test makes from the raw values equal those of the
+/// report, to the last bit, for rows that are workloads, statistics, scores, and multiples of an
+/// unknown baseline.
 #[test]
 fn every_figure_comes_out_of_the_raw_repetitions() {
     let given = [

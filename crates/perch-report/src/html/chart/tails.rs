@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! All percentiles of a distribution, the rare ones as wide as the frequent ones.
+//! Charts of all percentiles of a distribution, in which the rare ones are as wide as the frequent
+//! ones.
 
 use super::*;
 
-/// What so many of the wake-ups did not exceed: by arm buckets, each with the longest that it takes,
-/// nanoseconds, and how many it has.
+/// Draws the latency that each share of the wake-ups did not exceed. Each arm has buckets: the
+/// longest latency of each, nanoseconds, and its number of wake-ups.
 pub fn tails(words: &Words, arms: &[(String, Vec<[u64; 2]>)]) -> String {
     const MARKED: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
-    // 0, 90, 99, 99.9 % and so on are equally far from each other.
+    // On this scale 0, 90, 99, 99.9 % and so on are equally far from each other.
     let nines = |share: f64| -(1.0 - share).log10();
     let mut lines = Vec::new();
     let mut marked = Vec::new();
@@ -24,7 +25,8 @@ pub fn tails(words: &Words, arms: &[(String, Vec<[u64; 2]>)]) -> String {
             let before = seen as f64 / all as f64;
             seen += count;
             let after = seen as f64 / all as f64;
-            // The last step has no end: it goes to where one in so many is.
+            // The last step has no end, so the chart draws it up to the share of one wake-up in
+            // all.
             let end = nines(after).min((all as f64).log10());
             line.extend([point(nines(before), *ns), point(end, *ns)]);
             let reached = MARKED.into_iter().filter(|at| before < *at && *at <= after);
@@ -58,7 +60,8 @@ pub fn tails(words: &Words, arms: &[(String, Vec<[u64; 2]>)]) -> String {
             ticks: Ticks::Powers,
         },
     );
-    // A factor of three at least: less would look like much.
+    // The axis spans a factor of three at least, since a small difference would look large on a
+    // narrower one.
     let ys = range(points().map(|p| p.y), false);
     let room = ((0.5 - (ys.end - ys.start)) / 2.0).max(0.0);
     let ys = ys.start - room..ys.end + room;
@@ -67,7 +70,7 @@ pub fn tails(words: &Words, arms: &[(String, Vec<[u64; 2]>)]) -> String {
         let area = plane(root, [(&x, 0.0..most), (&y, ys)], &marked)?;
         for (line, series) in lines.iter().zip(&marked) {
             let color = SERIES[series.look % SERIES.len()];
-            // Steps that nobody can see would be most of the page.
+            // The chart leaves out steps that nobody can see: they would be most of the page.
             let (wide, high) = (most / 700.0, tall / 300.0);
             let mut path: Vec<(f64, f64)> = Vec::new();
             for (at, p) in line.iter().enumerate() {
