@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the cache mechanism keeps of processes, CPUs and last-level caches, and the calls by which
-//! a host tells it what happens (policy/include/perch/occupancy.h and cache.h).
+//! The records that the cache mechanism keeps of processes, CPUs and last-level caches, and the
+//! calls by which a host reports events to it (policy/include/perch/occupancy.h and cache.h).
 
 use crate::face::face;
 use crate::ffi;
@@ -85,7 +85,7 @@ impl CacheStep {
     }
 }
 
-/// What the mechanism says to the balancer about moving a task; `enum perch_move`.
+/// The mechanism's answer to a balancer that would move a task; `enum perch_move`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Move {
@@ -315,7 +315,7 @@ impl Host {
         unsafe { ffi::perch_native_note(&mut self.raw, llc as u32, util, nr_running) }
     }
 
-    /// Whether a pass that balances for the LLC `dst` looks in `src` for tasks that prefer `dst`, as
+    /// True if a balancing pass for the LLC `dst` looks in `src` for tasks that prefer `dst`, as
     /// 7.2 does.
     pub fn llc_draws(&mut self, src: usize, dst: usize) -> bool {
         assert!(src < self.loads.len() && dst < self.loads.len());
@@ -324,7 +324,8 @@ impl Host {
         unsafe { ffi::perch_native_draws(&mut self.raw, src as u32, dst as u32) != 0 }
     }
 
-    /// What the mechanism says to moving a task from the queue of `src` to `dst`.
+    /// The mechanism's answer to a balancer that would move a task from the queue of `src` to
+    /// `dst`.
     pub fn cache_move(
         &mut self,
         policy: &Policy,

@@ -17,7 +17,8 @@ use crate::reason::Reason;
 use crate::topology::Topology;
 
 face! {
-/// What changes of a CPU, as the policy sees it. Layout of `struct perch_native_cpu`.
+/// The state of a CPU that changes while the machine runs, as the policy sees it. Layout of `struct
+/// perch_native_cpu`.
 ///
 /// Loads count 1024 for one nice-0 task that always runs, capacities 1024 for the most capable
 /// CPU.
@@ -45,7 +46,8 @@ pub struct CpuState = perch_native_cpu {
 }
 
 face! {
-/// What the policy knows of a task and remembers on it. Layout of `struct perch_task`.
+/// The facts that the policy knows of a task and the memory that it keeps on the task. Layout of
+/// `struct perch_task`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskState = perch_task {
     /// Address of the affinity words during a call; 0 outside.
@@ -146,12 +148,12 @@ impl TaskState {
         self.mark(PERCH_TASK_PERCPU_KTHREAD, is);
     }
 
-    /// Whether it is a kernel thread that may run on one CPU only.
+    /// True if the task is a kernel thread that may run on one CPU only.
     pub fn is_percpu_kthread(&self) -> bool {
         self.flags & PERCH_TASK_PERCPU_KTHREAD != 0
     }
 
-    /// Whether it is a SCHED_IDLE task.
+    /// True if the task is a SCHED_IDLE task.
     pub fn is_sched_idle(&self) -> bool {
         self.flags & PERCH_TASK_SCHED_IDLE != 0
     }
@@ -260,9 +262,9 @@ pub struct Verdict {
     pub reason: Reason,
     /// CPUs whose idleness the scans looked at.
     pub examined: u32,
-    /// What wake_affine aimed at.
+    /// The CPU at which wake_affine aimed.
     pub target: usize,
-    /// What the cache mechanism did on the way.
+    /// The cache mechanism's step on the way to the choice.
     pub cache: CacheStep,
 }
 
@@ -357,7 +359,7 @@ impl Host {
         &self.cpus
     }
 
-    /// Whether the CPU is idle with no wake-up on its way.
+    /// True if the CPU is idle and no wake-up is on its way to it.
     pub fn is_idle(&self, cpu: usize) -> bool {
         self.idle[cpu / 64] >> (cpu % 64) & 1 != 0
     }
@@ -387,7 +389,7 @@ impl Host {
         }
     }
 
-    /// Whether the CPU runs SCHED_IDLE tasks and nothing else.
+    /// True if the CPU runs SCHED_IDLE tasks and nothing else.
     pub fn is_sched_idle(&self, cpu: usize) -> bool {
         self.sched_idle[cpu / 64] >> (cpu % 64) & 1 != 0
     }
@@ -403,7 +405,7 @@ impl Host {
         self.llcs[llc].nr_idle_scan = nr;
     }
 
-    /// Whether this LLC (or set, as above) is thought to have a fully idle core.
+    /// True if the host takes this LLC (or set, as above) to have a fully idle core.
     pub fn idle_cores(&self, llc: usize) -> bool {
         self.llcs[llc].idle_cores != 0
     }

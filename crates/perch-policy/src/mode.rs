@@ -222,7 +222,7 @@ impl FromStr for Era {
     }
 }
 
-/// What differs between eras in choosing a CPU; `struct perch_rules`.
+/// The rules by which the kernels of an era choose a CPU; `struct perch_rules`.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// Wakee flips are halved after this many nanoseconds.

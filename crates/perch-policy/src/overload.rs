@@ -45,7 +45,8 @@ impl Layout {
         ["shared", "node", "node-padded", "llc-padded"][self as usize]
     }
 
-    /// What a mode has unless told otherwise. Linux 7.2 never took the patch: `upstream` is `off`.
+    /// The layout of a mode whose user names none. Linux 7.2 never took the patch: `upstream` is
+    /// `off`.
     pub fn of(mode: Mode) -> Layout {
         match mode {
             Mode::Off | Mode::Upstream => Layout::Shared,
@@ -54,7 +55,7 @@ impl Layout {
         }
     }
 
-    /// Whether each counter has cache lines of its own.
+    /// True if each counter has cache lines of its own.
     pub fn padded(self) -> bool {
         matches!(self, Layout::NodePadded | Layout::LlcPadded)
     }
@@ -78,7 +79,7 @@ pub enum Level {
     More = PERCH_OVERLOAD_MORE,
 }
 
-/// What a reader learns, and what that took.
+/// The answer that a reader gets, and the number of counters that it read for the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// How many CPUs are overloaded.
@@ -259,7 +260,7 @@ impl Overload {
         Layout::ALL[self.raw.layout as usize]
     }
 
-    /// Whether reads are checked.
+    /// True if a reader checks its first round by a second one.
     pub fn exact(&self) -> bool {
         self.raw.exact != 0
     }
@@ -274,7 +275,7 @@ impl Overload {
         self.homes[cpu] as usize
     }
 
-    /// Whether a CPU is counted.
+    /// True if the CPU is counted as overloaded.
     pub fn is_set(&self, cpu: usize) -> bool {
         self.marks[cpu].0.load(std::sync::atomic::Ordering::Relaxed) != 0
     }
@@ -313,7 +314,8 @@ impl Overload {
         }
     }
 
-    /// What each counter says now; below zero only in mode posted, after a CPU changed its node.
+    /// The present count of each counter; below zero only in mode posted, after a CPU changed its
+    /// node.
     pub fn counts(&self) -> Vec<i32> {
         (0..self.counters())
             .map(|i| {

@@ -30,7 +30,7 @@ unsafe extern "C" {
     fn perch_checked_read(overload: *const Raw, home: u32) -> u32;
 }
 
-/// What policy/hosts/checked.c calls.
+/// The atomic load that policy/hosts/checked.c calls.
 #[unsafe(no_mangle)]
 extern "C" fn perch_checked_load(counter: *const c_void) -> u64 {
     // SAFETY: the table that `Counters::with` passes leads to nothing else.
@@ -92,13 +92,13 @@ impl Counters {
     }
 }
 
-/// Whether `case` holds however it goes.
+/// True if `case` holds in all interleavings.
 fn always(case: impl Fn() + Send + Sync + 'static) -> bool {
     catch_unwind(AssertUnwindSafe(|| loom::model(case))).is_ok()
 }
 
 /// Overload goes from counter to counter along `way`, each raised before the one before it is
-/// lowered, while somebody reads from each counter outwards.
+/// lowered, while other CPUs read from each counter outwards.
 fn hops(nr: usize, exact: bool, way: &'static [u32]) -> bool {
     (0..nr as u32).all(|reader| {
         always(move || {
@@ -143,7 +143,7 @@ fn not_even_when_it_comes_back() {
 
 #[test]
 fn nor_when_two_cpus_hand_it_over() {
-    // Who lowers its counter has seen the other's raised, as a pushing CPU has.
+    // The CPU that lowers its counter has seen the other's counter raised, as a pushing CPU has.
     let case = |exact| {
         always(move || {
             let counters = Counters::new(2, exact);

@@ -26,10 +26,10 @@ use probe::Probe;
 /// How often the program that does nothing is run, to know what measuring costs.
 const NOTHING_RUNS: u64 = 1000;
 
-/// What switches the kernel's own measurement on.
+/// The file that switches the kernel's own measurement on.
 const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// What a program cost in a stretch of time.
+/// The cost of one program in a stretch of time.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Cost {
     /// The program's name.
@@ -47,7 +47,7 @@ pub struct Cost {
     pub dropped: u64,
 }
 
-/// What all of a scheduler's programs cost.
+/// The cost of all programs of a scheduler.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Costs {
     /// Tasks that became runnable meanwhile (the tracepoint sched_wakeup).
@@ -99,8 +99,8 @@ impl Meter {
         })
     }
 
-    /// What the programs cost while `work` runs, by the kernel's own account. A mean of all runs,
-    /// those that waited for a lock included.
+    /// Measures the cost of the programs while `work` runs, by the kernel's own account. The result
+    /// is a mean of all runs, those that waited for a lock included.
     ///
     /// # Errors
     /// [`SchedulerError::Unable`] when the kernel's measurement cannot be switched on, and what
@@ -151,8 +151,8 @@ impl Meter {
         })
     }
 
-    /// What the programs of sched_ext cost while `work` runs, run by run; of the others nothing is
-    /// said. `times` in turn, `work` being told which.
+    /// Measures the cost of the programs of sched_ext while `work` runs, run by run; the result
+    /// leaves out other programs. Calls `work` so many `times`, with the number of the turn.
     ///
     /// # Errors
     /// [`SchedulerError::Refused`] when the kernel refuses to have a program measured, and what
@@ -193,7 +193,7 @@ impl Meter {
         Ok(all)
     }
 
-    /// What a probe takes for a program that does nothing.
+    /// The time that a probe takes around a program that does nothing.
     fn own_ns(&self) -> Result<f64, SchedulerError> {
         let fault = |error| failed("the meter cannot measure itself")(error);
         let nothing = program(&self.object, "cost_nothing").map_err(fault)?;

@@ -44,7 +44,7 @@ pub enum Difference {
     },
 }
 
-/// Whether `described` can be the running machine, as `found` in its /sys.
+/// Checks that `described` can be the running machine, as `found` in its /sys.
 ///
 /// # Errors
 /// The first [`Difference`].

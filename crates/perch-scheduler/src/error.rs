@@ -28,7 +28,8 @@ pub enum SchedulerError {
 }
 
 impl SchedulerError {
-    /// Whether what was asked for is wrong, rather than that it could not be done.
+    /// True if the user's input is wrong; false if the input is right and the work could not be
+    /// done.
     pub fn is_input(&self) -> bool {
         matches!(self, SchedulerError::Settings(_))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the running kernel and user can do, before anything is loaded.
+//! Finds out what the running kernel and the user can do, before anything is loaded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -166,7 +166,7 @@ impl Kernel {
         }
     }
 
-    /// Whether a sched_ext scheduler can be loaded now, by this process.
+    /// Checks that this process can load a sched_ext scheduler now.
     ///
     /// # Errors
     /// [`UnableError`], with what is missing and what to do.
@@ -180,7 +180,7 @@ impl Kernel {
         self.check_free()
     }
 
-    /// Whether wake-ups can be recorded here, by this process.
+    /// Checks that this process can record wake-ups on this machine.
     ///
     /// # Errors
     /// [`UnableError`], with what is missing and what to do.
@@ -189,7 +189,7 @@ impl Kernel {
         self.check_rights(Purpose::Recording)
     }
 
-    /// Whether the kernel describes its types, without which no program is loaded.
+    /// Checks that the kernel describes its types, without which no program can be loaded.
     fn check_btf(&self, purpose: Purpose) -> Result<(), UnableError> {
         if self.root.join("sys/kernel/btf/vmlinux").exists() {
             return Ok(());
@@ -198,7 +198,7 @@ impl Kernel {
         Err(UnableError::NoBtf { version, purpose })
     }
 
-    /// Whether this process may load BPF programs.
+    /// Checks that this process may load BPF programs.
     ///
     /// # Errors
     /// [`UnableError::NoRights`] when it may not.
@@ -209,7 +209,7 @@ impl Kernel {
         }
     }
 
-    /// Whether no other scheduler is loaded.
+    /// Checks that no other scheduler is loaded.
     ///
     /// # Errors
     /// [`UnableError::Taken`], with its name.

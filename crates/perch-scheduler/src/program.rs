@@ -50,7 +50,7 @@ pub struct Program {
     object: Object,
 }
 
-/// What libbpf and the verifier said since the last [`hear`].
+/// The messages of libbpf and the verifier since the last [`hear`].
 static HEARD: Mutex<String> = Mutex::new(String::new());
 
 /// Collects what libbpf says from now on.
@@ -62,7 +62,7 @@ pub(crate) fn hear() {
     })));
 }
 
-/// What it has said.
+/// The messages heard so far.
 pub(crate) fn heard() -> String {
     HEARD.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -219,7 +219,7 @@ fn ops(plan: &Plan) -> &'static str {
     }
 }
 
-/// What the plan changes of the object before it is loaded.
+/// Applies the plan's changes to the object before it is loaded.
 fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
     let page = page_size();
     let pages = plan.image().len().div_ceil(page);

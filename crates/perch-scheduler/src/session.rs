@@ -25,8 +25,8 @@ const GLANCE: Duration = Duration::from_millis(100);
 pub struct Options {
     /// The scheduler's configuration.
     pub settings: Settings,
-    /// What is believed of the machine instead of what its /sys says; [`run`] refuses one with
-    /// other CPUs, cores or nodes.
+    /// The description of the machine that replaces the one of its /sys; [`run`] refuses a
+    /// description with other CPUs, cores or nodes.
     pub machine: Option<Machine>,
     /// How often [`News::Interval`] is told, if at all.
     pub interval: Option<Duration>,
@@ -36,7 +36,7 @@ pub struct Options {
     pub log: Option<PathBuf>,
 }
 
-/// What happens meanwhile, for the person who watches.
+/// The events of a session, for the person who watches it.
 #[derive(Clone, Debug)]
 pub enum News {
     /// Something that should be said, in a line.
@@ -244,7 +244,7 @@ impl Round<'_> {
         })
     }
 
-    /// Whether a signal came.
+    /// True if a signal came.
     fn wait(&self, program: &Program, tell: &mut dyn FnMut(News)) -> bool {
         let mut next = self
             .options

@@ -232,7 +232,7 @@ fn a_hog_gets_the_largest_idle_cpu() {
     }
 }
 
-/// What fits the LITTLEs takes the first idle CPU from the target on.
+/// A task that fits the LITTLEs takes the first idle CPU from the target on.
 #[test]
 fn a_small_task_takes_what_is_near() {
     let verdict = moment("pixel3", Era::V5_5, Mode::Posted, 100, [1, 1], &[2, 5]);

@@ -36,8 +36,8 @@ fn process(host: &mut Host, threads: u32, running: u32) -> ProcessId {
     process
 }
 
-/// What the process prefers after having run `share` percent of each epoch on each CPU named, for
-/// so many epochs; from epoch `from` on.
+/// The LLCs that the process prefers after it has run `share` percent of each epoch on each CPU
+/// named, for so many epochs from epoch `from` on.
 fn run(
     host: &mut Host,
     policy: &Policy,

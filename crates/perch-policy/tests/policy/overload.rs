@@ -153,7 +153,8 @@ proptest! {
     }
 }
 
-/// What was allocated and not given back, and what was given back that was not so.
+/// The blocks that were allocated and not given back, and the blocks that were given back without
+/// having been allocated.
 #[derive(Default)]
 struct Ledger {
     alive: BTreeMap<usize, (usize, usize)>,

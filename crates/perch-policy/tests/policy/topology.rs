@@ -255,7 +255,7 @@ fn more_distances_than_a_machine_may_have_are_no_topology() {
     Topology::new(&row(16));
 }
 
-/// What must hold of the domains of every CPU of any machine.
+/// Asserts the properties that the domains of every CPU of any machine must have.
 fn sound(machine: &Machine) {
     let shape = Shape::new(machine);
     let topology = Topology::new(machine);
