@@ -55,7 +55,7 @@ pub enum CacheStep {
     FullRunnable = PERCH_CACHE_FULL_RUNNABLE,
     /// Inhibited: no CPU there is allowed and large enough.
     Unfit = PERCH_CACHE_UNFIT,
-    /// Aimed there, found nobody idle, searched again at home.
+    /// Aimed there, found no idle CPU, searched again at home.
     Returned = PERCH_CACHE_RETURNED,
 }
 
@@ -160,7 +160,7 @@ impl Process {
     }
 }
 
-/// Every LLC with nobody in it.
+/// The loads of all LLCs, each without a task.
 pub(crate) fn new_loads(topology: &Topology) -> Box<[LlcLoad]> {
     let load = |llc| {
         let span = topology.llc_span(llc);
@@ -204,7 +204,7 @@ impl Host {
         (raw.nr_threads, raw.nr_running)
     }
 
-    /// The process's working set, KiB; 0, as at first, when nobody knows.
+    /// The process's working set, KiB; 0, as at first, when it is unknown.
     pub fn set_footprint(&mut self, process: ProcessId, kib: u32) {
         self.processes[process.0 as usize].raw.footprint_kib = kib;
     }
@@ -260,7 +260,8 @@ impl Host {
         ProcessId(0)
     }
 
-    /// Sets how full an LLC is, utilisation and tasks, or that nobody has looked: for tests.
+    /// Sets how full an LLC is, in utilisation and tasks, or that no balance has looked at it yet:
+    /// for tests.
     #[doc(hidden)]
     pub fn set_llc_load(&mut self, llc: usize, load: Option<(u32, u32)>) {
         let known = &mut self.loads[llc];

@@ -54,7 +54,7 @@ pub struct TaskState = perch_task {
     allowed: usize,
     /// When the flips were halved last, nanoseconds.
     pub flip_decay_at_ns: u64,
-    /// Unique while the task lives; 0 is nobody.
+    /// Unique while the task lives; 0 is no task.
     pub id: u32,
     /// Id of the task that it woke last.
     pub last_wakee: u32,
@@ -131,8 +131,8 @@ impl TaskState {
     /// `sched_setattr(2)` does.
     ///
     /// # Panics
-    /// When `min` is beyond `max` or `max` beyond 1024: the caller's bug, as both come from
-    /// whoever checked the user's words.
+    /// When `min` is beyond `max` or `max` beyond 1024: the caller's bug, as the code that reads
+    /// the user's words has checked both.
     pub fn set_uclamp(&mut self, min: u32, max: u32) {
         assert!(min <= max && max <= 1024, "uclamp {min} to {max}");
         (self.uclamp_min, self.uclamp_max) = (min, max);

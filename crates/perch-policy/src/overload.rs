@@ -104,8 +104,8 @@ impl std::error::Error for OutOfMemory {}
 /// Where counters come from.
 ///
 /// # Safety
-/// A block is as long as asked for, aligned, writable from every thread, and nobody else's until
-/// it is given back.
+/// A block is as long as asked for, aligned, writable from every thread, and belongs to its caller
+/// alone until it is given back.
 pub unsafe trait Memory: Send + Sync {
     /// `bytes` bytes at a multiple of `align`, a power of two, near `node`; null when there are
     /// none.

@@ -173,12 +173,13 @@ fn nor_when_two_cpus_hand_it_over() {
     assert!(case(true));
 }
 
-/// "One" is what a CPU that is overloaded itself takes for "nobody else": true at some moment.
+/// An overloaded CPU takes the answer "one" for "no other CPU is overloaded": that is true at some
+/// moment.
 #[test]
 fn a_checked_one_is_one() {
     let case = |exact| {
         always(move || {
-            // The reader, CPU 0, is overloaded, and always somebody else.
+            // The reader, CPU 0, is overloaded, and so is always one other CPU.
             let counters = Counters::new(3, exact);
             counters.set(0);
             let mark = counters.set(2);
@@ -195,8 +196,8 @@ fn a_checked_one_is_one() {
     assert!(case(true));
 }
 
-/// The other way round: an answer of "none" or "one" at rest is never "more", so that nobody looks
-/// at every CPU for nothing.
+/// The other way round: an answer of "none" or "one" at rest is never "more", so that no reader
+/// looks at every CPU for nothing.
 #[test]
 fn at_rest_a_read_is_exact() {
     assert!(always(|| {

@@ -32,8 +32,9 @@ pub struct Plan {
     places: Places,
 }
 
-/// Places for what the policy remembers of tasks: 1024 for each CPU, but from 32768 (2 MiB, as
-/// many as pids where nobody raised their number) to a million. A power of two.
+/// The number of places for the policy's memory of tasks: 1024 for each CPU, but from 32768 (2 MiB,
+/// as many as there are pids unless an administrator raised their number) to a million. A power of
+/// two.
 fn memories(nr_cpus: usize) -> usize {
     (nr_cpus * 1024).next_power_of_two().clamp(1 << 15, 1 << 20)
 }

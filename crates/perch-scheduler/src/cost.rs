@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the programs of a loaded scheduler cost, whoever's it is: for `perch bench --lab`.
+//! Measures the cost of a loaded scheduler's programs, perch's or another's: for `perch bench
+//! --lab`.
 //!
 //! [`Meter::new`] finds the programs; [`Meter::by_kernel`] has the kernel add up their time,
 //! [`Meter::by_run`] measures every run of each (bpf/cost.bpf.c). In a deterministic guest a

@@ -22,7 +22,7 @@ pub enum SchedulerError {
     /// The kernel took the program and later let it go.
     #[error("{0}")]
     Ended(Ended),
-    /// Statistics were asked for, and nobody gives any.
+    /// Statistics were asked for, and no scheduler gives any.
     #[error(transparent)]
     NoStatistics(#[from] StatisticsError),
 }

@@ -73,7 +73,7 @@ impl Program {
     ///
     /// # Errors
     /// [`SchedulerError::Refused`] with the kernel's reason; [`SchedulerError::Unable`] when
-    /// somebody else's scheduler came first.
+    /// another scheduler was loaded first.
     pub fn load(
         kernel: &Kernel,
         plan: &Plan,
@@ -121,7 +121,8 @@ impl Program {
             );
         }
         if plan.slots() == 0 && plan.groups() == 0 {
-            // Nobody asks whose task it is.
+            // Without a table of processes or of groups the program need not know to which of them
+            // a task belongs.
             set_member(&mut open, ops, "exit_task", 0);
             if !plan.has_band() {
                 set_member(&mut open, ops, "init_task", 0);
@@ -145,7 +146,7 @@ impl Program {
 
         let arena = memory(&object, "arena", plan.image().len())?;
         let exit = memory(&object, ".data.exit", size_of::<Exit>())?.cast();
-        // SAFETY: the arena is mapped, is that long, and nobody else knows of it yet.
+        // SAFETY: the arena is mapped, is that long, and no other thread knows of it yet.
         unsafe {
             arena.copy_from_nonoverlapping(NonNull::from(plan.image()).cast(), plan.image().len());
         }
@@ -171,7 +172,7 @@ impl Program {
                 Ok(())
             }
             Err(source) => {
-                // Somebody else may have come first since it was checked.
+                // Another scheduler may have been loaded since the check.
                 kernel.check_free()?;
                 if let Some(ended) = self.ended() {
                     return Err(SchedulerError::Ended(ended));

@@ -79,9 +79,9 @@ impl Settings {
         said.collect()
     }
 
-    /// The modes for this machine, and what must be said about them: a mechanism whose premise
-    /// the machine lacks stays off, whatever was asked for. A mechanism that nobody asked for has the
-    /// last of its modes, perch.
+    /// The modes for this machine, and the notes about them: a mechanism whose premise the machine
+    /// lacks stays off, whatever the user asked for. A mechanism that the user does not name has
+    /// the last of its modes, perch.
     pub fn modes_for(&self, topology: &Topology) -> (Modes, Vec<String>) {
         let banded = !self.bands.is_empty();
         let (mut modes, mut notes) = (Modes::default(), Vec::new());

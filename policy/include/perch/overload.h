@@ -22,8 +22,8 @@
  *   remembers the counter that it raised.
  * - Reading one counter after the other is no snapshot. Overload that moves
  *   from a counter not read yet to one that has been read is missed, though at
- *   no moment was nobody overloaded. Mode perch counts in the upper half of a
- *   counter how often it was raised. If the first round does not find several
+ *   each moment some CPU was overloaded. Mode perch counts in the upper half of
+ *   a counter how often it was raised. If the first round does not find several
  *   overloaded CPUs, a second one adds up only these. An upper half can only
  *   grow, so equal sums mean that no counter was raised between its two
  *   readings: at the moment between the rounds no more CPUs were overloaded

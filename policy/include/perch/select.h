@@ -19,7 +19,7 @@
  * unbudgeted  perch_NAME_unbudgeted(pol): whether the mechanism scans at
  *             PERCH_SCAN_LLC where the LLC is too busy to be scanned.
  * home        perch_NAME_home(v): the search was aimed elsewhere (stage aim),
- *             found nobody idle, and begins again from where the wakee was.
+ *             found no idle CPU, and begins again from where the wakee was.
  * last        perch_NAME_last(h, pol, p, s, cpu): the search has ended at `cpu`
  *             with s->reason; the same CPU, or another one with another reason.
  */

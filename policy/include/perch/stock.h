@@ -50,7 +50,7 @@ enum perch_near {
 /* The points of the search at which hooks of stage scan are called. */
 enum perch_scan {
 	PERCH_SCAN_FIRST,  /* before the candidates */
-	PERCH_SCAN_DOMAIN, /* after them; nobody has looked at the LLC yet */
+	PERCH_SCAN_DOMAIN, /* after them; no hook has looked at the LLC yet */
 	PERCH_SCAN_LLC,	   /* before the stock kernel scans the LLC, which is s->llc */
 };
 

@@ -200,7 +200,7 @@ struct perch_process {
 	perch_u32 nr_threads;	 /* host: threads alive */
 	perch_u32 nr_running;	 /* host: threads on a CPU right now */
 	perch_u32 running_avg;	 /* average of nr_running at scans, 16ths */
-	perch_u32 footprint_kib; /* host: its working set; 0 when nobody knows */
+	perch_u32 footprint_kib; /* host: its working set; 0 when unknown */
 };
 
 /*
@@ -210,7 +210,7 @@ struct perch_process {
 struct perch_llc_load {
 	perch_u32 util; /* sum over its CPUs, 1024 for one that is always busy */
 	perch_u32 nr; /* posted: slow average of runnable tasks; perch: those there or on their way */
-	perch_u32 known;    /* somebody has looked */
+	perch_u32 known;    /* a balance has looked at it */
 	perch_u32 capacity; /* sum over its CPUs */
 	perch_u32 cores;
 	perch_u32 size_kib;
@@ -225,7 +225,7 @@ struct perch_task {
 	/* The allowed CPUs, by words of 64; hosts other than the native leave it 0. */
 	const perch_u64 PERCH_AS *allowed;
 	perch_u64 flip_decay_at_ns;
-	perch_u32 id;	       /* unique while the task lives; 0 is nobody */
+	perch_u32 id;	       /* unique while the task lives; 0 is no task */
 	perch_u32 last_wakee;  /* id of the task it woke last */
 	perch_u32 wakee_flips; /* how often that changed, decayed */
 	perch_u32 recent_cpu;  /* recent_used_cpu: where it ran before prev_cpu */
@@ -239,14 +239,14 @@ struct perch_task {
 	perch_u32 util; /* max(util_avg, util_est), 0 to 1024 */
 	/* The bounds to which uclamp holds its utilisation; 0 and 1024 without uclamp. */
 	perch_u32 uclamp_min, uclamp_max;
-	/* Its process; 0 for a kernel thread, or while nobody asks. */
+	/* Its process; 0 for a kernel thread, or while no mechanism needs it. */
 	struct perch_process PERCH_AS *process;
 	perch_u32 process_id; /* the native host's number for it plus 1, 0 for none */
 	perch_u32 group_id;   /* likewise of its task group, 0 for the root group */
 	/*
 	 * The CPUs where its task group has something runnable queued, by words
 	 * of 64, sleepers that only lose their lag left out; 0 for the root
-	 * group, and while nobody asks.
+	 * group, and while no mechanism needs it.
 	 */
 	const perch_u64 PERCH_AS *queued;
 	/*
@@ -286,7 +286,7 @@ enum perch_cache_step {
 	PERCH_CACHE_FULL_UTIL,	   /* inhibited: that LLC is over-aggregated by utilisation */
 	PERCH_CACHE_FULL_RUNNABLE, /* inhibited: by runnable tasks */
 	PERCH_CACHE_UNFIT,	   /* inhibited: no CPU there is allowed and large enough */
-	PERCH_CACHE_RETURNED,	   /* aimed there, found nobody idle, searched again at home */
+	PERCH_CACHE_RETURNED,	   /* aimed there, found no idle CPU, searched again at home */
 	PERCH_NR_CACHE_STEPS,
 };
 

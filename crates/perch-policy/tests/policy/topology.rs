@@ -193,7 +193,7 @@ fn one_cpu_has_no_domain() {
     assert!(Host::new(topology).is_idle(0));
 }
 
-/// A CPU alone in its LLC: the level that joins nobody is dropped, and there is no LLC to scan.
+/// A CPU alone in its LLC: the level that joins no CPUs is dropped, and there is no LLC to scan.
 #[test]
 fn lone_cores_have_no_llc_domain() {
     let machine = Machine::regular("lone", 1, 1, 6, 0, 1, 1).expect("a machine");

@@ -60,7 +60,7 @@ impl About {
 /// How often one reason decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decisions {
-    /// So often.
+    /// The number of wake-ups that the reason decided.
     pub wakeups: u64,
 }
 
@@ -164,7 +164,7 @@ impl Source {
         }
     }
 
-    /// So often loaded again.
+    /// Sets how often the program was loaded again.
     pub(crate) fn restarted(&self, times: u64) {
         self.lock().restarts = times;
     }
@@ -176,7 +176,7 @@ impl Source {
         if let Some(counters) = &state.live {
             totals.add(&counters.totals());
         }
-        // The time of day is for whoever collects reports; nothing here depends on it.
+        // The time of day is for programs that collect reports; nothing here depends on it.
         #[allow(clippy::disallowed_methods)]
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Report {
