@@ -32,11 +32,11 @@ pub struct CpuState = perch_native_cpu {
     pub runnable: u32,
     /// Utilisation of the queue: max of average and estimate.
     pub util: u32,
-    /// Of the runnable tasks, queued only to lose their lag (EEVDF).
+    /// Those of the runnable tasks that are queued only to lose their lag (EEVDF).
     pub nr_delayed: u32,
     /// Capacity left for fair tasks.
     pub capacity: u32,
-    /// Load average of the running task; 0 when idle.
+    /// Load average of the running task; 0 on an idle CPU.
     pub curr_load: u32,
     /// Exit latency of the idle state the CPU is in, nanoseconds.
     pub idle_exit_ns: u32,
@@ -64,8 +64,8 @@ pub struct TaskState = perch_task {
     recent_cpu: u32,
     nr_allowed: u32,
     flags: u32,
-    /// Hierarchical load, 1024 for nice 0 always running; in 3.4 of a wakee what the waker's CPU
-    /// would be the heavier by.
+    /// Hierarchical load, 1024 for nice 0 always running; in 3.4 a wakee's load is the weight that
+    /// the waker's CPU would gain by it.
     pub load: u32,
     /// Utilisation, 0 to 1024: max of average and estimate.
     pub util: u32,
@@ -79,8 +79,8 @@ pub struct TaskState = perch_task {
     pub(crate) group_id: u32,
     /// Address of the words that say where the group has something queued, during a call.
     pub(crate) queued: usize,
-    /// In 3.4, what the load of the wakee's previous CPU changes by because the task's group has
-    /// its weight elsewhere: of a wakee at most 0, of a waker, which leaves, at least 0.
+    /// In 3.4, the amount by which the load of the wakee's previous CPU changes because the task's
+    /// group has its weight elsewhere: at most 0 for a wakee, at least 0 for a waker, which leaves.
     pub load_shift: i32,
     pad: u32,
 }
@@ -127,7 +127,7 @@ impl TaskState {
         self.process = process as usize;
     }
 
-    /// Sets what the task's utilisation is clamped to where a CPU is chosen for it, as
+    /// Sets the bounds of the task's utilisation where a CPU is chosen for it, as
     /// `sched_setattr(2)` does.
     ///
     /// # Panics
@@ -138,7 +138,7 @@ impl TaskState {
         (self.uclamp_min, self.uclamp_max) = (min, max);
     }
 
-    /// What the task's utilisation is clamped to: least and most, 0 to 1024.
+    /// The bounds of the task's utilisation: least and most, 0 to 1024.
     pub fn uclamp(&self) -> (u32, u32) {
         (self.uclamp_min, self.uclamp_max)
     }
@@ -187,7 +187,7 @@ impl TaskState {
         self.nr_allowed = allowed.weight();
     }
 
-    /// As it is outside of a call.
+    /// The task without the addresses that hold during a call only.
     pub(crate) fn outside(self) -> TaskState {
         TaskState {
             allowed: 0,
@@ -258,7 +258,7 @@ impl Wake {
 pub struct Verdict {
     /// Where the wakee goes: allowed, unless no CPU is.
     pub cpu: usize,
-    /// Why.
+    /// The reason for the choice.
     pub reason: Reason,
     /// CPUs whose idleness the scans looked at.
     pub examined: u32,
@@ -302,7 +302,8 @@ pub struct Host {
 unsafe impl Send for Host {}
 
 impl Host {
-    /// Every CPU idle since time 0, nothing queued, every LLC just scanned idle.
+    /// A host whose CPUs are all idle since time 0, without tasks, and whose LLCs were just found
+    /// idle.
     pub fn new(topology: Arc<Topology>) -> Host {
         let n = topology.nr_cpus();
         let mut idle = CpuMask::empty(n);
@@ -369,7 +370,7 @@ impl Host {
         &self.idle
     }
 
-    /// Says whether the CPU is idle with no wake-up on its way.
+    /// Sets whether the CPU is idle with no wake-up on its way to it.
     pub fn set_idle(&mut self, cpu: usize, idle: bool) {
         let bit = 1 << (cpu % 64);
         if idle {
@@ -379,7 +380,7 @@ impl Host {
         }
     }
 
-    /// Says whether the CPU runs SCHED_IDLE tasks and nothing else.
+    /// Sets whether the CPU runs SCHED_IDLE tasks and nothing else.
     pub fn set_sched_idle(&mut self, cpu: usize, is: bool) {
         let bit = 1 << (cpu % 64);
         if is {
@@ -410,7 +411,7 @@ impl Host {
         self.llcs[llc].idle_cores != 0
     }
 
-    /// Says whether this LLC (or set, as above) is thought to have a fully idle core.
+    /// Sets whether the host takes this LLC (or set, as above) to have a fully idle core.
     pub fn set_idle_cores(&mut self, llc: usize, has: bool) {
         self.llcs[llc].idle_cores = has.into();
     }
@@ -434,7 +435,7 @@ impl Host {
         process.map_or(0, |p| p.place(image))
     }
 
-    /// Has the task's pointers lead to its process and its group for a call.
+    /// Points the task at its process and its group for a call.
     pub(crate) fn lend(&mut self, task: &mut TaskState) {
         task.lend_group(self.group_words(task));
         let process = task.process();
@@ -442,7 +443,7 @@ impl Host {
         task.lend(raw.unwrap_or(0));
     }
 
-    /// Has C's view lead to the arrays that may have changed hands.
+    /// Points C's view at those arrays that may have moved.
     pub(crate) fn refresh(&mut self) {
         self.raw.cpus = self.cpus.as_ptr();
         self.raw.llcs = self.llcs.as_mut_ptr();

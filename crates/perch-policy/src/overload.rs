@@ -21,11 +21,12 @@ use crate::topology::Topology;
 pub enum Layout {
     /// One for all CPUs, as Linux has it up to 7.2.
     Shared = PERCH_OVERLOAD_SHARED,
-    /// One a node, eight bytes each: the posted patch.
+    /// One for each node, eight bytes each, as in the posted patch.
     Node = PERCH_OVERLOAD_NODE,
-    /// One a node, each on cache lines of its own.
+    /// One for each node, each on cache lines of its own.
     NodePadded = PERCH_OVERLOAD_NODE_PADDED,
-    /// One a last-level cache, each on cache lines of its own: what its review asked for.
+    /// One for each last-level cache, each on cache lines of its own: the reviewers of the patch
+    /// asked for it.
     LlcPadded = PERCH_OVERLOAD_LLC_PADDED,
 }
 
@@ -67,13 +68,13 @@ impl fmt::Display for Layout {
     }
 }
 
-/// How many CPUs are overloaded, as far as anybody needs to know; `enum perch_overload_level`.
+/// How many CPUs are overloaded, as exactly as a reader needs it; `enum perch_overload_level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Level {
-    /// None.
+    /// No CPU.
     None = PERCH_OVERLOAD_NONE,
-    /// One.
+    /// One CPU.
     One = PERCH_OVERLOAD_ONE,
     /// Several; or, with exact reads, too much is going on to tell.
     More = PERCH_OVERLOAD_MORE,
@@ -101,7 +102,7 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
-/// Where counters come from.
+/// The allocator of the counters.
 ///
 /// # Safety
 /// A block is as long as asked for, aligned, writable from every thread, and belongs to its caller

@@ -41,7 +41,7 @@ pub enum BandError {
         /// The defect of the path.
         source: CgroupError,
     },
-    /// A policy that there is not.
+    /// A policy that does not exist.
     #[error("policy: {0:?}: expected fifo or rr")]
     Policy(String),
     /// The rule chooses every task.

@@ -110,7 +110,7 @@ pub enum Problem {
         /// The defect of its value.
         source: ValueError,
     },
-    /// Modes that there are not.
+    /// Modes that do not exist.
     #[error("modes: {0}")]
     Modes(#[source] perch_policy::ParseError),
     /// A rule that chooses no tasks, or says nothing sensible of them.
