@@ -24,7 +24,7 @@ use crate::refusal::RefusedError;
 use histogram::Histogram;
 use probe::Probe;
 
-/// How often the program that does nothing is run, to know what measuring costs.
+/// How often the meter runs the program that does nothing, to know the cost of measuring.
 const NOTHING_RUNS: u64 = 1000;
 
 /// The file that switches the kernel's own measurement on.
@@ -41,8 +41,8 @@ pub struct Cost {
     pub runs: u64,
     /// Mean of a run in ns without what measuring adds, and without the runs in `dropped`.
     pub mean_ns: f64,
-    /// A tenth of the runs, half of them and nine tenths were no longer, those in `dropped`
-    /// included; none where the kernel measured.
+    /// The times, in ns, that a tenth, half and nine tenths of the runs did not exceed, those in
+    /// `dropped` included; none where the kernel measured.
     pub quantiles_ns: Option<[f64; 3]>,
     /// Runs longer than ten medians, which are not in the mean: they waited for others.
     pub dropped: u64,
@@ -53,7 +53,7 @@ pub struct Cost {
 pub struct Costs {
     /// Tasks that became runnable meanwhile (the tracepoint sched_wakeup).
     pub wakeups: u64,
-    /// One a program, those of sched_ext first.
+    /// One for each program, those of sched_ext first.
     pub programs: Vec<Cost>,
 }
 
@@ -153,7 +153,7 @@ impl Meter {
     }
 
     /// Measures the cost of the programs of sched_ext while `work` runs, run by run; the result
-    /// leaves out other programs. Calls `work` so many `times`, with the number of the turn.
+    /// leaves out other programs. Calls `work` `times` times, each time with the number of the turn.
     ///
     /// # Errors
     /// [`SchedulerError::Refused`] when the kernel refuses to have a program measured, and what
@@ -244,7 +244,7 @@ fn program<'a>(
     probe::program(object, name)
 }
 
-/// Time and runs of a program so far, as the kernel has them.
+/// Time and runs of a program so far, as the kernel counts them.
 fn spent(id: u32) -> (u64, u64) {
     let mut programs = ProgInfoIter::default();
     let found = programs.find(|program| program.id == id);

@@ -41,9 +41,9 @@ const GROUP_MEMBERS: [&str; 6] = [
     "cgroup_set_weight",
 ];
 
-/// The BPF program in the kernel, scheduling.
+/// The BPF program while the kernel schedules by it.
 pub struct Program {
-    /// Gone before the object: that unloads it.
+    /// Dropped before the object: the drop unloads the scheduler.
     link: Option<Link>,
     exit: NonNull<Exit>,
     arena: NonNull<u8>,
@@ -187,7 +187,7 @@ impl Program {
         }
     }
 
-    /// How the kernel ended it; none while it schedules.
+    /// How the kernel ended the program; none while it schedules.
     pub fn ended(&self) -> Option<Ended> {
         // SAFETY: mapped as long as the object lives; the kernel's side writes the kind last, and
         // every bit pattern is a value.
@@ -204,15 +204,16 @@ impl Program {
         unsafe { Counters::new(self.arena, plan.places().clone()) }
     }
 
-    /// Unloads it, if the kernel has not, and tells how it ended. The counters are still there.
+    /// Unloads the program, unless the kernel has, and returns how it ended. The counters stay
+    /// readable.
     pub fn unload(&mut self) -> Option<Ended> {
         drop(self.link.take());
         self.ended()
     }
 }
 
-/// The table of callbacks that the plan wants. The other one, and what only that one calls, is not
-/// loaded.
+/// The table of callbacks that the plan wants. The other table, and the functions that only it
+/// calls, are not loaded.
 fn ops(plan: &Plan) -> &'static str {
     match plan.has_band() {
         true => "perch_band_ops",
@@ -234,7 +235,7 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
                 if base != ARENA_BASE {
                     return Err(ObjectError::ArenaAddress(base));
                 }
-                // Its own pages and the image's.
+                // The arena holds the program's own pages and the image's.
                 let pages = u32::try_from(pages)
                     .ok()
                     .and_then(|pages| pages.checked_add(map.max_entries()))
