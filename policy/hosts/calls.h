@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What native.c offers: the policy as functions that another language calls.
+ * The policy as functions that another language calls; native.c has them.
  * scripts/mirrors has bindgen write crates/perch-policy/src/ffi/generated.rs
  * from this header and from what it includes.
  */

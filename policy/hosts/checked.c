@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * overload.h with its atomics handed to whoever links this: a model checker,
- * crates/perch-policy/tests/loom.rs. Nothing else does.
+ * overload.h with its atomics handed to the program that links this file: a
+ * model checker, crates/perch-policy/tests/loom.rs, and no other.
  */
 #include "../include/perch/wake.h"
 

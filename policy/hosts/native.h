@@ -9,9 +9,9 @@
 
 #include "topology.h"
 
-/* What changes of a CPU. */
+/* The state of a CPU that changes while the machine runs. */
 struct perch_native_cpu {
-	/* The balancer of the simulator sums these four over many CPUs: side by side. */
+	/* The simulator's balancer sums these four over many CPUs, so they lie side by side. */
 	perch_u32 nr_running, load, runnable, util;
 	perch_u32 nr_delayed, capacity, curr_load, idle_exit_ns;
 	perch_u64 idle_since_ns;

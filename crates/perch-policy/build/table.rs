@@ -34,7 +34,7 @@ pub struct Mechanism {
     pub premise: (String, String),
     /// Its setting of the live scheduler, and how a scheduler without it is told.
     pub setting: Option<(String, String)>,
-    /// Whose recordings hold what it decides by, and what others lack.
+    /// The recordings that hold the facts by which it decides, and the facts that others lack.
     pub recording: (String, String),
 }
 
@@ -55,7 +55,7 @@ pub struct Table {
     pub reasons: Vec<Reason>,
 }
 
-/// What may stand where one of a few words is expected.
+/// The words that the build accepts where one of a few words must stand.
 const MODES: &[&str] = &["posted", "upstream", "perch"];
 const PREMISES: &[&str] = &["none", "clusters", "capacities", "llcs", "counters"];
 const SETTINGS: &[&str] = &["band", "groups"];
@@ -63,7 +63,7 @@ const RECORDINGS: &[&str] = &["kernel", "simulated", "never"];
 const CLASSES: &[&str] = &["none", "given", "idle", "queued", "slow"];
 const STAGES: &[&str] = &["aim", "near", "scan", "unbudgeted", "home", "last"];
 
-/// What is wrong, and in which line.
+/// A defect: the number of its line, and a sentence that says what is wrong.
 pub type Wrong = (usize, String);
 
 /// Reads the table's text.

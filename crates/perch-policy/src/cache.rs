@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the cache mechanism keeps of processes, CPUs and last-level caches, and the calls by which
-//! a host tells it what happens (policy/include/perch/occupancy.h and cache.h).
+//! The records that the cache mechanism keeps of processes, CPUs and last-level caches, and the
+//! calls by which a host reports events to it (policy/include/perch/occupancy.h and cache.h).
 
 use crate::face::face;
 use crate::ffi;
@@ -55,7 +55,7 @@ pub enum CacheStep {
     FullRunnable = PERCH_CACHE_FULL_RUNNABLE,
     /// Inhibited: no CPU there is allowed and large enough.
     Unfit = PERCH_CACHE_UNFIT,
-    /// Aimed there, found nobody idle, searched again at home.
+    /// Aimed there, found no idle CPU, searched again at home.
     Returned = PERCH_CACHE_RETURNED,
 }
 
@@ -85,7 +85,7 @@ impl CacheStep {
     }
 }
 
-/// What the mechanism says to the balancer about moving a task; `enum perch_move`.
+/// The mechanism's answer to a balancer that would move a task; `enum perch_move`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Move {
@@ -160,7 +160,7 @@ impl Process {
     }
 }
 
-/// Every LLC with nobody in it.
+/// The loads of all LLCs, each without a task.
 pub(crate) fn new_loads(topology: &Topology) -> Box<[LlcLoad]> {
     let load = |llc| {
         let span = topology.llc_span(llc);
@@ -204,7 +204,7 @@ impl Host {
         (raw.nr_threads, raw.nr_running)
     }
 
-    /// The process's working set, KiB; 0, as at first, when nobody knows.
+    /// The process's working set, KiB; 0, as at first, when it is unknown.
     pub fn set_footprint(&mut self, process: ProcessId, kib: u32) {
         self.processes[process.0 as usize].raw.footprint_kib = kib;
     }
@@ -260,7 +260,8 @@ impl Host {
         ProcessId(0)
     }
 
-    /// Sets how full an LLC is, utilisation and tasks, or that nobody has looked: for tests.
+    /// Sets how full an LLC is, in utilisation and tasks, or that no balance has looked at it yet:
+    /// for tests.
     #[doc(hidden)]
     pub fn set_llc_load(&mut self, llc: usize, load: Option<(u32, u32)>) {
         let known = &mut self.loads[llc];
@@ -315,7 +316,7 @@ impl Host {
         unsafe { ffi::perch_native_note(&mut self.raw, llc as u32, util, nr_running) }
     }
 
-    /// Whether a pass that balances for the LLC `dst` looks in `src` for tasks that prefer `dst`, as
+    /// True if a balancing pass for the LLC `dst` looks in `src` for tasks that prefer `dst`, as
     /// 7.2 does.
     pub fn llc_draws(&mut self, src: usize, dst: usize) -> bool {
         assert!(src < self.loads.len() && dst < self.loads.len());
@@ -324,7 +325,8 @@ impl Host {
         unsafe { ffi::perch_native_draws(&mut self.raw, src as u32, dst as u32) != 0 }
     }
 
-    /// What the mechanism says to moving a task from the queue of `src` to `dst`.
+    /// The mechanism's answer to a balancer that would move a task from the queue of `src` to
+    /// `dst`.
     pub fn cache_move(
         &mut self,
         policy: &Policy,

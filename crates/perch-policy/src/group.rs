@@ -50,7 +50,7 @@ impl Host {
         *word = if is { *word | bit } else { *word & !bit };
     }
 
-    /// Whether the group has something runnable queued on the CPU.
+    /// True if the group has something runnable queued on the CPU.
     pub fn is_queued(&self, group: GroupId, cpu: usize) -> bool {
         self.queued[group.0 as usize][cpu / 64] >> (cpu % 64) & 1 != 0
     }

@@ -17,7 +17,8 @@ use crate::reason::Reason;
 use crate::topology::Topology;
 
 face! {
-/// What changes of a CPU, as the policy sees it. Layout of `struct perch_native_cpu`.
+/// The state of a CPU that changes while the machine runs, as the policy sees it. Layout of `struct
+/// perch_native_cpu`.
 ///
 /// Loads count 1024 for one nice-0 task that always runs, capacities 1024 for the most capable
 /// CPU.
@@ -31,11 +32,11 @@ pub struct CpuState = perch_native_cpu {
     pub runnable: u32,
     /// Utilisation of the queue: max of average and estimate.
     pub util: u32,
-    /// Of the runnable tasks, queued only to lose their lag (EEVDF).
+    /// Those of the runnable tasks that are queued only to lose their lag (EEVDF).
     pub nr_delayed: u32,
     /// Capacity left for fair tasks.
     pub capacity: u32,
-    /// Load average of the running task; 0 when idle.
+    /// Load average of the running task; 0 on an idle CPU.
     pub curr_load: u32,
     /// Exit latency of the idle state the CPU is in, nanoseconds.
     pub idle_exit_ns: u32,
@@ -45,14 +46,15 @@ pub struct CpuState = perch_native_cpu {
 }
 
 face! {
-/// What the policy knows of a task and remembers on it. Layout of `struct perch_task`.
+/// The facts that the policy knows of a task and the memory that it keeps on the task. Layout of
+/// `struct perch_task`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskState = perch_task {
     /// Address of the affinity words during a call; 0 outside.
     allowed: usize,
     /// When the flips were halved last, nanoseconds.
     pub flip_decay_at_ns: u64,
-    /// Unique while the task lives; 0 is nobody.
+    /// Unique while the task lives; 0 is no task.
     pub id: u32,
     /// Id of the task that it woke last.
     pub last_wakee: u32,
@@ -62,8 +64,8 @@ pub struct TaskState = perch_task {
     recent_cpu: u32,
     nr_allowed: u32,
     flags: u32,
-    /// Hierarchical load, 1024 for nice 0 always running; in 3.4 of a wakee what the waker's CPU
-    /// would be the heavier by.
+    /// Hierarchical load, 1024 for nice 0 always running; in 3.4 a wakee's load is the weight that
+    /// the waker's CPU would gain by it.
     pub load: u32,
     /// Utilisation, 0 to 1024: max of average and estimate.
     pub util: u32,
@@ -77,8 +79,8 @@ pub struct TaskState = perch_task {
     pub(crate) group_id: u32,
     /// Address of the words that say where the group has something queued, during a call.
     pub(crate) queued: usize,
-    /// In 3.4, what the load of the wakee's previous CPU changes by because the task's group has
-    /// its weight elsewhere: of a wakee at most 0, of a waker, which leaves, at least 0.
+    /// In 3.4, the amount by which the load of the wakee's previous CPU changes because the task's
+    /// group has its weight elsewhere: at most 0 for a wakee, at least 0 for a waker, which leaves.
     pub load_shift: i32,
     pad: u32,
 }
@@ -125,18 +127,18 @@ impl TaskState {
         self.process = process as usize;
     }
 
-    /// Sets what the task's utilisation is clamped to where a CPU is chosen for it, as
+    /// Sets the bounds of the task's utilisation where a CPU is chosen for it, as
     /// `sched_setattr(2)` does.
     ///
     /// # Panics
-    /// When `min` is beyond `max` or `max` beyond 1024: the caller's bug, as both come from
-    /// whoever checked the user's words.
+    /// When `min` is beyond `max` or `max` beyond 1024: the caller's bug, as the code that reads
+    /// the user's words has checked both.
     pub fn set_uclamp(&mut self, min: u32, max: u32) {
         assert!(min <= max && max <= 1024, "uclamp {min} to {max}");
         (self.uclamp_min, self.uclamp_max) = (min, max);
     }
 
-    /// What the task's utilisation is clamped to: least and most, 0 to 1024.
+    /// The bounds of the task's utilisation: least and most, 0 to 1024.
     pub fn uclamp(&self) -> (u32, u32) {
         (self.uclamp_min, self.uclamp_max)
     }
@@ -146,12 +148,12 @@ impl TaskState {
         self.mark(PERCH_TASK_PERCPU_KTHREAD, is);
     }
 
-    /// Whether it is a kernel thread that may run on one CPU only.
+    /// True if the task is a kernel thread that may run on one CPU only.
     pub fn is_percpu_kthread(&self) -> bool {
         self.flags & PERCH_TASK_PERCPU_KTHREAD != 0
     }
 
-    /// Whether it is a SCHED_IDLE task.
+    /// True if the task is a SCHED_IDLE task.
     pub fn is_sched_idle(&self) -> bool {
         self.flags & PERCH_TASK_SCHED_IDLE != 0
     }
@@ -185,7 +187,7 @@ impl TaskState {
         self.nr_allowed = allowed.weight();
     }
 
-    /// As it is outside of a call.
+    /// The task without the addresses that hold during a call only.
     pub(crate) fn outside(self) -> TaskState {
         TaskState {
             allowed: 0,
@@ -256,13 +258,13 @@ impl Wake {
 pub struct Verdict {
     /// Where the wakee goes: allowed, unless no CPU is.
     pub cpu: usize,
-    /// Why.
+    /// The reason for the choice.
     pub reason: Reason,
     /// CPUs whose idleness the scans looked at.
     pub examined: u32,
-    /// What wake_affine aimed at.
+    /// The CPU at which wake_affine aimed.
     pub target: usize,
-    /// What the cache mechanism did on the way.
+    /// The cache mechanism's step on the way to the choice.
     pub cache: CacheStep,
 }
 
@@ -300,7 +302,8 @@ pub struct Host {
 unsafe impl Send for Host {}
 
 impl Host {
-    /// Every CPU idle since time 0, nothing queued, every LLC just scanned idle.
+    /// A host whose CPUs are all idle since time 0, without tasks, and whose LLCs were just found
+    /// idle.
     pub fn new(topology: Arc<Topology>) -> Host {
         let n = topology.nr_cpus();
         let mut idle = CpuMask::empty(n);
@@ -357,7 +360,7 @@ impl Host {
         &self.cpus
     }
 
-    /// Whether the CPU is idle with no wake-up on its way.
+    /// True if the CPU is idle and no wake-up is on its way to it.
     pub fn is_idle(&self, cpu: usize) -> bool {
         self.idle[cpu / 64] >> (cpu % 64) & 1 != 0
     }
@@ -367,7 +370,7 @@ impl Host {
         &self.idle
     }
 
-    /// Says whether the CPU is idle with no wake-up on its way.
+    /// Sets whether the CPU is idle with no wake-up on its way to it.
     pub fn set_idle(&mut self, cpu: usize, idle: bool) {
         let bit = 1 << (cpu % 64);
         if idle {
@@ -377,7 +380,7 @@ impl Host {
         }
     }
 
-    /// Says whether the CPU runs SCHED_IDLE tasks and nothing else.
+    /// Sets whether the CPU runs SCHED_IDLE tasks and nothing else.
     pub fn set_sched_idle(&mut self, cpu: usize, is: bool) {
         let bit = 1 << (cpu % 64);
         if is {
@@ -387,7 +390,7 @@ impl Host {
         }
     }
 
-    /// Whether the CPU runs SCHED_IDLE tasks and nothing else.
+    /// True if the CPU runs SCHED_IDLE tasks and nothing else.
     pub fn is_sched_idle(&self, cpu: usize) -> bool {
         self.sched_idle[cpu / 64] >> (cpu % 64) & 1 != 0
     }
@@ -403,12 +406,12 @@ impl Host {
         self.llcs[llc].nr_idle_scan = nr;
     }
 
-    /// Whether this LLC (or set, as above) is thought to have a fully idle core.
+    /// True if the host takes this LLC (or set, as above) to have a fully idle core.
     pub fn idle_cores(&self, llc: usize) -> bool {
         self.llcs[llc].idle_cores != 0
     }
 
-    /// Says whether this LLC (or set, as above) is thought to have a fully idle core.
+    /// Sets whether the host takes this LLC (or set, as above) to have a fully idle core.
     pub fn set_idle_cores(&mut self, llc: usize, has: bool) {
         self.llcs[llc].idle_cores = has.into();
     }
@@ -432,7 +435,7 @@ impl Host {
         process.map_or(0, |p| p.place(image))
     }
 
-    /// Has the task's pointers lead to its process and its group for a call.
+    /// Points the task at its process and its group for a call.
     pub(crate) fn lend(&mut self, task: &mut TaskState) {
         task.lend_group(self.group_words(task));
         let process = task.process();
@@ -440,7 +443,7 @@ impl Host {
         task.lend(raw.unwrap_or(0));
     }
 
-    /// Has C's view lead to the arrays that may have changed hands.
+    /// Points C's view at those arrays that may have moved.
     pub(crate) fn refresh(&mut self) {
         self.raw.cpus = self.cpus.as_ptr();
         self.raw.llcs = self.llcs.as_mut_ptr();

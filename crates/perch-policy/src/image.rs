@@ -47,7 +47,7 @@ impl Image {
         (address - self.base) as usize
     }
 
-    /// What will lie at the base address.
+    /// The bytes that will lie at the base address.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

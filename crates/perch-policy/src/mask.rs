@@ -43,7 +43,7 @@ impl CpuMask {
         *word |= bit;
     }
 
-    /// Whether the CPU is in the set.
+    /// True if the CPU is in the set.
     pub fn contains(&self, cpu: usize) -> bool {
         self.words[cpu / 64] >> (cpu % 64) & 1 != 0
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::mode::Mode;
 use crate::topology::Topology;
 
-/// What a machine must have for a mechanism to choose otherwise at all.
+/// A property without which a machine leaves a mechanism no choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Premise {
     /// Nothing.
@@ -22,7 +22,7 @@ pub enum Premise {
 }
 
 impl Premise {
-    /// Whether a machine has it.
+    /// True if the machine has the property.
     pub fn holds(self, topology: &Topology) -> bool {
         let cpus = 0..topology.nr_cpus();
         match self {
@@ -46,7 +46,7 @@ pub enum Setting {
     Groups,
 }
 
-/// Whose recordings hold what a mechanism decides by.
+/// The recordings that hold the facts by which a mechanism decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recording {
     /// Every recording.
@@ -81,7 +81,7 @@ impl Mechanism {
         self.facts().name
     }
 
-    /// What it does, in a line.
+    /// The mechanism's effect, in a line.
     pub fn help(self) -> &'static str {
         self.facts().help
     }
@@ -101,18 +101,19 @@ impl Mechanism {
         self.facts().era
     }
 
-    /// What a machine must have, and how one is told that has not.
+    /// The property that a machine must have, and the sentence that says that a machine lacks it.
     pub fn premise(self) -> (Premise, &'static str) {
         self.facts().premise
     }
 
-    /// What the live scheduler's settings must have in the premise's place, and how an operator is
-    /// told whose settings have not.
+    /// The setting of the live scheduler that takes the premise's place, and the sentence that
+    /// tells an operator that the setting is missing.
     pub fn setting(self) -> Option<(Setting, &'static str)> {
         self.facts().setting
     }
 
-    /// Whose recordings hold what it decides by, and what the others lack.
+    /// The recordings that hold the facts by which the mechanism decides, and the facts that the
+    /// others lack.
     pub fn recording(self) -> (Recording, &'static str) {
         self.facts().recording
     }

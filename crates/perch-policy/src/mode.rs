@@ -222,7 +222,7 @@ impl FromStr for Era {
     }
 }
 
-/// What differs between eras in choosing a CPU; `struct perch_rules`.
+/// The rules by which the kernels of an era choose a CPU; `struct perch_rules`.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// Wakee flips are halved after this many nanoseconds.
@@ -242,7 +242,7 @@ pub struct Rules {
     pub recent_when_taken: bool,
     /// Percent that domains wider than an LLC tolerate; 0 for each domain's own.
     pub far_imbalance_pct: u8,
-    /// Likewise domains within an LLC and wider than a core.
+    /// Percent that domains within an LLC and wider than a core tolerate; 0 for the domain's own.
     pub near_imbalance_pct: u8,
     /// The path of 3.4: idle groups instead of a scan, loads that are weights.
     pub early_path: bool,

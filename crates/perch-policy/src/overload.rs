@@ -21,11 +21,12 @@ use crate::topology::Topology;
 pub enum Layout {
     /// One for all CPUs, as Linux has it up to 7.2.
     Shared = PERCH_OVERLOAD_SHARED,
-    /// One a node, eight bytes each: the posted patch.
+    /// One for each node, eight bytes each, as in the posted patch.
     Node = PERCH_OVERLOAD_NODE,
-    /// One a node, each on cache lines of its own.
+    /// One for each node, each on cache lines of its own.
     NodePadded = PERCH_OVERLOAD_NODE_PADDED,
-    /// One a last-level cache, each on cache lines of its own: what its review asked for.
+    /// One for each last-level cache, each on cache lines of its own: the reviewers of the patch
+    /// asked for it.
     LlcPadded = PERCH_OVERLOAD_LLC_PADDED,
 }
 
@@ -45,7 +46,8 @@ impl Layout {
         ["shared", "node", "node-padded", "llc-padded"][self as usize]
     }
 
-    /// What a mode has unless told otherwise. Linux 7.2 never took the patch: `upstream` is `off`.
+    /// The layout of a mode whose user names none. Linux 7.2 never took the patch: `upstream` is
+    /// `off`.
     pub fn of(mode: Mode) -> Layout {
         match mode {
             Mode::Off | Mode::Upstream => Layout::Shared,
@@ -54,7 +56,7 @@ impl Layout {
         }
     }
 
-    /// Whether each counter has cache lines of its own.
+    /// True if each counter has cache lines of its own.
     pub fn padded(self) -> bool {
         matches!(self, Layout::NodePadded | Layout::LlcPadded)
     }
@@ -66,19 +68,19 @@ impl fmt::Display for Layout {
     }
 }
 
-/// How many CPUs are overloaded, as far as anybody needs to know; `enum perch_overload_level`.
+/// How many CPUs are overloaded, as exactly as a reader needs it; `enum perch_overload_level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Level {
-    /// None.
+    /// No CPU.
     None = PERCH_OVERLOAD_NONE,
-    /// One.
+    /// One CPU.
     One = PERCH_OVERLOAD_ONE,
     /// Several; or, with exact reads, too much is going on to tell.
     More = PERCH_OVERLOAD_MORE,
 }
 
-/// What a reader learns, and what that took.
+/// The answer that a reader gets, and the number of counters that it read for the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// How many CPUs are overloaded.
@@ -100,11 +102,11 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
-/// Where counters come from.
+/// The allocator of the counters.
 ///
 /// # Safety
-/// A block is as long as asked for, aligned, writable from every thread, and nobody else's until
-/// it is given back.
+/// A block is as long as asked for, aligned, writable from every thread, and belongs to its caller
+/// alone until it is given back.
 pub unsafe trait Memory: Send + Sync {
     /// `bytes` bytes at a multiple of `align`, a power of two, near `node`; null when there are
     /// none.
@@ -259,7 +261,7 @@ impl Overload {
         Layout::ALL[self.raw.layout as usize]
     }
 
-    /// Whether reads are checked.
+    /// True if a reader checks its first round by a second one.
     pub fn exact(&self) -> bool {
         self.raw.exact != 0
     }
@@ -274,7 +276,7 @@ impl Overload {
         self.homes[cpu] as usize
     }
 
-    /// Whether a CPU is counted.
+    /// True if the CPU is counted as overloaded.
     pub fn is_set(&self, cpu: usize) -> bool {
         self.marks[cpu].0.load(std::sync::atomic::Ordering::Relaxed) != 0
     }
@@ -313,7 +315,8 @@ impl Overload {
         }
     }
 
-    /// What each counter says now; below zero only in mode posted, after a CPU changed its node.
+    /// The present count of each counter; below zero only in mode posted, after a CPU changed its
+    /// node.
     pub fn counts(&self) -> Vec<i32> {
         (0..self.counters())
             .map(|i| {

@@ -58,7 +58,7 @@ impl Policy {
         &self.raw
     }
 
-    /// Whether the cluster mechanism is on in any mode.
+    /// True if the cluster mechanism is on in any mode.
     pub fn cluster_on(&self) -> bool {
         self.modes.cluster != Mode::Off
     }

@@ -23,21 +23,21 @@ pub struct Batch {
     llcs_at: Vec<u64>,
 }
 
-/// What a policy says, and what it leaves behind.
+/// A policy's verdict, and the memory that the policy leaves on the two tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Where the wakee goes, and why.
     pub verdict: Verdict,
-    /// What is remembered on the waker.
+    /// The waker as the policy left it.
     pub waker: TaskState,
-    /// What is remembered on the wakee.
+    /// The wakee as the policy left it.
     pub wakee: TaskState,
     /// By LLC and asymmetric domain, whether it is still thought to have a fully idle core.
     pub idle_cores: Vec<bool>,
 }
 
 impl Answer {
-    /// What the native policy says; `host` remembers it.
+    /// The native policy's answer; the call changes the memory of `host` as well.
     ///
     /// # Panics
     /// As [`Host::select`].
@@ -112,12 +112,12 @@ impl Batch {
         self.llcs_at.len()
     }
 
-    /// Whether nothing was asked yet.
+    /// True if the batch has no question yet.
     pub fn is_empty(&self) -> bool {
         self.llcs_at.is_empty()
     }
 
-    /// What lies at the base address before anybody answers.
+    /// The bytes at the base address before the questions are answered.
     pub fn image(&self) -> &[u8] {
         self.image.bytes()
     }

@@ -6,7 +6,7 @@
 pub enum Class {
     /// No decision was made.
     None,
-    /// Nobody had to search for it.
+    /// No search was needed to find it.
     Given,
     /// The search found it idle.
     Idle,

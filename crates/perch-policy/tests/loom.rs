@@ -30,7 +30,7 @@ unsafe extern "C" {
     fn perch_checked_read(overload: *const Raw, home: u32) -> u32;
 }
 
-/// What policy/hosts/checked.c calls.
+/// The atomic load that policy/hosts/checked.c calls.
 #[unsafe(no_mangle)]
 extern "C" fn perch_checked_load(counter: *const c_void) -> u64 {
     // SAFETY: the table that `Counters::with` passes leads to nothing else.
@@ -92,13 +92,13 @@ impl Counters {
     }
 }
 
-/// Whether `case` holds however it goes.
+/// True if `case` holds in all interleavings.
 fn always(case: impl Fn() + Send + Sync + 'static) -> bool {
     catch_unwind(AssertUnwindSafe(|| loom::model(case))).is_ok()
 }
 
 /// Overload goes from counter to counter along `way`, each raised before the one before it is
-/// lowered, while somebody reads from each counter outwards.
+/// lowered, while other CPUs read from each counter outwards.
 fn hops(nr: usize, exact: bool, way: &'static [u32]) -> bool {
     (0..nr as u32).all(|reader| {
         always(move || {
@@ -143,7 +143,7 @@ fn not_even_when_it_comes_back() {
 
 #[test]
 fn nor_when_two_cpus_hand_it_over() {
-    // Who lowers its counter has seen the other's raised, as a pushing CPU has.
+    // The CPU that lowers its counter has seen the other's counter raised, as a pushing CPU has.
     let case = |exact| {
         always(move || {
             let counters = Counters::new(2, exact);
@@ -173,12 +173,13 @@ fn nor_when_two_cpus_hand_it_over() {
     assert!(case(true));
 }
 
-/// "One" is what a CPU that is overloaded itself takes for "nobody else": true at some moment.
+/// An overloaded CPU takes the answer "one" for "no other CPU is overloaded": that is true at some
+/// moment.
 #[test]
 fn a_checked_one_is_one() {
     let case = |exact| {
         always(move || {
-            // The reader, CPU 0, is overloaded, and always somebody else.
+            // The reader, CPU 0, is overloaded, and so is always one other CPU.
             let counters = Counters::new(3, exact);
             counters.set(0);
             let mark = counters.set(2);
@@ -195,8 +196,8 @@ fn a_checked_one_is_one() {
     assert!(case(true));
 }
 
-/// The other way round: an answer of "none" or "one" at rest is never "more", so that nobody looks
-/// at every CPU for nothing.
+/// The other way round: an answer of "none" or "one" at rest is never "more", so that no reader
+/// looks at every CPU for nothing.
 #[test]
 fn at_rest_a_read_is_exact() {
     assert!(always(|| {

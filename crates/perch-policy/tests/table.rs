@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the build script makes of mechanisms.def, and which line it names when it refuses one.
+//! Tests of the build script: the tables that it makes of mechanisms.def, and the line that it
+//! names when it refuses one.
 
 use perch_policy::{Mechanism, Reason};
 
@@ -116,7 +117,7 @@ fn a_mistake_is_refused_by_its_line() {
     }
 }
 
-/// What is missing is told at the mechanism, or at the end.
+/// The build reports a missing line at the mechanism that lacks it, or at the end.
 #[test]
 fn a_missing_line_is_told() {
     let refused = |before: &str| {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A meter: what another BPF program costs, run by run. The loader (src/cost/)
- * attaches a pair of programs to the beginning and the end of each program of
- * a scheduler, and to one that does nothing, whose cost is the pair's own.
+ * A meter of the time that another BPF program takes, run by run. The loader
+ * (src/cost/) attaches a pair of programs to the beginning and the end of each
+ * program of a scheduler, and to one that does nothing, whose cost is the
+ * pair's own.
  */
 #include "base/kernel.h"
 
@@ -35,7 +36,7 @@ int cost_begin(void *ctx)
 {
 	__u32 cpu = bpf_get_smp_processor_id() % MAX_CPUS;
 
-	/* Last: what follows is charged to the run. */
+	/* This line comes last: the time from here on is charged to the run. */
 	began[cpu] = bpf_ktime_get_ns();
 	return 0;
 }

@@ -10,18 +10,24 @@
 #include "../../../policy/hosts/question.h"
 #include "../../../policy/include/perch/select.h"
 
-/* What the loader asks by BPF_PROG_TEST_RUN. */
+/* The argument of the loader's BPF_PROG_TEST_RUN. */
 struct perch_batch {
 	__u64 questions; /* address of an array of struct perch_question */
 	__u32 first, count;
 };
 
-/* The question being answered: the stack is short, and the policy's pointers are no arena's. */
+/*
+ * The question that is being answered. The stack is too short for it, and the
+ * policy's pointers do not lead into the arena.
+ */
 static struct perch_question asked;
 
 #define WORDS (sizeof(struct perch_question) / sizeof(perch_u64))
 
-/* Word by word, and volatile: of a whole structure clang copies no address space. */
+/*
+ * Copies word by word through a volatile pointer: clang loses the address space
+ * when it copies a whole structure.
+ */
 static inline void fetch(const volatile perch_u64 __arena *from)
 {
 	perch_u64 *to = (perch_u64 *)&asked;
@@ -48,7 +54,10 @@ PERCH_OUTLINE int answer(struct perch_question *q PERCH_GIVEN)
 	return 0;
 }
 
-/* Answers questions `first` to `count` - 1; the number of the first that it had no time for. */
+/*
+ * Answers questions `first` to `count` - 1; returns the number of the first one
+ * for which it had no time.
+ */
 SEC("syscall")
 int perch_decide(struct perch_batch *batch)
 {
@@ -57,7 +66,10 @@ int perch_decide(struct perch_batch *batch)
 
 	use_arena();
 	for (i = batch->first; i < count && can_loop; i++) {
-		/* A number until it is used: up to Linux 6.19 no arena pointer is added to one. */
+		/*
+		 * The address stays a number until it is used: up to Linux 6.19
+		 * the verifier lets no arena pointer be added to a number.
+		 */
 		perch_u64 at = questions + i * sizeof(struct perch_question);
 
 		fetch((const volatile perch_u64 __arena *)at);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The live scheduler: sched_ext's callbacks around the policy. select_cpu asks
- * it where a waking task should go; the other callbacks see to it that the task
- * runs there, that the tasks of a CPU share it by weight (base/clock.h), and that
- * no CPU idles while a task waits (base/steal.h, base/timer.h). README.md shows
- * how the layers hang together.
+ * the policy where a waking task should go; the other callbacks see to it that
+ * the task runs there, that the tasks of a CPU share it by weight
+ * (base/clock.h), and that no CPU idles while a task waits (base/steal.h,
+ * base/timer.h). README.md explains the layers.
  */
 #include "base/fair.h"
 #include "base/timer.h"
@@ -66,7 +66,10 @@ void BPF_PROG(perch_tick, struct task_struct *p)
 	tick(p, bpf_get_smp_processor_id());
 }
 
-/* Up to 7.0, where a task of a higher class took the CPU; the loader leaves it out later. */
+/*
+ * Kernels up to 7.0 call this when a task of a higher class took the CPU; on
+ * later ones the loader leaves it out.
+ */
 SEC("struct_ops/cpu_release")
 void BPF_PROG(perch_cpu_release, __s32 cpu, struct scx_cpu_release_args *args)
 {
@@ -87,7 +90,10 @@ void BPF_PROG(perch_exit_task, struct task_struct *p, struct scx_exit_task_args 
 	follow_exit_task(p);
 }
 
-/* A newborn task remembers nothing and owes a slice, or forks would always come before those that wait. */
+/*
+ * A newborn task has no memory and owes a slice, or forks would always come
+ * before the tasks that wait.
+ */
 SEC("struct_ops/enable")
 void BPF_PROG(perch_enable, struct task_struct *p)
 {

@@ -32,8 +32,9 @@ pub struct Plan {
     places: Places,
 }
 
-/// Places for what the policy remembers of tasks: 1024 for each CPU, but from 32768 (2 MiB, as
-/// many as pids where nobody raised their number) to a million. A power of two.
+/// The number of places for the policy's memory of tasks: 1024 for each CPU, but from 32768 (2 MiB,
+/// as many as there are pids unless an administrator raised their number) to a million. A power of
+/// two.
 fn memories(nr_cpus: usize) -> usize {
     (nr_cpus * 1024).next_power_of_two().clamp(1 << 15, 1 << 20)
 }
@@ -49,7 +50,7 @@ fn slots(modes: Modes, tuning: &Tuning) -> usize {
 /// The most memory that the table of processes may take: it stays resident.
 const PROCESSES_BYTES: usize = 1 << 30;
 
-/// Whether the table of processes is of a sensible size on this machine.
+/// Checks that the table of processes has a sensible size on this machine.
 ///
 /// # Errors
 /// [`SettingsError::Memory`] when it is not.
@@ -238,7 +239,7 @@ impl Plan {
         }
     }
 
-    /// What lies at [`ARENA_BASE`] when the program starts.
+    /// The bytes that lie at [`ARENA_BASE`] when the program starts.
     pub fn image(&self) -> &[u8] {
         &self.image
     }
@@ -248,7 +249,7 @@ impl Plan {
         bytes(&self.config)
     }
 
-    /// Whether running tasks are sent to other CPUs.
+    /// True if the program sends running tasks to other CPUs.
     pub fn moves(&self) -> bool {
         self.config.utils != 0
     }
@@ -263,7 +264,7 @@ impl Plan {
         self.config.nr_groups
     }
 
-    /// Whether there is a real-time band.
+    /// True if the configuration has a real-time band.
     pub fn has_band(&self) -> bool {
         self.config.nr_bands != 0
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the programs of a loaded scheduler cost, whoever's it is: for `perch bench --lab`.
+//! Measures the cost of a loaded scheduler's programs, perch's or another's: for `perch bench
+//! --lab`.
 //!
 //! [`Meter::new`] finds the programs; [`Meter::by_kernel`] has the kernel add up their time,
 //! [`Meter::by_run`] measures every run of each (bpf/cost.bpf.c). In a deterministic guest a
@@ -23,13 +24,13 @@ use crate::refusal::RefusedError;
 use histogram::Histogram;
 use probe::Probe;
 
-/// How often the program that does nothing is run, to know what measuring costs.
+/// How often the meter runs the program that does nothing, to know the cost of measuring.
 const NOTHING_RUNS: u64 = 1000;
 
-/// What switches the kernel's own measurement on.
+/// The file that switches the kernel's own measurement on.
 const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// What a program cost in a stretch of time.
+/// The cost of one program in a stretch of time.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Cost {
     /// The program's name.
@@ -40,19 +41,19 @@ pub struct Cost {
     pub runs: u64,
     /// Mean of a run in ns without what measuring adds, and without the runs in `dropped`.
     pub mean_ns: f64,
-    /// A tenth of the runs, half of them and nine tenths were no longer, those in `dropped`
-    /// included; none where the kernel measured.
+    /// The times, in ns, that a tenth, half and nine tenths of the runs did not exceed, those in
+    /// `dropped` included; none where the kernel measured.
     pub quantiles_ns: Option<[f64; 3]>,
     /// Runs longer than ten medians, which are not in the mean: they waited for others.
     pub dropped: u64,
 }
 
-/// What all of a scheduler's programs cost.
+/// The cost of all programs of a scheduler.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Costs {
     /// Tasks that became runnable meanwhile (the tracepoint sched_wakeup).
     pub wakeups: u64,
-    /// One a program, those of sched_ext first.
+    /// One for each program, those of sched_ext first.
     pub programs: Vec<Cost>,
 }
 
@@ -99,8 +100,8 @@ impl Meter {
         })
     }
 
-    /// What the programs cost while `work` runs, by the kernel's own account. A mean of all runs,
-    /// those that waited for a lock included.
+    /// Measures the cost of the programs while `work` runs, by the kernel's own account. The result
+    /// is a mean of all runs, those that waited for a lock included.
     ///
     /// # Errors
     /// [`SchedulerError::Unable`] when the kernel's measurement cannot be switched on, and what
@@ -151,8 +152,8 @@ impl Meter {
         })
     }
 
-    /// What the programs of sched_ext cost while `work` runs, run by run; of the others nothing is
-    /// said. `times` in turn, `work` being told which.
+    /// Measures the cost of the programs of sched_ext while `work` runs, run by run; the result
+    /// leaves out other programs. Calls `work` `times` times, each time with the number of the turn.
     ///
     /// # Errors
     /// [`SchedulerError::Refused`] when the kernel refuses to have a program measured, and what
@@ -193,7 +194,7 @@ impl Meter {
         Ok(all)
     }
 
-    /// What a probe takes for a program that does nothing.
+    /// The time that a probe takes around a program that does nothing.
     fn own_ns(&self) -> Result<f64, SchedulerError> {
         let fault = |error| failed("the meter cannot measure itself")(error);
         let nothing = program(&self.object, "cost_nothing").map_err(fault)?;
@@ -243,7 +244,7 @@ fn program<'a>(
     probe::program(object, name)
 }
 
-/// Time and runs of a program so far, as the kernel has them.
+/// Time and runs of a program so far, as the kernel counts them.
 fn spent(id: u32) -> (u64, u64) {
     let mut programs = ProgInfoIter::default();
     let found = programs.find(|program| program.id == id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the BPF program counts, read from its arena.
+//! The counts of the BPF program, read from its arena.
 
 use std::mem::offset_of;
 use std::ptr::NonNull;
@@ -18,7 +18,7 @@ pub struct Totals {
     pub events: Vec<u64>,
     /// By [`Reason`].
     pub reasons: Vec<u64>,
-    /// Who is overloaded now.
+    /// The counters of the CPUs that are overloaded now.
     pub overload: Overload,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Whether the policy decides in BPF as it does natively (property P17).
+//! Compares the policy's decisions in BPF with its native ones (property P17): they must be equal.
 //!
 //! Random moments on random and well-known machines are decided twice: by the policy that the
 //! simulator calls, and by the same headers compiled to BPF ([`InKernel`]), whose arrays lie in
@@ -30,7 +30,7 @@ const MOST_CPUS: u32 = 150;
 /// Mismatches that are told in full.
 const TOLD: usize = 3;
 
-/// What to compare.
+/// The comparison to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Everything random follows from it.
@@ -54,7 +54,7 @@ pub trait Answerer {
     fn answer(&mut self, batch: &Batch) -> Result<&[u8], SchedulerError>;
 }
 
-/// What was compared, and how it came out.
+/// The comparison that was made, and its result.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
     /// Wake-ups.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A machine that somebody describes, held against the one that runs.
+//! Compares a machine that a user describes with the one that runs.
 //!
 //! What firmware says of capacities, caches and clusters may be wrong or missing, and a guest is
 //! told nothing of its host: there the description is believed. CPUs, cores and nodes are the
@@ -44,7 +44,7 @@ pub enum Difference {
     },
 }
 
-/// Whether `described` can be the running machine, as `found` in its /sys.
+/// Checks that `described` can be the running machine, as `found` in its /sys.
 ///
 /// # Errors
 /// The first [`Difference`].

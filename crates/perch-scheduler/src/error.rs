@@ -22,13 +22,14 @@ pub enum SchedulerError {
     /// The kernel took the program and later let it go.
     #[error("{0}")]
     Ended(Ended),
-    /// Statistics were asked for, and nobody gives any.
+    /// Statistics were asked for, and no scheduler gives any.
     #[error(transparent)]
     NoStatistics(#[from] StatisticsError),
 }
 
 impl SchedulerError {
-    /// Whether what was asked for is wrong, rather than that it could not be done.
+    /// True if the user's input is wrong; false if the input is right and the work could not be
+    /// done.
     pub fn is_input(&self) -> bool {
         matches!(self, SchedulerError::Settings(_))
     }

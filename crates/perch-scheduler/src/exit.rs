@@ -36,12 +36,12 @@ pub struct Ended {
     pub code: i64,
     /// The kernel's words for the kind.
     pub reason: String,
-    /// What happened in particular; often empty.
+    /// The particulars of the end; often empty.
     pub message: String,
 }
 
 impl Ended {
-    /// What `ops.exit` wrote; none while it has not run.
+    /// Reads the end that `ops.exit` wrote; none while it has not run.
     pub fn read(exit: &Exit) -> Option<Ended> {
         (exit.kind != 0).then(|| Ended {
             kind: exit.kind,
@@ -56,12 +56,12 @@ impl Ended {
         (UNREGISTERED..=BY_KERNEL).contains(&self.kind) && self.code & RESTART != 0
     }
 
-    /// Whether a CPU went or came.
+    /// True if the program ended because a CPU went offline or came online.
     pub fn is_hotplug(&self) -> bool {
         self.wants_restart() && self.code & HOTPLUG != 0
     }
 
-    /// Whether it is what our own unloading looks like.
+    /// True if the end is the one that our own unloading causes.
     pub fn is_plain_unload(&self) -> bool {
         self.kind == UNREGISTERED && !self.wants_restart()
     }

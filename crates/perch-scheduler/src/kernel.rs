@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the running kernel and user can do, before anything is loaded.
+//! Finds out what the running kernel and the user can do, before anything is loaded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use perch_machine::{MachineError, cpulist};
 
-/// Why this kernel, this machine or this user cannot do what is asked: what is missing and what to
-/// do.
+/// The reason why this kernel, machine or user cannot do what the command asks, with what is
+/// missing and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum UnableError {
     /// The kernel has no interface for schedulers.
@@ -16,7 +16,7 @@ pub enum UnableError {
          or newer, built with CONFIG_SCHED_CLASS_EXT"
     )]
     NoSchedExt {
-        /// The kernel's.
+        /// The version of the kernel.
         version: String,
     },
     /// The kernel does not describe its types.
@@ -26,15 +26,15 @@ pub enum UnableError {
         purpose.subject()
     )]
     NoBtf {
-        /// The kernel's.
+        /// The version of the kernel.
         version: String,
-        /// For what it is needed.
+        /// The purpose for which it is needed.
         purpose: Purpose,
     },
     /// The user may not load programs.
     #[error("{}", .0.rights())]
     NoRights(Purpose),
-    /// Another scheduler came first.
+    /// Another scheduler is loaded already.
     #[error(
         "another sched_ext scheduler is loaded: {0}; stop it first (the kernel runs one at a time)"
     )]
@@ -47,7 +47,7 @@ pub enum UnableError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason why it cannot be written.
         source: std::io::Error,
     },
     /// No scheduler is loaded whose cost could be measured.
@@ -56,7 +56,7 @@ pub enum UnableError {
          programs)"
     )]
     NoScheduler,
-    /// Questions for the test program that it has no room for.
+    /// The questions to the test program exceed its room.
     #[error("a batch of {bytes} bytes does not fit the arena of {arena}")]
     Batch {
         /// The size of the questions.
@@ -66,7 +66,7 @@ pub enum UnableError {
     },
 }
 
-/// For what a program is loaded.
+/// The purpose for which a program is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To schedule: `perch run`.
@@ -166,7 +166,7 @@ impl Kernel {
         }
     }
 
-    /// Whether a sched_ext scheduler can be loaded now, by this process.
+    /// Checks that this process can load a sched_ext scheduler now.
     ///
     /// # Errors
     /// [`UnableError`], with what is missing and what to do.
@@ -180,7 +180,7 @@ impl Kernel {
         self.check_free()
     }
 
-    /// Whether wake-ups can be recorded here, by this process.
+    /// Checks that this process can record wake-ups on this machine.
     ///
     /// # Errors
     /// [`UnableError`], with what is missing and what to do.
@@ -189,7 +189,7 @@ impl Kernel {
         self.check_rights(Purpose::Recording)
     }
 
-    /// Whether the kernel describes its types, without which no program is loaded.
+    /// Checks that the kernel describes its types, without which no program can be loaded.
     fn check_btf(&self, purpose: Purpose) -> Result<(), UnableError> {
         if self.root.join("sys/kernel/btf/vmlinux").exists() {
             return Ok(());
@@ -198,7 +198,7 @@ impl Kernel {
         Err(UnableError::NoBtf { version, purpose })
     }
 
-    /// Whether this process may load BPF programs.
+    /// Checks that this process may load BPF programs.
     ///
     /// # Errors
     /// [`UnableError::NoRights`] when it may not.
@@ -209,7 +209,7 @@ impl Kernel {
         }
     }
 
-    /// Whether no other scheduler is loaded.
+    /// Checks that no other scheduler is loaded.
     ///
     /// # Errors
     /// [`UnableError::Taken`], with its name.

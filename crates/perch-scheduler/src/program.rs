@@ -41,16 +41,16 @@ const GROUP_MEMBERS: [&str; 6] = [
     "cgroup_set_weight",
 ];
 
-/// The BPF program in the kernel, scheduling.
+/// The BPF program while the kernel schedules by it.
 pub struct Program {
-    /// Gone before the object: that unloads it.
+    /// Dropped before the object: the drop unloads the scheduler.
     link: Option<Link>,
     exit: NonNull<Exit>,
     arena: NonNull<u8>,
     object: Object,
 }
 
-/// What libbpf and the verifier said since the last [`hear`].
+/// The messages of libbpf and the verifier since the last [`hear`].
 static HEARD: Mutex<String> = Mutex::new(String::new());
 
 /// Collects what libbpf says from now on.
@@ -62,7 +62,7 @@ pub(crate) fn hear() {
     })));
 }
 
-/// What it has said.
+/// The messages heard so far.
 pub(crate) fn heard() -> String {
     HEARD.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -73,7 +73,7 @@ impl Program {
     ///
     /// # Errors
     /// [`SchedulerError::Refused`] with the kernel's reason; [`SchedulerError::Unable`] when
-    /// somebody else's scheduler came first.
+    /// another scheduler was loaded first.
     pub fn load(
         kernel: &Kernel,
         plan: &Plan,
@@ -121,7 +121,8 @@ impl Program {
             );
         }
         if plan.slots() == 0 && plan.groups() == 0 {
-            // Nobody asks whose task it is.
+            // Without a table of processes or of groups the program need not know to which of them
+            // a task belongs.
             set_member(&mut open, ops, "exit_task", 0);
             if !plan.has_band() {
                 set_member(&mut open, ops, "init_task", 0);
@@ -145,7 +146,7 @@ impl Program {
 
         let arena = memory(&object, "arena", plan.image().len())?;
         let exit = memory(&object, ".data.exit", size_of::<Exit>())?.cast();
-        // SAFETY: the arena is mapped, is that long, and nobody else knows of it yet.
+        // SAFETY: the arena is mapped, is that long, and no other thread knows of it yet.
         unsafe {
             arena.copy_from_nonoverlapping(NonNull::from(plan.image()).cast(), plan.image().len());
         }
@@ -171,7 +172,7 @@ impl Program {
                 Ok(())
             }
             Err(source) => {
-                // Somebody else may have come first since it was checked.
+                // Another scheduler may have been loaded since the check.
                 kernel.check_free()?;
                 if let Some(ended) = self.ended() {
                     return Err(SchedulerError::Ended(ended));
@@ -186,7 +187,7 @@ impl Program {
         }
     }
 
-    /// How the kernel ended it; none while it schedules.
+    /// How the kernel ended the program; none while it schedules.
     pub fn ended(&self) -> Option<Ended> {
         // SAFETY: mapped as long as the object lives; the kernel's side writes the kind last, and
         // every bit pattern is a value.
@@ -203,15 +204,16 @@ impl Program {
         unsafe { Counters::new(self.arena, plan.places().clone()) }
     }
 
-    /// Unloads it, if the kernel has not, and tells how it ended. The counters are still there.
+    /// Unloads the program, unless the kernel has, and returns how it ended. The counters stay
+    /// readable.
     pub fn unload(&mut self) -> Option<Ended> {
         drop(self.link.take());
         self.ended()
     }
 }
 
-/// The table of callbacks that the plan wants. The other one, and what only that one calls, is not
-/// loaded.
+/// The table of callbacks that the plan wants. The other table, and the functions that only it
+/// calls, are not loaded.
 fn ops(plan: &Plan) -> &'static str {
     match plan.has_band() {
         true => "perch_band_ops",
@@ -219,7 +221,7 @@ fn ops(plan: &Plan) -> &'static str {
     }
 }
 
-/// What the plan changes of the object before it is loaded.
+/// Applies the plan's changes to the object before it is loaded.
 fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
     let page = page_size();
     let pages = plan.image().len().div_ceil(page);
@@ -233,7 +235,7 @@ fn prepare(open: &mut OpenObject, plan: &Plan) -> Result<(), ObjectError> {
                 if base != ARENA_BASE {
                     return Err(ObjectError::ArenaAddress(base));
                 }
-                // Its own pages and the image's.
+                // The arena holds the program's own pages and the image's.
                 let pages = u32::try_from(pages)
                     .ok()
                     .and_then(|pages| pages.checked_add(map.max_entries()))

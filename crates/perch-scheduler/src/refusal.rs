@@ -12,9 +12,9 @@ pub enum RefusedError {
     /// libbpf or the kernel said no.
     #[error("{}", refusal(what, source, heard))]
     Load {
-        /// What was tried.
+        /// The step that the kernel refused.
         what: String,
-        /// What libbpf returned.
+        /// The error that libbpf returned.
         source: Error,
         /// All that libbpf and the verifier said meanwhile.
         heard: String,
@@ -25,9 +25,9 @@ pub enum RefusedError {
         refusal(what, source, heard)
     )]
     Attach {
-        /// What was tried.
+        /// The step that the kernel refused.
         what: String,
-        /// What libbpf returned.
+        /// The error that libbpf returned.
         source: Error,
         /// All that libbpf and the verifier said meanwhile.
         heard: String,
@@ -38,7 +38,7 @@ pub enum RefusedError {
         refusal("perch's BPF object is not as it should be", source, heard)
     )]
     Object {
-        /// What is wrong with it.
+        /// The defect of the object.
         source: ObjectError,
         /// All that libbpf said meanwhile.
         heard: String,
@@ -65,9 +65,9 @@ pub enum RefusedError {
     /// The meter of programs' costs failed.
     #[error("{what}: {source:#}")]
     Meter {
-        /// What was tried.
+        /// The step that the kernel refused.
         what: String,
-        /// What libbpf returned.
+        /// The error that libbpf returned.
         source: Error,
     },
 }

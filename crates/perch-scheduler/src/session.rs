@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! From loading to the end: what `perch run` does.
+//! A session of `perch run`: it loads the scheduler, watches it and unloads it.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ use crate::settings::{Settings, SettingsError};
 use crate::signals::Signals;
 use crate::stats::{About, Report, Server, Source};
 
-/// How often it is looked whether the kernel has ended it.
+/// How often the session looks whether the kernel has ended the scheduler.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// How a session is held.
+/// The settings of a session.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The scheduler's configuration.
     pub settings: Settings,
-    /// What is believed of the machine instead of what its /sys says; [`run`] refuses one with
-    /// other CPUs, cores or nodes.
+    /// The description of the machine that replaces the one of its /sys; [`run`] refuses a
+    /// description with other CPUs, cores or nodes.
     pub machine: Option<Machine>,
-    /// How often [`News::Interval`] is told, if at all.
+    /// The time between two [`News::Interval`]; none for no such news.
     pub interval: Option<Duration>,
     /// Where to serve statistics; see [`crate::stats::SOCKET`].
     pub socket: PathBuf,
@@ -36,20 +36,20 @@ pub struct Options {
     pub log: Option<PathBuf>,
 }
 
-/// What happens meanwhile, for the person who watches.
+/// The events of a session, for the person who watches it.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// Something that should be said, in a line.
+    /// A note to the person, in a line.
     Note(String),
-    /// The scheduler is loaded, and on what.
+    /// The scheduler is loaded; with the machine, kernel and settings.
     Attached(About),
     /// The statistics, once in an interval.
     Interval(Box<Report>),
 }
 
 /// Loads the scheduler and keeps it until SIGINT, SIGTERM or SIGHUP; the statistics at the end.
-/// When the kernel asks for it (a CPU went or came), it is loaded again for the machine as it is
-/// then.
+/// When the kernel asks for it (a CPU went offline or came online), this function loads the
+/// scheduler again for the machine as it is then.
 ///
 /// # Errors
 /// Any [`SchedulerError`], with the final statistics too where it has run. Whatever happens, the
@@ -84,7 +84,7 @@ pub fn run(
                 tell(News::Note(why_again(&ended)));
                 restarted += 1;
                 source.restarted(restarted);
-                // A CPU that goes or comes is some time on its way; do not run in circles.
+                // A CPU takes some time to go or come; wait, so as not to reload in a tight loop.
                 if signals.wait(GLANCE) {
                     return Ok(source.report());
                 }
@@ -104,7 +104,7 @@ fn why_again(ended: &Ended) -> String {
     format!("{why}: loading again")
 }
 
-/// One loading, with what all of them share.
+/// One load of the program, with the state that all loads of a session share.
 struct Round<'a> {
     options: &'a Options,
     kernel: &'a Kernel,
@@ -124,7 +124,7 @@ impl Round<'_> {
         last: &mut Option<Machine>,
         tell: &mut dyn FnMut(News),
     ) -> Result<Loaded, SchedulerError> {
-        // Before the machine is looked at: what changes from then on is noticed.
+        // This comes before the look at the machine, so that a later change is noticed.
         let seq = self.kernel.hotplug_seq();
         let machine = self.machine(last.take(), tell)?;
         let topology = Topology::new(&machine);
@@ -171,7 +171,7 @@ impl Round<'_> {
         let found = perch_machine::detect("/".as_ref());
         match (&self.options.machine, found) {
             (None, Ok(found)) => Ok(found),
-            // Loaded once, it agreed; since then a CPU went.
+            // The description agreed at the first load; since then a CPU went offline.
             (Some(described), Ok(found))
                 if last.is_some() && found.cpus.len() < described.cpus.len() =>
             {
@@ -213,7 +213,7 @@ impl Round<'_> {
         }
     }
 
-    /// Watches until a signal (none) or until the kernel ends it.
+    /// Watches until a signal comes (returns none) or until the kernel ends the scheduler.
     fn watch(
         &self,
         mut loaded: Loaded,
@@ -236,7 +236,7 @@ impl Round<'_> {
         let stopped = self.wait(&loaded.program, tell);
         let ended = loaded.program.unload();
         self.source.retire();
-        // A signal and an ejection may coincide: then the ejection is what must be known.
+        // A signal and an ejection may coincide: the caller must then learn of the ejection.
         Ok(match ended {
             Some(ended) if stopped && ended.is_plain_unload() => None,
             None if stopped => None,
@@ -244,7 +244,7 @@ impl Round<'_> {
         })
     }
 
-    /// Whether a signal came.
+    /// True if a signal came.
     fn wait(&self, program: &Program, tell: &mut dyn FnMut(News)) -> bool {
         let mut next = self
             .options

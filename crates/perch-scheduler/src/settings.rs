@@ -15,7 +15,8 @@ pub use show::{help, markdown};
 use table::SETTINGS;
 pub(crate) use table::{DEFAULT_GROUPS, Tuning};
 
-/// What is asked for. What nobody asks for has the default of the table of settings.
+/// The settings that the user asks for. A setting that the user leaves out has the default of the
+/// table of settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Mechanisms that were named, the last word on each counting.
@@ -67,8 +68,8 @@ impl Settings {
         }
     }
 
-    /// What must be said of settings that were asked for and do nothing, as the machine or the
-    /// modes lack what they need.
+    /// The warnings about settings that the user asks for and that do nothing, because the machine
+    /// or the modes lack what the settings need.
     pub(crate) fn without_effect(&self, topology: &Topology, modes: Modes) -> Vec<String> {
         let asked = SETTINGS.iter().filter(|s| self.asked.contains(&s.name));
         let said = asked.filter_map(|setting| {
@@ -78,9 +79,9 @@ impl Settings {
         said.collect()
     }
 
-    /// The modes for this machine, and what must be said about them: a mechanism whose premise
-    /// the machine lacks stays off, whatever was asked for. A mechanism that nobody asked for has the
-    /// last of its modes, perch.
+    /// The modes for this machine, and the notes about them: a mechanism whose premise the machine
+    /// lacks stays off, whatever the user asked for. A mechanism that the user does not name has
+    /// the last of its modes, perch.
     pub fn modes_for(&self, topology: &Topology) -> (Modes, Vec<String>) {
         let banded = !self.bands.is_empty();
         let (mut modes, mut notes) = (Modes::default(), Vec::new());

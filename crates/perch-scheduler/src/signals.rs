@@ -5,7 +5,7 @@ use std::time::Duration;
 
 const STOPPING: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// SIGINT, SIGTERM and SIGHUP, as requests to stop; without those that whoever started us wanted
+/// SIGINT, SIGTERM and SIGHUP, as requests to stop; without those that the parent process set to be
 /// ignored (nohup; a shell's background jobs). They stay blocked for good in this thread and in
 /// those it starts from then on, so that none of them ends the process in between.
 pub struct Signals {

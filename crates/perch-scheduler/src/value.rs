@@ -45,7 +45,7 @@ impl Percent {
 pub(crate) enum Slot<'a> {
     /// A whole number of the setting's unit.
     Number(&'a mut u64),
-    /// A whole number, or none where nobody asks for one.
+    /// A whole number, or none where the user asks for none.
     Maybe(&'a mut Option<u64>),
     /// True or false.
     Switch(&'a mut bool),

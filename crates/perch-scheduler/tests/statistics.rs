@@ -33,7 +33,7 @@ impl Drop for Folder {
     }
 }
 
-/// What the server answers to one line.
+/// Sends one line to the server and returns the server's answer.
 fn ask(socket: &Path, line: &str) -> (i64, Value) {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.write_all(line.as_bytes()).unwrap();

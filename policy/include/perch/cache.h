@@ -3,12 +3,12 @@
  * Cache-aware wake-up: a process's threads gather in the LLC that it occupies
  * most, unless that is over-aggregated. Written from docs/mechanisms/cache.md.
  *
- * A host tells of every execution slice (perch_cache_account), asks at ticks
- * whether the process is due for a look at all LLCs (perch_cache_due) and then
- * has it done (perch_cache_scan; these three are in occupancy.h). It tells how
- * full the LLCs are: posted and upstream by perch_cache_note() while it
- * balances, perch by keeping perch_llc_load current. Its balancer asks
- * perch_cache_move().
+ * A host reports every execution slice (perch_cache_account), asks at ticks
+ * whether the process is due for a scan of all LLCs (perch_cache_due) and then
+ * runs that scan (perch_cache_scan; these three are in occupancy.h). The host
+ * also reports how full the LLCs are: in modes posted and upstream it calls
+ * perch_cache_note() while it balances, in mode perch it keeps perch_llc_load
+ * current. Its balancer asks perch_cache_move().
  */
 #ifndef PERCH_CACHE_H
 #define PERCH_CACHE_H
@@ -17,9 +17,10 @@
 #include "occupancy.h"
 
 /*
- * Periodic (never newidle) balance of the domain above the LLCs has summed up
- * this one. The average moves by an eighth of the difference, cut to whole
- * tasks: it stands still within 7 of its goal (docs/mechanisms/cache.md#defects).
+ * The host calls this when a periodic (never a newidle) balance of the domain
+ * above the LLCs has summed up this LLC. The average moves by an eighth of the
+ * difference, cut to whole tasks, so it stands still within 7 of its goal
+ * (docs/mechanisms/cache.md#defects).
  */
 PERCH_INLINE void perch_cache_note(const struct perch_host *h, perch_u32 llc, perch_u32 util,
 				   perch_u32 nr_running)
@@ -32,9 +33,9 @@ PERCH_INLINE void perch_cache_note(const struct perch_host *h, perch_u32 llc, pe
 }
 
 /*
- * Why an LLC takes nobody more, PERCH_CACHE_NONE if it does (posted). Whoever
- * has fewer threads than the LLC has CPUs is not asked for: others' load
- * counts for nothing then.
+ * Mode posted: the reason why an LLC takes no further task; PERCH_CACHE_NONE if
+ * it takes one. For a process with fewer threads than the LLC has CPUs it does
+ * not look at the load: the load of other processes counts for nothing then.
  */
 PERCH_INLINE perch_u32 perch_llc_full_posted(const struct perch_host *h,
 					     const struct perch_process PERCH_AS *process,
@@ -55,11 +56,12 @@ PERCH_INLINE perch_u32 perch_llc_full_posted(const struct perch_host *h,
 }
 
 /*
- * perch: an LLC is left when every core has somebody to run, in tasks or in
- * utilisation (where threads share cores, half of what the CPUs come to; 7.2
- * has the same line), and entered only below 80 % of either: what the
- * balancer takes out is not put back by the next wake-up. Schbench with as
- * many workers as CPUs taught the gap.
+ * Mode perch: tasks leave an LLC when every core has a task to run, in number
+ * of tasks or in utilisation (where threads share cores, half of the CPUs'
+ * capacity; 7.2 draws the same line). Tasks enter an LLC only below 80 % of
+ * either, so that the next wake-up does not put back the task that the balancer
+ * took out. schbench with as many workers as CPUs showed that this gap is
+ * needed.
  */
 PERCH_INLINE perch_u32 perch_llc_full(const struct perch_host *h, perch_u32 llc, perch_u8 entering)
 {
@@ -74,7 +76,10 @@ PERCH_INLINE perch_u32 perch_llc_full(const struct perch_host *h, perch_u32 llc,
 	return PERCH_CACHE_NONE;
 }
 
-/* perch: whether a CPU may take the task in and, where CPUs differ, is large enough. */
+/*
+ * Mode perch: true if the task may run on the CPU and, where CPUs differ, the
+ * CPU is large enough.
+ */
 PERCH_INLINE perch_u8 perch_cache_suits(const struct perch_host *h, const struct perch_policy *pol,
 					const struct perch_task *p, perch_u32 cpu)
 {
@@ -82,7 +87,10 @@ PERCH_INLINE perch_u8 perch_cache_suits(const struct perch_host *h, const struct
 	       (perch_host_asym_set(h, cpu) == PERCH_NONE || perch_task_fits(h, pol, p, cpu));
 }
 
-/* perch: the hottest CPU of an LLC if the task may run and fits there, else the first such one. */
+/*
+ * Mode perch: the hottest CPU of an LLC if it suits the task, else the LLC's
+ * first CPU that does.
+ */
 PERCH_OUTLINE perch_u32 perch_cache_cpu(const struct perch_host *h PERCH_GIVEN,
 					const struct perch_policy *pol PERCH_GIVEN,
 					const struct perch_task *p PERCH_GIVEN, perch_u32 llc,
@@ -108,7 +116,7 @@ PERCH_OUTLINE perch_u32 perch_cache_cpu(const struct perch_host *h PERCH_GIVEN,
 	return PERCH_NONE;
 }
 
-/* perch: tries one LLC. Its CPU, or PERCH_NONE and the cause in v->cache. */
+/* Mode perch: tries one LLC. Returns its CPU, or PERCH_NONE and the cause in v->cache. */
 PERCH_OUTLINE perch_u32 perch_cache_try(const struct perch_host *h PERCH_GIVEN,
 					const struct perch_policy *pol PERCH_GIVEN,
 					const struct perch_task *p PERCH_GIVEN,
@@ -125,15 +133,16 @@ PERCH_OUTLINE perch_u32 perch_cache_try(const struct perch_host *h PERCH_GIVEN,
 }
 
 /*
- * perch: whether a waking task had better go elsewhere: with it, more than nine
- * tenths of the LLC's cores have somebody to run. Above what wake-ups may enter.
+ * Mode perch: true if a waking task had better go to another LLC: with this
+ * task, more than nine tenths of the LLC's cores have a task to run. The limit
+ * lies above the one below which wake-ups may enter.
  */
 PERCH_INLINE perch_u8 perch_llc_crowded(const struct perch_llc_load PERCH_AS *load)
 {
 	return load->nr * 10 >= load->cores * 9;
 }
 
-/* perch: an idle CPU of an LLC that suits the task, of an idle core if there is one. */
+/* Mode perch: an idle CPU of an LLC that suits the task, on an idle core if the LLC has one. */
 PERCH_OUTLINE perch_u32 perch_cache_idle(const struct perch_host *h PERCH_GIVEN,
 					 const struct perch_policy *pol PERCH_GIVEN,
 					 const struct perch_task *p PERCH_GIVEN, perch_u32 llc)
@@ -162,13 +171,15 @@ PERCH_OUTLINE perch_u32 perch_cache_idle(const struct perch_host *h PERCH_GIVEN,
 }
 
 /*
- * perch: the way out of a crowded LLC: to an idle CPU of one that has clearly
- * fewer runnable tasks and is clearly less used, by an eighth; a preferred LLC
- * first, the next in order of number, which is the nearest on most machines.
- * Schbench with 128 workers taught it: gathered while they began, 88 stayed on
- * 60 cores for seconds, as each had a CPU, if half a core, and the balancer
- * moves such a task once in a quarter second. With 239 the number alone would
- * do harm: it swings with who sleeps, and an idle CPU there is somebody's.
+ * Mode perch: sends the task out of a crowded LLC to an idle CPU of an LLC that
+ * has clearly fewer runnable tasks and clearly less utilisation, both by an
+ * eighth. A preferred LLC comes first, then the others in order of number,
+ * which is the order of nearness on most machines. schbench with 128 workers
+ * showed the need: its workers gathered while they began, and 88 stayed on 60
+ * cores for seconds, because each of them had a CPU, if only half a core, and
+ * the balancer moves such a task once in a quarter second. With 239 workers the
+ * number of runnable tasks alone would do harm: it swings with the workers that
+ * sleep, and an idle CPU there belongs to a worker that wakes soon.
  */
 PERCH_OUTLINE perch_u32 perch_cache_leave(const struct perch_host *h PERCH_GIVEN,
 					  const struct perch_policy *pol PERCH_GIVEN,
@@ -204,8 +215,9 @@ PERCH_OUTLINE perch_u32 perch_cache_leave(const struct perch_host *h PERCH_GIVEN
 }
 
 /*
- * perch: of several preferred LLCs the waker's, as the two are about to talk;
- * then the most occupied; then whichever has room.
+ * Mode perch: of several preferred LLCs it tries the waker's first, as waker
+ * and wakee are about to talk, then the most occupied one, then any that has
+ * room.
  */
 PERCH_INLINE perch_u32 perch_cache_prev_most(const struct perch_host *h,
 					     const struct perch_policy *pol,
@@ -237,17 +249,17 @@ PERCH_INLINE perch_u32 perch_cache_prev_most(const struct perch_host *h,
 	return perch_cache_leave(h, pol, p, v, wake->prev_cpu);
 }
 
-/* Whether wake-ups are redirected at all: 7.2 has left that to the balancer. */
+/* True if the mode redirects wake-ups at all: 7.2 leaves the gathering to the balancer. */
 PERCH_INLINE perch_u8 perch_cache_redirects(const struct perch_policy *pol)
 {
 	return pol->modes.cache == PERCH_POSTED || pol->modes.cache == PERCH_PERCH;
 }
 
 /*
- * The CPU that stands for prev_cpu from here on: one in a preferred LLC, or
- * prev_cpu itself. posted aims at the preferred CPU whether the task may run
- * there or not: the search that follows finds an allowed one, or
- * perch_select() has to put it right.
+ * Returns the CPU that stands for prev_cpu from here on: a CPU in a preferred
+ * LLC, or prev_cpu itself. Mode posted aims at the preferred CPU whether the
+ * task may run there or not: either the search that follows finds an allowed
+ * CPU, or perch_select() corrects the choice.
  */
 PERCH_OUTLINE perch_u32 perch_cache_prev(const struct perch_host *h PERCH_GIVEN,
 					 const struct perch_policy *pol PERCH_GIVEN,
@@ -276,14 +288,15 @@ PERCH_OUTLINE perch_u32 perch_cache_prev(const struct perch_host *h PERCH_GIVEN,
 }
 
 /*
- * perch: whether the search passes over an idle CPU that it would take at once,
- * the target, prev or recent, for the idle core that it will then look for.
- * A wakee that was just sent to this LLC has nothing in anybody's caches, and
- * the preferred CPU's own thread, asleep for a moment, keeps its place. One
- * of a process that is gathered does not share its core with a neighbour while
- * others idle. Schbench with 8 and 32 workers taught both: gathered beside each
- * other they shared cores, one of them with the messenger, whose every
- * wake-up then took half as long again.
+ * Mode perch: true if the search passes over an idle CPU that it would take at
+ * once (the target, prev or recent) and looks for an idle core instead. There
+ * are two such cases. A wakee that was just sent to this LLC has nothing in any
+ * CPU's own caches, and the thread that usually runs on the preferred CPU,
+ * asleep for a moment, keeps its place. A thread of a gathered process does not
+ * share its core with a neighbour while other cores idle. schbench with 8 and
+ * 32 workers showed both: gathered beside each other the workers shared cores,
+ * one of them with the messenger, whose every wake-up then took half as long
+ * again.
  */
 PERCH_OUTLINE int perch_cache_passes(const struct perch_host *h PERCH_GIVEN,
 				     const struct perch_policy *pol PERCH_GIVEN,
@@ -300,18 +313,19 @@ PERCH_OUTLINE int perch_cache_passes(const struct perch_host *h PERCH_GIVEN,
 		return 0;
 	llc = perch_host_llc(h, s->target);
 	/*
-	 * In an LLC that is nearly full an idle core is one whose owner sleeps for
-	 * a moment: schbench with 128 workers chased each other round.
+	 * In an LLC that is nearly full an idle core is one whose usual thread
+	 * sleeps for a moment: the 128 workers of a schbench run chased each
+	 * other round.
 	 */
 	if (llc == PERCH_NONE ||
 	    perch_host_llc_load(h, llc)->nr >= perch_llc_holds(perch_host_llc_load(h, llc)))
 		return 0;
-	/* What would not find an idle core must not lose the CPU at hand. */
+	/* A search that would not find an idle core must not lose the idle CPU at hand. */
 	llc = perch_host_llc_cpus(h, llc);
 	return perch_host_nr_idle_scan(h, llc) && perch_host_idle_cores(h, llc);
 }
 
-/* Stage aim. */
+/* Stage aim: the CPU that stands for prev from here on. */
 PERCH_INLINE perch_u32 perch_cache_aim(const struct perch_host *h, const struct perch_policy *pol,
 				       const struct perch_task *p, const struct perch_wake *wake,
 				       struct perch_verdict *v)
@@ -319,7 +333,7 @@ PERCH_INLINE perch_u32 perch_cache_aim(const struct perch_host *h, const struct 
 	return perch_cache_redirects(pol) ? perch_cache_prev(h, pol, p, wake, v) : wake->prev_cpu;
 }
 
-/* Stage near: of every candidate that is idle. */
+/* Stage near: the mechanism judges every candidate that is idle. */
 PERCH_INLINE enum perch_near perch_cache_near(const struct perch_host *h,
 					      const struct perch_policy *pol,
 					      const struct perch_task *p,
@@ -331,13 +345,13 @@ PERCH_INLINE enum perch_near perch_cache_near(const struct perch_host *h,
 	return PERCH_NEAR_PASS;
 }
 
-/* Stage home. */
+/* Stage home: the verdict notes that the search returned. */
 PERCH_INLINE void perch_cache_home(struct perch_verdict *v)
 {
 	v->cache = PERCH_CACHE_RETURNED;
 }
 
-/* What the mechanism says to the balancer about moving a task. */
+/* The mechanism's answer to a balancer that would move a task. */
 enum perch_move {
 	PERCH_MOVE_FREE = 0, /* nothing */
 	PERCH_MOVE_STAY = 1, /* it should stay: as cache-hot as tasks get */
@@ -353,7 +367,10 @@ PERCH_INLINE perch_u8 perch_llc_calm(const struct perch_host *h, perch_u32 llc, 
 	return util * 100 < (perch_u64)load->capacity * percent;
 }
 
-/* 7.2: may the balancer move this task between LLCs, one of which it prefers? */
+/*
+ * 7.2: answers whether the balancer may move this task between two LLCs, one of
+ * which its process prefers.
+ */
 PERCH_INLINE perch_u32 perch_cache_move_upstream(const struct perch_host *h, perch_u32 util,
 						 perch_u32 pref, perch_u32 src, perch_u32 dst)
 {
@@ -372,8 +389,8 @@ PERCH_INLINE perch_u32 perch_cache_move_upstream(const struct perch_host *h, per
 }
 
 /*
- * 7.2: whether a pass that balances for LLC `dst` looks in `src` for tasks that
- * prefer `dst`, whatever they are.
+ * 7.2: true if a balancing pass for LLC `dst` looks in LLC `src` for tasks that
+ * prefer `dst`, before it knows any of them.
  */
 PERCH_INLINE perch_u8 perch_cache_draws(const struct perch_host *h, perch_u32 src, perch_u32 dst)
 {
@@ -381,10 +398,11 @@ PERCH_INLINE perch_u8 perch_cache_draws(const struct perch_host *h, perch_u32 sr
 }
 
 /*
- * What the mechanism says to moving `p` from the queue of `src` to `dst`; its
- * util is read in mode upstream. posted keeps a task in its preferred LLC only
- * while the destination is too full to be preferred itself: the inversion of
- * docs/mechanisms/cache.md. perch keeps it there as long as there is room for it.
+ * Answers a balancer that would move `p` from the queue of `src` to `dst`; mode
+ * upstream reads the task's util. Mode posted keeps a task in its preferred LLC
+ * only while the destination is too full to be preferred itself:
+ * docs/mechanisms/cache.md calls this the inversion. Mode perch keeps the task
+ * there as long as the LLC has room for it.
  */
 PERCH_OUTLINE perch_u32 perch_cache_move(const struct perch_host *h PERCH_GIVEN,
 					 const struct perch_policy *pol PERCH_GIVEN,

@@ -3,12 +3,12 @@
  * capacity: capacity-aware wake-up (docs/mechanisms/capacity.md).
  *
  * Where CPUs differ in capacity (big.LITTLE), an idle CPU is good only if the
- * task fits it. Up to 5.6 the kernel asked that of the waker's and the
- * wakee's CPU alone, and balanced a misfit like a fork: right where each kind
- * had an LLC of its own (Juno), slow everywhere, and of no use where one LLC
- * spans both kinds (DynamIQ), because the idle search that follows a fitting
- * verdict does not look at capacities. sysbench's threads on a Pixel 3 lost a
- * fifth by it.
+ * task fits it. Up to 5.6 the kernel asked whether the task fits the waker's
+ * and the wakee's CPU, and no other, and balanced a misfit like a fork. That
+ * was right where each kind of CPU had an LLC of its own (Juno), but slow
+ * everywhere. It was of no use where one LLC spans both kinds (DynamIQ),
+ * because the idle search that follows when the task fits does not look at
+ * capacities. sysbench's threads on a Pixel 3 lost a fifth by it.
  *
  * Its hooks are in two stages: near says whether a candidate fits, and scan
  * looks for the idle CPU of the asymmetric domain that fits best. The stock
@@ -20,10 +20,10 @@
 
 #include "stock.h"
 
-/* How well a task fits a CPU, the more the better. */
+/* How well a task fits a CPU; a higher value is a better fit. */
 enum perch_fit {
 	PERCH_FIT_NOT = 0,
-	PERCH_FIT_UNBOOSTED, /* its utilisation does, its uclamp_min asks for more */
+	PERCH_FIT_UNBOOSTED, /* its utilisation fits, its uclamp_min asks for more */
 	PERCH_FIT,
 };
 
@@ -33,7 +33,7 @@ PERCH_INLINE perch_u8 perch_fits_capacity(perch_u32 util, perch_u32 capacity)
 	return util * 1280 < capacity * 1024;
 }
 
-/* The kernel's rule up to 6.1: what uclamp leaves of the utilisation fits, or does not. */
+/* The utilisation between its clamps, by which the kernel up to 6.1 asks whether a task fits. */
 PERCH_INLINE perch_u32 perch_clamped_util(const struct perch_task *p)
 {
 	perch_u32 util = p->util < p->uclamp_min ? p->uclamp_min : p->util;
@@ -43,8 +43,9 @@ PERCH_INLINE perch_u32 perch_clamped_util(const struct perch_task *p)
 
 /*
  * The rule since 6.2 (util_fits_cpu). The margin belongs to the utilisation
- * alone: a task capped to what the CPU has fits however much it would like to
- * run, and one boosted to the largest capacity fits the largest CPU.
+ * alone: a task that is capped to the CPU's capacity fits however much it would
+ * like to run, and a task that is boosted to the largest capacity fits the
+ * largest CPU.
  */
 PERCH_INLINE enum perch_fit perch_fit(const struct perch_host *h, const struct perch_task *p,
 				      perch_u32 cpu)
@@ -61,7 +62,7 @@ PERCH_INLINE enum perch_fit perch_fit(const struct perch_host *h, const struct p
 	return p->util < min && min > max ? PERCH_FIT_UNBOOSTED : PERCH_FIT;
 }
 
-/* Whether the task fits, as the stock kernel of this era asks it. */
+/* True if the task fits the CPU by the rule of this era's stock kernel. */
 PERCH_INLINE perch_u8 perch_task_fits(const struct perch_host *h, const struct perch_policy *pol,
 				      const struct perch_task *p, perch_u32 cpu)
 {
@@ -71,8 +72,8 @@ PERCH_INLINE perch_u8 perch_task_fits(const struct perch_host *h, const struct p
 }
 
 /*
- * Whether the stock kernel up to 5.6 balances wake-ups here at all: `capacity`
- * took SD_BALANCE_WAKE away together with wake_cap().
+ * True if the stock kernel up to 5.6 balances wake-ups on this machine at all.
+ * The series `capacity` removed SD_BALANCE_WAKE together with wake_cap().
  */
 PERCH_INLINE perch_u8 perch_wake_balances(const struct perch_host *h,
 					  const struct perch_policy *pol, perch_u32 this_cpu)
@@ -82,9 +83,9 @@ PERCH_INLINE perch_u8 perch_wake_balances(const struct perch_host *h,
 }
 
 /*
- * Whether the stock kernel up to 5.6 takes the slow path because the task does
+ * True if the stock kernel up to 5.6 takes the slow path because the task does
  * not fit the smaller of its two CPUs. Capacities that differ by less than an
- * eighth are alike.
+ * eighth count as equal.
  */
 PERCH_INLINE perch_u8 perch_wake_cap(const struct perch_host *h, const struct perch_task *p,
 				     perch_u32 this_cpu, perch_u32 prev)
@@ -99,14 +100,17 @@ PERCH_INLINE perch_u8 perch_wake_cap(const struct perch_host *h, const struct pe
 	return !perch_fits_capacity(perch_clamped_util(p), lo);
 }
 
-/* The CPUs of every capacity around `cpu`, if the mechanism has to look among them. */
+/*
+ * The lowest domain around `cpu` that has CPUs of every capacity, if the
+ * mechanism has to search it.
+ */
 PERCH_INLINE perch_u32 perch_capacity_set(const struct perch_host *h,
 					  const struct perch_policy *pol, perch_u32 cpu)
 {
 	return pol->modes.capacity == PERCH_OFF ? PERCH_NONE : perch_host_asym_set(h, cpu);
 }
 
-/* Whether the other threads of the CPU's core are idle. */
+/* True if the other threads of the CPU's core are idle. */
 PERCH_OUTLINE int perch_siblings_idle(const struct perch_host *h PERCH_GIVEN, perch_u32 cpu)
 {
 	perch_u32 core = perch_host_core_set(h, cpu), k;
@@ -125,10 +129,11 @@ PERCH_OUTLINE int perch_siblings_idle(const struct perch_host *h PERCH_GIVEN, pe
 }
 
 /*
- * Whether a candidate of steps 1 to 4, idle and near, may end the search.
- * posted never comes to ask: it scans first, so a pair that sat on two fitting
- * CPUs went on to the next idle one at every wake-up (999,364 migrations in
- * hikey960's pipe benchmark, none with the steps before the scan; 5.10).
+ * True if a candidate of steps 1 to 4, which is idle and near, may end the
+ * search. Mode posted never asks this, as it scans first: a pair that sat on
+ * two fitting CPUs went on to the next idle CPU at every wake-up (999,364
+ * migrations in hikey960's pipe benchmark, none with the steps before the scan;
+ * 5.10).
  */
 PERCH_OUTLINE int perch_capacity_suits(const struct perch_host *h PERCH_GIVEN,
 				       const struct perch_policy *pol PERCH_GIVEN,
@@ -141,7 +146,7 @@ PERCH_OUTLINE int perch_capacity_suits(const struct perch_host *h PERCH_GIVEN,
 	return perch_fit(h, p, cpu) == PERCH_FIT;
 }
 
-/* Stage near: of every candidate. */
+/* Stage near: the mechanism judges every candidate. */
 PERCH_INLINE enum perch_near perch_capacity_near(const struct perch_host *h,
 						 const struct perch_policy *pol,
 						 const struct perch_task *p,
@@ -163,9 +168,9 @@ struct perch_capable {
 };
 
 /*
- * Grades an idle CPU: posted by capacity alone, upstream and perch by how well
- * the task fits, then by capacity; the first of equals wins. Returns whether
- * nothing better can come.
+ * Grades an idle CPU: mode posted grades by capacity alone, upstream and perch
+ * by how well the task fits and then by capacity; the first of equals wins.
+ * Returns true if no later CPU can be better.
  */
 PERCH_OUTLINE int perch_capacity_grade(const struct perch_host *h PERCH_GIVEN,
 				       const struct perch_policy *pol PERCH_GIVEN,
@@ -194,14 +199,15 @@ PERCH_OUTLINE int perch_capacity_grade(const struct perch_host *h PERCH_GIVEN,
 }
 
 /*
- * The first idle CPU from target on that the task fits; if it fits none, the
- * best of those that are idle.
+ * Finds the first idle CPU from the target on that the task fits; if the task
+ * fits none, the best of the idle CPUs.
  *
- * upstream examines no more than nr_idle_scan CPUs, a count made for LLCs of
- * equal CPUs: it takes the utilisation of all against 1024 each, so on Juno
- * with every CPU busy most of the time 2 of 6 are looked at, which may be the
- * two that do not fit. perch looks at all: the words of the idle mask are read
- * either way, and an asymmetric domain has tens of CPUs, not hundreds.
+ * Mode upstream examines no more than nr_idle_scan CPUs. That count is made for
+ * LLCs of equal CPUs: it compares the utilisation of all with 1024 for each, so
+ * on Juno with every CPU busy most of the time upstream looks at 2 of 6, which
+ * may be the two that the task does not fit. Mode perch looks at all CPUs: both
+ * modes read the words of the idle mask anyway, and an asymmetric domain has
+ * tens of CPUs, not hundreds.
  */
 PERCH_OUTLINE perch_u32 perch_scan_capacity(const struct perch_host *h PERCH_GIVEN,
 					    const struct perch_policy *pol PERCH_GIVEN,
@@ -235,12 +241,12 @@ PERCH_OUTLINE perch_u32 perch_scan_capacity(const struct perch_host *h PERCH_GIV
 		s->examined += seen;
 		s->budget -= seen;
 	}
-	/* Fits, but beside a busy sibling, where an idle core was hoped for. */
+	/* The task fits a CPU with a busy sibling; the search hoped for an idle core. */
 	s->reason = best.merit == PERCH_FIT ? PERCH_BY_CAPACITY_FIT : PERCH_BY_CAPACITY_BEST;
 	return best.cpu;
 }
 
-/* Capacity that nobody uses. */
+/* The CPU's capacity that no task uses. */
 PERCH_INLINE perch_u32 perch_spare(const struct perch_host *h, perch_u32 cpu)
 {
 	perch_u32 capacity = perch_host_capacity(h, cpu), used = perch_host_util(h, cpu);
@@ -249,9 +255,9 @@ PERCH_INLINE perch_u32 perch_spare(const struct perch_host *h, perch_u32 cpu)
 }
 
 /*
- * Grades the CPUs `m` of word w by the capacity that nobody uses; the first of
- * equals wins. A function of its own, as Linux 6.18 does not see the end of
- * such a loop within another.
+ * Grades the CPUs `m` of word w by the capacity that no task uses; the first of
+ * equals wins. This is a function of its own because the verifier of Linux 6.18
+ * does not see the end of such a loop within another loop.
  */
 PERCH_OUTLINE int perch_spare_grade(const struct perch_host *h PERCH_GIVEN,
 				    struct perch_capable *best PERCH_GIVEN, perch_u32 w,
@@ -271,18 +277,20 @@ PERCH_OUTLINE int perch_spare_grade(const struct perch_host *h PERCH_GIVEN,
 }
 
 /*
- * What leaving the target must bring: an eighth of the largest CPU, as
- * wake_cap() had it for capacities that are alike. hackbench with 400 tasks
- * leaves nothing idle on Juno; without this it moved after differences that
- * are gone before the task runs, and took 3.8 % longer than on the target.
+ * The spare capacity that a task must gain to leave the target: an eighth of
+ * the largest CPU, the difference below which wake_cap() took capacities for
+ * equal. hackbench with 400 tasks leaves no CPU idle on Juno; without this
+ * margin its tasks moved for differences that are gone before the task runs,
+ * and hackbench took 3.8 % longer than on the target.
  */
 #define PERCH_SPARE_CLEAR 128
 
 /*
- * perch, nothing idle: the allowed CPU with the most spare capacity, but the
- * target unless that has clearly more. The others return target, a LITTLE as
- * well as a big, whatever waits there: two of three woken tasks of a saturated
- * Juno then queue on the kind that takes twice as long for each.
+ * Mode perch, when no CPU is idle: returns the allowed CPU with the most spare
+ * capacity if it has clearly more than the target, else the target. The other
+ * modes return the target, be it a LITTLE or a big CPU, whatever waits there:
+ * two of three woken tasks of a saturated Juno then queue on the kind that
+ * takes twice as long for each.
  */
 PERCH_OUTLINE perch_u32 perch_most_spare(const struct perch_host *h PERCH_GIVEN,
 					 const struct perch_task *p PERCH_GIVEN,
@@ -307,8 +315,9 @@ PERCH_OUTLINE perch_u32 perch_most_spare(const struct perch_host *h PERCH_GIVEN,
 }
 
 /*
- * The capacity search on the asymmetric domain s->set: it ends the idle-sibling
- * search, found or not, so neither an LLC scan nor the cluster's follows.
+ * The capacity search on the asymmetric domain s->set. It ends the idle-sibling
+ * search whether it finds a CPU or not, so neither the LLC nor the cluster is
+ * scanned afterwards.
  */
 PERCH_INLINE perch_u32 perch_capacity_search(struct perch_host *h, const struct perch_policy *pol,
 					     const struct perch_task *p, struct perch_search *s)
@@ -335,14 +344,14 @@ PERCH_INLINE perch_u32 perch_capacity_search(struct perch_host *h, const struct 
 		s->reason = PERCH_BY_TARGET_BUSY;
 		cpu = s->target;
 	}
-	/* The scan has seen the candidates that were passed over. */
+	/* The scan has seen the candidates that the steps before it passed over. */
 	s->near_prev = s->near_recent = PERCH_NONE;
 	return cpu;
 }
 
 /*
- * Stage scan: posted before the candidates, upstream and perch after them and
- * instead of the LLC.
+ * Stage scan: mode posted scans before the candidates, upstream and perch scan
+ * after them and in place of the LLC scan.
  */
 PERCH_INLINE perch_u32 perch_capacity_scan(struct perch_host *h, const struct perch_policy *pol,
 					   const struct perch_task *p, struct perch_search *s,

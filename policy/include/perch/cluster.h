@@ -2,10 +2,10 @@
 /*
  * cluster: scan the cluster first (docs/mechanisms/cluster.md).
  *
- * On Kunpeng 920 four CPUs share an L3 tag, on Jacobsville an L2: what one of
- * them has written reaches the others sooner than the rest of the LLC. Two
- * tasks that talk are better off in one cluster, so an idle CPU elsewhere in
- * the LLC, even the previous one, is only a second choice.
+ * On Kunpeng 920 four CPUs share an L3 tag, on Jacobsville an L2: data that one
+ * of them has written reaches the others sooner than it reaches the rest of the
+ * LLC. Two tasks that talk are better off in one cluster, so an idle CPU
+ * elsewhere in the LLC, even the previous one, is only a second choice.
  *
  * Its hooks are in three stages: near says whether a candidate is near enough
  * to end the search, scan looks at the cluster's CPUs before the LLC's, and
@@ -22,8 +22,9 @@ PERCH_INLINE perch_u8 perch_cluster_on(const struct perch_host *h, const struct 
 }
 
 /*
- * The kernel's id of what a CPU shares nearest: the first CPU of its cluster,
- * else of its LLC, else itself (docs/mechanisms/cluster.md).
+ * The kernel's id of the CPUs with which a CPU shares its nearest resources:
+ * the first CPU of its cluster, else the first of its LLC, else the CPU itself
+ * (docs/mechanisms/cluster.md).
  */
 PERCH_INLINE perch_u32 perch_share_id(const struct perch_host *h, perch_u32 cpu)
 {
@@ -38,11 +39,12 @@ PERCH_INLINE perch_u32 perch_share_id(const struct perch_host *h, perch_u32 cpu)
 }
 
 /*
- * Whether candidate `cpu` (idle, in target's LLC) may end the search. CPUs
- * without a cluster are as near as their LLC. Where only some CPUs of an LLC
- * have one and the LLC's first CPU is among them, that cluster and the CPUs
- * without any have the same id, so posted and upstream take them for near;
- * perch compares the clusters themselves.
+ * True if candidate `cpu`, which is idle and in the target's LLC, may end the
+ * search. CPUs without a cluster are as near to each other as their LLC makes
+ * them. Where only some CPUs of an LLC have a cluster and the LLC's first CPU
+ * is among them, that cluster and the CPUs without any have the same id, so
+ * modes posted and upstream take these CPUs for near; mode perch compares the
+ * clusters themselves.
  */
 PERCH_INLINE perch_u8 perch_cluster_shares(const struct perch_host *h,
 					   const struct perch_policy *pol, perch_u32 cpu,
@@ -55,7 +57,7 @@ PERCH_INLINE perch_u8 perch_cluster_shares(const struct perch_host *h,
 	return perch_share_id(h, cpu) == perch_share_id(h, target);
 }
 
-/* Stage near: of prev and recent, steps 2 and 4. */
+/* Stage near: the mechanism judges prev and recent, in steps 2 and 4. */
 PERCH_INLINE enum perch_near perch_cluster_near(const struct perch_host *h,
 						const struct perch_policy *pol,
 						const struct perch_task *p,
@@ -75,13 +77,13 @@ PERCH_INLINE perch_u8 perch_cluster_unbudgeted(const struct perch_policy *pol)
 }
 
 /*
- * Stage scan, step 8, first part. posted and upstream spend the LLC's budget, so a budget
- * of n examines n CPUs in all and an LLC too busy to be scanned (budget 0)
- * hides even four near CPUs that may well be idle. perch looks at the cluster
- * whatever the budget: on Kunpeng 920 at 32 pairs a node the LLC's
- * utilisation is beyond the point where nr_idle_scan is 0, yet a pair's
- * second CPU is often idle next door; four bits of one word cost less than
- * reading the budget.
+ * Stage scan, the first part of step 8. Modes posted and upstream spend the
+ * LLC's budget: with a budget of n they examine n CPUs in all, and in an LLC
+ * too busy to be scanned (budget 0) they do not look even at four near CPUs
+ * that may well be idle. Mode perch looks at the cluster whatever the budget.
+ * On Kunpeng 920 with 32 pairs on a node the LLC's utilisation is beyond the
+ * point where nr_idle_scan is 0, yet the CPU beside a pair's first one is often
+ * idle; to read four bits of one word costs less than to read the budget.
  */
 PERCH_INLINE perch_u32 perch_cluster_scan(const struct perch_host *h,
 					  const struct perch_policy *pol,
@@ -108,7 +110,7 @@ PERCH_INLINE perch_u32 perch_cluster_scan(const struct perch_host *h,
 			s->budget = llcs;
 	}
 	s->done_set = set;
-	/* Without a budget, what the cluster showed on the way still counts. */
+	/* Without a budget for the LLC, an idle thread that the cluster's cores showed is taken. */
 	if (cpu == PERCH_NONE && !s->budget && s->thread != PERCH_NONE) {
 		s->reason = PERCH_BY_CLUSTER_SCAN;
 		return s->thread;
@@ -117,11 +119,11 @@ PERCH_INLINE perch_u32 perch_cluster_scan(const struct perch_host *h,
 }
 
 /*
- * Stage last. Nothing was found: prev or recent, idle but in another cluster, after all.
- * Without this, hackbench with as many threads as CPUs stacked tasks on
- * target while prev was idle (v8 of the series). The search took time, and
- * upstream no longer looks whether the candidate is still idle; posted and
- * perch do.
+ * Stage last: if the search found no CPU, it takes prev or recent after all,
+ * which were idle but in another cluster. Without this, hackbench with as many
+ * threads as CPUs stacked tasks on the target while prev was idle (v8 of the
+ * series). The search took time, so modes posted and perch look again whether
+ * the candidate is still idle; upstream does not.
  */
 PERCH_INLINE perch_u32 perch_cluster_last(const struct perch_host *h,
 					  const struct perch_policy *pol,

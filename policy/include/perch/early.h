@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The wake-up path of Linux 3.4 (docs/mechanisms/stock.md#34): what
- * `steer` was posted against. No scan CPU by CPU, no budget, no memory of who
- * wakes whom: idle groups of CPUs from the last-level cache downward, and
- * loads that are weights of the moment. Clusters, differing capacities and
- * address spaces were not known to it, and their mechanisms do not exist here.
+ * The wake-up path of Linux 3.4 (docs/mechanisms/stock.md#34), the kernel
+ * against which `steer` was posted. It has no scan CPU by CPU, no budget, and
+ * no memory of the tasks that a waker woke. It looks for idle groups of CPUs
+ * from the last-level cache downward, and its loads are weights of the moment.
+ * It knew no clusters, no differing capacities and no address spaces, so the
+ * mechanisms for these do not exist here.
  */
 #ifndef PERCH_EARLY_H
 #define PERCH_EARLY_H
@@ -12,10 +13,10 @@
 #include "slow.h"
 
 /*
- * wake_affine: would the waker's CPU be no busier than the wakee's previous
- * one? Weights count, so a task of a group counts as what its coming and going
- * moves in the group's shares; the host has predicted that. `pct` is what the
- * domain tolerates.
+ * wake_affine: true if the waker's CPU would be no busier than the wakee's
+ * previous one. The loads are weights, so a task of a group counts as the
+ * amount by which its coming or going changes the group's shares; the host has
+ * predicted that. `pct` is the imbalance that the domain tolerates, in percent.
  */
 PERCH_INLINE perch_u8 perch_early_pulls(const struct perch_host *h, const struct perch_wake *wake,
 					const struct perch_task *waker, const struct perch_task *p,
@@ -40,11 +41,11 @@ PERCH_INLINE perch_u8 perch_early_pulls(const struct perch_host *h, const struct
 		right *= there + p->load_shift;
 		balanced = left <= right;
 	}
-	/* Both together carry less than one task of this CPU: nothing to balance. */
+	/* Both CPUs together carry less than one task of this CPU: there is nothing to balance. */
 	return balanced || (here <= there && here + all <= each);
 }
 
-/* Where the search for idle groups aims; PERCH_NONE when there is none to be made. */
+/* The CPU at which the search for idle groups aims; PERCH_NONE when no search is made. */
 PERCH_OUTLINE perch_u32 perch_early_target(const struct perch_host *h PERCH_GIVEN,
 					   const struct perch_policy *pol PERCH_GIVEN,
 					   const struct perch_task *waker PERCH_GIVEN,
@@ -72,9 +73,9 @@ PERCH_OUTLINE perch_u32 perch_early_target(const struct perch_host *h PERCH_GIVE
 }
 
 /*
- * The first allowed CPU of the set, if all of the set are idle. Looks at them
- * in ascending order up to the first that is busy; a set of which the task may
- * use nothing is not looked at.
+ * The first allowed CPU of the set, if all its CPUs are idle. Looks at the CPUs
+ * in ascending order up to the first that is busy, and at none if the task may
+ * use no CPU of the set.
  */
 PERCH_OUTLINE perch_u32 perch_idle_set(const struct perch_host *h PERCH_GIVEN,
 				       const struct perch_task *p PERCH_GIVEN,
@@ -99,7 +100,10 @@ PERCH_OUTLINE perch_u32 perch_idle_set(const struct perch_host *h PERCH_GIVEN,
 	return cpu;
 }
 
-/* The first idle group of a domain, the one that has the target before the others. */
+/*
+ * A CPU of the first idle group of a domain; the group that has the target
+ * comes before the others.
+ */
 PERCH_OUTLINE perch_u32 perch_idle_group(const struct perch_host *h PERCH_GIVEN,
 					 const struct perch_task *p PERCH_GIVEN,
 					 struct perch_search *s PERCH_GIVEN, perch_u32 sd)
@@ -118,9 +122,10 @@ PERCH_OUTLINE perch_u32 perch_idle_group(const struct perch_host *h PERCH_GIVEN,
 }
 
 /*
- * The search: the target when it is idle, else the first idle group from the
- * last-level cache downward. With SMT the groups of a cache are cores, so an
- * idle thread beside a busy one is found only on the target's own core.
+ * The search: takes the target when it is idle, else a CPU of the first idle
+ * group from the last-level cache downward. With SMT the groups of a cache are
+ * cores, so an idle thread beside a busy one is found only on the target's own
+ * core.
  */
 PERCH_OUTLINE perch_u32 perch_early_search(const struct perch_host *h PERCH_GIVEN,
 					   const struct perch_task *p PERCH_GIVEN,
@@ -152,7 +157,7 @@ PERCH_OUTLINE perch_u32 perch_early_search(const struct perch_host *h PERCH_GIVE
 	return s->target;
 }
 
-/* Fork and exec: how loaded a group is for its capacity, and the group that is least. */
+/* Fork and exec: how loaded a group is for its capacity. */
 struct perch_early_group {
 	perch_u32 set, nr_allowed;
 	perch_u64 load; /* per capacity, 1024ths */
@@ -183,7 +188,10 @@ PERCH_OUTLINE int perch_early_group(const struct perch_host *h PERCH_GIVEN,
 	return 0;
 }
 
-/* The least loaded group that the task may use; PERCH_NONE to stay in the one that has `cpu`. */
+/*
+ * The least loaded group that the task may use; PERCH_NONE if the task should
+ * stay in the group that has `cpu`.
+ */
 PERCH_OUTLINE perch_u32 perch_early_idlest(const struct perch_host *h PERCH_GIVEN,
 					   const struct perch_policy *pol PERCH_GIVEN,
 					   const struct perch_task *p PERCH_GIVEN,
@@ -239,7 +247,10 @@ PERCH_OUTLINE perch_u32 perch_early_cpu(const struct perch_host *h PERCH_GIVEN,
 	return best;
 }
 
-/* As perch_slow_path(), by load alone; whoever execs counts in the load of its CPU. */
+/*
+ * Does the work of perch_slow_path() by load alone; a task that execs counts in
+ * the load of its CPU.
+ */
 PERCH_OUTLINE perch_u32 perch_early_slow(const struct perch_host *h PERCH_GIVEN,
 					 const struct perch_policy *pol PERCH_GIVEN,
 					 const struct perch_task *p PERCH_GIVEN,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a policy may ask. Nothing in policy/ reads anything but its arguments
- * and what these functions answer, so whoever can answer them can host it.
+ * The questions that a policy may ask. Nothing in policy/ reads anything but
+ * its arguments and the answers of these functions, so any program that can
+ * answer them can host the policy.
  *
  * A host defines `struct perch_host` and every function below as `static
- * inline` before it includes select.h; hosts/native.h does it for the
- * simulator and the replay. Answers may be stale where the kernel's would be
- * (nr_idle_scan is as old as the last balance), never invented.
+ * inline` before it includes select.h; hosts/native.h does it for the simulator
+ * and the replay. An answer may be stale where the kernel's would be
+ * (nr_idle_scan is as old as the last balance), but a host never invents one.
  *
  * CPU sets are walked by words of 64 CPUs. A set is named by a number: the
  * host knows its first word and how many words it takes, so that a cluster
@@ -21,10 +22,13 @@ struct perch_host;
 
 /* The machine. */
 PERCH_INLINE perch_u32 perch_host_nr_cpus(const struct perch_host *h);
-/* Whether any domain has a cluster level (the kernel's sched_cluster_active). */
+/* True if any domain has a cluster level (the kernel's sched_cluster_active). */
 PERCH_INLINE perch_u8 perch_host_has_clusters(const struct perch_host *h);
 PERCH_INLINE perch_u8 perch_host_has_smt(const struct perch_host *h);
-/* The largest architectural capacity of any CPU: 1024, unless those are offline. */
+/*
+ * The largest architectural capacity of any CPU: 1024, unless the CPUs of that
+ * capacity are offline.
+ */
 PERCH_INLINE perch_u32 perch_host_max_capacity(const struct perch_host *h);
 
 /* CPU sets: first word, number of words, one word (absolute index), CPUs in it. */
@@ -34,16 +38,20 @@ PERCH_INLINE perch_u64 perch_host_set_word(const struct perch_host *h, perch_u32
 PERCH_INLINE perch_u32 perch_host_set_weight(const struct perch_host *h, perch_u32 set);
 
 /*
- * The sets a CPU belongs to: SMT siblings and itself; its cluster domain,
- * PERCH_NONE without one; its LLC domain, PERCH_NONE without one; its lowest
- * domain that has CPUs of every capacity, PERCH_NONE where all are equal.
+ * The sets to which a CPU belongs: its SMT siblings and itself; its cluster
+ * domain, PERCH_NONE without one; its LLC domain, PERCH_NONE without one; its
+ * lowest domain that has CPUs of every capacity, PERCH_NONE where all CPUs have
+ * the same.
  */
 PERCH_INLINE perch_u32 perch_host_core_set(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_cluster_set(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_llc_set(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_asym_set(const struct perch_host *h, perch_u32 cpu);
 
-/* The LLCs, numbered from 0; a CPU's, PERCH_NONE without one; the CPUs of one, a set. */
+/*
+ * The number of LLCs, which count from 0; a CPU's LLC, PERCH_NONE without one;
+ * the set of an LLC's CPUs.
+ */
 PERCH_INLINE perch_u32 perch_host_nr_llcs(const struct perch_host *h);
 PERCH_INLINE perch_u32 perch_host_llc(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_llc_cpus(const struct perch_host *h, perch_u32 llc);
@@ -52,39 +60,43 @@ PERCH_INLINE perch_u32 perch_host_llc_cpus(const struct perch_host *h, perch_u32
 PERCH_INLINE perch_u64 perch_host_allowed_word(const struct perch_host *h,
 					       const struct perch_task *p, perch_u32 w);
 /*
- * Whether the task is in a group other than the root's; the CPUs where that
- * group itself, not one below it, has something runnable queued.
+ * The first function is true if the task is in a group other than the root
+ * group. The second returns the CPUs where that group itself, not a group below
+ * it, has something runnable queued.
  */
 PERCH_INLINE perch_u8 perch_host_grouped(const struct perch_host *h, const struct perch_task *p);
 PERCH_INLINE perch_u64 perch_host_queued_word(const struct perch_host *h,
 					      const struct perch_task *p, perch_u32 w);
-/* Idle, and no wake-up on its way. */
+/* The CPUs that are idle and have no wake-up on its way. */
 PERCH_INLINE perch_u64 perch_host_idle_word(const struct perch_host *h, perch_u32 w);
-/* Busy with SCHED_IDLE tasks only. */
+/* The CPUs that run SCHED_IDLE tasks only. */
 PERCH_INLINE perch_u64 perch_host_sched_idle_word(const struct perch_host *h, perch_u32 w);
 
 /* One CPU. Loads and capacities: 1024 is one nice-0 task, one largest CPU. */
 PERCH_INLINE perch_u32 perch_host_nr_running(const struct perch_host *h, perch_u32 cpu);
-/* EEVDF: of those, queued only to lose their lag (delayed dequeue). */
+/* EEVDF: those of the runnable tasks that are queued only to lose their lag (delayed dequeue). */
 PERCH_INLINE perch_u32 perch_host_nr_delayed(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_load(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_runnable(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_util(const struct perch_host *h, perch_u32 cpu);
-/* What is left for fair tasks; and architecturally, at the highest frequency. */
+/*
+ * The capacity that is left for fair tasks; then the architectural one, at the
+ * highest frequency.
+ */
 PERCH_INLINE perch_u32 perch_host_capacity(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u32 perch_host_capacity_max(const struct perch_host *h, perch_u32 cpu);
-/* Load of the task now running there; 0 when idle. */
+/* Load of the task that the CPU runs now; 0 for an idle CPU. */
 PERCH_INLINE perch_u32 perch_host_curr_load(const struct perch_host *h, perch_u32 cpu);
-/* For an idle CPU: exit latency of its idle state, and since when it is idle. */
+/* For an idle CPU: the exit latency of its idle state, and the moment at which it went idle. */
 PERCH_INLINE perch_u32 perch_host_idle_exit_ns(const struct perch_host *h, perch_u32 cpu);
 PERCH_INLINE perch_u64 perch_host_idle_since_ns(const struct perch_host *h, perch_u32 cpu);
 
-/* What the CPUs of one LLC share; `set` is an LLC's. */
+/* The state that the CPUs of one LLC share; `set` is the set of an LLC. */
 PERCH_INLINE perch_u32 perch_host_nr_idle_scan(const struct perch_host *h, perch_u32 set);
 PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u32 set);
 PERCH_INLINE void perch_host_set_idle_cores(struct perch_host *h, perch_u32 set, perch_u8 has);
 
-/* What the cache mechanism keeps of a CPU, and of an LLC by its number. */
+/* The records that the cache mechanism keeps of a CPU, and of an LLC by its number. */
 PERCH_INLINE struct perch_epoch PERCH_AS *perch_host_epoch(const struct perch_host *h,
 							   perch_u32 cpu);
 PERCH_INLINE struct perch_llc_load PERCH_AS *perch_host_llc_load(const struct perch_host *h,

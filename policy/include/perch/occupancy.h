@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which LLC a process occupies most, and therefore prefers: the first half of
- * cache-aware wake-up (cache.h is the other). Written from docs/mechanisms/cache.md.
+ * Finds the LLC that a process occupies most and therefore prefers: the first
+ * half of cache-aware wake-up (cache.h is the second). Written from
+ * docs/mechanisms/cache.md.
  *
- * Runtimes are halved once an epoch of 10 ms. Nobody does that by the clock: a
- * record catches up by as many halvings as it has missed when it is next
- * touched, and a reader counts what is missing without writing, so that only
- * the CPU itself ever writes its records.
+ * Runtimes are halved once an epoch of 10 ms. No timer does that: the CPU that
+ * next writes a record first applies the halvings that the record has missed,
+ * and a reader applies them to the copy that it has read. So only the CPU
+ * itself ever writes its records.
  */
 #ifndef PERCH_OCCUPANCY_H
 #define PERCH_OCCUPANCY_H
@@ -14,10 +15,10 @@
 #include "sets.h"
 
 #define PERCH_EPOCH_NS 10000000ull
-/* Epochs without a scan after which a preference is forgotten. */
+/* The number of epochs without a scan after which a preference is forgotten. */
 #define PERCH_EPOCH_OLD 5
 
-/* Epochs that have passed at `now` and that `e` does not know of yet. */
+/* The number of epochs that have passed at `now` and that `e` has not counted yet. */
 PERCH_INLINE perch_u64 perch_epochs_late(const struct perch_epoch PERCH_AS *e, perch_u64 now_ns)
 {
 	if (now_ns <= e->next_ns)
@@ -25,7 +26,7 @@ PERCH_INLINE perch_u64 perch_epochs_late(const struct perch_epoch PERCH_AS *e, p
 	return (now_ns - e->next_ns + PERCH_EPOCH_NS - 1) / PERCH_EPOCH_NS;
 }
 
-/* `runtime` after so many halvings; n at once are what one at a time would be (P9). */
+/* `runtime` after `times` halvings; n halvings at once give the same as n single ones (P9). */
 PERCH_INLINE perch_u64 perch_halved(perch_u64 runtime, perch_u64 times)
 {
 	return times < 64 ? runtime >> times : 0;
@@ -50,7 +51,7 @@ PERCH_INLINE void perch_cache_forget(struct perch_process PERCH_AS *process)
 
 /*
  * A thread of `process` has run on `cpu` for `delta_ns` up to now. Only that
- * CPU may say so, one slice at a time.
+ * CPU may call this, one slice at a time.
  */
 PERCH_INLINE void perch_cache_account(const struct perch_host *h,
 				      struct perch_process PERCH_AS *process, perch_u32 cpu,
@@ -70,8 +71,9 @@ PERCH_INLINE void perch_cache_account(const struct perch_host *h,
 }
 
 /*
- * At a tick on `cpu`, which runs a thread of `process`: whether it is due to
- * be looked at. Who is told so must do it; nobody else will in this epoch.
+ * At a tick on `cpu`, which runs a thread of `process`: returns 1 if the
+ * process is due for a scan. The caller must then run perch_cache_scan(), as no
+ * other CPU gets a 1 in this epoch.
  */
 PERCH_INLINE int perch_cache_due(const struct perch_host *h, const struct perch_policy *pol,
 				 struct perch_process PERCH_AS *process, perch_u32 cpu,
@@ -88,7 +90,7 @@ PERCH_INLINE int perch_cache_due(const struct perch_host *h, const struct perch_
 	return 1;
 }
 
-/* How much of what `cpu` ran lately was this process's, 0 to 1024. */
+/* The share of the time that `cpu` ran lately in which it ran this process, 0 to 1024. */
 PERCH_OUTLINE perch_u32 perch_occupancy(const struct perch_host *h PERCH_GIVEN,
 					struct perch_process PERCH_AS *process PERCH_GIVEN_AS,
 					perch_u32 cpu, perch_u64 now_ns)
@@ -100,13 +102,13 @@ PERCH_OUTLINE perch_u32 perch_occupancy(const struct perch_host *h PERCH_GIVEN,
 	own = perch_halved(o->runtime_ns, e->epoch + late - o->epoch);
 	all = perch_halved(e->runtime_ns, late);
 	own = own * 1024 / (all + 1);
-	/* A reader on another CPU may catch one sum before the other. */
+	/* A reader on another CPU may see one sum already updated and the other not yet. */
 	return own < 1024 ? own : 1024;
 }
 
 /*
- * What a process has in one LLC: the sum over its CPUs, and the hottest of
- * them, the lowest-numbered of equals.
+ * Sums up the share of one LLC that a process occupies, and finds its hottest
+ * CPU there; of equals the one with the lowest number.
  */
 PERCH_OUTLINE int perch_cache_seat(const struct perch_host *h PERCH_GIVEN,
 				   struct perch_process PERCH_AS *process PERCH_GIVEN_AS,
@@ -141,7 +143,7 @@ PERCH_INLINE perch_u32 perch_llc_weight(const struct perch_host *h, perch_u32 ll
 	return perch_host_set_weight(h, perch_host_llc_cpus(h, llc));
 }
 
-/* posted: the highest average wins, and the LLC's hottest CPU is the preferred one. */
+/* Mode posted: the LLC with the highest average wins, and its hottest CPU is the preferred one. */
 PERCH_INLINE void perch_cache_prefer_posted(const struct perch_host *h,
 					    struct perch_process PERCH_AS *process)
 {
@@ -159,9 +161,10 @@ PERCH_INLINE void perch_cache_prefer_posted(const struct perch_host *h,
 }
 
 /*
- * upstream: the largest sum wins, but must be more than twice that of the LLC
- * preferred so far; a process that runs more threads than the LLC has cores
- * to spare, or touches more memory than the LLC holds, prefers nothing.
+ * Mode upstream: the LLC with the largest sum wins, but its sum must be more
+ * than twice that of the LLC preferred so far. A process that runs more threads
+ * than the LLC has cores to spare, or touches more memory than the LLC holds,
+ * prefers none.
  */
 PERCH_INLINE void perch_cache_prefer_upstream(const struct perch_host *h,
 					      struct perch_process PERCH_AS *process)
@@ -187,33 +190,40 @@ PERCH_INLINE void perch_cache_prefer_upstream(const struct perch_host *h,
 			best = PERCH_NONE;
 	}
 	process->pref_cpu = best == PERCH_NONE ? PERCH_NONE : process->seats[best].hot_cpu;
-	/* Held, and nothing of it left there: any of its CPUs names it. */
+	/*
+	 * The process still prefers the LLC but has no runtime left there: any
+	 * CPU of the LLC stands for it.
+	 */
 	if (best != PERCH_NONE && process->pref_cpu == PERCH_NONE)
 		best = PERCH_NONE;
 	process->nr_preferred = best != PERCH_NONE;
 }
 
 /*
- * perch: how many threads that always run an LLC holds without their sharing
- * cores: 80 % of its cores, rounded up, so that an LLC of two CPUs still takes
- * a pair and one of four takes four. schbench with 64 workers on two LLCs of
- * 60 cores taught it: gathered in one they share cores, and every request
- * takes longer than anything that a near cache saves.
+ * Mode perch: the number of threads that always run which an LLC holds while
+ * each has a core of its own: 80 % of its cores, rounded up, so that an LLC of
+ * two CPUs still takes a pair and one of four takes four. schbench with 64
+ * workers on two LLCs of 60 cores showed the need: gathered in one LLC the
+ * workers share cores, and each request loses more time by that than a near
+ * cache saves.
  */
 PERCH_INLINE perch_u32 perch_llc_holds(const struct perch_llc_load PERCH_AS *load)
 {
 	return (load->cores * 4 + 4) / 5;
 }
 
-/* perch: an LLC's claim: what it has already counts double, so that two equals don't alternate. */
+/*
+ * Mode perch: an LLC's claim. A preferred LLC's occupancy counts double, so
+ * that the process does not alternate between two equal LLCs.
+ */
 PERCH_INLINE perch_u32 perch_seat_claim(const struct perch_seat PERCH_AS *seat)
 {
 	return seat->preferred ? 2 * seat->occupancy : seat->occupancy;
 }
 
 /*
- * perch: marks (2) the LLC with the largest claim among those not yet marked,
- * the first of equals; PERCH_NONE when all are.
+ * Mode perch: marks (2) the LLC with the largest claim among those not yet
+ * marked, the first of equals; PERCH_NONE when all are marked.
  */
 PERCH_OUTLINE perch_u32 perch_cache_next_seat(const struct perch_host *h PERCH_GIVEN,
 					      struct perch_process PERCH_AS *process PERCH_GIVEN_AS)
@@ -235,9 +245,11 @@ PERCH_OUTLINE perch_u32 perch_cache_next_seat(const struct perch_host *h PERCH_G
 }
 
 /*
- * perch: as many LLCs as its running threads fill, those of the largest claim
- * first, and all of them if need be. One that it would fill to the last is
- * added; one is dropped again when a fifth less than that would do.
+ * Mode perch: the process prefers as many LLCs as its running threads fill,
+ * those with the largest claim first, and all LLCs if need be. It takes a
+ * further LLC when its threads fill the preferred ones completely, and drops
+ * the last one again when its threads fit into four fifths of the room of the
+ * others.
  */
 PERCH_INLINE void perch_cache_prefer_most(const struct perch_host *h,
 					  struct perch_process PERCH_AS *process)
@@ -254,7 +266,7 @@ PERCH_INLINE void perch_cache_prefer_most(const struct perch_host *h,
 			first = seat;
 		nr++;
 		holds = 16 * perch_llc_holds(perch_host_llc_load(h, seat));
-		/* To give one up that it has, it must need clearly less. */
+		/* A process gives up an LLC only when it needs clearly less room. */
 		room += nr < held ? holds * 4 / 5 : holds;
 		if (process->running_avg < room)
 			break;
@@ -265,7 +277,10 @@ PERCH_INLINE void perch_cache_prefer_most(const struct perch_host *h,
 	process->pref_cpu = first == PERCH_NONE ? PERCH_NONE : process->seats[first].hot_cpu;
 }
 
-/* Looks at every LLC and settles which the process prefers; as many steps as CPUs. */
+/*
+ * Looks at every LLC and settles which of them the process prefers; takes as
+ * many steps as there are CPUs.
+ */
 PERCH_OUTLINE int perch_cache_scan(const struct perch_host *h PERCH_GIVEN,
 				   const struct perch_policy *pol PERCH_GIVEN,
 				   struct perch_process PERCH_AS *process PERCH_GIVEN_AS,
@@ -274,7 +289,10 @@ PERCH_OUTLINE int perch_cache_scan(const struct perch_host *h PERCH_GIVEN,
 	perch_u32 llc = perch_host_llc(h, cpu), weight, div;
 	perch_s32 diff = 16 * process->nr_running - process->running_avg;
 
-	/* Large LLCs are averaged over longer; in 16ths, so that small ones don't get stuck. */
+	/*
+	 * The average over a large LLC spans a longer time; it counts in 16ths,
+	 * so that it does not get stuck in a small one.
+	 */
 	weight = llc == PERCH_NONE ? 1 : perch_llc_weight(h, llc);
 	div = weight / 4 < 2 ? 2 : weight / 4 > 8 ? 8 : weight / 4;
 	process->running_avg += diff / (perch_s32)div;

@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How many CPUs are overloaded with real-time tasks: none, one, or more.
+ * Counts the CPUs that are overloaded with real-time tasks: none, one, or more.
  * Written from docs/mechanisms/overload.md.
  *
  * A CPU is overloaded while it has a real-time task that waits and might run
- * elsewhere. Each CPU that drops to a lower priority asks whether any other is,
- * before it looks for a task to pull; each that becomes overloaded, or stops
- * being so, says so. One counter for the whole machine makes all of them write
- * and read one cache line. Here it may be several, one a node or one a
- * last-level cache, each on a line of its own or not: a CPU writes its own and
- * reads from its own outwards, until it knows.
+ * elsewhere. Each CPU that drops to a lower priority asks whether another CPU
+ * is overloaded before it looks for a task to pull; each CPU that becomes
+ * overloaded, or stops being so, changes the count. With one counter for the
+ * whole machine all CPUs write and read one cache line. Here there may be
+ * several counters, one for each node or for each last-level cache, each on a
+ * line of its own or not: a CPU writes its own counter, and reads the counters
+ * from its own outwards until it has an answer.
  *
- * What the posted patch leaves open and mode perch closes:
+ * Mode perch repairs three defects of the posted patch:
  *
- * - A counter is four bytes of the allocator's, whose line others share. Padded
- *   counters have a line (PERCH_OVERLOAD_LINE) to themselves.
- * - Should a CPU change its node between raising and lowering, one counter goes
- *   below zero and another stays up for ever. The CPU remembers which one it
- *   raised.
- * - Reading one counter after the other is no snapshot. Overload that moves from
- *   a counter not read yet to one that has been read is missed, though at no
- *   moment was nobody overloaded. Mode perch counts in the upper half of a
- *   counter how often it was raised. If the first round does not find several
- *   overloaded CPUs, a second one adds up only these. Each can only grow, so
- *   equal sums mean that no counter was raised between its two readings: at the
- *   moment between the rounds there were no more than the first round saw.
- *   Otherwise the answer is "more": the caller looks at every CPU's mark, as it
- *   does anyway when several are overloaded. Loads acquire and updates release,
- *   so that who sees a counter lowered also sees what was raised before that.
+ * - A posted counter is four bytes from the allocator, and other data share its
+ *   cache line. Padded counters have a line (PERCH_OVERLOAD_LINE) to
+ *   themselves.
+ * - If a CPU changes its node between raising and lowering, one counter goes
+ *   below zero and another stays raised for ever. In mode perch the CPU
+ *   remembers the counter that it raised.
+ * - Reading one counter after the other is no snapshot. Overload that moves
+ *   from a counter not read yet to one that has been read is missed, though at
+ *   each moment some CPU was overloaded. Mode perch counts in the upper half of
+ *   a counter how often it was raised. If the first round does not find several
+ *   overloaded CPUs, a second one adds up only these. An upper half can only
+ *   grow, so equal sums mean that no counter was raised between its two
+ *   readings: at the moment between the rounds no more CPUs were overloaded
+ *   than the first round saw. If the sums differ the answer is "more": the
+ *   caller looks at every CPU's mark, as it does anyway when several CPUs are
+ *   overloaded. Loads acquire and updates release, so a reader that sees a
+ *   counter lowered also sees every counter that was raised before that.
  *   crates/perch-policy/tests/loom.rs runs this code through all interleavings
  *   of small cases.
  *
- * Before it is counted a CPU must be marked in the caller's mask, and it is
- * unmarked after it was counted out.
+ * The caller must mark a CPU in its mask before it counts the CPU, and must
+ * unmark the CPU only after it has counted the CPU out.
  */
 #ifndef PERCH_OVERLOAD_H
 #define PERCH_OVERLOAD_H
@@ -48,7 +51,7 @@ enum perch_overload_layout {
 	PERCH_NR_OVERLOAD_LAYOUTS,
 };
 
-/* What a reader learns. */
+/* The answers that a reader can get. */
 enum perch_overload_level {
 	PERCH_OVERLOAD_NONE = 0,
 	PERCH_OVERLOAD_ONE = 1,
@@ -61,13 +64,16 @@ enum perch_overload_level {
  */
 #define PERCH_OVERLOAD_LINE 128u
 
-/* The two halves of a counter: CPUs that are overloaded, and times that it was raised. */
+/*
+ * The two halves of a counter: the lower counts the overloaded CPUs, the upper
+ * how often the counter was raised.
+ */
 #define PERCH_OVERLOAD_RAISE ((1ull << 32) + 1)
 #define PERCH_OVERLOAD_LOWER (~0ull) /* minus one: the count is above zero, nothing is borrowed */
 
 /*
- * Loads acquire; updates acquire and release. Hosts whose atomics are others
- * define these first; `p` points to a perch_u64.
+ * Loads acquire; updates acquire and release. A host with atomics of its own
+ * defines these before it includes this file; `p` points to a perch_u64.
  */
 #ifndef PERCH_ATOMIC_LOAD
 #define PERCH_ATOMIC_LOAD(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
@@ -85,7 +91,10 @@ struct perch_overload {
 	perch_u32 pad;
 };
 
-/* Which counter is nearest to a CPU on this node, with this LLC: both counted from 0. */
+/*
+ * The number of the counter that is nearest to a CPU of this node and this LLC;
+ * both count from 0.
+ */
 PERCH_INLINE perch_u32 perch_overload_home(perch_u32 layout, perch_u32 node, perch_u32 llc)
 {
 	switch (layout) {
@@ -100,9 +109,10 @@ PERCH_INLINE perch_u32 perch_overload_home(perch_u32 layout, perch_u32 node, per
 }
 
 /*
- * A CPU whose counter is `home` became overloaded. `mark` is that CPU's own
- * word, 0 while it is not counted; one call at a time, as under its run queue's
- * lock. Returns the counter that was written.
+ * A CPU whose nearest counter is `home` became overloaded. `mark` is that CPU's
+ * own word, 0 while it is not counted; its host must make one call at a time,
+ * as it does under the CPU's run-queue lock. Returns the counter that was
+ * written.
  */
 PERCH_INLINE perch_u32 perch_overload_set(const struct perch_overload PERCH_AS *o,
 					  perch_u32 PERCH_AS *mark, perch_u32 home)
@@ -113,8 +123,9 @@ PERCH_INLINE perch_u32 perch_overload_set(const struct perch_overload PERCH_AS *
 }
 
 /*
- * It no longer is. Mode posted lowers the counter of the node where the CPU is
- * now; mode perch the one that it raised. Returns the counter that was written.
+ * The CPU is no longer overloaded. Mode posted lowers the counter of the node
+ * where the CPU is now; mode perch lowers the counter that the CPU raised.
+ * Returns the counter that was written.
  */
 PERCH_INLINE perch_u32 perch_overload_clear(const struct perch_overload PERCH_AS *o,
 					    perch_u32 PERCH_AS *mark, perch_u32 home)
@@ -127,11 +138,12 @@ PERCH_INLINE perch_u32 perch_overload_clear(const struct perch_overload PERCH_AS
 }
 
 /*
- * How many CPUs are overloaded, as one whose counter is `home` reads it: an
- * enum perch_overload_level. `loads` gets how many counters were read: home,
- * the ones after it, from the last on to the first, and on in this order in a
- * second round. A count below zero (mode posted) counts as what it says: the
- * sum may then be zero, or below, with CPUs overloaded.
+ * Reads how many CPUs are overloaded, for a CPU whose nearest counter is
+ * `home`: an enum perch_overload_level. `loads` gets the number of counters
+ * that were read: home first, then the counters after it, after the last one
+ * the first, and the same order again in a second round. A count below zero
+ * (mode posted) is added as it is: the sum may then be zero or below although
+ * CPUs are overloaded.
  */
 PERCH_INLINE perch_u32 perch_overload_read(const struct perch_overload PERCH_AS *o, perch_u32 home,
 					   perch_u32 *loads)
@@ -152,7 +164,7 @@ PERCH_INLINE perch_u32 perch_overload_read(const struct perch_overload PERCH_AS 
 		at = at + 1 < nr ? at + 1 : 0;
 	}
 	*loads = nr;
-	/* A single counter is its own snapshot. */
+	/* A single counter needs no second round: one load is a snapshot. */
 	if (o->exact && nr > 1) {
 		for (i = PERCH_ZERO; i < nr && PERCH_MORE; i++) {
 			raised -= PERCH_ATOMIC_LOAD(o->counters[at]) >> 32;
@@ -166,7 +178,7 @@ PERCH_INLINE perch_u32 perch_overload_read(const struct perch_overload PERCH_AS 
 }
 
 #ifndef __bpf__
-/* Where a native host's counters come from: `node` is where the memory should be. */
+/* The allocator of a native host's counters; `node` is the node where the memory should be. */
 struct perch_overload_memory {
 	void *(*alloc)(void *context, perch_u64 bytes, perch_u64 align, perch_u32 node);
 	void (*free)(void *context, void *block, perch_u64 bytes, perch_u64 align);
@@ -178,7 +190,7 @@ PERCH_INLINE int perch_overload_padded(perch_u32 layout)
 	return layout == PERCH_OVERLOAD_NODE_PADDED || layout == PERCH_OVERLOAD_LLC_PADDED;
 }
 
-/* Bytes of one counter, and how they are aligned. */
+/* The size of one counter in bytes, which is its alignment too. */
 PERCH_INLINE perch_u64 perch_overload_bytes(perch_u32 layout)
 {
 	return perch_overload_padded(layout) ? PERCH_OVERLOAD_LINE : sizeof(perch_u64);
@@ -199,7 +211,8 @@ PERCH_INLINE void perch_overload_drop(struct perch_overload *o,
 
 /*
  * Allocates `nr` counters, the i-th on nodes[i], all zero. Returns 0, or -1
- * when memory is short: then everything was given back, each block once.
+ * when memory is short; it has then given back everything that it had
+ * allocated, each block once.
  */
 PERCH_INLINE int perch_overload_init(struct perch_overload *o,
 				     const struct perch_overload_memory *m,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The whole decision, in the order of docs/mechanisms/README.md#one-wake-up:
- * where a waking (or new) task of the fair class should go, and why.
+ * Decides where a waking (or new) task of the fair class should go, and why, in
+ * the order of docs/mechanisms/README.md#one-wake-up.
  *
  * The stock kernel's decision is written out below. A mechanism takes part in
  * it by hooks, which it has in one or more of these stages; mechanisms.def
@@ -12,13 +12,14 @@
  *             from here on; wake->prev_cpu if the mechanism has no better one.
  *             The first hook that has one ends the stage.
  * near        perch_NAME_near(h, pol, p, s, cpu, candidate): an enum perch_near.
- *             All hooks must take a candidate; the first that does not decides.
+ *             All hooks must take a candidate; the first hook that does not
+ *             take it decides.
  * scan        perch_NAME_scan(h, pol, p, s, when): a CPU, with s->reason, or
  *             PERCH_NONE. Called at each point of enum perch_scan.
  * unbudgeted  perch_NAME_unbudgeted(pol): whether the mechanism scans at
  *             PERCH_SCAN_LLC where the LLC is too busy to be scanned.
  * home        perch_NAME_home(v): the search was aimed elsewhere (stage aim),
- *             found nobody idle, and begins again from where the wakee was.
+ *             found no idle CPU, and begins again from where the wakee was.
  * last        perch_NAME_last(h, pol, p, s, cpu): the search has ended at `cpu`
  *             with s->reason; the same CPU, or another one with another reason.
  */
@@ -169,14 +170,18 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 
 	/*
 	 * A per-CPU kthread (a kworker completing the wakee's I/O) wakes it on
-	 * its own CPU and is about to sleep: stacking costs nothing.
+	 * its own CPU and is about to sleep: the wakee that stacks there loses
+	 * nothing.
 	 */
 	if ((s->flags & PERCH_WAKE_IN_TASK) && s->prev == s->this_cpu &&
 	    perch_host_nr_running(h, s->this_cpu) <= 1 &&
 	    perch_stage_near(h, pol, p, s, s->prev, PERCH_CANDIDATE_KTHREAD) == PERCH_NEAR_TAKE)
 		PERCH_FOUND(s, PERCH_BY_KTHREAD, s->prev);
 
-	/* A preferred CPU is not where it ran: recent is of no use beside it, and stays. */
+	/*
+	 * The wakee did not run on a preferred CPU: the recent CPU is of no use
+	 * beside it, and is kept.
+	 */
 	recent = s->home == PERCH_NONE ? p->recent_cpu : PERCH_NONE;
 	if (!pol->rules.recent_when_taken && s->home == PERCH_NONE)
 		p->recent_cpu = s->prev;
@@ -231,9 +236,9 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 }
 
 /*
- * The choice is not allowed (affinity changed while the task slept): the
- * nearest allowed CPU of prev's domains, else any; prev when the affinity is
- * empty, which no host should let happen.
+ * Replaces a choice that is not allowed (the affinity changed while the task
+ * slept): returns the nearest allowed CPU of prev's domains, else any allowed
+ * CPU; prev when the affinity is empty, which no host should let happen.
  */
 PERCH_OUTLINE perch_u32 perch_fallback_cpu(const struct perch_host *h PERCH_GIVEN,
 					   const struct perch_task *p PERCH_GIVEN, perch_u32 prev)
@@ -264,7 +269,10 @@ PERCH_OUTLINE perch_u32 perch_fallback_cpu(const struct perch_host *h PERCH_GIVE
 	return prev;
 }
 
-/* Where the task goes before affinity has its last word; fills reason and target. */
+/*
+ * Chooses the CPU, which perch_select() then checks against the affinity; fills
+ * reason and target.
+ */
 PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_policy *pol,
 				    const struct perch_wake *wake, struct perch_task *waker,
 				    struct perch_task *p, struct perch_verdict *v)
@@ -332,7 +340,10 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 	v->target = s.target;
 	cpu = perch_search_idle(h, pol, p, &s);
 	if (s.again) {
-		/* Once, as if no hook had aimed elsewhere, and with no candidate of before. */
+		/*
+		 * Search once more, as if no hook had aimed elsewhere, and
+		 * without the earlier candidates.
+		 */
 		s.prev = s.target = v->target = s.home;
 		s.home = s.near_prev = s.near_recent = s.thread = s.done_set = PERCH_NONE;
 		perch_stage_home(v);

@@ -36,7 +36,7 @@ PERCH_INLINE perch_u32 perch_imbalance_pct(const struct perch_host *h,
 	return perch_host_domain_imbalance(h, sd);
 }
 
-/* Whether the task may use any CPU of the set. */
+/* True if the task may use any CPU of the set. */
 PERCH_OUTLINE perch_u8 perch_set_meets(const struct perch_host *h PERCH_GIVEN,
 				       const struct perch_task *p PERCH_GIVEN, perch_u32 set)
 {
@@ -67,7 +67,7 @@ PERCH_INLINE struct perch_ring perch_ring(const struct perch_host *h, perch_u32 
 	r.start_word = w;
 	r.start_bit = from_cpu % 64;
 	if (w < r.first || w >= r.first + r.words) {
-		/* Outside: the ring comes by the set's first word next. */
+		/* The CPU is outside the set: the ring meets the set's first word next. */
 		r.start_word = r.first;
 		r.start_bit = 0;
 	}

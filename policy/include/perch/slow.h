@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The slow path of fork and exec: from the widest domain downward, the
- * idlest group and in it the idlest CPU (docs/mechanisms/stock.md#slow-path). The cache of a
- * task that starts is cold anyway, so looking at every CPU pays. Up to 5.6
- * asymmetric machines went this way at wake-ups too (docs/mechanisms/capacity.md#before).
+ * The slow path of fork and exec: from the widest domain downward it chooses
+ * the idlest group and in that group the idlest CPU
+ * (docs/mechanisms/stock.md#slow-path). A task that starts has nothing in any
+ * cache, so looking at every CPU pays. Up to 5.6 wake-ups on asymmetric
+ * machines took this path too (docs/mechanisms/capacity.md#before).
  */
 #ifndef PERCH_SLOW_H
 #define PERCH_SLOW_H
@@ -19,20 +20,24 @@ enum perch_group_type {
 };
 
 /*
- * What groups are compared by. Sums fit 32 bits up to four million runnable
- * tasks in a group; products of them are 64 bits wide.
+ * The figures by which groups are compared. Sums fit 32 bits up to four million
+ * runnable tasks in a group; products of sums are 64 bits wide.
  */
 struct perch_group {
 	perch_u32 type, running, util;
 	perch_u32 allowed; /* CPUs of the group that the task may use */
 	/*
-	 * Idle CPUs where there is spare capacity, the largest capacity where
-	 * the task does not fit, else load per capacity.
+	 * The number of idle CPUs in a group with spare capacity, the largest
+	 * capacity in a group where the task does not fit, else load per
+	 * capacity.
 	 */
 	perch_u32 rank;
 };
 
-/* A group's sums; asked with the CPUs, without whom, and whether capacities differ. */
+/*
+ * A group's sums. The caller sets the CPUs, the CPU on which the task itself is
+ * not to be counted, and whether capacities differ.
+ */
 struct perch_group_stats {
 	perch_u32 set, imbalance_pct, without_cpu;
 	perch_u8 without_running, asym, fits, pad;
@@ -40,7 +45,7 @@ struct perch_group_stats {
 	struct perch_group sum;
 };
 
-/* What is left of a sum without a task's part. */
+/* Takes a task's part off a sum; at least 0 is left. */
 PERCH_INLINE perch_u32 perch_left(perch_u32 sum, perch_u32 part)
 {
 	return sum > part ? sum - part : 0;
@@ -63,9 +68,9 @@ PERCH_INLINE perch_u32 perch_classify(const struct perch_group_stats *g, perch_u
 }
 
 /*
- * Adds a CPU to the statistics of its group as the task would find it. The
- * parent runs on this CPU and, being the forker, is counted; a task that execs
- * is not, nor is what a sleeper has left on the CPU on which it ran.
+ * Adds a CPU to the statistics of its group as the task would find it. A parent
+ * that forks runs on this CPU and is counted. A task that execs is not counted,
+ * nor is the load that a sleeper has left on the CPU where it ran.
  */
 PERCH_OUTLINE int perch_group_add(const struct perch_host *h PERCH_GIVEN,
 				  const struct perch_policy *pol PERCH_GIVEN,
@@ -123,13 +128,13 @@ PERCH_OUTLINE int perch_group_stats(const struct perch_host *h PERCH_GIVEN,
 		g->sum.rank = pol->rules.early_groups || !g->capacity ?
 				      0 :
 				      g->load * 1024ull / g->capacity;
-	/* No second criterion. */
+	/* These kernels had no second criterion. */
 	if (pol->rules.early_groups)
 		g->sum.util = 0;
 	return 0;
 }
 
-/* Whether group `a` is idler than the idlest so far, `b`. */
+/* True if group `a` is idler than `b`, the idlest group so far. */
 PERCH_INLINE perch_u8 perch_idler(const struct perch_group *a, const struct perch_group *b)
 {
 	if (a->type != b->type)
@@ -143,10 +148,10 @@ PERCH_INLINE perch_u8 perch_idler(const struct perch_group *a, const struct perc
 	return a->util < b->util;
 }
 
-/* Two tasks of a pair may stay in one node: fewer than this are no imbalance. */
+/* The two tasks of a pair may stay in one node: a smaller difference than this is no imbalance. */
 #define PERCH_NUMA_IMBALANCE_MIN 2
 
-/* Whether the task should leave the local group for the idlest other one. */
+/* True if the task should leave the local group for the idlest other group. */
 PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 sd, perch_u32 pct,
 					  const struct perch_group *local,
 					  const struct perch_group *idlest)
@@ -162,7 +167,7 @@ PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 
 		return here < there;
 	if (local->type != PERCH_GROUP_HAS_SPARE) {
 		margin = 1024 * (perch_u64)(pct - 100) / 100;
-		/* Memory is local: stay while the other node is not clearly freer. */
+		/* The task's memory is here: it stays unless the other node is clearly freer. */
 		if (numa && there + margin >= here)
 			return 0;
 		return there < here + margin && 100 * here > pct * there;
@@ -178,7 +183,7 @@ PERCH_INLINE perch_u8 perch_worth_leaving(const struct perch_host *h, perch_u32 
 	return here < there;
 }
 
-/* Where the way down from the widest domain has come to. */
+/* The place that the descent from the widest domain has reached. */
 struct perch_descent {
 	perch_u32 sd, cpu;
 	perch_u32 without_cpu; /* where the task itself is counted and must not be; PERCH_NONE */
@@ -187,8 +192,8 @@ struct perch_descent {
 };
 
 /*
- * Which of a domain's groups a CPU is in: where the kernel's walk over the ring
- * of groups begins.
+ * Finds the group of a domain that contains the CPU. The kernel's walk over the
+ * ring of groups begins there.
  */
 PERCH_INLINE perch_u32 perch_own_group(const struct perch_host *h, perch_u32 sd, perch_u32 cpu)
 {
@@ -201,9 +206,10 @@ PERCH_INLINE perch_u32 perch_own_group(const struct perch_host *h, perch_u32 sd,
 }
 
 /*
- * The idlest group of a domain; PERCH_NONE to stay in the one that has `cpu`.
- * Among equals the first after that one wins, not the first of the domain:
- * otherwise all forks of an idle machine would herd in its first group.
+ * Finds the idlest group of a domain; PERCH_NONE if the task should stay in the
+ * group that has `cpu`. Among equal groups the first one after that group wins,
+ * not the first of the domain: otherwise all forks of an idle machine would
+ * herd in the domain's first group.
  */
 PERCH_OUTLINE perch_u32 perch_idlest_group(const struct perch_host *h PERCH_GIVEN,
 					   const struct perch_policy *pol PERCH_GIVEN,
@@ -245,9 +251,9 @@ PERCH_OUTLINE perch_u32 perch_idlest_group(const struct perch_host *h PERCH_GIVE
 }
 
 /*
- * The idlest allowed CPU of a group: the one whose idle state is left
- * soonest, the most recently idle among equals (its cache is warmest), and
- * without an idle one the least loaded.
+ * Finds the idlest allowed CPU of a group. The idle CPU that leaves its idle
+ * state soonest wins, and among equals the one that went idle last, whose cache
+ * is warmest. Without an idle CPU the least loaded one wins.
  */
 PERCH_OUTLINE perch_u32 perch_idlest_cpu(const struct perch_host *h PERCH_GIVEN,
 					 const struct perch_policy *pol PERCH_GIVEN,
@@ -258,7 +264,7 @@ PERCH_OUTLINE perch_u32 perch_idlest_cpu(const struct perch_host *h PERCH_GIVEN,
 	perch_u32 idlest = PERCH_NONE, least = d->cpu, exit_ns = 0xffffffffu, load = 0xffffffffu;
 	perch_u64 since = 0;
 
-	/* One CPU is taken unseen. */
+	/* The only CPU of a group is taken without a look at it. */
 	d->examined += weight > 1 ? weight : 0;
 
 	for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++) {
@@ -290,9 +296,10 @@ PERCH_OUTLINE perch_u32 perch_idlest_cpu(const struct perch_host *h PERCH_GIVEN,
 }
 
 /*
- * Whether this domain of `cpu` balances such wake-ups: near nodes for fork and
- * exec; up to 5.6 for others the lowest domain with every capacity, and those
- * below it (SD_BALANCE_WAKE).
+ * True if this domain of `cpu` balances such wake-ups. Fork and exec are
+ * balanced over near nodes; up to 5.6 other wake-ups were balanced in the
+ * lowest domain that has every capacity, and in the domains below it
+ * (SD_BALANCE_WAKE).
  */
 PERCH_INLINE perch_u8 perch_descends(const struct perch_host *h, const struct perch_wake *wake,
 				     perch_u32 sd, perch_u32 cpu)
@@ -307,9 +314,9 @@ PERCH_INLINE perch_u8 perch_descends(const struct perch_host *h, const struct pe
 }
 
 /*
- * From the widest domain of `cpu` that balances forks down to one CPU. A
- * group chosen in another branch changes `cpu`, and the descent goes on
- * among the domains of the new CPU that are narrower than the last.
+ * Descends from the widest domain of this CPU that balances forks to one CPU. A
+ * group that is chosen in another branch changes `cpu`, and the descent goes on
+ * among those domains of the new CPU that are narrower than the last domain.
  */
 PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h PERCH_GIVEN,
 					const struct perch_policy *pol PERCH_GIVEN,
@@ -332,7 +339,7 @@ PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h PERCH_GIVEN,
 			set = perch_host_domain_set(h, sd);
 		}
 	}
-	/* Nothing to choose from here: the task stays where it is. */
+	/* No domain offers a CPU: the task stays where it is. */
 	if (set == PERCH_NONE || !perch_set_meets(h, p, set))
 		return wake->prev_cpu;
 	while (level && PERCH_MORE) {
@@ -349,7 +356,10 @@ PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h PERCH_GIVEN,
 		next = perch_idlest_cpu(h, pol, p, &d, set);
 		if (next == cpu)
 			continue;
-		/* Another branch: go on below this domain's size there. */
+		/*
+		 * The CPU is in another branch: go on with its domains that are
+		 * narrower than this one.
+		 */
 		weight = perch_host_set_weight(h, perch_host_domain_set(h, sd));
 		cpu = next;
 		level = 0;

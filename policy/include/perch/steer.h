@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * steer: to a CPU where the wakee's task group has nothing queued
+ * steer: sends the wakee to a CPU where its task group has nothing queued
  * (docs/mechanisms/steer.md).
  *
- * With task groups a CPU's queue is a tree. A wakee whose group has somebody
- * queued there stands behind in that group; where the group has nobody, it is
- * the group itself that is queued, as a sleeper that is owed time, and a heavy
- * group then takes the CPU from a light one's hog at once. So where no CPU is
- * idle, one with an empty queue of the wakee's own group is the next best. A
- * virtual machine of weight 8192 among hogs of 1024 answered 1.5 to 2.2 times
- * as often by it.
+ * With task groups a CPU's queue is a tree. If the wakee's group has a task
+ * queued there, the wakee queues behind that task within the group. If the
+ * group has none, the group itself is queued, as a sleeper that is owed time,
+ * and a heavy group then takes the CPU from a light group's hog at once. So
+ * where no CPU is idle, a CPU on which the queue of the wakee's own group is
+ * empty is the next best. A virtual machine of weight 8192 among hogs of 1024
+ * answered 1.5 to 2.2 times as often by it.
  *
- * It speaks only where the search has found nobody idle, and never for the
- * root group.
+ * The mechanism acts only where the search has found no idle CPU, and never for
+ * a task of the root group.
  */
 #ifndef PERCH_STEER_H
 #define PERCH_STEER_H
@@ -20,14 +20,15 @@
 #include "capacity.h"
 
 /*
- * perch: how many queues it compares after the target's. Whether a queue is
- * empty is one bit of a word; how long the wakee would wait there is another
- * CPU's cache line, on a machine that the search has just called too busy to
- * be looked at. Eight are an X5570's cache or two clusters of a Kunpeng 920.
+ * Mode perch: the number of queues that it compares after the target's. To
+ * learn that a queue is empty costs it one bit of a word. To learn how long the
+ * wakee would wait there costs it another CPU's cache line, on a machine that
+ * the search has just called too busy to be looked at. Eight CPUs are those of
+ * an X5570's cache, or two clusters of a Kunpeng 920.
  */
 #define PERCH_STEER_BUDGET 8
 
-/* What is searched, and the best so far. */
+/* A search among empty queues, and the best CPU so far. */
 struct perch_steer {
 	perch_u32 from; /* where the wakee goes if nothing is better */
 	perch_u32 cpu;	/* PERCH_NONE: none yet */
@@ -38,7 +39,7 @@ struct perch_steer {
 	perch_u8 unequal; /* CPUs differ in capacity */
 };
 
-/* CPUs of a word of the set that the task may use and where its group has nothing queued. */
+/* The CPUs of one word of the set that the task may use and where its group has nothing queued. */
 PERCH_INLINE perch_u64 perch_empty_word(const struct perch_host *h, const struct perch_task *p,
 					perch_u32 set, perch_u32 w)
 {
@@ -48,9 +49,9 @@ PERCH_INLINE perch_u64 perch_empty_word(const struct perch_host *h, const struct
 }
 
 /*
- * posted: the first such CPU of the target's cache in ascending order. The
- * target is not asked before the others, and all wakees of a group go to the
- * lowest number until somebody is queued there.
+ * Mode posted: returns the first such CPU of the target's cache in ascending
+ * order. It does not prefer the target to the others, and all wakees of a group
+ * go to the CPU of the lowest number until a task of the group is queued there.
  */
 PERCH_OUTLINE perch_u32 perch_steer_first(const struct perch_host *h PERCH_GIVEN,
 					  const struct perch_task *p PERCH_GIVEN,
@@ -71,8 +72,9 @@ PERCH_OUTLINE perch_u32 perch_steer_first(const struct perch_host *h PERCH_GIVEN
 }
 
 /*
- * Whether the wakee would be no worse off for capacity than where it goes
- * otherwise: what fits nowhere may still move among the large.
+ * True if the CPU suits the wakee's capacity needs no worse than the CPU where
+ * the wakee goes otherwise: a task that fits no CPU may still move among the
+ * large ones.
  */
 PERCH_INLINE perch_u8 perch_steer_fits(const struct perch_host *h, const struct perch_policy *pol,
 				       const struct perch_task *p, const struct perch_steer *st,
@@ -85,7 +87,8 @@ PERCH_INLINE perch_u8 perch_steer_fits(const struct perch_host *h, const struct 
 /*
  * Compares the CPUs `m` of a word by how long the wakee would wait: the less
  * loaded first, as the wakee's group is the heavier there, then the one with
- * fewer tasks, then whoever is met first. Returns 1 at a CPU with nobody on it.
+ * fewer tasks, then the CPU that the walk meets first. Returns 1 at a CPU that
+ * has no task.
  */
 PERCH_OUTLINE int perch_steer_grade(const struct perch_host *h PERCH_GIVEN,
 				    const struct perch_policy *pol PERCH_GIVEN,
@@ -117,7 +120,10 @@ PERCH_OUTLINE int perch_steer_grade(const struct perch_host *h PERCH_GIVEN,
 	return 0;
 }
 
-/* The empty queues of a set in ring order after where the wakee goes otherwise. */
+/*
+ * Compares the empty queues of a set, in ring order after the CPU where the
+ * wakee goes otherwise.
+ */
 PERCH_OUTLINE int perch_steer_walk(const struct perch_host *h PERCH_GIVEN,
 				   const struct perch_policy *pol PERCH_GIVEN,
 				   const struct perch_task *p PERCH_GIVEN,
@@ -138,8 +144,9 @@ PERCH_OUTLINE int perch_steer_walk(const struct perch_host *h PERCH_GIVEN,
 }
 
 /*
- * perch: where the wakee goes otherwise, when its group has nothing queued
- * there; else the best of the own cluster, and only then of the cache.
+ * Mode perch: returns the CPU where the wakee goes otherwise if its group has
+ * nothing queued there, else the best CPU of that CPU's cluster, and only then
+ * the best of its cache.
  */
 PERCH_OUTLINE perch_u32 perch_steer_best(const struct perch_host *h PERCH_GIVEN,
 					 const struct perch_policy *pol PERCH_GIVEN,
@@ -166,7 +173,7 @@ PERCH_OUTLINE perch_u32 perch_steer_best(const struct perch_host *h PERCH_GIVEN,
 	return st.cpu;
 }
 
-/* Stage last: the same CPU, or one with an empty queue. */
+/* Stage last: returns the same CPU, or one where the queue of the wakee's group is empty. */
 PERCH_OUTLINE perch_u32 perch_steer_last(const struct perch_host *h PERCH_GIVEN,
 					 const struct perch_policy *pol PERCH_GIVEN,
 					 const struct perch_task *p PERCH_GIVEN,
@@ -177,11 +184,11 @@ PERCH_OUTLINE perch_u32 perch_steer_last(const struct perch_host *h PERCH_GIVEN,
 	if (pol->modes.steer == PERCH_OFF || pol->modes.steer == PERCH_UPSTREAM ||
 	    !perch_host_grouped(h, p))
 		return cpu;
-	/* What capacity takes when nothing is idle is as busy as any target. */
+	/* The CPU that `capacity` takes when none is idle is as busy as any target. */
 	if (s->reason != PERCH_BY_TARGET_BUSY &&
 	    (s->reason != PERCH_BY_CAPACITY_SPARE || pol->modes.steer != PERCH_PERCH))
 		return cpu;
-	/* posted crashed on a CPU without such a domain. */
+	/* The posted patch crashed on a CPU without such a domain. */
 	set = perch_host_llc_set(h, cpu);
 	if (set == PERCH_NONE)
 		return cpu;

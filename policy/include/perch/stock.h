@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The stock kernel's wake-up: who pulls whom (wake_wide, wake_affine) and the
- * steps of the idle-sibling search that no mechanism replaces. Written from
- * docs/mechanisms/stock.md.
+ * The stock kernel's wake-up: it settles whether the waker pulls the wakee to
+ * its CPU (wake_wide, wake_affine), and has the steps of the idle-sibling
+ * search that no mechanism replaces. Written from docs/mechanisms/stock.md.
  */
 #ifndef PERCH_STOCK_H
 #define PERCH_STOCK_H
@@ -37,7 +37,10 @@ enum perch_candidate {
 	PERCH_CANDIDATE_RECENT,
 };
 
-/* What a hook of stage near says to such a CPU, which is idle or a kthread's. */
+/*
+ * The answers of a hook of stage near to such a candidate, which is idle or
+ * runs the waking kthread.
+ */
 enum perch_near {
 	PERCH_NEAR_TAKE = 0,
 	PERCH_NEAR_PASS,  /* the search goes on without it */
@@ -47,11 +50,14 @@ enum perch_near {
 /* The points of the search at which hooks of stage scan are called. */
 enum perch_scan {
 	PERCH_SCAN_FIRST,  /* before the candidates */
-	PERCH_SCAN_DOMAIN, /* after them; nobody has looked at the LLC yet */
+	PERCH_SCAN_DOMAIN, /* after them; no hook has looked at the LLC yet */
 	PERCH_SCAN_LLC,	   /* before the stock kernel scans the LLC, which is s->llc */
 };
 
-/* Idle CPUs as this wakee sees them: truly idle, or busy with SCHED_IDLE work. */
+/*
+ * The CPUs that count as idle for this wakee: idle ones, and those that run
+ * only SCHED_IDLE tasks.
+ */
 PERCH_INLINE perch_u64 perch_idle_ok_word(const struct perch_host *h,
 					  const struct perch_policy *pol,
 					  const struct perch_task *p, perch_u32 w)
@@ -81,13 +87,14 @@ PERCH_INLINE perch_u8 perch_share_llc(const struct perch_host *h, perch_u32 a, p
 	return a == b || (llc != PERCH_NONE && llc == perch_host_llc_set(h, b));
 }
 
-/* The waker notes whether it wakes somebody else than last time (record_wakee). */
+/* The waker notes whether it wakes another task than last time (record_wakee). */
 PERCH_INLINE void perch_record_wakee(const struct perch_policy *pol, const struct perch_wake *wake,
 				     struct perch_task *waker, const struct perch_task *p)
 {
 	/*
-	 * Halved once at most, however long ago: an old server that has slept
-	 * for minutes is still a server when it wakes its next client.
+	 * The count is halved once at most, however long ago it changed: an old
+	 * server that has slept for minutes is still a server when it wakes its
+	 * next client.
 	 */
 	if (wake->now_ns > waker->flip_decay_at_ns + pol->rules.flip_decay_ns) {
 		waker->wakee_flips >>= 1;
@@ -100,9 +107,9 @@ PERCH_INLINE void perch_record_wakee(const struct perch_policy *pol, const struc
 }
 
 /*
- * Whether waker and wakee are a one-to-many affair that would crowd one LLC:
- * the wakee flips at least once per CPU of the LLC, and the other as many
- * times again.
+ * True if waker and wakee are one task and many partners that would crowd one
+ * LLC: the task with fewer flips has at least one for each CPU of the LLC, and
+ * the other task has that many times more.
  */
 PERCH_INLINE perch_u8 perch_wake_wide(const struct perch_host *h, perch_u32 this_cpu,
 				      const struct perch_task *waker, const struct perch_task *p)
@@ -116,7 +123,7 @@ PERCH_INLINE perch_u8 perch_wake_wide(const struct perch_host *h, perch_u32 this
 		most = least;
 		least = swap;
 	}
-	/* One that never wakes two others in turn is all that most pairs need. */
+	/* Most pairs end here: one of the two tasks never wakes two others in turn. */
 	if (!least)
 		return 0;
 	llc = perch_host_llc_set(h, this_cpu);
@@ -124,7 +131,7 @@ PERCH_INLINE perch_u8 perch_wake_wide(const struct perch_host *h, perch_u32 this
 	return least >= factor && most >= least * factor;
 }
 
-/* wa_idle: is one of the two CPUs free at once? PERCH_NONE when neither is. */
+/* wa_idle: returns the one of the two CPUs that is free at once; PERCH_NONE when neither is. */
 PERCH_INLINE perch_u32 perch_affine_idle(const struct perch_host *h, perch_u32 this_cpu,
 					 perch_u32 prev, perch_u32 flags)
 {
@@ -143,7 +150,10 @@ PERCH_INLINE perch_u32 perch_affine_idle(const struct perch_host *h, perch_u32 t
 	return perch_idle(h, prev) ? prev : PERCH_NONE;
 }
 
-/* wa_weight: would the waker's CPU be the less loaded with the wakee on it? */
+/*
+ * wa_weight: returns the waker's CPU if it would be the less loaded one with
+ * the wakee on it, else PERCH_NONE.
+ */
 PERCH_INLINE perch_u32 perch_affine_weight(const struct perch_host *h, const struct perch_task *p,
 					   perch_u32 this_cpu, perch_u32 prev, perch_u32 flags,
 					   perch_u32 imbalance_pct)
@@ -179,7 +189,10 @@ PERCH_OUTLINE perch_u32 perch_wake_affine(const struct perch_host *h PERCH_GIVEN
 
 	if (this_cpu == prev)
 		return prev;
-	/* Every domain within an LLC is one to pull in: most often there is no need to look. */
+	/*
+	 * Every domain within an LLC allows the pull, so most wake-ups need not
+	 * look at the domains.
+	 */
 	if (near) {
 		cpu = perch_affine_idle(h, this_cpu, prev, flags);
 		if (cpu != PERCH_NONE)
@@ -241,8 +254,9 @@ PERCH_INLINE perch_u64 perch_scan_word(const struct perch_host *h, const struct 
 
 /*
  * Looks for an idle CPU of `set` in ring order after target, at most s->budget
- * CPUs far; what was examined is taken off the budget. The kernel goes CPU by
- * CPU; a word of 64 at once finds the same one and counts the same number.
+ * CPUs far; the CPUs that were examined are taken off the budget. The kernel
+ * goes CPU by CPU; this function takes a word of 64 at once, finds the same CPU
+ * and counts the same number.
  */
 PERCH_OUTLINE perch_u32 perch_scan_cpus(const struct perch_host *h PERCH_GIVEN,
 					const struct perch_policy *pol PERCH_GIVEN,
@@ -252,7 +266,7 @@ PERCH_OUTLINE perch_u32 perch_scan_cpus(const struct perch_host *h PERCH_GIVEN,
 	struct perch_ring ring = perch_ring(h, set, s->target + 1);
 	perch_u32 k, seen;
 
-	/* Sets of one word, where nobody is idle: on a full machine nearly every one. */
+	/* Sets of one word without an idle CPU end here: on a full machine nearly every set. */
 	if (ring.words == 1) {
 		perch_u64 m = perch_scan_word(h, p, s, set, ring.first);
 
@@ -286,7 +300,7 @@ PERCH_OUTLINE perch_u32 perch_scan_cpus(const struct perch_host *h PERCH_GIVEN,
 	return PERCH_NONE;
 }
 
-/* Whether `cpu` is the first of its core that a ring walk from target+1 visits. */
+/* Returns 1 if `cpu` is the first of its core that a ring walk from target+1 visits. */
 PERCH_OUTLINE int perch_leads_core(const struct perch_host *h PERCH_GIVEN,
 				   const struct perch_task *p PERCH_GIVEN,
 				   const struct perch_search *s PERCH_GIVEN, perch_u32 cpu)
@@ -313,8 +327,8 @@ PERCH_OUTLINE int perch_leads_core(const struct perch_host *h PERCH_GIVEN,
 }
 
 /*
- * One core of the idle-core search: whether all its threads are idle. If not,
- * its first idle thread that the scan may use is remembered in s->thread,
+ * One step of the idle-core search: returns 1 if all threads of the core are
+ * idle. s->thread remembers the core's first idle thread that the scan may use,
  * unless an earlier core left one.
  */
 PERCH_OUTLINE int perch_core_idle(const struct perch_host *h PERCH_GIVEN,
@@ -368,7 +382,10 @@ PERCH_OUTLINE perch_u32 perch_scan_cores(const struct perch_host *h PERCH_GIVEN,
 	return PERCH_NONE;
 }
 
-/* Step 8 over the whole LLC (or what is left of it): see docs/mechanisms/stock.md#scan. */
+/*
+ * Step 8 over the whole LLC, or over the part of it that the cluster scan has
+ * left: docs/mechanisms/stock.md#scan.
+ */
 PERCH_INLINE perch_u32 perch_scan_llc(struct perch_host *h, const struct perch_policy *pol,
 				      const struct perch_task *p, struct perch_search *s)
 {

@@ -20,13 +20,14 @@ typedef __INT64_TYPE__ perch_s64;
 #define PERCH_INLINE static inline __attribute__((always_inline, unused))
 
 /*
- * What the BPF host defines first: the address space of its arrays; a
- * condition that every loop asks, because its verifier wants to see each of
- * them end; how a function is kept out of line, so that it is verified once
- * and not on every path to it; marks on such a function's pointers, that they
- * are never null, or lead into the host's arrays; a zero to count from that
- * the verifier takes for any number, where it would otherwise follow every
- * count for itself.
+ * The BPF host defines these macros before it includes this file. PERCH_AS is
+ * the address space of its arrays. Every loop asks PERCH_MORE, because the BPF
+ * verifier wants to see each loop end. PERCH_OUTLINE keeps a function out of
+ * line, so that the verifier checks it once and not on every path to it.
+ * PERCH_GIVEN marks a pointer of such a function that is never null, and
+ * PERCH_GIVEN_AS one that leads into the host's arrays. PERCH_ZERO is a zero to
+ * count from that the verifier takes for any number; from a plain 0 it would
+ * follow every count for itself.
  */
 #ifndef PERCH_AS
 #define PERCH_AS
@@ -69,7 +70,7 @@ enum perch_mechanism {
 #define PERCH_MODES_SIZE 16
 
 /*
- * One mode a mechanism; an experiment's arm is nothing but this.
+ * One mode for each mechanism; an experiment's arm consists of nothing else.
  * The build script of crates/perch-policy fills it by the order of
  * mechanisms.def.
  */
@@ -80,7 +81,10 @@ struct perch_modes {
 	perch_u8 pad[PERCH_MODES_SIZE - 1 - PERCH_NR_MECHANISMS];
 };
 
-/* What differs between stock kernels in choosing a CPU (docs/mechanisms/stock.md#eras). */
+/*
+ * The rules by which stock kernels of different eras choose a CPU
+ * (docs/mechanisms/stock.md#eras).
+ */
 struct perch_rules {
 	/*
 	 * Nanoseconds after which wakee flips are halved; one second in every
@@ -96,22 +100,25 @@ struct perch_rules {
 	perch_u8 empty_mask_fails_early;
 	/*
 	 * 6.19: fork and exec compare groups by the CPUs that the task may use.
-	 * Before, a group of which it may use one CPU looked as idle as all of
-	 * it, and forks crowded there (kernel commit 82d6e01a0699).
+	 * Older kernels compared whole groups: a group of which the task may
+	 * use one CPU looked as idle as all of its CPUs, and forks crowded
+	 * there (kernel commit 82d6e01a0699).
 	 */
 	perch_u8 groups_by_affinity;
 	/*
 	 * Up to 5.6: on asymmetric machines a wake-up that does not fit the
 	 * smaller of its two CPUs, or that wake_affine is not asked about, is
 	 * balanced like a fork (wake_cap() and SD_BALANCE_WAKE;
-	 * docs/mechanisms/capacity.md#before). Any mode of `capacity` takes its place.
+	 * docs/mechanisms/capacity.md#before). Any mode of `capacity` replaces
+	 * this rule.
 	 */
 	perch_u8 wake_cap;
 	/*
-	 * 5.5 and 5.6: the slow path's groups as they were new. Who waits is
-	 * not counted, the load of groups without spare capacity is forgotten
-	 * (a task stays where it is between two of them; mended in 5.8), and
-	 * of groups with as many idle CPUs the first is taken.
+	 * 5.5 and 5.6: the slow path compares groups as these kernels did when
+	 * groups were new. Waiting tasks are not counted. The load of groups
+	 * without spare capacity is forgotten, so a task stays where it is
+	 * between two of them (mended in 5.8). Of groups with equally many idle
+	 * CPUs the first is taken.
 	 */
 	perch_u8 early_groups;
 	/*
@@ -121,7 +128,10 @@ struct perch_rules {
 	perch_u8 recent_when_taken;
 	/* Percent that domains wider than an LLC tolerate; 0 for the domain's own. */
 	perch_u8 far_imbalance_pct;
-	/* Likewise domains within an LLC and wider than a core. */
+	/*
+	 * Percent that domains within an LLC and wider than a core tolerate; 0
+	 * for the domain's own.
+	 */
 	perch_u8 near_imbalance_pct;
 	/*
 	 * 3.4: the choice before PELT, wakee flips and the scan CPU by CPU:
@@ -152,13 +162,16 @@ struct perch_wake {
 	perch_u32 pad;
 };
 
-/* What a process ran on one CPU, halved once an epoch (docs/mechanisms/cache.md#occupancy). */
+/*
+ * The time that a process ran on one CPU, halved once an epoch
+ * (docs/mechanisms/cache.md#occupancy).
+ */
 struct perch_occupancy {
 	perch_u64 runtime_ns;
 	perch_u64 epoch; /* of that CPU, up to which it was halved */
 };
 
-/* What all processes ran on one CPU, and how far its epochs have come. */
+/* The time that all processes together ran on one CPU, and the epoch that this CPU has reached. */
 struct perch_epoch {
 	perch_u64 runtime_ns;
 	perch_u64 epoch;
@@ -166,7 +179,7 @@ struct perch_epoch {
 	perch_u64 pad;
 };
 
-/* What a process has in one LLC, as of its last scan. */
+/* The share of one LLC that a process occupies, as of the last scan of the process. */
 struct perch_seat {
 	perch_u32 hot_cpu;   /* where it occupies most; PERCH_NONE: nowhere */
 	perch_u32 occupancy; /* sum over the LLC's CPUs, 1024 for each that it has to itself */
@@ -175,8 +188,8 @@ struct perch_seat {
 };
 
 /*
- * A process (an address space) as the cache mechanism sees it. The host keeps
- * what is marked so; the rest is cache.h's.
+ * A process (an address space) as the cache mechanism sees it. The host writes
+ * the fields marked "host"; cache.h writes the others.
  */
 struct perch_process {
 	struct perch_occupancy PERCH_AS *occupancy; /* one a CPU */
@@ -187,7 +200,7 @@ struct perch_process {
 	perch_u32 nr_threads;	 /* host: threads alive */
 	perch_u32 nr_running;	 /* host: threads on a CPU right now */
 	perch_u32 running_avg;	 /* average of nr_running at scans, 16ths */
-	perch_u32 footprint_kib; /* host: its working set; 0 when nobody knows */
+	perch_u32 footprint_kib; /* host: its working set; 0 when unknown */
 };
 
 /*
@@ -197,14 +210,14 @@ struct perch_process {
 struct perch_llc_load {
 	perch_u32 util; /* sum over its CPUs, 1024 for one that is always busy */
 	perch_u32 nr; /* posted: slow average of runnable tasks; perch: those there or on their way */
-	perch_u32 known;    /* somebody has looked */
+	perch_u32 known;    /* a balance has looked at it */
 	perch_u32 capacity; /* sum over its CPUs */
 	perch_u32 cores;
 	perch_u32 size_kib;
 	perch_u32 pad[2];
 };
 
-/* What the policy knows of a task and remembers on it. */
+/* The facts that the policy knows of a task and the memory that it keeps on the task. */
 #define PERCH_TASK_PERCPU_KTHREAD 0x1u
 #define PERCH_TASK_SCHED_IDLE 0x2u
 
@@ -212,34 +225,35 @@ struct perch_task {
 	/* The allowed CPUs, by words of 64; hosts other than the native leave it 0. */
 	const perch_u64 PERCH_AS *allowed;
 	perch_u64 flip_decay_at_ns;
-	perch_u32 id;	       /* unique while the task lives; 0 is nobody */
+	perch_u32 id;	       /* unique while the task lives; 0 is no task */
 	perch_u32 last_wakee;  /* id of the task it woke last */
 	perch_u32 wakee_flips; /* how often that changed, decayed */
 	perch_u32 recent_cpu;  /* recent_used_cpu: where it ran before prev_cpu */
 	perch_u32 nr_allowed;  /* CPUs in allowed */
 	perch_u32 flags;
 	/*
-	 * Hierarchical load, 1024 for nice 0 always running; in 3.4 of a wakee
-	 * what the waker's CPU would be the heavier by.
+	 * Hierarchical load, 1024 for nice 0 always running. In 3.4 a wakee's
+	 * load is the weight that the waker's CPU would gain by it.
 	 */
 	perch_u32 load;
 	perch_u32 util; /* max(util_avg, util_est), 0 to 1024 */
-	/* What its utilisation is clamped to, 0 and 1024 without uclamp. */
+	/* The bounds to which uclamp holds its utilisation; 0 and 1024 without uclamp. */
 	perch_u32 uclamp_min, uclamp_max;
-	/* Its process; 0 for a kernel thread, or while nobody asks. */
+	/* Its process; 0 for a kernel thread, or while no mechanism needs it. */
 	struct perch_process PERCH_AS *process;
 	perch_u32 process_id; /* the native host's number for it plus 1, 0 for none */
 	perch_u32 group_id;   /* likewise of its task group, 0 for the root group */
 	/*
 	 * The CPUs where its task group has something runnable queued, by words
 	 * of 64, sleepers that only lose their lag left out; 0 for the root
-	 * group, and while nobody asks.
+	 * group, and while no mechanism needs it.
 	 */
 	const perch_u64 PERCH_AS *queued;
 	/*
-	 * 3.4: what the load of the wakee's previous CPU changes by because its
-	 * task group has this task's weight elsewhere: of the wakee, which
-	 * comes, at most 0; of the waker, which leaves, at least 0.
+	 * 3.4: the amount by which the load of the wakee's previous CPU changes
+	 * because the task group then has this task's weight elsewhere. It is
+	 * at most 0 for the wakee, which comes, and at least 0 for the waker,
+	 * which leaves.
 	 */
 	perch_s32 load_shift;
 	perch_u32 pad;
@@ -262,8 +276,9 @@ enum {
 };
 
 /*
- * What the cache mechanism did on the way to the choice; counted beside the
- * reason, as the search that follows has one of its own. Append only.
+ * The cache mechanism's step on the way to the choice. Hosts count it beside
+ * the reason, because the search that follows has a reason of its own. New
+ * steps are appended only.
  */
 enum perch_cache_step {
 	PERCH_CACHE_NONE = 0,	   /* the process prefers nothing, or the wakee is there already */
@@ -271,7 +286,7 @@ enum perch_cache_step {
 	PERCH_CACHE_FULL_UTIL,	   /* inhibited: that LLC is over-aggregated by utilisation */
 	PERCH_CACHE_FULL_RUNNABLE, /* inhibited: by runnable tasks */
 	PERCH_CACHE_UNFIT,	   /* inhibited: no CPU there is allowed and large enough */
-	PERCH_CACHE_RETURNED,	   /* aimed there, found nobody idle, searched again at home */
+	PERCH_CACHE_RETURNED,	   /* aimed there, found no idle CPU, searched again at home */
 	PERCH_NR_CACHE_STEPS,
 };
 

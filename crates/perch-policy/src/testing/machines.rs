@@ -16,7 +16,7 @@ pub fn random(seed: u64, max_cpus: usize) -> Machine {
     Machine::regular("small-clusters", 1, nodes, 2, clusters, cores, 1).expect("a small machine")
 }
 
-/// What each CPU shares with whom, ascending.
+/// The CPUs with which each CPU shares its core and caches, ascending.
 pub struct Shape {
     pub machine: Machine,
     /// The CPU's core: itself and its SMT siblings.
@@ -25,8 +25,8 @@ pub struct Shape {
     pub cluster: Vec<Option<Vec<usize>>>,
     /// The LLC as declared, where it has more than one CPU.
     pub llc: Vec<Option<Vec<usize>>>,
-    /// The smallest of what the CPU is part of that has every capacity of the machine, where
-    /// those differ.
+    /// The smallest set around the CPU that has every capacity of the machine, where capacities
+    /// differ.
     pub asym: Vec<Option<Vec<usize>>>,
     /// Some core has several threads.
     pub smt: bool,
@@ -70,7 +70,7 @@ impl Shape {
         shape
     }
 
-    /// Whether CPUs differ in capacity.
+    /// True if CPUs differ in capacity.
     pub fn asymmetric(&self) -> bool {
         self.asym.iter().any(Option::is_some)
     }

@@ -66,7 +66,7 @@ pub fn policies() -> Vec<Policy> {
         .collect()
 }
 
-/// What a host knows, CPU by CPU.
+/// The state that a host knows, CPU by CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
     pub idle: Vec<bool>,

@@ -21,7 +21,7 @@ use crate::ffi::generated::{
 use crate::image::Image;
 use crate::mask::bits;
 
-/// Whose CPUs a domain joins, from the inside out.
+/// The level of the machine whose CPUs a domain joins, from the inside out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Level {
@@ -87,7 +87,7 @@ impl<'a> SetView<'a> {
         self.raw.weight
     }
 
-    /// Whether the CPU belongs to it.
+    /// True if the CPU belongs to the domain.
     pub fn contains(&self, cpu: usize) -> bool {
         let word = (cpu / 64).wrapping_sub(self.raw.first as usize);
         word < self.raw.words as usize && self.words()[word] >> (cpu % 64) & 1 != 0
@@ -126,7 +126,7 @@ impl<'a> DomainView<'a> {
         self.raw.flags & SD_LLC != 0
     }
 
-    /// Whether wake-ups may draw tasks from one CPU of the domain to another.
+    /// True if wake-ups may draw tasks from one CPU of the domain to another.
     pub fn wake_affine(&self) -> bool {
         self.raw.flags & SD_WAKE_AFFINE != 0
     }
@@ -256,12 +256,12 @@ impl Topology {
         (set != ffi::NONE).then(|| self.set(set))
     }
 
-    /// Whether some core has several threads.
+    /// True if some core has several threads.
     pub fn has_smt(&self) -> bool {
         self.has_smt
     }
 
-    /// Whether some domain has a cluster level.
+    /// True if some CPU has a domain of the cluster level.
     pub fn has_clusters(&self) -> bool {
         self.has_clusters
     }

@@ -156,8 +156,8 @@ proptest! {
         });
     }
 
-    /// P18 for capacity: perch never queues behind somebody while an idle CPU that the task may
-    /// use is in the asymmetric domain.
+    /// P18 for capacity: perch never queues a task behind another while an idle CPU that the task
+    /// may use is in the asymmetric domain.
     #[test]
     fn p18_perch_leaves_no_idle_cpu(seed: u64, max_cpus in 2..100usize) {
         decide(&asymmetric(seed, max_cpus), seed, &scenario::policies(), |d| {
@@ -232,7 +232,7 @@ fn a_hog_gets_the_largest_idle_cpu() {
     }
 }
 
-/// What fits the LITTLEs takes the first idle CPU from the target on.
+/// A task that fits the LITTLEs takes the first idle CPU from the target on.
 #[test]
 fn a_small_task_takes_what_is_near() {
     let verdict = moment("pixel3", Era::V5_5, Mode::Posted, 100, [1, 1], &[2, 5]);
@@ -288,8 +288,8 @@ fn only_perch_looks_for_spare_capacity() {
     assert_eq!((verdict.cpu, verdict.reason), (6, Reason::CapacitySpare));
 }
 
-/// 5.5 as it was: a hog that woke on a LITTLE is balanced like a fork, between two bigs it is
-/// not; on a symmetric machine nobody ever is.
+/// 5.5 as it was: a hog that woke on a LITTLE is balanced like a fork, between two bigs it is not;
+/// on a symmetric machine no task ever is.
 #[test]
 fn the_baseline_balances_what_does_not_fit_the_smaller_cpu() {
     let off = |name, util, cpus| moment(name, Era::V5_5, Mode::Off, util, cpus, &[0, 2]).reason;

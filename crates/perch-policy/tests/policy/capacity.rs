@@ -24,14 +24,14 @@ pub fn room(util: u32, capacity: u32) -> bool {
     u64::from(util) * 1280 < u64::from(capacity) * 1024
 }
 
-/// What uclamp leaves of the wakee's utilisation.
+/// The wakee's utilisation between its clamps.
 pub fn clamped(m: &Model) -> u32 {
     let (low, high) = m.s.wakee.uclamp;
     m.s.wakee.util.max(low).min(high)
 }
 
 impl Model<'_> {
-    /// Whether the wakee fits, as the slow path of the stock kernel asks.
+    /// True if the wakee fits the CPU by the rule of the stock kernel's slow path.
     pub fn stock_fits(&self, cpu: usize) -> bool {
         match self.era {
             Era::V5_5 => room(clamped(self), self.s.state.cpus[cpu].capacity),
@@ -40,7 +40,7 @@ impl Model<'_> {
     }
 }
 
-/// Whether this kernel balances wake-ups like forks at all.
+/// True if this kernel balances wake-ups like forks at all.
 pub fn balances(m: &Model) -> bool {
     m.era == Era::V5_5 && m.capacity == Mode::Off && m.shape.asymmetric()
 }
@@ -65,7 +65,7 @@ fn siblings_idle(m: &Model, cpu: usize) -> bool {
     core.iter().all(|&c| c == cpu || m.s.state.idle[c])
 }
 
-/// Whether a candidate of steps 1 to 4 may end the search.
+/// True if a candidate of steps 1 to 4 may end the search.
 pub fn near(m: &Model, cpu: usize) -> bool {
     domain(m, cpu).is_none() || ((!m.shape.smt || siblings_idle(m, cpu)) && fits(m, cpu) == 1)
 }

@@ -39,8 +39,8 @@ pub fn choose(m: &mut Model) -> Choice {
     Choice::Early(target, found)
 }
 
-/// Whether the waker's CPU, with the wakee and at a sync wake-up without the waker, is no busier
-/// than the wakee's, or both together are less than one of its tasks.
+/// True if the waker's CPU, with the wakee and at a sync wake-up without the waker, is no busier
+/// than the wakee's CPU, or if both CPUs together carry less than one task of the waker's CPU.
 fn pulls(m: &Model, domain: &DomainView) -> bool {
     let (this, prev) = (m.s.wake.this, m.s.wake.prev);
     let (here, there) = (&m.s.state.cpus[this], &m.s.state.cpus[prev]);

@@ -36,8 +36,8 @@ fn process(host: &mut Host, threads: u32, running: u32) -> ProcessId {
     process
 }
 
-/// What the process prefers after having run `share` percent of each epoch on each CPU named, for
-/// so many epochs; from epoch `from` on.
+/// The LLCs that the process prefers after it has run `share` percent of each epoch on each CPU
+/// named, for so many epochs from epoch `from` on.
 fn run(
     host: &mut Host,
     policy: &Policy,
@@ -172,7 +172,7 @@ proptest! {
                 ..Default::default()
             };
             let verdict = host.select(&policy, &wake, &mut waker, &mut task, &allowed);
-            // Nobody is idle: whoever was redirected is returned.
+            // No CPU is idle: a wakee that was redirected is returned.
             let comes = verdict.cache == CacheStep::Returned;
             assert!(!leaves || !comes, "{cores} cores of {threads}: {load:?}");
         }
@@ -282,7 +282,7 @@ fn posted_prefers_by_the_average() {
     let mut large = host(2, 33, 1);
     let own = process(&mut large, 2, 1);
     assert_eq!(run(&mut large, &policy, own, 1, 1, &[(5, 100)]), []);
-    // One thread alone has nobody to gather with.
+    // One thread alone has no other thread to gather with.
     let alone = process(&mut small, 1, 1);
     assert_eq!(
         run(&mut small, &policy, alone, 9, 3, &[(1, 50), (2, 50)]),

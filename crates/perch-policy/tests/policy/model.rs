@@ -174,7 +174,7 @@ impl<'a> Model<'a> {
         slave >= width && master >= slave * width
     }
 
-    /// Whether wake_affine pulls the wakee to the waker's CPU.
+    /// True if wake_affine pulls the wakee to the waker's CPU.
     fn wake_affine(&self) -> bool {
         let (this, prev) = (self.s.wake.this, self.prev);
         let near = self.shape.machine.cpus[this].node == self.shape.machine.cpus[prev].node;

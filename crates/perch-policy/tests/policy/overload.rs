@@ -153,7 +153,8 @@ proptest! {
     }
 }
 
-/// What was allocated and not given back, and what was given back that was not so.
+/// The blocks that were allocated and not given back, and the blocks that were given back without
+/// having been allocated.
 #[derive(Default)]
 struct Ledger {
     alive: BTreeMap<usize, (usize, usize)>,
@@ -177,8 +178,8 @@ unsafe impl Memory for Scarce {
         let layout = std::alloc::Layout::from_size_align(bytes, align).expect("a layout");
         // SAFETY: no block is empty.
         let block = unsafe { std::alloc::alloc(layout) };
-        // Whoever takes it for zero is found out.
-        // SAFETY: as long as was asked for.
+        // The pattern finds out a caller that takes the memory for zero. SAFETY: as long as was
+        // asked for.
         unsafe { block.write_bytes(0xa5, bytes) };
         ledger.alive.insert(block as usize, (bytes, align));
         ledger.order.push((bytes, align, node));

@@ -55,8 +55,8 @@ proptest! {
         });
     }
 
-    /// P2 and P3: upstream is off, the root group knows nothing of it, and where another step
-    /// found somebody idle nothing changes.
+    /// P2 and P3: upstream is off, the root group knows nothing of it, and where another step found
+    /// an idle CPU nothing changes.
     #[test]
     fn p3_only_groups_whose_search_failed_are_steered(seed: u64, max_cpus in 1..150usize) {
         let mut off = None;

@@ -193,7 +193,7 @@ fn one_cpu_has_no_domain() {
     assert!(Host::new(topology).is_idle(0));
 }
 
-/// A CPU alone in its LLC: the level that joins nobody is dropped, and there is no LLC to scan.
+/// A CPU alone in its LLC: the level that joins no CPUs is dropped, and there is no LLC to scan.
 #[test]
 fn lone_cores_have_no_llc_domain() {
     let machine = Machine::regular("lone", 1, 1, 6, 0, 1, 1).expect("a machine");
@@ -255,7 +255,7 @@ fn more_distances_than_a_machine_may_have_are_no_topology() {
     Topology::new(&row(16));
 }
 
-/// What must hold of the domains of every CPU of any machine.
+/// Asserts the properties that the domains of every CPU of any machine must have.
 fn sound(machine: &Machine) {
     let shape = Shape::new(machine);
     let topology = Topology::new(machine);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the base does for the band where there is one. The band itself is no
- * follower but a scheduler above the base, with callbacks of its own (ops.h).
+ * The hooks by which the base serves the band where there is one. The band
+ * itself is no follower but a scheduler above the base, with callbacks of its
+ * own (ops.h).
  */
 #ifndef PERCH_BAND_FOLLOW_H
 #define PERCH_BAND_FOLLOW_H
@@ -20,7 +21,10 @@ static inline int band_init_task(struct task_struct *p, struct scx_init_task_arg
 	return 0;
 }
 
-/* A task that waits behind the band has next to nothing of the CPU: it counts for two. */
+/*
+ * A task that waits behind the band gets next to nothing of the CPU, so
+ * balancing counts it twice.
+ */
 static inline perch_u32 band_turn_cpu(struct perch_cpu __arena *c, perch_u32 nr, perch_u32 queued)
 {
 	return c->band_prio && nr > 1 ? queued + 1 : queued;

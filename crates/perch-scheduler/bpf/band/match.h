@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who belongs to the real-time band: the first rule of the configuration that
- * fits a task by its command's name, its cgroup and its niceness. Any of these
- * may change at any time, and the kernel tells of no such change but the
- * niceness. So what they were when the task was matched is kept with it, and
- * compared whenever it wakes, is queued, or runs at a tick; the rules are
- * looked at only when something differs.
+ * Matches tasks with the rules of the real-time band. The first rule of the
+ * configuration that fits a task's command name, cgroup and niceness decides
+ * whether the task is in the band. Any of these three may change at any time,
+ * and the kernel reports a change of the niceness only. So the band keeps with
+ * each task the values by which it was matched, and compares them whenever the
+ * task wakes, is queued, or runs at a tick; it looks at the rules again only
+ * when a value differs.
  */
 #ifndef PERCH_MATCH_H
 #define PERCH_MATCH_H
 
 #include "base/host.h"
 
-/* What the band knows of a task. */
+/* The band's record of a task. */
 struct perch_band_task {
 	__u64 comm[2], cgroup; /* as they were when it was matched */
 	__s32 static_prio;
-	__u32 known;	 /* it was matched */
-	__u32 prio;	 /* 1 to 99; 0: it is not in the band */
-	__u32 yields;	 /* it has given up the CPU for others of its priority */
+	__u32 known;	 /* the task was matched with the rules */
+	__u32 prio;	 /* 1 to 99; 0: the task is not in the band */
+	__u32 yields;	 /* the task has given up the CPU for others of its priority */
 	__u64 slice_ns;	 /* round robin: a whole turn; 0: first in, first out */
-	__s64 left_ns;	 /* and what is left of this one */
-	__u64 cgroup_at; /* while it is matched: where its cgroup is, read back as a number */
-	__u64 since_ns;	 /* since when it has not run and would, scx_bpf_now() */
+	__s64 left_ns;	 /* the rest of the present turn */
+	__u64 cgroup_at; /* while it is matched: the address of its cgroup, as a number */
+	__u64 since_ns;	 /* since when it waits for a CPU, scx_bpf_now() */
 };
 
 struct {
@@ -32,7 +33,10 @@ struct {
 	__type(value, struct perch_band_task);
 } band_tasks SEC(".maps");
 
-/* What is known of the task, as it is; null: it was not there when it should have been made. */
+/*
+ * The band's record of the task, as the last match left it; null if the kernel
+ * had no memory to make one.
+ */
 static inline struct perch_band_task *band_task(struct task_struct *p)
 {
 	return bpf_task_storage_get(&band_tasks, p, 0, 0);
@@ -44,9 +48,10 @@ static inline __u32 comm_char(__u64 low, __u64 high, __u32 i)
 }
 
 /*
- * Whether a name of at most 15 characters, given as two words, fits a rule's
- * pattern. `star` is where the last * was: what follows it is tried again one
- * character later whenever it does not fit.
+ * Returns 1 if a name of at most 15 characters, given as two words, fits a
+ * rule's pattern. `star` is the place of the last * in the pattern: whenever
+ * the pattern behind the * does not fit, the loop tries it again one character
+ * later in the name.
  */
 PERCH_OUTLINE int fits_comm(__u32 rule, __u64 low, __u64 high)
 {
@@ -76,7 +81,10 @@ PERCH_OUTLINE int fits_comm(__u32 rule, __u64 low, __u64 high)
 	return !glob[at];
 }
 
-/* Where the cgroup's own name in the rule's path, which begins at `at`, ends; 0: it is another. */
+/*
+ * Compares the cgroup's own name with the name at `at` in the rule's path.
+ * Returns the place behind that name; 0 if the names differ.
+ */
 PERCH_OUTLINE __u32 fits_name(__u32 rule, __u32 at, __u64 cgroup_at)
 {
 	const struct cgroup *cgroup =
@@ -98,7 +106,7 @@ PERCH_OUTLINE __u32 fits_name(__u32 rule, __u32 at, __u64 cgroup_at)
 	return 0;
 }
 
-/* Whether the cgroup is the one that a rule names, or below it. */
+/* Returns 1 if the cgroup is the one that the rule names, or is below it. */
 PERCH_OUTLINE int fits_cgroup(__u32 rule, __u64 cgroup_at)
 {
 	const struct cgroup *cgroup =
@@ -117,8 +125,9 @@ PERCH_OUTLINE int fits_cgroup(__u32 rule, __u64 cgroup_at)
 }
 
 /*
- * The first rule that fits, PERCH_NONE without one. A kernel thread is chosen by
- * its name only: nobody who asks for niceness -20 means half of the workers.
+ * Finds the first rule that fits; PERCH_NONE without one. A rule chooses a
+ * kernel thread by its name only: a user who asks for niceness -20 does not
+ * mean half of the kernel's workers.
  */
 static __attribute__((noinline)) __u32 find_band(const struct perch_band_task *t, bool kernel_s,
 						 __u64 cgroup_at)
@@ -143,7 +152,10 @@ static __attribute__((noinline)) __u32 find_band(const struct perch_band_task *t
 	return PERCH_NONE;
 }
 
-/* Something about the task is new. Who joins or leaves the band owes nothing and is owed nothing. */
+/*
+ * Matches a task of which a value has changed. A task that joins or leaves the
+ * band starts without lag: it owes no time and is owed none.
+ */
 static __attribute__((noinline)) void match(struct perch_band_task *t, struct task_struct *p)
 {
 	volatile __u64 *cgroup_at = &t->cgroup_at;
@@ -163,7 +175,7 @@ static __attribute__((noinline)) void match(struct perch_band_task *t, struct ta
 		set_vtime(p, 0);
 }
 
-/* What is known of the task, brought up to date; null as band_task(). */
+/* The band's record of the task, brought up to date; null where band_task() returns null. */
 static __attribute__((noinline)) struct perch_band_task *band_of(struct task_struct *p)
 {
 	struct perch_band_task *t = band_task(p);

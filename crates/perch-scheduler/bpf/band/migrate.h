@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The band's tasks between CPUs, after the kernel's real-time class
- * (docs/mechanisms/overload.md and docs/mechanisms/stock.md#rt). The aim: of
- * all that could run, the highest priorities do.
+ * Moves the band's tasks between CPUs, as the kernel's real-time class moves
+ * its own (docs/mechanisms/overload.md and docs/mechanisms/stock.md#rt). The
+ * aim: of all tasks that could run, those with the highest priorities do run.
  *
- *  - Who wakes stays if what its CPU runs is lower, else goes to the CPU that
- *    runs the lowest: nothing, then a task of no priority, then the band's
- *    lowest; among equals the nearest. Whoever is queued, interrupted ones too,
- *    is pushed likewise.
- *  - A CPU that is about to run something lower than could be asks the counters
- *    whether any CPU is overloaded, and pulls the highest task that waits there
- *    and beats what it has.
- *  - Decisions are taken without locks, so two may come to one CPU. Whoever
- *    leaves one waiting behind calls the CPU that should take it, and a tick of
- *    that CPU does when nobody has.
+ *  - A task that wakes stays if its CPU runs a lower priority. Otherwise it
+ *    goes to the CPU that runs the lowest: an idle CPU, then one that runs a
+ *    task outside the band, then the one that runs the band's lowest priority;
+ *    among equal CPUs the nearest. A task that is queued, also because another
+ *    task interrupted it, is pushed by the same rule.
+ *  - Before a CPU runs its next task it asks the counters whether another CPU
+ *    is overloaded. If one is, this CPU pulls the waiting task with the highest
+ *    priority, provided that this is higher than that of its own next task.
+ *  - CPUs decide without locks, so two tasks may come to one CPU. A CPU that
+ *    leaves a task waiting calls the CPU that should take it; if no CPU has
+ *    called, the next tick of the CPU where the task waits does.
  */
 #ifndef PERCH_MIGRATE_H
 #define PERCH_MIGRATE_H
@@ -21,7 +22,7 @@
 #include "band/queue.h"
 #include "base/affinity.h"
 
-/* Above every priority: the CPU takes no band task now. */
+/* A value above every priority: the CPU takes no task of the band now. */
 #define PERCH_TAKES_NONE 100u
 
 /* The highest priority that the CPU runs or will run next. */
@@ -34,7 +35,7 @@ static inline perch_u32 band_top(perch_u32 cpu)
 	return c->band_prio > c->band_first ? c->band_prio : c->band_first;
 }
 
-/* It is online, and no task of the kernel's real-time classes has it. */
+/* True if the CPU is online and runs no task of the kernel's real-time or deadline class. */
 static inline bool takes_band(perch_u32 cpu)
 {
 	const struct rq *rq = cpu_rq(cpu);
@@ -46,7 +47,10 @@ static inline bool takes_band(perch_u32 cpu)
 	return policy != SCHED_FIFO && policy != SCHED_RR && policy != SCHED_DEADLINE;
 }
 
-/* Of a set, the CPU whose priority is the lowest and below `below`; PERCH_NONE without one. */
+/*
+ * The CPU of a set that runs the lowest priority, if that is below `below`;
+ * PERCH_NONE without one.
+ */
 PERCH_OUTLINE perch_u32 lowest_in_set(perch_u64 allowed_at, perch_u32 set, perch_u32 below)
 {
 	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;
@@ -70,7 +74,7 @@ PERCH_OUTLINE perch_u32 lowest_in_set(perch_u64 allowed_at, perch_u32 set, perch
 	return lowest;
 }
 
-/* Where a task of this priority should go that is on `cpu`; `cpu` if nowhere is better. */
+/* The CPU to which a task of this priority on `cpu` should go; `cpu` if no other is better. */
 PERCH_OUTLINE perch_u32 place(perch_u64 allowed_at, perch_u32 cpu, perch_u32 prio)
 {
 	perch_u32 level, sd, found, best = cpu;
@@ -99,7 +103,7 @@ PERCH_OUTLINE perch_u32 place(perch_u64 allowed_at, perch_u32 cpu, perch_u32 pri
 	return best;
 }
 
-/* Makes the CPU look at its queue, or at others'. */
+/* Makes the CPU look at its own queue, or at the queues of others. */
 static inline void interrupt(perch_u32 cpu)
 {
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -117,7 +121,10 @@ static inline void send_direct(struct task_struct *p, const struct perch_band_ta
 	count(bpf_get_smp_processor_id(), PERCH_EV_DIRECT);
 }
 
-/* In select_cpu: the CPU for a task of the band that wakes; PERCH_NONE: it is not of the band. */
+/*
+ * Called in select_cpu: returns the CPU for a waking task of the band;
+ * PERCH_NONE for a task outside it.
+ */
 static __attribute__((noinline)) perch_u32 band_select(struct task_struct *p, perch_u32 prev)
 {
 	struct perch_band_task *t = band_of(p);
@@ -134,7 +141,7 @@ static __attribute__((noinline)) perch_u32 band_select(struct task_struct *p, pe
 	return to;
 }
 
-/* In enqueue: queues a task of the band; 0: it is not of the band. */
+/* Called in enqueue: queues a task of the band and returns 1; returns 0 for a task outside it. */
 static __attribute__((noinline)) int band_enqueue(struct task_struct *p, perch_u64 enq_flags)
 {
 	perch_u32 cpu = scx_bpf_task_cpu(p), this_cpu = bpf_get_smp_processor_id(), to = cpu, prio;
@@ -173,7 +180,10 @@ static __attribute__((noinline)) int band_enqueue(struct task_struct *p, perch_u
 	return 1;
 }
 
-/* The overloaded CPU with the highest priority above `prio` that may move; PERCH_NONE without one. */
+/*
+ * The overloaded CPU whose movable task has the highest priority above `prio`;
+ * PERCH_NONE without one.
+ */
 PERCH_OUTLINE perch_u32 most_urgent(perch_u32 cpu, perch_u32 prio)
 {
 	perch_u32 words = (config()->topology.nr_cpus + 63) / 64, k, found = PERCH_NONE;
@@ -195,13 +205,16 @@ PERCH_OUTLINE perch_u32 most_urgent(perch_u32 cpu, perch_u32 prio)
 	return found;
 }
 
-/* Whether the mask at an address has the CPU. */
+/* Returns 1 if the mask at this address has the CPU. */
 PERCH_OUTLINE int allows(perch_u64 allowed_at, perch_u32 cpu)
 {
 	return mask_word(allowed_at, cpu / 64) >> (cpu % 64) & 1;
 }
 
-/* The first task of another CPU's queue that beats `prio` and may run here comes over. */
+/*
+ * Takes over the first task of another CPU's queue that has a priority above
+ * `prio` and may run here.
+ */
 PERCH_OUTLINE int take_over(perch_u32 cpu, perch_u32 from, perch_u32 prio)
 {
 	struct bpf_iter_scx_dsq it;
@@ -226,9 +239,9 @@ PERCH_OUTLINE int take_over(perch_u32 cpu, perch_u32 from, perch_u32 prio)
 }
 
 /*
- * The CPU could do better than `prio`: it takes the highest task from wherever
- * it waits. If that one may not run here, or somebody else was faster, a
- * tick sees to it.
+ * The CPU would run `prio` next: it takes a waiting task of a higher priority,
+ * the highest there is, from the CPU where that task waits. If the task may not
+ * run here, or another CPU was faster, a later tick moves it.
  */
 PERCH_OUTLINE int pull_band(perch_u32 cpu, perch_u32 prio)
 {
@@ -244,7 +257,10 @@ PERCH_OUTLINE int pull_band(perch_u32 cpu, perch_u32 prio)
 	return 0;
 }
 
-/* Whether any other CPU is overloaded, as far as the counters tell: they are asked first. */
+/*
+ * Returns 1 if another CPU is overloaded by the counters, which a CPU reads
+ * before it looks at any other CPU.
+ */
 PERCH_OUTLINE int others_overloaded(perch_u32 cpu)
 {
 	const struct perch_cpu __arena *c = cpu_state(cpu);
@@ -283,7 +299,7 @@ PERCH_OUTLINE int call_for(perch_u32 cpu)
 	return 1;
 }
 
-/* At a tick: what races left behind. */
+/* At a tick the CPU looks for tasks that a race between CPUs left waiting. */
 static inline void look_after_band(perch_u32 cpu)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);

@@ -22,7 +22,7 @@ __s32 BPF_PROG(perch_band_select_cpu, struct task_struct *p, __s32 prev_cpu, __u
 	if (cpu != PERCH_NONE)
 		return cpu;
 	cpu = choose_cpu(p, prev_cpu, wake_flags, &placed);
-	/* Behind the band is no place to wait if there is another. */
+	/* A wakee must not wait behind a task of the band if it may run elsewhere. */
 	if (!placed && has_place(cpu) && band_top(cpu) && p->nr_cpus_allowed > 1)
 		cpu = place(allowed_at(p, bpf_get_smp_processor_id()), cpu, 1);
 	return cpu;
@@ -32,14 +32,17 @@ SEC("struct_ops/enqueue")
 void BPF_PROG(perch_band_enqueue, struct task_struct *p, __u64 enq_flags)
 {
 	use_arena();
-	/* A task of the band that is alone goes on through the band's queue, so no SCX_ENQ_LAST. */
+	/*
+	 * A task of the band that is alone on its CPU continues through the
+	 * band's queue, so the followers see no SCX_ENQ_LAST.
+	 */
 	if (follow_enqueue(p, enq_flags & ~SCX_ENQ_LAST))
 		return;
 	if (!band_enqueue(p, enq_flags))
 		enqueue(p, enq_flags);
 }
 
-/* Who ran until now is charged, and the share renewed: whether it is used up. */
+/* Charges the task that ran until now and renews the share. True if the band's share is used up. */
 static inline bool share_is_spent(perch_u32 cpu, struct perch_band_task *t,
 				  const struct task_struct *prev)
 {
@@ -54,11 +57,11 @@ static inline bool share_is_spent(perch_u32 cpu, struct perch_band_task *t,
 
 /*
  * Fixed priorities let the lowest wait for ever, and a task that waits for 30 s
- * makes the kernel throw the scheduler out. So who has waited for a third of
- * that behind others of the band runs here until the next tick.
+ * makes the kernel throw the scheduler out. So a task that has waited for a
+ * third of that time behind others of the band runs until the next tick.
  */
 #define PERCH_BAND_PATIENCE_NS 10000000000ull
-#define PERCH_BAND_RELIEF_NS 1000001ull /* a slice by which it is known */
+#define PERCH_BAND_RELIEF_NS 1000001ull /* the slice by which such a task is recognised */
 
 PERCH_OUTLINE int relieve(perch_u32 cpu)
 {
@@ -91,7 +94,10 @@ PERCH_OUTLINE int relieve(perch_u32 cpu)
 	return found;
 }
 
-/* Whether somebody of the band runs next. `t`: of the task that ran until now and could go on. */
+/*
+ * True if a task of the band runs next. `t` is the record of the task that ran
+ * until now, if it could go on.
+ */
 static __attribute__((noinline)) int band_dispatch(perch_u32 cpu, struct perch_band_task *t,
 						   struct task_struct *prev)
 {
@@ -126,8 +132,9 @@ static __attribute__((noinline)) int band_dispatch(perch_u32 cpu, struct perch_b
 }
 
 /*
- * The band comes first while its share lasts. When that is used up, it gets what
- * the others leave: the CPU that has nobody else goes on with it.
+ * The band comes first while its share lasts. When the share is used up the
+ * band gets the time that the others leave: a CPU that has no other task goes
+ * on with the band.
  */
 SEC("struct_ops/dispatch")
 void BPF_PROG(perch_band_dispatch, __s32 cpu, struct task_struct *prev)
@@ -157,7 +164,7 @@ void BPF_PROG(perch_band_dispatch, __s32 cpu, struct task_struct *prev)
 		band_dispatch(cpu, t, prev);
 }
 
-/* The CPU runs this task from now on, in the band or not. */
+/* The CPU runs this task from now on, be it in the band or not. */
 static inline void starts(struct task_struct *p, const struct perch_band_task *t, perch_u32 cpu)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
@@ -166,14 +173,20 @@ static inline void starts(struct task_struct *p, const struct perch_band_task *t
 		c->band_prio = t->prio;
 		c->exec_start = p->se.sum_exec_runtime;
 		c->curr_weight = p->scx.weight;
-		/* Nobody who wakes is far behind it, and its place in a queue is no virtual time. */
+		/*
+		 * No wakee may count as far behind this task: its place in a
+		 * queue is not a virtual time.
+		 */
 		c->curr_vtime = 0;
 		keep_vtime(p, 0);
 	} else {
 		c->band_prio = 0;
 		picked(c, p);
 	}
-	/* It was put here without a look at who waits, or has a tick's time. */
+	/*
+	 * The task was put here without a look at the tasks that wait, or it
+	 * runs for one tick only.
+	 */
 	if (calls_for_band(c, c->band_prio) && p->scx.slice != PERCH_BAND_RELIEF_NS)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
@@ -201,7 +214,7 @@ void BPF_PROG(perch_band_stopping, struct task_struct *p, bool runnable)
 		stop(p, cpu, runnable);
 }
 
-/* While a task of the band runs. */
+/* The tick of a CPU that runs a task of the band. */
 static inline void band_tick(struct task_struct *p, struct perch_band_task *t, perch_u32 cpu)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
@@ -238,7 +251,10 @@ void BPF_PROG(perch_band_tick, struct task_struct *p)
 		look_after_band(cpu);
 }
 
-/* To others of the same priority, which come first now. Nobody is yielded to by name. */
+/*
+ * The task yields to the others of its priority, which now come first. It
+ * cannot yield to one of them by name.
+ */
 SEC("struct_ops/yield")
 bool BPF_PROG(perch_band_yield, struct task_struct *from, struct task_struct *to)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The real-time band. sched_ext stands below the kernel's real-time class and
- * cannot change it, so perch has a band of its own among its tasks: those that
- * the configuration chooses (match.h) have priorities of 1 to 99, and whoever
- * has one goes before all others, by priority, within a share of each CPU's
- * time.
+ * cannot change it, so perch has a band of its own among its tasks: the tasks
+ * that the configuration chooses (match.h) have priorities of 1 to 99. They run
+ * before all other tasks, by priority, within a share of each CPU's time.
  *
- * Each CPU has a queue for them beside its other one, in order of priority; of
- * one priority, in order of arrival, but who was interrupted comes back to the
- * head. What others must know of the queue is written down by whoever changes
- * it (note_band()): the highest priority that waits, the highest that waits and
- * may run elsewhere, and whether there is one of these. As long as there is,
- * the CPU is overloaded: it is marked and counted (policy/include/perch/
- * overload.h), and CPUs that run something lower come for it (migrate.h).
+ * Each CPU has a queue for the band's tasks beside its other queue. It is
+ * ordered by priority, and tasks of one priority by arrival, but a task that
+ * was interrupted comes back to the head of its priority. The CPU that changes
+ * a queue also writes down, by note_band(), the two facts that other CPUs must
+ * know of it: the highest priority that waits, and the highest priority that
+ * waits and may run elsewhere. As long as there is a task of the second kind
+ * the queue's CPU is overloaded: it is marked and counted
+ * (policy/include/perch/overload.h), and CPUs that run a lower priority come
+ * for that task (migrate.h).
  */
 #ifndef PERCH_BAND_QUEUE_H
 #define PERCH_BAND_QUEUE_H
@@ -20,7 +21,7 @@
 #include "band/match.h"
 #include "base/queue.h"
 
-/* The value, read in order with all else: nothing is before it that was after it, nor the reverse. */
+/* Reads the value in program order: no access before or after this one passes it. */
 static inline perch_u32 ordered(perch_u32 __arena *p)
 {
 	return __sync_val_compare_and_swap(p, 0, 0);
@@ -45,7 +46,10 @@ static inline perch_u64 load_acquire(const perch_u64 __arena *p)
 #define PERCH_ATOMIC_LOAD(p) load_acquire(p)
 #define PERCH_ATOMIC_ADD(p, n) ((void)__sync_fetch_and_add(p, n))
 
-/* The counters of overload.h's loops are several (another_zero()). */
+/*
+ * The loops of overload.h have several counters, and each needs a zero of its
+ * own (another_zero()).
+ */
 #pragma push_macro("PERCH_ZERO")
 #undef PERCH_ZERO
 #define PERCH_ZERO another_zero()
@@ -54,16 +58,20 @@ static inline perch_u64 load_acquire(const perch_u64 __arena *p)
 
 #pragma pop_macro("PERCH_ZERO")
 
-/* The queue of the CPU's band tasks. The others' have the CPU's number. */
+/*
+ * The id of the queue of the CPU's band tasks. The queue of its other tasks has
+ * the CPU's number.
+ */
 static inline perch_u64 band_queue(perch_u32 cpu)
 {
 	return (1ull << 32) | cpu;
 }
 
 /*
- * Places in a queue are negative, most urgent first: the priority's negative in
- * the upper 16 bits, and below it the order of arrival, which begins in the middle so
- * that there is room before it.
+ * A place in a queue is a negative number, the most urgent place first. Its
+ * upper 16 bits are the negative of the priority. The bits below are the order
+ * of arrival, which begins in the middle of its range, so that a task can be
+ * put before all others of its priority.
  */
 #define PERCH_PLACE_SHIFT 48
 #define PERCH_PLACE_MIDDLE (1ull << 47)
@@ -87,7 +95,10 @@ static inline perch_u32 prio_of_place(perch_u64 place)
 	return -(perch_u32)(place >> PERCH_PLACE_SHIFT) & 0xffff;
 }
 
-/* Two priorities in a word: the highest that waits, and in the upper half the highest that may move. */
+/*
+ * A word holds two priorities: the highest that waits in its lower half, the
+ * highest that may move in its upper half.
+ */
 #define PERCH_BAND_HALF 16
 
 static inline perch_u32 higher_of_each(perch_u32 a, perch_u32 b)
@@ -101,7 +112,8 @@ static inline perch_u32 higher_of_each(perch_u32 a, perch_u32 b)
 
 /*
  * A task that a callback queues is not in the queue before the callback has
- * returned. Until the CPU itself has looked, others take its priority from here.
+ * returned. Until the CPU itself has looked at its queue, others read the
+ * task's priority from here.
  */
 static inline void expect_in_queue(perch_u32 cpu, perch_u32 prio, bool may_move)
 {
@@ -115,7 +127,7 @@ static inline void expect_in_queue(perch_u32 cpu, perch_u32 prio, bool may_move)
 	}
 }
 
-/* What waits on the CPU, as PERCH_BAND_HALF has it. */
+/* Looks at the queue and returns the two priorities of PERCH_BAND_HALF. */
 PERCH_OUTLINE perch_u64 look_at_queue(perch_u32 cpu)
 {
 	perch_u64 first = another_zero(), movable = another_zero();
@@ -138,7 +150,10 @@ PERCH_OUTLINE perch_u64 look_at_queue(perch_u32 cpu)
 	return movable << PERCH_BAND_HALF | first;
 }
 
-/* Marks the CPU, then counts it; counts it out, then unmarks it: a reader who counts finds it. */
+/*
+ * Marks the CPU before it counts it, and counts it out before it unmarks it: a
+ * reader that finds it counted also finds it marked.
+ */
 PERCH_OUTLINE int set_overloaded(perch_u32 cpu, perch_u32 on)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
@@ -155,11 +170,11 @@ PERCH_OUTLINE int set_overloaded(perch_u32 cpu, perch_u32 on)
 }
 
 /*
- * After somebody came to the CPU's queue, or left it, or may have. Several may
- * call at once, from any CPU, and there is no lock to take: one of them looks,
- * the others go on, and whoever looked looks again if anything has changed
- * since. So marking and counting are never done by two at a time, and the last
- * look comes after the last change.
+ * Called after a task came to the CPU's queue or left it, or may have. Several
+ * CPUs may call at once, for any CPU, and there is no lock to take: one of them
+ * looks at the queue and the others go on. The one that looked looks again if
+ * anything has changed since. So two CPUs never mark and count at the same
+ * time, and the last look comes after the last change.
  */
 PERCH_OUTLINE int note_band(perch_u32 cpu)
 {
@@ -189,9 +204,9 @@ PERCH_OUTLINE int note_band(perch_u32 cpu)
 }
 
 /*
- * The CPU itself looks, at a tick or when it chooses who runs: what was expected
- * is there by now. Should it look in the very moment before, the next tick finds
- * somebody in the queue of whom nothing is known.
+ * The CPU itself looks at its queue, at a tick or when it chooses its next
+ * task: the tasks that expect_in_queue() announced are there by now. If it
+ * looks a moment too early, its next tick finds the task in the queue.
  */
 static inline void look_again(perch_u32 cpu)
 {
@@ -204,7 +219,10 @@ static inline void look_again(perch_u32 cpu)
 	note_band(cpu);
 }
 
-/* A new period: what was used beyond the share of the last one counts for this one. */
+/*
+ * Begins a new period: the time that the band used beyond the share of the last
+ * one counts for this one.
+ */
 static inline void renew_share(struct perch_cpu __arena *c, perch_u64 now)
 {
 	const struct perch_config *config_ = config();
@@ -225,9 +243,9 @@ static inline void renew_share(struct perch_cpu __arena *c, perch_u64 now)
 }
 
 /*
- * Charges the band and the running task for its time since the last accounting;
- * so many nanoseconds. Beyond its share the band is charged only while others
- * wait here, for then it is in their debt.
+ * Charges the band and the running task for the time that it ran since the last
+ * accounting, and returns that time in ns. Beyond its share the band is charged
+ * only while other tasks wait here, as only then it takes time from them.
  */
 static inline perch_u64 account_band(perch_u32 cpu, struct perch_band_task *t,
 				     const struct task_struct *p)
@@ -245,7 +263,7 @@ static inline perch_u64 account_band(perch_u32 cpu, struct perch_band_task *t,
 	return ran;
 }
 
-/* How long a task may run until it is looked at again. */
+/* The time that a task may run until the scheduler looks at it again, in ns. */
 static inline perch_u64 band_slice(const struct perch_band_task *t)
 {
 	perch_u64 period = config()->band_period_ns;
@@ -255,7 +273,7 @@ static inline perch_u64 band_slice(const struct perch_band_task *t)
 	return period;
 }
 
-/* It has had its turn, or gave it up: others of its priority come first. */
+/* True if the task has had its turn or gave it up, so that others of its priority come first. */
 static inline bool turn_is_over(const struct perch_band_task *t)
 {
 	return t->yields || (t->slice_ns && t->left_ns <= 0);
@@ -268,7 +286,10 @@ static inline void next_turn(struct perch_band_task *t)
 	t->yields = 0;
 }
 
-/* What the task is worth that comes next on this CPU: while the share is used up, nothing. */
+/*
+ * True if a task of the band with a priority above `prio` waits on this CPU and
+ * may run now; none may while the share is used up.
+ */
 static inline bool calls_for_band(const struct perch_cpu __arena *c, perch_u32 prio)
 {
 	return c->band_first > prio && !c->band_spent;

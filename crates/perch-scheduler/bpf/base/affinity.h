@@ -5,16 +5,17 @@
 
 #include "base/host.h"
 
-/* Whether the task may run on the CPU. */
+/* True if the task may run on the CPU. */
 static inline bool may_run(const struct task_struct *p, perch_u32 cpu)
 {
 	return mask_word((perch_u64)p->cpus_ptr, cpu / 64) >> (cpu % 64) & 1;
 }
 
 /*
- * Where the task's affinity mask is, as a number: the verifier follows a pointer
- * through every count of a loop that reads by it. Read back from the memory of
- * this CPU, it is no pointer any more.
+ * The address of the task's affinity mask as a number. The verifier would
+ * follow a pointer through every count of a loop that reads by it; an address
+ * that was read back from this CPU's memory is no pointer to the verifier any
+ * more.
  */
 static inline perch_u64 allowed_at(const struct task_struct *p, perch_u32 cpu)
 {
@@ -24,7 +25,10 @@ static inline perch_u64 allowed_at(const struct task_struct *p, perch_u32 cpu)
 	return *at;
 }
 
-/* The first idle CPU of a set that the task may use whose mask is there; PERCH_NONE without one. */
+/*
+ * The first idle CPU of a set that the task with this affinity mask may use;
+ * PERCH_NONE without one.
+ */
 PERCH_OUTLINE perch_u32 idle_in_set(perch_u64 allowed_at, perch_u32 set)
 {
 	perch_u32 first = perch_host_set_first(0, set), words = perch_host_set_words(0, set), k;

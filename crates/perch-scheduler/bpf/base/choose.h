@@ -29,8 +29,8 @@ static __always_inline void look_at_wakee(struct perch_task *t, struct task_stru
 }
 
 /*
- * Of the waker, it asks for the flips alone. The idle task, which wakes for
- * interrupts, has pid 0 on every CPU and remembers nobody.
+ * The policy asks only for the waker's flips. The idle task, which is the waker
+ * when an interrupt wakes, has pid 0 on every CPU and has no memory.
  */
 static inline void look_at_waker(struct perch_task *t, const struct task_struct *p)
 {
@@ -52,7 +52,7 @@ static inline void look_at_waker(struct perch_task *t, const struct task_struct 
 	}
 }
 
-/* What the policy changed. */
+/* Writes back the fields of both tasks that the policy changed. */
 static inline void remember(const struct perch_task *waker, const struct perch_task *wakee)
 {
 	struct perch_memory __arena *m = memory_of(waker->id);
@@ -83,7 +83,7 @@ static inline perch_u32 wake_flags_of(perch_u64 flags, const struct perch_task *
 	return out;
 }
 
-/* Whether a verdict of this reason names a CPU that may well be idle. */
+/* True if a verdict of this reason names a CPU that may well be idle. */
 static inline bool may_be_idle(perch_u32 reason)
 {
 	return reason != PERCH_BY_TARGET_BUSY && reason != PERCH_BY_KTHREAD &&
@@ -96,7 +96,7 @@ PERCH_OUTLINE int ask_policy(struct perch_question *q PERCH_GIVEN)
 	return 0;
 }
 
-/* The CPU for the task; `placed` is set if it was put there already. */
+/* Chooses the CPU for the task; sets `placed` if it has put the task there already. */
 static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, __u64 wake_flags,
 					bool *placed)
 {
@@ -106,7 +106,7 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 	struct perch_question *q;
 
 	q = question();
-	/* CPUs that came since belong to no topology; a restart is under way. */
+	/* A CPU that came online since the load is not in the topology; a restart is under way. */
 	if (!q || this_cpu >= config()->topology.nr_cpus ||
 	    (perch_u32)prev_cpu >= config()->topology.nr_cpus)
 		return prev_cpu;
@@ -121,7 +121,7 @@ static __always_inline __s32 choose_cpu(struct task_struct *p, __s32 prev_cpu, _
 	q->wake.prev_cpu = prev_cpu;
 	q->wake.flags = wake_flags_of(wake_flags, &q->waker);
 
-	/* Somebody else may claim the CPU first: the next best, then. */
+	/* Another waker may claim the CPU first; the policy is then asked for the next best. */
 	for (tries = 0; tries < 3 && can_loop; tries++) {
 		perch_u32 recent = q->wakee.recent_cpu;
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Virtual time. Each CPU has a clock that shows how much a nice-0 task
- * without lag would have received there; a task's virtual time runs at its
- * execution time over its weight, and whoever is furthest behind goes first.
+ * Virtual time. Each CPU has a clock that shows how much a nice-0 task without
+ * lag would have received there; a task's virtual time advances by its
+ * execution time over its weight, and the task that is furthest behind runs
+ * first.
  *
- * p->scx.dsq_vtime holds it while the task is queued or running, as a reading
- * of that CPU's clock. A task that sleeps keeps only its lag, the distance to
- * the clock, at most lag_ns either way, and takes it along to whichever CPU it
- * wakes on. Clocks begin at PERCH_CLOCK_START, so that the two cannot be
- * mistaken for each other.
+ * p->scx.dsq_vtime holds the virtual time while the task is queued or running,
+ * as a reading of that CPU's clock. A task that sleeps keeps only its lag, the
+ * distance to the clock, at most lag_ns either way, and takes it along to
+ * whichever CPU it wakes on. Clocks begin at PERCH_CLOCK_START, so that the two
+ * cannot be mistaken for each other.
  */
 #ifndef PERCH_CLOCK_H
 #define PERCH_CLOCK_H
@@ -25,7 +26,10 @@ static inline perch_u64 virtual_ns(perch_u64 ns, perch_u32 weight)
 	return ns * 100 / (weight ?: 1);
 }
 
-/* Most tasks that sleep have no lag, as before: the kernel's function is not free. */
+/*
+ * Writes only a new value: most tasks that sleep keep a lag of 0, and the
+ * kernel's function is not free.
+ */
 static inline void keep_vtime(struct task_struct *p, perch_u64 vtime)
 {
 	if (p->scx.dsq_vtime != vtime)
@@ -37,7 +41,7 @@ static inline bool is_lag(perch_u64 stored)
 	return (perch_s64)stored < (perch_s64)(PERCH_CLOCK_START / 2);
 }
 
-/* What dsq_vtime means on a CPU whose clock shows `clock`. */
+/* The virtual time that dsq_vtime stands for on a CPU whose clock shows `clock`. */
 static inline perch_u64 vtime_of(perch_u64 stored, perch_u64 clock)
 {
 	return is_lag(stored) ? clock + stored : stored;
@@ -55,9 +59,9 @@ static inline perch_u64 clamp_lag(perch_u64 vtime, perch_u64 clock)
 }
 
 /*
- * The lag that a task keeps which goes to sleep. A task may be worth so little
- * (c->flat) that a tick costs it many times lag_ns: it owes up to lag_ns of its
- * own running time, or it would escape its weight by sleeping.
+ * The lag that a task keeps when it goes to sleep. A task may have so little
+ * weight (c->flat) that a tick costs it many times lag_ns. Such a task owes up
+ * to lag_ns of its own running time, or it would escape its weight by sleeping.
  */
 static inline perch_u64 lag_of(const struct perch_cpu __arena *c)
 {
@@ -72,9 +76,9 @@ static inline perch_u64 lag_of(const struct perch_cpu __arena *c)
 }
 
 /*
- * Charges the running task for its time since the last accounting. Alone, it
- * drags the clock along; with others waiting, the clock moves as each of them
- * is picked (below). Nanoseconds that it ran since then.
+ * Charges the running task for its time since the last accounting. A task that
+ * is alone drags the clock along; while others wait, the clock moves as each of
+ * them is picked (below). Returns the ns that the task ran since then.
  */
 static __always_inline perch_u64 account(struct perch_cpu __arena *c, const struct task_struct *p,
 					 bool alone)
@@ -82,7 +86,10 @@ static __always_inline perch_u64 account(struct perch_cpu __arena *c, const stru
 	perch_u64 now = p->se.sum_exec_runtime, ran = now - c->exec_start;
 	perch_u64 vtime = c->curr_vtime;
 
-	/* Somebody else started here last: seen once after a CPU went and came. */
+	/*
+	 * The task is not the one that started here last: seen once after a CPU
+	 * went offline and came back.
+	 */
 	if ((perch_s64)ran < 0)
 		ran = 0;
 
@@ -100,9 +107,9 @@ static __always_inline perch_u64 account(struct perch_cpu __arena *c, const stru
 }
 
 /*
- * A task starts to run: it was furthest behind, so the clock need not be
- * behind it. A stream of newborn tasks, each placed a slice ahead of the
- * clock, thereby moves the clock on until the hog that waits is picked.
+ * A task starts to run: it was furthest behind, so the clock need not stay
+ * behind it. A stream of newborn tasks, each placed a slice ahead of the clock,
+ * thereby moves the clock on until the hog that waits is picked.
  */
 static __always_inline void picked(struct perch_cpu __arena *c, const struct task_struct *p)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The steps by which tasks share a CPU by weight: what the callbacks do for a
- * task of no fixed priority. scheduler.bpf.c makes its callbacks of these
- * steps, and so does the real-time band for the tasks that are not its own.
+ * The steps by which tasks share a CPU by weight, for tasks without a fixed
+ * priority. scheduler.bpf.c makes its callbacks of these steps, and so does the
+ * real-time band for the tasks that are not its own.
  */
 #ifndef PERCH_FAIR_H
 #define PERCH_FAIR_H
@@ -14,7 +14,7 @@ static __always_inline void enqueue(struct task_struct *p, perch_u64 enq_flags)
 {
 	perch_u32 cpu = scx_bpf_task_cpu(p);
 
-	/* The kernel asks nobody where a task goes that has no choice. */
+	/* For a task that may use one CPU only the kernel does not call select_cpu. */
 	if ((enq_flags & SCX_ENQ_WAKEUP) && p->nr_cpus_allowed == 1) {
 		struct perch_cpu __arena *c = cpu_state(cpu);
 
@@ -30,7 +30,7 @@ static __always_inline void enqueue(struct task_struct *p, perch_u64 enq_flags)
 		queue_task(p, cpu, enq_flags);
 }
 
-/* Whether anybody runs next: the task that ran until now, or one that was fetched. */
+/* True if a task runs next: the one that ran until now, or one that was fetched from a queue. */
 static __always_inline bool dispatch(perch_u32 cpu, struct task_struct *prev, bool runs_on)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
@@ -46,9 +46,10 @@ static __always_inline bool dispatch(perch_u32 cpu, struct task_struct *prev, bo
 		if (runs_on) {
 			follow_charged(cpu, account(c, prev, false));
 			/*
-			 * Its slice is used up, but nobody who waits is further behind.
-			 * Were the clock not moved, a wakee would stand before it by as
-			 * much as it runs on.
+			 * The task's slice is used up, but no waiting task is
+			 * further behind. If the clock did not move, a wakee
+			 * would stand before this task by as much as the task
+			 * runs on.
 			 */
 			if (c->curr_vtime < first_vtime(cpu)) {
 				if (c->curr_vtime > c->clock)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The base shares the CPUs among tasks and knows nothing else of them. A
- * follower follows something more of a task (its utilisation, its group, its
- * process's caches), and may have a better idea of what the base is about to
- * do. This file is all that the two know of each other: the base calls the
- * functions at the end at the moments that `struct perch_follower` names, and
- * whoever follows fills in such a table. ../README.md tells the order.
+ * follower follows one thing more of a task (its utilisation, its group, its
+ * process's caches), and may know a better choice than the one that the base is
+ * about to make. This file is all that the two know of each other: the base
+ * calls the functions at the end of this file at the moments that `struct
+ * perch_follower` names, and each follower fills in such a table. ../README.md
+ * tells the order.
  */
 #ifndef PERCH_HOOKS_H
 #define PERCH_HOOKS_H
@@ -14,33 +15,35 @@
 
 /* A follower's answer when a CPU is to take a task from a longer queue. */
 enum perch_pull {
-	PERCH_PULL_NOBODY, /* it moved nobody, and has nothing against the others */
+	PERCH_PULL_NOBODY, /* it moved no task, and leaves the choice to the others */
 	PERCH_PULL_MOVED,  /* it moved a task */
 	PERCH_PULL_KEEP,   /* the queue's tasks had better stay for now */
 };
 
 /*
  * The hooks of one follower. A hook that is null does not exist for it. `c` is
- * the state of `cpu`; every other CPU is named by its number. Where nothing
- * else is said, the CPU is the one that runs the hook, and the kernel holds its
- * run-queue lock.
+ * the state of `cpu`; every other CPU is named by its number. Unless a hook's
+ * comment says otherwise, `cpu` is the CPU that runs the hook, and the kernel
+ * holds its run-queue lock.
  */
 struct perch_follower {
 	/*
-	 * The scheduler is being loaded: once, and once for each CPU that may
-	 * come online. A number other than 0 is an error, which ends the load.
+	 * The scheduler is being loaded: the base calls the first once, and the
+	 * second once for each CPU that may come online. A result other than 0
+	 * is an error, which ends the load.
 	 */
 	int (*init)(void);
 	int (*init_cpu)(perch_u32 cpu);
 
 	/*
-	 * A task is born, or was there when the scheduler was loaded (0 or an
-	 * error, with which the birth fails); and it is gone.
+	 * A task is born, or was there when the scheduler was loaded; the
+	 * result is 0, or an error with which the birth fails. The second hook:
+	 * the task is gone.
 	 */
 	int (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*exit_task)(struct task_struct *p);
 
-	/* The task `p` on `cpu` begins `m`, a memory that was somebody else's. */
+	/* The task `p` on `cpu` begins `m`, a memory that was another task's. */
 	void (*begin_memory)(struct perch_memory __arena *m, const struct task_struct *p,
 			     perch_u32 cpu);
 
@@ -58,7 +61,7 @@ struct perch_follower {
 
 	/*
 	 * The kernel wants the task queued. True: the follower has put it
-	 * somewhere, and nobody else is asked.
+	 * somewhere, and no other follower is asked.
 	 */
 	bool (*enqueue)(struct task_struct *p, perch_u64 enq_flags);
 
@@ -69,12 +72,15 @@ struct perch_follower {
 	/* The task starts to run. */
 	void (*running)(struct task_struct *p, struct perch_cpu __arena *c, perch_u32 cpu);
 
-	/* The task runs at a tick of the kernel's, and has for `ran` ns since it was charged last. */
+	/*
+	 * A tick of the kernel finds the task running; the task has run for
+	 * `ran` ns since it was charged last.
+	 */
 	void (*tick)(struct task_struct *p, perch_u32 cpu, perch_u64 ran);
 
 	/*
-	 * The CPU chooses who runs next, and `prev` ran until now (null if the CPU
-	 * idled). True: `prev` may go on here, as `runs_on` says it could.
+	 * The CPU chooses its next task, and `prev` ran until now (null if the
+	 * CPU idled). True: `prev` may go on here, as `runs_on` says it could.
 	 */
 	bool (*dispatch)(struct task_struct *prev, perch_u32 cpu, bool runs_on);
 
@@ -89,7 +95,7 @@ struct perch_follower {
 	void (*left)(const struct perch_cpu __arena *c, perch_u32 cpu);
 	void (*stopping)(struct task_struct *p, perch_u32 cpu, bool runnable, perch_u64 ran);
 
-	/* Nobody runs next. True: the CPU had better idle than steal. */
+	/* The CPU has no task to run next. True: the CPU had better idle than steal. */
 	bool (*idle)(perch_u32 cpu);
 
 	/*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The live host: the machine's shape from the arena, the rest from the kernel
- * as it is at the moment of the question. Where a mechanism of the stock
- * kernel has no counterpart under sched_ext, the comment says what stands in.
+ * The live host. It reads the machine's shape from the arena, and all else from
+ * the kernel at the moment of the question. Where a mechanism of the stock
+ * kernel has no counterpart under sched_ext, a comment names the substitute.
  */
 #ifndef PERCH_LIVE_HOST_H
 #define PERCH_LIVE_HOST_H
@@ -11,10 +11,13 @@
 
 const volatile struct perch_config perch_config SEC(".rodata.config");
 
-/* Addresses of sched_ext's idle masks, CPUs and fully idle cores; they never move. */
+/*
+ * Addresses of sched_ext's two idle masks, of CPUs and of fully idle cores; the
+ * masks never move.
+ */
 static perch_u64 idle_cpus_at, idle_cores_at;
 
-/* Time at the last turn of the timer: what decays over a second needs no better. */
+/* The time at the last turn of the timer, exact enough for values that decay over a second. */
 static perch_u64 coarse_now;
 
 struct perch_host {
@@ -25,8 +28,9 @@ struct perch_host {
 };
 
 /*
- * The compiler would fold what is constant to it and zero in the object; the
- * loader has written there since.
+ * The configuration is constant and zero in the object file, so the compiler
+ * would replace reads of it by 0; but the loader writes it before the program
+ * runs.
  */
 static inline const struct perch_config *config(void)
 {
@@ -41,7 +45,7 @@ static inline struct perch_cpu __arena *cpu_state(perch_u32 cpu)
 	return &config()->cpus[cpu];
 }
 
-/* A CPU that came since the program was loaded belongs to no domain. */
+/* False for a CPU that came online since the program was loaded: it belongs to no domain. */
 static inline bool has_place(perch_u32 cpu)
 {
 	return cpu < config()->topology.nr_cpus;
@@ -60,7 +64,10 @@ static inline perch_u64 mask_word(perch_u64 address, perch_u32 w)
 
 	perch_u64 word = m->bits[0];
 
-	/* Merged with another load, it would be of two kinds of memory, which is refused. */
+	/*
+	 * If the compiler merged this load with another, one instruction would
+	 * read two kinds of memory, which the verifier refuses.
+	 */
 	asm volatile("" : "+r"(word));
 	return word;
 }
@@ -116,7 +123,7 @@ PERCH_INLINE perch_u32 perch_host_nr_delayed(const struct perch_host *h, perch_u
 	return 0;
 }
 
-/* PELT does not follow tasks of sched_ext: the queue's length stands in, of any weight. */
+/* PELT does not follow tasks of sched_ext: the queue's length stands in, whatever the weights. */
 PERCH_INLINE perch_u32 perch_host_load(const struct perch_host *h, perch_u32 cpu)
 {
 	return 1024 * perch_host_nr_running(h, cpu);
@@ -170,7 +177,7 @@ PERCH_INLINE perch_u32 perch_host_nr_idle_scan(const struct perch_host *h, perch
 PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u32 set);
 PERCH_INLINE void perch_host_set_idle_cores(struct perch_host *h, perch_u32 set, perch_u8 has)
 {
-	/* Nothing to remember: sched_ext says exactly which cores are idle. */
+	/* The host has nothing to remember here: sched_ext knows exactly which cores are idle. */
 }
 
 PERCH_INLINE struct perch_epoch PERCH_AS *perch_host_epoch(const struct perch_host *h,
@@ -187,7 +194,10 @@ PERCH_INLINE struct perch_llc_load PERCH_AS *perch_host_llc_load(const struct pe
 
 #include "../../../../policy/include/perch/select.h"
 
-/* The kernel remembers whether there may be one; the mask of idle cores knows. */
+/*
+ * The stock kernel remembers that there may be an idle core; sched_ext's mask
+ * of idle cores knows it.
+ */
 PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u32 set)
 {
 	perch_u32 first = perch_host_set_first(h, set), k;
@@ -200,7 +210,10 @@ PERCH_INLINE perch_u8 perch_host_idle_cores(const struct perch_host *h, perch_u3
 
 #include "../../../../policy/hosts/question.h"
 
-/* What the policy is asked: one a CPU, as the stack is short: nobody interrupts a wake-up with another. */
+/*
+ * A question to the policy, one for each CPU, as the stack is too short for it.
+ * No wake-up interrupts another on its CPU.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the program reads of the kernel, and the functions of sched_ext that it
- * calls. Only the fields in use are declared: their offsets are the running
- * kernel's (CO-RE), so that no header of a particular kernel is needed to
- * build. A function that not every kernel from 6.16 on has is weak; ask
- * bpf_ksym_exists() before calling it, never a version.
+ * The kernel's structures that the program reads, and the functions of
+ * sched_ext that it calls. Only the fields in use are declared: the loader
+ * takes their offsets from the running kernel (CO-RE), so the build needs no
+ * header of a particular kernel. A function that not every kernel from 6.16 on
+ * has is weak; ask bpf_ksym_exists() before calling it, never a version.
  */
 #ifndef PERCH_KERNEL_H
 #define PERCH_KERNEL_H
@@ -61,7 +61,7 @@ struct sched_entity {
 	struct sched_avg avg;
 };
 
-/* Its bits follow each other in other kernels' order, too: read by CO-RE. */
+/* The order of these bits differs between kernels; CO-RE finds them. */
 struct uclamp_se {
 	unsigned int value : 11;
 };
@@ -77,7 +77,7 @@ struct sched_ext_entity {
 /* What the kernel keeps of a file of cgroupfs: here the folder that a cgroup is. */
 struct kernfs_node {
 	const char *name;
-	__u64 id; /* nobody else has had it since boot */
+	__u64 id; /* no other folder has had it since boot */
 };
 
 struct cgroup {
@@ -254,8 +254,9 @@ __u64 scx_bpf_now(void) __ksym;
 __u32 scx_bpf_reenqueue_local(void) __ksym;
 
 /*
- * Newer forms, and the older ones that they replace. libbpf drops what follows
- * the last ___ of a name, so that a name which has one needs another.
+ * Newer forms of kernel functions, and the older forms that they replace.
+ * libbpf drops the last ___ of a name and all that follows it, so a name that
+ * contains ___ needs another one at its end.
  */
 bool scx_bpf_dsq_insert___v2___new(struct task_struct *p, __u64 dsq_id, __u64 slice,
 				   __u64 enq_flags) __ksym __weak;

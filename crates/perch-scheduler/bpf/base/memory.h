@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is remembered of a task between its wake-ups: `struct perch_memory`,
- * found by the lower bits of its pid.
+ * The scheduler's memory of a task between its wake-ups: `struct perch_memory`,
+ * found by the lower bits of the task's pid.
  */
 #ifndef PERCH_MEMORY_H
 #define PERCH_MEMORY_H
@@ -15,7 +15,7 @@ static inline struct perch_memory __arena *memory_of(perch_u32 pid)
 	return &c->memories[pid & c->memory_mask];
 }
 
-/* The place held another task's pid, or nobody's: the task `p` has no past. */
+/* Begins a memory for the task `p`: its place held another task's pid, or none. */
 static __attribute__((noinline)) void take_memory(struct perch_memory __arena *m,
 						  const struct task_struct *p, perch_u32 cpu)
 {

@@ -4,7 +4,7 @@
  * how its CPU takes the first. Other CPUs take from it as well (steal.h).
  *
  * The words `waiting` tell in whose queue a task may wait, so that a CPU that
- * goes idle reads a word instead of asking the kernel for every queue. Bit c
+ * goes idle reads a word instead of asking the kernel about every queue. Bit c
  * is set before a task enters queue c, under CPU c's run-queue lock, and
  * cleared by CPU c alone, under the same lock, once it has found the queue
  * empty: a set bit may be stale, a clear one is true.
@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/hooks.h"
 
-/* Bits that are set in all words: while it is 0, an idle CPU need not look. */
+/* The number of bits that are set in all words: while it is 0, an idle CPU need not look. */
 static perch_u64 nr_waiting;
 
 static inline bool is_waiting(perch_u32 cpu)
@@ -54,9 +54,10 @@ static inline perch_u64 slice_for(perch_u32 n)
 }
 
 /*
- * Puts the task on an idle CPU that was claimed for it; `dsq` is that CPU's own.
- * Should a task of a higher class come first, ours is to wait elsewhere: newer
- * kernels send it back by themselves, the older ones through cpu_release.
+ * Puts the task on an idle CPU that was claimed for it; `dsq` is that CPU's
+ * own. If a task of a higher class takes that CPU first, ours must wait
+ * elsewhere: newer kernels send it back by themselves, older ones through
+ * cpu_release.
  */
 static inline void insert_direct(struct task_struct *p, perch_u64 dsq, perch_u64 enq_flags)
 {
@@ -66,9 +67,9 @@ static inline void insert_direct(struct task_struct *p, perch_u64 dsq, perch_u64
 }
 
 /*
- * For so many turns of the timer a queue is left alone in which nobody may
- * move. Two hogs pinned to one CPU had the timer wake an idle one 250 times a
- * second for nothing.
+ * The number of turns of the timer for which thieves leave a queue alone after
+ * they found no task there that may move. Without it, two hogs pinned to one
+ * CPU made the timer wake an idle CPU 250 times a second for nothing.
  */
 #define PERCH_STUCK_TURNS 25
 
@@ -80,9 +81,10 @@ static __always_inline void queue_task(struct task_struct *p, perch_u32 cpu, per
 	perch_u64 stored = p->scx.dsq_vtime, vtime = vtime_of(stored, c->clock);
 
 	/*
-	 * A task whose slice ended keeps what it owes, however much: at nice 5 a
-	 * tick costs more virtual time than lag_ns. Any other that was not asleep
-	 * may come from another CPU, with a reading of that one's clock.
+	 * A task whose slice ended keeps what it owes, however much: at nice 5
+	 * a tick costs more virtual time than lag_ns. Any other task that was
+	 * not asleep may come from another CPU, with a reading of that CPU's
+	 * clock.
 	 */
 	if (!is_lag(stored) && p != bpf_get_current_task_btf())
 		vtime = c->clock + clamp_lag(vtime, c->clock);
@@ -99,11 +101,14 @@ static __always_inline void queue_task(struct task_struct *p, perch_u32 cpu, per
 	}
 }
 
-/* Takes the first task of the CPU's own queue; false: nobody waits there. */
+/* Takes the first task of the CPU's own queue; false: no task waits there. */
 static inline bool serve(perch_u32 cpu)
 {
 	if (!move_to_local(cpu)) {
-		/* Whoever comes by another way than enqueue comes before or after this. */
+		/*
+		 * A task that reaches the queue without this CPU's lock does so
+		 * before or after this line.
+		 */
 		mark_empty(cpu);
 		if (!move_to_local(cpu))
 			return false;
@@ -114,14 +119,14 @@ static inline bool serve(perch_u32 cpu)
 }
 
 /*
- * Weights may leave a task so little that it waits for longer than the kernel
+ * Weights may leave a task so little time that it waits longer than the kernel
  * bears, which throws a scheduler out after 30 s: cpu.weight goes from 1 to
- * 10000. So who has waited for 8 s (16 at most until it is seen) runs for a
- * slice, and owes nothing any more.
+ * 10000. So a task that has waited for 8 s, and 16 at most until a CPU sees it,
+ * runs for a slice, and owes nothing any more.
  */
 #define PERCH_PATIENCE_NS 8000000000ull
 
-/* The kernel's jiffies at the turn of the timer 8 s before it last looked for such. */
+/* The kernel's jiffies 8 s before the timer last looked for such tasks. */
 static perch_u64 patient_since;
 
 static __attribute__((noinline)) bool relieve_one(perch_u32 cpu)
@@ -148,7 +153,7 @@ static __attribute__((noinline)) bool relieve_one(perch_u32 cpu)
 	return found;
 }
 
-/* Virtual time of the first in the queue; ~0 when nobody waits. */
+/* The virtual time of the first task in the queue; ~0 when none waits. */
 static __attribute__((noinline)) perch_u64 first_vtime(perch_u32 cpu)
 {
 	struct bpf_iter_scx_dsq it;

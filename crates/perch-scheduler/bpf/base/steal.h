@@ -10,9 +10,10 @@
 #include "base/queue.h"
 
 /*
- * Of the queues of a set, but not the CPU's own, the one that was served
- * longest ago. A CPU that idles has none: its bit is a stale one, left when
- * others emptied its queue, or it is about to run what was just put there.
+ * Finds the queue of a set, other than the CPU's own, that was served longest
+ * ago. It passes over CPUs that idle: either such a CPU's bit is stale, as
+ * others emptied its queue, or the CPU is about to run the task that was just
+ * put there.
  */
 static inline perch_u32 longest_unserved(perch_u32 set, perch_u32 cpu, perch_u64 before_ns)
 {
@@ -41,7 +42,7 @@ static inline perch_u32 longest_unserved(perch_u32 set, perch_u32 cpu, perch_u64
 	return oldest;
 }
 
-/* What a theft from within this domain is counted as. */
+/* The event as which a theft from within this domain is counted. */
 static inline enum perch_event theft(perch_u32 domain_flags)
 {
 	if (domain_flags & (PERCH_SD_SMT | PERCH_SD_CLUSTER))
@@ -51,7 +52,11 @@ static inline enum perch_event theft(perch_u32 domain_flags)
 	return domain_flags & PERCH_SD_NUMA ? PERCH_EV_STOLEN_REMOTE : PERCH_EV_STOLEN_NODE;
 }
 
-/* A reading of this CPU's clock that was kept less `jumped` is one still, plus `jumped`. */
+/*
+ * Sets the CPU's clock and adds the change to `jumped`. A reading that was
+ * stored less `jumped` becomes a valid reading again when the present `jumped`
+ * is added.
+ */
 static inline void set_clock(perch_u32 cpu, perch_u64 clock)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);
@@ -61,9 +66,9 @@ static inline void set_clock(perch_u32 cpu, perch_u64 clock)
 }
 
 /*
- * The CPU has nothing to run: it takes the first task of a queue that was not
- * served for long, from the nearest domain that has one, and with it the other
- * CPU's clock, so that the task's virtual time keeps its meaning. Another
+ * The CPU has nothing to run: it takes the first task of the queue that was
+ * served longest ago, from the nearest domain that has one, and with it the
+ * other CPU's clock, so that the task's virtual time keeps its meaning. Another
  * node's queues are left alone for a while: their own CPUs are cheaper.
  */
 static __attribute__((noinline)) bool steal(perch_u32 cpu)
@@ -102,8 +107,8 @@ static __attribute__((noinline)) bool steal(perch_u32 cpu)
 }
 
 /*
- * The first task of the queue that may run here and suits the follower `who`
- * (PERCH_NONE: nobody is asked) comes over, and keeps its lag.
+ * Takes over the first task of the queue that may run here and suits the
+ * follower `who` (PERCH_NONE: no follower is asked). The task keeps its lag.
  */
 static __attribute__((noinline)) bool pull_one(perch_u32 cpu, perch_u32 from, perch_u32 who)
 {
@@ -129,8 +134,9 @@ static __attribute__((noinline)) bool pull_one(perch_u32 cpu, perch_u32 from, pe
 }
 
 /*
- * The timer saw a queue that is too long: one task comes over. Followers choose
- * it; where none of them moved anybody, the first in the queue comes.
+ * The timer saw a queue that is too long: this CPU takes one task of it.
+ * Followers choose the task; where none of them moved one, this CPU takes the
+ * first in the queue.
  */
 static __attribute__((noinline)) void pull(perch_u32 cpu, perch_u32 from)
 {

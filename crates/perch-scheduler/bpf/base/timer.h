@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Every balance_ns one CPU looks at all of them: how busy they were, how far
- * a wake-up may search each last-level cache, whose queue is too long, and
- * which idle CPU nobody would find.
+ * Every balance_ns one CPU looks at all CPUs: it measures how busy they were,
+ * settles how far a wake-up may search each last-level cache, and looks for
+ * queues that are too long and for idle CPUs that no wake-up would find.
  */
 #ifndef PERCH_TIMER_H
 #define PERCH_TIMER_H
@@ -40,8 +40,9 @@ static inline perch_u32 update_cpu(perch_u32 cpu, perch_u64 elapsed)
 	if (c->stuck)
 		c->stuck--;
 	/*
-	 * Idle, yet not among the idle CPUs: it was claimed for a task that went
-	 * elsewhere (its affinity changed on the way). Woken, it idles anew.
+	 * The CPU is idle, yet not in the mask of idle CPUs: it was claimed for
+	 * a task that went elsewhere (the task's affinity changed on the way).
+	 * A kick makes it idle anew, and so enter the mask.
 	 */
 	if (rq && !nr && rq->curr == rq->idle &&
 	    !(mask_word(idle_cpus_at, cpu / 64) >> (cpu % 64) & 1)) {
@@ -90,7 +91,7 @@ static inline void update_llc(perch_u32 number, bool some_idle)
 /*
  * Whether one more task would be better off on the one CPU than on the other,
  * by the tasks there and their capacities: an idle one comes before a busy one,
- * then who has more capacity for each task with the new one.
+ * then the CPU with more capacity for each task, the new one included.
  */
 static inline bool roomier(perch_u32 nr, perch_u32 capacity, perch_u32 nr_than,
 			   perch_u32 capacity_than)
@@ -101,10 +102,11 @@ static inline bool roomier(perch_u32 nr, perch_u32 capacity, perch_u32 nr_than,
 }
 
 /*
- * The shortest and the longest queue of a set, each by its CPU's capacity, and a
- * word to the shortest if the task that comes over would have more of a CPU
- * there: of equal CPUs, if they are two apart. An idle CPU takes what waits
- * whatever its capacity, or two hogs would share a big one beside it.
+ * Finds the shortest and the longest queue of a set, each by its CPU's
+ * capacity, and tells the CPU of the shortest to pull if the task that comes
+ * over would have more of a CPU there; between equal CPUs that needs a
+ * difference of two tasks. An idle CPU takes a waiting task whatever its own
+ * capacity, or two hogs would share a big CPU beside it.
  */
 static inline void level_queues(perch_u32 set)
 {
@@ -170,7 +172,7 @@ static __attribute__((noinline)) void level_machine(void)
 		level_queues(widest);
 }
 
-/* The tasks that wait must not wait for ever: every CPU that has such is to look. */
+/* No task must wait for ever: every CPU that may have one that waits too long is told to look. */
 static inline void look_for_impatient(perch_u64 now)
 {
 	static perch_u64 next, last;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How the policy is written for the verifier, and the arena that holds the
- * arrays. A program includes this before the host and the policy.
+ * The macros by which the policy suits the verifier, and the arena that holds
+ * the arrays. A program includes this before the host and the policy.
  */
 #ifndef PERCH_VERIFY_H
 #define PERCH_VERIFY_H
@@ -16,12 +16,12 @@
 #define PERCH_GIVEN __attribute__((btf_decl_tag("arg:nonnull")))
 #define PERCH_GIVEN_AS __attribute__((btf_decl_tag("arg:arena")))
 
-/* Always 0, which the verifier cannot know. */
+/* This variable is always 0, which the verifier cannot know. */
 unsigned int perch_zero;
 
 /*
- * A zero of its own for each of a loop's several counters: the verifier would
- * follow by how much two that were read together have grown apart, and never
+ * A zero of its own for each of a loop's several counters. If two counters
+ * began from one read, the verifier would follow their difference, and never
  * see the loop's end.
  */
 static inline unsigned int another_zero(void)

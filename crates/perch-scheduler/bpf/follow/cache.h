@@ -12,9 +12,9 @@
 #include "follow/util.h"
 
 /*
- * So many turns of the timer in a row an idle CPU of another LLC leaves a queue
- * alone because its tasks had better stay. Then it takes one: no near cache is
- * worth a longer wait.
+ * The number of turns of the timer in a row at which an idle CPU of another LLC
+ * leaves a queue alone because the tasks there had better stay. After that it
+ * takes one: no near cache is worth a longer wait.
  */
 #define PERCH_REFUSALS 2
 
@@ -50,13 +50,13 @@ static inline void thread_starts(const struct task_struct *p, perch_u32 cpu)
 	struct perch_memory __arena *m = own_memory(p, cpu);
 	struct perch_cpu __arena *c = cpu_state(cpu);
 
-	/* A CPU that came since the program was loaded has no records. */
+	/* A CPU that came online since the program was loaded has no records. */
 	c->process = cpu < config()->topology.nr_cpus ? same_slot(m->process, p) : 0;
 	if (m->llc != c->llc)
 		change_llc(m, cpu);
 }
 
-/* The thread on this CPU has run for so long since the last time. */
+/* Charges the process of the thread on this CPU for `ran` ns. */
 static inline void thread_ran(perch_u32 cpu, perch_u64 ran)
 {
 	perch_u32 slot = cpu_state(cpu)->process;
@@ -83,8 +83,8 @@ static inline perch_u32 running_threads(perch_u32 slot)
 }
 
 /*
- * At a tick: once an epoch, one of a process's CPUs settles where it wants to
- * be. Whether it was this one.
+ * At a tick: once an epoch, one of the CPUs that run a process settles where
+ * the process wants to be. True if this CPU did.
  */
 static inline bool thread_ticks(perch_u32 cpu, perch_u64 ran)
 {
@@ -106,9 +106,10 @@ static inline bool thread_ticks(perch_u32 cpu, perch_u64 ran)
 }
 
 /*
- * Counts what the mechanism did with a wake-up. Who was sent to another LLC
- * counts among its runnable tasks from now on, not from the timer's next turn:
- * or all that wake within a turn would rush into one that has room for one.
+ * Counts what the mechanism did with a wake-up. A wakee that was sent to
+ * another LLC counts among its runnable tasks from now on, not from the timer's
+ * next turn: otherwise all tasks that wake within a turn would rush into an LLC
+ * that has room for one.
  */
 static inline void note_step(const struct perch_verdict *v, perch_u32 cpu)
 {
@@ -124,10 +125,11 @@ static inline void note_step(const struct perch_verdict *v, perch_u32 cpu)
 }
 
 /*
- * At a turn of the timer: how full an LLC is. In mode perch that is so until
- * the next turn, but for those who are sent there. The others are told as
- * often as the kernel balances the domain above: every millisecond for each of
- * its CPUs, and a sixteenth as often while none is idle.
+ * At a turn of the timer: notes how full an LLC is. In mode perch the figure
+ * holds until the next turn, and tasks that are sent there are added. The other
+ * modes get it as often as the kernel balances the domain above: every
+ * millisecond for each of its CPUs, and a sixteenth as often while none is
+ * idle.
  */
 static inline void note_load(perch_u32 number, perch_u32 util, perch_u32 nr, bool some_idle)
 {
@@ -145,13 +147,13 @@ static inline void note_load(perch_u32 number, perch_u32 util, perch_u32 nr, boo
 	perch_cache_note(0, number, util, nr);
 }
 
-/* Whether the CPUs have different last-level caches, between which tasks may want to stay. */
+/* True if the two CPUs have different last-level caches. */
 static inline bool other_llc(perch_u32 cpu, perch_u32 than)
 {
 	return cpu_state(cpu)->llc != cpu_state(than)->llc;
 }
 
-/* What the mechanism says to moving a task from the one CPU to the other: enum perch_move. */
+/* The mechanism's answer about moving a task from the one CPU to the other: enum perch_move. */
 static __attribute__((noinline)) perch_u32 moving(const struct task_struct *p, perch_u32 from,
 						  perch_u32 to)
 {
@@ -178,8 +180,8 @@ static inline bool stays(const struct task_struct *p, perch_u32 from, perch_u32 
 }
 
 /*
- * Whether the task that a thief from another LLC would get had better stay. Not
- * for long: the timer gives it to a CPU that idles all the same.
+ * True if the task that a thief from another LLC would get had better stay. It
+ * does not stay for long: if a CPU goes on idling, the timer gives it the task.
  */
 static __attribute__((noinline)) bool first_stays(perch_u32 cpu, perch_u32 from)
 {

@@ -19,9 +19,9 @@
 #include "follow/util.h"
 
 /*
- * Whether any of those is on that followers.def asks for `follows`. A hook that
- * several of them have asks this first, or a CPU would pay for each of them
- * while all are off.
+ * True if any of the followers is on whose condition in followers.def begins
+ * with `follows`. A hook that several of them have asks this first, or a CPU
+ * would pay for each of them while all are off.
  */
 static __always_inline bool any_follows(void)
 {

@@ -5,7 +5,10 @@
 
 #include "base/hooks.h"
 
-/* Counts the wake-up if there is an idle CPU in the target's cluster, and if the wakee goes there. */
+/*
+ * Counts a wake-up for which the target's cluster has an idle CPU, and one
+ * whose wakee goes to that cluster.
+ */
 static __attribute__((noinline)) void detail_asked(struct perch_host *h, const struct perch_task *t,
 						   const struct perch_verdict *v, perch_u32 cpu)
 {

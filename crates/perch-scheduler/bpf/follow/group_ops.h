@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The callbacks that sched_ext has for task groups, and that nobody else needs.
- * Where cgroups do not count, the loader leaves them out.
+ * The callbacks that sched_ext has for task groups, and that no other follower
+ * needs. Where cgroups do not count, the loader leaves them out.
  */
 #ifndef PERCH_GROUP_OPS_H
 #define PERCH_GROUP_OPS_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cache=upstream: 7.2 redirects no wake-ups, its balancer moves tasks to the
- * LLC that their process prefers. Here the thread at whose tick its process was
- * looked at, once in 10 ms, goes there itself if the policy wants it there and
- * a CPU idles: by the way of misfits, which are sent to larger CPUs.
+ * cache=upstream: 7.2 redirects no wake-ups; its balancer moves tasks to the
+ * LLC that their process prefers. Here the thread at whose tick the policy
+ * looked at the process, once in 10 ms, goes there itself if the policy wants
+ * it there and a CPU of that LLC idles. It moves as a misfit moves to a larger
+ * CPU.
  */
 #ifndef PERCH_HOMEWARD_H
 #define PERCH_HOMEWARD_H
@@ -25,7 +26,7 @@ static inline perch_u32 way_home(const struct task_struct *p, perch_u32 cpu)
 	return idle_in_set(allowed_at(p, cpu), perch_host_llc_cpus(0, cpu_state(pref)->llc));
 }
 
-/* At the tick that had its process looked at. */
+/* Called at the tick at which the policy looked at the task's process. */
 static inline void look_homeward(struct task_struct *p, perch_u32 cpu)
 {
 	if (way_home(p, cpu) == PERCH_NONE)
@@ -34,7 +35,7 @@ static inline void look_homeward(struct task_struct *p, perch_u32 cpu)
 	set_slice(p, 0);
 }
 
-/* In dispatch: whether the task that ran until now leaves for its LLC. */
+/* In dispatch: true if the task that ran until now leaves for the LLC that its process prefers. */
 static inline bool goes_home(const struct task_struct *p, perch_u32 cpu)
 {
 	struct perch_cpu __arena *c = cpu_state(cpu);

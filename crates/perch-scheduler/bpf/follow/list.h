@@ -5,7 +5,7 @@
 
 #include "base/hooks.h"
 
-/* What followers.def calls `follows`, unless a function has a variable of that name. */
+/* The value of `follows` in followers.def, where a function has no variable of that name. */
 enum {
 	follows = 1
 };
@@ -16,7 +16,7 @@ enum perch_follower_number {
 #include "followers.def"
 };
 
-/* Whether a follower is on, for another that needs it: util_is_on() and the like. */
+/* util_is_on() and the like: a follower asks by these functions if another one is on. */
 #define FOLLOWER(name, on)                    \
 	static inline bool name##_is_on(void) \
 	{                                     \

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A task that outgrows its CPU while it runs. Wake-ups ask who fits where, but
- * a compiler that was born on a LITTLE does not sleep, and would stay there
- * while a big CPU idles beside it. So, where capacities differ:
+ * Moves a task that outgrows its CPU while it runs. Wake-ups ask whether a task
+ * fits its CPU, but a compiler that was born on a LITTLE does not sleep, and
+ * would stay there while a big CPU idles beside it. So, where capacities
+ * differ:
  *
- *  - at its tick, a running task that does not fit is told to the others
- *    (`misfits`), and if a larger CPU idles, its slice ends;
- *  - when it comes to dispatch, its CPU claims the largest idle one for it, and
- *    enqueue puts it there (move.h);
- *  - a larger CPU that goes idle interrupts it before its tick would.
+ *  - at its tick, a CPU whose running task does not fit tells the other CPUs
+ *    (`misfits`), and if a larger CPU idles, the task's slice ends;
+ *  - in the dispatch that follows, the CPU claims the largest idle CPU for the
+ *    task, and enqueue puts it there (move.h);
+ *  - a larger CPU that goes idle interrupts such a task before its tick would.
  *
  * The bits of `misfits` are hints: each belongs to one CPU, which sets it at a
  * tick and clears it when the task stops.
@@ -21,7 +22,7 @@
 #include "follow/move.h"
 #include "follow/util.h"
 
-/* Bits that are set in all words, as nr_waiting. */
+/* The number of bits that are set in all words, as nr_waiting. */
 static perch_u64 nr_misfits;
 
 static inline bool has_misfit(perch_u32 cpu)
@@ -45,7 +46,7 @@ static inline void clear_misfit(perch_u32 cpu)
 	__sync_fetch_and_add(&nr_misfits, -1);
 }
 
-/* Whether the CPU is too small for the task, by its utilisation and its clamps. */
+/* True if the CPU is too small for the task, by the task's utilisation and clamps. */
 static inline bool outgrew(const struct task_struct *p, perch_u32 util, perch_u32 cpu)
 {
 	struct perch_task t = {.util = util};
@@ -58,9 +59,9 @@ static inline bool outgrew(const struct task_struct *p, perch_u32 util, perch_u3
 
 /*
  * The largest idle CPU of those that the task may use and that are larger than
- * its own, `cpu`; PERCH_NONE without one. The largest, although a middle one may do: a
- * utilisation that has reached what a CPU can give does not say how much more
- * it would be.
+ * its own, `cpu`; PERCH_NONE without one. It takes the largest, although a
+ * middle one may do: a utilisation that has reached the CPU's capacity does not
+ * tell how much higher it would be.
  */
 PERCH_OUTLINE perch_u32 larger_idle(perch_u64 allowed_at, perch_u32 cpu)
 {
@@ -92,12 +93,13 @@ PERCH_OUTLINE perch_u32 larger_idle(perch_u64 allowed_at, perch_u32 cpu)
 }
 
 /*
- * A CPU that has nothing to run looks at smaller ones of its domain on which a
- * task runs that fits neither: before it steals, for a task that waits is as
- * well served by the smaller CPU that this sets free. The interrupted CPU finds
- * it idle, or not any more. A browser's main thread on a LITTLE, and the big
- * CPUs idle for the milliseconds between two frames: without the call it
- * has every fourth of them, when a tick falls into one.
+ * A CPU that has nothing to run looks for smaller CPUs of its domain whose
+ * running task does not fit them. It does so before it steals, because the
+ * smaller CPU that becomes free by this serves a waiting task as well. The
+ * interrupted CPU then claims the idle one, if it still idles. An example is a
+ * browser's main thread on a LITTLE, while the big CPUs idle for the
+ * milliseconds between two frames: without the call the thread gets every
+ * fourth of these gaps, when a tick falls into one.
  */
 PERCH_OUTLINE int call_misfit(perch_u32 cpu)
 {
@@ -128,7 +130,7 @@ PERCH_OUTLINE int call_misfit(perch_u32 cpu)
 	return 0;
 }
 
-/* Whether a task that waits fits the CPU, as far as is known of it. */
+/* True if a task that waits fits the CPU, as far as the scheduler knows the task. */
 static inline bool fits(const struct task_struct *p, perch_u32 cpu)
 {
 	perch_u32 pid = p->pid;
@@ -142,10 +144,10 @@ static inline bool fits(const struct task_struct *p, perch_u32 cpu)
 }
 
 /*
- * Whether the task that a thief would get from a larger CPU's queue does not fit
- * the thief, and is about to be served where it is. Two hogs that share a big
- * CPU get more of it than of a LITTLE each; a LITTLE that stole one for being
- * idle a moment would keep it until a big CPU idles.
+ * True if the task that a thief would get from a larger CPU's queue does not
+ * fit the thief, and is about to be served where it is. Each of two hogs that
+ * share a big CPU gets more done there than on a LITTLE of its own; a LITTLE
+ * that stole one for being idle a moment would keep it until a big CPU idles.
  */
 static __attribute__((noinline)) bool better_left(perch_u32 cpu, perch_u32 from, perch_u64 now)
 {
@@ -187,7 +189,7 @@ static inline void misfit_stopping(struct task_struct *p, perch_u32 cpu, bool ru
 	clear_misfit(cpu);
 }
 
-/* A task that outgrew its CPU leaves for a larger one, which is claimed for it. */
+/* A task that outgrew its CPU leaves for a larger CPU, which this function claims for it. */
 static inline bool misfit_dispatch(struct task_struct *prev, perch_u32 cpu, bool runs_on)
 {
 	if (!runs_on || !has_misfit(cpu))
@@ -209,9 +211,9 @@ static inline bool misfit_keeps(perch_u32 cpu, perch_u32 from, perch_u64 now)
 }
 
 /*
- * Of CPUs that differ, whether the task is one of those that had better change:
- * to a smaller CPU go those that fit there, to a larger one those that do not
- * fit where they are.
+ * True if the task is one that had better move between two CPUs that differ: a
+ * task moves to a smaller CPU if it fits there, and to a larger CPU if it does
+ * not fit where it is.
  */
 static inline bool misfit_suits(const struct task_struct *p, perch_u32 cpu, perch_u32 from)
 {
@@ -222,7 +224,10 @@ static inline bool misfit_suits(const struct task_struct *p, perch_u32 cpu, perc
 	return here < there ? fits(p, cpu) : !fits(p, from);
 }
 
-/* If no task fits any better here it is the first, for nobody larger had room either. */
+/*
+ * If no task fits better here, the first in the queue comes, because no larger
+ * CPU had room either.
+ */
 static inline enum perch_pull misfit_pull(perch_u32 cpu, perch_u32 from)
 {
 	return pull_one(cpu, from, PERCH_FOLLOWER_misfit) ? PERCH_PULL_MOVED : PERCH_PULL_NOBODY;

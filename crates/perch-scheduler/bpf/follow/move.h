@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How a running task goes to another CPU. A follower that comes later in the
- * list claims an idle CPU for it in dispatch (claim_move()), whereupon the
- * kernel enqueues the task, and this one puts it there.
+ * Moves a running task to another CPU. A follower that comes later in the list
+ * claims an idle CPU for the task in dispatch (claim_move()); the kernel then
+ * enqueues the task, and this follower puts it on the claimed CPU.
  */
 #ifndef PERCH_MOVE_H
 #define PERCH_MOVE_H
@@ -11,8 +11,8 @@
 #include "base/queue.h"
 
 /*
- * In dispatch, which has the run queue of `cpu`: claims the CPU `to` for the task
- * that ran until now. False: there is none, or somebody else was faster.
+ * In dispatch, which has the run queue of `cpu`: claims the CPU `to` for the
+ * task that ran until now. False: `to` is no CPU, or another CPU was faster.
  */
 static inline bool claim_move(perch_u32 cpu, perch_u32 to)
 {
@@ -43,9 +43,9 @@ static inline bool move_dispatch(struct task_struct *prev, perch_u32 cpu, bool r
 }
 
 /*
- * Puts the task that leaves on the CPU that was claimed for it, with its lag.
- * The kernel enqueues neither a task that exits nor one that must not migrate,
- * which stay; and its affinity may have changed since.
+ * Puts a task that leaves on the CPU that was claimed for it, with its lag. A
+ * task that exits or must not migrate stays, as the kernel does not enqueue it;
+ * and a task's affinity may have changed since the claim.
  */
 static inline bool leaves(struct task_struct *p, perch_u64 enq_flags)
 {
@@ -69,7 +69,7 @@ static inline bool move_enqueue(struct task_struct *p, perch_u64 enq_flags)
 		return false;
 	if (leaves(p, enq_flags))
 		return true;
-	/* The task was to leave, and nobody else is here: it goes on. */
+	/* The task was to leave, and its CPU has no other task: it goes on here. */
 	if (!(enq_flags & SCX_ENQ_LAST))
 		return false;
 	insert(p, SCX_DSQ_LOCAL, slice_for(1), enq_flags);

@@ -4,9 +4,9 @@
  * of what was in 32 periods of 1024 us (docs/mechanisms/stock.md#pelt), from 0 to 1024,
  * the capacity of the largest CPU. An hour on a CPU of capacity 446 makes 446.
  *
- * Whether a task runs does not change between two updates, so the mean is
- * known in closed form: it goes the way from what it was to where it would
- * end, but for the share 2^-(time / 32 periods) of it. PELT counts period by
+ * Between two updates a task either runs all the time or not at all, so the
+ * mean has a closed form: it covers the way from its old value to its limit,
+ * but for the share 2^-(time / 32 periods) of that way. PELT counts period by
  * period for the same figure; within one it is linear, as here.
  */
 #ifndef PERCH_PELT_H
@@ -16,10 +16,10 @@
 
 /* Time is counted in units of 1024 ns, PELT's too; 1024 of them are a period. */
 #define PERCH_PELT_UNIT 10
-/* Fractions of a utilisation that is kept: a wake-up of a microsecond counts. */
+/* Bits of fraction in a stored utilisation: even an activation of a microsecond counts. */
 #define PERCH_PELT_SHIFT 16
 
-/* 2^31 shrunk by 1/32 of a half-life, again and again: what a period leaves of it. */
+/* 2^31, shrunk by 1/32 of a half-life at each step: the part that so many periods leave. */
 static const perch_u32 perch_pelt_left[32] = {
 	0x80000000, 0x7d41d96e, 0x7a92be8b, 0x77f25cce, 0x75606374, 0x72dc8374, 0x70666f76,
 	0x6dfddbcc, 0x6ba27e65, 0x69540ec9, 0x6712460b, 0x64dcdec3, 0x62b39509, 0x60962665,
@@ -30,7 +30,10 @@ static const perch_u32 perch_pelt_left[32] = {
 /* A unit takes its part of what the period takes, PELT being linear within one. */
 #define PERCH_PELT_UNIT_TAKES 44936u
 
-/* The mean after `units` of time in which it went towards `to`; all but the time shifted. */
+/*
+ * The mean after `units` of time in which it moved towards `to`; both values
+ * are shifted by PERCH_PELT_SHIFT.
+ */
 static inline perch_u32 perch_pelt(perch_u32 mean, perch_u32 to, perch_u64 units)
 {
 	perch_u64 left = (1ull << 31) - (units & 1023) * PERCH_PELT_UNIT_TAKES;
@@ -44,10 +47,11 @@ static inline perch_u32 perch_pelt(perch_u32 mean, perch_u32 to, perch_u64 units
 }
 
 /*
- * What a wakee will need, as the kernel's util_est: a mean of what its
- * activations came to. It follows them up at once and down by a quarter, so
- * that a long sleep or one short activation hides nothing; differences
- * below 1 % are let go.
+ * The utilisation that a wakee will need, as the kernel's util_est: a mean over
+ * its activations. The mean rises at once to that of a larger activation and
+ * falls by a quarter of the difference after a smaller one, so that neither a
+ * long sleep nor one short activation hides the need; differences below 1 % are
+ * ignored.
  */
 static inline perch_u32 perch_util_est(perch_u32 est, perch_u32 util)
 {

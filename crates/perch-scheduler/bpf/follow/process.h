@@ -4,14 +4,15 @@
  * the arena, found by the process's number (tgid).
  *
  * A process takes a slot with its first task and gives it back with its last:
- * init_task and exit_task count them. A tgid does not change in a task's life,
- * whoever of its threads exits first or execs, so nothing but that count
- * matters. Whoever is born while the table is full stays without a slot for
- * life, and so do its threads: were they let in later, some would be counted
- * and others not.
+ * init_task and exit_task count them. A task's tgid never changes, whichever
+ * thread of its process exits first or execs, so the count of tasks is all that
+ * matters. A process that is born while the table is full stays without a slot
+ * for life, and so do its threads: if they were let in later, some would be
+ * counted and others not.
  *
- * A wake-up does not look into the hash. A task's memory names its slot, and
- * the slot says whose it is; a slot that went to somebody else is none.
+ * A wake-up does not look into the hash. A task's memory names the slot of its
+ * process, and the slot names its process. If the slot has gone to another
+ * process, the task has none.
  */
 #ifndef PERCH_PROCESS_H
 #define PERCH_PROCESS_H
@@ -32,10 +33,16 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } free_slots SEC(".maps");
 
-/* Somebody who was there before found no room: none of those is let in any more. */
+/*
+ * A task that was there before the scheduler was loaded found no room: the
+ * table then takes no other such task.
+ */
 static bool full_at_load;
 
-/* Births and deaths are no scheduling: others on this CPU may count at the same time. */
+/*
+ * Births and deaths happen outside the scheduler's own callbacks: other code on
+ * this CPU may count at the same time.
+ */
 static inline void count_process(enum perch_event event)
 {
 	__sync_fetch_and_add(&cpu_state(bpf_get_smp_processor_id())->events[event], 1);
@@ -51,7 +58,7 @@ static inline bool is_kernel_s(const struct task_struct *p)
 	return p->flags & PF_KTHREAD;
 }
 
-/* The slot of the task's process plus 1; 0: it has none. */
+/* The slot of the task's process plus 1; 0: the process has none. */
 static __attribute__((noinline)) perch_u32 find_slot(const struct task_struct *p)
 {
 	__u32 tgid = p->tgid, *slot;
@@ -62,7 +69,7 @@ static __attribute__((noinline)) perch_u32 find_slot(const struct task_struct *p
 	return slot ? *slot + 1 : 0;
 }
 
-/* What a memory says of the slot, if it is still true. */
+/* The slot that a task's memory names, if that still belongs to the task's process; else 0. */
 static inline perch_u32 same_slot(perch_u32 slot, const struct task_struct *p)
 {
 	return slot && slot_at(slot - 1)->tgid == (perch_u32)p->tgid ? slot : 0;
@@ -73,7 +80,7 @@ static inline struct perch_process __arena *process_at(perch_u32 slot)
 	return slot ? &slot_at(slot - 1)->process : 0;
 }
 
-/* One task more of a process that is there; not one whose last task is just going. */
+/* Counts one more task of a process. False: the process's last task is just leaving. */
 static inline bool one_more(struct perch_slot __arena *s)
 {
 	perch_u32 tasks = s->process.nr_threads;
@@ -89,7 +96,7 @@ static inline bool one_more(struct perch_slot __arena *s)
 	return false;
 }
 
-/* A slot for the process whose first task this is; false: there is none. */
+/* Takes a slot for a process, whose first task this is; false: no slot is free. */
 static inline bool take_slot(__u32 tgid)
 {
 	struct perch_slot __arena *s;
@@ -156,7 +163,7 @@ static inline void leave_process(const struct task_struct *p)
 	count_process(PERCH_EV_PROCESSES_ENDED);
 }
 
-/* Before anybody joins. */
+/* Fills the stack of free slots, before the first task joins. */
 static inline int free_all_slots(void)
 {
 	__u32 slot;

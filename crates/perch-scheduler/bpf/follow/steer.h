@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the mechanism that steers to empty queues (policy/include/perch/steer.h)
- * needs of task groups: where a group has somebody queued, and the credit of a
- * wakee whose group has nobody else where it was steered to.
+ * Serves the mechanism that steers to empty queues
+ * (policy/include/perch/steer.h): it tells the policy where a task group has a
+ * task queued, and it credits a wakee whose group has no other task on the CPU
+ * to which the wakee was steered.
  */
 #ifndef PERCH_STEER_FOLLOWER_H
 #define PERCH_STEER_FOLLOWER_H
@@ -21,11 +22,11 @@ static inline void charge_group(const struct perch_cpu __arena *c, perch_u32 cpu
 
 /*
  * The virtual time of a wakee whose group has no other task on the CPU: the
- * group's own there, as if the group had slept since it ran there last. The CPU
- * owes the group at most lag_ns, as it owes any sleeper. The running time of its
- * tasks is charged to the group (charge_group()), so a task that wakes often, or
- * in turns with others of its group, gains no more than one that wakes once. ~0:
- * the group has no claim.
+ * group's own virtual time there, as if the group had slept since it ran there
+ * last. The CPU owes the group at most lag_ns, as it owes any sleeper. The
+ * running time of its tasks is charged to the group (charge_group()), so a task
+ * that wakes often, or in turns with others of its group, gains no more than
+ * one that wakes once. ~0: the group has no claim.
  */
 static inline perch_u64 credited(const struct perch_group_task *t, perch_u32 cpu)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a task needs of a CPU: its utilisation, which this follower tracks
- * because the kernel's PELT does not follow tasks of sched_ext, and its clamps.
- * It is on where capacities differ or cache=upstream asks.
+ * Tells the policy how much of a CPU a task needs: the task's clamps, and its
+ * utilisation, which this follower tracks because the kernel's PELT does not
+ * follow tasks of sched_ext. The follower is on where capacities differ, and
+ * with cache=upstream.
  */
 #ifndef PERCH_UTIL_H
 #define PERCH_UTIL_H
@@ -10,7 +11,10 @@
 #include "base/memory.h"
 #include "follow/pelt.h"
 
-/* Utilisation now, without a change of anything: since the last update it went towards `to`. */
+/*
+ * The task's utilisation now, if it has moved towards `to` since the last
+ * update; changes nothing.
+ */
 static inline perch_u32 util_at(const struct perch_memory __arena *m, perch_u32 to, perch_u64 now)
 {
 	perch_s64 passed = now - m->util_at_ns;
@@ -20,7 +24,10 @@ static inline perch_u32 util_at(const struct perch_memory __arena *m, perch_u32 
 			  passed > 0 ? passed >> PERCH_PELT_UNIT : 0);
 }
 
-/* Brings it up to date; less than a unit of time is left for the next time. */
+/*
+ * Brings the task's utilisation up to date; a rest of less than a unit of time
+ * counts at the next update.
+ */
 static inline void update_util(struct perch_memory __arena *m, perch_u32 to, perch_u64 now)
 {
 	perch_s64 passed = now - m->util_at_ns;
@@ -32,10 +39,11 @@ static inline void update_util(struct perch_memory __arena *m, perch_u32 to, per
 }
 
 /*
- * What a newborn task is taken to use: half of what its CPU has left, as the
- * kernel does, so that it neither counts for nothing nor for a hog until its
- * first period is over. A task that was there before perch begins with what
- * the kernel's own scheduler knew of it.
+ * The utilisation that a newborn task begins with: half of the capacity that
+ * its CPU has left, as in the kernel, so that until its first period is over
+ * the task counts neither as nothing nor as a hog. A task that was there before
+ * perch begins with the utilisation that the kernel's own scheduler had
+ * measured.
  */
 static inline perch_u32 first_util(const struct task_struct *p, perch_u32 cpu)
 {
@@ -53,8 +61,8 @@ static inline perch_u32 clamp_of(const struct uclamp_se *clamp)
 }
 
 /*
- * The clamps that were asked for the task itself; those of its cgroup and of
- * the whole system are not looked at.
+ * Reads the clamps that were set for the task itself, not those of its cgroup
+ * and of the whole system.
  */
 static inline void look_at_clamps(struct perch_task *t, const struct task_struct *p)
 {
@@ -66,7 +74,10 @@ static inline void look_at_clamps(struct perch_task *t, const struct task_struct
 	}
 }
 
-/* What the policy is told of a task that wakes or waits: a long sleep makes it no smaller. */
+/*
+ * Tells the policy the need of a task that wakes or waits: a long sleep makes
+ * the task no smaller.
+ */
 static inline void look_at_need(struct perch_task *t, const struct task_struct *p,
 				const struct perch_memory __arena *m)
 {
@@ -96,7 +107,7 @@ static inline void util_running(struct task_struct *p, struct perch_cpu __arena 
 	update_util(own_memory(p, cpu), 0, scx_bpf_now());
 }
 
-/* The task runs, and has since the last update. */
+/* The task runs, and has run since the last update. */
 static inline struct perch_memory __arena *util_ran(const struct task_struct *p, perch_u32 cpu)
 {
 	struct perch_memory __arena *m = own_memory(p, cpu);

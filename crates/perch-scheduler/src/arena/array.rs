@@ -51,7 +51,7 @@ impl<T> Array<T> {
     /// The address of one of them.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If the array has fewer elements.
     pub fn address(&self, index: usize) -> u64 {
         assert!(index < self.len, "{index} of {}", self.len);
         self.at + (index * size_of::<T>()) as u64
@@ -62,7 +62,7 @@ impl<T: Plain> Array<T> {
     /// Writes one of them.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If the array has fewer elements.
     pub fn put(&self, image: &mut [u8], index: usize, value: &T) {
         let at = offset(self.address(index));
         image[at..at + size_of::<T>()].copy_from_slice(bytes(value));

@@ -26,7 +26,7 @@ pub(super) fn slots(tuning: &Tuning, possible: usize) -> usize {
     }
 }
 
-/// Whether the table is of a sensible size where so many CPUs may come online.
+/// Checks that the table has a sensible size where so many CPUs may come online.
 ///
 /// # Errors
 /// [`SettingsError::Memory`] when it is not.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What can be wrong with a rule of the real-time band.
+//! The errors of a rule of the real-time band.
 
 use super::keys::{KEYS, PRIORITIES};
 use crate::interface::{BAND_GLOB, BAND_NAME, BAND_PATH};
@@ -22,7 +22,7 @@ pub enum BandError {
     Value {
         /// The key.
         key: &'static str,
-        /// What is wrong with its value.
+        /// The defect of its value.
         source: ValueError,
     },
     /// A name that no command has.
@@ -30,7 +30,7 @@ pub enum BandError {
     Comm {
         /// The pattern.
         given: String,
-        /// What is wrong with it.
+        /// The defect of the pattern.
         source: CommError,
     },
     /// A path that no cgroup has.
@@ -38,10 +38,10 @@ pub enum BandError {
     Cgroup {
         /// The path.
         given: String,
-        /// What is wrong with it.
+        /// The defect of the path.
         source: CgroupError,
     },
-    /// A policy that there is not.
+    /// A policy that does not exist.
     #[error("policy: {0:?}: expected fifo or rr")]
     Policy(String),
     /// The rule chooses every task.

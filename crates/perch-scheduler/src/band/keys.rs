@@ -30,7 +30,7 @@ pub(crate) struct Draft {
     slice: Option<Millis>,
 }
 
-/// What becomes of tasks of one priority.
+/// The order in which tasks of one priority run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Policy {
     /// The task that came first runs until it sleeps.

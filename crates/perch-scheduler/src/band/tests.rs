@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a rule of the real-time band says, and what is refused.
+//! Tests of the rules of the real-time band: their meaning, and the rules that are refused.
 
 use super::*;
 

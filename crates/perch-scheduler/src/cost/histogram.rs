@@ -10,7 +10,7 @@ const BUCKETS: usize = (MAX_SHIFT + 2) * FINE;
 /// Size of all buckets in the map.
 pub const BYTES: usize = 16 * BUCKETS;
 
-/// A run that takes longer than so many medians waited for somebody.
+/// A run that takes longer than so many medians has waited for other CPUs.
 const LONG: f64 = 10.0;
 
 /// Runs by how long they took.

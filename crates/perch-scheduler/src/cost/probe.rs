@@ -40,7 +40,7 @@ impl Probe {
         self.switch(1)
     }
 
-    /// What was found since the beginning.
+    /// The histogram of the runs since the beginning.
     pub fn end(&self) -> Result<Histogram, Error> {
         let found = value(&self.object, METER)?;
         self.switch(0)?;

@@ -88,8 +88,8 @@ impl Answerer for InKernel {
             let (bytes, arena) = (image.len(), ARENA_BYTES);
             return Err(UnableError::Batch { bytes, arena }.into());
         }
-        // SAFETY: the arena is mapped as long as the object lives and is that long; nobody but a
-        // run of the program, which this waits for, touches it.
+        // SAFETY: the arena is mapped as long as the object lives and is that long; only a run of
+        // the program, for which this function waits, touches it.
         unsafe {
             self.arena
                 .copy_from_nonoverlapping(NonNull::from(image).cast(), image.len());

@@ -43,7 +43,7 @@ macro_rules! events {
                 match self { $(Event::$variant => $name,)* }
             }
 
-            /// What it counts, in a few words.
+            /// The thing that the event counts, in a few words.
             pub fn help(self) -> &'static str {
                 match self { $(Event::$variant => $help,)* }
             }

@@ -25,7 +25,7 @@ fn util(value: u32) -> u32 {
     value << SHIFT
 }
 
-/// What the kernel's PELT makes of it, period by period.
+/// The mean that the kernel's PELT computes, period by period.
 fn by_periods(mean: f64, to: f64, periods: u64) -> f64 {
     let left = 0.5f64.powf(1.0 / 32.0);
     (0..periods).fold(mean, |mean, _| mean * left + to * (1.0 - left))

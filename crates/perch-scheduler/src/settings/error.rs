@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What can be wrong with what is asked for.
+//! The errors of the settings that a user asks for.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub enum SettingsError {
         origin: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The defect at that place.
         source: Box<Problem>,
     },
     /// `--set` says something wrong about a setting.
@@ -42,7 +42,7 @@ pub enum SettingsError {
     Band {
         /// The whole rule.
         rule: String,
-        /// What is wrong with it.
+        /// The defect of the rule.
         source: BandError,
     },
     /// More rules of the real-time band than there is room for.
@@ -82,7 +82,7 @@ impl From<Problem> for SettingsError {
     }
 }
 
-/// What is wrong with a key or its value.
+/// A defect of a key or of its value.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// Not TOML.
@@ -107,10 +107,10 @@ pub enum Problem {
     Value {
         /// The key.
         key: &'static str,
-        /// What is wrong with its value.
+        /// The defect of its value.
         source: ValueError,
     },
-    /// Modes that there are not.
+    /// Modes that do not exist.
     #[error("modes: {0}")]
     Modes(#[source] perch_policy::ParseError),
     /// A rule that chooses no tasks, or says nothing sensible of them.

@@ -39,7 +39,7 @@ const fn range(least: u64, most: u64) -> Range {
 /// A switch has no numbers.
 const SWITCH: Range = range(0, 1);
 
-/// What a setting needs to have any effect.
+/// The condition on which a setting has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     Nothing,
@@ -214,7 +214,7 @@ pub(super) fn keys() -> Vec<&'static str> {
 }
 
 impl Setting {
-    /// Whether it is true or false, and no number.
+    /// True if the setting's value is true or false, and no number.
     pub fn is_switch(&self) -> bool {
         matches!((self.slot)(&mut Tuning::default()), Slot::Switch(_))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a configuration says, and what is refused.
+//! Tests of configurations: their meaning, and the configurations that are refused.
 
 use super::table::SETTINGS;
 use super::*;
@@ -166,7 +166,8 @@ fn overload_needs_a_band() {
     assert_eq!(modes.overload_layout(), Layout::LlcPadded);
 }
 
-/// What a file and `--set` say of one setting; the same, or both refuse it.
+/// The meaning of one setting in a file and in `--set`; both agree on it, or both refuse the
+/// setting.
 fn both_ways(name: &str, value: &str) -> Result<Tuning, String> {
     let file = Settings::from_toml(&format!("{name} = {value}\n"), "f").map(|s| s.tuning());
     let mut settings = Settings::default();
@@ -177,7 +178,7 @@ fn both_ways(name: &str, value: &str) -> Result<Tuning, String> {
         (Err(file), Err(set)) => {
             let (file, set) = (file.to_string(), set.to_string());
             let why = file.strip_prefix("f:1: ").expect("the file's line");
-            // What stands in no quotation marks in a file is a word on the command line.
+            // A value without quotation marks in a file is a word on the command line.
             assert_eq!(set.replace('"', ""), format!("--set: {why}"));
             Err(why.to_string())
         }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Report;
 
-/// Why nobody gives statistics.
+/// The reason why no scheduler gives statistics.
 #[derive(Debug, thiserror::Error)]
 pub enum StatisticsError {
     /// No scheduler listens there.

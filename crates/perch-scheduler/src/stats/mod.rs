@@ -25,7 +25,7 @@ pub use server::Server;
 /// Where the tools of sched_ext look for the loaded scheduler's statistics.
 pub const SOCKET: &str = "/var/run/scx/root/stats";
 
-/// What a scheduler was loaded on.
+/// The machine, kernel and settings with which a scheduler was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// The machine's name, as its processor tells it.
@@ -60,11 +60,11 @@ impl About {
 /// How often one reason decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decisions {
-    /// So often.
+    /// The number of wake-ups that the reason decided.
     pub wakeups: u64,
 }
 
-/// What a scheduler has done since it was loaded, reloads included.
+/// The work of a scheduler since it was loaded, reloads included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// When it was read, nanoseconds since 1970.
@@ -81,7 +81,7 @@ pub struct Report {
     pub overload_sum: i64,
     /// The lowest of these counters.
     pub overload_lowest: i64,
-    /// What it was loaded on.
+    /// The machine, kernel and settings with which it was loaded.
     #[serde(flatten)]
     pub about: About,
     /// Decisions by [`Reason::name`]; those that never decided included.
@@ -102,7 +102,8 @@ impl Report {
         self.events.get(event.name()).copied().unwrap_or(0)
     }
 
-    /// What happened since `earlier`, of the same scheduler; the whole, if that was another one.
+    /// The work since the report `earlier` of the same scheduler; the whole report, if `earlier` is
+    /// another scheduler's.
     pub fn since(&self, earlier: &Report) -> Report {
         if earlier.uptime_ns > self.uptime_ns {
             return self.clone();
@@ -142,7 +143,7 @@ impl Source {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether no program has counted yet.
+    /// True if no program has counted yet.
     pub(crate) fn is_new(&self) -> bool {
         self.lock().began.is_none()
     }
@@ -163,7 +164,7 @@ impl Source {
         }
     }
 
-    /// So often loaded again.
+    /// Sets how often the program was loaded again.
     pub(crate) fn restarted(&self, times: u64) {
         self.lock().restarts = times;
     }
@@ -175,7 +176,7 @@ impl Source {
         if let Some(counters) = &state.live {
             totals.add(&counters.totals());
         }
-        // The time of day is for whoever collects reports; nothing here depends on it.
+        // The time of day is for programs that collect reports; nothing here depends on it.
         #[allow(clippy::disallowed_methods)]
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Report {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Gives statistics to whoever connects: the side of the scheduler.
+//! Gives statistics to each client that connects: the side of the scheduler.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -30,11 +30,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to answer at `path`, whose folders are made. A socket that nobody answers any more
-    /// is replaced.
+    /// Begins to answer at `path`, whose folders are made. A socket at which no process answers any
+    /// more is replaced.
     ///
     /// # Errors
-    /// When the socket cannot be made, or when somebody else answers there.
+    /// When the socket cannot be made, or when another process answers there.
     pub fn start(path: &Path, source: Source) -> io::Result<Server> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -64,7 +64,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Wakes the thread that waits for somebody to connect.
+        // Wakes the thread that waits for a client to connect.
         let woken = UnixStream::connect(&self.path).is_ok();
         let _ = fs::remove_file(&self.path);
         if let (true, Some(thread)) = (woken, self.thread.take()) {
