@@ -8,6 +8,7 @@
 mod id;
 mod observe;
 mod program;
+mod run;
 mod scenario;
 mod world;
 

@@ -4,7 +4,8 @@
 use perch_sched::check::Auditor;
 use perch_sched::{Life, Sched, hold};
 
-use super::{World, event};
+use super::event;
+use super::state::World;
 use crate::id::{Id, TaskId};
 
 impl World {

@@ -5,9 +5,10 @@
 use perch_sched::hardware::Costs;
 use perch_sched::{Ended, Rounds, Sched, Waker};
 
+use super::event;
 use super::guest::Guests;
 use super::net::Net;
-use super::{Place, event};
+use super::place::Place;
 use crate::id::{ChannelId, TaskId};
 use crate::program::System;
 

@@ -7,87 +7,25 @@ mod event;
 mod guest;
 mod here;
 mod net;
+mod outside;
+mod place;
 mod simulation;
+mod state;
 
 use std::sync::Arc;
 
 use perch_policy::CpuMask;
 use perch_sched::{Life, NewGroup, NewTask, Programs, Sched, Setup};
-use perch_workload::{Class, Op, Site, TaskSpec, Workload};
+use perch_workload::{Class, TaskSpec};
 
-use crate::id::{GuestId, TaskId, VcpuId};
-use crate::program::{Interpreter, Stop};
+use crate::id::TaskId;
+use crate::program::Stop;
 
-use guest::Guests;
-use here::Here;
-use net::Net;
+use place::Place;
 pub use simulation::Simulation;
-
-/// Where a task is, and what it is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A task of this machine.
-    Host,
-    /// A vCPU, a task of this machine: the virtual machine and which of its vCPUs.
-    Vcpu(GuestId, VcpuId),
-    /// A task of that virtual machine; its CPU is a vCPU.
-    Guest(GuestId),
-    /// A task on another computer; it runs, for the books, while a timer of it is pending.
-    Outside,
-}
-
-impl Place {
-    /// The place of a task of a workload.
-    pub fn of(spec: &TaskSpec) -> Place {
-        match (spec.site, spec.program.first()) {
-            (Site::Outside, _) => Place::Outside,
-            (Site::Guest(guest), _) => Place::Guest(GuestId(guest)),
-            (Site::Host, Some(&Op::Vcpu { guest, vcpu })) => {
-                Place::Vcpu(GuestId(guest), VcpuId(vcpu))
-            }
-            (Site::Host, _) => Place::Host,
-        }
-    }
-}
-
-/// Everything but the scheduler.
-pub struct World {
-    programs: Interpreter,
-    guests: Guests,
-    /// The network, if somebody is at its other end.
-    net: Option<Box<Net>>,
-    /// Events handled since counting began.
-    events: u64,
-}
+use state::World;
 
 impl World {
-    /// The world of a workload.
-    pub fn new(workload: &Workload, nr_cpus: usize, seed: u64) -> World {
-        World {
-            programs: Interpreter::new(workload, nr_cpus, seed),
-            guests: Guests::new(workload),
-            net: Net::new(workload),
-            events: 0,
-        }
-    }
-
-    /// What a program sees of the world, and the programs.
-    fn here<'w, 'a>(&'w mut self, sched: &'w mut Sched<'a>) -> (&'w mut Interpreter, Here<'w, 'a>) {
-        let here = Here {
-            sched,
-            guests: &mut self.guests,
-            net: self.net.as_deref(),
-            events: &mut self.events,
-        };
-        (&mut self.programs, here)
-    }
-
-    /// The task that runs on a CPU works.
-    fn work(&mut self, sched: &mut Sched<'_>, cpu: usize) {
-        self.guests.carry(sched, cpu);
-        sched.begin_segment(cpu);
-    }
-
     /// The task, on this machine or on a vCPU that runs there, leaves its CPU: to sleep, or for good.
     #[inline]
     fn leave(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId, life: Life) {

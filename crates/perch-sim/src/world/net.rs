@@ -7,20 +7,20 @@
 //! and sends the guest's first vCPU an interrupt. The way out is the same backwards: the vCPU
 //! leaves the guest to wake vhost unless that is at work already.
 
-use perch_sched::{Life, Sched, Waker};
+use perch_sched::{Sched, Waker};
 use perch_workload::{Network, Op, Site, Workload};
 
+use super::event;
 use super::guest::{Guests, Job};
-use super::{Place, World, event};
-use crate::id::{ChannelId, GuestId, IdVec, TaskId};
-use crate::program::OutsideStop;
+use super::place::Place;
+use crate::id::{ChannelId, IdVec, TaskId};
 
 /// The network.
 #[derive(Debug)]
 pub struct Net {
-    spec: Network,
+    pub(super) spec: Network,
     /// Where a channel is read, by its number.
-    readers: IdVec<ChannelId, Site>,
+    pub(super) readers: IdVec<ChannelId, Site>,
 }
 
 impl Net {
@@ -45,7 +45,7 @@ impl Net {
         self.readers[channel] == Site::Outside
     }
 
-    fn send_packet(&self, sched: &mut Sched<'_>, channel: ChannelId, lines: u32) {
+    pub(super) fn send_packet(&self, sched: &mut Sched<'_>, channel: ChannelId, lines: u32) {
         let at_ns = sched.now_ns() + self.spec.latency_ns.max(1);
         sched.at(at_ns, event::PACKET, channel.0, lines);
     }
@@ -70,105 +70,5 @@ impl Net {
         };
         let cost = guests.give_vhost(sched, cpu, guest, job, Waker::Task(task.0));
         sched.charge_kernel(cpu, task.0, cost);
-    }
-}
-
-impl World {
-    /// A packet arrives at its reader's computer.
-    pub(super) fn packet(&mut self, sched: &mut Sched<'_>, channel: ChannelId, lines: u32) {
-        let Some(net) = &self.net else {
-            return;
-        };
-        let (reader, spec) = (net.readers[channel], net.spec);
-        if reader == Site::Outside {
-            if let Some(receiver) = self.programs.put_message(channel, lines, 0) {
-                self.go_on_outside(sched, receiver);
-            }
-            return;
-        }
-        let cpu = (channel.0 % spec.queues) as usize % sched.nr_cpus();
-        sched.act_on(cpu);
-        let waker = sched.interrupted(cpu);
-        let mut cost = spec.interrupt_ns;
-        match reader {
-            Site::Guest(guest) => {
-                let job = Job {
-                    inward: true,
-                    channel,
-                    lines,
-                };
-                cost += (self.guests).give_vhost(sched, cpu, GuestId(guest), job, waker);
-            }
-            _ => {
-                if let Some(receiver) = self.programs.put_message(channel, lines, cpu) {
-                    cost += sched.wake(receiver.0, cpu, waker, true);
-                }
-            }
-        }
-        if let Some(task) = sched.current(cpu) {
-            sched.stop_segment(cpu);
-            sched.charge_kernel(cpu, task, cost);
-            self.work(sched, cpu);
-        }
-        sched.resched_if_needed(self, cpu);
-    }
-
-    /// vhost, which runs on `cpu`, goes on: it has moved a packet, begins with the next one, or
-    /// sleeps. Returns whether it works or has left the CPU.
-    #[inline(never)]
-    pub(super) fn vhost(
-        &mut self,
-        sched: &mut Sched<'_>,
-        cpu: usize,
-        task: TaskId,
-        guest: GuestId,
-    ) -> bool {
-        if let Some(job) = self.guests.moved(guest) {
-            if job.inward {
-                let cost = self
-                    .guests
-                    .hand_in(sched, cpu, guest, job, Waker::Task(task.0));
-                sched.charge_kernel(cpu, task.0, cost);
-            } else if let Some(net) = &self.net {
-                net.send_packet(sched, job.channel, job.lines);
-            }
-            if sched.need_resched(cpu) {
-                sched.preempt(self, cpu);
-                return true;
-            }
-            return false;
-        }
-        if sched.owes_work(task.0) {
-            self.work(sched, cpu);
-            return true;
-        }
-        match self.guests.move_next(guest) {
-            Some(work_ns) => {
-                sched.set_kernel_work(cpu, task.0, work_ns);
-                self.work(sched, cpu);
-            }
-            None => sched.block(self, cpu, task.0),
-        }
-        true
-    }
-
-    /// A task on another computer goes on, until something there takes time or it waits.
-    pub(super) fn go_on_outside(&mut self, sched: &mut Sched<'_>, task: TaskId) {
-        let net = &self.net;
-        let now_ns = sched.now_ns();
-        let then = self.programs.run_outside(task, now_ns, |channel, lines| {
-            if let Some(net) = net {
-                net.send_packet(sched, channel, lines);
-            }
-        });
-        let life = match then {
-            OutsideStop::Until(at_ns) => {
-                sched.at(at_ns, event::TIMER, task.0, 0);
-                Life::Asleep
-            }
-            OutsideStop::Waits => Life::Asleep,
-            OutsideStop::Ends => Life::Dead,
-        };
-        self.guests.set_life(task, life);
     }
 }

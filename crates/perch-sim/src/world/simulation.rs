@@ -7,7 +7,9 @@ use perch_engine::Event;
 use perch_sched::check::Auditor;
 use perch_sched::{Programs, Sched, kind};
 
-use super::{Place, World, event, scheduler};
+use super::place::Place;
+use super::state::World;
+use super::{event, scheduler};
 use crate::Scenario;
 use crate::id::{ChannelId, Id, TaskId};
 use crate::observe::{Glimpse, Metrics, Requests, Text, Watch, Watcher};

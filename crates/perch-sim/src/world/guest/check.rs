@@ -4,9 +4,10 @@
 use perch_engine::Event;
 use perch_sched::{Life, Sched, hold};
 
-use super::{Guests, Place, interrupt};
+use super::{Guests, interrupt};
 use crate::id::{Id, IdVec, TaskId};
 use crate::world::event;
+use crate::world::place::Place;
 
 impl Guests {
     /// Every task of a guest is where its vCPU's books have it, whoever has something to do is

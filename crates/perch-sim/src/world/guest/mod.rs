@@ -19,7 +19,8 @@ use perch_engine::Random;
 use perch_sched::{Life, Sched, Waker};
 use perch_workload::{GuestSpec, Op, Workload};
 
-use super::{Place, event};
+use super::event;
+use super::place::Place;
 use crate::id::{ChannelId, GuestId, Id, IdVec, TaskId, VcpuId};
 use crate::observe::GuestMetrics;
 use scheduler::Scheduler;

@@ -3,10 +3,10 @@
 
 use perch_sched::{Life, Programs, Sched};
 
-use super::super::World;
 use super::{Guests, interrupt, of_key};
 use crate::id::{GuestId, TaskId, VcpuId};
 use crate::world::event;
+use crate::world::state::World;
 
 /// A busy vCPU looks for tasks to take every so many ticks.
 const BALANCE_TICKS: u32 = 64;

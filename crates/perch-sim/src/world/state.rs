@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! All that a run has beside the scheduler, and what a program sees of it.
+
+use perch_sched::Sched;
+use perch_workload::Workload;
+
+use super::guest::Guests;
+use super::here::Here;
+use super::net::Net;
+use crate::program::Interpreter;
+
+/// Everything but the scheduler.
+pub struct World {
+    pub(super) programs: Interpreter,
+    pub(super) guests: Guests,
+    /// The network, if somebody is at its other end.
+    pub(super) net: Option<Box<Net>>,
+    /// Events handled since counting began.
+    pub(super) events: u64,
+}
+
+impl World {
+    /// The world of a workload.
+    pub fn new(workload: &Workload, nr_cpus: usize, seed: u64) -> World {
+        World {
+            programs: Interpreter::new(workload, nr_cpus, seed),
+            guests: Guests::new(workload),
+            net: Net::new(workload),
+            events: 0,
+        }
+    }
+
+    /// What a program sees of the world, and the programs.
+    pub(super) fn here<'w, 'a>(
+        &'w mut self,
+        sched: &'w mut Sched<'a>,
+    ) -> (&'w mut Interpreter, Here<'w, 'a>) {
+        let here = Here {
+            sched,
+            guests: &mut self.guests,
+            net: self.net.as_deref(),
+            events: &mut self.events,
+        };
+        (&mut self.programs, here)
+    }
+
+    /// The task that runs on a CPU works.
+    #[inline]
+    pub(super) fn work(&mut self, sched: &mut Sched<'_>, cpu: usize) {
+        self.guests.carry(sched, cpu);
+        sched.begin_segment(cpu);
+    }
+}
