@@ -6,15 +6,15 @@ use super::Sched;
 impl Sched<'_> {
     /// A CPU has nothing to run.
     pub(crate) fn go_idle(&mut self, cpu: usize) {
-        let c = &mut self.cpus[cpu];
-        if !c.idle {
+        if !self.cpus[cpu].idle {
+            let full = self.is_full(cpu);
+            let c = &mut self.cpus[cpu];
             c.idle = true;
             c.idle_since_ns = self.now;
-            let full = self.queues[cpu].average.is_full_with(&c.rt.average);
             c.pelt.stop(self.now, full);
             c.busy_ns += self.now - c.busy_since_ns;
         }
-        let expected = c.avg_idle_ns;
+        let expected = self.cpus[cpu].avg_idle_ns;
         self.publish(cpu);
         let exit_ns = self.costs.idle_exit_ns(expected);
         let state = self.host.cpu_mut(cpu);

@@ -4,11 +4,12 @@
 //! A function that may hand a CPU to another task takes the programs along: that task goes on at
 //! once, at the place where the CPU was handed over.
 
-use perch_policy::{Mode, Wake};
+use perch_policy::Wake;
 
 use super::task::Life;
 use super::wake::Waker;
 use super::{Programs, Sched, kind};
+use crate::class::Yield;
 use crate::hardware::Use;
 
 impl Sched<'_> {
@@ -57,27 +58,14 @@ impl Sched<'_> {
 
     /// The running task sleeps.
     pub fn block<P: Programs>(&mut self, programs: &mut P, cpu: usize, task: u32) {
-        if self.is_rt(task) {
-            return self.leave_rt(programs, cpu, task, Life::Asleep);
-        }
-        let left = self.dequeue_sleeper(cpu, task);
         self.leave_caches(cpu, task);
-        self.tasks[task as usize].life = Life::Asleep;
-        self.cpus[cpu].current = None;
-        self.put_levels(self.queue_of(task), task, !left);
-        if self.caches.mode != Mode::Off {
-            self.stops_running(cpu, task);
-            self.reserve(cpu, -1);
-            if left {
-                self.count_wish(cpu, task, -1);
-            }
-        }
+        self.leave(cpu, task, Life::Asleep);
         self.schedule(programs, cpu);
     }
 
     /// The running task calls exec, which is the cheapest moment to move. Returns whether it left.
     pub fn exec<P: Programs>(&mut self, programs: &mut P, cpu: usize, task: u32) -> bool {
-        if self.is_rt(task) || self.tasks[task as usize].carries {
+        if self.tasks[task as usize].carries {
             return false;
         }
         let wake = Wake {
@@ -87,7 +75,7 @@ impl Sched<'_> {
             exec: true,
             ..Wake::default()
         };
-        let to = self.decide(task, &wake, Waker::Task(task)).cpu;
+        let (to, _) = self.select(task, &wake, Waker::Task(task));
         to != cpu && self.push_running(programs, cpu, to)
     }
 
@@ -107,28 +95,7 @@ impl Sched<'_> {
 
     /// The running task ends.
     pub fn exit<P: Programs>(&mut self, programs: &mut P, cpu: usize, task: u32) {
-        if self.is_rt(task) {
-            return self.leave_rt(programs, cpu, task, Life::Dead);
-        }
-        self.update_current(cpu);
-        let queue = self.queue_of(task);
-        self.touch_levels(queue);
-        self.touch_task(task);
-        self.leave_queue(cpu, task, true);
-        self.cpus[cpu].current = None;
-        self.put_levels(queue, task, false);
-        if self.caches.mode != Mode::Off {
-            self.stops_running(cpu, task);
-            self.reserve(cpu, -1);
-            self.count_wish(cpu, task, -1);
-            self.count_thread(task, -1);
-        }
-        self.tasks[task as usize].life = Life::Dead;
-        let average = self.entities[task as usize].average;
-        self.queue_mut(queue).average.detach(&average);
-        if queue != cpu as u32 {
-            self.propagate(queue, -1);
-        }
+        self.leave(cpu, task, Life::Dead);
         self.schedule(programs, cpu);
     }
 
@@ -137,36 +104,32 @@ impl Sched<'_> {
         let Some(task) = self.cpus[cpu].current else {
             return;
         };
-        if self.goes_on_rt(cpu, task) {
+        if self.goes_on(cpu, task) {
             return self.go_on(programs, cpu, task);
         }
         self.leave_caches(cpu, task);
-        self.put_current(cpu);
+        self.put(cpu);
         self.schedule(programs, cpu);
     }
 
-    /// The running task yields. Returns whether it left the CPU; alone there it keeps it, and so
-    /// it does when it is so far behind the others that they may not go first.
+    /// The running task yields. Returns whether it left the CPU.
     pub fn give_way<P: Programs>(&mut self, programs: &mut P, cpu: usize, task: u32) -> bool {
-        if self.is_rt(task) {
-            return self.give_way_rt(programs, cpu, task);
-        }
-        if self.pick_rt(cpu).is_some() {
+        if self.is_outranked(cpu, task) {
             self.preempt(programs, cpu);
             return true;
         }
-        if self.queues[cpu].nr == 1 {
-            return false;
+        match self.yields(cpu, task) {
+            Yield::Keeps => return false,
+            Yield::GivesWay => {
+                self.leave_caches(cpu, task);
+                self.put(cpu);
+                self.schedule(programs, cpu);
+            }
+            Yield::To(next) => {
+                self.leave_caches(cpu, task);
+                self.switch_to(programs, cpu, next);
+            }
         }
-        let picked_sum_ns = self.entities[task as usize].picked_sum_ns;
-        let next = self.pick_after_yield(cpu, task);
-        if next == task {
-            self.set_current(cpu, task);
-            self.entities[task as usize].picked_sum_ns = picked_sum_ns;
-            return false;
-        }
-        self.leave_caches(cpu, task);
-        self.switch_to(programs, cpu, next);
         true
     }
 
@@ -192,15 +155,15 @@ impl Sched<'_> {
 
     /// Chooses who runs next on a CPU that runs nobody.
     pub(crate) fn schedule<P: Programs>(&mut self, programs: &mut P, cpu: usize) {
-        debug_assert!(self.cpus[cpu].current.is_none());
+        assert!(self.cpus[cpu].current.is_none(), "cpu {cpu} runs somebody");
         self.cpus[cpu].need_resched = false;
-        let mut next = self.pick_rt(cpu).or_else(|| self.pick(cpu));
+        let mut next = self.pick(cpu);
         if next.is_none() {
             self.note_misfit(cpu);
         }
         let may_pull = next.is_none() && self.cpus[cpu].wake_list.is_empty();
         if may_pull && self.balance_newidle(programs, cpu) {
-            next = self.pick_rt(cpu).or_else(|| self.pick(cpu));
+            next = self.pick(cpu);
         }
         match next {
             Some(task) => self.switch_to(programs, cpu, task),
@@ -214,7 +177,7 @@ impl Sched<'_> {
             self.leave_idle(cpu);
         }
         self.cpus[cpu].chores.clear();
-        self.set_current(cpu, task);
+        self.set_next(cpu, task);
         self.counts.context_switches += 1;
         let t = &mut self.tasks[task as usize];
         if t.woken_ns > 0 {
@@ -248,9 +211,7 @@ impl Sched<'_> {
         if was_idle {
             self.share_core(cpu);
         }
-        if self.runs_rt(cpu) {
-            self.push_rt(cpu);
-        }
+        self.switched(cpu);
         // The operation under way goes on; a task that was between two starts the next one.
         if self.tasks[task as usize].carries {
             programs.enter(self, cpu, task);

@@ -152,7 +152,7 @@ impl Sched<'_> {
     /// contended lines is settled.
     pub fn is_alone(&mut self, cpu: usize) -> bool {
         self.settle_lines(cpu);
-        self.nr(cpu) == 1 && self.queues[cpu].nr == 1
+        self.nr(cpu) == 1 && self.nr_fair(cpu) == 1
     }
 
     /// A CPU's streak, if it has one, is over with the first stretch of its last round.

@@ -6,6 +6,7 @@
 //! for something lower. Nothing here depends on how the counters of overloaded CPUs lie in memory
 //! but what an access costs.
 
+mod check;
 mod cpupri;
 mod limit;
 mod migrate;
@@ -13,11 +14,11 @@ mod overload;
 mod place;
 mod queue;
 
-use perch_policy::{Mode, Overload, Policy, Topology};
+use perch_policy::{Mode, Overload, Policy, Topology, Wake};
 
-use crate::class::fair::pelt::Activity;
-use crate::core::task::Life;
-use crate::core::{NewTask, Programs, Sched};
+use super::pelt::{Activity, Average};
+use super::{Class, Yield};
+use crate::core::{Life, NewTask, Sched, Waker};
 use crate::hardware::{Access, Field, Symbol};
 use cpupri::CpuPri;
 pub use queue::RtQueue;
@@ -68,13 +69,13 @@ pub(crate) fn domain(
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RtEntity {
     /// 1 to 99; 0 for a fair task.
-    pub priority: u8,
+    priority: u8,
     /// RR: has slices.
-    pub slices: bool,
+    slices: bool,
     /// Ticks left of the slice.
-    pub ticks: u64,
+    ticks: u64,
     /// Capacity that it asks for where CPUs differ.
-    pub capacity: u32,
+    capacity: u32,
 }
 
 impl RtEntity {
@@ -97,6 +98,138 @@ impl RtEntity {
     }
 }
 
+/// The real-time class's answers.
+pub(crate) struct RtClass;
+
+impl Class for RtClass {
+    const SWITCHES_PARENT: bool = true;
+
+    #[inline]
+    fn enqueue(sched: &mut Sched<'_>, cpu: usize, task: u32, _: bool) {
+        sched.enqueue_rt(cpu, task);
+    }
+
+    #[inline]
+    fn leave(sched: &mut Sched<'_>, cpu: usize, task: u32, life: Life) {
+        sched.leave_rt(cpu, task, life);
+    }
+
+    #[inline]
+    fn pick(sched: &mut Sched<'_>, cpu: usize) -> Option<u32> {
+        sched.pick_rt(cpu)
+    }
+
+    #[inline]
+    fn set_next(sched: &mut Sched<'_>, cpu: usize, task: u32) {
+        sched.set_next_rt(cpu, task);
+    }
+
+    #[inline]
+    fn switched(sched: &mut Sched<'_>, cpu: usize) {
+        sched.push_rt(cpu);
+    }
+
+    #[inline]
+    fn put(sched: &mut Sched<'_>, cpu: usize, task: u32) {
+        sched.put_rt(cpu, task);
+    }
+
+    #[inline]
+    fn goes_on(sched: &mut Sched<'_>, cpu: usize, task: u32) -> bool {
+        sched.goes_on_rt(cpu, task)
+    }
+
+    #[inline]
+    fn yields(sched: &mut Sched<'_>, cpu: usize, task: u32) -> Yield {
+        sched.yield_rt(cpu, task)
+    }
+
+    #[inline]
+    fn check_preempt(sched: &mut Sched<'_>, cpu: usize, wakee: u32) {
+        sched.check_preempt_rt(cpu, wakee);
+    }
+
+    #[inline]
+    fn tick(sched: &mut Sched<'_>, cpu: usize, task: u32) {
+        sched.tick_rt(cpu, task);
+    }
+
+    #[inline]
+    fn update_current(sched: &mut Sched<'_>, cpu: usize, task: u32) {
+        sched.account_rt(cpu, task);
+    }
+
+    #[inline]
+    fn select(sched: &mut Sched<'_>, task: u32, wake: &Wake, waker: Waker) -> (usize, u32) {
+        // A real-time task that calls exec stays (`select_task_rq_rt` looks at wake-ups and forks).
+        match wake.exec {
+            true => (wake.prev_cpu, 0),
+            false => (sched.place_rt(task, wake, waker), 0),
+        }
+    }
+
+    #[inline]
+    fn migrate(_: &mut Sched<'_>, _: u32) {}
+
+    fn born(_: &mut Sched<'_>, _: u32, _: usize) {}
+}
+
+/// What other rooms ask.
+impl Sched<'_> {
+    /// Real-time tasks that count as runnable on a CPU: none while the class is throttled there.
+    #[inline]
+    pub(crate) fn nr_rt(&self, cpu: usize) -> u32 {
+        self.cpus[cpu].rt.nr()
+    }
+
+    /// The averages of a CPU's real-time tasks.
+    pub(crate) fn rt_average(&self, cpu: usize) -> &Average {
+        &self.cpus[cpu].rt.average
+    }
+
+    /// A task's real-time priority, 0 for a task of another class; and whether the task is the
+    /// first of those that wait on its CPU and may run elsewhere.
+    pub(crate) fn rt_rank(&self, task: u32) -> (u8, bool) {
+        let priority = self.priority(task);
+        let pushable = &self.cpus[self.tasks[task as usize].cpu as usize]
+            .rt
+            .pushable;
+        (priority, pushable.first() == Some((priority, task)))
+    }
+
+    /// A CPU's real-time tasks that wait, in order.
+    pub(crate) fn rt_waiting(&self, cpu: usize) -> impl Iterator<Item = u32> + '_ {
+        let c = &self.cpus[cpu];
+        let tasks = c.rt.runnable.iter().map(|(_, task)| task);
+        tasks.filter(|&task| c.current != Some(task))
+    }
+
+    /// At a tick, before any CPU's own.
+    #[inline]
+    pub(crate) fn tick_all(&mut self) {
+        if self.rt.is_some() {
+            self.limit_period();
+        }
+    }
+
+    /// A tick found a task of a class below running, which may have been served its share.
+    #[inline]
+    pub(crate) fn tick_below(&mut self, cpu: usize) {
+        if self.cpus[cpu].rt.limit.serves {
+            self.limit_served(cpu);
+        }
+    }
+
+    /// A periodic pass over a CPU's lowest domain writes down what real-time tasks leave of the CPU
+    /// (`scale_rt_capacity`).
+    #[inline]
+    pub(crate) fn scale_capacity(&mut self, cpu: usize) {
+        if self.rt.is_some() {
+            self.update_capacity(cpu);
+        }
+    }
+}
+
 impl Sched<'_> {
     /// # Panics
     /// When no task of the workload is real-time: nothing else asks.
@@ -110,13 +243,13 @@ impl Sched<'_> {
 
     /// Whether a task is in this class. Where no task is, the answer costs a comparison.
     #[inline]
-    pub(crate) fn is_rt(&self, task: u32) -> bool {
+    pub(in crate::class) fn is_rt(&self, task: u32) -> bool {
         self.rt.is_some() && self.tasks[task as usize].rt.priority > 0
     }
 
     /// Whether a CPU runs a task of this class.
     #[inline]
-    pub(crate) fn runs_rt(&self, cpu: usize) -> bool {
+    pub(in crate::class) fn runs_rt(&self, cpu: usize) -> bool {
         self.rt.is_some() && self.cpus[cpu].rt.running
     }
 
@@ -140,7 +273,7 @@ impl Sched<'_> {
     }
 
     /// Brings the CPU's real-time average up to date; to be called before it changes who runs.
-    pub(crate) fn touch_rt(&mut self, cpu: usize) {
+    fn touch_rt(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         let now = c.pelt.read(self.now);
         let did = match c.rt.running {
@@ -154,8 +287,7 @@ impl Sched<'_> {
         c.rt.average.update(now, did);
     }
 
-    /// A periodic pass writes down what real-time tasks leave of a CPU (`scale_rt_capacity`).
-    pub(crate) fn update_capacity(&mut self, cpu: usize) {
+    fn update_capacity(&mut self, cpu: usize) {
         self.touch_rt(cpu);
         let used = self.cpus[cpu].rt.average.util;
         let all = self.host.topology().capacity(cpu);
@@ -188,8 +320,8 @@ impl Sched<'_> {
     /// root domain's flag is looked at, and set if need be. All real-time tasks of a queue leave
     /// the count and come back whenever one comes or goes.
     fn add_running(&mut self, cpu: usize, symbol: Symbol) {
-        let (fair, rt) = (self.queues[cpu].nr, self.cpus[cpu].rt.nr());
-        if rt > 0 && fair < 2 && fair + rt >= 2 {
+        let (below, rt) = (self.nr_below_rt(cpu), self.cpus[cpu].rt.nr());
+        if rt > 0 && below < 2 && below + rt >= 2 {
             self.set_overload(self.acting, symbol, true);
         }
     }
@@ -197,10 +329,7 @@ impl Sched<'_> {
     /// Puts a task on a queue, behind its equals. On which CPU's behalf does not matter; whoever
     /// does it touches the shared lines.
     #[inline(never)]
-    pub(crate) fn enqueue_rt(&mut self, cpu: usize, task: u32) {
-        self.end_streak(cpu);
-        self.update_current(cpu);
-        debug_assert!(!self.on_queue(task), "task {task} enqueued twice");
+    fn enqueue_rt(&mut self, cpu: usize, task: u32) {
         let slice = self.rr_ticks();
         let t = &mut self.tasks[task as usize];
         t.cpu = cpu as u32;
@@ -222,10 +351,13 @@ impl Sched<'_> {
     }
 
     /// Takes a task off its queue, running or not.
-    pub(crate) fn dequeue_rt(&mut self, cpu: usize, task: u32) {
-        self.update_current(cpu);
+    fn dequeue_rt(&mut self, cpu: usize, task: u32) {
+        let current = self.cpus[cpu].current;
+        if let Some(current) = current.filter(|_| self.runs_rt(cpu)) {
+            self.account_rt(cpu, current);
+        }
         let queued = self.cpus[cpu].rt.dequeue(task);
-        debug_assert!(queued, "task {task} was not on cpu {cpu}");
+        assert!(queued, "task {task} was not on cpu {cpu}");
         self.note_highest(cpu);
         self.add_running(cpu, Symbol::DequeueTaskRt);
         self.dequeue_pushable(cpu, task);
@@ -233,7 +365,7 @@ impl Sched<'_> {
 
     /// The highest task, if the class may run: it stays in its place on the queue.
     #[inline]
-    pub(crate) fn pick_rt(&self, cpu: usize) -> Option<u32> {
+    fn pick_rt(&self, cpu: usize) -> Option<u32> {
         self.rt.as_ref()?;
         let first = self.cpus[cpu].rt.runnable.first();
         let (_, task) = first.filter(|_| self.rt_may_run(cpu))?;
@@ -242,12 +374,11 @@ impl Sched<'_> {
 
     /// The picked task becomes the running one.
     #[inline(never)]
-    pub(crate) fn set_current_rt(&mut self, cpu: usize, task: u32) {
-        self.touch_queue(cpu);
+    fn set_next_rt(&mut self, cpu: usize, task: u32) {
         self.touch_rt(cpu);
         self.dequeue_pushable(cpu, task);
         self.tasks[task as usize].life = Life::Running;
-        self.entities[task as usize].exec_start_ns = self.now;
+        self.run_time_mut(task).start_ns = self.now;
         let c = &mut self.cpus[cpu];
         let takes_over = !c.rt.running;
         c.current = Some(task);
@@ -256,16 +387,15 @@ impl Sched<'_> {
         if takes_over {
             self.limit_starts(cpu);
         }
-        if self.caches.mode != Mode::Off {
+        if self.caches.is_on() {
             self.starts_running(task);
         }
         self.publish(cpu);
-        self.note_misfit(cpu);
     }
 
     /// The running task is preempted, or gives way: it keeps its place among its equals.
     #[inline(never)]
-    pub(crate) fn put_current_rt(&mut self, cpu: usize, task: u32) {
+    fn put_rt(&mut self, cpu: usize, task: u32) {
         self.stop_current_rt(cpu, task);
         self.tasks[task as usize].life = Life::Queued;
         if self.may_move(task) {
@@ -275,32 +405,25 @@ impl Sched<'_> {
 
     /// The running task runs no more.
     fn stop_current_rt(&mut self, cpu: usize, task: u32) {
-        self.update_current(cpu);
+        self.account_rt(cpu, task);
         self.touch_rt(cpu);
         let c = &mut self.cpus[cpu];
         c.current = None;
         c.rt.running = false;
         self.limit_stops(cpu);
-        if self.caches.mode != Mode::Off {
+        if self.caches.is_on() {
             self.stops_running(cpu, task);
         }
     }
 
     /// The running task sleeps or ends: whoever runs next may be lower than who waits elsewhere.
     #[inline(never)]
-    pub(crate) fn leave_rt<P: Programs>(
-        &mut self,
-        programs: &mut P,
-        cpu: usize,
-        task: u32,
-        life: Life,
-    ) {
+    fn leave_rt(&mut self, cpu: usize, task: u32, life: Life) {
         let priority = self.priority(task);
-        self.leave_caches(cpu, task);
         self.dequeue_rt(cpu, task);
         self.stop_current_rt(cpu, task);
         self.tasks[task as usize].life = life;
-        if self.caches.mode != Mode::Off {
+        if self.caches.is_on() {
             self.reserve(cpu, -1);
             if life == Life::Dead {
                 self.count_thread(task, -1);
@@ -309,29 +432,22 @@ impl Sched<'_> {
         if self.cpus[cpu].rt.runnable.highest() < priority {
             self.pull_rt(cpu);
         }
-        self.schedule(programs, cpu);
     }
 
     /// Accounts the running task's time.
     #[inline(never)]
-    pub(crate) fn update_current_rt(&mut self, cpu: usize) {
-        let Some(task) = self.cpus[cpu].current else {
-            return;
-        };
-        let se = &mut self.entities[task as usize];
-        let delta = self.now.saturating_sub(se.exec_start_ns);
+    fn account_rt(&mut self, cpu: usize, task: u32) {
+        let now = self.now;
+        let delta = self.run_time_mut(task).account(now);
         if delta > 0 {
-            se.exec_start_ns = self.now;
-            se.sum_exec_ns += delta;
             self.limit_runs(cpu, delta);
         }
     }
 
     /// A tick finds a task of this class running.
     #[inline(never)]
-    pub(crate) fn tick_rt(&mut self, cpu: usize, task: u32) {
-        self.update_current(cpu);
-        self.touch_queue(cpu);
+    fn tick_rt(&mut self, cpu: usize, task: u32) {
+        self.account_rt(cpu, task);
         self.touch_rt(cpu);
         self.publish(cpu);
         self.limit_ticks(cpu);
@@ -354,31 +470,23 @@ impl Sched<'_> {
         }
     }
 
-    /// The running task yields: behind its equals. Returns whether it left the CPU.
+    /// The running task yields: it goes behind its equals.
     #[inline(never)]
-    pub(crate) fn give_way_rt<P: Programs>(
-        &mut self,
-        programs: &mut P,
-        cpu: usize,
-        task: u32,
-    ) -> bool {
-        self.update_current(cpu);
+    fn yield_rt(&mut self, cpu: usize, task: u32) -> Yield {
+        self.account_rt(cpu, task);
         let priority = self.priority(task);
         let queue = &mut self.cpus[cpu].rt.runnable;
         queue.remove(task);
         queue.push_back(priority, task);
-        if self.pick_rt(cpu) == Some(task) {
-            return false;
+        match self.pick_rt(cpu) == Some(task) {
+            true => Yield::Keeps,
+            false => Yield::GivesWay,
         }
-        self.leave_caches(cpu, task);
-        self.put_current(cpu);
-        self.schedule(programs, cpu);
-        true
     }
 
     /// Whether the running task would be picked again: then nothing is switched.
     #[inline(never)]
-    pub(crate) fn goes_on_rt(&mut self, cpu: usize, task: u32) -> bool {
+    fn goes_on_rt(&mut self, cpu: usize, task: u32) -> bool {
         let same = self.cpus[cpu].rt.running && self.pick_rt(cpu) == Some(task);
         if same {
             self.cpus[cpu].need_resched = false;
@@ -389,7 +497,7 @@ impl Sched<'_> {
     /// A task has just been queued: does it take the CPU, and if not, can it run elsewhere
     /// (`wakeup_preempt_rt`, `task_woken_rt`)?
     #[inline(never)]
-    pub(crate) fn check_preempt_rt(&mut self, cpu: usize, wakee: u32) {
+    fn check_preempt_rt(&mut self, cpu: usize, wakee: u32) {
         if !self.rt_may_run(cpu) {
             return;
         }

@@ -2,10 +2,10 @@
 //! Climbing: what a task's coming and going changes in the queues above it.
 
 use super::NONE;
+use crate::class::fair::entity::Entity;
 use crate::class::fair::queue::Waiting;
 use crate::class::fair::{cfs, eevdf};
 use crate::core::Sched;
-use crate::core::task::Entity;
 use crate::era::FairRules;
 
 impl Sched<'_> {
@@ -297,10 +297,10 @@ impl Sched<'_> {
         while let Some((parent, entity)) = self.above(queue) {
             self.clear_buddies(parent, entity);
             let (fair, se) = self.both_mut(parent, entity);
-            se.exec_start_ns = now;
+            se.run.start_ns = now;
             fair.curr = entity;
             if puts_all || (fair.put, fair.put_at) != (entity, choices) {
-                se.picked_sum_ns = se.sum_exec_ns;
+                se.picked_sum_ns = se.run.sum_ns;
                 fair.protected_v = se.deadline;
             }
             queue = parent;

@@ -31,7 +31,7 @@ impl Sched<'_> {
 
     /// What a group's entity weighs with so much load in its queue.
     fn share(&self, queue: u32, load: u64) -> u32 {
-        let groups = &self.task_groups;
+        let groups = &self.fair.groups;
         let group = &groups.groups[groups.group_of(queue)];
         let elsewhere = group.load - groups.place(queue).contribution;
         let all = elsewhere + load;
@@ -84,7 +84,7 @@ impl Sched<'_> {
     pub(crate) fn contribute(&mut self, queue: u32) {
         let load = u64::from(self.queue(queue).average.load);
         let (now, least_ns) = (self.now, self.rules.groups.contribution_ns);
-        let place = self.task_groups.place_mut(queue);
+        let place = self.fair.groups.place_mut(queue);
         if now - place.contributed_ns < least_ns {
             return;
         }
@@ -92,7 +92,7 @@ impl Sched<'_> {
         if load.abs_diff(old) > old / 64 {
             (place.contribution, place.contributed_ns) = (load, now);
             let group = place.group as usize;
-            let sum = &mut self.task_groups.groups[group].load;
+            let sum = &mut self.fair.groups.groups[group].load;
             *sum = *sum + load - old;
         }
     }
@@ -102,7 +102,7 @@ impl Sched<'_> {
         if group == NONE {
             return Err("a task of the root group was steered".to_string());
         }
-        match self.task_groups.find(group, cpu).map(|q| self.queue(q)) {
+        match self.fair.groups.find(group, cpu).map(|q| self.queue(q)) {
             Some(fair) if fair.nr > fair.nr_delayed => Err(format!(
                 "steered to cpu {cpu}, where its group has {} tasks",
                 fair.nr
@@ -114,12 +114,12 @@ impl Sched<'_> {
     /// A group's load is what its queues contribute, and no group's entity weighs more than its
     /// shares.
     pub(crate) fn check_shares(&self) -> Result<(), String> {
-        let groups = &self.task_groups;
+        let groups = &self.fair.groups;
         let mut loads = vec![0; groups.groups.len()];
         for (place, se) in groups
             .places
             .iter()
-            .zip(&self.entities[groups.tasks as usize..])
+            .zip(&self.fair.entities[groups.tasks as usize..])
         {
             let id = groups.groups[place.group as usize].id;
             if self.host.is_queued(id, place.cpu as usize) != place.runnable {
@@ -147,9 +147,9 @@ impl Sched<'_> {
 
     /// 3.4: no queue's average is beyond what it would weigh with everybody of its group in it.
     fn check_windows(&self) -> Result<(), String> {
-        let groups = &self.task_groups;
+        let groups = &self.fair.groups;
         let mut most = vec![0; groups.groups.len()];
-        for (t, se) in self.tasks.iter().zip(&self.entities) {
+        for (t, se) in self.tasks.iter().zip(&self.fair.entities) {
             if t.group != NONE {
                 most[t.group as usize] += u64::from(se.weight);
             }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The books of the real-time class (P10 of docs/testing.md#properties, and what P13 and P16 rest on).
 
-use crate::core::Sched;
-use crate::core::task::Life;
+use crate::core::{Life, Sched};
+use crate::hold;
 
 impl Sched<'_> {
     /// Every queue holds its tasks in order, pushable ones where they may be pushed; the CPUs'

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use perch_policy::Mode;
 
-use crate::core::Sched;
-use crate::core::task::{Life, Task};
+use crate::core::task::Task;
+use crate::core::{Life, Sched};
+use crate::hold;
 
 impl Sched<'_> {
     /// A process has as many threads, alive and on a CPU, as there are; an LLC has as many tasks and
