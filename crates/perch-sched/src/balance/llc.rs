@@ -12,7 +12,7 @@ impl Sched<'_> {
     /// Writes down how full the LLCs of a domain are, all of them, if its groups are LLCs. Only
     /// periodic passes do so: what wake-ups go by is as old as the domain's interval, which is
     /// its weight in milliseconds, up to twice that, and 16 times as much from a busy CPU.
-    pub(crate) fn note_llcs(&mut self, number: usize) {
+    pub(super) fn note_llcs(&mut self, number: usize) {
         for g in 0..self.caches.groups_of(number).len() {
             let llc = self.caches.groups_of(number)[g] as usize;
             let shape = &self.balance.groups.of_domain(number)[g];
@@ -25,7 +25,7 @@ impl Sched<'_> {
 
     /// Whether the mechanism wants a task to stay on its CPU: it counts as cache-hot then, until
     /// passes have failed.
-    pub(crate) fn is_kept(
+    pub(super) fn is_kept(
         &mut self,
         task: u32,
         source: usize,
@@ -57,7 +57,7 @@ impl Sched<'_> {
 
     /// Whether the mechanism keeps active balance from pushing the running task of `source` to
     /// `cpu`. Mode posted never does: it knows only of tasks that wait.
-    pub(crate) fn is_held(
+    pub(super) fn is_held(
         &mut self,
         source: usize,
         cpu: usize,
@@ -89,7 +89,7 @@ impl Sched<'_> {
 
     /// Mode upstream: whether tasks wait anywhere else for a pass of this CPU over this domain to
     /// bring them to the LLC that they prefer.
-    pub(crate) fn is_wanted(&self, cpu: usize, number: usize) -> bool {
+    pub(super) fn is_wanted(&self, cpu: usize, number: usize) -> bool {
         self.caches.mode() == Mode::Upstream
             && !self.host.topology().domain(number).shares_llc()
             && self.cpus[cpu]
@@ -100,7 +100,7 @@ impl Sched<'_> {
     /// Mode upstream: the group of a domain with most tasks that prefer the balancing CPU's LLC, if
     /// the two LLCs' load lets them come. After as many failed passes as make hot tasks movable
     /// nobody's wishes count.
-    pub(crate) fn wanted_group(&mut self, cpu: usize, i: usize, number: usize) -> Option<usize> {
+    pub(super) fn wanted_group(&mut self, cpu: usize, i: usize, number: usize) -> Option<usize> {
         if !self.is_wanted(cpu, number) {
             return None;
         }
@@ -140,7 +140,7 @@ impl Sched<'_> {
 
     /// Active balance for who prefers the balancing CPU's LLC: the task that waits longest, the
     /// running one last. Returns whether a task moved.
-    pub(crate) fn push_wanted<P: Programs>(
+    pub(super) fn push_wanted<P: Programs>(
         &mut self,
         programs: &mut P,
         source: usize,

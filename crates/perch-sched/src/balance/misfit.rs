@@ -53,7 +53,7 @@ impl Sched<'_> {
     }
 
     /// Whether a task's affinity leaves it no better CPU, as far as the era looks.
-    pub(crate) fn is_stuck(&self, task: u32, cpu: usize) -> bool {
+    pub(super) fn is_stuck(&self, task: u32, cpu: usize) -> bool {
         let allowed = &self.affinities[self.tasks[task as usize].affinity as usize];
         let topology = self.host.topology();
         match self.rules.balance.stuck {
@@ -69,13 +69,13 @@ impl Sched<'_> {
     /// Whether a busy CPU of an asymmetric domain wants idle CPUs to look for work: for its
     /// misfit, if there are larger CPUs. How many others of its cache are busy does not count
     /// there.
-    pub(crate) fn kicks_for_misfit(&self, cpu: usize) -> bool {
+    pub(super) fn kicks_for_misfit(&self, cpu: usize) -> bool {
         self.cpus[cpu].balance.misfit > 0
             && self.host.topology().capacity(cpu) < self.balance.largest
     }
 
     /// Statistics of a group of an asymmetric domain that is not the local one.
-    pub(crate) fn unequal_group(&self, number: usize, g: usize) -> Group {
+    pub(super) fn unequal_group(&self, number: usize, g: usize) -> Group {
         let shape = &self.balance.groups.of_domain(number)[g];
         let mut group = self.group(shape, self.balance.groups.yardstick(number));
         let set = self.host.topology().domain(number).group(g);
@@ -90,7 +90,7 @@ impl Sched<'_> {
     /// The busiest group of an asymmetric domain but the local one, if a balancing CPU may take
     /// from any: misfits only for larger CPUs with room for them, and nothing from larger CPUs
     /// that have no more than a task each.
-    pub(crate) fn busiest_unequal(&self, cpu: usize, number: usize, local: usize) -> Option<usize> {
+    pub(super) fn busiest_unequal(&self, cpu: usize, number: usize, local: usize) -> Option<usize> {
         let shapes = self.balance.groups.of_domain(number);
         let here = self.group(&shapes[local], self.balance.groups.yardstick(number));
         let mut busiest: Option<(usize, Group)> = None;
@@ -153,7 +153,7 @@ impl Sched<'_> {
 
     /// Whether taking a queue's only task to another CPU of an asymmetric domain could do harm:
     /// that one would have to be pushed off the CPU that it has for itself.
-    pub(crate) fn is_better_off(&self, source: usize, cpu: usize) -> bool {
+    pub(super) fn is_better_off(&self, source: usize, cpu: usize) -> bool {
         let rules = &self.rules.balance;
         let (there, here) = (self.capacity_now(source), self.capacity_now(cpu));
         self.nr_fair(source) == 1
@@ -164,7 +164,7 @@ impl Sched<'_> {
     }
 
     /// Whether any group of an asymmetric domain but the local one has a misfit.
-    pub(crate) fn any_misfit(&self, number: usize, local: usize) -> bool {
+    pub(super) fn any_misfit(&self, number: usize, local: usize) -> bool {
         let domain = self.host.topology().domain(number);
         let mut others = (0..domain.groups()).filter(|&g| g != local);
         others.any(|g| {
@@ -178,7 +178,7 @@ impl Sched<'_> {
     /// Active balance for a misfit: who ran least recently moves, the running task last. Waiting
     /// tasks are tried first as the kernel's stopper tries them: it does not know for whom it was
     /// called. Returns whether a task moved.
-    pub(crate) fn push_misfit<P: Programs>(
+    pub(super) fn push_misfit<P: Programs>(
         &mut self,
         programs: &mut P,
         source: usize,

@@ -89,14 +89,14 @@ impl Sched<'_> {
 
     /// How many passes over a domain may fail before hot tasks are moved too
     /// (`cache_nice_tries`).
-    pub(crate) fn nice_tries(&self, number: usize) -> u32 {
+    pub(super) fn nice_tries(&self, number: usize) -> u32 {
         match self.host.topology().domain(number).level() {
             Level::Numa => 2,
             _ => 1,
         }
     }
 
-    pub(crate) fn current_may_come(&self, source: usize, cpu: usize) -> bool {
+    fn current_may_come(&self, source: usize, cpu: usize) -> bool {
         let current = self.fair_current(source);
         current.is_some_and(|t| self.may_run_on(t, cpu))
     }
@@ -173,7 +173,7 @@ impl Sched<'_> {
     }
 
     /// Moves a waiting task to another CPU's queue.
-    pub(crate) fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
+    pub(super) fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
         self.update_current(from);
         self.detach_waiting(task, from);
         if self.cpus[from].llc != self.cpus[to].llc {

@@ -94,7 +94,7 @@ impl Sched<'_> {
 
     /// Whether any queue of a domain has a task to spare. A newidle pass that could take nothing
     /// need not look further: whatever it found, it would find nothing to move.
-    pub(crate) fn anything_to_take(&self, number: usize) -> bool {
+    pub(super) fn anything_to_take(&self, number: usize) -> bool {
         let span = self.host.topology().domain(number).span();
         let crowded = &self.balance.crowded[span.first_word()..];
         span.words().iter().zip(crowded).any(|(s, c)| s & c != 0)
@@ -102,7 +102,7 @@ impl Sched<'_> {
 
     /// Looks at every group of a domain. Also writes what only such passes write: the LLC's
     /// scan budget, and at the top of the machine whether anything is overloaded.
-    pub(crate) fn find_imbalance(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
+    pub(super) fn find_imbalance(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
         if i == 0 && idle != Idle::Newly {
             self.scale_capacity(cpu);
         }
@@ -201,7 +201,7 @@ impl Sched<'_> {
     }
 
     /// The queue of the busiest group to take from, but for those found to be pinned.
-    pub(crate) fn busiest_queue(
+    pub(super) fn busiest_queue(
         &self,
         domain: usize,
         cpu: usize,

@@ -148,7 +148,7 @@ impl Sched<'_> {
 
     /// Looks at every group of a domain, the local one first, and says from which to take how much
     /// (`find_busiest_group`).
-    pub(crate) fn find_by_weight(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
+    pub(super) fn find_by_weight(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
         let state = &self.cpus[cpu].balance.domains[i];
         let (number, local) = (state.domain as usize, state.local_group as usize);
         let prefer = state.prefer_sibling;

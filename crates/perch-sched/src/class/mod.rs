@@ -287,13 +287,13 @@ impl Sched<'_> {
 impl Sched<'_> {
     /// Tasks of the classes below the real-time one on a CPU.
     #[inline]
-    pub(in crate::class) fn nr_below_rt(&self, cpu: usize) -> u32 {
+    fn nr_below_rt(&self, cpu: usize) -> u32 {
         self.nr_fair(cpu)
     }
 
     /// Whether one of those tasks could run.
     #[inline]
-    pub(in crate::class) fn waits_below_rt(&self, cpu: usize) -> bool {
+    fn waits_below_rt(&self, cpu: usize) -> bool {
         self.nr_fair(cpu) > self.nr_delayed(cpu)
     }
 }

@@ -24,7 +24,7 @@ impl Sched<'_> {
 
     /// An idle CPU's tick, unless that is stopped: the governor keeps it while it expects the
     /// next wake-up to come before.
-    pub(crate) fn tick_idle(&mut self, cpu: usize) {
+    pub(super) fn tick_idle(&mut self, cpu: usize) {
         if self.cpus[cpu].idle && self.cpus[cpu].avg_idle_ns < self.tick_ns {
             self.add_chore(cpu, self.costs.tick_ns());
         }

@@ -96,7 +96,7 @@ impl Sched<'_> {
 
     /// For how long a CPU has been waiting for lines at this moment: so much later is done what
     /// it does next.
-    pub(crate) fn waited_ns(&self, cpu: usize) -> u64 {
+    pub(super) fn waited_ns(&self, cpu: usize) -> u64 {
         let lines = self.lines.lines.as_ref();
         lines.map_or(0, |lines| lines.spent_ns(cpu, self.now))
     }
@@ -110,7 +110,7 @@ impl Sched<'_> {
     /// The running task owes what its CPU has waited for lines. The sibling does not make that
     /// longer, as it does work.
     #[inline]
-    pub(crate) fn settle_lines(&mut self, cpu: usize) {
+    pub(super) fn settle_lines(&mut self, cpu: usize) {
         if self.owes(cpu) {
             self.settle_owed(cpu);
         }
@@ -127,7 +127,7 @@ impl Sched<'_> {
 
     /// A CPU was idle until now: some of what it owed it has spent meanwhile.
     #[inline]
-    pub(crate) fn rest_lines(&mut self, cpu: usize) {
+    pub(super) fn rest_lines(&mut self, cpu: usize) {
         if !self.owes(cpu) {
             return;
         }

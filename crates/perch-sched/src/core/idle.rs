@@ -5,7 +5,7 @@ use super::Sched;
 
 impl Sched<'_> {
     /// A CPU has nothing to run.
-    pub(crate) fn go_idle(&mut self, cpu: usize) {
+    pub(super) fn go_idle(&mut self, cpu: usize) {
         if !self.cpus[cpu].idle {
             let full = self.is_full(cpu);
             let c = &mut self.cpus[cpu];
@@ -29,7 +29,7 @@ impl Sched<'_> {
     }
 
     /// A CPU that was idle has a task to run.
-    pub(crate) fn leave_idle(&mut self, cpu: usize) {
+    pub(super) fn leave_idle(&mut self, cpu: usize) {
         self.rest_lines(cpu);
         let c = &mut self.cpus[cpu];
         c.idle = false;
@@ -71,7 +71,7 @@ impl Sched<'_> {
     }
 
     /// A thread of a core started or stopped: its siblings run slower or faster from now on.
-    pub(crate) fn share_core(&mut self, cpu: usize) {
+    pub(super) fn share_core(&mut self, cpu: usize) {
         if !self.host.topology().has_smt() {
             return;
         }

@@ -157,7 +157,7 @@ impl Sched<'_> {
 
     /// A CPU's streak, if it has one, is over with the first stretch of its last round.
     #[inline]
-    pub(crate) fn finish_streak(&mut self, cpu: usize) {
+    pub(super) fn finish_streak(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         if let Some(streak) = c.streak.take() {
             c.ended = Some(Ended {

@@ -35,7 +35,7 @@ impl Sched<'_> {
     }
 
     /// The averages of a CPU's queue.
-    pub(crate) fn fair_average(&self, cpu: usize) -> &Average {
+    pub(in crate::class) fn fair_average(&self, cpu: usize) -> &Average {
         &self.fair.queues[cpu].average
     }
 

@@ -150,7 +150,7 @@ impl Class for FairClass {
 
 impl Sched<'_> {
     /// Brings a queue's averages up to date; to be called before anything in it changes.
-    pub(crate) fn touch_queue(&mut self, cpu: usize) {
+    pub(super) fn touch_queue(&mut self, cpu: usize) {
         let (c, fair) = (&mut self.cpus[cpu], &mut self.fair.queues[cpu]);
         let now = c.pelt.read(self.now);
         if !fair.average.is_due(now) {
@@ -165,7 +165,7 @@ impl Sched<'_> {
     }
 
     /// Brings a task's averages up to date; to be called before its life changes.
-    pub(crate) fn touch_task(&mut self, task: u32) {
+    fn touch_task(&mut self, task: u32) {
         let t = &self.tasks[task as usize];
         let now = self.cpus[t.cpu as usize].pelt.read(self.now);
         let running = t.life == Life::Running;

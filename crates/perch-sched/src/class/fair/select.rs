@@ -9,7 +9,7 @@ use crate::observe::{Asked, Decided, Observed};
 
 impl Sched<'_> {
     /// Asks the policy, and writes down what it said.
-    pub(super) fn decide(&mut self, task: u32, wake: &Wake, waker: Waker) -> Verdict {
+    pub(crate) fn decide(&mut self, task: u32, wake: &Wake, waker: Waker) -> Verdict {
         let load = match self.rules.balance.by_weight {
             true => self.predict_weights(task, wake, waker),
             false => self.task_load(task),

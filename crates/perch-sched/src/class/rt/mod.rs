@@ -178,12 +178,12 @@ impl Class for RtClass {
 impl Sched<'_> {
     /// Real-time tasks that count as runnable on a CPU: none while the class is throttled there.
     #[inline]
-    pub(crate) fn nr_rt(&self, cpu: usize) -> u32 {
+    pub(super) fn nr_rt(&self, cpu: usize) -> u32 {
         self.cpus[cpu].rt.nr()
     }
 
     /// The averages of a CPU's real-time tasks.
-    pub(crate) fn rt_average(&self, cpu: usize) -> &Average {
+    pub(super) fn rt_average(&self, cpu: usize) -> &Average {
         &self.cpus[cpu].rt.average
     }
 
@@ -214,7 +214,7 @@ impl Sched<'_> {
 
     /// A tick found a task of a class below running, which may have been served its share.
     #[inline]
-    pub(crate) fn tick_below(&mut self, cpu: usize) {
+    pub(super) fn tick_below(&mut self, cpu: usize) {
         if self.cpus[cpu].rt.limit.serves {
             self.limit_served(cpu);
         }
@@ -243,13 +243,13 @@ impl Sched<'_> {
 
     /// Whether a task is in this class. Where no task is, the answer costs a comparison.
     #[inline]
-    pub(in crate::class) fn is_rt(&self, task: u32) -> bool {
+    pub(super) fn is_rt(&self, task: u32) -> bool {
         self.rt.is_some() && self.tasks[task as usize].rt.priority > 0
     }
 
     /// Whether a CPU runs a task of this class.
     #[inline]
-    pub(in crate::class) fn runs_rt(&self, cpu: usize) -> bool {
+    pub(super) fn runs_rt(&self, cpu: usize) -> bool {
         self.rt.is_some() && self.cpus[cpu].rt.running
     }
 

@@ -12,7 +12,7 @@ impl Sched<'_> {
     /// Brings the averages of a queue and of all above it up to date; to be called before anything
     /// in them changes.
     #[inline]
-    pub(crate) fn touch_levels(&mut self, queue: u32) {
+    pub(in crate::class::fair) fn touch_levels(&mut self, queue: u32) {
         let mut queue = queue;
         if self.above(queue).is_some() {
             queue = self.touch_above(queue);
@@ -37,7 +37,7 @@ impl Sched<'_> {
 
     /// The entity that runs from a queue, for EEVDF's sums.
     #[inline]
-    pub(crate) fn current_in(&self, queue: u32) -> Option<&Entity> {
+    pub(in crate::class::fair) fn current_in(&self, queue: u32) -> Option<&Entity> {
         match self.queue(queue).curr {
             NONE => None,
             entity => Some(self.entity(entity)),
@@ -46,7 +46,7 @@ impl Sched<'_> {
 
     /// Adds an entity to a queue's timeline and EEVDF's sums.
     #[inline]
-    pub(crate) fn insert_waiting(&mut self, queue: u32, entity: u32) {
+    pub(in crate::class::fair) fn insert_waiting(&mut self, queue: u32, entity: u32) {
         let by_deadline = matches!(self.rules.fair, FairRules::Eevdf { .. });
         let (fair, se) = self.both_mut(queue, entity);
         fair.timeline.insert(Waiting {
@@ -65,7 +65,7 @@ impl Sched<'_> {
 
     /// Takes an entity out of a queue's timeline and EEVDF's sums.
     #[inline]
-    pub(crate) fn remove_waiting(&mut self, queue: u32, entity: u32) {
+    pub(in crate::class::fair) fn remove_waiting(&mut self, queue: u32, entity: u32) {
         let fair = self.queue_mut(queue);
         let w = fair.timeline.remove(entity);
         fair.waiting_weight -= u64::from(w.weight);
@@ -76,7 +76,7 @@ impl Sched<'_> {
     /// the task has entered, and of all above. Entities that were not queued are, until the first
     /// that was.
     #[inline]
-    pub(crate) fn climb_in(&mut self, queue: u32) {
+    pub(in crate::class::fair) fn climb_in(&mut self, queue: u32) {
         self.queue_mut(queue).nr += 1;
         if self.above(queue).is_some() {
             self.climb_groups(queue);
@@ -127,7 +127,7 @@ impl Sched<'_> {
     /// are done but for the number of tasks; `sleeps` if it will be back. Entities of queues that
     /// are empty now leave those above.
     #[inline]
-    pub(crate) fn climb_out(&mut self, queue: u32, delayed: bool, sleeps: bool) {
+    pub(in crate::class::fair) fn climb_out(&mut self, queue: u32, delayed: bool, sleeps: bool) {
         let fair = self.queue_mut(queue);
         fair.nr -= 1;
         fair.nr_delayed -= u32::from(delayed);
@@ -160,7 +160,7 @@ impl Sched<'_> {
     }
 
     /// A task is asleep and queued, so no longer runnable here and above (1), or is again (-1).
-    pub(crate) fn climb_delayed(&mut self, queue: u32, by: i32) {
+    pub(in crate::class::fair) fn climb_delayed(&mut self, queue: u32, by: i32) {
         let mut queue = queue;
         loop {
             let fair = self.queue_mut(queue);
@@ -174,7 +174,7 @@ impl Sched<'_> {
     }
 
     /// A delayed task is wanted again, and with it every group above it that is delayed.
-    pub(crate) fn climb_awake(&mut self, queue: u32) {
+    pub(in crate::class::fair) fn climb_awake(&mut self, queue: u32) {
         self.climb_delayed(queue, -1);
         let mut queue = queue;
         while let Some((parent, entity)) = self.above(queue) {
@@ -220,7 +220,7 @@ impl Sched<'_> {
 
     /// The turn of a delayed group has come: it has paid what it owed and leaves, and so do those
     /// above it that are empty without it.
-    pub(crate) fn leave_delayed_group(&mut self, queue: u32, entity: u32) {
+    pub(in crate::class::fair) fn leave_delayed_group(&mut self, queue: u32, entity: u32) {
         self.touch_levels(self.below(entity).unwrap_or(queue));
         self.remove_waiting(queue, entity);
         self.drop_group(queue, entity);
@@ -245,7 +245,7 @@ impl Sched<'_> {
 
     /// A delayed entity is wanted again: it never left its queue. If its debt was paid meanwhile
     /// it starts even, without credit for the wait.
-    pub(crate) fn requeue(&mut self, queue: u32, entity: u32) {
+    pub(in crate::class::fair) fn requeue(&mut self, queue: u32, entity: u32) {
         let FairRules::Eevdf { slice_ns } = self.rules.fair else {
             return;
         };
@@ -263,7 +263,7 @@ impl Sched<'_> {
 
     /// The running task leaves its CPU: those of its levels that are still queued wait again.
     #[inline]
-    pub(crate) fn put_levels(&mut self, queue: u32, task: u32, waits: bool) {
+    pub(in crate::class::fair) fn put_levels(&mut self, queue: u32, task: u32, waits: bool) {
         let at = self.cpus[self.cpu_of(queue)].choices;
         let fair = self.queue_mut(queue);
         (fair.curr, fair.put, fair.put_at) = (NONE, task, at);
@@ -291,7 +291,7 @@ impl Sched<'_> {
     /// The levels above a task that starts to run run too; those that ran until a moment ago go on
     /// with their turn.
     #[cold]
-    pub(crate) fn set_above(&mut self, mut queue: u32, choices: u64) {
+    pub(in crate::class::fair) fn set_above(&mut self, mut queue: u32, choices: u64) {
         let now = self.now;
         let puts_all = self.rules.groups.turns_anew;
         while let Some((parent, entity)) = self.above(queue) {
@@ -308,7 +308,7 @@ impl Sched<'_> {
     }
 
     /// CFS, and EEVDF if it is owed time: an entity that should run next, with all above it.
-    pub(crate) fn set_next_buddy(&mut self, queue: u32, entity: u32) {
+    pub(in crate::class::fair) fn set_next_buddy(&mut self, queue: u32, entity: u32) {
         let (mut queue, mut entity) = (queue, entity);
         loop {
             self.queue_mut(queue).next_buddy = entity;
@@ -320,7 +320,7 @@ impl Sched<'_> {
     }
 
     /// A task that should go on as soon as it may, with all above it.
-    pub(crate) fn set_last_buddy(&mut self, task: u32) {
+    pub(in crate::class::fair) fn set_last_buddy(&mut self, task: u32) {
         let (mut queue, mut entity) = self.level_of(task);
         loop {
             self.queue_mut(queue).last_buddy = entity;
@@ -334,7 +334,7 @@ impl Sched<'_> {
     /// An entity runs or leaves: it is nobody's buddy any more, nor are those above it that were
     /// for its sake.
     #[inline]
-    pub(crate) fn clear_buddies(&mut self, queue: u32, entity: u32) {
+    pub(in crate::class::fair) fn clear_buddies(&mut self, queue: u32, entity: u32) {
         let fair = self.queue_mut(queue);
         if fair.next_buddy == entity || fair.last_buddy == entity {
             self.clear_buddies_up(queue, entity);

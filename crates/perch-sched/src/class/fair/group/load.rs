@@ -55,7 +55,7 @@ impl Window {
 
 impl Sched<'_> {
     /// Brings the averages of a group's queue and of its entity up to date.
-    pub(crate) fn touch_group(&mut self, queue: u32, entity: u32) {
+    pub(super) fn touch_group(&mut self, queue: u32, entity: u32) {
         if self.rules.groups.by_weight {
             return self.advance_window(queue, false);
         }
@@ -101,7 +101,7 @@ impl Sched<'_> {
 
     /// At a tick: the weights of the running task's groups, bottom up. 3.4 looks at them once a
     /// window.
-    pub(crate) fn tick_shares(&mut self, queue: u32) {
+    pub(in crate::class::fair) fn tick_shares(&mut self, queue: u32) {
         let mut queue = queue;
         while let Some((parent, _)) = self.above(queue) {
             self.update_shares(queue);
@@ -147,7 +147,7 @@ impl Sched<'_> {
     /// A task's averages came to a group's queue (`runnable` of them: how much of its load, as a
     /// sum of periods) or left it (less than 0): entities and queues above follow.
     /// 3.4's load is the weight that is queued, which nobody has to be told of.
-    pub(crate) fn propagate(&mut self, queue: u32, runnable: i64) {
+    pub(in crate::class::fair) fn propagate(&mut self, queue: u32, runnable: i64) {
         if self.rules.groups.by_weight {
             return;
         }
@@ -224,7 +224,7 @@ impl Sched<'_> {
     /// 3.4: by how much the load of a CPU grows when `here` comes to a task's group there, and
     /// `all` to the group on the whole machine (`effective_load`): nothing but `here` in the root
     /// group, and less or more than that in others, whose shares are divided anew.
-    pub(crate) fn effective_load(&self, task: u32, cpu: usize, here: i64, all: i64) -> i64 {
+    fn effective_load(&self, task: u32, cpu: usize, here: i64, all: i64) -> i64 {
         let (mut group, mut here, mut all) = (self.tasks[task as usize].group, here, all);
         while group != NONE {
             let g = &self.fair.groups.groups[group as usize];
@@ -258,7 +258,12 @@ impl Sched<'_> {
     /// 3.4: what the queues of a wake-up would weigh with the wakee on the waker's CPU, and without
     /// the waker, as the policy compares them. Returns by how much the waker's CPU would be heavier.
     #[cold]
-    pub(crate) fn predict_weights(&mut self, task: u32, wake: &Wake, waker: Waker) -> u32 {
+    pub(in crate::class::fair) fn predict_weights(
+        &mut self,
+        task: u32,
+        wake: &Wake,
+        waker: Waker,
+    ) -> u32 {
         let (this, prev) = (wake.this_cpu, wake.prev_cpu);
         let weight = i64::from(self.fair.entities[task as usize].weight);
         let shift = self.effective_load(task, prev, 0, weight);
@@ -278,13 +283,13 @@ impl Sched<'_> {
     }
 
     /// What the policy was told of a group's queue.
-    pub(crate) fn says_runnable(&self, queue: u32) -> Option<bool> {
+    pub(in crate::class::fair) fn says_runnable(&self, queue: u32) -> Option<bool> {
         self.above(queue)
             .map(|_| self.fair.groups.place(queue).runnable)
     }
 
     /// Lets the policy know whether a group has something runnable on a CPU.
-    pub(crate) fn note_runnable(&mut self, queue: u32) {
+    pub(super) fn note_runnable(&mut self, queue: u32) {
         let fair = self.queue(queue);
         let any = fair.nr > fair.nr_delayed;
         let place = self.fair.groups.place_mut(queue);

@@ -145,7 +145,7 @@ impl Sched<'_> {
 
     /// See [`Sched::queue`].
     #[inline]
-    pub(crate) fn queue_mut(&mut self, queue: u32) -> &mut FairQueue {
+    pub(super) fn queue_mut(&mut self, queue: u32) -> &mut FairQueue {
         &mut self.fair.queues[queue as usize]
     }
 
@@ -157,13 +157,13 @@ impl Sched<'_> {
 
     /// See [`Sched::entity`].
     #[inline]
-    pub(crate) fn entity_mut(&mut self, entity: u32) -> &mut Entity {
+    pub(super) fn entity_mut(&mut self, entity: u32) -> &mut Entity {
         &mut self.fair.entities[entity as usize]
     }
 
     /// A queue and an entity that stands in it, or is to.
     #[inline]
-    pub(crate) fn both_mut(&mut self, queue: u32, entity: u32) -> (&mut FairQueue, &mut Entity) {
+    pub(super) fn both_mut(&mut self, queue: u32, entity: u32) -> (&mut FairQueue, &mut Entity) {
         let fair = &mut self.fair.queues[queue as usize];
         (fair, &mut self.fair.entities[entity as usize])
     }
@@ -186,7 +186,7 @@ impl Sched<'_> {
 
     /// The CPU of a queue.
     #[inline]
-    pub(crate) fn cpu_of(&self, queue: u32) -> usize {
+    pub(super) fn cpu_of(&self, queue: u32) -> usize {
         match queue.checked_sub(self.fair.groups.cpus) {
             None => queue as usize,
             Some(i) => self.fair.groups.places[i as usize].cpu as usize,
@@ -195,7 +195,7 @@ impl Sched<'_> {
 
     /// The queue in which a task stands, or stood last.
     #[inline]
-    pub(crate) fn queue_of(&self, task: u32) -> u32 {
+    pub(super) fn queue_of(&self, task: u32) -> u32 {
         let t = &self.tasks[task as usize];
         match t.group {
             NONE => t.cpu,
@@ -208,7 +208,7 @@ impl Sched<'_> {
 
     /// The queue that a task enters on a CPU; made if it is the first of its group there.
     #[inline]
-    pub(crate) fn queue_on(&mut self, task: u32, cpu: usize) -> u32 {
+    pub(super) fn queue_on(&mut self, task: u32, cpu: usize) -> u32 {
         match self.tasks[task as usize].group {
             NONE => cpu as u32,
             group => self.group_queue(group, cpu),
@@ -256,7 +256,7 @@ impl Sched<'_> {
 
     /// Lets the balancer know that a group has something to do on a CPU: its averages there are
     /// brought up to date with the CPU's from now on, until nothing is left of them.
-    pub(crate) fn activate(&mut self, mut queue: u32) {
+    fn activate(&mut self, mut queue: u32) {
         while let Some((parent, _)) = self.above(queue) {
             let cpu = self.cpu_of(queue);
             let groups = &mut self.fair.groups;
@@ -273,14 +273,14 @@ impl Sched<'_> {
 
     /// The levels of a task: its queue and itself, then each queue above with the entity of the
     /// one below.
-    pub(crate) fn level_of(&self, task: u32) -> (u32, u32) {
+    pub(super) fn level_of(&self, task: u32) -> (u32, u32) {
         (self.queue_of(task), task)
     }
 
     /// Climbs from two tasks to the entities that stand in the same queue (`find_matching_se`):
     /// that queue and the two.
     #[inline]
-    pub(crate) fn matching(&self, one: u32, other: u32) -> (u32, u32, u32) {
+    pub(super) fn matching(&self, one: u32, other: u32) -> (u32, u32, u32) {
         match self.fair.groups.any() {
             true => self.matching_levels(one, other),
             false => (self.tasks[one as usize].cpu, one, other),

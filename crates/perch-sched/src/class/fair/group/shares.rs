@@ -10,7 +10,7 @@ use crate::era::FairRules;
 
 impl Sched<'_> {
     /// Works out again what a group's entity weighs in the queue above.
-    pub(crate) fn update_shares(&mut self, queue: u32) {
+    pub(super) fn update_shares(&mut self, queue: u32) {
         let Some((parent, entity)) = self.above(queue) else {
             return;
         };
@@ -98,7 +98,11 @@ impl Sched<'_> {
     }
 
     /// A task that was steered goes where its group has nothing runnable.
-    pub(crate) fn check_steered(&self, group: u32, cpu: usize) -> Result<(), String> {
+    pub(in crate::class::fair) fn check_steered(
+        &self,
+        group: u32,
+        cpu: usize,
+    ) -> Result<(), String> {
         if group == NONE {
             return Err("a task of the root group was steered".to_string());
         }
@@ -113,7 +117,7 @@ impl Sched<'_> {
 
     /// A group's load is what its queues contribute, and no group's entity weighs more than its
     /// shares.
-    pub(crate) fn check_shares(&self) -> Result<(), String> {
+    pub(in crate::class::fair) fn check_shares(&self) -> Result<(), String> {
         let groups = &self.fair.groups;
         let mut loads = vec![0; groups.groups.len()];
         for (place, se) in groups
