@@ -40,7 +40,7 @@ impl Sched<'_> {
             Mode::Posted => {}
             Mode::Upstream => {
                 let here = self.cpus[cpu].llc.map(|llc| llc as u32);
-                if migrate == Migrate::Wanted && t.wants != here {
+                if migrate == Migrate::Wanted && t.cache.wants() != here {
                     return true;
                 }
                 if unequal && !self.fits(task, cpu) && self.fits(task, source) {
@@ -77,7 +77,8 @@ impl Sched<'_> {
             // Only where every task would rather stay.
             Mode::Upstream => {
                 let home = home.map(|llc| llc as u32);
-                let at_home = |t: u32| home.is_some() && self.tasks[t as usize].wants == home;
+                let at_home =
+                    |t: u32| home.is_some() && self.tasks[t as usize].cache.wants() == home;
                 let stays = |t: u32| self.is_delayed(t) || at_home(t);
                 self.each_waiting(source, &mut |t| stays(t))
                     && at_home(current)
@@ -150,7 +151,7 @@ impl Sched<'_> {
         let mut after = self.first_turn();
         while let Some((turn, task)) = self.coldest(source, after) {
             after = turn;
-            let wants = self.tasks[task as usize].wants;
+            let wants = self.tasks[task as usize].cache.wants();
             let delayed = self.is_delayed(task);
             if self.may_run_on(task, cpu) && !delayed && wants == here {
                 self.move_waiting(task, source, cpu);
@@ -158,7 +159,7 @@ impl Sched<'_> {
             }
         }
         let current = self.fair_current(source);
-        current.is_some_and(|t| self.tasks[t as usize].wants == here)
+        current.is_some_and(|t| self.tasks[t as usize].cache.wants() == here)
             && self.push_running(programs, source, cpu)
     }
 }

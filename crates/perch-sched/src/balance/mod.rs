@@ -144,7 +144,8 @@ impl Sched<'_> {
             }
         }
         self.cpus[cpu].balance.next_balance_ns = next;
-        self.cpus[cpu].max_idle_cost_ns = cost.max(self.rules.migration_cost_ns);
+        let most = cost.max(self.rules.migration_cost_ns);
+        self.cpus[cpu].idleness.set_max_cost(most);
         spent
     }
 
@@ -297,7 +298,7 @@ impl Sched<'_> {
     /// A CPU ran out of tasks: looks for one nearby, if CPUs like it usually idle long enough
     /// for that to pay. Returns whether a task came.
     pub(crate) fn balance_newidle<P: Programs>(&mut self, programs: &mut P, cpu: usize) -> bool {
-        let avg_idle = self.cpus[cpu].avg_idle_ns;
+        let avg_idle = self.avg_idle_ns(cpu);
         let Some(first) = self.cpus[cpu]
             .balance
             .domains
@@ -337,8 +338,7 @@ impl Sched<'_> {
                 break;
             }
         }
-        let c = &mut self.cpus[cpu];
-        c.max_idle_cost_ns = c.max_idle_cost_ns.max(spent);
+        self.cpus[cpu].idleness.raise_max_cost(spent);
         let mut first = None;
         self.each_waiting(cpu, &mut |task| {
             first = Some(task);
@@ -388,7 +388,7 @@ impl Sched<'_> {
         let Some(first) = (0..n).find(|&cpu| self.host.is_idle(cpu)) else {
             return;
         };
-        let patience = self.cpus[first].avg_idle_ns;
+        let patience = self.avg_idle_ns(first);
         let (mut next, mut spent) = (self.now + 60_000_000_000, 0);
         for cpu in (first + 1..n).chain(std::iter::once(first)) {
             if !self.host.is_idle(cpu) {
@@ -410,7 +410,7 @@ impl Sched<'_> {
     /// The averages of CPUs on which nothing happens fade all the same.
     fn decay_sleepers(&mut self) {
         for cpu in 0..self.cpus.len() {
-            if self.cpus[cpu].idle && self.host.cpu(cpu).load + self.host.cpu(cpu).util > 0 {
+            if self.is_asleep(cpu) && self.host.cpu(cpu).load + self.host.cpu(cpu).util > 0 {
                 self.touch(cpu);
                 self.publish(cpu);
             }

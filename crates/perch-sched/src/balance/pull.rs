@@ -175,6 +175,10 @@ impl Sched<'_> {
     /// Moves a waiting task to another CPU's queue.
     pub(super) fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
         self.update_current(from);
+        assert!(
+            self.may_run_on(task, to),
+            "task {task} is moved to cpu {to}, which it may not use"
+        );
         self.detach_waiting(task, from);
         if self.cpus[from].llc != self.cpus[to].llc {
             self.reserve(from, -1);
@@ -185,7 +189,7 @@ impl Sched<'_> {
         self.enqueue(to, task, true);
         self.check_preempt(to, task);
         // A CPU that balances for itself looks at its queue next; a sleeping one must be told.
-        if self.cpus[to].idle {
+        if self.is_asleep(to) {
             self.send_ipi(to, to, 0);
         }
     }

@@ -77,7 +77,7 @@ impl Sched<'_> {
             if !self.on_queue(id as u32) {
                 continue;
             }
-            if let Some(llc) = t.wants {
+            if let Some(llc) = t.cache.wants {
                 walked[t.cpu as usize * llcs + llc as usize] += 1;
                 let home = self.cpus[t.cpu as usize].llc == Some(llc as usize);
                 away[llc as usize] += u32::from(!home);

@@ -154,11 +154,36 @@ pub(crate) fn processes(host: &mut Host, policy: &Policy, setup: &Setup<'_>) -> 
     processes.collect()
 }
 
+/// What is remembered of a task.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CacheTask {
+    /// What of its run time its process has been accounted.
+    accounted_ns: u64,
+    /// Mode upstream: the LLC that its process preferred when it ran last.
+    wants: Option<u32>,
+    /// The LLCs on which it ran last.
+    trail: Trail,
+}
+
+impl CacheTask {
+    /// Mode upstream: the LLC that the task's process preferred when the task ran last.
+    #[inline]
+    pub fn wants(&self) -> Option<u32> {
+        self.wants
+    }
+
+    /// The LLC on which the task ran last, `None` before the first time.
+    #[inline]
+    pub fn ran_in(&self) -> Option<usize> {
+        self.trail.now
+    }
+}
+
 /// Where a task ran lately, by LLC.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Trail {
+struct Trail {
     /// The LLC on which it ran last, `None` before the first time.
-    pub now: Option<usize>,
+    now: Option<usize>,
     /// The one before that.
     before: Option<usize>,
     /// When it came from there.
@@ -170,7 +195,7 @@ impl Sched<'_> {
     #[cold]
     pub(crate) fn changes_llc(&mut self, cpu: usize, task: u32) {
         let here = self.cpus[cpu].llc;
-        let trail = &mut self.tasks[task as usize].trail;
+        let trail = &mut self.tasks[task as usize].cache.trail;
         let first = trail.now.is_none();
         let back = here.is_some() && trail.before == here;
         if !first && here.is_some() {
@@ -192,7 +217,7 @@ impl Sched<'_> {
         };
         let ran_ns = self.run_time(task).sum_ns;
         let t = &mut self.tasks[task as usize];
-        let delta_ns = ran_ns - std::mem::replace(&mut t.accounted_ns, ran_ns);
+        let delta_ns = ran_ns - std::mem::replace(&mut t.cache.accounted_ns, ran_ns);
         if delta_ns > 0 {
             self.host.account(process, cpu, self.now, delta_ns);
         }
@@ -207,11 +232,11 @@ impl Sched<'_> {
         let preferred = self.host.preferred_cpu(process);
         let wants = preferred.and_then(|c| topology.llc(c)).map(|l| l as u32);
         let t = &mut self.tasks[task as usize];
-        if t.wants != wants {
+        if t.cache.wants != wants {
             let home = self.cpus[cpu].llc;
-            self.caches.count(cpu, home, t.wants, -1);
+            self.caches.count(cpu, home, t.cache.wants, -1);
             self.caches.count(cpu, home, wants, 1);
-            t.wants = wants;
+            t.cache.wants = wants;
         }
     }
 
@@ -221,7 +246,7 @@ impl Sched<'_> {
         if self.caches.mode != Mode::Upstream {
             return;
         }
-        let (home, wants) = (self.cpus[cpu].llc, self.tasks[task as usize].wants);
+        let (home, wants) = (self.cpus[cpu].llc, self.tasks[task as usize].cache.wants);
         self.caches.count(cpu, home, wants, by);
     }
 

@@ -132,7 +132,7 @@ impl Glimpse {
         });
         Glimpse {
             settled: (sched.cpus.iter())
-                .all(|c| !c.ipi_pending && !c.need_resched && c.wake_list.is_empty()),
+                .all(|c| !c.inbox.is_told() && !c.need_resched && c.inbox.tasks().is_empty()),
             loads: loads.collect(),
             now_ns: sched.now,
             tasks: tasks.collect(),

@@ -70,7 +70,10 @@ impl Sched<'_> {
             let waiting = self.rt_waiting(cpu);
             waiting.for_each(|t| places[t as usize][0] += 1);
             c.current.iter().for_each(|&t| places[t as usize][1] += 1);
-            c.wake_list.iter().for_each(|&t| places[t as usize][2] += 1);
+            c.inbox
+                .tasks()
+                .iter()
+                .for_each(|&t| places[t as usize][2] += 1);
         }
         let waiting = self.fair_waiting();
         waiting.for_each(|t| places[t as usize][0] += 1);
@@ -121,18 +124,18 @@ impl Sched<'_> {
     fn check_cpu(&self, cpu: usize) -> Result<(), String> {
         let (c, nr) = (&self.cpus[cpu], self.nr(cpu));
         hold!(
-            c.idle == c.current.is_none(),
+            self.is_asleep(cpu) == c.current.is_none(),
             "idle {} with current {:?}",
-            c.idle,
+            self.is_asleep(cpu),
             c.current
         );
-        let free = c.current.is_none() && nr == 0 && c.wake_list.is_empty();
+        let free = c.current.is_none() && nr == 0 && c.inbox.tasks().is_empty();
         let says = self.host.is_idle(cpu);
         hold!(
             says == free,
             "idle bit {says}: current {:?}, {nr} queued, {} to come",
             c.current,
-            c.wake_list.len()
+            c.inbox.tasks().len()
         );
         let of = |kind| {
             self.events
@@ -140,22 +143,24 @@ impl Sched<'_> {
                 .filter(move |e| e.kind == kind && e.key as usize == cpu)
         };
         let interrupts = of(kind::IPI).count();
-        let sent = usize::from(c.ipi_pending);
+        let sent = usize::from(c.inbox.is_told());
         hold!(
             interrupts == sent,
             "{interrupts} interrupts on their way, not {sent}"
         );
         hold!(
-            c.ipi_pending || c.wake_list.is_empty(),
+            c.inbox.is_told() || c.inbox.tasks().is_empty(),
             "nobody tells of {:?}",
-            c.wake_list
+            c.inbox.tasks()
         );
         hold!(
-            c.ipi_pending || nr == 0 || c.current.is_some(),
+            c.inbox.is_told() || nr == 0 || c.current.is_some(),
             "idles with {nr} queued"
         );
         if c.current.is_some() {
-            let ends = of(kind::SEGMENT).filter(|e| e.tag == c.segment_tag).count();
+            let ends = of(kind::SEGMENT)
+                .filter(|e| e.tag == c.segment.tag())
+                .count();
             hold!(ends == 1, "{ends} ends of the running segment");
         }
         let state = self.host.cpu(cpu);

@@ -142,7 +142,6 @@ impl Sched<'_> {
 
     /// Puts a task on a queue, see [`Class::enqueue`].
     pub(crate) fn enqueue(&mut self, cpu: usize, task: u32, moved: bool) {
-        assert!(!self.on_queue(task), "task {task} is enqueued twice");
         self.end_streak(cpu);
         self.update_current(cpu);
         ask!(self.rank(task), enqueue(self, cpu, task, moved));
@@ -172,7 +171,6 @@ impl Sched<'_> {
         }
         ask!(rank, set_next(self, cpu, task));
         self.note_misfit(cpu);
-        assert_eq!(self.cpus[cpu].current, Some(task), "cpu {cpu} switches");
     }
 
     /// The switch to the running task is done, see [`Class::switched`].

@@ -134,7 +134,7 @@ impl Sched<'_> {
         let c = &mut self.cpus[cpu];
         let spent_ns = c.lines.ns.min(self.now - c.lines.since_ns);
         c.lines.ns -= spent_ns;
-        c.busy_ns += spent_ns;
+        c.idleness.add_busy(spent_ns);
     }
 
     /// A task works for so long in the kernel, nanoseconds at full capacity, before it goes on.

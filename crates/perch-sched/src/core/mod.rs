@@ -9,10 +9,11 @@ mod chores;
 mod contend;
 pub(crate) mod cpu;
 mod idle;
+mod inbox;
 mod publish;
 mod run;
+mod segment;
 mod setup;
-pub(crate) mod streak;
 pub(crate) mod task;
 mod tick;
 mod view;
@@ -37,8 +38,8 @@ use cpu::Cpu;
 use task::Task;
 use watch::Watch;
 
+pub use segment::{Ended, Rounds};
 pub use setup::{NewGroup, NewTask, Setup};
-pub use streak::{Ended, Rounds};
 pub use task::Life;
 pub use wake::Waker;
 

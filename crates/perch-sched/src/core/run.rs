@@ -8,54 +8,11 @@ use perch_policy::Wake;
 
 use super::task::Life;
 use super::wake::Waker;
-use super::{Programs, Sched, kind};
+use super::{Programs, Sched};
 use crate::class::Yield;
 use crate::hardware::Use;
 
 impl Sched<'_> {
-    /// Starts the running task's work, or goes on with it: overheads come first, they are part of
-    /// the work.
-    pub fn begin_segment(&mut self, cpu: usize) {
-        self.settle_lines(cpu);
-        let c = &mut self.cpus[cpu];
-        let Some(task) = c.current else {
-            return;
-        };
-        let t = &mut self.tasks[task as usize];
-        t.left_ns += std::mem::take(&mut t.debt_ns);
-        c.segment_start_ns = self.now;
-        c.segment_tag = c.segment_tag.wrapping_add(1);
-        let (at_ns, tag) = (self.now + c.wall_ns(t.left_ns), c.segment_tag);
-        self.at(at_ns, kind::SEGMENT, cpu as u32, tag);
-    }
-
-    /// Interrupts the running task's work, remembering what is left of it.
-    pub fn stop_segment(&mut self, cpu: usize) {
-        self.end_streak(cpu);
-        let c = &mut self.cpus[cpu];
-        let Some(task) = c.current else {
-            return;
-        };
-        c.segment_tag = c.segment_tag.wrapping_add(1);
-        let done = (self.now - c.segment_start_ns) * u64::from(c.speed_1024) / 1024;
-        let t = &mut self.tasks[task as usize];
-        t.left_ns = t.left_ns.saturating_sub(done);
-    }
-
-    /// The event of a segment's end has come: is it that of the segment under way? Then the running
-    /// task's work is done, and the task is returned, which has to go on.
-    #[inline]
-    pub fn segment_end(&mut self, cpu: usize, tag: u32) -> Option<u32> {
-        let c = &self.cpus[cpu];
-        if c.segment_tag != tag {
-            return None;
-        }
-        let task = c.current?;
-        self.finish_streak(cpu);
-        self.tasks[task as usize].left_ns = 0;
-        Some(task)
-    }
-
     /// The running task sleeps.
     pub fn block<P: Programs>(&mut self, programs: &mut P, cpu: usize, task: u32) {
         self.leave_caches(cpu, task);
@@ -161,7 +118,7 @@ impl Sched<'_> {
         if next.is_none() {
             self.note_misfit(cpu);
         }
-        let may_pull = next.is_none() && self.cpus[cpu].wake_list.is_empty();
+        let may_pull = next.is_none() && !self.awaits_tasks(cpu);
         if may_pull && self.balance_newidle(programs, cpu) {
             next = self.pick(cpu);
         }
@@ -172,7 +129,7 @@ impl Sched<'_> {
     }
 
     fn switch_to<P: Programs>(&mut self, programs: &mut P, cpu: usize, task: u32) {
-        let was_idle = self.cpus[cpu].idle;
+        let was_idle = self.is_asleep(cpu);
         if was_idle {
             self.leave_idle(cpu);
         }
@@ -199,7 +156,7 @@ impl Sched<'_> {
         t.debt_ns += (switch_ns + refill).max(1);
         let between = t.left_ns == 0;
         self.counts.kernel_ns += c.wall_ns(switch_ns);
-        let strays = t.trail.now != c.llc;
+        let strays = t.cache.ran_in() != c.llc;
         let others = match warm {
             Some(warm) if warm != cpu => self.cpus[warm].fill.saturating_sub(t.warm_fill),
             _ => others,

@@ -13,7 +13,7 @@ use super::task::{Life, Task};
 use super::watch::Watch;
 use super::{Sched, kind};
 use crate::balance::BalanceState;
-use crate::cache;
+use crate::cache::{self, CacheTask};
 use crate::class::fair::{self, FairState};
 use crate::class::rt;
 use crate::era::{EraRules, NICE_WEIGHT};
@@ -173,8 +173,6 @@ fn new_task(id: u32, spec: &NewTask) -> Task {
         warm_fill: 0,
         woken_ns: 0,
         waits_since_ns: 0,
-        accounted_ns: 0,
-        wants: None,
-        trail: cache::Trail::default(),
+        cache: CacheTask::default(),
     }
 }

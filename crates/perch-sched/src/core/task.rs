@@ -4,7 +4,7 @@
 
 use perch_policy::TaskState;
 
-use crate::cache::Trail;
+use crate::cache::CacheTask;
 use crate::class::rt::RtEntity;
 
 /// Where a task is in its life.
@@ -58,10 +58,6 @@ pub struct Task {
     pub woken_ns: u64,
     /// When it last became able to run, or was made to wait.
     pub waits_since_ns: u64,
-    /// What of its run time its process has been accounted.
-    pub accounted_ns: u64,
-    /// Mode upstream of the cache mechanism: the LLC that its process preferred when it ran last.
-    pub wants: Option<u32>,
-    /// The LLCs on which it ran last.
-    pub trail: Trail,
+    /// What the cache mechanism remembers of it.
+    pub cache: CacheTask,
 }

@@ -4,7 +4,7 @@
 use perch_policy::Wake;
 
 use super::task::Life;
-use super::{Programs, Sched, kind};
+use super::{Programs, Sched};
 use crate::observe::Observed;
 
 /// Who wakes a task.
@@ -95,7 +95,7 @@ impl Sched<'_> {
             return;
         }
         self.tasks[task as usize].life = Life::Waking;
-        self.cpus[cpu].wake_list.push_back(task);
+        self.cpus[cpu].inbox.put(task);
         self.host.set_idle(cpu, false);
         self.send_ipi(cpu, this_cpu, cost_ns);
     }
@@ -106,46 +106,6 @@ impl Sched<'_> {
         self.check_preempt(cpu, task);
         if self.cpus[cpu].need_resched && !before && cpu != this_cpu {
             self.send_ipi(cpu, this_cpu, cost_ns);
-        }
-    }
-
-    /// Sends an interrupt in `after_ns`, when the sender has got that far, unless one is on its
-    /// way already.
-    pub(crate) fn send_ipi(&mut self, cpu: usize, from: usize, after_ns: u64) {
-        if self.cpus[cpu].ipi_pending {
-            return;
-        }
-        self.cpus[cpu].ipi_pending = true;
-        let mut delay = after_ns + self.waited_ns(from);
-        if cpu != from {
-            delay += self.costs.ipi_ns(from, cpu);
-        }
-        if self.cpus[cpu].current.is_none() {
-            delay += u64::from(self.host.cpu(cpu).idle_exit_ns);
-        }
-        // An interrupt on an idle CPU had to wake that CPU first.
-        if cpu != from && self.cpus[from].idle {
-            delay += u64::from(self.host.cpu(from).idle_exit_ns);
-        }
-        let at_ns = self.now + delay;
-        self.at(at_ns, kind::IPI, cpu as u32, 0);
-    }
-
-    /// An interrupt arrives: enqueue the tasks that were sent here, then reschedule if need be.
-    pub fn interrupt<P: Programs>(&mut self, programs: &mut P, cpu: usize) {
-        self.cpus[cpu].ipi_pending = false;
-        while let Some(task) = self.cpus[cpu].wake_list.pop_front() {
-            self.enqueue(cpu, task, false);
-            self.check_preempt(cpu, task);
-        }
-        if self.cpus[cpu].current.is_none() {
-            if self.nr(cpu) > 0 {
-                self.schedule(programs, cpu);
-            } else {
-                self.host.set_idle(cpu, true);
-            }
-        } else {
-            self.resched_if_needed(programs, cpu);
         }
     }
 

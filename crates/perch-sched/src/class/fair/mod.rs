@@ -62,6 +62,13 @@ impl FairState {
     }
 }
 
+/// The fair class's part of a CPU.
+#[derive(Debug, Default)]
+pub(crate) struct FairCpu {
+    /// How often the CPU chose a task of this class.
+    choices: u64,
+}
+
 /// The fair class's answers.
 pub(crate) struct FairClass;
 
@@ -226,12 +233,14 @@ impl Sched<'_> {
 
     /// Puts a task on a queue. `moved`: the balancer brings it, and in CFS it keeps its place
     /// relative to the queue's floor.
+    #[inline(always)]
     fn enqueue_fair(&mut self, cpu: usize, task: u32, moved: bool) {
         let queue = self.queue_on(task, cpu);
         self.touch_levels(queue);
         let rules = self.rules.fair;
         let now = self.cpus[cpu].pelt.read(self.now);
         let (fair, se) = self.both_mut(queue, task);
+        assert!(!se.queued, "task {task} is enqueued twice");
         let joins = !se.attached;
         if se.attached {
             // It slept here: its share of the queue's averages decayed with them.
@@ -321,6 +330,7 @@ impl Sched<'_> {
         let queue = self.queue_of(task);
         self.clear_buddies(queue, task);
         let (fair, se) = self.both_mut(queue, task);
+        assert!(se.queued, "task {task} leaves a queue that it is not on");
         fair.entities -= 1;
         fair.weight -= u64::from(se.weight);
         se.queued = false;

@@ -51,9 +51,11 @@ impl Sched<'_> {
     }
 
     /// The picked task becomes the running one.
+    #[inline(always)]
     pub(super) fn set_next_fair(&mut self, cpu: usize, task: u32) {
         self.tasks[task as usize].life = Life::Running;
         let se = &mut self.fair.entities[task as usize];
+        assert!(se.queued, "task {task} runs and is on no queue");
         se.run.start_ns = self.now;
         se.picked_sum_ns = se.run.sum_ns;
         if !self.rules.balance.newest_first {
@@ -62,10 +64,11 @@ impl Sched<'_> {
         }
         let deadline = se.deadline;
         let c = &mut self.cpus[cpu];
+        assert!(c.current.is_none(), "cpu {cpu} runs two tasks");
         c.current = Some(task);
         c.need_resched = false;
-        let choices = c.choices;
-        c.choices += 1;
+        let choices = c.fair.choices;
+        c.fair.choices += 1;
         let queue = self.queue_of(task);
         let fair = self.queue_mut(queue);
         fair.curr = task;

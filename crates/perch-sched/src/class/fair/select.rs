@@ -73,7 +73,7 @@ impl Sched<'_> {
     /// has CPUs, and never less than 4. The target counts there, though it is known to be busy,
     /// and the last one counted is not looked at.
     fn limit_scan(&mut self, wake: &Wake, process: Option<ProcessId>) {
-        let idle = self.cpus[wake.this_cpu].avg_idle_ns / 512;
+        let idle = self.avg_idle_ns(wake.this_cpu) / 512;
         let cost = self.fair.scan_cost_ns[wake.this_cpu] + 1;
         let preferred = process.and_then(|p| self.host.preferred_cpu(p));
         for cpu in [wake.this_cpu, wake.prev_cpu].into_iter().chain(preferred) {

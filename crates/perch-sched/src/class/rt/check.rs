@@ -68,7 +68,7 @@ impl Sched<'_> {
         if let Some((priority, task)) = c.rt.runnable.first() {
             let current = c.current.map_or(0, |t| self.tasks[t as usize].rt.priority);
             let atomic = c.current.is_some_and(|t| self.tasks[t as usize].atomic);
-            let told = c.ipi_pending || c.need_resched || atomic;
+            let told = c.inbox.is_told() || c.need_resched || atomic;
             hold!(
                 priority <= current || told || self.pick_rt(cpu).is_none(),
                 "task {task} of priority {priority} waits behind {current}"

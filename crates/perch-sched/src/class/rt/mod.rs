@@ -332,6 +332,8 @@ impl Sched<'_> {
     fn enqueue_rt(&mut self, cpu: usize, task: u32) {
         let slice = self.rr_ticks();
         let t = &mut self.tasks[task as usize];
+        let queued = matches!(t.life, Life::Queued | Life::Running);
+        assert!(!queued, "task {task} is enqueued twice");
         t.cpu = cpu as u32;
         t.life = Life::Queued;
         if t.rt.ticks == 0 {
@@ -380,6 +382,7 @@ impl Sched<'_> {
         self.tasks[task as usize].life = Life::Running;
         self.run_time_mut(task).start_ns = self.now;
         let c = &mut self.cpus[cpu];
+        assert!(c.current.is_none(), "cpu {cpu} runs two tasks");
         let takes_over = !c.rt.running;
         c.current = Some(task);
         c.need_resched = false;

@@ -262,9 +262,9 @@ impl Sched<'_> {
     }
 
     /// The running task leaves its CPU: those of its levels that are still queued wait again.
-    #[inline]
+    #[inline(always)]
     pub(in crate::class::fair) fn put_levels(&mut self, queue: u32, task: u32, waits: bool) {
-        let at = self.cpus[self.cpu_of(queue)].choices;
+        let at = self.cpus[self.cpu_of(queue)].fair.choices;
         let fair = self.queue_mut(queue);
         (fair.curr, fair.put, fair.put_at) = (NONE, task, at);
         if waits {
