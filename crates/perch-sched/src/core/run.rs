@@ -118,6 +118,11 @@ impl Sched<'_> {
         if next.is_none() {
             self.note_misfit(cpu);
         }
+        // The one circle between the core and the balancer closes here: a CPU that runs out of tasks
+        // balances, and the balancer may push the running task off another CPU, which then has to
+        // choose again (`push_running`). The balancer can't return that choice as something left to
+        // do: the other CPU switches in the middle of the pass, and the rest of the pass reads the
+        // queues, the idle CPUs and the contended lines as they are after that switch.
         let may_pull = next.is_none() && !self.awaits_tasks(cpu);
         if may_pull && self.balance_newidle(programs, cpu) {
             next = self.pick(cpu);

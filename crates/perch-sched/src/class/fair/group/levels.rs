@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Climbing: what a task's coming and going changes in the queues above it.
+//! The levels above a task: how the queues of its groups change when the task comes, goes, runs or
+//! stops.
 
 use super::NONE;
 use crate::class::fair::entity::Entity;
@@ -72,9 +73,9 @@ impl Sched<'_> {
         fair.weighted_v -= i64::from(w.weight) * (w.vruntime - fair.min_vruntime);
     }
 
-    /// What a queue's entity runs or waits for a task is now one more: the books of the queue that
-    /// the task has entered, and of all above. Entities that were not queued are, until the first
-    /// that was.
+    /// A task has entered a queue: the task is counted there and in every queue above. On the way up
+    /// the entity of each group that had no task is put on the queue above it; the climb puts no more
+    /// entities on queues once it meets one that is queued already.
     #[inline]
     pub(in crate::class::fair) fn climb_in(&mut self, queue: u32) {
         self.queue_mut(queue).nr += 1;
@@ -123,9 +124,10 @@ impl Sched<'_> {
         self.insert_waiting(queue, entity);
     }
 
-    /// A task left the queue, `delayed` if it had been asleep already, and the queue's own books
-    /// are done but for the number of tasks; `sleeps` if it will be back. Entities of queues that
-    /// are empty now leave those above.
+    /// A task has left a queue, which has changed its own sums but not yet its number of tasks: the
+    /// number goes down there and in every queue above. The entity of a queue that is empty now
+    /// leaves the queue above. `delayed` says that the task slept already, `sleeps` that it will
+    /// come back.
     #[inline]
     pub(in crate::class::fair) fn climb_out(&mut self, queue: u32, delayed: bool, sleeps: bool) {
         let fair = self.queue_mut(queue);
@@ -159,7 +161,8 @@ impl Sched<'_> {
         }
     }
 
-    /// A task is asleep and queued, so no longer runnable here and above (1), or is again (-1).
+    /// A task that stays queued fell asleep (1) or woke up again (-1): its queue and every queue above
+    /// count one delayed task more or less.
     pub(in crate::class::fair) fn climb_delayed(&mut self, queue: u32, by: i32) {
         let mut queue = queue;
         loop {
@@ -173,7 +176,7 @@ impl Sched<'_> {
         }
     }
 
-    /// A delayed task is wanted again, and with it every group above it that is delayed.
+    /// A delayed task woke up: it is runnable again, and so is every delayed group above it.
     pub(in crate::class::fair) fn climb_awake(&mut self, queue: u32) {
         self.climb_delayed(queue, -1);
         let mut queue = queue;
@@ -218,8 +221,8 @@ impl Sched<'_> {
         fair.put_at = 0;
     }
 
-    /// The turn of a delayed group has come: it has paid what it owed and leaves, and so do those
-    /// above it that are empty without it.
+    /// The turn of a delayed group has come, so it has paid what it owed: its entity leaves the queue,
+    /// and so does the entity of each group above that is empty without it.
     pub(in crate::class::fair) fn leave_delayed_group(&mut self, queue: u32, entity: u32) {
         self.touch_levels(self.below(entity).unwrap_or(queue));
         self.remove_waiting(queue, entity);
@@ -243,8 +246,8 @@ impl Sched<'_> {
         eevdf::lag(fair, current, se, limit_ns)
     }
 
-    /// A delayed entity is wanted again: it never left its queue. If its debt was paid meanwhile
-    /// it starts even, without credit for the wait.
+    /// A delayed entity, which never left its queue, is runnable again. If the wait has paid what the
+    /// entity owed, the entity starts even: it gets no credit for the wait.
     pub(in crate::class::fair) fn requeue(&mut self, queue: u32, entity: u32) {
         let FairRules::Eevdf { slice_ns } = self.rules.fair else {
             return;
@@ -261,7 +264,8 @@ impl Sched<'_> {
         }
     }
 
-    /// The running task leaves its CPU: those of its levels that are still queued wait again.
+    /// The running task leaves its CPU. The task waits again if `waits` says so, and each group above
+    /// it waits again if the group is still queued.
     #[inline(always)]
     pub(in crate::class::fair) fn put_levels(&mut self, queue: u32, task: u32, waits: bool) {
         let at = self.cpus[self.cpu_of(queue)].fair.choices;
@@ -288,8 +292,8 @@ impl Sched<'_> {
         }
     }
 
-    /// The levels above a task that starts to run run too; those that ran until a moment ago go on
-    /// with their turn.
+    /// A task starts to run, and the groups above it run with it. A group that ran until the CPU's
+    /// last choice goes on with its turn; any other begins a new one.
     #[cold]
     pub(in crate::class::fair) fn set_above(&mut self, mut queue: u32, choices: u64) {
         let now = self.now;
@@ -307,7 +311,8 @@ impl Sched<'_> {
         }
     }
 
-    /// CFS, and EEVDF if it is owed time: an entity that should run next, with all above it.
+    /// Marks an entity, and all groups above it, as those that should run next. CFS always follows
+    /// the mark; EEVDF follows it while the entity is owed time.
     pub(in crate::class::fair) fn set_next_buddy(&mut self, queue: u32, entity: u32) {
         let (mut queue, mut entity) = (queue, entity);
         loop {
@@ -319,7 +324,7 @@ impl Sched<'_> {
         }
     }
 
-    /// A task that should go on as soon as it may, with all above it.
+    /// Marks a task, and all groups above it, as those that should go on as soon as they may.
     pub(in crate::class::fair) fn set_last_buddy(&mut self, task: u32) {
         let (mut queue, mut entity) = self.level_of(task);
         loop {
@@ -331,8 +336,8 @@ impl Sched<'_> {
         }
     }
 
-    /// An entity runs or leaves: it is nobody's buddy any more, nor are those above it that were
-    /// for its sake.
+    /// An entity runs or leaves its queue: its marks as a buddy are taken away, and so are those that
+    /// the groups above it got with it.
     #[inline]
     pub(in crate::class::fair) fn clear_buddies(&mut self, queue: u32, entity: u32) {
         let fair = self.queue_mut(queue);

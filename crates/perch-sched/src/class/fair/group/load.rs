@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The load of groups: averages of their queues and entities, what a task's load is seen from the
-//! root, and 3.4's windows.
+//! The load of groups: the averages of their queues and entities, the load of a task as its CPU's
+//! own queue sees it, and the windows of 3.4.
 
 use super::NONE;
 use crate::class::pelt::Activity;
@@ -165,8 +165,8 @@ impl Sched<'_> {
         }
     }
 
-    /// What a queue's load is as seen from the CPU's: once a tick (`update_cfs_rq_h_load`), in 3.4
-    /// each time and by weights.
+    /// The part of the load of a CPU's own queue that belongs to a group's queue. The model works it
+    /// out once a tick (`update_cfs_rq_h_load`), and for 3.4 each time, by weights.
     fn h_load(&mut self, queue: u32) -> u64 {
         let by_weight = self.rules.groups.by_weight;
         let Some((parent, entity)) = self.above(queue) else {
@@ -192,7 +192,7 @@ impl Sched<'_> {
         load
     }
 
-    /// What a task's load is as seen from its CPU's queue (`task_h_load`).
+    /// The part of the load of its CPU's own queue that belongs to a task (`task_h_load`).
     #[inline(always)]
     pub(crate) fn task_load(&mut self, task: u32) -> u32 {
         let se = &self.fair.entities[task as usize];
@@ -282,7 +282,8 @@ impl Sched<'_> {
         heavier.max(0) as u32
     }
 
-    /// What the policy was told of a group's queue.
+    /// Whether the policy was told that a group's queue has something runnable; `None` for the queue
+    /// of a CPU.
     pub(in crate::class::fair) fn says_runnable(&self, queue: u32) -> Option<bool> {
         self.above(queue)
             .map(|_| self.fair.groups.place(queue).runnable)

@@ -25,7 +25,7 @@ pub(crate) use load::Window;
 /// No group, no queue, nobody: what stands for it in numbers of 32 bits.
 pub const NONE: u32 = u32::MAX;
 
-/// Whatever else: no group weighs less (`MIN_SHARES`).
+/// The least that a group weighs on a CPU (`MIN_SHARES`).
 pub(crate) const MIN_SHARES: u32 = 2;
 
 /// A task group.
@@ -43,7 +43,7 @@ pub(crate) struct Group {
     pub load: u64,
 }
 
-/// What a group's queue has beside a queue.
+/// What is kept of a group's queue on a CPU beside the queue itself.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub cpu: u32,

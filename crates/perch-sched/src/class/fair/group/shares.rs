@@ -17,7 +17,8 @@ impl Sched<'_> {
         let fair = self.queue(queue);
         let mut load = fair.weight;
         if !self.rules.groups.by_weight {
-            // Who is left without tasks keeps its weight: it may be queued for a while yet (6.12).
+            // A group without tasks keeps its weight, as its entity may stay queued for a while
+            // (6.12).
             if load == 0 && self.rules.groups.keeps_empty {
                 return;
             }
@@ -39,8 +40,8 @@ impl Sched<'_> {
         (shares * load / all.max(1)).clamp(MIN_SHARES.into(), shares) as u32
     }
 
-    /// Gives a group's entity another weight, wherever it is; in EEVDF it keeps its lag, and what
-    /// is left of its slice, as spans of run time.
+    /// Gives a group's entity another weight, whether the entity waits, runs or is not queued. In
+    /// EEVDF the entity keeps its lag and the rest of its slice as spans of run time.
     fn reweight(&mut self, queue: u32, entity: u32, weight: u32) {
         let current = self.current_in(queue).copied();
         let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
@@ -79,8 +80,8 @@ impl Sched<'_> {
         self.insert_waiting(queue, entity);
     }
 
-    /// A group's load is brought up to date with what one of its queues contributes: when that
-    /// differs by more than a 64th, and no more often than the era says (`update_tg_load_avg`).
+    /// One of a group's queues tells the group what it contributes to the group's load, if that has
+    /// changed by more than a 64th, and no more often than the era says (`update_tg_load_avg`).
     pub(crate) fn contribute(&mut self, queue: u32) {
         let load = u64::from(self.queue(queue).average.load);
         let (now, least_ns) = (self.now, self.rules.groups.contribution_ns);
