@@ -12,20 +12,20 @@ impl Sched<'_> {
     /// Writes down how full the LLCs of a domain are, all of them, if its groups are LLCs. Only
     /// periodic passes do so: what wake-ups go by is as old as the domain's interval, which is
     /// its weight in milliseconds, up to twice that, and 16 times as much from a busy CPU.
-    pub(crate) fn note_llcs(&mut self, number: usize) {
-        for g in 0..self.caches.groups_of[number].len() {
-            let llc = self.caches.groups_of[number][g] as usize;
-            let shape = &self.groups.of_domain(number)[g];
-            let sums = self.groups.sums(shape, self.host.cpus());
+    pub(super) fn note_llcs(&mut self, number: usize) {
+        for g in 0..self.caches.groups_of(number).len() {
+            let llc = self.caches.groups_of(number)[g] as usize;
+            let shape = &self.balance.groups.of_domain(number)[g];
+            let sums = self.balance.groups.sums(shape, self.host.cpus());
             self.host
                 .note_llc(llc, sums.util as u32, sums.running as u32);
-            self.caches.noted_ns[llc] = Some(self.now);
+            self.caches.note(llc, self.now);
         }
     }
 
     /// Whether the mechanism wants a task to stay on its CPU: it counts as cache-hot then, until
     /// passes have failed.
-    pub(crate) fn is_kept(
+    pub(super) fn is_kept(
         &mut self,
         task: u32,
         source: usize,
@@ -35,18 +35,18 @@ impl Sched<'_> {
     ) -> bool {
         let t = &self.tasks[task as usize];
         let mut state = t.state;
-        match self.caches.mode {
+        match self.caches.mode() {
             Mode::Off => return false,
             Mode::Posted => {}
             Mode::Upstream => {
                 let here = self.cpus[cpu].llc.map(|llc| llc as u32);
-                if migrate == Migrate::Wanted && t.wants != here {
+                if migrate == Migrate::Wanted && t.cache.wants() != here {
                     return true;
                 }
                 if unequal && !self.fits(task, cpu) && self.fits(task, source) {
                     return true;
                 }
-                state.util = self.entities[task as usize].average.util;
+                state.util = self.task_average(task).util;
             }
             // A larger CPU is worth more than a near cache.
             Mode::Perch if migrate == Migrate::Misfit => return false,
@@ -57,31 +57,32 @@ impl Sched<'_> {
 
     /// Whether the mechanism keeps active balance from pushing the running task of `source` to
     /// `cpu`. Mode posted never does: it knows only of tasks that wait.
-    pub(crate) fn is_held(
+    pub(super) fn is_held(
         &mut self,
         source: usize,
         cpu: usize,
         migrate: Migrate,
         unequal: bool,
     ) -> bool {
-        let Some(current) = self.cpus[source].fair_current() else {
+        let Some(current) = self.fair_current(source) else {
             return false;
         };
         let home = self.cpus[source].llc;
         if home == self.cpus[cpu].llc || migrate == Migrate::Misfit {
             return false;
         }
-        match self.caches.mode {
+        match self.caches.mode() {
             Mode::Off | Mode::Posted => false,
             Mode::Perch => self.is_kept(current, source, cpu, migrate, unequal),
             // Only where every task would rather stay.
             Mode::Upstream => {
                 let home = home.map(|llc| llc as u32);
-                let at_home = |t: u32| home.is_some() && self.tasks[t as usize].wants == home;
-                let stays = |t: u32| self.entities[t as usize].delayed || at_home(t);
+                let at_home =
+                    |t: u32| home.is_some() && self.tasks[t as usize].cache.wants() == home;
+                let stays = |t: u32| self.is_delayed(t) || at_home(t);
                 self.each_waiting(source, &mut |t| stays(t))
                     && at_home(current)
-                    && (self.queues[source].nr <= 1
+                    && (self.nr_fair(source) <= 1
                         || self.is_kept(current, source, cpu, migrate, unequal))
             }
         }
@@ -89,8 +90,8 @@ impl Sched<'_> {
 
     /// Mode upstream: whether tasks wait anywhere else for a pass of this CPU over this domain to
     /// bring them to the LLC that they prefer.
-    pub(crate) fn is_wanted(&self, cpu: usize, number: usize) -> bool {
-        self.caches.mode == Mode::Upstream
+    pub(super) fn is_wanted(&self, cpu: usize, number: usize) -> bool {
+        self.caches.mode() == Mode::Upstream
             && !self.host.topology().domain(number).shares_llc()
             && self.cpus[cpu]
                 .llc
@@ -100,12 +101,12 @@ impl Sched<'_> {
     /// Mode upstream: the group of a domain with most tasks that prefer the balancing CPU's LLC, if
     /// the two LLCs' load lets them come. After as many failed passes as make hot tasks movable
     /// nobody's wishes count.
-    pub(crate) fn wanted_group(&mut self, cpu: usize, i: usize, number: usize) -> Option<usize> {
+    pub(super) fn wanted_group(&mut self, cpu: usize, i: usize, number: usize) -> Option<usize> {
         if !self.is_wanted(cpu, number) {
             return None;
         }
         let here = self.cpus[cpu].llc?;
-        let state = &self.cpus[cpu].domains[i];
+        let state = &self.cpus[cpu].balance.domains[i];
         let local = state.local_group as usize;
         if state.failed > self.nice_tries(number) {
             return None;
@@ -120,7 +121,7 @@ impl Sched<'_> {
             if most.map_or(0, |(_, than)| than) >= wanting {
                 continue;
             }
-            let misfit = |c: usize| self.cpus[c].misfit > 0;
+            let misfit = |c: usize| self.cpus[c].balance.misfit > 0;
             if domain.asymmetric() && group.iter().any(misfit) {
                 continue;
             }
@@ -140,9 +141,9 @@ impl Sched<'_> {
 
     /// Active balance for who prefers the balancing CPU's LLC: the task that waits longest, the
     /// running one last. Returns whether a task moved.
-    pub(crate) fn push_wanted<P: Programs>(
+    pub(super) fn push_wanted(
         &mut self,
-        programs: &mut P,
+        programs: &mut dyn Programs,
         source: usize,
         cpu: usize,
     ) -> bool {
@@ -150,15 +151,15 @@ impl Sched<'_> {
         let mut after = self.first_turn();
         while let Some((turn, task)) = self.coldest(source, after) {
             after = turn;
-            let wants = self.tasks[task as usize].wants;
-            let delayed = self.entities[task as usize].delayed;
+            let wants = self.tasks[task as usize].cache.wants();
+            let delayed = self.is_delayed(task);
             if self.may_run_on(task, cpu) && !delayed && wants == here {
                 self.move_waiting(task, source, cpu);
                 return true;
             }
         }
-        let current = self.cpus[source].fair_current();
-        current.is_some_and(|t| self.tasks[t as usize].wants == here)
+        let current = self.fair_current(source);
+        current.is_some_and(|t| self.tasks[t as usize].cache.wants() == here)
             && self.push_running(programs, source, cpu)
     }
 }

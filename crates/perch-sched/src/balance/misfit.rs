@@ -18,8 +18,7 @@ impl Sched<'_> {
 
     /// Whether what a task uses, or is clamped to, fits a CPU with a fifth to spare.
     pub(crate) fn fits(&self, task: u32, cpu: usize) -> bool {
-        let se = &self.entities[task as usize];
-        let util = se.average.util.max(se.est());
+        let util = self.task_average(task).util.max(self.expected_util(task));
         let (min, max) = self.tasks[task as usize].state.uclamp();
         let fits = |util: u32| u64::from(util) * 1280 < u64::from(self.capacity_now(cpu)) * 1024;
         if self.rules.balance.clamps_util {
@@ -38,13 +37,13 @@ impl Sched<'_> {
     #[inline]
     pub(crate) fn note_misfit(&mut self, cpu: usize) {
         if self.unequal {
-            self.cpus[cpu].misfit = self.misfit(cpu);
+            self.cpus[cpu].balance.misfit = self.misfit(cpu);
         }
     }
 
     /// The load of a CPU's running task if it does not fit there, at least 1; else 0.
     fn misfit(&mut self, cpu: usize) -> u32 {
-        let Some(task) = self.cpus[cpu].fair_current() else {
+        let Some(task) = self.fair_current(cpu) else {
             return 0;
         };
         if self.fits(task, cpu) || self.is_stuck(task, cpu) {
@@ -54,7 +53,7 @@ impl Sched<'_> {
     }
 
     /// Whether a task's affinity leaves it no better CPU, as far as the era looks.
-    pub(crate) fn is_stuck(&self, task: u32, cpu: usize) -> bool {
+    pub(super) fn is_stuck(&self, task: u32, cpu: usize) -> bool {
         let allowed = &self.affinities[self.tasks[task as usize].affinity as usize];
         let topology = self.host.topology();
         match self.rules.balance.stuck {
@@ -70,16 +69,17 @@ impl Sched<'_> {
     /// Whether a busy CPU of an asymmetric domain wants idle CPUs to look for work: for its
     /// misfit, if there are larger CPUs. How many others of its cache are busy does not count
     /// there.
-    pub(crate) fn kicks_for_misfit(&self, cpu: usize) -> bool {
-        self.cpus[cpu].misfit > 0 && self.host.topology().capacity(cpu) < self.largest
+    pub(super) fn kicks_for_misfit(&self, cpu: usize) -> bool {
+        self.cpus[cpu].balance.misfit > 0
+            && self.host.topology().capacity(cpu) < self.balance.largest
     }
 
     /// Statistics of a group of an asymmetric domain that is not the local one.
-    pub(crate) fn unequal_group(&self, number: usize, g: usize) -> Group {
-        let shape = &self.groups.of_domain(number)[g];
-        let mut group = self.group(shape, self.groups.yardstick(number));
+    pub(super) fn unequal_group(&self, number: usize, g: usize) -> Group {
+        let shape = &self.balance.groups.of_domain(number)[g];
+        let mut group = self.group(shape, self.balance.groups.yardstick(number));
         let set = self.host.topology().domain(number).group(g);
-        let misfits = set.iter().map(|c| self.cpus[c].misfit);
+        let misfits = set.iter().map(|c| self.cpus[c].balance.misfit);
         group.misfit = misfits.max().unwrap_or(0);
         if group.misfit > 0 && group.business < Business::Misfit {
             group.business = Business::Misfit;
@@ -90,9 +90,9 @@ impl Sched<'_> {
     /// The busiest group of an asymmetric domain but the local one, if a balancing CPU may take
     /// from any: misfits only for larger CPUs with room for them, and nothing from larger CPUs
     /// that have no more than a task each.
-    pub(crate) fn busiest_unequal(&self, cpu: usize, number: usize, local: usize) -> Option<usize> {
-        let shapes = self.groups.of_domain(number);
-        let here = self.group(&shapes[local], self.groups.yardstick(number));
+    pub(super) fn busiest_unequal(&self, cpu: usize, number: usize, local: usize) -> Option<usize> {
+        let shapes = self.balance.groups.of_domain(number);
+        let here = self.group(&shapes[local], self.balance.groups.yardstick(number));
         let mut busiest: Option<(usize, Group)> = None;
         for g in (local + 1..shapes.len()).chain(0..local) {
             let group = self.unequal_group(number, g);
@@ -114,7 +114,7 @@ impl Sched<'_> {
 
     /// Whether misfits of a group would fit better where the balancing CPU is.
     fn is_larger_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
-        let (rules, shapes) = (&self.rules.balance, self.groups.of_domain(number));
+        let (rules, shapes) = (&self.rules.balance, self.balance.groups.of_domain(number));
         if rules.larger_by_group {
             return rules.is_larger(shapes[local].most, shapes[group].most);
         }
@@ -126,7 +126,7 @@ impl Sched<'_> {
 
     /// Whether tasks of a group would be worse off where the balancing CPU is.
     fn is_smaller_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
-        let (rules, shapes) = (&self.rules.balance, self.groups.of_domain(number));
+        let (rules, shapes) = (&self.rules.balance, self.balance.groups.of_domain(number));
         let here = match rules.larger_by_group {
             true => shapes[local].least,
             false => self.capacity_now(cpu),
@@ -153,10 +153,10 @@ impl Sched<'_> {
 
     /// Whether taking a queue's only task to another CPU of an asymmetric domain could do harm:
     /// that one would have to be pushed off the CPU that it has for itself.
-    pub(crate) fn is_better_off(&self, source: usize, cpu: usize) -> bool {
+    pub(super) fn is_better_off(&self, source: usize, cpu: usize) -> bool {
         let rules = &self.rules.balance;
         let (there, here) = (self.capacity_now(source), self.capacity_now(cpu));
-        self.queues[source].nr == 1
+        self.nr_fair(source) == 1
             && match rules.larger_by_group {
                 true => here < there,
                 false => !rules.is_larger(here, there),
@@ -164,25 +164,30 @@ impl Sched<'_> {
     }
 
     /// Whether any group of an asymmetric domain but the local one has a misfit.
-    pub(crate) fn any_misfit(&self, number: usize, local: usize) -> bool {
+    pub(super) fn any_misfit(&self, number: usize, local: usize) -> bool {
         let domain = self.host.topology().domain(number);
         let mut others = (0..domain.groups()).filter(|&g| g != local);
-        others.any(|g| domain.group(g).iter().any(|c| self.cpus[c].misfit > 0))
+        others.any(|g| {
+            domain
+                .group(g)
+                .iter()
+                .any(|c| self.cpus[c].balance.misfit > 0)
+        })
     }
 
     /// Active balance for a misfit: who ran least recently moves, the running task last. Waiting
     /// tasks are tried first as the kernel's stopper tries them: it does not know for whom it was
     /// called. Returns whether a task moved.
-    pub(crate) fn push_misfit<P: Programs>(
+    pub(super) fn push_misfit(
         &mut self,
-        programs: &mut P,
+        programs: &mut dyn Programs,
         source: usize,
         cpu: usize,
     ) -> bool {
         let mut after = self.first_turn();
         while let Some((turn, task)) = self.coldest(source, after) {
             after = turn;
-            if self.may_run_on(task, cpu) && !self.entities[task as usize].delayed {
+            if self.may_run_on(task, cpu) && !self.is_delayed(task) {
                 self.move_waiting(task, source, cpu);
                 return true;
             }

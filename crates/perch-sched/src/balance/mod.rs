@@ -6,6 +6,8 @@
 //! packing, NUMA balancing's preferred nodes, and the time a pass takes on a CPU that then stays
 //! idle.
 
+mod check;
+mod domain;
 mod llc;
 mod misfit;
 mod pull;
@@ -13,15 +15,64 @@ mod stats;
 mod sums;
 mod weights;
 
-use perch_policy::Level;
+use perch_policy::{Level, Topology};
 
-use crate::core::cpu::DomainState;
 use crate::core::{Programs, Sched};
+use crate::era::BalanceRules;
 use crate::hardware::{Access, Field, Symbol};
 
-pub(crate) use stats::Scratch;
-pub(crate) use sums::{Groups, Sums};
-pub(crate) use weights::Weights;
+use domain::DomainState;
+use stats::Scratch;
+use sums::Groups;
+
+pub(crate) use domain::CpuBalance;
+pub(crate) use sums::Sums;
+
+/// What the balancer knows of the machine.
+pub(crate) struct BalanceState {
+    /// The groups of every domain and what runs in them.
+    groups: Groups,
+    /// Working memory of a pass.
+    scratch: Scratch,
+    /// CPUs with more than one task, by words of 64.
+    crowded: Vec<u64>,
+    /// The largest capacity of a CPU.
+    largest: u32,
+    /// Next time the averages of idle CPUs are brought up to date.
+    decay_next_ns: u64,
+    /// Next time idle CPUs are balanced on their behalf.
+    nohz_next_ns: u64,
+}
+
+impl BalanceState {
+    /// Of a machine where nothing runs.
+    pub fn new(topology: &Topology, rules: &BalanceRules) -> BalanceState {
+        let cpus = topology.nr_cpus();
+        BalanceState {
+            groups: Groups::new(topology, rules),
+            scratch: Scratch::default(),
+            crowded: vec![0; cpus.div_ceil(64)],
+            largest: (0..cpus).map(|c| topology.capacity(c)).max().unwrap_or(0),
+            decay_next_ns: 0,
+            nohz_next_ns: 0,
+        }
+    }
+
+    /// The numbers that are summed of a CPU were `before` and are `after`, and the CPU has `nr`
+    /// tasks.
+    #[inline(always)]
+    pub fn follow(&mut self, cpu: usize, before: &Sums, after: &Sums, nr: u32) {
+        if after != before {
+            self.groups.change(cpu, before, after);
+        }
+        let (word, bit) = (cpu / 64, 1 << (cpu % 64));
+        if nr > 1 {
+            self.crowded[word] |= bit;
+        } else {
+            self.crowded[word] &= !bit;
+        }
+    }
+}
 
 /// In what state a CPU balances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,24 +100,30 @@ enum Pass {
 }
 
 impl Sched<'_> {
+    /// Whether a periodic pass of a busy CPU is due.
+    #[inline]
+    pub(crate) fn is_balance_due(&self, cpu: usize) -> bool {
+        self.now >= self.cpus[cpu].balance.next_balance_ns
+    }
+
     /// Periodic passes of one CPU over those of its domains that are due. Returns how long they
     /// took.
-    pub(crate) fn balance_due<P: Programs>(
+    pub(crate) fn balance_due(
         &mut self,
-        programs: &mut P,
+        programs: &mut dyn Programs,
         cpu: usize,
         mut idle: bool,
     ) -> u64 {
-        self.touch_active(cpu);
+        self.touch(cpu);
         self.publish(cpu);
         let mut next = self.now + 60_000_000_000;
         let (mut cost, mut spent) = (0, 0);
-        for i in 0..self.cpus[cpu].domains.len() {
+        for i in 0..self.cpus[cpu].balance.domains.len() {
             self.decay_newidle_cost(cpu, i);
-            cost += self.cpus[cpu].domains[i].newidle_cost_ns;
+            cost += self.cpus[cpu].balance.domains[i].newidle_cost_ns;
             let mut interval = self.interval_ns(cpu, i, idle);
             let mut designated = true;
-            if self.now >= self.cpus[cpu].domains[i].last_ns + interval {
+            if self.now >= self.cpus[cpu].balance.domains[i].last_ns + interval {
                 designated = self.should_balance(cpu, i);
                 if designated {
                     let kind = if idle { Idle::Due } else { Idle::Busy };
@@ -77,23 +134,32 @@ impl Sched<'_> {
                 } else {
                     self.wait_longer(cpu, i);
                 }
-                self.cpus[cpu].domains[i].last_ns = self.now;
+                self.cpus[cpu].balance.domains[i].last_ns = self.now;
                 interval = self.interval_ns(cpu, i, idle);
             }
-            next = next.min(self.cpus[cpu].domains[i].last_ns + interval);
+            next = next.min(self.cpus[cpu].balance.domains[i].last_ns + interval);
             // Who does not balance for its group does not for a wider one either.
             if !designated {
                 break;
             }
         }
-        self.cpus[cpu].next_balance_ns = next;
-        self.cpus[cpu].max_idle_cost_ns = cost.max(self.rules.migration_cost_ns);
+        self.cpus[cpu].balance.next_balance_ns = next;
+        let most = cost.max(self.rules.migration_cost_ns);
+        self.cpus[cpu].idleness.set_max_cost(most);
         spent
+    }
+
+    /// Brings the averages of all that stands in a CPU's queues up to date.
+    fn touch(&mut self, cpu: usize) {
+        if self.wants_accounts() {
+            self.update_current(cpu);
+        }
+        self.touch_active(cpu);
     }
 
     /// Number of CPUs of one of a CPU's domains.
     fn span_weight(&self, cpu: usize, i: usize) -> u32 {
-        let domain = self.cpus[cpu].domains[i].domain as usize;
+        let domain = self.cpus[cpu].balance.domains[i].domain as usize;
         self.host.topology().domain(domain).span().weight()
     }
 
@@ -110,13 +176,13 @@ impl Sched<'_> {
     }
 
     fn is_numa(&self, cpu: usize, i: usize) -> bool {
-        let domain = self.cpus[cpu].domains[i].domain as usize;
+        let domain = self.cpus[cpu].balance.domains[i].domain as usize;
         self.host.topology().domain(domain).level() == Level::Numa
     }
 
     /// How much longer than at least two passes may be apart while all is well.
     fn most_times(&self, cpu: usize, i: usize) -> u64 {
-        let domain = self.cpus[cpu].domains[i].domain as usize;
+        let domain = self.cpus[cpu].balance.domains[i].domain as usize;
         match self.host.topology().domain(domain).level() {
             Level::Smt => 2,
             _ if self.rules.balance.fixed_intervals => 4,
@@ -132,7 +198,7 @@ impl Sched<'_> {
     /// Nothing is wrong in a domain: the next pass may come later.
     fn wait_longer(&mut self, cpu: usize, i: usize) {
         let most = self.most_times(cpu, i) * self.least_interval_ns(cpu, i);
-        let state = &mut self.cpus[cpu].domains[i];
+        let state = &mut self.cpus[cpu].balance.domains[i];
         state.failed = 0;
         if state.interval_ns < most {
             state.interval_ns *= 2;
@@ -141,15 +207,15 @@ impl Sched<'_> {
 
     /// A CPU that goes idle is due as an idle CPU is, not as the busy one that it was.
     fn due_as_idle(&mut self, cpu: usize, i: usize) {
-        let due = self.cpus[cpu].domains[i].last_ns + self.interval_ns(cpu, i, true);
-        let next = &mut self.cpus[cpu].next_balance_ns;
+        let due = self.cpus[cpu].balance.domains[i].last_ns + self.interval_ns(cpu, i, true);
+        let next = &mut self.cpus[cpu].balance.next_balance_ns;
         *next = (*next).min(due);
     }
 
     /// Time between two passes: the span's weight in milliseconds, more while all is well, and
     /// much more for a busy CPU.
     fn interval_ns(&self, cpu: usize, i: usize, idle: bool) -> u64 {
-        let mut interval = self.cpus[cpu].domains[i].interval_ns;
+        let mut interval = self.cpus[cpu].balance.domains[i].interval_ns;
         if !idle {
             let rules = &self.rules.balance;
             let less = u64::from(rules.busy_less_a_tick) * self.tick_ns;
@@ -163,17 +229,17 @@ impl Sched<'_> {
     }
 
     /// One pass over one domain; returns how many tasks came.
-    fn balance_domain<P: Programs>(
+    fn balance_domain(
         &mut self,
-        programs: &mut P,
+        programs: &mut dyn Programs,
         cpu: usize,
         i: usize,
         idle: Idle,
     ) -> u32 {
-        let number = self.cpus[cpu].domains[i].domain as usize;
+        let number = self.cpus[cpu].balance.domains[i].domain as usize;
         let pass = self.try_domain(programs, cpu, i, number, idle);
         let least = self.least_interval_ns(cpu, i);
-        let state: &mut DomainState = &mut self.cpus[cpu].domains[i];
+        let state: &mut DomainState = &mut self.cpus[cpu].balance.domains[i];
         match pass {
             Pass::Balanced if idle == Idle::Newly => {
                 state.failed = 0;
@@ -203,7 +269,7 @@ impl Sched<'_> {
                 if idle != Idle::Newly && !self.rules.balance.misfit_no_failure {
                     let failed = state.failed + 1;
                     self.wait_longer(cpu, i);
-                    self.cpus[cpu].domains[i].failed = failed;
+                    self.cpus[cpu].balance.domains[i].failed = failed;
                 }
                 0
             }
@@ -214,7 +280,7 @@ impl Sched<'_> {
     /// before an idle thread.
     fn should_balance(&self, cpu: usize, i: usize) -> bool {
         let topology = self.host.topology();
-        let state = &self.cpus[cpu].domains[i];
+        let state = &self.cpus[cpu].balance.domains[i];
         let local = topology
             .domain(state.domain as usize)
             .group(state.local_group as usize);
@@ -231,22 +297,27 @@ impl Sched<'_> {
 
     /// A CPU ran out of tasks: looks for one nearby, if CPUs like it usually idle long enough
     /// for that to pay. Returns whether a task came.
-    pub(crate) fn balance_newidle<P: Programs>(&mut self, programs: &mut P, cpu: usize) -> bool {
-        let avg_idle = self.cpus[cpu].avg_idle_ns;
-        let Some(first) = self.cpus[cpu].domains.first().map(|d| d.newidle_cost_ns) else {
+    pub(crate) fn balance_newidle(&mut self, programs: &mut dyn Programs, cpu: usize) -> bool {
+        let avg_idle = self.avg_idle_ns(cpu);
+        let Some(first) = self.cpus[cpu]
+            .balance
+            .domains
+            .first()
+            .map(|d| d.newidle_cost_ns)
+        else {
             return false;
         };
         self.due_as_idle(cpu, 0);
         let newidle = Symbol::SchedBalanceNewidle;
         self.line(cpu, newidle, Field::Overloaded, Access::Load);
         let least = first.max(self.rules.balance.newidle_least_ns);
-        if !self.overload || avg_idle < least {
+        if !self.is_overloaded() || avg_idle < least {
             return false;
         }
         let mut spent = 0;
         let mut pulled = false;
-        for i in 0..self.cpus[cpu].domains.len() {
-            let d = self.cpus[cpu].domains[i];
+        for i in 0..self.cpus[cpu].balance.domains.len() {
+            let d = self.cpus[cpu].balance.domains[i];
             self.due_as_idle(cpu, i);
             if avg_idle < spent + d.newidle_cost_ns {
                 break;
@@ -256,19 +327,18 @@ impl Sched<'_> {
             }
             pulled = self.balance_domain(programs, cpu, i, Idle::Newly) > 0;
             if pulled {
-                self.cpus[cpu].domains[i].newidle_success += 1;
+                self.cpus[cpu].balance.domains[i].newidle_success += 1;
             }
             let cost = self.pass_ns(cpu, i);
             self.add_chore(cpu, cost);
-            let d = &mut self.cpus[cpu].domains[i];
+            let d = &mut self.cpus[cpu].balance.domains[i];
             d.newidle_cost_ns = d.newidle_cost_ns.max(cost);
             spent += cost;
             if pulled || self.nr(cpu) > 0 {
                 break;
             }
         }
-        let c = &mut self.cpus[cpu];
-        c.max_idle_cost_ns = c.max_idle_cost_ns.max(spent);
+        self.cpus[cpu].idleness.raise_max_cost(spent);
         let mut first = None;
         self.each_waiting(cpu, &mut |task| {
             first = Some(task);
@@ -283,7 +353,7 @@ impl Sched<'_> {
     /// 7.2: a domain is tried as often as tries succeeded there lately, half of the time at
     /// first; never less than once in 32.
     fn newidle_by_chance(&mut self, cpu: usize, i: usize) -> bool {
-        let d = &mut self.cpus[cpu].domains[i];
+        let d = &mut self.cpus[cpu].balance.domains[i];
         d.newidle_calls += 1;
         if d.newidle_calls >= 1024 {
             d.newidle_calls /= 2;
@@ -295,7 +365,7 @@ impl Sched<'_> {
 
     /// What a newidle pass has cost at most fades by about 1 % a second.
     fn decay_newidle_cost(&mut self, cpu: usize, i: usize) {
-        let d = &mut self.cpus[cpu].domains[i];
+        let d = &mut self.cpus[cpu].balance.domains[i];
         if self.now > d.newidle_decay_ns + 1_000_000_000 {
             d.newidle_decay_ns = self.now;
             d.newidle_cost_ns = d.newidle_cost_ns * 253 / 256;
@@ -305,26 +375,26 @@ impl Sched<'_> {
     /// Idle CPUs have no tick: a busy one notices that balancing is due and lets the first idle
     /// one do it for all, itself last. That one has as long as it stays idle: woken, it leaves
     /// the rest to the next tick.
-    pub(crate) fn balance_sleepers<P: Programs>(&mut self, programs: &mut P) {
-        if self.now >= self.decay_next_ns {
-            self.decay_next_ns = self.now + 32_000_000;
+    pub(crate) fn balance_sleepers(&mut self, programs: &mut dyn Programs) {
+        if self.now >= self.balance.decay_next_ns {
+            self.balance.decay_next_ns = self.now + 32_000_000;
             self.decay_sleepers();
         }
-        if self.now < self.nohz_next_ns || !self.nohz_kick() {
+        if self.now < self.balance.nohz_next_ns || !self.nohz_kick() {
             return;
         }
-        self.nohz_next_ns = self.now + self.tick_ns;
+        self.balance.nohz_next_ns = self.now + self.tick_ns;
         let n = self.cpus.len();
         let Some(first) = (0..n).find(|&cpu| self.host.is_idle(cpu)) else {
             return;
         };
-        let patience = self.cpus[first].avg_idle_ns;
+        let patience = self.avg_idle_ns(first);
         let (mut next, mut spent) = (self.now + 60_000_000_000, 0);
         for cpu in (first + 1..n).chain(std::iter::once(first)) {
             if !self.host.is_idle(cpu) {
                 continue;
             }
-            if self.now >= self.cpus[cpu].next_balance_ns {
+            if self.now >= self.cpus[cpu].balance.next_balance_ns {
                 if spent > patience {
                     return;
                 }
@@ -332,16 +402,16 @@ impl Sched<'_> {
                 spent += took;
                 self.add_chore(first, took);
             }
-            next = next.min(self.cpus[cpu].next_balance_ns);
+            next = next.min(self.cpus[cpu].balance.next_balance_ns);
         }
-        self.nohz_next_ns = self.nohz_next_ns.max(next);
+        self.balance.nohz_next_ns = self.balance.nohz_next_ns.max(next);
     }
 
     /// The averages of CPUs on which nothing happens fade all the same.
     fn decay_sleepers(&mut self) {
         for cpu in 0..self.cpus.len() {
-            if self.cpus[cpu].idle && self.host.cpu(cpu).load + self.host.cpu(cpu).util > 0 {
-                self.touch_active(cpu);
+            if self.is_asleep(cpu) && self.host.cpu(cpu).load + self.host.cpu(cpu).util > 0 {
+                self.touch(cpu);
                 self.publish(cpu);
             }
         }
@@ -351,8 +421,8 @@ impl Sched<'_> {
     /// or where CPUs differ a task that does not fit.
     fn nohz_kick(&mut self) -> bool {
         let topology = self.host.topology();
-        self.scratch.busy.clear();
-        self.scratch.busy.resize(topology.nr_llcs(), false);
+        self.balance.scratch.busy.clear();
+        self.balance.scratch.busy.resize(topology.nr_llcs(), false);
         for (cpu, c) in self.cpus.iter().enumerate() {
             if c.current.is_none() {
                 continue;
@@ -364,7 +434,7 @@ impl Sched<'_> {
                 continue;
             }
             if let Some(llc) = topology.llc(cpu) {
-                if std::mem::replace(&mut self.scratch.busy[llc], true) {
+                if std::mem::replace(&mut self.balance.scratch.busy[llc], true) {
                     return true;
                 }
             }

@@ -3,20 +3,17 @@
 
 use perch_policy::{Level, Mode};
 
+use super::domain::DomainState;
 use super::stats::{Imbalance, Migrate};
 use super::{Idle, Pass};
-use crate::class::fair::cfs;
-use crate::core::cpu::DomainState;
-use crate::core::task::Life;
 use crate::core::{Programs, Sched};
-use crate::era::FairRules;
 use crate::hardware::{Access, Field, Symbol};
 
 impl Sched<'_> {
     /// Finds the imbalance of a domain, if any, and takes what may move.
-    pub(super) fn try_domain<P: Programs>(
+    pub(super) fn try_domain(
         &mut self,
-        programs: &mut P,
+        programs: &mut dyn Programs,
         cpu: usize,
         i: usize,
         number: usize,
@@ -30,10 +27,10 @@ impl Sched<'_> {
         let Some(mut found) = self.find_imbalance(cpu, i, idle) else {
             return Pass::Balanced;
         };
-        self.scratch.pinned.clear();
+        self.balance.scratch.pinned.clear();
         let level = self.host.topology().domain(number).level();
         let tries = self.nice_tries(number);
-        let failed = self.cpus[cpu].domains[i].failed;
+        let failed = self.cpus[cpu].balance.domains[i].failed;
         let hot_too = level == Level::Smt || failed > tries;
         let misfit = found.migrate == Migrate::Misfit;
         let mut movable = false;
@@ -51,7 +48,7 @@ impl Sched<'_> {
                 movable = true;
                 break Some(source);
             }
-            self.scratch.pinned.push(source as u32);
+            self.balance.scratch.pinned.push(source as u32);
         };
         let Some(source) = source else {
             return Pass::Balanced;
@@ -92,15 +89,15 @@ impl Sched<'_> {
 
     /// How many passes over a domain may fail before hot tasks are moved too
     /// (`cache_nice_tries`).
-    pub(crate) fn nice_tries(&self, number: usize) -> u32 {
+    pub(super) fn nice_tries(&self, number: usize) -> u32 {
         match self.host.topology().domain(number).level() {
             Level::Numa => 2,
             _ => 1,
         }
     }
 
-    pub(crate) fn current_may_come(&self, source: usize, cpu: usize) -> bool {
-        let current = self.cpus[source].fair_current();
+    fn current_may_come(&self, source: usize, cpu: usize) -> bool {
+        let current = self.fair_current(source);
         current.is_some_and(|t| self.may_run_on(t, cpu))
     }
 
@@ -124,7 +121,7 @@ impl Sched<'_> {
         hot_too: bool,
         idle: Idle,
     ) -> (u32, bool) {
-        let DomainState { failed, domain, .. } = self.cpus[cpu].domains[i];
+        let DomainState { failed, domain, .. } = self.cpus[cpu].balance.domains[i];
         let unequal = self.host.topology().domain(domain as usize).asymmetric();
         let (mut moved, mut kept) = (0, false);
         let mut after = self.first_turn();
@@ -136,21 +133,20 @@ impl Sched<'_> {
                 break;
             };
             after = turn;
-            let ran = self.entities[task as usize].exec_start_ns;
-            let hot = self.now.saturating_sub(ran) < self.rules.migration_cost_ns
-                || self.is_buddy(cpu, task);
-            if !self.may_run_on(task, cpu) || self.entities[task as usize].delayed {
+            let hot =
+                self.ran_since_ns(task) < self.rules.migration_cost_ns || self.is_buddy(cpu, task);
+            if !self.may_run_on(task, cpu) || self.is_delayed(task) {
                 continue;
             }
             if !hot_too && self.is_kept(task, source, cpu, found.migrate, unequal) {
-                kept |= self.caches.mode == Mode::Upstream && found.migrate != Migrate::Wanted;
+                kept |= self.caches.mode() == Mode::Upstream && found.migrate != Migrate::Wanted;
                 continue;
             }
             if hot && !hot_too {
                 continue;
             }
             let load = i64::from(self.task_load(task).max(1));
-            let util = i64::from(self.entities[task as usize].est());
+            let util = i64::from(self.expected_util(task));
             let cost = match found.migrate {
                 Migrate::Task => 1,
                 Migrate::Util if util > found.amount => continue,
@@ -176,58 +172,14 @@ impl Sched<'_> {
         }
     }
 
-    /// The next buddy of a queue counts as hot while the destination has something to run.
-    fn is_buddy(&self, cpu: usize, task: u32) -> bool {
-        let fair = self.queue(self.queue_of(task));
-        let buddy = fair.next_buddy == task || fair.last_buddy == task;
-        buddy && self.queues[cpu].nr > 0
-    }
-
-    /// Where a walk over waiting tasks begins, see [`Sched::coldest`].
-    pub(crate) fn first_turn(&self) -> u64 {
-        match self.rules.balance.newest_first {
-            true => u64::MAX,
-            false => 0,
-        }
-    }
-
-    /// The waiting task that was queued or picked least recently, among those after `after`; in 3.4
-    /// the one that was queued most recently, among those before.
-    pub(crate) fn coldest(&self, source: usize, after: u64) -> Option<(u64, u32)> {
-        let newest = self.rules.balance.newest_first;
-        let mut coldest: Option<(u64, u32)> = None;
-        self.each_waiting(source, &mut |task| {
-            let turn = self.entities[task as usize].turn;
-            let next = match newest {
-                true => turn < after && coldest.is_none_or(|(than, _)| turn > than),
-                false => turn > after && coldest.is_none_or(|(than, _)| turn < than),
-            };
-            if next {
-                coldest = Some((turn, task));
-            }
-            true
-        });
-        coldest
-    }
-
     /// Moves a waiting task to another CPU's queue.
-    pub(crate) fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
+    pub(super) fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
         self.update_current(from);
-        let queue = self.queue_of(task);
-        self.touch_levels(queue);
-        self.touch_task(task);
-        if let FairRules::Eevdf { slice_ns } = self.rules.fair {
-            self.entities[task as usize].vlag = self.lag(queue, task, slice_ns);
-        }
-        self.remove_waiting(queue, task);
-        self.count_wish(from, task, -1);
-        self.leave_queue(from, task, false);
-        self.tasks[task as usize].life = Life::Waking;
-        self.leave_cpu(task);
-        if let FairRules::Cfs { .. } = self.rules.fair {
-            let current = self.current_in(queue).map(|se| se.vruntime);
-            cfs::update_floor(self.queue_mut(queue), current);
-        }
+        assert!(
+            self.may_run_on(task, to),
+            "task {task} is moved to cpu {to}, which it may not use"
+        );
+        self.detach_waiting(task, from);
         if self.cpus[from].llc != self.cpus[to].llc {
             self.reserve(from, -1);
             self.reserve(to, 1);
@@ -237,19 +189,19 @@ impl Sched<'_> {
         self.enqueue(to, task, true);
         self.check_preempt(to, task);
         // A CPU that balances for itself looks at its queue next; a sleeping one must be told.
-        if self.cpus[to].idle {
+        if self.is_asleep(to) {
             self.send_ipi(to, to, 0);
         }
     }
 
     /// Active balance and exec: the running task itself moves. Returns whether it could.
-    pub(crate) fn push_running<P: Programs>(
+    pub(crate) fn push_running(
         &mut self,
-        programs: &mut P,
+        programs: &mut dyn Programs,
         source: usize,
         cpu: usize,
     ) -> bool {
-        let Some(task) = self.cpus[source].fair_current() else {
+        let Some(task) = self.fair_current(source) else {
             return false;
         };
         if !self.may_run_on(task, cpu) {
@@ -262,7 +214,7 @@ impl Sched<'_> {
         }
         self.stop_segment(source);
         self.leave_caches(source, task);
-        self.put_current(source);
+        self.put(source);
         self.move_waiting(task, source, cpu);
         let here = std::mem::replace(&mut self.acting, source);
         self.schedule(programs, source);

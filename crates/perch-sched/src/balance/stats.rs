@@ -14,9 +14,9 @@ use crate::hardware::Symbol;
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// LLCs with a busy CPU.
-    pub busy: Vec<bool>,
+    pub(super) busy: Vec<bool>,
     /// Queues of the busiest group from which nothing may come.
-    pub pinned: Vec<u32>,
+    pub(super) pinned: Vec<u32>,
 }
 
 /// A group's statistics.
@@ -74,13 +74,13 @@ impl Sched<'_> {
     /// Statistics of one group.
     #[inline]
     pub(crate) fn group(&self, shape: &Shape, yardstick: Yardstick) -> Group {
-        let sums = self.groups.sums(shape, self.host.cpus());
+        let sums = self.balance.groups.sums(shape, self.host.cpus());
         let mut group = Group {
             load: sums.load,
             util: sums.util,
             capacity: shape.capacity,
             running: sums.running as u32,
-            idle: self.groups.idle(shape),
+            idle: self.balance.groups.idle(shape),
             weight: shape.weight,
             business: Business::of(shape, &sums, yardstick),
             avg_load: 0,
@@ -94,39 +94,39 @@ impl Sched<'_> {
 
     /// Whether any queue of a domain has a task to spare. A newidle pass that could take nothing
     /// need not look further: whatever it found, it would find nothing to move.
-    pub(crate) fn anything_to_take(&self, number: usize) -> bool {
+    pub(super) fn anything_to_take(&self, number: usize) -> bool {
         let span = self.host.topology().domain(number).span();
-        let crowded = &self.crowded[span.first_word()..];
+        let crowded = &self.balance.crowded[span.first_word()..];
         span.words().iter().zip(crowded).any(|(s, c)| s & c != 0)
     }
 
     /// Looks at every group of a domain. Also writes what only such passes write: the LLC's
     /// scan budget, and at the top of the machine whether anything is overloaded.
-    pub(crate) fn find_imbalance(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
-        if self.rt.is_some() && i == 0 && idle != Idle::Newly {
-            self.update_capacity(cpu);
+    pub(super) fn find_imbalance(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
+        if i == 0 && idle != Idle::Newly {
+            self.scale_capacity(cpu);
         }
-        let state = &self.cpus[cpu].domains[i];
+        let state = &self.cpus[cpu].balance.domains[i];
         let (number, local) = (state.domain as usize, state.local_group as usize);
         let prefer = state.prefer_sibling;
         let domain = self.host.topology().domain(number);
         let unequal = domain.asymmetric();
         let span = domain.span();
         let words = span.first_word()..span.first_word() + span.words().len();
-        self.groups.see_idle(words, self.host.idle_words());
+        self.balance.groups.see_idle(words, self.host.idle_words());
         let busiest = match unequal {
             true => self.busiest_unequal(cpu, number, local),
-            false => self.groups.busiest(number, local, self.host.cpus()),
+            false => self.balance.groups.busiest(number, local, self.host.cpus()),
         };
         if idle != Idle::Newly {
-            let util = self.groups.total(number, self.host.cpus()).util;
+            let util = self.balance.groups.total(number, self.host.cpus()).util;
             self.update_scan_budget(cpu, number, util);
             self.note_llcs(number);
         }
         // Of equal CPUs, a newidle pass would not be here if nothing were crowded.
-        if (idle != Idle::Newly || unequal) && i + 1 == self.cpus[cpu].domains.len() {
-            let overload =
-                self.crowded.iter().any(|&w| w != 0) || unequal && self.any_misfit(number, local);
+        if (idle != Idle::Newly || unequal) && i + 1 == self.cpus[cpu].balance.domains.len() {
+            let overload = self.balance.crowded.iter().any(|&w| w != 0)
+                || unequal && self.any_misfit(number, local);
             self.set_overload(cpu, Symbol::SchedBalanceRq, overload);
         }
         if self.rules.balance.by_weight {
@@ -134,7 +134,10 @@ impl Sched<'_> {
         }
         let wanted = self.wanted_group(cpu, i, number);
         let group = busiest.or(wanted)?;
-        let (shapes, yardstick) = (self.groups.of_domain(number), self.groups.yardstick(number));
+        let (shapes, yardstick) = (
+            self.balance.groups.of_domain(number),
+            self.balance.groups.yardstick(number),
+        );
         let local = self.group(&shapes[local], yardstick);
         let mut busiest = match unequal {
             true => self.unequal_group(number, group),
@@ -150,8 +153,8 @@ impl Sched<'_> {
         let mean = match local.business {
             Business::HasSpare => 0,
             _ => {
-                let total = self.groups.total(number, self.host.cpus());
-                total.load * 1024 / self.groups.capacity(number).max(1)
+                let total = self.balance.groups.total(number, self.host.cpus());
+                total.load * 1024 / self.balance.groups.capacity(number).max(1)
             }
         };
         let domain = self.host.topology().domain(number);
@@ -198,7 +201,7 @@ impl Sched<'_> {
     }
 
     /// The queue of the busiest group to take from, but for those found to be pinned.
-    pub(crate) fn busiest_queue(
+    pub(super) fn busiest_queue(
         &self,
         domain: usize,
         cpu: usize,
@@ -209,11 +212,11 @@ impl Sched<'_> {
         let util_of_many = self.rules.balance.util_of_many;
         let mut best: Option<(usize, u64, u64)> = None;
         // A queue with one task only counts by its load, or where no queue has more than one.
-        let crowded = &self.crowded[group.first_word()..];
+        let crowded = &self.balance.crowded[group.first_word()..];
         let words = group.words().iter().zip(crowded);
         let any_crowded = words.clone().any(|(g, c)| g & c != 0);
         let only_crowded = match found.migrate {
-            Migrate::Task => any_crowded && self.scratch.pinned.is_empty(),
+            Migrate::Task => any_crowded && self.balance.scratch.pinned.is_empty(),
             Migrate::Util => util_of_many,
             Migrate::Load | Migrate::Misfit | Migrate::Wanted => false,
         };
@@ -223,8 +226,8 @@ impl Sched<'_> {
                 let c = number * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let state = self.host.cpu(c);
-                let running = self.queues[c].nr;
-                if running == 0 || self.scratch.pinned.contains(&(c as u32)) {
+                let running = self.nr_fair(c);
+                if running == 0 || self.balance.scratch.pinned.contains(&(c as u32)) {
                     continue;
                 }
                 if unequal && self.is_better_off(c, cpu) {
@@ -239,8 +242,8 @@ impl Sched<'_> {
                         continue;
                     }
                     Migrate::Load => (u64::from(state.load), capacity),
-                    Migrate::Misfit if self.cpus[c].misfit == 0 => continue,
-                    Migrate::Misfit => (self.cpus[c].misfit.into(), 1),
+                    Migrate::Misfit if self.cpus[c].balance.misfit == 0 => continue,
+                    Migrate::Misfit => (self.cpus[c].balance.misfit.into(), 1),
                     Migrate::Wanted => match self.wanting(c, cpu) {
                         0 => continue,
                         tasks => (tasks.into(), 1),

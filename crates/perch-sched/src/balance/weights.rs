@@ -20,7 +20,7 @@ const SMT_GAIN: u64 = 1178;
 /// The weight of what a CPU has queued, averaged over the ticks (`cpu_load[]`): the n-th moves by
 /// a 2^n-th of the way at each.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Weights {
+pub(super) struct Weights {
     averages: [u64; 5],
     /// The tick of the last update.
     tick: u64,
@@ -77,8 +77,8 @@ impl Sched<'_> {
     /// A tick on a busy CPU, of which 3.4 keeps averages.
     pub(crate) fn tick_weights(&mut self, cpu: usize) {
         let tick = self.now / self.tick_ns;
-        let weight = self.queues[cpu].weight;
-        self.cpus[cpu].weights.advance(tick, weight);
+        let weight = self.queued_weight(cpu);
+        self.cpus[cpu].balance.weights.advance(tick, weight);
     }
 
     /// What a CPU can do, 1024 for a core of its own.
@@ -113,15 +113,15 @@ impl Sched<'_> {
         };
         let (mut most, mut least, mut most_running) = (0, u64::MAX, 0);
         for cpu in set.iter() {
-            let now = self.queues[cpu].weight;
+            let now = self.queued_weight(cpu);
             let mut load = now;
             if index > 0 {
                 let tick = self.now / self.tick_ns;
                 let c = &mut self.cpus[cpu];
                 if c.current.is_none() {
-                    c.weights.advance(tick, now);
+                    c.balance.weights.advance(tick, now);
                 }
-                let average = c.weights.averages[index - 1];
+                let average = c.balance.weights.averages[index - 1];
                 load = if local {
                     now.max(average)
                 } else {
@@ -148,13 +148,13 @@ impl Sched<'_> {
 
     /// Looks at every group of a domain, the local one first, and says from which to take how much
     /// (`find_busiest_group`).
-    pub(crate) fn find_by_weight(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
-        let state = &self.cpus[cpu].domains[i];
+    pub(super) fn find_by_weight(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
+        let state = &self.cpus[cpu].balance.domains[i];
         let (number, local) = (state.domain as usize, state.local_group as usize);
         let prefer = state.prefer_sibling;
         let below = i
             .checked_sub(1)
-            .map(|b| self.cpus[cpu].domains[b].domain as usize);
+            .map(|b| self.cpus[cpu].balance.domains[b].domain as usize);
         let topology = self.host.topology().clone();
         let level = |number: usize| topology.domain(number).level();
         // Cores are not told to spread their tasks over threads, dies are.

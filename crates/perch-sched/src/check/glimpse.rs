@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The inside of a running simulation, for tests: what no score and no metric shows.
 
-use crate::class::fair::eevdf;
 use crate::core::Life;
 use crate::core::Sched;
-use crate::era::FairRules;
 
 /// The world at one moment.
 #[doc(hidden)]
@@ -93,28 +91,21 @@ impl Glimpse {
     /// The scheduler at this moment.
     pub fn of(sched: &Sched<'_>) -> Glimpse {
         let tasks = (0u32..).zip(&sched.tasks).map(|(id, t)| {
-            let se = &sched.entities[id as usize];
-            let running = t.life == Life::Running;
-            let c = &sched.cpus[t.cpu as usize];
-            let queue = sched.queue_of(id);
-            let lag = match sched.rules.fair {
-                _ if t.rt.priority > 0 => 0,
-                FairRules::Eevdf { .. } if running || t.life == Life::Queued => {
-                    let current = sched.current_in(queue);
-                    eevdf::virtual_time(sched.queue(queue), current) - se.vruntime
-                }
-                _ => 0,
-            };
+            let average = sched.task_average(id);
+            let (priority, first) = sched.rt_rank(id);
             TaskGlimpse {
                 cpu: t.cpu as usize,
-                running,
+                running: t.life == Life::Running,
                 waiting: t.life == Life::Queued,
                 ran_ns: sched.ran_ns(id),
-                load: se.average.load,
-                util: se.average.util,
-                lag_ns: lag,
-                priority: t.rt.priority,
-                first: c.rt.pushable.first() == Some((t.rt.priority, id)),
+                load: average.load,
+                util: average.util,
+                lag_ns: match sched.is_balanced(id) {
+                    true => sched.lag_now(id),
+                    false => 0,
+                },
+                priority,
+                first,
                 prefers: {
                     let cpu = t.state.process().and_then(|p| sched.host.preferred_cpu(p));
                     cpu.and_then(|cpu| sched.host.topology().llc(cpu))
@@ -125,7 +116,7 @@ impl Glimpse {
             current: c.current,
             nr: sched.nr(cpu),
             idle: sched.host.is_idle(cpu),
-            misfit: c.misfit > 0,
+            misfit: sched.is_misfit(cpu),
             capacity: sched.host.cpu(cpu).capacity,
         });
         let topology = sched.host.topology();
@@ -137,11 +128,11 @@ impl Glimpse {
         let loads = (0..topology.nr_llcs()).map(|llc| LoadGlimpse {
             util: sched.host.llc_load(llc).util,
             nr: sched.host.llc_load(llc).nr,
-            noted_ns: sched.caches.noted_ns[llc],
+            noted_ns: sched.caches.noted_ns(llc),
         });
         Glimpse {
             settled: (sched.cpus.iter())
-                .all(|c| !c.ipi_pending && !c.need_resched && c.wake_list.is_empty()),
+                .all(|c| !c.inbox.is_told() && !c.need_resched && c.inbox.tasks().is_empty()),
             loads: loads.collect(),
             now_ns: sched.now,
             tasks: tasks.collect(),

@@ -3,11 +3,7 @@
 //! task in exactly one place with exactly one reason to wake (P13 of docs/testing.md#properties), no task
 //! where it may not be (P1).
 
-use perch_policy::{Mode, Reason, ReasonClass, Verdict};
-
-use crate::balance::Sums;
-use crate::core::task::Life;
-use crate::core::{Sched, kind};
+use crate::core::{Life, Sched, kind};
 
 /// Leaves with an error that says what does not hold.
 #[macro_export]
@@ -19,10 +15,7 @@ macro_rules! hold {
     };
 }
 
-mod caches;
-mod fair;
 mod glimpse;
-mod rt;
 
 #[doc(hidden)]
 pub use glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
@@ -53,8 +46,7 @@ impl Auditor {
             sched.check_rt()?;
             sched.check_caches()
         };
-        let queues = sched.queue_numbers();
-        let floors: Vec<i64> = queues.map(|q| sched.queue(q).min_vruntime).collect();
+        let floors = sched.floors();
         let fell = self
             .floors
             .iter()
@@ -74,22 +66,22 @@ impl Sched<'_> {
     fn check_places(&self, reasons: &[u32]) -> Result<(), String> {
         // Per task: on timelines, running, on wake lists.
         let mut places = vec![[0u32; 3]; self.tasks.len()];
-        for c in &self.cpus {
-            let waiting = c.rt.runnable.iter().filter(|&(_, t)| c.current != Some(t));
-            waiting.for_each(|(_, t)| places[t as usize][0] += 1);
+        for (cpu, c) in self.cpus.iter().enumerate() {
+            let waiting = self.rt_waiting(cpu);
+            waiting.for_each(|t| places[t as usize][0] += 1);
             c.current.iter().for_each(|&t| places[t as usize][1] += 1);
-            c.wake_list.iter().for_each(|&t| places[t as usize][2] += 1);
+            c.inbox
+                .tasks()
+                .iter()
+                .for_each(|&t| places[t as usize][2] += 1);
         }
-        let waiting = self
-            .queue_numbers()
-            .flat_map(|q| self.queue(q).timeline.iter());
-        let waiting = waiting.filter(|w| self.below(w.entity).is_none());
-        waiting.for_each(|w| places[w.entity as usize][0] += 1);
+        let waiting = self.fair_waiting();
+        waiting.for_each(|t| places[t as usize][0] += 1);
         for (id, (t, at)) in self.tasks.iter().zip(&places).enumerate() {
-            let se = &self.entities[id];
+            let delayed = self.is_delayed(id as u32);
             let expected = match t.life {
                 Life::Unborn | Life::Dead => [0, 0, 0],
-                Life::Asleep => [se.delayed.into(), 0, 0],
+                Life::Asleep => [delayed.into(), 0, 0],
                 Life::Waking => [0, 0, 1],
                 Life::Queued => [1, 0, 0],
                 Life::Running => [0, 1, 0],
@@ -115,12 +107,13 @@ impl Sched<'_> {
                 t.cpu
             );
             hold!(
-                !se.delayed || t.life == Life::Asleep,
+                !delayed || t.life == Life::Asleep,
                 "task {id} is delayed and {:?}",
                 t.life
             );
             hold!(
-                !self.on_queue(id as u32) || se.attached == (t.rt.priority == 0),
+                !self.on_queue(id as u32)
+                    || self.is_attached(id as u32) == self.is_balanced(id as u32),
                 "task {id} is queued but not attached"
             );
         }
@@ -131,18 +124,18 @@ impl Sched<'_> {
     fn check_cpu(&self, cpu: usize) -> Result<(), String> {
         let (c, nr) = (&self.cpus[cpu], self.nr(cpu));
         hold!(
-            c.idle == c.current.is_none(),
+            self.is_asleep(cpu) == c.current.is_none(),
             "idle {} with current {:?}",
-            c.idle,
+            self.is_asleep(cpu),
             c.current
         );
-        let free = c.current.is_none() && nr == 0 && c.wake_list.is_empty();
+        let free = c.current.is_none() && nr == 0 && c.inbox.tasks().is_empty();
         let says = self.host.is_idle(cpu);
         hold!(
             says == free,
             "idle bit {says}: current {:?}, {nr} queued, {} to come",
             c.current,
-            c.wake_list.len()
+            c.inbox.tasks().len()
         );
         let of = |kind| {
             self.events
@@ -150,31 +143,26 @@ impl Sched<'_> {
                 .filter(move |e| e.kind == kind && e.key as usize == cpu)
         };
         let interrupts = of(kind::IPI).count();
-        let sent = usize::from(c.ipi_pending);
+        let sent = usize::from(c.inbox.is_told());
         hold!(
             interrupts == sent,
             "{interrupts} interrupts on their way, not {sent}"
         );
         hold!(
-            c.ipi_pending || c.wake_list.is_empty(),
+            c.inbox.is_told() || c.inbox.tasks().is_empty(),
             "nobody tells of {:?}",
-            c.wake_list
+            c.inbox.tasks()
         );
         hold!(
-            c.ipi_pending || nr == 0 || c.current.is_some(),
+            c.inbox.is_told() || nr == 0 || c.current.is_some(),
             "idles with {nr} queued"
         );
         if c.current.is_some() {
-            let ends = of(kind::SEGMENT).filter(|e| e.tag == c.segment_tag).count();
+            let ends = of(kind::SEGMENT)
+                .filter(|e| e.tag == c.segment.tag())
+                .count();
             hold!(ends == 1, "{ends} ends of the running segment");
         }
-        let misfit = c.misfit > 0;
-        hold!(
-            !misfit || self.unequal && c.current.is_some_and(|t| !self.is_stuck(t, cpu)),
-            "a misfit of load {} with current {:?}",
-            c.misfit,
-            c.current
-        );
         let state = self.host.cpu(cpu);
         hold!(
             state.nr_running == nr,
@@ -182,83 +170,9 @@ impl Sched<'_> {
             state.nr_running
         );
         hold!(
-            state.nr_delayed == self.queues[cpu].nr_delayed,
+            state.nr_delayed == self.nr_delayed(cpu),
             "the policy sees other delayed tasks"
         );
-        let crowded = self.crowded[cpu / 64] >> (cpu % 64) & 1 != 0;
-        hold!(crowded == (nr > 1), "crowded {crowded} with {nr} tasks");
-        hold!(
-            !crowded || self.overload,
-            "crowded, but the machine is not overloaded"
-        );
-        Ok(())
-    }
-
-    /// The sums that the balancer keeps are those of the CPUs.
-    fn check_groups(&self) -> Result<(), String> {
-        let topology = self.host.topology();
-        for number in 0..topology.nr_domains() {
-            let domain = topology.domain(number);
-            for (g, shape) in self.groups.of_domain(number).iter().enumerate() {
-                let mut walked = Sums::default();
-                for cpu in domain.group(g).iter() {
-                    let one = Sums::of(self.host.cpu(cpu));
-                    walked.running += one.running;
-                    walked.load += one.load;
-                    walked.runnable += one.runnable;
-                    walked.util += one.util;
-                }
-                let kept = self.groups.sums(shape, self.host.cpus());
-                hold!(
-                    kept == walked,
-                    "domain {number}, group {g}: {kept:?}, not {walked:?}"
-                );
-            }
-        }
-        Ok(())
-    }
-
-    /// A decision held against the state in which it was made: allowed (P1), idle where its
-    /// reason says so, with an empty queue of the task's group where it says that (P12), and busy only
-    /// where nothing idle was at hand (P18).
-    pub(crate) fn check_verdict(&self, verdict: &Verdict, task: u32) -> Result<(), String> {
-        let t = &self.tasks[task as usize];
-        let (cpu, allowed) = (verdict.cpu, &self.affinities[t.affinity as usize]);
-        hold!(
-            allowed.contains(cpu),
-            "cpu {cpu} is not allowed: {verdict:?}"
-        );
-        let idle = self.host.is_idle(cpu);
-        hold!(
-            idle || verdict.reason.class() != ReasonClass::Idle,
-            "cpu {cpu} is busy: {verdict:?}"
-        );
-        if verdict.reason == Reason::EmptyQueue {
-            return self.check_steered(t.group, cpu);
-        }
-        if verdict.reason != Reason::TargetBusy {
-            return Ok(());
-        }
-        hold!(!idle, "cpu {cpu} is idle: {verdict:?}");
-        // 3.4 knows neither clusters nor capacities.
-        if self.rules.balance.by_weight {
-            return Ok(());
-        }
-        let (topology, modes) = (self.host.topology(), self.policy.modes());
-        // The capacity scan has the last word where there is one, within its budget.
-        if modes.capacity != Mode::Off && topology.asym(verdict.target).is_some() {
-            return Ok(());
-        }
-        let cluster = topology.cluster_span(verdict.target);
-        if let (Mode::Perch, Some(cluster)) = (modes.cluster, cluster) {
-            let over = cluster
-                .iter()
-                .find(|&c| self.host.is_idle(c) && allowed.contains(c));
-            hold!(
-                over.is_none(),
-                "idle cpu {over:?} of its cluster was passed over: {verdict:?}"
-            );
-        }
-        Ok(())
+        self.check_balance(cpu)
     }
 }

@@ -8,6 +8,18 @@
 
 use super::{Sched, kind};
 
+/// When the stretches of the kernel's own work end that a CPU does while it is idle, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Chores(Vec<u64>);
+
+impl Chores {
+    /// Somebody runs: what was left is left out.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
 impl Sched<'_> {
     /// A busy CPU spends so long on the kernel's own account.
     pub fn take_time(&mut self, cpu: usize, ns: u64) {
@@ -24,8 +36,8 @@ impl Sched<'_> {
 
     /// An idle CPU's tick, unless that is stopped: the governor keeps it while it expects the
     /// next wake-up to come before.
-    pub(crate) fn tick_idle(&mut self, cpu: usize) {
-        if self.cpus[cpu].idle && self.cpus[cpu].avg_idle_ns < self.tick_ns {
+    pub(super) fn tick_idle(&mut self, cpu: usize) {
+        if self.is_asleep(cpu) && self.avg_idle_ns(cpu) < self.tick_ns {
             self.add_chore(cpu, self.costs.tick_ns());
         }
     }
@@ -35,7 +47,7 @@ impl Sched<'_> {
         if self.costs.tick_ns() == 0 {
             return;
         }
-        let (now, chores) = (self.now, &mut self.cpus[cpu].chores);
+        let (now, chores) = (self.now, &mut self.cpus[cpu].chores.0);
         let begin_ns = match chores.last() {
             Some(&end_ns) if end_ns > now => end_ns,
             _ => {
@@ -50,7 +62,7 @@ impl Sched<'_> {
     /// it comes again when the stretch under way is done. Those that follow are dropped.
     pub fn finish_chore(&mut self, cpu: usize) -> bool {
         let (now, c) = (self.now, &mut self.cpus[cpu]);
-        let end = c.chores.iter().copied().find(|&end_ns| end_ns > now);
+        let end = c.chores.0.iter().copied().find(|&end_ns| end_ns > now);
         c.chores.clear();
         let Some(at_ns) = end.filter(|_| c.current.is_none()) else {
             return false;

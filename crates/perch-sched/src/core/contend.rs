@@ -6,29 +6,80 @@
 //! another task, the next one pays, less the time that the CPU was idle in between.
 
 use super::Sched;
-use crate::hardware::{Access, Field, Symbol};
+use crate::hardware::{Access, C2c, Field, Lines, Symbol};
+
+/// The kernel's contended cache lines, and the flag in one of them that the model reads itself.
+#[derive(Debug)]
+pub(crate) struct Contended {
+    /// The lines, where the machine has figures for them.
+    lines: Option<Lines>,
+    /// Some queue has more than one task, or a CPU a task that does not fit it (the root domain's
+    /// flag; set early, cleared lazily).
+    overload: bool,
+}
+
+impl Contended {
+    pub fn new(lines: Option<Lines>) -> Contended {
+        Contended {
+            lines,
+            overload: false,
+        }
+    }
+
+    /// Begins to count anew.
+    pub fn start_counting(&mut self) {
+        if let Some(lines) = &mut self.lines {
+            lines.start_counting();
+        }
+    }
+
+    /// Who met whom at these lines, where they are modelled.
+    pub fn counted(&self) -> Option<Box<C2c>> {
+        self.lines.as_ref().map(|lines| Box::new(lines.counted()))
+    }
+}
+
+/// What a CPU has waited for lines.
+#[derive(Debug, Default)]
+pub(crate) struct Owed {
+    /// Nanoseconds that it has waited and nobody has spent yet.
+    ns: u64,
+    /// When they were last more.
+    since_ns: u64,
+}
 
 impl Sched<'_> {
     /// A kernel function on `cpu`, which is at work, reads or writes a field of the root domain.
     /// Costs nothing on a machine whose file has no figures for contended lines.
     #[inline]
     pub(crate) fn line(&mut self, cpu: usize, symbol: Symbol, field: Field, access: Access) {
-        if self.lines.is_some() {
+        if self.lines.lines.is_some() {
             self.use_line(cpu, symbol, field, access);
         }
+    }
+
+    /// Whether the machine has figures for contended lines.
+    #[inline]
+    pub(crate) fn has_lines(&self) -> bool {
+        self.lines.lines.is_some()
+    }
+
+    /// Whether the root domain's flag says that some CPU is crowded.
+    pub(crate) fn is_overloaded(&self) -> bool {
+        self.lines.overload
     }
 
     #[inline(never)]
     fn use_line(&mut self, cpu: usize, symbol: Symbol, field: Field, access: Access) {
         // Who runs there pays at its next step, so the steps of a streak must be events again.
         self.end_streak(cpu);
-        let Some(lines) = &mut self.lines else {
+        let Some(lines) = &mut self.lines.lines else {
             return;
         };
         let took_ns = lines.access(&self.costs, self.now, cpu, symbol, field, access);
         let c = &mut self.cpus[cpu];
-        c.owed_ns += took_ns;
-        c.owed_since_ns = self.now;
+        c.lines.ns += took_ns;
+        c.lines.since_ns = self.now;
         self.counts.kernel_ns += took_ns;
     }
 
@@ -37,29 +88,29 @@ impl Sched<'_> {
     #[inline]
     pub(crate) fn set_overload(&mut self, cpu: usize, symbol: Symbol, overload: bool) {
         self.line(cpu, symbol, Field::Overloaded, Access::Load);
-        if self.overload != overload {
-            self.overload = overload;
+        if self.lines.overload != overload {
+            self.lines.overload = overload;
             self.line(cpu, symbol, Field::Overloaded, Access::Store);
         }
     }
 
     /// For how long a CPU has been waiting for lines at this moment: so much later is done what
     /// it does next.
-    pub(crate) fn waited_ns(&self, cpu: usize) -> u64 {
-        let lines = self.lines.as_ref();
+    pub(super) fn waited_ns(&self, cpu: usize) -> u64 {
+        let lines = self.lines.lines.as_ref();
         lines.map_or(0, |lines| lines.spent_ns(cpu, self.now))
     }
 
     /// Whether a CPU has waited for lines, and nobody has spent that time yet.
     #[inline]
     pub fn owes(&self, cpu: usize) -> bool {
-        self.lines.is_some() && self.cpus[cpu].owed_ns > 0
+        self.lines.lines.is_some() && self.cpus[cpu].lines.ns > 0
     }
 
     /// The running task owes what its CPU has waited for lines. The sibling does not make that
     /// longer, as it does work.
     #[inline]
-    pub(crate) fn settle_lines(&mut self, cpu: usize) {
+    pub(super) fn settle_lines(&mut self, cpu: usize) {
         if self.owes(cpu) {
             self.settle_owed(cpu);
         }
@@ -70,20 +121,20 @@ impl Sched<'_> {
         let Some(task) = c.current else {
             return;
         };
-        let owed_ns = std::mem::take(&mut c.owed_ns);
+        let owed_ns = std::mem::take(&mut c.lines.ns);
         self.tasks[task as usize].debt_ns += owed_ns * u64::from(c.speed_1024) / 1024;
     }
 
     /// A CPU was idle until now: some of what it owed it has spent meanwhile.
     #[inline]
-    pub(crate) fn rest_lines(&mut self, cpu: usize) {
+    pub(super) fn rest_lines(&mut self, cpu: usize) {
         if !self.owes(cpu) {
             return;
         }
         let c = &mut self.cpus[cpu];
-        let spent_ns = c.owed_ns.min(self.now - c.owed_since_ns);
-        c.owed_ns -= spent_ns;
-        c.busy_ns += spent_ns;
+        let spent_ns = c.lines.ns.min(self.now - c.lines.since_ns);
+        c.lines.ns -= spent_ns;
+        c.idleness.add_busy(spent_ns);
     }
 
     /// A task works for so long in the kernel, nanoseconds at full capacity, before it goes on.

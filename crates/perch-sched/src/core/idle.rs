@@ -3,24 +3,82 @@
 
 use super::Sched;
 
-impl Sched<'_> {
-    /// A CPU has nothing to run.
-    pub(crate) fn go_idle(&mut self, cpu: usize) {
-        let c = &mut self.cpus[cpu];
-        if !c.idle {
-            c.idle = true;
-            c.idle_since_ns = self.now;
-            let full = self.queues[cpu].average.is_full_with(&c.rt.average);
-            c.pelt.stop(self.now, full);
-            c.busy_ns += self.now - c.busy_since_ns;
+/// A CPU's idle and busy time.
+#[derive(Debug)]
+pub(crate) struct Idleness {
+    /// It runs its idle task.
+    idle: bool,
+    /// When it became idle last.
+    idle_since_ns: u64,
+    /// Nanoseconds that it was not idle, as far as they are counted.
+    busy_ns: u64,
+    /// Since when its busy time is not yet counted.
+    busy_since_ns: u64,
+    /// Moving average of idle periods, nanoseconds.
+    avg_idle_ns: u64,
+    /// Half of the ceiling of that average (`max_idle_balance_cost`).
+    max_cost_ns: u64,
+}
+
+impl Idleness {
+    /// Of a CPU on which nothing has run yet.
+    pub fn new() -> Idleness {
+        Idleness {
+            idle: true,
+            idle_since_ns: 0,
+            busy_ns: 0,
+            busy_since_ns: 0,
+            avg_idle_ns: 1_000_000,
+            max_cost_ns: 500_000,
         }
-        let expected = c.avg_idle_ns;
+    }
+
+    /// The passes of the balancer cost a CPU so much in all: half of the longest average.
+    pub fn set_max_cost(&mut self, ns: u64) {
+        self.max_cost_ns = ns;
+    }
+
+    /// The passes cost at least so much.
+    pub fn raise_max_cost(&mut self, ns: u64) {
+        self.max_cost_ns = self.max_cost_ns.max(ns);
+    }
+
+    /// So much idle time was none: the CPU waited for contended lines.
+    pub fn add_busy(&mut self, ns: u64) {
+        self.busy_ns += ns;
+    }
+}
+
+impl Sched<'_> {
+    /// Whether a CPU runs its idle task.
+    #[inline]
+    pub(crate) fn is_asleep(&self, cpu: usize) -> bool {
+        self.cpus[cpu].idleness.idle
+    }
+
+    /// How long a CPU usually is idle, nanoseconds.
+    #[inline]
+    pub(crate) fn avg_idle_ns(&self, cpu: usize) -> u64 {
+        self.cpus[cpu].idleness.avg_idle_ns
+    }
+
+    /// A CPU has nothing to run.
+    pub(super) fn go_idle(&mut self, cpu: usize) {
+        if !self.is_asleep(cpu) {
+            let full = self.is_full(cpu);
+            let c = &mut self.cpus[cpu];
+            c.idleness.idle = true;
+            c.idleness.idle_since_ns = self.now;
+            c.pelt.stop(self.now, full);
+            c.idleness.busy_ns += self.now - c.idleness.busy_since_ns;
+        }
+        let expected = self.avg_idle_ns(cpu);
         self.publish(cpu);
         let exit_ns = self.costs.idle_exit_ns(expected);
         let state = self.host.cpu_mut(cpu);
         state.idle_since_ns = self.now;
         state.idle_exit_ns = exit_ns;
-        let idle = self.cpus[cpu].wake_list.is_empty() && self.nr(cpu) == 0;
+        let idle = !self.awaits_tasks(cpu) && self.nr(cpu) == 0;
         self.host.set_idle(cpu, idle);
         if idle {
             self.note_idle_core(cpu);
@@ -29,16 +87,16 @@ impl Sched<'_> {
     }
 
     /// A CPU that was idle has a task to run.
-    pub(crate) fn leave_idle(&mut self, cpu: usize) {
+    pub(super) fn leave_idle(&mut self, cpu: usize) {
         self.rest_lines(cpu);
         let c = &mut self.cpus[cpu];
-        c.idle = false;
-        let max = 2 * c.max_idle_cost_ns;
-        let idle_ns = self.now - c.idle_since_ns;
-        let avg = c.avg_idle_ns as i64;
+        c.idleness.idle = false;
+        let max = 2 * c.idleness.max_cost_ns;
+        let idle_ns = self.now - c.idleness.idle_since_ns;
+        let avg = c.idleness.avg_idle_ns as i64;
         let avg = avg + (idle_ns as i64 - avg) / 8;
-        c.avg_idle_ns = (avg as u64).min(max);
-        c.busy_since_ns = self.now;
+        c.idleness.avg_idle_ns = (avg as u64).min(max);
+        c.idleness.busy_since_ns = self.now;
         c.pelt.start(self.now);
     }
 
@@ -47,10 +105,10 @@ impl Sched<'_> {
         let now = self.now;
         let busy = self.cpus.iter_mut().map(|cpu| {
             if cpu.current.is_some() {
-                cpu.busy_ns += now - cpu.busy_since_ns.min(now);
-                cpu.busy_since_ns = now;
+                cpu.idleness.busy_ns += now - cpu.idleness.busy_since_ns.min(now);
+                cpu.idleness.busy_since_ns = now;
             }
-            std::mem::take(&mut cpu.busy_ns)
+            std::mem::take(&mut cpu.idleness.busy_ns)
         });
         busy.collect()
     }
@@ -71,7 +129,7 @@ impl Sched<'_> {
     }
 
     /// A thread of a core started or stopped: its siblings run slower or faster from now on.
-    pub(crate) fn share_core(&mut self, cpu: usize) {
+    pub(super) fn share_core(&mut self, cpu: usize) {
         if !self.host.topology().has_smt() {
             return;
         }

@@ -9,33 +9,37 @@ mod chores;
 mod contend;
 pub(crate) mod cpu;
 mod idle;
+mod inbox;
+mod publish;
 mod run;
+mod segment;
 mod setup;
-pub(crate) mod streak;
 pub(crate) mod task;
 mod tick;
 mod view;
 mod wake;
+mod watch;
 
 use std::sync::Arc;
 
 use perch_engine::{Event, EventQueue, Random};
 use perch_policy::{CpuMask, Host, Policy, TaskState};
 
-use crate::balance;
+use crate::balance::BalanceState;
 use crate::cache;
-use crate::class::fair::group;
-use crate::class::fair::queue::Fair;
+use crate::class::fair::FairState;
 use crate::class::rt;
 use crate::era::EraRules;
-use crate::hardware::{Costs, Lines, Llcs};
+use crate::hardware::{Costs, Llcs};
 use crate::observe::{Counts, Observed, Observer};
 
+use contend::Contended;
 use cpu::Cpu;
-use task::{Entity, Task};
+use task::Task;
+use watch::Watch;
 
+pub use segment::{Ended, Rounds};
 pub use setup::{NewGroup, NewTask, Setup};
-pub use streak::{Ended, Rounds};
 pub use task::Life;
 pub use wake::Waker;
 
@@ -73,68 +77,48 @@ pub struct Sched<'a> {
     pub(crate) costs: Costs,
     /// What the last-level caches hold, where some process's threads share something.
     pub(crate) llcs: Option<Llcs>,
-    /// The kernel's contended cache lines, where the machine has figures for them.
-    pub(crate) lines: Option<Lines>,
+    /// The kernel's contended cache lines.
+    lines: Contended,
     /// The CPU that is at work: it pays for what the kernel does.
     pub(crate) acting: usize,
     pub(crate) tick_ns: u64,
     pub(crate) cpus: Vec<Cpu>,
-    /// The fair class's queues: the CPUs', then those of groups on CPUs.
-    pub(crate) queues: Vec<Fair>,
     pub(crate) tasks: Vec<Task>,
-    /// What stands in queues: the tasks (of a real-time one only the run time counts), then groups.
-    pub(crate) entities: Vec<Entity>,
     /// The tasks' affinities, each stored once.
     pub(crate) affinities: Vec<Arc<CpuMask>>,
     /// What the policy remembers of each CPU's idle task, the waker of timer interrupts.
     pub(crate) idle_tasks: Vec<TaskState>,
-    /// CPUs with more than one task, by words of 64.
-    pub(crate) crowded: Vec<u64>,
     /// CPUs differ in capacity.
     pub(crate) unequal: bool,
-    /// The largest capacity of a CPU.
-    pub(crate) largest: u32,
-    /// Some queue has more than one task, or a CPU a task that does not fit it (the root domain's
-    /// flag; set early, cleared lazily).
-    pub(crate) overload: bool,
     /// The real-time class's part of the root domain, if any task is in it.
     pub(crate) rt: Option<Box<rt::RtDomain>>,
     /// Kind and key of the event that is handled.
     pub(crate) handled: (u8, u32),
-    /// Times that any task was queued or picked.
-    pub(crate) turns: u64,
-    /// Next time the averages of idle CPUs are brought up to date.
-    pub(crate) decay_next_ns: u64,
-    /// Next time idle CPUs are balanced on their behalf.
-    pub(crate) nohz_next_ns: u64,
     pub(crate) counts: Counts,
     pub(crate) random: Random,
-    observer: Option<Box<dyn Observer + 'a>>,
-    observer_error: Option<std::io::Error>,
-    /// The groups of every domain and what runs in them.
-    pub(crate) groups: balance::Groups,
-    /// Working memory of the balancer.
-    pub(crate) scratch: balance::Scratch,
+    pub(crate) watch: Watch<'a>,
+    /// What the fair class knows.
+    pub(crate) fair: FairState,
+    /// What the balancer knows.
+    pub(crate) balance: BalanceState,
     /// What the cache mechanism is told.
     pub(crate) caches: cache::CacheBooks,
-    /// The task groups.
-    pub(crate) task_groups: group::TaskGroups,
 }
 
 impl<'a> Sched<'a> {
     /// Tells `observer` what happens from now on.
     pub fn observe(&mut self, observer: Box<dyn Observer + 'a>) {
-        self.observer = Some(observer);
+        self.watch.set(observer);
     }
 
     /// The observer, who is told nothing any more.
     pub fn take_observer(&mut self) -> Option<Box<dyn Observer + 'a>> {
-        self.observer.take()
+        self.watch.take()
     }
 
     /// The error with which the observer refused something since this was asked last.
     pub fn take_observer_error(&mut self) -> Option<std::io::Error> {
-        self.observer_error.take()
+        self.watch.take_error()
     }
 }
 
@@ -142,15 +126,12 @@ impl Sched<'_> {
     /// Whether somebody looks on.
     #[inline]
     pub(crate) fn is_observed(&self) -> bool {
-        self.observer.is_some()
+        self.watch.is_any()
     }
 
     #[cold]
     pub(crate) fn tell(&mut self, what: &Observed<'_>) {
-        let told = (self.observer.as_mut()).map_or(Ok(()), |observer| observer.see(self.now, what));
-        if let Err(error) = told {
-            self.observer_error.get_or_insert(error);
-        }
+        self.watch.tell(self.now, what);
     }
 
     /// Has something happen at `at_ns`, which is not past.

@@ -4,80 +4,25 @@
 //! A function that may hand a CPU to another task takes the programs along: that task goes on at
 //! once, at the place where the CPU was handed over.
 
-use perch_policy::{Mode, Wake};
+use perch_policy::Wake;
 
 use super::task::Life;
 use super::wake::Waker;
-use super::{Programs, Sched, kind};
+use super::{Programs, Sched};
+use crate::class::Yield;
 use crate::hardware::Use;
 
 impl Sched<'_> {
-    /// Starts the running task's work, or goes on with it: overheads come first, they are part of
-    /// the work.
-    pub fn begin_segment(&mut self, cpu: usize) {
-        self.settle_lines(cpu);
-        let c = &mut self.cpus[cpu];
-        let Some(task) = c.current else {
-            return;
-        };
-        let t = &mut self.tasks[task as usize];
-        t.left_ns += std::mem::take(&mut t.debt_ns);
-        c.segment_start_ns = self.now;
-        c.segment_tag = c.segment_tag.wrapping_add(1);
-        let (at_ns, tag) = (self.now + c.wall_ns(t.left_ns), c.segment_tag);
-        self.at(at_ns, kind::SEGMENT, cpu as u32, tag);
-    }
-
-    /// Interrupts the running task's work, remembering what is left of it.
-    pub fn stop_segment(&mut self, cpu: usize) {
-        self.end_streak(cpu);
-        let c = &mut self.cpus[cpu];
-        let Some(task) = c.current else {
-            return;
-        };
-        c.segment_tag = c.segment_tag.wrapping_add(1);
-        let done = (self.now - c.segment_start_ns) * u64::from(c.speed_1024) / 1024;
-        let t = &mut self.tasks[task as usize];
-        t.left_ns = t.left_ns.saturating_sub(done);
-    }
-
-    /// The event of a segment's end has come: is it that of the segment under way? Then the running
-    /// task's work is done, and the task is returned, which has to go on.
-    #[inline]
-    pub fn segment_end(&mut self, cpu: usize, tag: u32) -> Option<u32> {
-        let c = &self.cpus[cpu];
-        if c.segment_tag != tag {
-            return None;
-        }
-        let task = c.current?;
-        self.finish_streak(cpu);
-        self.tasks[task as usize].left_ns = 0;
-        Some(task)
-    }
-
     /// The running task sleeps.
-    pub fn block<P: Programs>(&mut self, programs: &mut P, cpu: usize, task: u32) {
-        if self.is_rt(task) {
-            return self.leave_rt(programs, cpu, task, Life::Asleep);
-        }
-        let left = self.dequeue_sleeper(cpu, task);
+    pub fn block(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) {
         self.leave_caches(cpu, task);
-        self.tasks[task as usize].life = Life::Asleep;
-        self.cpus[cpu].current = None;
-        self.put_levels(self.queue_of(task), task, !left);
-        if self.caches.mode != Mode::Off {
-            self.stops_running(cpu, task);
-            self.reserve(cpu, -1);
-            if left {
-                self.count_wish(cpu, task, -1);
-            }
-        }
+        self.leave(cpu, task, Life::Asleep);
         self.schedule(programs, cpu);
     }
 
     /// The running task calls exec, which is the cheapest moment to move. Returns whether it left.
-    pub fn exec<P: Programs>(&mut self, programs: &mut P, cpu: usize, task: u32) -> bool {
-        if self.is_rt(task) || self.tasks[task as usize].carries {
+    pub fn exec(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) -> bool {
+        if self.tasks[task as usize].carries {
             return false;
         }
         let wake = Wake {
@@ -87,15 +32,15 @@ impl Sched<'_> {
             exec: true,
             ..Wake::default()
         };
-        let to = self.decide(task, &wake, Waker::Task(task)).cpu;
+        let (to, _) = self.select(task, &wake, Waker::Task(task));
         to != cpu && self.push_running(programs, cpu, to)
     }
 
     /// The running task sets its own affinity, and moves to `to`, a CPU among those, unless that is
     /// `None`. Returns whether it left.
-    pub fn bind<P: Programs>(
+    pub fn bind(
         &mut self,
-        programs: &mut P,
+        programs: &mut dyn Programs,
         cpu: usize,
         task: u32,
         mask: u32,
@@ -106,72 +51,47 @@ impl Sched<'_> {
     }
 
     /// The running task ends.
-    pub fn exit<P: Programs>(&mut self, programs: &mut P, cpu: usize, task: u32) {
-        if self.is_rt(task) {
-            return self.leave_rt(programs, cpu, task, Life::Dead);
-        }
-        self.update_current(cpu);
-        let queue = self.queue_of(task);
-        self.touch_levels(queue);
-        self.touch_task(task);
-        self.leave_queue(cpu, task, true);
-        self.cpus[cpu].current = None;
-        self.put_levels(queue, task, false);
-        if self.caches.mode != Mode::Off {
-            self.stops_running(cpu, task);
-            self.reserve(cpu, -1);
-            self.count_wish(cpu, task, -1);
-            self.count_thread(task, -1);
-        }
-        self.tasks[task as usize].life = Life::Dead;
-        let average = self.entities[task as usize].average;
-        self.queue_mut(queue).average.detach(&average);
-        if queue != cpu as u32 {
-            self.propagate(queue, -1);
-        }
+    pub fn exit(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) {
+        self.leave(cpu, task, Life::Dead);
         self.schedule(programs, cpu);
     }
 
     /// The running task gives way.
-    pub fn preempt<P: Programs>(&mut self, programs: &mut P, cpu: usize) {
+    pub fn preempt(&mut self, programs: &mut dyn Programs, cpu: usize) {
         let Some(task) = self.cpus[cpu].current else {
             return;
         };
-        if self.goes_on_rt(cpu, task) {
+        if self.goes_on(cpu, task) {
             return self.go_on(programs, cpu, task);
         }
         self.leave_caches(cpu, task);
-        self.put_current(cpu);
+        self.put(cpu);
         self.schedule(programs, cpu);
     }
 
-    /// The running task yields. Returns whether it left the CPU; alone there it keeps it, and so
-    /// it does when it is so far behind the others that they may not go first.
-    pub fn give_way<P: Programs>(&mut self, programs: &mut P, cpu: usize, task: u32) -> bool {
-        if self.is_rt(task) {
-            return self.give_way_rt(programs, cpu, task);
-        }
-        if self.pick_rt(cpu).is_some() {
+    /// The running task yields. Returns whether it left the CPU.
+    pub fn give_way(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) -> bool {
+        if self.is_outranked(cpu, task) {
             self.preempt(programs, cpu);
             return true;
         }
-        if self.queues[cpu].nr == 1 {
-            return false;
+        match self.yields(cpu, task) {
+            Yield::Keeps => return false,
+            Yield::GivesWay => {
+                self.leave_caches(cpu, task);
+                self.put(cpu);
+                self.schedule(programs, cpu);
+            }
+            Yield::To(next) => {
+                self.leave_caches(cpu, task);
+                self.switch_to(programs, cpu, next);
+            }
         }
-        let picked_sum_ns = self.entities[task as usize].picked_sum_ns;
-        let next = self.pick_after_yield(cpu, task);
-        if next == task {
-            self.set_current(cpu, task);
-            self.entities[task as usize].picked_sum_ns = picked_sum_ns;
-            return false;
-        }
-        self.leave_caches(cpu, task);
-        self.switch_to(programs, cpu, next);
         true
     }
 
     /// Switches if somebody asked for it while the running task was in the middle of its work.
-    pub fn resched_if_needed<P: Programs>(&mut self, programs: &mut P, cpu: usize) {
+    pub fn resched_if_needed(&mut self, programs: &mut dyn Programs, cpu: usize) {
         let c = &self.cpus[cpu];
         if c.need_resched
             && let Some(task) = c.current
@@ -191,16 +111,21 @@ impl Sched<'_> {
     }
 
     /// Chooses who runs next on a CPU that runs nobody.
-    pub(crate) fn schedule<P: Programs>(&mut self, programs: &mut P, cpu: usize) {
-        debug_assert!(self.cpus[cpu].current.is_none());
+    pub(crate) fn schedule(&mut self, programs: &mut dyn Programs, cpu: usize) {
+        assert!(self.cpus[cpu].current.is_none(), "cpu {cpu} runs somebody");
         self.cpus[cpu].need_resched = false;
-        let mut next = self.pick_rt(cpu).or_else(|| self.pick(cpu));
+        let mut next = self.pick(cpu);
         if next.is_none() {
             self.note_misfit(cpu);
         }
-        let may_pull = next.is_none() && self.cpus[cpu].wake_list.is_empty();
+        // The one circle between the core and the balancer closes here: a CPU that runs out of tasks
+        // balances, and the balancer may push the running task off another CPU, which then has to
+        // choose again (`push_running`). The balancer can't return that choice as something left to
+        // do: the other CPU switches in the middle of the pass, and the rest of the pass reads the
+        // queues, the idle CPUs and the contended lines as they are after that switch.
+        let may_pull = next.is_none() && !self.awaits_tasks(cpu);
         if may_pull && self.balance_newidle(programs, cpu) {
-            next = self.pick_rt(cpu).or_else(|| self.pick(cpu));
+            next = self.pick(cpu);
         }
         match next {
             Some(task) => self.switch_to(programs, cpu, task),
@@ -208,13 +133,13 @@ impl Sched<'_> {
         }
     }
 
-    fn switch_to<P: Programs>(&mut self, programs: &mut P, cpu: usize, task: u32) {
-        let was_idle = self.cpus[cpu].idle;
+    fn switch_to(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) {
+        let was_idle = self.is_asleep(cpu);
         if was_idle {
             self.leave_idle(cpu);
         }
         self.cpus[cpu].chores.clear();
-        self.set_current(cpu, task);
+        self.set_next(cpu, task);
         self.counts.context_switches += 1;
         let t = &mut self.tasks[task as usize];
         if t.woken_ns > 0 {
@@ -236,7 +161,7 @@ impl Sched<'_> {
         t.debt_ns += (switch_ns + refill).max(1);
         let between = t.left_ns == 0;
         self.counts.kernel_ns += c.wall_ns(switch_ns);
-        let strays = t.trail.now != c.llc;
+        let strays = t.cache.ran_in() != c.llc;
         let others = match warm {
             Some(warm) if warm != cpu => self.cpus[warm].fill.saturating_sub(t.warm_fill),
             _ => others,
@@ -248,9 +173,7 @@ impl Sched<'_> {
         if was_idle {
             self.share_core(cpu);
         }
-        if self.runs_rt(cpu) {
-            self.push_rt(cpu);
-        }
+        self.switched(cpu);
         // The operation under way goes on; a task that was between two starts the next one.
         if self.tasks[task as usize].carries {
             programs.enter(self, cpu, task);
@@ -262,7 +185,7 @@ impl Sched<'_> {
     }
 
     /// The running task goes on, though it was asked to give way.
-    fn go_on<P: Programs>(&mut self, programs: &mut P, cpu: usize, task: u32) {
+    fn go_on(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) {
         match self.tasks[task as usize].left_ns {
             0 => programs.advance(self, cpu, task),
             _ => self.begin_segment(cpu),

@@ -7,13 +7,14 @@ use perch_engine::{Event, EventQueue, Random};
 use perch_machine::Machine;
 use perch_policy::{CpuMask, GroupId, Host, Policy, TaskState, Topology};
 
+use super::contend::Contended;
 use super::cpu::new_cpu;
-use super::task::{Entity, Life, Task};
+use super::task::{Life, Task};
+use super::watch::Watch;
 use super::{Sched, kind};
-use crate::balance;
-use crate::cache;
-use crate::class::fair::group;
-use crate::class::fair::queue::Fair;
+use crate::balance::BalanceState;
+use crate::cache::{self, CacheTask};
+use crate::class::fair::{self, FairState};
 use crate::class::rt;
 use crate::era::{EraRules, NICE_WEIGHT};
 use crate::hardware::{Costs, Layouts, Lines, Llcs, SharedSet};
@@ -93,7 +94,6 @@ impl<'a> Sched<'a> {
         let n = machine.cpus.len();
         let rules = EraRules::new(policy.era(), n);
         let costs = Costs::new(machine);
-        let largest = (0..n).map(|cpu| topology.capacity(cpu)).max().unwrap_or(0);
         let mut random = Random::new(setup.seed, 0);
         let tick_ns = 1_000_000_000 / u64::from(setup.hz);
         let mut events = EventQueue::with_capacity(n * 2 + specs.len());
@@ -126,7 +126,7 @@ impl<'a> Sched<'a> {
             host,
             policy,
             rules,
-            lines: Lines::new(machine, layouts),
+            lines: Contended::new(Lines::new(machine, layouts)),
             acting: 0,
             tick_ns,
             cpus: (0..n)
@@ -136,31 +136,18 @@ impl<'a> Sched<'a> {
             idle_tasks: (0..n)
                 .map(|cpu| TaskState::new(u32::MAX - cpu as u32))
                 .collect(),
-            queues: (0..n).map(|_| Fair::default()).collect(),
-            entities: tasks
-                .iter()
-                .map(|t| Entity::of_task(t.state.load))
-                .collect(),
+            fair: FairState::new(tasks.iter().map(|t| t.state.load), setup.groups, &groups, n),
             tasks,
             affinities: setup.masks.to_vec(),
-            crowded: vec![0; n.div_ceil(64)],
-            unequal: (0..n).any(|cpu| topology.capacity(cpu) < largest),
-            largest,
-            overload: false,
+            unequal: (0..n).any(|cpu| topology.capacity(cpu) != topology.capacity(0)),
             rt: rt::domain(specs, &policy, topology),
             handled: (0, 0),
             llcs: Llcs::new(machine, setup.spaces, specs.iter().map(|t| t.space)),
-            turns: 0,
-            decay_next_ns: 0,
-            nohz_next_ns: 0,
             counts: Counts::new(),
             random,
-            observer: None,
-            observer_error: None,
-            groups: balance::Groups::new(topology, &rules.balance),
-            scratch: balance::Scratch::default(),
+            watch: Watch::default(),
+            balance: BalanceState::new(topology, &rules.balance),
             caches: cache::CacheBooks::new(&policy, topology),
-            task_groups: group::TaskGroups::new(setup.groups, &groups, specs.len(), n),
         }
     }
 }
@@ -175,7 +162,7 @@ fn new_task(id: u32, spec: &NewTask) -> Task {
         affinity: spec.affinity,
         cpu: 0,
         life: Life::Unborn,
-        group: group::of_task(spec),
+        group: fair::of_task(spec),
         rt: rt::RtEntity::new(spec),
         carries: spec.carries,
         atomic: false,
@@ -186,8 +173,6 @@ fn new_task(id: u32, spec: &NewTask) -> Task {
         warm_fill: 0,
         woken_ns: 0,
         waits_since_ns: 0,
-        accounted_ns: 0,
-        wants: None,
-        trail: cache::Trail::default(),
+        cache: CacheTask::default(),
     }
 }

@@ -136,10 +136,10 @@ impl Sched<'_> {
 
     /// What a task has run so far, nanoseconds.
     pub fn ran_ns(&self, task: u32) -> u64 {
-        let se = &self.entities[task as usize];
+        let run = self.run_time(task);
         match self.tasks[task as usize].life {
-            Life::Running => se.sum_exec_ns + self.now.saturating_sub(se.exec_start_ns),
-            _ => se.sum_exec_ns,
+            Life::Running => run.sum_ns + self.now.saturating_sub(run.start_ns),
+            _ => run.sum_ns,
         }
     }
 
@@ -168,14 +168,12 @@ impl Sched<'_> {
     pub fn start_counting(&mut self) {
         self.take_busy();
         self.counts = Counts::new();
-        if let Some(lines) = &mut self.lines {
-            lines.start_counting();
-        }
+        self.lines.start_counting();
     }
 
     /// What was counted, and who met whom at contended cache lines.
     pub fn take_counts(&mut self) -> (Counts, Option<Box<C2c>>) {
-        let met = self.lines.as_ref().map(|lines| Box::new(lines.counted()));
+        let met = self.lines.counted();
         (std::mem::take(&mut self.counts), met)
     }
 }

@@ -2,9 +2,9 @@
 //! CFS, as of 3.4 to 6.5 (docs/mechanisms/stock.md#cfs): the least vruntime runs, sleepers get credit, a wakee
 //! preempts when it is far enough behind.
 
+use super::entity::Entity;
 use super::group::NONE;
-use super::queue::{Fair, Waiting};
-use crate::core::task::Entity;
+use super::queue::{FairQueue, Waiting};
 
 /// `sched_nr_latency`: with more tasks than this the period grows.
 const NR_LATENCY: u64 = 8;
@@ -19,7 +19,7 @@ pub fn virtual_ns(delta_ns: u64, weight: u32) -> i64 {
 }
 
 /// The queue's floor follows its least vruntime and never goes back.
-pub fn update_floor(fair: &mut Fair, current: Option<i64>) {
+pub fn update_floor(fair: &mut FairQueue, current: Option<i64>) {
     let first = fair.timeline.first().map(|w| w.vruntime);
     let least = match (current, first) {
         (Some(a), Some(b)) => a.min(b),
@@ -40,12 +40,12 @@ pub fn period_ns(latency_ns: u64, min_ns: u64, nr: u32) -> u64 {
 }
 
 /// Where a sleeper enters the queue: at most half a latency before the floor.
-pub fn place_sleeper(fair: &Fair, se: &mut Entity, latency_ns: u64) {
+pub fn place_sleeper(fair: &FairQueue, se: &mut Entity, latency_ns: u64) {
     se.vruntime = se.vruntime.max(fair.min_vruntime - (latency_ns / 2) as i64);
 }
 
 /// Where a new task enters the queue: a slice behind, it has to earn its turn.
-pub fn place_new(fair: &Fair, se: &mut Entity, slice_ns: u64) {
+pub fn place_new(fair: &FairQueue, se: &mut Entity, slice_ns: u64) {
     let at = fair.min_vruntime + virtual_ns(slice_ns, se.weight);
     se.vruntime = se.vruntime.max(at);
 }
@@ -57,7 +57,7 @@ pub fn preempts(current: i64, wakee: i64, wakee_weight: u32, granularity_ns: u64
 
 /// The next task: the first by vruntime, unless it is `skip` and the second, or in any case a
 /// buddy, is not much further behind.
-pub fn pick(fair: &Fair, skip: Option<u32>, granularity_ns: u64) -> Option<u32> {
+pub fn pick(fair: &FairQueue, skip: Option<u32>, granularity_ns: u64) -> Option<u32> {
     let first = fair.timeline.first()?;
     let near =
         |w: &&Waiting| w.vruntime - first.vruntime <= virtual_ns(granularity_ns, first.weight);
@@ -74,8 +74,8 @@ pub fn pick(fair: &Fair, skip: Option<u32>, granularity_ns: u64) -> Option<u32> 
 }
 
 /// At a tick: whether who runs from a queue has had its share, `ideal` nanoseconds.
-pub fn tick_preempts(fair: &Fair, se: &Entity, ideal: u64, min_ns: u64) -> bool {
-    let ran = se.sum_exec_ns - se.picked_sum_ns;
+pub fn tick_preempts(fair: &FairQueue, se: &Entity, ideal: u64, min_ns: u64) -> bool {
+    let ran = se.run.sum_ns - se.picked_sum_ns;
     if ran > ideal {
         return true;
     }

@@ -3,12 +3,12 @@
 //! virtual deadline runs; lag survives sleep; who sleeps owing time stays queued until it is paid.
 
 use super::cfs::virtual_ns;
+use super::entity::Entity;
 use super::group::NONE;
-use super::queue::Fair;
-use crate::core::task::Entity;
+use super::queue::FairQueue;
 
 /// Sum of weights, and of weight times (vruntime - min_vruntime), the running task included.
-fn totals(fair: &Fair, current: Option<&Entity>) -> (i64, i64) {
+fn totals(fair: &FairQueue, current: Option<&Entity>) -> (i64, i64) {
     let (mut weight, mut sum) = (fair.waiting_weight as i64, fair.weighted_v);
     if let Some(se) = current {
         weight += i64::from(se.weight);
@@ -18,7 +18,7 @@ fn totals(fair: &Fair, current: Option<&Entity>) -> (i64, i64) {
 }
 
 /// The queue's virtual time: the weighted mean of its tasks' vruntimes.
-pub fn virtual_time(fair: &Fair, current: Option<&Entity>) -> i64 {
+pub fn virtual_time(fair: &FairQueue, current: Option<&Entity>) -> i64 {
     let (weight, sum) = totals(fair, current);
     fair.min_vruntime
         + if weight > 0 {
@@ -29,13 +29,13 @@ pub fn virtual_time(fair: &Fair, current: Option<&Entity>) -> i64 {
 }
 
 /// Whether a task with this vruntime is owed time (or even).
-pub fn eligible(fair: &Fair, current: Option<&Entity>, vruntime: i64) -> bool {
+pub fn eligible(fair: &FairQueue, current: Option<&Entity>, vruntime: i64) -> bool {
     let (weight, sum) = totals(fair, current);
     (vruntime - fair.min_vruntime) * weight <= sum
 }
 
 /// Moves the zero point of the sums up to the queue's virtual time, so that they stay small.
-pub fn update_floor(fair: &mut Fair, current: Option<&Entity>) {
+pub fn update_floor(fair: &mut FairQueue, current: Option<&Entity>) {
     let now = virtual_time(fair, current);
     if now > fair.min_vruntime {
         fair.weighted_v -= fair.waiting_weight as i64 * (now - fair.min_vruntime);
@@ -44,7 +44,7 @@ pub fn update_floor(fair: &mut Fair, current: Option<&Entity>) {
 }
 
 /// A task's lag, within what the kernel lets it keep, either way: see `LagLimit`.
-pub fn lag(fair: &Fair, current: Option<&Entity>, se: &Entity, limit_ns: u64) -> i64 {
+pub fn lag(fair: &FairQueue, current: Option<&Entity>, se: &Entity, limit_ns: u64) -> i64 {
     let limit = virtual_ns(limit_ns, se.weight);
     (virtual_time(fair, current) - se.vruntime).clamp(-limit, limit)
 }
@@ -57,7 +57,7 @@ pub struct Mean {
 }
 
 /// The mean of a queue.
-pub fn mean(fair: &Fair, current: Option<&Entity>) -> Mean {
+pub fn mean(fair: &FairQueue, current: Option<&Entity>) -> Mean {
     Mean {
         weight: totals(fair, current).0,
         at: virtual_time(fair, current),
@@ -80,7 +80,7 @@ pub fn place(mean: Mean, se: &mut Entity, slice_ns: u64, new: bool) {
 /// The next task, `None` to keep the running one. A running task that is still protected (run
 /// to parity) is kept whoever waits.
 #[inline]
-pub fn pick(fair: &Fair, current: Option<&Entity>) -> Option<u32> {
+pub fn pick(fair: &FairQueue, current: Option<&Entity>) -> Option<u32> {
     if current.is_some_and(|se| se.vruntime < fair.protected_v) {
         return None;
     }

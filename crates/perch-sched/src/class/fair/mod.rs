@@ -1,43 +1,79 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The fair class: what CFS and EEVDF have in common, and which of them answers.
 
-use perch_policy::Mode;
+use perch_policy::{GroupId, Mode};
 
-pub(crate) mod cfs;
-pub(crate) mod eevdf;
-pub(crate) mod group;
-pub(crate) mod pelt;
+mod answers;
+mod ask;
+mod cfs;
+mod check;
+mod eevdf;
+mod entity;
+mod group;
 mod pick;
-pub(crate) mod queue;
+mod queue;
+mod select;
+mod waiting;
 
-use crate::balance::Sums;
-use crate::core::Sched;
-use crate::core::task::Life;
+use super::pelt::Activity;
+use crate::core::{Life, NewGroup, Sched};
 use crate::era::FairRules;
 use crate::hardware::Symbol;
+use entity::Entity;
 pub use group::NONE;
-use pelt::Activity;
+use group::TaskGroups;
+use queue::FairQueue;
+
+pub(crate) use answers::FairClass;
+pub(crate) use group::of_task;
 
 /// util_est ignores changes smaller than about 1 % of a CPU.
 const EST_MARGIN: u32 = 10;
 
+/// What the fair class knows: its queues, what stands in them, and the task groups.
+pub(crate) struct FairState {
+    /// The CPUs' queues, then those of groups on CPUs.
+    queues: Vec<FairQueue>,
+    /// What stands in queues: the tasks (of a real-time one only the run time counts), then groups.
+    entities: Vec<Entity>,
+    /// Times that any task was queued or picked.
+    turns: u64,
+    groups: TaskGroups,
+    /// 5.5: by CPU, what idle scans of the wakers there cost on average, nanoseconds.
+    scan_cost_ns: Vec<u64>,
+}
+
+impl FairState {
+    /// Empty queues of `cpus` CPUs. `weights` has the weight of each task, `groups` the task groups,
+    /// and `ids` those groups as the policy knows them.
+    pub fn new(
+        weights: impl Iterator<Item = u32>,
+        groups: &[NewGroup],
+        ids: &[GroupId],
+        cpus: usize,
+    ) -> FairState {
+        let entities: Vec<Entity> = weights.map(Entity::of_task).collect();
+        FairState {
+            queues: (0..cpus).map(|_| FairQueue::default()).collect(),
+            scan_cost_ns: vec![0; cpus],
+            turns: 0,
+            groups: TaskGroups::new(groups, ids, entities.len(), cpus),
+            entities,
+        }
+    }
+}
+
+/// The fair class's part of a CPU.
+#[derive(Debug, Default)]
+pub(crate) struct FairCpu {
+    /// How often the CPU chose a task of this class.
+    choices: u64,
+}
+
 impl Sched<'_> {
-    /// Runnable tasks of all classes on a CPU, the running one included.
-    #[inline]
-    pub fn nr(&self, cpu: usize) -> u32 {
-        self.queues[cpu].nr + self.cpus[cpu].rt.nr()
-    }
-
-    /// Whether a task counts as runnable on its CPU's queue.
-    #[inline]
-    pub(crate) fn on_queue(&self, task: u32) -> bool {
-        let life = self.tasks[task as usize].life;
-        matches!(life, Life::Queued | Life::Running) || self.entities[task as usize].delayed
-    }
-
     /// Brings a queue's averages up to date; to be called before anything in it changes.
-    pub(crate) fn touch_queue(&mut self, cpu: usize) {
-        let (c, fair) = (&mut self.cpus[cpu], &mut self.queues[cpu]);
+    pub(super) fn touch_queue(&mut self, cpu: usize) {
+        let (c, fair) = (&mut self.cpus[cpu], &mut self.fair.queues[cpu]);
         let now = c.pelt.read(self.now);
         if !fair.average.is_due(now) {
             return;
@@ -45,18 +81,18 @@ impl Sched<'_> {
         let did = Activity {
             weight: fair.weight as u32,
             runnable: fair.nr - fair.nr_delayed,
-            running: c.fair_current().is_some(),
+            running: fair.curr != NONE,
         };
         fair.average.update(now, did);
     }
 
     /// Brings a task's averages up to date; to be called before its life changes.
-    pub(crate) fn touch_task(&mut self, task: u32) {
+    fn touch_task(&mut self, task: u32) {
         let t = &self.tasks[task as usize];
         let now = self.cpus[t.cpu as usize].pelt.read(self.now);
         let running = t.life == Life::Running;
         let awake = running || t.life == Life::Queued;
-        let se = &mut self.entities[task as usize];
+        let se = &mut self.fair.entities[task as usize];
         if !se.average.is_due(now) {
             return;
         }
@@ -68,47 +104,9 @@ impl Sched<'_> {
         se.average.update(now, did);
     }
 
-    /// Lets the policy see a queue as it is now.
-    pub(crate) fn publish(&mut self, cpu: usize) {
-        let current = self.cpus[cpu].fair_current();
-        let curr_load = current.map_or(0, |t| self.task_load(t));
-        let fair = &self.queues[cpu];
-        let nr = fair.nr + self.cpus[cpu].rt.nr();
-        let top = self.host.topology().capacity(cpu);
-        let state = self.host.cpu_mut(cpu);
-        let before = Sums::of(state);
-        state.nr_running = nr;
-        state.nr_delayed = fair.nr_delayed;
-        state.load = match self.rules.groups.by_weight {
-            true => fair.weight as u32,
-            false => fair.average.load,
-        };
-        state.runnable = fair.average.runnable;
-        state.util = fair.average.util.max(fair.est).min(top);
-        state.curr_load = curr_load;
-        let after = Sums::of(state);
-        if after != before {
-            self.groups.change(cpu, &before, &after);
-        }
-        let (word, bit) = (cpu / 64, 1 << (cpu % 64));
-        if nr > 1 {
-            self.crowded[word] |= bit;
-        } else {
-            self.crowded[word] &= !bit;
-        }
-        if self.caches.mode == Mode::Perch {
-            self.sum_util(cpu);
-        }
-    }
-
     /// Accounts the running task's time, to it and to its groups.
-    pub(crate) fn update_current(&mut self, cpu: usize) {
-        if self.runs_rt(cpu) {
-            return self.update_current_rt(cpu);
-        }
-        let Some(task) = self.cpus[cpu].current else {
-            return;
-        };
+    #[inline]
+    fn account_fair(&mut self, cpu: usize, task: u32) {
         if self.tasks[task as usize].group == NONE {
             self.update_level(cpu, cpu as u32, task);
         } else {
@@ -131,12 +129,10 @@ impl Sched<'_> {
     fn update_level(&mut self, cpu: usize, queue: u32, entity: u32) -> bool {
         let (now, rules) = (self.now, self.rules.fair);
         let (fair, se) = self.both_mut(queue, entity);
-        let delta = now.saturating_sub(se.exec_start_ns);
+        let delta = se.run.account(now);
         if delta == 0 {
             return false;
         }
-        se.exec_start_ns = now;
-        se.sum_exec_ns += delta;
         se.vruntime += cfs::virtual_ns(delta, se.weight);
         match rules {
             FairRules::Cfs { .. } => cfs::update_floor(fair, Some(se.vruntime)),
@@ -152,18 +148,14 @@ impl Sched<'_> {
 
     /// Puts a task on a queue. `moved`: the balancer brings it, and in CFS it keeps its place
     /// relative to the queue's floor.
-    pub(crate) fn enqueue(&mut self, cpu: usize, task: u32, moved: bool) {
-        if self.is_rt(task) {
-            return self.enqueue_rt(cpu, task);
-        }
-        self.end_streak(cpu);
-        self.update_current(cpu);
+    #[inline(always)]
+    fn enqueue_fair(&mut self, cpu: usize, task: u32, moved: bool) {
         let queue = self.queue_on(task, cpu);
         self.touch_levels(queue);
         let rules = self.rules.fair;
         let now = self.cpus[cpu].pelt.read(self.now);
-        debug_assert!(!self.on_queue(task), "task {task} enqueued twice");
         let (fair, se) = self.both_mut(queue, task);
+        assert!(!se.queued, "task {task} is enqueued twice");
         let joins = !se.attached;
         if se.attached {
             // It slept here: its share of the queue's averages decayed with them.
@@ -192,21 +184,21 @@ impl Sched<'_> {
                 eevdf::place(mean, self.entity_mut(task), slice_ns, new);
             }
         }
-        self.turns += 1;
+        self.fair.turns += 1;
         let t = &mut self.tasks[task as usize];
         t.cpu = cpu as u32;
         t.life = Life::Queued;
-        let se = &mut self.entities[task as usize];
-        se.turn = self.turns;
+        let se = &mut self.fair.entities[task as usize];
+        se.turn = self.fair.turns;
         se.queued = true;
         let (weight, est) = (se.weight, se.est());
-        self.queues[cpu].est += est;
+        self.fair.queues[cpu].est += est;
         let fair = self.queue_mut(queue);
         fair.entities += 1;
         fair.weight += u64::from(weight);
         self.insert_waiting(queue, task);
         if joins && queue != cpu as u32 {
-            let average = &self.entities[task as usize].average;
+            let average = &self.fair.entities[task as usize].average;
             let periods = average.runnable_periods(weight);
             self.propagate(queue, periods);
         }
@@ -214,7 +206,7 @@ impl Sched<'_> {
         if self.nr(cpu) == 2 {
             self.set_overload(self.acting, Symbol::EnqueueTaskFair, true);
         }
-        if self.caches.mode == Mode::Upstream {
+        if self.caches.mode() == Mode::Upstream {
             self.count_wish(cpu, task, 1);
         }
         self.host.set_idle(cpu, false);
@@ -223,22 +215,22 @@ impl Sched<'_> {
 
     /// Takes a task off its queue because it sleeps. Returns false when EEVDF keeps it queued
     /// until its debt is paid.
-    pub(crate) fn dequeue_sleeper(&mut self, cpu: usize, task: u32) -> bool {
-        self.update_current(cpu);
+    fn dequeue_sleeper(&mut self, cpu: usize, task: u32) -> bool {
+        self.account_fair(cpu, task);
         let queue = self.queue_of(task);
         self.touch_levels(queue);
         self.touch_task(task);
         self.update_estimate(task);
         if let FairRules::Eevdf { slice_ns } = self.rules.fair {
             let lag = self.lag(queue, task, slice_ns);
-            let se = &mut self.entities[task as usize];
+            let se = &mut self.fair.entities[task as usize];
             se.vlag = lag;
             if lag < 0 && self.queue(queue).entities > 1 {
-                let se = &mut self.entities[task as usize];
+                let se = &mut self.fair.entities[task as usize];
                 se.delayed = true;
                 let est = se.est();
                 self.climb_delayed(queue, 1);
-                let fair = &mut self.queues[cpu];
+                let fair = &mut self.fair.queues[cpu];
                 fair.est = fair.est.saturating_sub(est);
                 return false;
             }
@@ -249,10 +241,11 @@ impl Sched<'_> {
 
     /// The books of a task's queue and of those above after the task left it (its averages stay:
     /// it may come back). `sleeps`: by itself.
-    pub(crate) fn leave_queue(&mut self, cpu: usize, task: u32, sleeps: bool) {
+    fn leave_queue(&mut self, cpu: usize, task: u32, sleeps: bool) {
         let queue = self.queue_of(task);
         self.clear_buddies(queue, task);
         let (fair, se) = self.both_mut(queue, task);
+        assert!(se.queued, "task {task} leaves a queue that it is not on");
         fair.entities -= 1;
         fair.weight -= u64::from(se.weight);
         se.queued = false;
@@ -262,7 +255,7 @@ impl Sched<'_> {
             se.vlag = se.vlag.min(0);
         } else {
             let est = se.est();
-            let fair = &mut self.queues[cpu];
+            let fair = &mut self.fair.queues[cpu];
             fair.est = fair.est.saturating_sub(est);
         }
         self.climb_out(queue, delayed, sleeps);
@@ -271,7 +264,7 @@ impl Sched<'_> {
     /// util_est at a dequeue: up at once, down by a quarter of the way.
     fn update_estimate(&mut self, task: u32) {
         let cpu = self.tasks[task as usize].cpu as usize;
-        let se = &mut self.entities[task as usize];
+        let se = &mut self.fair.entities[task as usize];
         // The queue holds the old estimate until the task leaves it.
         let old = se.est();
         let util = se.average.util;
@@ -283,12 +276,12 @@ impl Sched<'_> {
         } else if told && se.est_average - util > EST_MARGIN {
             se.est_average -= (se.est_average - util) / 4;
         }
-        let fair = &mut self.queues[cpu];
-        fair.est = fair.est.saturating_sub(old) + self.entities[task as usize].est();
+        let fair = &mut self.fair.queues[cpu];
+        fair.est = fair.est.saturating_sub(old) + self.fair.entities[task as usize].est();
     }
 
     /// Takes a sleeping task's averages and vruntime away from the CPU it leaves.
-    pub(crate) fn leave_cpu(&mut self, task: u32) {
+    fn leave_cpu(&mut self, task: u32) {
         let cpu = self.tasks[task as usize].cpu as usize;
         let queue = self.queue_of(task);
         self.touch_levels(queue);
@@ -304,7 +297,7 @@ impl Sched<'_> {
         // Its old CPU's cache is of no use any more: a task that migrated is not hot, and the
         // next pass may take it on. This is what tears apart pairs that a wake-up has stacked.
         if moved_is_cold {
-            se.exec_start_ns = 0;
+            se.run.start_ns = 0;
         }
         if cfs {
             se.vruntime -= fair.min_vruntime;
@@ -317,16 +310,13 @@ impl Sched<'_> {
     }
 
     /// Whether a task just queued should take the CPU from the running one.
-    pub(crate) fn check_preempt(&mut self, cpu: usize, wakee: u32) {
-        if self.is_rt(wakee) {
-            return self.check_preempt_rt(cpu, wakee);
-        }
+    fn check_preempt_fair(&mut self, cpu: usize, wakee: u32) {
         let c = &mut self.cpus[cpu];
         let Some(current) = c.current else {
             c.need_resched = true;
             return;
         };
-        if c.need_resched || c.rt.running {
+        if c.need_resched {
             return;
         }
         let (queue, runs, wakes) = self.matching(current, wakee);
@@ -358,23 +348,13 @@ impl Sched<'_> {
     }
 
     /// At a tick: whether the running task should give way.
-    pub(crate) fn tick_current(&mut self, cpu: usize) {
-        let Some(current) = self.cpus[cpu].current else {
-            return;
-        };
-        if self.runs_rt(cpu) {
-            return self.tick_rt(cpu, current);
-        }
-        self.update_current(cpu);
+    fn tick_fair(&mut self, cpu: usize, current: u32) {
+        self.account_fair(cpu, current);
         let (mut queue, mut entity) = self.level_of(current);
         self.touch_levels(queue);
         self.touch_task(current);
         self.tick_shares(queue);
         self.publish(cpu);
-        self.note_misfit(cpu);
-        if self.cpus[cpu].rt.limit.serves {
-            self.limit_served(cpu);
-        }
         loop {
             if self.queue(queue).entities > 1 && self.is_over(queue, entity) {
                 self.cpus[cpu].need_resched = true;
@@ -406,18 +386,56 @@ impl Sched<'_> {
         }
     }
 
-    /// A wake-up of a delayed sleeper: it never left its queue and needs no place.
+    /// Wakes a delayed sleeper, which never left its queue and needs no place.
     pub(crate) fn requeue_delayed(&mut self, cpu: usize, task: u32) {
-        self.update_current(cpu);
         let queue = self.queue_of(task);
         self.touch_levels(queue);
         self.touch_task(task);
         self.requeue(queue, task);
         self.tasks[task as usize].life = Life::Queued;
-        let est = self.entities[task as usize].est();
-        self.queues[cpu].est += est;
+        let est = self.fair.entities[task as usize].est();
+        self.fair.queues[cpu].est += est;
         // Its groups may be delayed with it: they are runnable again too.
         self.climb_awake(queue);
         self.publish(cpu);
+    }
+
+    /// The running task sleeps.
+    fn sleep_fair(&mut self, cpu: usize, task: u32, life: Life) {
+        let left = self.dequeue_sleeper(cpu, task);
+        self.leave_caches(cpu, task);
+        self.tasks[task as usize].life = life;
+        self.cpus[cpu].current = None;
+        self.put_levels(self.queue_of(task), task, !left);
+        if self.caches.is_on() {
+            self.stops_running(cpu, task);
+            self.reserve(cpu, -1);
+            if left {
+                self.count_wish(cpu, task, -1);
+            }
+        }
+    }
+
+    /// The running task ends.
+    fn end_fair(&mut self, cpu: usize, task: u32) {
+        self.account_fair(cpu, task);
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
+        self.touch_task(task);
+        self.leave_queue(cpu, task, true);
+        self.cpus[cpu].current = None;
+        self.put_levels(queue, task, false);
+        if self.caches.is_on() {
+            self.stops_running(cpu, task);
+            self.reserve(cpu, -1);
+            self.count_wish(cpu, task, -1);
+            self.count_thread(task, -1);
+        }
+        self.tasks[task as usize].life = Life::Dead;
+        let average = self.fair.entities[task as usize].average;
+        self.queue_mut(queue).average.detach(&average);
+        if queue != cpu as u32 {
+            self.propagate(queue, -1);
+        }
     }
 }

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Who runs next, and what changes hands with the CPU: the fair class's part.
 
-use perch_policy::Mode;
-
 use super::{cfs, eevdf};
-use crate::core::Sched;
-use crate::core::task::Life;
+use crate::class::Yield;
+use crate::core::{Life, Sched};
 use crate::era::FairRules;
 
 impl Sched<'_> {
     /// Takes the next task off the timeline to run it, and its groups off theirs. Delayed sleepers
-    /// whose turn comes have paid what they owed and leave.
-    pub(crate) fn pick(&mut self, cpu: usize) -> Option<u32> {
-        self.pick_skipping(cpu, false)
-    }
-
-    /// As [`Sched::pick`]; CFS may pass over who has just run (`skip`), at every level, for one that
-    /// is not much further behind.
-    fn pick_skipping(&mut self, cpu: usize, skip: bool) -> Option<u32> {
+    /// whose turn comes have paid what they owed and leave. CFS may pass over the task that has
+    /// just run (`skip`), at every level, for one that is not much further behind.
+    pub(super) fn pick_skipping(&mut self, cpu: usize, skip: bool) -> Option<u32> {
         let mut queue = cpu as u32;
         loop {
             let fair = self.queue(queue);
@@ -40,7 +33,7 @@ impl Sched<'_> {
             }
             self.touch_levels(queue);
             self.touch_task(picked);
-            if self.entities[picked as usize].delayed {
+            if self.fair.entities[picked as usize].delayed {
                 self.remove_waiting(queue, picked);
                 self.count_wish(cpu, picked, -1);
                 self.leave_queue(cpu, picked, true);
@@ -58,24 +51,24 @@ impl Sched<'_> {
     }
 
     /// The picked task becomes the running one.
-    pub(crate) fn set_current(&mut self, cpu: usize, task: u32) {
-        if self.is_rt(task) {
-            return self.set_current_rt(cpu, task);
-        }
+    #[inline(always)]
+    pub(super) fn set_next_fair(&mut self, cpu: usize, task: u32) {
         self.tasks[task as usize].life = Life::Running;
-        let se = &mut self.entities[task as usize];
-        se.exec_start_ns = self.now;
-        se.picked_sum_ns = se.sum_exec_ns;
+        let se = &mut self.fair.entities[task as usize];
+        assert!(se.queued, "task {task} runs and is on no queue");
+        se.run.start_ns = self.now;
+        se.picked_sum_ns = se.run.sum_ns;
         if !self.rules.balance.newest_first {
-            self.turns += 1;
-            se.turn = self.turns;
+            self.fair.turns += 1;
+            se.turn = self.fair.turns;
         }
         let deadline = se.deadline;
         let c = &mut self.cpus[cpu];
+        assert!(c.current.is_none(), "cpu {cpu} runs two tasks");
         c.current = Some(task);
         c.need_resched = false;
-        let choices = c.choices;
-        c.choices += 1;
+        let choices = c.fair.choices;
+        c.fair.choices += 1;
         let queue = self.queue_of(task);
         let fair = self.queue_mut(queue);
         fair.curr = task;
@@ -85,27 +78,20 @@ impl Sched<'_> {
         if self.above(queue).is_some() {
             self.set_above(queue, choices);
         }
-        if self.caches.mode != Mode::Off {
+        if self.caches.is_on() {
             self.starts_running(task);
         }
         self.publish(cpu);
-        self.note_misfit(cpu);
     }
 
-    /// The running task goes back to the waiting ones.
-    pub(crate) fn put_current(&mut self, cpu: usize) {
-        let Some(task) = self.cpus[cpu].current else {
-            return;
-        };
-        if self.runs_rt(cpu) {
-            return self.put_current_rt(cpu, task);
-        }
-        self.update_current(cpu);
+    /// The running task goes back to those that wait.
+    pub(super) fn put_fair(&mut self, cpu: usize, task: u32) {
+        self.account_fair(cpu, task);
         let queue = self.queue_of(task);
         self.touch_levels(queue);
         self.touch_task(task);
         self.cpus[cpu].current = None;
-        if self.caches.mode != Mode::Off {
+        if self.caches.is_on() {
             self.stops_running(cpu, task);
         }
         let t = &mut self.tasks[task as usize];
@@ -114,13 +100,31 @@ impl Sched<'_> {
         self.put_levels(queue, task, true);
     }
 
-    /// The running task, not alone on its CPU, yields: who runs next. It may be the same one.
+    /// The running task yields. It keeps a CPU that it has for itself, and so it does when it is so
+    /// far behind the others that they may not go first.
+    pub(super) fn yield_fair(&mut self, cpu: usize, task: u32) -> Yield {
+        if self.fair.queues[cpu].nr == 1 {
+            return Yield::Keeps;
+        }
+        let picked_sum_ns = self.fair.entities[task as usize].picked_sum_ns;
+        let next = self.pick_after_yield(cpu, task);
+        if next != task {
+            return Yield::To(next);
+        }
+        self.set_next_fair(cpu, task);
+        self.note_misfit(cpu);
+        self.fair.entities[task as usize].picked_sum_ns = picked_sum_ns;
+        Yield::Keeps
+    }
+
+    /// The running task, which is not alone on its CPU, yields. Returns the task that runs next,
+    /// which may be the same one.
     ///
     /// CFS (`yield_task_fair` of 5.6): it loses what the buddies gave it and is passed over once.
     /// EEVDF, 7.2: while it is owed time it forfeits the rest of its slice; otherwise it only
     /// lets the queue choose again. 6.12: its deadline moves on by a slice.
-    pub(crate) fn pick_after_yield(&mut self, cpu: usize, task: u32) -> u32 {
-        self.update_current(cpu);
+    fn pick_after_yield(&mut self, cpu: usize, task: u32) -> u32 {
+        self.account_fair(cpu, task);
         let (queue, forfeits) = (self.queue_of(task), self.rules.yield_forfeits);
         let rules = self.rules.fair;
         let (fair, se) = self.both_mut(queue, task);
@@ -141,7 +145,7 @@ impl Sched<'_> {
                 false
             }
         };
-        self.put_current(cpu);
+        self.put_fair(cpu, task);
         let next = self.pick_skipping(cpu, skip);
         next.expect("a queue with a runnable task in it")
     }

@@ -6,7 +6,7 @@
 //! handful, rarely hundreds), and a move within a few cache lines beats a tree.
 
 use super::group::NONE;
-use super::pelt::Average;
+use crate::class::pelt::Average;
 
 /// A waiting task or group.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ impl Timeline {
 
 /// The fair class's part of a CPU's run queue, or a group's queue on a CPU.
 #[derive(Debug)]
-pub struct Fair {
+pub struct FairQueue {
     /// Who waits (the running one is not among them).
     pub timeline: Timeline,
     /// CFS: monotone minimum of vruntime. EEVDF: the zero point of `weighted_v`.
@@ -106,9 +106,9 @@ pub struct Fair {
     pub put_at: u64,
 }
 
-impl Default for Fair {
-    fn default() -> Fair {
-        Fair {
+impl Default for FairQueue {
+    fn default() -> FairQueue {
+        FairQueue {
             timeline: Timeline::default(),
             min_vruntime: 0,
             weighted_v: 0,

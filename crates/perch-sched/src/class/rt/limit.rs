@@ -27,9 +27,9 @@ pub struct Limit {
     /// Throttled: real-time time of this period, nanoseconds.
     used_ns: u64,
     /// No real-time task runs here until the period is over.
-    pub throttled: bool,
+    pub(super) throttled: bool,
     /// Server: fair tasks go first.
-    pub serves: bool,
+    pub(super) serves: bool,
     /// What the server has still to give, nanoseconds.
     left_ns: u64,
     /// By when.
@@ -41,13 +41,13 @@ pub struct Limit {
 impl Sched<'_> {
     /// Whether real-time tasks of this CPU's queue may run now.
     #[inline]
-    pub(crate) fn rt_may_run(&self, cpu: usize) -> bool {
-        let (limit, fair) = (&self.cpus[cpu].rt.limit, &self.queues[cpu]);
-        !(limit.throttled || limit.serves && fair.nr > fair.nr_delayed)
+    pub(super) fn rt_may_run(&self, cpu: usize) -> bool {
+        let limit = &self.cpus[cpu].rt.limit;
+        !(limit.throttled || limit.serves && self.waits_below_rt(cpu))
     }
 
     /// A real-time task takes the CPU over from another class.
-    pub(crate) fn limit_starts(&mut self, cpu: usize) {
+    pub(super) fn limit_starts(&mut self, cpu: usize) {
         let now = self.now;
         let limit = &mut self.cpus[cpu].rt.limit;
         limit.serves = false;
@@ -58,22 +58,21 @@ impl Sched<'_> {
     }
 
     /// The CPU goes from a real-time task to another class.
-    pub(crate) fn limit_stops(&mut self, cpu: usize) {
+    pub(super) fn limit_stops(&mut self, cpu: usize) {
         self.cpus[cpu].rt.limit.free_since_ns = self.now;
     }
 
     /// A real-time task ran for so long.
-    pub(crate) fn limit_runs(&mut self, cpu: usize, ns: u64) {
+    pub(super) fn limit_runs(&mut self, cpu: usize, ns: u64) {
         if self.rules.rt_limit == RtLimit::Throttle {
             self.cpus[cpu].rt.limit.used_ns += ns;
         }
     }
 
     /// A tick finds a real-time task running: is it enough?
-    pub(crate) fn limit_ticks(&mut self, cpu: usize) {
+    pub(super) fn limit_ticks(&mut self, cpu: usize) {
         let now = self.now;
-        let fair = &self.queues[cpu];
-        let waiting = fair.nr > fair.nr_delayed;
+        let waiting = self.waits_below_rt(cpu);
         let c = &mut self.cpus[cpu];
         let limit = &mut c.rt.limit;
         match self.rules.rt_limit {
@@ -95,7 +94,7 @@ impl Sched<'_> {
 
     /// A tick finds a fair task running that the server put there: has it had its share?
     #[inline(never)]
-    pub(crate) fn limit_served(&mut self, cpu: usize) {
+    pub(super) fn limit_served(&mut self, cpu: usize) {
         let now = self.now;
         let c = &mut self.cpus[cpu];
         let limit = &mut c.rt.limit;
@@ -109,7 +108,7 @@ impl Sched<'_> {
 
     /// At a tick: the period may be over, and with it what real-time tasks have used of theirs.
     #[inline(never)]
-    pub(crate) fn limit_period(&mut self) {
+    pub(super) fn limit_period(&mut self) {
         if self.rules.rt_limit != RtLimit::Throttle || self.now < self.rt_domain().period_ns {
             return;
         }

@@ -5,15 +5,14 @@
 //! to three times; a sequential simulation looks once. It pulls directly, as kernels without
 //! PREEMPT_RT do, and sends nobody an interrupt to push (RT_PUSH_IPI).
 
-use crate::core::Sched;
-use crate::core::task::Life;
+use crate::core::{Life, Sched};
 use crate::observe::RtStep;
 
 impl Sched<'_> {
     /// Pushes the tasks that wait on a CPU to others that run something lower, the highest
     /// first, as long as one goes.
     #[inline(never)]
-    pub(crate) fn push_rt(&mut self, cpu: usize) {
+    pub(super) fn push_rt(&mut self, cpu: usize) {
         while self.push_one(cpu) {}
     }
 
@@ -40,7 +39,7 @@ impl Sched<'_> {
     /// A CPU goes from a real-time task to something lower: takes, from each overloaded CPU in
     /// turn, a task that is higher than what it has, unless that is about to preempt its own
     /// CPU's.
-    pub(crate) fn pull_rt(&mut self, cpu: usize) {
+    pub(super) fn pull_rt(&mut self, cpu: usize) {
         if !self.others_overloaded(cpu) {
             return;
         }
@@ -82,7 +81,7 @@ impl Sched<'_> {
             self.reserve(to, 1);
         }
         self.note_place(task, here, from, to, place);
-        self.enqueue_rt(to, task);
+        self.enqueue(to, task, true);
         let pays = self.cpus[here].current.unwrap_or(task);
         let cost = self.costs.wake_ns(0);
         self.charge_kernel(here, pays, cost);

@@ -6,6 +6,8 @@
 //! for something lower. Nothing here depends on how the counters of overloaded CPUs lie in memory
 //! but what an access costs.
 
+mod answers;
+mod check;
 mod cpupri;
 mod limit;
 mod migrate;
@@ -15,10 +17,11 @@ mod queue;
 
 use perch_policy::{Mode, Overload, Policy, Topology};
 
-use crate::class::fair::pelt::Activity;
-use crate::core::task::Life;
-use crate::core::{NewTask, Programs, Sched};
+use super::Yield;
+use super::pelt::Activity;
+use crate::core::{Life, NewTask, Sched};
 use crate::hardware::{Access, Field, Symbol};
+pub(crate) use answers::RtClass;
 use cpupri::CpuPri;
 pub use queue::RtQueue;
 
@@ -68,13 +71,13 @@ pub(crate) fn domain(
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RtEntity {
     /// 1 to 99; 0 for a fair task.
-    pub priority: u8,
+    priority: u8,
     /// RR: has slices.
-    pub slices: bool,
+    slices: bool,
     /// Ticks left of the slice.
-    pub ticks: u64,
+    ticks: u64,
     /// Capacity that it asks for where CPUs differ.
-    pub capacity: u32,
+    capacity: u32,
 }
 
 impl RtEntity {
@@ -110,13 +113,13 @@ impl Sched<'_> {
 
     /// Whether a task is in this class. Where no task is, the answer costs a comparison.
     #[inline]
-    pub(crate) fn is_rt(&self, task: u32) -> bool {
+    pub(super) fn is_rt(&self, task: u32) -> bool {
         self.rt.is_some() && self.tasks[task as usize].rt.priority > 0
     }
 
     /// Whether a CPU runs a task of this class.
     #[inline]
-    pub(crate) fn runs_rt(&self, cpu: usize) -> bool {
+    pub(super) fn runs_rt(&self, cpu: usize) -> bool {
         self.rt.is_some() && self.cpus[cpu].rt.running
     }
 
@@ -140,7 +143,7 @@ impl Sched<'_> {
     }
 
     /// Brings the CPU's real-time average up to date; to be called before it changes who runs.
-    pub(crate) fn touch_rt(&mut self, cpu: usize) {
+    fn touch_rt(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         let now = c.pelt.read(self.now);
         let did = match c.rt.running {
@@ -154,8 +157,7 @@ impl Sched<'_> {
         c.rt.average.update(now, did);
     }
 
-    /// A periodic pass writes down what real-time tasks leave of a CPU (`scale_rt_capacity`).
-    pub(crate) fn update_capacity(&mut self, cpu: usize) {
+    fn update_capacity(&mut self, cpu: usize) {
         self.touch_rt(cpu);
         let used = self.cpus[cpu].rt.average.util;
         let all = self.host.topology().capacity(cpu);
@@ -188,8 +190,8 @@ impl Sched<'_> {
     /// root domain's flag is looked at, and set if need be. All real-time tasks of a queue leave
     /// the count and come back whenever one comes or goes.
     fn add_running(&mut self, cpu: usize, symbol: Symbol) {
-        let (fair, rt) = (self.queues[cpu].nr, self.cpus[cpu].rt.nr());
-        if rt > 0 && fair < 2 && fair + rt >= 2 {
+        let (below, rt) = (self.nr_below_rt(cpu), self.cpus[cpu].rt.nr());
+        if rt > 0 && below < 2 && below + rt >= 2 {
             self.set_overload(self.acting, symbol, true);
         }
     }
@@ -197,12 +199,11 @@ impl Sched<'_> {
     /// Puts a task on a queue, behind its equals. On which CPU's behalf does not matter; whoever
     /// does it touches the shared lines.
     #[inline(never)]
-    pub(crate) fn enqueue_rt(&mut self, cpu: usize, task: u32) {
-        self.end_streak(cpu);
-        self.update_current(cpu);
-        debug_assert!(!self.on_queue(task), "task {task} enqueued twice");
+    fn enqueue_rt(&mut self, cpu: usize, task: u32) {
         let slice = self.rr_ticks();
         let t = &mut self.tasks[task as usize];
+        let queued = matches!(t.life, Life::Queued | Life::Running);
+        assert!(!queued, "task {task} is enqueued twice");
         t.cpu = cpu as u32;
         t.life = Life::Queued;
         if t.rt.ticks == 0 {
@@ -222,10 +223,13 @@ impl Sched<'_> {
     }
 
     /// Takes a task off its queue, running or not.
-    pub(crate) fn dequeue_rt(&mut self, cpu: usize, task: u32) {
-        self.update_current(cpu);
+    fn dequeue_rt(&mut self, cpu: usize, task: u32) {
+        let current = self.cpus[cpu].current;
+        if let Some(current) = current.filter(|_| self.runs_rt(cpu)) {
+            self.account_rt(cpu, current);
+        }
         let queued = self.cpus[cpu].rt.dequeue(task);
-        debug_assert!(queued, "task {task} was not on cpu {cpu}");
+        assert!(queued, "task {task} was not on cpu {cpu}");
         self.note_highest(cpu);
         self.add_running(cpu, Symbol::DequeueTaskRt);
         self.dequeue_pushable(cpu, task);
@@ -233,7 +237,7 @@ impl Sched<'_> {
 
     /// The highest task, if the class may run: it stays in its place on the queue.
     #[inline]
-    pub(crate) fn pick_rt(&self, cpu: usize) -> Option<u32> {
+    fn pick_rt(&self, cpu: usize) -> Option<u32> {
         self.rt.as_ref()?;
         let first = self.cpus[cpu].rt.runnable.first();
         let (_, task) = first.filter(|_| self.rt_may_run(cpu))?;
@@ -242,13 +246,13 @@ impl Sched<'_> {
 
     /// The picked task becomes the running one.
     #[inline(never)]
-    pub(crate) fn set_current_rt(&mut self, cpu: usize, task: u32) {
-        self.touch_queue(cpu);
+    fn set_next_rt(&mut self, cpu: usize, task: u32) {
         self.touch_rt(cpu);
         self.dequeue_pushable(cpu, task);
         self.tasks[task as usize].life = Life::Running;
-        self.entities[task as usize].exec_start_ns = self.now;
+        self.run_time_mut(task).start_ns = self.now;
         let c = &mut self.cpus[cpu];
+        assert!(c.current.is_none(), "cpu {cpu} runs two tasks");
         let takes_over = !c.rt.running;
         c.current = Some(task);
         c.need_resched = false;
@@ -256,16 +260,15 @@ impl Sched<'_> {
         if takes_over {
             self.limit_starts(cpu);
         }
-        if self.caches.mode != Mode::Off {
+        if self.caches.is_on() {
             self.starts_running(task);
         }
         self.publish(cpu);
-        self.note_misfit(cpu);
     }
 
     /// The running task is preempted, or gives way: it keeps its place among its equals.
     #[inline(never)]
-    pub(crate) fn put_current_rt(&mut self, cpu: usize, task: u32) {
+    fn put_rt(&mut self, cpu: usize, task: u32) {
         self.stop_current_rt(cpu, task);
         self.tasks[task as usize].life = Life::Queued;
         if self.may_move(task) {
@@ -275,32 +278,25 @@ impl Sched<'_> {
 
     /// The running task runs no more.
     fn stop_current_rt(&mut self, cpu: usize, task: u32) {
-        self.update_current(cpu);
+        self.account_rt(cpu, task);
         self.touch_rt(cpu);
         let c = &mut self.cpus[cpu];
         c.current = None;
         c.rt.running = false;
         self.limit_stops(cpu);
-        if self.caches.mode != Mode::Off {
+        if self.caches.is_on() {
             self.stops_running(cpu, task);
         }
     }
 
     /// The running task sleeps or ends: whoever runs next may be lower than who waits elsewhere.
     #[inline(never)]
-    pub(crate) fn leave_rt<P: Programs>(
-        &mut self,
-        programs: &mut P,
-        cpu: usize,
-        task: u32,
-        life: Life,
-    ) {
+    fn leave_rt(&mut self, cpu: usize, task: u32, life: Life) {
         let priority = self.priority(task);
-        self.leave_caches(cpu, task);
         self.dequeue_rt(cpu, task);
         self.stop_current_rt(cpu, task);
         self.tasks[task as usize].life = life;
-        if self.caches.mode != Mode::Off {
+        if self.caches.is_on() {
             self.reserve(cpu, -1);
             if life == Life::Dead {
                 self.count_thread(task, -1);
@@ -309,29 +305,22 @@ impl Sched<'_> {
         if self.cpus[cpu].rt.runnable.highest() < priority {
             self.pull_rt(cpu);
         }
-        self.schedule(programs, cpu);
     }
 
     /// Accounts the running task's time.
     #[inline(never)]
-    pub(crate) fn update_current_rt(&mut self, cpu: usize) {
-        let Some(task) = self.cpus[cpu].current else {
-            return;
-        };
-        let se = &mut self.entities[task as usize];
-        let delta = self.now.saturating_sub(se.exec_start_ns);
+    fn account_rt(&mut self, cpu: usize, task: u32) {
+        let now = self.now;
+        let delta = self.run_time_mut(task).account(now);
         if delta > 0 {
-            se.exec_start_ns = self.now;
-            se.sum_exec_ns += delta;
             self.limit_runs(cpu, delta);
         }
     }
 
     /// A tick finds a task of this class running.
     #[inline(never)]
-    pub(crate) fn tick_rt(&mut self, cpu: usize, task: u32) {
-        self.update_current(cpu);
-        self.touch_queue(cpu);
+    fn tick_rt(&mut self, cpu: usize, task: u32) {
+        self.account_rt(cpu, task);
         self.touch_rt(cpu);
         self.publish(cpu);
         self.limit_ticks(cpu);
@@ -354,31 +343,23 @@ impl Sched<'_> {
         }
     }
 
-    /// The running task yields: behind its equals. Returns whether it left the CPU.
+    /// The running task yields: it goes behind its equals.
     #[inline(never)]
-    pub(crate) fn give_way_rt<P: Programs>(
-        &mut self,
-        programs: &mut P,
-        cpu: usize,
-        task: u32,
-    ) -> bool {
-        self.update_current(cpu);
+    fn yield_rt(&mut self, cpu: usize, task: u32) -> Yield {
+        self.account_rt(cpu, task);
         let priority = self.priority(task);
         let queue = &mut self.cpus[cpu].rt.runnable;
         queue.remove(task);
         queue.push_back(priority, task);
-        if self.pick_rt(cpu) == Some(task) {
-            return false;
+        match self.pick_rt(cpu) == Some(task) {
+            true => Yield::Keeps,
+            false => Yield::GivesWay,
         }
-        self.leave_caches(cpu, task);
-        self.put_current(cpu);
-        self.schedule(programs, cpu);
-        true
     }
 
     /// Whether the running task would be picked again: then nothing is switched.
     #[inline(never)]
-    pub(crate) fn goes_on_rt(&mut self, cpu: usize, task: u32) -> bool {
+    fn goes_on_rt(&mut self, cpu: usize, task: u32) -> bool {
         let same = self.cpus[cpu].rt.running && self.pick_rt(cpu) == Some(task);
         if same {
             self.cpus[cpu].need_resched = false;
@@ -389,7 +370,7 @@ impl Sched<'_> {
     /// A task has just been queued: does it take the CPU, and if not, can it run elsewhere
     /// (`wakeup_preempt_rt`, `task_woken_rt`)?
     #[inline(never)]
-    pub(crate) fn check_preempt_rt(&mut self, cpu: usize, wakee: u32) {
+    fn check_preempt_rt(&mut self, cpu: usize, wakee: u32) {
         if !self.rt_may_run(cpu) {
             return;
         }

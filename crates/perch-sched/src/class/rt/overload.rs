@@ -9,7 +9,7 @@ use crate::hardware::{Access, Field, Symbol};
 impl Sched<'_> {
     /// A task waits on a CPU and might run elsewhere: the first one makes the CPU overloaded. The
     /// mask is written before the counter, so that who sees the counter finds the mask.
-    pub(crate) fn enqueue_pushable(&mut self, cpu: usize, task: u32) {
+    pub(super) fn enqueue_pushable(&mut self, cpu: usize, task: u32) {
         let priority = self.tasks[task as usize].rt.priority;
         let pushable = &mut self.cpus[cpu].rt.pushable;
         let first = pushable.is_empty();
@@ -25,7 +25,7 @@ impl Sched<'_> {
 
     /// It no longer does; without it the CPU may not be overloaded any more. Does nothing for a
     /// task that was not pushable.
-    pub(crate) fn dequeue_pushable(&mut self, cpu: usize, task: u32) {
+    pub(super) fn dequeue_pushable(&mut self, cpu: usize, task: u32) {
         let pushable = &mut self.cpus[cpu].rt.pushable;
         if pushable.remove(task) && pushable.is_empty() {
             let (here, symbol) = (self.acting, Symbol::DequeuePushableTask);
@@ -48,7 +48,7 @@ impl Sched<'_> {
     }
 
     /// Whether a CPU other than this one may be overloaded, as it reads the counters.
-    pub(crate) fn others_overloaded(&mut self, cpu: usize) -> bool {
+    pub(super) fn others_overloaded(&mut self, cpu: usize) -> bool {
         let symbol = Symbol::PullRtTask;
         let domain = self.rt_domain();
         let (reading, home) = (domain.overload.read(cpu), domain.overload.home(cpu));
@@ -69,7 +69,7 @@ impl Sched<'_> {
     }
 
     /// The first overloaded CPU from this one on.
-    pub(crate) fn next_overloaded(&self, from: usize) -> Option<usize> {
+    pub(super) fn next_overloaded(&self, from: usize) -> Option<usize> {
         let mask = &self.rt_domain().mask;
         let mut at = from / 64;
         let mut word = mask.get(at)? & (!0 << (from % 64));
@@ -82,7 +82,7 @@ impl Sched<'_> {
 
     /// P10: at any moment between two events the counters add up to the CPUs in the mask, which
     /// are those with a pushable task, and none is below zero; cpupri says what the queues say.
-    pub(crate) fn check_rt_domain(&self) -> Result<(), String> {
+    pub(super) fn check_rt_domain(&self) -> Result<(), String> {
         let domain = self.rt_domain();
         let mut overloaded = 0;
         for (cpu, c) in self.cpus.iter().enumerate() {

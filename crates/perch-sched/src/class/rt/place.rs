@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Where a real-time task goes (`select_task_rq_rt` and `find_lowest_rq` of 6.12).
 
-use perch_policy::SetView;
+use perch_policy::{SetView, Wake};
 
-use crate::core::Sched;
+use crate::core::{Sched, Waker};
 use crate::hardware::{Access, Field, Symbol};
 use crate::observe::{Moved, Observed, RtStep};
 
@@ -14,14 +14,25 @@ impl Sched<'_> {
         !self.unequal || self.host.topology().capacity(cpu) >= asked
     }
 
-    /// Chooses a CPU for a woken task that was on `prev`, and writes that down.
+    /// Chooses a CPU for a task that `waker` wakes or forks, and writes that down.
     #[inline(never)]
-    pub(crate) fn place_rt(&mut self, task: u32, prev: usize) -> usize {
+    pub(super) fn place_rt(&mut self, task: u32, wake: &Wake, waker: Waker) -> usize {
+        let prev = wake.prev_cpu;
+        let prev_cpu = self.tasks[task as usize].cpu as usize;
         let (cpu, place) = self.choose_rt(task, prev);
         let here = self.acting;
         self.counts.rt.wakeups += 1;
         self.counts.chosen_busy += u64::from(!self.host.is_idle(cpu));
         self.note_place(task, here, prev, cpu, place);
+        if self.is_observed() {
+            self.tell(&Observed::RtWoken {
+                task,
+                waker,
+                this_cpu: wake.this_cpu,
+                prev_cpu,
+                cpu,
+            });
+        }
         cpu
     }
 
@@ -53,7 +64,7 @@ impl Sched<'_> {
 
     /// The counters of levels below a priority are read, from the lowest on, up to the one found.
     fn read_cpupri(&mut self, priority: u8, found: Option<u8>) {
-        if self.lines.is_none() {
+        if !self.has_lines() {
             return;
         }
         let here = self.acting;
@@ -77,7 +88,7 @@ impl Sched<'_> {
     }
 
     /// Whether any CPU that a task may use runs only what is lower.
-    pub(crate) fn any_lower(&mut self, task: u32) -> bool {
+    pub(super) fn any_lower(&mut self, task: u32) -> bool {
         let priority = self.tasks[task as usize].rt.priority;
         let any = self
             .rt_domain()
@@ -90,7 +101,7 @@ impl Sched<'_> {
     /// The best of the CPUs with the lowest priority, if that is lower than the task's: its own,
     /// then the one this is decided on, then any, in the smallest domain that has one. Which of
     /// several is taken in turn.
-    pub(crate) fn find_lowest(&mut self, task: u32) -> Option<usize> {
+    pub(super) fn find_lowest(&mut self, task: u32) -> Option<usize> {
         if self.allowed(task).weight() == 1 {
             return None;
         }
@@ -153,7 +164,7 @@ impl Sched<'_> {
     }
 
     /// A task goes from `from` to `to`, or stays: counted, and a line of the trace.
-    pub(crate) fn note_place(
+    pub(super) fn note_place(
         &mut self,
         task: u32,
         waker: usize,

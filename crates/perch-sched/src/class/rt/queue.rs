@@ -69,19 +69,19 @@ impl Ranks {
 pub struct RtQueue {
     /// Runnable tasks, the running one included: it keeps its place, so that it goes on first
     /// when it is preempted.
-    pub runnable: Ranks,
+    pub(super) runnable: Ranks,
     /// Of those, who waits and may run elsewhere.
-    pub pushable: Ranks,
+    pub(super) pushable: Ranks,
     /// The CPU runs one of them.
-    pub running: bool,
+    pub(super) running: bool,
     /// How many tasks count as runnable, see `nr`.
     counted: u32,
     /// The share that is left to others is used up or taken, see `limit.rs`.
-    pub limit: super::limit::Limit,
+    pub(super) limit: super::limit::Limit,
     /// How much of the time real-time tasks run here: what others do not get.
-    pub average: crate::class::fair::pelt::Average,
+    pub(super) average: crate::class::pelt::Average,
     /// Where this CPU's last rotating pick fell (`distribute_cpu_mask_prev`).
-    pub rotor: usize,
+    pub(super) rotor: usize,
 }
 
 impl RtQueue {

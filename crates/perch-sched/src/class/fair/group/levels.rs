@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Climbing: what a task's coming and going changes in the queues above it.
+//! The levels above a task: how the queues of its groups change when the task comes, goes, runs or
+//! stops.
 
 use super::NONE;
+use crate::class::fair::entity::Entity;
 use crate::class::fair::queue::Waiting;
 use crate::class::fair::{cfs, eevdf};
 use crate::core::Sched;
-use crate::core::task::Entity;
 use crate::era::FairRules;
 
 impl Sched<'_> {
     /// Brings the averages of a queue and of all above it up to date; to be called before anything
     /// in them changes.
     #[inline]
-    pub(crate) fn touch_levels(&mut self, queue: u32) {
+    pub(in crate::class::fair) fn touch_levels(&mut self, queue: u32) {
         let mut queue = queue;
         if self.above(queue).is_some() {
             queue = self.touch_above(queue);
@@ -37,7 +38,7 @@ impl Sched<'_> {
 
     /// The entity that runs from a queue, for EEVDF's sums.
     #[inline]
-    pub(crate) fn current_in(&self, queue: u32) -> Option<&Entity> {
+    pub(in crate::class::fair) fn current_in(&self, queue: u32) -> Option<&Entity> {
         match self.queue(queue).curr {
             NONE => None,
             entity => Some(self.entity(entity)),
@@ -46,7 +47,7 @@ impl Sched<'_> {
 
     /// Adds an entity to a queue's timeline and EEVDF's sums.
     #[inline]
-    pub(crate) fn insert_waiting(&mut self, queue: u32, entity: u32) {
+    pub(in crate::class::fair) fn insert_waiting(&mut self, queue: u32, entity: u32) {
         let by_deadline = matches!(self.rules.fair, FairRules::Eevdf { .. });
         let (fair, se) = self.both_mut(queue, entity);
         fair.timeline.insert(Waiting {
@@ -65,18 +66,18 @@ impl Sched<'_> {
 
     /// Takes an entity out of a queue's timeline and EEVDF's sums.
     #[inline]
-    pub(crate) fn remove_waiting(&mut self, queue: u32, entity: u32) {
+    pub(in crate::class::fair) fn remove_waiting(&mut self, queue: u32, entity: u32) {
         let fair = self.queue_mut(queue);
         let w = fair.timeline.remove(entity);
         fair.waiting_weight -= u64::from(w.weight);
         fair.weighted_v -= i64::from(w.weight) * (w.vruntime - fair.min_vruntime);
     }
 
-    /// What a queue's entity runs or waits for a task is now one more: the books of the queue that
-    /// the task has entered, and of all above. Entities that were not queued are, until the first
-    /// that was.
+    /// A task has entered a queue: the task is counted there and in every queue above. On the way up
+    /// the entity of each group that had no task is put on the queue above it; the climb puts no more
+    /// entities on queues once it meets one that is queued already.
     #[inline]
-    pub(crate) fn climb_in(&mut self, queue: u32) {
+    pub(in crate::class::fair) fn climb_in(&mut self, queue: u32) {
         self.queue_mut(queue).nr += 1;
         if self.above(queue).is_some() {
             self.climb_groups(queue);
@@ -123,11 +124,12 @@ impl Sched<'_> {
         self.insert_waiting(queue, entity);
     }
 
-    /// A task left the queue, `delayed` if it had been asleep already, and the queue's own books
-    /// are done but for the number of tasks; `sleeps` if it will be back. Entities of queues that
-    /// are empty now leave those above.
+    /// A task has left a queue, which has changed its own sums but not yet its number of tasks: the
+    /// number goes down there and in every queue above. The entity of a queue that is empty now
+    /// leaves the queue above. `delayed` says that the task slept already, `sleeps` that it will
+    /// come back.
     #[inline]
-    pub(crate) fn climb_out(&mut self, queue: u32, delayed: bool, sleeps: bool) {
+    pub(in crate::class::fair) fn climb_out(&mut self, queue: u32, delayed: bool, sleeps: bool) {
         let fair = self.queue_mut(queue);
         fair.nr -= 1;
         fair.nr_delayed -= u32::from(delayed);
@@ -159,8 +161,9 @@ impl Sched<'_> {
         }
     }
 
-    /// A task is asleep and queued, so no longer runnable here and above (1), or is again (-1).
-    pub(crate) fn climb_delayed(&mut self, queue: u32, by: i32) {
+    /// A task that stays queued fell asleep (1) or woke up again (-1): its queue and every queue above
+    /// count one delayed task more or less.
+    pub(in crate::class::fair) fn climb_delayed(&mut self, queue: u32, by: i32) {
         let mut queue = queue;
         loop {
             let fair = self.queue_mut(queue);
@@ -173,8 +176,8 @@ impl Sched<'_> {
         }
     }
 
-    /// A delayed task is wanted again, and with it every group above it that is delayed.
-    pub(crate) fn climb_awake(&mut self, queue: u32) {
+    /// A delayed task woke up: it is runnable again, and so is every delayed group above it.
+    pub(in crate::class::fair) fn climb_awake(&mut self, queue: u32) {
         self.climb_delayed(queue, -1);
         let mut queue = queue;
         while let Some((parent, entity)) = self.above(queue) {
@@ -218,9 +221,9 @@ impl Sched<'_> {
         fair.put_at = 0;
     }
 
-    /// The turn of a delayed group has come: it has paid what it owed and leaves, and so do those
-    /// above it that are empty without it.
-    pub(crate) fn leave_delayed_group(&mut self, queue: u32, entity: u32) {
+    /// The turn of a delayed group has come, so it has paid what it owed: its entity leaves the queue,
+    /// and so does the entity of each group above that is empty without it.
+    pub(in crate::class::fair) fn leave_delayed_group(&mut self, queue: u32, entity: u32) {
         self.touch_levels(self.below(entity).unwrap_or(queue));
         self.remove_waiting(queue, entity);
         self.drop_group(queue, entity);
@@ -243,9 +246,9 @@ impl Sched<'_> {
         eevdf::lag(fair, current, se, limit_ns)
     }
 
-    /// A delayed entity is wanted again: it never left its queue. If its debt was paid meanwhile
-    /// it starts even, without credit for the wait.
-    pub(crate) fn requeue(&mut self, queue: u32, entity: u32) {
+    /// A delayed entity, which never left its queue, is runnable again. If the wait has paid what the
+    /// entity owed, the entity starts even: it gets no credit for the wait.
+    pub(in crate::class::fair) fn requeue(&mut self, queue: u32, entity: u32) {
         let FairRules::Eevdf { slice_ns } = self.rules.fair else {
             return;
         };
@@ -261,10 +264,11 @@ impl Sched<'_> {
         }
     }
 
-    /// The running task leaves its CPU: those of its levels that are still queued wait again.
-    #[inline]
-    pub(crate) fn put_levels(&mut self, queue: u32, task: u32, waits: bool) {
-        let at = self.cpus[self.cpu_of(queue)].choices;
+    /// The running task leaves its CPU. The task waits again if `waits` says so, and each group above
+    /// it waits again if the group is still queued.
+    #[inline(always)]
+    pub(in crate::class::fair) fn put_levels(&mut self, queue: u32, task: u32, waits: bool) {
+        let at = self.cpus[self.cpu_of(queue)].fair.choices;
         let fair = self.queue_mut(queue);
         (fair.curr, fair.put, fair.put_at) = (NONE, task, at);
         if waits {
@@ -288,27 +292,28 @@ impl Sched<'_> {
         }
     }
 
-    /// The levels above a task that starts to run run too; those that ran until a moment ago go on
-    /// with their turn.
+    /// A task starts to run, and the groups above it run with it. A group that ran until the CPU's
+    /// last choice goes on with its turn; any other begins a new one.
     #[cold]
-    pub(crate) fn set_above(&mut self, mut queue: u32, choices: u64) {
+    pub(in crate::class::fair) fn set_above(&mut self, mut queue: u32, choices: u64) {
         let now = self.now;
         let puts_all = self.rules.groups.turns_anew;
         while let Some((parent, entity)) = self.above(queue) {
             self.clear_buddies(parent, entity);
             let (fair, se) = self.both_mut(parent, entity);
-            se.exec_start_ns = now;
+            se.run.start_ns = now;
             fair.curr = entity;
             if puts_all || (fair.put, fair.put_at) != (entity, choices) {
-                se.picked_sum_ns = se.sum_exec_ns;
+                se.picked_sum_ns = se.run.sum_ns;
                 fair.protected_v = se.deadline;
             }
             queue = parent;
         }
     }
 
-    /// CFS, and EEVDF if it is owed time: an entity that should run next, with all above it.
-    pub(crate) fn set_next_buddy(&mut self, queue: u32, entity: u32) {
+    /// Marks an entity, and all groups above it, as those that should run next. CFS always follows
+    /// the mark; EEVDF follows it while the entity is owed time.
+    pub(in crate::class::fair) fn set_next_buddy(&mut self, queue: u32, entity: u32) {
         let (mut queue, mut entity) = (queue, entity);
         loop {
             self.queue_mut(queue).next_buddy = entity;
@@ -319,8 +324,8 @@ impl Sched<'_> {
         }
     }
 
-    /// A task that should go on as soon as it may, with all above it.
-    pub(crate) fn set_last_buddy(&mut self, task: u32) {
+    /// Marks a task, and all groups above it, as those that should go on as soon as they may.
+    pub(in crate::class::fair) fn set_last_buddy(&mut self, task: u32) {
         let (mut queue, mut entity) = self.level_of(task);
         loop {
             self.queue_mut(queue).last_buddy = entity;
@@ -331,10 +336,10 @@ impl Sched<'_> {
         }
     }
 
-    /// An entity runs or leaves: it is nobody's buddy any more, nor are those above it that were
-    /// for its sake.
+    /// An entity runs or leaves its queue: its marks as a buddy are taken away, and so are those that
+    /// the groups above it got with it.
     #[inline]
-    pub(crate) fn clear_buddies(&mut self, queue: u32, entity: u32) {
+    pub(in crate::class::fair) fn clear_buddies(&mut self, queue: u32, entity: u32) {
         let fair = self.queue_mut(queue);
         if fair.next_buddy == entity || fair.last_buddy == entity {
             self.clear_buddies_up(queue, entity);

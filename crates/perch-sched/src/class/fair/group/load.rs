@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The load of groups: averages of their queues and entities, what a task's load is seen from the
-//! root, and 3.4's windows.
+//! The load of groups: the averages of their queues and entities, the load of a task as its CPU's
+//! own queue sees it, and the windows of 3.4.
 
 use super::NONE;
-use crate::class::fair::pelt::Activity;
+use crate::class::pelt::Activity;
 use crate::core::Sched;
 use crate::core::Waker;
 use perch_policy::Wake;
@@ -55,12 +55,12 @@ impl Window {
 
 impl Sched<'_> {
     /// Brings the averages of a group's queue and of its entity up to date.
-    pub(crate) fn touch_group(&mut self, queue: u32, entity: u32) {
+    pub(super) fn touch_group(&mut self, queue: u32, entity: u32) {
         if self.rules.groups.by_weight {
             return self.advance_window(queue, false);
         }
         let now = self.cpus[self.cpu_of(queue)].pelt.read(self.now);
-        let parent = self.task_groups.place(queue).parent;
+        let parent = self.fair.groups.place(queue).parent;
         let runs = self.queue(parent).curr == entity;
         let (fair, se) = self.both_mut(queue, entity);
         let runnable = fair.nr - fair.nr_delayed;
@@ -85,23 +85,23 @@ impl Sched<'_> {
     /// off by an eighth, or in any case (`global`).
     fn advance_window(&mut self, queue: u32, global: bool) {
         let (now, weight) = (self.now, self.queue(queue).weight);
-        let place = self.task_groups.place_mut(queue);
+        let place = self.fair.groups.place_mut(queue);
         let due = place.window.advance(now, weight);
         if due || global {
             let (old, load) = (place.contribution, place.window.average());
             if global || load.abs_diff(old) > old / 8 {
                 place.contribution = load;
                 let group = place.group as usize;
-                let sum = &mut self.task_groups.groups[group].load;
+                let sum = &mut self.fair.groups.groups[group].load;
                 *sum = *sum + load - old;
             }
         }
-        self.task_groups.place_mut(queue).window.fold();
+        self.fair.groups.place_mut(queue).window.fold();
     }
 
     /// At a tick: the weights of the running task's groups, bottom up. 3.4 looks at them once a
     /// window.
-    pub(crate) fn tick_shares(&mut self, queue: u32) {
+    pub(in crate::class::fair) fn tick_shares(&mut self, queue: u32) {
         let mut queue = queue;
         while let Some((parent, _)) = self.above(queue) {
             self.update_shares(queue);
@@ -109,21 +109,23 @@ impl Sched<'_> {
         }
     }
 
+    /// Whether the walk over a CPU's groups goes by what its running task has run so far (3.4).
+    pub(crate) fn wants_accounts(&self) -> bool {
+        self.rules.groups.by_weight && self.fair.groups.any()
+    }
+
     /// A balancing CPU brings the averages of all groups that have or had something to do there up
     /// to date, and forgets those of which nothing is left (`update_blocked_averages`,
     /// `update_shares`). Then its own.
     pub(crate) fn touch_active(&mut self, cpu: usize) {
-        if self.task_groups.any() {
+        if self.fair.groups.any() {
             self.touch_groups(cpu);
         }
         self.touch_queue(cpu);
     }
 
     fn touch_groups(&mut self, cpu: usize) {
-        let mut active = std::mem::take(&mut self.task_groups.active[cpu]);
-        if self.rules.groups.by_weight {
-            self.update_current(cpu);
-        }
+        let mut active = std::mem::take(&mut self.fair.groups.active[cpu]);
         active.retain(|&queue| {
             let Some((_, entity)) = self.above(queue) else {
                 return false;
@@ -131,21 +133,21 @@ impl Sched<'_> {
             if self.rules.groups.by_weight {
                 self.advance_window(queue, true);
                 self.update_shares(queue);
-                let place = self.task_groups.place(queue);
+                let place = self.fair.groups.place(queue);
                 return place.contribution > 0 || self.queue(queue).entities > 0;
             }
             self.touch_group(queue, entity);
             let (fair, se) = (self.queue(queue), self.entity(entity));
             let left = fair.average.is_any() || se.average.is_any();
-            left || fair.entities > 0 || self.task_groups.place(queue).contribution > 0
+            left || fair.entities > 0 || self.fair.groups.place(queue).contribution > 0
         });
-        self.task_groups.active[cpu] = active;
+        self.fair.groups.active[cpu] = active;
     }
 
     /// A task's averages came to a group's queue (`runnable` of them: how much of its load, as a
     /// sum of periods) or left it (less than 0): entities and queues above follow.
     /// 3.4's load is the weight that is queued, which nobody has to be told of.
-    pub(crate) fn propagate(&mut self, queue: u32, runnable: i64) {
+    pub(in crate::class::fair) fn propagate(&mut self, queue: u32, runnable: i64) {
         if self.rules.groups.by_weight {
             return;
         }
@@ -163,8 +165,8 @@ impl Sched<'_> {
         }
     }
 
-    /// What a queue's load is as seen from the CPU's: once a tick (`update_cfs_rq_h_load`), in 3.4
-    /// each time and by weights.
+    /// The part of the load of a CPU's own queue that belongs to a group's queue. The model works it
+    /// out once a tick (`update_cfs_rq_h_load`), and for 3.4 each time, by weights.
     fn h_load(&mut self, queue: u32) -> u64 {
         let by_weight = self.rules.groups.by_weight;
         let Some((parent, entity)) = self.above(queue) else {
@@ -175,7 +177,7 @@ impl Sched<'_> {
             };
         };
         let tick = self.now / self.tick_ns;
-        let [known, then] = self.task_groups.place(queue).h_load;
+        let [known, then] = self.fair.groups.place(queue).h_load;
         if then == tick && !by_weight {
             return known;
         }
@@ -186,14 +188,14 @@ impl Sched<'_> {
             true => 0,
             false => above * u64::from(se.average.load) / (u64::from(fair.average.load) + 1),
         };
-        self.task_groups.place_mut(queue).h_load = [load, tick];
+        self.fair.groups.place_mut(queue).h_load = [load, tick];
         load
     }
 
-    /// What a task's load is as seen from its CPU's queue (`task_h_load`).
+    /// The part of the load of its CPU's own queue that belongs to a task (`task_h_load`).
     #[inline(always)]
     pub(crate) fn task_load(&mut self, task: u32) -> u32 {
-        let se = &self.entities[task as usize];
+        let se = &self.fair.entities[task as usize];
         match self.tasks[task as usize].group {
             NONE => match self.rules.groups.by_weight {
                 true => se.weight,
@@ -206,7 +208,7 @@ impl Sched<'_> {
     #[cold]
     fn grouped_load(&mut self, task: u32) -> u32 {
         let queue = self.queue_of(task);
-        let se = &self.entities[task as usize];
+        let se = &self.fair.entities[task as usize];
         if queue == NONE {
             return se.average.load;
         }
@@ -222,16 +224,16 @@ impl Sched<'_> {
     /// 3.4: by how much the load of a CPU grows when `here` comes to a task's group there, and
     /// `all` to the group on the whole machine (`effective_load`): nothing but `here` in the root
     /// group, and less or more than that in others, whose shares are divided anew.
-    pub(crate) fn effective_load(&self, task: u32, cpu: usize, here: i64, all: i64) -> i64 {
+    fn effective_load(&self, task: u32, cpu: usize, here: i64, all: i64) -> i64 {
         let (mut group, mut here, mut all) = (self.tasks[task as usize].group, here, all);
         while group != NONE {
-            let g = &self.task_groups.groups[group as usize];
+            let g = &self.fair.groups.groups[group as usize];
             // Where the group has never run nothing weighs anything.
-            let (weight, known, own) = match self.task_groups.find(group, cpu) {
+            let (weight, known, own) = match self.fair.groups.find(group, cpu) {
                 None => (0, 0, super::MIN_SHARES),
                 Some(queue) => {
                     let (_, entity) = self.above(queue).expect("the queue of a group");
-                    let place = self.task_groups.place(queue);
+                    let place = self.fair.groups.place(queue);
                     let weight = self.queue(queue).weight as i64;
                     (
                         weight,
@@ -256,15 +258,20 @@ impl Sched<'_> {
     /// 3.4: what the queues of a wake-up would weigh with the wakee on the waker's CPU, and without
     /// the waker, as the policy compares them. Returns by how much the waker's CPU would be heavier.
     #[cold]
-    pub(crate) fn predict_weights(&mut self, task: u32, wake: &Wake, waker: Waker) -> u32 {
+    pub(in crate::class::fair) fn predict_weights(
+        &mut self,
+        task: u32,
+        wake: &Wake,
+        waker: Waker,
+    ) -> u32 {
         let (this, prev) = (wake.this_cpu, wake.prev_cpu);
-        let weight = i64::from(self.entities[task as usize].weight);
+        let weight = i64::from(self.fair.entities[task as usize].weight);
         let shift = self.effective_load(task, prev, 0, weight);
         self.tasks[task as usize].state.load_shift = shift as i32;
         let heavier = self.effective_load(task, this, weight, weight);
         let leaves = match waker {
             Waker::Task(waker) if wake.sync && waker != task => {
-                let weight = i64::from(self.entities[waker as usize].weight);
+                let weight = i64::from(self.fair.entities[waker as usize].weight);
                 let shift = self.effective_load(waker, prev, 0, -weight);
                 self.tasks[waker as usize].state.load_shift = shift as i32;
                 -self.effective_load(waker, this, -weight, -weight)
@@ -275,20 +282,21 @@ impl Sched<'_> {
         heavier.max(0) as u32
     }
 
-    /// What the policy was told of a group's queue.
-    pub(crate) fn says_runnable(&self, queue: u32) -> Option<bool> {
+    /// Whether the policy was told that a group's queue has something runnable; `None` for the queue
+    /// of a CPU.
+    pub(in crate::class::fair) fn says_runnable(&self, queue: u32) -> Option<bool> {
         self.above(queue)
-            .map(|_| self.task_groups.place(queue).runnable)
+            .map(|_| self.fair.groups.place(queue).runnable)
     }
 
     /// Lets the policy know whether a group has something runnable on a CPU.
-    pub(crate) fn note_runnable(&mut self, queue: u32) {
+    pub(super) fn note_runnable(&mut self, queue: u32) {
         let fair = self.queue(queue);
         let any = fair.nr > fair.nr_delayed;
-        let place = self.task_groups.place_mut(queue);
+        let place = self.fair.groups.place_mut(queue);
         if std::mem::replace(&mut place.runnable, any) != any {
             let (group, cpu) = (place.group as usize, place.cpu as usize);
-            let id = self.task_groups.groups[group].id;
+            let id = self.fair.groups.groups[group].id;
             self.host.set_queued(id, cpu, any);
         }
     }

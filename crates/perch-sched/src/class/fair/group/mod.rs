@@ -14,10 +14,10 @@ mod shares;
 
 use perch_policy::GroupId;
 
-use super::pelt::Average;
-use super::queue::Fair;
+use super::queue::FairQueue;
+use crate::class::fair::entity::Entity;
+use crate::class::pelt::Average;
 use crate::core::Sched;
-use crate::core::task::Entity;
 use crate::core::{NewGroup, NewTask};
 
 pub(crate) use load::Window;
@@ -25,7 +25,7 @@ pub(crate) use load::Window;
 /// No group, no queue, nobody: what stands for it in numbers of 32 bits.
 pub const NONE: u32 = u32::MAX;
 
-/// Whatever else: no group weighs less (`MIN_SHARES`).
+/// The least that a group weighs on a CPU (`MIN_SHARES`).
 pub(crate) const MIN_SHARES: u32 = 2;
 
 /// A task group.
@@ -43,7 +43,7 @@ pub(crate) struct Group {
     pub load: u64,
 }
 
-/// What a group's queue has beside a queue.
+/// What is kept of a group's queue on a CPU beside the queue itself.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub cpu: u32,
@@ -139,76 +139,76 @@ pub(crate) fn of_task(spec: &NewTask) -> u32 {
 impl Sched<'_> {
     /// A queue.
     #[inline]
-    pub(crate) fn queue(&self, queue: u32) -> &Fair {
-        &self.queues[queue as usize]
+    pub(crate) fn queue(&self, queue: u32) -> &FairQueue {
+        &self.fair.queues[queue as usize]
     }
 
     /// See [`Sched::queue`].
     #[inline]
-    pub(crate) fn queue_mut(&mut self, queue: u32) -> &mut Fair {
-        &mut self.queues[queue as usize]
+    pub(super) fn queue_mut(&mut self, queue: u32) -> &mut FairQueue {
+        &mut self.fair.queues[queue as usize]
     }
 
     /// The entity of a task or a group's queue.
     #[inline]
     pub(crate) fn entity(&self, entity: u32) -> &Entity {
-        &self.entities[entity as usize]
+        &self.fair.entities[entity as usize]
     }
 
     /// See [`Sched::entity`].
     #[inline]
-    pub(crate) fn entity_mut(&mut self, entity: u32) -> &mut Entity {
-        &mut self.entities[entity as usize]
+    pub(super) fn entity_mut(&mut self, entity: u32) -> &mut Entity {
+        &mut self.fair.entities[entity as usize]
     }
 
     /// A queue and an entity that stands in it, or is to.
     #[inline]
-    pub(crate) fn both_mut(&mut self, queue: u32, entity: u32) -> (&mut Fair, &mut Entity) {
-        let fair = &mut self.queues[queue as usize];
-        (fair, &mut self.entities[entity as usize])
+    pub(super) fn both_mut(&mut self, queue: u32, entity: u32) -> (&mut FairQueue, &mut Entity) {
+        let fair = &mut self.fair.queues[queue as usize];
+        (fair, &mut self.fair.entities[entity as usize])
     }
 
     /// The queue above a group's queue, and the entity that stands for it there; `None` for the
     /// queue of a CPU.
     #[inline]
     pub(crate) fn above(&self, queue: u32) -> Option<(u32, u32)> {
-        let i = queue.checked_sub(self.task_groups.cpus)?;
-        let parent = self.task_groups.places[i as usize].parent;
-        Some((parent, self.task_groups.tasks + i))
+        let i = queue.checked_sub(self.fair.groups.cpus)?;
+        let parent = self.fair.groups.places[i as usize].parent;
+        Some((parent, self.fair.groups.tasks + i))
     }
 
     /// The queue that an entity stands for, if it is a group's.
     #[inline]
     pub(crate) fn below(&self, entity: u32) -> Option<u32> {
-        let i = entity.checked_sub(self.task_groups.tasks)?;
-        Some(self.task_groups.cpus + i)
+        let i = entity.checked_sub(self.fair.groups.tasks)?;
+        Some(self.fair.groups.cpus + i)
     }
 
     /// The CPU of a queue.
     #[inline]
-    pub(crate) fn cpu_of(&self, queue: u32) -> usize {
-        match queue.checked_sub(self.task_groups.cpus) {
+    pub(super) fn cpu_of(&self, queue: u32) -> usize {
+        match queue.checked_sub(self.fair.groups.cpus) {
             None => queue as usize,
-            Some(i) => self.task_groups.places[i as usize].cpu as usize,
+            Some(i) => self.fair.groups.places[i as usize].cpu as usize,
         }
     }
 
     /// The queue in which a task stands, or stood last.
     #[inline]
-    pub(crate) fn queue_of(&self, task: u32) -> u32 {
+    pub(super) fn queue_of(&self, task: u32) -> u32 {
         let t = &self.tasks[task as usize];
         match t.group {
             NONE => t.cpu,
             group => {
-                let at = group as usize * self.task_groups.cpus as usize + t.cpu as usize;
-                self.task_groups.queue_of[at]
+                let at = group as usize * self.fair.groups.cpus as usize + t.cpu as usize;
+                self.fair.groups.queue_of[at]
             }
         }
     }
 
     /// The queue that a task enters on a CPU; made if it is the first of its group there.
     #[inline]
-    pub(crate) fn queue_on(&mut self, task: u32, cpu: usize) -> u32 {
+    pub(super) fn queue_on(&mut self, task: u32, cpu: usize) -> u32 {
         match self.tasks[task as usize].group {
             NONE => cpu as u32,
             group => self.group_queue(group, cpu),
@@ -217,10 +217,10 @@ impl Sched<'_> {
 
     #[cold]
     fn group_queue(&mut self, group: u32, cpu: usize) -> u32 {
-        if let Some(queue) = self.task_groups.find(group, cpu) {
+        if let Some(queue) = self.fair.groups.find(group, cpu) {
             return queue;
         }
-        let Group { parent, depth, .. } = self.task_groups.groups[group as usize];
+        let Group { parent, depth, .. } = self.fair.groups.groups[group as usize];
         let parent = match parent {
             NONE => cpu as u32,
             above => self.group_queue(above, cpu),
@@ -228,17 +228,17 @@ impl Sched<'_> {
         // Averages of queues and of who stands in them move in step.
         let mut average = Average::default();
         average.align(&self.queue(parent).average);
-        let queue = self.queues.len() as u32;
-        self.queues.push(Fair {
+        let queue = self.fair.queues.len() as u32;
+        self.fair.queues.push(FairQueue {
             average,
-            ..Fair::default()
+            ..FairQueue::default()
         });
-        self.entities.push(Entity {
+        self.fair.entities.push(Entity {
             average,
             attached: true,
             ..Entity::of_weight(MIN_SHARES)
         });
-        let groups = &mut self.task_groups;
+        let groups = &mut self.fair.groups;
         groups.places.push(Place {
             cpu: cpu as u32,
             group,
@@ -256,10 +256,10 @@ impl Sched<'_> {
 
     /// Lets the balancer know that a group has something to do on a CPU: its averages there are
     /// brought up to date with the CPU's from now on, until nothing is left of them.
-    pub(crate) fn activate(&mut self, mut queue: u32) {
+    fn activate(&mut self, mut queue: u32) {
         while let Some((parent, _)) = self.above(queue) {
             let cpu = self.cpu_of(queue);
-            let groups = &mut self.task_groups;
+            let groups = &mut self.fair.groups;
             let place = |q: u32| &groups.places[(q - groups.cpus) as usize];
             let deep = |q: u32| (std::cmp::Reverse(place(q).depth), q);
             let Err(at) = groups.active[cpu].binary_search_by_key(&deep(queue), |&q| deep(q))
@@ -273,15 +273,15 @@ impl Sched<'_> {
 
     /// The levels of a task: its queue and itself, then each queue above with the entity of the
     /// one below.
-    pub(crate) fn level_of(&self, task: u32) -> (u32, u32) {
+    pub(super) fn level_of(&self, task: u32) -> (u32, u32) {
         (self.queue_of(task), task)
     }
 
     /// Climbs from two tasks to the entities that stand in the same queue (`find_matching_se`):
     /// that queue and the two.
     #[inline]
-    pub(crate) fn matching(&self, one: u32, other: u32) -> (u32, u32, u32) {
-        match self.task_groups.any() {
+    pub(super) fn matching(&self, one: u32, other: u32) -> (u32, u32, u32) {
+        match self.fair.groups.any() {
             true => self.matching_levels(one, other),
             false => (self.tasks[one as usize].cpu, one, other),
         }
@@ -291,9 +291,9 @@ impl Sched<'_> {
     fn matching_levels(&self, one: u32, other: u32) -> (u32, u32, u32) {
         let ((mut q, mut a), (mut r, mut b)) = (self.level_of(one), self.level_of(other));
         while q != r {
-            let depth = |queue: u32| match queue.checked_sub(self.task_groups.cpus) {
+            let depth = |queue: u32| match queue.checked_sub(self.fair.groups.cpus) {
                 None => 0,
-                Some(i) => self.task_groups.places[i as usize].depth,
+                Some(i) => self.fair.groups.places[i as usize].depth,
             };
             let (deep, shallow) = (depth(q), depth(r));
             if deep >= shallow {
@@ -304,20 +304,5 @@ impl Sched<'_> {
             }
         }
         (q, a, b)
-    }
-
-    /// Lets `look` see every task that waits on a CPU; it returns whether to go on.
-    pub(crate) fn each_waiting(&self, cpu: usize, look: &mut dyn FnMut(u32) -> bool) -> bool {
-        self.each_waiting_in(cpu as u32, look)
-    }
-
-    fn each_waiting_in(&self, queue: u32, look: &mut dyn FnMut(u32) -> bool) -> bool {
-        let fair = self.queue(queue);
-        let current = (fair.curr != NONE).then_some(fair.curr);
-        let mut entities = fair.timeline.iter().map(|w| w.entity).chain(current);
-        entities.all(|entity| match self.below(entity) {
-            Some(below) => self.each_waiting_in(below, look),
-            None => Some(entity) == current || look(entity),
-        })
     }
 }

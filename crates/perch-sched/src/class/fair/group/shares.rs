@@ -10,14 +10,15 @@ use crate::era::FairRules;
 
 impl Sched<'_> {
     /// Works out again what a group's entity weighs in the queue above.
-    pub(crate) fn update_shares(&mut self, queue: u32) {
+    pub(super) fn update_shares(&mut self, queue: u32) {
         let Some((parent, entity)) = self.above(queue) else {
             return;
         };
         let fair = self.queue(queue);
         let mut load = fair.weight;
         if !self.rules.groups.by_weight {
-            // Who is left without tasks keeps its weight: it may be queued for a while yet (6.12).
+            // A group without tasks keeps its weight, as its entity may stay queued for a while
+            // (6.12).
             if load == 0 && self.rules.groups.keeps_empty {
                 return;
             }
@@ -31,7 +32,7 @@ impl Sched<'_> {
 
     /// What a group's entity weighs with so much load in its queue.
     fn share(&self, queue: u32, load: u64) -> u32 {
-        let groups = &self.task_groups;
+        let groups = &self.fair.groups;
         let group = &groups.groups[groups.group_of(queue)];
         let elsewhere = group.load - groups.place(queue).contribution;
         let all = elsewhere + load;
@@ -39,8 +40,8 @@ impl Sched<'_> {
         (shares * load / all.max(1)).clamp(MIN_SHARES.into(), shares) as u32
     }
 
-    /// Gives a group's entity another weight, wherever it is; in EEVDF it keeps its lag, and what
-    /// is left of its slice, as spans of run time.
+    /// Gives a group's entity another weight, whether the entity waits, runs or is not queued. In
+    /// EEVDF the entity keeps its lag and the rest of its slice as spans of run time.
     fn reweight(&mut self, queue: u32, entity: u32, weight: u32) {
         let current = self.current_in(queue).copied();
         let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
@@ -79,12 +80,12 @@ impl Sched<'_> {
         self.insert_waiting(queue, entity);
     }
 
-    /// A group's load is brought up to date with what one of its queues contributes: when that
-    /// differs by more than a 64th, and no more often than the era says (`update_tg_load_avg`).
+    /// One of a group's queues tells the group what it contributes to the group's load, if that has
+    /// changed by more than a 64th, and no more often than the era says (`update_tg_load_avg`).
     pub(crate) fn contribute(&mut self, queue: u32) {
         let load = u64::from(self.queue(queue).average.load);
         let (now, least_ns) = (self.now, self.rules.groups.contribution_ns);
-        let place = self.task_groups.place_mut(queue);
+        let place = self.fair.groups.place_mut(queue);
         if now - place.contributed_ns < least_ns {
             return;
         }
@@ -92,17 +93,21 @@ impl Sched<'_> {
         if load.abs_diff(old) > old / 64 {
             (place.contribution, place.contributed_ns) = (load, now);
             let group = place.group as usize;
-            let sum = &mut self.task_groups.groups[group].load;
+            let sum = &mut self.fair.groups.groups[group].load;
             *sum = *sum + load - old;
         }
     }
 
     /// A task that was steered goes where its group has nothing runnable.
-    pub(crate) fn check_steered(&self, group: u32, cpu: usize) -> Result<(), String> {
+    pub(in crate::class::fair) fn check_steered(
+        &self,
+        group: u32,
+        cpu: usize,
+    ) -> Result<(), String> {
         if group == NONE {
             return Err("a task of the root group was steered".to_string());
         }
-        match self.task_groups.find(group, cpu).map(|q| self.queue(q)) {
+        match self.fair.groups.find(group, cpu).map(|q| self.queue(q)) {
             Some(fair) if fair.nr > fair.nr_delayed => Err(format!(
                 "steered to cpu {cpu}, where its group has {} tasks",
                 fair.nr
@@ -113,13 +118,13 @@ impl Sched<'_> {
 
     /// A group's load is what its queues contribute, and no group's entity weighs more than its
     /// shares.
-    pub(crate) fn check_shares(&self) -> Result<(), String> {
-        let groups = &self.task_groups;
+    pub(in crate::class::fair) fn check_shares(&self) -> Result<(), String> {
+        let groups = &self.fair.groups;
         let mut loads = vec![0; groups.groups.len()];
         for (place, se) in groups
             .places
             .iter()
-            .zip(&self.entities[groups.tasks as usize..])
+            .zip(&self.fair.entities[groups.tasks as usize..])
         {
             let id = groups.groups[place.group as usize].id;
             if self.host.is_queued(id, place.cpu as usize) != place.runnable {
@@ -147,9 +152,9 @@ impl Sched<'_> {
 
     /// 3.4: no queue's average is beyond what it would weigh with everybody of its group in it.
     fn check_windows(&self) -> Result<(), String> {
-        let groups = &self.task_groups;
+        let groups = &self.fair.groups;
         let mut most = vec![0; groups.groups.len()];
-        for (t, se) in self.tasks.iter().zip(&self.entities) {
+        for (t, se) in self.tasks.iter().zip(&self.fair.entities) {
             if t.group != NONE {
                 most[t.group as usize] += u64::from(se.weight);
             }

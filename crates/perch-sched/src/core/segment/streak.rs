@@ -10,7 +10,7 @@
 //! another event falls on the very nanosecond of a step, whoever drives the run handles the events
 //! of one moment by kind and CPU, not by arrival.
 
-use super::{Sched, kind};
+use crate::core::{Sched, kind};
 
 /// What a streak is made of; times are work, nanoseconds at full capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl Sched<'_> {
     /// The running task goes round and round from now on. Its program has asked
     /// [`Sched::is_alone`] first.
     pub fn begin_streak(&mut self, cpu: usize, task: u32, of: &Rounds) {
-        debug_assert!(of.rounds >= 2 && of.held_ns > 0 && self.cpus[cpu].ended.is_none());
+        debug_assert!(of.rounds >= 2 && of.held_ns > 0 && self.cpus[cpu].segment.ended.is_none());
         let t = &mut self.tasks[task as usize];
         let c = &mut self.cpus[cpu];
         let span = |work_ns: u64| Span {
@@ -140,10 +140,10 @@ impl Sched<'_> {
             held: span(of.held_ns),
         };
         t.left_ns = first.work_ns;
-        c.streak = Some(streak);
-        c.segment_start_ns = self.now;
-        c.segment_tag = c.segment_tag.wrapping_add(1);
-        let tag = c.segment_tag;
+        c.segment.streak = Some(streak);
+        c.segment.start_ns = self.now;
+        c.segment.tag = c.segment.tag.wrapping_add(1);
+        let tag = c.segment.tag;
         let end_ns = streak.freed_ns(of.rounds - 1);
         self.at(end_ns, kind::SEGMENT, cpu as u32, tag);
     }
@@ -152,15 +152,15 @@ impl Sched<'_> {
     /// contended lines is settled.
     pub fn is_alone(&mut self, cpu: usize) -> bool {
         self.settle_lines(cpu);
-        self.nr(cpu) == 1 && self.queues[cpu].nr == 1
+        self.nr(cpu) == 1 && self.nr_fair(cpu) == 1
     }
 
     /// A CPU's streak, if it has one, is over with the first stretch of its last round.
     #[inline]
-    pub(crate) fn finish_streak(&mut self, cpu: usize) {
+    pub(super) fn finish_streak(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
-        if let Some(streak) = c.streak.take() {
-            c.ended = Some(Ended {
+        if let Some(streak) = c.segment.streak.take() {
+            c.segment.ended = Some(Ended {
                 round: streak.rounds - 1,
                 held: true,
                 whole: true,
@@ -171,34 +171,34 @@ impl Sched<'_> {
     /// Ends a CPU's streak, if it has one, at this moment: from here on every step is an event.
     #[inline]
     pub fn end_streak(&mut self, cpu: usize) {
-        if self.cpus[cpu].streak.is_some() {
+        if self.cpus[cpu].segment.streak.is_some() {
             self.cut_streak(cpu);
         }
     }
 
     fn cut_streak(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
-        let (Some(streak), Some(task)) = (c.streak.take(), c.current) else {
+        let (Some(streak), Some(task)) = (c.segment.streak.take(), c.current) else {
             return;
         };
         let done = (kind::SEGMENT, cpu as u32) < self.handled;
         let stretch = streak.at(self.now, done);
         self.tasks[task as usize].left_ns = stretch.span.work_ns;
-        c.ended = Some(Ended {
+        c.segment.ended = Some(Ended {
             round: stretch.round,
             held: stretch.held,
             whole: false,
         });
-        c.segment_start_ns = stretch.from_ns;
-        c.segment_tag = c.segment_tag.wrapping_add(1);
-        let tag = c.segment_tag;
+        c.segment.start_ns = stretch.from_ns;
+        c.segment.tag = c.segment.tag.wrapping_add(1);
+        let tag = c.segment.tag;
         let end_ns = stretch.from_ns + stretch.span.wall_ns;
         self.at(end_ns, kind::SEGMENT, cpu as u32, tag);
     }
 
     /// Where the last streak of a CPU ended, if that was not asked yet.
     pub fn take_ended(&mut self, cpu: usize) -> Option<Ended> {
-        self.cpus[cpu].ended.take()
+        self.cpus[cpu].segment.ended.take()
     }
 }
 

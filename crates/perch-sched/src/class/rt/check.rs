@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The books of the real-time class (P10 of docs/testing.md#properties, and what P13 and P16 rest on).
 
-use crate::core::Sched;
-use crate::core::task::Life;
+use crate::core::{Life, Sched};
+use crate::hold;
 
 impl Sched<'_> {
     /// Every queue holds its tasks in order, pushable ones where they may be pushed; the CPUs'
@@ -68,7 +68,7 @@ impl Sched<'_> {
         if let Some((priority, task)) = c.rt.runnable.first() {
             let current = c.current.map_or(0, |t| self.tasks[t as usize].rt.priority);
             let atomic = c.current.is_some_and(|t| self.tasks[t as usize].atomic);
-            let told = c.ipi_pending || c.need_resched || atomic;
+            let told = c.inbox.is_told() || c.need_resched || atomic;
             hold!(
                 priority <= current || told || self.pick_rt(cpu).is_none(),
                 "task {task} of priority {priority} waits behind {current}"

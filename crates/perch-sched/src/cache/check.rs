@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use perch_policy::Mode;
 
-use crate::core::Sched;
-use crate::core::task::{Life, Task};
+use crate::core::task::Task;
+use crate::core::{Life, Sched};
+use crate::hold;
 
 impl Sched<'_> {
     /// A process has as many threads, alive and on a CPU, as there are; an LLC has as many tasks and
@@ -76,7 +77,7 @@ impl Sched<'_> {
             if !self.on_queue(id as u32) {
                 continue;
             }
-            if let Some(llc) = t.wants {
+            if let Some(llc) = t.cache.wants {
                 walked[t.cpu as usize * llcs + llc as usize] += 1;
                 let home = self.cpus[t.cpu as usize].llc == Some(llc as usize);
                 away[llc as usize] += u32::from(!home);

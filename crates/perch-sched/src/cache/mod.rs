@@ -4,6 +4,8 @@
 //! mode first, and what follows is kept out of their way (`#[cold]`), as it would cost every run
 //! some per cent otherwise.
 
+mod check;
+
 use perch_policy::{Host, Mode, Policy, ProcessId, Topology};
 
 use crate::core::{Sched, Setup};
@@ -15,14 +17,14 @@ const BOUNCE_NS: u64 = 50_000_000;
 /// What is kept for the cache mechanism.
 #[derive(Debug)]
 pub(crate) struct CacheBooks {
-    pub mode: Mode,
+    mode: Mode,
     /// CPUs that a look at all LLCs takes in.
     looked_at: u32,
     /// By domain: the LLCs that are its groups, in their order. Empty but for the domains just
     /// above the LLCs, and in modes that have no use for statistics.
-    pub groups_of: Vec<Vec<u32>>,
+    groups_of: Vec<Vec<u32>>,
     /// By LLC: when its statistics were written last.
-    pub noted_ns: Vec<Option<u64>>,
+    noted_ns: Vec<Option<u64>>,
     /// Mode perch: the utilisation of each CPU that its LLC's sum holds.
     util: Vec<u32>,
     /// Mode upstream: tasks queued on a CPU that prefer an LLC, by CPU and then LLC.
@@ -51,6 +53,39 @@ impl CacheBooks {
             wanting: vec![0; only(mode == Mode::Upstream, cpus * llcs)],
             away: vec![0; only(mode == Mode::Upstream, llcs)],
         }
+    }
+
+    /// Whether the mechanism is on.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.mode != Mode::Off
+    }
+
+    /// Whether tasks count from the choice of their CPU on (mode perch).
+    #[inline]
+    pub fn reserves(&self) -> bool {
+        self.mode == Mode::Perch
+    }
+
+    /// The mechanism's mode on this machine.
+    #[inline]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The LLCs that are a domain's groups, if statistics are written of them.
+    pub fn groups_of(&self, domain: usize) -> &[u32] {
+        &self.groups_of[domain]
+    }
+
+    /// Statistics of an LLC were written at `now_ns`.
+    pub fn note(&mut self, llc: usize, now_ns: u64) {
+        self.noted_ns[llc] = Some(now_ns);
+    }
+
+    /// When statistics of an LLC were written last.
+    pub fn noted_ns(&self, llc: usize) -> Option<u64> {
+        self.noted_ns[llc]
     }
 
     /// Tasks queued on `cpu` that prefer `llc`.
@@ -119,11 +154,36 @@ pub(crate) fn processes(host: &mut Host, policy: &Policy, setup: &Setup<'_>) -> 
     processes.collect()
 }
 
+/// What is remembered of a task.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CacheTask {
+    /// What of its run time its process has been accounted.
+    accounted_ns: u64,
+    /// Mode upstream: the LLC that its process preferred when it ran last.
+    wants: Option<u32>,
+    /// The LLCs on which it ran last.
+    trail: Trail,
+}
+
+impl CacheTask {
+    /// Mode upstream: the LLC that the task's process preferred when the task ran last.
+    #[inline]
+    pub fn wants(&self) -> Option<u32> {
+        self.wants
+    }
+
+    /// The LLC on which the task ran last, `None` before the first time.
+    #[inline]
+    pub fn ran_in(&self) -> Option<usize> {
+        self.trail.now
+    }
+}
+
 /// Where a task ran lately, by LLC.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Trail {
+struct Trail {
     /// The LLC on which it ran last, `None` before the first time.
-    pub now: Option<usize>,
+    now: Option<usize>,
     /// The one before that.
     before: Option<usize>,
     /// When it came from there.
@@ -135,7 +195,7 @@ impl Sched<'_> {
     #[cold]
     pub(crate) fn changes_llc(&mut self, cpu: usize, task: u32) {
         let here = self.cpus[cpu].llc;
-        let trail = &mut self.tasks[task as usize].trail;
+        let trail = &mut self.tasks[task as usize].cache.trail;
         let first = trail.now.is_none();
         let back = here.is_some() && trail.before == here;
         if !first && here.is_some() {
@@ -152,16 +212,16 @@ impl Sched<'_> {
     /// Accounts what a running task has run since that was done last: at ticks, and when it gives
     /// the CPU up.
     fn account_slice(&mut self, cpu: usize, task: u32) {
-        let t = &mut self.tasks[task as usize];
-        let Some(process) = t.state.process() else {
+        let Some(process) = self.tasks[task as usize].state.process() else {
             return;
         };
-        let ran_ns = self.entities[task as usize].sum_exec_ns;
-        let delta_ns = ran_ns - std::mem::replace(&mut t.accounted_ns, ran_ns);
+        let ran_ns = self.run_time(task).sum_ns;
+        let t = &mut self.tasks[task as usize];
+        let delta_ns = ran_ns - std::mem::replace(&mut t.cache.accounted_ns, ran_ns);
         if delta_ns > 0 {
             self.host.account(process, cpu, self.now, delta_ns);
         }
-        if self.caches.mode == Mode::Upstream && !self.is_rt(task) {
+        if self.caches.mode == Mode::Upstream && self.is_balanced(task) {
             self.follow_preference(cpu, task, process);
         }
     }
@@ -172,11 +232,11 @@ impl Sched<'_> {
         let preferred = self.host.preferred_cpu(process);
         let wants = preferred.and_then(|c| topology.llc(c)).map(|l| l as u32);
         let t = &mut self.tasks[task as usize];
-        if t.wants != wants {
+        if t.cache.wants != wants {
             let home = self.cpus[cpu].llc;
-            self.caches.count(cpu, home, t.wants, -1);
+            self.caches.count(cpu, home, t.cache.wants, -1);
             self.caches.count(cpu, home, wants, 1);
-            t.wants = wants;
+            t.cache.wants = wants;
         }
     }
 
@@ -186,7 +246,7 @@ impl Sched<'_> {
         if self.caches.mode != Mode::Upstream {
             return;
         }
-        let (home, wants) = (self.cpus[cpu].llc, self.tasks[task as usize].wants);
+        let (home, wants) = (self.cpus[cpu].llc, self.tasks[task as usize].cache.wants);
         self.caches.count(cpu, home, wants, by);
     }
 

@@ -2,33 +2,51 @@
 //! The books of the fair class: every queue, of a CPU or of a group, holds what its numbers say, and
 //! so do all that stand above one another.
 
-use crate::class::fair::group::NONE;
-use crate::class::fair::pelt::{Activity, Average};
-use crate::core::Sched;
-use crate::core::task::Life;
+use super::NONE;
+use crate::class::pelt::{Activity, Average};
+use crate::core::{Life, Sched};
 use crate::era::FairRules;
+use crate::hold;
 
 impl Sched<'_> {
     /// Every queue that there is.
-    pub(crate) fn queue_numbers(&self) -> impl Iterator<Item = u32> + use<> {
-        0..(self.cpus.len() + self.task_groups.nr_queues()) as u32
+    fn queue_numbers(&self) -> impl Iterator<Item = u32> + use<> {
+        0..(self.cpus.len() + self.fair.groups.nr_queues()) as u32
+    }
+
+    /// The tasks that stand in queues and do not run.
+    pub(crate) fn fair_waiting(&self) -> impl Iterator<Item = u32> + '_ {
+        let queues = self.queue_numbers();
+        let entities = queues.flat_map(|q| self.queue(q).timeline.iter().map(|w| w.entity));
+        entities.filter(|&entity| self.below(entity).is_none())
+    }
+
+    /// Each queue's floor, which never goes back.
+    pub(crate) fn floors(&self) -> Vec<i64> {
+        let queues = self.queue_numbers();
+        queues.map(|q| self.queue(q).min_vruntime).collect()
+    }
+
+    /// Whether a task is counted in a queue's averages.
+    pub(crate) fn is_attached(&self, task: u32) -> bool {
+        self.fair.entities[task as usize].attached
     }
 
     pub(crate) fn check_queues(&self) -> Result<(), String> {
         let mut est = vec![0; self.cpus.len()];
-        for (t, se) in self.tasks.iter().zip(&self.entities) {
+        for (t, se) in self.tasks.iter().zip(&self.fair.entities) {
             if se.queued && !se.delayed {
                 est[t.cpu as usize] += se.est();
             }
         }
         for (cpu, est) in est.into_iter().enumerate() {
-            let fair = &self.queues[cpu];
+            let fair = &self.fair.queues[cpu];
             hold!(
                 fair.est == est,
                 "cpu {cpu}: util_est {}, not {est}",
                 fair.est
             );
-            let current = self.cpus[cpu].fair_current();
+            let current = self.fair_current(cpu);
             let runs = self.each_running(cpu as u32);
             hold!(
                 runs == current,
@@ -165,7 +183,7 @@ impl Sched<'_> {
     /// averages themselves lag behind by up to a period, here as in the kernel.)
     pub(crate) fn check_averages(&self) -> Result<(), String> {
         // 3.4 keeps no averages of groups.
-        if self.rules.groups.by_weight && self.task_groups.any() {
+        if self.rules.groups.by_weight && self.fair.groups.any() {
             return Ok(());
         }
         let queues = self.queue_numbers().count();
@@ -177,7 +195,7 @@ impl Sched<'_> {
             members[queue as usize] += 1;
             heaviest = heaviest.max(u64::from(weight));
         };
-        for (id, (t, se)) in self.tasks.iter().zip(&self.entities).enumerate() {
+        for (id, (t, se)) in self.tasks.iter().zip(&self.fair.entities).enumerate() {
             if t.life == Life::Dead && self.queue_of(id as u32) != NONE {
                 // Who ended here left its rounding behind.
                 add(self.queue_of(id as u32), [0; 3], se.weight);

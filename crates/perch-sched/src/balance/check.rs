@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The books of the balancer.
+
+use super::Sums;
+use crate::core::Sched;
+use crate::hold;
+
+impl Sched<'_> {
+    /// Whether the task that runs on a CPU is known not to fit there.
+    pub(crate) fn is_misfit(&self, cpu: usize) -> bool {
+        self.cpus[cpu].balance.misfit > 0
+    }
+
+    /// A CPU is marked as crowded when it has more than one task, and then the machine is known to
+    /// be overloaded; only a task that could run elsewhere is a misfit.
+    pub(crate) fn check_balance(&self, cpu: usize) -> Result<(), String> {
+        let (current, nr) = (self.cpus[cpu].current, self.nr(cpu));
+        hold!(
+            !self.is_misfit(cpu) || self.unequal && current.is_some_and(|t| !self.is_stuck(t, cpu)),
+            "a misfit of load {} with current {current:?}",
+            self.cpus[cpu].balance.misfit
+        );
+        let crowded = self.balance.crowded[cpu / 64] >> (cpu % 64) & 1 != 0;
+        hold!(crowded == (nr > 1), "crowded {crowded} with {nr} tasks");
+        hold!(
+            !crowded || self.is_overloaded(),
+            "crowded, but the machine is not overloaded"
+        );
+        Ok(())
+    }
+
+    /// The sums that the balancer keeps are those of the CPUs.
+    pub(crate) fn check_groups(&self) -> Result<(), String> {
+        let topology = self.host.topology();
+        for number in 0..topology.nr_domains() {
+            let domain = topology.domain(number);
+            for (g, shape) in self.balance.groups.of_domain(number).iter().enumerate() {
+                let mut walked = Sums::default();
+                for cpu in domain.group(g).iter() {
+                    let one = Sums::of(self.host.cpu(cpu));
+                    walked.running += one.running;
+                    walked.load += one.load;
+                    walked.runnable += one.runnable;
+                    walked.util += one.util;
+                }
+                let kept = self.balance.groups.sums(shape, self.host.cpus());
+                hold!(
+                    kept == walked,
+                    "domain {number}, group {g}: {kept:?}, not {walked:?}"
+                );
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Choosing a fair task's CPU: the policy is asked, and what it said is written down.
+
+use perch_policy::{Mode, ProcessId, Reason, ReasonClass, Verdict, Wake};
+
+use crate::core::{Life, Sched, Waker};
+use crate::hold;
+use crate::observe::{Asked, Decided, Observed};
+
+impl Sched<'_> {
+    /// Asks the policy, and writes down what it said.
+    pub(crate) fn decide(&mut self, task: u32, wake: &Wake, waker: Waker) -> Verdict {
+        let load = match self.rules.balance.by_weight {
+            true => self.predict_weights(task, wake, waker),
+            false => self.task_load(task),
+        };
+        let t = &mut self.tasks[task as usize];
+        t.state.load = load;
+        let se = &self.fair.entities[task as usize];
+        t.state.util = se.average.util.max(se.est());
+        let (mut wakee, affinity) = (t.state, t.affinity as usize);
+        if self.rules.scan_by_cost {
+            self.limit_scan(wake, wakee.process());
+        }
+        let waker_state = match waker {
+            // A task that calls exec decides for itself: nobody's flips are counted.
+            Waker::Task(id) if id == task => &mut self.idle_tasks[wake.this_cpu],
+            Waker::Task(id) => &mut self.tasks[id as usize].state,
+            Waker::Idle => &mut self.idle_tasks[wake.this_cpu],
+        };
+        if self.watch.is_any() {
+            let asked = Observed::Asked(Asked {
+                host: &self.host,
+                wake,
+                waker: waker_state,
+                wakee: &wakee,
+                allowed: &self.affinities[affinity],
+            });
+            self.watch.tell(self.now, &asked);
+        }
+        let verdict = self.host.select(
+            &self.policy,
+            wake,
+            waker_state,
+            &mut wakee,
+            &self.affinities[affinity],
+        );
+        self.tasks[task as usize].state = wakee;
+        if self.rules.scan_by_cost {
+            self.learn_scan_cost(wake.this_cpu, &verdict);
+        }
+        let from_waker = self.costs.distance(wake.this_cpu, verdict.cpu);
+        let from_prev = self.costs.distance(wake.prev_cpu, verdict.cpu);
+        let busy = !self.host.is_idle(verdict.cpu);
+        debug_assert_eq!(self.check_verdict(&verdict, task), Ok(()));
+        self.counts.decision(&verdict, from_waker, from_prev, busy);
+        if self.is_observed() {
+            let is_new = self.tasks[task as usize].life == Life::Unborn;
+            self.tell(&Observed::Decided(Decided {
+                task,
+                waker,
+                this_cpu: wake.this_cpu,
+                prev_cpu: wake.prev_cpu,
+                verdict: &verdict,
+                is_new,
+            }));
+        }
+        verdict
+    }
+
+    /// How far an idle scan may go in 5.5 (SIS_PROP): a 512th of the time that the waker's CPU
+    /// usually idles, divided by what a scan from it usually costs, as many times over as the LLC
+    /// has CPUs, and never less than 4. The target counts there, though it is known to be busy,
+    /// and the last one counted is not looked at.
+    fn limit_scan(&mut self, wake: &Wake, process: Option<ProcessId>) {
+        let idle = self.avg_idle_ns(wake.this_cpu) / 512;
+        let cost = self.fair.scan_cost_ns[wake.this_cpu] + 1;
+        let preferred = process.and_then(|p| self.host.preferred_cpu(p));
+        for cpu in [wake.this_cpu, wake.prev_cpu].into_iter().chain(preferred) {
+            let Some(llc) = self.host.topology().llc(cpu) else {
+                continue;
+            };
+            let weight = u64::from(self.host.topology().llc_span(llc).weight());
+            let limit = (weight * idle / cost).max(4);
+            self.host
+                .set_nr_idle_scan(llc, (limit - 2).min(weight) as u32);
+        }
+    }
+
+    /// What a scan cost enters the average of its waker's CPU by an eighth; one that met its
+    /// limit leaves no trace.
+    fn learn_scan_cost(&mut self, this_cpu: usize, verdict: &Verdict) {
+        let topology = self.host.topology();
+        let Some(llc) = topology.llc(verdict.target) else {
+            return;
+        };
+        let others = topology.llc_span(llc).weight() - 1;
+        let examined = verdict.examined;
+        let scanned = match verdict.reason {
+            Reason::LlcScan | Reason::LlcThread => true,
+            Reason::TargetBusy => examined < self.host.nr_idle_scan(llc) || examined >= others,
+            _ => false,
+        };
+        if scanned {
+            // The target was looked at too.
+            let cost = self.costs.examine_ns(examined + 1) as i64;
+            let average = &mut self.fair.scan_cost_ns[this_cpu];
+            *average = (*average as i64 + (cost - *average as i64) / 8) as u64;
+        }
+    }
+
+    /// A decision held against the state in which it was made: allowed (P1), idle where its
+    /// reason says so, with an empty queue of the task's group where it says that (P12), and busy only
+    /// where nothing idle was at hand (P18).
+    fn check_verdict(&self, verdict: &Verdict, task: u32) -> Result<(), String> {
+        let t = &self.tasks[task as usize];
+        let (cpu, allowed) = (verdict.cpu, &self.affinities[t.affinity as usize]);
+        hold!(
+            allowed.contains(cpu),
+            "cpu {cpu} is not allowed: {verdict:?}"
+        );
+        let idle = self.host.is_idle(cpu);
+        hold!(
+            idle || verdict.reason.class() != ReasonClass::Idle,
+            "cpu {cpu} is busy: {verdict:?}"
+        );
+        if verdict.reason == Reason::EmptyQueue {
+            return self.check_steered(t.group, cpu);
+        }
+        if verdict.reason != Reason::TargetBusy {
+            return Ok(());
+        }
+        hold!(!idle, "cpu {cpu} is idle: {verdict:?}");
+        // 3.4 knows neither clusters nor capacities.
+        if self.rules.balance.by_weight {
+            return Ok(());
+        }
+        let (topology, modes) = (self.host.topology(), self.policy.modes());
+        // The capacity scan has the last word where there is one, within its budget.
+        if modes.capacity != Mode::Off && topology.asym(verdict.target).is_some() {
+            return Ok(());
+        }
+        let cluster = topology.cluster_span(verdict.target);
+        if let (Mode::Perch, Some(cluster)) = (modes.cluster, cluster) {
+            let over = cluster
+                .iter()
+                .find(|&c| self.host.is_idle(c) && allowed.contains(c));
+            hold!(
+                over.is_none(),
+                "idle cpu {over:?} of its cluster was passed over: {verdict:?}"
+            );
+        }
+        Ok(())
+    }
+}

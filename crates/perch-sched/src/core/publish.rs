@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the policy sees of a CPU's queue, and all who keep sums of it.
+
+use super::Sched;
+use crate::balance::Sums;
+
+impl Sched<'_> {
+    /// Lets the policy see a queue as it is now.
+    pub(crate) fn publish(&mut self, cpu: usize) {
+        let current = self.fair_current(cpu);
+        let curr_load = current.map_or(0, |task| self.task_load(task));
+        let nr = self.nr(cpu);
+        let capacity = self.host.topology().capacity(cpu);
+        let shown = self.shown(cpu, capacity);
+        let state = self.host.cpu_mut(cpu);
+        let before = Sums::of(state);
+        state.nr_running = nr;
+        state.nr_delayed = shown.nr_delayed;
+        state.load = shown.load;
+        state.runnable = shown.runnable;
+        state.util = shown.util;
+        state.curr_load = curr_load;
+        let after = Sums::of(state);
+        self.balance.follow(cpu, &before, &after, nr);
+        if self.caches.reserves() {
+            self.sum_util(cpu);
+        }
+    }
+}
