@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Writes what Rust knows of mechanisms.def: src/mechanism.rs, src/mode.rs and src/reason.rs
-//! include it and have everything that does not depend on which lines there are.
+//! Writes what Rust knows of mechanisms.def: src/mechanism.rs, src/modes.rs, src/policy.rs
+//! and src/reason.rs include it and have everything that does not depend on which lines there are.
 
 use std::fmt::Write;
 
@@ -118,9 +118,9 @@ pub fn modes(table: &Table) -> String {
 
 /// The modes as the bytes of `struct perch_modes`, whose fields are in the table's order.
 pub fn mirror(table: &Table) -> String {
-    let mut out = "impl From<crate::mode::Modes> for Modes {\n    \
-                   fn from(modes: crate::mode::Modes) -> Modes {\n        \
-                   let mut bytes = [0; generated::PERCH_MODES_SIZE as usize];\n"
+    let mut out = "impl From<Modes> for ffi::Modes {\n    \
+                   fn from(modes: Modes) -> ffi::Modes {\n        \
+                   let mut bytes = [0; ffi::generated::PERCH_MODES_SIZE as usize];\n"
         .to_string();
     for (i, m) in table.mechanisms.iter().enumerate() {
         let _ = writeln!(out, "        bytes[{i}] = modes.{} as u8;", m.name);
@@ -128,7 +128,7 @@ pub fn mirror(table: &Table) -> String {
     let _ = writeln!(
         out,
         "        bytes[{}] = modes.overload_layout() as u8;\n        \
-         Modes {{ _bindgen_opaque_blob: bytes }}\n    }}\n}}",
+         ffi::Modes {{ _bindgen_opaque_blob: bytes }}\n    }}\n}}",
         table.mechanisms.len()
     );
     out

@@ -28,5 +28,3 @@ pub(crate) use generated::{
 pub(crate) const NONE: u32 = generated::PERCH_NONE;
 /// How many domains a CPU may be in.
 pub(crate) const MAX_LEVELS: usize = generated::PERCH_MAX_LEVELS as usize;
-
-include!(concat!(env!("OUT_DIR"), "/mirror.rs"));

@@ -81,13 +81,9 @@ unsafe impl Plain for crate::ffi::Seat {}
 // SAFETY: as above.
 unsafe impl Plain for crate::ffi::Process {}
 // SAFETY: as above.
-unsafe impl Plain for crate::cache::LlcLoad {}
-// SAFETY: as above.
 unsafe impl Plain for crate::ffi::Topology {}
 // SAFETY: as above.
 unsafe impl Plain for crate::ffi::Policy {}
-// SAFETY: as above.
-unsafe impl Plain for crate::host::CpuState {}
 // SAFETY: as above.
 unsafe impl Plain for crate::ffi::Question {}
 

@@ -5,31 +5,39 @@
 //! about, [`Policy`] the modes and the era, and [`Host::select`] one decision with its reason.
 
 mod cache;
+mod era;
 mod face;
 mod ffi;
-mod group;
 mod host;
 mod image;
+mod load;
 mod mask;
 mod mechanism;
 mod mode;
+mod modes;
 mod overload;
 mod policy;
 mod question;
 mod reason;
+mod task;
 #[doc(hidden)]
 pub mod testing;
 mod topology;
+mod wake;
 
-pub use cache::{CacheStep, LlcLoad, Move, ProcessId};
-pub use group::GroupId;
-pub use host::{CpuState, Host, TaskState, Verdict, Wake};
+pub use cache::{CacheStep, Move};
+pub use era::{ERAS, Era, Rules};
+pub use host::Host;
 pub use image::Image;
+pub use load::{CpuState, LlcLoad};
 pub use mask::CpuMask;
 pub use mechanism::{Mechanism, Premise, Recording, Setting, mechanisms_in_words};
-pub use mode::{ERAS, Era, Mode, Modes, ParseError, Rules};
+pub use mode::{Mode, ParseError};
+pub use modes::Modes;
 pub use overload::{Layout, Level as OverloadLevel, Memory, OutOfMemory, Overload, Reading};
 pub use policy::{Policy, PolicyImage};
 pub use question::{Answer, Batch};
 pub use reason::{Class as ReasonClass, Reason};
+pub use task::{GroupId, ProcessId, TaskState};
 pub use topology::{DomainView, Level, SetView, Topology, TopologyImage};
+pub use wake::{Verdict, Wake};

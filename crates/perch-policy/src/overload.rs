@@ -5,6 +5,7 @@
 use std::alloc::{alloc_zeroed, dealloc};
 use std::ffi::c_void;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::atomic::AtomicU32;
 
 use crate::ffi;
@@ -12,7 +13,7 @@ use crate::ffi::generated::{
     PERCH_NR_OVERLOAD_LAYOUTS, PERCH_OVERLOAD_LLC_PADDED, PERCH_OVERLOAD_MORE, PERCH_OVERLOAD_NODE,
     PERCH_OVERLOAD_NODE_PADDED, PERCH_OVERLOAD_NONE, PERCH_OVERLOAD_ONE, PERCH_OVERLOAD_SHARED,
 };
-use crate::mode::Mode;
+use crate::mode::{Mode, ParseError};
 use crate::topology::Topology;
 
 /// How the counters lie in memory; `enum perch_overload_layout`.
@@ -65,6 +66,20 @@ impl Layout {
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl FromStr for Layout {
+    type Err = ParseError;
+
+    fn from_str(s: &str) -> Result<Layout, ParseError> {
+        let found = Layout::ALL.into_iter().find(|l| l.name() == s);
+        found.ok_or_else(|| {
+            ParseError(format!(
+                "unknown layout of overload counters \"{s}\": expected shared, node, \
+                 node-padded or llc-padded"
+            ))
+        })
     }
 }
 

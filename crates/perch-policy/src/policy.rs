@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A policy: the stock kernel's wake-up path and the mechanisms in it.
 
+use crate::era::Era;
 use crate::ffi;
-use crate::mode::{Era, Mode, Modes};
+use crate::mode::Mode;
+use crate::modes::Modes;
 
 /// The bytes of `struct perch_policy`.
 pub type PolicyImage = [u8; size_of::<ffi::Policy>()];
+
+include!(concat!(env!("OUT_DIR"), "/mirror.rs"));
 
 /// Modes and rules: everything that tells one policy from another.
 #[derive(Clone, Copy, Debug)]

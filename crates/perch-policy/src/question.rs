@@ -5,11 +5,13 @@
 use std::sync::Arc;
 
 use crate::ffi;
-use crate::host::{Host, TaskState, Verdict, Wake};
+use crate::host::Host;
 use crate::image::{Image, read};
 use crate::mask::CpuMask;
 use crate::policy::Policy;
+use crate::task::TaskState;
 use crate::topology::Topology;
+use crate::wake::{Verdict, Wake};
 
 /// Questions about one machine: who is idle, who wakes whom, and by which policy.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::Setup;
+use super::setup::Setup;
 use crate::console::scratch;
 use crate::error::{Error, Result};
 use crate::process;

@@ -6,8 +6,8 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use super::Setup;
 use super::link::JOB;
+use super::setup::Setup;
 use super::sibling::perch_for;
 use crate::agent::frame::{Request, send};
 use crate::console::scratch;
@@ -17,9 +17,6 @@ use crate::initramfs::Contents;
 use crate::kernel::Kernel;
 use crate::store::Store;
 use crate::tools::{Busybox, Tool};
-
-/// The agent's port, by name.
-pub(super) const PORT: &str = "perch.agent";
 
 /// The guest's first program: a script for busybox that prepares the guest and starts the agent,
 /// which is perch.

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::files::PORT;
-use super::{Accelerator, Setup};
+use super::link::PORT;
+use super::setup::{Accelerator, Setup};
 use crate::arch::Arch;
 use crate::console::{scratch, written};
 use crate::error::{Error, Result};

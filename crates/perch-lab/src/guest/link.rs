@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 
 use crate::agent::frame::{Event, PROTOCOL, Request, receive, send};
 
+/// The agent's port, by name.
+pub(super) const PORT: &str = "perch.agent";
+
 /// Who waits for the events of a process or a transfer; `None` once the guest is gone.
 type Listeners = Arc<Mutex<Option<HashMap<u32, Sender<Event>>>>>;
 

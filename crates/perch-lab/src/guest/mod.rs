@@ -27,6 +27,7 @@
 //! # }
 //! ```
 
+mod command;
 mod describe;
 mod files;
 mod hypervisor;
@@ -34,196 +35,38 @@ mod link;
 mod log;
 mod monitor;
 mod process;
+mod setup;
+mod shared;
 mod sibling;
 
-use std::fs::File;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::agent::frame::{CHUNK, Event, Request};
-use crate::arch::Arch;
 use crate::console::Console;
 use crate::error::{Error, Result};
-use crate::initramfs::Contents;
-use crate::kernel::Kernel;
-use crate::qemu::{Qemu, WITH_L2_CLUSTERS};
-use crate::topology::Topology;
 
+pub use command::{Command, Output, Status};
 pub use files::{INIT, contents};
 use hypervisor::{Hypervisor, Inherited};
 use link::{JOB, Link, Silence};
 pub use log::trouble;
 use monitor::Monitor;
-pub use process::{Command, Output, Process, Signal, Status};
+pub use process::{Process, Signal};
+pub use setup::{Accelerator, Setup};
+use shared::Shared;
 pub use sibling::perch_for;
-
-/// Lines of the console that an error shows.
-const LAST_LINES: usize = 20;
 
 /// How long files may take to travel.
 const TRANSFER: Duration = Duration::from_secs(120);
-
-/// How the guest's instructions are executed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Accelerator {
-    /// By translation, on one thread of the host: works everywhere.
-    #[default]
-    Tcg,
-    /// By the host's processor, which needs access to /dev/kvm. Not tried by perch's own tests.
-    Kvm,
-}
-
-/// What a guest is made of.
-pub struct Setup {
-    /// What it boots.
-    pub kernel: Kernel,
-    /// What it boots in.
-    pub qemu: Qemu,
-    /// The machine that it sees.
-    pub topology: Topology,
-    /// Its files, see [`contents`].
-    pub contents: Contents,
-    /// How it is executed.
-    pub accelerator: Accelerator,
-    /// Count instructions instead of time: the job runs the same to the bit every time, and a
-    /// nanosecond in the guest is about one instruction.
-    pub deterministic: bool,
-    /// What it runs by itself before it listens, and whose end [`Guest::job`] waits for. In a
-    /// deterministic guest only this is deterministic: anything else comes when the host sends it.
-    pub job: Option<Command>,
-    /// Have the kernel measure what BPF programs cost, which costs something itself.
-    pub bpf_stats: bool,
-    /// More words for the kernel's command line.
-    pub kernel_words: Option<String>,
-    /// Memory in MiB; none: enough for the CPUs and the files.
-    pub memory_mib: Option<u64>,
-    /// The file that the console goes to; none: it is kept in memory.
-    pub console: Option<PathBuf>,
-    /// How long it may take until it listens, of the host's time.
-    pub boot_timeout: Duration,
-}
-
-impl Setup {
-    /// An ordinary guest, to be changed field by field.
-    pub fn new(kernel: Kernel, qemu: Qemu, topology: Topology, contents: Contents) -> Setup {
-        // Without KVM 8 CPUs take 3 s, 64 take 10 s, 128 take 35 s and 240 take 250 s on an idle
-        // host; one with six others at work on each of its CPUs takes 70 s for 8, 130 for 16.
-        let boot_timeout = Duration::from_secs(240 + 6 * topology.cpus() as u64);
-        Setup {
-            kernel,
-            qemu,
-            topology,
-            contents,
-            accelerator: Accelerator::Tcg,
-            deterministic: false,
-            job: None,
-            bpf_stats: false,
-            kernel_words: None,
-            memory_mib: None,
-            console: None,
-            boot_timeout,
-        }
-    }
-
-    /// The archive is in memory twice, packed and unpacked, and the unpacked files may take half
-    /// of the memory at most; a CPU's own data and stacks take less than 8 MiB.
-    fn memory_mib(&self, archive: &File) -> u64 {
-        let files = archive.metadata().map_or(0, |metadata| metadata.len()) >> 20;
-        let enough = 320 + 8 * self.topology.cpus() as u64 + 5 * files;
-        let nodes = self.topology.machine().nodes() as u64;
-        self.memory_mib.unwrap_or(enough).max(64 * nodes)
-    }
-
-    /// What makes no sense, before anything is started.
-    fn check(&self) -> Result<()> {
-        let arch = self.topology.arch();
-        if self.kernel.arch != arch {
-            return Err(Error::Input(format!(
-                "kernel {} is for {} and the guest is {arch}",
-                self.kernel.release, self.kernel.arch
-            )));
-        }
-        if self.accelerator == Accelerator::Kvm && Arch::host() != Some(arch) {
-            return Err(Error::Input(format!(
-                "KVM runs guests of the host's architecture, and this one is {arch}"
-            )));
-        }
-        if let Some((option, what)) = self.kernel.lacking().first() {
-            return Err(Error::Input(format!(
-                "kernel {} cannot boot in a guest: {option} is not built in, and {what} needs it",
-                self.kernel.release
-            )));
-        }
-        if self.topology.arch() == Arch::X86_64
-            && self.topology.has_clusters()
-            && self.qemu.version < WITH_L2_CLUSTERS
-        {
-            return Err(Error::Input(format!(
-                "clusters that share an L2 need QEMU 10.0 or newer; {} is {:?}",
-                self.qemu.program.display(),
-                self.qemu.version
-            )));
-        }
-        if self.deterministic && self.accelerator == Accelerator::Kvm {
-            return Err(Error::Input(
-                "a deterministic guest counts its instructions, which KVM cannot do".to_string(),
-            ));
-        }
-        Ok(())
-    }
-}
 
 /// A guest that has come up. Dropped, it is killed; so it is when this process ends in any way.
 pub struct Guest {
     shared: Arc<Shared>,
     job: Mutex<Option<(Receiver<Event>, Command)>>,
     boot_time: Duration,
-}
-
-/// What a guest and its processes have in common.
-struct Shared {
-    hypervisor: Hypervisor,
-    console: Console,
-    link: Link,
-    monitor: Mutex<Monitor>,
-}
-
-impl Shared {
-    fn ask(&self, request: &Request) -> Result<()> {
-        self.link.send(request).map_err(|error| match error.kind() {
-            std::io::ErrorKind::InvalidInput => Error::Input(error.to_string()),
-            _ => self.gone(),
-        })
-    }
-
-    /// The error that says that the guest is gone.
-    fn gone(&self) -> Error {
-        let what = match self.hypervisor.wait(Duration::from_secs(2)) {
-            Some(status) => format!("the guest is gone: QEMU ended with {status}"),
-            None => "the agent in the guest is gone".to_string(),
-        };
-        self.error(what)
-    }
-
-    fn error(&self, mut what: String) -> Error {
-        let said = self.hypervisor.said();
-        if !said.is_empty() {
-            what = format!("{what}; QEMU said:\n{said}");
-        }
-        let console = self.console.tail(LAST_LINES);
-        // A panic's reason stands before its long trace.
-        let text = self.console.text();
-        if let Some(first) = trouble(&text)
-            .first()
-            .filter(|line| !console.contains(**line))
-        {
-            what = format!("{what}; its kernel said: {first}");
-        }
-        Error::Guest { what, console }
-    }
 }
 
 impl Guest {

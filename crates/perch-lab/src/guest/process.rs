@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Programs in a guest.
+//! Programs that run in a guest.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -8,92 +8,11 @@ use std::time::{Duration, Instant};
 
 pub use rustix::process::Signal;
 
-use super::Shared;
+use super::command::{Command, Output, Status};
 use super::link::{Silence, next};
-use crate::agent::frame::{Event, Request, Start};
+use super::shared::Shared;
+use crate::agent::frame::{Event, Request};
 use crate::error::{Error, Result};
-
-pub use crate::agent::frame::Status;
-
-/// How long a command may take when nobody says otherwise.
-const PATIENCE: Duration = Duration::from_secs(600);
-
-/// A program to run in a guest, and how long it may take.
-#[derive(Clone, Debug)]
-pub struct Command {
-    pub(super) start: Start,
-    timeout: Duration,
-}
-
-impl Command {
-    /// The program (a path, or a name below the guest's `PATH`) and its arguments. It has the
-    /// agent's environment, an empty standard input and 10 minutes.
-    pub fn new<W: Into<String>>(argv: impl IntoIterator<Item = W>) -> Command {
-        Command {
-            start: Start {
-                argv: argv.into_iter().map(Into::into).collect(),
-                ..Start::default()
-            },
-            timeout: PATIENCE,
-        }
-    }
-
-    /// A script for the guest's shell, which is busybox's.
-    pub fn shell(script: impl Into<String>) -> Command {
-        Command::new(["sh".to_string(), "-c".to_string(), script.into()])
-    }
-
-    /// With a variable in its environment.
-    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Command {
-        self.start.env.push((name.into(), value.into()));
-        self
-    }
-
-    /// With something to read, up to 15 MB; [`super::Guest::put`] takes more.
-    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Command {
-        self.start.stdin = bytes.into();
-        self
-    }
-
-    /// To be killed after so much of the host's time.
-    pub fn timeout(mut self, timeout: Duration) -> Command {
-        self.timeout = timeout;
-        self
-    }
-
-    /// As somebody would type it.
-    pub(crate) fn words(&self) -> String {
-        self.start.argv.join(" ")
-    }
-}
-
-/// What a program wrote and how it ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Output {
-    /// How it ended.
-    pub status: Status,
-    /// What it wrote to its standard output.
-    pub stdout: Vec<u8>,
-    /// What it wrote to its standard error.
-    pub stderr: Vec<u8>,
-}
-
-impl Output {
-    /// Whether it ended with exit code 0.
-    pub fn success(&self) -> bool {
-        self.status == Status::Code(0)
-    }
-
-    /// Its standard output as text.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.stdout).into_owned()
-    }
-
-    /// Its standard error as text.
-    pub fn error_text(&self) -> String {
-        String::from_utf8_lossy(&self.stderr).into_owned()
-    }
-}
 
 /// A program that runs in a guest. Dropped, it is killed with its process group.
 pub struct Process {
@@ -320,7 +239,7 @@ fn pass(to: &mut Option<&mut dyn Write>, bytes: &mut Vec<u8>) {
 }
 
 /// How a program ended, for a sentence.
-pub(super) fn told(status: Status) -> String {
+fn told(status: Status) -> String {
     match status {
         Status::Code(code) => format!("ended with {code}"),
         Status::Signal(signal) => format!("was ended by signal {signal}"),

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::stored::{Kernel, shelf, unpack};
 use super::version::{NEWEST_TESTED, OLDEST, Wanted, dotted, numbers};
-use super::{Kernel, shelf, unpack};
 use crate::apt::{Apt, Host, Package};
 use crate::arch::Arch;
 use crate::error::{Error, Result};

@@ -34,7 +34,7 @@ pub(super) fn arguments(machine: &Machine, memory_mib: u64) -> Vec<String> {
         &format!("{cpus},sockets={cpus},clusters=1,cores=1,threads=1"),
     ];
     let words = words.map(str::to_string).to_vec();
-    [words, memory(machine, memory_mib)].concat()
+    [words, memory::arguments(machine, memory_mib)].concat()
 }
 
 /// QEMU's device tree `blob` with the CPUs of `machine`.

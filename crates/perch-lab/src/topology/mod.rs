@@ -6,6 +6,7 @@
 //! regular grid, an arm64 guest's is a device tree, which can tell of any machine.
 
 mod arm64;
+mod memory;
 mod tree;
 mod x86;
 
@@ -16,7 +17,7 @@ use perch_machine::{Cpu, Machine};
 use crate::arch::Arch;
 use crate::error::{Error, Result};
 use crate::qemu::Need;
-use tree::{Branch, CLUSTER, CORE, Caps, LEVELS, THREAD};
+use tree::{Branch, CLUSTER, CORE, Caps, LEVELS};
 use x86::Grid;
 
 /// CPUs of a guest when nobody asks for a number: it boots in four seconds without KVM, and is
@@ -184,29 +185,6 @@ impl Topology {
     }
 }
 
-/// `-m` and, where there are several nodes, the memory of each and the distances between them.
-fn memory(machine: &Machine, memory_mib: u64) -> Vec<String> {
-    let nodes = machine.nodes() as u64;
-    let node_mib = memory_mib / nodes;
-    let mut arguments = vec!["-m".to_string(), format!("{}M", node_mib * nodes)];
-    if nodes == 1 {
-        return arguments;
-    }
-    let mut add = |option: &str, value: String| arguments.extend([option.to_string(), value]);
-    for node in 0..nodes {
-        let name = format!("ram{node}");
-        let size = format!("memory-backend-ram,id={name},size={node_mib}M");
-        add("-object", size);
-        add("-numa", format!("node,nodeid={node},memdev={name}"));
-    }
-    for (src, row) in machine.node_distance.iter().enumerate() {
-        for (dst, val) in row.iter().enumerate() {
-            add("-numa", format!("dist,src={src},dst={dst},val={val}"));
-        }
-    }
-    arguments
-}
-
 /// What the guest lacks of the machine's kinds of CPU when it has the CPUs `numbers`.
 fn kinds(machine: &Machine, numbers: &[u32]) -> Result<Option<String>> {
     let kept = |capacity: &u32| {
@@ -288,24 +266,6 @@ fn cut(machine: &Machine, widest: &Caps, kept: &Caps, cpus: usize) -> Option<Str
         machine.name,
         parts.join(", ")
     ))
-}
-
-impl Branch {
-    /// The CPUs that are left, depth first.
-    fn numbers(&self) -> Vec<u32> {
-        let mut numbers = Vec::new();
-        self.walk(0, &mut |cpu| numbers.push(cpu));
-        numbers
-    }
-
-    fn walk(&self, level: usize, visit: &mut impl FnMut(u32)) {
-        for part in &self.parts {
-            match level {
-                THREAD => visit(part.key),
-                _ => part.walk(level + 1, visit),
-            }
-        }
-    }
 }
 
 /// The machine of the CPUs `numbers` of `machine`, as a kernel finds it.

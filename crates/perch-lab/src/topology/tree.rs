@@ -7,7 +7,7 @@ use perch_machine::Machine;
 pub(super) const LEVELS: usize = 6;
 pub(super) const CLUSTER: usize = 3;
 pub(super) const CORE: usize = 4;
-pub(super) const THREAD: usize = 5;
+const THREAD: usize = 5;
 
 /// A group of CPUs with the smaller groups in it, in the order of their lowest CPU (nodes, too).
 #[derive(Clone, Debug, Default)]
@@ -176,6 +176,22 @@ impl Branch {
             cpus += part.count(level + 1, caps, limit - cpus, sizes)?;
         }
         Some(cpus)
+    }
+
+    /// The CPUs that are left, depth first.
+    pub fn numbers(&self) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        self.walk(0, &mut |cpu| numbers.push(cpu));
+        numbers
+    }
+
+    fn walk(&self, level: usize, visit: &mut impl FnMut(u32)) {
+        for part in &self.parts {
+            match level {
+                THREAD => visit(part.key),
+                _ => part.walk(level + 1, visit),
+            }
+        }
     }
 }
 

@@ -124,7 +124,7 @@ impl Methods {
 }
 
 /// Methods that the standard library's types have too: a call of one says nothing about ours.
-const OTHERS: [&str; 159] = [
+const OTHERS: [&str; 164] = [
     "abs",
     "add",
     "advance",
@@ -165,6 +165,7 @@ const OTHERS: [&str; 159] = [
     "ends_with",
     "entry",
     "enumerate",
+    "env",
     "eq",
     "exists",
     "expect",
@@ -262,9 +263,13 @@ const OTHERS: [&str; 159] = [
     "start",
     "starts_with",
     "status",
+    "stderr",
+    "stdin",
+    "stdout",
     "step",
     "store",
     "sub",
+    "success",
     "sum",
     "swap",
     "take",

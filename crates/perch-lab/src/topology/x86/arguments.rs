@@ -35,7 +35,7 @@ impl Grid {
             }
         }
         // Nodes come before the CPUs that are in them.
-        [memory(machine, memory_mib), arguments].concat()
+        [memory::arguments(machine, memory_mib), arguments].concat()
     }
 
     fn smp(&self) -> String {

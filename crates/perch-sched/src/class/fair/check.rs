@@ -167,12 +167,15 @@ impl Sched<'_> {
             "{} of {delayed} tasks delayed",
             fair.nr_delayed
         );
+        self.check_buddies(queue)
+    }
+
+    /// A queue's buddies are queued, and not asleep.
+    fn check_buddies(&self, queue: u32) -> Result<(), String> {
+        let fair = self.queue(queue);
         for buddy in [fair.next_buddy, fair.last_buddy] {
-            if buddy == NONE {
-                continue;
-            }
             hold!(
-                self.entity(buddy).queued && !self.entity(buddy).delayed,
+                buddy == NONE || self.entity(buddy).queued && !self.entity(buddy).delayed,
                 "its buddy {buddy} is not queued"
             );
         }
