@@ -101,6 +101,7 @@ impl Sched<'_> {
     }
 
     /// Lets a task just queued on `cpu` preempt; tells a remote CPU by interrupt.
+    #[inline(always)]
     fn preempt_from(&mut self, cpu: usize, task: u32, this_cpu: usize, cost_ns: u64) {
         let before = self.cpus[cpu].need_resched;
         self.check_preempt(cpu, task);

@@ -310,6 +310,7 @@ impl Sched<'_> {
     }
 
     /// Whether a task just queued should take the CPU from the running one.
+    #[inline]
     fn check_preempt_fair(&mut self, cpu: usize, wakee: u32) {
         let c = &mut self.cpus[cpu];
         let Some(current) = c.current else {
@@ -401,6 +402,7 @@ impl Sched<'_> {
     }
 
     /// The running task sleeps.
+    #[inline]
     fn sleep_fair(&mut self, cpu: usize, task: u32, life: Life) {
         let left = self.dequeue_sleeper(cpu, task);
         self.leave_caches(cpu, task);

@@ -85,6 +85,7 @@ impl Sched<'_> {
     }
 
     /// The running task goes back to those that wait.
+    #[inline]
     pub(super) fn put_fair(&mut self, cpu: usize, task: u32) {
         self.account_fair(cpu, task);
         let queue = self.queue_of(task);

@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Choosing a fair task's CPU: the policy is asked, and what it said is written down.
 
-use perch_policy::{Mode, ProcessId, Reason, ReasonClass, Verdict, Wake};
+use perch_policy::{Mode, ProcessId, Reason, ReasonClass, TaskState, Verdict, Wake};
 
+use crate::core::task::Task;
 use crate::core::{Life, Sched, Waker};
 use crate::hold;
 use crate::observe::{Asked, Decided, Observed};
+
+/// What the policy knows of two different tasks, to be changed by it.
+fn two_states(tasks: &mut [Task], one: u32, other: u32) -> (&mut TaskState, &mut TaskState) {
+    let (one, other) = (one as usize, other as usize);
+    let (low, high) = tasks.split_at_mut(one.max(other));
+    match one < other {
+        true => (&mut low[one].state, &mut high[0].state),
+        false => (&mut high[0].state, &mut low[other].state),
+    }
+}
 
 impl Sched<'_> {
     /// Asks the policy, and writes down what it said.
@@ -18,34 +29,30 @@ impl Sched<'_> {
         t.state.load = load;
         let se = &self.fair.entities[task as usize];
         t.state.util = se.average.util.max(se.est());
-        let (mut wakee, affinity) = (t.state, t.affinity as usize);
+        let (process, affinity) = (t.state.process(), t.affinity as usize);
         if self.rules.scan_by_cost {
-            self.limit_scan(wake, wakee.process());
+            self.limit_scan(wake, process);
         }
-        let waker_state = match waker {
+        let (waker_state, wakee) = match waker {
+            Waker::Task(id) if id != task => two_states(&mut self.tasks, id, task),
             // A task that calls exec decides for itself: nobody's flips are counted.
-            Waker::Task(id) if id == task => &mut self.idle_tasks[wake.this_cpu],
-            Waker::Task(id) => &mut self.tasks[id as usize].state,
-            Waker::Idle => &mut self.idle_tasks[wake.this_cpu],
+            Waker::Task(_) | Waker::Idle => (
+                &mut self.idle_tasks[wake.this_cpu],
+                &mut self.tasks[task as usize].state,
+            ),
         };
+        let allowed = &self.affinities[affinity];
         if self.watch.is_any() {
             let asked = Observed::Asked(Asked {
                 host: &self.host,
                 wake,
                 waker: waker_state,
-                wakee: &wakee,
-                allowed: &self.affinities[affinity],
+                wakee,
+                allowed,
             });
             self.watch.tell(self.now, &asked);
         }
-        let verdict = self.host.select(
-            &self.policy,
-            wake,
-            waker_state,
-            &mut wakee,
-            &self.affinities[affinity],
-        );
-        self.tasks[task as usize].state = wakee;
+        let verdict = (self.host).select(&self.policy, wake, waker_state, wakee, allowed);
         if self.rules.scan_by_cost {
             self.learn_scan_cost(wake.this_cpu, &verdict);
         }
