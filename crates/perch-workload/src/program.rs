@@ -189,7 +189,7 @@ pub enum Op {
     /// The task sets its own affinity (`sched_setaffinity(2)`). If its CPU is not among the new
     /// ones, the kernel moves it to one of them.
     Bind {
-        /// Number of the new set of CPUs in [`Workload::masks`].
+        /// Number of the new set of CPUs in [`crate::Workload::masks`].
         mask: u32,
     },
     /// The task lets others on its CPU run first, as `sched_yield(2)` of the era's kernel does.
@@ -219,7 +219,7 @@ pub enum Op {
     /// The task is a vCPU of a virtual machine: it runs what the guest's scheduler has put on the
     /// vCPU, and sleeps while the guest halts the vCPU.
     Vcpu {
-        /// Number of the virtual machine in [`Workload::guests`].
+        /// Number of the virtual machine in [`crate::Workload::guests`].
         guest: u32,
         /// Number of the vCPU in the virtual machine.
         vcpu: u32,
@@ -227,7 +227,7 @@ pub enum Op {
     /// The task is the host's thread that moves a virtual machine's packets (vhost): it works while
     /// there are any, and sleeps otherwise.
     Vhost {
-        /// Number of the virtual machine in [`Workload::guests`].
+        /// Number of the virtual machine in [`crate::Workload::guests`].
         guest: u32,
     },
     /// The task ends.
@@ -261,10 +261,10 @@ pub struct TaskSpec {
     pub uclamp: (u32, u32),
     /// Cache lines of its own that the task touches every time it runs.
     pub footprint: u32,
-    /// Number in [`Workload::spaces`] of the address space that the task runs in; `None` for a
+    /// Number in [`crate::Workload::spaces`] of the address space that the task runs in; `None` for a
     /// task that has no address space, such as a kernel thread.
     pub space: Option<u32>,
-    /// Number in [`Workload::groups`] of the task group that the task is in; `None` for the root
+    /// Number in [`crate::Workload::groups`] of the task group that the task is in; `None` for the root
     /// group.
     pub group: Option<usize>,
     /// Time at which the task appears by itself, nanoseconds; `None` for a task that another task

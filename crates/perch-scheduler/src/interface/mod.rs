@@ -4,6 +4,7 @@
 
 #[rustfmt::skip]
 #[allow(missing_docs, non_camel_case_types, dead_code, clippy::all)]
+#[allow(clippy::undocumented_unsafe_blocks)]
 mod generated;
 
 pub use generated::{
