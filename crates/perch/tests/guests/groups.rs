@@ -137,7 +137,7 @@ fn groups_share_each_cpu_by_weight(lab: &Lab) {
     make(lab, &tree);
     make(lab, &[("p/one", 300), ("p/two", 100)]);
     let seen = observe(
-        &lab,
+        lab,
         "hog a/x 1; hog a/y 1; hog b 1
          # Two threads of one process, and a hog beside them.
          hog q 2
