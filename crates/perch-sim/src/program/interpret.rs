@@ -70,15 +70,7 @@ impl Interpreter {
                 self.counted += 1;
             }
             Op::Jump(pc) => t.pc = pc,
-            Op::Repeat { to, times } => {
-                t.rounds += 1;
-                if t.rounds < times {
-                    t.pc = to;
-                } else {
-                    t.rounds = 0;
-                    t.pc += 1;
-                }
-            }
+            Op::Repeat { to, times } => t.repeat(to, times),
             Op::Vcpu { .. } => return Next::Stop(Stop::Carries),
             Op::Vhost { guest } => return Next::Stop(Stop::Vhost(GuestId(guest))),
             Op::Receive { channel } => {

@@ -169,6 +169,18 @@ impl Thread {
     fn op(&self) -> &Op {
         &self.program[self.pc as usize]
     }
+
+    /// A round of a loop is done: the next one begins at `to`, unless that was the last of `times`.
+    #[inline(always)]
+    fn repeat(&mut self, to: u32, times: u64) {
+        self.rounds += 1;
+        if self.rounds < times {
+            self.pc = to;
+        } else {
+            self.rounds = 0;
+            self.pc += 1;
+        }
+    }
 }
 
 /// All programs of a run, and what they share.

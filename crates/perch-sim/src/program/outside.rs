@@ -53,15 +53,7 @@ impl Interpreter {
                     self.counted += 1;
                 }
                 Op::Jump(pc) => t.pc = pc,
-                Op::Repeat { to, times } => {
-                    t.rounds += 1;
-                    if t.rounds < times {
-                        t.pc = to;
-                    } else {
-                        t.rounds = 0;
-                        t.pc += 1;
-                    }
-                }
+                Op::Repeat { to, times } => t.repeat(to, times),
                 Op::Exit => return OutsideStop::Ends,
                 op => unreachable!("{op:?} on another computer"),
             }

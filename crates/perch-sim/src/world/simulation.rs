@@ -13,7 +13,7 @@ use super::{event, scheduler};
 use crate::Scenario;
 use crate::id::{ChannelId, Id, TaskId};
 use crate::observe::{Glimpse, Metrics, Requests, Text, Watch, Watcher};
-use crate::program::Stopwatch;
+use crate::program::{Stopwatch, System};
 
 /// A simulated machine and what happens on it.
 pub struct Simulation<'a> {
@@ -128,8 +128,9 @@ impl<'a> Simulation<'a> {
 
     /// Forgets what was counted so far: the measured part of the run begins.
     pub fn start_measuring(&mut self) {
-        self.sched.start_counting();
-        self.world.start_counting(&self.sched);
+        let (programs, mut here) = self.world.here(&mut self.sched);
+        programs.start_counting();
+        here.start_counting();
     }
 
     /// Keeps wake-up latencies and requests of the `measure_ns` from now on.
@@ -192,12 +193,6 @@ impl<'a> Simulation<'a> {
 }
 
 impl World {
-    fn start_counting(&mut self, sched: &Sched<'_>) {
-        self.programs.start_counting();
-        self.guests.start_counting(sched);
-        self.events = 0;
-    }
-
     /// A task's timer fires, on the CPU on which it went to sleep. Of tasks that run and sleep, every
     /// third event is one, and all are handled in one place, so this function is inlined there.
     #[inline(always)]
