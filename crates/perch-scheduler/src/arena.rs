@@ -5,6 +5,7 @@ mod array;
 mod group;
 mod overload;
 
+use bytemuck::{Zeroable, bytes_of};
 use perch_machine::Machine;
 use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, SetView, Topology};
 
@@ -15,7 +16,7 @@ use crate::band::Band;
 use crate::counters::Places;
 use crate::interface::{
     self, ARENA_BASE, Config, Cpu, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, Occupancy, Process,
-    Seat, Slot, bytes,
+    Seat, Slot,
 };
 use crate::settings::{SettingsError, Tuning};
 
@@ -137,7 +138,7 @@ fn fill_slots(
             process: Process {
                 occupancy: occupancies + (number * of_cpus) as u64,
                 seats: seats + (number * of_llcs) as u64,
-                ..Process::default()
+                ..Process::zeroed()
             },
             tgid: 0,
             pad: [0; 3],
@@ -190,7 +191,7 @@ impl Plan {
         groups.fill(&mut image);
 
         let config = Config {
-            policy: Policy::new(ERA, modes).image(),
+            policy: *Policy::new(ERA, modes).raw(),
             topology: header,
             cpus: cpus.at(),
             llcs: llcs.at(),
@@ -246,7 +247,7 @@ impl Plan {
 
     /// The content of the section `.rodata.config`.
     pub fn config(&self) -> &[u8] {
-        bytes(&self.config)
+        bytes_of(&self.config)
     }
 
     /// True if the program sends running tasks to other CPUs.

@@ -2,6 +2,8 @@
 //! The calls by which a host reports events to the cache mechanism and asks about moves
 //! (policy/include/perch/occupancy.h and cache.h).
 
+use bytemuck::must_cast_ref;
+
 use super::Host;
 use crate::cache::{Move, Process};
 use crate::ffi;
@@ -166,7 +168,13 @@ impl Host {
         // SAFETY: the arrays are the host's and current, the CPUs and the process are theirs.
         let said = unsafe {
             let policy = policy.raw();
-            ffi::perch_native_move(&mut self.raw, policy, &task, src as u32, dst as u32)
+            ffi::perch_native_move(
+                &mut self.raw,
+                policy,
+                must_cast_ref(&task),
+                src as u32,
+                dst as u32,
+            )
         };
         [Move::Free, Move::Stay, Move::Go][said as usize]
     }
