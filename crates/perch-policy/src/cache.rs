@@ -14,7 +14,7 @@ use crate::image::Image;
 use crate::load::LlcLoad;
 use crate::topology::Topology;
 
-/// What the cache mechanism did on the way to a verdict: counted beside the reason, as the search
+/// The cache mechanism's step on the way to a verdict: counted beside the reason, as the search
 /// that follows has one of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]

@@ -52,7 +52,7 @@ pub struct LlcLoad = perch_llc_load {
 }
 
 impl LlcLoad {
-    /// Whether anybody has looked yet: before that, mode posted takes the LLC for full.
+    /// True once a balance has looked at the LLC: before that, mode posted takes it for full.
     pub fn known(&self) -> bool {
         self.known != 0
     }

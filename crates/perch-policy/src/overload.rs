@@ -155,8 +155,8 @@ unsafe impl Memory for Heap {
     }
 }
 
-/// A CPU's own: which counter it raised, plus 1. On lines of its own, so that who measures the
-/// counters measures nothing else.
+/// A CPU's own record: the counter that it raised, plus 1. It has lines of its own, so that a
+/// measurement of the counters measures nothing else.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Mark(AtomicU32);
@@ -220,7 +220,7 @@ impl Overload {
     /// As [`Overload::new`], in memory of one's own.
     ///
     /// # Errors
-    /// When `memory` has none left; whatever it gave it has back then.
+    /// When `memory` has none left; every block that it gave is then back.
     pub fn new_in(
         layout: Layout,
         exact: bool,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Wake-ups laid out for a policy that was compiled for another address space, and what it says
-//! to them; the layout is policy/hosts/question.h.
+//! Wake-ups laid out for a policy that was compiled for another address space, and its answers to
+//! them; the layout is policy/hosts/question.h.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::task::TaskState;
 use crate::topology::Topology;
 use crate::wake::{Verdict, Wake};
 
-/// Questions about one machine: who is idle, who wakes whom, and by which policy.
+/// Questions about one machine: which CPUs are idle, which task wakes which, and by which policy.
 #[derive(Debug)]
 pub struct Batch {
     image: Image,

@@ -25,7 +25,8 @@ const ERA: Era = Era::V7_2;
 
 const _: () = assert!(Reason::ALL.len() <= MAX_REASONS);
 
-/// What the BPF program is given: the arena's first bytes and its read-only configuration.
+/// The memory with which the BPF program starts: the arena's first bytes and its read-only
+/// configuration.
 #[derive(Debug)]
 pub struct Plan {
     image: Vec<u8>,
@@ -77,7 +78,7 @@ pub(crate) fn check_processes(
     })
 }
 
-/// CPUs of the smallest domain that is wider than this one: who balances it looks at it as a
+/// CPUs of the smallest domain that is wider than this one: its balancer looks at this one as a
 /// whole.
 fn span_above(topology: &Topology, of: &SetView<'_>) -> u32 {
     let first = of.iter().next().expect("no empty set shares anything");
@@ -270,7 +271,7 @@ impl Plan {
         self.config.nr_bands != 0
     }
 
-    /// Where in the image is what the program counts.
+    /// The places in the image where the program counts.
     pub fn places(&self) -> &Places {
         &self.places
     }

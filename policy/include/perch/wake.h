@@ -156,7 +156,7 @@ struct perch_policy {
 	struct perch_rules rules;
 };
 
-/* Why a wake-up happens; bits of perch_wake.flags. */
+/* The causes of a wake-up; bits of perch_wake.flags. */
 #define PERCH_WAKE_SYNC 0x1u	 /* the waker is about to sleep (WF_SYNC) */
 #define PERCH_WAKE_FORK 0x2u	 /* a new task's first wake-up (WF_FORK) */
 #define PERCH_WAKE_EXEC 0x4u	 /* exec: the cheapest moment to move (WF_EXEC) */
@@ -269,7 +269,7 @@ struct perch_task {
 };
 
 /*
- * Why the CPU was chosen. Every host counts these, under the names of
+ * The reasons why a CPU is chosen. Every host counts these, under the names of
  * mechanisms.def, which has the numbers too: recordings hold them.
  */
 enum perch_reason {

@@ -181,7 +181,7 @@ impl Topology {
         self.llcs.len()
     }
 
-    /// The CPU's last-level cache domain, if it shares one with anybody.
+    /// The CPU's last-level cache domain, if it shares one with another CPU.
     pub fn llc(&self, cpu: usize) -> Option<usize> {
         let llc = self.places[cpu].llc;
         (llc != ffi::NONE).then_some(llc as usize)

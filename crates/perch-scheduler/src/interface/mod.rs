@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the loader and the BPF program share: `bpf/interface.h`, as scripts/mirrors has it, by shorter
-//! names.
+//! The structures that the loader and the BPF program share: `bpf/interface.h`, as scripts/mirrors
+//! has it, by shorter names.
 
 #[rustfmt::skip]
 #[allow(missing_docs, non_camel_case_types, dead_code, clippy::all)]
@@ -30,7 +30,7 @@ pub const BAND_NAME: usize = generated::PERCH_BAND_NAME as usize;
 
 macro_rules! events {
     ($($variant:ident = $name:literal, $help:literal;)*) => {
-        /// What is counted besides the reasons: `enum perch_event`.
+        /// The events that are counted besides the reasons: `enum perch_event`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(usize)]
         pub enum Event { $(#[doc = $help] $variant,)* }
