@@ -13,7 +13,7 @@ pub enum Kind {
     Comment,
     /// A page of Markdown without its examples.
     Page,
-    /// What stands between two ``` lines, of a page or a comment.
+    /// The lines between two ``` lines of a page or a comment.
     Example,
     /// A string of a program.
     Literal,
