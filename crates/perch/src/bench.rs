@@ -58,10 +58,10 @@ pub struct Arguments {
 /// The further benchmarks.
 #[derive(Subcommand)]
 enum What {
-    /// What raising, lowering and reading the counters of overloaded CPUs costs on this machine, in
-    /// each layout, by pinned threads
+    /// Measure the cost of raising, lowering and reading the counters of overloaded CPUs on this
+    /// machine, in each layout, by pinned threads
     Overload(overload::Arguments),
-    /// How many wake-ups of a synthetic recording a core replays in a second
+    /// Measure how many wake-ups of a synthetic recording a core replays in a second
     Replay(replay::Arguments),
 }
 

@@ -59,7 +59,7 @@ pub struct RunArguments {
         hide_default_value = true
     )]
     kernel: String,
-    /// Who schedules in the guest
+    /// The scheduler of the guest's kernel
     #[arg(long, value_enum, default_value = "stock")]
     scheduler: Scheduler,
     /// A mode or setting for `perch run` in the guest, as its --set takes them; with --scheduler
@@ -111,7 +111,7 @@ pub struct RunArguments {
 pub struct AgentArguments {
     /// The port to the host
     port: PathBuf,
-    /// What to run first
+    /// A file that holds the program to run first
     #[arg(long)]
     job: Option<PathBuf>,
 }
