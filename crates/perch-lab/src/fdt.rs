@@ -249,7 +249,7 @@ impl Tree {
 struct Writer {
     structure: Vec<u8>,
     strings: Vec<u8>,
-    /// Where each name is among the strings.
+    /// The offset of each name among the strings.
     names: std::collections::BTreeMap<String, u32>,
 }
 

@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::tools::{Busybox, Tool};
 
-/// Where programs are.
+/// The folder of programs.
 const PROGRAMS: &str = "usr/bin";
 
-/// Where libraries are.
+/// The folder of libraries.
 const LIBRARIES: &str = "usr/lib";
 
 /// Names that lead to [`PROGRAMS`] or [`LIBRARIES`], longest first.

@@ -19,7 +19,7 @@
 
 use crate::Tree;
 
-/// Where the order stands, from the root of the tree.
+/// The path of the order, from the root of the tree.
 pub const HOUSE_FILE: &str = "crates/perch-lint/house.txt";
 
 /// The contents of `house.txt`.
@@ -74,7 +74,7 @@ pub struct Circle {
 pub struct Elsewhere {
     /// The name as it is written; a `*` stands for anything.
     pub name: String,
-    /// Where that file lives instead.
+    /// The project that has that file.
     pub why: String,
 }
 

@@ -57,12 +57,12 @@ pub enum Request {
     End,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Status {
-    /// With an exit code.
+    /// It ended with an exit code.
     Code(u32),
-    /// By a signal.
+    /// A signal ended it.
     Signal(u32),
 }
 

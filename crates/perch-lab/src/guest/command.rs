@@ -62,7 +62,7 @@ impl Command {
 /// The outcome of a program: its output and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// How it ended.
+    /// The end of the program.
     pub status: Status,
     /// The bytes that it wrote to its standard output.
     pub stdout: Vec<u8>,

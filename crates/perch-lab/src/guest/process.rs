@@ -133,7 +133,7 @@ impl Process {
         })
     }
 
-    /// As [`Process::wait`], passing on what it writes as it comes.
+    /// As [`Process::wait`], and writes the program's output to `out` and `err` as it comes.
     ///
     /// # Errors
     /// As [`Process::wait`]. A writer that fails (a closed pipe) is not written to again.

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// The highest APIC ID that a CPU can have without interrupt remapping; 255 means all CPUs.
 const LAST_APIC_ID: u64 = 254;
 
-/// Where a CPU sits in QEMU's grid.
+/// The place of a CPU in QEMU's grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Seat {
     pub socket: usize,

@@ -298,7 +298,7 @@ fn joined(path: &Path, name: &str) -> Path {
     path
 }
 
-/// Where the module `child`, declared in `file` by the module `path`, may be.
+/// The files in which the module `child`, declared in `file` by the module `path`, may be.
 fn child_files(file: &str, path: &Path, child: &str) -> Vec<String> {
     let folder = folder_of(file);
     let stem = file.rsplit('/').next().unwrap_or("");

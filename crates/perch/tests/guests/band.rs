@@ -11,7 +11,7 @@ use perch_scheduler::stats::Report;
 use crate::guest::Lab;
 use crate::loaded::Perch;
 
-/// How often to look again on a host that is busy with other things.
+/// The number of looks that a test takes at the most, on a host that is busy with other things.
 const ROUNDS: usize = 4;
 
 /// Makes programs that never sleep and have these names; a script's name is that of its command.
