@@ -41,8 +41,8 @@ impl Block {
         self.first_line + before
     }
 
-    /// The ranges of the text's paragraphs: an empty line ends one; a heading, an item of a list
-    /// and a row of a table begin one.
+    /// The ranges of the text's paragraphs: an empty line and a licence line end one; a heading, an
+    /// item of a list and a row of a table begin one.
     pub fn paragraphs(&self) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         let mut open = false;
@@ -57,7 +57,7 @@ impl Block {
                 _ if !empty => found.push(start..end),
                 _ => {}
             }
-            open = !empty;
+            open = !empty && !words.starts_with("SPDX-License-Identifier");
             start = end;
         }
         found
