@@ -42,8 +42,8 @@ impl Slabs {
         }
     }
 
-    /// Puts the first block, the table of the counters, on lines of its own. A single counter is a
-    /// field of the kernel's root domain in the kernel, so no table could share its line there.
+    /// Puts the first block, the table of the counters, on lines of its own. In the kernel a single
+    /// counter is a field of the root domain, and no table shares its line.
     pub fn table_apart(mut self) -> Slabs {
         self.apart = true;
         self
