@@ -108,7 +108,7 @@ impl<'a> SetView<'a> {
 }
 
 impl<'a> DomainView<'a> {
-    /// Which level it is of.
+    /// The level of the machine whose CPUs it joins.
     pub fn level(&self) -> Level {
         [Level::Smt, Level::Cls, Level::Mc, Level::Pkg, Level::Numa][self.raw.level as usize]
     }
