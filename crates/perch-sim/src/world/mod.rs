@@ -70,6 +70,10 @@ impl Programs for World {
                 Stop::Sleeps => return self.leave(sched, cpu, task, Life::Asleep),
                 Stop::Preempted => return sched.preempt(self, cpu),
                 Stop::Streaks => return,
+                Stop::Counts => {
+                    self.start_counting(sched);
+                    false
+                }
                 Stop::Yields => self.give_way(sched, cpu, task),
                 Stop::Execs => {
                     self.guests.place(task) == Place::Host && sched.exec(self, cpu, task.0)

@@ -13,7 +13,7 @@ use super::{event, scheduler};
 use crate::Scenario;
 use crate::id::{ChannelId, Id, TaskId};
 use crate::observe::{Glimpse, Metrics, Requests, Text, Watch, Watcher};
-use crate::program::{Stopwatch, System};
+use crate::program::Stopwatch;
 
 /// A simulated machine and what happens on it.
 pub struct Simulation<'a> {
@@ -128,9 +128,8 @@ impl<'a> Simulation<'a> {
 
     /// Forgets what was counted so far: the measured part of the run begins.
     pub fn start_measuring(&mut self) {
-        let (programs, mut here) = self.world.here(&mut self.sched);
-        programs.start_counting();
-        here.start_counting();
+        self.world.programs.start_counting();
+        self.world.start_counting(&mut self.sched);
     }
 
     /// Keeps wake-up latencies and requests of the `measure_ns` from now on.

@@ -39,9 +39,15 @@ impl World {
             sched,
             guests: &mut self.guests,
             net: self.net.as_deref(),
-            events: &mut self.events,
         };
         (&mut self.programs, here)
+    }
+
+    /// Counts anew from now on.
+    pub(super) fn start_counting(&mut self, sched: &mut Sched<'_>) {
+        sched.start_counting();
+        self.guests.start_counting(sched);
+        self.events = 0;
     }
 
     /// The task that runs on a CPU works.
