@@ -14,9 +14,10 @@ mod class;
 mod core;
 mod era;
 pub mod hardware;
+mod hold;
 pub mod observe;
+mod setup;
 
-pub use crate::core::{
-    Ended, Life, NewGroup, NewTask, Programs, Rounds, Sched, Setup, Waker, kind,
-};
+pub use crate::core::{Ended, Life, Programs, Rounds, Sched, Waker, kind};
 pub use class::fair::NONE;
+pub use setup::{NewGroup, NewTask, Setup};

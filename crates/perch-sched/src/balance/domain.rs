@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What a CPU's balancing remembers.
 
-use perch_policy::Topology;
+use perch_policy::{Level, Topology};
 
-use super::weights::Weights;
+use super::cpu_load::Weights;
 
 /// Balancing state of one domain of one CPU.
 #[derive(Clone, Copy, Debug)]
@@ -71,5 +71,14 @@ impl CpuBalance {
             next_balance_ns,
             domains: domains.collect(),
         }
+    }
+}
+
+/// How many passes over a domain may fail before the balancer moves hot tasks too
+/// (`cache_nice_tries`).
+pub(super) fn nice_tries(topology: &Topology, number: usize) -> u32 {
+    match topology.domain(number).level() {
+        Level::Numa => 2,
+        _ => 1,
     }
 }

@@ -5,8 +5,10 @@
 
 use perch_policy::{Mode, Move};
 
-use super::stats::Migrate;
-use crate::core::{Programs, Sched};
+use super::domain::nice_tries;
+use super::imbalance::Migrate;
+use super::moves::Vacated;
+use crate::core::Sched;
 
 impl Sched<'_> {
     /// Writes down how full the LLCs of a domain are, all of them, if its groups are LLCs. Only
@@ -108,7 +110,7 @@ impl Sched<'_> {
         let here = self.cpus[cpu].llc?;
         let state = &self.cpus[cpu].balance.domains[i];
         let local = state.local_group as usize;
-        if state.failed > self.nice_tries(number) {
+        if state.failed > nice_tries(self.host.topology(), number) {
             return None;
         }
         let topology = self.host.topology().clone();
@@ -143,7 +145,7 @@ impl Sched<'_> {
     /// running one last. Returns whether a task moved.
     pub(super) fn push_wanted(
         &mut self,
-        programs: &mut dyn Programs,
+        vacated: &mut dyn Vacated,
         source: usize,
         cpu: usize,
     ) -> bool {
@@ -160,6 +162,6 @@ impl Sched<'_> {
         }
         let current = self.fair_current(source);
         current.is_some_and(|t| self.tasks[t as usize].cache.wants() == here)
-            && self.push_running(programs, source, cpu)
+            && self.push_running(vacated, source, cpu)
     }
 }

@@ -7,97 +7,32 @@
 //! idle.
 
 mod check;
+mod cpu_load;
 mod domain;
+mod fit;
+mod imbalance;
 mod llc;
 mod misfit;
+mod moves;
 mod pull;
+mod state;
 mod stats;
 mod sums;
 mod weights;
 
-use perch_policy::{Level, Topology};
+use perch_policy::Level;
 
-use crate::core::{Programs, Sched};
-use crate::era::BalanceRules;
+use crate::core::Sched;
 use crate::hardware::{Access, Field, Symbol};
 
 use domain::DomainState;
-use stats::Scratch;
-use sums::Groups;
+use imbalance::Idle;
+use pull::Pass;
 
 pub(crate) use domain::CpuBalance;
+pub(crate) use moves::Vacated;
+pub(crate) use state::BalanceState;
 pub(crate) use sums::Sums;
-
-/// What the balancer knows of the machine.
-pub(crate) struct BalanceState {
-    /// The groups of every domain and what runs in them.
-    groups: Groups,
-    /// Working memory of a pass.
-    scratch: Scratch,
-    /// CPUs with more than one task, by words of 64.
-    crowded: Vec<u64>,
-    /// The largest capacity of a CPU.
-    largest: u32,
-    /// Next time the averages of idle CPUs are brought up to date.
-    decay_next_ns: u64,
-    /// Next time idle CPUs are balanced on their behalf.
-    nohz_next_ns: u64,
-}
-
-impl BalanceState {
-    /// Of a machine where nothing runs.
-    pub fn new(topology: &Topology, rules: &BalanceRules) -> BalanceState {
-        let cpus = topology.nr_cpus();
-        BalanceState {
-            groups: Groups::new(topology, rules),
-            scratch: Scratch::default(),
-            crowded: vec![0; cpus.div_ceil(64)],
-            largest: (0..cpus).map(|c| topology.capacity(c)).max().unwrap_or(0),
-            decay_next_ns: 0,
-            nohz_next_ns: 0,
-        }
-    }
-
-    /// The numbers that are summed of a CPU were `before` and are `after`, and the CPU has `nr`
-    /// tasks.
-    #[inline(always)]
-    pub fn follow(&mut self, cpu: usize, before: &Sums, after: &Sums, nr: u32) {
-        if after != before {
-            self.groups.change(cpu, before, after);
-        }
-        let (word, bit) = (cpu / 64, 1 << (cpu % 64));
-        if nr > 1 {
-            self.crowded[word] |= bit;
-        } else {
-            self.crowded[word] &= !bit;
-        }
-    }
-}
-
-/// In what state a CPU balances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Idle {
-    /// It runs something.
-    Busy,
-    /// It is idle, and its time has come.
-    Due,
-    /// It has just run out of tasks.
-    Newly,
-}
-
-/// What came of looking for an imbalance.
-enum Pass {
-    /// Nothing to do, or nothing that may move: wait longer.
-    Balanced,
-    /// So many tasks came.
-    Moved(u32),
-    /// There is an imbalance, but nothing could be moved.
-    Failed,
-    /// There is a misfit, but it may not run here.
-    Pinned,
-    /// There is an imbalance, but who could be moved would rather stay in its LLC.
-    Kept,
-}
 
 impl Sched<'_> {
     /// Whether a periodic pass of a busy CPU is due.
@@ -110,7 +45,7 @@ impl Sched<'_> {
     /// took.
     pub(crate) fn balance_due(
         &mut self,
-        programs: &mut dyn Programs,
+        vacated: &mut dyn Vacated,
         cpu: usize,
         mut idle: bool,
     ) -> u64 {
@@ -128,7 +63,7 @@ impl Sched<'_> {
                 if designated {
                     let kind = if idle { Idle::Due } else { Idle::Busy };
                     spent += self.pass_ns(cpu, i);
-                    if self.balance_domain(programs, cpu, i, kind) > 0 {
+                    if self.balance_domain(vacated, cpu, i, kind) > 0 {
                         idle = self.cpus[cpu].current.is_none() && self.nr(cpu) == 0;
                     }
                 } else {
@@ -151,7 +86,7 @@ impl Sched<'_> {
 
     /// Brings the averages of all that stands in a CPU's queues up to date.
     fn touch(&mut self, cpu: usize) {
-        if self.wants_accounts() {
+        if self.fair.wants_accounts() {
             self.update_current(cpu);
         }
         self.touch_active(cpu);
@@ -231,13 +166,13 @@ impl Sched<'_> {
     /// One pass over one domain; returns how many tasks came.
     fn balance_domain(
         &mut self,
-        programs: &mut dyn Programs,
+        vacated: &mut dyn Vacated,
         cpu: usize,
         i: usize,
         idle: Idle,
     ) -> u32 {
         let number = self.cpus[cpu].balance.domains[i].domain as usize;
-        let pass = self.try_domain(programs, cpu, i, number, idle);
+        let pass = self.try_domain(vacated, cpu, i, number, idle);
         let least = self.least_interval_ns(cpu, i);
         let state: &mut DomainState = &mut self.cpus[cpu].balance.domains[i];
         match pass {
@@ -297,8 +232,8 @@ impl Sched<'_> {
 
     /// A CPU ran out of tasks: looks for one nearby, if CPUs like it usually idle long enough
     /// for that to pay. Returns whether a task came.
-    pub(crate) fn balance_newidle(&mut self, programs: &mut dyn Programs, cpu: usize) -> bool {
-        let avg_idle = self.avg_idle_ns(cpu);
+    pub(crate) fn balance_newidle(&mut self, vacated: &mut dyn Vacated, cpu: usize) -> bool {
+        let avg_idle = self.cpus[cpu].idleness.avg_idle_ns();
         let Some(first) = self.cpus[cpu]
             .balance
             .domains
@@ -325,7 +260,7 @@ impl Sched<'_> {
             if self.rules.balance.newidle_by_success && !self.newidle_by_chance(cpu, i) {
                 continue;
             }
-            pulled = self.balance_domain(programs, cpu, i, Idle::Newly) > 0;
+            pulled = self.balance_domain(vacated, cpu, i, Idle::Newly) > 0;
             if pulled {
                 self.cpus[cpu].balance.domains[i].newidle_success += 1;
             }
@@ -375,7 +310,7 @@ impl Sched<'_> {
     /// Idle CPUs have no tick: a busy one notices that balancing is due and lets the first idle
     /// one do it for all, itself last. That one has as long as it stays idle: woken, it leaves
     /// the rest to the next tick.
-    pub(crate) fn balance_sleepers(&mut self, programs: &mut dyn Programs) {
+    pub(crate) fn balance_sleepers(&mut self, vacated: &mut dyn Vacated) {
         if self.now >= self.balance.decay_next_ns {
             self.balance.decay_next_ns = self.now + 32_000_000;
             self.decay_sleepers();
@@ -388,7 +323,7 @@ impl Sched<'_> {
         let Some(first) = (0..n).find(|&cpu| self.host.is_idle(cpu)) else {
             return;
         };
-        let patience = self.avg_idle_ns(first);
+        let patience = self.cpus[first].idleness.avg_idle_ns();
         let (mut next, mut spent) = (self.now + 60_000_000_000, 0);
         for cpu in (first + 1..n).chain(std::iter::once(first)) {
             if !self.host.is_idle(cpu) {
@@ -398,7 +333,7 @@ impl Sched<'_> {
                 if spent > patience {
                     return;
                 }
-                let took = self.balance_due(programs, cpu, true);
+                let took = self.balance_due(vacated, cpu, true);
                 spent += took;
                 self.add_chore(first, took);
             }
@@ -410,7 +345,9 @@ impl Sched<'_> {
     /// The averages of CPUs on which nothing happens fade all the same.
     fn decay_sleepers(&mut self) {
         for cpu in 0..self.cpus.len() {
-            if self.is_asleep(cpu) && self.host.cpu(cpu).load + self.host.cpu(cpu).util > 0 {
+            if self.cpus[cpu].idleness.is_idle()
+                && self.host.cpu(cpu).load + self.host.cpu(cpu).util > 0
+            {
                 self.touch(cpu);
                 self.publish(cpu);
             }

@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Moving tasks from one queue to another.
+//! A pass over one domain: it finds an imbalance, and pulls tasks until that is gone.
 
 use perch_policy::{Level, Mode};
 
-use super::domain::DomainState;
-use super::stats::{Imbalance, Migrate};
-use super::{Idle, Pass};
-use crate::core::{Programs, Sched};
-use crate::hardware::{Access, Field, Symbol};
+use super::domain::{DomainState, nice_tries};
+use super::imbalance::{Idle, Imbalance, Migrate};
+use super::moves::Vacated;
+use crate::core::Sched;
+
+/// What came of looking for an imbalance.
+pub(super) enum Pass {
+    /// Nothing to do, or nothing that may move: wait longer.
+    Balanced,
+    /// So many tasks came.
+    Moved(u32),
+    /// There is an imbalance, but nothing could be moved.
+    Failed,
+    /// There is a misfit, but it may not run here.
+    Pinned,
+    /// There is an imbalance, but who could be moved would rather stay in its LLC.
+    Kept,
+}
 
 impl Sched<'_> {
     /// Finds the imbalance of a domain, if any, and takes what may move.
+    #[inline(always)]
     pub(super) fn try_domain(
         &mut self,
-        programs: &mut dyn Programs,
+        vacated: &mut dyn Vacated,
         cpu: usize,
         i: usize,
         number: usize,
@@ -29,7 +43,7 @@ impl Sched<'_> {
         };
         self.balance.scratch.pinned.clear();
         let level = self.host.topology().domain(number).level();
-        let tries = self.nice_tries(number);
+        let tries = nice_tries(self.host.topology(), number);
         let failed = self.cpus[cpu].balance.domains[i].failed;
         let hot_too = level == Level::Smt || failed > tries;
         let misfit = found.migrate == Migrate::Misfit;
@@ -65,7 +79,7 @@ impl Sched<'_> {
         }
         if misfit {
             return match self.current_may_come(source, cpu)
-                && self.push_misfit(programs, source, cpu)
+                && self.push_misfit(vacated, source, cpu)
             {
                 true => Pass::Moved(1),
                 false => Pass::Pinned,
@@ -75,34 +89,21 @@ impl Sched<'_> {
             return Pass::Balanced;
         }
         let held = self.is_held(source, cpu, found.migrate, unequal);
-        if found.migrate == Migrate::Wanted && !held && self.push_wanted(programs, source, cpu) {
+        if found.migrate == Migrate::Wanted && !held && self.push_wanted(vacated, source, cpu) {
             return Pass::Moved(1);
         }
         let failed = failed + u32::from(idle != Idle::Newly && !kept);
         let pushes = self.rules.balance.pushes_for_all || found.migrate == Migrate::Task;
         let stubborn = pushes && !held && failed > tries + 2;
-        if stubborn && self.push_running(programs, source, cpu) {
+        if stubborn && self.push_running(vacated, source, cpu) {
             return Pass::Moved(1);
         }
         if kept { Pass::Kept } else { Pass::Failed }
     }
 
-    /// How many passes over a domain may fail before hot tasks are moved too
-    /// (`cache_nice_tries`).
-    pub(super) fn nice_tries(&self, number: usize) -> u32 {
-        match self.host.topology().domain(number).level() {
-            Level::Numa => 2,
-            _ => 1,
-        }
-    }
-
     fn current_may_come(&self, source: usize, cpu: usize) -> bool {
         let current = self.fair_current(source);
         current.is_some_and(|t| self.may_run_on(t, cpu))
-    }
-
-    pub(crate) fn may_run_on(&self, task: u32, cpu: usize) -> bool {
-        self.affinities[self.tasks[task as usize].affinity as usize].contains(cpu)
     }
 
     fn any_may_come(&self, source: usize, cpu: usize) -> bool {
@@ -170,55 +171,5 @@ impl Sched<'_> {
             true => load >> failed.min(20) > amount,
             false => load / 2 > amount && (!tried || self.rules.balance.by_weight),
         }
-    }
-
-    /// Moves a waiting task to another CPU's queue.
-    pub(super) fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
-        self.update_current(from);
-        assert!(
-            self.may_run_on(task, to),
-            "task {task} is moved to cpu {to}, which it may not use"
-        );
-        self.detach_waiting(task, from);
-        if self.cpus[from].llc != self.cpus[to].llc {
-            self.reserve(from, -1);
-            self.reserve(to, 1);
-        }
-        let distance = self.costs.distance(from, to);
-        self.counts.balanced[distance as usize] += 1;
-        self.enqueue(to, task, true);
-        self.check_preempt(to, task);
-        // A CPU that balances for itself looks at its queue next; a sleeping one must be told.
-        if self.is_asleep(to) {
-            self.send_ipi(to, to, 0);
-        }
-    }
-
-    /// Active balance and exec: the running task itself moves. Returns whether it could.
-    pub(crate) fn push_running(
-        &mut self,
-        programs: &mut dyn Programs,
-        source: usize,
-        cpu: usize,
-    ) -> bool {
-        let Some(task) = self.fair_current(source) else {
-            return false;
-        };
-        if !self.may_run_on(task, cpu) {
-            return false;
-        }
-        // The stopper comes to the queue of the task that it moves.
-        if self.nr(source) == 1 {
-            let symbol = Symbol::EnqueueTaskStop;
-            self.line(self.acting, symbol, Field::Overloaded, Access::Load);
-        }
-        self.stop_segment(source);
-        self.leave_caches(source, task);
-        self.put(source);
-        self.move_waiting(task, source, cpu);
-        let here = std::mem::replace(&mut self.acting, source);
-        self.schedule(programs, source);
-        self.acting = here;
-        true
     }
 }

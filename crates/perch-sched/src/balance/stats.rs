@@ -4,94 +4,16 @@
 
 use perch_policy::Level;
 
-use super::Idle;
-use super::sums::{Business, Shape, Yardstick};
+use super::imbalance::{Group, Idle, Imbalance, Migrate};
+use super::sums::Business;
 use crate::core::Sched;
 use crate::era::BalanceRules;
 use crate::hardware::Symbol;
 
-/// Working memory of a pass, kept between passes.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    /// LLCs with a busy CPU.
-    pub(super) busy: Vec<bool>,
-    /// Queues of the busiest group from which nothing may come.
-    pub(super) pinned: Vec<u32>,
-}
-
-/// A group's statistics.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Group {
-    load: u64,
-    util: u64,
-    capacity: u64,
-    pub running: u32,
-    pub idle: u32,
-    weight: u32,
-    pub business: Business,
-    /// Load per capacity; of overloaded groups only.
-    pub avg_load: u64,
-    /// The largest load of a task that does not fit its CPU; 0 if all do.
-    pub misfit: u32,
-}
-
-/// What should move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Migrate {
-    /// Tasks by number.
-    Task,
-    /// By utilisation.
-    Util,
-    /// By load.
-    Load,
-    /// One task that does not fit its CPU.
-    Misfit,
-    /// One task that prefers the balancing CPU's LLC.
-    Wanted,
-}
-
-/// An imbalance found.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Imbalance {
-    /// Index of the busiest group in the domain.
-    pub group: usize,
-    /// In what it counts.
-    pub migrate: Migrate,
-    /// How much.
-    pub amount: i64,
-}
-
 /// A pair of tasks may stay together: fewer than this many are no NUMA imbalance.
 const NUMA_IMBALANCE_MIN: i64 = 2;
 
-impl Group {
-    fn set_avg_load(&mut self) {
-        self.avg_load = self.load * 1024 / self.capacity.max(1);
-    }
-}
-
 impl Sched<'_> {
-    /// Statistics of one group.
-    #[inline]
-    pub(crate) fn group(&self, shape: &Shape, yardstick: Yardstick) -> Group {
-        let sums = self.balance.groups.sums(shape, self.host.cpus());
-        let mut group = Group {
-            load: sums.load,
-            util: sums.util,
-            capacity: shape.capacity,
-            running: sums.running as u32,
-            idle: self.balance.groups.idle(shape),
-            weight: shape.weight,
-            business: Business::of(shape, &sums, yardstick),
-            avg_load: 0,
-            misfit: 0,
-        };
-        if group.business == Business::Overloaded {
-            group.set_avg_load();
-        }
-        group
-    }
-
     /// Whether any queue of a domain has a task to spare. A newidle pass that could take nothing
     /// need not look further: whatever it found, it would find nothing to move.
     pub(super) fn anything_to_take(&self, number: usize) -> bool {

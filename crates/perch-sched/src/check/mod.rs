@@ -4,16 +4,7 @@
 //! where it may not be (P1).
 
 use crate::core::{Life, Sched, kind};
-
-/// Leaves with an error that says what does not hold.
-#[macro_export]
-macro_rules! hold {
-    ($what:expr, $($why:tt)+) => {
-        if !$what {
-            return Err(format!($($why)+));
-        }
-    };
-}
+use crate::hold;
 
 mod glimpse;
 
@@ -124,9 +115,9 @@ impl Sched<'_> {
     fn check_cpu(&self, cpu: usize) -> Result<(), String> {
         let (c, nr) = (&self.cpus[cpu], self.nr(cpu));
         hold!(
-            self.is_asleep(cpu) == c.current.is_none(),
+            self.cpus[cpu].idleness.is_idle() == c.current.is_none(),
             "idle {} with current {:?}",
-            self.is_asleep(cpu),
+            self.cpus[cpu].idleness.is_idle(),
             c.current
         );
         let free = c.current.is_none() && nr == 0 && c.inbox.tasks().is_empty();

@@ -5,12 +5,11 @@ use perch_engine::Random;
 use perch_policy::Topology;
 
 use super::chores::Chores;
-use super::contend::Owed;
-use super::idle::Idleness;
+use super::contended::Owed;
+use super::idleness::Idleness;
 use super::inbox::Inbox;
 use super::segment::Segment;
 use crate::balance::CpuBalance;
-use crate::class::fair::FairCpu;
 use crate::class::pelt::Clock;
 use crate::class::rt::RtQueue;
 use crate::hardware::Costs;
@@ -22,8 +21,6 @@ pub struct Cpu {
     pub llc: Option<usize>,
     /// The running task.
     pub current: Option<u32>,
-    /// The fair class's part.
-    pub fair: FairCpu,
     /// The real-time class's part.
     pub rt: RtQueue,
     /// The running task's segment.
@@ -64,7 +61,6 @@ pub(super) fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize, random: &m
     Cpu {
         llc: topology.llc(cpu),
         current: None,
-        fair: FairCpu::default(),
         rt: RtQueue::default(),
         segment: Segment::default(),
         speed_1024: costs.speed_1024(topology.capacity(cpu), 0),

@@ -3,8 +3,6 @@
 
 use std::collections::VecDeque;
 
-use super::{Programs, Sched, kind};
-
 /// What is on its way to a CPU.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
@@ -20,6 +18,24 @@ impl Inbox {
         self.tasks.push_back(task);
     }
 
+    /// Takes the task that was sent first.
+    pub fn take(&mut self) -> Option<u32> {
+        self.tasks.pop_front()
+    }
+
+    /// Returns whether no task is on its way.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// Notes that an interrupt is on its way (`true`) or has arrived (`false`). Returns whether one
+    /// was on its way before.
+    #[inline]
+    pub fn tell(&mut self, is: bool) -> bool {
+        std::mem::replace(&mut self.ipi_pending, is)
+    }
+
     /// The tasks on their way.
     pub fn tasks(&self) -> &VecDeque<u32> {
         &self.tasks
@@ -28,53 +44,5 @@ impl Inbox {
     /// Whether an interrupt is on its way.
     pub fn is_told(&self) -> bool {
         self.ipi_pending
-    }
-}
-
-impl Sched<'_> {
-    /// Whether tasks are on their way to a CPU.
-    #[inline]
-    pub(crate) fn awaits_tasks(&self, cpu: usize) -> bool {
-        !self.cpus[cpu].inbox.tasks.is_empty()
-    }
-
-    /// Sends an interrupt in `after_ns`, when the sender has got that far, unless one is on its
-    /// way already.
-    pub(crate) fn send_ipi(&mut self, cpu: usize, from: usize, after_ns: u64) {
-        if self.cpus[cpu].inbox.ipi_pending {
-            return;
-        }
-        self.cpus[cpu].inbox.ipi_pending = true;
-        let mut delay = after_ns + self.waited_ns(from);
-        if cpu != from {
-            delay += self.costs.ipi_ns(from, cpu);
-        }
-        if self.cpus[cpu].current.is_none() {
-            delay += u64::from(self.host.cpu(cpu).idle_exit_ns);
-        }
-        // An interrupt on an idle CPU had to wake that CPU first.
-        if cpu != from && self.is_asleep(from) {
-            delay += u64::from(self.host.cpu(from).idle_exit_ns);
-        }
-        let at_ns = self.now + delay;
-        self.at(at_ns, kind::IPI, cpu as u32, 0);
-    }
-
-    /// An interrupt arrives: enqueue the tasks that were sent here, then reschedule if need be.
-    pub fn interrupt(&mut self, programs: &mut dyn Programs, cpu: usize) {
-        self.cpus[cpu].inbox.ipi_pending = false;
-        while let Some(task) = self.cpus[cpu].inbox.tasks.pop_front() {
-            self.enqueue(cpu, task, false);
-            self.check_preempt(cpu, task);
-        }
-        if self.cpus[cpu].current.is_none() {
-            if self.nr(cpu) > 0 {
-                self.schedule(programs, cpu);
-            } else {
-                self.host.set_idle(cpu, true);
-            }
-        } else {
-            self.resched_if_needed(programs, cpu);
-        }
     }
 }

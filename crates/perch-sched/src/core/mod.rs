@@ -5,19 +5,26 @@
 //! One event at a time is handled, in order of time and arrival; nothing here reads a clock, walks
 //! a hash map or draws an unseeded number.
 
+mod affinity;
+mod boot;
 mod chores;
 mod contend;
+mod contended;
 pub(crate) mod cpu;
 mod idle;
+mod idleness;
 mod inbox;
+mod interrupt;
+mod ipi;
+mod life;
 mod publish;
 mod run;
 mod segment;
-mod setup;
 pub(crate) mod task;
 mod tick;
 mod view;
 mod wake;
+mod warmth;
 mod watch;
 
 use std::sync::Arc;
@@ -33,15 +40,13 @@ use crate::era::EraRules;
 use crate::hardware::{Costs, Llcs};
 use crate::observe::{Counts, Observed, Observer};
 
-use contend::Contended;
+use contended::Contended;
 use cpu::Cpu;
-use task::Task;
+pub(crate) use task::Task;
 use watch::Watch;
 
+pub use life::{Life, Waker};
 pub use segment::{Ended, Rounds};
-pub use setup::{NewGroup, NewTask, Setup};
-pub use task::Life;
-pub use wake::Waker;
 
 /// The kinds of events that belong to the scheduler, by the number that stands in [`Event::kind`].
 /// Whoever owns the run gives its own events other numbers; which come first among the events of
@@ -143,5 +148,12 @@ impl Sched<'_> {
             key,
             tag,
         });
+    }
+
+    /// An idle CPU has another stretch of the kernel's own work to do, which takes `ns`.
+    pub(crate) fn add_chore(&mut self, cpu: usize, ns: u64) {
+        if self.costs.tick_ns() > 0 {
+            self.cpus[cpu].chores.add(self.now, ns);
+        }
     }
 }

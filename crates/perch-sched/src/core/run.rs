@@ -6,11 +6,18 @@
 
 use perch_policy::Wake;
 
-use super::task::Life;
-use super::wake::Waker;
-use super::{Programs, Sched};
-use crate::class::Yield;
-use crate::hardware::Use;
+use super::{Life, Programs, Sched, Waker};
+use crate::balance::Vacated;
+use crate::class::table::Yield;
+
+/// Switches the CPUs from which the balancer takes their running task.
+pub(super) struct Switching<'p>(pub &'p mut dyn Programs);
+
+impl Vacated for Switching<'_> {
+    fn choose(&mut self, sched: &mut Sched<'_>, cpu: usize) {
+        sched.schedule(self.0, cpu);
+    }
+}
 
 impl Sched<'_> {
     /// The running task sleeps.
@@ -33,7 +40,7 @@ impl Sched<'_> {
             ..Wake::default()
         };
         let (to, _) = self.select(task, &wake, Waker::Task(task));
-        to != cpu && self.push_running(programs, cpu, to)
+        to != cpu && self.push_running(&mut Switching(programs), cpu, to)
     }
 
     /// The running task sets its own affinity, and moves to `to`, a CPU among those, unless that is
@@ -47,7 +54,7 @@ impl Sched<'_> {
         to: Option<usize>,
     ) -> bool {
         self.tasks[task as usize].affinity = mask;
-        to.is_some_and(|to| self.push_running(programs, cpu, to))
+        to.is_some_and(|to| self.push_running(&mut Switching(programs), cpu, to))
     }
 
     /// The running task ends.
@@ -102,14 +109,6 @@ impl Sched<'_> {
         }
     }
 
-    /// Notes what the leaving task's caches hold.
-    pub(crate) fn leave_caches(&mut self, cpu: usize, task: u32) {
-        let fill = self.cpus[cpu].fill;
-        let t = &mut self.tasks[task as usize];
-        t.warm_cpu = cpu as u32;
-        t.warm_fill = fill;
-    }
-
     /// Chooses who runs next on a CPU that runs nobody.
     pub(crate) fn schedule(&mut self, programs: &mut dyn Programs, cpu: usize) {
         assert!(self.cpus[cpu].current.is_none(), "cpu {cpu} runs somebody");
@@ -118,13 +117,10 @@ impl Sched<'_> {
         if next.is_none() {
             self.note_misfit(cpu);
         }
-        // The one circle between the core and the balancer closes here: a CPU that runs out of tasks
-        // balances, and the balancer may push the running task off another CPU, which then has to
-        // choose again (`push_running`). The balancer can't return that choice as something left to
-        // do: the other CPU switches in the middle of the pass, and the rest of the pass reads the
-        // queues, the idle CPUs and the contended lines as they are after that switch.
-        let may_pull = next.is_none() && !self.awaits_tasks(cpu);
-        if may_pull && self.balance_newidle(programs, cpu) {
+        // The balancer may take the running task off another CPU, which then chooses again in the middle
+        // of the pass (`Switching`).
+        let may_pull = next.is_none() && self.cpus[cpu].inbox.is_empty();
+        if may_pull && self.balance_newidle(&mut Switching(programs), cpu) {
             next = self.pick(cpu);
         }
         match next {
@@ -134,7 +130,7 @@ impl Sched<'_> {
     }
 
     fn switch_to(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) {
-        let was_idle = self.is_asleep(cpu);
+        let was_idle = self.cpus[cpu].idleness.is_idle();
         if was_idle {
             self.leave_idle(cpu);
         }
@@ -190,33 +186,5 @@ impl Sched<'_> {
             0 => programs.advance(self, cpu, task),
             _ => self.begin_segment(cpu),
         }
-    }
-
-    /// The running task uses its lines and its process's, as far as the last-level caches hold
-    /// them, in a further stretch of computing.
-    #[inline]
-    pub fn use_caches(&mut self, cpu: usize, task: u32) {
-        self.touch_llc(cpu, task, Some(cpu), 0);
-    }
-
-    /// The running task uses its lines and its process's, as far as the last-level caches hold
-    /// them; others used so many lines on `warm`, where it ran before, since then.
-    fn touch_llc(&mut self, cpu: usize, task: u32, warm: Option<usize>, others: u64) {
-        let Some(llcs) = &mut self.llcs else {
-            return;
-        };
-        let t = &mut self.tasks[task as usize];
-        let charge = llcs.touch(
-            &self.costs,
-            &Use {
-                task,
-                cpu,
-                footprint: t.footprint,
-                warm,
-                others,
-            },
-        );
-        t.debt_ns += charge.ns;
-        self.cpus[cpu].fill += charge.filled;
     }
 }

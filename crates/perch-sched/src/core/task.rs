@@ -4,25 +4,9 @@
 
 use perch_policy::TaskState;
 
+use super::life::Life;
 use crate::cache::CacheTask;
 use crate::class::rt::RtEntity;
-
-/// Where a task is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
-    /// Not forked yet.
-    Unborn,
-    /// Waits for a message or a timer; not on a queue (or, in EEVDF, queued but delayed).
-    Asleep,
-    /// Woken, on its way to a CPU's queue.
-    Waking,
-    /// On a queue.
-    Queued,
-    /// On a CPU.
-    Running,
-    /// Gone.
-    Dead,
-}
 
 /// A task.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The tick.
 
+use super::run::Switching;
 use super::{Programs, Sched, kind};
 
 impl Sched<'_> {
@@ -25,13 +26,35 @@ impl Sched<'_> {
             }
             let mut spent = self.costs.tick_ns();
             if self.is_balance_due(cpu) {
-                spent += self.balance_due(programs, cpu, false);
+                spent += self.balance_due(&mut Switching(programs), cpu, false);
             }
             self.take_time(cpu, spent);
             self.resched_if_needed(programs, cpu);
         }
-        self.balance_sleepers(programs);
+        self.balance_sleepers(&mut Switching(programs));
         let next_ns = self.now + self.tick_ns;
         self.at(next_ns, kind::TICK, 0, 0);
+    }
+
+    /// A busy CPU spends so long on the kernel's own account.
+    pub fn take_time(&mut self, cpu: usize, ns: u64) {
+        let Some(task) = self.cpus[cpu].current else {
+            return;
+        };
+        if self.costs.tick_ns() == 0 {
+            return;
+        }
+        self.stop_segment(cpu);
+        self.charge_kernel(cpu, task, ns);
+        self.begin_segment(cpu);
+    }
+
+    /// An idle CPU's tick, unless that is stopped: the governor keeps it while it expects the
+    /// next wake-up to come before.
+    pub(super) fn tick_idle(&mut self, cpu: usize) {
+        if self.cpus[cpu].idleness.is_idle() && self.cpus[cpu].idleness.avg_idle_ns() < self.tick_ns
+        {
+            self.add_chore(cpu, self.costs.tick_ns());
+        }
     }
 }

@@ -3,10 +3,9 @@
 //! are, and the work that they have left.
 
 use perch_engine::{Event, EventQueue};
-use perch_policy::{CpuMask, Host};
+use perch_policy::Host;
 
-use super::Sched;
-use super::task::Life;
+use super::{Life, Sched};
 use crate::hardware::{C2c, Costs};
 use crate::observe::Counts;
 
@@ -105,16 +104,6 @@ impl Sched<'_> {
     #[inline]
     pub fn cpu_of_task(&self, task: u32) -> usize {
         self.tasks[task as usize].cpu as usize
-    }
-
-    /// The CPUs that a task may use.
-    pub fn allowed(&self, task: u32) -> &CpuMask {
-        &self.affinities[self.tasks[task as usize].affinity as usize]
-    }
-
-    /// A set of CPUs that tasks can be bound to, by its place in [`super::Setup::masks`].
-    pub fn mask(&self, mask: u32) -> &CpuMask {
-        &self.affinities[mask as usize]
     }
 
     /// The CPU where a task's lines are, and that CPU's fill counter when the task left it.
@@ -227,5 +216,12 @@ impl Sched<'_> {
     #[inline]
     pub fn set_atomic(&mut self, task: u32, is: bool) {
         self.tasks[task as usize].atomic = is;
+    }
+
+    /// Whether the running task is alone on its CPU, as a streak wants it. What it owes for
+    /// contended lines is settled.
+    pub fn is_alone(&mut self, cpu: usize) -> bool {
+        self.settle_lines(cpu);
+        self.nr(cpu) == 1 && self.nr_fair(cpu) == 1
     }
 }

@@ -3,18 +3,8 @@
 
 use perch_policy::Wake;
 
-use super::task::Life;
-use super::{Programs, Sched};
+use super::{Life, Programs, Sched, Waker};
 use crate::observe::Observed;
-
-/// Who wakes a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waker {
-    /// The running task, or an interrupt on top of it.
-    Task(u32),
-    /// An interrupt on an idle CPU.
-    Idle,
-}
 
 impl Sched<'_> {
     /// The waker when an interrupt on `cpu` wakes a task.

@@ -4,7 +4,7 @@
 use perch_policy::Wake;
 
 use crate::class::pelt::Average;
-use crate::class::{Class, Yield};
+use crate::class::table::{Class, Yield};
 use crate::core::{Life, Sched, Waker};
 
 /// The fair class's answers.
@@ -62,11 +62,6 @@ impl Class for FairClass {
     #[inline]
     fn tick(sched: &mut Sched<'_>, cpu: usize, task: u32) {
         sched.tick_fair(cpu, task);
-    }
-
-    #[inline]
-    fn update_current(sched: &mut Sched<'_>, cpu: usize, task: u32) {
-        sched.account_fair(cpu, task);
     }
 
     #[inline]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What other rooms ask of the fair class about a CPU's queue or a task.
 
-use super::eevdf;
-use crate::class::RunTime;
+use super::{NONE, eevdf};
 use crate::class::pelt::Average;
+use crate::class::run_time::RunTime;
 use crate::core::{Life, Sched};
 use crate::era::FairRules;
 
@@ -107,10 +107,61 @@ impl Sched<'_> {
         match self.rules.fair {
             FairRules::Eevdf { .. } if awake => {
                 let queue = self.queue_of(task);
-                let now = eevdf::virtual_time(self.queue(queue), self.current_in(queue));
+                let now = eevdf::virtual_time(self.fair.queue(queue), self.fair.current_in(queue));
                 now - self.fair.entities[task as usize].vruntime
             }
             _ => 0,
+        }
+    }
+}
+
+/// Where a task stands.
+impl Sched<'_> {
+    /// The queue in which a task stands, or stood last.
+    #[inline]
+    pub(super) fn queue_of(&self, task: u32) -> u32 {
+        let t = &self.tasks[task as usize];
+        self.fair.queue_at(t.group, t.cpu)
+    }
+
+    /// The queue that a task enters on a CPU; made if it is the first of its group there.
+    #[inline]
+    pub(super) fn queue_on(&mut self, task: u32, cpu: usize) -> u32 {
+        match self.tasks[task as usize].group {
+            NONE => cpu as u32,
+            group => self.fair.group_queue(group, cpu),
+        }
+    }
+
+    /// The levels of a task: its queue and itself, then each queue above with the entity of the
+    /// one below.
+    pub(super) fn level_of(&self, task: u32) -> (u32, u32) {
+        (self.queue_of(task), task)
+    }
+
+    /// Climbs from two tasks to the entities that stand in the same queue (`find_matching_se`):
+    /// that queue and the two.
+    #[inline]
+    pub(super) fn matching(&self, one: u32, other: u32) -> (u32, u32, u32) {
+        match self.fair.groups.any() {
+            true => self.fair.meet(self.level_of(one), self.level_of(other)),
+            false => (self.tasks[one as usize].cpu, one, other),
+        }
+    }
+}
+
+/// What a task weighs.
+impl Sched<'_> {
+    /// The part of the load of its CPU's own queue that belongs to a task (`task_h_load`).
+    #[inline(always)]
+    pub(crate) fn task_load(&mut self, task: u32) -> u32 {
+        let se = &self.fair.entities[task as usize];
+        match self.tasks[task as usize].group {
+            NONE => match self.rules.groups.by_weight {
+                true => se.weight,
+                false => se.average.load,
+            },
+            _ => self.fair.grouped_load(self.queue_of(task), task, self.now),
         }
     }
 }

@@ -17,14 +17,14 @@ impl Sched<'_> {
     /// The tasks that stand in queues and do not run.
     pub(crate) fn fair_waiting(&self) -> impl Iterator<Item = u32> + '_ {
         let queues = self.queue_numbers();
-        let entities = queues.flat_map(|q| self.queue(q).timeline.iter().map(|w| w.entity));
-        entities.filter(|&entity| self.below(entity).is_none())
+        let entities = queues.flat_map(|q| self.fair.queue(q).timeline.iter().map(|w| w.entity));
+        entities.filter(|&entity| self.fair.below(entity).is_none())
     }
 
     /// Each queue's floor, which never goes back.
     pub(crate) fn floors(&self) -> Vec<i64> {
         let queues = self.queue_numbers();
-        queues.map(|q| self.queue(q).min_vruntime).collect()
+        queues.map(|q| self.fair.queue(q).min_vruntime).collect()
     }
 
     /// Whether a task is counted in a queue's averages.
@@ -54,20 +54,20 @@ impl Sched<'_> {
             );
         }
         for queue in self.queue_numbers() {
-            let cpu = self.cpu_of(queue);
+            let cpu = self.fair.cpu_of(queue);
             self.check_queue(queue)
                 .map_err(|e| format!("cpu {cpu}, queue {queue}: {e}"))?;
         }
-        self.check_shares()
+        self.fair.check_shares(&self.host, &self.tasks)
     }
 
     /// The task that runs, as the queues have it from this one down.
     fn each_running(&self, queue: u32) -> Option<u32> {
-        let curr = self.queue(queue).curr;
+        let curr = self.fair.queue(queue).curr;
         if curr == NONE {
             return None;
         }
-        match self.below(curr) {
+        match self.fair.below(curr) {
             Some(below) => self.each_running(below),
             None => Some(curr),
         }
@@ -75,16 +75,16 @@ impl Sched<'_> {
 
     /// A queue's numbers are those of who stands in it.
     fn check_queue(&self, queue: u32) -> Result<(), String> {
-        let (cpu, fair) = (self.cpu_of(queue), self.queue(queue));
+        let (cpu, fair) = (self.fair.cpu_of(queue), self.fair.queue(queue));
         let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
         let (mut weight, mut weighted, mut len) = (0, 0, 0);
         let (mut nr, mut delayed) = (0, 0);
         let mut last = i64::MIN;
         let mut count = |entity: u32| -> Result<(), String> {
-            let se = self.entity(entity);
+            let se = self.fair.entity(entity);
             len += 1;
             hold!(se.queued, "{entity} stands there and is not queued");
-            match self.below(entity) {
+            match self.fair.below(entity) {
                 None => {
                     let t = &self.tasks[entity as usize];
                     hold!(
@@ -97,9 +97,9 @@ impl Sched<'_> {
                     delayed += u32::from(se.delayed);
                 }
                 Some(below) => {
-                    let fair = self.queue(below);
+                    let fair = self.fair.queue(below);
                     hold!(
-                        self.above(below) == Some((queue, entity)),
+                        self.fair.above(below) == Some((queue, entity)),
                         "group {entity} stands in the wrong queue"
                     );
                     hold!(
@@ -115,7 +115,7 @@ impl Sched<'_> {
             Ok(())
         };
         for w in fair.timeline.iter() {
-            let se = self.entity(w.entity);
+            let se = self.fair.entity(w.entity);
             let key = if eevdf { se.deadline } else { se.vruntime };
             hold!(
                 (w.key, w.vruntime, w.weight) == (key, se.vruntime, se.weight),
@@ -139,9 +139,9 @@ impl Sched<'_> {
             fair.weighted_v
         );
         if fair.curr != NONE {
-            weight += u64::from(self.entity(fair.curr).weight);
+            weight += u64::from(self.fair.entity(fair.curr).weight);
             count(fair.curr)?;
-            if self.below(fair.curr).is_none() {
+            if self.fair.below(fair.curr).is_none() {
                 let life = self.tasks[fair.curr as usize].life;
                 hold!(
                     life == Life::Running,
@@ -153,7 +153,8 @@ impl Sched<'_> {
         hold!(fair.entities == len, "{} entities of {len}", fair.entities);
         hold!(fair.nr == nr, "nr {} of {nr} tasks", fair.nr);
         hold!(
-            self.says_runnable(queue)
+            self.fair
+                .says_runnable(queue)
                 .is_none_or(|says| says == (nr > delayed)),
             "the policy is told the opposite of {nr} tasks, {delayed} asleep"
         );
@@ -172,10 +173,10 @@ impl Sched<'_> {
 
     /// A queue's buddies are queued, and not asleep.
     fn check_buddies(&self, queue: u32) -> Result<(), String> {
-        let fair = self.queue(queue);
+        let fair = self.fair.queue(queue);
         for buddy in [fair.next_buddy, fair.last_buddy] {
             hold!(
-                buddy == NONE || self.entity(buddy).queued && !self.entity(buddy).delayed,
+                buddy == NONE || self.fair.entity(buddy).queued && !self.fair.entity(buddy).delayed,
                 "its buddy {buddy} is not queued"
             );
         }
@@ -216,17 +217,17 @@ impl Sched<'_> {
             }
         }
         for queue in self.queue_numbers() {
-            let Some((parent, entity)) = self.above(queue) else {
+            let Some((parent, entity)) = self.fair.above(queue) else {
                 continue;
             };
-            let (fair, se) = (self.queue(queue), self.entity(entity));
+            let (fair, se) = (self.fair.queue(queue), self.fair.entity(entity));
             let now = self.sums_now(
-                self.cpu_of(queue),
+                self.fair.cpu_of(queue),
                 se.average,
                 Activity {
                     weight: if se.queued { se.weight } else { 0 },
                     runnable: fair.nr - fair.nr_delayed,
-                    running: self.queue(parent).curr == entity,
+                    running: self.fair.queue(parent).curr == entity,
                 },
             );
             add(parent, now, se.weight);
@@ -234,7 +235,7 @@ impl Sched<'_> {
         // Rounding: half a percent, and a thousandth of the heaviest for each.
         let unit = 1024 + heaviest;
         for queue in self.queue_numbers() {
-            let (cpu, fair) = (self.cpu_of(queue), self.queue(queue));
+            let (cpu, fair) = (self.fair.cpu_of(queue), self.fair.queue(queue));
             let (sums, members) = (sums[queue as usize], members[queue as usize]);
             let kept = self.sums_now(
                 cpu,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! An entity of the fair class: a task, or a group with what it has on one CPU.
 
-use crate::class::RunTime;
 use crate::class::pelt::Average;
+use crate::class::run_time::RunTime;
 
 /// A task, or a group on one CPU: what stands in a queue.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 //! Who runs next, and what changes hands with the CPU: the fair class's part.
 
 use super::{cfs, eevdf};
-use crate::class::Yield;
+use crate::class::table::Yield;
 use crate::core::{Life, Sched};
 use crate::era::FairRules;
 
@@ -13,7 +13,7 @@ impl Sched<'_> {
     pub(super) fn pick_skipping(&mut self, cpu: usize, skip: bool) -> Option<u32> {
         let mut queue = cpu as u32;
         loop {
-            let fair = self.queue(queue);
+            let fair = self.fair.queue(queue);
             let skip = skip.then_some(fair.put);
             let picked = match self.rules.fair {
                 FairRules::Cfs {
@@ -22,9 +22,10 @@ impl Sched<'_> {
                 } => cfs::pick(fair, skip, wakeup_granularity_ns),
                 FairRules::Eevdf { .. } => eevdf::pick(fair, None),
             }?;
-            if let Some(below) = self.below(picked) {
-                if self.entity(picked).delayed {
-                    self.leave_delayed_group(queue, picked);
+            if let Some(below) = self.fair.below(picked) {
+                if self.fair.entity(picked).delayed {
+                    self.touch_levels(below);
+                    self.fair.leave_delayed_group(queue, picked);
                     queue = cpu as u32;
                 } else {
                     queue = below;
@@ -34,16 +35,16 @@ impl Sched<'_> {
             self.touch_levels(queue);
             self.touch_task(picked);
             if self.fair.entities[picked as usize].delayed {
-                self.remove_waiting(queue, picked);
+                self.fair.remove_waiting(queue, picked);
                 self.count_wish(cpu, picked, -1);
                 self.leave_queue(cpu, picked, true);
                 self.publish(cpu);
                 queue = cpu as u32;
                 continue;
             }
-            self.remove_waiting(queue, picked);
-            while let Some((parent, entity)) = self.above(queue) {
-                self.remove_waiting(parent, entity);
+            self.fair.remove_waiting(queue, picked);
+            while let Some((parent, entity)) = self.fair.above(queue) {
+                self.fair.remove_waiting(parent, entity);
                 queue = parent;
             }
             return Some(picked);
@@ -67,16 +68,16 @@ impl Sched<'_> {
         assert!(c.current.is_none(), "cpu {cpu} runs two tasks");
         c.current = Some(task);
         c.need_resched = false;
-        let choices = c.fair.choices;
-        c.fair.choices += 1;
+        let choices = self.fair.choices[cpu];
+        self.fair.choices[cpu] += 1;
         let queue = self.queue_of(task);
-        let fair = self.queue_mut(queue);
+        let fair = self.fair.queue_mut(queue);
         fair.curr = task;
         // Equal slices: protected until the deadline.
         fair.protected_v = deadline;
-        self.clear_buddies(queue, task);
-        if self.above(queue).is_some() {
-            self.set_above(queue, choices);
+        self.fair.clear_buddies(queue, task);
+        if self.fair.above(queue).is_some() {
+            self.fair.set_above(queue, choices, self.now);
         }
         if self.caches.is_on() {
             self.starts_running(task);
@@ -98,7 +99,7 @@ impl Sched<'_> {
         let t = &mut self.tasks[task as usize];
         t.life = Life::Queued;
         t.waits_since_ns = self.now;
-        self.put_levels(queue, task, true);
+        self.fair.put_levels(cpu, queue, task, true);
     }
 
     /// The running task yields. It keeps a CPU that it has for itself, and so it does when it is so
@@ -128,10 +129,10 @@ impl Sched<'_> {
         self.account_fair(cpu, task);
         let (queue, forfeits) = (self.queue_of(task), self.rules.yield_forfeits);
         let rules = self.rules.fair;
-        let (fair, se) = self.both_mut(queue, task);
+        let (fair, se) = self.fair.both_mut(queue, task);
         let skip = match rules {
             FairRules::Cfs { .. } => {
-                self.clear_buddies(queue, task);
+                self.fair.clear_buddies(queue, task);
                 true
             }
             FairRules::Eevdf { slice_ns } if !forfeits => {

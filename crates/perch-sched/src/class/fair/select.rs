@@ -80,7 +80,7 @@ impl Sched<'_> {
     /// has CPUs, and never less than 4. The target counts there, though it is known to be busy,
     /// and the last one counted is not looked at.
     fn limit_scan(&mut self, wake: &Wake, process: Option<ProcessId>) {
-        let idle = self.avg_idle_ns(wake.this_cpu) / 512;
+        let idle = self.cpus[wake.this_cpu].idleness.avg_idle_ns() / 512;
         let cost = self.fair.scan_cost_ns[wake.this_cpu] + 1;
         let preferred = process.and_then(|p| self.host.preferred_cpu(p));
         for cpu in [wake.this_cpu, wake.prev_cpu].into_iter().chain(preferred) {
@@ -132,7 +132,7 @@ impl Sched<'_> {
             "cpu {cpu} is busy: {verdict:?}"
         );
         if verdict.reason == Reason::EmptyQueue {
-            return self.check_steered(t.group, cpu);
+            return self.fair.check_steered(t.group, cpu);
         }
         if verdict.reason != Reason::TargetBusy {
             return Ok(());
@@ -158,5 +158,31 @@ impl Sched<'_> {
             );
         }
         Ok(())
+    }
+
+    /// 3.4: what the queues of a wake-up would weigh with the wakee on the waker's CPU, and without
+    /// the waker, as the policy compares them. Returns by how much the waker's CPU would be heavier.
+    #[cold]
+    fn predict_weights(&mut self, task: u32, wake: &Wake, waker: Waker) -> u32 {
+        let (this, prev) = (wake.this_cpu, wake.prev_cpu);
+        let task_group = self.tasks[task as usize].group;
+        let weight = i64::from(self.fair.entities[task as usize].weight);
+        let shift = self.fair.effective_load(task_group, prev, 0, weight);
+        self.tasks[task as usize].state.load_shift = shift as i32;
+        let heavier = self.fair.effective_load(task_group, this, weight, weight);
+        let leaves = match waker {
+            Waker::Task(waker) if wake.sync && waker != task => {
+                let waker_group = self.tasks[waker as usize].group;
+                let weight = i64::from(self.fair.entities[waker as usize].weight);
+                let shift = self.fair.effective_load(waker_group, prev, 0, -weight);
+                self.tasks[waker as usize].state.load_shift = shift as i32;
+                -self
+                    .fair
+                    .effective_load(waker_group, this, -weight, -weight)
+            }
+            _ => 0,
+        };
+        self.host.cpu_mut(this).curr_load = leaves.max(0) as u32;
+        heavier.max(0) as u32
     }
 }

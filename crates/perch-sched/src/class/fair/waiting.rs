@@ -12,10 +12,10 @@ impl Sched<'_> {
     }
 
     fn each_waiting_in(&self, queue: u32, look: &mut dyn FnMut(u32) -> bool) -> bool {
-        let fair = self.queue(queue);
+        let fair = self.fair.queue(queue);
         let current = (fair.curr != NONE).then_some(fair.curr);
         let mut entities = fair.timeline.iter().map(|w| w.entity).chain(current);
-        entities.all(|entity| match self.below(entity) {
+        entities.all(|entity| match self.fair.below(entity) {
             Some(below) => self.each_waiting_in(below, look),
             None => Some(entity) == current || look(entity),
         })
@@ -23,7 +23,7 @@ impl Sched<'_> {
 
     /// The next buddy of a queue counts as hot while the destination has something to run.
     pub(crate) fn is_buddy(&self, cpu: usize, task: u32) -> bool {
-        let fair = self.queue(self.queue_of(task));
+        let fair = self.fair.queue(self.queue_of(task));
         let buddy = fair.next_buddy == task || fair.last_buddy == task;
         buddy && self.fair.queues[cpu].nr > 0
     }
@@ -61,16 +61,16 @@ impl Sched<'_> {
         self.touch_levels(queue);
         self.touch_task(task);
         if let FairRules::Eevdf { slice_ns } = self.rules.fair {
-            self.fair.entities[task as usize].vlag = self.lag(queue, task, slice_ns);
+            self.fair.entities[task as usize].vlag = self.fair.lag(queue, task, slice_ns);
         }
-        self.remove_waiting(queue, task);
+        self.fair.remove_waiting(queue, task);
         self.count_wish(from, task, -1);
         self.leave_queue(from, task, false);
         self.tasks[task as usize].life = Life::Waking;
         self.leave_cpu(task);
         if let FairRules::Cfs { .. } = self.rules.fair {
-            let current = self.current_in(queue).map(|se| se.vruntime);
-            cfs::update_floor(self.queue_mut(queue), current);
+            let current = self.fair.current_in(queue).map(|se| se.vruntime);
+            cfs::update_floor(self.fair.queue_mut(queue), current);
         }
     }
 }

@@ -27,7 +27,7 @@ impl Sched<'_> {
 
     fn check_rt_queue(&self, cpu: usize) -> Result<(), String> {
         let c = &self.cpus[cpu];
-        let counted = match c.rt.limit.throttled {
+        let counted = match c.rt.limit.is_throttled() {
             true => 0,
             false => c.rt.runnable.len(),
         };

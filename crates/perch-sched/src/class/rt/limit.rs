@@ -11,11 +11,10 @@
 //! server's second begins anew whenever 50 ms have passed without a real-time task, and when a
 //! tick finds no fair task waiting.
 
-use crate::core::Sched;
 use crate::era::RtLimit;
 
 /// The second in which both keep their books, nanoseconds (`sched_rt_period_us`).
-const PERIOD_NS: u64 = 1_000_000_000;
+pub(super) const PERIOD_NS: u64 = 1_000_000_000;
 /// What real-time tasks may have of it (`sched_rt_runtime_us`).
 const RUNTIME_NS: u64 = 950_000_000;
 /// What fair tasks are served of it.
@@ -24,12 +23,12 @@ const SERVED_NS: u64 = PERIOD_NS - RUNTIME_NS;
 /// What one CPU keeps of it.
 #[derive(Debug, Default)]
 pub struct Limit {
-    /// Throttled: real-time time of this period, nanoseconds.
+    /// Throttled: the time that real-time tasks ran in this period, nanoseconds.
     used_ns: u64,
     /// No real-time task runs here until the period is over.
-    pub(super) throttled: bool,
+    throttled: bool,
     /// Server: fair tasks go first.
-    pub(super) serves: bool,
+    serves: bool,
     /// What the server has still to give, nanoseconds.
     left_ns: u64,
     /// By when.
@@ -38,98 +37,70 @@ pub struct Limit {
     free_since_ns: u64,
 }
 
-impl Sched<'_> {
-    /// Whether real-time tasks of this CPU's queue may run now.
+impl Limit {
+    /// Returns whether no real-time task runs on the CPU until the period is over.
     #[inline]
-    pub(super) fn rt_may_run(&self, cpu: usize) -> bool {
-        let limit = &self.cpus[cpu].rt.limit;
-        !(limit.throttled || limit.serves && self.waits_below_rt(cpu))
+    pub fn is_throttled(&self) -> bool {
+        self.throttled
+    }
+
+    /// Returns whether fair tasks go before the real-time tasks.
+    #[inline]
+    pub fn serves(&self) -> bool {
+        self.serves
     }
 
     /// A real-time task takes the CPU over from another class.
-    pub(super) fn limit_starts(&mut self, cpu: usize) {
-        let now = self.now;
-        let limit = &mut self.cpus[cpu].rt.limit;
-        limit.serves = false;
-        limit.left_ns = limit.left_ns.saturating_sub(now - limit.free_since_ns);
-        if limit.left_ns == 0 || now > limit.deadline_ns {
-            (limit.left_ns, limit.deadline_ns) = (SERVED_NS, now + PERIOD_NS);
+    pub fn starts(&mut self, now_ns: u64) {
+        self.serves = false;
+        self.left_ns = self.left_ns.saturating_sub(now_ns - self.free_since_ns);
+        if self.left_ns == 0 || now_ns > self.deadline_ns {
+            (self.left_ns, self.deadline_ns) = (SERVED_NS, now_ns + PERIOD_NS);
         }
     }
 
     /// The CPU goes from a real-time task to another class.
-    pub(super) fn limit_stops(&mut self, cpu: usize) {
-        self.cpus[cpu].rt.limit.free_since_ns = self.now;
+    pub fn stops(&mut self, now_ns: u64) {
+        self.free_since_ns = now_ns;
     }
 
-    /// A real-time task ran for so long.
-    pub(super) fn limit_runs(&mut self, cpu: usize, ns: u64) {
-        if self.rules.rt_limit == RtLimit::Throttle {
-            self.cpus[cpu].rt.limit.used_ns += ns;
+    /// A real-time task ran for `ns`.
+    pub fn runs(&mut self, rule: RtLimit, ns: u64) {
+        if rule == RtLimit::Throttle {
+            self.used_ns += ns;
         }
     }
 
-    /// A tick finds a real-time task running: is it enough?
-    pub(super) fn limit_ticks(&mut self, cpu: usize) {
-        let now = self.now;
-        let waiting = self.waits_below_rt(cpu);
-        let c = &mut self.cpus[cpu];
-        let limit = &mut c.rt.limit;
-        match self.rules.rt_limit {
-            RtLimit::Throttle => limit.throttled = limit.used_ns > RUNTIME_NS,
+    /// A tick finds a real-time task running; `waiting` says that a fair task waits. Returns whether
+    /// the real-time tasks have had their share, so that the CPU has to choose again.
+    pub fn tick(&mut self, rule: RtLimit, now_ns: u64, waiting: bool) -> bool {
+        match rule {
+            RtLimit::Throttle => self.throttled = self.used_ns > RUNTIME_NS,
             RtLimit::Server if !waiting => {
-                (limit.left_ns, limit.deadline_ns) = (SERVED_NS, now + PERIOD_NS);
+                (self.left_ns, self.deadline_ns) = (SERVED_NS, now_ns + PERIOD_NS);
             }
-            RtLimit::Server => limit.serves = now + limit.left_ns >= limit.deadline_ns,
+            RtLimit::Server => self.serves = now_ns + self.left_ns >= self.deadline_ns,
         }
-        if limit.throttled || limit.serves {
-            c.need_resched = true;
-            self.counts.rt.limited += 1;
-        }
-        if limit.throttled {
-            c.rt.count();
-            self.publish(cpu);
-        }
+        self.throttled || self.serves
     }
 
-    /// A tick finds a fair task running that the server put there: has it had its share?
-    #[inline(never)]
-    pub(super) fn limit_served(&mut self, cpu: usize) {
-        let now = self.now;
-        let c = &mut self.cpus[cpu];
-        let limit = &mut c.rt.limit;
-        if now - limit.free_since_ns >= limit.left_ns {
-            limit.serves = false;
-            limit.free_since_ns = now;
-            (limit.left_ns, limit.deadline_ns) = (SERVED_NS, limit.deadline_ns + PERIOD_NS);
-            c.need_resched |= !c.rt.runnable.is_empty();
+    /// A tick finds a fair task running that the server put there. Returns whether the fair tasks have
+    /// had their share, so that real-time tasks go first again.
+    pub fn served(&mut self, now_ns: u64) -> bool {
+        let over = now_ns - self.free_since_ns >= self.left_ns;
+        if over {
+            self.serves = false;
+            self.free_since_ns = now_ns;
+            (self.left_ns, self.deadline_ns) = (SERVED_NS, self.deadline_ns + PERIOD_NS);
         }
+        over
     }
 
-    /// At a tick: the period may be over, and with it what real-time tasks have used of theirs.
-    #[inline(never)]
-    pub(super) fn limit_period(&mut self) {
-        if self.rules.rt_limit != RtLimit::Throttle || self.now < self.rt_domain().period_ns {
-            return;
-        }
-        self.rt_domain_mut().period_ns = self.now + PERIOD_NS;
-        for cpu in 0..self.cpus.len() {
-            let limit = &mut self.cpus[cpu].rt.limit;
-            limit.used_ns = limit.used_ns.saturating_sub(RUNTIME_NS);
-            if !limit.throttled || limit.used_ns > RUNTIME_NS {
-                continue;
-            }
-            limit.throttled = false;
-            self.cpus[cpu].rt.count();
-            self.publish(cpu);
-            if self.cpus[cpu].rt.runnable.is_empty() {
-                continue;
-            }
-            self.host.set_idle(cpu, false);
-            match self.cpus[cpu].current {
-                Some(_) => self.cpus[cpu].need_resched = true,
-                None => self.send_ipi(cpu, cpu, 0),
-            }
-        }
+    /// The class's period is over. Returns whether the CPU was throttled and is no longer.
+    pub fn renew(&mut self) -> bool {
+        self.used_ns = self.used_ns.saturating_sub(RUNTIME_NS);
+        let freed = self.throttled && self.used_ns <= RUNTIME_NS;
+        self.throttled &= !freed;
+        freed
     }
 }

@@ -81,7 +81,9 @@ impl Sched<'_> {
             self.reserve(to, 1);
         }
         self.note_place(task, here, from, to, place);
-        self.enqueue(to, task, true);
+        self.end_streak(to);
+        self.update_current(to);
+        self.enqueue_rt(to, task);
         let pays = self.cpus[here].current.unwrap_or(task);
         let cost = self.costs.wake_ns(0);
         self.charge_kernel(here, pays, cost);

@@ -93,7 +93,7 @@ impl RtQueue {
 
     /// Counts them again: to be called after the class was throttled or let go.
     pub fn count(&mut self) {
-        self.counted = match self.limit.throttled {
+        self.counted = match self.limit.is_throttled() {
             true => 0,
             false => self.runnable.len(),
         };

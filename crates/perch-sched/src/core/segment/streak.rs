@@ -10,8 +10,6 @@
 //! another event falls on the very nanosecond of a step, whoever drives the run handles the events
 //! of one moment by kind and CPU, not by arrival.
 
-use crate::core::{Sched, kind};
-
 /// What a streak is made of; times are work, nanoseconds at full capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
@@ -38,34 +36,34 @@ pub struct Ended {
 #[derive(Clone, Copy, Debug)]
 pub struct Streak {
     /// Rounds that it covers.
-    rounds: u64,
+    pub(super) rounds: u64,
     /// When it began.
-    start_ns: u64,
+    pub(super) start_ns: u64,
     /// How long the mutex is held the first time, with what the task owed; then free, then held.
-    first: Span,
-    free: Span,
-    held: Span,
+    pub(super) first: Span,
+    pub(super) free: Span,
+    pub(super) held: Span,
 }
 
 /// A stretch of work: nanoseconds at full capacity, and on this CPU.
 #[derive(Clone, Copy, Debug)]
-struct Span {
-    work_ns: u64,
-    wall_ns: u64,
+pub(super) struct Span {
+    pub(super) work_ns: u64,
+    pub(super) wall_ns: u64,
 }
 
 /// A stretch of a streak: which round's, whether the mutex is held, from when to when.
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
-    round: u64,
-    held: bool,
-    from_ns: u64,
-    span: Span,
+pub(super) struct Stretch {
+    pub(super) round: u64,
+    pub(super) held: bool,
+    pub(super) from_ns: u64,
+    pub(super) span: Span,
 }
 
 impl Streak {
     /// When the mutex is freed in its round number `round` (from 0).
-    fn freed_ns(&self, round: u64) -> u64 {
+    pub(super) fn freed_ns(&self, round: u64) -> u64 {
         self.start_ns + self.first.wall_ns + round * (self.free.wall_ns + self.held.wall_ns)
     }
 
@@ -98,7 +96,7 @@ impl Streak {
 
     /// The stretch under way at `now_ns`, and if steps fall on this moment, the one after them
     /// (`done`) or before.
-    fn at(&self, now_ns: u64, done: bool) -> Stretch {
+    pub(super) fn at(&self, now_ns: u64, done: bool) -> Stretch {
         let mut stretch = match now_ns.checked_sub(self.freed_ns(0)) {
             None => self.held(0),
             Some(since) => {
@@ -117,88 +115,6 @@ impl Streak {
             stretch = before;
         }
         stretch
-    }
-}
-
-impl Sched<'_> {
-    /// The running task goes round and round from now on. Its program has asked
-    /// [`Sched::is_alone`] first.
-    pub fn begin_streak(&mut self, cpu: usize, task: u32, of: &Rounds) {
-        debug_assert!(of.rounds >= 2 && of.held_ns > 0 && self.cpus[cpu].segment.ended.is_none());
-        let t = &mut self.tasks[task as usize];
-        let c = &mut self.cpus[cpu];
-        let span = |work_ns: u64| Span {
-            work_ns,
-            wall_ns: c.wall_ns(work_ns),
-        };
-        let first = span(of.held_ns + std::mem::take(&mut t.debt_ns));
-        let streak = Streak {
-            rounds: of.rounds,
-            start_ns: self.now,
-            first,
-            free: span(of.free_ns),
-            held: span(of.held_ns),
-        };
-        t.left_ns = first.work_ns;
-        c.segment.streak = Some(streak);
-        c.segment.start_ns = self.now;
-        c.segment.tag = c.segment.tag.wrapping_add(1);
-        let tag = c.segment.tag;
-        let end_ns = streak.freed_ns(of.rounds - 1);
-        self.at(end_ns, kind::SEGMENT, cpu as u32, tag);
-    }
-
-    /// Whether the running task is alone on its CPU, as a streak wants it. What it owes for
-    /// contended lines is settled.
-    pub fn is_alone(&mut self, cpu: usize) -> bool {
-        self.settle_lines(cpu);
-        self.nr(cpu) == 1 && self.nr_fair(cpu) == 1
-    }
-
-    /// A CPU's streak, if it has one, is over with the first stretch of its last round.
-    #[inline]
-    pub(super) fn finish_streak(&mut self, cpu: usize) {
-        let c = &mut self.cpus[cpu];
-        if let Some(streak) = c.segment.streak.take() {
-            c.segment.ended = Some(Ended {
-                round: streak.rounds - 1,
-                held: true,
-                whole: true,
-            });
-        }
-    }
-
-    /// Ends a CPU's streak, if it has one, at this moment: from here on every step is an event.
-    #[inline]
-    pub fn end_streak(&mut self, cpu: usize) {
-        if self.cpus[cpu].segment.streak.is_some() {
-            self.cut_streak(cpu);
-        }
-    }
-
-    fn cut_streak(&mut self, cpu: usize) {
-        let c = &mut self.cpus[cpu];
-        let (Some(streak), Some(task)) = (c.segment.streak.take(), c.current) else {
-            return;
-        };
-        let done = (kind::SEGMENT, cpu as u32) < self.handled;
-        let stretch = streak.at(self.now, done);
-        self.tasks[task as usize].left_ns = stretch.span.work_ns;
-        c.segment.ended = Some(Ended {
-            round: stretch.round,
-            held: stretch.held,
-            whole: false,
-        });
-        c.segment.start_ns = stretch.from_ns;
-        c.segment.tag = c.segment.tag.wrapping_add(1);
-        let tag = c.segment.tag;
-        let end_ns = stretch.from_ns + stretch.span.wall_ns;
-        self.at(end_ns, kind::SEGMENT, cpu as u32, tag);
-    }
-
-    /// Where the last streak of a CPU ended, if that was not asked yet.
-    pub fn take_ended(&mut self, cpu: usize) -> Option<Ended> {
-        self.cpus[cpu].segment.ended.take()
     }
 }
 

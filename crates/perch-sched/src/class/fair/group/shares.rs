@@ -3,12 +3,15 @@
 //! CPU from its own view, which is exact for its own part and late for all others
 //! (docs/mechanisms/stock.md#groups).
 
-use super::{MIN_SHARES, NONE};
+use perch_policy::Host;
+
+use super::state::{MIN_SHARES, NONE};
 use crate::class::fair::eevdf;
-use crate::core::Sched;
+use crate::class::fair::state::FairState;
+use crate::core::Task;
 use crate::era::FairRules;
 
-impl Sched<'_> {
+impl FairState {
     /// Works out again what a group's entity weighs in the queue above.
     pub(super) fn update_shares(&mut self, queue: u32) {
         let Some((parent, entity)) = self.above(queue) else {
@@ -32,7 +35,7 @@ impl Sched<'_> {
 
     /// What a group's entity weighs with so much load in its queue.
     fn share(&self, queue: u32, load: u64) -> u32 {
-        let groups = &self.fair.groups;
+        let groups = &self.groups;
         let group = &groups.groups[groups.group_of(queue)];
         let elsewhere = group.load - groups.place(queue).contribution;
         let all = elsewhere + load;
@@ -82,18 +85,18 @@ impl Sched<'_> {
 
     /// One of a group's queues tells the group what it contributes to the group's load, if that has
     /// changed by more than a 64th, and no more often than the era says (`update_tg_load_avg`).
-    pub(crate) fn contribute(&mut self, queue: u32) {
+    pub(super) fn contribute(&mut self, queue: u32, now_ns: u64) {
         let load = u64::from(self.queue(queue).average.load);
-        let (now, least_ns) = (self.now, self.rules.groups.contribution_ns);
-        let place = self.fair.groups.place_mut(queue);
-        if now - place.contributed_ns < least_ns {
+        let least_ns = self.rules.groups.contribution_ns;
+        let place = self.groups.place_mut(queue);
+        if now_ns - place.contributed_ns < least_ns {
             return;
         }
         let old = place.contribution;
         if load.abs_diff(old) > old / 64 {
-            (place.contribution, place.contributed_ns) = (load, now);
+            (place.contribution, place.contributed_ns) = (load, now_ns);
             let group = place.group as usize;
-            let sum = &mut self.fair.groups.groups[group].load;
+            let sum = &mut self.groups.groups[group].load;
             *sum = *sum + load - old;
         }
     }
@@ -107,7 +110,7 @@ impl Sched<'_> {
         if group == NONE {
             return Err("a task of the root group was steered".to_string());
         }
-        match self.fair.groups.find(group, cpu).map(|q| self.queue(q)) {
+        match self.groups.find(group, cpu).map(|q| self.queue(q)) {
             Some(fair) if fair.nr > fair.nr_delayed => Err(format!(
                 "steered to cpu {cpu}, where its group has {} tasks",
                 fair.nr
@@ -118,16 +121,20 @@ impl Sched<'_> {
 
     /// A group's load is what its queues contribute, and no group's entity weighs more than its
     /// shares.
-    pub(in crate::class::fair) fn check_shares(&self) -> Result<(), String> {
-        let groups = &self.fair.groups;
+    pub(in crate::class::fair) fn check_shares(
+        &self,
+        host: &Host,
+        tasks: &[Task],
+    ) -> Result<(), String> {
+        let groups = &self.groups;
         let mut loads = vec![0; groups.groups.len()];
         for (place, se) in groups
             .places
             .iter()
-            .zip(&self.fair.entities[groups.tasks as usize..])
+            .zip(&self.entities[groups.tasks as usize..])
         {
             let id = groups.groups[place.group as usize].id;
-            if self.host.is_queued(id, place.cpu as usize) != place.runnable {
+            if host.is_queued(id, place.cpu as usize) != place.runnable {
                 return Err(format!(
                     "the policy is wrong about a group on cpu {}",
                     place.cpu
@@ -145,16 +152,16 @@ impl Sched<'_> {
             }
         }
         match self.rules.groups.by_weight {
-            true => self.check_windows(),
+            true => self.check_windows(tasks),
             false => Ok(()),
         }
     }
 
     /// 3.4: no queue's average is beyond what it would weigh with everybody of its group in it.
-    fn check_windows(&self) -> Result<(), String> {
-        let groups = &self.fair.groups;
+    fn check_windows(&self, tasks: &[Task]) -> Result<(), String> {
+        let groups = &self.groups;
         let mut most = vec![0; groups.groups.len()];
-        for (t, se) in self.tasks.iter().zip(&self.fair.entities) {
+        for (t, se) in tasks.iter().zip(&self.entities) {
             if t.group != NONE {
                 most[t.group as usize] += u64::from(se.weight);
             }

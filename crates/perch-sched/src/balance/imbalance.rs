@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! An imbalance between two groups of a domain, and the statistics that it is found by.
+
+use super::sums::{Business, Shape, Yardstick};
+use crate::core::Sched;
+
+/// In what state a CPU balances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Idle {
+    /// It runs something.
+    Busy,
+    /// It is idle, and its time has come.
+    Due,
+    /// It has just run out of tasks.
+    Newly,
+}
+
+/// What should move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Migrate {
+    /// Tasks by number.
+    Task,
+    /// By utilisation.
+    Util,
+    /// By load.
+    Load,
+    /// One task that does not fit its CPU.
+    Misfit,
+    /// One task that prefers the balancing CPU's LLC.
+    Wanted,
+}
+
+/// An imbalance found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Imbalance {
+    /// Index of the busiest group in the domain.
+    pub group: usize,
+    /// In what it counts.
+    pub migrate: Migrate,
+    /// How much.
+    pub amount: i64,
+}
+
+/// A group's statistics.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    pub(super) load: u64,
+    pub(super) util: u64,
+    pub(super) capacity: u64,
+    pub running: u32,
+    pub idle: u32,
+    pub(super) weight: u32,
+    pub business: Business,
+    /// Load per capacity; of overloaded groups only.
+    pub avg_load: u64,
+    /// The largest load of a task that does not fit its CPU; 0 if all do.
+    pub misfit: u32,
+}
+
+impl Group {
+    pub(super) fn set_avg_load(&mut self) {
+        self.avg_load = self.load * 1024 / self.capacity.max(1);
+    }
+}
+
+impl Sched<'_> {
+    /// Statistics of one group.
+    #[inline]
+    pub(crate) fn group(&self, shape: &Shape, yardstick: Yardstick) -> Group {
+        let sums = self.balance.groups.sums(shape, self.host.cpus());
+        let mut group = Group {
+            load: sums.load,
+            util: sums.util,
+            capacity: shape.capacity,
+            running: sums.running as u32,
+            idle: self.balance.groups.idle(shape),
+            weight: shape.weight,
+            business: Business::of(shape, &sums, yardstick),
+            avg_load: 0,
+            misfit: 0,
+        };
+        if group.business == Business::Overloaded {
+            group.set_avg_load();
+        }
+        group
+    }
+}

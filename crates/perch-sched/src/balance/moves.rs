@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Moving tasks from one queue to another.
+
+use crate::core::Sched;
+use crate::hardware::{Access, Field, Symbol};
+
+/// Who switches CPUs. The balancer takes a running task off its CPU and knows nothing of how that CPU
+/// goes on: another task may run there, or none, or the CPU itself may balance.
+pub(crate) trait Vacated {
+    /// `cpu` runs nobody: it chooses who runs next, at once. The pass goes on with the queues, the idle
+    /// CPUs and the contended lines as they are after that switch.
+    fn choose(&mut self, sched: &mut Sched<'_>, cpu: usize);
+}
+
+impl Sched<'_> {
+    /// Moves a waiting task to another CPU's queue.
+    pub(super) fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
+        self.update_current(from);
+        assert!(
+            self.may_run_on(task, to),
+            "task {task} is moved to cpu {to}, which it may not use"
+        );
+        self.detach_waiting(task, from);
+        if self.cpus[from].llc != self.cpus[to].llc {
+            self.reserve(from, -1);
+            self.reserve(to, 1);
+        }
+        let distance = self.costs.distance(from, to);
+        self.counts.balanced[distance as usize] += 1;
+        self.enqueue(to, task, true);
+        self.check_preempt(to, task);
+        // A CPU that balances for itself looks at its queue next; a sleeping one must be told.
+        if self.cpus[to].idleness.is_idle() {
+            self.send_ipi(to, to, 0);
+        }
+    }
+
+    /// Active balance and exec: the running task itself moves. Returns whether it could.
+    pub(crate) fn push_running(
+        &mut self,
+        vacated: &mut dyn Vacated,
+        source: usize,
+        cpu: usize,
+    ) -> bool {
+        let Some(task) = self.fair_current(source) else {
+            return false;
+        };
+        if !self.may_run_on(task, cpu) {
+            return false;
+        }
+        // The stopper comes to the queue of the task that it moves.
+        if self.nr(source) == 1 {
+            let symbol = Symbol::EnqueueTaskStop;
+            self.line(self.acting, symbol, Field::Overloaded, Access::Load);
+        }
+        self.stop_segment(source);
+        self.leave_caches(source, task);
+        self.put(source);
+        self.move_waiting(task, source, cpu);
+        let here = std::mem::replace(&mut self.acting, source);
+        vacated.choose(self, source);
+        self.acting = here;
+        true
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A task comes to a queue of the fair class, and leaves it.
+
+use perch_policy::Mode;
+
+use super::{cfs, eevdf};
+use crate::class::pelt::Activity;
+use crate::core::{Life, Sched};
+use crate::era::FairRules;
+use crate::hardware::Symbol;
+
+/// util_est ignores changes smaller than about 1 % of a CPU.
+const EST_MARGIN: u32 = 10;
+
+impl Sched<'_> {
+    /// Puts a task on a queue. `moved`: the balancer brings it, and in CFS it keeps its place
+    /// relative to the queue's floor.
+    #[inline(always)]
+    pub(super) fn enqueue_fair(&mut self, cpu: usize, task: u32, moved: bool) {
+        let queue = self.queue_on(task, cpu);
+        self.touch_levels(queue);
+        let rules = self.rules.fair;
+        let now = self.cpus[cpu].pelt.read(self.now);
+        let (fair, se) = self.fair.both_mut(queue, task);
+        assert!(!se.queued, "task {task} is enqueued twice");
+        let joins = !se.attached;
+        if se.attached {
+            // It slept here: its share of the queue's averages decayed with them.
+            se.average.update(now, Activity::NONE);
+        } else {
+            se.average.align(&fair.average);
+            fair.average.attach(&se.average);
+            se.attached = true;
+        }
+        let new = std::mem::take(&mut se.new);
+        match rules {
+            FairRules::Cfs { latency_ns, .. } => {
+                if std::mem::take(&mut se.relative) {
+                    se.vruntime += fair.min_vruntime;
+                }
+                if new && !moved {
+                    let slice_ns = self.fair.slice_ns(queue, task, true);
+                    let (fair, se) = self.fair.both_mut(queue, task);
+                    cfs::place_new(fair, se, slice_ns);
+                } else if !moved {
+                    cfs::place_sleeper(fair, se, latency_ns);
+                }
+            }
+            FairRules::Eevdf { slice_ns } => {
+                let mean = self.fair.mean(queue);
+                eevdf::place(mean, self.fair.entity_mut(task), slice_ns, new);
+            }
+        }
+        self.fair.turns += 1;
+        let t = &mut self.tasks[task as usize];
+        t.cpu = cpu as u32;
+        t.life = Life::Queued;
+        let se = &mut self.fair.entities[task as usize];
+        se.turn = self.fair.turns;
+        se.queued = true;
+        let (weight, est) = (se.weight, se.est());
+        self.fair.queues[cpu].est += est;
+        let fair = self.fair.queue_mut(queue);
+        fair.entities += 1;
+        fair.weight += u64::from(weight);
+        self.fair.insert_waiting(queue, task);
+        if joins && queue != cpu as u32 {
+            let average = &self.fair.entities[task as usize].average;
+            let periods = average.runnable_periods(weight);
+            self.fair.propagate(queue, periods, self.now);
+        }
+        self.fair.climb_in(&mut self.host, queue);
+        if self.nr(cpu) == 2 {
+            self.set_overload(self.acting, Symbol::EnqueueTaskFair, true);
+        }
+        if self.caches.mode() == Mode::Upstream {
+            self.count_wish(cpu, task, 1);
+        }
+        self.host.set_idle(cpu, false);
+        self.publish(cpu);
+    }
+
+    /// Takes a task off its queue because it sleeps. Returns false when EEVDF keeps it queued
+    /// until its debt is paid.
+    pub(super) fn dequeue_sleeper(&mut self, cpu: usize, task: u32) -> bool {
+        self.account_fair(cpu, task);
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
+        self.touch_task(task);
+        self.update_estimate(task);
+        if let FairRules::Eevdf { slice_ns } = self.rules.fair {
+            let lag = self.fair.lag(queue, task, slice_ns);
+            let se = &mut self.fair.entities[task as usize];
+            se.vlag = lag;
+            if lag < 0 && self.fair.queue(queue).entities > 1 {
+                let se = &mut self.fair.entities[task as usize];
+                se.delayed = true;
+                let est = se.est();
+                self.fair.climb_delayed(&mut self.host, queue, 1);
+                let fair = &mut self.fair.queues[cpu];
+                fair.est = fair.est.saturating_sub(est);
+                return false;
+            }
+        }
+        self.leave_queue(cpu, task, true);
+        true
+    }
+
+    /// The books of a task's queue and of those above after the task left it (its averages stay:
+    /// it may come back). `sleeps`: by itself.
+    pub(super) fn leave_queue(&mut self, cpu: usize, task: u32, sleeps: bool) {
+        let queue = self.queue_of(task);
+        self.fair.clear_buddies(queue, task);
+        let (fair, se) = self.fair.both_mut(queue, task);
+        assert!(se.queued, "task {task} leaves a queue that it is not on");
+        fair.entities -= 1;
+        fair.weight -= u64::from(se.weight);
+        se.queued = false;
+        let delayed = std::mem::take(&mut se.delayed);
+        if delayed {
+            // What it owed is paid: the wait counts as served, credit is not gathered.
+            se.vlag = se.vlag.min(0);
+        } else {
+            let est = se.est();
+            let fair = &mut self.fair.queues[cpu];
+            fair.est = fair.est.saturating_sub(est);
+        }
+        self.fair.climb_out(&mut self.host, queue, delayed, sleeps);
+    }
+
+    /// util_est at a dequeue: up at once, down by a quarter of the way.
+    fn update_estimate(&mut self, task: u32) {
+        let cpu = self.tasks[task as usize].cpu as usize;
+        let se = &mut self.fair.entities[task as usize];
+        // The queue holds the old estimate until the task leaves it.
+        let old = se.est();
+        let util = se.average.util;
+        // A CPU that is too small tells nothing of what the task would have used.
+        let told = !self.rules.est_within_capacity || util <= self.host.topology().capacity(cpu);
+        se.est_enqueued = util;
+        if se.est_average < util {
+            se.est_average = util;
+        } else if told && se.est_average - util > EST_MARGIN {
+            se.est_average -= (se.est_average - util) / 4;
+        }
+        let fair = &mut self.fair.queues[cpu];
+        fair.est = fair.est.saturating_sub(old) + self.fair.entities[task as usize].est();
+    }
+
+    /// Takes a sleeping task's averages and vruntime away from the CPU it leaves.
+    pub(super) fn leave_cpu(&mut self, task: u32) {
+        let cpu = self.tasks[task as usize].cpu as usize;
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
+        let now = self.cpus[cpu].pelt.read(self.now);
+        let moved_is_cold = self.rules.balance.moved_is_cold;
+        let cfs = matches!(self.rules.fair, FairRules::Cfs { .. });
+        let (fair, se) = self.fair.both_mut(queue, task);
+        let leaves = std::mem::take(&mut se.attached);
+        if leaves {
+            se.average.update(now, Activity::NONE);
+            fair.average.detach(&se.average);
+        }
+        // Its old CPU's cache is of no use any more: a task that migrated is not hot, and the
+        // next pass may take it on. This is what tears apart pairs that a wake-up has stacked.
+        if moved_is_cold {
+            se.run.start_ns = 0;
+        }
+        if cfs {
+            se.vruntime -= fair.min_vruntime;
+            se.relative = true;
+        }
+        if leaves && queue != cpu as u32 {
+            self.fair.propagate(queue, -1, self.now);
+        }
+        self.publish(cpu);
+    }
+
+    /// Wakes a delayed sleeper, which never left its queue and needs no place.
+    pub(crate) fn requeue_delayed(&mut self, cpu: usize, task: u32) {
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
+        self.touch_task(task);
+        self.fair.requeue(queue, task);
+        self.tasks[task as usize].life = Life::Queued;
+        let est = self.fair.entities[task as usize].est();
+        self.fair.queues[cpu].est += est;
+        // Its groups may be delayed with it: they are runnable again too.
+        self.fair.climb_awake(&mut self.host, queue);
+        self.publish(cpu);
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What stands in a queue of the fair class: who enters and leaves the timeline, who is marked to run
+//! next, and what lag and slice an entity has there.
+
+use super::NONE;
+use super::entity::Entity;
+use super::queue::Waiting;
+use super::state::FairState;
+use super::{cfs, eevdf};
+use crate::era::FairRules;
+
+impl FairState {
+    /// EEVDF: the mean of a queue.
+    #[inline]
+    pub(super) fn mean(&self, queue: u32) -> eevdf::Mean {
+        eevdf::mean(self.queue(queue), self.current_in(queue))
+    }
+
+    /// The entity that runs from a queue, for EEVDF's sums.
+    #[inline]
+    pub(super) fn current_in(&self, queue: u32) -> Option<&Entity> {
+        match self.queue(queue).curr {
+            NONE => None,
+            entity => Some(self.entity(entity)),
+        }
+    }
+
+    /// Adds an entity to a queue's timeline and EEVDF's sums.
+    #[inline(always)]
+    pub(super) fn insert_waiting(&mut self, queue: u32, entity: u32) {
+        let by_deadline = matches!(self.rules.fair, FairRules::Eevdf { .. });
+        let (fair, se) = self.both_mut(queue, entity);
+        fair.timeline.insert(Waiting {
+            key: if by_deadline {
+                se.deadline
+            } else {
+                se.vruntime
+            },
+            vruntime: se.vruntime,
+            weight: se.weight,
+            entity,
+        });
+        fair.waiting_weight += u64::from(se.weight);
+        fair.weighted_v += i64::from(se.weight) * (se.vruntime - fair.min_vruntime);
+    }
+
+    /// Takes an entity out of a queue's timeline and EEVDF's sums.
+    #[inline(always)]
+    pub(super) fn remove_waiting(&mut self, queue: u32, entity: u32) {
+        let fair = self.queue_mut(queue);
+        let w = fair.timeline.remove(entity);
+        fair.waiting_weight -= u64::from(w.weight);
+        fair.weighted_v -= i64::from(w.weight) * (w.vruntime - fair.min_vruntime);
+    }
+
+    /// The lag of an entity that leaves a queue, within what it may keep.
+    #[inline(always)]
+    pub(super) fn lag(&self, queue: u32, entity: u32, slice_ns: u64) -> i64 {
+        let current = self.current_in(queue);
+        let limit_ns = self.rules.lag.ns(slice_ns, self.tick_ns);
+        let (fair, se) = (self.queue(queue), self.entity(entity));
+        eevdf::lag(fair, current, se, limit_ns)
+    }
+
+    /// A delayed entity, which never left its queue, is runnable again. If the wait has paid what the
+    /// entity owed, the entity starts even: it gets no credit for the wait.
+    pub(super) fn requeue(&mut self, queue: u32, entity: u32) {
+        let FairRules::Eevdf { slice_ns } = self.rules.fair else {
+            return;
+        };
+        let lag = self.lag(queue, entity, slice_ns);
+        self.entity_mut(entity).delayed = false;
+        if lag > 0 {
+            self.remove_waiting(queue, entity);
+            let mean = self.mean(queue);
+            let se = self.entity_mut(entity);
+            se.vlag = 0;
+            eevdf::place(mean, se, slice_ns, false);
+            self.insert_waiting(queue, entity);
+        }
+    }
+
+    /// The running task leaves its CPU. The task waits again if `waits` says so, and each group above
+    /// it waits again if the group is still queued.
+    #[inline(always)]
+    pub(super) fn put_levels(&mut self, cpu: usize, queue: u32, task: u32, waits: bool) {
+        let at = self.choices[cpu];
+        let fair = self.queue_mut(queue);
+        (fair.curr, fair.put, fair.put_at) = (NONE, task, at);
+        if waits {
+            self.insert_waiting(queue, task);
+        }
+        if self.above(queue).is_some() {
+            self.put_above(queue, at);
+        }
+    }
+
+    #[cold]
+    fn put_above(&mut self, mut queue: u32, at: u64) {
+        while let Some((parent, entity)) = self.above(queue) {
+            let queued = self.entity(entity).queued;
+            let fair = self.queue_mut(parent);
+            (fair.curr, fair.put, fair.put_at) = (NONE, entity, at);
+            if queued {
+                self.insert_waiting(parent, entity);
+            }
+            queue = parent;
+        }
+    }
+
+    /// A task starts to run, and the groups above it run with it. A group that ran until the CPU's
+    /// last choice goes on with its turn; any other begins a new one.
+    #[cold]
+    pub(super) fn set_above(&mut self, mut queue: u32, choices: u64, now_ns: u64) {
+        let puts_all = self.rules.groups.turns_anew;
+        while let Some((parent, entity)) = self.above(queue) {
+            self.clear_buddies(parent, entity);
+            let (fair, se) = self.both_mut(parent, entity);
+            se.run.start_ns = now_ns;
+            fair.curr = entity;
+            if puts_all || (fair.put, fair.put_at) != (entity, choices) {
+                se.picked_sum_ns = se.run.sum_ns;
+                fair.protected_v = se.deadline;
+            }
+            queue = parent;
+        }
+    }
+
+    /// Marks an entity, and all groups above it, as those that should run next. CFS always follows
+    /// the mark; EEVDF follows it while the entity is owed time.
+    pub(super) fn set_next_buddy(&mut self, queue: u32, entity: u32) {
+        let (mut queue, mut entity) = (queue, entity);
+        loop {
+            self.queue_mut(queue).next_buddy = entity;
+            let Some(above) = self.above(queue) else {
+                return;
+            };
+            (queue, entity) = above;
+        }
+    }
+
+    /// An entity runs or leaves its queue: its marks as a buddy are taken away, and so are those that
+    /// the groups above it got with it.
+    #[inline]
+    pub(super) fn clear_buddies(&mut self, queue: u32, entity: u32) {
+        let fair = self.queue_mut(queue);
+        if fair.next_buddy == entity || fair.last_buddy == entity {
+            self.clear_buddies_up(queue, entity);
+        }
+    }
+
+    #[cold]
+    fn clear_buddies_up(&mut self, mut queue: u32, mut entity: u32) {
+        let (mut next, mut last) = (true, true);
+        while next || last {
+            let fair = self.queue_mut(queue);
+            next = next && fair.next_buddy == entity;
+            last = last && fair.last_buddy == entity;
+            if next {
+                fair.next_buddy = NONE;
+            }
+            if last {
+                fair.last_buddy = NONE;
+            }
+            let Some(above) = self.above(queue) else {
+                return;
+            };
+            (queue, entity) = above;
+        }
+    }
+
+    /// CFS: what an entity gets of a period: its part of its queue's part of the period, and so on
+    /// (`sched_slice`). `joins`: it is not queued yet.
+    pub(super) fn slice_ns(&self, queue: u32, entity: u32, joins: bool) -> u64 {
+        let FairRules::Cfs {
+            latency_ns,
+            min_granularity_ns,
+            bounded,
+            ..
+        } = self.rules.fair
+        else {
+            return 0;
+        };
+        let (fair, se) = (self.queue(queue), self.entity(entity));
+        let (nr, more) = (
+            fair.entities + u32::from(joins),
+            u64::from(joins) * u64::from(se.weight),
+        );
+        let mut slice_ns = cfs::period_ns(latency_ns, min_granularity_ns, nr);
+        slice_ns = slice_ns * u64::from(se.weight) / (fair.weight + more).max(1);
+        let mut queue = queue;
+        while let Some((parent, above)) = self.above(queue) {
+            let (fair, se) = (self.queue(parent), self.entity(above));
+            let more = u64::from(!se.queued) * u64::from(se.weight);
+            slice_ns = slice_ns * u64::from(se.weight) / (fair.weight + more).max(1);
+            queue = parent;
+        }
+        match bounded {
+            true => slice_ns.max(min_granularity_ns),
+            false => slice_ns,
+        }
+    }
+
+    /// Marks a task, and all groups above it, as those that should go on as soon as they may.
+    pub(super) fn set_last_buddy(&mut self, queue: u32, task: u32) {
+        let (mut queue, mut entity) = (queue, task);
+        loop {
+            self.queue_mut(queue).last_buddy = entity;
+            let Some(above) = self.above(queue) else {
+                return;
+            };
+            (queue, entity) = above;
+        }
+    }
+}

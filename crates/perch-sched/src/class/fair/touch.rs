@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Bringing averages up to date, before anything that they are made of changes.
+
+use super::NONE;
+use super::group::Moment;
+use crate::class::pelt::Activity;
+use crate::core::{Life, Sched};
+
+impl Sched<'_> {
+    /// Brings a queue's averages up to date; to be called before anything in it changes.
+    pub(in crate::class) fn touch_queue(&mut self, cpu: usize) {
+        let (c, fair) = (&mut self.cpus[cpu], &mut self.fair.queues[cpu]);
+        let now = c.pelt.read(self.now);
+        if !fair.average.is_due(now) {
+            return;
+        }
+        let did = Activity {
+            weight: fair.weight as u32,
+            runnable: fair.nr - fair.nr_delayed,
+            running: fair.curr != NONE,
+        };
+        fair.average.update(now, did);
+    }
+
+    /// Brings a task's averages up to date; to be called before its life changes.
+    pub(super) fn touch_task(&mut self, task: u32) {
+        let t = &self.tasks[task as usize];
+        let now = self.cpus[t.cpu as usize].pelt.read(self.now);
+        let running = t.life == Life::Running;
+        let awake = running || t.life == Life::Queued;
+        let se = &mut self.fair.entities[task as usize];
+        if !se.average.is_due(now) {
+            return;
+        }
+        let did = Activity {
+            weight: if awake || se.delayed { se.weight } else { 0 },
+            runnable: (awake && !se.delayed).into(),
+            running,
+        };
+        se.average.update(now, did);
+    }
+
+    /// Brings the averages of a queue and of all above it up to date; to be called before anything
+    /// in them changes.
+    #[inline]
+    pub(super) fn touch_levels(&mut self, queue: u32) {
+        let mut queue = queue;
+        if self.fair.above(queue).is_some() {
+            queue = self.touch_above(queue);
+        }
+        self.touch_queue(queue as usize);
+    }
+
+    #[cold]
+    fn touch_above(&mut self, mut queue: u32) -> u32 {
+        let now = self.moment_on(self.fair.cpu_of(queue));
+        while let Some((parent, entity)) = self.fair.above(queue) {
+            self.fair.touch_group(queue, entity, now);
+            queue = parent;
+        }
+        queue
+    }
+
+    /// A balancing CPU brings the averages of all groups that have or had something to do there up
+    /// to date, and forgets those of which nothing is left (`update_blocked_averages`,
+    /// `update_shares`). Then its own.
+    pub(crate) fn touch_active(&mut self, cpu: usize) {
+        if self.fair.groups.any() {
+            let now = self.moment_on(cpu);
+            self.fair.touch_groups(cpu, now);
+        }
+        self.touch_queue(cpu);
+    }
+
+    fn moment_on(&self, cpu: usize) -> Moment {
+        Moment {
+            ns: self.now,
+            pelt_ns: self.cpus[cpu].pelt.read(self.now),
+        }
+    }
+}

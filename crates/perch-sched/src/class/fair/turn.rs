@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A task's turn on a CPU: when the task has to give way, and how its turn ends.
+
+use super::{cfs, eevdf};
+use crate::core::{Life, Sched};
+use crate::era::FairRules;
+
+impl Sched<'_> {
+    /// Whether a task just queued should take the CPU from the running one.
+    #[inline]
+    pub(super) fn check_preempt_fair(&mut self, cpu: usize, wakee: u32) {
+        let c = &mut self.cpus[cpu];
+        let Some(current) = c.current else {
+            c.need_resched = true;
+            return;
+        };
+        if c.need_resched {
+            return;
+        }
+        let (queue, runs, wakes) = self.matching(current, wakee);
+        let (cur, new) = (self.fair.entity(runs), self.fair.entity(wakes));
+        let preempts = match self.rules.fair {
+            FairRules::Cfs {
+                wakeup_granularity_ns,
+                ..
+            } => cfs::preempts(
+                cur.vruntime,
+                new.vruntime,
+                new.weight,
+                wakeup_granularity_ns,
+            ),
+            FairRules::Eevdf { .. } => {
+                eevdf::pick(self.fair.queue(queue), Some(cur)) == Some(wakes)
+            }
+        };
+        if preempts {
+            self.cpus[cpu].need_resched = true;
+            self.counts.preemptions += 1;
+            // CFS: what preempts is what runs next, whoever else is behind.
+            if let FairRules::Cfs { .. } = self.rules.fair {
+                self.fair.set_next_buddy(queue, wakes);
+            }
+            // With a full queue the preempted task goes on next, while its cache is warm.
+            if runs == current && self.fair.queue(self.queue_of(current)).entities >= 8 {
+                self.fair.set_last_buddy(self.queue_of(current), current);
+            }
+        }
+    }
+
+    /// At a tick: whether the running task should give way.
+    pub(super) fn tick_fair(&mut self, cpu: usize, current: u32) {
+        self.account_fair(cpu, current);
+        let (mut queue, mut entity) = self.level_of(current);
+        self.touch_levels(queue);
+        self.touch_task(current);
+        self.fair.tick_shares(queue);
+        self.publish(cpu);
+        loop {
+            if self.fair.queue(queue).entities > 1 && self.is_over(queue, entity) {
+                self.cpus[cpu].need_resched = true;
+            }
+            match self.fair.above(queue) {
+                Some(above) => (queue, entity) = above,
+                None => return,
+            }
+        }
+    }
+
+    /// At a tick: whether who runs from a queue has had its turn.
+    fn is_over(&self, queue: u32, entity: u32) -> bool {
+        let (fair, se) = (self.fair.queue(queue), self.fair.entity(entity));
+        match self.rules.fair {
+            FairRules::Cfs {
+                latency_ns,
+                min_granularity_ns,
+                bounded,
+                ..
+            } => {
+                let mut ideal_ns = self.fair.slice_ns(queue, entity, false);
+                if bounded {
+                    ideal_ns = ideal_ns.min(latency_ns);
+                }
+                cfs::tick_preempts(fair, se, ideal_ns, min_granularity_ns)
+            }
+            FairRules::Eevdf { .. } => se.vruntime >= fair.protected_v,
+        }
+    }
+
+    /// The running task sleeps.
+    #[inline]
+    pub(super) fn sleep_fair(&mut self, cpu: usize, task: u32, life: Life) {
+        let left = self.dequeue_sleeper(cpu, task);
+        self.leave_caches(cpu, task);
+        self.tasks[task as usize].life = life;
+        self.cpus[cpu].current = None;
+        self.fair.put_levels(cpu, self.queue_of(task), task, !left);
+        if self.caches.is_on() {
+            self.stops_running(cpu, task);
+            self.reserve(cpu, -1);
+            if left {
+                self.count_wish(cpu, task, -1);
+            }
+        }
+    }
+
+    /// The running task ends.
+    pub(super) fn end_fair(&mut self, cpu: usize, task: u32) {
+        self.account_fair(cpu, task);
+        let queue = self.queue_of(task);
+        self.touch_levels(queue);
+        self.touch_task(task);
+        self.leave_queue(cpu, task, true);
+        self.cpus[cpu].current = None;
+        self.fair.put_levels(cpu, queue, task, false);
+        if self.caches.is_on() {
+            self.stops_running(cpu, task);
+            self.reserve(cpu, -1);
+            self.count_wish(cpu, task, -1);
+            self.count_thread(task, -1);
+        }
+        self.tasks[task as usize].life = Life::Dead;
+        let average = self.fair.entities[task as usize].average;
+        self.fair.queue_mut(queue).average.detach(&average);
+        if queue != cpu as u32 {
+            self.fair.propagate(queue, -1, self.now);
+        }
+    }
+}

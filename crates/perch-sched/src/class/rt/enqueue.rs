@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A task comes to a real-time queue, and leaves it.
+
+use crate::core::{Life, Sched};
+use crate::hardware::{Access, Field, Symbol};
+
+/// An RR task's slice, nanoseconds (`RR_TIMESLICE`).
+const RR_SLICE_NS: u64 = 100_000_000;
+
+impl Sched<'_> {
+    pub(super) fn rr_ticks(&self) -> u64 {
+        (RR_SLICE_NS / self.tick_ns).max(1)
+    }
+
+    /// A CPU's highest priority may have changed.
+    fn note_highest(&mut self, cpu: usize) {
+        let highest = self.cpus[cpu].rt.runnable.highest();
+        let here = self.acting;
+        if let Some(old) = self.rt_domain_mut().cpupri.set(cpu, highest) {
+            for level in [highest, old] {
+                self.line(
+                    here,
+                    Symbol::CpupriSet,
+                    Field::CpupriMask(level),
+                    Access::Store,
+                );
+                self.line(
+                    here,
+                    Symbol::CpupriSet,
+                    Field::CpupriCount(level),
+                    Access::Store,
+                );
+            }
+        }
+    }
+
+    /// The count of runnable tasks grows from the fair ones' (`add_nr_running()`): beyond one the
+    /// root domain's flag is looked at, and set if need be. All real-time tasks of a queue leave
+    /// the count and come back whenever one comes or goes.
+    fn add_running(&mut self, cpu: usize, symbol: Symbol) {
+        let (below, rt) = (self.nr_below_rt(cpu), self.cpus[cpu].rt.nr());
+        if rt > 0 && below < 2 && below + rt >= 2 {
+            self.set_overload(self.acting, symbol, true);
+        }
+    }
+
+    /// Puts a task on a queue, behind its equals. On which CPU's behalf does not matter; whoever
+    /// does it touches the shared lines.
+    #[inline(never)]
+    pub(super) fn enqueue_rt(&mut self, cpu: usize, task: u32) {
+        let slice = self.rr_ticks();
+        let t = &mut self.tasks[task as usize];
+        let queued = matches!(t.life, Life::Queued | Life::Running);
+        assert!(!queued, "task {task} is enqueued twice");
+        t.cpu = cpu as u32;
+        t.life = Life::Queued;
+        if t.rt.ticks == 0 {
+            t.rt.ticks = slice;
+        }
+        let priority = t.rt.priority;
+        self.cpus[cpu].rt.enqueue(priority, task);
+        self.note_highest(cpu);
+        self.add_running(cpu, Symbol::EnqueueTaskRt);
+        if self.may_move(task) {
+            self.enqueue_pushable(cpu, task);
+        }
+        if !self.cpus[cpu].rt.limit.is_throttled() {
+            self.host.set_idle(cpu, false);
+        }
+        self.publish(cpu);
+    }
+
+    /// Takes a task off its queue, running or not.
+    pub(super) fn dequeue_rt(&mut self, cpu: usize, task: u32) {
+        let current = self.cpus[cpu].current;
+        if let Some(current) = current.filter(|_| self.runs_rt(cpu)) {
+            self.account_rt(cpu, current);
+        }
+        let queued = self.cpus[cpu].rt.dequeue(task);
+        assert!(queued, "task {task} was not on cpu {cpu}");
+        self.note_highest(cpu);
+        self.add_running(cpu, Symbol::DequeueTaskRt);
+        self.dequeue_pushable(cpu, task);
+    }
+}

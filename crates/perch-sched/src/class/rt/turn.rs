@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A real-time task's turn on a CPU: it is picked, preempted, or gives way.
+
+use crate::class::table::Yield;
+use crate::core::{Life, Sched};
+
+impl Sched<'_> {
+    /// The highest task, if the class may run: it stays in its place on the queue.
+    #[inline]
+    pub(super) fn pick_rt(&self, cpu: usize) -> Option<u32> {
+        self.rt.as_ref()?;
+        let first = self.cpus[cpu].rt.runnable.first();
+        let (_, task) = first.filter(|_| self.rt_may_run(cpu))?;
+        Some(task)
+    }
+
+    /// The picked task becomes the running one.
+    #[inline(never)]
+    pub(super) fn set_next_rt(&mut self, cpu: usize, task: u32) {
+        self.touch_rt(cpu);
+        self.dequeue_pushable(cpu, task);
+        self.tasks[task as usize].life = Life::Running;
+        self.run_time_mut(task).start_ns = self.now;
+        let c = &mut self.cpus[cpu];
+        assert!(c.current.is_none(), "cpu {cpu} runs two tasks");
+        let takes_over = !c.rt.running;
+        c.current = Some(task);
+        c.need_resched = false;
+        c.rt.running = true;
+        if takes_over {
+            c.rt.limit.starts(self.now);
+        }
+        if self.caches.is_on() {
+            self.starts_running(task);
+        }
+        self.publish(cpu);
+    }
+
+    /// The running task is preempted, or gives way: it keeps its place among its equals.
+    #[inline(never)]
+    pub(super) fn put_rt(&mut self, cpu: usize, task: u32) {
+        self.stop_current_rt(cpu, task);
+        self.tasks[task as usize].life = Life::Queued;
+        if self.may_move(task) {
+            self.enqueue_pushable(cpu, task);
+        }
+    }
+
+    /// The running task runs no more.
+    fn stop_current_rt(&mut self, cpu: usize, task: u32) {
+        self.account_rt(cpu, task);
+        self.touch_rt(cpu);
+        let c = &mut self.cpus[cpu];
+        c.current = None;
+        c.rt.running = false;
+        c.rt.limit.stops(self.now);
+        if self.caches.is_on() {
+            self.stops_running(cpu, task);
+        }
+    }
+
+    /// The running task sleeps or ends: whoever runs next may be lower than who waits elsewhere.
+    #[inline(never)]
+    pub(super) fn leave_rt(&mut self, cpu: usize, task: u32, life: Life) {
+        let priority = self.priority(task);
+        self.dequeue_rt(cpu, task);
+        self.stop_current_rt(cpu, task);
+        self.tasks[task as usize].life = life;
+        if self.caches.is_on() {
+            self.reserve(cpu, -1);
+            if life == Life::Dead {
+                self.count_thread(task, -1);
+            }
+        }
+        if self.cpus[cpu].rt.runnable.highest() < priority {
+            self.pull_rt(cpu);
+        }
+    }
+
+    /// A tick finds a task of this class running.
+    #[inline(never)]
+    pub(super) fn tick_rt(&mut self, cpu: usize, task: u32) {
+        self.account_rt(cpu, task);
+        self.touch_rt(cpu);
+        self.publish(cpu);
+        self.limit_ticks(cpu);
+        let slice = self.rr_ticks();
+        let t = &mut self.tasks[task as usize];
+        if !t.rt.slices {
+            return;
+        }
+        t.rt.ticks = t.rt.ticks.saturating_sub(1);
+        if t.rt.ticks > 0 {
+            return;
+        }
+        t.rt.ticks = slice;
+        let priority = t.rt.priority;
+        let c = &mut self.cpus[cpu];
+        if c.rt.runnable.equals(priority) > 1 {
+            c.rt.runnable.remove(task);
+            c.rt.runnable.push_back(priority, task);
+            c.need_resched = true;
+        }
+    }
+
+    /// The running task yields: it goes behind its equals.
+    #[inline(never)]
+    pub(super) fn yield_rt(&mut self, cpu: usize, task: u32) -> Yield {
+        self.account_rt(cpu, task);
+        let priority = self.priority(task);
+        let queue = &mut self.cpus[cpu].rt.runnable;
+        queue.remove(task);
+        queue.push_back(priority, task);
+        match self.pick_rt(cpu) == Some(task) {
+            true => Yield::Keeps,
+            false => Yield::GivesWay,
+        }
+    }
+
+    /// Whether the running task would be picked again: then nothing is switched.
+    #[inline(never)]
+    pub(super) fn goes_on_rt(&mut self, cpu: usize, task: u32) -> bool {
+        let same = self.cpus[cpu].rt.running && self.pick_rt(cpu) == Some(task);
+        if same {
+            self.cpus[cpu].need_resched = false;
+        }
+        same
+    }
+
+    /// A task has just been queued: does it take the CPU, and if not, can it run elsewhere
+    /// (`wakeup_preempt_rt`, `task_woken_rt`)?
+    #[inline(never)]
+    pub(super) fn check_preempt_rt(&mut self, cpu: usize, wakee: u32) {
+        if !self.rt_may_run(cpu) {
+            return;
+        }
+        let Some(current) = self.cpus[cpu].current else {
+            self.cpus[cpu].need_resched = true;
+            return;
+        };
+        let (priority, running) = (self.priority(wakee), self.priority(current));
+        if priority > running {
+            self.counts.preemptions += u64::from(!self.cpus[cpu].need_resched);
+            self.cpus[cpu].need_resched = true;
+        } else if priority == running && !self.cpus[cpu].need_resched {
+            self.check_equal(cpu, wakee, current);
+        }
+        let stays = running >= priority || !self.may_move(current);
+        let c = &self.cpus[cpu];
+        if running > 0 && stays && !c.need_resched && self.may_move(wakee) {
+            self.push_rt(cpu);
+        }
+    }
+
+    /// Of two equals the one that can move makes way for the one that cannot.
+    fn check_equal(&mut self, cpu: usize, wakee: u32, current: u32) {
+        if !self.may_move(current) || !self.any_lower(current) {
+            return;
+        }
+        if self.may_move(wakee) && self.any_lower(wakee) {
+            return;
+        }
+        let priority = self.priority(wakee);
+        let c = &mut self.cpus[cpu];
+        c.rt.runnable.remove(wakee);
+        c.rt.runnable.push_front(priority, wakee);
+        c.need_resched = true;
+        self.counts.preemptions += 1;
+    }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Interrupts that CPUs send one another.
+
+use super::{Sched, kind};
+
+impl Sched<'_> {
+    /// Sends an interrupt in `after_ns`, when the sender has got that far, unless one is on its
+    /// way already.
+    pub(crate) fn send_ipi(&mut self, cpu: usize, from: usize, after_ns: u64) {
+        if self.cpus[cpu].inbox.tell(true) {
+            return;
+        }
+        let mut delay = after_ns + self.waited_ns(from);
+        if cpu != from {
+            delay += self.costs.ipi_ns(from, cpu);
+        }
+        if self.cpus[cpu].current.is_none() {
+            delay += u64::from(self.host.cpu(cpu).idle_exit_ns);
+        }
+        // An interrupt on an idle CPU had to wake that CPU first.
+        if cpu != from && self.cpus[from].idleness.is_idle() {
+            delay += u64::from(self.host.cpu(from).idle_exit_ns);
+        }
+        let at_ns = self.now + delay;
+        self.at(at_ns, kind::IPI, cpu as u32, 0);
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The running task's segment begins, is stopped, and ends.
+
+use crate::core::{Sched, kind};
+
+impl Sched<'_> {
+    /// Starts the running task's work, or goes on with it: overheads come first, they are part of
+    /// the work.
+    pub fn begin_segment(&mut self, cpu: usize) {
+        self.settle_lines(cpu);
+        let c = &mut self.cpus[cpu];
+        let Some(task) = c.current else {
+            return;
+        };
+        let t = &mut self.tasks[task as usize];
+        t.left_ns += std::mem::take(&mut t.debt_ns);
+        c.segment.start_ns = self.now;
+        c.segment.tag = c.segment.tag.wrapping_add(1);
+        let (at_ns, tag) = (self.now + c.wall_ns(t.left_ns), c.segment.tag);
+        self.at(at_ns, kind::SEGMENT, cpu as u32, tag);
+    }
+
+    /// Interrupts the running task's work, remembering what is left of it.
+    pub fn stop_segment(&mut self, cpu: usize) {
+        self.end_streak(cpu);
+        let c = &mut self.cpus[cpu];
+        let Some(task) = c.current else {
+            return;
+        };
+        c.segment.tag = c.segment.tag.wrapping_add(1);
+        let done = (self.now - c.segment.start_ns) * u64::from(c.speed_1024) / 1024;
+        let t = &mut self.tasks[task as usize];
+        t.left_ns = t.left_ns.saturating_sub(done);
+    }
+
+    /// The event of a segment's end has come: is it that of the segment under way? Then the running
+    /// task's work is done, and the task is returned, which has to go on.
+    #[inline]
+    pub fn segment_end(&mut self, cpu: usize, tag: u32) -> Option<u32> {
+        let c = &self.cpus[cpu];
+        if c.segment.tag != tag {
+            return None;
+        }
+        let task = c.current?;
+        self.finish_streak(cpu);
+        self.tasks[task as usize].left_ns = 0;
+        Some(task)
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What tasks find in the caches of the CPUs that they come to.
+
+use super::Sched;
+use crate::hardware::Use;
+
+impl Sched<'_> {
+    /// Notes what the leaving task's caches hold.
+    pub(crate) fn leave_caches(&mut self, cpu: usize, task: u32) {
+        let fill = self.cpus[cpu].fill;
+        let t = &mut self.tasks[task as usize];
+        t.warm_cpu = cpu as u32;
+        t.warm_fill = fill;
+    }
+
+    /// The running task uses its lines and its process's, as far as the last-level caches hold
+    /// them, in a further stretch of computing.
+    #[inline]
+    pub fn use_caches(&mut self, cpu: usize, task: u32) {
+        self.touch_llc(cpu, task, Some(cpu), 0);
+    }
+
+    /// The running task uses its lines and its process's, as far as the last-level caches hold
+    /// them; others used so many lines on `warm`, where it ran before, since then.
+    pub(super) fn touch_llc(&mut self, cpu: usize, task: u32, warm: Option<usize>, others: u64) {
+        let Some(llcs) = &mut self.llcs else {
+            return;
+        };
+        let t = &mut self.tasks[task as usize];
+        let charge = llcs.touch(
+            &self.costs,
+            &Use {
+                task,
+                cpu,
+                footprint: t.footprint,
+                warm,
+                others,
+            },
+        );
+        t.debt_ns += charge.ns;
+        self.cpus[cpu].fill += charge.filled;
+    }
+}
