@@ -237,7 +237,7 @@ impl Interpreter {
                 let channel = ChannelId(channel);
                 return self.channels.receive(system, cpu, t, channel).into();
             }
-            // What is owed is run off before anybody can see what comes next.
+            // The task runs off what it owes before others can see its next operation's effect.
             _ if system.owes(cpu, task) => return Next::Stop(Stop::Works),
             Op::Send {
                 channel,

@@ -12,7 +12,7 @@ use super::place::Place;
 use crate::id::{ChannelId, TaskId};
 use crate::program::System;
 
-/// Where a program runs.
+/// The machine on which a program runs, for the calls of its task.
 pub struct Here<'w, 'a> {
     pub sched: &'w mut Sched<'a>,
     pub guests: &'w mut Guests,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The world of a run: this machine, the virtual machines on it, and the other computers it talks
-//! to. The one place that knows where a task is, and so where each event goes.
+//! The world of a run: this machine, the virtual machines on it, and the other computers that it
+//! talks to. Only this room knows where a task is, and so where each event goes.
 
 mod check;
 mod event;
@@ -26,7 +26,8 @@ pub use simulation::Simulation;
 use state::World;
 
 impl World {
-    /// The task, on this machine or on a vCPU that runs there, leaves its CPU: to sleep, or for good.
+    /// The task, on this machine or on a vCPU that runs there, leaves its CPU to sleep, or because it
+    /// has ended.
     #[inline]
     fn leave(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId, life: Life) {
         match (self.guests.place(task), life) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Packets that arrive, vhost that moves them, and tasks on other computers.
+//! The network's events: packets that arrive, vhost, which moves them, and tasks on other
+//! computers.
 
 use perch_sched::{Life, Sched, Waker};
 use perch_workload::Site;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the kernel does on its own account takes its time, where a machine says how much.
+//! The kernel's work on its own account takes its time, where a machine says how much.
 
 use std::sync::Arc;
 

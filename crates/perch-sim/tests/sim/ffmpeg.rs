@@ -103,7 +103,7 @@ fn keys_that_make_no_sense_are_refused() {
     );
 }
 
-/// What a frame is made of does not depend on how many threads it is split over.
+/// The work of a frame does not depend on how many threads share it.
 #[test]
 fn a_frame_is_the_same_work_whatever_the_threads() {
     let x5570 = machine("x5570");
@@ -283,7 +283,7 @@ fn the_counters_line_is_on_top_before_and_gone_after() {
     let (rank, hitm, _) = line(Mode::Off).expect("the line is used");
     assert!(rank == 0 && hitm > 1000, "number {rank}, {hitm} HITM");
     for mode in [Mode::Posted, Mode::Perch] {
-        // What is left there is the fair class's flag.
+        // The fair class's flag is left there.
         if let Some((rank, hitm, most)) = line(mode) {
             assert!(
                 rank > 0 && hitm * 100 < most,

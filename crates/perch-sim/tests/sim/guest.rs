@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::common::{ERAS, MS, checked, config, machine, policy, scenario, traced, workload};
 
-/// What a guest may have to do, with little of each.
+/// Workloads that a guest may run, each of them small.
 const INSIDE: [&str; 9] = [
     "sysbench:threads=5,locks=2,yields=20",
     "sysbench:threads=3,locks=1,yields=7",

@@ -31,7 +31,7 @@ fn every_message_is_read_once() {
             assert_eq!(m.counted, groups * fds * fds * loops, "{era} {keys}");
             let score = &outcome.scores[0];
             assert_eq!((score.unit, score.higher_is_better), ("s", false));
-            // What was counted is what happened in the time that is the score.
+            // The counts are those of the time that is the score.
             assert_eq!(score.value, m.simulated_ns as f64 / 1e9, "{era} {keys}");
             assert!(m.busy_ns <= 8 * m.simulated_ns, "{era} {keys}: {m:?}");
         }

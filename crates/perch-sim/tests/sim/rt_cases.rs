@@ -35,7 +35,7 @@ fn of(
     scenario(machine, era, load, [0, ms])
 }
 
-/// What each task has run, in milliseconds, at these milliseconds.
+/// The time that each task has run at these moments; milliseconds both.
 fn ran_at(scenario: &Scenario, moments_ms: &[u64]) -> Vec<Vec<f64>> {
     let mut seen: Vec<Glimpse> = Vec::new();
     checked(scenario, MS, |now| seen.push(now.clone()));

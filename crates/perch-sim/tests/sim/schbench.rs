@@ -127,7 +127,7 @@ fn requests_are_as_many_as_their_times_allow() {
     }
 }
 
-/// Who posted itself last is woken first, and all of them by one clock.
+/// The task that posted itself last is woken first, and all of them have one timestamp.
 #[test]
 fn a_list_is_woken_from_its_top_with_one_timestamp() {
     let kunpeng = machine("kunpeng920");

@@ -29,7 +29,7 @@ fn events_per_s(outcome: &Outcome) -> f64 {
 }
 
 const COSTS: &str = "yields=100,yield_ns=800,loop_ns=50,event_ns=500";
-/// What an event of [`COSTS`] takes.
+/// The time that an event of [`COSTS`] takes, nanoseconds.
 const EVENT_NS: f64 = 100.0 * 850.0 + 500.0;
 
 #[test]
@@ -124,7 +124,8 @@ fn the_books_are_right_at_every_moment() {
     }
 }
 
-/// Who came first is woken first, and takes the mutex in such a way that the next is woken too.
+/// The sleeper that came first is woken first, and marks the mutex when it takes it, so that its
+/// unlocking wakes the next one.
 #[test]
 fn sleepers_on_a_mutex_are_woken_in_turn() {
     let kunpeng = machine("kunpeng920");
