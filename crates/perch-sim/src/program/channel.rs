@@ -202,8 +202,8 @@ impl Channels {
         channels.flat_map(|c| c.waiting.iter().chain(&c.blocked).copied())
     }
 
-    /// A task that waits for a message is asleep, and no message lies there for which nobody was
-    /// woken; every message that was sent was taken or lies there; a task that waits for room will
+    /// A task that waits for a message is asleep, and a task was woken for each message that lies
+    /// there; every message that was sent was taken or lies there; a task that waits for room will
     /// be woken.
     ///
     /// # Errors

@@ -4,8 +4,8 @@
 //! Waiting for one takes four operations, as in glibc: the task puts itself on the list, unlocks
 //! the mutex, sleeps unless another task has taken it off the list meanwhile, and locks the mutex
 //! again. So no signal is lost between the second operation and the third. A task that signals
-//! takes the first task off the list and makes a futex call, unless the list is empty; nobody
-//! remembers a signal that found the list empty.
+//! takes the first task off the list and makes a futex call, unless the list is empty; a
+//! signal that finds the list empty is lost.
 
 use std::collections::VecDeque;
 

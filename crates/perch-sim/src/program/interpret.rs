@@ -382,7 +382,7 @@ impl Interpreter {
     }
 }
 
-/// After an operation that wakes nobody: the task goes on whatever else its CPU should do.
+/// After an operation that wakes no task: the task goes on whatever else its CPU should do.
 fn unseen(progress: Progress) -> Next {
     match progress {
         Progress::Done => Next::Go,

@@ -26,9 +26,9 @@ enum Word {
     /// 0.
     #[default]
     Free,
-    /// 1: held, nobody waits.
+    /// 1: held, and no task waits.
     Held,
-    /// 2: held, somebody may wait.
+    /// 2: held, and a task may wait.
     Contended,
 }
 
@@ -85,7 +85,7 @@ impl Mutexes {
             return Progress::Sleeps;
         }
         let free = m.word == Word::Free;
-        // The first attempt is for a word that says nobody waits, every later one marks it.
+        // The first attempt writes a word that says no task waits, every later one marks it.
         m.word = match (free, phase) {
             (true, Phase::Fresh) => Word::Held,
             _ => Word::Contended,
@@ -171,7 +171,7 @@ impl Mutexes {
         self.mutexes.iter().flat_map(|m| m.waiting.iter().copied())
     }
 
-    /// A mutex is free exactly when nobody holds it, and a task that sleeps on one will be woken:
+    /// A mutex is free exactly when no task holds it, and a task that sleeps on one will be woken:
     /// its owner sees that a task waits for it, or a task is about to wake the sleeper, or another
     /// sleeper was woken and will mark the mutex again.
     ///

@@ -53,8 +53,8 @@ impl Streaks {
         self.stepwise = true;
     }
 
-    /// The running task has just locked a mutex: if it goes on with rounds that nobody disturbs,
-    /// begins a streak. Returns whether it did.
+    /// The running task has just locked a mutex: if it goes on with rounds that no other task
+    /// disturbs, begins a streak. Returns whether it did.
     pub fn begin<S: System>(
         &mut self,
         system: &mut S,

@@ -100,7 +100,7 @@ pub fn scheduler<'a>(scenario: &crate::Scenario) -> Sched<'a> {
     let workload = &scenario.workload;
     let mut masks: Vec<Arc<CpuMask>> = workload.masks.clone();
     let tasks = workload.tasks.iter().map(|spec| {
-        // Tasks that share an affinity follow one another, or share the very same one.
+        // Tasks that share an affinity follow one another, or share one and the same mask.
         let known = masks.iter().rposition(|m| Arc::ptr_eq(m, &spec.allowed));
         let affinity = known.unwrap_or_else(|| {
             masks.push(spec.allowed.clone());

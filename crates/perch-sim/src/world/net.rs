@@ -18,9 +18,9 @@ use crate::id::{ChannelId, IdVec, TaskId};
 /// The network.
 #[derive(Debug)]
 pub struct Net {
-    pub(super) spec: Network,
+    spec: Network,
     /// The site of each channel's reader.
-    pub(super) readers: IdVec<ChannelId, Site>,
+    readers: IdVec<ChannelId, Site>,
 }
 
 impl Net {
@@ -39,13 +39,26 @@ impl Net {
         Some(Box::new(Net { spec, readers }))
     }
 
+    /// The site of a channel's reader.
+    pub fn reader(&self, channel: ChannelId) -> Site {
+        self.readers[channel]
+    }
+
     /// Tells whether the reader of a channel is on another computer.
     #[inline]
     pub fn is_outward(&self, channel: ChannelId) -> bool {
-        self.readers[channel] == Site::Outside
+        self.reader(channel) == Site::Outside
     }
 
-    pub(super) fn send_packet(&self, sched: &mut Sched<'_>, channel: ChannelId, lines: u32) {
+    /// The CPU of the host, of `nr_cpus`, on which the network card's interrupt for a channel
+    /// arrives, and the interrupt's cost, nanoseconds.
+    pub fn interrupt(&self, channel: ChannelId, nr_cpus: usize) -> (usize, u64) {
+        let cpu = (channel.0 % self.spec.queues) as usize % nr_cpus;
+        (cpu, self.spec.interrupt_ns)
+    }
+
+    /// Sends a packet, which arrives after the network's latency.
+    pub fn send_packet(&self, sched: &mut Sched<'_>, channel: ChannelId, lines: u32) {
         let at_ns = sched.now_ns() + self.spec.latency_ns.max(1);
         sched.at(at_ns, event::PACKET, channel.0, lines);
     }

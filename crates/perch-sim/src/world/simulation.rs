@@ -207,8 +207,8 @@ impl World {
         sched.resched_if_needed(self, cpu);
     }
 
-    /// A task that nobody in the simulation forks: its parent is on a CPU drawn at random among
-    /// those it may use.
+    /// A task appears that no task of the simulation forks: its parent is on a CPU drawn at random
+    /// among those that the task may use.
     fn appear(&mut self, sched: &mut Sched<'_>, task: TaskId) {
         self.programs.appears(task, sched.now_ns());
         match self.guests.place(task) {

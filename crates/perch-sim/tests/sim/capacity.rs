@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Machines whose CPUs differ in capacity: what a task's averages say there, who is a misfit, and
-//! where the balancer takes whom.
+//! Machines whose CPUs differ in capacity: the averages of tasks there, misfits, and the CPUs to which
+//! the balancer takes tasks.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Scenarios in a line, and what a property test needs.
+//! Functions that make a scenario in a line, and helpers of property tests.
 
 use std::sync::Arc;
 

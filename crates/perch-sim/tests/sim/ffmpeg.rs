@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Transcoders: who they are, where they may run, and what their times allow.
+//! Transcoders: their threads, the CPUs that these may use, and the rates that their times allow.
 
 use std::sync::Arc;
 
@@ -261,8 +261,8 @@ fn without_costs_of_lines_the_counters_change_nothing() {
     }
 }
 
-/// The line of the counter has most of all HITM before, and none after: nobody writes to it any
-/// more. The loads that waited for it are no longer among the dear ones.
+/// The counter's line has more HITM than any other line before, and none after: no CPU writes to it
+/// any more. The loads that waited for it are no longer among the dear ones.
 #[test]
 fn the_counters_line_is_on_top_before_and_gone_after() {
     let rt480 = machine("rt480");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a process's threads share, in whole runs: near each other they find it, apart they fetch
-//! it, and too much of it does not fit.
+//! The lines that a process's threads share, in whole runs: threads near each other find them, threads
+//! apart fetch them, and too many do not fit.
 
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ fn task(name: &str, start: Option<u64>, steps: &[Step]) -> ScriptTask {
     }
 }
 
-/// A parent that forks a child, and the two wake each other so many times.
+/// A parent that forks a child; the two wake each other `rounds` times.
 fn pair(rounds: usize) -> Script {
     use Step::{Await, Compute, Exec, Fork, Next, Sleep, Wake};
     let round = |steps: &[Step]| {

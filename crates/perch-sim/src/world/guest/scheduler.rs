@@ -219,7 +219,7 @@ mod tests {
         };
         assert_eq!(taken, Some(expected));
         assert_eq!(s.pick(VcpuId(0)), Some(TaskId(202)));
-        // Two are not many enough for one who has one.
+        // Two tasks are too few for a vCPU that has one itself.
         let mut s = loaded(&[1, 2]);
         assert_eq!(s.steal(VcpuId(0), false, |_| true, |_| true), None);
     }

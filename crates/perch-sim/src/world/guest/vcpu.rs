@@ -8,7 +8,7 @@ use crate::id::{GuestId, TaskId, VcpuId};
 use crate::world::event;
 use crate::world::state::World;
 
-/// A busy vCPU looks for tasks to take every so many ticks.
+/// Ticks after which a busy vCPU looks for tasks to take.
 const BALANCE_TICKS: u32 = 64;
 
 impl World {
