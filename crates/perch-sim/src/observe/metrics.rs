@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The figures of a run beside its scores.
 
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 
 use perch_sched::hardware::C2c;
 use perch_sched::observe::Counts;
@@ -36,6 +36,12 @@ impl Deref for Metrics {
 
     fn deref(&self) -> &Counts {
         &self.counts
+    }
+}
+
+impl DerefMut for Metrics {
+    fn deref_mut(&mut self) -> &mut Counts {
+        &mut self.counts
     }
 }
 

@@ -146,7 +146,8 @@ impl Interpreter {
         self.streaks.step_by_step();
     }
 
-    /// Streaks are possible, so the events of one moment have to come in a fixed order.
+    /// Tells whether streaks are possible, so that the events of one moment have to come in a fixed
+    /// order.
     pub fn has_mutexes(&self) -> bool {
         !self.mutexes.is_empty()
     }

@@ -62,7 +62,7 @@ impl Mutexes {
         }
     }
 
-    /// There are none.
+    /// Tells whether the run has no mutexes.
     pub fn is_empty(&self) -> bool {
         self.mutexes.is_empty()
     }
@@ -141,8 +141,8 @@ impl Mutexes {
         self.mutexes[mutex].streak
     }
 
-    /// The mutex looks as if its owner could have it for itself. If it cannot, a streak is begun
-    /// in vain, and nothing else depends on this.
+    /// Tells whether the mutex looks as if its owner could have it for itself. If the owner cannot,
+    /// a streak begins in vain, and nothing else depends on this.
     pub fn is_calm(&self, mutex: MutexId) -> bool {
         let m = &self.mutexes[mutex];
         m.calm >= 2 && m.word == Word::Held

@@ -13,10 +13,10 @@ pub trait System {
     fn now_ns(&self) -> u64;
     /// The costs of the hardware.
     fn costs(&self) -> &Costs;
-    /// The task on this CPU should give way as soon as possible.
+    /// Tells whether the task on this CPU should give way as soon as possible.
     fn need_resched(&self, cpu: usize) -> bool;
 
-    /// The task has to work before its next operation.
+    /// Tells whether the task has to work before its next operation.
     fn owes(&self, cpu: usize, task: TaskId) -> bool;
     /// As [`System::owes`], without the time that the CPU waited for contended lines.
     fn owes_work(&self, task: TaskId) -> bool;
@@ -52,9 +52,10 @@ pub trait System {
     /// The task is, or is no longer, in kernel code with interrupts off.
     fn set_atomic(&mut self, task: TaskId, is: bool);
 
-    /// The task is one of this machine and no vCPU.
+    /// Tells whether the task is one of this machine and no vCPU.
     fn is_plain(&self, task: TaskId) -> bool;
-    /// The task on this CPU has the CPU for itself. See [`perch_sched::Sched::is_alone`].
+    /// Tells whether the task on this CPU has the CPU for itself. See
+    /// [`perch_sched::Sched::is_alone`].
     fn is_alone(&mut self, cpu: usize) -> bool;
     /// See [`perch_sched::Sched::begin_streak`].
     fn begin_streak(&mut self, cpu: usize, task: TaskId, of: &Rounds);
