@@ -144,8 +144,8 @@ pub struct BalanceRules {
 /// The rules by which task groups are scheduled.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupRules {
-    /// True if the load of a group is that of the entities queued now, summed over windows of 10
-    /// ms, and not PELT's average (3.4).
+    /// True if the load of a group is the weight that is queued now, and that weight's average over
+    /// windows of 10 ms, and not PELT's average (3.4).
     pub by_weight: bool,
     /// The shortest time between two reports of a queue's load to its group, in nanoseconds (since
     /// 6.7).
@@ -168,13 +168,13 @@ pub struct EraRules {
     /// Task groups.
     pub groups: GroupRules,
     /// A task that ran more recently than this, in nanoseconds, is cache-hot. It is also the least
-    /// ceiling of `max_newidle_lb_cost`. 0.5 ms in every era.
+    /// ceiling of `max_newidle_lb_cost`. It is 0.5 ms in every era.
     pub migration_cost_ns: u64,
     /// True if the length of an idle scan depends on the average idle time of the waker's CPU and
     /// on the cost of scans (SIS_PROP, until 5.19), and not on the LLC's utilisation (SIS_UTIL).
     pub scan_by_cost: bool,
-    /// True if a task that uses more than its CPU's capacity keeps its util_est as it is (still so
-    /// in 6.12).
+    /// True if the util_est of a task that uses more than its CPU's capacity does not fall (still
+    /// so in 6.12).
     pub est_within_capacity: bool,
     /// EEVDF: the rule for how much lag a task keeps.
     pub lag: LagLimit,

@@ -99,7 +99,7 @@ impl Sched<'_> {
     }
 
     /// Returns the shortest time between two passes, in nanoseconds: a millisecond for each CPU of
-    /// the domain.
+    /// the domain, or the fixed interval of 3.4.
     fn least_interval_ns(&self, cpu: usize, i: usize) -> u64 {
         if self.rules.balance.fixed_intervals {
             return if self.is_numa(cpu, i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Time in the kernel, and cache lines of the kernel's own that many CPUs contend for: the task to
-//! which the time is charged.
+//! The charges for time in the kernel, and for cache lines of the kernel's own that many CPUs
+//! contend for.
 //!
 //! A CPU that waits for a line is busy for a certain time, whatever its sibling does. The task that
 //! runs there is charged this time before its next operation. If the CPU waits while no task runs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The interrupts and the tasks that are on their way to a CPU, the tasks from a waker far away.
+//! The interrupts and the tasks that are on their way to a CPU, which enqueues these tasks itself.
 
 use std::collections::VecDeque;
 

@@ -98,8 +98,8 @@ impl Sched<'_> {
     }
 
     /// Returns the time since the run time of the waiting `task` was last accounted, in
-    /// nanoseconds. For a task that has just been moved this is all the time since the start of the
-    /// run.
+    /// nanoseconds. For a task that has just been moved this may be all the time since the start of
+    /// the run.
     #[inline]
     pub(crate) fn ran_since_ns(&self, task: u32) -> u64 {
         self.now.saturating_sub(self.run_time(task).start_ns)

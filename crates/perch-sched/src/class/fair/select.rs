@@ -35,7 +35,7 @@ impl Sched<'_> {
         }
         let (waker_state, wakee) = match waker {
             Waker::Task(id) if id != task => two_states(&mut self.tasks, id, task),
-            // A task that calls exec has no waker, so the policy counts no flip for any task.
+            // A task that calls exec is its own waker, so the policy counts no task's wakee flips.
             Waker::Task(_) | Waker::Idle => (
                 &mut self.idle_tasks[wake.this_cpu],
                 &mut self.tasks[task as usize].state,
