@@ -7,6 +7,7 @@ use perch_machine::Machine;
 use perch_policy::{CpuMask, Policy, Topology};
 
 use crate::hardware::SharedSet;
+use crate::id::MaskId;
 
 /// A task as it is set up. Its number is its place in [`Setup::tasks`].
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +21,7 @@ pub struct NewTask {
     /// What its utilisation is clamped to where a CPU is chosen for it: least and most, 0 to 1024.
     pub uclamp: (u32, u32),
     /// The CPUs that it may use, by their place in [`Setup::masks`].
-    pub affinity: u32,
+    pub affinity: MaskId,
     /// Cache lines of its own that it touches every time it runs.
     pub footprint: u32,
     /// The address space it runs in, by its place in [`Setup::spaces`].

@@ -3,6 +3,7 @@
 
 use crate::core::Sched;
 use crate::era::Stuck;
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// What a CPU offers now to fair tasks (`capacity_of`).
@@ -11,9 +12,9 @@ impl Sched<'_> {
     }
 
     /// Whether what a task uses, or is clamped to, fits a CPU with a fifth to spare.
-    pub(crate) fn fits(&self, task: u32, cpu: usize) -> bool {
+    pub(crate) fn fits(&self, task: TaskId, cpu: usize) -> bool {
         let util = self.task_average(task).util.max(self.expected_util(task));
-        let (min, max) = self.tasks[task as usize].state.uclamp();
+        let (min, max) = self.tasks[task].state.uclamp();
         let fits = |util: u32| u64::from(util) * 1280 < u64::from(self.capacity_now(cpu)) * 1024;
         if self.rules.balance.clamps_util {
             return fits(util.max(min).min(max));
@@ -47,8 +48,8 @@ impl Sched<'_> {
     }
 
     /// Whether a task's affinity leaves it no better CPU, as far as the era looks.
-    pub(super) fn is_stuck(&self, task: u32, cpu: usize) -> bool {
-        let allowed = &self.affinities[self.tasks[task as usize].affinity as usize];
+    pub(super) fn is_stuck(&self, task: TaskId, cpu: usize) -> bool {
+        let allowed = &self.affinities[self.tasks[task].affinity];
         let topology = self.host.topology();
         match self.rules.balance.stuck {
             Stuck::Nobody => false,

@@ -9,6 +9,7 @@ use super::domain::nice_tries;
 use super::imbalance::Migrate;
 use super::moves::Vacated;
 use crate::core::Sched;
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// Writes down how full the LLCs of a domain are, all of them, if its groups are LLCs. Only
@@ -29,13 +30,13 @@ impl Sched<'_> {
     /// passes have failed.
     pub(super) fn is_kept(
         &mut self,
-        task: u32,
+        task: TaskId,
         source: usize,
         cpu: usize,
         migrate: Migrate,
         unequal: bool,
     ) -> bool {
-        let t = &self.tasks[task as usize];
+        let t = &self.tasks[task];
         let mut state = t.state;
         match self.caches.mode() {
             Mode::Off => return false,
@@ -79,9 +80,8 @@ impl Sched<'_> {
             // Only where every task would rather stay.
             Mode::Upstream => {
                 let home = home.map(|llc| llc as u32);
-                let at_home =
-                    |t: u32| home.is_some() && self.tasks[t as usize].cache.wants() == home;
-                let stays = |t: u32| self.is_delayed(t) || at_home(t);
+                let at_home = |t: TaskId| home.is_some() && self.tasks[t].cache.wants() == home;
+                let stays = |t: TaskId| self.is_delayed(t) || at_home(t);
                 self.each_waiting(source, &mut |t| stays(t))
                     && at_home(current)
                     && (self.nr_fair(source) <= 1
@@ -153,7 +153,7 @@ impl Sched<'_> {
         let mut after = self.first_turn();
         while let Some((turn, task)) = self.coldest(source, after) {
             after = turn;
-            let wants = self.tasks[task as usize].cache.wants();
+            let wants = self.tasks[task].cache.wants();
             let delayed = self.is_delayed(task);
             if self.may_run_on(task, cpu) && !delayed && wants == here {
                 self.move_waiting(task, source, cpu);
@@ -161,7 +161,7 @@ impl Sched<'_> {
             }
         }
         let current = self.fair_current(source);
-        current.is_some_and(|t| self.tasks[t as usize].cache.wants() == here)
+        current.is_some_and(|t| self.tasks[t].cache.wants() == here)
             && self.push_running(vacated, source, cpu)
     }
 }

@@ -53,7 +53,7 @@ impl Sched<'_> {
         for llc in 0..topology.nr_llcs() {
             let here = |t: &&Task| {
                 let awake = matches!(t.life, Life::Waking | Life::Queued | Life::Running);
-                awake && self.cpus[t.cpu as usize].llc == Some(llc)
+                awake && self.cpus[t.cpu].llc == Some(llc)
             };
             let nr = self.tasks.iter().filter(here).count() as u32;
             let cpus = topology.llc_span(llc).iter();
@@ -73,13 +73,13 @@ impl Sched<'_> {
         let llcs = self.host.topology().nr_llcs();
         let mut walked = vec![0; self.cpus.len() * llcs];
         let mut away = vec![0; llcs];
-        for (id, t) in self.tasks.iter().enumerate() {
-            if !self.on_queue(id as u32) {
+        for (id, t) in self.tasks.named() {
+            if !self.on_queue(id) {
                 continue;
             }
             if let Some(llc) = t.cache.wants {
-                walked[t.cpu as usize * llcs + llc as usize] += 1;
-                let home = self.cpus[t.cpu as usize].llc == Some(llc as usize);
+                walked[t.cpu * llcs + llc as usize] += 1;
+                let home = self.cpus[t.cpu].llc == Some(llc as usize);
                 away[llc as usize] += u32::from(!home);
             }
         }

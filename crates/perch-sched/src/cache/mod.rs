@@ -10,6 +10,7 @@ mod check;
 use perch_policy::{Mode, ProcessId};
 
 use crate::core::Sched;
+use crate::id::TaskId;
 use books::Trail;
 pub(crate) use books::{CacheBooks, CacheTask, processes};
 
@@ -20,9 +21,9 @@ const BOUNCE_NS: u64 = 50_000_000;
 impl Sched<'_> {
     /// A task starts to run in another LLC than before: counts that, and who soon comes back.
     #[cold]
-    pub(crate) fn changes_llc(&mut self, cpu: usize, task: u32) {
+    pub(crate) fn changes_llc(&mut self, cpu: usize, task: TaskId) {
         let here = self.cpus[cpu].llc;
-        let trail = &mut self.tasks[task as usize].cache.trail;
+        let trail = &mut self.tasks[task].cache.trail;
         let first = trail.now.is_none();
         let back = here.is_some() && trail.before == here;
         if !first && here.is_some() {
@@ -38,12 +39,12 @@ impl Sched<'_> {
 
     /// Accounts what a running task has run since that was done last: at ticks, and when it gives
     /// the CPU up.
-    fn account_slice(&mut self, cpu: usize, task: u32) {
-        let Some(process) = self.tasks[task as usize].state.process() else {
+    fn account_slice(&mut self, cpu: usize, task: TaskId) {
+        let Some(process) = self.tasks[task].state.process() else {
             return;
         };
         let ran_ns = self.run_time(task).sum_ns;
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         let delta_ns = ran_ns - std::mem::replace(&mut t.cache.accounted_ns, ran_ns);
         if delta_ns > 0 {
             self.host.account(process, cpu, self.now, delta_ns);
@@ -54,11 +55,11 @@ impl Sched<'_> {
     }
 
     /// Mode upstream: a running task takes over what its process prefers, and only then.
-    fn follow_preference(&mut self, cpu: usize, task: u32, process: ProcessId) {
+    fn follow_preference(&mut self, cpu: usize, task: TaskId, process: ProcessId) {
         let topology = self.host.topology();
         let preferred = self.host.preferred_cpu(process);
         let wants = preferred.and_then(|c| topology.llc(c)).map(|l| l as u32);
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         if t.cache.wants != wants {
             let home = self.cpus[cpu].llc;
             self.caches.count(cpu, home, t.cache.wants, -1);
@@ -69,11 +70,11 @@ impl Sched<'_> {
 
     /// A task has come to a CPU's queue (1) or left it (-1).
     #[cold]
-    pub(crate) fn count_wish(&mut self, cpu: usize, task: u32, by: i32) {
+    pub(crate) fn count_wish(&mut self, cpu: usize, task: TaskId, by: i32) {
         if self.caches.mode != Mode::Upstream {
             return;
         }
-        let (home, wants) = (self.cpus[cpu].llc, self.tasks[task as usize].cache.wants);
+        let (home, wants) = (self.cpus[cpu].llc, self.tasks[task].cache.wants);
         self.caches.count(cpu, home, wants, by);
     }
 
@@ -84,7 +85,7 @@ impl Sched<'_> {
         let Some(task) = self.cpus[cpu].current else {
             return;
         };
-        let Some(process) = self.tasks[task as usize].state.process() else {
+        let Some(process) = self.tasks[task].state.process() else {
             return;
         };
         self.account_slice(cpu, task);
@@ -102,8 +103,8 @@ impl Sched<'_> {
     }
 
     /// A thread is forked (1) or ends (-1).
-    pub(crate) fn count_thread(&mut self, task: u32, by: i32) {
-        if let Some(process) = self.tasks[task as usize].state.process() {
+    pub(crate) fn count_thread(&mut self, task: TaskId, by: i32) {
+        if let Some(process) = self.tasks[task].state.process() {
             let threads = self.host.threads(process).0;
             *threads = threads.wrapping_add_signed(by);
         }
@@ -111,17 +112,17 @@ impl Sched<'_> {
 
     /// A thread gets a CPU.
     #[cold]
-    pub(crate) fn starts_running(&mut self, task: u32) {
-        if let Some(process) = self.tasks[task as usize].state.process() {
+    pub(crate) fn starts_running(&mut self, task: TaskId) {
+        if let Some(process) = self.tasks[task].state.process() {
             *self.host.threads(process).1 += 1;
         }
     }
 
     /// A thread gives its CPU up; its run time is settled.
     #[cold]
-    pub(crate) fn stops_running(&mut self, cpu: usize, task: u32) {
+    pub(crate) fn stops_running(&mut self, cpu: usize, task: TaskId) {
         self.account_slice(cpu, task);
-        if let Some(process) = self.tasks[task as usize].state.process() {
+        if let Some(process) = self.tasks[task].state.process() {
             *self.host.threads(process).1 -= 1;
         }
     }

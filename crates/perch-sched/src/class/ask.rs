@@ -2,6 +2,7 @@
 //! What other rooms ask about the class of a task, and about the tasks of all classes on a CPU.
 
 use crate::core::Sched;
+use crate::id::TaskId;
 
 /// The class of a task, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,7 +13,7 @@ pub(super) enum Rank {
 
 impl Sched<'_> {
     #[inline]
-    pub(super) fn rank(&self, task: u32) -> Rank {
+    pub(super) fn rank(&self, task: TaskId) -> Rank {
         match self.is_rt(task) {
             true => Rank::Rt,
             false => Rank::Fair,
@@ -35,13 +36,13 @@ impl Sched<'_> {
 
     /// The running task of a CPU if the balancer may move it: one of the lowest class.
     #[inline]
-    pub(crate) fn fair_current(&self, cpu: usize) -> Option<u32> {
+    pub(crate) fn fair_current(&self, cpu: usize) -> Option<TaskId> {
         self.cpus[cpu].current.filter(|_| !self.runs_rt(cpu))
     }
 
     /// Whether a task is one that the balancer may move, of the lowest class.
     #[inline]
-    pub(crate) fn is_balanced(&self, task: u32) -> bool {
+    pub(crate) fn is_balanced(&self, task: TaskId) -> bool {
         self.rank(task) == Rank::Fair
     }
 

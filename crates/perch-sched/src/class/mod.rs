@@ -19,6 +19,7 @@ pub(crate) mod table;
 use perch_policy::Wake;
 
 use crate::core::{Life, Sched, Waker};
+use crate::id::TaskId;
 
 use ask::Rank;
 use fair::FairClass;
@@ -38,30 +39,30 @@ macro_rules! ask {
 /// Questions about a task or about what a CPU runs.
 impl Sched<'_> {
     /// Puts a task on a queue, see [`Class::enqueue`].
-    pub(crate) fn enqueue(&mut self, cpu: usize, task: u32, moved: bool) {
+    pub(crate) fn enqueue(&mut self, cpu: usize, task: TaskId, moved: bool) {
         self.end_streak(cpu);
         self.update_current(cpu);
         ask!(self.rank(task), enqueue(self, cpu, task, moved));
     }
 
     /// The running task leaves its CPU, see [`Class::leave`].
-    pub(crate) fn leave(&mut self, cpu: usize, task: u32, life: Life) {
+    pub(crate) fn leave(&mut self, cpu: usize, task: TaskId, life: Life) {
         ask!(self.rank(task), leave(self, cpu, task, life));
     }
 
     /// The task that runs next on a CPU that runs nobody: that of the highest class that has one.
-    pub(crate) fn pick(&mut self, cpu: usize) -> Option<u32> {
+    pub(crate) fn pick(&mut self, cpu: usize) -> Option<TaskId> {
         RtClass::pick(self, cpu).or_else(|| FairClass::pick(self, cpu))
     }
 
     /// Whether a class above that of the running task has a task that may run.
     #[inline]
-    pub(crate) fn is_outranked(&mut self, cpu: usize, task: u32) -> bool {
+    pub(crate) fn is_outranked(&mut self, cpu: usize, task: TaskId) -> bool {
         self.rank(task) < Rank::Rt && RtClass::pick(self, cpu).is_some()
     }
 
     /// The picked task becomes the running one, see [`Class::set_next`].
-    pub(crate) fn set_next(&mut self, cpu: usize, task: u32) {
+    pub(crate) fn set_next(&mut self, cpu: usize, task: TaskId) {
         let rank = self.rank(task);
         if rank > Rank::Fair {
             self.touch_queue(cpu);
@@ -86,17 +87,17 @@ impl Sched<'_> {
 
     /// Whether the running task would be picked again, see [`Class::goes_on`].
     #[inline]
-    pub(crate) fn goes_on(&mut self, cpu: usize, task: u32) -> bool {
+    pub(crate) fn goes_on(&mut self, cpu: usize, task: TaskId) -> bool {
         ask!(self.rank_running(cpu), goes_on(self, cpu, task))
     }
 
     /// The running task yields, see [`Class::yields`].
-    pub(crate) fn yields(&mut self, cpu: usize, task: u32) -> Yield {
+    pub(crate) fn yields(&mut self, cpu: usize, task: TaskId) -> Yield {
         ask!(self.rank(task), yields(self, cpu, task))
     }
 
     /// A task has just been queued on a CPU: it may take that CPU. A lower class never does.
-    pub(crate) fn check_preempt(&mut self, cpu: usize, wakee: u32) {
+    pub(crate) fn check_preempt(&mut self, cpu: usize, wakee: TaskId) {
         let rank = self.rank(wakee);
         if self.rank_running(cpu) > rank {
             return;
@@ -105,7 +106,7 @@ impl Sched<'_> {
     }
 
     /// A tick finds a task running, see [`Class::tick`].
-    pub(crate) fn tick_current(&mut self, cpu: usize, task: u32) {
+    pub(crate) fn tick_current(&mut self, cpu: usize, task: TaskId) {
         match self.rank_running(cpu) {
             Rank::Fair => {
                 FairClass::tick(self, cpu, task);
@@ -120,22 +121,22 @@ impl Sched<'_> {
     }
 
     /// Chooses a task's CPU, see [`Class::select`].
-    pub(crate) fn select(&mut self, task: u32, wake: &Wake, waker: Waker) -> (usize, u32) {
+    pub(crate) fn select(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> (usize, u32) {
         ask!(self.rank(task), select(self, task, wake, waker))
     }
 
     /// A sleeping task is about to change its CPU, see [`Class::migrate`].
-    pub(crate) fn migrate(&mut self, task: u32) {
+    pub(crate) fn migrate(&mut self, task: TaskId) {
         ask!(self.rank(task), migrate(self, task));
     }
 
     /// A task wakes up for the first time, see [`Class::born`].
-    pub(crate) fn born(&mut self, task: u32, cpu: usize) {
+    pub(crate) fn born(&mut self, task: TaskId, cpu: usize) {
         ask!(self.rank(task), born(self, task, cpu));
     }
 
     /// See [`Class::SWITCHES_PARENT`].
-    pub(crate) fn switches_parent(&self, task: u32) -> bool {
+    pub(crate) fn switches_parent(&self, task: TaskId) -> bool {
         match self.rank(task) {
             Rank::Fair => FairClass::SWITCHES_PARENT,
             Rank::Rt => RtClass::SWITCHES_PARENT,

@@ -7,6 +7,7 @@
 
 use super::Sched;
 use crate::hardware::{Access, Field, Symbol};
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// A kernel function on `cpu`, which is at work, reads or writes a field of the root domain.
@@ -82,7 +83,7 @@ impl Sched<'_> {
             return;
         };
         let owed_ns = std::mem::take(&mut c.lines.ns);
-        self.tasks[task as usize].debt_ns += owed_ns * u64::from(c.speed_1024) / 1024;
+        self.tasks[task].debt_ns += owed_ns * u64::from(c.speed_1024) / 1024;
     }
 
     /// A CPU was idle until now: some of what it owed it has spent meanwhile.
@@ -99,8 +100,8 @@ impl Sched<'_> {
 
     /// A task works for so long in the kernel, nanoseconds at full capacity, before it goes on.
     #[inline]
-    pub fn charge_kernel(&mut self, cpu: usize, task: u32, work_ns: u64) {
-        self.tasks[task as usize].debt_ns += work_ns;
+    pub fn charge_kernel(&mut self, cpu: usize, task: TaskId, work_ns: u64) {
+        self.tasks[task].debt_ns += work_ns;
         self.note_kernel(cpu, work_ns);
     }
 

@@ -13,6 +13,7 @@ use crate::balance::CpuBalance;
 use crate::class::pelt::Clock;
 use crate::class::rt::RtQueue;
 use crate::hardware::Costs;
+use crate::id::TaskId;
 
 /// A CPU.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ pub struct Cpu {
     /// Its last-level cache domain, if it shares one.
     pub llc: Option<usize>,
     /// The running task.
-    pub current: Option<u32>,
+    pub current: Option<TaskId>,
     /// The real-time class's part.
     pub rt: RtQueue,
     /// The running task's segment.

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What is on its way to a CPU: interrupts, and tasks that were woken from afar.
 
+use crate::id::TaskId;
 use std::collections::VecDeque;
 
 /// What is on its way to a CPU.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     /// Tasks that the CPU itself enqueues when the interrupt arrives.
-    tasks: VecDeque<u32>,
+    tasks: VecDeque<TaskId>,
     /// An interrupt is on its way.
     ipi_pending: bool,
 }
 
 impl Inbox {
     /// A task was sent to the CPU.
-    pub fn put(&mut self, task: u32) {
+    pub fn put(&mut self, task: TaskId) {
         self.tasks.push_back(task);
     }
 
     /// Takes the task that was sent first.
-    pub fn take(&mut self) -> Option<u32> {
+    pub fn take(&mut self) -> Option<TaskId> {
         self.tasks.pop_front()
     }
 
@@ -37,7 +38,7 @@ impl Inbox {
     }
 
     /// The tasks on their way.
-    pub fn tasks(&self) -> &VecDeque<u32> {
+    pub fn tasks(&self) -> &VecDeque<TaskId> {
         &self.tasks
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Where a task is in its life, and who wakes it: words that every room uses.
 
+use crate::id::TaskId;
+
 /// Where a task is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
@@ -22,7 +24,7 @@ pub enum Life {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waker {
     /// The running task, or an interrupt on top of it.
-    Task(u32),
+    Task(TaskId),
     /// An interrupt on an idle CPU.
     Idle,
 }

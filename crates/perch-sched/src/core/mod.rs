@@ -38,6 +38,7 @@ use crate::class::fair::FairState;
 use crate::class::rt;
 use crate::era::EraRules;
 use crate::hardware::{Costs, Llcs};
+use crate::id::{IdVec, MaskId, TaskId};
 use crate::observe::{Counts, Observed, Observer};
 
 use contended::Contended;
@@ -65,11 +66,11 @@ pub mod kind {
 pub trait Programs {
     /// `task` runs on `cpu` and has no work left: it does what comes next, which may take time, wake
     /// others, put it to sleep or end it.
-    fn advance(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32);
+    fn advance(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId);
 
     /// `task`, which was set up as one that [`NewTask::carries`] others, has just got `cpu`, with or
     /// without work left.
-    fn enter(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32);
+    fn enter(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId);
 }
 
 /// The scheduler of a machine.
@@ -88,9 +89,9 @@ pub struct Sched<'a> {
     pub(crate) acting: usize,
     pub(crate) tick_ns: u64,
     pub(crate) cpus: Vec<Cpu>,
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) tasks: IdVec<TaskId, Task>,
     /// The tasks' affinities, each stored once.
-    pub(crate) affinities: Vec<Arc<CpuMask>>,
+    pub(crate) affinities: IdVec<MaskId, Arc<CpuMask>>,
     /// What the policy remembers of each CPU's idle task, the waker of timer interrupts.
     pub(crate) idle_tasks: Vec<TaskState>,
     /// CPUs differ in capacity.

@@ -7,6 +7,7 @@ use perch_policy::TaskState;
 use super::life::Life;
 use crate::cache::CacheTask;
 use crate::class::rt::RtEntity;
+use crate::id::{MaskId, TaskGroupId};
 
 /// A task.
 #[derive(Debug)]
@@ -14,11 +15,11 @@ pub struct Task {
     /// What the policy knows and remembers of it.
     pub state: TaskState,
     /// Its group, `NONE` for the root group.
-    pub group: u32,
+    pub group: Option<TaskGroupId>,
     /// Which of the kernel's affinities it has.
-    pub affinity: u32,
+    pub affinity: MaskId,
     /// Where it runs or ran last.
-    pub cpu: u32,
+    pub cpu: usize,
     /// Where it is in its life.
     pub life: Life,
     /// Its work is that of others, see [`super::NewTask::carries`].
@@ -35,7 +36,7 @@ pub struct Task {
     /// Lines of its own that it finds in its caches when it runs undisturbed.
     pub footprint: u32,
     /// Where its lines are: the CPU it last ran on, `u32::MAX` before the first time.
-    pub warm_cpu: u32,
+    pub warm_cpu: Option<usize>,
     /// That CPU's fill counter when the task left it.
     pub warm_fill: u64,
     /// When it was woken, for the wake-up latency; 0 once that is counted.

@@ -7,6 +7,7 @@ use perch_policy::Host;
 
 use super::{Life, Sched};
 use crate::hardware::{C2c, Costs};
+use crate::id::TaskId;
 use crate::observe::Counts;
 
 /// Time and events.
@@ -64,7 +65,7 @@ impl Sched<'_> {
 
     /// The task that runs on a CPU.
     #[inline]
-    pub fn current(&self, cpu: usize) -> Option<u32> {
+    pub fn current(&self, cpu: usize) -> Option<TaskId> {
         self.cpus[cpu].current
     }
 
@@ -96,37 +97,37 @@ impl Sched<'_> {
 
     /// Where a task is in its life.
     #[inline]
-    pub fn life(&self, task: u32) -> Life {
-        self.tasks[task as usize].life
+    pub fn life(&self, task: TaskId) -> Life {
+        self.tasks[task].life
     }
 
     /// Where a task runs or ran last.
     #[inline]
-    pub fn cpu_of_task(&self, task: u32) -> usize {
-        self.tasks[task as usize].cpu as usize
+    pub fn cpu_of_task(&self, task: TaskId) -> usize {
+        self.tasks[task].cpu
     }
 
     /// The CPU where a task's lines are, and that CPU's fill counter when the task left it.
-    pub fn warmth(&self, task: u32) -> (Option<usize>, u64) {
-        let t = &self.tasks[task as usize];
-        let warm = (t.warm_cpu != u32::MAX).then_some(t.warm_cpu as usize);
+    pub fn warmth(&self, task: TaskId) -> (Option<usize>, u64) {
+        let t = &self.tasks[task];
+        let warm = t.warm_cpu;
         (warm, t.warm_fill)
     }
 
     /// Lines of its own that a task touches every time it runs.
-    pub fn footprint(&self, task: u32) -> u32 {
-        self.tasks[task as usize].footprint
+    pub fn footprint(&self, task: TaskId) -> u32 {
+        self.tasks[task].footprint
     }
 
     /// When a task last became able to run, or was made to wait.
-    pub fn waits_since_ns(&self, task: u32) -> u64 {
-        self.tasks[task as usize].waits_since_ns
+    pub fn waits_since_ns(&self, task: TaskId) -> u64 {
+        self.tasks[task].waits_since_ns
     }
 
     /// What a task has run so far, nanoseconds.
-    pub fn ran_ns(&self, task: u32) -> u64 {
+    pub fn ran_ns(&self, task: TaskId) -> u64 {
         let run = self.run_time(task);
-        match self.tasks[task as usize].life {
+        match self.tasks[task].life {
             Life::Running => run.sum_ns + self.now.saturating_sub(run.start_ns),
             _ => run.sum_ns,
         }
@@ -172,50 +173,50 @@ impl Sched<'_> {
 impl Sched<'_> {
     /// Work that is left of the operation under way, nanoseconds at full capacity.
     #[inline]
-    pub fn left_ns(&self, task: u32) -> u64 {
-        self.tasks[task as usize].left_ns
+    pub fn left_ns(&self, task: TaskId) -> u64 {
+        self.tasks[task].left_ns
     }
 
     /// Gives a task so much work, instead of what it had.
     #[inline]
-    pub fn set_work(&mut self, task: u32, work_ns: u64) {
-        self.tasks[task as usize].left_ns = work_ns;
+    pub fn set_work(&mut self, task: TaskId, work_ns: u64) {
+        self.tasks[task].left_ns = work_ns;
     }
 
     /// Gives a task so much work more.
-    pub fn add_work(&mut self, task: u32, work_ns: u64) {
-        self.tasks[task as usize].left_ns += work_ns;
+    pub fn add_work(&mut self, task: TaskId, work_ns: u64) {
+        self.tasks[task].left_ns += work_ns;
     }
 
     /// Gives a task so much work of the kernel's, instead of what it had.
-    pub fn set_kernel_work(&mut self, cpu: usize, task: u32, work_ns: u64) {
+    pub fn set_kernel_work(&mut self, cpu: usize, task: TaskId, work_ns: u64) {
         self.set_work(task, work_ns);
         self.note_kernel(cpu, work_ns);
     }
 
     /// A task has so much more to do before its next operation, not in the kernel.
     #[inline]
-    pub fn charge(&mut self, task: u32, work_ns: u64) {
-        self.tasks[task as usize].debt_ns += work_ns;
+    pub fn charge(&mut self, task: TaskId, work_ns: u64) {
+        self.tasks[task].debt_ns += work_ns;
     }
 
     /// Whether a task has to work before its next operation.
     #[inline]
-    pub fn owes_work(&self, task: u32) -> bool {
-        self.tasks[task as usize].debt_ns > 0
+    pub fn owes_work(&self, task: TaskId) -> bool {
+        self.tasks[task].debt_ns > 0
     }
 
     /// Takes all of a task's work away from it: what is left and what it owes.
-    pub fn take_work(&mut self, task: u32) -> u64 {
-        let t = &mut self.tasks[task as usize];
+    pub fn take_work(&mut self, task: TaskId) -> u64 {
+        let t = &mut self.tasks[task];
         std::mem::take(&mut t.left_ns) + std::mem::take(&mut t.debt_ns)
     }
 
     /// The running task is, or is no longer, in a stretch of kernel code with interrupts off: nobody
     /// takes the CPU from it.
     #[inline]
-    pub fn set_atomic(&mut self, task: u32, is: bool) {
-        self.tasks[task as usize].atomic = is;
+    pub fn set_atomic(&mut self, task: TaskId, is: bool) {
+        self.tasks[task].atomic = is;
     }
 
     /// Whether the running task is alone on its CPU, as a streak wants it. What it owes for

@@ -4,6 +4,7 @@
 use perch_policy::Wake;
 
 use super::{Life, Programs, Sched, Waker};
+use crate::id::TaskId;
 use crate::observe::Observed;
 
 impl Sched<'_> {
@@ -14,13 +15,13 @@ impl Sched<'_> {
 
     /// Wakes a sleeping task from `this_cpu`. Returns what the wake-up cost the waker, nanoseconds of
     /// work.
-    pub fn wake(&mut self, task: u32, this_cpu: usize, waker: Waker, sync: bool) -> u64 {
+    pub fn wake(&mut self, task: TaskId, this_cpu: usize, waker: Waker, sync: bool) -> u64 {
         let now = self.now;
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         assert_eq!(t.life, Life::Asleep, "task {task} is woken");
         t.woken_ns = now;
         t.waits_since_ns = now;
-        let prev = t.cpu as usize;
+        let prev = t.cpu;
         if self.is_delayed(task) {
             return self.wake_delayed(task, this_cpu, waker);
         }
@@ -37,7 +38,7 @@ impl Sched<'_> {
         }
         if cpu != prev {
             self.migrate(task);
-            self.tasks[task as usize].cpu = cpu as u32;
+            self.tasks[task].cpu = cpu;
         }
         let cost = self.costs.wake_ns(examined);
         self.send_to(task, cpu, this_cpu, cost);
@@ -45,8 +46,8 @@ impl Sched<'_> {
     }
 
     /// Wakes a task that EEVDF left on its queue when it fell asleep.
-    fn wake_delayed(&mut self, task: u32, this_cpu: usize, waker: Waker) -> u64 {
-        let cpu = self.tasks[task as usize].cpu as usize;
+    fn wake_delayed(&mut self, task: TaskId, this_cpu: usize, waker: Waker) -> u64 {
+        let cpu = self.tasks[task].cpu;
         if self.caches.reserves() {
             self.reserve(cpu, 1);
         }
@@ -68,7 +69,7 @@ impl Sched<'_> {
 
     /// Brings a woken task to its CPU. An idle CPU, and one that does not share the waker's
     /// cache, enqueues it itself when the interrupt arrives; elsewhere the waker does it.
-    fn send_to(&mut self, task: u32, cpu: usize, this_cpu: usize, cost_ns: u64) {
+    fn send_to(&mut self, task: TaskId, cpu: usize, this_cpu: usize, cost_ns: u64) {
         assert!(
             self.allowed(task).contains(cpu),
             "task {task} is sent to cpu {cpu}, which it may not use"
@@ -84,7 +85,7 @@ impl Sched<'_> {
             self.preempt_from(cpu, task, this_cpu, cost_ns);
             return;
         }
-        self.tasks[task as usize].life = Life::Waking;
+        self.tasks[task].life = Life::Waking;
         self.cpus[cpu].inbox.put(task);
         self.host.set_idle(cpu, false);
         self.send_ipi(cpu, this_cpu, cost_ns);
@@ -92,7 +93,7 @@ impl Sched<'_> {
 
     /// Lets a task just queued on `cpu` preempt; tells a remote CPU by interrupt.
     #[inline(always)]
-    fn preempt_from(&mut self, cpu: usize, task: u32, this_cpu: usize, cost_ns: u64) {
+    fn preempt_from(&mut self, cpu: usize, task: TaskId, this_cpu: usize, cost_ns: u64) {
         let before = self.cpus[cpu].need_resched;
         self.check_preempt(cpu, task);
         if self.cpus[cpu].need_resched && !before && cpu != this_cpu {
@@ -101,7 +102,7 @@ impl Sched<'_> {
     }
 
     /// A task that nobody in the simulation forks appears, as if its parent were on `parent`.
-    pub fn appear(&mut self, programs: &mut dyn Programs, task: u32, parent: usize) {
+    pub fn appear(&mut self, programs: &mut dyn Programs, task: TaskId, parent: usize) {
         self.acting = parent;
         let (cpu, _) = self.start(task, parent);
         self.send_to(task, cpu, parent, 0);
@@ -112,16 +113,16 @@ impl Sched<'_> {
 
     /// A task's first wake-up, from its parent, which runs on this CPU. Returns what it cost the
     /// parent: the CPUs that the slow path looked at. The rest of a fork is the workload's.
-    pub fn fork(&mut self, task: u32, parent: usize) -> u64 {
+    pub fn fork(&mut self, task: TaskId, parent: usize) -> u64 {
         let (cpu, cost) = self.start(task, parent);
         self.send_to(task, cpu, parent, cost);
         cost
     }
 
     /// Makes a task that is about to wake up for the first time: where, and what choosing costs.
-    fn start(&mut self, task: u32, parent: usize) -> (usize, u64) {
-        let t = &mut self.tasks[task as usize];
-        t.cpu = parent as u32;
+    fn start(&mut self, task: TaskId, parent: usize) -> (usize, u64) {
+        let t = &mut self.tasks[task];
+        t.cpu = parent;
         // The kernel starts a child's recent_used_cpu with its parent's CPU: a server forked on
         // another node comes back to where its daemon ran, not next to its client.
         t.state.set_recent_cpu(Some(parent));
@@ -136,8 +137,8 @@ impl Sched<'_> {
         let (cpu, examined) = self.select(task, &wake, Waker::Idle);
         self.reserve(cpu, 1);
         self.born(task, cpu);
-        let t = &mut self.tasks[task as usize];
-        (t.cpu, t.woken_ns) = (cpu as u32, self.now);
+        let t = &mut self.tasks[task];
+        (t.cpu, t.woken_ns) = (cpu, self.now);
         (cpu, self.costs.examine_ns(examined))
     }
 }

@@ -7,6 +7,7 @@ use std::io;
 use perch_policy::{CpuMask, Host, TaskState, Verdict, Wake};
 
 use crate::core::Waker;
+use crate::id::TaskId;
 
 /// The policy is about to be asked where a task of the fair class is to go: all that the policy is
 /// shown. Its answer is the next [`Observed::Decided`].
@@ -29,7 +30,7 @@ pub struct Asked<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Decided<'a> {
     /// The task.
-    pub task: u32,
+    pub task: TaskId,
     /// Its waker; a task that calls exec is its own.
     pub waker: Waker,
     /// The waker's CPU.
@@ -74,7 +75,7 @@ impl RtStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved {
     /// The task.
-    pub task: u32,
+    pub task: TaskId,
     /// The CPU on which that was decided.
     pub this_cpu: usize,
     /// From where.
@@ -95,7 +96,7 @@ pub enum Observed<'a> {
     /// A sleeper was woken that EEVDF had left on its queue: there was nothing to decide.
     Requeued {
         /// The task.
-        task: u32,
+        task: TaskId,
         /// Its waker.
         waker: Waker,
         /// The waker's CPU.
@@ -108,7 +109,7 @@ pub enum Observed<'a> {
     /// A real-time task was woken or forked, and has its CPU.
     RtWoken {
         /// The task.
-        task: u32,
+        task: TaskId,
         /// Its waker.
         waker: Waker,
         /// The waker's CPU.

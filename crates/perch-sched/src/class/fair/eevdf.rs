@@ -4,8 +4,8 @@
 
 use super::cfs::virtual_ns;
 use super::entity::Entity;
-use super::group::NONE;
 use super::queue::FairQueue;
+use crate::id::EntityId;
 
 /// Sum of weights, and of weight times (vruntime - min_vruntime), the running task included.
 fn totals(fair: &FairQueue, current: Option<&Entity>) -> (i64, i64) {
@@ -80,7 +80,7 @@ pub fn place(mean: Mean, se: &mut Entity, slice_ns: u64, new: bool) {
 /// The next task, `None` to keep the running one. A running task that is still protected (run
 /// to parity) is kept whoever waits.
 #[inline]
-pub fn pick(fair: &FairQueue, current: Option<&Entity>) -> Option<u32> {
+pub fn pick(fair: &FairQueue, current: Option<&Entity>) -> Option<EntityId> {
     if current.is_some_and(|se| se.vruntime < fair.protected_v) {
         return None;
     }
@@ -88,7 +88,7 @@ pub fn pick(fair: &FairQueue, current: Option<&Entity>) -> Option<u32> {
     let (weight, sum) = totals(fair, current);
     // A group whose other task has just gone to sleep, while it is owed time (6.12).
     let buddy = fair.next_buddy;
-    if buddy != NONE
+    if buddy != EntityId::NONE
         && let Some(w) = fair.timeline.find(buddy)
         && (w.vruntime - fair.min_vruntime) * weight <= sum
     {

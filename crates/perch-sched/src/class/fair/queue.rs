@@ -5,8 +5,8 @@
 //! They stand in one sorted vector: by vruntime in CFS, by deadline in EEVDF. Queues are short (a
 //! handful, rarely hundreds), and a move within a few cache lines beats a tree.
 
-use super::group::NONE;
 use crate::class::pelt::Average;
+use crate::id::EntityId;
 
 /// A waiting task or group.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub struct Waiting {
     /// Weight.
     pub weight: u32,
     /// Who: an entity's number, which of a task is its own.
-    pub entity: u32,
+    pub entity: EntityId,
 }
 
 /// Waiting entities by key, the earliest first; equals in order of arrival.
@@ -48,19 +48,19 @@ impl Timeline {
     ///
     /// # Panics
     /// When it is not there: the caller's books are wrong.
-    pub fn remove(&mut self, entity: u32) -> Waiting {
+    pub fn remove(&mut self, entity: EntityId) -> Waiting {
         let at = self.waiting.iter().position(|w| w.entity == entity);
         self.waiting
             .remove(at.expect("who is queued stands in a queue"))
     }
 
     /// The entry of an entity, if it is there.
-    pub fn find(&self, entity: u32) -> Option<&Waiting> {
+    pub fn find(&self, entity: EntityId) -> Option<&Waiting> {
         self.waiting.iter().find(|w| w.entity == entity)
     }
 
     /// An entity weighs something else, and stays where it is.
-    pub fn reweigh(&mut self, entity: u32, weight: u32) {
+    pub fn reweigh(&mut self, entity: EntityId, weight: u32) {
         let mut waiting = self.waiting.iter_mut();
         if let Some(w) = waiting.find(|w| w.entity == entity) {
             w.weight = weight;
@@ -92,16 +92,16 @@ pub struct FairQueue {
     /// Sum of the runnable tasks' util_est; only of a CPU's queue, all of its tasks.
     pub est: u32,
     /// CFS: who was preempted by a wakee, preferred at the next pick; `NONE` for nobody.
-    pub last_buddy: u32,
+    pub last_buddy: EntityId,
     /// CFS, and EEVDF for groups: who should run next; `NONE` for nobody.
-    pub next_buddy: u32,
+    pub next_buddy: EntityId,
     /// EEVDF: vruntime up to which the running task is protected from a wakee (run to parity).
     pub protected_v: i64,
     /// The task or group that runs, `NONE` for nobody.
-    pub curr: u32,
+    pub curr: EntityId,
     /// Who ran from it last: a group that is chosen again at once goes on with its turn, and a yield
     /// passes it over.
-    pub put: u32,
+    pub put: EntityId,
     /// Which of its CPU's choices ended that.
     pub put_at: u64,
 }
@@ -119,11 +119,11 @@ impl Default for FairQueue {
             nr_delayed: 0,
             average: Average::default(),
             est: 0,
-            last_buddy: NONE,
-            next_buddy: NONE,
+            last_buddy: EntityId::NONE,
+            next_buddy: EntityId::NONE,
             protected_v: 0,
-            curr: NONE,
-            put: NONE,
+            curr: EntityId::NONE,
+            put: EntityId::NONE,
             put_at: 0,
         }
     }

@@ -7,14 +7,15 @@ use super::entity::Entity;
 use super::group::TaskGroups;
 use super::queue::FairQueue;
 use crate::era::EraRules;
+use crate::id::{EntityId, IdVec, QueueId};
 use crate::setup::NewGroup;
 
 /// What the fair class knows: its queues, what stands in them, and the task groups.
 pub(crate) struct FairState {
     /// The CPUs' queues, then those of groups on CPUs.
-    pub(super) queues: Vec<FairQueue>,
+    pub(super) queues: IdVec<QueueId, FairQueue>,
     /// What stands in queues: the tasks (of a real-time one only the run time counts), then groups.
-    pub(super) entities: Vec<Entity>,
+    pub(super) entities: IdVec<EntityId, Entity>,
     /// Times that any task was queued or picked.
     pub(super) turns: u64,
     pub(super) groups: TaskGroups,
@@ -38,7 +39,7 @@ impl FairState {
         ids: &[GroupId],
         cpus: usize,
     ) -> FairState {
-        let entities: Vec<Entity> = weights.map(Entity::of_task).collect();
+        let entities: IdVec<EntityId, Entity> = weights.map(Entity::of_task).collect();
         FairState {
             queues: (0..cpus).map(|_| FairQueue::default()).collect(),
             scan_cost_ns: vec![0; cpus],

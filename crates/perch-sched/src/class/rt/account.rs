@@ -3,6 +3,7 @@
 
 use crate::class::pelt::Activity;
 use crate::core::Sched;
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// Brings the CPU's real-time average up to date; to be called before it changes who runs.
@@ -22,7 +23,7 @@ impl Sched<'_> {
 
     /// Accounts the running task's time.
     #[inline(never)]
-    pub(in crate::class) fn account_rt(&mut self, cpu: usize, task: u32) {
+    pub(in crate::class) fn account_rt(&mut self, cpu: usize, task: TaskId) {
         let now = self.now;
         let delta = self.run_time_mut(task).account(now);
         if delta > 0 {

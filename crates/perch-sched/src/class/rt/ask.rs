@@ -4,6 +4,7 @@
 use super::state::RtDomain;
 use crate::class::pelt::Average;
 use crate::core::Sched;
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// # Panics
@@ -18,8 +19,8 @@ impl Sched<'_> {
 
     /// Whether a task is in this class. Where no task is, the answer costs a comparison.
     #[inline]
-    pub(in crate::class) fn is_rt(&self, task: u32) -> bool {
-        self.rt.is_some() && self.tasks[task as usize].rt.priority > 0
+    pub(in crate::class) fn is_rt(&self, task: TaskId) -> bool {
+        self.rt.is_some() && self.tasks[task].rt.priority > 0
     }
 
     /// Whether a CPU runs a task of this class.
@@ -29,8 +30,8 @@ impl Sched<'_> {
     }
 
     /// A task's priority; 0 for a fair one.
-    pub(super) fn priority(&self, task: u32) -> u8 {
-        self.tasks[task as usize].rt.priority
+    pub(super) fn priority(&self, task: TaskId) -> u8 {
+        self.tasks[task].rt.priority
     }
 
     /// The priority of what a CPU runs; 0 if that is fair or nothing.
@@ -39,8 +40,8 @@ impl Sched<'_> {
     }
 
     /// Whether a task may run on several CPUs.
-    pub(super) fn may_move(&self, task: u32) -> bool {
-        self.affinities[self.tasks[task as usize].affinity as usize].weight() > 1
+    pub(super) fn may_move(&self, task: TaskId) -> bool {
+        self.affinities[self.tasks[task].affinity].weight() > 1
     }
 
     /// Real-time tasks that count as runnable on a CPU: none while the class is throttled there.
@@ -56,16 +57,14 @@ impl Sched<'_> {
 
     /// A task's real-time priority, 0 for a task of another class; and whether the task is the
     /// first of those that wait on its CPU and may run elsewhere.
-    pub(crate) fn rt_rank(&self, task: u32) -> (u8, bool) {
+    pub(crate) fn rt_rank(&self, task: TaskId) -> (u8, bool) {
         let priority = self.priority(task);
-        let pushable = &self.cpus[self.tasks[task as usize].cpu as usize]
-            .rt
-            .pushable;
+        let pushable = &self.cpus[self.tasks[task].cpu].rt.pushable;
         (priority, pushable.first() == Some((priority, task)))
     }
 
     /// A CPU's real-time tasks that wait, in order.
-    pub(crate) fn rt_waiting(&self, cpu: usize) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn rt_waiting(&self, cpu: usize) -> impl Iterator<Item = TaskId> + '_ {
         let c = &self.cpus[cpu];
         let tasks = c.rt.runnable.iter().map(|(_, task)| task);
         tasks.filter(|&task| c.current != Some(task))

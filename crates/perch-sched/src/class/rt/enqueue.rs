@@ -3,6 +3,7 @@
 
 use crate::core::{Life, Sched};
 use crate::hardware::{Access, Field, Symbol};
+use crate::id::TaskId;
 
 /// An RR task's slice, nanoseconds (`RR_TIMESLICE`).
 const RR_SLICE_NS: u64 = 100_000_000;
@@ -47,12 +48,12 @@ impl Sched<'_> {
     /// Puts a task on a queue, behind its equals. On which CPU's behalf does not matter; whoever
     /// does it touches the shared lines.
     #[inline(never)]
-    pub(super) fn enqueue_rt(&mut self, cpu: usize, task: u32) {
+    pub(super) fn enqueue_rt(&mut self, cpu: usize, task: TaskId) {
         let slice = self.rr_ticks();
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         let queued = matches!(t.life, Life::Queued | Life::Running);
         assert!(!queued, "task {task} is enqueued twice");
-        t.cpu = cpu as u32;
+        t.cpu = cpu;
         t.life = Life::Queued;
         if t.rt.ticks == 0 {
             t.rt.ticks = slice;
@@ -71,7 +72,7 @@ impl Sched<'_> {
     }
 
     /// Takes a task off its queue, running or not.
-    pub(super) fn dequeue_rt(&mut self, cpu: usize, task: u32) {
+    pub(super) fn dequeue_rt(&mut self, cpu: usize, task: TaskId) {
         let current = self.cpus[cpu].current;
         if let Some(current) = current.filter(|_| self.runs_rt(cpu)) {
             self.account_rt(cpu, current);

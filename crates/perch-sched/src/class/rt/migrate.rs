@@ -6,6 +6,7 @@
 //! PREEMPT_RT do, and sends nobody an interrupt to push (RT_PUSH_IPI).
 
 use crate::core::{Life, Sched};
+use crate::id::TaskId;
 use crate::observe::RtStep;
 
 impl Sched<'_> {
@@ -71,11 +72,11 @@ impl Sched<'_> {
 
     /// A waiting task goes to another CPU's queue. Whoever runs where that is decided pays as for
     /// a wake-up.
-    fn move_rt(&mut self, task: u32, from: usize, to: usize, place: RtStep) {
+    fn move_rt(&mut self, task: TaskId, from: usize, to: usize, place: RtStep) {
         let here = self.acting;
         self.dequeue_rt(from, task);
         self.publish(from);
-        self.tasks[task as usize].life = Life::Waking;
+        self.tasks[task].life = Life::Waking;
         if self.cpus[from].llc != self.cpus[to].llc {
             self.reserve(from, -1);
             self.reserve(to, 1);

@@ -5,12 +5,13 @@ use perch_policy::OverloadLevel;
 
 use crate::core::Sched;
 use crate::hardware::{Access, Field, Symbol};
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// A task waits on a CPU and might run elsewhere: the first one makes the CPU overloaded. The
     /// mask is written before the counter, so that who sees the counter finds the mask.
-    pub(super) fn enqueue_pushable(&mut self, cpu: usize, task: u32) {
-        let priority = self.tasks[task as usize].rt.priority;
+    pub(super) fn enqueue_pushable(&mut self, cpu: usize, task: TaskId) {
+        let priority = self.tasks[task].rt.priority;
         let pushable = &mut self.cpus[cpu].rt.pushable;
         let first = pushable.is_empty();
         pushable.push_back(priority, task);
@@ -25,7 +26,7 @@ impl Sched<'_> {
 
     /// It no longer does; without it the CPU may not be overloaded any more. Does nothing for a
     /// task that was not pushable.
-    pub(super) fn dequeue_pushable(&mut self, cpu: usize, task: u32) {
+    pub(super) fn dequeue_pushable(&mut self, cpu: usize, task: TaskId) {
         let pushable = &mut self.cpus[cpu].rt.pushable;
         if pushable.remove(task) && pushable.is_empty() {
             let (here, symbol) = (self.acting, Symbol::DequeuePushableTask);

@@ -3,11 +3,12 @@
 
 use crate::class::table::Yield;
 use crate::core::{Life, Sched};
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// The highest task, if the class may run: it stays in its place on the queue.
     #[inline]
-    pub(super) fn pick_rt(&self, cpu: usize) -> Option<u32> {
+    pub(super) fn pick_rt(&self, cpu: usize) -> Option<TaskId> {
         self.rt.as_ref()?;
         let first = self.cpus[cpu].rt.runnable.first();
         let (_, task) = first.filter(|_| self.rt_may_run(cpu))?;
@@ -16,10 +17,10 @@ impl Sched<'_> {
 
     /// The picked task becomes the running one.
     #[inline(never)]
-    pub(super) fn set_next_rt(&mut self, cpu: usize, task: u32) {
+    pub(super) fn set_next_rt(&mut self, cpu: usize, task: TaskId) {
         self.touch_rt(cpu);
         self.dequeue_pushable(cpu, task);
-        self.tasks[task as usize].life = Life::Running;
+        self.tasks[task].life = Life::Running;
         self.run_time_mut(task).start_ns = self.now;
         let c = &mut self.cpus[cpu];
         assert!(c.current.is_none(), "cpu {cpu} runs two tasks");
@@ -38,16 +39,16 @@ impl Sched<'_> {
 
     /// The running task is preempted, or gives way: it keeps its place among its equals.
     #[inline(never)]
-    pub(super) fn put_rt(&mut self, cpu: usize, task: u32) {
+    pub(super) fn put_rt(&mut self, cpu: usize, task: TaskId) {
         self.stop_current_rt(cpu, task);
-        self.tasks[task as usize].life = Life::Queued;
+        self.tasks[task].life = Life::Queued;
         if self.may_move(task) {
             self.enqueue_pushable(cpu, task);
         }
     }
 
     /// The running task runs no more.
-    fn stop_current_rt(&mut self, cpu: usize, task: u32) {
+    fn stop_current_rt(&mut self, cpu: usize, task: TaskId) {
         self.account_rt(cpu, task);
         self.touch_rt(cpu);
         let c = &mut self.cpus[cpu];
@@ -61,11 +62,11 @@ impl Sched<'_> {
 
     /// The running task sleeps or ends: whoever runs next may be lower than who waits elsewhere.
     #[inline(never)]
-    pub(super) fn leave_rt(&mut self, cpu: usize, task: u32, life: Life) {
+    pub(super) fn leave_rt(&mut self, cpu: usize, task: TaskId, life: Life) {
         let priority = self.priority(task);
         self.dequeue_rt(cpu, task);
         self.stop_current_rt(cpu, task);
-        self.tasks[task as usize].life = life;
+        self.tasks[task].life = life;
         if self.caches.is_on() {
             self.reserve(cpu, -1);
             if life == Life::Dead {
@@ -79,13 +80,13 @@ impl Sched<'_> {
 
     /// A tick finds a task of this class running.
     #[inline(never)]
-    pub(super) fn tick_rt(&mut self, cpu: usize, task: u32) {
+    pub(super) fn tick_rt(&mut self, cpu: usize, task: TaskId) {
         self.account_rt(cpu, task);
         self.touch_rt(cpu);
         self.publish(cpu);
         self.limit_ticks(cpu);
         let slice = self.rr_ticks();
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         if !t.rt.slices {
             return;
         }
@@ -105,7 +106,7 @@ impl Sched<'_> {
 
     /// The running task yields: it goes behind its equals.
     #[inline(never)]
-    pub(super) fn yield_rt(&mut self, cpu: usize, task: u32) -> Yield {
+    pub(super) fn yield_rt(&mut self, cpu: usize, task: TaskId) -> Yield {
         self.account_rt(cpu, task);
         let priority = self.priority(task);
         let queue = &mut self.cpus[cpu].rt.runnable;
@@ -119,7 +120,7 @@ impl Sched<'_> {
 
     /// Whether the running task would be picked again: then nothing is switched.
     #[inline(never)]
-    pub(super) fn goes_on_rt(&mut self, cpu: usize, task: u32) -> bool {
+    pub(super) fn goes_on_rt(&mut self, cpu: usize, task: TaskId) -> bool {
         let same = self.cpus[cpu].rt.running && self.pick_rt(cpu) == Some(task);
         if same {
             self.cpus[cpu].need_resched = false;
@@ -130,7 +131,7 @@ impl Sched<'_> {
     /// A task has just been queued: does it take the CPU, and if not, can it run elsewhere
     /// (`wakeup_preempt_rt`, `task_woken_rt`)?
     #[inline(never)]
-    pub(super) fn check_preempt_rt(&mut self, cpu: usize, wakee: u32) {
+    pub(super) fn check_preempt_rt(&mut self, cpu: usize, wakee: TaskId) {
         if !self.rt_may_run(cpu) {
             return;
         }
@@ -153,7 +154,7 @@ impl Sched<'_> {
     }
 
     /// Of two equals the one that can move makes way for the one that cannot.
-    fn check_equal(&mut self, cpu: usize, wakee: u32, current: u32) {
+    fn check_equal(&mut self, cpu: usize, wakee: TaskId, current: TaskId) {
         if !self.may_move(current) || !self.any_lower(current) {
             return;
         }

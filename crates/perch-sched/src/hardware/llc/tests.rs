@@ -5,6 +5,7 @@ use perch_machine::Machine;
 use proptest::prelude::*;
 
 use super::*;
+use crate::id::TaskId;
 
 /// Two nodes of two LLCs; the sizes of the caches are given.
 fn machine(llc_kib: u64, l2_kib: u64) -> Machine {
@@ -49,7 +50,7 @@ impl World {
     /// A task runs on a CPU on which nobody else used a line meanwhile.
     fn run(&mut self, task: u32, cpu: usize) -> u64 {
         let by = Use {
-            task,
+            task: TaskId(task),
             cpu,
             footprint: self.footprint,
             warm: self.warm[task as usize].replace(cpu),
@@ -84,7 +85,7 @@ proptest! {
         let capacity = world.llcs.capacity;
         for (task, llc) in runs {
             world.run(task, cpus[llc as usize]);
-            let set = world.llcs.sets[world.llcs.tasks[task as usize].set as usize];
+            let set = world.llcs.sets[world.llcs.tasks[TaskId(task)].set as usize];
             let held = world.llcs.holds(llc as usize, (task / 3) as usize);
             prop_assert!(held <= set.lines.min(capacity));
             // The curve of what survives is read off a table: two steps differ from one by less
