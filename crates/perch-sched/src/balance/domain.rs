@@ -9,9 +9,9 @@ use super::cpu_load::Weights;
 #[derive(Clone, Copy, Debug)]
 pub struct DomainState {
     /// Number in the topology.
-    pub(super) domain: u32,
+    pub(super) domain: usize,
     /// Which of the domain's groups the CPU is in.
-    pub(super) local_group: u32,
+    pub(super) local_group: usize,
     /// The level below says that tasks should spread over this domain's groups.
     pub(super) prefer_sibling: bool,
     /// Passes in a row that moved nothing though there was an imbalance.
@@ -52,8 +52,8 @@ impl CpuBalance {
             let weight = u64::from(view.span().weight());
             let local = (0..view.groups()).position(|g| view.group(g).contains(cpu));
             DomainState {
-                domain: domain as u32,
-                local_group: local.expect("a domain's groups cover its CPUs") as u32,
+                domain,
+                local_group: local.expect("a domain's groups cover its CPUs"),
                 prefer_sibling: std::mem::replace(&mut prefer_sibling, view.prefers_sibling()),
                 failed: 0,
                 interval_ns: weight * 1_000_000,

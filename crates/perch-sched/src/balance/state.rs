@@ -28,7 +28,7 @@ pub(crate) struct Scratch {
     /// LLCs with a busy CPU.
     pub(super) busy: Vec<bool>,
     /// Queues of the busiest group from which nothing may come.
-    pub(super) pinned: Vec<u32>,
+    pub(super) pinned: Vec<usize>,
 }
 
 impl BalanceState {

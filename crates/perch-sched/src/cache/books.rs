@@ -13,7 +13,7 @@ pub(crate) struct CacheBooks {
     pub(super) looked_at: u32,
     /// By domain: the LLCs that are its groups, in their order. Empty but for the domains just
     /// above the LLCs, and in modes that have no use for statistics.
-    groups_of: Vec<Vec<u32>>,
+    groups_of: Vec<Vec<usize>>,
     /// By LLC: when its statistics were written last.
     noted_ns: Vec<Option<u64>>,
     /// Mode perch: the utilisation of each CPU that its LLC's sum holds.
@@ -65,7 +65,7 @@ impl CacheBooks {
     }
 
     /// The LLCs that are a domain's groups, if statistics are written of them.
-    pub fn groups_of(&self, domain: usize) -> &[u32] {
+    pub fn groups_of(&self, domain: usize) -> &[usize] {
         &self.groups_of[domain]
     }
 
@@ -80,24 +80,24 @@ impl CacheBooks {
     }
 
     /// Tasks queued on `cpu` that prefer `llc`.
-    pub fn wanting(&self, cpu: usize, llc: u32) -> u32 {
-        self.wanting[cpu * self.away.len() + llc as usize]
+    pub fn wanting(&self, cpu: usize, llc: usize) -> u32 {
+        self.wanting[cpu * self.away.len() + llc]
     }
 
     /// Tasks queued anywhere else that prefer `llc`.
-    pub fn away(&self, llc: u32) -> u32 {
-        self.away[llc as usize]
+    pub fn away(&self, llc: usize) -> u32 {
+        self.away[llc]
     }
 
     /// A task that prefers an LLC is on a CPU's queue (1) or no more (-1).
-    pub(super) fn count(&mut self, cpu: usize, home: Option<usize>, wants: Option<u32>, by: i32) {
+    pub(super) fn count(&mut self, cpu: usize, home: Option<usize>, wants: Option<usize>, by: i32) {
         let Some(llc) = wants else {
             return;
         };
-        let at = cpu * self.away.len() + llc as usize;
+        let at = cpu * self.away.len() + llc;
         self.wanting[at] = self.wanting[at].wrapping_add_signed(by);
-        if home != Some(llc as usize) {
-            let away = &mut self.away[llc as usize];
+        if home != Some(llc) {
+            let away = &mut self.away[llc];
             *away = away.wrapping_add_signed(by);
         }
     }
@@ -113,13 +113,13 @@ fn mode_on(policy: &Policy, topology: &Topology) -> Mode {
 }
 
 /// The LLCs that are a domain's groups: all of them are or none is.
-fn llcs_of(topology: &Topology, number: usize) -> Vec<u32> {
+fn llcs_of(topology: &Topology, number: usize) -> Vec<usize> {
     let domain = topology.domain(number);
     let groups = (0..domain.groups()).map(|g| {
         let group = domain.group(g);
         let llc = topology.llc(group.iter().next()?)?;
         let same = topology.llc_span(llc).number() == group.number();
-        (same && !domain.shares_llc()).then_some(llc as u32)
+        (same && !domain.shares_llc()).then_some(llc)
     });
     groups.collect::<Option<_>>().unwrap_or_default()
 }
@@ -151,7 +151,7 @@ pub(crate) struct CacheTask {
     /// What of its run time its process has been accounted.
     pub(super) accounted_ns: u64,
     /// Mode upstream: the LLC that its process preferred when it ran last.
-    pub(super) wants: Option<u32>,
+    pub(super) wants: Option<usize>,
     /// The LLCs on which it ran last.
     pub(super) trail: Trail,
 }
@@ -159,7 +159,7 @@ pub(crate) struct CacheTask {
 impl CacheTask {
     /// Mode upstream: the LLC that the task's process preferred when the task ran last.
     #[inline]
-    pub fn wants(&self) -> Option<u32> {
+    pub fn wants(&self) -> Option<usize> {
         self.wants
     }
 

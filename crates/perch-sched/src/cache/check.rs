@@ -78,23 +78,20 @@ impl Sched<'_> {
                 continue;
             }
             if let Some(llc) = t.cache.wants {
-                walked[t.cpu * llcs + llc as usize] += 1;
-                let home = self.cpus[t.cpu].llc == Some(llc as usize);
-                away[llc as usize] += u32::from(!home);
+                walked[t.cpu * llcs + llc] += 1;
+                let home = self.cpus[t.cpu].llc == Some(llc);
+                away[llc] += u32::from(!home);
             }
         }
-        for llc in 0..llcs as u32 {
+        for llc in 0..llcs {
             let kept = self.caches.away(llc);
             hold!(
-                kept == away[llc as usize],
+                kept == away[llc],
                 "{kept} of {} tasks away from LLC {llc}",
-                away[llc as usize]
+                away[llc]
             );
             for cpu in 0..self.cpus.len() {
-                let (kept, walked) = (
-                    self.caches.wanting(cpu, llc),
-                    walked[cpu * llcs + llc as usize],
-                );
+                let (kept, walked) = (self.caches.wanting(cpu, llc), walked[cpu * llcs + llc]);
                 hold!(
                     kept == walked,
                     "{kept} of {walked} tasks on cpu {cpu} prefer LLC {llc}"

@@ -58,7 +58,7 @@ impl Sched<'_> {
     fn follow_preference(&mut self, cpu: usize, task: TaskId, process: ProcessId) {
         let topology = self.host.topology();
         let preferred = self.host.preferred_cpu(process);
-        let wants = preferred.and_then(|c| topology.llc(c)).map(|l| l as u32);
+        let wants = preferred.and_then(|c| topology.llc(c));
         let t = &mut self.tasks[task];
         if t.cache.wants != wants {
             let home = self.cpus[cpu].llc;

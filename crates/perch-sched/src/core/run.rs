@@ -148,7 +148,7 @@ impl Sched<'_> {
                 self.counts.max_latency_ns = latency;
             }
         }
-        let warm = t.warm_cpu;
+        let warm = t.warm();
         let c = &mut self.cpus[cpu];
         let others = c.fill - t.warm_fill.min(c.fill);
         let refill = self.costs.refill_ns(t.footprint, warm, cpu, others);

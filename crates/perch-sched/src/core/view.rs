@@ -110,7 +110,7 @@ impl Sched<'_> {
     /// The CPU where a task's lines are, and that CPU's fill counter when the task left it.
     pub fn warmth(&self, task: TaskId) -> (Option<usize>, u64) {
         let t = &self.tasks[task];
-        let warm = t.warm_cpu;
+        let warm = t.warm();
         (warm, t.warm_fill)
     }
 

@@ -10,7 +10,7 @@ impl Sched<'_> {
     pub(crate) fn leave_caches(&mut self, cpu: usize, task: TaskId) {
         let fill = self.cpus[cpu].fill;
         let t = &mut self.tasks[task];
-        t.warm_cpu = Some(cpu);
+        t.warm_cpu = Some(cpu as u32);
         t.warm_fill = fill;
     }
 
