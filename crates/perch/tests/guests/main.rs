@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What needs a real kernel, in guests: the guests themselves, the live scheduler (that benchmarks
-//! run under it, that tasks go where the policy says and share CPUs fairly, and that nothing it meets
-//! does harm), recordings of the stock one, and the policy as BPF.
+//! The tests that need a real kernel, in guests: the guests themselves, the live scheduler (that
+//! benchmarks run under it, that tasks go where the policy says and share CPUs fairly, and that no
+//! event does harm), recordings of the stock one, and the policy as BPF.
 //!
 //! A boot takes as long as many tests, so a test may get a guest that another one had before: never
-//! one of a test that failed, or that left programs behind, and not where it asks for one of its own.
-//! What a guest needs is fetched when the host has none; a test that cannot have it fails and says
-//! why.
+//! after a test that failed or left programs behind, and never when the test asks for a guest of
+//! its own. The first test fetches the parts of a guest that the host lacks; a test that cannot
+//! have them fails and says why.
 
 mod arm64;
 mod band;
