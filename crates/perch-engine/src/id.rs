@@ -97,6 +97,39 @@ impl<I: Id, T> IdVec<I, T> {
         self.ids().zip(&self.items)
     }
 
+    /// The item at a position, for a caller that has the position and no name.
+    #[inline]
+    pub fn at(&self, index: usize) -> &T {
+        &self.items[index]
+    }
+
+    /// See [`IdVec::at`].
+    #[inline]
+    pub fn at_mut(&mut self, index: usize) -> &mut T {
+        &mut self.items[index]
+    }
+
+    /// Adds an item to the end of the list. Returns its name.
+    pub fn push(&mut self, item: T) -> I {
+        let id = I::of(self.items.len());
+        self.items.push(item);
+        id
+    }
+
+    /// Two different items, each to be changed.
+    ///
+    /// # Panics
+    /// When both names are the same, or the list has no such item.
+    #[inline]
+    pub fn two_mut(&mut self, one: I, other: I) -> (&mut T, &mut T) {
+        let (one, other) = (one.index(), other.index());
+        let (low, high) = self.items.split_at_mut(one.max(other));
+        match one < other {
+            true => (&mut low[one], &mut high[0]),
+            false => (&mut high[0], &mut low[other]),
+        }
+    }
+
     /// The item of this name, which the list makes, with those before it, if it has none yet.
     #[inline]
     pub fn or_default(&mut self, id: I) -> &mut T
@@ -126,6 +159,15 @@ impl<I, T> FromIterator<T> for IdVec<I, T> {
             items: items.into_iter().collect(),
             names: PhantomData,
         }
+    }
+}
+
+impl<'a, I, T> IntoIterator for &'a IdVec<I, T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> std::slice::Iter<'a, T> {
+        self.items.iter()
     }
 }
 
@@ -164,5 +206,25 @@ mod tests {
         assert_eq!(squares.or_default(TaskId(1)), &mut 1);
         assert_eq!(squares.ids().next_back(), Some(TaskId(7)));
         assert_eq!(TaskId::of(7).to_string(), "7");
+        assert_eq!(squares.push(64), TaskId(8));
+        assert_eq!(squares.at(8), &64);
+    }
+
+    #[test]
+    fn two_items_change_in_the_order_in_which_they_are_named() {
+        let mut items: IdVec<TaskId, char> = "abc".chars().collect();
+        for (one, other) in [(0, 2), (2, 0), (1, 2)] {
+            let (a, b) = items.two_mut(TaskId(one), TaskId(other));
+            std::mem::swap(a, b);
+        }
+        let items: Vec<_> = (&items).into_iter().collect();
+        assert_eq!(items, [&'a', &'c', &'b']);
+    }
+
+    #[test]
+    #[should_panic(expected = "out of bounds")]
+    fn two_items_are_never_the_same() {
+        let mut items: IdVec<TaskId, char> = "abc".chars().collect();
+        items.two_mut(TaskId(1), TaskId(1)).0.make_ascii_uppercase();
     }
 }

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The stock Linux scheduler as a model: CPUs' queues and scheduling classes, wake-ups, ticks and
-//! balancing, as each era's kernel has them, and what the hardware charges for all of it. The
-//! policy (`perch-policy`) chooses the CPU of a fair task.
+//! The stock Linux scheduler as a model: run queues and their classes, wake-ups, ticks, balancing,
+//! by era, and what the hardware charges for all of it. The choice of a CPU is the policy's
+//! (`perch-policy`).
 //!
-//! This crate knows nothing of what tasks do, nor of virtual machines and networks. The caller that
-//! runs a simulation implements [`Programs`], takes the events in their order, and asks for
-//! wake-ups, sleep, yields and moves. docs/architecture.md tells how the parts fit together.
+//! This crate knows nothing of what tasks do, nor of virtual machines and networks: whoever runs a
+//! simulation implements [`Programs`], drives the events, and asks for wake-ups, sleep, yields and
+//! moves. docs/architecture.md tells how the parts fit together.
+//!
+//! Tasks, entities, queues, task groups and affinities have names of types of their own (`id.rs`).
+//! A CPU, an LLC and a domain are a bare `usize`: perch-machine and perch-policy number them so, and
+//! nearly every use of such a number is an index into what those two hand out, or a bit of a mask. A
+//! name would be unwrapped again at each call to them.
 
 mod balance;
 mod cache;
@@ -15,9 +20,10 @@ mod core;
 mod era;
 pub mod hardware;
 mod hold;
+mod id;
 pub mod observe;
 mod setup;
 
 pub use crate::core::{Ended, Life, Programs, Rounds, Sched, Waker, kind};
-pub use class::fair::NONE;
+pub use id::MaskId;
 pub use setup::{NewGroup, NewTask, Setup};

@@ -8,6 +8,7 @@ use perch_machine::Machine;
 use perch_policy::{CpuMask, Policy, Topology};
 
 use crate::hardware::SharedSet;
+use crate::id::MaskId;
 
 /// A task as it is set up. Its number is its place in [`Setup::tasks`].
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +23,7 @@ pub struct NewTask {
     /// each 0 to 1024.
     pub uclamp: (u32, u32),
     /// The CPUs that the task may use, by their place in [`Setup::masks`].
-    pub affinity: u32,
+    pub affinity: MaskId,
     /// The number of cache lines of its own that the task touches every time it runs.
     pub footprint: u32,
     /// The address space that the task runs in, by its place in [`Setup::spaces`].

@@ -9,9 +9,9 @@ use super::cpu_load::Weights;
 #[derive(Clone, Copy, Debug)]
 pub struct DomainState {
     /// The domain's number in the topology.
-    pub(super) domain: u32,
+    pub(super) domain: usize,
     /// The index of the domain's group that the CPU is in.
-    pub(super) local_group: u32,
+    pub(super) local_group: usize,
     /// True if the level below says that tasks should spread over this domain's groups.
     pub(super) prefer_sibling: bool,
     /// The number of passes in a row that moved nothing though there was an imbalance.
@@ -53,8 +53,8 @@ impl CpuBalance {
             let weight = u64::from(view.span().weight());
             let local = (0..view.groups()).position(|g| view.group(g).contains(cpu));
             DomainState {
-                domain: domain as u32,
-                local_group: local.expect("a domain's groups cover its CPUs") as u32,
+                domain,
+                local_group: local.expect("a domain's groups cover its CPUs"),
                 prefer_sibling: std::mem::replace(&mut prefer_sibling, view.prefers_sibling()),
                 failed: 0,
                 interval_ns: weight * 1_000_000,

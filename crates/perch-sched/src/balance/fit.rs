@@ -3,6 +3,7 @@
 
 use crate::core::Sched;
 use crate::era::Stuck;
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// Returns the capacity that `cpu` has now for fair tasks (`capacity_of`).
@@ -12,9 +13,9 @@ impl Sched<'_> {
 
     /// Returns whether the utilisation of `task`, within its clamps, fits `cpu` with a fifth of its
     /// capacity to spare.
-    pub(crate) fn fits(&self, task: u32, cpu: usize) -> bool {
+    pub(crate) fn fits(&self, task: TaskId, cpu: usize) -> bool {
         let util = self.task_average(task).util.max(self.expected_util(task));
-        let (min, max) = self.tasks[task as usize].state.uclamp();
+        let (min, max) = self.tasks[task].state.uclamp();
         let fits = |util: u32| u64::from(util) * 1280 < u64::from(self.capacity_now(cpu)) * 1024;
         if self.rules.balance.clamps_util {
             return fits(util.max(min).min(max));
@@ -48,8 +49,8 @@ impl Sched<'_> {
     }
 
     /// Returns whether the affinity of `task` leaves it no better CPU, as far as the era checks.
-    pub(super) fn is_stuck(&self, task: u32, cpu: usize) -> bool {
-        let allowed = &self.affinities[self.tasks[task as usize].affinity as usize];
+    pub(super) fn is_stuck(&self, task: TaskId, cpu: usize) -> bool {
+        let allowed = &self.affinities[self.tasks[task].affinity];
         let topology = self.host.topology();
         match self.rules.balance.stuck {
             Stuck::Nobody => false,

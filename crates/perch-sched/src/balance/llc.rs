@@ -9,6 +9,7 @@ use super::domain::nice_tries;
 use super::imbalance::Migrate;
 use super::moves::Vacated;
 use crate::core::Sched;
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// Writes the statistics of all LLCs of a domain, if its groups are LLCs. Only periodic passes
@@ -16,7 +17,7 @@ impl Sched<'_> {
     /// weight in milliseconds, up to twice that, and 16 times as much from a busy CPU.
     pub(super) fn note_llcs(&mut self, number: usize) {
         for g in 0..self.caches.groups_of(number).len() {
-            let llc = self.caches.groups_of(number)[g] as usize;
+            let llc = self.caches.groups_of(number)[g];
             let shape = &self.balance.groups.of_domain(number)[g];
             let sums = self.balance.groups.sums(shape, self.host.cpus());
             self.host
@@ -29,19 +30,19 @@ impl Sched<'_> {
     /// cache-hot, until passes have failed.
     pub(super) fn is_kept(
         &mut self,
-        task: u32,
+        task: TaskId,
         source: usize,
         cpu: usize,
         migrate: Migrate,
         unequal: bool,
     ) -> bool {
-        let t = &self.tasks[task as usize];
+        let t = &self.tasks[task];
         let mut state = t.state;
         match self.caches.mode() {
             Mode::Off => return false,
             Mode::Posted => {}
             Mode::Upstream => {
-                let here = self.cpus[cpu].llc.map(|llc| llc as u32);
+                let here = self.cpus[cpu].llc;
                 if migrate == Migrate::Wanted && t.cache.wants() != here {
                     return true;
                 }
@@ -78,10 +79,8 @@ impl Sched<'_> {
             Mode::Perch => self.is_kept(current, source, cpu, migrate, unequal),
             // The mechanism holds the task only where every task would rather stay.
             Mode::Upstream => {
-                let home = home.map(|llc| llc as u32);
-                let at_home =
-                    |t: u32| home.is_some() && self.tasks[t as usize].cache.wants() == home;
-                let stays = |t: u32| self.is_delayed(t) || at_home(t);
+                let at_home = |t: TaskId| home.is_some() && self.tasks[t].cache.wants() == home;
+                let stays = |t: TaskId| self.is_delayed(t) || at_home(t);
                 self.each_waiting(source, &mut |t| stays(t))
                     && at_home(current)
                     && (self.nr_fair(source) <= 1
@@ -97,7 +96,7 @@ impl Sched<'_> {
             && !self.host.topology().domain(number).shares_llc()
             && self.cpus[cpu]
                 .llc
-                .is_some_and(|llc| self.caches.away(llc as u32) > 0)
+                .is_some_and(|llc| self.caches.away(llc) > 0)
     }
 
     /// Mode upstream: returns the group of a domain with most tasks that prefer the balancing CPU's
@@ -109,7 +108,7 @@ impl Sched<'_> {
         }
         let here = self.cpus[cpu].llc?;
         let state = &self.cpus[cpu].balance.domains[i];
-        let local = state.local_group as usize;
+        let local = state.local_group;
         if state.failed > nice_tries(self.host.topology(), number) {
             return None;
         }
@@ -119,7 +118,7 @@ impl Sched<'_> {
         for g in (local + 1..domain.groups()).chain(0..local) {
             let group = domain.group(g);
             let elsewhere = group.iter().filter(|&c| self.cpus[c].llc != Some(here));
-            let wanting = elsewhere.map(|c| self.caches.wanting(c, here as u32)).sum();
+            let wanting = elsewhere.map(|c| self.caches.wanting(c, here)).sum();
             if most.map_or(0, |(_, than)| than) >= wanting {
                 continue;
             }
@@ -138,7 +137,7 @@ impl Sched<'_> {
     /// Returns the number of tasks on the queue of `source` that prefer the LLC of `cpu`.
     pub(crate) fn wanting(&self, source: usize, cpu: usize) -> u32 {
         let here = self.cpus[cpu].llc;
-        here.map_or(0, |llc| self.caches.wanting(source, llc as u32))
+        here.map_or(0, |llc| self.caches.wanting(source, llc))
     }
 
     /// Active balance for a task that prefers the balancing CPU's LLC: moves the one that has
@@ -149,11 +148,11 @@ impl Sched<'_> {
         source: usize,
         cpu: usize,
     ) -> bool {
-        let here = self.cpus[cpu].llc.map(|llc| llc as u32);
+        let here = self.cpus[cpu].llc;
         let mut after = self.first_turn();
         while let Some((turn, task)) = self.coldest(source, after) {
             after = turn;
-            let wants = self.tasks[task as usize].cache.wants();
+            let wants = self.tasks[task].cache.wants();
             let delayed = self.is_delayed(task);
             if self.may_run_on(task, cpu) && !delayed && wants == here {
                 self.move_waiting(task, source, cpu);
@@ -161,7 +160,7 @@ impl Sched<'_> {
             }
         }
         let current = self.fair_current(source);
-        current.is_some_and(|t| self.tasks[t as usize].cache.wants() == here)
+        current.is_some_and(|t| self.tasks[t].cache.wants() == here)
             && self.push_running(vacated, source, cpu)
     }
 }

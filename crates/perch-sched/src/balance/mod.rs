@@ -94,7 +94,7 @@ impl Sched<'_> {
 
     /// Returns the number of CPUs of one of a CPU's domains.
     fn span_weight(&self, cpu: usize, i: usize) -> u32 {
-        let domain = self.cpus[cpu].balance.domains[i].domain as usize;
+        let domain = self.cpus[cpu].balance.domains[i].domain;
         self.host.topology().domain(domain).span().weight()
     }
 
@@ -112,14 +112,14 @@ impl Sched<'_> {
     }
 
     fn is_numa(&self, cpu: usize, i: usize) -> bool {
-        let domain = self.cpus[cpu].balance.domains[i].domain as usize;
+        let domain = self.cpus[cpu].balance.domains[i].domain;
         self.host.topology().domain(domain).level() == Level::Numa
     }
 
     /// Returns the factor by which the time between two passes may exceed the shortest while a
     /// domain is balanced.
     fn most_times(&self, cpu: usize, i: usize) -> u64 {
-        let domain = self.cpus[cpu].balance.domains[i].domain as usize;
+        let domain = self.cpus[cpu].balance.domains[i].domain;
         match self.host.topology().domain(domain).level() {
             Level::Smt => 2,
             _ if self.rules.balance.fixed_intervals => 4,
@@ -173,7 +173,7 @@ impl Sched<'_> {
         i: usize,
         idle: Idle,
     ) -> u32 {
-        let number = self.cpus[cpu].balance.domains[i].domain as usize;
+        let number = self.cpus[cpu].balance.domains[i].domain;
         let pass = self.try_domain(vacated, cpu, i, number, idle);
         let least = self.least_interval_ns(cpu, i);
         let state: &mut DomainState = &mut self.cpus[cpu].balance.domains[i];
@@ -218,9 +218,7 @@ impl Sched<'_> {
     fn should_balance(&self, cpu: usize, i: usize) -> bool {
         let topology = self.host.topology();
         let state = &self.cpus[cpu].balance.domains[i];
-        let local = topology
-            .domain(state.domain as usize)
-            .group(state.local_group as usize);
+        let local = topology.domain(state.domain).group(state.local_group);
         let mut thread = None;
         for c in local.iter().filter(|&c| self.host.is_idle(c)) {
             let cores_first = topology.has_smt() && self.rules.balance.idle_core_balances;

@@ -3,6 +3,7 @@
 
 use crate::core::Sched;
 use crate::hardware::{Access, Field, Symbol};
+use crate::id::TaskId;
 
 /// The caller that switches CPUs. The balancer takes a running task off its CPU and knows nothing
 /// of how that CPU goes on: another task may run there, or none, or the CPU itself may balance.
@@ -14,7 +15,7 @@ pub(crate) trait Vacated {
 
 impl Sched<'_> {
     /// Moves a waiting task from the queue of `from` to that of `to`.
-    pub(super) fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
+    pub(super) fn move_waiting(&mut self, task: TaskId, from: usize, to: usize) {
         self.update_current(from);
         assert!(
             self.may_run_on(task, to),

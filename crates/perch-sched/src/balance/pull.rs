@@ -62,7 +62,7 @@ impl Sched<'_> {
                 movable = true;
                 break Some(source);
             }
-            self.balance.scratch.pinned.push(source as u32);
+            self.balance.scratch.pinned.push(source);
         };
         let Some(source) = source else {
             return Pass::Balanced;
@@ -124,7 +124,7 @@ impl Sched<'_> {
         idle: Idle,
     ) -> (u32, bool) {
         let DomainState { failed, domain, .. } = self.cpus[cpu].balance.domains[i];
-        let unequal = self.host.topology().domain(domain as usize).asymmetric();
+        let unequal = self.host.topology().domain(domain).asymmetric();
         let (mut moved, mut kept) = (0, false);
         let mut after = self.first_turn();
         for _ in 0..self.rules.balance.nr_migrate.min(self.nr(source)) {

@@ -29,7 +29,7 @@ pub(crate) struct Scratch {
     /// LLCs with a busy CPU.
     pub(super) busy: Vec<bool>,
     /// The queues of the busiest group from which no task may come.
-    pub(super) pinned: Vec<u32>,
+    pub(super) pinned: Vec<usize>,
 }
 
 impl BalanceState {

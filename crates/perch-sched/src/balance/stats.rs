@@ -30,7 +30,7 @@ impl Sched<'_> {
             self.scale_capacity(cpu);
         }
         let state = &self.cpus[cpu].balance.domains[i];
-        let (number, local) = (state.domain as usize, state.local_group as usize);
+        let (number, local) = (state.domain, state.local_group);
         let prefer = state.prefer_sibling;
         let domain = self.host.topology().domain(number);
         let unequal = domain.asymmetric();
@@ -154,7 +154,7 @@ impl Sched<'_> {
                 left &= left - 1;
                 let state = self.host.cpu(c);
                 let running = self.nr_fair(c);
-                if running == 0 || self.balance.scratch.pinned.contains(&(c as u32)) {
+                if running == 0 || self.balance.scratch.pinned.contains(&c) {
                     continue;
                 }
                 if unequal && self.is_better_off(c, cpu) {

@@ -118,11 +118,11 @@ impl Sched<'_> {
     /// how much (`find_busiest_group`).
     pub(super) fn find_by_weight(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
         let state = &self.cpus[cpu].balance.domains[i];
-        let (number, local) = (state.domain as usize, state.local_group as usize);
+        let (number, local) = (state.domain, state.local_group);
         let prefer = state.prefer_sibling;
         let below = i
             .checked_sub(1)
-            .map(|b| self.cpus[cpu].balance.domains[b].domain as usize);
+            .map(|b| self.cpus[cpu].balance.domains[b].domain);
         let topology = self.host.topology().clone();
         let level = |number: usize| topology.domain(number).level();
         // 3.4 does not ask for tasks to be spread over cores (the level below is SMT), only over

@@ -13,7 +13,7 @@ pub(crate) struct CacheBooks {
     pub(super) looked_at: u32,
     /// For each domain, the LLCs that are its groups, in their order. The list is empty for all
     /// domains but those just above the LLCs, and in modes that have no use for statistics.
-    groups_of: Vec<Vec<u32>>,
+    groups_of: Vec<Vec<usize>>,
     /// For each LLC, the time at which its statistics were last written.
     noted_ns: Vec<Option<u64>>,
     /// Mode perch: for each CPU, the utilisation that is counted in the sum of its LLC.
@@ -66,7 +66,7 @@ impl CacheBooks {
     }
 
     /// Returns the LLCs that are the groups of `domain`, if statistics of them are written.
-    pub fn groups_of(&self, domain: usize) -> &[u32] {
+    pub fn groups_of(&self, domain: usize) -> &[usize] {
         &self.groups_of[domain]
     }
 
@@ -81,25 +81,25 @@ impl CacheBooks {
     }
 
     /// Returns the number of tasks queued on `cpu` that prefer `llc`.
-    pub fn wanting(&self, cpu: usize, llc: u32) -> u32 {
-        self.wanting[cpu * self.away.len() + llc as usize]
+    pub fn wanting(&self, cpu: usize, llc: usize) -> u32 {
+        self.wanting[cpu * self.away.len() + llc]
     }
 
     /// Returns the number of tasks that prefer `llc` and are queued outside of it.
-    pub fn away(&self, llc: u32) -> u32 {
-        self.away[llc as usize]
+    pub fn away(&self, llc: usize) -> u32 {
+        self.away[llc]
     }
 
     /// Counts that a task that prefers the LLC `wants` has entered the queue of `cpu` (`by` is 1)
     /// or left it (-1). `home` is the CPU's LLC.
-    pub(super) fn count(&mut self, cpu: usize, home: Option<usize>, wants: Option<u32>, by: i32) {
+    pub(super) fn count(&mut self, cpu: usize, home: Option<usize>, wants: Option<usize>, by: i32) {
         let Some(llc) = wants else {
             return;
         };
-        let at = cpu * self.away.len() + llc as usize;
+        let at = cpu * self.away.len() + llc;
         self.wanting[at] = self.wanting[at].wrapping_add_signed(by);
-        if home != Some(llc as usize) {
-            let away = &mut self.away[llc as usize];
+        if home != Some(llc) {
+            let away = &mut self.away[llc];
             *away = away.wrapping_add_signed(by);
         }
     }
@@ -115,13 +115,13 @@ fn mode_on(policy: &Policy, topology: &Topology) -> Mode {
 }
 
 /// Returns the LLCs that are a domain's groups, if all of its groups are LLCs; otherwise none.
-fn llcs_of(topology: &Topology, number: usize) -> Vec<u32> {
+fn llcs_of(topology: &Topology, number: usize) -> Vec<usize> {
     let domain = topology.domain(number);
     let groups = (0..domain.groups()).map(|g| {
         let group = domain.group(g);
         let llc = topology.llc(group.iter().next()?)?;
         let same = topology.llc_span(llc).number() == group.number();
-        (same && !domain.shares_llc()).then_some(llc as u32)
+        (same && !domain.shares_llc()).then_some(llc)
     });
     groups.collect::<Option<_>>().unwrap_or_default()
 }
@@ -154,7 +154,7 @@ pub(crate) struct CacheTask {
     /// The part of the task's run time that has been charged to its process.
     pub(super) accounted_ns: u64,
     /// Mode upstream: the LLC that the task's process preferred when the task last ran.
-    pub(super) wants: Option<u32>,
+    pub(super) wants: Option<usize>,
     /// The LLCs in which the task last ran.
     pub(super) trail: Trail,
 }
@@ -162,7 +162,7 @@ pub(crate) struct CacheTask {
 impl CacheTask {
     /// Mode upstream: returns the LLC that the task's process preferred when the task last ran.
     #[inline]
-    pub fn wants(&self) -> Option<u32> {
+    pub fn wants(&self) -> Option<usize> {
         self.wants
     }
 

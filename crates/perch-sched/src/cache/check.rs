@@ -54,7 +54,7 @@ impl Sched<'_> {
         for llc in 0..topology.nr_llcs() {
             let here = |t: &&Task| {
                 let awake = matches!(t.life, Life::Waking | Life::Queued | Life::Running);
-                awake && self.cpus[t.cpu as usize].llc == Some(llc)
+                awake && self.cpus[t.cpu].llc == Some(llc)
             };
             let nr = self.tasks.iter().filter(here).count() as u32;
             let cpus = topology.llc_span(llc).iter();
@@ -74,28 +74,25 @@ impl Sched<'_> {
         let llcs = self.host.topology().nr_llcs();
         let mut walked = vec![0; self.cpus.len() * llcs];
         let mut away = vec![0; llcs];
-        for (id, t) in self.tasks.iter().enumerate() {
-            if !self.on_queue(id as u32) {
+        for (id, t) in self.tasks.named() {
+            if !self.on_queue(id) {
                 continue;
             }
             if let Some(llc) = t.cache.wants {
-                walked[t.cpu as usize * llcs + llc as usize] += 1;
-                let home = self.cpus[t.cpu as usize].llc == Some(llc as usize);
-                away[llc as usize] += u32::from(!home);
+                walked[t.cpu * llcs + llc] += 1;
+                let home = self.cpus[t.cpu].llc == Some(llc);
+                away[llc] += u32::from(!home);
             }
         }
-        for llc in 0..llcs as u32 {
+        for llc in 0..llcs {
             let kept = self.caches.away(llc);
             hold!(
-                kept == away[llc as usize],
+                kept == away[llc],
                 "{kept} of {} tasks away from LLC {llc}",
-                away[llc as usize]
+                away[llc]
             );
             for cpu in 0..self.cpus.len() {
-                let (kept, walked) = (
-                    self.caches.wanting(cpu, llc),
-                    walked[cpu * llcs + llc as usize],
-                );
+                let (kept, walked) = (self.caches.wanting(cpu, llc), walked[cpu * llcs + llc]);
                 hold!(
                     kept == walked,
                     "{kept} of {walked} tasks on cpu {cpu} prefer LLC {llc}"

@@ -10,6 +10,7 @@ mod check;
 use perch_policy::{Mode, ProcessId};
 
 use crate::core::Sched;
+use crate::id::TaskId;
 use books::Trail;
 pub(crate) use books::{CacheBooks, CacheTask, processes};
 
@@ -21,9 +22,9 @@ impl Sched<'_> {
     /// Notes that a task starts to run in another LLC than before. Counts the change, and a bounce
     /// if the task comes back to the LLC that it left a short time ago.
     #[cold]
-    pub(crate) fn changes_llc(&mut self, cpu: usize, task: u32) {
+    pub(crate) fn changes_llc(&mut self, cpu: usize, task: TaskId) {
         let here = self.cpus[cpu].llc;
-        let trail = &mut self.tasks[task as usize].cache.trail;
+        let trail = &mut self.tasks[task].cache.trail;
         let first = trail.now.is_none();
         let back = here.is_some() && trail.before == here;
         if !first && here.is_some() {
@@ -39,12 +40,12 @@ impl Sched<'_> {
 
     /// Charges the task's process the time that the running task has run since the last charge: at
     /// ticks, and when the task leaves the CPU.
-    fn account_slice(&mut self, cpu: usize, task: u32) {
-        let Some(process) = self.tasks[task as usize].state.process() else {
+    fn account_slice(&mut self, cpu: usize, task: TaskId) {
+        let Some(process) = self.tasks[task].state.process() else {
             return;
         };
         let ran_ns = self.run_time(task).sum_ns;
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         let delta_ns = ran_ns - std::mem::replace(&mut t.cache.accounted_ns, ran_ns);
         if delta_ns > 0 {
             self.host.account(process, cpu, self.now, delta_ns);
@@ -55,11 +56,11 @@ impl Sched<'_> {
     }
 
     /// Mode upstream: a task takes over the preference of its process while it runs, and only then.
-    fn follow_preference(&mut self, cpu: usize, task: u32, process: ProcessId) {
+    fn follow_preference(&mut self, cpu: usize, task: TaskId, process: ProcessId) {
         let topology = self.host.topology();
         let preferred = self.host.preferred_cpu(process);
-        let wants = preferred.and_then(|c| topology.llc(c)).map(|l| l as u32);
-        let t = &mut self.tasks[task as usize];
+        let wants = preferred.and_then(|c| topology.llc(c));
+        let t = &mut self.tasks[task];
         if t.cache.wants != wants {
             let home = self.cpus[cpu].llc;
             self.caches.count(cpu, home, t.cache.wants, -1);
@@ -70,11 +71,11 @@ impl Sched<'_> {
 
     /// Counts that a task has entered a CPU's queue (`by` is 1) or left it (-1).
     #[cold]
-    pub(crate) fn count_wish(&mut self, cpu: usize, task: u32, by: i32) {
+    pub(crate) fn count_wish(&mut self, cpu: usize, task: TaskId, by: i32) {
         if self.caches.mode != Mode::Upstream {
             return;
         }
-        let (home, wants) = (self.cpus[cpu].llc, self.tasks[task as usize].cache.wants);
+        let (home, wants) = (self.cpus[cpu].llc, self.tasks[task].cache.wants);
         self.caches.count(cpu, home, wants, by);
     }
 
@@ -86,7 +87,7 @@ impl Sched<'_> {
         let Some(task) = self.cpus[cpu].current else {
             return;
         };
-        let Some(process) = self.tasks[task as usize].state.process() else {
+        let Some(process) = self.tasks[task].state.process() else {
             return;
         };
         self.account_slice(cpu, task);
@@ -104,8 +105,8 @@ impl Sched<'_> {
     }
 
     /// Counts that a thread is forked (`by` is 1) or ends (-1).
-    pub(crate) fn count_thread(&mut self, task: u32, by: i32) {
-        if let Some(process) = self.tasks[task as usize].state.process() {
+    pub(crate) fn count_thread(&mut self, task: TaskId, by: i32) {
+        if let Some(process) = self.tasks[task].state.process() {
             let threads = self.host.threads(process).0;
             *threads = threads.wrapping_add_signed(by);
         }
@@ -113,17 +114,17 @@ impl Sched<'_> {
 
     /// Counts that a thread gets a CPU.
     #[cold]
-    pub(crate) fn starts_running(&mut self, task: u32) {
-        if let Some(process) = self.tasks[task as usize].state.process() {
+    pub(crate) fn starts_running(&mut self, task: TaskId) {
+        if let Some(process) = self.tasks[task].state.process() {
             *self.host.threads(process).1 += 1;
         }
     }
 
     /// Counts that a thread leaves its CPU, and charges its process the run time.
     #[cold]
-    pub(crate) fn stops_running(&mut self, cpu: usize, task: u32) {
+    pub(crate) fn stops_running(&mut self, cpu: usize, task: TaskId) {
         self.account_slice(cpu, task);
-        if let Some(process) = self.tasks[task as usize].state.process() {
+        if let Some(process) = self.tasks[task].state.process() {
             *self.host.threads(process).1 -= 1;
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::core::Life;
 use crate::core::Sched;
+use crate::id::TaskId;
 
 /// The world at one moment.
 #[doc(hidden)]
@@ -66,7 +67,7 @@ pub struct TaskGlimpse {
 #[derive(Clone, Debug)]
 pub struct CpuGlimpse {
     /// The running task.
-    pub current: Option<u32>,
+    pub current: Option<TaskId>,
     /// The number of tasks on the CPU's queues, the running and delayed ones included.
     pub nr: u32,
     /// True if the CPU is idle, and no task is on its way to it.
@@ -91,11 +92,11 @@ impl TaskGlimpse {
 impl Glimpse {
     /// Returns the scheduler's state at this moment.
     pub fn of(sched: &Sched<'_>) -> Glimpse {
-        let tasks = (0u32..).zip(&sched.tasks).map(|(id, t)| {
+        let tasks = sched.tasks.named().map(|(id, t)| {
             let average = sched.task_average(id);
             let (priority, first) = sched.rt_rank(id);
             TaskGlimpse {
-                cpu: t.cpu as usize,
+                cpu: t.cpu,
                 running: t.life == Life::Running,
                 waiting: t.life == Life::Queued,
                 ran_ns: sched.ran_ns(id),

@@ -5,6 +5,7 @@
 
 use crate::core::{Life, Sched, kind};
 use crate::hold;
+use crate::id::{Id, IdVec, TaskId};
 
 mod glimpse;
 
@@ -78,20 +79,18 @@ impl Sched<'_> {
     /// Checks that every task is in exactly as many places as its life allows.
     fn check_places(&self, reasons: &[u32]) -> Result<(), String> {
         // The places of each task: timelines, CPUs that run it, inboxes.
-        let mut places = vec![[0u32; 3]; self.tasks.len()];
+        let mut places = IdVec::<TaskId, [u32; 3]>::from_iter(self.tasks.iter().map(|_| [0; 3]));
         for (cpu, c) in self.cpus.iter().enumerate() {
             let waiting = self.rt_waiting(cpu);
-            waiting.for_each(|t| places[t as usize][0] += 1);
-            c.current.iter().for_each(|&t| places[t as usize][1] += 1);
-            c.inbox
-                .tasks()
-                .iter()
-                .for_each(|&t| places[t as usize][2] += 1);
+            waiting.for_each(|t| places[t][0] += 1);
+            c.current.iter().for_each(|&t| places[t][1] += 1);
+            c.inbox.tasks().iter().for_each(|&t| places[t][2] += 1);
         }
         let waiting = self.fair_waiting();
-        waiting.for_each(|t| places[t as usize][0] += 1);
-        for (id, (t, at)) in self.tasks.iter().zip(&places).enumerate() {
-            let delayed = self.is_delayed(id as u32);
+        waiting.for_each(|t| places[t][0] += 1);
+        for (id, t) in self.tasks.named() {
+            let at = &places[id];
+            let delayed = self.is_delayed(id);
             let expected = match t.life {
                 Life::Unborn | Life::Dead => [0, 0, 0],
                 Life::Asleep => [delayed.into(), 0, 0],
@@ -107,15 +106,15 @@ impl Sched<'_> {
                 at[1],
                 at[2]
             );
-            let (reasons, wanted) = (reasons[id], u32::from(t.life == Life::Asleep));
+            let (reasons, wanted) = (reasons[id.index()], u32::from(t.life == Life::Asleep));
             hold!(
                 reasons == wanted,
                 "task {id} is {:?} with {reasons} reasons to wake",
                 t.life
             );
-            let allowed = &self.affinities[t.affinity as usize];
+            let allowed = &self.affinities[t.affinity];
             hold!(
-                t.life == Life::Unborn || allowed.contains(t.cpu as usize),
+                t.life == Life::Unborn || allowed.contains(t.cpu),
                 "task {id} on cpu {}",
                 t.cpu
             );
@@ -125,8 +124,7 @@ impl Sched<'_> {
                 t.life
             );
             hold!(
-                !self.on_queue(id as u32)
-                    || self.is_attached(id as u32) == self.is_balanced(id as u32),
+                !self.on_queue(id) || self.is_attached(id) == self.is_balanced(id),
                 "task {id} is queued but not attached"
             );
         }

@@ -3,6 +3,7 @@
 //! CPU.
 
 use crate::core::Sched;
+use crate::id::TaskId;
 
 /// The class of a task, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,7 +14,7 @@ pub(super) enum Rank {
 
 impl Sched<'_> {
     #[inline]
-    pub(super) fn rank(&self, task: u32) -> Rank {
+    pub(super) fn rank(&self, task: TaskId) -> Rank {
         match self.is_rt(task) {
             true => Rank::Rt,
             false => Rank::Fair,
@@ -36,13 +37,13 @@ impl Sched<'_> {
 
     /// Returns the running task of `cpu` if the balancer may move it: a task of the lowest class.
     #[inline]
-    pub(crate) fn fair_current(&self, cpu: usize) -> Option<u32> {
+    pub(crate) fn fair_current(&self, cpu: usize) -> Option<TaskId> {
         self.cpus[cpu].current.filter(|_| !self.runs_rt(cpu))
     }
 
     /// Returns whether the balancer may move `task`: a task of the lowest class.
     #[inline]
-    pub(crate) fn is_balanced(&self, task: u32) -> bool {
+    pub(crate) fn is_balanced(&self, task: TaskId) -> bool {
         self.rank(task) == Rank::Fair
     }
 

@@ -4,19 +4,20 @@
 use perch_policy::CpuMask;
 
 use super::Sched;
+use crate::id::{MaskId, TaskId};
 
 impl Sched<'_> {
     /// Returns the CPUs that `task` may use.
-    pub fn allowed(&self, task: u32) -> &CpuMask {
-        &self.affinities[self.tasks[task as usize].affinity as usize]
+    pub fn allowed(&self, task: TaskId) -> &CpuMask {
+        &self.affinities[self.tasks[task].affinity]
     }
 
     /// Returns a set of CPUs that tasks can be bound to, by its place in [`super::Setup::masks`].
-    pub fn mask(&self, mask: u32) -> &CpuMask {
-        &self.affinities[mask as usize]
+    pub fn mask(&self, mask: MaskId) -> &CpuMask {
+        &self.affinities[mask]
     }
 
-    pub(crate) fn may_run_on(&self, task: u32, cpu: usize) -> bool {
-        self.affinities[self.tasks[task as usize].affinity as usize].contains(cpu)
+    pub(crate) fn may_run_on(&self, task: TaskId, cpu: usize) -> bool {
+        self.affinities[self.tasks[task].affinity].contains(cpu)
     }
 }

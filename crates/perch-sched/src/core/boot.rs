@@ -16,6 +16,7 @@ use crate::class::fair::{self, FairState};
 use crate::class::rt;
 use crate::era::{EraRules, NICE_WEIGHT};
 use crate::hardware::{Costs, Layouts, Lines, Llcs};
+use crate::id::{IdVec, TaskId};
 use crate::observe::Counts;
 use crate::setup::{NewTask, Setup};
 
@@ -45,7 +46,8 @@ impl<'a> Sched<'a> {
         let mut host = Host::new(topology.clone());
         let processes = cache::processes(&mut host, &policy, setup);
         let groups: Vec<GroupId> = setup.groups.iter().map(|_| host.add_group()).collect();
-        let tasks: Vec<Task> = (0u32..)
+        let tasks: IdVec<TaskId, Task> = (0..)
+            .map(TaskId)
             .zip(specs)
             .map(|(id, spec)| {
                 let mut task = new_task(id, spec);
@@ -84,7 +86,7 @@ impl<'a> Sched<'a> {
                 n,
             ),
             tasks,
-            affinities: setup.masks.to_vec(),
+            affinities: setup.masks.iter().cloned().collect(),
             unequal: (0..n).any(|cpu| topology.capacity(cpu) != topology.capacity(0)),
             rt: rt::domain(specs, &policy, topology),
             handled: (0, 0),
@@ -98,9 +100,9 @@ impl<'a> Sched<'a> {
     }
 }
 
-fn new_task(id: u32, spec: &NewTask) -> Task {
+fn new_task(id: TaskId, spec: &NewTask) -> Task {
     let weight = NICE_WEIGHT[(i32::from(spec.nice) + 20) as usize];
-    let mut state = TaskState::new(id + 1);
+    let mut state = TaskState::new(id.0 + 1);
     state.load = weight;
     state.set_uclamp(spec.uclamp.0, spec.uclamp.1);
     Task {
@@ -115,7 +117,7 @@ fn new_task(id: u32, spec: &NewTask) -> Task {
         left_ns: 0,
         debt_ns: 0,
         footprint: spec.footprint,
-        warm_cpu: u32::MAX,
+        warm_cpu: None,
         warm_fill: 0,
         woken_ns: 0,
         waits_since_ns: 0,

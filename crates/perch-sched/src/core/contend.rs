@@ -9,6 +9,7 @@
 
 use super::Sched;
 use crate::hardware::{Access, Field, Symbol};
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// A kernel function on `cpu`, which executes it now, reads or writes a field of the root
@@ -85,7 +86,7 @@ impl Sched<'_> {
             return;
         };
         let owed_ns = std::mem::take(&mut c.lines.ns);
-        self.tasks[task as usize].debt_ns += owed_ns * u64::from(c.speed_1024) / 1024;
+        self.tasks[task].debt_ns += owed_ns * u64::from(c.speed_1024) / 1024;
     }
 
     /// Reduces the time that `cpu`, which was idle until now, has still to charge to a task. The
@@ -105,8 +106,8 @@ impl Sched<'_> {
     /// Charges `task` the kernel work `work_ns`, in nanoseconds at full capacity, before it goes
     /// on.
     #[inline]
-    pub fn charge_kernel(&mut self, cpu: usize, task: u32, work_ns: u64) {
-        self.tasks[task as usize].debt_ns += work_ns;
+    pub fn charge_kernel(&mut self, cpu: usize, task: TaskId, work_ns: u64) {
+        self.tasks[task].debt_ns += work_ns;
         self.note_kernel(cpu, work_ns);
     }
 

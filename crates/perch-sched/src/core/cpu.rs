@@ -14,6 +14,7 @@ use crate::balance::CpuBalance;
 use crate::class::pelt::Clock;
 use crate::class::rt::RtQueue;
 use crate::hardware::Costs;
+use crate::id::TaskId;
 
 /// A CPU.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub struct Cpu {
     /// The CPU's LLC domain, if it shares a last-level cache.
     pub llc: Option<usize>,
     /// The running task.
-    pub current: Option<u32>,
+    pub current: Option<TaskId>,
     /// The real-time class's part of the CPU.
     pub rt: RtQueue,
     /// The running task's segment.

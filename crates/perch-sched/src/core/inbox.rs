@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The interrupts and the tasks that are on their way to a CPU, which enqueues these tasks itself.
 
+use crate::id::TaskId;
 use std::collections::VecDeque;
 
 /// The interrupts and the tasks that are on their way to a CPU.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     /// Tasks that the CPU itself enqueues when the interrupt arrives.
-    tasks: VecDeque<u32>,
+    tasks: VecDeque<TaskId>,
     /// True while an interrupt is on its way.
     ipi_pending: bool,
 }
 
 impl Inbox {
     /// Puts `task` behind the tasks that are on their way.
-    pub fn put(&mut self, task: u32) {
+    pub fn put(&mut self, task: TaskId) {
         self.tasks.push_back(task);
     }
 
     /// Takes the task that was sent first.
-    pub fn take(&mut self) -> Option<u32> {
+    pub fn take(&mut self) -> Option<TaskId> {
         self.tasks.pop_front()
     }
 
@@ -37,7 +38,7 @@ impl Inbox {
     }
 
     /// Returns the tasks that are on their way, in the order in which they were sent.
-    pub fn tasks(&self) -> &VecDeque<u32> {
+    pub fn tasks(&self) -> &VecDeque<TaskId> {
         &self.tasks
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The states of a task's life, and the wakers of tasks: words that every room uses.
 
+use crate::id::TaskId;
+
 /// The state of a task between its birth and its death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
@@ -23,7 +25,7 @@ pub enum Life {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waker {
     /// The running task, or an interrupt that arrived while the task ran.
-    Task(u32),
+    Task(TaskId),
     /// An interrupt on an idle CPU.
     Idle,
 }

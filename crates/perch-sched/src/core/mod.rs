@@ -39,6 +39,7 @@ use crate::class::fair::FairState;
 use crate::class::rt;
 use crate::era::EraRules;
 use crate::hardware::{Costs, Llcs};
+use crate::id::{IdVec, MaskId, TaskId};
 use crate::observe::{Counts, Observed, Observer};
 
 use contended::Contended;
@@ -67,11 +68,11 @@ pub mod kind {
 pub trait Programs {
     /// `task` runs on `cpu` and has no work left. The program does its next operation, which may
     /// take time, wake other tasks, put the task to sleep or end it.
-    fn advance(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32);
+    fn advance(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId);
 
     /// `task`, which was set up as one that [`NewTask::carries`] others, has just got `cpu`, with
     /// or without work left.
-    fn enter(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32);
+    fn enter(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId);
 }
 
 /// The scheduler of a machine.
@@ -91,9 +92,9 @@ pub struct Sched<'a> {
     pub(crate) acting: usize,
     pub(crate) tick_ns: u64,
     pub(crate) cpus: Vec<Cpu>,
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) tasks: IdVec<TaskId, Task>,
     /// The tasks' affinities, each stored once.
-    pub(crate) affinities: Vec<Arc<CpuMask>>,
+    pub(crate) affinities: IdVec<MaskId, Arc<CpuMask>>,
     /// The policy's state of each CPU's idle task, which is the waker of timer interrupts.
     pub(crate) idle_tasks: Vec<TaskState>,
     /// True if the CPUs differ in capacity.

@@ -9,6 +9,7 @@ use perch_policy::Wake;
 use super::{Life, Programs, Sched, Waker};
 use crate::balance::Vacated;
 use crate::class::table::Yield;
+use crate::id::{MaskId, TaskId};
 
 /// Switches the CPUs from which the balancer takes their running task.
 pub(super) struct Switching<'p>(pub &'p mut dyn Programs);
@@ -21,7 +22,7 @@ impl Vacated for Switching<'_> {
 
 impl Sched<'_> {
     /// Puts the running task of `cpu` to sleep.
-    pub fn block(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) {
+    pub fn block(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) {
         self.leave_caches(cpu, task);
         self.leave(cpu, task, Life::Asleep);
         self.schedule(programs, cpu);
@@ -29,8 +30,8 @@ impl Sched<'_> {
 
     /// The running task calls exec, the cheapest moment to move it. Returns whether the task left
     /// `cpu`.
-    pub fn exec(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) -> bool {
-        if self.tasks[task as usize].carries {
+    pub fn exec(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) -> bool {
+        if self.tasks[task].carries {
             return false;
         }
         let wake = Wake {
@@ -50,16 +51,16 @@ impl Sched<'_> {
         &mut self,
         programs: &mut dyn Programs,
         cpu: usize,
-        task: u32,
-        mask: u32,
+        task: TaskId,
+        mask: MaskId,
         to: Option<usize>,
     ) -> bool {
-        self.tasks[task as usize].affinity = mask;
+        self.tasks[task].affinity = mask;
         to.is_some_and(|to| self.push_running(&mut Switching(programs), cpu, to))
     }
 
     /// Ends the running task of `cpu`.
-    pub fn exit(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) {
+    pub fn exit(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) {
         self.leave(cpu, task, Life::Dead);
         self.schedule(programs, cpu);
     }
@@ -78,7 +79,7 @@ impl Sched<'_> {
     }
 
     /// The running task yields. Returns whether it left the CPU.
-    pub fn give_way(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) -> bool {
+    pub fn give_way(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) -> bool {
         if self.is_outranked(cpu, task) {
             self.preempt(programs, cpu);
             return true;
@@ -103,7 +104,7 @@ impl Sched<'_> {
         let c = &self.cpus[cpu];
         if c.need_resched
             && let Some(task) = c.current
-            && !self.tasks[task as usize].atomic
+            && !self.tasks[task].atomic
         {
             self.stop_segment(cpu);
             self.preempt(programs, cpu);
@@ -130,7 +131,7 @@ impl Sched<'_> {
         }
     }
 
-    fn switch_to(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) {
+    fn switch_to(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) {
         let was_idle = self.cpus[cpu].idleness.is_idle();
         if was_idle {
             self.leave_idle(cpu);
@@ -138,7 +139,7 @@ impl Sched<'_> {
         self.cpus[cpu].chores.clear();
         self.set_next(cpu, task);
         self.counts.context_switches += 1;
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         if t.woken_ns > 0 {
             let latency = self.now - t.woken_ns;
             t.woken_ns = 0;
@@ -148,7 +149,7 @@ impl Sched<'_> {
                 self.counts.max_latency_ns = latency;
             }
         }
-        let warm = (t.warm_cpu != u32::MAX).then_some(t.warm_cpu as usize);
+        let warm = t.warm();
         let c = &mut self.cpus[cpu];
         let others = c.fill - t.warm_fill.min(c.fill);
         let refill = self.costs.refill_ns(t.footprint, warm, cpu, others);
@@ -174,7 +175,7 @@ impl Sched<'_> {
         self.switched(cpu);
         // The task continues the operation under way; a task that was between two operations starts
         // the next.
-        if self.tasks[task as usize].carries {
+        if self.tasks[task].carries {
             programs.enter(self, cpu, task);
         } else if between {
             programs.advance(self, cpu, task);
@@ -184,8 +185,8 @@ impl Sched<'_> {
     }
 
     /// Lets the running task go on although it was asked to give way.
-    fn go_on(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) {
-        match self.tasks[task as usize].left_ns {
+    fn go_on(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) {
+        match self.tasks[task].left_ns {
             0 => programs.advance(self, cpu, task),
             _ => self.begin_segment(cpu),
         }

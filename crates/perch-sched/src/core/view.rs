@@ -7,6 +7,7 @@ use perch_policy::Host;
 
 use super::{Life, Sched};
 use crate::hardware::{C2c, Costs};
+use crate::id::TaskId;
 use crate::observe::Counts;
 
 /// Time and events.
@@ -65,7 +66,7 @@ impl Sched<'_> {
 
     /// Returns the task that runs on `cpu`.
     #[inline]
-    pub fn current(&self, cpu: usize) -> Option<u32> {
+    pub fn current(&self, cpu: usize) -> Option<TaskId> {
         self.cpus[cpu].current
     }
 
@@ -97,39 +98,39 @@ impl Sched<'_> {
 
     /// Returns the state that `task` is in.
     #[inline]
-    pub fn life(&self, task: u32) -> Life {
-        self.tasks[task as usize].life
+    pub fn life(&self, task: TaskId) -> Life {
+        self.tasks[task].life
     }
 
     /// Returns the CPU on which `task` runs or ran last.
     #[inline]
-    pub fn cpu_of_task(&self, task: u32) -> usize {
-        self.tasks[task as usize].cpu as usize
+    pub fn cpu_of_task(&self, task: TaskId) -> usize {
+        self.tasks[task].cpu
     }
 
     /// Returns the CPU whose caches hold the lines of `task`, and that CPU's fill counter at the
     /// moment at which the task left it.
-    pub fn warmth(&self, task: u32) -> (Option<usize>, u64) {
-        let t = &self.tasks[task as usize];
-        let warm = (t.warm_cpu != u32::MAX).then_some(t.warm_cpu as usize);
+    pub fn warmth(&self, task: TaskId) -> (Option<usize>, u64) {
+        let t = &self.tasks[task];
+        let warm = t.warm();
         (warm, t.warm_fill)
     }
 
     /// Returns the number of lines of its own that `task` touches every time it runs.
-    pub fn footprint(&self, task: u32) -> u32 {
-        self.tasks[task as usize].footprint
+    pub fn footprint(&self, task: TaskId) -> u32 {
+        self.tasks[task].footprint
     }
 
     /// Returns the time at which `task` was last woken, or last left a CPU while it was runnable,
     /// in nanoseconds.
-    pub fn waits_since_ns(&self, task: u32) -> u64 {
-        self.tasks[task as usize].waits_since_ns
+    pub fn waits_since_ns(&self, task: TaskId) -> u64 {
+        self.tasks[task].waits_since_ns
     }
 
     /// Returns the time that `task` has run so far, in nanoseconds.
-    pub fn ran_ns(&self, task: u32) -> u64 {
+    pub fn ran_ns(&self, task: TaskId) -> u64 {
         let run = self.run_time(task);
-        match self.tasks[task as usize].life {
+        match self.tasks[task].life {
             Life::Running => run.sum_ns + self.now.saturating_sub(run.start_ns),
             _ => run.sum_ns,
         }
@@ -177,50 +178,50 @@ impl Sched<'_> {
 impl Sched<'_> {
     /// Returns the work that is left of the operation under way, in nanoseconds at full capacity.
     #[inline]
-    pub fn left_ns(&self, task: u32) -> u64 {
-        self.tasks[task as usize].left_ns
+    pub fn left_ns(&self, task: TaskId) -> u64 {
+        self.tasks[task].left_ns
     }
 
     /// Gives `task` the work `work_ns` instead of what was left to it.
     #[inline]
-    pub fn set_work(&mut self, task: u32, work_ns: u64) {
-        self.tasks[task as usize].left_ns = work_ns;
+    pub fn set_work(&mut self, task: TaskId, work_ns: u64) {
+        self.tasks[task].left_ns = work_ns;
     }
 
     /// Gives `task` the work `work_ns` in addition to what is left to it.
-    pub fn add_work(&mut self, task: u32, work_ns: u64) {
-        self.tasks[task as usize].left_ns += work_ns;
+    pub fn add_work(&mut self, task: TaskId, work_ns: u64) {
+        self.tasks[task].left_ns += work_ns;
     }
 
     /// Gives `task` the work `work_ns`, which is the kernel's, instead of what was left to it.
-    pub fn set_kernel_work(&mut self, cpu: usize, task: u32, work_ns: u64) {
+    pub fn set_kernel_work(&mut self, cpu: usize, task: TaskId, work_ns: u64) {
         self.set_work(task, work_ns);
         self.note_kernel(cpu, work_ns);
     }
 
     /// Charges `task` the work `work_ns`, which is not the kernel's, before its next operation.
     #[inline]
-    pub fn charge(&mut self, task: u32, work_ns: u64) {
-        self.tasks[task as usize].debt_ns += work_ns;
+    pub fn charge(&mut self, task: TaskId, work_ns: u64) {
+        self.tasks[task].debt_ns += work_ns;
     }
 
     /// Returns whether `task` has to work off a charge before its next operation.
     #[inline]
-    pub fn owes_work(&self, task: u32) -> bool {
-        self.tasks[task as usize].debt_ns > 0
+    pub fn owes_work(&self, task: TaskId) -> bool {
+        self.tasks[task].debt_ns > 0
     }
 
     /// Takes all work away from `task`, and returns it: what is left and what the task owes.
-    pub fn take_work(&mut self, task: u32) -> u64 {
-        let t = &mut self.tasks[task as usize];
+    pub fn take_work(&mut self, task: TaskId) -> u64 {
+        let t = &mut self.tasks[task];
         std::mem::take(&mut t.left_ns) + std::mem::take(&mut t.debt_ns)
     }
 
     /// Notes that the running task enters (`is`) or leaves a stretch of kernel code with interrupts
     /// off, in which no other task preempts it.
     #[inline]
-    pub fn set_atomic(&mut self, task: u32, is: bool) {
-        self.tasks[task as usize].atomic = is;
+    pub fn set_atomic(&mut self, task: TaskId, is: bool) {
+        self.tasks[task].atomic = is;
     }
 
     /// Returns whether the running task is alone on `cpu`, which a streak requires. The time that

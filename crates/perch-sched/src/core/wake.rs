@@ -5,6 +5,7 @@
 use perch_policy::Wake;
 
 use super::{Life, Programs, Sched, Waker};
+use crate::id::TaskId;
 use crate::observe::Observed;
 
 impl Sched<'_> {
@@ -15,13 +16,13 @@ impl Sched<'_> {
 
     /// Wakes the sleeping `task` from `this_cpu`. Returns the cost of the wake-up for the waker, as
     /// nanoseconds of work.
-    pub fn wake(&mut self, task: u32, this_cpu: usize, waker: Waker, sync: bool) -> u64 {
+    pub fn wake(&mut self, task: TaskId, this_cpu: usize, waker: Waker, sync: bool) -> u64 {
         let now = self.now;
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         assert_eq!(t.life, Life::Asleep, "task {task} is woken");
         t.woken_ns = now;
         t.waits_since_ns = now;
-        let prev = t.cpu as usize;
+        let prev = t.cpu;
         if self.is_delayed(task) {
             return self.wake_delayed(task, this_cpu, waker);
         }
@@ -38,7 +39,7 @@ impl Sched<'_> {
         }
         if cpu != prev {
             self.migrate(task);
-            self.tasks[task as usize].cpu = cpu as u32;
+            self.tasks[task].cpu = cpu;
         }
         let cost = self.costs.wake_ns(examined);
         self.send_to(task, cpu, this_cpu, cost);
@@ -46,8 +47,8 @@ impl Sched<'_> {
     }
 
     /// Wakes a task that EEVDF left on its queue, delayed, when it fell asleep.
-    fn wake_delayed(&mut self, task: u32, this_cpu: usize, waker: Waker) -> u64 {
-        let cpu = self.tasks[task as usize].cpu as usize;
+    fn wake_delayed(&mut self, task: TaskId, this_cpu: usize, waker: Waker) -> u64 {
+        let cpu = self.tasks[task].cpu;
         if self.caches.reserves() {
             self.reserve(cpu, 1);
         }
@@ -69,7 +70,7 @@ impl Sched<'_> {
 
     /// Brings a woken task to `cpu`. The waker on `this_cpu` enqueues it itself if `cpu` is busy
     /// and shares its LLC; otherwise `cpu` enqueues it when the interrupt arrives.
-    fn send_to(&mut self, task: u32, cpu: usize, this_cpu: usize, cost_ns: u64) {
+    fn send_to(&mut self, task: TaskId, cpu: usize, this_cpu: usize, cost_ns: u64) {
         assert!(
             self.allowed(task).contains(cpu),
             "task {task} is sent to cpu {cpu}, which it may not use"
@@ -85,7 +86,7 @@ impl Sched<'_> {
             self.preempt_from(cpu, task, this_cpu, cost_ns);
             return;
         }
-        self.tasks[task as usize].life = Life::Waking;
+        self.tasks[task].life = Life::Waking;
         self.cpus[cpu].inbox.put(task);
         self.host.set_idle(cpu, false);
         self.send_ipi(cpu, this_cpu, cost_ns);
@@ -94,7 +95,7 @@ impl Sched<'_> {
     /// Lets `task`, which was just enqueued on `cpu`, preempt the running task. A remote CPU is
     /// told by an interrupt.
     #[inline(always)]
-    fn preempt_from(&mut self, cpu: usize, task: u32, this_cpu: usize, cost_ns: u64) {
+    fn preempt_from(&mut self, cpu: usize, task: TaskId, this_cpu: usize, cost_ns: u64) {
         let before = self.cpus[cpu].need_resched;
         self.check_preempt(cpu, task);
         if self.cpus[cpu].need_resched && !before && cpu != this_cpu {
@@ -103,7 +104,7 @@ impl Sched<'_> {
     }
 
     /// Makes a task appear that no task of the simulation forks, as if its parent were on `parent`.
-    pub fn appear(&mut self, programs: &mut dyn Programs, task: u32, parent: usize) {
+    pub fn appear(&mut self, programs: &mut dyn Programs, task: TaskId, parent: usize) {
         self.acting = parent;
         let (cpu, _) = self.start(task, parent);
         self.send_to(task, cpu, parent, 0);
@@ -115,7 +116,7 @@ impl Sched<'_> {
     /// Wakes `task` for the first time, from its parent, which runs on the CPU `parent`. Returns
     /// the cost for the parent of the CPUs that the slow path examined. The workload charges the
     /// rest of a fork.
-    pub fn fork(&mut self, task: u32, parent: usize) -> u64 {
+    pub fn fork(&mut self, task: TaskId, parent: usize) -> u64 {
         let (cpu, cost) = self.start(task, parent);
         self.send_to(task, cpu, parent, cost);
         cost
@@ -123,9 +124,9 @@ impl Sched<'_> {
 
     /// Prepares `task` for its first wake-up. Returns its CPU and the cost of choosing it, in
     /// nanoseconds.
-    fn start(&mut self, task: u32, parent: usize) -> (usize, u64) {
-        let t = &mut self.tasks[task as usize];
-        t.cpu = parent as u32;
+    fn start(&mut self, task: TaskId, parent: usize) -> (usize, u64) {
+        let t = &mut self.tasks[task];
+        t.cpu = parent;
         // The kernel starts a child's recent_used_cpu with its parent's CPU: a server forked on
         // another node comes back to where its daemon ran, not next to its client.
         t.state.set_recent_cpu(Some(parent));
@@ -140,8 +141,8 @@ impl Sched<'_> {
         let (cpu, examined) = self.select(task, &wake, Waker::Idle);
         self.reserve(cpu, 1);
         self.born(task, cpu);
-        let t = &mut self.tasks[task as usize];
-        (t.cpu, t.woken_ns) = (cpu as u32, self.now);
+        let t = &mut self.tasks[task];
+        (t.cpu, t.woken_ns) = (cpu, self.now);
         (cpu, self.costs.examine_ns(examined))
     }
 }

@@ -31,6 +31,7 @@
 use perch_machine::Machine;
 
 use super::{Costs, REFILLS_AT_ONCE, survivors};
+use crate::id::{IdVec, TaskId};
 
 /// Stands for a process that shares nothing, and for no LLC.
 const NONE: u32 = u32::MAX;
@@ -48,7 +49,7 @@ pub struct SharedSet {
 #[derive(Clone, Copy, Debug)]
 pub struct Use {
     /// The task.
-    pub task: u32,
+    pub task: TaskId,
     /// The CPU on which the task runs.
     pub cpu: usize,
     /// The number of lines of its own.
@@ -114,7 +115,7 @@ pub struct Llcs {
     sets: Vec<Set>,
     /// The lines held, by LLC, then by set.
     held: Vec<Held>,
-    tasks: Vec<Own>,
+    tasks: IdVec<TaskId, Own>,
     /// The set that was last used on each CPU, or `NONE`.
     near: Vec<u32>,
 }
@@ -185,7 +186,7 @@ impl Llcs {
 
     fn touch_shared(&mut self, costs: &Costs, by: &Use) -> Charge {
         let (cpu, llc) = (by.cpu, self.of[by.cpu] as usize);
-        let slot = self.tasks[by.task as usize].set;
+        let slot = self.tasks[by.task].set;
         let near = std::mem::replace(&mut self.near[cpu], slot);
         if slot == NONE {
             return Charge::default();
@@ -240,7 +241,7 @@ impl Llcs {
 
     fn touch_own(&mut self, costs: &Costs, by: &Use) -> u64 {
         let footprint = u64::from(by.footprint);
-        let (own, llc) = (self.tasks[by.task as usize], self.of[by.cpu]);
+        let (own, llc) = (self.tasks[by.task], self.of[by.cpu]);
         // These lines are left in the LLC that the task used last.
         let kept = match own.llc {
             NONE => 0,
@@ -259,7 +260,7 @@ impl Llcs {
             ns = lost * u64::from(costs.hardware.memory_ns.0).saturating_sub(counted_ns);
         }
         let held = self.bring_in(llc as usize, here, footprint);
-        let own = &mut self.tasks[by.task as usize];
+        let own = &mut self.tasks[by.task];
         (own.llc, own.held) = (llc, held);
         ns
     }

@@ -7,6 +7,7 @@ use std::io;
 use perch_policy::{CpuMask, Host, TaskState, Verdict, Wake};
 
 use crate::core::Waker;
+use crate::id::TaskId;
 
 /// All that the policy is shown when it is about to be asked where a task of the fair class is to
 /// go. Its answer is the next [`Observed::Decided`].
@@ -30,7 +31,7 @@ pub struct Asked<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Decided<'a> {
     /// The task that wakes up.
-    pub task: u32,
+    pub task: TaskId,
     /// The task's waker; a task that calls exec is its own waker.
     pub waker: Waker,
     /// The waker's CPU.
@@ -75,7 +76,7 @@ impl RtStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved {
     /// The task.
-    pub task: u32,
+    pub task: TaskId,
     /// The CPU that made the decision.
     pub this_cpu: usize,
     /// The CPU that the task leaves.
@@ -97,7 +98,7 @@ pub enum Observed<'a> {
     /// decide.
     Requeued {
         /// The task.
-        task: u32,
+        task: TaskId,
         /// Its waker.
         waker: Waker,
         /// The waker's CPU.
@@ -110,7 +111,7 @@ pub enum Observed<'a> {
     /// A real-time task was woken or forked, and has its CPU.
     RtWoken {
         /// The task.
-        task: u32,
+        task: TaskId,
         /// Its waker.
         waker: Waker,
         /// The waker's CPU.

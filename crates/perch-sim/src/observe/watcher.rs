@@ -11,6 +11,7 @@ use perch_sched::observe::{Observed, Observer};
 use perch_sched::{Life, Sched, Waker};
 
 use super::watch::{Left, Switched, Watch, Woken};
+use crate::id::TaskId;
 
 type Shared<'a> = Rc<RefCell<&'a mut dyn Watch>>;
 
@@ -18,7 +19,7 @@ type Shared<'a> = Rc<RefCell<&'a mut dyn Watch>>;
 pub struct Watcher<'a> {
     to: Shared<'a>,
     /// The task that each CPU runs.
-    runs: Vec<Option<u32>>,
+    runs: Vec<Option<TaskId>>,
     /// Each LLC's runnable tasks.
     loads: Vec<u32>,
     /// Working memory.
@@ -62,8 +63,8 @@ impl<'a> Watcher<'a> {
                 to.switched(&Switched {
                     at_ns,
                     cpu,
-                    from: was.map(|task| (task, left(sched.life(task)))),
-                    to: now,
+                    from: was.map(|task| (task.0, left(sched.life(task)))),
+                    to: now.map(|task| task.0),
                 })?;
             }
         }
@@ -97,9 +98,9 @@ struct Teller<'a>(Shared<'a>);
 
 impl Observer for Teller<'_> {
     fn see(&mut self, now_ns: u64, what: &Observed<'_>) -> io::Result<()> {
-        let woken = |task, waker, this_cpu, prev_cpu, cpu, reason| Woken {
+        let woken = |task: TaskId, waker, this_cpu, prev_cpu, cpu, reason| Woken {
             at_ns: now_ns,
-            task,
+            task: task.0,
             waker: waker_of(waker, task),
             this_cpu,
             prev_cpu,
@@ -145,9 +146,9 @@ impl Observer for Teller<'_> {
 }
 
 /// The task that woke another one. A task that calls exec has no waker.
-fn waker_of(waker: Waker, task: u32) -> Option<u32> {
+fn waker_of(waker: Waker, task: TaskId) -> Option<u32> {
     match waker {
-        Waker::Task(waker) => (waker != task).then_some(waker),
+        Waker::Task(waker) => (waker != task).then_some(waker.0),
         Waker::Idle => None,
     }
 }

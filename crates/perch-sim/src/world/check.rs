@@ -47,6 +47,6 @@ impl World {
 
     /// Where a task is in its life, wherever it is.
     pub(super) fn life(&self, sched: &Sched<'_>, task: TaskId) -> Life {
-        self.guests.life(task).unwrap_or_else(|| sched.life(task.0))
+        self.guests.life(task).unwrap_or_else(|| sched.life(task))
     }
 }

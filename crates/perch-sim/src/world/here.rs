@@ -37,37 +37,37 @@ impl System for Here<'_, '_> {
 
     #[inline]
     fn owes(&self, cpu: usize, task: TaskId) -> bool {
-        self.sched.owes_work(task.0) || self.sched.owes(cpu)
+        self.sched.owes_work(task) || self.sched.owes(cpu)
     }
 
     #[inline]
     fn owes_work(&self, task: TaskId) -> bool {
-        self.sched.owes_work(task.0)
+        self.sched.owes_work(task)
     }
 
     #[inline]
     fn set_work(&mut self, task: TaskId, work_ns: u64) {
-        self.sched.set_work(task.0, work_ns);
+        self.sched.set_work(task, work_ns);
     }
 
     #[inline]
     fn set_kernel_work(&mut self, cpu: usize, task: TaskId, work_ns: u64) {
-        self.sched.set_kernel_work(cpu, task.0, work_ns);
+        self.sched.set_kernel_work(cpu, task, work_ns);
     }
 
     #[inline]
     fn charge(&mut self, task: TaskId, work_ns: u64) {
-        self.sched.charge(task.0, work_ns);
+        self.sched.charge(task, work_ns);
     }
 
     #[inline]
     fn charge_kernel(&mut self, cpu: usize, task: TaskId, work_ns: u64) {
-        self.sched.charge_kernel(cpu, task.0, work_ns);
+        self.sched.charge_kernel(cpu, task, work_ns);
     }
 
     #[inline]
     fn use_caches(&mut self, cpu: usize, task: TaskId) {
-        self.sched.use_caches(cpu, task.0);
+        self.sched.use_caches(cpu, task);
     }
 
     fn fill(&self, cpu: usize) -> u64 {
@@ -83,12 +83,12 @@ impl System for Here<'_, '_> {
     }
 
     fn look_again(&mut self, task: TaskId) {
-        let at = self.sched.cpu_of_task(task.0);
-        let runs = self.sched.current(at) == Some(task.0);
+        let at = self.sched.cpu_of_task(task);
+        let runs = self.sched.current(at) == Some(task);
         if runs {
             self.sched.stop_segment(at);
         }
-        self.sched.set_work(task.0, 0);
+        self.sched.set_work(task, 0);
         if runs {
             self.sched.begin_segment(at);
         }
@@ -98,7 +98,7 @@ impl System for Here<'_, '_> {
     fn wake(&mut self, wakee: TaskId, cpu: usize, waker: TaskId, sync: bool) -> u64 {
         match self.guests.place(wakee) {
             Place::Guest(_) => self.guests.wake(self.sched, wakee, cpu, sync),
-            _ => self.sched.wake(wakee.0, cpu, Waker::Task(waker.0), sync),
+            _ => self.sched.wake(wakee, cpu, Waker::Task(waker), sync),
         }
     }
 
@@ -111,7 +111,7 @@ impl System for Here<'_, '_> {
         match self.guests.place(child) {
             Place::Guest(_) => self.guests.fork(self.sched, child, cpu),
             _ => {
-                self.sched.fork(child.0, cpu);
+                self.sched.fork(child, cpu);
             }
         }
     }
@@ -128,7 +128,7 @@ impl System for Here<'_, '_> {
     }
 
     fn set_atomic(&mut self, task: TaskId, is: bool) {
-        self.sched.set_atomic(task.0, is);
+        self.sched.set_atomic(task, is);
     }
 
     fn is_plain(&self, task: TaskId) -> bool {
@@ -142,7 +142,7 @@ impl System for Here<'_, '_> {
 
     #[inline]
     fn begin_streak(&mut self, cpu: usize, task: TaskId, of: &Rounds) {
-        self.sched.begin_streak(cpu, task.0, of);
+        self.sched.begin_streak(cpu, task, of);
     }
 
     #[inline]

@@ -15,10 +15,10 @@ mod state;
 use std::sync::Arc;
 
 use perch_policy::CpuMask;
-use perch_sched::{Life, NewGroup, NewTask, Programs, Sched, Setup};
+use perch_sched::{Life, MaskId, NewGroup, NewTask, Programs, Sched, Setup};
 use perch_workload::{Class, TaskSpec};
 
-use crate::id::TaskId;
+use crate::id::{Id, TaskId};
 use crate::program::Stop;
 
 use place::Place;
@@ -32,8 +32,8 @@ impl World {
     fn leave(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId, life: Life) {
         match (self.guests.place(task), life) {
             (Place::Guest(_), _) => self.leave_vcpu(sched, cpu, task, life),
-            (_, Life::Dead) => sched.exit(self, cpu, task.0),
-            _ => sched.block(self, cpu, task.0),
+            (_, Life::Dead) => sched.exit(self, cpu, task),
+            _ => sched.block(self, cpu, task),
         }
     }
 
@@ -41,16 +41,16 @@ impl World {
     fn give_way(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId) -> bool {
         match self.guests.place(task) {
             Place::Guest(_) => self.give_way_in_guest(sched, cpu),
-            _ => sched.give_way(self, cpu, task.0),
+            _ => sched.give_way(self, cpu, task),
         }
     }
 
     /// The task has set its affinity. Returns whether it left its CPU.
     #[inline(never)]
-    fn bind(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId, mask: u32) -> bool {
+    fn bind(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId, mask: MaskId) -> bool {
         let allowed = sched.mask(mask);
         let to = self.programs.draw_cpu_to_go_to(task, cpu, allowed);
-        if sched.bind(self, cpu, task.0, mask, to) {
+        if sched.bind(self, cpu, task, mask, to) {
             return true;
         }
         if sched.need_resched(cpu) {
@@ -62,8 +62,7 @@ impl World {
 }
 
 impl Programs for World {
-    fn advance(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32) {
-        let task = TaskId(task);
+    fn advance(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId) {
         loop {
             let (programs, mut here) = self.here(sched);
             let left = match programs.run(&mut here, cpu, task) {
@@ -77,9 +76,9 @@ impl Programs for World {
                 }
                 Stop::Yields => self.give_way(sched, cpu, task),
                 Stop::Execs => {
-                    self.guests.place(task) == Place::Host && sched.exec(self, cpu, task.0)
+                    self.guests.place(task) == Place::Host && sched.exec(self, cpu, task)
                 }
-                Stop::Binds(mask) => self.bind(sched, cpu, task, mask),
+                Stop::Binds(mask) => self.bind(sched, cpu, task, MaskId(mask)),
                 Stop::Exits => return self.leave(sched, cpu, task, Life::Dead),
                 Stop::Carries => return self.run_vcpu(sched, cpu, task),
                 Stop::Vhost(guest) => self.vhost(sched, cpu, task, guest),
@@ -90,8 +89,8 @@ impl Programs for World {
         }
     }
 
-    fn enter(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32) {
-        self.enter_vcpu(sched, cpu, TaskId(task));
+    fn enter(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId) {
+        self.enter_vcpu(sched, cpu, task);
     }
 }
 
@@ -106,7 +105,7 @@ pub fn scheduler<'a>(scenario: &crate::Scenario) -> Sched<'a> {
             masks.push(spec.allowed.clone());
             masks.len() - 1
         });
-        new_task(spec, affinity as u32)
+        new_task(spec, MaskId::of(affinity))
     });
     let tasks: Vec<NewTask> = tasks.collect();
     let groups: Vec<NewGroup> = (workload.groups.iter())
@@ -135,7 +134,7 @@ pub fn scheduler<'a>(scenario: &crate::Scenario) -> Sched<'a> {
     })
 }
 
-fn new_task(spec: &TaskSpec, affinity: u32) -> NewTask {
+fn new_task(spec: &TaskSpec, affinity: MaskId) -> NewTask {
     let (priority, slices) = match spec.class {
         Class::Fair => (0, false),
         Class::Fifo(priority) => (priority, false),

@@ -81,7 +81,7 @@ impl Net {
             channel,
             lines,
         };
-        let cost = guests.give_vhost(sched, cpu, guest, job, Waker::Task(task.0));
-        sched.charge_kernel(cpu, task.0, cost);
+        let cost = guests.give_vhost(sched, cpu, guest, job, Waker::Task(task));
+        sched.charge_kernel(cpu, task, cost);
     }
 }

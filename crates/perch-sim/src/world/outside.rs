@@ -38,7 +38,7 @@ impl World {
             }
             _ => {
                 if let Some(receiver) = self.programs.put_message(channel, lines, cpu) {
-                    cost += sched.wake(receiver.0, cpu, waker, true);
+                    cost += sched.wake(receiver, cpu, waker, true);
                 }
             }
         }
@@ -64,8 +64,8 @@ impl World {
             if job.inward {
                 let cost = self
                     .guests
-                    .hand_in(sched, cpu, guest, job, Waker::Task(task.0));
-                sched.charge_kernel(cpu, task.0, cost);
+                    .hand_in(sched, cpu, guest, job, Waker::Task(task));
+                sched.charge_kernel(cpu, task, cost);
             } else if let Some(net) = &self.net {
                 net.send_packet(sched, job.channel, job.lines);
             }
@@ -75,16 +75,16 @@ impl World {
             }
             return false;
         }
-        if sched.owes_work(task.0) {
+        if sched.owes_work(task) {
             self.work(sched, cpu);
             return true;
         }
         match self.guests.move_next(guest) {
             Some(work_ns) => {
-                sched.set_kernel_work(cpu, task.0, work_ns);
+                sched.set_kernel_work(cpu, task, work_ns);
                 self.work(sched, cpu);
             }
-            None => sched.block(self, cpu, task.0),
+            None => sched.block(self, cpu, task),
         }
         true
     }

@@ -201,9 +201,9 @@ impl World {
             Place::Outside => return self.go_on_outside(sched, task),
             Place::Host | Place::Vcpu(..) => {}
         }
-        let cpu = sched.cpu_of_task(task.0);
+        let cpu = sched.cpu_of_task(task);
         let waker = sched.interrupted(cpu);
-        sched.wake(task.0, cpu, waker, false);
+        sched.wake(task, cpu, waker, false);
         sched.resched_if_needed(self, cpu);
     }
 
@@ -218,8 +218,8 @@ impl World {
             }
             Place::Outside => self.go_on_outside(sched, task),
             Place::Host | Place::Vcpu(..) => {
-                let parent = self.programs.draw_cpu(task, sched.allowed(task.0));
-                sched.appear(self, task.0, parent);
+                let parent = self.programs.draw_cpu(task, sched.allowed(task));
+                sched.appear(self, task, parent);
             }
         }
     }

@@ -72,7 +72,7 @@ fn passed_over(now: &Glimpse, workload: &Workload, first: bool) -> Option<String
     let running = |cpu: usize| {
         now.cpus[cpu]
             .current
-            .map_or(0, |t| now.tasks[t as usize].priority)
+            .map_or(0, |t| now.tasks[t.0 as usize].priority)
     };
     for (id, task) in now.tasks.iter().enumerate() {
         if !task.waiting || task.priority == 0 || first && !task.first {

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The accounting of the time that a task of the fair class runs.
 
-use super::{NONE, cfs, eevdf};
+use super::{cfs, eevdf};
 use crate::core::Sched;
 use crate::era::FairRules;
+use crate::id::{EntityId, QueueId, TaskId};
 
 impl Sched<'_> {
     /// Charges the running task, and the groups above it, the time since the last accounting.
     #[inline]
-    pub(in crate::class) fn account_fair(&mut self, cpu: usize, task: u32) {
-        if self.tasks[task as usize].group == NONE {
-            self.update_level(cpu, cpu as u32, task);
+    pub(in crate::class) fn account_fair(&mut self, cpu: usize, task: TaskId) {
+        if self.tasks[task].group.is_none() {
+            self.update_level(cpu, QueueId::of_cpu(cpu), EntityId::of_task(task));
         } else {
             self.update_levels(cpu, task);
         }
     }
 
     #[cold]
-    fn update_levels(&mut self, cpu: usize, task: u32) {
+    fn update_levels(&mut self, cpu: usize, task: TaskId) {
         let (mut queue, mut entity) = self.level_of(task);
         while self.update_level(cpu, queue, entity)
             && let Some(above) = self.fair.above(queue)
@@ -29,7 +30,7 @@ impl Sched<'_> {
     /// Charges the running entity of a queue the time since the last accounting. Returns whether
     /// there was any.
     #[inline(always)]
-    fn update_level(&mut self, cpu: usize, queue: u32, entity: u32) -> bool {
+    fn update_level(&mut self, cpu: usize, queue: QueueId, entity: EntityId) -> bool {
         let (now, rules) = (self.now, self.rules.fair);
         let (fair, se) = self.fair.both_mut(queue, entity);
         let delta = se.run.account(now);

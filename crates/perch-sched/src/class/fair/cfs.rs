@@ -3,8 +3,8 @@
 //! sleepers get credit, and a wakee preempts when it is far enough behind.
 
 use super::entity::Entity;
-use super::group::NONE;
 use super::queue::{FairQueue, Waiting};
+use crate::id::EntityId;
 
 /// `sched_nr_latency`: with more entities than this the period grows.
 const NR_LATENCY: u64 = 8;
@@ -60,12 +60,12 @@ pub fn preempts(current: i64, wakee: i64, wakee_weight: u32, granularity_ns: u64
 /// Returns the next entity to run: a buddy that is not much further behind than the first by
 /// vruntime, or else the first. If the first is `skip`, it is the second, unless that is much
 /// further behind.
-pub fn pick(fair: &FairQueue, skip: Option<u32>, granularity_ns: u64) -> Option<u32> {
+pub fn pick(fair: &FairQueue, skip: Option<EntityId>, granularity_ns: u64) -> Option<EntityId> {
     let first = fair.timeline.first()?;
     let near =
         |w: &&Waiting| w.vruntime - first.vruntime <= virtual_ns(granularity_ns, first.weight);
     for buddy in [fair.next_buddy, fair.last_buddy] {
-        if buddy != NONE && fair.timeline.find(buddy).as_ref().is_some_and(near) {
+        if buddy != EntityId::NONE && fair.timeline.find(buddy).as_ref().is_some_and(near) {
             return Some(buddy);
         }
     }

@@ -2,23 +2,27 @@
 //! The books of the fair class: the numbers of every queue, of a CPU or of a group, agree with the
 //! entities in it, and the levels agree with one another.
 
-use super::NONE;
+use super::entity::Owner;
 use crate::class::pelt::{Activity, Average};
 use crate::core::{Life, Sched};
 use crate::era::FairRules;
 use crate::hold;
+use crate::id::{EntityId, IdVec, QueueId, TaskId};
 
 impl Sched<'_> {
     /// Returns the numbers of all queues.
-    fn queue_numbers(&self) -> impl Iterator<Item = u32> + use<> {
-        0..(self.cpus.len() + self.fair.groups.nr_queues()) as u32
+    fn queue_numbers(&self) -> impl Iterator<Item = QueueId> + use<> {
+        self.fair.queues.ids()
     }
 
     /// Returns the tasks that are queued and do not run.
-    pub(crate) fn fair_waiting(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn fair_waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
         let queues = self.queue_numbers();
         let entities = queues.flat_map(|q| self.fair.queue(q).timeline.iter().map(|w| w.entity));
-        entities.filter(|&entity| self.fair.below(entity).is_none())
+        entities.filter_map(|entity| match self.fair.owner(entity) {
+            Owner::Task(task) => Some(task),
+            Owner::Group(_) => None,
+        })
     }
 
     /// Returns each queue's floor, which never goes back.
@@ -28,26 +32,26 @@ impl Sched<'_> {
     }
 
     /// Returns whether `task` is counted in a queue's averages.
-    pub(crate) fn is_attached(&self, task: u32) -> bool {
-        self.fair.entities[task as usize].attached
+    pub(crate) fn is_attached(&self, task: TaskId) -> bool {
+        self.fair.entity_of(task).attached
     }
 
     pub(crate) fn check_queues(&self) -> Result<(), String> {
         let mut est = vec![0; self.cpus.len()];
         for (t, se) in self.tasks.iter().zip(&self.fair.entities) {
             if se.queued && !se.delayed {
-                est[t.cpu as usize] += se.est();
+                est[t.cpu] += se.est();
             }
         }
         for (cpu, est) in est.into_iter().enumerate() {
-            let fair = &self.fair.queues[cpu];
+            let fair = self.fair.cpu_queue(cpu);
             hold!(
                 fair.est == est,
                 "cpu {cpu}: util_est {}, not {est}",
                 fair.est
             );
             let current = self.fair_current(cpu);
-            let runs = self.each_running(cpu as u32);
+            let runs = self.each_running(QueueId::of_cpu(cpu));
             hold!(
                 runs == current,
                 "cpu {cpu} runs {current:?}, its queues {runs:?}"
@@ -62,41 +66,41 @@ impl Sched<'_> {
     }
 
     /// Returns the task that runs, as the queues from this one downwards have it.
-    fn each_running(&self, queue: u32) -> Option<u32> {
+    fn each_running(&self, queue: QueueId) -> Option<TaskId> {
         let curr = self.fair.queue(queue).curr;
-        if curr == NONE {
+        if curr == EntityId::NONE {
             return None;
         }
-        match self.fair.below(curr) {
-            Some(below) => self.each_running(below),
-            None => Some(curr),
+        match self.fair.owner(curr) {
+            Owner::Group(below) => self.each_running(below),
+            Owner::Task(task) => Some(task),
         }
     }
 
     /// Checks that a queue's numbers are those of the entities in it.
-    fn check_queue(&self, queue: u32) -> Result<(), String> {
+    fn check_queue(&self, queue: QueueId) -> Result<(), String> {
         let (cpu, fair) = (self.fair.cpu_of(queue), self.fair.queue(queue));
         let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
         let (mut weight, mut weighted, mut len) = (0, 0, 0);
         let (mut nr, mut delayed) = (0, 0);
         let mut last = i64::MIN;
-        let mut count = |entity: u32| -> Result<(), String> {
+        let mut count = |entity: EntityId| -> Result<(), String> {
             let se = self.fair.entity(entity);
             len += 1;
             hold!(se.queued, "{entity} stands there and is not queued");
-            match self.fair.below(entity) {
-                None => {
-                    let t = &self.tasks[entity as usize];
+            match self.fair.owner(entity) {
+                Owner::Task(task) => {
+                    let t = &self.tasks[task];
                     hold!(
-                        t.cpu as usize == cpu && self.queue_of(entity) == queue,
-                        "task {entity} thinks it is on cpu {}, queue {}",
+                        t.cpu == cpu && self.queue_of(task) == queue,
+                        "task {task} thinks it is on cpu {}, queue {}",
                         t.cpu,
-                        self.queue_of(entity)
+                        self.queue_of(task)
                     );
                     nr += 1;
                     delayed += u32::from(se.delayed);
                 }
-                Some(below) => {
+                Owner::Group(below) => {
                     let fair = self.fair.queue(below);
                     hold!(
                         self.fair.above(below) == Some((queue, entity)),
@@ -138,16 +142,12 @@ impl Sched<'_> {
             "weighted_v {}, not {weighted}",
             fair.weighted_v
         );
-        if fair.curr != NONE {
+        if fair.curr != EntityId::NONE {
             weight += u64::from(self.fair.entity(fair.curr).weight);
             count(fair.curr)?;
-            if self.fair.below(fair.curr).is_none() {
-                let life = self.tasks[fair.curr as usize].life;
-                hold!(
-                    life == Life::Running,
-                    "runs task {}, which is {life:?}",
-                    fair.curr
-                );
+            if let Owner::Task(task) = self.fair.owner(fair.curr) {
+                let life = self.tasks[task].life;
+                hold!(life == Life::Running, "runs task {task}, which is {life:?}");
             }
         }
         hold!(fair.entities == len, "{} entities of {len}", fair.entities);
@@ -172,11 +172,12 @@ impl Sched<'_> {
     }
 
     /// Checks that a queue's buddies are queued and not delayed.
-    fn check_buddies(&self, queue: u32) -> Result<(), String> {
+    fn check_buddies(&self, queue: QueueId) -> Result<(), String> {
         let fair = self.fair.queue(queue);
         for buddy in [fair.next_buddy, fair.last_buddy] {
             hold!(
-                buddy == NONE || self.fair.entity(buddy).queued && !self.fair.entity(buddy).delayed,
+                buddy == EntityId::NONE
+                    || self.fair.entity(buddy).queued && !self.fair.entity(buddy).delayed,
                 "its buddy {buddy} is not queued"
             );
         }
@@ -190,23 +191,24 @@ impl Sched<'_> {
         if self.rules.groups.by_weight && self.fair.groups.any() {
             return Ok(());
         }
-        let queues = self.queue_numbers().count();
-        let (mut sums, mut members) = (vec![[0; 3]; queues], vec![0; queues]);
+        let mut sums: IdVec<QueueId, [u64; 3]> = self.queue_numbers().map(|_| [0; 3]).collect();
+        let mut members: IdVec<QueueId, u64> = self.queue_numbers().map(|_| 0).collect();
         let mut heaviest = 0;
-        let mut add = |queue: u32, now: [u64; 3], weight: u32| {
-            let sum: &mut [u64; 3] = &mut sums[queue as usize];
+        let mut add = |queue: QueueId, now: [u64; 3], weight: u32| {
+            let sum: &mut [u64; 3] = &mut sums[queue];
             sum.iter_mut().zip(now).for_each(|(sum, one)| *sum += one);
-            members[queue as usize] += 1;
+            members[queue] += 1;
             heaviest = heaviest.max(u64::from(weight));
         };
-        for (id, (t, se)) in self.tasks.iter().zip(&self.fair.entities).enumerate() {
-            if t.life == Life::Dead && self.queue_of(id as u32) != NONE {
+        for (id, t) in self.tasks.named() {
+            let se = self.fair.entity_of(id);
+            if t.life == Life::Dead && self.queue_of(id) != QueueId::NONE {
                 // A task that ended in this queue left its rounding error there, so it counts as a
                 // member.
-                add(self.queue_of(id as u32), [0; 3], se.weight);
+                add(self.queue_of(id), [0; 3], se.weight);
             } else if se.attached {
                 let now = self.sums_now(
-                    t.cpu as usize,
+                    t.cpu,
                     se.average,
                     Activity {
                         weight: if se.queued { se.weight } else { 0 },
@@ -214,7 +216,7 @@ impl Sched<'_> {
                         running: t.life == Life::Running,
                     },
                 );
-                add(self.queue_of(id as u32), now, se.weight);
+                add(self.queue_of(id), now, se.weight);
             }
         }
         for queue in self.queue_numbers() {
@@ -238,14 +240,14 @@ impl Sched<'_> {
         let unit = 1024 + heaviest;
         for queue in self.queue_numbers() {
             let (cpu, fair) = (self.fair.cpu_of(queue), self.fair.queue(queue));
-            let (sums, members) = (sums[queue as usize], members[queue as usize]);
+            let (sums, members) = (sums[queue], members[queue]);
             let kept = self.sums_now(
                 cpu,
                 fair.average,
                 Activity {
                     weight: fair.weight as u32,
                     runnable: fair.nr - fair.nr_delayed,
-                    running: fair.curr != NONE,
+                    running: fair.curr != EntityId::NONE,
                 },
             );
             for (what, (&kept, &sum)) in ["load", "runnable", "util"]

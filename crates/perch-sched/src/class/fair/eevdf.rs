@@ -5,8 +5,8 @@
 
 use super::cfs::virtual_ns;
 use super::entity::Entity;
-use super::group::NONE;
 use super::queue::FairQueue;
+use crate::id::EntityId;
 
 /// Returns the sum of weights, and that of weight times (vruntime - min_vruntime), including the
 /// running entity.
@@ -83,7 +83,7 @@ pub fn place(mean: Mean, se: &mut Entity, slice_ns: u64, new: bool) {
 /// Returns the next entity to run, or `None` to keep the running one. A running entity that is
 /// still protected (run to parity) is kept in any case.
 #[inline]
-pub fn pick(fair: &FairQueue, current: Option<&Entity>) -> Option<u32> {
+pub fn pick(fair: &FairQueue, current: Option<&Entity>) -> Option<EntityId> {
     if current.is_some_and(|se| se.vruntime < fair.protected_v) {
         return None;
     }
@@ -92,7 +92,7 @@ pub fn pick(fair: &FairQueue, current: Option<&Entity>) -> Option<u32> {
     // A group is the next buddy when one of its tasks has just gone to sleep (6.12). The queue
     // picks it while it is owed time.
     let buddy = fair.next_buddy;
-    if buddy != NONE
+    if buddy != EntityId::NONE
         && let Some(w) = fair.timeline.find(buddy)
         && (w.vruntime - fair.min_vruntime) * weight <= sum
     {

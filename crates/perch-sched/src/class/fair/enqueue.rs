@@ -8,6 +8,7 @@ use crate::class::pelt::Activity;
 use crate::core::{Life, Sched};
 use crate::era::FairRules;
 use crate::hardware::Symbol;
+use crate::id::{EntityId, QueueId, TaskId};
 
 /// util_est ignores changes smaller than about 1 % of a CPU.
 const EST_MARGIN: u32 = 10;
@@ -16,12 +17,12 @@ impl Sched<'_> {
     /// Enqueues `task` on `cpu`. `moved` says that the balancer brings it; in CFS it then keeps its
     /// place relative to the queue's floor.
     #[inline(always)]
-    pub(super) fn enqueue_fair(&mut self, cpu: usize, task: u32, moved: bool) {
-        let queue = self.queue_on(task, cpu);
+    pub(super) fn enqueue_fair(&mut self, cpu: usize, task: TaskId, moved: bool) {
+        let (queue, entity) = (self.queue_on(task, cpu), EntityId::of_task(task));
         self.touch_levels(queue);
         let rules = self.rules.fair;
         let now = self.cpus[cpu].pelt.read(self.now);
-        let (fair, se) = self.fair.both_mut(queue, task);
+        let (fair, se) = self.fair.both_mut(queue, entity);
         assert!(!se.queued, "task {task} is enqueued twice");
         let joins = !se.attached;
         if se.attached {
@@ -39,8 +40,8 @@ impl Sched<'_> {
                     se.vruntime += fair.min_vruntime;
                 }
                 if new && !moved {
-                    let slice_ns = self.fair.slice_ns(queue, task, true);
-                    let (fair, se) = self.fair.both_mut(queue, task);
+                    let slice_ns = self.fair.slice_ns(queue, entity, true);
+                    let (fair, se) = self.fair.both_mut(queue, entity);
                     cfs::place_new(fair, se, slice_ns);
                 } else if !moved {
                     cfs::place_sleeper(fair, se, latency_ns);
@@ -48,24 +49,24 @@ impl Sched<'_> {
             }
             FairRules::Eevdf { slice_ns } => {
                 let mean = self.fair.mean(queue);
-                eevdf::place(mean, self.fair.entity_mut(task), slice_ns, new);
+                eevdf::place(mean, self.fair.entity_mut(entity), slice_ns, new);
             }
         }
         self.fair.turns += 1;
-        let t = &mut self.tasks[task as usize];
-        t.cpu = cpu as u32;
+        let t = &mut self.tasks[task];
+        t.cpu = cpu;
         t.life = Life::Queued;
-        let se = &mut self.fair.entities[task as usize];
+        let se = &mut self.fair.entities[entity];
         se.turn = self.fair.turns;
         se.queued = true;
         let (weight, est) = (se.weight, se.est());
-        self.fair.queues[cpu].est += est;
+        self.fair.cpu_queue_mut(cpu).est += est;
         let fair = self.fair.queue_mut(queue);
         fair.entities += 1;
         fair.weight += u64::from(weight);
-        self.fair.insert_waiting(queue, task);
-        if joins && queue != cpu as u32 {
-            let average = &self.fair.entities[task as usize].average;
+        self.fair.insert_waiting(queue, entity);
+        if joins && queue != QueueId::of_cpu(cpu) {
+            let average = &self.fair.entity_of(task).average;
             let periods = average.runnable_periods(weight);
             self.fair.propagate(queue, periods, self.now);
         }
@@ -82,22 +83,22 @@ impl Sched<'_> {
 
     /// Dequeues `task`, which goes to sleep. Returns false if EEVDF keeps it queued until its debt
     /// is paid.
-    pub(super) fn dequeue_sleeper(&mut self, cpu: usize, task: u32) -> bool {
+    pub(super) fn dequeue_sleeper(&mut self, cpu: usize, task: TaskId) -> bool {
         self.account_fair(cpu, task);
         let queue = self.queue_of(task);
         self.touch_levels(queue);
         self.touch_task(task);
         self.update_estimate(task);
         if let FairRules::Eevdf { slice_ns } = self.rules.fair {
-            let lag = self.fair.lag(queue, task, slice_ns);
-            let se = &mut self.fair.entities[task as usize];
+            let lag = self.fair.lag(queue, EntityId::of_task(task), slice_ns);
+            let se = self.fair.entity_of_mut(task);
             se.vlag = lag;
             if lag < 0 && self.fair.queue(queue).entities > 1 {
-                let se = &mut self.fair.entities[task as usize];
+                let se = self.fair.entity_of_mut(task);
                 se.delayed = true;
                 let est = se.est();
                 self.fair.climb_delayed(&mut self.host, queue, 1);
-                let fair = &mut self.fair.queues[cpu];
+                let fair = self.fair.cpu_queue_mut(cpu);
                 fair.est = fair.est.saturating_sub(est);
                 return false;
             }
@@ -109,10 +110,10 @@ impl Sched<'_> {
     /// Updates the books of the task's queue, and of those above it, after the task left the queue.
     /// Its averages stay there, because the task may come back. `sleeps` says that the task leaves
     /// by itself.
-    pub(super) fn leave_queue(&mut self, cpu: usize, task: u32, sleeps: bool) {
-        let queue = self.queue_of(task);
-        self.fair.clear_buddies(queue, task);
-        let (fair, se) = self.fair.both_mut(queue, task);
+    pub(super) fn leave_queue(&mut self, cpu: usize, task: TaskId, sleeps: bool) {
+        let (queue, entity) = self.level_of(task);
+        self.fair.clear_buddies(queue, entity);
+        let (fair, se) = self.fair.both_mut(queue, entity);
         assert!(se.queued, "task {task} leaves a queue that it is not on");
         fair.entities -= 1;
         fair.weight -= u64::from(se.weight);
@@ -124,7 +125,7 @@ impl Sched<'_> {
             se.vlag = se.vlag.min(0);
         } else {
             let est = se.est();
-            let fair = &mut self.fair.queues[cpu];
+            let fair = self.fair.cpu_queue_mut(cpu);
             fair.est = fair.est.saturating_sub(est);
         }
         self.fair.climb_out(&mut self.host, queue, delayed, sleeps);
@@ -132,9 +133,10 @@ impl Sched<'_> {
 
     /// Updates util_est at a dequeue: a rise takes effect at once, and a fall by a quarter of the
     /// difference.
-    fn update_estimate(&mut self, task: u32) {
-        let cpu = self.tasks[task as usize].cpu as usize;
-        let se = &mut self.fair.entities[task as usize];
+    fn update_estimate(&mut self, task: TaskId) {
+        let cpu = self.tasks[task].cpu;
+        let (queue, entity) = (QueueId::of_cpu(cpu), EntityId::of_task(task));
+        let (fair, se) = self.fair.both_mut(queue, entity);
         // The queue counts the old estimate until the task leaves it.
         let old = se.est();
         let util = se.average.util;
@@ -147,19 +149,18 @@ impl Sched<'_> {
         } else if told && se.est_average - util > EST_MARGIN {
             se.est_average -= (se.est_average - util) / 4;
         }
-        let fair = &mut self.fair.queues[cpu];
-        fair.est = fair.est.saturating_sub(old) + self.fair.entities[task as usize].est();
+        fair.est = fair.est.saturating_sub(old) + se.est();
     }
 
     /// Takes a sleeping task's averages and vruntime away from the CPU that it leaves.
-    pub(super) fn leave_cpu(&mut self, task: u32) {
-        let cpu = self.tasks[task as usize].cpu as usize;
-        let queue = self.queue_of(task);
+    pub(super) fn leave_cpu(&mut self, task: TaskId) {
+        let cpu = self.tasks[task].cpu;
+        let (queue, entity) = self.level_of(task);
         self.touch_levels(queue);
         let now = self.cpus[cpu].pelt.read(self.now);
         let moved_is_cold = self.rules.balance.moved_is_cold;
         let cfs = matches!(self.rules.fair, FairRules::Cfs { .. });
-        let (fair, se) = self.fair.both_mut(queue, task);
+        let (fair, se) = self.fair.both_mut(queue, entity);
         let leaves = std::mem::take(&mut se.attached);
         if leaves {
             se.average.update(now, Activity::NONE);
@@ -175,21 +176,21 @@ impl Sched<'_> {
             se.vruntime -= fair.min_vruntime;
             se.relative = true;
         }
-        if leaves && queue != cpu as u32 {
+        if leaves && queue != QueueId::of_cpu(cpu) {
             self.fair.propagate(queue, -1, self.now);
         }
         self.publish(cpu);
     }
 
     /// Wakes a delayed task, which never left its queue and needs no new place there.
-    pub(crate) fn requeue_delayed(&mut self, cpu: usize, task: u32) {
+    pub(crate) fn requeue_delayed(&mut self, cpu: usize, task: TaskId) {
         let queue = self.queue_of(task);
         self.touch_levels(queue);
         self.touch_task(task);
-        self.fair.requeue(queue, task);
-        self.tasks[task as usize].life = Life::Queued;
-        let est = self.fair.entities[task as usize].est();
-        self.fair.queues[cpu].est += est;
+        self.fair.requeue(queue, EntityId::of_task(task));
+        self.tasks[task].life = Life::Queued;
+        let est = self.fair.entity_of(task).est();
+        self.fair.cpu_queue_mut(cpu).est += est;
         // The groups above the task may be delayed with it; they are runnable again too.
         self.fair.climb_awake(&mut self.host, queue);
         self.publish(cpu);

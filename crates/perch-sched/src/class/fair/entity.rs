@@ -3,6 +3,7 @@
 
 use crate::class::pelt::Average;
 use crate::class::run_time::RunTime;
+use crate::id::{QueueId, TaskId};
 
 /// A member of a queue: a task, or a group on one CPU.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,15 @@ pub struct Entity {
     pub turn: u64,
     /// True until the task is first enqueued.
     pub new: bool,
+}
+
+/// The task or group that an entity stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A task.
+    Task(TaskId),
+    /// A group on one CPU, by its queue there.
+    Group(QueueId),
 }
 
 impl Entity {

@@ -20,6 +20,5 @@ mod turn;
 mod waiting;
 
 pub(crate) use answers::FairClass;
-pub use group::NONE;
 pub(crate) use group::of_task;
 pub(crate) use state::FairState;

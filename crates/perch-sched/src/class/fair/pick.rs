@@ -1,48 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The fair class's part of a switch: the next task to run, and the state that changes with it.
 
+use super::entity::Owner;
 use super::{cfs, eevdf};
 use crate::class::table::Yield;
 use crate::core::{Life, Sched};
 use crate::era::FairRules;
+use crate::id::{EntityId, QueueId, TaskId};
 
 impl Sched<'_> {
     /// Takes the next task off the timeline to run it, and its groups off theirs. A delayed task
     /// whose turn comes has paid what it owed, and is dequeued. With `skip`, CFS may pass over the
     /// task that has just run, at every level, for one that is not much further behind.
-    pub(super) fn pick_skipping(&mut self, cpu: usize, skip: bool) -> Option<u32> {
-        let mut queue = cpu as u32;
+    pub(super) fn pick_skipping(&mut self, cpu: usize, skip: bool) -> Option<TaskId> {
+        let mut queue = QueueId::of_cpu(cpu);
         loop {
             let fair = self.fair.queue(queue);
             let skip = skip.then_some(fair.put);
-            let picked = match self.rules.fair {
+            let entity = match self.rules.fair {
                 FairRules::Cfs {
                     wakeup_granularity_ns,
                     ..
                 } => cfs::pick(fair, skip, wakeup_granularity_ns),
                 FairRules::Eevdf { .. } => eevdf::pick(fair, None),
             }?;
-            if let Some(below) = self.fair.below(picked) {
-                if self.fair.entity(picked).delayed {
-                    self.touch_levels(below);
-                    self.fair.leave_delayed_group(queue, picked);
-                    queue = cpu as u32;
-                } else {
-                    queue = below;
+            let picked = match self.fair.owner(entity) {
+                Owner::Task(task) => task,
+                Owner::Group(below) => {
+                    if self.fair.entity(entity).delayed {
+                        self.touch_levels(below);
+                        self.fair.leave_delayed_group(queue, entity);
+                        queue = QueueId::of_cpu(cpu);
+                    } else {
+                        queue = below;
+                    }
+                    continue;
                 }
-                continue;
-            }
+            };
             self.touch_levels(queue);
             self.touch_task(picked);
-            if self.fair.entities[picked as usize].delayed {
-                self.fair.remove_waiting(queue, picked);
+            if self.fair.entity(entity).delayed {
+                self.fair.remove_waiting(queue, entity);
                 self.count_wish(cpu, picked, -1);
                 self.leave_queue(cpu, picked, true);
                 self.publish(cpu);
-                queue = cpu as u32;
+                queue = QueueId::of_cpu(cpu);
                 continue;
             }
-            self.fair.remove_waiting(queue, picked);
+            self.fair.remove_waiting(queue, entity);
             while let Some((parent, entity)) = self.fair.above(queue) {
                 self.fair.remove_waiting(parent, entity);
                 queue = parent;
@@ -53,9 +58,9 @@ impl Sched<'_> {
 
     /// Makes the picked task the running one.
     #[inline(always)]
-    pub(super) fn set_next_fair(&mut self, cpu: usize, task: u32) {
-        self.tasks[task as usize].life = Life::Running;
-        let se = &mut self.fair.entities[task as usize];
+    pub(super) fn set_next_fair(&mut self, cpu: usize, task: TaskId) {
+        self.tasks[task].life = Life::Running;
+        let se = &mut self.fair.entities[EntityId::of_task(task)];
         assert!(se.queued, "task {task} runs and is on no queue");
         se.run.start_ns = self.now;
         se.picked_sum_ns = se.run.sum_ns;
@@ -70,12 +75,12 @@ impl Sched<'_> {
         c.need_resched = false;
         let choices = self.fair.choices[cpu];
         self.fair.choices[cpu] += 1;
-        let queue = self.queue_of(task);
+        let (queue, entity) = self.level_of(task);
         let fair = self.fair.queue_mut(queue);
-        fair.curr = task;
+        fair.curr = entity;
         // All slices are equal: the entity is protected until its deadline.
         fair.protected_v = deadline;
-        self.fair.clear_buddies(queue, task);
+        self.fair.clear_buddies(queue, entity);
         if self.fair.above(queue).is_some() {
             self.fair.set_above(queue, choices, self.now);
         }
@@ -87,7 +92,7 @@ impl Sched<'_> {
 
     /// Puts the running task back among those that wait.
     #[inline]
-    pub(super) fn put_fair(&mut self, cpu: usize, task: u32) {
+    pub(super) fn put_fair(&mut self, cpu: usize, task: TaskId) {
         self.account_fair(cpu, task);
         let queue = self.queue_of(task);
         self.touch_levels(queue);
@@ -96,7 +101,7 @@ impl Sched<'_> {
         if self.caches.is_on() {
             self.stops_running(cpu, task);
         }
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         t.life = Life::Queued;
         t.waits_since_ns = self.now;
         self.fair.put_levels(cpu, queue, task, true);
@@ -104,18 +109,18 @@ impl Sched<'_> {
 
     /// Makes the running task yield. The task keeps a CPU that it has for itself, and also one on
     /// which it is so far behind the others that they may not go first.
-    pub(super) fn yield_fair(&mut self, cpu: usize, task: u32) -> Yield {
-        if self.fair.queues[cpu].nr == 1 {
+    pub(super) fn yield_fair(&mut self, cpu: usize, task: TaskId) -> Yield {
+        if self.fair.cpu_queue(cpu).nr == 1 {
             return Yield::Keeps;
         }
-        let picked_sum_ns = self.fair.entities[task as usize].picked_sum_ns;
+        let picked_sum_ns = self.fair.entity_of(task).picked_sum_ns;
         let next = self.pick_after_yield(cpu, task);
         if next != task {
             return Yield::To(next);
         }
         self.set_next_fair(cpu, task);
         self.note_misfit(cpu);
-        self.fair.entities[task as usize].picked_sum_ns = picked_sum_ns;
+        self.fair.entity_of_mut(task).picked_sum_ns = picked_sum_ns;
         Yield::Keeps
     }
 
@@ -125,14 +130,14 @@ impl Sched<'_> {
     /// In CFS (`yield_task_fair` of 5.6) the task loses its marks as a buddy, and is passed over
     /// once. In EEVDF of 7.2 a task that is owed time forfeits the rest of its slice; otherwise the
     /// queue only picks again. In 6.12 the task's deadline moves on by a slice.
-    fn pick_after_yield(&mut self, cpu: usize, task: u32) -> u32 {
+    fn pick_after_yield(&mut self, cpu: usize, task: TaskId) -> TaskId {
         self.account_fair(cpu, task);
-        let (queue, forfeits) = (self.queue_of(task), self.rules.yield_forfeits);
-        let rules = self.rules.fair;
-        let (fair, se) = self.fair.both_mut(queue, task);
+        let (queue, entity) = self.level_of(task);
+        let (rules, forfeits) = (self.rules.fair, self.rules.yield_forfeits);
+        let (fair, se) = self.fair.both_mut(queue, entity);
         let skip = match rules {
             FairRules::Cfs { .. } => {
-                self.fair.clear_buddies(queue, task);
+                self.fair.clear_buddies(queue, entity);
                 true
             }
             FairRules::Eevdf { slice_ns } if !forfeits => {

@@ -5,8 +5,8 @@
 //! A queue is one sorted vector: by vruntime in CFS, by deadline in EEVDF. Queues are short (a
 //! handful, rarely hundreds), and a move within a few cache lines beats a tree.
 
-use super::group::NONE;
 use crate::class::pelt::Average;
+use crate::id::EntityId;
 
 /// A waiting entity.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub struct Waiting {
     /// The weight.
     pub weight: u32,
     /// The entity's number, which for a task is the task's own.
-    pub entity: u32,
+    pub entity: EntityId,
 }
 
 /// The waiting entities by key, the earliest first; those with equal keys in order of arrival.
@@ -48,19 +48,19 @@ impl Timeline {
     ///
     /// # Panics
     /// The entity is not there: the caller's books are wrong.
-    pub fn remove(&mut self, entity: u32) -> Waiting {
+    pub fn remove(&mut self, entity: EntityId) -> Waiting {
         let at = self.waiting.iter().position(|w| w.entity == entity);
         self.waiting
             .remove(at.expect("who is queued stands in a queue"))
     }
 
     /// Returns the entry of an entity, if it is there.
-    pub fn find(&self, entity: u32) -> Option<&Waiting> {
+    pub fn find(&self, entity: EntityId) -> Option<&Waiting> {
         self.waiting.iter().find(|w| w.entity == entity)
     }
 
     /// Changes the weight of an entity, which keeps its place.
-    pub fn reweigh(&mut self, entity: u32, weight: u32) {
+    pub fn reweigh(&mut self, entity: EntityId, weight: u32) {
         let mut waiting = self.waiting.iter_mut();
         if let Some(w) = waiting.find(|w| w.entity == entity) {
             w.weight = weight;
@@ -95,17 +95,17 @@ pub struct FairQueue {
     pub est: u32,
     /// CFS: the entity that a wakee preempted and that is preferred at the next pick; `NONE` if
     /// there is none.
-    pub last_buddy: u32,
+    pub last_buddy: EntityId,
     /// CFS, and EEVDF for groups: the entity that should run next; `NONE` if there is none.
-    pub next_buddy: u32,
+    pub next_buddy: EntityId,
     /// EEVDF: the vruntime up to which the running entity is protected from a wakee (run to
     /// parity).
     pub protected_v: i64,
     /// The entity that runs; `NONE` if there is none.
-    pub curr: u32,
+    pub curr: EntityId,
     /// The entity that ran from this queue last. A group that is picked again at once goes on with
     /// its turn, and a yield passes the entity over.
-    pub put: u32,
+    pub put: EntityId,
     /// The number of picks that the CPU had made when that entity stopped running; it tells whether
     /// the CPU has picked another task since.
     pub put_at: u64,
@@ -124,11 +124,11 @@ impl Default for FairQueue {
             nr_delayed: 0,
             average: Average::default(),
             est: 0,
-            last_buddy: NONE,
-            next_buddy: NONE,
+            last_buddy: EntityId::NONE,
+            next_buddy: EntityId::NONE,
             protected_v: 0,
-            curr: NONE,
-            put: NONE,
+            curr: EntityId::NONE,
+            put: EntityId::NONE,
             put_at: 0,
         }
     }

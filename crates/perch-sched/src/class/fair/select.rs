@@ -1,44 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The choice of a fair task's CPU: the policy is asked, and its answer is recorded.
 
-use perch_policy::{Mode, ProcessId, Reason, ReasonClass, TaskState, Verdict, Wake};
+use perch_policy::{Mode, ProcessId, Reason, ReasonClass, Verdict, Wake};
 
-use crate::core::task::Task;
 use crate::core::{Life, Sched, Waker};
 use crate::hold;
+use crate::id::TaskId;
 use crate::observe::{Asked, Decided, Observed};
-
-/// Returns the policy's state of two different tasks, which the policy may change.
-fn two_states(tasks: &mut [Task], one: u32, other: u32) -> (&mut TaskState, &mut TaskState) {
-    let (one, other) = (one as usize, other as usize);
-    let (low, high) = tasks.split_at_mut(one.max(other));
-    match one < other {
-        true => (&mut low[one].state, &mut high[0].state),
-        false => (&mut high[0].state, &mut low[other].state),
-    }
-}
 
 impl Sched<'_> {
     /// Asks the policy for the CPU of `task`, and records its answer.
-    pub(crate) fn decide(&mut self, task: u32, wake: &Wake, waker: Waker) -> Verdict {
+    pub(crate) fn decide(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> Verdict {
         let load = match self.rules.balance.by_weight {
             true => self.predict_weights(task, wake, waker),
             false => self.task_load(task),
         };
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         t.state.load = load;
-        let se = &self.fair.entities[task as usize];
+        let se = self.fair.entity_of(task);
         t.state.util = se.average.util.max(se.est());
-        let (process, affinity) = (t.state.process(), t.affinity as usize);
+        let (process, affinity) = (t.state.process(), t.affinity);
         if self.rules.scan_by_cost {
             self.limit_scan(wake, process);
         }
         let (waker_state, wakee) = match waker {
-            Waker::Task(id) if id != task => two_states(&mut self.tasks, id, task),
+            Waker::Task(id) if id != task => {
+                let (waker, wakee) = self.tasks.two_mut(id, task);
+                (&mut waker.state, &mut wakee.state)
+            }
             // A task that calls exec is its own waker, so the policy counts no task's wakee flips.
             Waker::Task(_) | Waker::Idle => (
                 &mut self.idle_tasks[wake.this_cpu],
-                &mut self.tasks[task as usize].state,
+                &mut self.tasks[task].state,
             ),
         };
         let allowed = &self.affinities[affinity];
@@ -62,7 +55,7 @@ impl Sched<'_> {
         debug_assert_eq!(self.check_verdict(&verdict, task), Ok(()));
         self.counts.decision(&verdict, from_waker, from_prev, busy);
         if self.is_observed() {
-            let is_new = self.tasks[task as usize].life == Life::Unborn;
+            let is_new = self.tasks[task].life == Life::Unborn;
             self.tell(&Observed::Decided(Decided {
                 task,
                 waker,
@@ -119,9 +112,9 @@ impl Sched<'_> {
     /// Compares a decision with the state in which it was made: the CPU is allowed (P1); it is idle
     /// where the reason says so; the queue of the task's group is empty there where the reason says
     /// that (P12); and it is busy only where no idle CPU was at hand (P18).
-    fn check_verdict(&self, verdict: &Verdict, task: u32) -> Result<(), String> {
-        let t = &self.tasks[task as usize];
-        let (cpu, allowed) = (verdict.cpu, &self.affinities[t.affinity as usize]);
+    fn check_verdict(&self, verdict: &Verdict, task: TaskId) -> Result<(), String> {
+        let t = &self.tasks[task];
+        let (cpu, allowed) = (verdict.cpu, &self.affinities[t.affinity]);
         hold!(
             allowed.contains(cpu),
             "cpu {cpu} is not allowed: {verdict:?}"
@@ -164,19 +157,19 @@ impl Sched<'_> {
     /// CPU, and without the waker, as the policy compares them. Returns by how much the waker's CPU
     /// would be heavier.
     #[cold]
-    fn predict_weights(&mut self, task: u32, wake: &Wake, waker: Waker) -> u32 {
+    fn predict_weights(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> u32 {
         let (this, prev) = (wake.this_cpu, wake.prev_cpu);
-        let task_group = self.tasks[task as usize].group;
-        let weight = i64::from(self.fair.entities[task as usize].weight);
+        let task_group = self.tasks[task].group;
+        let weight = i64::from(self.fair.entity_of(task).weight);
         let shift = self.fair.effective_load(task_group, prev, 0, weight);
-        self.tasks[task as usize].state.load_shift = shift as i32;
+        self.tasks[task].state.load_shift = shift as i32;
         let heavier = self.fair.effective_load(task_group, this, weight, weight);
         let leaves = match waker {
             Waker::Task(waker) if wake.sync && waker != task => {
-                let waker_group = self.tasks[waker as usize].group;
-                let weight = i64::from(self.fair.entities[waker as usize].weight);
+                let waker_group = self.tasks[waker].group;
+                let weight = i64::from(self.fair.entity_of(waker).weight);
                 let shift = self.fair.effective_load(waker_group, prev, 0, -weight);
-                self.tasks[waker as usize].state.load_shift = shift as i32;
+                self.tasks[waker].state.load_shift = shift as i32;
                 -self
                     .fair
                     .effective_load(waker_group, this, -weight, -weight)

@@ -2,32 +2,32 @@
 //! The entities in a queue of the fair class: how they enter and leave the timeline, which of them
 //! is marked to run next, and their lag and slice.
 
-use super::NONE;
 use super::entity::Entity;
 use super::queue::Waiting;
 use super::state::FairState;
 use super::{cfs, eevdf};
 use crate::era::FairRules;
+use crate::id::{EntityId, QueueId, TaskId};
 
 impl FairState {
     /// EEVDF: returns the mean of a queue.
     #[inline]
-    pub(super) fn mean(&self, queue: u32) -> eevdf::Mean {
+    pub(super) fn mean(&self, queue: QueueId) -> eevdf::Mean {
         eevdf::mean(self.queue(queue), self.current_in(queue))
     }
 
     /// Returns the entity that runs from a queue, for EEVDF's sums.
     #[inline]
-    pub(super) fn current_in(&self, queue: u32) -> Option<&Entity> {
+    pub(super) fn current_in(&self, queue: QueueId) -> Option<&Entity> {
         match self.queue(queue).curr {
-            NONE => None,
+            EntityId::NONE => None,
             entity => Some(self.entity(entity)),
         }
     }
 
     /// Adds an entity to a queue's timeline and EEVDF's sums.
     #[inline(always)]
-    pub(super) fn insert_waiting(&mut self, queue: u32, entity: u32) {
+    pub(super) fn insert_waiting(&mut self, queue: QueueId, entity: EntityId) {
         let by_deadline = matches!(self.rules.fair, FairRules::Eevdf { .. });
         let (fair, se) = self.both_mut(queue, entity);
         fair.timeline.insert(Waiting {
@@ -46,7 +46,7 @@ impl FairState {
 
     /// Takes an entity out of a queue's timeline and EEVDF's sums.
     #[inline(always)]
-    pub(super) fn remove_waiting(&mut self, queue: u32, entity: u32) {
+    pub(super) fn remove_waiting(&mut self, queue: QueueId, entity: EntityId) {
         let fair = self.queue_mut(queue);
         let w = fair.timeline.remove(entity);
         fair.waiting_weight -= u64::from(w.weight);
@@ -55,7 +55,7 @@ impl FairState {
 
     /// Returns the lag of an entity that leaves a queue, limited to what the era lets it keep.
     #[inline(always)]
-    pub(super) fn lag(&self, queue: u32, entity: u32, slice_ns: u64) -> i64 {
+    pub(super) fn lag(&self, queue: QueueId, entity: EntityId, slice_ns: u64) -> i64 {
         let current = self.current_in(queue);
         let limit_ns = self.rules.lag.ns(slice_ns, self.tick_ns);
         let (fair, se) = (self.queue(queue), self.entity(entity));
@@ -64,7 +64,7 @@ impl FairState {
 
     /// Makes a delayed entity, which never left its queue, runnable again. If the wait has paid
     /// what the entity owed, the entity starts even: it gets no credit for the wait.
-    pub(super) fn requeue(&mut self, queue: u32, entity: u32) {
+    pub(super) fn requeue(&mut self, queue: QueueId, entity: EntityId) {
         let FairRules::Eevdf { slice_ns } = self.rules.fair else {
             return;
         };
@@ -83,12 +83,12 @@ impl FairState {
     /// Takes the running task off its CPU. The task waits again if `waits` says so, and each group
     /// above it waits again if the group is still queued.
     #[inline(always)]
-    pub(super) fn put_levels(&mut self, cpu: usize, queue: u32, task: u32, waits: bool) {
-        let at = self.choices[cpu];
+    pub(super) fn put_levels(&mut self, cpu: usize, queue: QueueId, task: TaskId, waits: bool) {
+        let (entity, at) = (EntityId::of_task(task), self.choices[cpu]);
         let fair = self.queue_mut(queue);
-        (fair.curr, fair.put, fair.put_at) = (NONE, task, at);
+        (fair.curr, fair.put, fair.put_at) = (EntityId::NONE, entity, at);
         if waits {
-            self.insert_waiting(queue, task);
+            self.insert_waiting(queue, entity);
         }
         if self.above(queue).is_some() {
             self.put_above(queue, at);
@@ -96,11 +96,11 @@ impl FairState {
     }
 
     #[cold]
-    fn put_above(&mut self, mut queue: u32, at: u64) {
+    fn put_above(&mut self, mut queue: QueueId, at: u64) {
         while let Some((parent, entity)) = self.above(queue) {
             let queued = self.entity(entity).queued;
             let fair = self.queue_mut(parent);
-            (fair.curr, fair.put, fair.put_at) = (NONE, entity, at);
+            (fair.curr, fair.put, fair.put_at) = (EntityId::NONE, entity, at);
             if queued {
                 self.insert_waiting(parent, entity);
             }
@@ -111,7 +111,7 @@ impl FairState {
     /// Makes the groups above a task that starts to run the running ones of their queues. A group
     /// that ran until the CPU's last pick goes on with its turn; any other begins a new one.
     #[cold]
-    pub(super) fn set_above(&mut self, mut queue: u32, choices: u64, now_ns: u64) {
+    pub(super) fn set_above(&mut self, mut queue: QueueId, choices: u64, now_ns: u64) {
         let puts_all = self.rules.groups.turns_anew;
         while let Some((parent, entity)) = self.above(queue) {
             self.clear_buddies(parent, entity);
@@ -128,7 +128,7 @@ impl FairState {
 
     /// Marks an entity, and all groups above it, as those that should run next. CFS always follows
     /// the mark; EEVDF follows it while the entity is owed time.
-    pub(super) fn set_next_buddy(&mut self, queue: u32, entity: u32) {
+    pub(super) fn set_next_buddy(&mut self, queue: QueueId, entity: EntityId) {
         let (mut queue, mut entity) = (queue, entity);
         loop {
             self.queue_mut(queue).next_buddy = entity;
@@ -142,7 +142,7 @@ impl FairState {
     /// Takes the marks as a buddy away from an entity that runs or leaves its queue, and those that
     /// the groups above it got with it.
     #[inline]
-    pub(super) fn clear_buddies(&mut self, queue: u32, entity: u32) {
+    pub(super) fn clear_buddies(&mut self, queue: QueueId, entity: EntityId) {
         let fair = self.queue_mut(queue);
         if fair.next_buddy == entity || fair.last_buddy == entity {
             self.clear_buddies_up(queue, entity);
@@ -150,17 +150,17 @@ impl FairState {
     }
 
     #[cold]
-    fn clear_buddies_up(&mut self, mut queue: u32, mut entity: u32) {
+    fn clear_buddies_up(&mut self, mut queue: QueueId, mut entity: EntityId) {
         let (mut next, mut last) = (true, true);
         while next || last {
             let fair = self.queue_mut(queue);
             next = next && fair.next_buddy == entity;
             last = last && fair.last_buddy == entity;
             if next {
-                fair.next_buddy = NONE;
+                fair.next_buddy = EntityId::NONE;
             }
             if last {
-                fair.last_buddy = NONE;
+                fair.last_buddy = EntityId::NONE;
             }
             let Some(above) = self.above(queue) else {
                 return;
@@ -171,7 +171,7 @@ impl FairState {
 
     /// CFS: returns the slice of an entity in nanoseconds: its part of its queue's part of the
     /// period, and so on upwards (`sched_slice`). `joins` says that the entity is not queued yet.
-    pub(super) fn slice_ns(&self, queue: u32, entity: u32, joins: bool) -> u64 {
+    pub(super) fn slice_ns(&self, queue: QueueId, entity: EntityId, joins: bool) -> u64 {
         let FairRules::Cfs {
             latency_ns,
             min_granularity_ns,
@@ -202,8 +202,8 @@ impl FairState {
     }
 
     /// Marks a task, and all groups above it, as those that should go on as soon as they may.
-    pub(super) fn set_last_buddy(&mut self, queue: u32, task: u32) {
-        let (mut queue, mut entity) = (queue, task);
+    pub(super) fn set_last_buddy(&mut self, queue: QueueId, task: TaskId) {
+        let (mut queue, mut entity) = (queue, EntityId::of_task(task));
         loop {
             self.queue_mut(queue).last_buddy = entity;
             let Some(above) = self.above(queue) else {

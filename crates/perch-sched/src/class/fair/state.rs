@@ -7,15 +7,16 @@ use super::entity::Entity;
 use super::group::TaskGroups;
 use super::queue::FairQueue;
 use crate::era::EraRules;
+use crate::id::{EntityId, IdVec, QueueId};
 use crate::setup::NewGroup;
 
 /// The fair class's state: its queues, the entities in them, and the task groups.
 pub(crate) struct FairState {
     /// The CPUs' queues, then those of groups on CPUs.
-    pub(super) queues: Vec<FairQueue>,
+    pub(super) queues: IdVec<QueueId, FairQueue>,
     /// The members of queues: first the tasks (of a real-time task only the run time counts), then
     /// the groups.
-    pub(super) entities: Vec<Entity>,
+    pub(super) entities: IdVec<EntityId, Entity>,
     /// The number of times that any task was enqueued or picked.
     pub(super) turns: u64,
     pub(super) groups: TaskGroups,
@@ -40,7 +41,7 @@ impl FairState {
         ids: &[GroupId],
         cpus: usize,
     ) -> FairState {
-        let entities: Vec<Entity> = weights.map(Entity::of_task).collect();
+        let entities: IdVec<EntityId, Entity> = weights.map(Entity::of_task).collect();
         FairState {
             queues: (0..cpus).map(|_| FairQueue::default()).collect(),
             scan_cost_ns: vec![0; cpus],

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The updates of averages, which come before every change of what they are made of.
 
-use super::NONE;
 use super::group::Moment;
 use crate::class::pelt::Activity;
 use crate::core::{Life, Sched};
+use crate::id::{EntityId, Id, QueueId, TaskId};
 
 impl Sched<'_> {
     /// Updates the averages of a CPU's queue. The caller does so before anything in the queue
     /// changes.
     pub(in crate::class) fn touch_queue(&mut self, cpu: usize) {
-        let (c, fair) = (&mut self.cpus[cpu], &mut self.fair.queues[cpu]);
+        let (c, fair) = (&mut self.cpus[cpu], self.fair.cpu_queue_mut(cpu));
         let now = c.pelt.read(self.now);
         if !fair.average.is_due(now) {
             return;
@@ -18,18 +18,18 @@ impl Sched<'_> {
         let did = Activity {
             weight: fair.weight as u32,
             runnable: fair.nr - fair.nr_delayed,
-            running: fair.curr != NONE,
+            running: fair.curr != EntityId::NONE,
         };
         fair.average.update(now, did);
     }
 
     /// Updates a task's averages. The caller does so before the task's life changes.
-    pub(super) fn touch_task(&mut self, task: u32) {
-        let t = &self.tasks[task as usize];
-        let now = self.cpus[t.cpu as usize].pelt.read(self.now);
+    pub(super) fn touch_task(&mut self, task: TaskId) {
+        let t = &self.tasks[task];
+        let now = self.cpus[t.cpu].pelt.read(self.now);
         let running = t.life == Life::Running;
         let awake = running || t.life == Life::Queued;
-        let se = &mut self.fair.entities[task as usize];
+        let se = self.fair.entity_of_mut(task);
         if !se.average.is_due(now) {
             return;
         }
@@ -44,16 +44,16 @@ impl Sched<'_> {
     /// Updates the averages of a queue and of all above it. The caller does so before anything in
     /// them changes.
     #[inline]
-    pub(super) fn touch_levels(&mut self, queue: u32) {
+    pub(super) fn touch_levels(&mut self, queue: QueueId) {
         let mut queue = queue;
         if self.fair.above(queue).is_some() {
             queue = self.touch_above(queue);
         }
-        self.touch_queue(queue as usize);
+        self.touch_queue(queue.index());
     }
 
     #[cold]
-    fn touch_above(&mut self, mut queue: u32) -> u32 {
+    fn touch_above(&mut self, mut queue: QueueId) -> QueueId {
         let now = self.moment_on(self.fair.cpu_of(queue));
         while let Some((parent, entity)) = self.fair.above(queue) {
             self.fair.touch_group(queue, entity, now);

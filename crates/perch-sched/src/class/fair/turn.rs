@@ -4,11 +4,12 @@
 use super::{cfs, eevdf};
 use crate::core::{Life, Sched};
 use crate::era::FairRules;
+use crate::id::{EntityId, QueueId, TaskId};
 
 impl Sched<'_> {
     /// Asks for a switch if `wakee`, which was just enqueued on `cpu`, preempts the running task.
     #[inline]
-    pub(super) fn check_preempt_fair(&mut self, cpu: usize, wakee: u32) {
+    pub(super) fn check_preempt_fair(&mut self, cpu: usize, wakee: TaskId) {
         let c = &mut self.cpus[cpu];
         let Some(current) = c.current else {
             c.need_resched = true;
@@ -41,7 +42,9 @@ impl Sched<'_> {
                 self.fair.set_next_buddy(queue, wakes);
             }
             // In a full queue the preempted task goes on next, while its cache is warm.
-            if runs == current && self.fair.queue(self.queue_of(current)).entities >= 8 {
+            if runs == EntityId::of_task(current)
+                && self.fair.queue(self.queue_of(current)).entities >= 8
+            {
                 self.fair.set_last_buddy(self.queue_of(current), current);
             }
         }
@@ -49,7 +52,7 @@ impl Sched<'_> {
 
     /// Asks for a switch, at a tick, if the turn of the running task or of a group above it is
     /// over.
-    pub(super) fn tick_fair(&mut self, cpu: usize, current: u32) {
+    pub(super) fn tick_fair(&mut self, cpu: usize, current: TaskId) {
         self.account_fair(cpu, current);
         let (mut queue, mut entity) = self.level_of(current);
         self.touch_levels(queue);
@@ -68,7 +71,7 @@ impl Sched<'_> {
     }
 
     /// Returns whether, at a tick, the turn of the running entity of a queue is over.
-    fn is_over(&self, queue: u32, entity: u32) -> bool {
+    fn is_over(&self, queue: QueueId, entity: EntityId) -> bool {
         let (fair, se) = (self.fair.queue(queue), self.fair.entity(entity));
         match self.rules.fair {
             FairRules::Cfs {
@@ -89,10 +92,10 @@ impl Sched<'_> {
 
     /// Puts the running task to sleep.
     #[inline]
-    pub(super) fn sleep_fair(&mut self, cpu: usize, task: u32, life: Life) {
+    pub(super) fn sleep_fair(&mut self, cpu: usize, task: TaskId, life: Life) {
         let left = self.dequeue_sleeper(cpu, task);
         self.leave_caches(cpu, task);
-        self.tasks[task as usize].life = life;
+        self.tasks[task].life = life;
         self.cpus[cpu].current = None;
         self.fair.put_levels(cpu, self.queue_of(task), task, !left);
         if self.caches.is_on() {
@@ -105,7 +108,7 @@ impl Sched<'_> {
     }
 
     /// Ends the running task.
-    pub(super) fn end_fair(&mut self, cpu: usize, task: u32) {
+    pub(super) fn end_fair(&mut self, cpu: usize, task: TaskId) {
         self.account_fair(cpu, task);
         let queue = self.queue_of(task);
         self.touch_levels(queue);
@@ -119,10 +122,10 @@ impl Sched<'_> {
             self.count_wish(cpu, task, -1);
             self.count_thread(task, -1);
         }
-        self.tasks[task as usize].life = Life::Dead;
-        let average = self.fair.entities[task as usize].average;
+        self.tasks[task].life = Life::Dead;
+        let average = self.fair.entity_of(task).average;
         self.fair.queue_mut(queue).average.detach(&average);
-        if queue != cpu as u32 {
+        if queue != QueueId::of_cpu(cpu) {
             self.fair.propagate(queue, -1, self.now);
         }
     }

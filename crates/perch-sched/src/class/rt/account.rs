@@ -3,6 +3,7 @@
 
 use crate::class::pelt::Activity;
 use crate::core::Sched;
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// Updates the CPU's real-time average. The caller does so before the CPU's running task
@@ -23,7 +24,7 @@ impl Sched<'_> {
 
     /// Charges the running task the time since the last accounting.
     #[inline(never)]
-    pub(in crate::class) fn account_rt(&mut self, cpu: usize, task: u32) {
+    pub(in crate::class) fn account_rt(&mut self, cpu: usize, task: TaskId) {
         let now = self.now;
         let delta = self.run_time_mut(task).account(now);
         if delta > 0 {

@@ -5,6 +5,7 @@ use perch_policy::Wake;
 
 use crate::class::table::{Class, Yield};
 use crate::core::{Life, Sched, Waker};
+use crate::id::TaskId;
 
 /// The real-time class's answers.
 pub(crate) struct RtClass;
@@ -13,22 +14,22 @@ impl Class for RtClass {
     const SWITCHES_PARENT: bool = true;
 
     #[inline]
-    fn enqueue(sched: &mut Sched<'_>, cpu: usize, task: u32, _: bool) {
+    fn enqueue(sched: &mut Sched<'_>, cpu: usize, task: TaskId, _: bool) {
         sched.enqueue_rt(cpu, task);
     }
 
     #[inline]
-    fn leave(sched: &mut Sched<'_>, cpu: usize, task: u32, life: Life) {
+    fn leave(sched: &mut Sched<'_>, cpu: usize, task: TaskId, life: Life) {
         sched.leave_rt(cpu, task, life);
     }
 
     #[inline]
-    fn pick(sched: &mut Sched<'_>, cpu: usize) -> Option<u32> {
+    fn pick(sched: &mut Sched<'_>, cpu: usize) -> Option<TaskId> {
         sched.pick_rt(cpu)
     }
 
     #[inline]
-    fn set_next(sched: &mut Sched<'_>, cpu: usize, task: u32) {
+    fn set_next(sched: &mut Sched<'_>, cpu: usize, task: TaskId) {
         sched.set_next_rt(cpu, task);
     }
 
@@ -38,32 +39,32 @@ impl Class for RtClass {
     }
 
     #[inline]
-    fn put(sched: &mut Sched<'_>, cpu: usize, task: u32) {
+    fn put(sched: &mut Sched<'_>, cpu: usize, task: TaskId) {
         sched.put_rt(cpu, task);
     }
 
     #[inline]
-    fn goes_on(sched: &mut Sched<'_>, cpu: usize, task: u32) -> bool {
+    fn goes_on(sched: &mut Sched<'_>, cpu: usize, task: TaskId) -> bool {
         sched.goes_on_rt(cpu, task)
     }
 
     #[inline]
-    fn yields(sched: &mut Sched<'_>, cpu: usize, task: u32) -> Yield {
+    fn yields(sched: &mut Sched<'_>, cpu: usize, task: TaskId) -> Yield {
         sched.yield_rt(cpu, task)
     }
 
     #[inline]
-    fn check_preempt(sched: &mut Sched<'_>, cpu: usize, wakee: u32) {
+    fn check_preempt(sched: &mut Sched<'_>, cpu: usize, wakee: TaskId) {
         sched.check_preempt_rt(cpu, wakee);
     }
 
     #[inline]
-    fn tick(sched: &mut Sched<'_>, cpu: usize, task: u32) {
+    fn tick(sched: &mut Sched<'_>, cpu: usize, task: TaskId) {
         sched.tick_rt(cpu, task);
     }
 
     #[inline]
-    fn select(sched: &mut Sched<'_>, task: u32, wake: &Wake, waker: Waker) -> (usize, u32) {
+    fn select(sched: &mut Sched<'_>, task: TaskId, wake: &Wake, waker: Waker) -> (usize, u32) {
         // A real-time task that calls exec stays (`select_task_rq_rt` looks at wake-ups and forks
         // only).
         match wake.exec {
@@ -73,7 +74,7 @@ impl Class for RtClass {
     }
 
     #[inline]
-    fn migrate(_: &mut Sched<'_>, _: u32) {}
+    fn migrate(_: &mut Sched<'_>, _: TaskId) {}
 
-    fn born(_: &mut Sched<'_>, _: u32, _: usize) {}
+    fn born(_: &mut Sched<'_>, _: TaskId, _: usize) {}
 }

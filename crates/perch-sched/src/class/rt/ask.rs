@@ -4,6 +4,7 @@
 use super::state::RtDomain;
 use crate::class::pelt::Average;
 use crate::core::Sched;
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// # Panics
@@ -19,8 +20,8 @@ impl Sched<'_> {
     /// Returns whether `task` is in this class. On a machine without such tasks the answer costs a
     /// comparison.
     #[inline]
-    pub(in crate::class) fn is_rt(&self, task: u32) -> bool {
-        self.rt.is_some() && self.tasks[task as usize].rt.priority > 0
+    pub(in crate::class) fn is_rt(&self, task: TaskId) -> bool {
+        self.rt.is_some() && self.tasks[task].rt.priority > 0
     }
 
     /// Returns whether `cpu` runs a task of this class.
@@ -30,8 +31,8 @@ impl Sched<'_> {
     }
 
     /// Returns the priority of `task`; 0 for a fair one.
-    pub(super) fn priority(&self, task: u32) -> u8 {
-        self.tasks[task as usize].rt.priority
+    pub(super) fn priority(&self, task: TaskId) -> u8 {
+        self.tasks[task].rt.priority
     }
 
     /// Returns the priority of the task that `cpu` runs; 0 if that is a fair task or none.
@@ -40,8 +41,8 @@ impl Sched<'_> {
     }
 
     /// Returns whether `task` may run on several CPUs.
-    pub(super) fn may_move(&self, task: u32) -> bool {
-        self.affinities[self.tasks[task as usize].affinity as usize].weight() > 1
+    pub(super) fn may_move(&self, task: TaskId) -> bool {
+        self.affinities[self.tasks[task].affinity].weight() > 1
     }
 
     /// Returns the number of real-time tasks that count as runnable on `cpu`: none while the class
@@ -58,16 +59,14 @@ impl Sched<'_> {
 
     /// Returns the real-time priority of `task`, 0 for a task of another class, and whether the
     /// task is the first of those that wait on its CPU and may run elsewhere.
-    pub(crate) fn rt_rank(&self, task: u32) -> (u8, bool) {
+    pub(crate) fn rt_rank(&self, task: TaskId) -> (u8, bool) {
         let priority = self.priority(task);
-        let pushable = &self.cpus[self.tasks[task as usize].cpu as usize]
-            .rt
-            .pushable;
+        let pushable = &self.cpus[self.tasks[task].cpu].rt.pushable;
         (priority, pushable.first() == Some((priority, task)))
     }
 
     /// Returns the real-time tasks that wait on `cpu`, in the order of their queue.
-    pub(crate) fn rt_waiting(&self, cpu: usize) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn rt_waiting(&self, cpu: usize) -> impl Iterator<Item = TaskId> + '_ {
         let c = &self.cpus[cpu];
         let tasks = c.rt.runnable.iter().map(|(_, task)| task);
         tasks.filter(|&task| c.current != Some(task))

@@ -40,9 +40,9 @@ impl Sched<'_> {
         );
         let mut last = u8::MAX;
         for (priority, task) in c.rt.runnable.iter() {
-            let t = &self.tasks[task as usize];
+            let t = &self.tasks[task];
             hold!(
-                t.cpu as usize == cpu && t.rt.priority == priority && priority > 0,
+                t.cpu == cpu && t.rt.priority == priority && priority > 0,
                 "holds task {task} of cpu {} at {priority}, its priority is {}",
                 t.cpu,
                 t.rt.priority
@@ -53,7 +53,7 @@ impl Sched<'_> {
                 c.rt.pushable
                     .iter()
                     .filter(|&(p, t)| (p, t) == (priority, task));
-            let several = self.affinities[t.affinity as usize].weight() > 1;
+            let several = self.affinities[t.affinity].weight() > 1;
             let wanted = usize::from(several && t.life == Life::Queued);
             hold!(
                 pushable.count() == wanted,
@@ -62,15 +62,15 @@ impl Sched<'_> {
             );
         }
         let alone = c.rt.pushable.iter().find(|&(_, task)| {
-            let t = &self.tasks[task as usize];
-            t.cpu as usize != cpu || t.life != Life::Queued
+            let t = &self.tasks[task];
+            t.cpu != cpu || t.life != Life::Queued
         });
         hold!(alone.is_none(), "pushable, yet not here: {alone:?}");
         // A task waits behind one of a lower priority only while a reschedule is pending or an
         // interrupt is on its way.
         if let Some((priority, task)) = c.rt.runnable.first() {
-            let current = c.current.map_or(0, |t| self.tasks[t as usize].rt.priority);
-            let atomic = c.current.is_some_and(|t| self.tasks[t as usize].atomic);
+            let current = c.current.map_or(0, |t| self.tasks[t].rt.priority);
+            let atomic = c.current.is_some_and(|t| self.tasks[t].atomic);
             let told = c.inbox.is_told() || c.need_resched || atomic;
             hold!(
                 priority <= current || told || self.pick_rt(cpu).is_none(),

@@ -3,6 +3,7 @@
 
 use crate::core::{Life, Sched};
 use crate::hardware::{Access, Field, Symbol};
+use crate::id::TaskId;
 
 /// The slice of an RR task, in nanoseconds (`RR_TIMESLICE`).
 const RR_SLICE_NS: u64 = 100_000_000;
@@ -48,12 +49,12 @@ impl Sched<'_> {
     /// Enqueues `task` on `cpu`, behind its equals. The CPU that executes this (`acting`), which
     /// may be another one, accesses the shared lines.
     #[inline(never)]
-    pub(super) fn enqueue_rt(&mut self, cpu: usize, task: u32) {
+    pub(super) fn enqueue_rt(&mut self, cpu: usize, task: TaskId) {
         let slice = self.rr_ticks();
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         let queued = matches!(t.life, Life::Queued | Life::Running);
         assert!(!queued, "task {task} is enqueued twice");
-        t.cpu = cpu as u32;
+        t.cpu = cpu;
         t.life = Life::Queued;
         if t.rt.ticks == 0 {
             t.rt.ticks = slice;
@@ -72,7 +73,7 @@ impl Sched<'_> {
     }
 
     /// Dequeues `task`, whether it runs or waits.
-    pub(super) fn dequeue_rt(&mut self, cpu: usize, task: u32) {
+    pub(super) fn dequeue_rt(&mut self, cpu: usize, task: TaskId) {
         let current = self.cpus[cpu].current;
         if let Some(current) = current.filter(|_| self.runs_rt(cpu)) {
             self.account_rt(cpu, current);

@@ -6,6 +6,7 @@
 //! PREEMPT_RT do, and sends no CPU an interrupt to push (RT_PUSH_IPI).
 
 use crate::core::{Life, Sched};
+use crate::id::TaskId;
 use crate::observe::RtStep;
 
 impl Sched<'_> {
@@ -72,11 +73,11 @@ impl Sched<'_> {
 
     /// Moves a waiting task to the queue of another CPU. The cost, that of a wake-up, is charged to
     /// the task that runs where the move is decided, or to the moved task if none does.
-    fn move_rt(&mut self, task: u32, from: usize, to: usize, place: RtStep) {
+    fn move_rt(&mut self, task: TaskId, from: usize, to: usize, place: RtStep) {
         let here = self.acting;
         self.dequeue_rt(from, task);
         self.publish(from);
-        self.tasks[task as usize].life = Life::Waking;
+        self.tasks[task].life = Life::Waking;
         if self.cpus[from].llc != self.cpus[to].llc {
             self.reserve(from, -1);
             self.reserve(to, 1);

@@ -5,13 +5,14 @@ use perch_policy::OverloadLevel;
 
 use crate::core::Sched;
 use crate::hardware::{Access, Field, Symbol};
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// Adds `task`, which waits on `cpu` and may run elsewhere, to the pushable tasks. The first
     /// one makes the CPU overloaded. The mask is written before the counter, so that a CPU that
     /// sees the counter finds the mask set.
-    pub(super) fn enqueue_pushable(&mut self, cpu: usize, task: u32) {
-        let priority = self.tasks[task as usize].rt.priority;
+    pub(super) fn enqueue_pushable(&mut self, cpu: usize, task: TaskId) {
+        let priority = self.tasks[task].rt.priority;
         let pushable = &mut self.cpus[cpu].rt.pushable;
         let first = pushable.is_empty();
         pushable.push_back(priority, task);
@@ -26,7 +27,7 @@ impl Sched<'_> {
 
     /// Takes `task` out of the pushable tasks, if it is one of them. Without any pushable task the
     /// CPU is no longer overloaded.
-    pub(super) fn dequeue_pushable(&mut self, cpu: usize, task: u32) {
+    pub(super) fn dequeue_pushable(&mut self, cpu: usize, task: TaskId) {
         let pushable = &mut self.cpus[cpu].rt.pushable;
         if pushable.remove(task) && pushable.is_empty() {
             let (here, symbol) = (self.acting, Symbol::DequeuePushableTask);

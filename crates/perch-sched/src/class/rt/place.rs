@@ -5,21 +5,22 @@ use perch_policy::{SetView, Wake};
 
 use crate::core::{Sched, Waker};
 use crate::hardware::{Access, Field, Symbol};
+use crate::id::TaskId;
 use crate::observe::{Moved, Observed, RtStep};
 
 impl Sched<'_> {
     /// Returns whether `cpu` has the capacity that `task` asks for; every CPU does where CPUs are
     /// equal.
-    fn fits_rt(&self, task: u32, cpu: usize) -> bool {
-        let asked = self.tasks[task as usize].rt.capacity;
+    fn fits_rt(&self, task: TaskId, cpu: usize) -> bool {
+        let asked = self.tasks[task].rt.capacity;
         !self.unequal || self.host.topology().capacity(cpu) >= asked
     }
 
     /// Chooses a CPU for a task that `waker` wakes or forks, and records the choice.
     #[inline(never)]
-    pub(super) fn place_rt(&mut self, task: u32, wake: &Wake, waker: Waker) -> usize {
+    pub(super) fn place_rt(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> usize {
         let prev = wake.prev_cpu;
-        let prev_cpu = self.tasks[task as usize].cpu as usize;
+        let prev_cpu = self.tasks[task].cpu;
         let (cpu, place) = self.choose_rt(task, prev);
         let here = self.acting;
         self.counts.rt.wakeups += 1;
@@ -37,7 +38,7 @@ impl Sched<'_> {
         cpu
     }
 
-    fn choose_rt(&mut self, task: u32, prev: usize) -> (usize, RtStep) {
+    fn choose_rt(&mut self, task: TaskId, prev: usize) -> (usize, RtStep) {
         let allowed = self.allowed(task);
         if !allowed.contains(prev) || allowed.weight() == 1 {
             let node = self.host.topology().node(prev);
@@ -45,9 +46,9 @@ impl Sched<'_> {
             let cpu = allowed.iter().find(near).or(allowed.iter().next());
             return (cpu.unwrap_or(prev), RtStep::Allowed);
         }
-        let priority = self.tasks[task as usize].rt.priority;
+        let priority = self.tasks[task].rt.priority;
         let taken = self.cpus[prev].current.is_some_and(|current| {
-            let running = self.tasks[current as usize].rt.priority;
+            let running = self.tasks[current].rt.priority;
             running > 0 && (self.allowed(current).weight() < 2 || running >= priority)
         });
         if !taken && self.fits_rt(task, prev) {
@@ -90,8 +91,8 @@ impl Sched<'_> {
     }
 
     /// Returns whether any CPU that `task` may use runs a lower priority.
-    pub(super) fn any_lower(&mut self, task: u32) -> bool {
-        let priority = self.tasks[task as usize].rt.priority;
+    pub(super) fn any_lower(&mut self, task: TaskId) -> bool {
+        let priority = self.tasks[task].rt.priority;
         let any = self
             .rt_domain()
             .cpupri
@@ -103,11 +104,11 @@ impl Sched<'_> {
     /// Returns the best of the CPUs with the lowest priority, if that is lower than the task's: the
     /// task's own CPU, then the CPU that makes the choice, then any, in the smallest domain that
     /// has one. Among several CPUs the choice rotates.
-    pub(super) fn find_lowest(&mut self, task: u32) -> Option<usize> {
+    pub(super) fn find_lowest(&mut self, task: TaskId) -> Option<usize> {
         if self.allowed(task).weight() == 1 {
             return None;
         }
-        let priority = self.tasks[task as usize].rt.priority;
+        let priority = self.tasks[task].rt.priority;
         let mut lowest = std::mem::take(&mut self.rt_domain_mut().lowest);
         let (cpupri, allowed) = (&self.rt_domain().cpupri, self.allowed(task));
         let fits = |cpu: usize| self.fits_rt(task, cpu);
@@ -123,8 +124,8 @@ impl Sched<'_> {
         cpu
     }
 
-    fn nearest(&mut self, task: u32, lowest: &[u64]) -> usize {
-        let cpu = self.tasks[task as usize].cpu as usize;
+    fn nearest(&mut self, task: TaskId, lowest: &[u64]) -> usize {
+        let cpu = self.tasks[task].cpu;
         let is_in = |cpu: usize| lowest[cpu / 64] >> (cpu % 64) & 1 != 0;
         if is_in(cpu) {
             return cpu;
@@ -168,7 +169,7 @@ impl Sched<'_> {
     /// Counts that `task` goes from `from` to `to`, or stays, and tells the observer.
     pub(super) fn note_place(
         &mut self,
-        task: u32,
+        task: TaskId,
         waker: usize,
         from: usize,
         to: usize,

@@ -5,15 +5,17 @@
 //! sorted vector, highest priority first and equals in the order of their list, is the same order,
 //! and shorter to walk: queues hold a handful of tasks.
 
+use crate::id::TaskId;
+
 /// Tasks by priority, the highest first; those of equal priority in the order of their list.
 #[derive(Debug, Default)]
 pub struct Ranks {
-    tasks: Vec<(u8, u32)>,
+    tasks: Vec<(u8, TaskId)>,
 }
 
 impl Ranks {
     /// Returns the task of the highest priority, and that priority.
-    pub fn first(&self) -> Option<(u8, u32)> {
+    pub fn first(&self) -> Option<(u8, TaskId)> {
         self.tasks.first().copied()
     }
 
@@ -33,7 +35,7 @@ impl Ranks {
     }
 
     /// Returns all tasks with their priorities, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (u8, u32)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (u8, TaskId)> + '_ {
         self.tasks.iter().copied()
     }
 
@@ -43,19 +45,19 @@ impl Ranks {
     }
 
     /// Inserts a task behind those of equal priority.
-    pub fn push_back(&mut self, priority: u8, task: u32) {
+    pub fn push_back(&mut self, priority: u8, task: TaskId) {
         let at = self.tasks.partition_point(|(p, _)| *p >= priority);
         self.tasks.insert(at, (priority, task));
     }
 
     /// Inserts a task before those of equal priority.
-    pub fn push_front(&mut self, priority: u8, task: u32) {
+    pub fn push_front(&mut self, priority: u8, task: TaskId) {
         let at = self.tasks.partition_point(|(p, _)| *p > priority);
         self.tasks.insert(at, (priority, task));
     }
 
     /// Takes a task out. Returns whether it was there.
-    pub fn remove(&mut self, task: u32) -> bool {
+    pub fn remove(&mut self, task: TaskId) -> bool {
         let at = self.tasks.iter().position(|(_, t)| *t == task);
         if let Some(at) = at {
             self.tasks.remove(at);
@@ -101,13 +103,13 @@ impl RtQueue {
     }
 
     /// Enqueues a task behind those of equal priority.
-    pub fn enqueue(&mut self, priority: u8, task: u32) {
+    pub fn enqueue(&mut self, priority: u8, task: TaskId) {
         self.runnable.push_back(priority, task);
         self.count();
     }
 
     /// Dequeues a task. Returns whether it was there.
-    pub fn dequeue(&mut self, task: u32) -> bool {
+    pub fn dequeue(&mut self, task: TaskId) -> bool {
         let was = self.runnable.remove(task);
         self.count();
         was
@@ -123,14 +125,14 @@ mod tests {
         let mut ranks = Ranks::default();
         assert_eq!((ranks.highest(), ranks.len()), (0, 0));
         for (priority, task) in [(10, 1), (50, 2), (10, 3), (99, 4), (50, 5)] {
-            ranks.push_back(priority, task);
+            ranks.push_back(priority, TaskId(task));
         }
-        ranks.push_front(50, 6);
-        ranks.push_front(1, 7);
-        let order: Vec<_> = ranks.iter().map(|(_, task)| task).collect();
+        ranks.push_front(50, TaskId(6));
+        ranks.push_front(1, TaskId(7));
+        let order: Vec<_> = ranks.iter().map(|(_, task)| task.0).collect();
         assert_eq!(order, [4, 6, 2, 5, 1, 3, 7]);
         assert_eq!((ranks.highest(), ranks.equals(50)), (99, 3));
-        assert!(ranks.remove(4) && !ranks.remove(4));
-        assert_eq!(ranks.first(), Some((50, 6)));
+        assert!(ranks.remove(TaskId(4)) && !ranks.remove(TaskId(4)));
+        assert_eq!(ranks.first(), Some((50, TaskId(6))));
     }
 }

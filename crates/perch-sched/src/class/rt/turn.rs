@@ -3,12 +3,13 @@
 
 use crate::class::table::Yield;
 use crate::core::{Life, Sched};
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// Returns the task of the highest priority, if the class may run. The task keeps its place on
     /// the queue.
     #[inline]
-    pub(super) fn pick_rt(&self, cpu: usize) -> Option<u32> {
+    pub(super) fn pick_rt(&self, cpu: usize) -> Option<TaskId> {
         self.rt.as_ref()?;
         let first = self.cpus[cpu].rt.runnable.first();
         let (_, task) = first.filter(|_| self.rt_may_run(cpu))?;
@@ -17,10 +18,10 @@ impl Sched<'_> {
 
     /// Makes the picked task the running one.
     #[inline(never)]
-    pub(super) fn set_next_rt(&mut self, cpu: usize, task: u32) {
+    pub(super) fn set_next_rt(&mut self, cpu: usize, task: TaskId) {
         self.touch_rt(cpu);
         self.dequeue_pushable(cpu, task);
-        self.tasks[task as usize].life = Life::Running;
+        self.tasks[task].life = Life::Running;
         self.run_time_mut(task).start_ns = self.now;
         let c = &mut self.cpus[cpu];
         assert!(c.current.is_none(), "cpu {cpu} runs two tasks");
@@ -40,16 +41,16 @@ impl Sched<'_> {
     /// Makes the running task, which is preempted or gives way, wait again. It keeps its place
     /// among its equals.
     #[inline(never)]
-    pub(super) fn put_rt(&mut self, cpu: usize, task: u32) {
+    pub(super) fn put_rt(&mut self, cpu: usize, task: TaskId) {
         self.stop_current_rt(cpu, task);
-        self.tasks[task as usize].life = Life::Queued;
+        self.tasks[task].life = Life::Queued;
         if self.may_move(task) {
             self.enqueue_pushable(cpu, task);
         }
     }
 
     /// Takes the running task off the CPU.
-    fn stop_current_rt(&mut self, cpu: usize, task: u32) {
+    fn stop_current_rt(&mut self, cpu: usize, task: TaskId) {
         self.account_rt(cpu, task);
         self.touch_rt(cpu);
         let c = &mut self.cpus[cpu];
@@ -64,11 +65,11 @@ impl Sched<'_> {
     /// Puts the running task to sleep or ends it. The next task to run may have a lower priority
     /// than one that waits elsewhere, which the CPU then pulls.
     #[inline(never)]
-    pub(super) fn leave_rt(&mut self, cpu: usize, task: u32, life: Life) {
+    pub(super) fn leave_rt(&mut self, cpu: usize, task: TaskId, life: Life) {
         let priority = self.priority(task);
         self.dequeue_rt(cpu, task);
         self.stop_current_rt(cpu, task);
-        self.tasks[task as usize].life = life;
+        self.tasks[task].life = life;
         if self.caches.is_on() {
             self.reserve(cpu, -1);
             if life == Life::Dead {
@@ -82,13 +83,13 @@ impl Sched<'_> {
 
     /// Handles a tick that finds a task of this class running.
     #[inline(never)]
-    pub(super) fn tick_rt(&mut self, cpu: usize, task: u32) {
+    pub(super) fn tick_rt(&mut self, cpu: usize, task: TaskId) {
         self.account_rt(cpu, task);
         self.touch_rt(cpu);
         self.publish(cpu);
         self.limit_ticks(cpu);
         let slice = self.rr_ticks();
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         if !t.rt.slices {
             return;
         }
@@ -108,7 +109,7 @@ impl Sched<'_> {
 
     /// Makes the running task yield: it goes behind its equals.
     #[inline(never)]
-    pub(super) fn yield_rt(&mut self, cpu: usize, task: u32) -> Yield {
+    pub(super) fn yield_rt(&mut self, cpu: usize, task: TaskId) -> Yield {
         self.account_rt(cpu, task);
         let priority = self.priority(task);
         let queue = &mut self.cpus[cpu].rt.runnable;
@@ -122,7 +123,7 @@ impl Sched<'_> {
 
     /// Returns whether the running task would be picked again. If so, the CPU does not switch.
     #[inline(never)]
-    pub(super) fn goes_on_rt(&mut self, cpu: usize, task: u32) -> bool {
+    pub(super) fn goes_on_rt(&mut self, cpu: usize, task: TaskId) -> bool {
         let same = self.cpus[cpu].rt.running && self.pick_rt(cpu) == Some(task);
         if same {
             self.cpus[cpu].need_resched = false;
@@ -133,7 +134,7 @@ impl Sched<'_> {
     /// Lets `wakee`, which was just enqueued on `cpu`, preempt the running task. If it does not,
     /// and it may run elsewhere, the CPU pushes it (`wakeup_preempt_rt`, `task_woken_rt`).
     #[inline(never)]
-    pub(super) fn check_preempt_rt(&mut self, cpu: usize, wakee: u32) {
+    pub(super) fn check_preempt_rt(&mut self, cpu: usize, wakee: TaskId) {
         if !self.rt_may_run(cpu) {
             return;
         }
@@ -156,7 +157,7 @@ impl Sched<'_> {
     }
 
     /// Lets `wakee` preempt the running task of equal priority if only the running one can move.
-    fn check_equal(&mut self, cpu: usize, wakee: u32, current: u32) {
+    fn check_equal(&mut self, cpu: usize, wakee: TaskId, current: TaskId) {
         if !self.may_move(current) || !self.any_lower(current) {
             return;
         }

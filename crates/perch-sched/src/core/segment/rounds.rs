@@ -3,13 +3,14 @@
 
 use super::streak::{Ended, Rounds, Span, Streak};
 use crate::core::{Sched, kind};
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// Begins a streak of the rounds `of`, which the running task of `cpu` goes through from now
     /// on. The task's program has asked [`Sched::is_alone`] first.
-    pub fn begin_streak(&mut self, cpu: usize, task: u32, of: &Rounds) {
+    pub fn begin_streak(&mut self, cpu: usize, task: TaskId, of: &Rounds) {
         debug_assert!(of.rounds >= 2 && of.held_ns > 0 && self.cpus[cpu].segment.ended.is_none());
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         let c = &mut self.cpus[cpu];
         let span = |work_ns: u64| Span {
             work_ns,
@@ -61,7 +62,7 @@ impl Sched<'_> {
         };
         let done = (kind::SEGMENT, cpu as u32) < self.handled;
         let stretch = streak.at(self.now, done);
-        self.tasks[task as usize].left_ns = stretch.span.work_ns;
+        self.tasks[task].left_ns = stretch.span.work_ns;
         c.segment.ended = Some(Ended {
             round: stretch.round,
             held: stretch.held,

@@ -2,6 +2,7 @@
 //! The beginning and the end of the running task's segment.
 
 use crate::core::{Sched, kind};
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// Begins a segment of the running task's work, or goes on with its work. The task's charges
@@ -12,7 +13,7 @@ impl Sched<'_> {
         let Some(task) = c.current else {
             return;
         };
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         t.left_ns += std::mem::take(&mut t.debt_ns);
         c.segment.start_ns = self.now;
         c.segment.tag = c.segment.tag.wrapping_add(1);
@@ -29,21 +30,21 @@ impl Sched<'_> {
         };
         c.segment.tag = c.segment.tag.wrapping_add(1);
         let done = (self.now - c.segment.start_ns) * u64::from(c.speed_1024) / 1024;
-        let t = &mut self.tasks[task as usize];
+        let t = &mut self.tasks[task];
         t.left_ns = t.left_ns.saturating_sub(done);
     }
 
     /// Handles the event of a segment's end. If it is the event of the segment under way, the
     /// running task's work is done, and the function returns the task, whose program has to go on.
     #[inline]
-    pub fn segment_end(&mut self, cpu: usize, tag: u32) -> Option<u32> {
+    pub fn segment_end(&mut self, cpu: usize, tag: u32) -> Option<TaskId> {
         let c = &self.cpus[cpu];
         if c.segment.tag != tag {
             return None;
         }
         let task = c.current?;
         self.finish_streak(cpu);
-        self.tasks[task as usize].left_ns = 0;
+        self.tasks[task].left_ns = 0;
         Some(task)
     }
 }

@@ -6,6 +6,7 @@ use perch_machine::Machine;
 use proptest::prelude::*;
 
 use super::*;
+use crate::id::TaskId;
 
 /// Returns a machine of two nodes with two LLCs each, and caches of the given sizes.
 fn machine(llc_kib: u64, l2_kib: u64) -> Machine {
@@ -50,7 +51,7 @@ impl World {
     /// Runs a task on a CPU on which no other task used a line meanwhile.
     fn run(&mut self, task: u32, cpu: usize) -> u64 {
         let by = Use {
-            task,
+            task: TaskId(task),
             cpu,
             footprint: self.footprint,
             warm: self.warm[task as usize].replace(cpu),
@@ -85,7 +86,7 @@ proptest! {
         let capacity = world.llcs.capacity;
         for (task, llc) in runs {
             world.run(task, cpus[llc as usize]);
-            let set = world.llcs.sets[world.llcs.tasks[task as usize].set as usize];
+            let set = world.llcs.sets[world.llcs.tasks[TaskId(task)].set as usize];
             let held = world.llcs.holds(llc as usize, (task / 3) as usize);
             prop_assert!(held <= set.lines.min(capacity));
             // The survivors are read off a table: the result of two steps differs from that of one

@@ -40,21 +40,21 @@ impl Guests {
                     }
                 }
                 let busy = guest.sched.nr(vcpu) > 0 || v.tick || !v.packets.is_empty();
-                if busy && sched.life(v.task.0) == Life::Asleep {
+                if busy && sched.life(v.task) == Life::Asleep {
                     return Err(format!("{}: sleeps on the host with work to do", at()));
                 }
                 if v.halting && inside.is_some() {
                     return Err(format!("{}: halts with a task on it", at()));
                 }
             }
-            let vhost = guest.vhost.map(|task| sched.life(task.0));
+            let vhost = guest.vhost.map(|task| sched.life(task));
             if vhost == Some(Life::Asleep) && (!guest.jobs.is_empty() || guest.moving.is_some()) {
                 return Err(format!("guest {number}: vhost sleeps with packets to move"));
             }
             let inside = self.elsewhere.named();
             let inside = inside.filter(|&(id, _)| self.place(id) == Place::Guest(number));
             let ran_ns: u64 = inside.map(|(_, t)| t.ran_ns).sum();
-            let had_ns: u64 = guest.vcpus.iter().map(|v| sched.ran_ns(v.task.0)).sum();
+            let had_ns: u64 = guest.vcpus.iter().map(|v| sched.ran_ns(v.task)).sum();
             if ran_ns > had_ns {
                 return Err(format!(
                     "guest {number} ran {ran_ns} ns, its vCPUs {had_ns}"
@@ -111,7 +111,7 @@ impl Guests {
             );
             let nowhere = life == Life::Unborn || self.place(id) == Place::Outside;
             hold!(
-                nowhere || sched.allowed(id.0).contains(t.vcpu.index()),
+                nowhere || sched.allowed(id).contains(t.vcpu.index()),
                 "task {id} on vCPU {}",
                 t.vcpu
             );
@@ -124,7 +124,7 @@ impl Guests {
     pub fn add_reasons(&self, sched: &Sched<'_>, reasons: &mut [u32]) {
         for guest in self.guests.iter() {
             let hosts = guest.vcpus.iter().map(|v| v.task).chain(guest.vhost);
-            for task in hosts.filter(|&t| sched.life(t.0) == Life::Asleep) {
+            for task in hosts.filter(|&t| sched.life(t) == Life::Asleep) {
                 reasons[task.index()] += 1;
             }
         }

@@ -188,10 +188,10 @@ impl Guests {
     /// The host's CPU on which a task is or was last; for a task outside, the first CPU.
     pub fn host_cpu(&self, sched: &Sched<'_>, task: TaskId) -> usize {
         match self.place(task) {
-            Place::Host | Place::Vcpu(..) => sched.cpu_of_task(task.0),
+            Place::Host | Place::Vcpu(..) => sched.cpu_of_task(task),
             Place::Guest(guest) => {
                 let vcpu = self.elsewhere[task].vcpu;
-                sched.cpu_of_task(self.guests[guest].vcpus[vcpu].task.0)
+                sched.cpu_of_task(self.guests[guest].vcpus[vcpu].task)
             }
             Place::Outside => 0,
         }
@@ -200,12 +200,12 @@ impl Guests {
     /// The host's CPU of the vCPU with this key.
     pub fn cpu_of_vcpu(&self, sched: &Sched<'_>, key: u32) -> usize {
         let (guest, vcpu) = of_key(key);
-        sched.cpu_of_task(self.guests[guest].vcpus[vcpu].task.0)
+        sched.cpu_of_task(self.guests[guest].vcpus[vcpu].task)
     }
 
     /// The vCPU that runs on a CPU: its task, its guest and its number there.
     fn vcpu_on(&self, sched: &Sched<'_>, cpu: usize) -> (TaskId, GuestId, VcpuId) {
-        let task = TaskId(sched.current(cpu).expect("a guest runs on a vCPU"));
+        let task = sched.current(cpu).expect("a guest runs on a vCPU");
         match self.place(task) {
             Place::Vcpu(guest, vcpu) => (task, guest, vcpu),
             place => unreachable!("task {task} is no vCPU but {place:?}"),
@@ -226,12 +226,12 @@ impl Guests {
 
     #[inline(never)]
     fn carry_inside(&self, sched: &mut Sched<'_>, cpu: usize) {
-        if let Some(task) = sched.current(cpu).map(TaskId)
+        if let Some(task) = sched.current(cpu)
             && let Place::Vcpu(guest, vcpu) = self.place(task)
             && let Some(inside) = self.guests[guest].sched.current(vcpu)
         {
-            let work_ns = sched.take_work(inside.0);
-            sched.add_work(task.0, work_ns);
+            let work_ns = sched.take_work(inside);
+            sched.add_work(task, work_ns);
         }
     }
 
@@ -244,11 +244,11 @@ impl Guests {
         inside: TaskId,
         (warm, warm_fill): (Option<usize>, u64),
     ) {
-        let (fill, footprint) = (sched.fill(cpu), sched.footprint(inside.0));
+        let (fill, footprint) = (sched.fill(cpu), sched.footprint(inside));
         let others = fill - warm_fill.min(fill);
         let refill_ns = sched.costs().refill_ns(footprint, warm, cpu, others);
         sched.add_fill(cpu, footprint);
-        sched.charge(task.0, refill_ns);
+        sched.charge(task, refill_ns);
     }
 
     /// The next task of a vCPU that runs none: the first of its own queue, or one of another vCPU's.
@@ -264,14 +264,14 @@ impl Guests {
         }
         let next = self.guests[guest].sched.pick(vcpu)?;
         let task = self.guests[guest].vcpus[vcpu].task;
-        self.vcpu(guest, vcpu).mark_ns = sched.ran_ns(task.0);
+        self.vcpu(guest, vcpu).mark_ns = sched.ran_ns(task);
         let inside = &mut self.elsewhere[next];
         inside.life = Life::Running;
         let warm = inside.warm;
         self.refill(sched, cpu, task, next, warm);
         // At least a nanosecond, so that a task that blocks at once does so at a later time.
         let switch_ns = sched.costs().context_switch_ns().max(1);
-        sched.charge_kernel(cpu, task.0, switch_ns);
+        sched.charge_kernel(cpu, task, switch_ns);
         self.metrics.switches += 1;
         Some(next)
     }
@@ -279,7 +279,7 @@ impl Guests {
     /// A vCPU takes a task off another one's queue, if there is one that it should take.
     fn steal(&mut self, sched: &Sched<'_>, guest: GuestId, vcpu: VcpuId, ticks: bool) {
         let (now, inside) = (sched.now_ns(), &self.elsewhere);
-        let allowed = |t: TaskId| sched.allowed(t.0).contains(vcpu.index());
+        let allowed = |t: TaskId| sched.allowed(t).contains(vcpu.index());
         let cool = |t: TaskId| now - inside[t].ran_at_ns > HOT_NS;
         let queues = &mut self.guests[guest].sched;
         if let Some(stolen) = queues.steal(vcpu, ticks, allowed, cool) {
@@ -298,10 +298,10 @@ impl Guests {
         vcpu: VcpuId,
     ) -> Option<TaskId> {
         let inside = self.guests[guest].sched.leave(vcpu)?;
-        let ran_ns = sched.ran_ns(task.0) - self.guests[guest].vcpus[vcpu].mark_ns;
-        let left_ns = sched.left_ns(task.0);
-        sched.set_work(task.0, 0);
-        sched.add_work(inside.0, left_ns);
+        let ran_ns = sched.ran_ns(task) - self.guests[guest].vcpus[vcpu].mark_ns;
+        let left_ns = sched.left_ns(task);
+        sched.set_work(task, 0);
+        sched.add_work(inside, left_ns);
         let t = &mut self.elsewhere[inside];
         t.warm = (Some(cpu), sched.fill(cpu));
         t.ran_ns += ran_ns;
@@ -331,7 +331,7 @@ impl Guests {
         let prev = self.elsewhere[task].vcpu;
         let g = &self.guests[guest];
         let sync = sync && g.spec.pipes;
-        let to = g.sched.choose(this, prev, sync, sched.allowed(task.0));
+        let to = g.sched.choose(this, prev, sync, sched.allowed(task));
         self.metrics.wakeups += 1;
         self.enqueue(sched, cpu, task, to) + sched.costs().wake_ns(0)
     }
@@ -340,9 +340,9 @@ impl Guests {
     /// itself.
     pub fn fork(&mut self, sched: &mut Sched<'_>, task: TaskId, cpu: usize) {
         let (on, guest, _) = self.vcpu_on(sched, cpu);
-        let to = self.guests[guest].sched.least(sched.allowed(task.0));
+        let to = self.guests[guest].sched.least(sched.allowed(task));
         let cost = self.enqueue(sched, cpu, task, to);
-        sched.charge_kernel(cpu, on.0, cost);
+        sched.charge_kernel(cpu, on, cost);
     }
 
     /// Queues a task on a vCPU, and sends an interrupt to a vCPU that runs no task. Returns the cost of
@@ -359,8 +359,8 @@ impl Guests {
         let cost = g.spec.exit_ns;
         self.metrics.interrupts += 1;
         self.metrics.overhead_ns += cost;
-        match sched.life(halted.0) {
-            Life::Asleep => cost + sched.wake(halted.0, cpu, Waker::Task(on.0), false),
+        match sched.life(halted) {
+            Life::Asleep => cost + sched.wake(halted, cpu, Waker::Task(on), false),
             _ => cost,
         }
     }
@@ -377,7 +377,7 @@ impl Guests {
     /// A guest's task appears by itself. Returns the task of the vCPU to which the host has to send
     /// an interrupt.
     pub fn appear(&mut self, sched: &Sched<'_>, guest: GuestId, task: TaskId) -> TaskId {
-        let to = self.guests[guest].sched.least(sched.allowed(task.0));
+        let to = self.guests[guest].sched.least(sched.allowed(task));
         self.queue_on(guest, task, to)
     }
 
@@ -400,7 +400,7 @@ impl Guests {
         let g = &mut self.guests[guest];
         g.jobs.push_back(job);
         let vhost = g.vhost.expect("a guest on a network has vhost");
-        if sched.life(vhost.0) != Life::Asleep {
+        if sched.life(vhost) != Life::Asleep {
             return 0;
         }
         // The waker on the host is the vCPU, not the task that runs on it.
@@ -412,7 +412,7 @@ impl Guests {
             }
         };
         self.metrics.overhead_ns += exit_ns;
-        exit_ns + sched.wake(vhost.0, cpu, waker, false)
+        exit_ns + sched.wake(vhost, cpu, waker, false)
     }
 
     /// The packet that a guest's vhost has just moved.
@@ -442,11 +442,11 @@ impl Guests {
         let v = self.vcpu(guest, VcpuId(0));
         v.packets.push_back((job.channel, job.lines));
         let (task, announced) = (v.task, v.announced);
-        match sched.life(task.0) {
-            Life::Asleep => sched.wake(task.0, cpu, waker, false),
+        match sched.life(task) {
+            Life::Asleep => sched.wake(task, cpu, waker, false),
             Life::Running if !announced => {
                 self.vcpu(guest, VcpuId(0)).announced = true;
-                let to = sched.cpu_of_task(task.0);
+                let to = sched.cpu_of_task(task);
                 let at_ns = sched.now_ns() + sched.costs().ipi_ns(cpu, to);
                 sched.at(at_ns, event::VCPU, key(guest, VcpuId(0)), interrupt::PACKET);
                 0
@@ -457,7 +457,7 @@ impl Guests {
 
     /// The vCPU spends this time in the host's kernel, or in the guest's for interrupts.
     fn charge(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId, ns: u64) {
-        sched.charge_kernel(cpu, task.0, ns);
+        sched.charge_kernel(cpu, task, ns);
         self.metrics.overhead_ns += ns;
     }
 
@@ -480,7 +480,7 @@ impl Guests {
     fn take_ran(&mut self, sched: &Sched<'_>) -> u64 {
         let vcpus = self.guests.iter_mut().flat_map(|g| g.vcpus.iter_mut());
         let ran = vcpus.map(|v| {
-            let ran_ns = sched.ran_ns(v.task.0);
+            let ran_ns = sched.ran_ns(v.task);
             ran_ns - std::mem::replace(&mut v.ran_before_ns, ran_ns)
         });
         ran.sum()

@@ -16,11 +16,11 @@ impl World {
     #[inline(never)]
     pub(in crate::world) fn enter_vcpu(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId) {
         let (_, guest, vcpu) = self.guests.vcpu_on(sched, cpu);
-        let waited_ns = sched.now_ns() - sched.waits_since_ns(task.0);
+        let waited_ns = sched.now_ns() - sched.waits_since_ns(task);
         self.guests.metrics.vcpus_waited_ns += waited_ns;
         if let Some(inside) = self.guests.guests[guest].sched.current(vcpu) {
             // No other task ran on the vCPU meanwhile: its lines are where the vCPU was.
-            let warm = sched.warmth(task.0);
+            let warm = sched.warmth(task);
             self.guests.refill(sched, cpu, task, inside, warm);
         }
         self.run_vcpu(sched, cpu, task);
@@ -38,7 +38,7 @@ impl World {
         if inside.is_none() {
             inside = self.guests.pick(sched, cpu, guest, vcpu);
         }
-        let works = sched.left_ns(task.0) > 0 || sched.owes_work(task.0);
+        let works = sched.left_ns(task) > 0 || sched.owes_work(task);
         match inside {
             Some(_) if works => {
                 self.guests.vcpu(guest, vcpu).halting = false;
@@ -46,12 +46,12 @@ impl World {
             }
             Some(inside) => {
                 self.guests.vcpu(guest, vcpu).halting = false;
-                self.advance(sched, cpu, inside.0);
+                self.advance(sched, cpu, inside);
             }
             None if self.guests.guests[guest].vcpus[vcpu].halting && !works => {
                 self.guests.vcpu(guest, vcpu).halting = false;
                 self.guests.metrics.halts += 1;
-                sched.block(self, cpu, task.0);
+                sched.block(self, cpu, task);
             }
             None => {
                 let v = self.guests.vcpu(guest, vcpu);
@@ -97,10 +97,10 @@ impl World {
 
     /// An interrupt of the host on a vCPU's CPU wakes it if it sleeps.
     pub(in crate::world) fn rouse(&mut self, sched: &mut Sched<'_>, task: TaskId) {
-        if sched.life(task.0) == Life::Asleep {
-            let cpu = sched.cpu_of_task(task.0);
+        if sched.life(task) == Life::Asleep {
+            let cpu = sched.cpu_of_task(task);
             let waker = sched.interrupted(cpu);
-            sched.wake(task.0, cpu, waker, false);
+            sched.wake(task, cpu, waker, false);
             sched.resched_if_needed(self, cpu);
         }
     }
@@ -116,8 +116,8 @@ impl World {
             sched.at(at_ns, event::VCPU, key, interrupt::TICK);
         }
         let task = self.guests.guests[guest].vcpus[vcpu].task;
-        if sched.life(task.0) == Life::Running {
-            let cpu = sched.cpu_of_task(task.0);
+        if sched.life(task) == Life::Running {
+            let cpu = sched.cpu_of_task(task);
             sched.stop_segment(cpu);
             return self.run_vcpu(sched, cpu, task);
         }
@@ -148,7 +148,7 @@ impl World {
             self.guests.charge(sched, cpu, task, spec.receive_ns);
             if let Some(receiver) = self.programs.put_message(channel, lines, cpu) {
                 let cost = self.guests.wake(sched, receiver, cpu, false);
-                sched.charge_kernel(cpu, task.0, cost);
+                sched.charge_kernel(cpu, task, cost);
             }
         }
     }
@@ -166,7 +166,7 @@ impl Guests {
     ) {
         for due in std::mem::take(&mut self.vcpu(guest, vcpu).due) {
             let cost = self.wake(sched, due, cpu, false);
-            sched.charge_kernel(cpu, task.0, cost);
+            sched.charge_kernel(cpu, task, cost);
         }
         if self.guests[guest].sched.tick(vcpu) {
             self.requeue(sched, cpu, task, guest, vcpu);

@@ -6,6 +6,7 @@ use perch_policy::Host;
 
 use crate::class::fair::state::FairState;
 use crate::class::fair::{cfs, eevdf};
+use crate::id::{EntityId, QueueId};
 
 use crate::era::FairRules;
 
@@ -14,7 +15,7 @@ impl FairState {
     /// entity of each group that had no task is enqueued in the queue above it; once the climb
     /// meets an entity that is queued already, it enqueues no more of them.
     #[inline]
-    pub(in crate::class::fair) fn climb_in(&mut self, host: &mut Host, queue: u32) {
+    pub(in crate::class::fair) fn climb_in(&mut self, host: &mut Host, queue: QueueId) {
         self.queue_mut(queue).nr += 1;
         if self.above(queue).is_some() {
             self.climb_groups(host, queue);
@@ -22,7 +23,7 @@ impl FairState {
     }
 
     #[cold]
-    fn climb_groups(&mut self, host: &mut Host, mut queue: u32) {
+    fn climb_groups(&mut self, host: &mut Host, mut queue: QueueId) {
         self.activate(queue);
         let mut arrives = true;
         while let Some((parent, entity)) = self.above(queue) {
@@ -43,7 +44,7 @@ impl FairState {
     }
 
     /// Enqueues a group's entity in the queue above, as one that wakes up (`ENQUEUE_WAKEUP`).
-    fn enqueue_group(&mut self, queue: u32, entity: u32) {
+    fn enqueue_group(&mut self, queue: QueueId, entity: EntityId) {
         match self.rules.fair {
             FairRules::Cfs { latency_ns, .. } => {
                 let (fair, se) = self.both_mut(queue, entity);
@@ -69,7 +70,7 @@ impl FairState {
     pub(in crate::class::fair) fn climb_out(
         &mut self,
         host: &mut Host,
-        queue: u32,
+        queue: QueueId,
         delayed: bool,
         sleeps: bool,
     ) {
@@ -82,7 +83,7 @@ impl FairState {
     }
 
     #[cold]
-    fn leave_groups(&mut self, host: &mut Host, mut queue: u32, delayed: bool, sleeps: bool) {
+    fn leave_groups(&mut self, host: &mut Host, mut queue: QueueId, delayed: bool, sleeps: bool) {
         let mut leaves = true;
         while let Some((parent, entity)) = self.above(queue) {
             self.note_runnable(host, queue);
@@ -108,7 +109,12 @@ impl FairState {
     /// Counts, in a queue and in every queue above, a delayed task more (`by` is 1) when a task
     /// fell asleep and stays queued, or one less (`by` is -1) when it woke up again.
     #[inline]
-    pub(in crate::class::fair) fn climb_delayed(&mut self, host: &mut Host, queue: u32, by: i32) {
+    pub(in crate::class::fair) fn climb_delayed(
+        &mut self,
+        host: &mut Host,
+        queue: QueueId,
+        by: i32,
+    ) {
         let mut queue = queue;
         loop {
             let fair = self.queue_mut(queue);
@@ -123,7 +129,7 @@ impl FairState {
 
     /// Makes a delayed task that woke up runnable again, and with it every delayed group above it.
     #[inline]
-    pub(in crate::class::fair) fn climb_awake(&mut self, host: &mut Host, queue: u32) {
+    pub(in crate::class::fair) fn climb_awake(&mut self, host: &mut Host, queue: QueueId) {
         self.climb_delayed(host, queue, -1);
         let mut queue = queue;
         while let Some((parent, entity)) = self.above(queue) {
@@ -136,7 +142,7 @@ impl FairState {
 
     /// Dequeues a group's entity from the queue above, as one that goes to sleep. Returns false if
     /// EEVDF keeps it queued until its debt is paid.
-    fn dequeue_group(&mut self, queue: u32, entity: u32) -> bool {
+    fn dequeue_group(&mut self, queue: QueueId, entity: EntityId) -> bool {
         if let FairRules::Eevdf { slice_ns } = self.rules.fair {
             let lag = self.lag(queue, entity, slice_ns);
             let se = self.entity_mut(entity);
@@ -155,7 +161,7 @@ impl FairState {
     }
 
     /// Updates the books of the queue above after a group's entity left its timeline.
-    fn drop_group(&mut self, queue: u32, entity: u32) {
+    fn drop_group(&mut self, queue: QueueId, entity: EntityId) {
         self.clear_buddies(queue, entity);
         let (fair, se) = self.both_mut(queue, entity);
         se.queued = false;
@@ -169,7 +175,7 @@ impl FairState {
 
     /// Dequeues a delayed group whose turn has come, because it has paid what it owed. The entity
     /// of each group above that is empty without it leaves its queue too.
-    pub(in crate::class::fair) fn leave_delayed_group(&mut self, queue: u32, entity: u32) {
+    pub(in crate::class::fair) fn leave_delayed_group(&mut self, queue: QueueId, entity: EntityId) {
         self.remove_waiting(queue, entity);
         self.drop_group(queue, entity);
         let (mut queue, mut leaves) = (queue, true);

@@ -4,9 +4,10 @@
 
 use perch_policy::Host;
 
-use super::state::{MIN_SHARES, NONE};
+use super::state::MIN_SHARES;
 use crate::class::fair::state::FairState;
 use crate::class::pelt::Activity;
+use crate::id::{EntityId, QueueId, TaskGroupId, TaskId};
 
 /// A moment on the clock of the run and on that of a CPU's averages.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +20,12 @@ pub(in crate::class::fair) struct Moment {
 
 impl FairState {
     /// Updates the averages of a group's queue and of its entity.
-    pub(in crate::class::fair) fn touch_group(&mut self, queue: u32, entity: u32, now: Moment) {
+    pub(in crate::class::fair) fn touch_group(
+        &mut self,
+        queue: QueueId,
+        entity: EntityId,
+        now: Moment,
+    ) {
         if self.rules.groups.by_weight {
             return self.advance_window(queue, false, now.ns);
         }
@@ -30,7 +36,7 @@ impl FairState {
         let did = Activity {
             weight: fair.weight as u32,
             runnable,
-            running: fair.curr != NONE,
+            running: fair.curr != EntityId::NONE,
         };
         let moved = fair.average.update(now.pelt_ns, did);
         let did = Activity {
@@ -46,7 +52,7 @@ impl FairState {
 
     /// 3.4: advances a queue's window. The queue's contribution to its group's load follows if it
     /// is off by more than an eighth, or in any case with `global`.
-    fn advance_window(&mut self, queue: u32, global: bool, now_ns: u64) {
+    fn advance_window(&mut self, queue: QueueId, global: bool, now_ns: u64) {
         let weight = self.queue(queue).weight;
         let place = self.groups.place_mut(queue);
         let due = place.window.advance(now_ns, weight);
@@ -54,7 +60,7 @@ impl FairState {
             let (old, load) = (place.contribution, place.window.average());
             if global || load.abs_diff(old) > old / 8 {
                 place.contribution = load;
-                let group = place.group as usize;
+                let group = place.group;
                 let sum = &mut self.groups.groups[group].load;
                 *sum = *sum + load - old;
             }
@@ -64,7 +70,7 @@ impl FairState {
 
     /// Updates, at a tick, the weights of the running task's groups, from the lowest upwards. 3.4
     /// does so once per window.
-    pub(in crate::class::fair) fn tick_shares(&mut self, queue: u32) {
+    pub(in crate::class::fair) fn tick_shares(&mut self, queue: QueueId) {
         let mut queue = queue;
         while let Some((parent, _)) = self.above(queue) {
             self.update_shares(queue);
@@ -104,7 +110,7 @@ impl FairState {
     /// queue or left it. `runnable` is the decayed time for which the task was runnable, see
     /// [`Average::runnable_periods`](crate::class::pelt::Average::runnable_periods); it is negative
     /// when the task leaves. 3.4 needs no update, because its load is the weight that is queued.
-    pub(in crate::class::fair) fn propagate(&mut self, queue: u32, runnable: i64, now_ns: u64) {
+    pub(in crate::class::fair) fn propagate(&mut self, queue: QueueId, runnable: i64, now_ns: u64) {
         if self.rules.groups.by_weight {
             return;
         }
@@ -125,7 +131,7 @@ impl FairState {
     /// Returns the part of the load of a CPU's own queue that belongs to a group's queue. The model
     /// computes it once per tick (`update_cfs_rq_h_load`), and for 3.4 at each call, from the
     /// weights.
-    fn h_load(&mut self, queue: u32, now_ns: u64) -> u64 {
+    fn h_load(&mut self, queue: QueueId, now_ns: u64) -> u64 {
         let by_weight = self.rules.groups.by_weight;
         let Some((parent, entity)) = self.above(queue) else {
             let fair = self.queue(queue);
@@ -153,12 +159,12 @@ impl FairState {
     #[cold]
     pub(in crate::class::fair) fn grouped_load(
         &mut self,
-        queue: u32,
-        task: u32,
+        queue: QueueId,
+        task: TaskId,
         now_ns: u64,
     ) -> u32 {
-        let se = &self.entities[task as usize];
-        if queue == NONE {
+        let se = self.entity_of(task);
+        if queue == QueueId::NONE {
             return se.average.load;
         }
         let (weight, load) = (u64::from(se.weight), u64::from(se.average.load));
@@ -176,16 +182,16 @@ impl FairState {
     /// are divided anew.
     pub(in crate::class::fair) fn effective_load(
         &self,
-        group: u32,
+        group: Option<TaskGroupId>,
         cpu: usize,
         here: i64,
         all: i64,
     ) -> i64 {
         let (mut group, mut here, mut all) = (group, here, all);
-        while group != NONE {
-            let g = &self.groups.groups[group as usize];
+        while let Some(number) = group {
+            let g = &self.groups.groups[number];
             // On a CPU where the group has never run, none of its entities weighs anything.
-            let (weight, known, own) = match self.groups.find(group, cpu) {
+            let (weight, known, own) = match self.groups.find(number, cpu) {
                 None => (0, 0, MIN_SHARES),
                 Some(queue) => {
                     let (_, entity) = self.above(queue).expect("the queue of a group");
@@ -213,17 +219,17 @@ impl FairState {
 
     /// Returns whether the policy was told that a group's queue has a runnable task; `None` for the
     /// queue of a CPU.
-    pub(in crate::class::fair) fn says_runnable(&self, queue: u32) -> Option<bool> {
+    pub(in crate::class::fair) fn says_runnable(&self, queue: QueueId) -> Option<bool> {
         self.above(queue).map(|_| self.groups.place(queue).runnable)
     }
 
     /// Tells the policy whether a group has a runnable task on a CPU.
-    pub(super) fn note_runnable(&mut self, host: &mut Host, queue: u32) {
+    pub(super) fn note_runnable(&mut self, host: &mut Host, queue: QueueId) {
         let fair = self.queue(queue);
         let any = fair.nr > fair.nr_delayed;
         let place = self.groups.place_mut(queue);
         if std::mem::replace(&mut place.runnable, any) != any {
-            let (group, cpu) = (place.group as usize, place.cpu as usize);
+            let (group, cpu) = (place.group, place.cpu);
             let id = self.groups.groups[group].id;
             host.set_queued(id, cpu, any);
         }

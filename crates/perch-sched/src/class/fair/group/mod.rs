@@ -16,5 +16,4 @@ mod tree;
 mod window;
 
 pub(super) use load::Moment;
-pub use state::NONE;
 pub(crate) use state::{TaskGroups, of_task};

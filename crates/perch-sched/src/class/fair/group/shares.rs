@@ -5,15 +5,16 @@
 
 use perch_policy::Host;
 
-use super::state::{MIN_SHARES, NONE};
+use super::state::MIN_SHARES;
 use crate::class::fair::eevdf;
 use crate::class::fair::state::FairState;
 use crate::core::Task;
 use crate::era::FairRules;
+use crate::id::{EntityId, IdVec, QueueId, TaskGroupId, TaskId};
 
 impl FairState {
     /// Updates the weight of a group's entity in the queue above.
-    pub(super) fn update_shares(&mut self, queue: u32) {
+    pub(super) fn update_shares(&mut self, queue: QueueId) {
         let Some((parent, entity)) = self.above(queue) else {
             return;
         };
@@ -34,9 +35,9 @@ impl FairState {
     }
 
     /// Returns the weight of a group's entity when its queue has the load `load`.
-    fn share(&self, queue: u32, load: u64) -> u32 {
+    fn share(&self, queue: QueueId, load: u64) -> u32 {
         let groups = &self.groups;
-        let group = &groups.groups[groups.group_of(queue)];
+        let group = groups.group_of(queue);
         let elsewhere = group.load - groups.place(queue).contribution;
         let all = elsewhere + load;
         let shares = u64::from(group.shares);
@@ -45,7 +46,7 @@ impl FairState {
 
     /// Gives a group's entity another weight, whether the entity waits, runs or is not queued. In
     /// EEVDF the entity keeps its lag and the rest of its slice as spans of run time.
-    fn reweight(&mut self, queue: u32, entity: u32, weight: u32) {
+    fn reweight(&mut self, queue: QueueId, entity: EntityId, weight: u32) {
         let current = self.current_in(queue).copied();
         let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
         let (fair, se) = self.both_mut(queue, entity);
@@ -85,7 +86,7 @@ impl FairState {
 
     /// Updates a queue's contribution to its group's load, if it has changed by more than a 64th,
     /// and no more often than the era says (`update_tg_load_avg`).
-    pub(super) fn contribute(&mut self, queue: u32, now_ns: u64) {
+    pub(super) fn contribute(&mut self, queue: QueueId, now_ns: u64) {
         let load = u64::from(self.queue(queue).average.load);
         let least_ns = self.rules.groups.contribution_ns;
         let place = self.groups.place_mut(queue);
@@ -95,7 +96,7 @@ impl FairState {
         let old = place.contribution;
         if load.abs_diff(old) > old / 64 {
             (place.contribution, place.contributed_ns) = (load, now_ns);
-            let group = place.group as usize;
+            let group = place.group;
             let sum = &mut self.groups.groups[group].load;
             *sum = *sum + load - old;
         }
@@ -104,12 +105,12 @@ impl FairState {
     /// Checks that a task that was steered went to a CPU on which its group has no runnable task.
     pub(in crate::class::fair) fn check_steered(
         &self,
-        group: u32,
+        group: Option<TaskGroupId>,
         cpu: usize,
     ) -> Result<(), String> {
-        if group == NONE {
+        let Some(group) = group else {
             return Err("a task of the root group was steered".to_string());
-        }
+        };
         match self.groups.find(group, cpu).map(|q| self.queue(q)) {
             Some(fair) if fair.nr > fair.nr_delayed => Err(format!(
                 "steered to cpu {cpu}, where its group has {} tasks",
@@ -124,29 +125,30 @@ impl FairState {
     pub(in crate::class::fair) fn check_shares(
         &self,
         host: &Host,
-        tasks: &[Task],
+        tasks: &IdVec<TaskId, Task>,
     ) -> Result<(), String> {
         let groups = &self.groups;
-        let mut loads = vec![0; groups.groups.len()];
+        let mut loads: IdVec<TaskGroupId, u64> = groups.groups.iter().map(|_| 0).collect();
         for (place, se) in groups
             .places
             .iter()
-            .zip(&self.entities[groups.tasks as usize..])
+            .zip(self.entities.iter().skip(groups.tasks as usize))
         {
-            let id = groups.groups[place.group as usize].id;
-            if host.is_queued(id, place.cpu as usize) != place.runnable {
+            let id = groups.groups[place.group].id;
+            if host.is_queued(id, place.cpu) != place.runnable {
                 return Err(format!(
                     "the policy is wrong about a group on cpu {}",
                     place.cpu
                 ));
             }
-            loads[place.group as usize] += place.contribution;
-            let shares = groups.groups[place.group as usize].shares;
+            loads[place.group] += place.contribution;
+            let shares = groups.groups[place.group].shares;
             if !(MIN_SHARES..=shares).contains(&se.weight) {
                 return Err(format!("a group of {shares} shares weighs {}", se.weight));
             }
         }
-        for (number, (group, load)) in groups.groups.iter().zip(loads).enumerate() {
+        for (number, group) in groups.groups.named() {
+            let load = loads[number];
             if group.load != load {
                 return Err(format!("group {number}: load {}, not {load}", group.load));
             }
@@ -159,19 +161,21 @@ impl FairState {
 
     /// 3.4: checks that no queue's average exceeds the weight that the queue would have with all
     /// tasks and groups of its group in it.
-    fn check_windows(&self, tasks: &[Task]) -> Result<(), String> {
+    fn check_windows(&self, tasks: &IdVec<TaskId, Task>) -> Result<(), String> {
         let groups = &self.groups;
-        let mut most = vec![0; groups.groups.len()];
+        let mut most: IdVec<TaskGroupId, u64> = groups.groups.iter().map(|_| 0).collect();
         for (t, se) in tasks.iter().zip(&self.entities) {
-            if t.group != NONE {
-                most[t.group as usize] += u64::from(se.weight);
+            if let Some(group) = t.group {
+                most[group] += u64::from(se.weight);
             }
         }
-        for group in groups.groups.iter().filter(|g| g.parent != NONE) {
-            most[group.parent as usize] += u64::from(group.shares);
+        for group in &groups.groups {
+            if let Some(parent) = group.parent {
+                most[parent] += u64::from(group.shares);
+            }
         }
         for place in &groups.places {
-            let (group, load) = (place.group as usize, place.contribution);
+            let (group, load) = (place.group, place.contribution);
             if load > most[group] {
                 let (most, cpu) = (most[group], place.cpu);
                 return Err(format!("group {group} on cpu {cpu}: load {load} of {most}"));

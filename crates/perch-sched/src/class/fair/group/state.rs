@@ -4,10 +4,8 @@
 use perch_policy::GroupId;
 
 use super::window::Window;
+use crate::id::{Id, IdVec, QueueId, TaskGroupId};
 use crate::setup::{NewGroup, NewTask};
-
-/// The number of 32 bits that stands for no group, no queue or no entity.
-pub const NONE: u32 = u32::MAX;
 
 /// The least weight of a group on a CPU (`MIN_SHARES`).
 pub(crate) const MIN_SHARES: u32 = 2;
@@ -15,8 +13,8 @@ pub(crate) const MIN_SHARES: u32 = 2;
 /// A task group.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// The group that this one is in; `NONE` for the root group.
-    pub(in crate::class::fair) parent: u32,
+    /// The group that this one is in; `None` for the root group.
+    pub(in crate::class::fair) parent: Option<TaskGroupId>,
     /// The group's weight in its parent.
     pub(in crate::class::fair) shares: u32,
     /// The number of levels above the group.
@@ -31,10 +29,10 @@ pub(crate) struct Group {
 /// The state of a group's queue on a CPU, beside the queue itself.
 #[derive(Debug)]
 pub(crate) struct Place {
-    pub cpu: u32,
-    pub(in crate::class::fair) group: u32,
+    pub cpu: usize,
+    pub(in crate::class::fair) group: TaskGroupId,
     /// The queue that has this queue's entity.
-    pub(in crate::class::fair) parent: u32,
+    pub(in crate::class::fair) parent: QueueId,
     pub(in crate::class::fair) depth: u32,
     /// The queue's contribution to its group's load.
     pub(in crate::class::fair) contribution: u64,
@@ -55,22 +53,23 @@ pub(crate) struct TaskGroups {
     pub(in crate::class::fair) tasks: u32,
     /// Queues with numbers below this are those of CPUs.
     pub(in crate::class::fair) cpus: u32,
-    pub(in crate::class::fair) groups: Vec<Group>,
+    pub(in crate::class::fair) groups: IdVec<TaskGroupId, Group>,
     /// The queue of each group on each CPU, `NONE` before it is needed; by group, then CPU.
-    pub(in crate::class::fair) queue_of: Vec<u32>,
+    pub(in crate::class::fair) queue_of: Vec<QueueId>,
     pub(in crate::class::fair) places: Vec<Place>,
     /// For each CPU, the queues of groups that have or had a task there, children first.
-    pub(in crate::class::fair) active: Vec<Vec<u32>>,
+    pub(in crate::class::fair) active: Vec<Vec<QueueId>>,
 }
 
 impl TaskGroups {
     pub fn new(specs: &[NewGroup], ids: &[GroupId], tasks: usize, cpus: usize) -> TaskGroups {
-        let mut groups: Vec<Group> = Vec::with_capacity(specs.len());
+        let mut groups = IdVec::<TaskGroupId, Group>::default();
         for (spec, &id) in specs.iter().zip(ids) {
+            let parent = spec.parent.map(TaskGroupId::of);
             groups.push(Group {
-                parent: spec.parent.map_or(NONE, |p| p as u32),
+                parent,
                 shares: spec.shares,
-                depth: spec.parent.map_or(1, |p| groups[p].depth + 1),
+                depth: parent.map_or(1, |p| groups[p].depth + 1),
                 id,
                 load: 0,
             });
@@ -78,17 +77,29 @@ impl TaskGroups {
         TaskGroups {
             tasks: tasks as u32,
             cpus: cpus as u32,
-            queue_of: vec![NONE; groups.len() * cpus],
+            queue_of: vec![QueueId::NONE; groups.len() * cpus],
             active: vec![Vec::new(); if groups.is_empty() { 0 } else { cpus }],
             groups,
             places: Vec::new(),
         }
     }
 
+    /// Where `queue_of` has the queue of a group on a CPU.
+    #[inline]
+    pub(super) fn slot(&self, group: TaskGroupId, cpu: usize) -> usize {
+        group.index() * self.cpus as usize + cpu
+    }
+
+    /// The place of a group's queue in `places`; `None` for the queue of a CPU.
+    #[inline]
+    pub(super) fn place_number(&self, queue: QueueId) -> Option<usize> {
+        Some(queue.0.checked_sub(self.cpus)? as usize)
+    }
+
     /// Returns the queue of `group` on `cpu`, if it has been made.
-    pub(in crate::class::fair) fn find(&self, group: u32, cpu: usize) -> Option<u32> {
-        let queue = self.queue_of[group as usize * self.cpus as usize + cpu];
-        (queue != NONE).then_some(queue)
+    pub(in crate::class::fair) fn find(&self, group: TaskGroupId, cpu: usize) -> Option<QueueId> {
+        let queue = self.queue_of[self.slot(group, cpu)];
+        (queue != QueueId::NONE).then_some(queue)
     }
 
     /// Returns whether there are any groups.
@@ -97,26 +108,21 @@ impl TaskGroups {
         !self.groups.is_empty()
     }
 
-    /// Returns the number of groups' queues that have been made.
-    pub fn nr_queues(&self) -> usize {
-        self.places.len()
+    pub(super) fn place(&self, queue: QueueId) -> &Place {
+        &self.places[(queue.0 - self.cpus) as usize]
     }
 
-    pub(super) fn place(&self, queue: u32) -> &Place {
-        &self.places[(queue - self.cpus) as usize]
-    }
-
-    pub(super) fn place_mut(&mut self, queue: u32) -> &mut Place {
-        &mut self.places[(queue - self.cpus) as usize]
+    pub(super) fn place_mut(&mut self, queue: QueueId) -> &mut Place {
+        &mut self.places[(queue.0 - self.cpus) as usize]
     }
 
     /// Returns the group of a group's queue.
-    pub(super) fn group_of(&self, queue: u32) -> usize {
-        self.place(queue).group as usize
+    pub(super) fn group_of(&self, queue: QueueId) -> &Group {
+        &self.groups[self.place(queue).group]
     }
 }
 
-/// Returns the group of a task, `NONE` for the root group.
-pub(crate) fn of_task(spec: &NewTask) -> u32 {
-    spec.group.map_or(NONE, |g| g as u32)
+/// Returns the group of a task, `None` for the root group.
+pub(crate) fn of_task(spec: &NewTask) -> Option<TaskGroupId> {
+    spec.group.map(TaskGroupId::of)
 }
