@@ -3,6 +3,7 @@
 
 mod coherence;
 mod mark;
+mod ping;
 mod spinner;
 
 use std::io::Write;
@@ -24,6 +25,7 @@ use crate::fresh::Fresh;
 use crate::output::{Failure, emit};
 use crate::rtapp;
 use coherence::{Counts, Form};
+pub use ping::{PONG, PongArguments, run_pong};
 pub use spinner::Spinner;
 
 /// The hidden command that runs another one between two marks, in a guest.
@@ -42,6 +44,8 @@ pub enum Command {
     /// Tell a guest that counts cache lines where counting begins and ends
     #[command(subcommand)]
     Mark(mark::Marking),
+    /// Send a byte there and back between two CPUs, and say what a round takes
+    Ping(ping::Arguments),
 }
 
 /// The scheduler that the guest's kernel uses.
@@ -212,6 +216,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(arguments) => run_command(&arguments),
         Command::Mark(marking) => mark::run(marking),
+        Command::Ping(arguments) => ping::run(&arguments),
     }
 }
 
