@@ -18,7 +18,7 @@
 enum mark {
 	MARK_NONE = 0,
 	MARK_START = 1, /* counting into the slot begins */
-	MARK_STOP = 2,  /* counting ends */
+	MARK_STOP = 2,	/* counting ends */
 	MARK_ROUND = 3, /* an operation of the benchmark is done */
 };
 

@@ -84,8 +84,8 @@ static struct place *place_of(uint64_t vaddr, bool locked)
 
 	if (block >= place_blocks_room) {
 		place_blocks_room = 2 * block + 16;
-		place_blocks = must(realloc(place_blocks,
-					    place_blocks_room * sizeof(*place_blocks)));
+		place_blocks =
+			must(realloc(place_blocks, place_blocks_room * sizeof(*place_blocks)));
 	}
 	if (position == before && position % PLACES_OF_A_BLOCK == 0)
 		place_blocks[block] = must(calloc(PLACES_OF_A_BLOCK, sizeof(struct place)));
@@ -180,8 +180,8 @@ static void write_cpu(FILE *file, unsigned int cpu)
 		for (int kind = 1; kind < KINDS; kind++)
 			for (int d = 0; d < DISTANCES; d++)
 				if (moved[cpu][kernel][kind][d])
-					fprintf(file, "moved %u %d %d %d %lu\n", cpu, kernel, kind, d,
-						moved[cpu][kernel][kind][d]);
+					fprintf(file, "moved %u %d %d %d %lu\n", cpu, kernel, kind,
+						d, moved[cpu][kernel][kind][d]);
 }
 
 static void write_place(FILE *file, const struct place *place)

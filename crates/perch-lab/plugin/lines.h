@@ -20,12 +20,12 @@
 
 enum kind {
 	KIND_HIT,
-	KIND_LOAD_DIRTY,   /* loaded, modified by another CPU */
-	KIND_STORE_DIRTY,  /* written, modified by another CPU */
-	KIND_UPGRADE,      /* written, held here clean: copies elsewhere are invalidated */
-	KIND_STORE_CLEAN,  /* written, not held here, clean elsewhere */
-	KIND_LOAD_CLEAN,   /* loaded, not held here, clean elsewhere */
-	KIND_COLD,         /* nobody had it: it comes from memory */
+	KIND_LOAD_DIRTY,  /* loaded, modified by another CPU */
+	KIND_STORE_DIRTY, /* written, modified by another CPU */
+	KIND_UPGRADE,	  /* written, held here clean: copies elsewhere are invalidated */
+	KIND_STORE_CLEAN, /* written, not held here, clean elsewhere */
+	KIND_LOAD_CLEAN,  /* loaded, not held here, clean elsewhere */
+	KIND_COLD,	  /* nobody had it: it comes from memory */
 	KINDS,
 };
 

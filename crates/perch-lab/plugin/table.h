@@ -28,7 +28,8 @@ static inline uint64_t table_place(const struct table *t, uint64_t key)
 {
 	uint64_t at = (key * 0x9e3779b97f4a7c15ull) >> 20;
 
-	for (at &= t->room - 1; t->keys[at] && t->keys[at] != key + 1; at = (at + 1) & (t->room - 1))
+	for (at &= t->room - 1; t->keys[at] && t->keys[at] != key + 1;
+	     at = (at + 1) & (t->room - 1))
 		;
 	return at;
 }

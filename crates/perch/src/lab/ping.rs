@@ -183,6 +183,16 @@ fn start(arguments: &Arguments, rounds: u64) -> Result<(Child, Box<dyn End>), Fa
     }
 }
 
+/// The failure of a round: the other side's, which has told it, or this side's.
+fn ended(child: &mut Child, error: std::io::Error) -> Failure {
+    match child.wait() {
+        Ok(status) if !status.success() => {
+            Failure::input(format!("the other side ended with {status}"))
+        }
+        _ => failed("send a byte there and back")(error),
+    }
+}
+
 /// Runs the load and prints what a round took by this process's clock.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let [first, second] = arguments.cpus[..] else {
@@ -201,17 +211,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         Ok(())
     };
-    rounds(warm_up, false).map_err(failed("send a byte there and back"))?;
+    if let Err(error) = rounds(warm_up, false) {
+        return Err(ended(&mut child, error));
+    }
     let began = Instant::now();
     mark(Mark::Start(arguments.slot));
     let done = rounds(arguments.rounds, true);
     mark(Mark::Stop(arguments.slot));
     let took = began.elapsed();
-    done.map_err(failed("send a byte there and back"))?;
-    let status = child.wait().map_err(failed("wait for the other side"))?;
-    if !status.success() {
-        return Err(Failure::run(format!("the other side ended with {status}")));
-    }
+    done.map_err(|error| ended(&mut child, error))?;
+    child.wait().map_err(failed("wait for the other side"))?;
     emit(&format!(
         "{} between CPUs {first} and {second}: {} rounds, {:.1} ns each\n",
         arguments.by.name(),
