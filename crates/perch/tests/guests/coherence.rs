@@ -23,8 +23,8 @@ fn counted() -> Guest {
     setup.deterministic = true;
     setup.coherence = true;
     setup.boot_timeout *= 4;
-    let ping = "perch lab ping --rounds 200 --cpus 0,$cpu --slot $cpu";
-    let script = format!("sleep 3; for cpu in 1 2 4; do {ping} || exit 1; done");
+    let ping = "perch lab ping --rounds 400 --cpus 0,$cpu --slot $cpu";
+    let script = format!("sleep 4; for cpu in 1 2 4; do {ping} || exit 1; done");
     setup.job = Some(Command::shell(script));
     let guest = boot(&setup);
     let output = guest.job().unwrap().wait().unwrap();
@@ -50,7 +50,7 @@ fn a_pinned_pipes_lines_move_between_its_two_cpus() {
     assert_eq!(numbers, [1, 2, 4]);
     let mut loads = Vec::new();
     for (slot, (_, distance)) in counted.slots.iter().zip(SLOTS) {
-        assert_eq!(slot.rounds, 200);
+        assert_eq!(slot.rounds, 400);
         let [there, all] = moves(slot, Kind::LoadDirty, distance);
         let [upgrades, _] = moves(slot, Kind::Upgrade, distance);
         println!("{distance:?}: {there:.2} of {all:.2} dirty loads, {upgrades:.2} upgrades");
