@@ -9,6 +9,7 @@
 pub mod agent;
 mod apt;
 pub mod arch;
+pub mod coherence;
 mod console;
 mod cpio;
 mod elf;

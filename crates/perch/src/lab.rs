@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch lab`: commands on machines that nobody owns, in guests with real kernels.
 
+mod coherence;
+mod mark;
+mod ping;
+mod spinner;
+
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perch_lab::agent::{FAILED, Scheduled};
 use perch_lab::guest::{self, Guest, Setup, Status};
 use perch_lab::kernel::Kernel;
@@ -17,9 +21,15 @@ use perch_machine::Machine;
 use perch_scheduler::Settings;
 
 use crate::arguments::{duration_ns, with_unit};
-use crate::output::Failure;
+use crate::fresh::Fresh;
+use crate::output::{Failure, emit};
 use crate::rtapp;
+use coherence::{Counts, Form};
+pub use ping::{PONG, PongArguments, run_pong};
+pub use spinner::Spinner;
 
+/// The hidden command that runs another one between two marks, in a guest.
+pub const MARKED: &str = "lab-marked";
 /// The hidden command that is the agent in a guest.
 pub const AGENT: &str = "lab-agent";
 /// The hidden command that runs another one under the scheduler, in a guest.
@@ -29,7 +39,13 @@ pub const SCHEDULED: &str = "lab-scheduled";
 #[derive(Subcommand)]
 pub enum Command {
     /// Boot a guest that looks like a machine, and run a command in it
-    Run(RunArguments),
+    // It has many options, and a mark none.
+    Run(Box<RunArguments>),
+    /// Tell a guest that counts cache lines where counting begins and ends
+    #[command(subcommand)]
+    Mark(mark::Marking),
+    /// Send a byte there and back between two CPUs, and say what a round takes
+    Ping(ping::Arguments),
 }
 
 /// The scheduler that the guest's kernel uses.
@@ -82,6 +98,24 @@ pub struct RunArguments {
     /// How long the command may take
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     timeout: Duration,
+    /// Count the cache lines that move between CPUs while the command runs; implies --deterministic
+    #[arg(long, conflicts_with = "kvm", help_heading = "Counting lines")]
+    coherence: bool,
+    /// Count only between the marks that the command sets itself (perch lab mark)
+    #[arg(long, requires = "coherence", help_heading = "Counting lines")]
+    marked: bool,
+    /// The command does so many operations: divide by them, and not by the rounds that it marks
+    #[arg(long, value_name = "N", requires = "coherence", help_heading = "Counting lines",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    operations: Option<u64>,
+    /// Also write all counts to a file, whose ending says how: .csv, .json or .md
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "coherence",
+        help_heading = "Counting lines"
+    )]
+    counts: Option<PathBuf>,
     /// Keep what the guest's kernel writes to its console, all of it
     #[arg(long, value_name = "FILE")]
     console: Option<PathBuf>,
@@ -121,6 +155,13 @@ pub struct AgentArguments {
 pub struct ScheduledArguments {
     #[arg(long)]
     set: Vec<String>,
+    #[arg(required = true, trailing_var_arg = true)]
+    command: Vec<String>,
+}
+
+/// A command between two marks, in a guest.
+#[derive(Args)]
+pub struct MarkedArguments {
     #[arg(required = true, trailing_var_arg = true)]
     command: Vec<String>,
 }
@@ -174,6 +215,8 @@ impl From<perch_lab::Error> for Failure {
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(arguments) => run_command(&arguments),
+        Command::Mark(marking) => mark::run(marking),
+        Command::Ping(arguments) => ping::run(&arguments),
     }
 }
 
@@ -181,6 +224,11 @@ pub fn run(command: Command) -> Result<(), Failure> {
 pub fn run_agent(arguments: &AgentArguments) -> Result<(), Failure> {
     let job = arguments.job.as_deref();
     perch_lab::agent::run(&arguments.port, job).map_err(|error| Failure::run(error.to_string()))
+}
+
+/// Runs a command between two marks, in a guest.
+pub fn run_marked(arguments: &MarkedArguments) -> Result<(), Failure> {
+    mark::run_marked(&arguments.command)
 }
 
 /// Runs a command under the scheduler, in a guest.
@@ -207,18 +255,10 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
         .as_deref()
         .map(|file| rtapp::file_for_guest(file, arguments.warmup, arguments.measure));
     let rt_app = rt_app.transpose()?;
-    let machine = match &arguments.machine {
-        Some(name) => perch_machine::resolve(name)?,
-        None => Machine {
-            name: "this-host".to_string(),
-            ..perch_machine::detect("/".as_ref())?
-        },
-    };
-    let cpus = arguments.cpus.0;
-    let topology = match arguments.arch {
-        Some(arch) => Topology::of(arch, &machine, cpus)?,
-        None => Topology::new(&machine, cpus)?,
-    };
+    let topology = topology(arguments)?;
+    // A wrong ending of the file is told before the boot.
+    let form = arguments.counts.as_deref().map(Form::of).transpose()?;
+    let deterministic = arguments.deterministic || arguments.coherence;
 
     let spinner = Spinner::new(arguments.quiet);
     let store = Store::open()?.with_progress(spinner.clone());
@@ -233,17 +273,11 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
             kernel.release
         )));
     }
-    let qemu = Qemu::find(&store, topology.need())?;
-    let (argv, tools) = match rt_app {
-        Some(_) => {
-            let argv = rtapp::command(arguments.warmup, arguments.measure);
-            (
-                argv,
-                [&arguments.with[..], &["rt-app".to_string()]].concat(),
-            )
-        }
-        None => in_guest(&arguments.command, &arguments.with),
-    };
+    let mut need = topology.need();
+    // The plugin that counts lines is for the same QEMU as clusters.
+    need.l2_clusters |= arguments.coherence;
+    let qemu = Qemu::find(&store, need)?;
+    let (argv, tools) = command_line(arguments);
     let mut contents = guest::contents(&store, &kernel, &perch, tools)?;
     if let Some(file) = rt_app {
         contents.bytes(rtapp::FILE, 0o644, file);
@@ -256,7 +290,8 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
     let command = command.timeout(arguments.timeout);
     let release = kernel.release.clone();
     let mut setup = Setup::new(kernel, qemu, topology, contents);
-    setup.deterministic = arguments.deterministic;
+    setup.deterministic = deterministic;
+    setup.coherence = arguments.coherence;
     if let Some(file) = &arguments.console {
         setup.console = Some(file.clone());
         // A user who asks for the console wants to read all of it, not only problems.
@@ -265,7 +300,7 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
     if arguments.kvm {
         setup.accelerator = guest::Accelerator::Kvm;
     }
-    if arguments.deterministic {
+    if deterministic {
         setup.job = Some(command.clone());
         setup.boot_timeout *= 4;
     }
@@ -286,7 +321,46 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
             eprintln!("perch: the guest's kernel said: {line}");
         }
     }
+    if let Some((counted, symbols)) = guest.counted()? {
+        let operations = arguments.operations;
+        let counts = Counts {
+            counted,
+            symbols,
+            operations,
+        };
+        show(&counts, arguments.counts.as_deref().zip(form))?;
+    }
     finish(&guest, under_perch, status)
+}
+
+/// The guest's shape.
+fn topology(arguments: &RunArguments) -> Result<Topology, Failure> {
+    let machine = match &arguments.machine {
+        Some(name) => perch_machine::resolve(name)?,
+        None => Machine {
+            name: "this-host".to_string(),
+            ..perch_machine::detect("/".as_ref())?
+        },
+    };
+    let cpus = arguments.cpus.0;
+    Ok(match arguments.arch {
+        Some(arch) => Topology::of(arch, &machine, cpus)?,
+        None => Topology::new(&machine, cpus)?,
+    })
+}
+
+/// Prints the counts of lines, and writes them to the file that was asked for.
+fn show(counts: &Counts, file: Option<(&Path, Form)>) -> Result<(), Failure> {
+    emit(&counts.text())?;
+    let Some((path, form)) = file else {
+        return Ok(());
+    };
+    let text = counts.write(form)?;
+    let kept = Fresh::create(path).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.keep()
+    });
+    kept.map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))
 }
 
 /// Turns the exit code of the command into that of perch.
@@ -315,6 +389,21 @@ fn finish(guest: &Guest, under_perch: bool, status: Status) -> Result<(), Failur
     }
 }
 
+/// The command line that the guest runs, and the programs that it needs besides busybox.
+fn command_line(arguments: &RunArguments) -> (Vec<String>, Vec<String>) {
+    let (argv, tools) = match arguments.rt_app {
+        Some(_) => (
+            rtapp::command(arguments.warmup, arguments.measure),
+            [&arguments.with[..], &["rt-app".to_string()]].concat(),
+        ),
+        None => in_guest(&arguments.command, &arguments.with),
+    };
+    match arguments.coherence && !arguments.marked {
+        true => (marked(argv), tools),
+        false => (argv, tools),
+    }
+}
+
 /// The command in the guest's words, and the programs that it needs besides busybox.
 fn in_guest(command: &[String], with: &[String]) -> (Vec<String>, Vec<String>) {
     /// The programs of every guest.
@@ -328,6 +417,12 @@ fn in_guest(command: &[String], with: &[String]) -> (Vec<String>, Vec<String>) {
     }
     argv[0] = name.to_string();
     (argv, tools)
+}
+
+/// The command between two marks.
+fn marked(command: Vec<String>) -> Vec<String> {
+    let words = ["/bin/perch", MARKED, "--"].map(str::to_string);
+    words.into_iter().chain(command).collect()
 }
 
 fn scheduled(settings: &[String], command: Vec<String>) -> Vec<String> {
@@ -358,38 +453,6 @@ fn summarise(setup: &Setup, release: &str, boot_time: Duration) {
     }
     // When this fails, no reader of stderr is left to be told.
     let _ = std::io::stderr().write_all(words.as_bytes());
-}
-
-/// A line on a terminal that tells of the work in progress.
-#[derive(Clone)]
-pub struct Spinner(ProgressBar);
-
-impl Spinner {
-    /// Hidden if `quiet`, or where stderr is no terminal.
-    pub fn new(quiet: bool) -> Spinner {
-        let target = match quiet {
-            true => ProgressDrawTarget::hidden(),
-            false => ProgressDrawTarget::stderr(),
-        };
-        let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
-        let style = style.expect("the template is well formed");
-        let bar = ProgressBar::with_draw_target(None, target).with_style(style);
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Spinner(bar)
-    }
-
-    /// Removes the line.
-    pub fn finish(&self) {
-        self.0.finish_and_clear();
-    }
-}
-
-impl Progress for Spinner {
-    fn step(&self, message: &str, fraction: Option<f64>) {
-        let percent = fraction.map(|fraction| format!(", {:.0} %", 100.0 * fraction));
-        self.0
-            .set_message(format!("{message}{}", percent.unwrap_or_default()));
-    }
 }
 
 #[cfg(test)]

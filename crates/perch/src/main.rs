@@ -69,6 +69,10 @@ enum Command {
     LabAgent(lab::AgentArguments),
     #[command(name = lab::SCHEDULED, hide = true)]
     LabScheduled(lab::ScheduledArguments),
+    #[command(name = lab::PONG, hide = true)]
+    LabPong(lab::PongArguments),
+    #[command(name = lab::MARKED, hide = true)]
+    LabMarked(lab::MarkedArguments),
     #[command(name = rtapp::GUEST, hide = true)]
     LabRtApp(rtapp::Arguments),
     /// Measure what the simulator costs, or, with --lab, a decision of the live scheduler
@@ -96,6 +100,8 @@ fn main() -> ExitCode {
         Command::Lab(command) => lab::run(command),
         Command::LabAgent(arguments) => lab::run_agent(&arguments),
         Command::LabScheduled(arguments) => lab::run_scheduled(arguments),
+        Command::LabPong(arguments) => lab::run_pong(&arguments),
+        Command::LabMarked(arguments) => lab::run_marked(&arguments),
         Command::LabRtApp(arguments) => rtapp::run_in_guest(&arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Stats(arguments) => stats::run(arguments),

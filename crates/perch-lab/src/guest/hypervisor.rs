@@ -17,6 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::link::PORT;
 use super::setup::{Accelerator, Setup};
 use crate::arch::Arch;
+use crate::coherence::Plugin;
 use crate::console::{scratch, written};
 use crate::error::{Error, Result};
 
@@ -42,6 +43,8 @@ pub(super) struct Inherited<'a> {
     pub initramfs: &'a File,
     /// The tree that QEMU is to use in place of its own.
     pub device_tree: Option<&'a File>,
+    /// What counts cache lines.
+    pub plugin: Option<&'a Plugin>,
     pub agent: UnixStream,
     /// The socket on which QEMU takes commands.
     pub monitor: UnixStream,
@@ -59,6 +62,8 @@ impl Hypervisor {
             inherited.monitor.as_raw_fd(),
         ];
         fds.extend(inherited.device_tree.map(AsRawFd::as_raw_fd));
+        let plugin = inherited.plugin.into_iter().flat_map(Plugin::inherited);
+        fds.extend(plugin.map(AsRawFd::as_raw_fd));
         let mut command = setup.qemu.command();
         command
             .args(arguments(setup, memory_mib, &inherited))
@@ -241,6 +246,9 @@ fn arguments(setup: &Setup, memory_mib: u64, inherited: &Inherited) -> Vec<Strin
     let monitor = inherited.monitor.as_raw_fd();
     add(&["-chardev", &format!("socket,id=monitor,fd={monitor}")]);
     add(&["-mon", "chardev=monitor,mode=control"]);
+    if let Some(plugin) = inherited.plugin {
+        arguments.extend(plugin.arguments(setup.topology.machine(), memory_mib));
+    }
     arguments.extend(setup.topology.arguments(memory_mib, setup.deterministic));
     arguments
 }

@@ -45,6 +45,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::agent::frame::{CHUNK, Event, Request};
+use crate::coherence::{Counted, Plugin, Symbols};
 use crate::console::Console;
 use crate::error::{Error, Result};
 
@@ -68,6 +69,7 @@ pub struct Guest {
     shared: Arc<Shared>,
     job: Mutex<Option<(Receiver<Event>, Command)>>,
     boot_time: Duration,
+    plugin: Option<Plugin>,
 }
 
 impl Guest {
@@ -93,10 +95,12 @@ impl Guest {
         let job = setup.job.clone().map(|job| (link.listen_to(JOB), job));
         let memory_mib = setup.memory_mib(&initramfs);
         let device_tree = describe::device_tree(setup, memory_mib)?;
+        let plugin = setup.coherence.then(Plugin::new).transpose()?;
         let inherited = Inherited {
             console: console.file(),
             initramfs: &initramfs,
             device_tree: device_tree.as_ref(),
+            plugin: plugin.as_ref(),
             agent: there,
             monitor,
         };
@@ -111,6 +115,7 @@ impl Guest {
             Ok(()) => Ok(Guest {
                 shared: Arc::new(shared),
                 job: Mutex::new(job),
+                plugin,
                 boot_time: began.elapsed(),
             }),
             Err(Silence::Gone) => {
@@ -236,6 +241,20 @@ impl Guest {
         });
         self.shared.link.forget(id);
         done.map(|()| bytes)
+    }
+
+    /// The cache lines that moved in the stretches between marks that have ended, and the names of
+    /// the kernel's addresses; `None` if the setup did not ask for counting.
+    ///
+    /// # Errors
+    /// As [`Guest::get`], and [`Error::Input`] when the plugin's file is not as it should be.
+    pub fn counted(&self) -> Result<Option<(Counted, Symbols)>> {
+        let Some(plugin) = &self.plugin else {
+            return Ok(None);
+        };
+        let symbols = self.get("/proc/kallsyms")?;
+        let symbols = Symbols::parse(&String::from_utf8_lossy(&symbols));
+        Ok(Some((plugin.counted()?, symbols)))
     }
 
     /// The last `count` lines of the console: the kernel's log until the guest is up, then only

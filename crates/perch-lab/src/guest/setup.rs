@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::command::Command;
 use crate::arch::Arch;
+use crate::coherence;
 use crate::error::{Error, Result};
 use crate::initramfs::Contents;
 use crate::kernel::Kernel;
@@ -49,6 +50,9 @@ pub struct Setup {
     pub kernel_words: Option<String>,
     /// Memory in MiB; `None`: enough for the CPUs and the files.
     pub memory_mib: Option<u64>,
+    /// Count the cache lines that move between CPUs, from mark to mark ([`crate::coherence`]); of a
+    /// deterministic guest only. [`super::Guest::counted`] has the counts.
+    pub coherence: bool,
     /// The file that the console goes to; `None`: the console is kept in memory.
     pub console: Option<PathBuf>,
     /// The host's time that may pass until the guest listens.
@@ -72,6 +76,7 @@ impl Setup {
             bpf_stats: false,
             kernel_words: None,
             memory_mib: None,
+            coherence: false,
             console: None,
             boot_timeout,
         }
@@ -117,11 +122,31 @@ impl Setup {
                 self.qemu.version
             )));
         }
+        if self.coherence {
+            self.check_coherence()?;
+        }
         if self.deterministic && self.accelerator == Accelerator::Kvm {
             return Err(Error::Input(
                 "a deterministic guest counts its instructions, which KVM cannot do".to_string(),
             ));
         }
         Ok(())
+    }
+
+    /// Refuses a guest whose lines can't be counted.
+    fn check_coherence(&self) -> Result<()> {
+        if self.topology.arch() != Arch::X86_64 {
+            return Err(Error::Input(
+                "lines are counted in x86-64 guests only; leave --arch out, or take a machine \
+                 without [[capacity]]"
+                    .to_string(),
+            ));
+        }
+        if !self.deterministic {
+            return Err(Error::Input(
+                "lines are counted in deterministic guests only".to_string(),
+            ));
+        }
+        coherence::check(&self.qemu, self.topology.machine())
     }
 }

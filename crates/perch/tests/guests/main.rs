@@ -13,6 +13,7 @@ mod band;
 mod benchmarks;
 mod cache;
 mod capacity;
+mod coherence;
 mod decide;
 mod errors;
 mod fairness;

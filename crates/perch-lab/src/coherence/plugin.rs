@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The plugin as QEMU is given it: by descriptors, so that no file is left when perch is killed.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use perch_machine::Machine;
+
+use super::export::missing;
+use super::record::Counted;
+use crate::console::scratch;
+use crate::error::{Error, Result};
+use crate::qemu::Qemu;
+
+/// The compiled plugin; empty in a perch for another architecture.
+const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/coherence.so"));
+
+/// The most CPUs whose copies of a line the plugin's words hold (`plugin/lines.h`).
+const MAX_CPUS: usize = 56;
+
+/// The functions of QEMU beside the plugin interface that the plugin calls.
+const NEEDED: [&str; 4] = [
+    "qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu",
+    "qemu_get_cpu",
+    "tb_flush",
+    "tcg_cpu_init_cflags",
+];
+
+/// Above so much memory a guest has a hole below 4 GiB, and the rest lies behind it.
+const BELOW_THE_HOLE: u64 = 2 << 30;
+const HOLE: u64 = 4 << 30;
+
+/// Returns an error if `qemu` cannot load the plugin, or the machine is too large for it.
+///
+/// # Errors
+/// [`Error::Input`] with what is missing and what to do.
+pub(crate) fn check(qemu: &Qemu, machine: &Machine) -> Result<()> {
+    if PLUGIN.is_empty() {
+        return Err(Error::Input(
+            "lines are counted by a perch for x86-64, and this one is not".to_string(),
+        ));
+    }
+    if machine.cpus.len() > MAX_CPUS {
+        return Err(Error::Input(format!(
+            "lines are counted in guests of at most {MAX_CPUS} CPUs, and this one has {}; take \
+             fewer (--cpus)",
+            machine.cpus.len()
+        )));
+    }
+    match missing(&qemu.program, &NEEDED)?[..] {
+        [] => Ok(()),
+        ref names => Err(Error::Input(format!(
+            "{} does not export {}, which counting lines needs; Debian's QEMU 10.0 does (take it \
+             off PATH, and perch fetches that one)",
+            qemu.program.display(),
+            names.join(", ")
+        ))),
+    }
+}
+
+/// The plugin of one guest, and the file that it writes to.
+#[derive(Debug)]
+pub(crate) struct Plugin {
+    library: File,
+    counts: File,
+}
+
+impl Plugin {
+    /// The plugin, in memory.
+    ///
+    /// # Errors
+    /// [`Error::File`] when there is no memory for it.
+    pub fn new() -> Result<Plugin> {
+        let mut library = scratch("perch-coherence.so")?;
+        let written = library.write_all(PLUGIN);
+        written.map_err(Error::file("write", Path::new("QEMU's plugin")))?;
+        Ok(Plugin {
+            library,
+            counts: scratch("perch-counts")?,
+        })
+    }
+
+    /// The descriptors that QEMU has to inherit.
+    pub fn inherited(&self) -> [&File; 2] {
+        [&self.library, &self.counts]
+    }
+
+    /// QEMU's arguments for a guest that shows `machine` and has `memory_mib` MiB.
+    pub fn arguments(&self, machine: &Machine, memory_mib: u64) -> [String; 2] {
+        let path = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd());
+        let cpus = machine.cpus.len();
+        let pairs = (0..cpus).flat_map(|a| (0..cpus).map(move |b| (a, b)));
+        let distances: String = pairs
+            .map(|(a, b)| char::from(b'0' + machine.distance(a, b) as u8))
+            .collect();
+        let bytes = memory_mib << 20;
+        let top = match bytes > BELOW_THE_HOLE {
+            true => bytes + HOLE,
+            false => bytes,
+        };
+        let (library, counts) = (path(&self.library), path(&self.counts));
+        let words = format!("{library},out={counts},memory={top},cpus={cpus},distance={distances}");
+        ["-plugin".to_string(), words]
+    }
+
+    /// The counts of the slots that have ended.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the file cannot be read, [`Error::Input`] when it is not as the plugin
+    /// writes it.
+    pub fn counted(&self) -> Result<Counted> {
+        let unread = Error::file("read", Path::new("the plugin's counts"));
+        let length = self.counts.metadata().map_err(unread)?.len();
+        let mut bytes = vec![0; length as usize];
+        let read = self.counts.read_exact_at(&mut bytes, 0);
+        read.map_err(Error::file("read", Path::new("the plugin's counts")))?;
+        Counted::parse(&String::from_utf8_lossy(&bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plugin_is_told_the_guests_shape() {
+        let machine = perch_machine::resolve("juno").unwrap();
+        let plugin = Plugin::new().unwrap();
+        let [option, words] = plugin.arguments(&machine, 512);
+        assert_eq!(option, "-plugin");
+        let distances = words.split_once("distance=").unwrap().1;
+        assert_eq!(distances.len(), 36);
+        assert_eq!(&distances[..6].matches('0').count(), &1);
+        assert!(words.contains(",memory=536870912,cpus=6,"), "{words}");
+        let [_, large] = plugin.arguments(&machine, 4096);
+        assert!(large.contains(",memory=8589934592,"), "{large}");
+        assert_eq!(plugin.counted().unwrap(), Counted::default());
+    }
+}
