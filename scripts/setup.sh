@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What ./x needs and how it comes by it; sourced by ../x, which sets `root` and `target`. Each
+# The programs that ./x needs, and how it comes by them; sourced by ../x, which sets `root` and `target`. Each
 # setup_* function looks first, which takes some tens of milliseconds, and installs only what it
 # did not find.
 
@@ -350,7 +350,7 @@ setup_guests() {
 	apt_install trace-cmd
 }
 
-# What ./x lint needs beyond a build. Clippy and rustfmt must be of the toolchain in use.
+# The programs that ./x lint needs beyond those of a build. Clippy and rustfmt must be of the toolchain in use.
 setup_lint() {
 	local packages=() flavour=''
 	cargo fmt --version >/dev/null 2>&1 || packages+=(rustfmt)

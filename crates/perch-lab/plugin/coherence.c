@@ -54,7 +54,7 @@ static struct qemu_plugin_scoreboard *scores;
 static const char *out;
 static bool watching;
 
-/* What is counted into the open slot, if there is one. */
+/* The counts of the open slot, if there is one. */
 static int slot = -1;
 static uint64_t rounds;
 static uint64_t accesses;
@@ -285,7 +285,7 @@ static void cpu_starts(qemu_plugin_id_t id, unsigned int cpu)
 	number_cpu_truly(cpu);
 }
 
-/* What a program counted that never said stop. */
+/* The guest ends: a program may have begun to count and never said stop. */
 static void guest_ends(qemu_plugin_id_t id, void *data)
 {
 	(void)id;

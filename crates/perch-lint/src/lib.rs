@@ -31,6 +31,7 @@ pub fn check(tree: &Tree, house: &House) -> Vec<Complaint> {
     complaints.extend(lengths::check(tree));
     complaints.extend(references::check(tree, house));
     complaints.extend(arrows::check(tree, house));
+    complaints.extend(prose::check(tree));
     complaints.sort();
     complaints.dedup();
     complaints

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Sentences that begin with a headless "Who", "What", "Which" or "Whether" and end in a full stop.
-//! A reader has to find out of whom they speak. The rule only counts: such a sentence needs a person
-//! to rewrite it, and a few are right.
+//! No sentence of a comment or a page begins with a headless "Who", "What", "Which" or "Whether" and
+//! ends in a full stop. A reader has to find out of whom or of what such a sentence speaks; one that
+//! names its subject says the same and more. Questions may begin so.
 
 use crate::text::{self, Block, Kind};
 use crate::{Complaint, Tree};
 
 const HEADS: [&str; 6] = ["Who ", "Whom ", "Whose ", "What ", "Which ", "Whether "];
 
-/// Every such sentence in comments and pages.
-pub fn headless(tree: &Tree) -> Vec<Complaint> {
+/// Check the sentences of all comments and pages.
+pub fn check(tree: &Tree) -> Vec<Complaint> {
     let mut found = Vec::new();
     for (path, source) in tree.files() {
         for block in text::blocks(path, source) {
@@ -31,7 +31,12 @@ fn search(path: &str, block: &Block, found: &mut Vec<Complaint>) {
                 let skipped = words[start..end].len() - words[start..end].trim_start().len();
                 let line = block.line_at(paragraph.start + start + skipped);
                 let sentence: Vec<&str> = sentence.split_whitespace().collect();
-                found.push(Complaint::new(path, line, sentence.join(" ")));
+                let what = format!(
+                    "a headless sentence: '{}'; begin with the one that acts, or with the thing \
+                     that it tells of",
+                    sentence.join(" ")
+                );
+                found.push(Complaint::new(path, line, what));
             }
             start = end;
         }
@@ -66,13 +71,9 @@ mod tests {
              /// A queue. What a task\n/// waits for. What is it? Whatever comes.\nfn a() {}\n\
              // Whether: yes.\n// Who waits.\n",
         )]);
-        let found = headless(&tree);
-        let lines: Vec<_> = found.iter().map(|c| (c.line, c.what.as_str())).collect();
-        let expected = [
-            (2, "Which CPU."),
-            (4, "What a task waits for."),
-            (8, "Who waits."),
-        ];
-        assert_eq!(lines, expected);
+        let found = check(&tree);
+        let lines: Vec<_> = found.iter().map(|c| c.line).collect();
+        assert_eq!(lines, [2, 4, 8]);
+        assert!(found[1].what.contains("'What a task waits for.'"));
     }
 }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use perch_lint::{House, Tree, check, prose};
+use perch_lint::{House, Tree, check};
 
 const LICENCE: &str = "// SPDX-License-Identifier: GPL-2.0-or-later\n";
 
@@ -295,11 +295,34 @@ fn an_include_through_a_wall_is_found() {
 }
 
 #[test]
-fn headless_sentences_are_counted_and_refuse_nothing() {
-    let files = [
-        ("a.rs", "\n// Whether it fits. What is it? A queue.\n"),
-        ("b.md", "Who waits.\n"),
-    ];
-    none("prose", &files);
-    assert_eq!(prose::headless(&tree("prose", &files)).len(), 2);
+fn a_headless_sentence_is_found() {
+    for (test, bad, good) in [
+        (
+            "prose-whether",
+            "// Whether the\n// queue is empty.\n",
+            "// Returns whether the queue is empty.\n",
+        ),
+        (
+            "prose-what",
+            "/// A task. What it has run.\n",
+            "/// A task. The time that it has run. What is time? A number.\n",
+        ),
+        ("prose-which", "// Which CPU.\n", "// Which CPU?\n"),
+        ("prose-who", "// Who waits.\n", "// How many tasks wait.\n"),
+    ] {
+        only(
+            test,
+            &[("a.rs", bad)],
+            "a.rs:2: ",
+            &["headless", "begin with"],
+        );
+        none(test, &[("a.rs", good)]);
+    }
+    only(
+        "prose-page",
+        &[("a.md", "Who waits.\n")],
+        "a.md:1: ",
+        &["'Who waits.'"],
+    );
+    none("prose-example", &[("a.md", "```\nWho waits.\n```\n")]);
 }

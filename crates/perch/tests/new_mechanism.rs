@@ -194,7 +194,7 @@ impl Perch {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// What an arm's run leaves as a trace.
+    /// The trace that an arm's run leaves.
     fn trace(&self, modes: &str, folder: &Path) -> Vec<u8> {
         let file = folder.join("run.pftrace");
         let arm = format!("x:{modes}");

@@ -4,7 +4,7 @@
 /// Slots that a program can count into.
 pub const SLOTS: u8 = 32;
 
-/// What a mark says.
+/// The meaning of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// Counting into a slot begins, unless something is counted already.

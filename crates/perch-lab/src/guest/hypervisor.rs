@@ -43,7 +43,7 @@ pub(super) struct Inherited<'a> {
     pub initramfs: &'a File,
     /// The tree that QEMU is to use in place of its own.
     pub device_tree: Option<&'a File>,
-    /// What counts cache lines.
+    /// The plugin that counts cache lines.
     pub plugin: Option<&'a Plugin>,
     pub agent: UnixStream,
     /// The socket on which QEMU takes commands.

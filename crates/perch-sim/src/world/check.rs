@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What must hold of the whole world between any two moments, for tests.
+//! The conditions that hold of the whole world between any two moments, for tests.
 
 use perch_sched::check::Auditor;
 use perch_sched::{Life, Sched, hold};

@@ -369,7 +369,7 @@ mod tests {
             serde_json::from_str(&counts.write(Form::Json).unwrap()).unwrap();
         let all = json.as_array().unwrap();
         assert_eq!(all.len(), counts.records().len());
-        // What functions moved is what was moved, and per operation it is a second of that.
+        // The functions moved all lines that were moved, and there were two operations.
         let sum = |what: &str, key: &str| -> f64 {
             let of = all.iter().filter(|record| record["what"] == what);
             of.map(|record| record[key].as_f64().unwrap()).sum()
