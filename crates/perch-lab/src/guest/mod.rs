@@ -38,6 +38,7 @@ mod process;
 mod setup;
 mod shared;
 mod sibling;
+mod snapshot;
 
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::Receiver;
@@ -47,10 +48,11 @@ use std::time::{Duration, Instant};
 use crate::agent::frame::{CHUNK, Event, Request};
 use crate::console::Console;
 use crate::error::{Error, Result};
+use crate::topology::Memory;
 
 pub use command::{Command, Output, Status};
 pub use files::{INIT, contents};
-use hypervisor::{Hypervisor, Inherited};
+use hypervisor::{Hypervisor, Inherited, Origin};
 use link::{JOB, Link, Silence};
 pub use log::trouble;
 use monitor::Monitor;
@@ -58,6 +60,7 @@ pub use process::{Process, Signal};
 pub use setup::{Accelerator, Setup};
 use shared::Shared;
 pub use sibling::perch_for;
+pub use snapshot::Snapshot;
 
 /// How long files may take to travel.
 const TRANSFER: Duration = Duration::from_secs(120);
@@ -78,8 +81,15 @@ impl Guest {
     pub fn boot(setup: &Setup) -> Result<Guest> {
         setup.check()?;
         let began = Instant::now();
+        let (origin, mib) = Origin::boot(setup)?;
+        let memory = Memory::own(mib);
+        let guest = Guest::launch(setup, &origin, &memory)?;
+        guest.come_up(setup.boot_timeout, began)
+    }
+
+    /// Starts QEMU.
+    fn launch(setup: &Setup, origin: &Origin, memory: &Memory) -> Result<Guest> {
         let console = Console::new(setup.console.as_deref())?;
-        let initramfs = files::archive(setup)?;
         let sockets = |source| Error::Spawn {
             program: "the agent's port and the monitor's".to_string(),
             remedy: "look at the limits of this user (ulimit -a)".to_string(),
@@ -90,28 +100,34 @@ impl Guest {
         let (here, monitor) = UnixStream::pair().map_err(sockets)?;
         let asks = Monitor::new(here).map_err(sockets)?;
         let job = setup.job.clone().map(|job| (link.listen_to(JOB), job));
-        let memory_mib = setup.memory_mib(&initramfs);
-        let device_tree = describe::device_tree(setup, memory_mib)?;
         let inherited = Inherited {
             console: console.file(),
-            initramfs: &initramfs,
-            device_tree: device_tree.as_ref(),
+            origin,
             agent: there,
             monitor,
         };
-        let hypervisor = Hypervisor::start(setup, memory_mib, inherited)?;
+        let hypervisor = Hypervisor::start(setup, memory, inherited)?;
         let shared = Shared {
             hypervisor,
             console,
             link,
             monitor: Mutex::new(asks),
         };
-        match shared.link.await_ready(setup.boot_timeout) {
-            Ok(()) => Ok(Guest {
-                shared: Arc::new(shared),
-                job: Mutex::new(job),
-                boot_time: began.elapsed(),
-            }),
+        Ok(Guest {
+            shared: Arc::new(shared),
+            job: Mutex::new(job),
+            boot_time: Duration::ZERO,
+        })
+    }
+
+    /// Waits until its agent listens.
+    fn come_up(mut self, limit: Duration, began: Instant) -> Result<Guest> {
+        let shared = &self.shared;
+        match shared.link.await_ready(limit) {
+            Ok(()) => {
+                self.boot_time = began.elapsed();
+                Ok(self)
+            }
             Err(Silence::Gone) => {
                 let status = shared.hypervisor.wait(Duration::from_secs(2));
                 let how = status.map_or("its agent failed".to_string(), |status| {
@@ -121,7 +137,7 @@ impl Guest {
             }
             Err(Silence::Late) => Err(shared.error(format!(
                 "the guest did not come up within {} s",
-                setup.boot_timeout.as_secs()
+                limit.as_secs()
             ))),
         }
     }
@@ -131,27 +147,11 @@ impl Guest {
         self.boot_time
     }
 
-    /// Stops the guest: its CPUs and its clocks stand still, and it takes none of the host's time,
-    /// until [`Guest::go_on`]. Whoever asks it for anything meanwhile waits.
-    ///
-    /// # Errors
-    /// [`Error::Guest`] when the guest is gone.
-    pub fn stop(&self) -> Result<()> {
-        self.monitor("stop")
-    }
-
-    /// Has a guest that was stopped go on. For the guest no time has passed.
-    ///
-    /// # Errors
-    /// [`Error::Guest`] when the guest is gone.
-    pub fn go_on(&self) -> Result<()> {
-        self.monitor("cont")
-    }
-
-    fn monitor(&self, command: &str) -> Result<()> {
+    /// Has QEMU carry out a command of its monitor.
+    fn monitor(&self, command: &str, arguments: &str) -> Result<String> {
         let monitor = self.shared.monitor.lock();
         let mut monitor = monitor.unwrap_or_else(PoisonError::into_inner);
-        let done = monitor.execute(command);
+        let done = monitor.execute(command, arguments);
         done.map_err(|error| {
             self.shared
                 .error(format!("QEMU does not do as asked: {error}"))

@@ -15,7 +15,7 @@ fn refusal(name: &str, cpus: Cpus) -> String {
 }
 
 fn words(topology: &Topology) -> String {
-    topology.arguments(1024, false).join(" ")
+    topology.arguments(&Memory::own(1024), false).join(" ")
 }
 
 #[test]

@@ -2,10 +2,10 @@
 //! A guest with perch in it, and what every test asks of the two.
 
 use std::path::Path;
-use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use perch_lab::guest::{Command, Guest, Output, Process, Setup, contents};
+use perch_lab::guest::{Command, Guest, Output, Process, Setup, Snapshot, contents};
 use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
 use perch_lab::{Arch, Cpus, Error, Store, Topology};
@@ -127,15 +127,59 @@ pub fn resolve(name: &str) -> Machine {
     perch_machine::resolve(name).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Guests that no test uses now, and that did no test any harm: a boot takes as long as many tests.
-/// They are stopped, so they take nothing but memory.
-static IDLE: Mutex<Vec<Lab>> = Mutex::new(Vec::new());
+/// The state of guests that had just come up, the one that was used last at the end: a boot takes as
+/// long as many tests, so each test gets a guest that goes on from such a state.
+static SNAPSHOTS: Mutex<Vec<Arc<Kept>>> = Mutex::new(Vec::new());
 
-/// So many of them are kept, those that were used last. Each takes up to a gigabyte.
-const KEPT: usize = 6;
+/// So many of them are kept. Each takes up to 400 MiB.
+const KEPT: usize = 8;
 
-/// MiB of the host's memory that idle guests leave to others, or all but the last of them go.
+/// MiB of the host's memory that they leave to others, or all but the last of them go.
 const LEFT_MIB: u64 = 3000;
+
+/// The snapshot of guests that show a machine under a kernel, once one was booted.
+struct Kept {
+    machine: Machine,
+    release: String,
+    snapshot: OnceLock<Snapshot>,
+}
+
+impl Kept {
+    /// That of guests like this, which may have to be made yet.
+    fn find(setup: &Setup) -> Arc<Kept> {
+        let (machine, release) = (setup.topology.machine(), &setup.kernel.release);
+        let mut all = SNAPSHOTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let like = |kept: &Arc<Kept>| kept.machine == *machine && kept.release == *release;
+        let kept = match all.iter().position(like) {
+            Some(index) => all.remove(index),
+            None => Arc::new(Kept {
+                machine: machine.clone(),
+                release: release.clone(),
+                snapshot: OnceLock::new(),
+            }),
+        };
+        all.push(Arc::clone(&kept));
+        while all.len() > KEPT || all.len() > 1 && available_mib() < LEFT_MIB {
+            all.remove(0);
+        }
+        kept
+    }
+
+    /// The snapshot. Whoever wants it while another test boots waits for that.
+    fn snapshot(&self, setup: Setup) -> &Snapshot {
+        self.snapshot.get_or_init(|| {
+            let _place = Place::take();
+            let began = Instant::now();
+            let snapshot = Snapshot::take(setup).unwrap_or_else(|error| panic!("{error}"));
+            let seconds = began.elapsed().as_secs_f64();
+            println!(
+                "Linux {} on {}: booted and saved in {seconds:.1} s",
+                self.release, self.machine.name
+            );
+            snapshot
+        })
+    }
+}
 
 /// MiB of memory that the host could still give; much where nobody says.
 fn available_mib() -> u64 {
@@ -147,23 +191,17 @@ fn available_mib() -> u64 {
     kib.map_or(u64::MAX, |kib| kib >> 10)
 }
 
-/// A guest that shows a machine; it may have been another test's before, and be another's after.
+/// A guest that shows a machine.
 pub struct Lab {
     guest: Guest,
     /// The machine that it shows.
     machine: Machine,
-    /// Of the kernel.
-    release: String,
-    /// Programs that ran when it was up: whatever is more is a test's.
-    programs: usize,
 }
 
-/// The use of a guest, until dropped. Nobody else has it after a test that failed or left programs.
+/// The use of a guest, until dropped.
 pub struct Use {
-    lab: Option<Lab>,
-    for_others: bool,
-    began: Instant,
-    // Given back when the guest is: fields are dropped in this order.
+    lab: Lab,
+    // Given back when the guest is gone: fields are dropped in this order.
     _place: Place,
 }
 
@@ -171,40 +209,20 @@ impl std::ops::Deref for Use {
     type Target = Lab;
 
     fn deref(&self) -> &Lab {
-        self.lab.as_ref().expect("taken by drop only")
-    }
-}
-
-impl Drop for Use {
-    fn drop(&mut self) {
-        println!("{:.1} s in all", self.began.elapsed().as_secs_f64());
-        let Some(lab) = self.lab.take() else { return };
-        if !self.for_others || std::thread::panicking() || !lab.is_as_before() {
-            return;
-        }
-        if lab.guest.stop().is_err() {
-            return;
-        }
-        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.push(lab);
-        while idle.len() > KEPT || idle.len() > 1 && available_mib() < LEFT_MIB {
-            idle.remove(0);
-        }
+        &self.lab
     }
 }
 
 impl Use {
     /// Switches it off, for all that its console showed.
-    pub fn power_off(mut self) -> String {
-        let lab = self.lab.take().expect("taken by drop only");
-        lab.guest.power_off().unwrap()
+    pub fn power_off(self) -> String {
+        self.lab.guest.power_off().unwrap()
     }
 
-    fn of(lab: Lab, for_others: bool, place: Place) -> Use {
+    fn of(setup: &Setup, guest: Guest, place: Place) -> Use {
+        let machine = setup.topology.machine().clone();
         Use {
-            lab: Some(lab),
-            for_others,
-            began: Instant::now(),
+            lab: Lab { guest, machine },
             _place: place,
         }
     }
@@ -213,63 +231,39 @@ impl Use {
 impl Lab {
     /// Linux of this version on so many CPUs in two nodes with two clusters each.
     pub fn boot(kernel: &str, cpus: usize) -> Use {
-        Lab::of(&setup(&nodes(), Cpus::AtMost(cpus), kernel))
+        Lab::of(setup(&nodes(), Cpus::AtMost(cpus), kernel))
     }
 
     /// As [`Lab::boot`], on a machine of one's own; where capacities differ, an arm64 guest.
     pub fn on(machine: &Machine, kernel: &str) -> Use {
-        Lab::of(&setup(machine, Cpus::All, kernel))
-    }
-
-    /// As [`Lab::boot`]; a guest that no test gets after, for whoever leaves traces.
-    pub fn for_the_last_time(kernel: &str, cpus: usize) -> Use {
-        let mut lab = Lab::boot(kernel, cpus);
-        lab.for_others = false;
-        lab
+        Lab::of(setup(machine, Cpus::All, kernel))
     }
 
     /// Four CPUs of one LLC in clusters of two, whose clock counts instructions: what one CPU does
-    /// keeps pace with what the others do, however busy the host is. Nobody had it before.
+    /// keeps pace with what the others do, however busy the host is. It is always booted.
     pub fn counting(kernel: &str) -> Use {
         let text = "name = \"counting\"\n[topology]\nclusters_per_llc = 2\ncores_per_cluster = 2\n";
         let machine = Machine::from_toml_str(text, "counting").unwrap();
         assert_eq!((machine.cpus.len(), machine.llcs()), (4, 1));
         let mut setup = setup(&machine, Cpus::All, kernel);
         setup.deterministic = true;
-        Lab::fresh(&setup, false)
-    }
-
-    /// A guest like this, booted unless there is one that nobody uses.
-    pub fn of(setup: &Setup) -> Use {
         let place = Place::take();
-        let machine = setup.topology.machine();
-        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-        let like = |lab: &Lab| lab.machine == *machine && lab.release == setup.kernel.release;
-        let lab = idle.iter().position(like).map(|index| idle.remove(index));
-        drop(idle);
-        match lab {
-            Some(lab) => {
-                lab.guest.go_on().unwrap_or_else(|error| panic!("{error}"));
-                println!("Linux {} on {}: used before", lab.release, machine.name);
-                Use::of(lab, true, place)
-            }
-            None => Lab::fresh_in(setup, true, place),
-        }
+        Use::of(&setup, boot(&setup), place)
     }
 
-    fn fresh(setup: &Setup, for_others: bool) -> Use {
-        Lab::fresh_in(setup, for_others, Place::take())
-    }
-
-    fn fresh_in(setup: &Setup, for_others: bool, place: Place) -> Use {
-        let mut lab = Lab {
-            guest: boot(setup),
-            machine: setup.topology.machine().clone(),
-            release: setup.kernel.release.clone(),
-            programs: 0,
-        };
-        lab.programs = lab.count_programs().expect("a guest that was just booted");
-        Use::of(lab, for_others, place)
+    /// A guest like this, which nobody had before; only the first is booted.
+    pub fn of(setup: Setup) -> Use {
+        let kept = Kept::find(&setup);
+        let snapshot = kept.snapshot(setup);
+        let place = Place::take();
+        let guest = snapshot.restore().unwrap_or_else(|error| panic!("{error}"));
+        println!(
+            "Linux {} on {}: goes on after {:.1} s",
+            kept.release,
+            kept.machine.name,
+            guest.boot_time().as_secs_f64()
+        );
+        Use::of(snapshot.setup(), guest, place)
     }
 
     /// The machine that it shows.
@@ -280,24 +274,6 @@ impl Lab {
     /// The guest itself.
     pub fn guest(&self) -> &Guest {
         &self.guest
-    }
-
-    /// Whoever counts, too; kernel threads have no program.
-    fn count_programs(&self) -> Option<usize> {
-        let script = "ls -l /proc/[0-9]*/exe 2>/dev/null | grep -c ' -> '";
-        let output = self.guest.run(&Command::shell(script)).ok()?;
-        output.text().trim().parse().ok()
-    }
-
-    /// Whether nothing of a test goes on in it, and its kernel has nothing to complain of. Who was
-    /// killed just now may still be about to end.
-    fn is_as_before(&self) -> bool {
-        let quiet = self.guest.trouble().is_ok_and(|trouble| trouble.is_empty());
-        quiet
-            && (0..10).any(|look| {
-                std::thread::sleep(Duration::from_millis(200 * look.min(1)));
-                self.count_programs() == Some(self.programs)
-            })
     }
 
     /// Panics with what the kernel and the schedulers in it said last.

@@ -3,8 +3,8 @@
 //! run under it, that tasks go where the policy says and share CPUs fairly, and that nothing it meets
 //! does harm), recordings of the stock one, and the policy as BPF.
 //!
-//! A boot takes as long as many tests, so a test may get a guest that another one had before: never
-//! one of a test that failed, or that left programs behind, and not where it asks for one of its own.
+//! A boot takes as long as many tests, so a test gets a guest that goes on from the state of one that
+//! had just come up, as if nobody had been there before, where it does not ask for one that boots.
 //! What a guest needs is fetched when the host has none; a test that cannot have it fails and says
 //! why.
 
