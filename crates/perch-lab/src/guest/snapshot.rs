@@ -40,16 +40,13 @@ impl Snapshot {
     /// Boots a guest, keeps its state, and ends it.
     ///
     /// # Errors
-    /// [`Error::Input`] when the guest is to be deterministic, whose boot is part of what is the
-    /// same each time, has a job, or is not emulated; else as [`Guest::boot`].
+    /// [`Error::Input`] when the guest is to be deterministic, has a job or a file for its console,
+    /// or is not emulated; else as [`Guest::boot`].
     pub fn take(setup: Setup) -> Result<Snapshot> {
         setup.check()?;
-        if setup.deterministic || setup.job.is_some() || setup.accelerator != Accelerator::Tcg {
-            return Err(Error::Input(
-                "a guest that is deterministic, has a job or uses KVM cannot go on from a \
-                 snapshot; boot it"
-                    .to_string(),
-            ));
+        if let Some(why) = unfit(&setup) {
+            let words = format!("{why} cannot go on from a snapshot; boot it");
+            return Err(Error::Input(words));
         }
         let began = Instant::now();
         let (origin, mib) = Origin::boot(&setup)?;
@@ -126,5 +123,24 @@ impl Snapshot {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+}
+
+/// The kind of guest that this is, when it has to be booted.
+fn unfit(setup: &Setup) -> Option<&'static str> {
+    if setup.deterministic {
+        // Its boot is part of what is the same each time.
+        Some("a deterministic guest")
+    } else if setup.job.is_some() {
+        // The first of them would run it for all.
+        Some("a guest with a job")
+    } else if setup.console.is_some() {
+        // They would write over one another.
+        Some("a guest whose console is a file")
+    } else if setup.accelerator == Accelerator::Kvm {
+        // The state of a KVM guest was never tried.
+        Some("a guest on KVM")
+    } else {
+        None
     }
 }
