@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One wake-up with everything that the policy may look at, and room for what it
- * says: how a policy that was compiled for somewhere else is asked what the
- * native one was asked. crates/perch-policy lays questions out (Batch). The
- * file that includes this one has defined struct perch_host before.
+ * One wake-up with everything that the policy may look at, and room for the
+ * verdict. A policy that was compiled for another address space is asked the
+ * native policy's questions by it. crates/perch-policy lays questions out
+ * (Batch). The file that includes this one has defined struct perch_host before.
  */
 #ifndef PERCH_HOSTS_QUESTION_H
 #define PERCH_HOSTS_QUESTION_H

@@ -268,7 +268,7 @@ mod tests {
             let mut queue = EventQueue::with_capacity(4);
             let mut model = std::collections::BTreeMap::<(u64, u32), ()>::new();
             let mut now_ns = 0;
-            // From many equal times to times that differ in their highest digits.
+            // The times range from many equal ones to some that differ in their highest digits.
             let spread = 1u64 << (seed % 60);
             for key in 0..1000u32 {
                 let first = model.first_key_value().map(|(first, ())| first.0);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::{CacheStep, Era, Policy, Reason, Topology};
 use perch_sim::workload::{Workload, WorkloadError};
-use perch_sim::{Metrics, Outcome, RootDomain, Scenario, Watch};
+use perch_sim::{Outcome, RootDomain, Scenario, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::contention::Contention;
@@ -357,12 +357,8 @@ fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]], draws: u64) -> Vec<ScoreRow
             arms: arm_scores(spec, by_arm, draws, |arm| values(arm, score)),
         });
     let latency_us = |outcome: &Outcome| {
-        let Metrics {
-            latency_ns,
-            latencies,
-            ..
-        } = outcome.metrics;
-        latency_ns as f64 / latencies.max(1) as f64 / 1e3
+        let metrics = &outcome.metrics;
+        metrics.latency_ns as f64 / metrics.latencies.max(1) as f64 / 1e3
     };
     let latency = ScoreRow {
         name: "wake-up latency".to_string(),

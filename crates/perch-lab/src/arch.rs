@@ -16,12 +16,12 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// What this program was built for, `None` when it is neither.
+    /// The architecture that this program was built for; `None` when it is neither of the two.
     pub fn host() -> Option<Arch> {
         std::env::consts::ARCH.parse().ok()
     }
 
-    /// Debian's word for it.
+    /// Debian's name of the architecture.
     pub(crate) fn debian(self) -> &'static str {
         match self {
             Arch::X86_64 => "amd64",
@@ -39,7 +39,7 @@ impl Arch {
 }
 
 impl fmt::Display for Arch {
-    /// The kernel's and QEMU's word for it.
+    /// Writes the kernel's and QEMU's name of the architecture.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Arch::X86_64 => "x86_64",

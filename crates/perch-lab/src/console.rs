@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a guest's kernel writes to its console.
+//! A guest's console, to which its kernel writes.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,16 +9,16 @@ use rustix::fs::MemfdFlags;
 
 use crate::error::{Error, Result};
 
-/// The most of a console that is looked at, from its end: 4 MB is some 50,000 lines.
+/// The most bytes of a console that perch reads, counted from its end: 4 MB is some 50,000 lines.
 const KEPT: u64 = 4 << 20;
 
-/// A file that QEMU writes the console to. A file and no pipe: a guest never waits for somebody
-/// to read it, so that reading it cannot disturb a deterministic guest.
+/// The file that QEMU writes the console to. It is a file and no pipe, because a guest never waits
+/// for a file's reader; so reading it cannot disturb a deterministic guest.
 #[derive(Debug)]
 pub(crate) struct Console(File);
 
 impl Console {
-    /// At `path`, or in memory.
+    /// A console in a file at `path`, or in memory without one.
     ///
     /// # Errors
     /// [`Error::File`] when the file cannot be made.
@@ -36,17 +36,17 @@ impl Console {
         Ok(Console(file))
     }
 
-    /// What QEMU writes to.
+    /// The file that QEMU is to write to.
     pub fn file(&self) -> &File {
         &self.0
     }
 
-    /// What was written so far, or its end when that is long.
+    /// The console's text so far; of a text longer than [`KEPT`] only the end.
     pub fn text(&self) -> String {
         written(&self.0).replace('\r', "")
     }
 
-    /// The last `count` lines with something in them.
+    /// The last `count` lines that are not blank.
     pub fn tail(&self, count: usize) -> String {
         let text = self.text();
         let lines: Vec<&str> = text
@@ -57,18 +57,20 @@ impl Console {
     }
 }
 
-/// What stands in a file that somebody else writes to, or its end when that is long; where the
-/// writer is stays as it is.
+/// The text of a file that another process writes to; of a text longer than [`KEPT`] only the end.
+/// The writer's position in the file stays as it is.
 pub(crate) fn written(file: &File) -> String {
     let length = file.metadata().map_or(0, |metadata| metadata.len());
     let start = length.saturating_sub(KEPT);
     let mut bytes = vec![0; (length - start) as usize];
-    // It cannot shrink; what cannot be read stays empty, for this is only ever shown.
+    // The file cannot shrink. A part that cannot be read stays zero, since perch only shows the
+    // text.
     let _ = file.read_exact_at(&mut bytes, start);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A file in memory, gone when nobody has it open: nothing to remove when this process is killed.
+/// A file in memory. It is gone when no process has it open, so nothing is left to remove when this
+/// process is killed.
 pub(crate) fn scratch(name: &str) -> Result<File> {
     match rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC) {
         Ok(file) => Ok(File::from(file)),

@@ -7,12 +7,12 @@ use std::io::{self, Write};
 
 use cpio::newc::{Builder, ModeFileType, trailer};
 
-/// What an entry is.
+/// The kinds of entry.
 pub(crate) enum Kind<'a> {
     Folder,
-    /// Points to this path.
+    /// A symbolic link to this path.
     Link(&'a str),
-    /// Has these bytes.
+    /// A file with these bytes.
     File(&'a [u8]),
     /// A character device, major and minor.
     Device(u32, u32),
@@ -46,7 +46,7 @@ impl<W: Write> Writer<W> {
     /// Appends `path`, which is relative to the root; the folders above it have to come before.
     ///
     /// # Errors
-    /// What the system said, and [`io::ErrorKind::FileTooLarge`] beyond 4 GiB, which the format
+    /// Those of the writer, and [`io::ErrorKind::FileTooLarge`] beyond 4 GiB, which the format
     /// cannot express.
     pub fn entry(&mut self, path: &str, permissions: u32, kind: &Kind) -> io::Result<()> {
         self.entries += 1;
@@ -80,7 +80,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Counts what is written.
+/// A writer that counts its bytes.
 struct Counted<W> {
     to: W,
     written: u64,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Programs as files: for which machine they are, which loader and libraries they need.
+//! Programs as files: the machine that they are for, and the loader and libraries that they need.
 //!
-//! Read, and never run as `ldd` would: a program may be for another machine.
+//! perch reads them and never runs them as `ldd` would, since a program may be for another machine.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -16,7 +16,7 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use crate::arch::Arch;
 use crate::error::{Error, Result};
 
-/// What a program or a library asks for.
+/// The loader and the libraries that a program or a library asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Elf {
     pub arch: Arch,
@@ -28,7 +28,7 @@ pub(crate) struct Elf {
     pub run_path: Vec<String>,
 }
 
-/// Reads a file of this kind; `None` when it is of no kind that a guest can run.
+/// Reads an ELF file; `None` when it is none that a guest can run.
 pub(crate) fn parse(file: &[u8]) -> Option<Elf> {
     let header = FileHeader64::<LE>::parse(file).ok()?;
     let arch = match header.e_machine.get(LE) {
@@ -43,7 +43,7 @@ pub(crate) fn parse(file: &[u8]) -> Option<Elf> {
         needed: Vec::new(),
         run_path: Vec::new(),
     };
-    // Addresses become offsets by the segment that they lie in.
+    // The segment that an address lies in tells its offset in the file.
     let offset = |address: u64| {
         let loaded = segments
             .iter()
@@ -86,8 +86,8 @@ pub(crate) fn parse(file: &[u8]) -> Option<Elf> {
     Some(elf)
 }
 
-/// `file` without what no segment loads, which is symbols and debug information: a debug build of
-/// perch shrinks to a tenth. Returned as it is when it is no ELF file.
+/// Returns `file` without the parts that no segment loads, symbols and debug information; a debug
+/// build of perch shrinks to a tenth. A file that is no ELF file is returned as it is.
 pub(crate) fn loaded_part(mut file: Vec<u8>) -> Vec<u8> {
     let Ok(header) = FileHeader64::<LE>::parse(&*file) else {
         return file;
@@ -104,19 +104,19 @@ pub(crate) fn loaded_part(mut file: Vec<u8>) -> Vec<u8> {
         return file;
     }
     file.truncate(end);
-    // There is no table of sections any more: its offset, entry size, length and names.
+    // The table of sections is gone, so its offset, entry size, length and names become 0.
     file[0x28..0x30].fill(0);
     file[0x3a..0x40].fill(0);
     file
 }
 
-/// The libraries that `program` needs, theirs and so on: file name to where it was found.
+/// The libraries that `program` needs and those that these need, from file name to path.
 ///
-/// `folders` are searched in order, behind what a file itself names. The loader is among the
-/// result under its whole path.
+/// Each is looked for in the folders that a file itself names, then in `folders`, in order. The
+/// loader is in the result under its whole path.
 ///
 /// # Errors
-/// [`Error::Missing`] naming what is not found and who wants it.
+/// [`Error::Missing`], which names the library that is not found and the file that needs it.
 pub(crate) fn libraries(program: &Path, folders: &[PathBuf]) -> Result<BTreeMap<String, PathBuf>> {
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
     let mut queue = VecDeque::from([program.to_path_buf()]);
@@ -164,14 +164,14 @@ pub(crate) fn libraries(program: &Path, folders: &[PathBuf]) -> Result<BTreeMap<
     Ok(found)
 }
 
-/// The loader itself is among what libc needs.
+/// Returns whether `name` is the loader, which libc lists among its libraries.
 fn is_loader(name: &str, found: &BTreeMap<String, PathBuf>) -> bool {
     found
         .keys()
         .any(|known| known.starts_with('/') && known.ends_with(&format!("/{name}")))
 }
 
-/// The loader in `folders`, which put a package's own before the host's, else at its path.
+/// The loader's file in `folders`, where a package's own come before the host's, else at its path.
 fn locate_interpreter(interpreter: &str, folders: &[PathBuf]) -> Option<PathBuf> {
     let path = Path::new(interpreter);
     let name = path.file_name()?;
@@ -181,13 +181,13 @@ fn locate_interpreter(interpreter: &str, folders: &[PathBuf]) -> Option<PathBuf>
         .or_else(|| path.is_file().then(|| path.to_path_buf()))
 }
 
-/// The machine that the file at `path` is for, by its first bytes; `None` when it is no file of
-/// this kind.
+/// The machine that the file at `path` is for, by its first bytes; `None` when it is no ELF file
+/// for a guest.
 pub(crate) fn arch_of(path: &Path) -> std::io::Result<Option<Arch>> {
     use std::io::Read;
     let mut start = Vec::new();
     fs::File::open(path)?.take(20).read_to_end(&mut start)?;
-    // 64 bits, little end first.
+    // These are 64-bit, little-endian files.
     let known = start.len() == 20 && start.starts_with(b"\x7fELF\x02\x01");
     Ok(
         match known.then(|| u16::from_le_bytes([start[18], start[19]])) {
@@ -198,13 +198,13 @@ pub(crate) fn arch_of(path: &Path) -> std::io::Result<Option<Arch>> {
     )
 }
 
-/// Whether there is an ELF file for `arch` at `path`.
+/// Returns whether the file at `path` is an ELF file for `arch`.
 fn is_for(path: &Path, arch: Arch) -> bool {
     arch_of(path).is_ok_and(|found| found == Some(arch))
 }
 
-/// Where the host's loader looks: LD_LIBRARY_PATH, what ld.so.conf(5) lists, then the folders of
-/// the common distributions.
+/// The folders in which the host's loader looks: those of LD_LIBRARY_PATH, those that ld.so.conf(5)
+/// lists, then those of the common distributions.
 pub(crate) fn host_folders(arch: Arch) -> Vec<PathBuf> {
     let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path)
@@ -219,7 +219,8 @@ pub(crate) fn host_folders(arch: Arch) -> Vec<PathBuf> {
     folders
 }
 
-/// Adds the folders that a file in the form of ld.so.conf names. Inclusions end somewhere.
+/// Adds the folders that a file in the form of ld.so.conf names. `depth` ends a circle of
+/// inclusions.
 fn configured(file: &Path, folders: &mut Vec<PathBuf>, depth: u32) {
     let text = fs::read_to_string(file).unwrap_or_default();
     for line in text

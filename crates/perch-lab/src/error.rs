@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Why there is no guest, in words for the person who wanted one.
+//! The errors of this crate, in words for the person who wanted a guest.
 
 use std::path::{Path, PathBuf};
 
-/// Shorthand for what this crate returns.
+/// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something that a guest needs is missing, or why the guest did not do its work.
+/// The reason why something that a guest needs is missing, or why the guest did not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or a folder could not be read, written or made.
@@ -14,9 +14,9 @@ pub enum Error {
     File {
         /// "read", "write", "make"…
         doing: &'static str,
-        /// What it was done to.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error that the system returned.
         source: std::io::Error,
     },
     /// A program of the host could not be started at all.
@@ -24,9 +24,9 @@ pub enum Error {
     Spawn {
         /// Its name.
         program: String,
-        /// What to do about it.
+        /// Advice on how to get the program.
         remedy: String,
-        /// What the system said.
+        /// The error that the system returned.
         source: std::io::Error,
     },
     /// A program of the host ran and failed.
@@ -34,7 +34,7 @@ pub enum Error {
     Program {
         /// Its name.
         program: String,
-        /// What it was to do.
+        /// The work that it failed at, for "failed while".
         doing: String,
         /// The last lines of what it wrote, or its exit status when it wrote nothing.
         said: String,
@@ -45,30 +45,30 @@ pub enum Error {
          with more", mb(*.needed), folder.display(), mb(*.free)
     )]
     Space {
-        /// What was to be kept.
+        /// The thing that was to be kept.
         what: String,
-        /// Where.
+        /// The folder of the cache.
         folder: PathBuf,
-        /// Bytes that it takes.
+        /// The bytes that the thing takes.
         needed: u64,
-        /// Bytes that there are.
+        /// The bytes that are free below the folder.
         free: u64,
     },
-    /// What was asked for makes no sense, or a file that was given is not what it should be.
+    /// The request makes no sense, or a file that the user gave is of the wrong kind.
     #[error("{0}")]
     Input(String),
     /// Something that a guest needs can neither be found nor fetched.
     #[error("{0}")]
     Missing(String),
-    /// A guest did not come up, or went away.
+    /// A guest did not come up, or is gone.
     #[error("{what}; {}", shown(console))]
     Guest {
-        /// What happened.
+        /// The event, in words.
         what: String,
         /// The last lines of its console.
         console: String,
     },
-    /// What was asked of a running guest could not be done.
+    /// A running guest could not carry out a request.
     #[error("{0}")]
     Command(String),
 }
@@ -87,7 +87,7 @@ fn mb(bytes: u64) -> u64 {
 }
 
 impl Error {
-    /// Wraps what the system said about `path`, for `map_err`.
+    /// Wraps the system's error about `path`, for `map_err`.
     pub(crate) fn file(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_path_buf();
         move |source| Error::File {
@@ -97,7 +97,8 @@ impl Error {
         }
     }
 
-    /// Whether what was asked for is to blame, and not how it went: exit code 2 and not 1.
+    /// Returns whether the request itself is at fault, and not its execution: exit code 2 instead
+    /// of 1.
     pub fn is_input(&self) -> bool {
         matches!(self, Error::Input(_))
     }

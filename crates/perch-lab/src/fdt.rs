@@ -7,7 +7,7 @@
 /// The first word of every blob.
 const MAGIC: u32 = 0xd00d_feed;
 
-/// The version that is written, and the oldest that can read it.
+/// The version that perch writes, which is also the oldest whose readers understand it.
 const VERSION: u32 = 17;
 const COMPATIBLE: u32 = 16;
 
@@ -20,21 +20,21 @@ const PROPERTY: u32 = 3;
 const NOTHING: u32 = 4;
 const END: u32 = 9;
 
-/// A node's name may have 31 characters and a path of the machines in question four parts; what is
-/// deeper is no device tree.
+/// The most levels of nodes that perch reads. Paths in the trees of QEMU's boards have about four
+/// parts; a deeper blob is damaged.
 const DEEPEST: usize = 64;
 
 /// A whole tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
     pub root: Node,
-    /// Address and size of what the kernel has to leave alone.
+    /// Address and size of each part of memory that the kernel has to leave alone.
     reserved: Vec<(u64, u64)>,
     /// The `reg` of the CPU that boots.
     boot_cpu: u32,
 }
 
-/// A node, with what is in it in its order.
+/// A node: its properties and its children, in the blob's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Node {
     pub name: String,
@@ -43,7 +43,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// An empty one.
+    /// A node without properties and children.
     pub fn new(name: impl Into<String>) -> Node {
         Node {
             name: name.into(),
@@ -91,7 +91,7 @@ impl Node {
 /// Reads a blob.
 ///
 /// # Errors
-/// In words, what of it is damaged.
+/// The damage, in words.
 pub(crate) fn read(blob: &[u8]) -> Result<Tree, String> {
     let header = |index: usize| word(blob, index * 4);
     if header(0)? != MAGIC {
@@ -166,7 +166,7 @@ impl Reader<'_> {
         Ok(word)
     }
 
-    /// The next word that says something.
+    /// The next word that is no padding.
     fn next(&mut self) -> Result<u32, String> {
         loop {
             match self.word()? {
@@ -249,7 +249,7 @@ impl Tree {
 struct Writer {
     structure: Vec<u8>,
     strings: Vec<u8>,
-    /// Where each name is among the strings.
+    /// The offset of each name among the strings.
     names: std::collections::BTreeMap<String, u32>,
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Kernels as files: what is inside a bzImage or an arm64 image, and what it can do.
+//! Kernels as files: the parts of a bzImage or of an arm64 image, and the abilities of the kernel
+//! in it.
 //!
 //! The layout of a bzImage is the kernel's Documentation/arch/x86/boot.rst, that of an arm64 image
 //! its Documentation/arch/arm64/booting.rst.
@@ -19,26 +20,27 @@ const PVH_NOTE: u32 = 18;
 
 /// A kernel's image as QEMU boots it fastest.
 pub(crate) struct Image {
-    /// For which machine.
+    /// The machines that it is for.
     pub arch: Arch,
-    /// What `uname -r` says.
+    /// The kernel's release, as `uname -r` prints it.
     pub release: String,
-    /// What to give to QEMU; `None`: the file as it came.
+    /// The bytes to give to QEMU; `None`: the file as it came.
     pub unpacked: Option<Vec<u8>>,
-    /// Whether its type information has sched_ext; `None` when it has none at all.
+    /// True when the kernel's type information (BTF) has sched_ext; `None` when it has no type
+    /// information.
     pub sched_ext: Option<bool>,
 }
 
 /// Reads a kernel: a bzImage or vmlinux for x86, an Image, compressed or not, for arm64.
 ///
 /// # Errors
-/// What is wrong with it, to go behind the file's name.
+/// The fault of the file, in words that follow the file's name.
 pub(crate) fn read(file: &[u8]) -> Result<Image, String> {
     if at(file, 0x202, b"HdrS") {
         return bzimage(file);
     }
     if at(file, 4, b"zimg") {
-        // An EFI program that unpacks itself; QEMU does not know all of its compressions.
+        // This is an EFI program that unpacks itself; QEMU does not know all of its compressions.
         let offset = word(file, 8)? as usize;
         let size = word(file, 12)? as usize;
         let payload = slice(file, offset, size)?;
@@ -119,7 +121,8 @@ fn release(kernel: &[u8]) -> Option<String> {
     None
 }
 
-/// Whether the type of a sched_ext scheduler is among the kernel's BTF strings.
+/// Returns whether the type of a sched_ext scheduler is among the kernel's BTF strings; `None` when
+/// the kernel has no BTF.
 fn sched_ext(kernel: &[u8]) -> Option<bool> {
     // The magic, version and flags of BTF, and the length of its header.
     let btf = find(kernel, &[0x9f, 0xeb, 1, 0, 24, 0, 0, 0])?;
@@ -143,7 +146,7 @@ fn has_pvh(header: &FileHeader64<LittleEndian>, file: &[u8]) -> bool {
     })
 }
 
-/// Unpacks `body`, or the `whole` of which it lacks the last four bytes for gzip's sake.
+/// Unpacks `body`, which is `whole` without its last four bytes; gzip alone needs these four.
 fn decompress(whole: &[u8], body: &[u8]) -> Result<Vec<u8>, String> {
     match whole {
         [0x28, 0xb5, 0x2f, 0xfd, ..] if whole.len() != body.len() => {
@@ -157,7 +160,7 @@ fn decompress(whole: &[u8], body: &[u8]) -> Result<Vec<u8>, String> {
         [0x5d, 0, 0, ..] => host(&["xz", "--format=lzma", "-dc"], body),
         [0x02, 0x21, 0x4c, 0x18, ..] => host(&["lz4", "-dc"], body),
         [0x89, b'L', b'Z', b'O', ..] => host(&["lzop", "-dc"], body),
-        // Not compressed at all.
+        // The kernel is not compressed.
         [0x7f, b'E', b'L', b'F', ..] => Ok(body.to_vec()),
         _ => Err("its payload is compressed in a way that perch does not know".to_string()),
     }
@@ -165,8 +168,9 @@ fn decompress(whole: &[u8], body: &[u8]) -> Result<Vec<u8>, String> {
 
 /// The same zstd frame with a header that says how long it is in place of its window.
 ///
-/// The kernel is packed through a pipe, with a window of 128 MB whatever its size. That is more
-/// than decoders grant; no distance in the frame is beyond its own length, so that will do.
+/// The kernel's build packs through a pipe, with a window of 128 MB whatever the size. That is more
+/// than decoders allow. No distance in the frame exceeds the frame's own length, so that length is
+/// a window large enough.
 fn one_segment(frame: &[u8], size: u32) -> Result<Vec<u8>, String> {
     const SINGLE_SEGMENT: u8 = 1 << 5;
     const DICTIONARY: u8 = 3;
@@ -176,10 +180,10 @@ fn one_segment(frame: &[u8], size: u32) -> Result<Vec<u8>, String> {
         return Ok(frame.to_vec());
     }
     let mut packed = frame[..4].to_vec();
-    // Four bytes of size; the flag of a checksum stays.
+    // The size has four bytes; the flag of a checksum stays.
     packed.push(descriptor | SINGLE_SEGMENT | 2 << 6);
     packed.extend(size.to_le_bytes());
-    // Behind the descriptor and the window.
+    // The rest of the frame stands behind the descriptor and the window.
     packed.extend(frame.get(6..).unwrap_or_default());
     Ok(packed)
 }
@@ -209,13 +213,14 @@ fn host(command: &[&str], packed: &[u8]) -> Result<Vec<u8>, String> {
         .map_err(failed)?;
     let mut stdin = child.stdin.take().expect("it was asked for");
     let output = std::thread::scope(|scope| {
-        // What does not fit into the pipe waits until the output is read. A program that has seen
-        // the end of its data closes the pipe: what lies behind is not its.
+        // A thread writes, because a write to a full pipe waits until somebody reads the output. A
+        // program that has seen the end of its data closes the pipe; the bytes behind that end are
+        // not part of them.
         scope.spawn(move || drop(stdin.write_all(packed)));
         child.wait_with_output()
     });
     let output = output.map_err(failed)?;
-    // gzip warns of what lies behind its data with exit code 2.
+    // gzip ends with exit code 2 to warn of bytes behind its data.
     if output.stdout.is_empty() {
         return Err(format!(
             "{program} cannot unpack its payload ({})",
@@ -241,7 +246,7 @@ fn word(file: &[u8], offset: usize) -> Result<u32, String> {
     Ok(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
 }
 
-/// Where `needle` is first found.
+/// The first place of `needle`.
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     let (first, rest) = needle.split_first()?;
     let mut from = 0;
@@ -270,7 +275,7 @@ mod tests {
         frame
     }
 
-    /// A bzImage that has nothing but what is read of it.
+    /// A bzImage that has only the fields that perch reads.
     fn bzimage_of(kernel: &[u8]) -> Vec<u8> {
         let mut file = vec![0; 1024];
         file[0x1f1] = 1;
@@ -288,7 +293,7 @@ mod tests {
         let image = read(&bzimage_of(kernel)).unwrap();
         assert_eq!(image.release, "6.18.15+deb13");
         assert_eq!(image.arch, Arch::X86_64);
-        // No ELF with a PVH entry: it boots as it came.
+        // The kernel is no ELF file with a PVH entry, so it boots as it came.
         assert!(image.unpacked.is_none());
         assert_eq!(image.sched_ext, None);
     }

@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::tools::{Busybox, Tool};
 
-/// Where programs are.
+/// The folder of programs.
 const PROGRAMS: &str = "usr/bin";
 
-/// Where libraries are.
+/// The folder of libraries.
 const LIBRARIES: &str = "usr/lib";
 
 /// Names that lead to [`PROGRAMS`] or [`LIBRARIES`], longest first.
@@ -35,12 +35,12 @@ const ALIASES: [(&str, &str); 8] = [
     ("lib", LIBRARIES),
 ];
 
-/// Folders for the guest's init to mount something on, and for programs to write to.
+/// Folders that the guest's init mounts something on, or that programs write to.
 const FOLDERS: [&str; 9] = [
     "dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp", "var",
 ];
 
-/// What programs look up before they use a network that is only the loopback.
+/// The files of /etc that programs read before they use a network, here only the loopback.
 const ETC: [(&str, &str); 6] = [
     (
         "etc/hosts",
@@ -68,7 +68,8 @@ enum Entry {
     Device(u32, u32),
     /// Permissions and content.
     Bytes(u32, Vec<u8>),
-    /// The host's file, read when the archive is built; a program loses what is never loaded.
+    /// The host's file, which is read when the archive is built; of a program only the parts that
+    /// are loaded go in.
     Host(PathBuf, Shape),
 }
 
@@ -78,15 +79,15 @@ enum Shape {
     Data,
 }
 
-/// What a guest's first file system has in it.
+/// The files of a guest's first file system.
 pub struct Contents {
-    /// By path, relative to the root, so that folders come before what is in them.
+    /// The entries by path, relative to the root; their order puts a folder before its files.
     entries: BTreeMap<String, Entry>,
 }
 
 impl Contents {
-    /// A file system with `init` as the program that the kernel starts, and what every guest has:
-    /// /dev/console, empty folders to mount on and the files of /etc that programs look up.
+    /// A file system with `init` as the program that the kernel starts, and with the files of every
+    /// guest: /dev/console, empty folders to mount on and the files of /etc that programs read.
     pub fn new(init: impl Into<Vec<u8>>) -> Contents {
         let mut contents = Contents {
             entries: BTreeMap::new(),
@@ -151,7 +152,7 @@ impl Contents {
     /// # Errors
     /// As [`Contents::program`].
     pub fn perch(&mut self) -> Result<&mut Contents> {
-        // Not its path: the file may have been replaced by a newer build since.
+        // The program's path will not do: a newer build may have replaced the file since.
         self.program(Path::new("/proc/self/exe"), "bin/perch")
     }
 
@@ -160,7 +161,7 @@ impl Contents {
         self.add(tool, &format!("{PROGRAMS}/{}", tool.name))
     }
 
-    /// Adds busybox, and each of its applets that nothing else goes by the name of.
+    /// Adds busybox, and a link for each of its applets whose name no other file has.
     pub fn busybox(&mut self, busybox: &Busybox) -> &mut Contents {
         self.tool(&busybox.tool);
         for applet in &busybox.applets {
@@ -171,7 +172,7 @@ impl Contents {
         self
     }
 
-    /// Adds what programs want to know of the kernel that they run on: /boot/config-RELEASE.
+    /// Adds the kernel's configuration, which programs look for in /boot/config-RELEASE.
     pub fn kernel(&mut self, kernel: &Kernel) -> &mut Contents {
         if let Some(config) = &kernel.config {
             self.file(config, &format!("boot/config-{}", kernel.release));
@@ -209,11 +210,11 @@ impl Contents {
         self.put(&settled(guest), program(&tool.program));
         for (name, host) in &tool.libraries {
             let path = match name.strip_prefix('/') {
-                // The loader, at the very path that is in the program.
+                // The loader goes to the path that stands in the program.
                 Some(path) => settled(path),
                 None => format!("{LIBRARIES}/{name}"),
             };
-            // Of a library that two tools bring, the first will do for both.
+            // Two tools that bring the same library share the first one's.
             if !self.entries.contains_key(&path) {
                 self.put(&path, program(host));
             }
@@ -237,7 +238,7 @@ impl Contents {
 fn settled(guest: &str) -> String {
     let parts = guest.split('/').filter(|part| !matches!(*part, "" | "."));
     let mut path = parts.collect::<Vec<_>>().join("/");
-    // What an alias leads to may be an alias's beginning.
+    // The path that an alias leads to may begin with another alias.
     while let Some(next) = ALIASES.iter().find_map(|(alias, folder)| {
         let rest = path.strip_prefix(alias)?;
         (rest.is_empty() || rest.starts_with('/')).then(|| format!("{folder}{rest}"))

@@ -48,7 +48,7 @@ impl Kernel {
             return Ok(kernel);
         }
         match debian::fetch(&locked, &wanted, arch) {
-            // Without a network an untested version is better than none.
+            // Without a network, perch takes an untested version rather than none.
             Err(error) => kept(store, &wanted.or_any(), arch)?.ok_or(error),
             fetched => fetched,
         }
@@ -77,7 +77,7 @@ fn booted(store: &Store, wanted: &Wanted, arch: Arch) -> Result<Option<Kernel>> 
     let releases = names
         .iter()
         .filter_map(|name| name.strip_prefix("vmlinuz-"));
-    // A distribution's kernel has most drivers as modules, which a guest has no use for.
+    // A distribution's kernel has most drivers as modules, which a guest cannot load.
     let fit = |release: &&str| {
         let config = fs::read_to_string(format!("/boot/config-{release}")).unwrap_or_default();
         let options = NEEDED.iter().map(|(option, _)| *option);
@@ -101,7 +101,7 @@ fn from_file(store: &Store, path: &Path, arch: Arch) -> Result<Kernel> {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);
     let name = format!("files/{arch}-{:016x}", hasher.finish());
-    // One that was built anew has another time, size or place on the disk.
+    // A kernel that was built anew has another time, size or place on the disk.
     let state = format!(
         "{}.{:09} {} {}",
         metadata.mtime(),

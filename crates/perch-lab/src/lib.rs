@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Guests: real kernels on machines that nobody owns.
 //!
-//! One half provides what a guest is made of, as an ordinary user and without touching the host's
-//! own packages: a [`kernel`], a [`qemu`] that can make the topology, the [`tools`] to run inside
-//! and the [`initramfs`] that carries them; what has to be fetched is kept in the [`store`]. The
+//! One half provides the parts of a guest, as an ordinary user and without touching the host's own
+//! packages: a [`kernel`], a [`qemu`] that can make the topology, the [`tools`] to run inside and
+//! the [`initramfs`] that carries them; the [`store`] keeps every part that has to be fetched. The
 //! other half turns a machine into a guest, boots it and runs commands in it.
 
 pub mod agent;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// How many of a failed program's last lines are passed on.
+/// The number of a failed program's last lines that an error shows.
 const LINES_SAID: usize = 5;
 
 /// Runs `command` to its end and returns what it printed.
@@ -29,7 +29,7 @@ pub(crate) fn output(command: &mut Command, doing: &str) -> Result<String> {
 /// # Errors
 /// As [`output`].
 pub(crate) fn watched(command: &mut Command, doing: &str, tick: impl Fn()) -> Result<()> {
-    // To a file, which a program cannot fill as it can a pipe that nobody reads.
+    // The program writes to a file; a pipe that nobody reads would fill up and stop it.
     let words = |error| Error::file("make", &std::env::temp_dir())(error);
     let mut said = unnamed().map_err(words)?;
     command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -51,7 +51,7 @@ pub(crate) fn watched(command: &mut Command, doing: &str, tick: impl Fn()) -> Re
     Err(failed(command, doing, &text, status))
 }
 
-/// A file without a name, gone when it is closed.
+/// A file without a name, which is gone when it is closed.
 fn unnamed() -> std::io::Result<std::fs::File> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     Ok(rustix::fs::memfd_create("perch", flags)?.into())

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What is being done, for somebody who waits.
+//! Messages about the work in progress, for a person who waits.
 
-/// Who is told. The command shows it on a terminal; a test or a script wants [`Silent`].
+/// The receiver of messages. The command shows them on a terminal; a test or a script wants
+/// [`Silent`].
 pub trait Progress: Send + Sync {
-    /// `message` is being done; `fraction` of it, from 0 to 1, is done where that is known.
+    /// Takes a message: the work that it names is under way, and `fraction` of it, from 0 to 1, is
+    /// done where that is known.
     ///
-    /// Called often while something is fetched: it must return at once.
+    /// The store calls this often while it fetches something, so it must return at once.
     fn step(&self, message: &str, fraction: Option<f64>);
 }
 
-/// Tells nobody.
+/// Drops every message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

@@ -24,12 +24,12 @@ const SHELF: &str = "qemu";
 /// Major, minor and micro.
 pub type Version = (u32, u32, u32);
 
-/// What a QEMU has to do.
+/// The abilities that a QEMU needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// The guest's machine.
+    /// The architecture of the guest.
     pub arch: Arch,
-    /// Whether CPUs in groups share an L2 cache.
+    /// True when groups of CPUs share an L2 cache.
     pub l2_clusters: bool,
 }
 
@@ -45,7 +45,7 @@ impl Need {
         }
     }
 
-    /// The oldest version that can do it. arm64's clusters are older than [`OLDEST`].
+    /// The oldest version that has them. arm64's clusters are older than [`OLDEST`].
     fn version(self) -> Version {
         match self.arch {
             Arch::X86_64 if self.l2_clusters => WITH_L2_CLUSTERS,
@@ -59,11 +59,11 @@ impl Need {
 pub struct Qemu {
     /// `qemu-system-x86_64` or its like.
     pub program: PathBuf,
-    /// Folders for `-L`; empty when it finds its data itself.
+    /// Folders for `-L`; empty when the program finds its data itself.
     pub data: Vec<PathBuf>,
-    /// For `LD_LIBRARY_PATH`; `None` when the host has all of its libraries.
+    /// The folder for `LD_LIBRARY_PATH`; `None` when the host has all of its libraries.
     pub library_path: Option<PathBuf>,
-    /// What it says it is.
+    /// The version that it prints itself.
     pub version: Version,
 }
 
@@ -72,7 +72,8 @@ impl Qemu {
     /// its backports.
     ///
     /// # Errors
-    /// [`Error::Missing`] when there is none and none can be fetched, else what went wrong.
+    /// [`Error::Missing`] when there is none and none can be fetched, else the error that prevented
+    /// it.
     pub fn find(store: &Store, need: Need) -> Result<Qemu> {
         let installed = tree::on_path(&need.program()).map(|program| Qemu::new(program, None));
         let unfit = match installed {
@@ -108,8 +109,8 @@ impl Qemu {
         command
     }
 
-    /// The QEMU at `program`, below `tree` when it is an unpacked one. It is run to see whether
-    /// it does run.
+    /// The QEMU at `program`, below `tree` when perch unpacked it. perch runs it once, to see
+    /// whether it does run and to read its version.
     fn new(program: PathBuf, tree: Option<(&Path, Arch)>) -> Result<Qemu> {
         let mut qemu = Qemu {
             program,
@@ -151,7 +152,7 @@ fn kept(store: &Store, need: Need) -> Option<Qemu> {
         .into_iter()
         .filter(|name| name.starts_with(&prefix));
     let folders = names.map(|name| store.root().join(SHELF).join(name));
-    // One whose libraries went away with an upgrade of the host is fetched anew.
+    // An upgrade of the host may remove a library that a QEMU needs; such a QEMU is fetched anew.
     let qemus = folders.filter_map(|folder| Qemu::load(&folder, need).ok());
     qemus
         .filter(|qemu| qemu.version >= need.version())
@@ -168,7 +169,7 @@ fn fetch(locked: &Locked, host: &Host, need: Need) -> Result<Qemu> {
         selections.push(Apt::own_and(locked, host, arch, &backports)?);
     }
     for apt in &selections {
-        // A suite may lack it, or need what cannot be had.
+        // A suite may lack the package, or one that it depends on.
         let packages = match apt.with_dependencies(package) {
             Ok(packages) => packages,
             Err(error) => {
@@ -190,7 +191,7 @@ fn fetch(locked: &Locked, host: &Host, need: Need) -> Result<Qemu> {
         let folder = locked.keep(&name, |folder| {
             apt.unpack(&what, plan, folder)?;
             tree::flatten_libraries(folder, arch)?;
-            // What does not run is not kept.
+            // A QEMU that does not run is not kept.
             Qemu::load(folder, need).map(drop)
         })?;
         return Qemu::load(&folder, need);
@@ -223,8 +224,7 @@ fn version(said: &str) -> Option<Version> {
     numbers(rest)
 }
 
-/// The version that QEMU itself gave to what a package's version is of: 10.0.2 for
-/// `1:10.0.2+ds-2~bpo12+1`.
+/// QEMU's own version in the version of a package: 10.0.2 for `1:10.0.2+ds-2~bpo12+1`.
 fn upstream(version: &str) -> Option<Version> {
     numbers(version.split_once(':').map_or(version, |(_, rest)| rest))
 }

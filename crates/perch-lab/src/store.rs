@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The folder where fetched things are kept: kernels, QEMU, packages of tools, apt's lists.
+//! The folder that keeps fetched things: kernels, QEMU, packages of tools, apt's lists.
 //!
-//! Whatever stands in it under its own name is whole: it was made under another name and renamed.
-//! Only one process at a time adds to it. Everything in it can be deleted at any time between two
-//! runs; it is fetched again.
+//! A thing that stands in it under its own name is whole: perch makes it under another name and
+//! renames it. Only one process at a time adds to the folder. A user may delete anything in it
+//! between two runs; perch fetches it again.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -14,10 +14,10 @@ use rustix::fs::FlockOperation;
 use crate::error::{Error, Result};
 use crate::progress::{Progress, Silent};
 
-/// What unfinished things are called until they are renamed.
+/// The end of an unfinished thing's name, until it is renamed.
 const PARTIAL: &str = ".partial";
 
-/// The cache folder and who is told of progress.
+/// The cache folder, and the receiver of messages about progress.
 pub struct Store {
     root: PathBuf,
     progress: Box<dyn Progress>,
@@ -52,7 +52,8 @@ impl Store {
     pub fn at(root: impl Into<PathBuf>) -> Result<Store> {
         let root = root.into();
         fs::create_dir_all(&root).map_err(Error::file("make the cache folder", &root))?;
-        // apt and QEMU are given paths below it, whatever folder they run in.
+        // apt and QEMU get paths below it whatever folder they run in, so the path must be
+        // absolute.
         let root = fs::canonicalize(&root).map_err(Error::file("find", &root))?;
         Ok(Store {
             root,
@@ -60,7 +61,7 @@ impl Store {
         })
     }
 
-    /// The same store, which tells `progress` what it is doing.
+    /// The same store, which tells `progress` of its work.
     pub fn with_progress(self, progress: impl Progress + 'static) -> Store {
         Store {
             progress: Box::new(progress),
@@ -68,12 +69,12 @@ impl Store {
         }
     }
 
-    /// Where everything is.
+    /// The folder itself.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Tells whoever waits.
+    /// Tells the receiver of messages.
     pub fn say(&self, message: &str, fraction: Option<f64>) {
         self.progress.step(message, fraction);
     }
@@ -96,9 +97,10 @@ impl Store {
         names
     }
 
-    /// Waits until no other process adds to the store, and then is the one that may.
+    /// Waits until no other process adds to the store, and takes the right to add.
     ///
-    /// The lock goes with the value, and with the process however that ends. Not reentrant.
+    /// The lock ends with the value, and with the process in whatever way that ends. It is not
+    /// reentrant.
     ///
     /// # Errors
     /// [`Error::File`] when the store cannot be written.
@@ -133,12 +135,12 @@ pub(crate) struct Locked<'a> {
 }
 
 impl Locked<'_> {
-    /// What is locked.
+    /// The store that is locked.
     pub fn store(&self) -> &Store {
         self.store
     }
 
-    /// Keeps as `name` the folder that `make` fills, and says where it is.
+    /// Keeps as `name` the folder that `make` fills, and returns its path.
     ///
     /// When `make` fails, or the process ends in the middle, nothing is kept.
     pub fn keep(&self, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
@@ -146,7 +148,8 @@ impl Locked<'_> {
         let mut partial = path.clone().into_os_string();
         partial.push(PARTIAL);
         let partial = PathBuf::from(partial);
-        // What other attempts left, of this or an older version; nobody else is at work.
+        // Earlier attempts, of this or an older version of perch, may have left folders; the lock
+        // tells that no process still fills one.
         for left in fs::read_dir(partial.parent().unwrap_or(&self.store.root))
             .into_iter()
             .flatten()
@@ -158,7 +161,7 @@ impl Locked<'_> {
         }
         fs::create_dir_all(&partial).map_err(Error::file("make", &partial))?;
         if let Err(error) = make(&partial) {
-            // The first failure is the one to tell; what is left is removed by the next attempt.
+            // The first failure is the one to tell; the next attempt removes a folder that is left.
             let _ = remove(&partial);
             return Err(error);
         }
@@ -167,7 +170,7 @@ impl Locked<'_> {
         Ok(path)
     }
 
-    /// Refuses to begin with `what`, which takes `needed` bytes, when they are not free.
+    /// Refuses to begin with `what`, which takes `needed` bytes, when fewer are free.
     pub fn check_space(&self, what: &str, needed: u64) -> Result<()> {
         let root = &self.store.root;
         let stat = rustix::fs::statvfs(root)

@@ -19,7 +19,7 @@ struct Known {
     package: &'static str,
     /// Its path in the package.
     path: &'static str,
-    /// A file that it reads, by the same path in the package and in the guest.
+    /// A file that the program reads, at the same path in the package and in the guest.
     data: Option<&'static str>,
 }
 
@@ -37,10 +37,10 @@ const fn known(
     }
 }
 
-/// What tbench and dbench play.
+/// The file of operations that tbench and dbench replay.
 const CLIENT: Option<&str> = Some("usr/share/dbench/client.txt");
 
-/// The benchmarks that Debian packages, and what is handy beside them.
+/// The benchmarks that Debian packages, and programs that are handy beside them.
 const KNOWN: [Known; 15] = [
     known("bpftool", "bpftool", "usr/sbin/bpftool", None),
     known("busybox", "busybox-static", "bin/busybox", None),
@@ -59,16 +59,17 @@ const KNOWN: [Known; 15] = [
     known("tbench_srv", "dbench", "usr/bin/tbench_srv", None),
 ];
 
-/// A program and what it needs to run somewhere else.
+/// A program, and the files that it needs to run in a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// What it is called in the guest.
+    /// The program's name in the guest.
     pub name: String,
-    /// Where it is on the host.
+    /// Its path on the host.
     pub program: PathBuf,
-    /// Its libraries, by file name, and its loader, by its path: to where they are on the host.
+    /// Paths on the host of its libraries, by file name, and of its loader, by its path in the
+    /// guest.
     pub libraries: BTreeMap<String, PathBuf>,
-    /// Files that it reads: where they are on the host and where it looks for them.
+    /// Files that it reads: the path on the host, and the path at which it looks for them.
     pub files: Vec<(PathBuf, String)>,
 }
 
@@ -77,8 +78,8 @@ impl Tool {
     /// one from its Debian package, which is fetched into the store once.
     ///
     /// # Errors
-    /// [`Error::Input`] when it is nowhere and unknown, or cannot run in such a guest, else what
-    /// went wrong in fetching it.
+    /// [`Error::Input`] when it is unknown and nowhere to be found, or cannot run in such a guest,
+    /// else the error that prevented fetching it.
     pub fn find(store: &Store, name: &str, arch: Arch) -> Result<Tool> {
         let known = KNOWN.iter().find(|known| known.name == name);
         let own = if name.contains('/') {
@@ -107,7 +108,8 @@ impl Tool {
         }
     }
 
-    /// The program at `path` with the host's libraries, whatever host this is.
+    /// The program at `path` with libraries from the host's folders; the program may be for another
+    /// architecture than the host's.
     pub(crate) fn at(path: &Path) -> Result<Tool> {
         let bytes = fs::read(path).map_err(Error::file("read the program", path))?;
         let arch = elf::parse(&bytes).map(|elf| elf.arch).or_else(Arch::host);
@@ -119,9 +121,9 @@ impl Tool {
 /// Busybox: a guest's shell and everyday programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Busybox {
-    /// Itself.
+    /// The program.
     pub tool: Tool,
-    /// The names that it goes by.
+    /// The names of its applets.
     pub applets: Vec<String>,
 }
 
@@ -129,8 +131,8 @@ impl Busybox {
     /// The host's busybox, else Debian's static one.
     ///
     /// # Errors
-    /// As [`Tool::find`]; [`Error::Input`] when it does not have its applets' names where every
-    /// busybox had them so far.
+    /// As [`Tool::find`]; [`Error::Input`] when its table of applets is not found, which every
+    /// busybox had so far.
     pub fn find(store: &Store, arch: Arch) -> Result<Busybox> {
         let tool = Tool::find(store, "busybox", arch)?;
         let bytes = fs::read(&tool.program).map_err(Error::file("read", &tool.program))?;
@@ -142,9 +144,9 @@ impl Busybox {
     }
 }
 
-/// The names in a busybox's table of applets, sorted: read, as one for another architecture cannot
-/// be asked. They stand one behind the other, each with a zero at its end, and one more at the end
-/// of all; the first are those of test(1).
+/// The names in a busybox's table of applets, sorted. perch reads the table because it cannot run a
+/// busybox of another architecture. The names stand one behind the other, each with a zero at its
+/// end, and a further zero ends the table; the first are those of test(1).
 fn applets(busybox: &[u8]) -> Vec<String> {
     const FIRST: &[u8] = b"\0[\0[[\0";
     let found = busybox.windows(FIRST.len()).position(|at| at == FIRST);
@@ -157,7 +159,7 @@ fn applets(busybox: &[u8]) -> Vec<String> {
 }
 
 impl Known {
-    /// Its data below `root`, and where the guest has it.
+    /// Its data below `root`, and their path in the guest.
     fn files(&self, root: &Path) -> Result<Vec<(PathBuf, String)>> {
         let Some(data) = self.data else {
             return Ok(Vec::new());
@@ -175,7 +177,7 @@ impl Known {
     }
 }
 
-/// The program on the host, a wrapper replaced by what it runs.
+/// The program on the host; of a wrapper, the program that the wrapper runs.
 fn installed(name: &str, known: Option<&Known>) -> Option<PathBuf> {
     let path = tree::on_path(name)?;
     let script = fs::read(&path).is_ok_and(|bytes| bytes.starts_with(b"#!"));
@@ -216,12 +218,12 @@ fn packaged(store: &Store, known: &Known, arch: Arch) -> Result<Tool> {
         Some(folder) => folder,
         None => fetch(store, known, arch, &name)?,
     };
-    // Its own libraries first: the host's are of other versions when it was updated since.
+    // The package's own libraries come first: the host's may be of other versions since an update.
     let mut folders = vec![tree::libraries(&folder, arch)];
     if Arch::host() == Some(arch) {
         folders.extend(elf::host_folders(arch));
     }
-    // Merged or not, a package may have it on either side of /usr.
+    // A package may have the program in /usr or beside it.
     let places = [folder.join(known.path), folder.join("usr").join(known.path)];
     let program = places.iter().find(|path| path.is_file()).ok_or_else(|| {
         Error::Missing(format!(
@@ -287,7 +289,7 @@ fn assemble(path: &Path, arch: Arch, folders: &[PathBuf]) -> Result<Tool> {
     }
 }
 
-/// What glibc loads when a thread ends or is cancelled, and no file names.
+/// The library that glibc loads when a thread ends or is cancelled, which no ELF file names.
 fn loaded_later(elf: &Elf, folders: &[PathBuf]) -> Option<(String, PathBuf)> {
     elf.interpreter.as_ref()?;
     let name = "libgcc_s.so.1";
@@ -295,7 +297,7 @@ fn loaded_later(elf: &Elf, folders: &[PathBuf]) -> Option<(String, PathBuf)> {
     Some((name.to_string(), places.find(|path| path.is_file())?))
 }
 
-/// Which program a script is for.
+/// The interpreter that a script's first line names.
 fn interpreter(bytes: &[u8]) -> Option<String> {
     let line = bytes
         .strip_prefix(b"#!")?

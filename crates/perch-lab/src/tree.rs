@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::arch::Arch;
 use crate::error::{Error, Result};
 
-/// The program `name` on PATH, or in the folders of system programs that a user's PATH may lack.
+/// The path of the program `name`, from PATH or from the folders of system programs that a user's
+/// PATH may lack.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
@@ -21,15 +22,16 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     })
 }
 
-/// Where the libraries of an unpacked tree are once [`flatten_libraries`] was there.
+/// The folder of an unpacked tree's libraries once [`flatten_libraries`] has run.
 pub(crate) fn libraries(tree: &Path, arch: Arch) -> PathBuf {
     tree.join("usr/lib").join(arch.multiarch())
 }
 
 /// Makes every library of a tree reachable in one folder.
 ///
-/// Packages put some beside it (`/lib`, where that is the same on an installed system) and some
-/// below it, where an alternative or an absolute search path in a program would lead.
+/// Packages put some libraries beside that folder (in `/lib`, which is the same folder on an
+/// installed system) and some below it, where an alternative or an absolute search path in a
+/// program would lead.
 pub(crate) fn flatten_libraries(tree: &Path, arch: Arch) -> Result<()> {
     let folder = libraries(tree, arch);
     fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
@@ -45,7 +47,7 @@ pub(crate) fn flatten_libraries(tree: &Path, arch: Arch) -> Result<()> {
             let library = ["lib", "ld-"].iter().any(|start| name.starts_with(start));
             let library = library && name.contains(".so");
             if library && !path.is_dir() && link.symlink_metadata().is_err() {
-                // Relative, so that the tree can be renamed.
+                // The link is relative, so that the tree can be renamed.
                 let target = relative(&path, &folder, tree);
                 symlink(&target, &link).map_err(Error::file("make", &link))?;
             }
@@ -74,7 +76,7 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What is in a folder, sorted; nothing when there is none.
+/// The entries of a folder, sorted; none when there is no such folder.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let mut paths: Vec<PathBuf> = entries

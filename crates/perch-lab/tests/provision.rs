@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a guest is made of, fetched for real: run with `./x test --long`, in a folder of its own.
+//! Fetches the parts of a guest for real: run with `./x test --long`, in a folder of its own.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use perch_lab::tools::{Busybox, Tool};
 use perch_lab::{Arch, Store};
 
 /// A store that outlives the test, so that one failing test does not fetch everything again. The
-/// user's own is none of the tests' business, unless it is named.
+/// tests leave the user's own store alone, unless PERCH_CACHE names it.
 fn store() -> Store {
     if std::env::var_os("PERCH_CACHE").is_some() {
         return Store::open().unwrap();
@@ -127,6 +127,6 @@ fn tools_with_all_that_they_need() {
     let out = store.root().join("initramfs");
     let size = contents.build(&out).unwrap();
     println!("initramfs: {size} bytes in {:.1?}", began.elapsed());
-    // A third of a second on an idle machine.
+    // This takes a third of a second on an idle machine.
     assert!(began.elapsed().as_secs_f64() < 5.0);
 }

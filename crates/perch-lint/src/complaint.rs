@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A place in the tree and what is wrong there.
+//! A place in the tree where a rule is broken.
 
 use std::fmt;
 

@@ -25,7 +25,7 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
             ));
         }
         let length = text.lines().count();
-        // Nobody writes or reads a generated file as a whole.
+        // A program writes generated files, and no person reads one as a whole.
         if length > LONGEST_FILE && !path.ends_with("/generated.rs") {
             complaints.push(Complaint::new(
                 path,

@@ -19,7 +19,7 @@
 
 use crate::Tree;
 
-/// Where the order stands, from the root of the tree.
+/// The path of the order, from the root of the tree.
 pub const HOUSE_FILE: &str = "crates/perch-lint/house.txt";
 
 /// The contents of `house.txt`.
@@ -33,7 +33,7 @@ pub struct House {
     pub walls: Vec<Wall>,
     /// Circles of files that stand for now.
     pub circles: Vec<Circle>,
-    /// Names that are spelt like files of this tree and are none.
+    /// Names that are spelt like files of this tree and name files elsewhere.
     pub elsewhere: Vec<Elsewhere>,
 }
 
@@ -47,7 +47,7 @@ pub struct Rooms {
     pub order: Vec<Vec<String>>,
 }
 
-/// What lies below `from` must not include or use what lies below `never`.
+/// A wall: no file below `from` may include or use a file below `never`.
 #[derive(Debug)]
 pub struct Wall {
     /// Folder or file.
@@ -74,7 +74,7 @@ pub struct Circle {
 pub struct Elsewhere {
     /// The name as it is written; a `*` stands for anything.
     pub name: String,
-    /// Where that file lives instead.
+    /// The project that has that file.
     pub why: String,
 }
 

@@ -53,12 +53,12 @@ pub struct Token<'a> {
 }
 
 impl Token<'_> {
-    /// Whether this is the punctuation `mark`.
+    /// Returns whether this is the punctuation `mark`.
     pub fn is(&self, mark: char) -> bool {
         self.kind == Kind::Mark && self.text.starts_with(mark)
     }
 
-    /// Whether this is the name or keyword `word`.
+    /// Returns whether this is the name or keyword `word`.
     pub fn is_word(&self, word: &str) -> bool {
         self.kind == Kind::Word && self.text == word
     }

@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Check the tree; whether it keeps every rule.
+/// Checks the tree, and returns whether it keeps every rule.
 fn run(root: &Path, sentences: bool, list: bool) -> Result<bool, String> {
     let tree = Tree::read(root).map_err(|error| format!("{}: {error}", root.display()))?;
     let house = House::of(&tree)?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Sentences that begin with a headless "Who", "What" or "Whether" and end in a full stop. A reader
-//! has to find out of whom they speak. The rule only counts: such a sentence needs a person to
-//! rewrite it, and a few are right.
+//! Sentences that begin with a headless "Who", "What", "Which" or "Whether" and end in a full stop.
+//! A reader has to find out of whom they speak. The rule only counts: such a sentence needs a person
+//! to rewrite it, and a few are right.
 
 use crate::text::{self, Block, Kind};
 use crate::{Complaint, Tree};
 
-const HEADS: [&str; 4] = ["Who ", "What ", "Whether ", "Whose "];
+const HEADS: [&str; 6] = ["Who ", "Whom ", "Whose ", "What ", "Which ", "Whether "];
 
 /// Every such sentence in comments and pages.
 pub fn headless(tree: &Tree) -> Vec<Complaint> {
@@ -62,11 +62,17 @@ mod tests {
     fn statements_are_found_and_questions_are_not() {
         let tree = Tree::new([(
             "a.rs",
-            "/// A queue. What a task\n/// waits for. What is it? Whatever comes.\nfn a() {}\n\
+            "// SPDX-License-Identifier: GPL-2.0-or-later\n// Which CPU.\n\n\
+             /// A queue. What a task\n/// waits for. What is it? Whatever comes.\nfn a() {}\n\
              // Whether: yes.\n// Who waits.\n",
         )]);
         let found = headless(&tree);
         let lines: Vec<_> = found.iter().map(|c| (c.line, c.what.as_str())).collect();
-        assert_eq!(lines, [(1, "What a task waits for."), (5, "Who waits.")]);
+        let expected = [
+            (2, "Which CPU."),
+            (4, "What a task waits for."),
+            (8, "Who waits."),
+        ];
+        assert_eq!(lines, expected);
     }
 }

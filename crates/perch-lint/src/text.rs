@@ -13,7 +13,7 @@ pub enum Kind {
     Comment,
     /// A page of Markdown without its examples.
     Page,
-    /// What stands between two ``` lines, of a page or a comment.
+    /// The lines between two ``` lines of a page or a comment.
     Example,
     /// A string of a program.
     Literal,
@@ -41,8 +41,8 @@ impl Block {
         self.first_line + before
     }
 
-    /// The ranges of the text's paragraphs: an empty line ends one; a heading, an item of a list
-    /// and a row of a table begin one.
+    /// The ranges of the text's paragraphs: an empty line and a licence line end one; a heading, an
+    /// item of a list and a row of a table begin one.
     pub fn paragraphs(&self) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         let mut open = false;
@@ -57,7 +57,7 @@ impl Block {
                 _ if !empty => found.push(start..end),
                 _ => {}
             }
-            open = !empty;
+            open = !empty && !words.starts_with("SPDX-License-Identifier");
             start = end;
         }
         found

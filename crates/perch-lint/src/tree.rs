@@ -79,12 +79,12 @@ impl Tree {
         self.files.get(path).map(String::as_str)
     }
 
-    /// Whether `path` is a file.
+    /// Returns whether `path` is a file.
     pub fn is_file(&self, path: &str) -> bool {
         self.files.contains_key(path)
     }
 
-    /// Whether `path`, a `/` at its end or not, is a folder that holds a file.
+    /// Returns whether `path`, with a `/` at its end or without, is a folder that holds a file.
     pub fn is_folder(&self, path: &str) -> bool {
         self.folders.contains(path.trim_end_matches('/'))
     }
@@ -115,7 +115,7 @@ pub fn join(folder: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Whether `path` is `folder` or lies in it. The empty folder is the root.
+/// Returns whether `path` is `folder` or lies in it. The empty folder is the root.
 pub fn within(path: &str, folder: &str) -> bool {
     let folder = folder.trim_end_matches('/');
     folder.is_empty()
@@ -135,7 +135,7 @@ fn is_text(path: &str) -> bool {
     .contains(&extension)
 }
 
-/// What git lists, or nothing where there is no git.
+/// The files that git lists; `None` where there is no git.
 fn tracked(root: &Path) -> Option<Vec<String>> {
     if !root.join(".git").exists() {
         return None;

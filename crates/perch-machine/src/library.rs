@@ -59,7 +59,7 @@ pub fn resolve(name_or_path: &str) -> Result<Machine, MachineError> {
 /// Returns the library's names within a few keystrokes of `name`, best first; all names when none
 /// is so near.
 fn near(name: &str) -> Vec<String> {
-    // Of a mistyped path only the last part is compared.
+    // perch compares only the last part of a mistyped path.
     let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str());
     let wanted = stem.unwrap_or(name).to_lowercase();
     let mut ranked: Vec<(usize, &str)> = names()

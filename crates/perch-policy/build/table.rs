@@ -71,7 +71,7 @@ pub fn parse(text: &str) -> Result<Table, Wrong> {
     let lines = lines(text)?;
     let mut mechanisms: Vec<(usize, Mechanism)> = Vec::new();
     let mut reasons: BTreeMap<usize, Reason> = BTreeMap::new();
-    // Which lines each mechanism has had, to refuse a second one and to find a missing one.
+    // The lines that each mechanism has had, to refuse a second one and to find a missing one.
     let mut had: BTreeMap<(String, String), usize> = BTreeMap::new();
     for line in &lines {
         let macro_name = line.name.as_str();

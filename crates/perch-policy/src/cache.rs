@@ -2,6 +2,8 @@
 //! The records that the cache mechanism keeps of processes, CPUs and last-level caches
 //! (policy/include/perch/occupancy.h and cache.h).
 
+use bytemuck::Zeroable;
+
 use crate::ffi;
 use crate::ffi::generated::{
     PERCH_CACHE_FULL_RUNNABLE, PERCH_CACHE_FULL_UTIL, PERCH_CACHE_NONE, PERCH_CACHE_REDIRECTED,
@@ -12,7 +14,7 @@ use crate::image::Image;
 use crate::load::LlcLoad;
 use crate::topology::Topology;
 
-/// What the cache mechanism did on the way to a verdict: counted beside the reason, as the search
+/// The cache mechanism's step on the way to a verdict: counted beside the reason, as the search
 /// that follows has one of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
@@ -89,8 +91,9 @@ impl Process {
         };
         Process {
             raw: ffi::Process {
-                occupancy: std::ptr::null_mut(),
-                seats: std::ptr::null_mut(),
+                // raw() writes these before each call.
+                occupancy: 0,
+                seats: 0,
                 // No epoch has this number: the first tick looks.
                 scan_epoch: u64::MAX,
                 pref_cpu: ffi::NONE,
@@ -100,23 +103,23 @@ impl Process {
                 running_avg: 0,
                 footprint_kib: 0,
             },
-            occupancy: vec![ffi::Occupancy::default(); topology.nr_cpus()].into(),
+            occupancy: vec![ffi::Occupancy::zeroed(); topology.nr_cpus()].into(),
             seats: vec![empty; topology.nr_llcs()].into(),
         }
     }
 
     /// As C reads it: valid until the process moves or goes.
     pub(crate) fn raw(&mut self) -> *mut ffi::Process {
-        self.raw.occupancy = self.occupancy.as_mut_ptr();
-        self.raw.seats = self.seats.as_mut_ptr();
+        self.raw.occupancy = self.occupancy.as_mut_ptr() as u64;
+        self.raw.seats = self.seats.as_mut_ptr() as u64;
         &mut self.raw
     }
 
     /// Laid out in another address space; its address.
     pub(crate) fn place(&self, image: &mut Image) -> u64 {
         let raw = ffi::Process {
-            occupancy: image.push(&self.occupancy) as *mut ffi::Occupancy,
-            seats: image.push(&self.seats) as *mut ffi::Seat,
+            occupancy: image.push(&self.occupancy),
+            seats: image.push(&self.seats),
             ..self.raw
         };
         image.push(&[raw])
@@ -143,7 +146,7 @@ impl Topology {
     /// the addresses of an array of `struct perch_epoch`, one a CPU up to `possible`, and one of
     /// `struct perch_llc_load`, one an LLC.
     pub fn image_cache(&self, image: &mut Image, possible: usize) -> (u64, u64) {
-        let epochs = image.push(&vec![ffi::Epoch::default(); possible.max(self.nr_cpus())]);
+        let epochs = image.push(&vec![ffi::Epoch::zeroed(); possible.max(self.nr_cpus())]);
         (epochs, image.push(&new_loads(self)))
     }
 }

@@ -68,7 +68,7 @@ pub struct Rules {
     pub groups_by_affinity: bool,
     /// Asymmetric machines balance wake-ups that fit badly, as they do forks.
     pub wake_cap: bool,
-    /// The slow path's groups as 5.5 introduced them: without who waits, without the load of
+    /// The slow path's groups as 5.5 introduced them: without the tasks that wait, without the load of
     /// groups that have no spare capacity, without a second criterion.
     pub early_groups: bool,
     /// A wakee's recent CPU is replaced only when it was taken, and a waker's is its own.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The C of policy/ as Rust sees it, by shorter names. Only this crate's safe face uses it.
+//! The C of policy/ as Rust sees it, by shorter names. Only this crate's safe face calls it; its
+//! structures know no type of the face.
 
 #[rustfmt::skip]
 #[allow(

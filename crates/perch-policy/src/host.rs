@@ -6,6 +6,8 @@ mod group;
 
 use std::sync::Arc;
 
+use bytemuck::{Zeroable, must_cast_mut};
+
 use crate::cache::{Process, new_loads};
 use crate::ffi;
 use crate::image::Image;
@@ -29,12 +31,9 @@ pub struct Host {
     processes: Vec<Process>,
     /// By task group, where it has something queued.
     queued: Vec<Box<[u64]>>,
+    /// The addresses in it lead into heap blocks that `Host` itself owns or holds by Arc.
     raw: ffi::Host,
 }
-
-// SAFETY: the raw pointers lead into heap blocks that `Host` itself owns or holds by Arc; nothing
-// else writes to them.
-unsafe impl Send for Host {}
 
 impl Host {
     /// A host whose CPUs are all idle since time 0, without tasks, and whose LLCs were just found
@@ -54,15 +53,16 @@ impl Host {
         let llcs = topology.new_llcs();
         let raw = ffi::Host {
             topology: topology.raw(),
-            idle: idle.as_ptr(),
-            sched_idle: sched_idle.as_ptr(),
-            cpus: std::ptr::null(),
-            llcs: std::ptr::null_mut(),
-            epochs: std::ptr::null_mut(),
-            loads: std::ptr::null_mut(),
+            idle: idle.as_ptr() as u64,
+            sched_idle: sched_idle.as_ptr() as u64,
+            // refresh() writes these before each call.
+            cpus: 0,
+            llcs: 0,
+            epochs: 0,
+            loads: 0,
         };
         Host {
-            epochs: vec![ffi::Epoch::default(); n].into(),
+            epochs: vec![ffi::Epoch::zeroed(); n].into(),
             loads: new_loads(&topology),
             processes: Vec::new(),
             queued: Vec::new(),
@@ -155,12 +155,12 @@ impl Host {
     pub(crate) fn place(&self, topology: ffi::Topology, image: &mut Image) -> ffi::Host {
         ffi::Host {
             topology,
-            idle: image.push(&self.idle) as *const u64,
-            sched_idle: image.push(&self.sched_idle) as *const u64,
-            cpus: image.push(&self.cpus) as *const CpuState,
-            llcs: image.push(&self.llcs) as *mut ffi::Llc,
-            epochs: image.push(&self.epochs) as *mut ffi::Epoch,
-            loads: image.push(&self.loads) as *mut LlcLoad,
+            idle: image.push(&self.idle),
+            sched_idle: image.push(&self.sched_idle),
+            cpus: image.push(&self.cpus),
+            llcs: image.push(&self.llcs),
+            epochs: image.push(&self.epochs),
+            loads: image.push(&self.loads),
         }
     }
 
@@ -188,10 +188,10 @@ impl Host {
 
     /// Points C's view at those arrays that may have moved.
     pub(crate) fn refresh(&mut self) {
-        self.raw.cpus = self.cpus.as_ptr();
-        self.raw.llcs = self.llcs.as_mut_ptr();
-        self.raw.epochs = self.epochs.as_mut_ptr();
-        self.raw.loads = self.loads.as_mut_ptr();
+        self.raw.cpus = self.cpus.as_ptr() as u64;
+        self.raw.llcs = self.llcs.as_mut_ptr() as u64;
+        self.raw.epochs = self.epochs.as_mut_ptr() as u64;
+        self.raw.loads = self.loads.as_mut_ptr() as u64;
     }
 
     /// Asks the policy where `wakee` should wake up. `waker` remembers the wake-up (its flips),
@@ -221,10 +221,10 @@ impl Host {
         );
         wakee.allow(allowed, allowed.words().as_ptr() as u64);
         let raw_wake = wake.raw();
-        let mut verdict = ffi::Verdict::default();
+        let mut verdict = ffi::Verdict::zeroed();
         self.lend(wakee);
         self.refresh();
-        // SAFETY: every pointer in `raw` leads to an array that lives as long as `self` and is as
+        // SAFETY: every address in `raw` leads to an array that lives as long as `self` and is as
         // long as the topology says; the CPU numbers were checked above; the affinity words stay
         // borrowed for the call; the C code keeps no pointer.
         unsafe {
@@ -232,8 +232,8 @@ impl Host {
                 &mut self.raw,
                 policy.raw(),
                 &raw_wake,
-                waker,
-                wakee,
+                must_cast_mut(waker),
+                must_cast_mut(wakee),
                 &mut verdict,
             );
         }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Arrays laid out for another address space: the arena of a BPF program.
 
+use bytemuck::{AnyBitPattern, NoUninit, bytes_of, cast_slice};
+
 /// Bytes that will lie at a known address, to which the pointers in them lead.
 #[derive(Debug)]
 pub struct Image {
@@ -29,17 +31,18 @@ impl Image {
     }
 
     /// Lays out an array; its address.
-    pub(crate) fn push<T: Plain>(&mut self, array: &[T]) -> u64 {
-        let address = self.reserve(size_of_val(array));
+    pub(crate) fn push<T: NoUninit>(&mut self, array: &[T]) -> u64 {
+        let bytes = cast_slice(array);
+        let address = self.reserve(bytes.len());
         let at = self.offset(address);
-        self.bytes[at..at + size_of_val(array)].copy_from_slice(bytes(array));
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         address
     }
 
     /// Writes a value at an address that was reserved for it.
-    pub(crate) fn put<T: Plain>(&mut self, address: u64, value: &T) {
+    pub(crate) fn put<T: NoUninit>(&mut self, address: u64, value: &T) {
         let at = self.offset(address);
-        self.bytes[at..at + size_of::<T>()].copy_from_slice(bytes(std::slice::from_ref(value)));
+        self.bytes[at..at + size_of::<T>()].copy_from_slice(bytes_of(value));
     }
 
     /// Where an address is among the bytes.
@@ -53,49 +56,8 @@ impl Image {
     }
 }
 
-/// Structures of policy/: `repr(C)`, and without padding that a compiler chooses.
-///
-/// # Safety
-/// Every byte of such a value is initialised, and any bytes are a value.
-pub(crate) unsafe trait Plain: Copy {}
-
-// SAFETY: integers, and structures of them without padding that is no field
-// (scripts/mirrors has bindgen make one of any).
-unsafe impl Plain for u32 {}
-// SAFETY: as above.
-unsafe impl Plain for u64 {}
-// SAFETY: as above.
-unsafe impl Plain for crate::ffi::Set {}
-// SAFETY: as above.
-unsafe impl Plain for crate::ffi::Domain {}
-// SAFETY: as above.
-unsafe impl Plain for crate::ffi::Place {}
-// SAFETY: as above.
-unsafe impl Plain for crate::ffi::Llc {}
-// SAFETY: as above.
-unsafe impl Plain for crate::ffi::Epoch {}
-// SAFETY: as above.
-unsafe impl Plain for crate::ffi::Occupancy {}
-// SAFETY: as above.
-unsafe impl Plain for crate::ffi::Seat {}
-// SAFETY: as above.
-unsafe impl Plain for crate::ffi::Process {}
-// SAFETY: as above.
-unsafe impl Plain for crate::ffi::Topology {}
-// SAFETY: as above.
-unsafe impl Plain for crate::ffi::Policy {}
-// SAFETY: as above.
-unsafe impl Plain for crate::ffi::Question {}
-
-/// The bytes of an array.
-pub(crate) fn bytes<T: Plain>(array: &[T]) -> &[u8] {
-    // SAFETY: `Plain` says that every byte is initialised.
-    unsafe { std::slice::from_raw_parts(array.as_ptr().cast(), size_of_val(array)) }
-}
-
 /// The value that lies at `at` in `memory`, if that is long enough.
-pub(crate) fn read<T: Plain>(memory: &[u8], at: usize) -> Option<T> {
+pub(crate) fn read<T: AnyBitPattern>(memory: &[u8], at: usize) -> Option<T> {
     let bytes = memory.get(at..at.checked_add(size_of::<T>())?)?;
-    // SAFETY: so many bytes are there, and `Plain` says that any are a value.
-    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+    Some(bytemuck::pod_read_unaligned(bytes))
 }

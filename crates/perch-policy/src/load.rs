@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The changing state of a CPU and of a last-level cache, as the policy sees that state.
 
+use bytemuck::{Pod, Zeroable};
+
 use crate::face::face;
-use crate::image::Plain;
 
 face! {
 /// The state of a CPU that changes while the machine runs, as the policy sees it. Layout of `struct
@@ -10,7 +11,7 @@ face! {
 ///
 /// Loads count 1024 for one nice-0 task that always runs, capacities 1024 for the most capable
 /// CPU.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct CpuState = perch_native_cpu {
     /// Runnable fair tasks, the running one included.
     pub nr_running: u32,
@@ -33,12 +34,9 @@ pub struct CpuState = perch_native_cpu {
 }
 }
 
-// SAFETY: integers, without padding that is no field: `face!` holds it against its structure in C.
-unsafe impl Plain for CpuState {}
-
 face! {
 /// How full a last-level cache is. Layout of `struct perch_llc_load`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct LlcLoad = perch_llc_load {
     /// Sum of its CPUs' utilisation, 1024 for one that is always busy: at the last periodic
     /// balance, or now (mode perch).
@@ -53,11 +51,8 @@ pub struct LlcLoad = perch_llc_load {
 }
 }
 
-// SAFETY: integers, without padding that is no field: `face!` holds it against its structure in C.
-unsafe impl Plain for LlcLoad {}
-
 impl LlcLoad {
-    /// Whether anybody has looked yet: before that, mode posted takes the LLC for full.
+    /// True once a balance has looked at the LLC: before that, mode posted takes it for full.
     pub fn known(&self) -> bool {
         self.known != 0
     }

@@ -37,7 +37,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Why a mechanism, a mode or an era was refused.
+/// The reason why a mechanism, a mode or an era was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(pub(crate) String);
 

@@ -5,8 +5,9 @@
 use std::alloc::{alloc_zeroed, dealloc};
 use std::ffi::c_void;
 use std::fmt;
+use std::ptr::with_exposed_provenance;
 use std::str::FromStr;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::ffi;
 use crate::ffi::generated::{
@@ -154,8 +155,8 @@ unsafe impl Memory for Heap {
     }
 }
 
-/// A CPU's own: which counter it raised, plus 1. On lines of its own, so that who measures the
-/// counters measures nothing else.
+/// A CPU's own record: the counter that it raised, plus 1. It has lines of its own, so that a
+/// measurement of the counters measures nothing else.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Mark(AtomicU32);
@@ -165,16 +166,13 @@ struct Mark(AtomicU32);
 /// Any thread may stand for any CPU, but only one at a time for each: `set` and `clear` take turns
 /// on a CPU, as they do under its run queue's lock.
 pub struct Overload {
+    /// The address in it leads to the table of counters, which C writes and reads by atomic
+    /// instructions only.
     raw: ffi::Overload,
     memory: Box<dyn Memory>,
     marks: Box<[Mark]>,
     homes: Box<[u32]>,
 }
-
-// SAFETY: the counters are written and read by atomic instructions only.
-unsafe impl Send for Overload {}
-// SAFETY: as above; marks are atomic, and each is written by one thread at a time.
-unsafe impl Sync for Overload {}
 
 impl fmt::Debug for Overload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -222,7 +220,7 @@ impl Overload {
     /// As [`Overload::new`], in memory of one's own.
     ///
     /// # Errors
-    /// When `memory` has none left; whatever it gave it has back then.
+    /// When `memory` has none left; every block that it gave is then back.
     pub fn new_in(
         layout: Layout,
         exact: bool,
@@ -241,7 +239,7 @@ impl Overload {
             .map(|cpu| cpu.map_or(0, |cpu| topology.node(cpu) as u32))
             .collect();
         let mut raw = ffi::Overload {
-            counters: std::ptr::null_mut(),
+            counters: 0,
             nr: 0,
             layout: 0,
             exact: 0,
@@ -293,7 +291,7 @@ impl Overload {
 
     /// True if the CPU is counted as overloaded.
     pub fn is_set(&self, cpu: usize) -> bool {
-        self.marks[cpu].0.load(std::sync::atomic::Ordering::Relaxed) != 0
+        self.marks[cpu].0.load(Ordering::Relaxed) != 0
     }
 
     /// The CPU became overloaded; which counter was written.
@@ -333,13 +331,13 @@ impl Overload {
     /// The present count of each counter; below zero only in mode posted, after a CPU changed its
     /// node.
     pub fn counts(&self) -> Vec<i32> {
+        let table = with_exposed_provenance::<*mut u64>(self.raw.counters as usize);
         (0..self.counters())
             .map(|i| {
                 // SAFETY: the table has `nr` entries, each an aligned counter that lives as long
                 // as `self` and that everybody else accesses atomically too.
-                let counter =
-                    unsafe { std::sync::atomic::AtomicU64::from_ptr(*self.raw.counters.add(i)) };
-                counter.load(std::sync::atomic::Ordering::Acquire) as u32 as i32
+                let counter = unsafe { AtomicU64::from_ptr(*table.add(i)) };
+                counter.load(Ordering::Acquire) as u32 as i32
             })
             .collect()
     }

@@ -6,9 +6,6 @@ use crate::ffi;
 use crate::mode::Mode;
 use crate::modes::Modes;
 
-/// The bytes of `struct perch_policy`.
-pub type PolicyImage = [u8; size_of::<ffi::Policy>()];
-
 include!(concat!(env!("OUT_DIR"), "/mirror.rs"));
 
 /// Modes and rules: everything that tells one policy from another.
@@ -52,13 +49,8 @@ impl Policy {
         self.era
     }
 
-    /// `struct perch_policy` as bytes, for a program that has the policy compiled in.
-    pub fn image(&self) -> PolicyImage {
-        let bytes = crate::image::bytes(std::slice::from_ref(&self.raw));
-        bytes.try_into().expect("as many bytes")
-    }
-
-    pub(crate) fn raw(&self) -> &ffi::Policy {
+    /// The policy as C knows it, for a program that has the policy compiled in.
+    pub fn raw(&self) -> &ffi::Policy {
         &self.raw
     }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Wake-ups laid out for a policy that was compiled for another address space, and what it says
-//! to them; the layout is policy/hosts/question.h.
+//! Wake-ups laid out for a policy that was compiled for another address space, and its answers to
+//! them; the layout is policy/hosts/question.h.
 
 use std::sync::Arc;
+
+use bytemuck::{Zeroable, must_cast};
 
 use crate::ffi;
 use crate::host::Host;
@@ -13,7 +15,7 @@ use crate::task::TaskState;
 use crate::topology::Topology;
 use crate::wake::{Verdict, Wake};
 
-/// Questions about one machine: who is idle, who wakes whom, and by which policy.
+/// Questions about one machine: which CPUs are idle, which task wakes which, and by which policy.
 #[derive(Debug)]
 pub struct Batch {
     image: Image,
@@ -67,7 +69,7 @@ impl Batch {
         let mut image = Image::new(base);
         let questions_at = image.reserve(most * size_of::<ffi::Question>());
         Batch {
-            placed: topology.place(&mut image),
+            placed: topology.image(&mut image),
             image,
             topology: topology.clone(),
             questions_at,
@@ -97,14 +99,14 @@ impl Batch {
         let host = host.place(self.placed, &mut self.image);
         wakee.allow(allowed, self.image.push(allowed.words()));
         let at = self.questions_at + (self.len() * size_of::<ffi::Question>()) as u64;
-        self.llcs_at.push(host.llcs as u64);
+        self.llcs_at.push(host.llcs);
         let question = ffi::Question {
             host,
             policy: *policy.raw(),
             wake: wake.raw(),
-            waker: *waker,
-            wakee,
-            verdict: ffi::Verdict::default(),
+            waker: must_cast(*waker),
+            wakee: must_cast(wakee),
+            verdict: ffi::Verdict::zeroed(),
         };
         self.image.put(at, &question);
     }
@@ -142,8 +144,8 @@ impl Batch {
             .collect::<Option<_>>()?;
         Some(Answer {
             verdict: Verdict::from_raw(&q.verdict)?,
-            waker: q.waker.outside(),
-            wakee: q.wakee.outside(),
+            waker: must_cast::<_, TaskState>(q.waker).outside(),
+            wakee: must_cast::<_, TaskState>(q.wakee).outside(),
             idle_cores,
         })
     }

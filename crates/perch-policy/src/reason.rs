@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Why a CPU was chosen: the reasons of policy/include/perch/mechanisms.def.
+//! The reasons why a CPU was chosen: those of policy/include/perch/mechanisms.def.
 
 /// In what state a reason says that the chosen CPU was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A task as the policy sees it, with the process and the task group that it belongs to.
 
+use bytemuck::{Pod, Zeroable};
+
 use crate::face::face;
 use crate::ffi;
 use crate::ffi::generated::{PERCH_TASK_PERCPU_KTHREAD, PERCH_TASK_SCHED_IDLE};
@@ -24,10 +26,10 @@ pub struct GroupId(pub(crate) u32);
 face! {
 /// The facts that the policy knows of a task and the memory that it keeps on the task. Layout of
 /// `struct perch_task`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct TaskState = perch_task {
     /// Address of the affinity words during a call; 0 outside.
-    allowed: usize,
+    allowed: u64,
     /// When the flips were halved last, nanoseconds.
     pub flip_decay_at_ns: u64,
     /// Unique while the task lives; 0 is no task.
@@ -48,13 +50,13 @@ pub struct TaskState = perch_task {
     uclamp_min: u32,
     uclamp_max: u32,
     /// Address of its process during a call; 0 outside.
-    process: usize,
+    process: u64,
     /// Number of its process plus 1; 0 for a kernel thread.
     process_id: u32,
     /// Number of its task group plus 1; 0 for the root group.
     group_id: u32,
     /// Address of the words that say where the group has something queued, during a call.
-    queued: usize,
+    queued: u64,
     /// In 3.4, the amount by which the load of the wakee's previous CPU changes because the task's
     /// group has its weight elsewhere: at most 0 for a wakee, at least 0 for a waker, which leaves.
     pub load_shift: i32,
@@ -111,12 +113,12 @@ impl TaskState {
 
     /// Says where its group's words lie during a call.
     pub(crate) fn lend_group(&mut self, queued: u64) {
-        self.queued = queued as usize;
+        self.queued = queued;
     }
 
     /// Says where its process lies during a call.
     pub(crate) fn lend(&mut self, process: u64) {
-        self.process = process as usize;
+        self.process = process;
     }
 
     /// Sets the bounds of the task's utilisation where a CPU is chosen for it, as
@@ -175,7 +177,7 @@ impl TaskState {
 
     /// The CPUs that it may use during a call, whose words lie at this address.
     pub(crate) fn allow(&mut self, allowed: &CpuMask, address: u64) {
-        self.allowed = address as usize;
+        self.allowed = address;
         self.nr_allowed = allowed.weight();
     }
 

@@ -30,7 +30,7 @@ pub struct Wake {
 }
 
 impl Wake {
-    /// Why and how it happens, as the bits of `PERCH_WAKE_*` (policy/include/perch/wake.h).
+    /// The causes and circumstances of the wake-up, as the bits of `PERCH_WAKE_*` (policy/include/perch/wake.h).
     pub fn flags(&self) -> u32 {
         let bit = |is: bool, flag: u32| if is { flag } else { 0 };
         bit(self.sync, PERCH_WAKE_SYNC)

@@ -13,21 +13,12 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use perch_policy::Layout;
-
-/// `struct perch_overload`.
-#[repr(C)]
-struct Raw {
-    counters: *const *const c_void,
-    nr: u32,
-    layout: u32,
-    exact: u32,
-    pad: u32,
-}
+use perch_policy::mirror::Overload;
 
 unsafe extern "C" {
-    fn perch_checked_set(overload: *const Raw, mark: *mut u32, home: u32);
-    fn perch_checked_clear(overload: *const Raw, mark: *mut u32, home: u32);
-    fn perch_checked_read(overload: *const Raw, home: u32) -> u32;
+    fn perch_checked_set(overload: *const Overload, mark: *mut u32, home: u32);
+    fn perch_checked_clear(overload: *const Overload, mark: *mut u32, home: u32);
+    fn perch_checked_read(overload: *const Overload, home: u32) -> u32;
 }
 
 /// The atomic load that policy/hosts/checked.c calls.
@@ -60,11 +51,11 @@ impl Counters {
         Arc::new(Counters { words, exact })
     }
 
-    fn with<R>(&self, f: impl FnOnce(&Raw) -> R) -> R {
+    fn with<R>(&self, f: impl FnOnce(&Overload) -> R) -> R {
         let address = |word: &AtomicU64| std::ptr::from_ref(word).cast();
         let table: Vec<*const c_void> = self.words.iter().map(address).collect();
-        f(&Raw {
-            counters: table.as_ptr(),
+        f(&Overload {
+            counters: table.as_ptr() as u64,
             nr: table.len() as u32,
             layout: Layout::NodePadded as u32,
             exact: self.exact.into(),

@@ -1,42 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What differs between stock kernels outside the choice of a CPU: the fair class's constants
-//! and the balancer's. The wake-up path's own rules are [`perch_policy::Rules`].
+//! The differences between stock kernels outside the choice of a CPU: the constants of the fair
+//! class and of the balancer. The wake-up path's own rules are [`perch_policy::Rules`].
 
 use perch_policy::{DomainView, Era, Level};
 
-/// Which fair class, with its constants already scaled for the machine; all nanoseconds.
+/// The fair class of an era and its constants, scaled for the machine; all in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub enum FairRules {
     /// CFS (docs/mechanisms/stock.md#cfs).
     Cfs {
-        /// `sched_latency`: the period in which everybody runs once; a sleeper gets half.
+        /// `sched_latency`: the period in which every runnable task runs once; a sleeper is
+        /// credited half of it.
         latency_ns: u64,
         /// `sched_min_granularity`: the shortest slice.
         min_granularity_ns: u64,
-        /// `sched_wakeup_granularity`: how far behind a wakee must be to preempt.
+        /// `sched_wakeup_granularity`: how far the running task must be ahead of a wakee that
+        /// preempts it.
         wakeup_granularity_ns: u64,
-        /// A slice is no shorter than the shortest, and no longer than the latency (not yet in
-        /// 3.4).
+        /// True if a slice lies between the shortest slice and the latency. 3.4 does not bound its
+        /// slices yet.
         bounded: bool,
     },
     /// EEVDF (docs/mechanisms/stock.md#eevdf).
     Eevdf {
-        /// `base_slice`: what a task asks for.
+        /// `base_slice`: the slice that every task asks for.
         slice_ns: u64,
     },
 }
 
-/// How far from the queue's virtual time a task may be when it leaves.
+/// The rule for how far from its queue's virtual time an entity may be when it leaves the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LagLimit {
-    /// Two slices, and at least a tick (6.12).
+    /// The limit is two slices, and at least a tick (6.12).
     TwoSlices,
-    /// A slice and a tick (7.2).
+    /// The limit is a slice and a tick (7.2).
     SliceAndTick,
 }
 
 impl LagLimit {
-    /// The limit, nanoseconds of run time at weight 1024.
+    /// Returns the limit in nanoseconds of run time at weight 1024, for slices of `slice_ns` and
+    /// ticks of `tick_ns`.
     pub fn ns(self, slice_ns: u64, tick_ns: u64) -> u64 {
         match self {
             LagLimit::TwoSlices => (2 * slice_ns).max(tick_ns),
@@ -45,99 +48,113 @@ impl LagLimit {
     }
 }
 
-/// Which running tasks never count as misfits, however little of them fits their CPU.
+/// The running tasks that never count as misfits, however far they exceed their CPU's capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stuck {
-    /// All count.
+    /// Every task can count as a misfit.
     Nobody,
-    /// Tasks pinned to one CPU (not yet in 5.6).
+    /// Tasks that are pinned to one CPU never count (not yet in 5.6).
     Pinned,
-    /// Tasks that are on the largest CPU they may use (6.12, not yet in 6.1).
+    /// Tasks on the largest CPU that they may use never count (in 6.12, not yet in 6.1).
     NowhereLarger,
 }
 
-/// How fair tasks get a share beside real-time ones that never stop.
+/// The means by which fair tasks get a share of a CPU beside real-time tasks that never sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RtLimit {
     /// The real-time class may use 950 ms of each second (`sched_rt_runtime_us`, up to 6.11).
     Throttle,
-    /// Fair tasks that starve are served 50 ms of each second (`fair_server`, since 6.12).
+    /// The kernel gives starving fair tasks 50 ms of each second (`fair_server`, since 6.12).
     Server,
 }
 
-/// The balancer's rules. 3.4's is another one (`by_weight`), for which most of the fields say
-/// nothing. That of 5.5 was new then (reworked from sums of load to kinds of groups,
-/// 5.5), and much of what follows is how it was mended.
+/// The balancer's rules. 3.4 has a balancer of its own (`by_weight`), which reads few of these
+/// fields. 5.5 reworked the balancer from sums of load to kinds of groups, and many of the fields
+/// are corrections that later kernels made to it.
 #[derive(Clone, Copy, Debug)]
 pub struct BalanceRules {
-    /// Most tasks moved by one pass.
+    /// The greatest number of tasks that one pass moves.
     pub nr_migrate: u32,
-    /// How much longer a busy CPU waits between two passes.
+    /// The factor by which the interval between two passes is longer on a busy CPU.
     pub busy_factor: u64,
-    /// A busy CPU's interval is a tick shorter, so that levels do not fall due together for ever
-    /// (5.10).
+    /// True if a busy CPU's interval is a tick shorter, so that the passes of several levels do not
+    /// fall due together for ever (5.10).
     pub busy_less_a_tick: bool,
     /// `imbalance_pct` of domains wider than an LLC (117 since 5.10).
     pub wide_imbalance_pct: u32,
-    /// Groups are compared by the weight of what is queued, and nothing else (3.4: `weights.rs`).
+    /// True if the balancer compares groups by the weight of their queued tasks alone (3.4:
+    /// `weights.rs`).
     pub by_weight: bool,
-    /// Intervals do not grow with the domain: a millisecond at least, 8 between NUMA nodes (3.4).
+    /// True if the intervals do not grow with the domain: they are a millisecond at least, and 8
+    /// milliseconds between NUMA nodes (3.4).
     pub fixed_intervals: bool,
-    /// Who was queued last is moved first, not who was queued or picked least recently (3.4).
+    /// True if the balancer moves first the task that was enqueued last, and not the one that was
+    /// enqueued or picked least recently (3.4).
     pub newest_first: bool,
-    /// A task that has just been moved is not cache-hot any more (not yet in 3.4).
+    /// True if a task that has just been moved no longer counts as cache-hot (not yet in 3.4).
     pub moved_is_cold: bool,
-    /// Newly idle CPUs do not look for work when they usually idle shorter than this, nanoseconds
-    /// (5.10 has it; in 6.1 only what the pass costs counts).
+    /// A newly idle CPU does not look for work when its average idle time is shorter than this, in
+    /// nanoseconds. 5.10 has this limit; in 6.1 only the cost of the pass counts.
     pub newidle_least_ns: u64,
-    /// 7.2: a newidle pass is tried at random, as often as such passes succeeded lately.
+    /// True if a newidle pass is tried at random, as often as such passes succeeded lately (7.2).
     pub newidle_by_success: bool,
-    /// Groups are also classified by who waits in them: runnable averages (not yet in 5.6).
+    /// True if a group is also classified by the tasks that wait in it, as runnable averages show
+    /// them (not yet in 5.6).
     pub counts_waiting: bool,
-    /// Of fully busy groups the first found is the busiest (still so in 6.1).
+    /// True if the first of several fully busy groups is taken as the busiest (still so in 6.1).
     pub fully_busy_first: bool,
-    /// Among idle CPUs one of an idle core balances for its group.
+    /// True if a CPU of an idle core, where there is one among the idle CPUs, balances for its
+    /// group.
     pub idle_core_balances: bool,
-    /// A local group that is fully busy takes nothing once it is beyond the mean load. In 5.6 the
-    /// difference still wraps, and it takes what the busiest has beyond the mean.
+    /// True if a local group that is fully busy takes nothing once its load exceeds the mean. In
+    /// 5.6 the difference still wraps around, and the group takes the load that the busiest has
+    /// beyond the mean.
     pub stops_at_mean: bool,
-    /// Within an LLC spare capacity is filled by number of tasks, not by utilisation (not yet in 5.6).
+    /// True if, within an LLC, the balancer fills spare capacity by number of tasks and not by
+    /// utilisation (not yet in 5.6).
     pub llc_by_tasks: bool,
-    /// Few tasks may stay together on a NUMA node (new in 5.6).
+    /// True if a few tasks may stay together on a NUMA node (new in 5.6).
     pub numa_imbalance: bool,
-    /// A queue of one is no source of utilisation (not yet in 5.6).
+    /// True if a pass that moves utilisation takes none from a queue with one task (not yet in
+    /// 5.6).
     pub util_of_many: bool,
-    /// A load may go that is larger than the imbalance, twice as large for each failed pass. In
-    /// 5.6 it may be twice as large, and after a few failures of any size.
+    /// True if each failed pass doubles the load that a task may have and still be moved, beginning
+    /// with the imbalance. In 5.6 that load may be twice the imbalance, and any load after a few
+    /// failures.
     pub load_by_failures: bool,
-    /// Repeated failures push the running task over, whatever the pass was to move; later only if
-    /// tasks were to be counted.
+    /// True if repeated failures push the running task over, whatever the pass was to move. Later
+    /// kernels do so only if the pass was to move a number of tasks.
     pub pushes_for_all: bool,
-    /// A misfit that could not be moved counts as no failure (6.12, not yet in 6.1).
+    /// True if a pass that could not move a misfit does not count as failed (in 6.12, not yet in
+    /// 6.1).
     pub misfit_no_failure: bool,
-    /// Who never is a misfit.
+    /// The tasks that never are misfits.
     pub stuck: Stuck,
-    /// How much larger a capacity must be to count as larger, 1024ths: a quarter; since 5.13 a
-    /// twentieth.
+    /// The ratio from which a capacity counts as larger than another, in 1024ths: a quarter more;
+    /// since 5.13 a twentieth more.
     pub larger_1024: u64,
-    /// Misfits go to groups with larger CPUs; since 5.13 it is the balancing CPU itself that must
-    /// be larger.
+    /// True if misfits go to groups with larger CPUs; since 5.13 the balancing CPU itself must be
+    /// larger.
     pub larger_by_group: bool,
-    /// uclamp bounds utilisation before it is held against a capacity and its margin; since 6.2
-    /// the margin is for utilisation alone (`util_fits_cpu`).
+    /// True if uclamp bounds the utilisation before it is compared with a capacity and its margin;
+    /// since 6.2 the margin is for the utilisation alone (`util_fits_cpu`).
     pub clamps_util: bool,
 }
 
-/// How task groups are scheduled.
+/// The rules by which task groups are scheduled.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupRules {
-    /// Load is what is queued now, and over windows of 10 ms, not PELT's average (3.4).
+    /// True if the load of a group is the weight that is queued now, and that weight's average over
+    /// windows of 10 ms, and not PELT's average (3.4).
     pub by_weight: bool,
-    /// A queue tells its group of its load at most this often, nanoseconds (since 6.7).
+    /// The shortest time between two reports of a queue's load to its group, in nanoseconds (since
+    /// 6.7).
     pub contribution_ns: u64,
-    /// A group keeps its weight when its queue is empty (since 6.12, for delayed ones).
+    /// True if a group keeps its weight when its queue is empty (since 6.12, because a delayed
+    /// group stays queued).
     pub keeps_empty: bool,
-    /// Whenever its CPU chooses, a group begins a new turn, whether it goes on or not (3.4).
+    /// True if a group begins a new turn whenever its CPU picks, even if the same group goes on
+    /// (3.4).
     pub turns_anew: bool,
 }
 
@@ -150,20 +167,22 @@ pub struct EraRules {
     pub balance: BalanceRules,
     /// Task groups.
     pub groups: GroupRules,
-    /// A task that ran less than this ago is cache-hot; also the least `max_newidle_lb_cost`
-    /// ceiling. 0.5 ms in every era.
+    /// A task that ran more recently than this, in nanoseconds, is cache-hot. It is also the least
+    /// ceiling of `max_newidle_lb_cost`. It is 0.5 ms in every era.
     pub migration_cost_ns: u64,
-    /// How far an idle scan goes depends on how long the waker's CPU usually idles and on what
-    /// scans cost (SIS_PROP, until 5.19), not on the LLC's utilisation (SIS_UTIL).
+    /// True if the length of an idle scan depends on the average idle time of the waker's CPU and
+    /// on the cost of scans (SIS_PROP, until 5.19), and not on the LLC's utilisation (SIS_UTIL).
     pub scan_by_cost: bool,
-    /// A task that uses more than its CPU's capacity keeps its util_est (still so in 6.12).
+    /// True if the util_est of a task that uses more than its CPU's capacity does not fall (still
+    /// so in 6.12).
     pub est_within_capacity: bool,
-    /// EEVDF: how much lag a task keeps.
+    /// EEVDF: the rule for how much lag a task keeps.
     pub lag: LagLimit,
-    /// EEVDF: who yields and is owed time forfeits the rest of its slice (7.2). In 6.12 whoever
-    /// yields has its deadline moved a slice on, and keeps its vruntime.
+    /// EEVDF: true if a task that yields while it is owed time forfeits the rest of its slice
+    /// (7.2). In 6.12 the deadline of every task that yields moves on by a slice, and its vruntime
+    /// stays.
     pub yield_forfeits: bool,
-    /// What keeps real-time tasks from taking everything.
+    /// The means that keep real-time tasks from taking all the time of a CPU.
     pub rt_limit: RtLimit,
 }
 
@@ -242,8 +261,8 @@ impl BalanceRules {
         ..BalanceRules::V6_15
     };
 
-    /// How much busier, in percent of the other, a group of this domain must be to count as
-    /// imbalanced.
+    /// Returns `imbalance_pct` of `domain`: the load from which a group counts as imbalanced, in
+    /// percent of the other group's.
     pub fn imbalance_pct(&self, domain: &DomainView<'_>) -> u32 {
         let near = match self.by_weight {
             true => domain.level() == Level::Smt,
@@ -255,15 +274,16 @@ impl BalanceRules {
         }
     }
 
-    /// Whether a capacity is larger than another, enough to matter.
+    /// Returns whether the capacity `this` is so much larger than `other` that the balancer cares
+    /// (`larger_1024`).
     pub fn is_larger(&self, this: u32, other: u32) -> bool {
         u64::from(this) * 1024 > u64::from(other) * self.larger_1024
     }
 }
 
 impl EraRules {
-    /// The rules of `era` on a machine with `nr_cpus`. Slices grow with the logarithm of the
-    /// number of CPUs up to 8, as the kernel's default `tunable_scaling` has it.
+    /// Returns the rules of `era` on a machine with `nr_cpus` CPUs. Slices grow with the logarithm
+    /// of the number of CPUs up to 8, as the kernel's default `tunable_scaling` has it.
     pub fn new(era: Era, nr_cpus: usize) -> EraRules {
         let factor = u64::from(1 + (nr_cpus.clamp(1, 8) as u32).ilog2());
         let cfs = FairRules::Cfs {
@@ -308,8 +328,8 @@ impl EraRules {
     }
 }
 
-/// Load weight of a nice level: each step is worth a quarter more or less; nice 0 is 1024. The
-/// values are the user-visible ones of the kernel's documentation (sched-nice-design).
+/// The load weight of each nice level from -20 to 19: a step changes it by a quarter; nice 0 is
+/// 1024. The values are the user-visible ones of the kernel's documentation (sched-nice-design).
 pub const NICE_WEIGHT: [u32; 40] = [
     88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904,
     3906, 3121, 2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87,

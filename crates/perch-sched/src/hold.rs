@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Checks of the books.
+//! The macro with which the checks of the books refuse a state.
 
-/// Leaves with an error that says what does not hold.
+/// Returns from the calling function with an error unless `$what` holds. The rest of the arguments
+/// is the error's text, as `format!` takes it.
 #[macro_export]
 macro_rules! hold {
     ($what:expr, $($why:tt)+) => {

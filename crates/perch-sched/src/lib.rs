@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The stock Linux scheduler as a model: run queues and their classes, wake-ups, ticks, balancing,
-//! by era, and what the hardware charges for all of it. The choice of a CPU is the policy's
-//! (`perch-policy`).
+//! The stock Linux scheduler as a model: CPUs' queues and scheduling classes, wake-ups, ticks and
+//! balancing, as each era's kernel has them, and what the hardware charges for all of it. The
+//! policy (`perch-policy`) chooses the CPU of a fair task.
 //!
-//! This crate knows nothing of what tasks do, nor of virtual machines and networks: whoever runs a
-//! simulation implements [`Programs`], drives the events, and asks for wake-ups, sleep, yields and
-//! moves. docs/architecture.md tells how the parts fit together.
+//! This crate knows nothing of what tasks do, nor of virtual machines and networks. The caller that
+//! runs a simulation implements [`Programs`], takes the events in their order, and asks for
+//! wake-ups, sleep, yields and moves. docs/architecture.md tells how the parts fit together.
 
 mod balance;
 mod cache;

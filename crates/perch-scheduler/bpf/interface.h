@@ -3,7 +3,7 @@
  * The memory that the loader and the BPF program share; scripts/mirrors writes
  * src/interface/generated.rs from it. The loader lays everything out in the
  * arena before it loads the program, and writes the addresses into
- * `perch_config`. From then on nobody can write there, so the verifier knows
+ * `perch_config`. From then on no program can write there, so the verifier knows
  * the values and drops what is switched off.
  */
 #ifndef PERCH_INTERFACE_H
@@ -68,7 +68,7 @@ enum perch_event {
 	PERCH_EV_GROUPS_TRACKED,   /* cgroups that got a place in the table */
 	PERCH_EV_GROUPS_ENDED,	   /* cgroups that gave their place back */
 	PERCH_EV_GROUPS_UNTRACKED, /* cgroups that found no room and count as their parent */
-	PERCH_EV_CREDITED, /* wakees that stood before others because their group had nobody there */
+	PERCH_EV_CREDITED, /* wakees that stood before others because their group had no task there */
 	PERCH_EV_RELIEVED, /* tasks that had waited so long that they came first for once */
 	PERCH_NR_EVENTS,
 };
@@ -227,7 +227,7 @@ struct perch_config {
 	perch_u64 lag_ns;	   /* the most virtual time a task is owed or owes */
 	perch_u64 preempt_ns;	   /* a wakee so far behind the running task interrupts it */
 	perch_u64 balance_ns;	   /* period of the timer that compares queues, at least 1 ms */
-	perch_u64 steal_remote_ns; /* so long thieves leave the queues of other nodes alone */
+	perch_u64 steal_remote_ns; /* the time for which thieves leave the queues of other nodes alone */
 	struct perch_memory PERCH_AS *memories;
 	perch_u32 memory_mask; /* number of memories, a power of two, less 1 */
 	perch_u32 nr_llcs;
@@ -258,7 +258,7 @@ struct perch_config {
 	perch_u32 credits; /* mechanism steer is on, and a wakee in an empty queue is credited */
 };
 
-/* Why the kernel unloaded the program; written once, by ops.exit. */
+/* The reason why the kernel unloaded the program; written once, by ops.exit. */
 struct perch_exit {
 	perch_s64 code;
 	perch_s32 kind; /* 0: the program still runs */

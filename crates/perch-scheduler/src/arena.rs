@@ -5,6 +5,7 @@ mod array;
 mod group;
 mod overload;
 
+use bytemuck::{Zeroable, bytes_of};
 use perch_machine::Machine;
 use perch_policy::{Era, Image, Mode, Modes, Policy, Reason, SetView, Topology};
 
@@ -15,7 +16,7 @@ use crate::band::Band;
 use crate::counters::Places;
 use crate::interface::{
     self, ARENA_BASE, Config, Cpu, Llc, MAX_EVENTS, MAX_REASONS, Memory, NONE, Occupancy, Process,
-    Seat, Slot, bytes,
+    Seat, Slot,
 };
 use crate::settings::{SettingsError, Tuning};
 
@@ -24,7 +25,8 @@ const ERA: Era = Era::V7_2;
 
 const _: () = assert!(Reason::ALL.len() <= MAX_REASONS);
 
-/// What the BPF program is given: the arena's first bytes and its read-only configuration.
+/// The memory with which the BPF program starts: the arena's first bytes and its read-only
+/// configuration.
 #[derive(Debug)]
 pub struct Plan {
     image: Vec<u8>,
@@ -76,7 +78,7 @@ pub(crate) fn check_processes(
     })
 }
 
-/// CPUs of the smallest domain that is wider than this one: who balances it looks at it as a
+/// CPUs of the smallest domain that is wider than this one: its balancer looks at this one as a
 /// whole.
 fn span_above(topology: &Topology, of: &SetView<'_>) -> u32 {
     let first = of.iter().next().expect("no empty set shares anything");
@@ -137,7 +139,7 @@ fn fill_slots(
             process: Process {
                 occupancy: occupancies + (number * of_cpus) as u64,
                 seats: seats + (number * of_llcs) as u64,
-                ..Process::default()
+                ..Process::zeroed()
             },
             tgid: 0,
             pad: [0; 3],
@@ -190,7 +192,7 @@ impl Plan {
         groups.fill(&mut image);
 
         let config = Config {
-            policy: Policy::new(ERA, modes).image(),
+            policy: *Policy::new(ERA, modes).raw(),
             topology: header,
             cpus: cpus.at(),
             llcs: llcs.at(),
@@ -246,7 +248,7 @@ impl Plan {
 
     /// The content of the section `.rodata.config`.
     pub fn config(&self) -> &[u8] {
-        bytes(&self.config)
+        bytes_of(&self.config)
     }
 
     /// True if the program sends running tasks to other CPUs.
@@ -269,7 +271,7 @@ impl Plan {
         self.config.nr_bands != 0
     }
 
-    /// Where in the image is what the program counts.
+    /// The places in the image where the program counts.
     pub fn places(&self) -> &Places {
         &self.places
     }

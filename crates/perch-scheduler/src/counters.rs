@@ -45,7 +45,7 @@ impl Default for Totals {
 }
 
 impl Totals {
-    /// Adds what `other` counted; who is overloaded is its word alone.
+    /// Adds what `other` counted; the overloaded CPUs are its alone.
     pub fn add(&mut self, other: &Totals) {
         self.busy_ns = self.busy_ns.wrapping_add(other.busy_ns);
         for (sum, count) in self.events.iter_mut().zip(&other.events) {

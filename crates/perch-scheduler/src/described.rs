@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Compares a machine that a user describes with the one that runs.
 //!
-//! What firmware says of capacities, caches and clusters may be wrong or missing, and a guest is
+//! The firmware's word on capacities, caches and clusters may be wrong or missing, and a guest is
 //! told nothing of its host: there the description is believed. CPUs, cores and nodes are the
 //! kernel's own, which keeps its idle masks and memory by them: there it must agree.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Why nothing is scheduled, or no longer.
+//! The reasons why perch schedules nothing, or no longer.
 
 use crate::exit::Ended;
 use crate::kernel::UnableError;
@@ -7,7 +7,7 @@ use crate::refusal::RefusedError;
 use crate::settings::SettingsError;
 use crate::stats::StatisticsError;
 
-/// Why `perch run` or `perch stats` failed, in words for the person who asked.
+/// The reason why `perch run` or `perch stats` failed, in words for the person who asked.
 #[derive(Debug, thiserror::Error)]
 pub enum SchedulerError {
     /// The configuration makes no sense: what and where.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Why the kernel let the scheduler go: `struct scx_exit_info`, in words.
+//! The reason why the kernel let the scheduler go: `struct scx_exit_info`, in words.
 
 use std::fmt;
 
@@ -51,7 +51,8 @@ impl Ended {
         })
     }
 
-    /// Whether it is to be loaded again: the kernel let it go because the machine changed.
+    /// True if perch should load the program again: the kernel let it go because the machine
+    /// changed.
     pub fn wants_restart(&self) -> bool {
         (UNREGISTERED..=BY_KERNEL).contains(&self.kind) && self.code & RESTART != 0
     }

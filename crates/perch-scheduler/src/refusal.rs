@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Why the kernel took no program, in words: the verifier's last lines where it was the verifier,
+//! The reason why the kernel took no program, in words: the verifier's last lines where it was the verifier,
 //! else libbpf's.
 
 use std::fmt;
 
 use libbpf_rs::Error;
 
-/// Why the kernel refused a program, or why there was none to give it.
+/// The reason why the kernel refused a program, or why there was none to give it.
 #[derive(Debug, thiserror::Error)]
 pub enum RefusedError {
     /// libbpf or the kernel said no.
@@ -133,7 +133,7 @@ fn refusal(what: &str, error: &dyn fmt::Display, heard: &str) -> String {
         out.push_str(line);
     }
     // Seen on Debian's 7.2.12 for trixie, whose BTF shows an argument of half of sched_ext's
-    // functions that the kernel itself fills in; then they cannot be called by anybody.
+    // functions that the kernel itself fills in; then no code can call them.
     if heard.contains("extern (func ksym)") && heard.contains("incompatible with vmlinux") {
         out.push_str(
             "\n    This kernel's BTF describes a function of sched_ext otherwise than sched_ext \

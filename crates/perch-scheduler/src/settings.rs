@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What is asked for: a TOML file, `--set`, `--band`, and defaults.
+//! The user's wishes: a TOML file, `--set`, `--band`, and defaults.
 
 mod error;
 mod read;

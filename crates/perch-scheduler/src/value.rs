@@ -93,7 +93,7 @@ pub(crate) enum Raw {
     Switch(bool),
     /// A text of a file, which stands in quotation marks there.
     Text(String),
-    /// A word of the command line: whatever the setting wants that it be.
+    /// A word of the command line: of any type, as the setting has it.
     Word(String),
     /// A list of a file.
     List(Vec<Spanned<Raw>>),
@@ -103,7 +103,7 @@ pub(crate) enum Raw {
     Fraction(f64),
 }
 
-/// Why a value is not one that its key takes. The reader that knows the key puts it before.
+/// The reason why a key does not take a value. The reader, which knows the key, puts the key before it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ValueError {
     /// Not a whole number.

@@ -17,6 +17,6 @@ pub use observe::{Asked, GuestMetrics, Left, Metrics, Switched, Watch, Woken};
 pub use observe::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
 pub use perch_engine::Dist;
 pub use perch_sched::hardware::{C2c, Line, Row, Symbol, User};
-pub use perch_sched::observe::{Latencies, RtMetrics};
+pub use perch_sched::observe::{Counts, Latencies, RtMetrics};
 pub use perch_workload as workload;
 pub use scenario::{Outcome, RootDomain, Scenario, Score, SimError, UnknownRootDomain};

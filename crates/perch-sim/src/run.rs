@@ -10,12 +10,12 @@ use crate::scenario::{Outcome, Scenario, Score, SimError};
 use crate::workload::{Basis, check_groups};
 use crate::world::Simulation;
 
-/// The reader of a run, beside its metrics.
+/// The reader of a run beside its metrics.
 enum Onlooker<'a> {
     Nobody,
-    /// A line for every decision.
+    /// A trace that gets a line for every decision.
     Trace(&'a mut dyn Write),
-    /// Everything.
+    /// An onlooker that hears everything.
     Watch(&'a mut dyn Watch),
 }
 
@@ -149,13 +149,13 @@ impl Scenario {
         Ok(Outcome { scores, metrics })
     }
 
-    /// Runs it, stops every `every_ns` (0: whenever anything has happened), checks the books and
-    /// lets `look` see. The run itself is the very same as without, but that a workload judged by
-    /// its time may be cut short.
+    /// Runs it, stops every `every_ns` (0: after each event), checks the books and shows `look` the
+    /// inside. The run itself is the same as that of [`Scenario::run`], except that a workload which
+    /// is judged by its time may be cut short.
     ///
     /// # Errors
-    /// What does not hold, and at which moment. This error, like those of all `check` functions
-    /// below it, is a text: it tells a developer of a bug, and no program acts on it.
+    /// The statement that does not hold, and the moment. This error, like those of all `check`
+    /// functions below it, is a text: it tells a developer of a bug, and no program acts on it.
     #[doc(hidden)]
     pub fn run_checked(
         &self,

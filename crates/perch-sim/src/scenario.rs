@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a run depends on, and what it gives.
+//! The inputs of a run, and its results.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub enum RootDomain {
     Rearranged,
 }
 
-/// No root domain is laid out like this.
+/// The name of a layout of the root domain that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown root domain \"{0}\": expected stock or rearranged")]
 pub struct UnknownRootDomain(String);
@@ -62,40 +62,40 @@ pub struct Scenario {
     pub hz: u32,
     /// How the kernel's root domain is laid out.
     pub root_domain: RootDomain,
-    /// What runs.
+    /// The tasks that run.
     pub workload: Workload,
     /// Simulated time before measuring starts, nanoseconds.
     pub warmup_ns: u64,
     /// Simulated time that is measured, nanoseconds. For a workload that is judged by its time
     /// the most that it may take; it starts its clock itself, whenever it is ready.
     pub measure_ns: u64,
-    /// Where all random numbers come from.
+    /// The seed of all random numbers.
     pub seed: u64,
 }
 
 /// A number that the workload is judged by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// How much.
+    /// The number.
     pub value: f64,
-    /// Of what.
+    /// The unit of the number.
     pub unit: &'static str,
-    /// Whether more is better.
+    /// A higher number is better.
     pub higher_is_better: bool,
 }
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The workload's scores, in a fixed order.
     pub scores: Vec<Score>,
-    /// What happened on the way.
+    /// The figures of the measured part beside the scores.
     pub metrics: Metrics,
 }
 
-/// Why a scenario cannot be run.
+/// The reason why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
     /// Ticks out of range.
@@ -110,22 +110,22 @@ pub enum SimError {
     /// The era's kernel does not have what the workload asks for.
     #[error(transparent)]
     Era(#[from] EraError),
-    /// A task is in no class that exists.
+    /// A task's class does not exist.
     #[error("task {task} of workload \"{workload}\": {why}")]
     Class {
         /// The workload.
         workload: String,
-        /// Its number, from 0.
+        /// The task's number, from 0.
         task: usize,
-        /// What is wrong with its class.
+        /// The reason why its class is refused.
         why: ClassError,
     },
-    /// The task groups, or a task's place in them, are not as they must be.
+    /// The task groups, or a task's place in them, are not possible.
     #[error("workload \"{workload}\": {why}")]
     Groups {
         /// The workload.
         workload: String,
-        /// What is wrong.
+        /// The reason why they are refused.
         why: GroupError,
     },
     /// Simulated time is 64 bits of nanoseconds.
@@ -139,9 +139,9 @@ pub enum SimError {
     Unfinished {
         /// The workload.
         workload: String,
-        /// How far it came.
+        /// How far the workload came, for the message.
         done: &'static str,
-        /// How long it was given.
+        /// The simulated time that it was given, seconds.
         limit_s: f64,
     },
     /// The trace could not be written.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch advise`: a recording summed up per mechanism, for somebody who decides whether to try it.
+//! `perch advise`: sums up a recording for each mechanism, for a person who decides whether to try
+//! that mechanism.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ use crate::arguments::{at_least_one, threads};
 use crate::output::{Failure, emit};
 use crate::recording::Recording;
 
-/// Advice on what.
+/// The arguments of `perch advise`.
 #[derive(Args)]
 pub struct Arguments {
     /// The recording; - for stdin
@@ -34,7 +35,7 @@ pub struct Arguments {
     jobs: Option<u32>,
 }
 
-/// Does it.
+/// Carries out `perch advise`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut recording = Recording::open(&arguments.file, arguments.era, false)?;
     let topology = recording.topology.clone();
@@ -66,7 +67,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     })
 }
 
-/// What the advice is about.
+/// The subject of the advice: a recording, its machine and its kernel.
 #[derive(Serialize)]
 struct Of<'a> {
     file: &'a str,
@@ -85,7 +86,7 @@ fn seconds(advice: &Advice) -> f64 {
     (to - from) as f64 / 1e9
 }
 
-/// Breaks a paragraph into lines; all but the first begin with two blanks.
+/// Breaks a paragraph into lines; each but the first begins with two blanks.
 fn wrap(text: &str) -> String {
     const WIDTH: usize = 90;
     let mut out = String::new();
@@ -143,7 +144,7 @@ fn markdown(of: &Of, advice: &Advice) -> String {
     out
 }
 
-/// What each mode would change, a line each.
+/// The changes that each mode would make, a line each.
 fn figures(advice: &Advice) -> Grid {
     let mut grid = Grid::default();
     grid.column("", "mechanism", Align::Left);

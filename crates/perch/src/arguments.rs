@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Arguments that several commands take, and how their values are read.
+//! Arguments that several commands take, and functions that read their values.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use perch_report::{Origin, ResultFormat};
 
-/// How to run and how to show it.
+/// The options of commands that simulate and show results.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     /// How to write the result: table, markdown, csv or json; lkml, for a mail to a kernel list; or
@@ -35,7 +35,7 @@ impl Common {
     }
 }
 
-/// What brings a result back: this perch, called as it was.
+/// The version and the command line of this perch, with which a reader gets the same result again.
 pub fn origin() -> Origin {
     let arguments = std::env::args().skip(1).map(|argument| quoted(&argument));
     let words: Vec<String> = ["perch".to_string()].into_iter().chain(arguments).collect();
@@ -45,7 +45,7 @@ pub fn origin() -> Origin {
     }
 }
 
-/// A word as a shell takes it.
+/// A word quoted so that a shell reads it back.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -55,13 +55,13 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// So many threads, or one per CPU.
+/// The number of threads asked for, else one per CPU.
 pub fn threads(jobs: Option<u32>) -> usize {
     let here = || std::thread::available_parallelism().map_or(1, usize::from);
     jobs.map_or_else(here, |jobs| jobs as usize)
 }
 
-/// A count that makes no sense at 0.
+/// Reads a count that must not be 0.
 pub fn at_least_one(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(0) => Err("expected at least 1".to_string()),
@@ -70,8 +70,8 @@ pub fn at_least_one(text: &str) -> Result<u32, String> {
     }
 }
 
-/// A duration such as `250ms` or `2s`, in nanoseconds; at most an hour, so that a wrong unit is
-/// noticed.
+/// Reads a duration such as `250ms` or `2s` and returns nanoseconds; refuses more than an hour,
+/// which is probably a wrong unit.
 pub fn duration_ns(text: &str) -> Result<u64, String> {
     const LIMIT_NS: u64 = 3600 * 1_000_000_000;
     let units = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
@@ -81,8 +81,8 @@ pub fn duration_ns(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A whole number and one of `units`, each with its size, in whose measure the result is: `None` where
-/// that is more than it can count.
+/// Reads a whole number followed by one of `units`, each given with its size, and returns their
+/// product; `None` where that does not fit in 64 bits.
 pub fn with_unit(text: &str, units: &[(&str, u64)], examples: &str) -> Result<Option<u64>, String> {
     let expected = || format!("expected a whole number and a unit, for example {examples}");
     let at = text

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch bench`: what the simulator costs. Every row is measured in a process of its own, so
-//! that its peak memory is its own. With `--lab`: what a decision of the live scheduler costs.
-//! `perch bench overload`: what the counters of overloaded CPUs cost on this machine.
-//! `perch bench replay`: how fast recordings are replayed.
+//! `perch bench` measures the cost of the simulator, each row in a process of its own, so that the
+//! peak memory is the row's alone. With `--lab` it measures the cost of a decision of the live
+//! scheduler. `perch bench overload` measures the cost of the counters of overloaded CPUs on this
+//! machine, and `perch bench replay` the speed at which recordings are replayed.
 
 mod format;
 mod lab;
@@ -22,21 +22,21 @@ pub use row::{NAME as ROW, RowArguments, run_row};
 
 /// Sizes at which the simulator is measured.
 const SIZES: [usize; 6] = [8, 64, 128, 256, 1024, 4096];
-/// What the nearest other simulator of a scheduler manages on the same load, in simulated
-/// seconds per CPU second. It models no caches, no balancing and no PELT, and with 256 CPUs it
+/// The speed of the nearest other simulator of a scheduler on the same load, in simulated seconds
+/// per CPU second. That simulator models no caches, no balancing and no PELT, and with 256 CPUs it
 /// uses 128 of them.
 const PEER: [(usize, f64); 4] = [(8, 136.0), (64, 14.0), (128, 7.1), (256, 1.3)];
 /// Two tasks a CPU that run for about 1 ms and sleep for about 1.2 ms.
 const RUN_SLEEP: &str = "runsleep:tasks=2/cpu,run_us=1000,sleep_us=1200";
 /// Two tasks that wake each other in turn, 64 times.
 const PIPES: &str = "pipe:pairs=64";
-/// Size at which two simulated durations are held against each other.
+/// Size at which the benchmark compares the memory of two simulated durations.
 const MEMORY_SIZE: usize = 128;
 /// The shorter of them, in nanoseconds of simulated time; the other is [`MEMORY_FACTOR`] times it.
 const MEMORY_NS: u64 = 500_000_000;
 const MEMORY_FACTOR: u64 = 4;
 
-/// What to measure.
+/// The arguments of `perch bench`.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
@@ -55,13 +55,13 @@ pub struct Arguments {
     lab: lab::LabArguments,
 }
 
-/// What else can be measured.
+/// The further benchmarks.
 #[derive(Subcommand)]
 enum What {
-    /// What raising, lowering and reading the counters of overloaded CPUs costs on this machine, in
-    /// each layout, by pinned threads
+    /// Measure the cost of raising, lowering and reading the counters of overloaded CPUs on this
+    /// machine, in each layout, by pinned threads
     Overload(overload::Arguments),
-    /// How many wake-ups of a synthetic recording a core replays in a second
+    /// Measure how many wake-ups of a synthetic recording a core replays in a second
     Replay(replay::Arguments),
 }
 
@@ -82,7 +82,7 @@ struct Row {
     peer: Option<f64>,
 }
 
-/// All of it.
+/// All that `perch bench` measured.
 #[derive(Debug, Serialize)]
 struct Measurements {
     rows: Vec<Row>,
@@ -90,7 +90,7 @@ struct Measurements {
     memory: Vec<Row>,
 }
 
-/// Does it.
+/// Carries out `perch bench`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     match &arguments.what {
         Some(What::Overload(arguments)) => return overload::run(arguments),

@@ -20,7 +20,7 @@ use crate::output::{Failure, emit};
 use crate::raw::Raw;
 use record::SimulatedRecording;
 
-/// What to compare and how.
+/// The arguments of `perch compare`.
 #[derive(Args)]
 #[command(after_long_help = perch_policy::mechanisms_in_words())]
 pub struct Arguments {
@@ -67,7 +67,7 @@ pub struct Arguments {
     common: Common,
 }
 
-/// Does it.
+/// Carries out `perch compare`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let common = &arguments.common;
     let spec = CompareSpec {
@@ -116,7 +116,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     })
 }
 
-/// Writes what somebody who looks on makes of each arm: a trace, a recording.
+/// Writes the output of a watcher of each arm's first repetition: a trace or a recording.
 fn watch<W: Watch>(
     spec: &CompareSpec,
     file: &Path,
@@ -147,7 +147,7 @@ fn watch<W: Watch>(
     Ok(())
 }
 
-/// The file of an arm.
+/// The name of an arm's file.
 fn of_arm(spec: &CompareSpec, file: &Path, arm: &Arm) -> PathBuf {
     match spec.arms.len() {
         1 => file.to_path_buf(),
@@ -159,17 +159,18 @@ fn cannot(path: &Path, error: &io::Error) -> Failure {
     Failure::run(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Says before anything is simulated that a file cannot be written; what is in it stays until then.
+/// Refuses a file that cannot be written, before anything is simulated, and leaves its content as
+/// it is.
 fn writable(path: &Path) -> Result<(), Failure> {
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        // Whoever reads a pipe would see it end.
+        // Opening and closing a pipe here would end it for its reader.
         return Ok(());
     }
     let is_new = !path.exists();
     let opened = File::options().append(true).create(true).open(path);
     opened.map_err(|error| cannot(path, &error))?;
     if is_new {
-        // What is asked may still make no sense, and leaves nothing then.
+        // perch may still refuse the other arguments, and then leaves no empty file behind.
         let _ = std::fs::remove_file(path);
     }
     Ok(())

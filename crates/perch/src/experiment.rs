@@ -10,7 +10,7 @@ use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit};
 use crate::raw::Raw;
 
-/// What to do with experiments.
+/// The subcommands of `perch experiment`.
 #[derive(Subcommand)]
 pub enum Command {
     /// Name the experiments that perch carries
@@ -19,7 +19,7 @@ pub enum Command {
     Run(RunArguments),
 }
 
-/// What to run and how.
+/// The arguments of `perch experiment run`.
 #[derive(Args)]
 pub struct RunArguments {
     /// Experiments by name, or TOML files
@@ -46,7 +46,7 @@ pub struct RunArguments {
     common: Common,
 }
 
-/// Does it.
+/// Carries out `perch experiment`.
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::List => list(),
@@ -81,7 +81,8 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
     } else {
         arguments.names.iter().map(String::as_str).collect()
     };
-    // Every experiment is read before the first one runs: a mistake in the last is told at once.
+    // perch reads every experiment before it runs the first, so that a mistake in the last shows at
+    // once.
     let loaded: Vec<Experiment> = names
         .into_iter()
         .map(library::resolve)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Files that are there whole or not at all.
+//! Output files that appear whole or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -7,31 +7,33 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 
-/// A file that is written beside its place and moved there when it is whole; one that is dropped
-/// before leaves nothing. What is there already and is no plain file (a terminal, a pipe) is
-/// written to.
+/// An output file. It is written beside its place and moved there when it is whole; when the value
+/// is dropped before, no file is left. An existing terminal or pipe cannot be replaced, so it is
+/// written to directly.
 pub enum Fresh {
-    /// Not whole yet, and where it is to be.
+    /// The unfinished file, and the path that it is to have.
     Beside(NamedTempFile, PathBuf),
-    /// Written in its place.
+    /// A terminal or a pipe, which is written in its place.
     There(File),
 }
 
 impl Fresh {
-    /// Begins one.
+    /// Begins the file for `path`.
     ///
     /// # Errors
-    /// When it cannot be written there, or not be moved to a place that it may not replace.
+    /// When the file cannot be written in that folder, or when the user may not write to the file
+    /// that it would replace.
     pub fn create(path: &Path) -> io::Result<Fresh> {
         if let Ok(found) = fs::metadata(path)
             && !found.is_file()
         {
             return Ok(Fresh::There(File::options().write(true).open(path)?));
         }
-        // Through a link to the file itself, which the link goes on to lead to.
+        // A symbolic link stays: the new file replaces the one that the link leads to.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         if place.exists() {
-            // Who may not write to a file is not to replace it either.
+            // A user who may not write to a file must not replace it either, so this open fails for
+            // such a file.
             File::options().append(true).open(&place)?;
         }
         let folder = match place.parent() {
@@ -40,7 +42,7 @@ impl Fresh {
         };
         let mut name = place.file_name().unwrap_or_default().to_os_string();
         name.push(".");
-        // The library's own errors name the file beside, which nobody asked for.
+        // The library's own errors name the temporary file, whose name the user does not know.
         let mut cause = None;
         let beside = Builder::new()
             .prefix(&name)
@@ -53,10 +55,10 @@ impl Fresh {
         Ok(Fresh::Beside(beside, place))
     }
 
-    /// It is whole: moves it to its place.
+    /// Moves the file, now whole, to its place.
     ///
     /// # Errors
-    /// When it cannot be moved.
+    /// When the file cannot be moved.
     pub fn keep(self) -> io::Result<()> {
         match self {
             Fresh::Beside(mut file, place) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch import`: what perf or trace-cmd recorded, made into a workload.
+//! `perch import`: makes a workload of a recording by perf or trace-cmd.
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use crate::fresh::Fresh;
 use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit};
 
-/// Commands that the table names; the others are summed up.
+/// The number of commands that the table names; one row sums up the others.
 const NAMES: usize = 12;
 
-/// What to read and what to make of it.
+/// The arguments of `perch import`.
 #[derive(Args)]
 pub struct Arguments {
     /// A file of perf sched record (perf.data) or of trace-cmd record (trace.dat)
@@ -41,7 +41,7 @@ pub struct Arguments {
     format: String,
 }
 
-/// Does it.
+/// Carries out `perch import`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let file = arguments.file.display();
     let capacities = match &arguments.machine {
@@ -151,7 +151,7 @@ fn left_out(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// What there is to say to a person.
+/// The words that go to stderr, for a person.
 fn words(summary: &Summary, output: &Path) -> String {
     let grid = commands(summary);
     let kernel = summary
@@ -207,7 +207,8 @@ fn words(summary: &Summary, output: &Path) -> String {
     for warning in summary.warnings() {
         line(format!("warning: {warning}"));
     }
-    // Twice the time, in whole seconds: on a machine that is as fast it is done by then.
+    // Twice the recorded time, in whole seconds; a machine that is as fast as the recorded one is
+    // done by then.
     let seconds = (2 * summary.span_ns).div_ceil(1_000_000_000).max(1);
     line(format!(
         "try: perch compare -m MACHINE -w {NAME}:{} --measure {seconds}s --arm off:cluster=off",

@@ -25,14 +25,14 @@ pub const AGENT: &str = "lab-agent";
 /// The hidden command that runs another one under the scheduler, in a guest.
 pub const SCHEDULED: &str = "lab-scheduled";
 
-/// What to do in guests.
+/// The subcommands of `perch lab`.
 #[derive(Subcommand)]
 pub enum Command {
     /// Boot a guest that looks like a machine, and run a command in it
     Run(RunArguments),
 }
 
-/// Which scheduler the guest's kernel uses.
+/// The scheduler that the guest's kernel uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Scheduler {
     /// The kernel's own
@@ -59,7 +59,7 @@ pub struct RunArguments {
         hide_default_value = true
     )]
     kernel: String,
-    /// Who schedules in the guest
+    /// The scheduler of the guest's kernel
     #[arg(long, value_enum, default_value = "stock")]
     scheduler: Scheduler,
     /// A mode or setting for `perch run` in the guest, as its --set takes them; with --scheduler
@@ -111,7 +111,7 @@ pub struct RunArguments {
 pub struct AgentArguments {
     /// The port to the host
     port: PathBuf,
-    /// What to run first
+    /// A file that holds the program to run first
     #[arg(long)]
     job: Option<PathBuf>,
 }
@@ -170,14 +170,14 @@ impl From<perch_lab::Error> for Failure {
     }
 }
 
-/// Does it.
+/// Carries out `perch lab`.
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(arguments) => run_command(&arguments),
     }
 }
 
-/// What the agent in a guest does.
+/// Runs the agent, in a guest.
 pub fn run_agent(arguments: &AgentArguments) -> Result<(), Failure> {
     let job = arguments.job.as_deref();
     perch_lab::agent::run(&arguments.port, job).map_err(|error| Failure::run(error.to_string()))
@@ -200,7 +200,7 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
              --scheduler perch",
         ));
     }
-    // What perch run would refuse in the guest is refused before the guest boots.
+    // perch refuses settings that perch run would refuse in the guest before the guest boots.
     Settings::default().set_all(&arguments.set)?;
     let rt_app = arguments
         .rt_app
@@ -222,7 +222,8 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
 
     let spinner = Spinner::new(arguments.quiet);
     let store = Store::open()?.with_progress(spinner.clone());
-    // First what is not fetched: whoever lacks it is to know at once.
+    // The perch for the guest comes first: nothing can fetch it, so a user who lacks it learns that
+    // at once.
     let perch = guest::perch_for(topology.arch(), "/proc/self/exe".as_ref())?;
     let kernel = Kernel::find(&store, &arguments.kernel, topology.arch())?;
     if under_perch && !kernel.sched_ext {
@@ -258,7 +259,7 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
     setup.deterministic = arguments.deterministic;
     if let Some(file) = &arguments.console {
         setup.console = Some(file.clone());
-        // Everything, not only problems: whoever asks for it wants to read it.
+        // A user who asks for the console wants to read all of it, not only problems.
         setup.kernel_words = Some("ignore_loglevel".to_string());
     }
     if arguments.kvm {
@@ -288,10 +289,10 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
     finish(&guest, under_perch, status)
 }
 
-/// The exit code of the command, as this one's.
+/// Turns the exit code of the command into that of perch.
 fn finish(guest: &Guest, under_perch: bool, status: Status) -> Result<(), Failure> {
     if under_perch && status == Status::Code(FAILED.into()) {
-        // A command may end with the same number.
+        // The command may end with the same number; only the file tells that the scheduler failed.
         if let Ok(words) = guest.get(Scheduled::failure()) {
             let words = String::from_utf8_lossy(&words);
             return Err(Failure::run(format!("in the guest: {}", words.trim())));
@@ -299,7 +300,8 @@ fn finish(guest: &Guest, under_perch: bool, status: Status) -> Result<(), Failur
     }
     match status {
         Status::Code(0) => Ok(()),
-        // A shell's word for it; a program that is named directly is looked for before boot.
+        // A shell ends with 127 when it finds no such program; perch itself looks for a program
+        // that is named directly before the boot.
         Status::Code(127) => Err(Failure::run(
             "the command ended with 127 in the guest: a program that it runs is not there; take \
              it along (--with PROGRAM)",
@@ -313,9 +315,9 @@ fn finish(guest: &Guest, under_perch: bool, status: Status) -> Result<(), Failur
     }
 }
 
-/// The command as the guest has it, and the programs that it needs from outside busybox.
+/// The command in the guest's words, and the programs that it needs besides busybox.
 fn in_guest(command: &[String], with: &[String]) -> (Vec<String>, Vec<String>) {
-    /// What every guest has.
+    /// The programs of every guest.
     const THERE: [&str; 4] = ["sh", "ash", "perch", "busybox"];
     let mut argv = command.to_vec();
     let mut tools = with.to_vec();
@@ -354,11 +356,11 @@ fn summarise(setup: &Setup, release: &str, boot_time: Duration) {
     for sentence in topology.left_out() {
         words += &format!("perch: left out: {sentence}\n");
     }
-    // Nobody is there to be told when this fails.
+    // When this fails, no reader of stderr is left to be told.
     let _ = std::io::stderr().write_all(words.as_bytes());
 }
 
-/// What is being done, on a terminal.
+/// A line on a terminal that tells of the work in progress.
 #[derive(Clone)]
 pub struct Spinner(ProgressBar);
 
@@ -376,7 +378,7 @@ impl Spinner {
         Spinner(bar)
     }
 
-    /// Takes it away.
+    /// Removes the line.
     pub fn finish(&self) {
         self.0.finish_and_clear();
     }

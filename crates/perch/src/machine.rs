@@ -9,7 +9,7 @@ use perch_report::{Align, Grid};
 
 use crate::output::{Failure, emit};
 
-/// What to do with machines.
+/// The subcommands of `perch machine`.
 #[derive(Subcommand)]
 pub enum Command {
     /// Name the machines that perch carries
@@ -35,7 +35,7 @@ pub enum Command {
     },
 }
 
-/// Does it.
+/// Carries out `perch machine`.
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::List => list(),

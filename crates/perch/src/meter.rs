@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How far something is that takes more than a moment: a bar on stderr, where that is a terminal.
+//! The progress of work that takes more than a moment: a bar on stderr, where that is a terminal.
 
 use std::io::{self, Read};
 use std::sync::Once;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perch_sim::{Asked, Switched, Watch, Woken};
 
-/// What takes less long is over before a bar is read.
+/// The time after which a bar appears; shorter work is over before a person has read a bar.
 const BAR_AFTER: Duration = Duration::from_secs(2);
 
-/// What is counted.
+/// The things that a meter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Simulations, rows, milliseconds.
@@ -21,8 +21,8 @@ pub enum Unit {
     Bytes,
 }
 
-/// A bar with a rate and the time that is left, or where nobody knows how much there is, with how
-/// much is done and the rate. It goes away when it is dropped.
+/// A bar with a rate and the time that is left; where the total is unknown, a line with the amount
+/// done and the rate. It disappears when the value is dropped.
 pub struct Meter {
     bar: ProgressBar,
     what: String,
@@ -47,7 +47,7 @@ fn style(unit: Unit, total: u64) -> ProgressStyle {
 }
 
 impl Meter {
-    /// Begins to measure `what`; nothing is ever drawn if `quiet`.
+    /// Begins to measure `what`; draws nothing if `quiet`.
     pub fn new(what: &str, unit: Unit, quiet: bool) -> Meter {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         bar.set_prefix(what.to_string());
@@ -62,7 +62,7 @@ impl Meter {
         }
     }
 
-    /// So many of so many are done; of 0 where nobody knows of how many.
+    /// Tells that `done` of `total` are done; a total of 0 is unknown.
     pub fn advance(&self, done: u64, total: u64) {
         self.total.store(total, Ordering::Relaxed);
         if total > 0 {
@@ -72,14 +72,15 @@ impl Meter {
         if !self.quiet && self.began.elapsed() > BAR_AFTER {
             self.shown.call_once(|| {
                 self.bar.set_style(style(self.unit, total));
-                // Draws nothing where stderr is no terminal.
+                // The bar draws nothing where stderr is no terminal.
                 self.bar.set_draw_target(ProgressDrawTarget::stderr());
                 self.bar.enable_steady_tick(Duration::from_millis(200));
             });
         }
     }
 
-    /// Takes the bar away and says how many simulations took how long, on so many threads.
+    /// Removes the bar, and says on stderr how many simulations ran, for how long and on how many
+    /// threads.
     pub fn say_simulated(self, jobs: usize) {
         self.bar.finish_and_clear();
         if self.quiet {
@@ -105,7 +106,7 @@ impl Drop for Meter {
     }
 }
 
-/// What is read, and how far that is.
+/// A reader that shows how much of its input is read.
 pub struct Metered<R> {
     inner: R,
     meter: Meter,
@@ -114,7 +115,7 @@ pub struct Metered<R> {
 }
 
 impl<R> Metered<R> {
-    /// Of so many bytes; 0 where nobody knows.
+    /// A reader of `total` bytes; 0 where the total is unknown.
     pub fn new(inner: R, meter: Meter, total: u64) -> Metered<R> {
         Metered {
             inner,
@@ -131,14 +132,14 @@ impl<R: Read> Read for Metered<R> {
         self.done += read as u64;
         self.meter.advance(self.done, self.total);
         if read == 0 {
-            // Whoever reads on now has the terminal for himself.
+            // The input is at its end, so the bar leaves the terminal to the output.
             self.meter.bar.finish_and_clear();
         }
         Ok(read)
     }
 }
 
-/// Who looks on at a simulation, and how far that is, in simulated milliseconds.
+/// A watcher of a simulation that shows how far the simulation is, in simulated milliseconds.
 pub struct MeteredWatch<W> {
     inner: W,
     meter: Meter,
@@ -147,7 +148,7 @@ pub struct MeteredWatch<W> {
 }
 
 impl<W> MeteredWatch<W> {
-    /// Of so many simulated nanoseconds.
+    /// A watcher of a simulation of `total_ns` nanoseconds.
     pub fn new(inner: W, meter: Meter, total_ns: u64) -> MeteredWatch<W> {
         MeteredWatch {
             inner,

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where results, words and failures go.
+//! The ways of results to stdout, and of words and failures to stderr.
 
 use std::io::{ErrorKind, Write};
 
 use perch_experiment::ExperimentError;
 use perch_machine::MachineError;
 
-/// Why the command ends early.
+/// The reason why the command ends early.
 #[derive(Debug)]
 pub struct Failure {
-    /// 1: what was asked failed. 2: it makes no sense.
+    /// The exit code: 1 when the work failed, 2 when the request makes no sense.
     pub code: u8,
-    /// For the user.
+    /// The message for the user.
     pub message: String,
 }
 
 impl Failure {
-    /// What was asked makes no sense.
+    /// A failure because the request makes no sense.
     pub fn input(message: impl Into<String>) -> Failure {
         Failure {
             code: 2,
@@ -24,7 +24,7 @@ impl Failure {
         }
     }
 
-    /// What was asked failed.
+    /// A failure of the work itself.
     pub fn run(message: impl Into<String>) -> Failure {
         Failure {
             code: 1,

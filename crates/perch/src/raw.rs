@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `--raw FILE`: every repetition's scores, beside what is made of them.
+//! `--raw FILE`: writes every repetition's scores, besides the tables made of them.
 
 use std::io::BufWriter;
 use std::path::Path;
@@ -10,11 +10,11 @@ use perch_report::{RawFormat, RawWriter};
 use crate::fresh::Fresh;
 use crate::output::Failure;
 
-/// A file of repetitions, where one was asked for.
+/// A file of repetitions; `None` where the user asked for none.
 pub struct Raw(Option<RawWriter<BufWriter<Fresh>>>, String);
 
 impl Raw {
-    /// Begins it: what is wrong with the file is said before anything runs.
+    /// Begins the file, so that an error of the file shows before anything runs.
     pub fn begin(path: Option<&Path>) -> Result<Raw, Failure> {
         let Some(path) = path else {
             return Ok(Raw(None, String::new()));
@@ -27,7 +27,7 @@ impl Raw {
         Ok(Raw(Some(writer), name))
     }
 
-    /// Adds one.
+    /// Adds a repetition.
     pub fn add(&mut self, repetition: &Repetition) -> Result<(), ExperimentError> {
         let Raw(Some(writer), name) = self else {
             return Ok(());
@@ -40,7 +40,7 @@ impl Raw {
             })
     }
 
-    /// Ends it; only then it stands in the place of what was there before.
+    /// Ends the file, which only now replaces one that was there before.
     pub fn finish(self) -> Result<(), Failure> {
         let Raw(Some(writer), name) = self else {
             return Ok(());

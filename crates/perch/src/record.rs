@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch record`: every wake-up of the running kernel, into a file.
+//! `perch record` writes every wake-up of the running kernel into a file.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -17,7 +17,7 @@ use perch_scheduler::{Kernel, Signals};
 use crate::arguments::with_unit;
 use crate::output::Failure;
 
-/// What to record and where to.
+/// The arguments of `perch record`.
 #[derive(Args)]
 pub struct Arguments {
     /// The file to write; one that is there is replaced
@@ -63,7 +63,7 @@ pub fn era_of(release: &str) -> Option<Era> {
     }
 }
 
-/// Does it.
+/// Carries out `perch record`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let kernel = Kernel::new(Path::new("/"));
     kernel
@@ -77,7 +77,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     };
     let machine = perch_machine::detect(Path::new("/"))?;
     let topology = Topology::new(&machine);
-    // The machine's CPUs are online, so at least these may be.
+    // The machine's CPUs are online, so at least these are possible.
     let possible = kernel.possible().unwrap_or(topology.nr_cpus());
     let mut recorder = Recorder::load(&topology, possible, arguments.buffer)?;
     let header = Header {
@@ -107,7 +107,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         if let Some(child) = &mut child {
             ended = child.try_wait().unwrap_or_default();
             if stopped && ended.is_none() {
-                // Ctrl-C went to the command as well; others did not.
+                // The terminal sends Ctrl-C's signal to the command as well; other signals came to
+                // perch alone.
                 let _ = child.kill();
                 ended = child.wait().ok();
             }
@@ -124,7 +125,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
                 other => other.to_string(),
             };
             if let Some(child) = child.as_mut().filter(|_| ended.is_none()) {
-                // SAFETY: a signal to a child that nobody has waited for.
+                // SAFETY: this process has not waited for the child, so the id is still the
+                // child's.
                 unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
                 let _ = child.wait();
                 words += "; the command was ended (SIGTERM)";
@@ -144,7 +146,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     }
 }
 
-/// Starts the command; it does not inherit that we block the signals that end it.
+/// Starts the command. The command does not inherit perch's signal mask, which blocks the signals
+/// that end it.
 fn spawn(program: &str, rest: &[String]) -> Result<Child, Failure> {
     use std::os::unix::process::CommandExt;
     let mut command = std::process::Command::new(program);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Opening a recording: what replay and advise both have to know of it.
+//! A recording that is open for reading, with everything that replay and advise both need of it.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -15,22 +15,22 @@ use crate::output::Failure;
 
 /// A recording whose header was read.
 pub struct Recording {
-    /// As the user named it.
+    /// The path, as the user named it.
     pub path: String,
     /// The wake-ups.
     pub reader: Reader<Box<dyn Read>>,
-    /// What it is of.
+    /// The recording's header.
     pub header: Header,
-    /// Its machine.
+    /// The recorded machine.
     pub machine: Machine,
-    /// Likewise, as the kernel sees it.
+    /// The same machine, as the kernel sees it.
     pub topology: Arc<Topology>,
-    /// The model of its kernel.
+    /// The model of the recorded kernel.
     pub model: Policy,
 }
 
-/// What a kernel itself has of the mechanisms in its wake-up path, by its release (of a release that
-/// is no number, what the era had): each since the release that the table of mechanisms names.
+/// The modes of the mechanisms that a kernel has in its own wake-up path, by its release, or by its
+/// era where the release is no number. The table of mechanisms names the first release of each.
 fn upstream(release: &str, era: Era) -> Modes {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     let mut number = || numbers.next()?.parse::<u32>().ok();
@@ -44,7 +44,7 @@ fn upstream(release: &str, era: Era) -> Modes {
     modes
 }
 
-/// The first mechanism of these modes that is on and decides by what no recording holds.
+/// The first mechanism of these modes that is on and decides by something that no recording holds.
 pub fn unrecorded(modes: &Modes) -> Option<Mechanism> {
     let never = |m: &Mechanism| m.recording().0 == perch_policy::Recording::Never;
     let on = modes
@@ -55,7 +55,7 @@ pub fn unrecorded(modes: &Modes) -> Option<Mechanism> {
 
 impl Recording {
     /// Opens a recording (`-` is stdin); its kernel is modelled by the rules of `era`, or of the
-    /// era that the recorder found. Where reading takes long a terminal shows how far it is, unless
+    /// era that the recorder found. A long reading shows its progress on a terminal, unless
     /// `quiet`.
     pub fn open(file: &Path, era: Option<Era>, quiet: bool) -> Result<Recording, Failure> {
         if era == Some(Era::V3_4) {
@@ -127,12 +127,12 @@ impl Recording {
         })
     }
 
-    /// Something is wrong with the file.
+    /// The failure of a faulty file.
     pub fn wrong(&self, error: impl std::fmt::Display) -> Failure {
         Failure::input(format!("{}: {error}", self.path))
     }
 
-    /// To be called where a table would be made of no wake-ups at all.
+    /// The failure of a recording without wake-ups, of which no table can be made.
     pub fn no_wake_ups(&self, others: u64) -> Failure {
         let holds = match others {
             0 => "no wake-up".to_string(),
@@ -144,7 +144,8 @@ impl Recording {
         ))
     }
 
-    /// Says on stderr what is missing; to be called when all was read.
+    /// Says on stderr which parts of the recording are missing. The caller has read everything
+    /// before.
     pub fn warn(&self) {
         let path = &self.path;
         match (self.reader.cut_off(), self.reader.footer()) {

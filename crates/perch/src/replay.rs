@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch replay`: what perch's model, or another policy, makes of the wake-ups of a recording.
+//! `perch replay` asks perch's model, or another policy, about the wake-ups of a recording.
 
 mod list;
 mod trace;
@@ -17,7 +17,7 @@ use crate::arguments::{at_least_one, threads};
 use crate::output::{Failure, emit};
 use crate::recording::Recording;
 
-/// What to ask about which recording.
+/// The arguments of `perch replay`.
 #[derive(Args)]
 #[command(after_long_help = perch_policy::mechanisms_in_words())]
 pub struct Arguments {
@@ -48,7 +48,7 @@ pub struct Arguments {
     jobs: Option<u32>,
 }
 
-/// Modes on top of the kernel's own.
+/// The kernel's own modes with the changes that the user asks for; `None` without changes.
 fn other(modes: Modes, set: &[String]) -> Result<Option<Modes>, Failure> {
     let mut other = modes;
     for pair in set.iter().flat_map(|text| text.split(',')) {
@@ -71,13 +71,13 @@ fn other(modes: Modes, set: &[String]) -> Result<Option<Modes>, Failure> {
     Ok((!set.is_empty()).then_some(other))
 }
 
-/// Whether two paths lead to the same file.
+/// Returns whether two paths lead to the same file.
 fn same(one: &Path, other: &Path) -> bool {
     let [one, other] = [one, other].map(std::fs::canonicalize);
     matches!((one, other), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Does it.
+/// Carries out `perch replay`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let format = arguments.format.as_deref();
     let parquet = match (arguments.list, format) {
@@ -118,7 +118,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             )));
         }
     }
-    // Lines and a bar on the same terminal would write over each other.
+    // Without a bar: lines and a bar on the same terminal would overwrite each other.
     let lines = arguments.list && arguments.output.is_none();
     let mut recording = Recording::open(&arguments.file, arguments.era, lines)?;
     let model = recording.model;
@@ -130,7 +130,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     let outcome = match &arguments.trace {
-        // In the order of the file, so on one thread.
+        // Lists and traces keep the order of the file, so one thread makes them.
         Some(path) => trace::trace(&mut recording, other, path)?,
         None => {
             let (reader, jobs) = (&mut recording.reader, threads(arguments.jobs));
@@ -329,7 +329,7 @@ fn reasons(tally: &Tally) -> impl Iterator<Item = (Reason, [u64; 2])> {
     rows.into_iter()
 }
 
-/// How many of the reference's choices and of the policy's are so far away.
+/// The number of the reference's choices and of the policy's at each distance.
 fn distances(tally: &Tally) -> impl Iterator<Item = (Distance, [u64; 2])> {
     let by = tally.by_distance;
     Distance::ALL.into_iter().map(move |d| {
@@ -351,7 +351,7 @@ fn by_reason(tally: &Tally, differ: &str) -> Grid {
     grid
 }
 
-/// Where the kernel's choices and the policy's lie.
+/// A table of the places of the kernel's choices and of the policy's.
 fn before_and_after(tally: &Tally) -> Grid {
     let mut grid = Grid::default();
     grid.column("", "the chosen CPU", Align::Left);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch report`: results as one file for a browser.
+//! `perch report` writes results as one file for a browser.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use perch_report::{Results, html};
 
 use crate::output::{Failure, emit};
 
-/// What to show.
+/// The arguments of `perch report`.
 #[derive(Args)]
 pub struct Arguments {
     /// Results of perch experiment run or perch compare with --format json; - is stdin
@@ -20,7 +20,7 @@ pub struct Arguments {
     output: Option<PathBuf>,
 }
 
-/// Does it.
+/// Carries out `perch report`.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let results: Vec<Results> = arguments
         .results

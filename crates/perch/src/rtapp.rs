@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The real rt-app in a guest, on a file that perch simulates, and what the kernel counts of it.
+//! Runs the real rt-app in a guest, on a file that perch simulates, and counts the wake-ups of its
+//! tasks.
 //!
-//! Inside the guest the kernel's own trace tells who was woken when. The window begins where the
-//! simulator's does: so much warm-up after all of the file's tasks are there.
+//! In the guest the kernel's own trace tells which task was woken and when. The window begins where
+//! the simulator's does, the warm-up after the creation of the last of the file's tasks.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,20 +18,20 @@ use perch_workload::rtapp::runnable;
 
 use crate::output::{Failure, emit};
 
-/// The hidden command that does it, in a guest.
+/// The hidden command that runs and counts in a guest.
 pub const GUEST: &str = "lab-rt-app";
-/// Where the guest has the file.
+/// The path of the file in the guest.
 pub const FILE: &str = "/rt-app.json";
 
 const TRACEFS: &str = "/sys/kernel/tracing";
-/// Where rt-app runs: its log goes there.
+/// The folder in which rt-app runs and writes its log.
 const FOLDER: &str = "/tmp";
 /// Each CPU's part of the trace; a wake-up takes some 60 bytes.
 const BUFFER_KIB: &str = "8192";
-/// How long rt-app may take beyond the window: it calibrates itself for some seconds.
+/// The time that rt-app may take beyond the window; it calibrates itself for some seconds.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What to count.
+/// The arguments of the hidden command.
 #[derive(Args)]
 pub struct Arguments {
     /// Nanoseconds after the last of the file's tasks was created
@@ -41,13 +42,13 @@ pub struct Arguments {
     measure: u64,
 }
 
-/// How many seconds the file's `duration` has to be for this window.
+/// The seconds that the file's `duration` has to be for this window.
 fn seconds(warmup_ns: u64, measure_ns: u64) -> u64 {
-    // A second for what creates the tasks, which takes part of the duration.
+    // One second more is for the creation of the tasks, which is part of the duration.
     (warmup_ns + measure_ns).div_ceil(1_000_000_000) + 1
 }
 
-/// The file as the guest's rt-app is to have it.
+/// The file with the `duration` that the guest's rt-app needs.
 pub fn file_for_guest(file: &Path, warmup_ns: u64, measure_ns: u64) -> Result<String, Failure> {
     let named = |why: String| Failure::input(format!("{}: {why}", file.display()));
     let text = fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
@@ -68,12 +69,13 @@ pub fn command(warmup_ns: u64, measure_ns: u64) -> Vec<String> {
     words.map(str::to_string).to_vec()
 }
 
-/// Runs rt-app in the guest that this is, and tells what was counted.
+/// Runs rt-app in the guest in which this process runs, and prints the counts.
 pub fn run_in_guest(arguments: &Arguments) -> Result<(), Failure> {
     set("buffer_size_kb", BUFFER_KIB)?;
     set("trace_clock", "mono")?;
     set("options/event-fork", "1")?;
-    // What this process forks is traced, and what that forks; this process itself is left out below.
+    // The kernel traces this process and all that descend from it; the count below leaves this
+    // process itself out.
     set("set_event_pid", &std::process::id().to_string())?;
     for event in ["sched_process_fork", "sched_wakeup", "sched_wakeup_new"] {
         set(&format!("events/sched/{event}/enable"), "1")?;
@@ -138,12 +140,12 @@ fn run_rt_app(limit: Duration) -> Result<(u32, ExitStatus), Failure> {
                 said()
             )));
         }
-        // Rarely: it takes part of what is measured.
+        // perch looks rarely, because each look takes CPU time from the tasks that it measures.
         sleep(Duration::from_millis(100));
     }
 }
 
-/// What the kernel's trace says of forks and wake-ups.
+/// The forks and wake-ups in the kernel's trace.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Trace {
     /// Time, parent, child; nanoseconds.
@@ -153,7 +155,7 @@ struct Trace {
 }
 
 impl Trace {
-    /// Takes a line of `trace`; comments but for the one that counts events are let pass.
+    /// Takes a line of `trace`. Of the comments it reads only the one that counts events.
     fn line(&mut self, line: &str) -> Result<(), String> {
         if let Some(counts) = line.strip_prefix("# entries-in-buffer/entries-written: ") {
             let mut counts = counts
@@ -204,7 +206,8 @@ impl Trace {
         Ok(())
     }
 
-    /// Wake-ups of rt-app's tasks within the window, by name; its main thread is none of them.
+    /// Wake-ups of rt-app's tasks within the window, by name; rt-app's main thread is not among
+    /// them.
     fn counts(
         &self,
         rt_app: u32,

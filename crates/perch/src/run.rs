@@ -11,7 +11,7 @@ use perch_scheduler::{Band, News, Options, SchedulerError, Settings, SettingsErr
 use crate::output::{Failure, emit};
 use crate::stats::{interval, line, summary};
 
-/// What to load and how.
+/// The arguments of `perch run`.
 #[derive(Args)]
 #[command(after_long_help = format!("{}\n\n{}", perch_policy::mechanisms_in_words(), settings::help()))]
 pub struct Arguments {
@@ -66,7 +66,7 @@ impl From<SchedulerError> for Failure {
     }
 }
 
-/// Does it.
+/// Carries out `perch run`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut settings = match &arguments.config {
         Some(file) => Settings::from_file(file)?,
@@ -99,7 +99,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         News::Interval(report) => {
             let change = last.as_ref().map(|last| report.since(last));
-            // Nobody may be reading any more; the scheduler goes on.
+            // The reader of stdout may be gone; the scheduler goes on nevertheless.
             let _ = emit(&line(change.as_ref().unwrap_or(&report)));
             last = Some(*report);
         }

@@ -9,7 +9,7 @@ use crate::output::{Failure, emit};
 /// The hidden command.
 pub const NAME: &str = "self-test";
 
-/// What to check.
+/// The subcommands of `perch self-test`.
 #[derive(Subcommand)]
 pub enum Command {
     /// Compare what the policy decides as BPF, in this kernel, with what it decides natively
@@ -17,7 +17,7 @@ pub enum Command {
     Decide(DecideArguments),
 }
 
-/// Over what.
+/// The arguments of `perch self-test decide`.
 #[derive(Args)]
 pub struct DecideArguments {
     /// Machines and wake-ups follow from it
@@ -32,7 +32,7 @@ pub struct DecideArguments {
     falsify: bool,
 }
 
-/// Does it.
+/// Carries out `perch self-test`.
 pub fn run(command: Command) -> Result<(), Failure> {
     let Command::Decide(arguments) = command;
     let plan = Plan {
@@ -48,7 +48,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// What differs, and how to see it again.
+/// The differences, and the command that shows them again.
 fn verdict(plan: &Plan, comparison: &Comparison) -> String {
     let told = comparison.told.join("\n");
     let falsify = if plan.falsify { " --falsify" } else { "" };

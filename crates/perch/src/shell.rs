@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch completions` and `perch man`: what shells and readers of manuals want of the command, made
-//! from its own definitions, so that neither can say what it does not do.
+//! `perch completions` and `perch man`: completions for shells, and manual pages. Both are made
+//! from the command's own definitions, so they always agree with the command.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use clap_complete::Shell;
 
 use crate::output::{Failure, emit};
 
-/// For which shell.
+/// The arguments of `perch completions`.
 #[derive(Args)]
 pub struct CompletionsArguments {
     /// bash, elvish, fish, powershell or zsh
     shell: Shell,
 }
 
-/// Prints what the shell reads.
+/// Prints the completions for a shell.
 pub fn completions(mut command: Command, arguments: &CompletionsArguments) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, "perch", &mut script);
@@ -25,7 +25,7 @@ pub fn completions(mut command: Command, arguments: &CompletionsArguments) -> Re
     emit(&script.expect("names and help texts are UTF-8"))
 }
 
-/// Where to.
+/// The arguments of `perch man`.
 #[derive(Args)]
 pub struct ManArguments {
     /// A directory for perch.1 and a page for each command; it is made where there is none

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch stats`: what a loaded scheduler is doing, and how statistics are shown.
+//! `perch stats`: shows the statistics of a loaded scheduler. `perch run` shows its own with the
+//! same functions.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use perch_scheduler::stats::{Client, Report, SOCKET, openmetrics};
 use crate::arguments::duration_ns;
 use crate::output::{Failure, emit};
 
-/// What to show and how often.
+/// The arguments of `perch stats`.
 #[derive(Args)]
 pub struct Arguments {
     /// Show what happened in each such time, until Ctrl-C, instead of the sums since it was loaded
@@ -44,7 +45,7 @@ pub fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Does it.
+/// Carries out `perch stats`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     if arguments.interval.is_some() && arguments.format == Form::Openmetrics {
         return Err(Failure::input(
@@ -73,7 +74,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 fn json(report: &Report) -> String {
-    // Numbers and words under names: nothing that JSON cannot write.
+    // The report has only numbers and strings under names, which JSON can always express.
     let text = serde_json::to_string(report).unwrap_or_default();
     format!("{text}\n")
 }
@@ -161,7 +162,7 @@ pub fn summary(report: &Report) -> String {
     out
 }
 
-/// One line on what happened in the time that `change` spans.
+/// One line on the events in the time that `change` spans.
 pub fn line(change: &Report) -> String {
     let wakeups = change.wakeups();
     let seconds = (change.uptime_ns as f64 / 1e9).max(1e-9);

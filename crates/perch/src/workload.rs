@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch workload`: what can be simulated.
+//! `perch workload`: the workloads that perch simulates.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use perch_workload::rtapp::export;
 
 use crate::output::{Failure, emit};
 
-/// What to do with workloads.
+/// The subcommands of `perch workload`.
 #[derive(Subcommand)]
 pub enum Command {
     /// Name the workloads and their keys
@@ -19,7 +19,7 @@ pub enum Command {
     RtApp(RtAppArguments),
 }
 
-/// A workload, and the file.
+/// The arguments of `perch workload rt-app`.
 #[derive(Args)]
 pub struct RtAppArguments {
     /// A workload with its keys (perch workload list), for example runsleep:tasks=4
@@ -35,7 +35,7 @@ pub struct RtAppArguments {
     approximate: bool,
 }
 
-/// Does it.
+/// Carries out `perch workload`.
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::List => list(),

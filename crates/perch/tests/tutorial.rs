@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The tutorial's commands print what the page says; those of guests are in the guests' program.
+//! The tutorial's commands print the output that the page shows; the guests' program runs those
+//! that boot guests.
 
 #[path = "support/page.rs"]
 mod page;

@@ -261,11 +261,11 @@ PERCH_INLINE perch_u8 perch_cache_redirects(const struct perch_policy *pol)
  * task may run there or not: either the search that follows finds an allowed
  * CPU, or perch_select() corrects the choice.
  */
-PERCH_OUTLINE perch_u32 perch_cache_prev(const struct perch_host *h PERCH_GIVEN,
-					 const struct perch_policy *pol PERCH_GIVEN,
-					 const struct perch_task *p PERCH_GIVEN,
-					 const struct perch_wake *wake PERCH_GIVEN,
-					 struct perch_verdict *v PERCH_GIVEN)
+PERCH_RARE perch_u32 perch_cache_prev(const struct perch_host *h PERCH_GIVEN,
+				      const struct perch_policy *pol PERCH_GIVEN,
+				      const struct perch_task *p PERCH_GIVEN,
+				      const struct perch_wake *wake PERCH_GIVEN,
+				      struct perch_verdict *v PERCH_GIVEN)
 {
 	struct perch_process PERCH_AS *process = p->process;
 	perch_u32 pref, llc;
@@ -299,15 +299,13 @@ PERCH_OUTLINE perch_u32 perch_cache_prev(const struct perch_host *h PERCH_GIVEN,
  * again.
  */
 PERCH_OUTLINE int perch_cache_passes(const struct perch_host *h PERCH_GIVEN,
-				     const struct perch_policy *pol PERCH_GIVEN,
 				     const struct perch_task *p PERCH_GIVEN,
 				     const struct perch_search *s PERCH_GIVEN, perch_u32 cpu)
 {
 	perch_u32 llc;
 
-	if (pol->modes.cache != PERCH_PERCH || !p->process || s->set != PERCH_NONE ||
-	    !perch_host_has_smt(h) || perch_host_nr_llcs(h) < 2 ||
-	    p->process->pref_cpu == PERCH_NONE)
+	if (!p->process || s->set != PERCH_NONE || !perch_host_has_smt(h) ||
+	    perch_host_nr_llcs(h) < 2 || p->process->pref_cpu == PERCH_NONE)
 		return 0;
 	if (s->home == PERCH_NONE && perch_siblings_idle(h, cpu))
 		return 0;
@@ -340,9 +338,9 @@ PERCH_INLINE enum perch_near perch_cache_near(const struct perch_host *h,
 					      const struct perch_search *s, perch_u32 cpu,
 					      enum perch_candidate candidate)
 {
-	if (candidate == PERCH_CANDIDATE_KTHREAD || !perch_cache_passes(h, pol, p, s, cpu))
+	if (pol->modes.cache != PERCH_PERCH || candidate == PERCH_CANDIDATE_KTHREAD)
 		return PERCH_NEAR_TAKE;
-	return PERCH_NEAR_PASS;
+	return perch_cache_passes(h, p, s, cpu) ? PERCH_NEAR_PASS : PERCH_NEAR_TAKE;
 }
 
 /* Stage home: the verdict notes that the search returned. */

@@ -251,11 +251,11 @@ PERCH_OUTLINE perch_u32 perch_early_cpu(const struct perch_host *h PERCH_GIVEN,
  * Does the work of perch_slow_path() by load alone; a task that execs counts in
  * the load of its CPU.
  */
-PERCH_OUTLINE perch_u32 perch_early_slow(const struct perch_host *h PERCH_GIVEN,
-					 const struct perch_policy *pol PERCH_GIVEN,
-					 const struct perch_task *p PERCH_GIVEN,
-					 const struct perch_wake *wake PERCH_GIVEN,
-					 struct perch_verdict *v PERCH_GIVEN)
+PERCH_RARE perch_u32 perch_early_slow(const struct perch_host *h PERCH_GIVEN,
+				      const struct perch_policy *pol PERCH_GIVEN,
+				      const struct perch_task *p PERCH_GIVEN,
+				      const struct perch_wake *wake PERCH_GIVEN,
+				      struct perch_verdict *v PERCH_GIVEN)
 {
 	struct perch_descent d = {.cpu = wake->this_cpu};
 	perch_u32 level = 0, i, set, next, weight;

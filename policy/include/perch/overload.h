@@ -87,7 +87,7 @@ struct perch_overload {
 	perch_u64 PERCH_AS *PERCH_AS *counters;
 	perch_u32 nr;
 	perch_u32 layout; /* enum perch_overload_layout */
-	perch_u32 exact;  /* mode perch: reads are checked, who was raised is remembered */
+	perch_u32 exact;  /* mode perch: reads are checked, the raised counter is remembered */
 	perch_u32 pad;
 };
 

@@ -129,9 +129,10 @@ PERCH_INLINE void perch_stage_home(struct perch_verdict *v)
 #define PERCH_IN_home(name)
 }
 
-PERCH_INLINE perch_u32 perch_stage_last(const struct perch_host *h, const struct perch_policy *pol,
-					const struct perch_task *p, struct perch_search *s,
-					perch_u32 cpu)
+PERCH_OUTLINE perch_u32 perch_stage_last(const struct perch_host *h PERCH_GIVEN,
+					 const struct perch_policy *pol PERCH_GIVEN,
+					 const struct perch_task *p PERCH_GIVEN,
+					 struct perch_search *s PERCH_GIVEN, perch_u32 cpu)
 {
 #undef PERCH_IN_last
 #define PERCH_IN_last(name) cpu = perch_##name##_last(h, pol, p, s, cpu);
@@ -240,8 +241,8 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
  * slept): returns the nearest allowed CPU of prev's domains, else any allowed
  * CPU; prev when the affinity is empty, which no host should let happen.
  */
-PERCH_OUTLINE perch_u32 perch_fallback_cpu(const struct perch_host *h PERCH_GIVEN,
-					   const struct perch_task *p PERCH_GIVEN, perch_u32 prev)
+PERCH_RARE perch_u32 perch_fallback_cpu(const struct perch_host *h PERCH_GIVEN,
+					const struct perch_task *p PERCH_GIVEN, perch_u32 prev)
 {
 	perch_u32 level, k, words = (perch_host_nr_cpus(h) + 63) / 64;
 
@@ -269,15 +270,10 @@ PERCH_OUTLINE perch_u32 perch_fallback_cpu(const struct perch_host *h PERCH_GIVE
 	return prev;
 }
 
-/*
- * Chooses the CPU, which perch_select() then checks against the affinity; fills
- * reason and target.
- */
-PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_policy *pol,
-				    const struct perch_wake *wake, struct perch_task *waker,
-				    struct perch_task *p, struct perch_verdict *v)
+/* Begins a search where the wakee ran last. */
+PERCH_INLINE void perch_search_begin(struct perch_search *s, const struct perch_wake *wake)
 {
-	struct perch_search s = {
+	*s = (struct perch_search){
 		.this_cpu = wake->this_cpu,
 		.prev = wake->prev_cpu,
 		.target = wake->prev_cpu,
@@ -290,33 +286,49 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 		.near_recent = PERCH_NONE,
 		.home = PERCH_NONE,
 	};
+}
+
+/*
+ * Ends a search that has found `cpu`: the hooks of stage last may choose another
+ * CPU, and the verdict gets the reason and the count.
+ */
+PERCH_INLINE perch_u32 perch_search_end(const struct perch_host *h, const struct perch_policy *pol,
+					const struct perch_task *p, struct perch_search *s,
+					struct perch_verdict *v, perch_u32 cpu)
+{
+	cpu = perch_stage_last(h, pol, p, s, cpu);
+	v->reason = s->reason;
+	v->examined = s->examined;
+	return cpu;
+}
+
+/* 3.4: chooses as the kernel did before PELT (early.h). */
+PERCH_APART perch_u32 perch_choose_early(struct perch_host *h, const struct perch_policy *pol,
+					 const struct perch_wake *wake, struct perch_task *waker,
+					 struct perch_task *p, struct perch_verdict *v)
+{
+	struct perch_search s;
+
+	perch_search_begin(&s, wake);
+	s.target = perch_early_target(h, pol, waker, p, wake);
+	if (s.target == PERCH_NONE) {
+		v->reason = PERCH_BY_UNSEARCHED;
+		return wake->prev_cpu;
+	}
+	v->target = s.target;
+	return perch_search_end(h, pol, p, &s, v, perch_early_search(h, p, &s));
+}
+
+/* Chooses as later kernels do: aims at a CPU and searches for an idle one around it. */
+PERCH_INLINE perch_u32 perch_choose_near(struct perch_host *h, const struct perch_policy *pol,
+					 const struct perch_wake *wake, struct perch_task *waker,
+					 struct perch_task *p, struct perch_verdict *v)
+{
+	struct perch_search s;
 	perch_u8 affine = 0;
 	perch_u32 cpu;
 
-	v->examined = 0;
-	v->cache = PERCH_CACHE_NONE;
-	v->pad = 0;
-	v->target = wake->prev_cpu;
-	if (p->nr_allowed == 1) {
-		v->reason = PERCH_BY_AFFINITY;
-		return perch_fallback_cpu(h, p, wake->prev_cpu);
-	}
-	if (wake->flags & (PERCH_WAKE_FORK | PERCH_WAKE_EXEC)) {
-		v->reason = PERCH_BY_SLOW_PATH;
-		if (pol->rules.early_path)
-			return perch_early_slow(h, pol, p, wake, v);
-		return perch_slow_path(h, pol, p, wake, v);
-	}
-	if (pol->rules.early_path) {
-		s.target = perch_early_target(h, pol, waker, p, wake);
-		if (s.target == PERCH_NONE) {
-			v->reason = PERCH_BY_UNSEARCHED;
-			return wake->prev_cpu;
-		}
-		v->target = s.target;
-		cpu = perch_early_search(h, p, &s);
-		goto searched;
-	}
+	perch_search_begin(&s, wake);
 	perch_record_wakee(pol, wake, waker, p);
 	if (perch_allowed(h, p, wake->this_cpu)) {
 		if (wake->flags & PERCH_WAKE_CURRENT) {
@@ -351,11 +363,34 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 	}
 	if (pol->rules.recent_when_taken && affine)
 		waker->recent_cpu = wake->this_cpu;
-searched:
-	cpu = perch_stage_last(h, pol, p, &s, cpu);
-	v->reason = s.reason;
-	v->examined = s.examined;
-	return cpu;
+	return perch_search_end(h, pol, p, &s, v, cpu);
+}
+
+/*
+ * Chooses the CPU, which perch_select() then checks against the affinity; fills
+ * reason and target.
+ */
+PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_policy *pol,
+				    const struct perch_wake *wake, struct perch_task *waker,
+				    struct perch_task *p, struct perch_verdict *v)
+{
+	v->examined = 0;
+	v->cache = PERCH_CACHE_NONE;
+	v->pad = 0;
+	v->target = wake->prev_cpu;
+	if (p->nr_allowed == 1) {
+		v->reason = PERCH_BY_AFFINITY;
+		return perch_fallback_cpu(h, p, wake->prev_cpu);
+	}
+	if (wake->flags & (PERCH_WAKE_FORK | PERCH_WAKE_EXEC)) {
+		v->reason = PERCH_BY_SLOW_PATH;
+		if (pol->rules.early_path)
+			return perch_early_slow(h, pol, p, wake, v);
+		return perch_slow_path(h, pol, p, wake, v);
+	}
+	if (pol->rules.early_path)
+		return perch_choose_early(h, pol, wake, waker, p, v);
+	return perch_choose_near(h, pol, wake, waker, p, v);
 }
 
 PERCH_INLINE void perch_select(struct perch_host *h, const struct perch_policy *pol,

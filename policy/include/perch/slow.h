@@ -318,11 +318,11 @@ PERCH_INLINE perch_u8 perch_descends(const struct perch_host *h, const struct pe
  * group that is chosen in another branch changes `cpu`, and the descent goes on
  * among those domains of the new CPU that are narrower than the last domain.
  */
-PERCH_OUTLINE perch_u32 perch_slow_path(const struct perch_host *h PERCH_GIVEN,
-					const struct perch_policy *pol PERCH_GIVEN,
-					const struct perch_task *p PERCH_GIVEN,
-					const struct perch_wake *wake PERCH_GIVEN,
-					struct perch_verdict *v PERCH_GIVEN)
+PERCH_RARE perch_u32 perch_slow_path(const struct perch_host *h PERCH_GIVEN,
+				     const struct perch_policy *pol PERCH_GIVEN,
+				     const struct perch_task *p PERCH_GIVEN,
+				     const struct perch_wake *wake PERCH_GIVEN,
+				     struct perch_verdict *v PERCH_GIVEN)
 {
 	struct perch_descent d = {
 		.without_cpu = wake->flags & PERCH_WAKE_FORK ? PERCH_NONE : wake->prev_cpu,

@@ -173,17 +173,14 @@ PERCH_OUTLINE perch_u32 perch_steer_best(const struct perch_host *h PERCH_GIVEN,
 	return st.cpu;
 }
 
-/* Stage last: returns the same CPU, or one where the queue of the wakee's group is empty. */
-PERCH_OUTLINE perch_u32 perch_steer_last(const struct perch_host *h PERCH_GIVEN,
-					 const struct perch_policy *pol PERCH_GIVEN,
-					 const struct perch_task *p PERCH_GIVEN,
-					 struct perch_search *s PERCH_GIVEN, perch_u32 cpu)
+/* The mechanism is on and the wakee is in a group: see perch_steer_last(). */
+PERCH_RARE perch_u32 perch_steer_from(const struct perch_host *h PERCH_GIVEN,
+				      const struct perch_policy *pol PERCH_GIVEN,
+				      const struct perch_task *p PERCH_GIVEN,
+				      struct perch_search *s PERCH_GIVEN, perch_u32 cpu)
 {
 	perch_u32 found, set;
 
-	if (pol->modes.steer == PERCH_OFF || pol->modes.steer == PERCH_UPSTREAM ||
-	    !perch_host_grouped(h, p))
-		return cpu;
 	/* The CPU that `capacity` takes when none is idle is as busy as any target. */
 	if (s->reason != PERCH_BY_TARGET_BUSY &&
 	    (s->reason != PERCH_BY_CAPACITY_SPARE || pol->modes.steer != PERCH_PERCH))
@@ -200,6 +197,21 @@ PERCH_OUTLINE perch_u32 perch_steer_last(const struct perch_host *h PERCH_GIVEN,
 		return cpu;
 	s->reason = PERCH_BY_EMPTY_QUEUE;
 	return found;
+}
+
+/*
+ * Stage last: the same CPU, or one where the queue of the wakee's group is
+ * empty. Most wake-ups end here, with the mechanism off or a wakee of the root
+ * group.
+ */
+PERCH_INLINE perch_u32 perch_steer_last(const struct perch_host *h, const struct perch_policy *pol,
+					const struct perch_task *p, struct perch_search *s,
+					perch_u32 cpu)
+{
+	if (pol->modes.steer == PERCH_OFF || pol->modes.steer == PERCH_UPSTREAM ||
+	    !perch_host_grouped(h, p))
+		return cpu;
+	return perch_steer_from(h, pol, p, s, cpu);
 }
 
 #endif

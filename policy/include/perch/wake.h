@@ -24,10 +24,13 @@ typedef __INT64_TYPE__ perch_s64;
  * the address space of its arrays. Every loop asks PERCH_MORE, because the BPF
  * verifier wants to see each loop end. PERCH_OUTLINE keeps a function out of
  * line, so that the verifier checks it once and not on every path to it.
- * PERCH_GIVEN marks a pointer of such a function that is never null, and
- * PERCH_GIVEN_AS one that leads into the host's arrays. PERCH_ZERO is a zero to
- * count from that the verifier takes for any number; from a plain 0 it would
- * follow every count for itself.
+ * PERCH_RARE is PERCH_OUTLINE for a function that few decisions call: natively
+ * it stays out of line too, because its caller would otherwise keep registers
+ * for it in every decision. PERCH_APART is the same with more arguments than a
+ * BPF function may have, so BPF has it in line. PERCH_GIVEN marks a pointer of
+ * such a function that is never null, and PERCH_GIVEN_AS one that leads into
+ * the host's arrays. PERCH_ZERO is a zero to count from that the verifier takes
+ * for any number; from a plain 0 it would follow every count for itself.
  */
 #ifndef PERCH_AS
 #define PERCH_AS
@@ -37,6 +40,12 @@ typedef __INT64_TYPE__ perch_s64;
 #endif
 #ifndef PERCH_OUTLINE
 #define PERCH_OUTLINE static inline __attribute__((unused))
+#endif
+#ifndef PERCH_RARE
+#define PERCH_RARE static __attribute__((noinline, unused))
+#endif
+#ifndef PERCH_APART
+#define PERCH_APART static __attribute__((noinline, unused))
 #endif
 #ifndef PERCH_ZERO
 #define PERCH_ZERO 0
@@ -147,7 +156,7 @@ struct perch_policy {
 	struct perch_rules rules;
 };
 
-/* Why a wake-up happens; bits of perch_wake.flags. */
+/* The causes of a wake-up; bits of perch_wake.flags. */
 #define PERCH_WAKE_SYNC 0x1u	 /* the waker is about to sleep (WF_SYNC) */
 #define PERCH_WAKE_FORK 0x2u	 /* a new task's first wake-up (WF_FORK) */
 #define PERCH_WAKE_EXEC 0x4u	 /* exec: the cheapest moment to move (WF_EXEC) */
@@ -260,7 +269,7 @@ struct perch_task {
 };
 
 /*
- * Why the CPU was chosen. Every host counts these, under the names of
+ * The reasons why a CPU is chosen. Every host counts these, under the names of
  * mechanisms.def, which has the numbers too: recordings hold them.
  */
 enum perch_reason {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the host and the agent in the guest say to each other: frames on a byte stream.
+//! The protocol between the host and the agent in the guest: frames on a byte stream.
 //!
 //! A frame is its length (four bytes, least significant first, not counting themselves) and that
 //! many bytes of [`postcard`]. Both ends are the same build of perch, so there is one version of the
@@ -10,13 +10,14 @@ use std::io::{self, ErrorKind, Read, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What the agent says first: the protocol, so that a foreign perch in a guest is noticed.
+/// The agent's first words. They name the protocol, so that the host notices another build of perch
+/// in a guest.
 pub const PROTOCOL: &str = "perch-lab 2";
 
 /// The most bytes of a file or of output that one frame carries.
 pub const CHUNK: usize = 64 << 10;
 
-/// The longest frame that is believed.
+/// The longest frame that a receiver accepts, in bytes; a longer one is an error.
 const LONGEST: usize = 16 << 20;
 
 /// A program to start.
@@ -26,7 +27,7 @@ pub struct Start {
     pub argv: Vec<String>,
     /// Variables that it gets besides the agent's own.
     pub env: Vec<(String, String)>,
-    /// What it reads; its standard input ends after that.
+    /// The bytes of its standard input, which ends after them.
     pub stdin: Vec<u8>,
 }
 
@@ -45,7 +46,7 @@ pub enum Request {
         path: String,
         /// Permission bits.
         mode: u32,
-        /// Whether the file stands already, from an earlier piece.
+        /// True when an earlier piece of the transfer made the file already.
         append: bool,
         /// The piece.
         bytes: Vec<u8>,
@@ -56,12 +57,12 @@ pub enum Request {
     End,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Status {
-    /// With an exit code.
+    /// It ended with an exit code.
     Code(u32),
-    /// By a signal.
+    /// A signal ended it.
     Signal(u32),
 }
 
@@ -82,12 +83,12 @@ pub enum Event {
     File(u32, Vec<u8>),
     /// A transfer is complete.
     Done(u32),
-    /// A program or a transfer came to nothing, in words.
+    /// A program could not be started, or a transfer failed, for the reason given.
     Failed(u32, String),
 }
 
 impl Event {
-    /// The process or transfer that it is about; `None` for the agent itself.
+    /// The number of the process or transfer that this event is about; `None` for the agent itself.
     pub fn about(&self) -> Option<u32> {
         match self {
             Event::Ready(_) => None,
@@ -124,7 +125,7 @@ pub fn send(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()>
 /// Reads the next message; `None` when the stream ended between two.
 ///
 /// # Errors
-/// Those of the stream; `InvalidData` when what came is no message; `UnexpectedEof` when the
+/// Those of the stream; `InvalidData` when the bytes are no message; `UnexpectedEof` when the
 /// stream ended within one.
 pub fn receive<M: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<M>> {
     let invalid = |words: String| io::Error::new(ErrorKind::InvalidData, words);
@@ -143,7 +144,7 @@ pub fn receive<M: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option
     if length > LONGEST {
         return Err(invalid(format!("a frame of {length} bytes")));
     }
-    // Grows with what arrives: a length alone reserves nothing.
+    // The buffer grows as bytes arrive; a length alone reserves no memory.
     let mut bytes = Vec::new();
     stream.take(length as u64).read_to_end(&mut bytes)?;
     if bytes.len() < length {
@@ -201,7 +202,7 @@ mod tests {
         ]
     }
 
-    /// Gives a stream's bytes one to three at a time, as a virtio port may.
+    /// A stream that gives its bytes one to three at a time, as a virtio port may.
     struct Drip<'a>(&'a [u8]);
 
     impl Read for Drip<'_> {

@@ -13,10 +13,10 @@ use std::path::Path;
 pub use scheduled::{FAILED, Scheduled};
 pub use serve::serve;
 
-/// Serves the host on the port `port`, until the host says that it is done. With `job`, a file
-/// with one [`frame::Request::Start`] in it, first runs that, and says nothing of it until it has
-/// ended: whatever goes to and fro meanwhile would come at a moment that the host decides, and a
-/// deterministic guest's run would no longer be the same each time.
+/// Serves the host on the port `port`, until the host says that it is done. `job` is a file with
+/// one [`frame::Request::Start`] in it: the agent runs that program first and says nothing of it
+/// until it has ended. A message sent meanwhile would arrive at a moment that the host decides, and
+/// a deterministic guest's run would no longer be the same each time.
 ///
 /// # Errors
 /// Those of the port, in words that name it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A command under a scheduler, in the guest: loads the scheduler, runs the command while it is
-//! loaded, and unloads it. The host gives this as one command, so that nothing depends on when
-//! the host says what: a deterministic guest stays deterministic.
+//! A command under a scheduler, in the guest: this module loads the scheduler, runs the command and
+//! unloads the scheduler. The host asks for all of it with one command, so that the host's timing
+//! has no influence and a deterministic guest stays deterministic.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,20 +13,21 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The exit code that means: look at [`Scheduled::failure`], the command is not to blame.
+/// The exit code of a run that failed for another reason than the command; the file
+/// [`Scheduled::failure`] has that reason.
 pub const FAILED: u8 = 125;
 
 /// How long a scheduler may take to load or to unload. The verifier alone takes seconds in a guest
 /// without KVM; its largest neighbours take half a minute.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How often the kernel is asked whether the scheduler is there.
+/// The time between two looks at whether the kernel has the scheduler loaded.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Words that a scheduler may need to say why it left.
+/// The number of lines that a scheduler may need to say why it unloaded itself.
 const LAST_WORDS: usize = 40;
 
-/// What to run, and where the kernel tells of schedulers.
+/// A scheduler, a command to run under it, and the files that the run reads and writes.
 #[derive(Clone, Debug)]
 pub struct Scheduled {
     /// The scheduler's program and arguments; it unloads on SIGINT.
@@ -35,14 +36,14 @@ pub struct Scheduled {
     pub command: Vec<String>,
     /// The file that says "enabled" while a scheduler is loaded.
     pub state: PathBuf,
-    /// What the scheduler writes goes here until it has ended.
+    /// The file that takes the scheduler's output until the scheduler has ended.
     pub log: PathBuf,
-    /// Why nothing came of it, when the exit code is [`FAILED`].
+    /// The file that says why the run failed when the exit code is [`FAILED`].
     pub failure: PathBuf,
 }
 
 impl Scheduled {
-    /// At the places that a guest has for it.
+    /// A run that uses the files at their places in a guest.
     pub fn new(scheduler: Vec<String>, command: Vec<String>) -> Scheduled {
         Scheduled {
             scheduler,
@@ -53,16 +54,17 @@ impl Scheduled {
         }
     }
 
-    /// Where a guest keeps the words that explain [`FAILED`].
+    /// The path of the file in a guest that explains [`FAILED`].
     pub fn failure() -> &'static str {
         "/run/perch-scheduler.failure"
     }
 
-    /// Does it, and returns the exit code: the command's (128 and the signal when one ended it),
-    /// or [`FAILED`].
+    /// Runs the command under the scheduler and returns the exit code: that of the command (128
+    /// plus the signal when one ended it), or [`FAILED`].
     pub fn run(&self) -> u8 {
         self.attempt().unwrap_or_else(|words| {
-            // The host shows the file; without one these words still reach it.
+            // The host shows the file; when the file cannot be written, standard error still
+            // reaches it.
             if fs::write(&self.failure, &words).is_err() {
                 eprintln!("perch: {words}");
             }
@@ -164,7 +166,8 @@ fn spawn(argv: &[String], out: Stdio, err: Stdio) -> Result<Child, String> {
     spawned.map_err(|error| at(Path::new(program), error))
 }
 
-/// Sends SIGINT and waits; kills what does not go, and says `None`.
+/// Sends SIGINT to the scheduler and waits for its end; kills a scheduler that does not end and
+/// returns `None`.
 fn stop(scheduler: &mut Child) -> Option<ExitStatus> {
     let _ = kill_process(Pid::from_child(scheduler), Signal::INT);
     let began = Instant::now();
@@ -192,7 +195,8 @@ mod tests {
     use super::*;
     use crate::testing::Folder;
 
-    /// A shell that hears SIGINT, which it could not trap where the tests' own parent ignores it.
+    /// A shell that can trap SIGINT; a plain one cannot where the parent of the tests ignores that
+    /// signal.
     fn shell(script: &str) -> Vec<String> {
         ["env", "--default-signal=INT", "sh", "-c", script]
             .map(str::to_string)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The agent's work: one thread reads requests, three attend to each program.
+//! The agent's work: one thread reads requests, and three threads attend to each program.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -16,14 +16,14 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::frame::{CHUNK, Event, PROTOCOL, Request, Start, Status, receive, send};
 
-/// How long output is awaited from what a program left behind when it ended: something in the
-/// background that keeps the pipe open must not keep the host waiting.
+/// The time for which the agent waits for the end of a program's output after the program has
+/// ended: a background process that keeps the pipe open must not keep the host waiting.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Answers requests until the stream ends or says [`Request::End`]. Runs `job` first.
 ///
 /// # Errors
-/// Those of the streams; `InvalidData` when something else than requests comes.
+/// Those of the streams; `InvalidData` when a frame holds no request.
 pub fn serve(
     mut input: impl Read,
     output: impl Write + Send + 'static,
@@ -38,7 +38,8 @@ pub fn serve(
     if let Some(Request::Start(id, start)) = job {
         *lock(&agent.held) = Some(Vec::new());
         if let Some(attendant) = agent.start(id, start) {
-            // It panics with the program's other attendants only; then there is nothing to say.
+            // This thread panics only when the program's other attendants do; then there is nothing
+            // to say.
             let _ = attendant.join();
         }
         let held = lock(&agent.held).take();
@@ -63,13 +64,14 @@ pub fn serve(
     }
 }
 
-/// What the threads share.
+/// The state that the agent's threads share.
 #[derive(Clone)]
 struct Agent {
     output: Arc<Mutex<Box<dyn Write + Send>>>,
     /// Events that wait for the end of the job.
     held: Arc<Mutex<Option<Vec<Event>>>>,
-    /// Programs that have not been waited for: their process ids are theirs.
+    /// Programs that the agent has not waited for yet; the kernel gives their process ids to nobody
+    /// else until then.
     running: Arc<Mutex<HashMap<u32, Pid>>>,
 }
 
@@ -79,7 +81,7 @@ impl Agent {
             held.push(event.clone());
             return;
         }
-        // A host that is gone is noticed where requests are read.
+        // The thread that reads requests notices when the host is gone, so this one ignores errors.
         let _ = send(&mut *lock(&self.output), event);
     }
 
@@ -90,7 +92,7 @@ impl Agent {
         }
     }
 
-    /// Starts a program; the thread returned ends when it has been heard of for the last time.
+    /// Starts a program. The thread returned ends when the agent has sent the program's last event.
     fn start(&self, id: u32, start: Start) -> Option<thread::JoinHandle<()>> {
         let Some((program, arguments)) = start.argv.split_first() else {
             self.say(&Event::Failed(id, "no program was named".to_string()));
@@ -123,7 +125,7 @@ impl Agent {
         lock(&self.running).insert(id, pid);
         self.say(&Event::Started(id, child.id()));
         if let Some(mut pipe) = child.stdin.take() {
-            // A program that does not read all of it closes the pipe: its right.
+            // A program may close the pipe before it has read everything; that is no error.
             thread::spawn(move || pipe.write_all(&start.stdin));
         }
         let agent = self.clone();
@@ -142,7 +144,7 @@ impl Agent {
             self.pump(pipe, move |bytes| Event::Stderr(id, bytes), done);
             pumps += 1;
         }
-        // Its process id stays its own, and can be signalled, until it is waited for below.
+        // The process keeps its id, and can be signalled, until the agent waits for it below.
         let _ = waitid(
             WaitId::Pid(pid),
             WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
@@ -178,12 +180,13 @@ impl Agent {
                     Err(_) => break,
                 }
             }
-            // Nobody listens once the program's end has been told.
+            // The receiver is gone once the agent has sent the program's end.
             let _ = done.send(());
         });
     }
 
-    /// Programs that have ended get no signal: who sent it could not have known.
+    /// A program that has ended gets no signal, and that is no error: the host could not have known
+    /// of its end.
     fn signal(&self, id: u32, signal: u32) {
         let running = lock(&self.running);
         let signal = i32::try_from(signal).ok().and_then(Signal::from_named_raw);
@@ -214,7 +217,7 @@ fn put(path: &str, mode: u32, append: bool, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     match append {
         true => Ok(()),
-        // The mode at creation is subject to the umask, and an old file keeps its own.
+        // The umask cuts the mode at creation, and a file that existed before keeps its own mode.
         false => match file.set_permissions(PermissionsExt::from_mode(mode)) {
             // Files of the kernel (/proc, /sys) take bytes and no permissions.
             Err(error) if error.kind() != ErrorKind::PermissionDenied => Err(error),
@@ -223,7 +226,7 @@ fn put(path: &str, mode: u32, append: bool, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// A thread that panicked left nothing half-done in there.
+/// Takes the lock even when a thread panicked under it: no thread leaves the data half-changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

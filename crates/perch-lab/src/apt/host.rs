@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which distribution the host is and where its packages come from.
+//! The host's distribution and the addresses of its packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use crate::process;
 /// A host from which Debian's packages can be fetched.
 pub(crate) struct Host {
     codename: String,
-    /// Never empty; the first has a whole release.
+    /// The host's sources of Debian's packages: at least one, and the first has a whole release.
     sources: Vec<Source>,
 }
 
 impl Host {
-    /// This host, from which `wanted` is to be fetched.
+    /// Looks at this host, from whose mirror `wanted` is to be fetched.
     ///
     /// # Errors
     /// [`Error::Missing`], with `instead` as what to do, when there is no apt or it has no mirror of
@@ -55,22 +55,22 @@ impl Host {
         Ok(Host { codename, sources })
     }
 
-    /// The suite with newer versions for the host's release; releases in the making have none.
+    /// The suite with newer versions for the host's release; testing and unstable have none.
     pub fn backports(&self) -> Option<String> {
         let released = !self.codename.is_empty() && self.codename != "sid";
-        // Testing has the next release's codename, and comes under either name.
+        // Testing has the next release's codename, and a host may use either name.
         let making = ["sid", "unstable", "testing"];
         let mut suites = self.archive().suites.iter();
         let released = released && !suites.any(|suite| making.contains(&suite.as_str()));
         released.then(|| format!("{}-backports", self.codename))
     }
 
-    /// Where a whole release of Debian is.
+    /// The source of a whole release of Debian.
     pub fn archive(&self) -> &Source {
         &self.sources[0]
     }
 
-    /// All of Debian that the host's apt knows.
+    /// All sources of Debian's packages that the host's apt knows.
     pub fn sources(&self) -> &[Source] {
         &self.sources
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Packages of the distribution, through an apt with a state of its own inside the store: nothing
-//! of the host's is changed, and nothing here needs root.
+//! Packages of the distribution, through an apt with a state of its own inside the store: this
+//! module changes nothing of the host's, and needs no root.
 
 mod host;
 mod sources;
@@ -20,21 +20,23 @@ use crate::store::{Locked, Store};
 pub(crate) use host::Host;
 use sources::Source;
 
-/// Lists younger than this are not asked for again, unless something in them is gone.
+/// The age up to which package lists are used again, unless the mirror has dropped a package that
+/// they name.
 const LISTS_KEEP: Duration = Duration::from_secs(24 * 3600);
 
-/// How much room a package takes that came as so many bytes: itself, what is in it (Debian's xz
-/// makes kernels and libraries a quarter), and a kernel's payload unpacked once more.
+/// The bytes on disk for each byte of a package: the package itself, its files (xz packs kernels
+/// and libraries to a quarter), and a kernel's payload, which is unpacked once more.
 const ROOM_PER_BYTE: u64 = 10;
 
-/// What lists and apt's own files take, bytes. Bookworm's and sid's lists are 9 and 24 MB.
+/// The bytes on disk that lists and apt's own files take. Bookworm's and sid's lists are 9 and 24
+/// MB.
 const ROOM_FOR_LISTS: u64 = 100_000_000;
 
 /// A package of one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Package {
     pub name: String,
-    /// Empty: the newest.
+    /// The version; empty for the newest.
     pub version: String,
 }
 
@@ -60,11 +62,11 @@ impl Package {
 pub(crate) struct Apt<'a> {
     locked: &'a Locked<'a>,
     folder: PathBuf,
-    /// What the selection is called in messages and file names.
+    /// The selection's name in messages and file names.
     name: String,
     /// `-o` arguments that every program of apt gets.
     options: Vec<OsString>,
-    /// The packages are for another architecture than the host's.
+    /// True when the packages are for another architecture than the host's.
     foreign: bool,
     /// The suite that wins over the others of the selection.
     preferred: Option<String>,
@@ -119,13 +121,14 @@ impl<'a> Apt<'a> {
         option("Dir::Etc::preferencesparts", "/dev/null".into());
         option("Dir::State::lists", folder.join("lists").into());
         option("Dir::Cache", folder.join("cache").into());
-        // Building apt's index anew takes half a second; kept, it would be the largest thing here.
+        // apt builds its index anew each time, in half a second; a kept index would be the largest
+        // file here.
         option("Dir::Cache::pkgcache", "".into());
         option("Dir::Cache::srcpkgcache", "".into());
         // Selections share the lists' folder, so none may remove another's.
         option("APT::Get::List-Cleanup", "false".into());
         option("APT::Update::Error-Mode", "any".into());
-        // Root's apt would hand the store to the user _apt, who cannot enter root's home.
+        // apt run by root would change to the user _apt, who cannot enter root's home.
         option("APT::Sandbox::User", "root".into());
         option("APT::Architecture", architecture.into());
         option("APT::Architectures", architecture.into());
@@ -139,7 +142,7 @@ impl<'a> Apt<'a> {
         fs::write(&nothing, "").map_err(Error::file("write", &nothing))?;
         let foreign = Arch::host() != Some(arch);
         if foreign {
-            // Nothing of the host's serves a foreign program.
+            // No package of the host's can serve a program of another architecture.
             option("Dir::State::status", nothing.into());
         }
         let apt = Apt {
@@ -162,11 +165,11 @@ impl<'a> Apt<'a> {
 
     fn is_fresh(&self) -> bool {
         let updated = fs::metadata(self.stamp()).and_then(|metadata| metadata.modified());
-        // A stamp from the future has no age; then the lists are asked for again.
+        // A stamp from the future has no age; then the lists are fetched again.
         updated.is_ok_and(|time| time.elapsed().is_ok_and(|age| age < LISTS_KEEP))
     }
 
-    /// Asks the mirror for the lists; what has not changed is not sent again.
+    /// Fetches the lists that changed from the mirror.
     fn update(&self) -> Result<()> {
         self.locked
             .check_space("a list of packages", ROOM_FOR_LISTS)?;
@@ -186,11 +189,12 @@ impl<'a> Apt<'a> {
         Ok(text.lines().map(str::to_string).collect())
     }
 
-    /// `package` and those of the packages that it depends on which the host lacks, or has older
-    /// than it may be: what has to be unpacked so that its programs run.
+    /// The packages that have to be unpacked so that the programs of `package` run: itself, and
+    /// each that it depends on and that the host lacks or has in a version too old.
     pub fn with_dependencies(&self, package: &str) -> Result<Vec<Package>> {
         let mut packages = match self.simulate(package, &[]) {
-            // An upgrade that stopped half way, say. It is no business of ours to mend it.
+            // The host's packages may be inconsistent, after an upgrade that stopped half way for
+            // example. perch does not mend that.
             Err(Error::Program { .. }) if !self.foreign => {
                 let mut status = OsString::from("Dir::State::status=");
                 status.push(self.nothing());
@@ -201,14 +205,14 @@ impl<'a> Apt<'a> {
             }
             packages => packages?,
         };
-        // A host that has the package installed has what it depends on.
+        // Where the host has the package installed, it has its dependencies too.
         if packages.iter().all(|found| found.name != package) {
             packages.push(Package::newest(package));
         }
         Ok(packages)
     }
 
-    /// What apt would install for `package`.
+    /// The packages that apt would install for `package`.
     fn simulate(&self, package: &str, options: &[OsString]) -> Result<Vec<Package>> {
         let mut command = self.command("apt-get", options);
         command.args(["-q", "-s", "install", "--no-install-recommends"]);
@@ -219,7 +223,7 @@ impl<'a> Apt<'a> {
         Ok(text.lines().filter_map(installation).collect())
     }
 
-    /// The record of a system without packages.
+    /// The path of an empty record of installed packages.
     fn nothing(&self) -> PathBuf {
         self.folder.join("no-packages")
     }
@@ -281,7 +285,7 @@ impl<'a> Apt<'a> {
 
     fn command(&self, program: &str, arguments: &[impl AsRef<std::ffi::OsStr>]) -> Command {
         let mut command = Command::new(program);
-        // What it says is read, so it is to say it in English.
+        // perch parses the output, so apt has to write it in English.
         command
             .env("LC_ALL", "C")
             .args(&self.options)
@@ -307,7 +311,8 @@ fn installation(line: &str) -> Option<Package> {
     })
 }
 
-/// The host's packages, by dpkg's own record, which apt's judgement does not enter.
+/// The names of the host's installed packages from dpkg's own record, where apt's opinion of their
+/// state plays no part.
 fn installed() -> Result<HashSet<String>> {
     let mut query = Command::new("dpkg-query");
     query.args(["-W", "-f", "${Package} ${db:Status-Status}\\n"]);
@@ -335,7 +340,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// What the files in a folder take, bytes.
+/// The sum of the sizes of the files in a folder, bytes.
 fn size(folder: &Path) -> u64 {
     let paths = files(folder).unwrap_or_default();
     paths

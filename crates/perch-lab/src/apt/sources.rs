@@ -33,16 +33,16 @@ pub(crate) struct Source {
     pub uris: Vec<String>,
     pub suites: Vec<String>,
     pub components: Vec<String>,
-    /// Keyring files, fingerprints, or a whole key (then of several lines); empty: apt's own keys.
+    /// Keyring files, fingerprints, or a whole key of several lines; empty for apt's own keys.
     pub signed_by: String,
-    /// Packages need no signature.
+    /// True when packages need no signature.
     pub trusted: bool,
-    /// A release file that is past its date will do (mirrors of an archived state).
+    /// True when apt may use a release file that is past its date (mirrors of an archived state).
     pub expired: bool,
 }
 
 impl Source {
-    /// Whether these are packages of Debian itself, and of no third party.
+    /// Returns whether these are packages of Debian itself, and not of a third party.
     fn is_debian(&self, codename: &str) -> bool {
         let main = self.components.iter().any(|component| component == "main");
         let release = |suite: &String| {
@@ -52,7 +52,8 @@ impl Source {
         main && !self.suites.is_empty() && self.suites.iter().all(release)
     }
 
-    /// Whether this has a release itself, and not only its security or point updates.
+    /// Returns whether this source has a release itself, and not only its security or point
+    /// updates.
     fn is_archive(&self) -> bool {
         self.suites.iter().any(|suite| !suite.contains(['-', '/']))
     }
@@ -112,7 +113,8 @@ pub(crate) fn debian(sources: Vec<Source>, codename: &str) -> Vec<Source> {
     }
 }
 
-/// What `text`, a file called `name`, lists. Lines that make no sense are apt's to complain about.
+/// The sources in `text`, the content of a file called `name`. Lines that make no sense are left
+/// out; apt complains about those.
 pub(crate) fn parse(name: &str, text: &str) -> Vec<Source> {
     if name.ends_with(".sources") {
         deb822(text)
@@ -212,7 +214,8 @@ fn is_no(value: &str) -> bool {
     ["no", "false", "without", "off", "disable", "0"].contains(&value)
 }
 
-/// Discs have not got what is looked for.
+/// Returns whether packages can be fetched from `uri`; a disc does not have those that perch looks
+/// for.
 fn fetchable(uri: &str) -> bool {
     !uri.starts_with("cdrom:")
 }
@@ -272,7 +275,7 @@ mod tests {
         let source = &sources[0];
         assert_eq!(source.suites, ["trixie", "trixie-updates"]);
         assert_eq!(source.signed_by.lines().count(), 4);
-        // What is written is read again.
+        // A stanza that perch writes reads back as the same source.
         assert_eq!(
             parse("x.sources", &source.stanza("amd64")),
             std::slice::from_ref(source)

@@ -7,7 +7,7 @@ use crate::agent::frame::Start;
 
 pub use crate::agent::frame::Status;
 
-/// How long a command may take when nobody says otherwise.
+/// The time that a command may take when its caller sets no other.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A program to run in a guest, and how long it may take.
@@ -35,43 +35,43 @@ impl Command {
         Command::new(["sh".to_string(), "-c".to_string(), script.into()])
     }
 
-    /// With a variable in its environment.
+    /// Adds a variable to its environment.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Command {
         self.start.env.push((name.into(), value.into()));
         self
     }
 
-    /// With something to read, up to 15 MB; [`super::Guest::put`] takes more.
+    /// Gives it `bytes` as its standard input, up to 15 MB; [`super::Guest::put`] takes more.
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Command {
         self.start.stdin = bytes.into();
         self
     }
 
-    /// To be killed after so much of the host's time.
+    /// Has the host kill it after so much of the host's time.
     pub fn timeout(mut self, timeout: Duration) -> Command {
         self.timeout = timeout;
         self
     }
 
-    /// As somebody would type it.
+    /// The command as a user would type it.
     pub(super) fn words(&self) -> String {
         self.start.argv.join(" ")
     }
 }
 
-/// What a program wrote and how it ended.
+/// The outcome of a program: its output and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// How it ended.
+    /// The end of the program.
     pub status: Status,
-    /// What it wrote to its standard output.
+    /// The bytes that it wrote to its standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to its standard error.
+    /// The bytes that it wrote to its standard error.
     pub stderr: Vec<u8>,
 }
 
 impl Output {
-    /// Whether it ended with exit code 0.
+    /// Returns whether the program ended with exit code 0.
     pub fn success(&self) -> bool {
         self.status == Status::Code(0)
     }

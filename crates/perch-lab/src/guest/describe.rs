@@ -13,10 +13,11 @@ use crate::error::{Error, Result};
 use crate::process;
 use crate::topology::Memory;
 
-/// The file for `-dtb`, in memory; `None` for a guest that has no use for it.
+/// The file for `-dtb`, in memory; `None` for a guest that needs none.
 ///
 /// # Errors
-/// [`Error::Program`] when QEMU cannot say what it has, or says what cannot be the machine.
+/// [`Error::Program`] when QEMU cannot write its own tree, or when that tree cannot be the
+/// machine's.
 pub(super) fn device_tree(setup: &Setup, memory_mib: u64) -> Result<Option<File>> {
     if !setup.topology.has_device_tree() {
         return Ok(None);
@@ -47,7 +48,8 @@ pub(super) fn device_tree(setup: &Setup, memory_mib: u64) -> Result<Option<File>
     Ok(Some(file))
 }
 
-/// A folder of its own, as QEMU writes a tree to no open file but to a new one, which it renames.
+/// A folder that holds nothing else: QEMU writes a tree to a new file, which it renames, and not to
+/// one that perch has open.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -56,7 +58,8 @@ impl Folder {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("perch-{}-{number}.dtb", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // One that a killed process of the same number left is as good.
+        // A killed process of the same number may have left such a folder; its content is of no
+        // use.
         let _ = fs::remove_dir_all(&path);
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(Error::file("make", &path))?;

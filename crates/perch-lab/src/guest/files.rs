@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A guest's files: what most guests want, and the few that are one guest's own.
+//! A guest's files: those that most guests want, and the few that one guest alone has.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -24,7 +24,8 @@ pub const INIT: &str = include_str!("init.sh");
 
 /// The files of an ordinary guest: busybox, the perch at the path `perch` (its sibling for the
 /// guest's architecture, see [`perch_for`]) as /bin/perch, the kernel's configuration, and `tools`
-/// by name (see [`Tool::find`]) where busybox does not stand in for one that is nowhere to be found.
+/// by name (see [`Tool::find`]). Where a tool cannot be had, busybox's applet of its name replaces
+/// it.
 ///
 /// # Errors
 /// As [`perch_for`] and [`Tool::find`].
@@ -49,8 +50,8 @@ pub fn contents<T: AsRef<str>>(
     Ok(contents)
 }
 
-/// The archive for the kernel, in memory: the setup's contents, and behind them an archive of
-/// what is this guest's own.
+/// The archive for the kernel, in memory: the setup's contents, and behind them an archive of the
+/// files that this guest alone has.
 pub(super) fn archive(setup: &Setup) -> Result<File> {
     let mut file = scratch("perch-initramfs")?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());

@@ -23,35 +23,35 @@ use crate::error::{Error, Result};
 use crate::topology::Memory;
 
 /// Words for every guest's kernel: its log goes to the console, it ends instead of rebooting, and
-/// it skips what takes long or misleads in an emulated machine: mitigations, and on x86 loops that
-/// measure the delay, checks of a timer and a clock that are perfect.
+/// it skips work that takes long or misleads in an emulated machine: mitigations, and on x86 the
+/// measuring of delay loops and the checks of a timer and a clock that are perfect there.
 const WORDS: &str = "panic=-1 mitigations=off nokaslr sched_verbose";
 const X86_TCG_WORDS: &str = "tsc=reliable no_timer_check lpj=8000000 cpuhp.parallel=0";
 
-/// Without randomness, so that every run is the same.
+/// Words that take randomness out of a deterministic guest's kernel.
 const DETERMINISTIC_WORDS: &str = "norandmaps random.trust_cpu=off random.trust_bootloader=off";
 
-/// A running QEMU. Dropped, it is killed.
+/// A running QEMU. Dropping the value kills it.
 pub(super) struct Hypervisor {
     process: OwnedFd,
     ended: Ended,
     said: File,
 }
 
-/// The state from which a guest's CPUs go on.
+/// The state in which a guest's CPUs begin.
 pub(super) enum Origin {
-    /// That of a machine that was just switched on.
+    /// The state of a machine that was just switched on, which boots.
     Boot {
         initramfs: File,
-        /// In place of QEMU's own.
+        /// The tree that QEMU is to use in place of its own.
         device_tree: Option<File>,
     },
-    /// One that QEMU is given over its monitor.
+    /// A state that QEMU gets over its monitor.
     Snapshot,
 }
 
 impl Origin {
-    /// What this guest boots from, and the MiB of memory that it needs for that.
+    /// Makes the files that this guest boots from, and tells the MiB of memory that it needs for them.
     ///
     /// # Errors
     /// When its archive or its device tree cannot be made.
@@ -67,12 +67,12 @@ impl Origin {
     }
 }
 
-/// What QEMU inherits beside its standard streams.
+/// The open files and sockets that QEMU inherits beside its standard streams.
 pub(super) struct Inherited<'a> {
     pub console: &'a File,
     pub origin: &'a Origin,
     pub agent: UnixStream,
-    /// Where QEMU takes commands.
+    /// The socket on which QEMU takes commands.
     pub monitor: UnixStream,
 }
 
@@ -100,7 +100,7 @@ impl Hypervisor {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(errors)
-            // Ctrl-C in a terminal is for perch, whose end is QEMU's, too.
+            // Ctrl-C in a terminal signals perch alone; QEMU ends when perch does.
             .process_group(0);
         die_with_parent(&mut command, fds);
 
@@ -135,14 +135,14 @@ impl Hypervisor {
         })
     }
 
-    /// What QEMU wrote to its standard error.
+    /// The text that QEMU wrote to its standard error.
     pub fn said(&self) -> String {
         written(&self.said).trim().to_string()
     }
 
-    /// Ends it now.
+    /// Kills QEMU at once.
     pub fn kill(&self) {
-        // One that has ended already is not there to be killed.
+        // The call fails when QEMU has ended already, which is the end that is wanted.
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
     }
 }
@@ -150,7 +150,7 @@ impl Hypervisor {
 impl Drop for Hypervisor {
     fn drop(&mut self) {
         self.kill();
-        // So that whoever looks for it after this finds nothing.
+        // The caller may look for QEMU's process after this, and must not find it.
         self.wait(Duration::from_secs(10));
     }
 }
@@ -193,17 +193,18 @@ fn spawn_error(source: io::Error) -> Error {
     }
 }
 
-/// Has the kernel kill `command` when this process ends, however it does, and gives it `fds`.
+/// Has the kernel kill `command` when this process ends in any way, and gives `command` the
+/// descriptors `fds`.
 fn die_with_parent(command: &mut Command, fds: Vec<RawFd>) {
     let parent = rustix::process::getpid();
     let prepare = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // It may have ended just before.
+        // This process may have ended just before that call.
         if rustix::process::getppid() != Some(parent) {
             return Err(io::ErrorKind::NotConnected.into());
         }
         for &fd in &fds {
-            // SAFETY: whoever starts QEMU keeps them open until it runs.
+            // SAFETY: the caller of this function keeps the descriptors open until QEMU runs.
             let fd = unsafe { BorrowedFd::borrow_raw(fd) };
             rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty())?;
         }
@@ -227,7 +228,7 @@ fn arguments(setup: &Setup, memory: &Memory, inherited: &Inherited) -> Vec<Strin
     match setup.accelerator {
         Accelerator::Kvm => add(&["-accel", "kvm"]),
         Accelerator::Tcg => {
-            // Several threads corrupt kernel code that is patched while it runs.
+            // With several threads, QEMU corrupts kernel code that is patched while it runs.
             add(&["-accel", "tcg,thread=single"]);
             if arch == Arch::X86_64 {
                 append = format!("{append} {X86_TCG_WORDS}");
@@ -251,7 +252,8 @@ fn arguments(setup: &Setup, memory: &Memory, inherited: &Inherited) -> Vec<Strin
         "none",
     ]);
 
-    // By descriptor, so that no path needs quoting and nothing is left when perch is killed.
+    // QEMU gets files by descriptor, so that no path needs quoting and no file is left when perch
+    // is killed.
     let path = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd());
     match inherited.origin {
         Origin::Boot {
@@ -270,7 +272,8 @@ fn arguments(setup: &Setup, memory: &Memory, inherited: &Inherited) -> Vec<Strin
     let console = path(inherited.console);
     add(&["-chardev", &format!("file,id=console,path={console}")]);
     add(&["-serial", "chardev:console"]);
-    // Kicks are handled at once by the CPU that gives them, not by a thread at its leisure.
+    // The CPU that kicks the device handles the kick at once; with ioeventfd a thread would do so
+    // at some later time.
     add(&["-device", "virtio-serial-pci,ioeventfd=off"]);
     let agent = inherited.agent.as_raw_fd();
     add(&["-chardev", &format!("socket,id=agent,fd={agent}")]);

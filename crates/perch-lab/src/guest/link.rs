@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The host's end of the agent's port: sends requests, hands each event to whom it is about.
+//! The host's end of the agent's port: it sends requests and hands each event to the process or
+//! transfer that it is about.
 
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
@@ -13,13 +14,14 @@ use crate::agent::frame::{Event, PROTOCOL, Request, receive, send};
 /// The agent's port, by name.
 pub(super) const PORT: &str = "perch.agent";
 
-/// Who waits for the events of a process or a transfer; `None` once the guest is gone.
+/// The receivers of events, by the number of the process or transfer; `None` once the guest is
+/// gone.
 type Listeners = Arc<Mutex<Option<HashMap<u32, Sender<Event>>>>>;
 
-/// Why an event does not come.
+/// The reason why an event does not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
-    /// Not within the time given.
+    /// It did not come within the time given.
     Late,
     /// The guest is gone.
     Gone,
@@ -37,7 +39,7 @@ pub(super) struct Link {
 pub(super) const JOB: u32 = 0;
 
 impl Link {
-    /// Over a stream whose other end a guest will get.
+    /// A connection over a stream whose other end a guest will get.
     pub fn new(stream: UnixStream) -> std::io::Result<Link> {
         let mut input = stream.try_clone()?;
         let listeners: Listeners = Arc::new(Mutex::new(Some(HashMap::new())));
@@ -46,7 +48,7 @@ impl Link {
         thread::spawn(move || {
             while let Ok(Some(event)) = receive::<Event>(&mut input) {
                 match (event.about(), event) {
-                    // Whoever does not listen any more misses nothing.
+                    // A receiver that is gone needs no events.
                     (None, Event::Ready(words)) => drop(said.send(words)),
                     (Some(id), event) => {
                         if let Some(listener) = lock(&told).as_ref().and_then(|all| all.get(&id)) {
@@ -70,14 +72,15 @@ impl Link {
     pub fn await_ready(&self, limit: Duration) -> Result<(), Silence> {
         match lock(&self.ready).recv_timeout(limit) {
             Ok(words) if words == PROTOCOL => Ok(()),
-            // Another protocol is another perch: nothing it says would make sense.
+            // Another protocol means another build of perch, whose messages could not be
+            // understood.
             Ok(_) => Err(Silence::Gone),
             Err(RecvTimeoutError::Timeout) => Err(Silence::Late),
             Err(RecvTimeoutError::Disconnected) => Err(Silence::Gone),
         }
     }
 
-    /// A number of its own for something new, and what will be told of it.
+    /// An unused number for a new process or transfer, and the receiver of its events.
     pub fn listen(&self) -> (u32, Receiver<Event>) {
         let mut next = lock(&self.next);
         let id = *next;
@@ -85,7 +88,7 @@ impl Link {
         (id, self.listen_to(id))
     }
 
-    /// What will be told of `id`.
+    /// The receiver of the events about `id`.
     pub fn listen_to(&self, id: u32) -> Receiver<Event> {
         let (sender, receiver) = channel();
         if let Some(listeners) = &mut *lock(&self.listeners) {
@@ -94,7 +97,7 @@ impl Link {
         receiver
     }
 
-    /// Nobody waits for `id` any more.
+    /// Drops the receiver of `id`, whose further events are ignored.
     pub fn forget(&self, id: u32) {
         if let Some(listeners) = &mut *lock(&self.listeners) {
             listeners.remove(&id);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Trouble in a kernel's log.
 
-/// What a kernel says when something is wrong in it. The list is short on purpose: a line that
-/// contains one of these is never normal, in any guest.
+/// Words of a kernel in whose own work something is wrong. The list is short on purpose: a line
+/// that contains one of these is never normal, in any guest.
 const TROUBLE: [&str; 14] = [
     "WARNING: ",
     "BUG: ",
@@ -21,8 +21,8 @@ const TROUBLE: [&str; 14] = [
 ];
 
 /// The lines of `log` that tell of trouble in the kernel: warnings, oopses, lockups, RCU and
-/// scheduler stalls. A sched_ext scheduler that was disabled tells so in a line of its own, which
-/// is trouble unless it was asked to go, by who loaded it or because a CPU came or went.
+/// scheduler stalls. The kernel also logs a line when it disables a sched_ext scheduler. That line
+/// is trouble, except when the loader unloaded the scheduler or when a CPU came or went.
 pub fn trouble(log: &str) -> Vec<&str> {
     let troubled = |line: &&str| {
         let ejected = line.contains("sched_ext:")

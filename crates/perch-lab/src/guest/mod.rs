@@ -62,10 +62,11 @@ use shared::Shared;
 pub use sibling::perch_for;
 pub use snapshot::Snapshot;
 
-/// How long files may take to travel.
+/// The time that a transfer of a file may take.
 const TRANSFER: Duration = Duration::from_secs(120);
 
-/// A guest that has come up. Dropped, it is killed; so it is when this process ends in any way.
+/// A guest that has come up. The guest is killed when the value is dropped and when this process
+/// ends in any way.
 pub struct Guest {
     shared: Arc<Shared>,
     job: Mutex<Option<(Receiver<Event>, Command)>>,
@@ -142,7 +143,7 @@ impl Guest {
         }
     }
 
-    /// How long it took to come up, of the host's time.
+    /// The host's time that the guest took to come up.
     pub fn boot_time(&self) -> Duration {
         self.boot_time
     }
@@ -167,7 +168,7 @@ impl Guest {
         self.start(command)?.wait()
     }
 
-    /// Starts a command and lets it run.
+    /// Starts a command and returns while it runs.
     ///
     /// # Errors
     /// As [`Guest::run`].
@@ -175,8 +176,8 @@ impl Guest {
         Process::start(&self.shared, command)
     }
 
-    /// The job of the setup, which runs since the guest came up; `None` without one, or when it
-    /// was asked for before. What it writes comes all at once, at its end.
+    /// The job of the setup, which runs since the guest came up; `None` without one, or when a
+    /// caller took it before. The agent sends all of its output at its end.
     pub fn job(&self) -> Option<Process> {
         let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
         let (events, command) = job.take()?;

@@ -12,12 +12,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The connection.
 pub(super) struct Monitor {
     stream: BufReader<UnixStream>,
-    /// QEMU answers commands only after this one.
+    /// Set once perch has sent the first command, `qmp_capabilities`; QEMU carries out no other
+    /// before it.
     greeted: bool,
 }
 
 impl Monitor {
-    /// Over a stream whose other end QEMU has.
+    /// A connection over a stream whose other end QEMU has.
     ///
     /// # Errors
     /// Those of the stream.

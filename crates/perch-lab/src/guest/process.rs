@@ -14,7 +14,7 @@ use super::shared::Shared;
 use crate::agent::frame::{Event, Request};
 use crate::error::{Error, Result};
 
-/// A program that runs in a guest. Dropped, it is killed with its process group.
+/// A program that runs in a guest. Dropping the value kills it with its process group.
 pub struct Process {
     shared: Arc<Shared>,
     id: u32,
@@ -40,7 +40,7 @@ impl Process {
         Ok(process)
     }
 
-    /// The program that is told of as `id`.
+    /// The program whose events carry the number `id`.
     pub(super) fn adopt(
         shared: &Arc<Shared>,
         id: u32,
@@ -60,7 +60,7 @@ impl Process {
         }
     }
 
-    /// Its process id in the guest, which is its process group's too.
+    /// Its process id in the guest, which is also the id of its process group.
     pub fn pid(&self) -> u32 {
         self.pid.unwrap_or(0)
     }
@@ -75,19 +75,19 @@ impl Process {
             .ask(&Request::Signal(self.id, signal.as_raw() as u32))
     }
 
-    /// Whether it still runs, as far as the host has heard.
+    /// Returns whether the program still runs, by the events that have reached the host.
     pub fn is_running(&mut self) -> bool {
         self.hear();
         self.status.is_none()
     }
 
-    /// What it has written to its standard output so far.
+    /// The bytes that have come from its standard output so far.
     pub fn stdout(&mut self) -> &[u8] {
         self.hear();
         &self.stdout
     }
 
-    /// What it has written to its standard error so far.
+    /// The bytes that have come from its standard error so far.
     pub fn stderr(&mut self) -> &[u8] {
         self.hear();
         &self.stderr
@@ -133,7 +133,7 @@ impl Process {
         })
     }
 
-    /// As [`Process::wait`], passing on what it writes as it comes.
+    /// As [`Process::wait`], and writes the program's output to `out` and `err` as it comes.
     ///
     /// # Errors
     /// As [`Process::wait`]. A writer that fails (a closed pipe) is not written to again.
@@ -163,7 +163,7 @@ impl Process {
         }
     }
 
-    /// Takes what has come already.
+    /// Takes the events that have come already.
     fn hear(&mut self) {
         while let Ok(event) = self.events.try_recv() {
             if self.take(event).is_err() {
@@ -191,7 +191,7 @@ impl Process {
             Event::Stderr(_, bytes) => self.stderr.extend(bytes),
             Event::Ended(_, status) => self.status = Some(status),
             Event::Failed(_, words) => {
-                // Nothing more will be heard of it.
+                // No further event will come.
                 self.status.get_or_insert(Status::Code(127));
                 return Err(Error::Command(format!("in the guest: {words}")));
             }
@@ -200,7 +200,7 @@ impl Process {
         Ok(())
     }
 
-    /// An error with the last lines of what was written.
+    /// An error with the last lines of the program's output.
     fn failed(&self, what: &str) -> Error {
         let mut message = format!("`{}` {what}", self.command.words());
         for (name, bytes) in [("output", &self.stdout), ("error", &self.stderr)] {
@@ -224,7 +224,7 @@ impl Drop for Process {
     }
 }
 
-/// Moves bytes on; a writer that fails is dropped.
+/// Writes `bytes` to `to` and empties them; drops a writer that fails.
 fn pass(to: &mut Option<&mut dyn Write>, bytes: &mut Vec<u8>) {
     if let Some(writer) = to.as_mut().filter(|_| !bytes.is_empty()) {
         if writer
@@ -238,7 +238,7 @@ fn pass(to: &mut Option<&mut dyn Write>, bytes: &mut Vec<u8>) {
     bytes.clear();
 }
 
-/// How a program ended, for a sentence.
+/// The end of a program, in words for a sentence.
 fn told(status: Status) -> String {
     match status {
         Status::Code(code) => format!("ended with {code}"),

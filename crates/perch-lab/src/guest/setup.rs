@@ -13,48 +13,50 @@ use crate::kernel::Kernel;
 use crate::qemu::{Qemu, WITH_L2_CLUSTERS};
 use crate::topology::Topology;
 
-/// How the guest's instructions are executed.
+/// The ways in which QEMU executes the guest's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accelerator {
     /// By translation, on one thread of the host: works everywhere.
     #[default]
     Tcg,
-    /// By the host's processor, which needs access to /dev/kvm. Not tried by perch's own tests.
+    /// By the host's processor, which needs access to /dev/kvm. perch's own tests do not try this
+    /// one.
     Kvm,
 }
 
-/// What a guest is made of.
+/// The parts of a guest.
 pub struct Setup {
-    /// What it boots.
+    /// The kernel that the guest boots.
     pub kernel: Kernel,
-    /// What it boots in.
+    /// The QEMU that runs the guest.
     pub qemu: Qemu,
     /// The machine that it sees.
     pub topology: Topology,
     /// Its files, see [`super::contents`].
     pub contents: Contents,
-    /// How it is executed.
+    /// The way in which QEMU executes it.
     pub accelerator: Accelerator,
-    /// Count instructions instead of time: the job runs the same to the bit every time, and a
-    /// nanosecond in the guest is about one instruction.
+    /// True when QEMU's clock counts instructions instead of time: the job runs the same to the bit
+    /// every time, and a nanosecond in the guest is about one instruction.
     pub deterministic: bool,
-    /// What it runs by itself before it listens, and whose end [`super::Guest::job`] waits for. In a
-    /// deterministic guest only this is deterministic: anything else comes when the host sends it.
+    /// The command that the guest runs by itself before it listens, and that [`super::Guest::job`]
+    /// returns. In a deterministic guest only this command is deterministic, since requests come
+    /// whenever the host sends them.
     pub job: Option<Command>,
-    /// Have the kernel measure what BPF programs cost, which costs something itself.
+    /// True when the kernel is to measure the time of BPF programs, which takes some time itself.
     pub bpf_stats: bool,
     /// More words for the kernel's command line.
     pub kernel_words: Option<String>,
-    /// Memory in MiB; none: enough for the CPUs and the files.
+    /// Memory in MiB; `None`: enough for the CPUs and the files.
     pub memory_mib: Option<u64>,
-    /// The file that the console goes to; none: it is kept in memory.
+    /// The file that the console goes to; `None`: the console is kept in memory.
     pub console: Option<PathBuf>,
-    /// How long it may take until it listens, of the host's time.
+    /// The host's time that may pass until the guest listens.
     pub boot_timeout: Duration,
 }
 
 impl Setup {
-    /// An ordinary guest, to be changed field by field.
+    /// An ordinary guest, whose fields the caller may change.
     pub fn new(kernel: Kernel, qemu: Qemu, topology: Topology, contents: Contents) -> Setup {
         // Without KVM 8 CPUs take 3 s, 64 take 10 s, 128 take 35 s and 240 take 250 s on an idle
         // host; one with six others at work on each of its CPUs takes 70 s for 8, 130 for 16.
@@ -75,8 +77,9 @@ impl Setup {
         }
     }
 
-    /// The archive is in memory twice, packed and unpacked, and the unpacked files may take half
-    /// of the memory at most; a CPU's own data and stacks take less than 8 MiB.
+    /// The guest's memory, MiB. The archive is in memory twice, packed and unpacked, and the kernel
+    /// lets the unpacked files take at most half of the memory; a CPU's own data and stacks take
+    /// less than 8 MiB.
     pub(super) fn memory_mib(&self, archive: &File) -> u64 {
         let files = archive.metadata().map_or(0, |metadata| metadata.len()) >> 20;
         let enough = 320 + 8 * self.topology.cpus() as u64 + 5 * files;
@@ -84,7 +87,7 @@ impl Setup {
         self.memory_mib.unwrap_or(enough).max(64 * nodes)
     }
 
-    /// What makes no sense, before anything is started.
+    /// Refuses parts that do not fit each other, before QEMU is started.
     pub(super) fn check(&self) -> Result<()> {
         let arch = self.topology.arch();
         if self.kernel.arch != arch {

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 /// [`Error::Missing`] with how to come by it when there is none, [`Error::Input`] when the file
 /// that the variable names is for another architecture.
 pub fn perch_for(arch: Arch, perch: &Path) -> Result<PathBuf> {
-    // It may be the sibling already.
+    // `perch` itself may be for that architecture.
     if Arch::host() == Some(arch) || built_for(perch)? == Some(arch) {
         return Ok(perch.to_path_buf());
     }
@@ -62,8 +62,8 @@ fn find(arch: Arch, perch: &Path, named: Option<OsString>) -> Result<PathBuf> {
     })
 }
 
-/// Where it may be, the best first: beside the host's, then in cargo's folder for the target, of
-/// the same profile or of the other.
+/// The paths that it may have, the best first: beside the host's perch, then in cargo's folder for
+/// the target, of the same profile or of the other.
 fn places(arch: Arch, own: &Path) -> Vec<PathBuf> {
     let folder = own.parent().unwrap_or(Path::new("/"));
     let mut places = vec![folder.join(format!("perch-{}", arch.debian()))];
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::testing::Folder;
 
-    /// The least that is told to be a program.
+    /// The shortest bytes that [`built_for`] takes for a program.
     fn program(arch: Arch) -> Vec<u8> {
         let mut file = vec![0; 64];
         file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(found(None).unwrap(), release);
         let debug = put(&folder, &format!("{cross}/debug/perch"), Arch::Aarch64);
         assert_eq!(found(None).unwrap(), debug);
-        // One for the host does not become another by its name.
+        // A program for the host is refused although its name says that it is for arm64.
         let beside = put(&folder, "debug/perch-arm64", Arch::X86_64);
         assert_eq!(found(None).unwrap(), debug);
         let beside_now = put(&folder, "debug/perch-arm64", Arch::Aarch64);

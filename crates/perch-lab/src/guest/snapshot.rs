@@ -72,7 +72,7 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// What its guests are made of.
+    /// The parts that its guests are made of.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }

@@ -44,7 +44,8 @@ pub(super) fn fetch(locked: &Locked, wanted: &Wanted, arch: Arch) -> Result<Kern
             Ok(Ok(kernel)) => return Ok(kernel),
             Ok(Err(releases)) => seen.extend(releases.into_iter().map(|release| (index, release))),
             Err(error @ Error::Space { .. }) => return Err(error),
-            // A mirror may lack a suite that another one has. One that cannot be reached has none.
+            // One mirror may lack a suite that another one has; a mirror that cannot be reached has
+            // none.
             Err(error) => {
                 let said = error.to_string();
                 let absent = said.contains("404") || said.contains("not have a Release file");
@@ -65,12 +66,12 @@ pub(super) fn fetch(locked: &Locked, wanted: &Wanted, arch: Arch) -> Result<Kern
         let apt = Apt::suite(locked, &host, arch, SUITES[*index])?;
         return fetch_release(locked, &apt, release, arch);
     }
-    // When a suite could not be read, that is why; else it is not there.
+    // When a suite could not be read, the message tells why; else no suite has the kernel.
     Err(failure.unwrap_or_else(|| missing(wanted, &seen)))
 }
 
-/// Releases of which a suite has a bootable image, made for virtual machines: everything that a
-/// guest needs is built in, and the package is a tenth of the general one.
+/// The releases of which a suite has a bootable image made for virtual machines. Such an image has
+/// everything that a guest needs built in, and its package is a tenth of the general one.
 fn releases(apt: &Apt, arch: Arch) -> Result<Vec<String>> {
     let flavour = format!("-cloud-{}", arch.debian());
     let mut releases = Vec::new();
@@ -94,7 +95,7 @@ fn fetch_release(locked: &Locked, apt: &Apt, release: &str, arch: Arch) -> Resul
         let mut packages = Vec::new();
         for prefix in IMAGES.into_iter().chain([CONFIG]) {
             let name = format!("{prefix}{release}");
-            // The image is in the first of its packages that there is.
+            // The first of these packages that exists has the image.
             let needed = prefix == CONFIG || packages.is_empty();
             if needed && apt.names(&name)?.contains(&name) {
                 packages.push(Package::newest(name));
@@ -137,7 +138,7 @@ fn remove(tree: &Path) -> Result<()> {
     std::fs::remove_dir_all(tree).map_err(Error::file("remove", tree))
 }
 
-/// What to say when no suite has what is wanted.
+/// The error for a kernel that no suite has.
 fn missing(wanted: &Wanted, seen: &[(usize, String)]) -> Error {
     let mut series: Vec<Vec<u32>> = seen
         .iter()

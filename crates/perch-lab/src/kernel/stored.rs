@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::image;
 use crate::store::Locked;
 
-/// What a guest needs that is built into a kernel, with the file or device that it is for. Modules
-/// do not help: the guest's only file system is its initramfs.
+/// The options that a guest's kernel needs built in, with the file or device that each is for.
+/// Modules do not help, since the guest's only file system is its initramfs.
 pub(super) const NEEDED: [(&str, &str); 5] = [
     ("CONFIG_BLK_DEV_INITRD", "the initramfs"),
     ("CONFIG_DEVTMPFS", "/dev"),
@@ -23,21 +23,21 @@ pub(super) const NEEDED: [(&str, &str); 5] = [
 /// A kernel that QEMU can boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// What `uname -r` says in the guest.
+    /// The kernel's release, as `uname -r` prints it in the guest.
     pub release: String,
-    /// Which machines it runs on.
+    /// The architecture of the machines that it runs on.
     pub arch: Arch,
-    /// What to give to `-kernel`: for x86 the unpacked vmlinux, which boots through PVH, unless it
-    /// has no PVH entry; for arm64 the Image.
+    /// The file for `-kernel`: for x86 the unpacked vmlinux, which boots through PVH, unless it has
+    /// no PVH entry; for arm64 the Image.
     pub image: PathBuf,
     /// Its configuration, where that is known.
     pub config: Option<PathBuf>,
-    /// Whether it has sched_ext: by its configuration, else by its type information.
+    /// True when it has sched_ext, by its configuration, else by its type information.
     pub sched_ext: bool,
 }
 
 impl Kernel {
-    /// Refuses a kernel without sched_ext, for whoever loads a scheduler.
+    /// Refuses a kernel without sched_ext, which could load no scheduler.
     ///
     /// # Errors
     /// [`Error::Input`] with what to do about it.
@@ -53,8 +53,8 @@ impl Kernel {
         )))
     }
 
-    /// What the guest needs and this kernel's configuration has not got built in: the option and
-    /// what it is for. Empty when all is there or the configuration is unknown.
+    /// The options that a guest needs and that this kernel's configuration has not built in, each
+    /// with its purpose. Empty when none is missing or the configuration is unknown.
     pub fn lacking(&self) -> Vec<(&'static str, &'static str)> {
         let Some(config) = self.config.as_deref().and_then(|path| fs::read(path).ok()) else {
             return Vec::new();
@@ -74,7 +74,7 @@ impl Kernel {
         Ok(Kernel {
             release: read("release")?,
             arch,
-            // May be a link to where the file is.
+            // The image may be a link to the user's file.
             image: fs::canonicalize(&image).map_err(Error::file("find", &image))?,
             config: config.is_file().then_some(config),
             sched_ext: read("sched-ext")? == "yes",
@@ -82,7 +82,7 @@ impl Kernel {
     }
 }
 
-/// Where kernels of an architecture are kept.
+/// The store's folder of an architecture's kernels.
 pub(super) fn shelf(arch: Arch) -> String {
     format!("kernels/{arch}")
 }
@@ -133,7 +133,8 @@ pub(super) fn unpack(
     )
 }
 
-/// Where the configuration of the kernel in `path` may be: as installed, as packaged, as built.
+/// The paths that the configuration of the kernel in `path` may have: as installed, as packaged, as
+/// built.
 fn configs_near(path: &Path, release: &str) -> Vec<PathBuf> {
     let mut places = Vec::new();
     let named = format!("config-{release}");
@@ -148,7 +149,7 @@ fn configs_near(path: &Path, release: &str) -> Vec<PathBuf> {
     places
 }
 
-/// Whether a configuration has `option=y`.
+/// Returns whether a configuration has `option=y`.
 pub(super) fn built_in(config: &str, option: &str) -> bool {
     let value = |line: &str| {
         line.strip_prefix(option)?

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which release of the kernel is meant.
+//! The releases of the kernel that a user's words mean.
 
 use crate::error::{Error, Result};
 
 /// The oldest version on which one BPF object of perch was loaded (guest tests run on it).
 pub const OLDEST: [u32; 2] = [6, 16];
 
-/// The version that guests get when nobody asks for another: the newest on which all tests pass.
+/// The version that guests get when the user asks for no other: the newest on which all tests pass.
 /// Raise it when they pass on a newer one.
 pub const NEWEST_TESTED: [u32; 2] = [7, 2];
 
-/// Which releases will do.
+/// The releases that will do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// [`NEWEST_TESTED`].
@@ -24,7 +24,7 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
-    /// What a user wrote.
+    /// Reads the words of a user.
     ///
     /// # Errors
     /// [`Error::Input`] when it does not begin with a number.
@@ -42,7 +42,8 @@ impl Wanted {
         }
     }
 
-    /// The same when nothing better can be had.
+    /// The wish to fall back on when this one cannot be met: [`Wanted::Tested`] becomes
+    /// [`Wanted::Any`].
     pub fn or_any(&self) -> Wanted {
         match self {
             Wanted::Tested => Wanted::Any,
@@ -54,13 +55,13 @@ impl Wanted {
     pub fn choose<'a>(&self, releases: impl Iterator<Item = &'a str>) -> Option<&'a str> {
         releases
             .filter(|release| self.accepts(release))
-            // Of two builds of one version the one whose name sorts last.
+            // Of two builds of one version, the one whose name sorts last wins.
             .max_by_key(|release| (self.rank(release), *release))
     }
 
     fn accepts(&self, release: &str) -> bool {
         let numbers = numbers(release);
-        // A release candidate has to be asked for by its name.
+        // A user gets a release candidate only by its whole name.
         let candidate = release.contains("-rc") || release.contains("~rc");
         match self {
             Wanted::Tested => !candidate && numbers.starts_with(&NEWEST_TESTED),
@@ -70,7 +71,8 @@ impl Wanted {
         }
     }
 
-    /// Later is better, but a tested one is better than any that is not.
+    /// The rank of a release: a later one ranks higher, and a tested one higher than any untested
+    /// one.
     fn rank(&self, release: &str) -> (bool, Vec<u32>) {
         let numbers = numbers(release);
         let untested = numbers[..] > NEWEST_TESTED[..] && !numbers.starts_with(&NEWEST_TESTED);

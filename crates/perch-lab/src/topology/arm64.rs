@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A machine as an arm64 guest: the device tree that describes it.
 //!
-//! QEMU's `virt` board writes a tree of its own, of CPUs that are alike. In that tree everything
-//! that tells a CPU's place is replaced by the machine's: `capacity-dmips-mhz`, `cpu-map`, the
-//! caches and `numa-node-id`, as the kernel's Documentation/devicetree/bindings/{cpu,numa}.txt and
-//! the Devicetree Specification describe them. Any machine can be told that way, numbered as it
-//! is; only the CPUs themselves remain all of one kind.
+//! QEMU's `virt` board writes a tree of its own, of CPUs that are alike. In that tree perch
+//! replaces everything that tells a CPU's place by the machine's: `capacity-dmips-mhz`, `cpu-map`,
+//! the caches and `numa-node-id`, as the kernel's Documentation/devicetree/bindings/{cpu,numa}.txt
+//! and the Devicetree Specification describe them. Any machine can be described in this way with
+//! its own numbers; only the model of CPU is the same for all.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,15 @@ use perch_machine::{Cpu, Machine};
 use super::memory::{self, Memory};
 use crate::fdt::{self, Node};
 
-/// The CPU that is emulated. It has two levels of caches of its own, to which a tree may add; the
-/// atomic instructions of Armv8.1, without which the kernel refuses BPF programs that use them on
-/// an arena; and none of those that are slow in emulation (pointer authentication, say).
+/// The model of CPU that QEMU emulates. It has two levels of caches of its own, to which a tree may
+/// add. It has the atomic instructions of Armv8.1, without which the kernel refuses BPF programs
+/// that use atomics on an arena. It has none of the instructions that are slow in emulation, such
+/// as pointer authentication.
 const MODEL: &str = "cortex-a76";
 
 /// `-machine`, `-cpu`, `-smp`, `-m` and `-numa`, with this memory.
 ///
-/// Without randomness in the tree, which differs from boot to boot.
+/// They switch off the random seeds that QEMU puts into the tree, which differ from boot to boot.
 pub(super) fn arguments(machine: &Machine, memory: &Memory) -> Vec<String> {
     let cpus = machine.cpus.len();
     let words = [
@@ -30,7 +31,7 @@ pub(super) fn arguments(machine: &Machine, memory: &Memory) -> Vec<String> {
         "-cpu",
         MODEL,
         "-smp",
-        // Each in a socket of its own, or QEMU warns of sockets that nodes divide.
+        // Each CPU is in a socket of its own, else QEMU warns of sockets that nodes divide.
         &format!("{cpus},sockets={cpus},clusters=1,cores=1,threads=1"),
     ];
     let words = words.map(str::to_string).to_vec();
@@ -40,8 +41,8 @@ pub(super) fn arguments(machine: &Machine, memory: &Memory) -> Vec<String> {
 /// QEMU's device tree `blob` with the CPUs of `machine`.
 ///
 /// # Errors
-/// In words, when this is not the tree of a `virt` board with so many CPUs, or a cache is larger
-/// than a tree can say.
+/// In words, when this is not the tree of a `virt` board with so many CPUs, or when a cache is
+/// larger than a tree can express.
 pub(super) fn describe(machine: &Machine, blob: &[u8]) -> Result<Vec<u8>, String> {
     let mut tree = fdt::read(blob)?;
     let mut handles = Handles(tree.root.last_phandle());
@@ -79,11 +80,11 @@ fn is_cpu(node: &Node) -> bool {
     node.get("device_type") == Some(b"cpu\0")
 }
 
-/// Numbers by which nodes refer to each other; the last one that is in use.
+/// The phandles, numbers by which nodes refer to each other: the last one in use.
 struct Handles(u32);
 
 impl Handles {
-    /// The node's, which it gets if it has none.
+    /// The node's phandle; a node without one gets the next.
     fn of(&mut self, node: &mut Node) -> u32 {
         if let Some(handle) = node.cell("phandle") {
             return handle;
@@ -98,16 +99,16 @@ impl Handles {
 struct Caches {
     line: u32,
     l1d: u32,
-    /// Bytes of one; none when the last level is the second.
+    /// Bytes of one L2; `None` when the last level is the second.
     l2: Option<u32>,
     llc: u32,
     l2_per_cluster: bool,
-    /// The handles of those that there are so far, by who shares them.
+    /// The phandles of the caches made so far, by the CPUs that share them.
     made: BTreeMap<Sharers, u32>,
     nodes: Vec<Node>,
 }
 
-/// Who shares a cache.
+/// The CPUs that share a cache.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sharers {
     Core(u32),
@@ -136,9 +137,10 @@ impl Caches {
         })
     }
 
-    /// Says in `node`, which is `cpu`'s, what caches it has.
+    /// Writes the caches of `cpu` into its node.
     fn attach(&mut self, cpu: &Cpu, node: &mut Node, handles: &mut Handles) -> Result<(), String> {
-        // The machine knows of data only; the kernel wants to hear of both or counts wrongly.
+        // The machine file tells the data cache only; the kernel needs both kinds, or counts caches
+        // wrongly.
         for kind in ["d", "i"] {
             node.set_cell(&format!("{kind}-cache-size"), self.l1d);
             node.set_cell(&format!("{kind}-cache-line-size"), self.line);
@@ -152,7 +154,7 @@ impl Caches {
             Some(bytes) => vec![(l2_of, bytes), llc],
             None => vec![llc],
         };
-        // From memory inwards, for a cache refers to the next one outwards.
+        // The loop goes from memory inwards, because a cache refers to the next one outwards.
         let mut next = None;
         for (index, &(sharers, bytes)) in path.iter().enumerate().rev() {
             let level = index as u32 + 2;
@@ -193,8 +195,9 @@ impl Caches {
 
 /// `cpu-map`: sockets, clusters, cores and threads, each numbered from 0 in the next larger.
 ///
-/// Cores have to be in clusters there. One outside of all is alone in one, and where the machine
-/// has none, an LLC is one: that is not a level of its own for the kernel.
+/// Every core has to be in a cluster there. A core outside all of the machine's clusters gets one
+/// for itself. Where the machine has no clusters, each LLC becomes one, which the kernel does not
+/// count as a level of its own.
 fn cpu_map(machine: &Machine, handles: &[u32]) -> Node {
     let clustered = machine.clusters() > 0;
     let mut map = Node::new("cpu-map");

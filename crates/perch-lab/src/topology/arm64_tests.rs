@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Machines as arm64 guests, without booting any: what their device trees say.
+//! The device trees of machines as arm64 guests; nothing is booted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use super::*;
 use crate::fdt::{self, Node};
 use perch_machine::resolve;
 
-/// What QEMU would write for so many CPUs, as far as it matters.
+/// The parts that matter of the tree that QEMU writes for so many CPUs.
 fn board(cpus: usize) -> fdt::Tree {
     let mut all = Node::new("cpus");
     for cpu in 0..cpus {
         let mut node = Node::new(format!("cpu@{cpu:x}"));
         node.set("device_type", b"cpu\0");
-        // Sixteen to a group of the interrupt controller's.
+        // The interrupt controller has groups of sixteen CPUs.
         node.set_cell("reg", (cpu / 16 * 256 + cpu % 16) as u32);
         node.set_cell("phandle", 0x8000 + cpu as u32);
         node.set_cell("numa-node-id", 9);
@@ -22,7 +22,7 @@ fn board(cpus: usize) -> fdt::Tree {
     all.children.push(Node::new("cpu-map"));
     let mut root = Node::new("");
     root.children.extend([Node::new("chosen"), all]);
-    // A tree is only ever read.
+    // The crate makes a tree only by reading a blob.
     let mut blob = fdt::read(&fdt::empty()).unwrap();
     blob.root = root;
     blob
@@ -43,7 +43,7 @@ fn cpus(tree: &Node) -> Vec<&Node> {
         .collect()
 }
 
-/// What each CPU's outermost cache is: its handle, its level and its size.
+/// A CPU's outermost cache: its phandle, its level and its size.
 fn last_level(tree: &Node, cpu: &Node) -> (u32, u32, u32) {
     let mut at = cpu;
     let mut handle = 0;
@@ -95,7 +95,7 @@ fn juno_has_its_numbers_capacities_and_caches() {
     let cell = |name| cpus.iter().map(|cpu| cpu.cell(name)).collect::<Vec<_>>();
     let capacities = [446, 1024, 1024, 446, 446, 446].map(Some);
     assert_eq!(cell("capacity-dmips-mhz"), capacities);
-    // There is one node, so nobody is told of it.
+    // There is one node, so the tree does not name it.
     assert_eq!(cell("numa-node-id"), [Some(9); 6]);
     let caches: Vec<_> = cpus.iter().map(|cpu| last_level(&tree, cpu)).collect();
     assert_eq!((caches[0].1, caches[0].2), (2, 1 << 20));
@@ -137,7 +137,7 @@ fn pixel3_shares_an_l3_behind_l2s_of_their_own() {
     );
 }
 
-/// Of each kind some are kept, however few there may be.
+/// A cut to few CPUs keeps some of each kind.
 #[test]
 fn a_cut_keeps_every_kind() {
     let text = "name = \"three\"\n[[llc]]\ncpus = \"0-7\"\n[[capacity]]\ncpus = \"0-3\"\nvalue = 300\n\
@@ -181,7 +181,7 @@ fn a_tree_of_another_board_is_refused() {
     assert!(refused(&none.write()).contains("/cpus"));
 }
 
-/// Any machine, capacities, clusters, threads, nodes and all, is in its tree what it is.
+/// The tree of any machine tells its capacities, clusters, threads and nodes.
 #[test]
 fn any_machine_is_told_by_its_tree() {
     let (mut told, mut refused) = (0, 0);
@@ -227,7 +227,7 @@ fn any_machine_is_told_by_its_tree() {
                         "seed {seed}: {a} {b}"
                     );
                 }
-                // A cluster larger than an LLC would become the LLC.
+                // The kernel would take a cluster larger than an LLC for the LLC.
                 assert!(!same(2) || shared, "seed {seed}: {a} {b}");
             }
         }

@@ -7,14 +7,14 @@ use perch_machine::Machine;
 pub(crate) struct Memory {
     /// MiB in all.
     pub mib: u64,
-    /// The paths of the files that hold it, one for each node; none: it is QEMU's own.
+    /// The paths of the files that hold it, one for each node. Without any, QEMU allocates it.
     pub files: Vec<String>,
-    /// Whether what the guest writes goes into the files; else it is the guest's alone.
+    /// True when the guest writes into the files; else its pages become its own when it writes.
     pub shared: bool,
 }
 
 impl Memory {
-    /// So many MiB, of QEMU's own.
+    /// So many MiB, which QEMU allocates.
     pub fn own(mib: u64) -> Memory {
         Memory {
             mib,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A machine as a guest: the machine that the guest's kernel will find, how QEMU is told of it,
-//! and in words what could not be kept.
+//! A machine as a guest: the machine that the guest's kernel will find, QEMU's arguments for it,
+//! and the parts of the machine that the guest lacks, in words.
 //!
-//! Each architecture has its own way: an x86-64 guest's machine is QEMU's own description of a
-//! regular grid, an arm64 guest's is a device tree, which can tell of any machine.
+//! Each architecture has its own way: QEMU describes an x86-64 guest's machine itself, as a regular
+//! grid; perch describes an arm64 guest's in a device tree, which can hold any machine.
 
 mod arm64;
 mod memory;
@@ -21,14 +21,14 @@ pub(crate) use memory::Memory;
 use tree::{Branch, CLUSTER, CORE, Caps, LEVELS};
 use x86::Grid;
 
-/// CPUs of a guest when nobody asks for a number: it boots in four seconds without KVM, and is
-/// enough for two packages of two nodes with two clusters each.
+/// CPUs of a guest when the user asks for no number. Such a guest boots in four seconds without
+/// KVM, and has room for two packages of two nodes with two clusters each.
 pub const DEFAULT_CPUS: usize = 16;
 
 /// The capacity of a machine's most capable CPUs.
 const FULL: u32 = 1024;
 
-/// How many of a machine's CPUs a guest gets.
+/// The number of a machine's CPUs that a guest gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cpus {
     /// Every one.
@@ -45,12 +45,12 @@ pub struct Topology {
     way: Way,
 }
 
-/// How QEMU is told.
+/// The way in which QEMU learns of the machine.
 #[derive(Clone, Debug)]
 enum Way {
-    /// By a place in its grid for every CPU.
+    /// QEMU gets a place in its grid for every CPU.
     X86(Grid),
-    /// By a device tree.
+    /// QEMU gets a device tree.
     Arm64,
 }
 
@@ -71,7 +71,7 @@ impl Topology {
     /// The guest of `arch` that shows `machine`, or as much of it as `cpus` allows.
     ///
     /// When CPUs have to go, the shape stays: one CPU of each capacity at least, then two groups at
-    /// each level as long as that is possible, and rather inner levels (threads, clusters) than
+    /// each level as long as that is possible, and inner levels (threads, clusters) are kept before
     /// outer ones.
     ///
     /// # Errors
@@ -122,13 +122,13 @@ impl Topology {
         })
     }
 
-    /// The machine as the guest's kernel finds it: what `perch machine detect` says in there,
-    /// except for costs, which are those of the machine that is modelled.
+    /// The machine as the guest's kernel finds it. `perch machine detect` in the guest describes
+    /// the same one, except for costs, which here are those of the machine that was asked for.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// What the guest lacks of the machine that was asked for, a sentence each.
+    /// The parts of the machine asked for that the guest lacks, a phrase each.
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
@@ -146,12 +146,13 @@ impl Topology {
         }
     }
 
-    /// Whether there are groups of cores that share an L2, or what stands for one.
+    /// Returns whether the guest has clusters: groups of cores that share an L2, or the grouping
+    /// that stands for one.
     pub fn has_clusters(&self) -> bool {
         self.machine.clusters() > 0
     }
 
-    /// The QEMU that can make it.
+    /// The abilities that QEMU needs for it.
     pub fn need(&self) -> Need {
         Need {
             arch: self.arch(),
@@ -172,7 +173,7 @@ impl Topology {
         }
     }
 
-    /// Whether QEMU's own device tree has to be replaced by that of [`Topology::device_tree`].
+    /// Returns whether the tree of [`Topology::device_tree`] has to replace QEMU's own.
     pub(crate) fn has_device_tree(&self) -> bool {
         matches!(self.way, Way::Arm64)
     }
@@ -180,13 +181,13 @@ impl Topology {
     /// QEMU's device tree `blob` for this guest, with its CPUs described as they should be.
     ///
     /// # Errors
-    /// In words, what is wrong with it.
+    /// The fault of the blob, in words.
     pub(crate) fn device_tree(&self, blob: &[u8]) -> std::result::Result<Vec<u8>, String> {
         arm64::describe(&self.machine, blob)
     }
 }
 
-/// What the guest lacks of the machine's kinds of CPU when it has the CPUs `numbers`.
+/// The kinds of CPU, by capacity, that a guest with the CPUs `numbers` lacks, in words.
 fn kinds(machine: &Machine, numbers: &[u32]) -> Result<Option<String>> {
     let kept = |capacity: &u32| {
         let mut cpus = numbers.iter().map(|&n| &machine.cpus[n as usize]);
@@ -197,7 +198,7 @@ fn kinds(machine: &Machine, numbers: &[u32]) -> Result<Option<String>> {
     lost.dedup();
     let all = lost.len();
     lost.retain(|capacity| !kept(capacity));
-    // Capacities are relative to the largest.
+    // Capacities are relative to the largest, so a CPU of that kind must be left.
     if lost.last() == Some(&FULL) {
         return Err(Error::Input(format!(
             "{}: {} of its CPUs leave none of capacity {FULL}, by which the others are measured; \
@@ -210,7 +211,8 @@ fn kinds(machine: &Machine, numbers: &[u32]) -> Result<Option<String>> {
     Ok((!lost.is_empty()).then(|| format!("every CPU of capacity {}", words.join(", "))))
 }
 
-/// What the guest shows of LLCs that firmware declares otherwise than the hardware has them.
+/// A phrase for a machine whose firmware declares other LLCs than the hardware has: the guest has
+/// the declared ones.
 fn phantoms(machine: &Machine) -> Result<Vec<String>> {
     let mut package_of = HashMap::new();
     for (number, cpu) in machine.cpus.iter().enumerate() {
@@ -234,7 +236,7 @@ fn phantoms(machine: &Machine) -> Result<Vec<String>> {
     })
 }
 
-/// In words, what the cut to `kept` took from the machine's `widest`.
+/// The groups that a cut to `kept` took from the machine's `widest`, in words.
 fn cut(machine: &Machine, widest: &Caps, kept: &Caps, cpus: usize) -> Option<String> {
     if cpus == machine.cpus.len() {
         return None;
@@ -308,7 +310,7 @@ fn found(machine: &Machine, numbers: &[u32], left_out: &mut Vec<String>) -> Mach
         .map(|&a| {
             let row = nodes.iter().map(|&b| {
                 let distance = machine.node_distance[a as usize][b as usize];
-                // A SLIT in which another node is as near as the own one is thrown away whole.
+                // The kernel ignores a whole SLIT in which another node is as near as the own one.
                 let near = a != b && distance <= 10;
                 raised |= near;
                 if near { 11 } else { distance }
@@ -330,8 +332,8 @@ fn found(machine: &Machine, numbers: &[u32], left_out: &mut Vec<String>) -> Mach
     }
 }
 
-/// The cluster of each CPU of `numbers`, where it is larger than a core and smaller than its LLC:
-/// the kernel knows no other.
+/// The cluster of each CPU of `numbers`, where that is larger than a core and smaller than its LLC;
+/// the kernel knows no others.
 fn clusters(machine: &Machine, numbers: &[u32]) -> Vec<Option<u32>> {
     let cpu = |number: &u32| &machine.cpus[*number as usize];
     let mut sizes: HashMap<(&str, u32), usize> = HashMap::new();

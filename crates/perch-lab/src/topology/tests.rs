@@ -78,7 +78,7 @@ fn an_irregular_machine_has_empty_seats() {
     let words = words(&topology);
     assert!(words.contains("-smp 1,maxcpus=12,sockets=1,dies=2,modules=2,cores=3"));
     assert_eq!(words.matches("-device max-x86_64-cpu").count(), 6);
-    // The cores outside clusters share an L2 with nobody.
+    // A core outside the clusters shares its L2 with no other core.
     assert!(words.contains("socket-id=0,die-id=1,module-id=1,core-id=0,thread-id=0"));
 }
 

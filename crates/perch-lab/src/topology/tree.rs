@@ -19,12 +19,13 @@ pub(super) struct Branch {
     pub parts: Vec<Branch>,
 }
 
-/// How many parts of a group are kept, a level each.
+/// The number of a group's parts that are kept, for each level.
 pub(super) type Caps = [usize; LEVELS];
 
-/// What a choice of [`Caps`] leaves, in the order in which choices are compared: first as many
-/// kinds of CPU as can be kept, then as many levels, and rather the inner ones, for a cluster that is gone cannot be seen at
-/// all while a second package is more of the same; then as many CPUs; then whole inner groups.
+/// The parts of the machine that a choice of [`Caps`] keeps. The fields stand in the order in which
+/// choices are compared: the most kinds of CPU; then the most levels, inner ones first, because a
+/// guest without clusters shows none while a second package is more of the same; then the most
+/// CPUs; then whole inner groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Merit {
     kinds: usize,
@@ -41,7 +42,7 @@ impl Branch {
         let clustered = machine.cpus.iter().any(|cpu| cpu.cluster.is_some());
         for (number, cpu) in machine.cpus.iter().enumerate() {
             // A core outside every cluster shares its L2 with no other core. Where there are no
-            // clusters the cores of each kind stay together, so that a cut takes of each kind.
+            // clusters the cores of each kind stay together, so that a cut keeps some of each kind.
             let alone = || match clustered {
                 true => u32::MAX - cpu.core,
                 false => cpu.capacity,
@@ -57,9 +58,9 @@ impl Branch {
         root
     }
 
-    /// The part called `key`, which is made when missing.
+    /// The part with the index `key`, which is made when missing.
     fn part(&mut self, key: u32) -> &mut Branch {
-        // Nearly always the one that was asked for last.
+        // It is nearly always the part that was asked for last.
         let found = self.parts.iter().rposition(|part| part.key == key);
         let index = found.unwrap_or_else(|| {
             self.parts.push(Branch {
@@ -71,7 +72,7 @@ impl Branch {
         &mut self.parts[index]
     }
 
-    /// The most parts that any group has, a level each.
+    /// The most parts that a group has, for each level.
     pub fn widest(&self) -> Caps {
         let mut widest = [1; LEVELS];
         self.widen(0, &mut widest);
@@ -107,8 +108,8 @@ impl Branch {
             if merit > best.1 {
                 best = (caps, merit);
             }
-            // Counts up, the innermost level first; a shape that is too large stays so when more
-            // is added inside, so the next level's turn comes at once.
+            // The loop counts up like an odometer, the innermost level first. A shape that is too
+            // large stays too large with more inside, so the next level counts at once.
             let mut level = LEVELS - 1;
             if merit.is_none() {
                 while caps[level] == 1 && level > 0 {
@@ -128,7 +129,7 @@ impl Branch {
         best.0
     }
 
-    /// What `caps` leaves; `None` when that is more than `limit` CPUs.
+    /// The merit of the choice `caps`; `None` when it keeps more than `limit` CPUs.
     fn merit(&self, caps: &Caps, limit: usize) -> Option<Merit> {
         let mut sizes = [1; LEVELS];
         let cpus = self.count(0, caps, limit, &mut sizes)?;
@@ -146,7 +147,7 @@ impl Branch {
         })
     }
 
-    /// Adds the capacities that `caps` leaves to `found`.
+    /// Adds the capacities of the CPUs that `caps` keeps to `found`.
     fn kinds(&self, caps: &[usize], found: &mut Vec<u32>) {
         match caps.split_first() {
             Some((&cap, rest)) => {
@@ -158,7 +159,8 @@ impl Branch {
         }
     }
 
-    /// CPUs that `caps` leaves, if no more than `limit`, and the most parts at each level.
+    /// The number of CPUs that `caps` keeps, unless it exceeds `limit`; puts the most parts of each
+    /// level into `sizes`.
     fn count(
         &self,
         level: usize,
@@ -178,7 +180,7 @@ impl Branch {
         Some(cpus)
     }
 
-    /// The CPUs that are left, depth first.
+    /// The numbers of the CPUs in the tree, depth first.
     pub fn numbers(&self) -> Vec<u32> {
         let mut numbers = Vec::new();
         self.walk(0, &mut |cpu| numbers.push(cpu));
@@ -209,7 +211,7 @@ mod tests {
         assert_eq!(caps("kunpeng920", 128), [2, 2, 1, 8, 4, 1]);
         assert_eq!(caps("kunpeng920", 32), [2, 2, 1, 2, 4, 1]);
         assert_eq!(caps("kunpeng920", 16), [2, 2, 1, 2, 2, 1]);
-        // Two nodes rather than two packages.
+        // A cut keeps two nodes rather than two packages.
         assert_eq!(caps("kunpeng920", 8), [1, 2, 1, 2, 2, 1]);
         assert_eq!(caps("kunpeng920", 1), [1; LEVELS]);
         assert_eq!(caps("jacobsville", 16), [1, 1, 1, 4, 4, 1]);

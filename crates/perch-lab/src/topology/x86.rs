@@ -2,9 +2,9 @@
 //! A machine as an x86-64 guest: the arguments that make QEMU's firmware describe it.
 //!
 //! QEMU takes a regular grid of sockets, dies, modules, cores and threads. An LLC becomes a die
-//! and a cluster becomes a module whose cores share an L2; NUMA nodes are sets of dies. Where the
-//! machine is irregular the grid is as large as its largest part and the places that are too many
-//! stay without a CPU, so that every machine of CPUs that are alike comes up in its own shape.
+//! and a cluster becomes a module whose cores share an L2; NUMA nodes are sets of dies. For an
+//! irregular machine the grid is as large as the largest part needs, and surplus places stay
+//! without a CPU; so every machine of equal CPUs comes up in its own shape.
 
 mod arguments;
 
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// The highest APIC ID that a CPU can have without interrupt remapping; 255 means all CPUs.
 const LAST_APIC_ID: u64 = 254;
 
-/// Where a CPU sits in QEMU's grid.
+/// The place of a CPU in QEMU's grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Seat {
     pub socket: usize,
@@ -26,7 +26,7 @@ pub(super) struct Seat {
     pub thread: usize,
 }
 
-/// QEMU's grid: how many of each there are in the next larger.
+/// QEMU's grid: the number of each level's parts in one part of the next larger level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     sockets: usize,
@@ -73,7 +73,8 @@ impl Grid {
         grid
     }
 
-    /// Refuses what interrupts cannot reach: APIC IDs give each level of the grid its own bits.
+    /// Refuses a grid with CPUs that interrupts cannot reach: APIC IDs give each level of the grid
+    /// its own bits.
     pub fn check(&self, asked: &Machine) -> Result<()> {
         let bits = |count: usize| count.next_power_of_two().trailing_zeros();
         let last = |seat: &Seat| {

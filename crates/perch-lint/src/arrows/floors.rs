@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A crate depends on crates of lower floors only, as its `Cargo.toml` says. What only tests need
-//! may stand anywhere.
+//! A crate depends on crates of lower floors only, as its `Cargo.toml` says. A crate that only
+//! tests need may be on any floor.
 
 use crate::house::{HOUSE_FILE, House, line_of};
 use crate::{Complaint, Tree};
@@ -55,7 +55,7 @@ fn floor_of(house: &House, krate: &str) -> Option<usize> {
         .position(|floor| floor.iter().any(|name| name == krate))
 }
 
-/// The names that a manifest depends on, with their lines; without those of tests.
+/// The names that a manifest depends on, with their lines, but without the dependencies of tests.
 fn needs(manifest: &str) -> Vec<(usize, String)> {
     let mut counts = false;
     let mut found = Vec::new();

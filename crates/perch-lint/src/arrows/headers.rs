@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Arrows between C files: what they include in quotes.
+//! Arrows between C files: the files that they include in quotes.
 
 use super::arrow::Arrow;
 use crate::Tree;
@@ -9,8 +9,8 @@ use crate::tree::{folder_of, join};
 /// The includes of all C files whose targets are in the tree: beside the file that includes, in a
 /// folder above it, or below `policy/include`.
 ///
-/// A list (`.def`) is included several times, each time for another purpose, and what it includes
-/// itself under `#ifdef NAME` it includes for those files only that define NAME.
+/// A list (`.def`) is included several times, each time for another purpose. An include of its own
+/// under `#ifdef NAME` is an arrow only of those files that define NAME.
 pub fn arrows(tree: &Tree) -> Vec<Arrow> {
     let files: Vec<File<'_>> = tree
         .files()
@@ -60,7 +60,7 @@ impl File<'_> {
     }
 }
 
-/// Whether a list includes this for some of its users only.
+/// Returns whether a list includes this file for some of its users only.
 fn is_optional(file: &File<'_>, include: &Include<'_>) -> bool {
     file.path.ends_with(".def") && include.under.is_some()
 }
@@ -81,7 +81,7 @@ fn read<'a>(tree: &Tree, path: &'a str, source: &'a str) -> File<'a> {
         includes: Vec::new(),
         defined: Vec::new(),
     };
-    // The names of the conditions that are open here; none where one is no `#ifdef`.
+    // The names of the conditions that are open here; `None` for one that is no `#ifdef`.
     let mut open: Vec<Option<&str>> = Vec::new();
     for token in tokens(source, Language::C) {
         let Some(words) = token

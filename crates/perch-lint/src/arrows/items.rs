@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The items of a Rust file: modules, imports, definitions and `impl` blocks, without what is
-//! compiled for tests only.
+//! The items of a Rust file: modules, imports, definitions and `impl` blocks, without those that
+//! are compiled for tests only.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,11 +12,11 @@ use crate::lexer::{Kind, Token, closing};
 pub struct Import {
     /// The path, from its first word on.
     pub path: Vec<String>,
-    /// The name it gets; `*` for all names of a module, `_` for a trait's methods.
+    /// The name in the importing file; `*` for all names of a module, `_` for a trait's methods.
     pub name: String,
     /// The line of the name.
     pub line: usize,
-    /// Whether other files see it too.
+    /// True when other files see the name too.
     pub public: bool,
 }
 
@@ -40,9 +40,9 @@ pub struct Items {
     pub files: Vec<String>,
     /// Modules in braces.
     pub inline: BTreeMap<String, Items>,
-    /// Names of what is defined here.
+    /// Names that the module defines.
     pub defined: Vec<String>,
-    /// What `use` brings in.
+    /// The names that `use` brings in.
     pub imports: Vec<Import>,
     /// Blocks with functions.
     pub impls: Vec<Impl>,
@@ -138,7 +138,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Whether the word here only says more about the item that the next word begins.
+    /// Returns whether the word here is a qualifier of the item that the next word begins.
     fn qualifies(&self) -> bool {
         match self.word(self.at) {
             "unsafe" | "async" | "default" => true,
@@ -242,7 +242,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether an attribute compiles its item for tests only.
+/// Returns whether an attribute compiles its item for tests only.
 fn is_for_tests(attribute: &[Token<'_>]) -> bool {
     let has = |word| attribute.iter().any(|token| token.is_word(word));
     has("cfg") && has("test") && !has("not")
@@ -262,7 +262,7 @@ pub fn path(tokens: &[Token<'_>], at: &mut usize) -> Vec<String> {
     found
 }
 
-/// Whether `::` and a word follow.
+/// Returns whether `::` and a word follow.
 pub fn goes_on(tokens: &[Token<'_>], at: usize) -> bool {
     tokens.len() > at + 2
         && tokens[at].is(':')

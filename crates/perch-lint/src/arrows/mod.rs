@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Who knows whom: crates by their manifests, files of a crate by their imports and the methods
-//! they call, C headers by their includes. No circle has more than two files, and no arrow runs
-//! back up the order of `house.txt`.
+//! The arrows of the tree: between crates by their manifests, between files of a crate by their
+//! imports and the methods they call, between C headers by their includes. No circle has more than
+//! two files, and no arrow runs back up the order of `house.txt`.
 
 mod arrow;
 mod circles;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Arrows between the files of a crate. A path (`super::wake::Waker`, `crate::time::Time`) is
 //! followed through modules and imports to the file that defines its name, so that a file which
-//! only passes names on has no arrows of its own. What only tests use makes none.
+//! only passes names on has no arrows of its own. Code that is compiled for tests only makes none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub struct Crate<'t> {
 pub struct Definition {
     /// The file that holds it.
     pub file: String,
-    /// Its name: with the file, what a method's type is told by.
+    /// Its name, which together with the file identifies the type of a method.
     pub name: String,
 }
 
@@ -109,8 +109,8 @@ impl<'t> Crate<'t> {
         );
     }
 
-    /// The definition that `words`, said in the module `from`, leads to; and how many of the words
-    /// it took. `None` for other crates' names and for modules.
+    /// The definition that `words`, written in the module `from`, lead to, and the number of words
+    /// that name it. `None` for other crates' names and for modules.
     pub fn resolve(&self, from: &Path, words: &[String]) -> Option<(Definition, usize)> {
         self.follow(from, words, 8)
     }
@@ -285,7 +285,7 @@ impl<'t> Crate<'t> {
     }
 }
 
-/// Whether a name occurs in the code of a module.
+/// Returns whether a name occurs in the code of a module.
 fn is_used(tokens: &[Token<'_>], code: &[Range<usize>], name: &str) -> bool {
     code.iter()
         .flat_map(|range| &tokens[range.clone()])
@@ -298,7 +298,7 @@ fn joined(path: &Path, name: &str) -> Path {
     path
 }
 
-/// Where the module `child`, declared in `file` by the module `path`, may be.
+/// The files in which the module `child`, declared in `file` by the module `path`, may be.
 fn child_files(file: &str, path: &Path, child: &str) -> Vec<String> {
     let folder = folder_of(file);
     let stem = file.rsplit('/').next().unwrap_or("");

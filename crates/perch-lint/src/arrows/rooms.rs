@@ -78,7 +78,8 @@ fn of_crate(tree: &Tree, rooms: &Rooms, arrows: &[Arrow]) -> Vec<Complaint> {
     complaints
 }
 
-/// A crate's own file shows what is inside and lies in no room.
+/// Returns whether a file is the crate's own, which shows the contents to other crates and lies in
+/// no room.
 fn is_door(path: &str, src: &str) -> bool {
     path.strip_prefix(src)
         .is_some_and(|rest| rest == "/lib.rs" || rest == "/main.rs")

@@ -80,7 +80,8 @@ pub fn find(tree: &Tree, file: &str, name: &str, around: Around<'_>) -> Found {
     }
 }
 
-/// The first two parts of a path below `crates`, else the first: what belongs together.
+/// The first two parts of a path below `crates`, else the first: the part of the tree that the file
+/// belongs to.
 fn crate_of(path: &str) -> &str {
     let parts = if path.starts_with("crates/") { 2 } else { 1 };
     let end = path
@@ -108,7 +109,7 @@ fn by_pattern(tree: &Tree, pattern: &str) -> Found {
     }
 }
 
-/// Whether `name` is what `pattern` says, where each `*` stands for any characters.
+/// Returns whether `name` matches `pattern`, in which each `*` stands for any characters.
 pub fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

@@ -44,7 +44,7 @@ const FOLDERS: [&str; 10] = [
     "library",
     "sources",
 ];
-/// The folders that are nobody else's, which count in examples too.
+/// The folders that no other project has, which count in examples too.
 const TOP: [&str; 5] = ["crates", "docs", "experiments", "policy", "scripts"];
 /// Words that stand for a name which the reader chooses.
 const BLANKS: [&str; 8] = [
@@ -107,7 +107,7 @@ fn mention(text: &str, range: Range<usize>, kind: Kind) -> Option<Mention> {
     })
 }
 
-/// Whether a word is spelt like a file or folder of this tree.
+/// Returns whether a word is spelt like a file or folder of this tree.
 fn is_name(name: &str, kind: Kind) -> bool {
     let (first, last) = match (name.split_once('/'), name.rsplit('/').next()) {
         (Some((first, _)), Some(last)) => (Some(first), last),

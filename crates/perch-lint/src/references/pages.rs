@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a page of Markdown can be pointed at: the anchors of its headings by GitHub's rule, its
-//! numbered sections, its numbered properties.
+//! The places of a page of Markdown that a link can name: the anchors of its headings by GitHub's
+//! rule, its numbered sections, its numbered properties.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,6 +2,8 @@
 //! The calls by which a host reports events to the cache mechanism and asks about moves
 //! (policy/include/perch/occupancy.h and cache.h).
 
+use bytemuck::must_cast_ref;
+
 use super::Host;
 use crate::cache::{Move, Process};
 use crate::ffi;
@@ -54,7 +56,7 @@ impl Host {
         preferred.map(|(llc, _)| llc).collect()
     }
 
-    /// What the process occupied of each LLC when it was last looked at: 1024 for each CPU that it
+    /// The share of each LLC that the process occupied at its last scan: 1024 for each CPU that it
     /// had to itself.
     pub fn occupancy(&self, process: ProcessId) -> Vec<u32> {
         let seats = self.processes[process.0 as usize].seats.iter();
@@ -114,8 +116,8 @@ impl Host {
         });
     }
 
-    /// At a tick on `cpu`, which runs a thread of the process: whether [`Host::scan`] is due, which
-    /// the caller then owes.
+    /// True, at a tick on `cpu`, which runs a thread of the process, if [`Host::scan`] is due. The
+    /// caller must then call it.
     pub fn due(&mut self, policy: &Policy, process: ProcessId, cpu: usize, now_ns: u64) -> bool {
         let policy = policy.raw();
         self.call(cpu, process, |host, process, cpu| {
@@ -166,7 +168,13 @@ impl Host {
         // SAFETY: the arrays are the host's and current, the CPUs and the process are theirs.
         let said = unsafe {
             let policy = policy.raw();
-            ffi::perch_native_move(&mut self.raw, policy, &task, src as u32, dst as u32)
+            ffi::perch_native_move(
+                &mut self.raw,
+                policy,
+                must_cast_ref(&task),
+                src as u32,
+                dst as u32,
+            )
         };
         [Move::Free, Move::Stay, Move::Go][said as usize]
     }

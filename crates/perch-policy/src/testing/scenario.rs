@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A random moment on a machine: who is idle, how loaded, who wakes whom, and where that may run.
+//! A random moment on a machine: which CPUs are idle, how loaded the others are, which task wakes
+//! which, and where the wakee may run.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +78,7 @@ pub struct State {
     pub idle_cores: Vec<bool>,
     /// The same of the asymmetric domains that are no LLC, by their CPUs.
     pub asym: BTreeMap<Vec<usize>, (u32, bool)>,
-    /// How full an LLC is, at its first CPU: utilisation and tasks, once anybody has looked.
+    /// How full an LLC is, at its first CPU: utilisation and tasks, once a balance has looked.
     pub full: Vec<Option<(u32, u32)>>,
 }
 

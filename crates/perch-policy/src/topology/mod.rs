@@ -37,9 +37,6 @@ pub enum Level {
     Numa = 4,
 }
 
-/// The bytes of `struct perch_topology`.
-pub type TopologyImage = [u8; size_of::<ffi::Topology>()];
-
 /// The shape of a machine as the policy reads it; built once, shared by every simulation of it.
 #[derive(Debug)]
 pub struct Topology {
@@ -111,7 +108,7 @@ impl<'a> SetView<'a> {
 }
 
 impl<'a> DomainView<'a> {
-    /// Which level it is of.
+    /// The level of the machine whose CPUs it joins.
     pub fn level(&self) -> Level {
         [Level::Smt, Level::Cls, Level::Mc, Level::Pkg, Level::Numa][self.raw.level as usize]
     }
@@ -184,7 +181,7 @@ impl Topology {
         self.llcs.len()
     }
 
-    /// The CPU's last-level cache domain, if it shares one with anybody.
+    /// The CPU's last-level cache domain, if it shares one with another CPU.
     pub fn llc(&self, cpu: usize) -> Option<usize> {
         let llc = self.places[cpu].llc;
         (llc != ffi::NONE).then_some(llc as usize)
@@ -320,13 +317,13 @@ impl Topology {
     /// The arrays as the native host reads them.
     pub(crate) fn raw(&self) -> ffi::Topology {
         ffi::Topology {
-            pool: self.pool.as_ptr(),
-            sets: self.sets.as_ptr(),
-            domains: self.domains.as_ptr(),
-            group_sets: self.group_sets.as_ptr(),
-            places: self.places.as_ptr(),
-            llc_of_set: self.llc_of_set.as_ptr(),
-            llc_sets: self.llcs.as_ptr(),
+            pool: self.pool.as_ptr() as u64,
+            sets: self.sets.as_ptr() as u64,
+            domains: self.domains.as_ptr() as u64,
+            group_sets: self.group_sets.as_ptr() as u64,
+            places: self.places.as_ptr() as u64,
+            llc_of_set: self.llc_of_set.as_ptr() as u64,
+            llc_sets: self.llcs.as_ptr() as u64,
             nr_cpus: self.places.len() as u32,
             nr_llcs: self.llcs.len() as u32,
             has_clusters: self.has_clusters.into(),
@@ -336,24 +333,18 @@ impl Topology {
         }
     }
 
-    /// The arrays laid out in another address space; see [`Image`].
-    pub(crate) fn place(&self, image: &mut Image) -> ffi::Topology {
+    /// Lays the arrays out in another address space; the `struct perch_topology` that leads to
+    /// them.
+    pub fn image(&self, image: &mut Image) -> ffi::Topology {
         ffi::Topology {
-            pool: image.push(&self.pool) as *const u64,
-            sets: image.push(&self.sets) as *const ffi::Set,
-            domains: image.push(&self.domains) as *const ffi::Domain,
-            group_sets: image.push(&self.group_sets) as *const u32,
-            places: image.push(&self.places) as *const ffi::Place,
-            llc_of_set: image.push(&self.llc_of_set) as *const u32,
-            llc_sets: image.push(&self.llcs) as *const u32,
+            pool: image.push(&self.pool),
+            sets: image.push(&self.sets),
+            domains: image.push(&self.domains),
+            group_sets: image.push(&self.group_sets),
+            places: image.push(&self.places),
+            llc_of_set: image.push(&self.llc_of_set),
+            llc_sets: image.push(&self.llcs),
             ..self.raw()
         }
-    }
-
-    /// Lays the arrays out in `image`; the `struct perch_topology` that leads to them, as bytes.
-    pub fn image(&self, image: &mut Image) -> TopologyImage {
-        let header = self.place(image);
-        let bytes = crate::image::bytes(std::slice::from_ref(&header));
-        bytes.try_into().expect("as many bytes")
     }
 }

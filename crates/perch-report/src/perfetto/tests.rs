@@ -236,7 +236,7 @@ fn slices_add_up_to_the_time_that_the_metrics_state() {
         assert!(read.at_ns.is_sorted() && read.at_ns.last() <= Some(&20_000_000));
         assert_eq!(read.strange, 0, "{workload}");
         let bytes = bytes.len() as u64 / read.wakes;
-        // Of the other bytes the names of CPUs and tasks are most.
+        // The names of CPUs and tasks are most of the other bytes.
         assert!(
             bytes < 200 || !workload.starts_with("tbench"),
             "{bytes} bytes a wake-up"

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The books of the balancer.
+//! The check of the balancer's books.
 
 use super::Sums;
 use crate::core::Sched;
 use crate::hold;
 
 impl Sched<'_> {
-    /// Whether the task that runs on a CPU is known not to fit there.
+    /// Returns whether the running task of `cpu` is noted as one that does not fit there.
     pub(crate) fn is_misfit(&self, cpu: usize) -> bool {
         self.cpus[cpu].balance.misfit > 0
     }
 
-    /// A CPU is marked as crowded when it has more than one task, and then the machine is known to
-    /// be overloaded; only a task that could run elsewhere is a misfit.
+    /// Checks that a CPU is marked as crowded exactly when it has more than one task, that the root
+    /// domain's flag is set then, and that only a task that could run elsewhere is a misfit.
     pub(crate) fn check_balance(&self, cpu: usize) -> Result<(), String> {
         let (current, nr) = (self.cpus[cpu].current, self.nr(cpu));
         hold!(
@@ -29,7 +29,7 @@ impl Sched<'_> {
         Ok(())
     }
 
-    /// The sums that the balancer keeps are those of the CPUs.
+    /// Checks that the balancer's sums are those of the CPUs.
     pub(crate) fn check_groups(&self) -> Result<(), String> {
         let topology = self.host.topology();
         for number in 0..topology.nr_domains() {

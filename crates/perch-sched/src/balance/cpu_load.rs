@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The averages of what a CPU has queued, by which 3.4 balances.
+//! The averages of a CPU's queued weight, by which 3.4 balances.
 
-/// The weight of what a CPU has queued, averaged over the ticks (`cpu_load[]`): the n-th moves by
-/// a 2^n-th of the way at each.
+/// The queued weight of a CPU, averaged over the ticks (`cpu_load[]`): at each tick the n-th
+/// average moves by a 2^n-th of the difference.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Weights {
     pub(super) averages: [u64; 5],
@@ -11,7 +11,8 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// A tick finds so much queued; in all others since the last one nothing was.
+    /// Updates the averages at a tick that finds `weight` queued; at all other ticks since the last
+    /// update nothing was queued.
     pub(super) fn advance(&mut self, tick: u64, weight: u64) {
         let missed = tick.saturating_sub(self.tick).saturating_sub(1);
         if tick <= self.tick {
@@ -21,11 +22,12 @@ impl Weights {
         self.averages[0] = weight;
         for (n, average) in self.averages.iter_mut().enumerate().skip(1) {
             let parts = 1u64 << n;
-            // After so many nothing is left of 64 bits.
+            // After this many ticks nothing is left of 64 bits.
             for _ in 0..missed.min(64 * parts) {
                 *average = *average * (parts - 1) / parts;
             }
-            // Rounded towards the weight, or it would never be reached from below.
+            // The average is rounded towards the weight, because it would never reach it from below
+            // otherwise.
             let up = if weight > *average { parts - 1 } else { 0 };
             *average = (*average * (parts - 1) + weight + up) / parts;
         }

@@ -1,50 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a CPU's balancing remembers.
+//! The balancer's state of a CPU and of each of its domains.
 
 use perch_policy::{Level, Topology};
 
 use super::cpu_load::Weights;
 
-/// Balancing state of one domain of one CPU.
+/// The balancing state of one domain of one CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct DomainState {
-    /// Number in the topology.
+    /// The domain's number in the topology.
     pub(super) domain: u32,
-    /// Which of the domain's groups the CPU is in.
+    /// The index of the domain's group that the CPU is in.
     pub(super) local_group: u32,
-    /// The level below says that tasks should spread over this domain's groups.
+    /// True if the level below says that tasks should spread over this domain's groups.
     pub(super) prefer_sibling: bool,
-    /// Passes in a row that moved nothing though there was an imbalance.
+    /// The number of passes in a row that moved nothing though there was an imbalance.
     pub(super) failed: u32,
-    /// Current interval, nanoseconds.
+    /// The current interval, in nanoseconds.
     pub(super) interval_ns: u64,
-    /// When the last periodic pass was.
+    /// The time of the last periodic pass.
     pub(super) last_ns: u64,
-    /// What newidle passes over this domain have cost at most, decayed, nanoseconds.
+    /// The decayed maximum of the cost of newidle passes over this domain, in nanoseconds.
     pub(super) newidle_cost_ns: u64,
-    /// When that cost was last decayed.
+    /// The time at which that cost was last decayed.
     pub(super) newidle_decay_ns: u64,
-    /// 7.2: successes among the last 1024 newidle passes, and passes counted.
+    /// 7.2: the number of successes among the last 1024 newidle passes.
     pub(super) newidle_success: u32,
-    /// See `newidle_success`.
+    /// 7.2: the number of those newidle passes.
     pub(super) newidle_calls: u32,
 }
 
 /// The balancer's part of a CPU.
 #[derive(Debug)]
 pub(crate) struct CpuBalance {
-    /// Load of the running task if it does not fit this CPU, else 0.
+    /// The load of the running task if it does not fit this CPU, else 0.
     pub(super) misfit: u32,
-    /// 3.4: averages of the weight queued.
+    /// 3.4: the averages of the queued weight.
     pub(super) weights: Weights,
-    /// Earliest time of the next periodic pass.
+    /// The earliest time of the next periodic pass.
     pub(super) next_balance_ns: u64,
-    /// Domains, lowest first.
+    /// The CPU's domains, lowest first.
     pub(super) domains: Vec<DomainState>,
 }
 
 impl CpuBalance {
-    /// Of a CPU on which nothing has run; the first periodic pass is due at `next_balance_ns`.
+    /// Returns the state of a CPU on which nothing has run; its first periodic pass is due at
+    /// `next_balance_ns`.
     pub fn new(topology: &Topology, cpu: usize, next_balance_ns: u64) -> CpuBalance {
         let mut prefer_sibling = false;
         let domains = topology.domain_numbers(cpu).map(|domain| {
@@ -57,7 +58,7 @@ impl CpuBalance {
                 prefer_sibling: std::mem::replace(&mut prefer_sibling, view.prefers_sibling()),
                 failed: 0,
                 interval_ns: weight * 1_000_000,
-                // Domains were built at boot, long ago and not all at once.
+                // The kernel built the domains at boot, long ago and not all at once.
                 last_ns: 0,
                 newidle_cost_ns: 0,
                 newidle_decay_ns: 0,
@@ -74,7 +75,7 @@ impl CpuBalance {
     }
 }
 
-/// How many passes over a domain may fail before the balancer moves hot tasks too
+/// Returns how many passes over a domain may fail before the balancer moves hot tasks too
 /// (`cache_nice_tries`).
 pub(super) fn nice_tries(topology: &Topology, number: usize) -> u32 {
     match topology.domain(number).level() {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which tasks fit a CPU, where CPUs differ in capacity (misfits, since 4.20).
+//! The tasks that fit a CPU, where CPUs differ in capacity (misfits, since 4.20).
 
 use crate::core::Sched;
 use crate::era::Stuck;
 
 impl Sched<'_> {
-    /// What a CPU offers now to fair tasks (`capacity_of`).
+    /// Returns the capacity that `cpu` has now for fair tasks (`capacity_of`).
     pub(super) fn capacity_now(&self, cpu: usize) -> u32 {
         self.host.cpu(cpu).capacity
     }
 
-    /// Whether what a task uses, or is clamped to, fits a CPU with a fifth to spare.
+    /// Returns whether the utilisation of `task`, within its clamps, fits `cpu` with a fifth of its
+    /// capacity to spare.
     pub(crate) fn fits(&self, task: u32, cpu: usize) -> bool {
         let util = self.task_average(task).util.max(self.expected_util(task));
         let (min, max) = self.tasks[task as usize].state.uclamp();
@@ -18,16 +19,16 @@ impl Sched<'_> {
         if self.rules.balance.clamps_util {
             return fits(util.max(min).min(max));
         }
-        // A cap that the CPU can honour makes everything fit, but at full capacity caps nothing;
-        // a boost beyond the CPU makes nothing fit.
+        // A task that is capped to the CPU's capacity or less always fits, but a cap of full
+        // capacity caps nothing. A task that is boosted beyond the CPU's capacity never fits.
         let all = self.host.topology().capacity(cpu);
         let capped = max <= all && !(max == 1024 && all == 1024);
         let boost = min.min(max);
         (capped || fits(util)) && !(util < boost && boost > all)
     }
 
-    /// Notes whether the task that runs on a CPU fits there: at every tick and pick, and when
-    /// nobody is left to run.
+    /// Notes whether the running task of `cpu` fits there: at every tick and pick, and when no task
+    /// is left to run.
     #[inline]
     pub(crate) fn note_misfit(&mut self, cpu: usize) {
         if self.unequal {
@@ -35,7 +36,7 @@ impl Sched<'_> {
         }
     }
 
-    /// The load of a CPU's running task if it does not fit there, at least 1; else 0.
+    /// Returns the load of the CPU's running task if it does not fit there, at least 1; else 0.
     fn misfit(&mut self, cpu: usize) -> u32 {
         let Some(task) = self.fair_current(cpu) else {
             return 0;
@@ -46,7 +47,7 @@ impl Sched<'_> {
         self.task_load(task).max(1)
     }
 
-    /// Whether a task's affinity leaves it no better CPU, as far as the era looks.
+    /// Returns whether the affinity of `task` leaves it no better CPU, as far as the era checks.
     pub(super) fn is_stuck(&self, task: u32, cpu: usize) -> bool {
         let allowed = &self.affinities[self.tasks[task as usize].affinity as usize];
         let topology = self.host.topology();

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! An imbalance between two groups of a domain, and the statistics that it is found by.
+//! An imbalance between two groups of a domain, and the statistics that show it.
 
 use super::sums::{Business, Shape, Yardstick};
 use crate::core::Sched;
 
-/// In what state a CPU balances.
+/// The state in which a CPU balances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Idle {
-    /// It runs something.
+    /// The CPU runs a task.
     Busy,
-    /// It is idle, and its time has come.
+    /// The CPU is idle, and its periodic pass is due.
     Due,
-    /// It has just run out of tasks.
+    /// The CPU has just run out of tasks.
     Newly,
 }
 
-/// What should move.
+/// The quantity that should move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Migrate {
-    /// Tasks by number.
+    /// A number of tasks.
     Task,
-    /// By utilisation.
+    /// An amount of utilisation.
     Util,
-    /// By load.
+    /// An amount of load.
     Load,
     /// One task that does not fit its CPU.
     Misfit,
@@ -30,18 +30,18 @@ pub(crate) enum Migrate {
     Wanted,
 }
 
-/// An imbalance found.
+/// An imbalance that a pass has found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Imbalance {
-    /// Index of the busiest group in the domain.
+    /// The index of the busiest group in the domain.
     pub group: usize,
-    /// In what it counts.
+    /// The quantity that should move.
     pub migrate: Migrate,
-    /// How much.
+    /// The amount of it that should move.
     pub amount: i64,
 }
 
-/// A group's statistics.
+/// The statistics of a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
     pub(super) load: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Group {
     pub idle: u32,
     pub(super) weight: u32,
     pub business: Business,
-    /// Load per capacity; of overloaded groups only.
+    /// The load per capacity; of overloaded groups only.
     pub avg_load: u64,
     /// The largest load of a task that does not fit its CPU; 0 if all do.
     pub misfit: u32,
@@ -64,7 +64,7 @@ impl Group {
 }
 
 impl Sched<'_> {
-    /// Statistics of one group.
+    /// Returns the statistics of one group.
     #[inline]
     pub(crate) fn group(&self, shape: &Shape, yardstick: Yardstick) -> Group {
         let sums = self.balance.groups.sums(shape, self.host.cpus());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Balancing and last-level caches: the statistics by which cache-aware wake-up is inhibited, who
-//! is kept where it is, and 7.2's balancing towards the LLCs that tasks prefer (docs/mechanisms/cache.md#upstream; read in
-//! 7.2.13).
+//! Balancing and last-level caches: the statistics by which cache-aware wake-up is inhibited, the
+//! tasks that stay where they are, and 7.2's balancing towards the LLCs that tasks prefer
+//! (docs/mechanisms/cache.md#upstream; read in 7.2.13).
 
 use perch_policy::{Mode, Move};
 
@@ -11,9 +11,9 @@ use super::moves::Vacated;
 use crate::core::Sched;
 
 impl Sched<'_> {
-    /// Writes down how full the LLCs of a domain are, all of them, if its groups are LLCs. Only
-    /// periodic passes do so: what wake-ups go by is as old as the domain's interval, which is
-    /// its weight in milliseconds, up to twice that, and 16 times as much from a busy CPU.
+    /// Writes the statistics of all LLCs of a domain, if its groups are LLCs. Only periodic passes
+    /// do so: the figures that wake-ups compare are as old as the domain's interval, which is its
+    /// weight in milliseconds, up to twice that, and 16 times as much from a busy CPU.
     pub(super) fn note_llcs(&mut self, number: usize) {
         for g in 0..self.caches.groups_of(number).len() {
             let llc = self.caches.groups_of(number)[g] as usize;
@@ -25,8 +25,8 @@ impl Sched<'_> {
         }
     }
 
-    /// Whether the mechanism wants a task to stay on its CPU: it counts as cache-hot then, until
-    /// passes have failed.
+    /// Returns whether the mechanism wants `task` to stay on `source`. If so, the task counts as
+    /// cache-hot, until passes have failed.
     pub(super) fn is_kept(
         &mut self,
         task: u32,
@@ -57,8 +57,8 @@ impl Sched<'_> {
         self.host.cache_move(&self.policy, &state, source, cpu) == Move::Stay
     }
 
-    /// Whether the mechanism keeps active balance from pushing the running task of `source` to
-    /// `cpu`. Mode posted never does: it knows only of tasks that wait.
+    /// Returns whether the mechanism keeps active balance from pushing the running task of `source`
+    /// to `cpu`. Mode posted never does: it knows only of tasks that wait.
     pub(super) fn is_held(
         &mut self,
         source: usize,
@@ -76,7 +76,7 @@ impl Sched<'_> {
         match self.caches.mode() {
             Mode::Off | Mode::Posted => false,
             Mode::Perch => self.is_kept(current, source, cpu, migrate, unequal),
-            // Only where every task would rather stay.
+            // The mechanism holds the task only where every task would rather stay.
             Mode::Upstream => {
                 let home = home.map(|llc| llc as u32);
                 let at_home =
@@ -90,8 +90,8 @@ impl Sched<'_> {
         }
     }
 
-    /// Mode upstream: whether tasks wait anywhere else for a pass of this CPU over this domain to
-    /// bring them to the LLC that they prefer.
+    /// Mode upstream: returns whether tasks wait anywhere else for a pass of `cpu` over this domain
+    /// to bring them to the LLC that they prefer.
     pub(super) fn is_wanted(&self, cpu: usize, number: usize) -> bool {
         self.caches.mode() == Mode::Upstream
             && !self.host.topology().domain(number).shares_llc()
@@ -100,9 +100,9 @@ impl Sched<'_> {
                 .is_some_and(|llc| self.caches.away(llc as u32) > 0)
     }
 
-    /// Mode upstream: the group of a domain with most tasks that prefer the balancing CPU's LLC, if
-    /// the two LLCs' load lets them come. After as many failed passes as make hot tasks movable
-    /// nobody's wishes count.
+    /// Mode upstream: returns the group of a domain with most tasks that prefer the balancing CPU's
+    /// LLC, if the load of the two LLCs lets them come. After as many failed passes as make hot
+    /// tasks movable, preferences no longer count.
     pub(super) fn wanted_group(&mut self, cpu: usize, i: usize, number: usize) -> Option<usize> {
         if !self.is_wanted(cpu, number) {
             return None;
@@ -135,14 +135,14 @@ impl Sched<'_> {
         most.map(|(g, _)| g)
     }
 
-    /// Tasks on the queue of `source` that prefer the LLC of `cpu`.
+    /// Returns the number of tasks on the queue of `source` that prefer the LLC of `cpu`.
     pub(crate) fn wanting(&self, source: usize, cpu: usize) -> u32 {
         let here = self.cpus[cpu].llc;
         here.map_or(0, |llc| self.caches.wanting(source, llc as u32))
     }
 
-    /// Active balance for who prefers the balancing CPU's LLC: the task that waits longest, the
-    /// running one last. Returns whether a task moved.
+    /// Active balance for a task that prefers the balancing CPU's LLC: moves the one that has
+    /// waited longest, the running one last. Returns whether a task moved.
     pub(super) fn push_wanted(
         &mut self,
         vacated: &mut dyn Vacated,

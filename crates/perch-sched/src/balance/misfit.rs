@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Machines whose CPUs differ in capacity: tasks that do not fit their CPU (misfits, since 4.20),
-//! and who is busiest among unequal CPUs. Read in 5.6, 5.10, 6.1 and 7.2.
+//! and the busiest group among unequal CPUs. Read in 5.6, 5.10, 6.1 and 7.2.
 //!
-//! Left out, as everywhere here: energy-aware scheduling, which keeps the balancer quiet until a
-//! CPU is overutilised, and capacity lost to heat or to other classes.
+//! The model leaves out, here as everywhere, energy-aware scheduling, which keeps the balancer
+//! quiet until a CPU is overutilised, and capacity lost to heat or to other classes.
 
 use super::imbalance::Group;
 use super::moves::Vacated;
@@ -11,15 +11,15 @@ use super::sums::Business;
 use crate::core::Sched;
 
 impl Sched<'_> {
-    /// Whether a busy CPU of an asymmetric domain wants idle CPUs to look for work: for its
-    /// misfit, if there are larger CPUs. How many others of its cache are busy does not count
-    /// there.
+    /// Returns whether the busy `cpu` of an asymmetric domain wants idle CPUs to look for work: it
+    /// does for its misfit, if there are larger CPUs. The number of other busy CPUs in its LLC does
+    /// not count there.
     pub(super) fn kicks_for_misfit(&self, cpu: usize) -> bool {
         self.cpus[cpu].balance.misfit > 0
             && self.host.topology().capacity(cpu) < self.balance.largest
     }
 
-    /// Statistics of a group of an asymmetric domain that is not the local one.
+    /// Returns the statistics of a group of an asymmetric domain that is not the local one.
     pub(super) fn unequal_group(&self, number: usize, g: usize) -> Group {
         let shape = &self.balance.groups.of_domain(number)[g];
         let mut group = self.group(shape, self.balance.groups.yardstick(number));
@@ -32,9 +32,9 @@ impl Sched<'_> {
         group
     }
 
-    /// The busiest group of an asymmetric domain but the local one, if a balancing CPU may take
-    /// from any: misfits only for larger CPUs with room for them, and nothing from larger CPUs
-    /// that have no more than a task each.
+    /// Returns the busiest group of an asymmetric domain but the local one, if the balancing CPU
+    /// may take from any. It may take misfits only if it is larger and has room for them, and it
+    /// takes nothing from larger CPUs that have no more than a task each.
     pub(super) fn busiest_unequal(&self, cpu: usize, number: usize, local: usize) -> Option<usize> {
         let shapes = self.balance.groups.of_domain(number);
         let here = self.group(&shapes[local], self.balance.groups.yardstick(number));
@@ -57,7 +57,7 @@ impl Sched<'_> {
         busiest.map(|(g, _)| g)
     }
 
-    /// Whether misfits of a group would fit better where the balancing CPU is.
+    /// Returns whether misfits of a group would fit better on the balancing CPU.
     fn is_larger_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
         let (rules, shapes) = (&self.rules.balance, self.balance.groups.of_domain(number));
         if rules.larger_by_group {
@@ -69,7 +69,7 @@ impl Sched<'_> {
         alone && rules.is_larger(self.capacity_now(cpu), shapes[group].most)
     }
 
-    /// Whether tasks of a group would be worse off where the balancing CPU is.
+    /// Returns whether tasks of a group would be worse off on the balancing CPU.
     fn is_smaller_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
         let (rules, shapes) = (&self.rules.balance, self.balance.groups.of_domain(number));
         let here = match rules.larger_by_group {
@@ -79,7 +79,7 @@ impl Sched<'_> {
         rules.is_larger(shapes[group].least, here)
     }
 
-    /// Whether a group is busier than another, found before it.
+    /// Returns whether a group is busier than another, which was found before it.
     fn is_busier(&self, group: &Group, than: &Group) -> bool {
         if group.business != than.business {
             return group.business > than.business;
@@ -89,15 +89,16 @@ impl Sched<'_> {
                 group.idle < than.idle || group.idle == than.idle && group.running > than.running
             }
             Business::FullyBusy => !self.rules.balance.fully_busy_first,
-            // 7.2 takes the first of equals, earlier kernels the last.
+            // 7.2 takes the first of equal groups, earlier kernels the last.
             Business::Misfit if self.rules.balance.misfit_no_failure => group.misfit > than.misfit,
             Business::Misfit => group.misfit >= than.misfit,
             Business::Overloaded | Business::Wanted => group.avg_load > than.avg_load,
         }
     }
 
-    /// Whether taking a queue's only task to another CPU of an asymmetric domain could do harm:
-    /// that one would have to be pushed off the CPU that it has for itself.
+    /// Returns whether the only task of `source` is better off there than on `cpu`, which is in the
+    /// same asymmetric domain. The task has its CPU for itself, and the balancer would have to push
+    /// it off.
     pub(super) fn is_better_off(&self, source: usize, cpu: usize) -> bool {
         let rules = &self.rules.balance;
         let (there, here) = (self.capacity_now(source), self.capacity_now(cpu));
@@ -108,7 +109,7 @@ impl Sched<'_> {
             }
     }
 
-    /// Whether any group of an asymmetric domain but the local one has a misfit.
+    /// Returns whether any group of an asymmetric domain but the local one has a misfit.
     pub(super) fn any_misfit(&self, number: usize, local: usize) -> bool {
         let domain = self.host.topology().domain(number);
         let mut others = (0..domain.groups()).filter(|&g| g != local);
@@ -120,9 +121,9 @@ impl Sched<'_> {
         })
     }
 
-    /// Active balance for a misfit: who ran least recently moves, the running task last. Waiting
-    /// tasks are tried first as the kernel's stopper tries them: it does not know for whom it was
-    /// called. Returns whether a task moved.
+    /// Active balance for a misfit: moves the task that ran least recently, the running task last.
+    /// Waiting tasks are tried first because the kernel's stopper does so: it does not know for
+    /// which task it was called. Returns whether a task moved.
     pub(super) fn push_misfit(
         &mut self,
         vacated: &mut dyn Vacated,

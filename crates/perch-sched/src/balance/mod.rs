@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Load balancing: when a pass over a domain is due, and what becomes of its outcome
+//! Load balancing: when a pass over a domain is due, and the consequences of its result
 //! (docs/mechanisms/stock.md#balance).
 //!
-//! Left out: tasks pinned to one CPU of a group marking the group as imbalanced, asymmetric
-//! packing, NUMA balancing's preferred nodes, and the time a pass takes on a CPU that then stays
-//! idle.
+//! The model leaves out the mark of an imbalance on groups with tasks pinned to one CPU, asymmetric
+//! packing, NUMA balancing's preferred nodes, and the time that a pass takes on a CPU that then
+//! stays idle.
 
 mod check;
 mod cpu_load;
@@ -35,14 +35,14 @@ pub(crate) use state::BalanceState;
 pub(crate) use sums::Sums;
 
 impl Sched<'_> {
-    /// Whether a periodic pass of a busy CPU is due.
+    /// Returns whether a periodic pass of the busy `cpu` is due.
     #[inline]
     pub(crate) fn is_balance_due(&self, cpu: usize) -> bool {
         self.now >= self.cpus[cpu].balance.next_balance_ns
     }
 
-    /// Periodic passes of one CPU over those of its domains that are due. Returns how long they
-    /// took.
+    /// Does the periodic passes of `cpu` over those of its domains that are due. Returns the time
+    /// that they take, in nanoseconds.
     pub(crate) fn balance_due(
         &mut self,
         vacated: &mut dyn Vacated,
@@ -73,7 +73,7 @@ impl Sched<'_> {
                 interval = self.interval_ns(cpu, i, idle);
             }
             next = next.min(self.cpus[cpu].balance.domains[i].last_ns + interval);
-            // Who does not balance for its group does not for a wider one either.
+            // A CPU that does not balance for its group does not for a wider one either.
             if !designated {
                 break;
             }
@@ -84,7 +84,7 @@ impl Sched<'_> {
         spent
     }
 
-    /// Brings the averages of all that stands in a CPU's queues up to date.
+    /// Updates the averages of all entities in a CPU's queues.
     fn touch(&mut self, cpu: usize) {
         if self.fair.wants_accounts() {
             self.update_current(cpu);
@@ -92,13 +92,14 @@ impl Sched<'_> {
         self.touch_active(cpu);
     }
 
-    /// Number of CPUs of one of a CPU's domains.
+    /// Returns the number of CPUs of one of a CPU's domains.
     fn span_weight(&self, cpu: usize, i: usize) -> u32 {
         let domain = self.cpus[cpu].balance.domains[i].domain as usize;
         self.host.topology().domain(domain).span().weight()
     }
 
-    /// The shortest time between two passes: a millisecond for each CPU of the domain.
+    /// Returns the shortest time between two passes, in nanoseconds: a millisecond for each CPU of
+    /// the domain, or the fixed interval of 3.4.
     fn least_interval_ns(&self, cpu: usize, i: usize) -> u64 {
         if self.rules.balance.fixed_intervals {
             return if self.is_numa(cpu, i) {
@@ -115,7 +116,8 @@ impl Sched<'_> {
         self.host.topology().domain(domain).level() == Level::Numa
     }
 
-    /// How much longer than at least two passes may be apart while all is well.
+    /// Returns the factor by which the time between two passes may exceed the shortest while a
+    /// domain is balanced.
     fn most_times(&self, cpu: usize, i: usize) -> u64 {
         let domain = self.cpus[cpu].balance.domains[i].domain as usize;
         match self.host.topology().domain(domain).level() {
@@ -125,12 +127,12 @@ impl Sched<'_> {
         }
     }
 
-    /// What a pass over a domain takes.
+    /// Returns the time that a pass over a domain takes, in nanoseconds.
     fn pass_ns(&self, cpu: usize, i: usize) -> u64 {
         self.costs.balance_ns(self.span_weight(cpu, i))
     }
 
-    /// Nothing is wrong in a domain: the next pass may come later.
+    /// Notes that a domain is balanced: the next pass may come later.
     fn wait_longer(&mut self, cpu: usize, i: usize) {
         let most = self.most_times(cpu, i) * self.least_interval_ns(cpu, i);
         let state = &mut self.cpus[cpu].balance.domains[i];
@@ -140,15 +142,15 @@ impl Sched<'_> {
         }
     }
 
-    /// A CPU that goes idle is due as an idle CPU is, not as the busy one that it was.
+    /// Brings the next pass of a CPU that goes idle forward to the interval of an idle CPU.
     fn due_as_idle(&mut self, cpu: usize, i: usize) {
         let due = self.cpus[cpu].balance.domains[i].last_ns + self.interval_ns(cpu, i, true);
         let next = &mut self.cpus[cpu].balance.next_balance_ns;
         *next = (*next).min(due);
     }
 
-    /// Time between two passes: the span's weight in milliseconds, more while all is well, and
-    /// much more for a busy CPU.
+    /// Returns the time between two passes, in nanoseconds: the span's weight in milliseconds, more
+    /// while the domain is balanced, and much more for a busy CPU.
     fn interval_ns(&self, cpu: usize, i: usize, idle: bool) -> u64 {
         let mut interval = self.cpus[cpu].balance.domains[i].interval_ns;
         if !idle {
@@ -163,7 +165,7 @@ impl Sched<'_> {
         interval.clamp(self.tick_ns, 100_000_000 * self.cpus.len() as u64)
     }
 
-    /// One pass over one domain; returns how many tasks came.
+    /// Does one pass over one domain. Returns the number of tasks that came.
     fn balance_domain(
         &mut self,
         vacated: &mut dyn Vacated,
@@ -211,8 +213,8 @@ impl Sched<'_> {
         }
     }
 
-    /// One CPU balances for its group: the first idle one, else the first. An idle core comes
-    /// before an idle thread.
+    /// Returns whether `cpu` balances for its group: the first idle CPU does, else the first. A CPU
+    /// of an idle core comes before an idle thread of a busy one.
     fn should_balance(&self, cpu: usize, i: usize) -> bool {
         let topology = self.host.topology();
         let state = &self.cpus[cpu].balance.domains[i];
@@ -230,8 +232,8 @@ impl Sched<'_> {
         thread.or(local.iter().next()) == Some(cpu)
     }
 
-    /// A CPU ran out of tasks: looks for one nearby, if CPUs like it usually idle long enough
-    /// for that to pay. Returns whether a task came.
+    /// Looks for a task nearby for `cpu`, which ran out of tasks, if its average idle time is long
+    /// enough for this to pay. Returns whether a task came.
     pub(crate) fn balance_newidle(&mut self, vacated: &mut dyn Vacated, cpu: usize) -> bool {
         let avg_idle = self.cpus[cpu].idleness.avg_idle_ns();
         let Some(first) = self.cpus[cpu]
@@ -285,8 +287,8 @@ impl Sched<'_> {
         pulled
     }
 
-    /// 7.2: a domain is tried as often as tries succeeded there lately, half of the time at
-    /// first; never less than once in 32.
+    /// 7.2: returns whether a newidle pass over a domain is tried, at random and as often as passes
+    /// succeeded there lately: half of the time at first, and never less than once in 32.
     fn newidle_by_chance(&mut self, cpu: usize, i: usize) -> bool {
         let d = &mut self.cpus[cpu].balance.domains[i];
         d.newidle_calls += 1;
@@ -298,7 +300,7 @@ impl Sched<'_> {
         self.random.below(1024) < u64::from(ratio.max(32))
     }
 
-    /// What a newidle pass has cost at most fades by about 1 % a second.
+    /// Lets the maximum cost of a newidle pass decay by about 1 % a second.
     fn decay_newidle_cost(&mut self, cpu: usize, i: usize) {
         let d = &mut self.cpus[cpu].balance.domains[i];
         if self.now > d.newidle_decay_ns + 1_000_000_000 {
@@ -307,9 +309,9 @@ impl Sched<'_> {
         }
     }
 
-    /// Idle CPUs have no tick: a busy one notices that balancing is due and lets the first idle
-    /// one do it for all, itself last. That one has as long as it stays idle: woken, it leaves
-    /// the rest to the next tick.
+    /// Balances for the idle CPUs, which have no tick: a busy CPU notices that balancing is due,
+    /// and the first idle CPU balances for all, for itself last. It does so for as long as it stays
+    /// idle: when it is woken, it leaves the rest to the next tick.
     pub(crate) fn balance_sleepers(&mut self, vacated: &mut dyn Vacated) {
         if self.now >= self.balance.decay_next_ns {
             self.balance.decay_next_ns = self.now + 32_000_000;
@@ -342,7 +344,7 @@ impl Sched<'_> {
         self.balance.nohz_next_ns = self.balance.nohz_next_ns.max(next);
     }
 
-    /// The averages of CPUs on which nothing happens fade all the same.
+    /// Lets the averages of idle CPUs decay, whose queues nothing else updates.
     fn decay_sleepers(&mut self) {
         for cpu in 0..self.cpus.len() {
             if self.cpus[cpu].idleness.is_idle()
@@ -354,8 +356,8 @@ impl Sched<'_> {
         }
     }
 
-    /// Whether some busy CPU would kick: it has two tasks, or another CPU of its cache is busy,
-    /// or where CPUs differ a task that does not fit.
+    /// Returns whether some busy CPU would kick an idle one: because it has two tasks, because
+    /// another CPU of its LLC is busy, or, where CPUs differ, because its task does not fit.
     fn nohz_kick(&mut self) -> bool {
         let topology = self.host.topology();
         self.balance.scratch.busy.clear();

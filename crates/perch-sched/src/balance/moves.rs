@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Moving tasks from one queue to another.
+//! The moves of tasks from one queue to another.
 
 use crate::core::Sched;
 use crate::hardware::{Access, Field, Symbol};
 
-/// Who switches CPUs. The balancer takes a running task off its CPU and knows nothing of how that CPU
-/// goes on: another task may run there, or none, or the CPU itself may balance.
+/// The caller that switches CPUs. The balancer takes a running task off its CPU and knows nothing
+/// of how that CPU goes on: another task may run there, or none, or the CPU itself may balance.
 pub(crate) trait Vacated {
-    /// `cpu` runs nobody: it chooses who runs next, at once. The pass goes on with the queues, the idle
-    /// CPUs and the contended lines as they are after that switch.
+    /// Lets `cpu`, which runs no task, pick the next one at once. The pass goes on with the queues,
+    /// the idle CPUs and the contended lines as they are after that switch.
     fn choose(&mut self, sched: &mut Sched<'_>, cpu: usize);
 }
 
 impl Sched<'_> {
-    /// Moves a waiting task to another CPU's queue.
+    /// Moves a waiting task from the queue of `from` to that of `to`.
     pub(super) fn move_waiting(&mut self, task: u32, from: usize, to: usize) {
         self.update_current(from);
         assert!(
@@ -29,13 +29,14 @@ impl Sched<'_> {
         self.counts.balanced[distance as usize] += 1;
         self.enqueue(to, task, true);
         self.check_preempt(to, task);
-        // A CPU that balances for itself looks at its queue next; a sleeping one must be told.
+        // A CPU that balances for itself looks at its queue next; one that is idle must be told.
         if self.cpus[to].idleness.is_idle() {
             self.send_ipi(to, to, 0);
         }
     }
 
-    /// Active balance and exec: the running task itself moves. Returns whether it could.
+    /// Moves the running task of `source` to `cpu`, for active balance or exec. Returns whether it
+    /// could.
     pub(crate) fn push_running(
         &mut self,
         vacated: &mut dyn Vacated,
@@ -48,7 +49,7 @@ impl Sched<'_> {
         if !self.may_run_on(task, cpu) {
             return false;
         }
-        // The stopper comes to the queue of the task that it moves.
+        // The kernel enqueues the stopper on the CPU of the task that it moves.
         if self.nr(source) == 1 {
             let symbol = Symbol::EnqueueTaskStop;
             self.line(self.acting, symbol, Field::Overloaded, Access::Load);

@@ -8,22 +8,22 @@ use super::imbalance::{Idle, Imbalance, Migrate};
 use super::moves::Vacated;
 use crate::core::Sched;
 
-/// What came of looking for an imbalance.
+/// The result of a pass.
 pub(super) enum Pass {
-    /// Nothing to do, or nothing that may move: wait longer.
+    /// The domain is balanced, or no task may move: the CPU waits longer.
     Balanced,
-    /// So many tasks came.
+    /// This number of tasks came.
     Moved(u32),
-    /// There is an imbalance, but nothing could be moved.
+    /// There is an imbalance, but no task could be moved.
     Failed,
     /// There is a misfit, but it may not run here.
     Pinned,
-    /// There is an imbalance, but who could be moved would rather stay in its LLC.
+    /// There is an imbalance, but the tasks that could be moved prefer to stay in their LLC.
     Kept,
 }
 
 impl Sched<'_> {
-    /// Finds the imbalance of a domain, if any, and takes what may move.
+    /// Finds the imbalance of a domain, if there is one, and pulls the tasks that may move.
     #[inline(always)]
     pub(super) fn try_domain(
         &mut self,
@@ -48,7 +48,7 @@ impl Sched<'_> {
         let hot_too = level == Level::Smt || failed > tries;
         let misfit = found.migrate == Migrate::Misfit;
         let mut movable = false;
-        // A queue whose tasks may all not come here makes way for the next busiest.
+        // If no task of a queue may come here, the pass turns to the next busiest queue.
         let source = loop {
             let Some(source) = self.busiest_queue(number, cpu, &found) else {
                 break None;
@@ -67,7 +67,8 @@ impl Sched<'_> {
         let Some(source) = source else {
             return Pass::Balanced;
         };
-        // A queue of one keeps it, even while it only waits for its idle CPU to wake up.
+        // A queue of one keeps its task, even while the task only waits for its idle CPU to wake
+        // up.
         let spare = source != cpu && self.nr(source) > 1;
         let (moved, kept) = if spare {
             self.pull(source, cpu, i, &mut found, hot_too, idle)
@@ -110,9 +111,9 @@ impl Sched<'_> {
         !self.each_waiting(source, &mut |task| !self.may_run_on(task, cpu))
     }
 
-    /// Takes waiting tasks, the one whose turn was longest ago first, until the imbalance is gone.
-    /// Returns how many, and in 7.2's form of the cache mechanism whether any stayed for the sake
-    /// of its LLC, which is no failure of the pass.
+    /// Pulls waiting tasks, the one whose turn was longest ago first, until the imbalance is gone.
+    /// Returns their number, and, in 7.2's form of the cache mechanism, whether any stayed for the
+    /// sake of its LLC, which does not make the pass a failed one.
     fn pull(
         &mut self,
         source: usize,
@@ -165,7 +166,8 @@ impl Sched<'_> {
         (moved, kept)
     }
 
-    /// Whether a task's load is too much for the imbalance, after so many failed passes.
+    /// Returns whether a task's load is too much for an imbalance of `amount`, after `failed`
+    /// failed passes.
     fn is_too_much(&self, load: i64, amount: i64, failed: u32, tried: bool) -> bool {
         match self.rules.balance.load_by_failures {
             true => load >> failed.min(20) > amount,

@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the balancer knows of the machine.
+//! The balancer's state that belongs to no single CPU.
 
 use perch_policy::Topology;
 
 use super::sums::{Groups, Sums};
 use crate::era::BalanceRules;
 
-/// What the balancer knows of the machine.
+/// The balancer's state that belongs to no single CPU: the groups of the domains with their sums,
+/// the crowded CPUs, and the times of the passes for idle CPUs.
 pub(crate) struct BalanceState {
-    /// The groups of every domain and what runs in them.
+    /// The groups of every domain, and the sums over their CPUs.
     pub(super) groups: Groups,
-    /// Working memory of a pass.
+    /// The working memory of a pass.
     pub(super) scratch: Scratch,
-    /// CPUs with more than one task, by words of 64.
+    /// The crowded CPUs, which have more than one task, in words of 64 bits.
     pub(super) crowded: Vec<u64>,
     /// The largest capacity of a CPU.
     pub(super) largest: u32,
-    /// Next time the averages of idle CPUs are brought up to date.
+    /// The next time at which the averages of idle CPUs are updated, in nanoseconds.
     pub(super) decay_next_ns: u64,
-    /// Next time idle CPUs are balanced on their behalf.
+    /// The next time at which an idle CPU balances for all, in nanoseconds.
     pub(super) nohz_next_ns: u64,
 }
 
-/// Working memory of a pass, kept between passes.
+/// The working memory of a pass, kept between passes.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// LLCs with a busy CPU.
     pub(super) busy: Vec<bool>,
-    /// Queues of the busiest group from which nothing may come.
+    /// The queues of the busiest group from which no task may come.
     pub(super) pinned: Vec<u32>,
 }
 
 impl BalanceState {
-    /// Of a machine where nothing runs.
+    /// Returns the state of a machine on which nothing runs.
     pub fn new(topology: &Topology, rules: &BalanceRules) -> BalanceState {
         let cpus = topology.nr_cpus();
         BalanceState {
@@ -45,8 +46,8 @@ impl BalanceState {
         }
     }
 
-    /// The numbers that are summed of a CPU were `before` and are `after`, and the CPU has `nr`
-    /// tasks.
+    /// Updates the sums and the crowded CPUs after the figures of `cpu` have changed from `before`
+    /// to `after`; the CPU has `nr` tasks now.
     #[inline(always)]
     pub fn follow(&mut self, cpu: usize, before: &Sums, after: &Sums, nr: u32) {
         if after != before {

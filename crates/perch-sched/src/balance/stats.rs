@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Looking for an imbalance: statistics of a domain's groups, the busiest of them, and how much
-//! of what should move.
+//! The search for an imbalance: the statistics of a domain's groups, the busiest of them, and the
+//! quantity and amount that should move.
 
 use perch_policy::Level;
 
@@ -10,20 +10,21 @@ use crate::core::Sched;
 use crate::era::BalanceRules;
 use crate::hardware::Symbol;
 
-/// A pair of tasks may stay together: fewer than this many are no NUMA imbalance.
+/// A pair of tasks may stay together: a gap of at most this many tasks is no NUMA imbalance.
 const NUMA_IMBALANCE_MIN: i64 = 2;
 
 impl Sched<'_> {
-    /// Whether any queue of a domain has a task to spare. A newidle pass that could take nothing
-    /// need not look further: whatever it found, it would find nothing to move.
+    /// Returns whether any queue of a domain has a task to spare. If none has, a newidle pass need
+    /// not search: whatever imbalance it found, it would find no task to move.
     pub(super) fn anything_to_take(&self, number: usize) -> bool {
         let span = self.host.topology().domain(number).span();
         let crowded = &self.balance.crowded[span.first_word()..];
         span.words().iter().zip(crowded).any(|(s, c)| s & c != 0)
     }
 
-    /// Looks at every group of a domain. Also writes what only such passes write: the LLC's
-    /// scan budget, and at the top of the machine whether anything is overloaded.
+    /// Examines every group of a domain, and returns the imbalance, if there is one. A periodic
+    /// pass also writes the LLC's scan budget and the statistics of the LLCs, and at the top of the
+    /// machine the flag that some CPU is overloaded, which no other code clears.
     pub(super) fn find_imbalance(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
         if i == 0 && idle != Idle::Newly {
             self.scale_capacity(cpu);
@@ -45,7 +46,8 @@ impl Sched<'_> {
             self.update_scan_budget(cpu, number, util);
             self.note_llcs(number);
         }
-        // Of equal CPUs, a newidle pass would not be here if nothing were crowded.
+        // Among equal CPUs, a newidle pass only gets here if some CPU is crowded: the flag stays
+        // set.
         if (idle != Idle::Newly || unequal) && i + 1 == self.cpus[cpu].balance.domains.len() {
             let overload = self.balance.crowded.iter().any(|&w| w != 0)
                 || unequal && self.any_misfit(number, local);
@@ -99,9 +101,9 @@ impl Sched<'_> {
         })
     }
 
-    /// nr_idle_scan: how far a wake-up may search this LLC, or 7.2's capacity scan this asymmetric
-    /// domain, from the utilisation of all of it (docs/mechanisms/stock.md#scan). Written by periodic passes
-    /// over that domain and by nothing else.
+    /// Writes nr_idle_scan: how far a wake-up may search this LLC, or 7.2's capacity scan this
+    /// asymmetric domain, from the utilisation of all of it (docs/mechanisms/stock.md#scan). Only
+    /// periodic passes over that domain write it.
     fn update_scan_budget(&mut self, cpu: usize, number: usize, util: u64) {
         if self.rules.scan_by_cost {
             return;
@@ -122,7 +124,8 @@ impl Sched<'_> {
             .set_nr_idle_scan(shared, ((1024 - used) * weight / 1024) as u32);
     }
 
-    /// The queue of the busiest group to take from, but for those found to be pinned.
+    /// Returns the queue of the busiest group from which to pull, leaving out those found to be
+    /// pinned.
     pub(super) fn busiest_queue(
         &self,
         domain: usize,
@@ -133,7 +136,9 @@ impl Sched<'_> {
         let (group, unequal) = (domain.group(found.group), domain.asymmetric());
         let util_of_many = self.rules.balance.util_of_many;
         let mut best: Option<(usize, u64, u64)> = None;
-        // A queue with one task only counts by its load, or where no queue has more than one.
+        // A queue with one task is left out where the pass moves tasks and some queue has more than
+        // one, until a queue was found to be pinned; in later kernels also where the pass moves
+        // utilisation.
         let crowded = &self.balance.crowded[group.first_word()..];
         let words = group.words().iter().zip(crowded);
         let any_crowded = words.clone().any(|(g, c)| g & c != 0);
@@ -180,22 +185,23 @@ impl Sched<'_> {
     }
 }
 
-/// What a judgement is made by, beside the two groups.
+/// The terms by which two groups are judged.
 struct Terms<'a> {
-    /// The domain's load per capacity; 0 where it was not needed.
+    /// The domain's load per capacity; 0 where it is not needed.
     mean: u64,
     /// The domain's imbalance_pct.
     pct: u64,
     idle: Idle,
     prefer_sibling: bool,
-    /// How many tasks a NUMA node may keep to itself.
+    /// The number of tasks that a NUMA node may keep to itself.
     numa: Option<u32>,
-    /// Spare capacity is filled by number of tasks.
+    /// True if spare capacity is filled by number of tasks.
     by_tasks: bool,
     rules: &'a BalanceRules,
 }
 
-/// Whether the busiest group is busy enough, compared with the local one, and what should move.
+/// Returns the quantity and the amount that should move, if the busiest group is busy enough
+/// compared with the local one.
 fn judge(mut local: Group, busiest: Group, terms: &Terms<'_>) -> Option<(Migrate, i64)> {
     if busiest.business == Business::Misfit {
         return Some((Migrate::Misfit, 1));
@@ -241,8 +247,8 @@ fn judge(mut local: Group, busiest: Group, terms: &Terms<'_>) -> Option<(Migrate
         }
         return Some((Migrate::Task, gap >> 1));
     }
-    // Local is fully busy: level the loads, if busiest is more than that. A fully busy group has
-    // no average load in 6.5, and so never more than the local one.
+    // The local group is fully busy: level the loads, if the busiest group is more than that. A
+    // fully busy group has no average load in 6.5, and so never more than the local one.
     local.set_avg_load();
     if terms.rules.stops_at_mean
         && (local.avg_load >= busiest.avg_load || local.avg_load >= terms.mean)
@@ -252,8 +258,9 @@ fn judge(mut local: Group, busiest: Group, terms: &Terms<'_>) -> Option<(Migrate
     Some(by_load(&local, &busiest, terms.mean))
 }
 
-/// Up to the mean, and down to it. Where one of them is negative it wraps, as the kernel's does,
-/// and the other one counts (5.5; later kernels do not come here then).
+/// Returns the load that raises the local group up to the mean, or lowers the busiest one down to
+/// it, if that is less. Where one of the differences is negative it wraps around, as the kernel's
+/// does, and the other one counts (5.5; later kernels do not get here then).
 fn by_load(local: &Group, busiest: &Group, mean: u64) -> (Migrate, i64) {
     let above = busiest.avg_load.wrapping_sub(mean);
     let below = mean.wrapping_sub(local.avg_load);

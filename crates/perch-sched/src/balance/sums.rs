@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Sums over the groups of the scheduling domains, kept current.
+//! The sums over the groups of the scheduling domains, kept up to date.
 //!
-//! The kernel walks all CPUs of a domain each time a CPU looks for work: at 4096 CPUs that is
-//! most of what a simulation would do. A CPU is in one group a level, so adding the change of its
-//! few numbers to a few sums is cheaper by far, and exact.
+//! The kernel walks over all CPUs of a domain each time a CPU looks for work. At 4096 CPUs that
+//! would be most of the work of a simulation. A CPU is in one group at each level, so adding the
+//! change of its few figures to a few sums is cheaper by far, and exact.
 
 use perch_machine::MAX_CPUS;
 use perch_policy::{CpuState, SetView, Topology};
 
 use crate::era::BalanceRules;
 
-/// What is summed of a group's CPUs. Sums of numbers that come and go: they wrap and come back.
+/// The figures that are summed over a group's CPUs. They increase and decrease, so the sums may
+/// wrap around and come back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub running: u64,
@@ -20,7 +21,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// One CPU's part.
+    /// Returns the figures of one CPU.
     pub fn of(c: &CpuState) -> Sums {
         Sums {
             running: c.nr_running.into(),
@@ -30,7 +31,7 @@ impl Sums {
         }
     }
 
-    /// What to add to `from` for `self`.
+    /// Returns the change from `from` to `self`.
     fn since(&self, from: &Sums) -> Sums {
         Sums {
             running: self.running.wrapping_sub(from.running),
@@ -48,21 +49,21 @@ impl Sums {
     }
 }
 
-/// How busy a group is.
+/// The degrees to which a group can be busy, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Business {
     HasSpare,
     FullyBusy,
-    /// A task does not fit its CPU (in domains of unequal CPUs, and not the local group).
+    /// A task does not fit its CPU (in domains of unequal CPUs, and never the local group).
     Misfit,
-    /// Tasks in it prefer the balancing CPU's LLC (7.2's cache-aware balancing, and not the local
-    /// group).
+    /// Tasks in the group prefer the balancing CPU's LLC (7.2's cache-aware balancing, and never
+    /// the local group).
     Wanted,
     Overloaded,
 }
 
 impl Business {
-    /// Of a group with these sums but for misfits and wishes.
+    /// Returns how busy a group with these sums is, leaving aside misfits and preferences.
     pub fn of(shape: &Shape, sums: &Sums, yardstick: Yardstick) -> Business {
         let (running, weight, pct) = (sums.running as u32, shape.weight, u64::from(yardstick.pct));
         let strained = shape.capacity * 100 < sums.util * pct;
@@ -77,24 +78,24 @@ impl Business {
     }
 }
 
-/// What groups are classified by.
+/// The terms by which groups are classified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Yardstick {
     /// The domain's imbalance_pct.
     pub pct: u32,
-    /// Who waits counts too, by runnable averages.
+    /// True if waiting tasks count too, by runnable averages.
     pub counts_waiting: bool,
 }
 
-/// A group's place among those of a domain: the busiest has the highest, and of equals the first
-/// found is taken.
+/// A group's order among those of a domain: the busiest has the highest, and of groups with equal
+/// order the first found is taken.
 type Order = u64;
-/// Not worked out yet.
+/// The order is not computed yet.
 const UNKNOWN: Order = 0;
 /// The order of a group without a task: it is never the busiest.
 const EMPTY: Order = 1;
-/// The order of every group that is fully busy: it carries no average to compare by, and of such
-/// groups the last found is taken (up to 6.4 the first).
+/// The order of every group that is fully busy. Such a group has no average to compare by, and the
+/// last one found is taken (up to 6.4 the first).
 const FULLY_BUSY: Order = 1 << 60;
 
 fn order(shape: &Shape, sums: &Sums, idle: u32, yardstick: Yardstick) -> Order {
@@ -103,33 +104,33 @@ fn order(shape: &Shape, sums: &Sums, idle: u32, yardstick: Yardstick) -> Order {
         return EMPTY;
     }
     match Business::of(shape, sums, yardstick) {
-        // Fewer idle CPUs first, then more tasks.
+        // A group with fewer idle CPUs has the higher order, then one with more tasks.
         Business::HasSpare => u64::from(MAX_CPUS as u32 + 1 - idle) << 32 | u64::from(running),
         Business::FullyBusy | Business::Misfit | Business::Wanted => FULLY_BUSY,
         Business::Overloaded => FULLY_BUSY * 2 + sums.load * 1024 / shape.capacity.max(1),
     }
 }
 
-/// What never changes of a group of a domain.
+/// The part of a domain's group that never changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    /// Its tally; of a single CPU, the CPU.
+    /// The index of the group's tally; for a single CPU, the CPU.
     index: u32,
-    /// Number of CPUs.
+    /// The number of CPUs.
     pub weight: u32,
-    /// Their capacities, summed.
+    /// The sum of their capacities.
     pub capacity: u64,
-    /// The smallest of them.
+    /// The smallest of their capacities.
     pub least: u32,
-    /// The largest.
+    /// The largest of their capacities.
     pub most: u32,
 }
 
-/// What is kept of a group of several CPUs.
+/// The changing part of a group of several CPUs.
 #[derive(Debug)]
 struct Tally {
     sums: Sums,
-    /// Idle CPUs, as of the last [`Groups::see_idle`].
+    /// The number of idle CPUs, as of the last [`Groups::see_idle`].
     idle: u32,
     yardstick: Yardstick,
     shape: Shape,
@@ -139,7 +140,7 @@ struct Tally {
 #[derive(Debug)]
 struct Ring {
     shapes: Vec<Shape>,
-    /// Their capacities, summed.
+    /// The sum of the groups' capacities.
     capacity: u64,
     yardstick: Yardstick,
 }
@@ -147,25 +148,25 @@ struct Ring {
 /// The groups of all domains with their sums.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    /// By domain.
+    /// The groups of each domain.
     rings: Vec<Ring>,
     tallies: Vec<Tally>,
-    /// By tally: the group's order, until something in it changes.
+    /// The order of each tally's group, `UNKNOWN` after something in the group has changed.
     orders: Vec<Order>,
-    /// Which tallies each CPU is part of: `member_of[starts[cpu]..starts[cpu + 1]]`.
+    /// The tallies that each CPU is part of: `member_of[starts[cpu]..starts[cpu + 1]]`.
     member_of: Vec<u32>,
     starts: Vec<u32>,
     fully_busy_first: bool,
-    /// The idle CPUs that the tallies know of, by words of 64.
+    /// The idle CPUs that the tallies have counted, in words of 64 bits.
     idle: Vec<u64>,
-    /// Working memory of a search: the orders of a domain's groups.
+    /// The working memory of a search: the orders of a domain's groups.
     found: Vec<Order>,
 }
 
 impl Groups {
-    /// The groups of a machine on which nothing runs.
+    /// Returns the groups of a machine on which nothing runs.
     pub fn new(topology: &Topology, rules: &BalanceRules) -> Groups {
-        // Domains share the tally of a group, if they compare groups alike.
+        // Domains share the tally of a group, if they classify groups by the same terms.
         let mut known = std::collections::BTreeMap::new();
         let mut members = vec![Vec::new(); topology.nr_cpus()];
         let mut tallies = Vec::new();
@@ -225,7 +226,7 @@ impl Groups {
         }
     }
 
-    /// A CPU's numbers changed.
+    /// Updates the sums after the figures of `cpu` have changed from `from` to `to`.
     #[inline]
     pub fn change(&mut self, cpu: usize, from: &Sums, to: &Sums) {
         let (start, end) = (self.starts[cpu] as usize, self.starts[cpu + 1] as usize);
@@ -236,9 +237,9 @@ impl Groups {
         }
     }
 
-    /// Brings the numbers of idle CPUs up to date for groups within these words of the machine.
-    /// Few CPUs changed since somebody looked last; counting the bits of every group in each pass
-    /// was a sixth of a run at 4096 CPUs.
+    /// Updates the numbers of idle CPUs for groups within these words of the machine's idle CPUs,
+    /// of which `now` has all. Few CPUs change between two passes; counting the bits of every group
+    /// in each pass was a sixth of a run at 4096 CPUs.
     pub fn see_idle(&mut self, words: std::ops::Range<usize>, now: &[u64]) {
         let pairs = self.idle[words.clone()].iter_mut().zip(&now[words.clone()]);
         for (i, (seen, &now)) in words.zip(pairs) {
@@ -258,22 +259,22 @@ impl Groups {
         }
     }
 
-    /// The groups of a domain.
+    /// Returns the groups of a domain.
     pub fn of_domain(&self, domain: usize) -> &[Shape] {
         &self.rings[domain].shapes
     }
 
-    /// What a domain's groups are classified by.
+    /// Returns the terms by which a domain's groups are classified.
     pub fn yardstick(&self, domain: usize) -> Yardstick {
         self.rings[domain].yardstick
     }
 
-    /// The capacities of a domain's groups, summed.
+    /// Returns the sum of the capacities of a domain's groups.
     pub fn capacity(&self, domain: usize) -> u64 {
         self.rings[domain].capacity
     }
 
-    /// The sums of a domain's groups, summed.
+    /// Returns the total of the sums of a domain's groups.
     pub fn total(&self, domain: usize, cpus: &[CpuState]) -> Sums {
         let mut total = Sums::default();
         self.rings[domain]
@@ -283,13 +284,13 @@ impl Groups {
         total
     }
 
-    /// The busiest group of a domain but the local one, if any has a task: round the ring from
-    /// the local one, so that ties fall on different groups from different places. The idle CPUs
-    /// must have been seen.
+    /// Returns the busiest group of a domain but the local one, if any has a task. The search goes
+    /// round the ring from the local one, so that ties fall on different groups from different
+    /// places. The caller has called [`Groups::see_idle`].
     ///
-    /// There are more such searches than wake-ups, and at the top of a machine of 4096 CPUs each
-    /// is over 64 groups of which few have changed since the last: comparing all they hold took a
-    /// third of a run.
+    /// There are more such searches than wake-ups, and at the top of a machine of 4096 CPUs each is
+    /// over 64 groups of which few have changed since the last search: comparing all their figures
+    /// took a third of a run.
     pub fn busiest(&mut self, domain: usize, local: usize, cpus: &[CpuState]) -> Option<usize> {
         let Ring {
             shapes, yardstick, ..
@@ -310,7 +311,8 @@ impl Groups {
             }
             *found = *known;
         }
-        // First the highest, then where it is: two plain loops, whose branches can be predicted.
+        // The first loop finds the highest order, and the second its place: both are plain loops,
+        // whose branches can be predicted.
         self.found[local] = EMPTY;
         let most = *self.found.iter().max()?;
         let (before, after) = self.found.split_at(local);
@@ -329,7 +331,7 @@ impl Groups {
         }
     }
 
-    /// A group's sums now.
+    /// Returns a group's sums.
     #[inline]
     pub fn sums(&self, shape: &Shape, cpus: &[CpuState]) -> Sums {
         match shape.weight {
@@ -338,7 +340,7 @@ impl Groups {
         }
     }
 
-    /// How many of a group's CPUs are idle; its words must have been seen.
+    /// Returns the number of a group's CPUs that are idle, as of the last [`Groups::see_idle`].
     #[inline]
     pub fn idle(&self, shape: &Shape) -> u32 {
         let index = shape.index as usize;
@@ -355,7 +357,7 @@ mod tests {
     use crate::era::EraRules;
     use rand_core::{RngCore, SeedableRng};
 
-    /// The kernel's comparison, group by group, from scratch.
+    /// Returns the busiest group by the kernel's comparison, group by group, from scratch.
     fn walked(groups: &Groups, domain: usize, local: usize, cpus: &[CpuState]) -> Option<usize> {
         let ring = &groups.rings[domain];
         let mut best: Option<(usize, Business, u64, u64)> = None;

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The balancer of 3.4, which knows nothing of utilisation: groups are compared by the weight of
-//! what is queued, now and on average (docs/mechanisms/stock.md#34; read in 3.4).
+//! The balancer of 3.4, which knows nothing of utilisation: it compares groups by the weight that
+//! is queued, now and on average (docs/mechanisms/stock.md#34; read in 3.4).
 //!
-//! Approximate: power saving and asymmetric packing are left out; a CPU that was idle catches up
-//! on its averages when somebody looks, not when it is balanced for.
+//! The model is approximate: power saving and asymmetric packing are left out; a CPU that was idle
+//! brings its averages up to date when another CPU reads them, not when it is balanced for.
 
 use perch_policy::Level;
 
 use super::imbalance::{Idle, Imbalance, Migrate};
 use crate::core::Sched;
 
-/// A group without a task looks this light to the comparison of loads.
+/// The scale of power, and of load per power: 1024 is the power of a core of its own.
 const SCALE: u64 = 1024;
 
-/// What two threads of a core are worth together (`smt_gain`).
+/// The power of two threads of a core together (`smt_gain`).
 const SMT_GAIN: u64 = 1178;
 
 /// A group of a domain.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
-    /// Sum of its CPUs' loads, light for others and heavy for the local one.
+    /// The sum of its CPUs' loads, taken low for other groups and high for the local one.
     load: u64,
-    /// That per power.
+    /// The load per power.
     per_power: u64,
     power: u64,
     running: u64,
@@ -30,26 +30,26 @@ struct Group {
     has_room: bool,
     idle: u32,
     cpus: u32,
-    /// One of its CPUs has much more than another.
+    /// True if one of its CPUs has much more load than another.
     uneven: bool,
 }
 
 impl Group {
-    /// Mean weight of its tasks.
+    /// Returns the mean weight of the group's tasks.
     fn each(&self) -> u64 {
         self.weight_now.checked_div(self.running).unwrap_or(0)
     }
 }
 
 impl Sched<'_> {
-    /// A tick on a busy CPU, of which 3.4 keeps averages.
+    /// Updates 3.4's averages of a busy CPU at a tick.
     pub(crate) fn tick_weights(&mut self, cpu: usize) {
         let tick = self.now / self.tick_ns;
         let weight = self.queued_weight(cpu);
         self.cpus[cpu].balance.weights.advance(tick, weight);
     }
 
-    /// What a CPU can do, 1024 for a core of its own.
+    /// Returns the power of `cpu`, 1024 for a core of its own.
     fn power(&self, cpu: usize) -> u64 {
         let topology = self.host.topology();
         let threads = u64::from(topology.core_span(cpu).weight());
@@ -61,7 +61,7 @@ impl Sched<'_> {
         (of_core * u64::from(self.host.cpu(cpu).capacity) / SCALE).max(1)
     }
 
-    /// Which average a pass goes by.
+    /// Returns the index of the average by which a pass compares groups.
     fn weight_index(&self, number: usize, idle: Idle) -> usize {
         match (self.host.topology().domain(number).level(), idle) {
             (Level::Smt, _) | (_, Idle::Newly) => 0,
@@ -114,8 +114,8 @@ impl Sched<'_> {
         group
     }
 
-    /// Looks at every group of a domain, the local one first, and says from which to take how much
-    /// (`find_busiest_group`).
+    /// Examines every group of a domain, the local one first, and returns from which one to take
+    /// how much (`find_busiest_group`).
     pub(super) fn find_by_weight(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
         let state = &self.cpus[cpu].balance.domains[i];
         let (number, local) = (state.domain as usize, state.local_group as usize);
@@ -125,7 +125,8 @@ impl Sched<'_> {
             .map(|b| self.cpus[cpu].balance.domains[b].domain as usize);
         let topology = self.host.topology().clone();
         let level = |number: usize| topology.domain(number).level();
-        // Cores are not told to spread their tasks over threads, dies are.
+        // 3.4 does not ask for tasks to be spread over cores (the level below is SMT), only over
+        // dies.
         let prefer = prefer && below.is_some_and(|b| level(b) != Level::Smt);
         let index = self.weight_index(number, idle);
         let here = self.weigh(number, local, true, index);
@@ -166,7 +167,7 @@ impl Sched<'_> {
     }
 }
 
-/// How much weight should move (`calculate_imbalance`).
+/// Returns the weight that should move (`calculate_imbalance`).
 fn calculate(here: &Group, there: &Group, mean: u64) -> u64 {
     let mut each = there.each();
     if there.uneven {
@@ -180,7 +181,8 @@ fn calculate(here: &Group, there: &Group, mean: u64) -> u64 {
         false => (there.running - there.capacity.min(there.running)) * SCALE * SCALE / there.power,
     };
     let pull = (there.per_power - mean).min(beyond);
-    // Where the local group is beyond the mean this wraps in the kernel, and the other counts.
+    // If the local group exceeds the mean, this wraps around in the kernel, and the other term
+    // counts.
     let room = mean
         .checked_sub(here.per_power)
         .map_or(u64::MAX, |r| r * here.power);
@@ -191,7 +193,8 @@ fn calculate(here: &Group, there: &Group, mean: u64) -> u64 {
     }
 }
 
-/// Whether a single task should move though less than one is too much (`fix_small_imbalance`).
+/// Returns the amount to move, raised to a single task's weight if one task should move although
+/// less than that is out of balance (`fix_small_imbalance`).
 fn small(here: &Group, there: &Group, each: u64, amount: u64) -> u64 {
     let here_each = here.each();
     let factor = if here.running > 0 && each > here_each {

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What is kept for the cache mechanism: by LLC, by CPU and by task.
+//! The books of the cache mechanism: its figures for each LLC, each CPU and each task.
 
 use perch_policy::{Host, Mode, Policy, ProcessId, Topology};
 
 use crate::setup::Setup;
 
-/// What is kept for the cache mechanism.
+/// The books of the cache mechanism.
 #[derive(Debug)]
 pub(crate) struct CacheBooks {
     pub(super) mode: Mode,
-    /// CPUs that a look at all LLCs takes in.
+    /// The number of CPUs that a scan of all LLCs examines.
     pub(super) looked_at: u32,
-    /// By domain: the LLCs that are its groups, in their order. Empty but for the domains just
-    /// above the LLCs, and in modes that have no use for statistics.
+    /// For each domain, the LLCs that are its groups, in their order. The list is empty for all
+    /// domains but those just above the LLCs, and in modes that have no use for statistics.
     groups_of: Vec<Vec<u32>>,
-    /// By LLC: when its statistics were written last.
+    /// For each LLC, the time at which its statistics were last written.
     noted_ns: Vec<Option<u64>>,
-    /// Mode perch: the utilisation of each CPU that its LLC's sum holds.
+    /// Mode perch: for each CPU, the utilisation that is counted in the sum of its LLC.
     pub(super) util: Vec<u32>,
-    /// Mode upstream: tasks queued on a CPU that prefer an LLC, by CPU and then LLC.
+    /// Mode upstream: the number of tasks queued on a CPU that prefer an LLC, by CPU and then LLC.
     pub(super) wanting: Vec<u32>,
-    /// Mode upstream: tasks queued outside of the LLC that they prefer, by that LLC.
+    /// Mode upstream: for each LLC, the number of tasks that prefer it and are queued outside of
+    /// it.
     pub(super) away: Vec<u32>,
 }
 
@@ -46,50 +47,51 @@ impl CacheBooks {
         }
     }
 
-    /// Whether the mechanism is on.
+    /// Returns whether the mechanism is on.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.mode != Mode::Off
     }
 
-    /// Whether tasks count from the choice of their CPU on (mode perch).
+    /// Returns whether tasks count from the choice of their CPU on (mode perch).
     #[inline]
     pub fn reserves(&self) -> bool {
         self.mode == Mode::Perch
     }
 
-    /// The mechanism's mode on this machine.
+    /// Returns the mechanism's mode on this machine.
     #[inline]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The LLCs that are a domain's groups, if statistics are written of them.
+    /// Returns the LLCs that are the groups of `domain`, if statistics of them are written.
     pub fn groups_of(&self, domain: usize) -> &[u32] {
         &self.groups_of[domain]
     }
 
-    /// Statistics of an LLC were written at `now_ns`.
+    /// Notes that the statistics of `llc` were written at `now_ns`.
     pub fn note(&mut self, llc: usize, now_ns: u64) {
         self.noted_ns[llc] = Some(now_ns);
     }
 
-    /// When statistics of an LLC were written last.
+    /// Returns the time at which the statistics of `llc` were last written.
     pub fn noted_ns(&self, llc: usize) -> Option<u64> {
         self.noted_ns[llc]
     }
 
-    /// Tasks queued on `cpu` that prefer `llc`.
+    /// Returns the number of tasks queued on `cpu` that prefer `llc`.
     pub fn wanting(&self, cpu: usize, llc: u32) -> u32 {
         self.wanting[cpu * self.away.len() + llc as usize]
     }
 
-    /// Tasks queued anywhere else that prefer `llc`.
+    /// Returns the number of tasks that prefer `llc` and are queued outside of it.
     pub fn away(&self, llc: u32) -> u32 {
         self.away[llc as usize]
     }
 
-    /// A task that prefers an LLC is on a CPU's queue (1) or no more (-1).
+    /// Counts that a task that prefers the LLC `wants` has entered the queue of `cpu` (`by` is 1)
+    /// or left it (-1). `home` is the CPU's LLC.
     pub(super) fn count(&mut self, cpu: usize, home: Option<usize>, wants: Option<u32>, by: i32) {
         let Some(llc) = wants else {
             return;
@@ -103,8 +105,8 @@ impl CacheBooks {
     }
 }
 
-/// The mechanism's mode on this machine: where there is nothing to choose between it is off, as
-/// 7.2's static key has it (P3).
+/// Returns the mechanism's mode on this machine. It is off where there is only one LLC to choose
+/// from, as 7.2's static key has it (P3).
 fn mode_on(policy: &Policy, topology: &Topology) -> Mode {
     match topology.nr_llcs() {
         0 | 1 => Mode::Off,
@@ -112,7 +114,7 @@ fn mode_on(policy: &Policy, topology: &Topology) -> Mode {
     }
 }
 
-/// The LLCs that are a domain's groups: all of them are or none is.
+/// Returns the LLCs that are a domain's groups, if all of its groups are LLCs; otherwise none.
 fn llcs_of(topology: &Topology, number: usize) -> Vec<u32> {
     let domain = topology.domain(number);
     let groups = (0..domain.groups()).map(|g| {
@@ -124,7 +126,8 @@ fn llcs_of(topology: &Topology, number: usize) -> Vec<u32> {
     groups.collect::<Option<_>>().unwrap_or_default()
 }
 
-/// The processes of the address spaces that are set up, if the mechanism is on.
+/// Makes the processes of the address spaces that are set up, if the mechanism is on, and returns
+/// them.
 pub(crate) fn processes(host: &mut Host, policy: &Policy, setup: &Setup<'_>) -> Vec<ProcessId> {
     if mode_on(policy, host.topology()) == Mode::Off {
         return Vec::new();
@@ -133,7 +136,7 @@ pub(crate) fn processes(host: &mut Host, policy: &Policy, setup: &Setup<'_>) -> 
     let processes = (0u32..).zip(setup.spaces).map(|(number, space)| {
         let process = host.add_process();
         // 7.2 learns a footprint from the faults of NUMA balancing, which a machine of one node
-        // does not have; the model has the faults' result and not the faults.
+        // does not have. The model has the result of the faults, and not the faults.
         if machine.nodes() > 1 {
             let own = setup.tasks.iter().filter(|t| t.space == Some(number));
             let lines: u64 = own.map(|t| u64::from(t.footprint)).sum();
@@ -145,38 +148,38 @@ pub(crate) fn processes(host: &mut Host, policy: &Policy, setup: &Setup<'_>) -> 
     processes.collect()
 }
 
-/// What is remembered of a task.
+/// The cache mechanism's state of a task.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CacheTask {
-    /// What of its run time its process has been accounted.
+    /// The part of the task's run time that has been charged to its process.
     pub(super) accounted_ns: u64,
-    /// Mode upstream: the LLC that its process preferred when it ran last.
+    /// Mode upstream: the LLC that the task's process preferred when the task last ran.
     pub(super) wants: Option<u32>,
-    /// The LLCs on which it ran last.
+    /// The LLCs in which the task last ran.
     pub(super) trail: Trail,
 }
 
 impl CacheTask {
-    /// Mode upstream: the LLC that the task's process preferred when the task ran last.
+    /// Mode upstream: returns the LLC that the task's process preferred when the task last ran.
     #[inline]
     pub fn wants(&self) -> Option<u32> {
         self.wants
     }
 
-    /// The LLC on which the task ran last, `None` before the first time.
+    /// Returns the LLC in which the task last ran, `None` before the first time.
     #[inline]
     pub fn ran_in(&self) -> Option<usize> {
         self.trail.now
     }
 }
 
-/// Where a task ran lately, by LLC.
+/// The LLCs in which a task ran lately.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trail {
-    /// The LLC on which it ran last, `None` before the first time.
+    /// The LLC in which the task last ran, `None` before the first time.
     pub(super) now: Option<usize>,
-    /// The one before that.
+    /// The LLC before that one.
     pub(super) before: Option<usize>,
-    /// When it came from there.
+    /// The time at which the task came from there.
     pub(super) since_ns: u64,
 }

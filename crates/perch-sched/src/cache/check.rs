@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The books of the cache mechanism against the world.
+//! The check of the cache mechanism's books against the state of the scheduler.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,9 @@ use crate::core::{Life, Sched};
 use crate::hold;
 
 impl Sched<'_> {
-    /// A process has as many threads, alive and on a CPU, as there are; an LLC has as many tasks and
-    /// as much utilisation, where the mode keeps these; wishes are counted where tasks are queued.
+    /// Checks that a process has as many threads, alive and running, as the tasks show; that an LLC
+    /// has as many tasks and as much utilisation, where the mode keeps these; and that preferences
+    /// are counted where tasks are queued.
     pub(crate) fn check_caches(&self) -> Result<(), String> {
         let mode = self.caches.mode;
         if mode == Mode::Off {
@@ -47,7 +48,7 @@ impl Sched<'_> {
         Ok(())
     }
 
-    /// Tasks count from the choice of a CPU until they sleep.
+    /// Checks the loads of the LLCs: a task counts from the choice of its CPU until it sleeps.
     fn check_loads(&self) -> Result<(), String> {
         let topology = self.host.topology();
         for llc in 0..topology.nr_llcs() {

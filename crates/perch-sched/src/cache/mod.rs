@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the kernel tells the cache mechanism (docs/mechanisms/cache.md#occupancy): which process runs where, and how
-//! full the last-level caches are. With the mechanism off none of it is done: callers ask for the
-//! mode first, and what follows is kept out of their way (`#[cold]`), as it would cost every run
-//! some per cent otherwise.
+//! The reports of the kernel to the cache mechanism (docs/mechanisms/cache.md#occupancy): which
+//! process runs where, and how full the last-level caches are. With the mechanism off none of this
+//! is done. Callers ask for the mode first, and the functions are kept out of their way
+//! (`#[cold]`), because they would otherwise cost every run some per cent.
 
 mod books;
 mod check;
@@ -13,12 +13,13 @@ use crate::core::Sched;
 use books::Trail;
 pub(crate) use books::{CacheBooks, CacheTask, processes};
 
-/// Two changes of LLC within this time, there and back, are a bounce. From issue 5; the time after
-/// which a process without a scan loses its preference.
+/// Two changes of LLC within this time, there and back, are a bounce. The value is that of issue 5:
+/// the time after which a process without a scan loses its preference.
 const BOUNCE_NS: u64 = 50_000_000;
 
 impl Sched<'_> {
-    /// A task starts to run in another LLC than before: counts that, and who soon comes back.
+    /// Notes that a task starts to run in another LLC than before. Counts the change, and a bounce
+    /// if the task comes back to the LLC that it left a short time ago.
     #[cold]
     pub(crate) fn changes_llc(&mut self, cpu: usize, task: u32) {
         let here = self.cpus[cpu].llc;
@@ -36,8 +37,8 @@ impl Sched<'_> {
         };
     }
 
-    /// Accounts what a running task has run since that was done last: at ticks, and when it gives
-    /// the CPU up.
+    /// Charges the task's process the time that the running task has run since the last charge: at
+    /// ticks, and when the task leaves the CPU.
     fn account_slice(&mut self, cpu: usize, task: u32) {
         let Some(process) = self.tasks[task as usize].state.process() else {
             return;
@@ -53,7 +54,7 @@ impl Sched<'_> {
         }
     }
 
-    /// Mode upstream: a running task takes over what its process prefers, and only then.
+    /// Mode upstream: a task takes over the preference of its process while it runs, and only then.
     fn follow_preference(&mut self, cpu: usize, task: u32, process: ProcessId) {
         let topology = self.host.topology();
         let preferred = self.host.preferred_cpu(process);
@@ -67,7 +68,7 @@ impl Sched<'_> {
         }
     }
 
-    /// A task has come to a CPU's queue (1) or left it (-1).
+    /// Counts that a task has entered a CPU's queue (`by` is 1) or left it (-1).
     #[cold]
     pub(crate) fn count_wish(&mut self, cpu: usize, task: u32, by: i32) {
         if self.caches.mode != Mode::Upstream {
@@ -77,8 +78,9 @@ impl Sched<'_> {
         self.caches.count(cpu, home, wants, by);
     }
 
-    /// At a tick: looks at all LLCs for the running task's process, if nobody has in this epoch.
-    /// The task pays, in every mode: the kernel does it when that returns to user mode.
+    /// Scans all LLCs, at a tick, for the process of the running task, if no thread has done so in
+    /// this epoch. The scan is charged to the task in every mode: the kernel makes it when the task
+    /// returns to user mode.
     #[cold]
     pub(crate) fn tick_cache(&mut self, cpu: usize) {
         let Some(task) = self.cpus[cpu].current else {
@@ -92,7 +94,7 @@ impl Sched<'_> {
             return;
         }
         self.host.scan(&self.policy, process, cpu, self.now);
-        // Of a process with one thread there is nothing to look at.
+        // For a process with one thread the kernel scans nothing.
         if self.host.nr_threads(process).0 > 1 {
             self.stop_segment(cpu);
             let cost = self.costs.examine_ns(self.caches.looked_at);
@@ -101,7 +103,7 @@ impl Sched<'_> {
         }
     }
 
-    /// A thread is forked (1) or ends (-1).
+    /// Counts that a thread is forked (`by` is 1) or ends (-1).
     pub(crate) fn count_thread(&mut self, task: u32, by: i32) {
         if let Some(process) = self.tasks[task as usize].state.process() {
             let threads = self.host.threads(process).0;
@@ -109,7 +111,7 @@ impl Sched<'_> {
         }
     }
 
-    /// A thread gets a CPU.
+    /// Counts that a thread gets a CPU.
     #[cold]
     pub(crate) fn starts_running(&mut self, task: u32) {
         if let Some(process) = self.tasks[task as usize].state.process() {
@@ -117,7 +119,7 @@ impl Sched<'_> {
         }
     }
 
-    /// A thread gives its CPU up; its run time is settled.
+    /// Counts that a thread leaves its CPU, and charges its process the run time.
     #[cold]
     pub(crate) fn stops_running(&mut self, cpu: usize, task: u32) {
         self.account_slice(cpu, task);
@@ -126,9 +128,9 @@ impl Sched<'_> {
         }
     }
 
-    /// Mode perch: a CPU is chosen for a task that is not runnable yet (1), or a task sleeps, ends
-    /// or is taken elsewhere (-1). Between the choice and its arrival a task counts already, so
-    /// that the next wake-up sees it.
+    /// Mode perch: counts a task for which `cpu` is chosen and that is not runnable yet (`by` is
+    /// 1), or one that sleeps, ends or moves elsewhere (-1). A task counts from the choice on,
+    /// before it arrives, so that the next wake-up sees it.
     #[cold]
     pub(crate) fn reserve(&mut self, cpu: usize, by: i32) {
         if self.caches.mode != Mode::Perch {
@@ -140,7 +142,7 @@ impl Sched<'_> {
         }
     }
 
-    /// Mode perch: a CPU's numbers were published.
+    /// Mode perch: brings the utilisation of the CPU's LLC up to date with what was just published.
     #[cold]
     pub(crate) fn sum_util(&mut self, cpu: usize) {
         let now = self.host.cpu(cpu).util;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The inside of a running simulation, for tests: what no score and no metric shows.
+//! The inside of a running simulation, for tests: state that no score and no metric shows.
 
 use crate::core::Life;
 use crate::core::Sched;
@@ -8,29 +8,30 @@ use crate::core::Sched;
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Glimpse {
-    /// The moment, nanoseconds.
+    /// The moment, in nanoseconds.
     pub now_ns: u64,
-    /// By task.
+    /// The tasks, by number.
     pub tasks: Vec<TaskGlimpse>,
-    /// By CPU.
+    /// The CPUs, by number.
     pub cpus: Vec<CpuGlimpse>,
-    /// By LLC: the scan budget and the utilisation of all its CPUs.
+    /// For each LLC, the scan budget and the utilisation of all its CPUs.
     pub llcs: Vec<(u32, u64)>,
-    /// By LLC: what cache-aware wake-up goes by.
+    /// For each LLC, the load that cache-aware wake-up compares.
     pub loads: Vec<LoadGlimpse>,
-    /// No CPU is about to choose again who runs, and nobody is on the way to one.
+    /// True if no CPU is about to pick another task, and no task is on its way to a CPU.
     pub settled: bool,
 }
 
-/// How full the cache mechanism takes an LLC for.
+/// The load of an LLC as the cache mechanism knows it.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadGlimpse {
-    /// Utilisation.
+    /// The utilisation.
     pub util: u32,
-    /// Tasks.
+    /// The number of tasks.
     pub nr: u32,
-    /// When periodic balance wrote it down; `None` before, and in modes where none does.
+    /// The time at which periodic balance noted the load; `None` before the first time, and in
+    /// modes in which it does not.
     pub noted_ns: Option<u64>,
 }
 
@@ -38,25 +39,25 @@ pub struct LoadGlimpse {
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct TaskGlimpse {
-    /// Where it is or was last.
+    /// The CPU on which the task runs or ran last.
     pub cpu: usize,
-    /// It runs.
+    /// True if the task runs.
     pub running: bool,
-    /// It waits on a queue for its turn.
+    /// True if the task waits on a queue for its turn.
     pub waiting: bool,
-    /// Run time so far, nanoseconds.
+    /// The task's run time so far, in nanoseconds.
     pub ran_ns: u64,
-    /// Averages as they stood when they were last brought up to date.
+    /// The load average as it was last updated.
     pub load: u32,
-    /// See `load`.
+    /// The utilisation as it was last updated.
     pub util: u32,
-    /// EEVDF: its lag while runnable, virtual nanoseconds.
+    /// EEVDF: the task's lag while it is runnable, in virtual nanoseconds.
     pub lag_ns: i64,
-    /// Its real-time priority; 0 in the fair class.
+    /// The task's real-time priority; 0 in the fair class.
     pub priority: u8,
-    /// Of the real-time tasks that wait on its CPU and may run elsewhere, the first.
+    /// True for the first of those real-time tasks that wait on the same CPU and may run elsewhere.
     pub first: bool,
-    /// The LLC that its process prefers (in mode perch the first of them).
+    /// The LLC that the task's process prefers (in mode perch the first of them).
     pub prefers: Option<usize>,
 }
 
@@ -66,19 +67,19 @@ pub struct TaskGlimpse {
 pub struct CpuGlimpse {
     /// The running task.
     pub current: Option<u32>,
-    /// Tasks on its queue, the running and delayed ones included.
+    /// The number of tasks on the CPU's queues, the running and delayed ones included.
     pub nr: u32,
-    /// Idle, and nothing on its way there.
+    /// True if the CPU is idle, and no task is on its way to it.
     pub idle: bool,
-    /// Its running task does not fit it.
+    /// True if the CPU's running task does not fit it.
     pub misfit: bool,
-    /// Capacity left for fair tasks, as the policy sees it.
+    /// The capacity that is left for fair tasks, as the policy sees it.
     pub capacity: u32,
 }
 
 impl TaskGlimpse {
-    /// The task is one of a virtual machine, or of another computer: where it is and what it has run
-    /// is told from there.
+    /// Sets the place and the run time of a task of a virtual machine or of another computer, which
+    /// its own scheduler knows: `vcpu` is its CPU there.
     pub fn is_inside(&mut self, vcpu: usize, life: Life, ran_ns: u64) {
         self.cpu = vcpu;
         self.running = life == Life::Running;
@@ -88,7 +89,7 @@ impl TaskGlimpse {
 }
 
 impl Glimpse {
-    /// The scheduler at this moment.
+    /// Returns the scheduler's state at this moment.
     pub fn of(sched: &Sched<'_>) -> Glimpse {
         let tasks = (0u32..).zip(&sched.tasks).map(|(id, t)| {
             let average = sched.task_average(id);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What must hold between any two moments of a run, for tests: the books of every queue, every
-//! task in exactly one place with exactly one reason to wake (P13 of docs/testing.md#properties), no task
-//! where it may not be (P1).
+//! The invariants that must hold between any two moments of a run, for tests: the books of every
+//! queue agree with its tasks, every task is in exactly one place and has exactly one reason to
+//! wake (P13 of docs/testing.md#properties), and no task is where it may not be (P1).
 
 use crate::core::{Life, Sched, kind};
 use crate::hold;
@@ -11,18 +11,18 @@ mod glimpse;
 #[doc(hidden)]
 pub use glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
 
-/// What a check remembers of the one before.
+/// The state that a check compares with that of the check before.
 #[derive(Debug, Default)]
 pub struct Auditor {
     floors: Vec<i64>,
 }
 
 impl Auditor {
-    /// Walks over all queues, CPUs and tasks. `reasons` has, for each task of this machine, how many
-    /// things will wake it: messages and locks that it waits for, timers.
+    /// Walks over all queues, CPUs and tasks. `reasons` has, for each task of this machine, how
+    /// many things will wake it: messages and locks that it waits for, and timers.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The text names the invariant that does not hold.
     pub fn check(&mut self, sched: &Sched<'_>, reasons: &[u32]) -> Result<(), String> {
         let walk = || {
             sched.check_places(reasons)?;
@@ -53,9 +53,9 @@ impl Auditor {
 }
 
 impl Sched<'_> {
-    /// Every task is in exactly as many places as its life allows.
+    /// Checks that every task is in exactly as many places as its life allows.
     fn check_places(&self, reasons: &[u32]) -> Result<(), String> {
-        // Per task: on timelines, running, on wake lists.
+        // The places of each task: timelines, CPUs that run it, inboxes.
         let mut places = vec![[0u32; 3]; self.tasks.len()];
         for (cpu, c) in self.cpus.iter().enumerate() {
             let waiting = self.rt_waiting(cpu);
@@ -111,7 +111,8 @@ impl Sched<'_> {
         Ok(())
     }
 
-    /// The CPU is as idle as it seems, and somebody will look after what it has to do.
+    /// Checks that the CPU is idle exactly if it seems to be, and that an event is pending for what
+    /// it has to do.
     fn check_cpu(&self, cpu: usize) -> Result<(), String> {
         let (c, nr) = (&self.cpus[cpu], self.nr(cpu));
         hold!(

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Accounting the running task's time, whatever its class is.
+//! The accounting of the running task's time, in any class.
 
 use super::ask::Rank;
 use crate::core::Sched;
 
 impl Sched<'_> {
-    /// Accounts the running task's time.
+    /// Accounts the run time of the running task of `cpu` up to now.
     #[inline]
     pub(crate) fn update_current(&mut self, cpu: usize) {
         let Some(task) = self.cpus[cpu].current else {

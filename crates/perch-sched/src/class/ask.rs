@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What other rooms ask about the class of a task, and about the tasks of all classes on a CPU.
+//! The questions of other rooms about the class of a task, and about the tasks of all classes on a
+//! CPU.
 
 use crate::core::Sched;
 
@@ -27,25 +28,25 @@ impl Sched<'_> {
         }
     }
 
-    /// Runnable tasks of all classes on a CPU, the running one included.
+    /// Returns the number of runnable tasks of all classes on `cpu`, the running one included.
     #[inline]
     pub fn nr(&self, cpu: usize) -> u32 {
         self.nr_fair(cpu) + self.nr_rt(cpu)
     }
 
-    /// The running task of a CPU if the balancer may move it: one of the lowest class.
+    /// Returns the running task of `cpu` if the balancer may move it: a task of the lowest class.
     #[inline]
     pub(crate) fn fair_current(&self, cpu: usize) -> Option<u32> {
         self.cpus[cpu].current.filter(|_| !self.runs_rt(cpu))
     }
 
-    /// Whether a task is one that the balancer may move, of the lowest class.
+    /// Returns whether the balancer may move `task`: a task of the lowest class.
     #[inline]
     pub(crate) fn is_balanced(&self, task: u32) -> bool {
         self.rank(task) == Rank::Fair
     }
 
-    /// Whether the classes together leave a CPU no idle time.
+    /// Returns whether the classes together leave `cpu` no idle time, as their averages show.
     pub(crate) fn is_full(&self, cpu: usize) -> bool {
         self.fair_average(cpu).is_full_with(self.rt_average(cpu))
     }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the real-time class may know of the classes below it.
+//! The questions that the real-time class may ask about the classes below it.
 
 use crate::core::Sched;
 
 impl Sched<'_> {
-    /// Tasks of the classes below the real-time one on a CPU.
+    /// Returns the number of tasks on `cpu` of the classes below the real-time one.
     #[inline]
     pub(in crate::class) fn nr_below_rt(&self, cpu: usize) -> u32 {
         self.nr_fair(cpu)
     }
 
-    /// Whether one of those tasks could run.
+    /// Returns whether one of those tasks is runnable, that is, not delayed.
     #[inline]
     pub(in crate::class) fn waits_below_rt(&self, cpu: usize) -> bool {
         self.nr_fair(cpu) > self.nr_delayed(cpu)

@@ -3,9 +3,9 @@
 //!
 //! A class is a type without a value that answers the questions of [`Class`], as a kernel's class
 //! is a table of functions (`DEFINE_SCHED_CLASS`). The methods of [`Sched`] in this file find the
-//! class of a task, or of what a CPU runs, and pass the question on. The core and the balancer call
-//! these methods and never ask which class a task has; the classes do not know each other. `below.rs`
-//! has what a class must know of those below it.
+//! class of a task, or of the task that a CPU runs, and pass the question on. The core and the
+//! balancer call these methods and never ask which class a task has; the classes do not know each
+//! other. `below.rs` has what a class must know of those below it.
 
 mod account;
 mod ask;
@@ -25,7 +25,7 @@ use fair::FairClass;
 use rt::RtClass;
 use table::{Class, Yield};
 
-/// Passes a question on to a class: the table of classes.
+/// Passes a question on to the class of rank `$rank`: the table of classes.
 macro_rules! ask {
     ($rank:expr, $question:ident($($with:expr),*)) => {
         match $rank {
@@ -35,32 +35,33 @@ macro_rules! ask {
     };
 }
 
-/// Questions about a task or about what a CPU runs.
+/// Questions about a task, or about the running task of a CPU.
 impl Sched<'_> {
-    /// Puts a task on a queue, see [`Class::enqueue`].
+    /// Enqueues `task` on `cpu`, see [`Class::enqueue`].
     pub(crate) fn enqueue(&mut self, cpu: usize, task: u32, moved: bool) {
         self.end_streak(cpu);
         self.update_current(cpu);
         ask!(self.rank(task), enqueue(self, cpu, task, moved));
     }
 
-    /// The running task leaves its CPU, see [`Class::leave`].
+    /// Takes the running task off its CPU, see [`Class::leave`].
     pub(crate) fn leave(&mut self, cpu: usize, task: u32, life: Life) {
         ask!(self.rank(task), leave(self, cpu, task, life));
     }
 
-    /// The task that runs next on a CPU that runs nobody: that of the highest class that has one.
+    /// Picks the task that runs next on `cpu`, which runs none: that of the highest class that has
+    /// one.
     pub(crate) fn pick(&mut self, cpu: usize) -> Option<u32> {
         RtClass::pick(self, cpu).or_else(|| FairClass::pick(self, cpu))
     }
 
-    /// Whether a class above that of the running task has a task that may run.
+    /// Returns whether a class above that of the running task has a task that may run.
     #[inline]
     pub(crate) fn is_outranked(&mut self, cpu: usize, task: u32) -> bool {
         self.rank(task) < Rank::Rt && RtClass::pick(self, cpu).is_some()
     }
 
-    /// The picked task becomes the running one, see [`Class::set_next`].
+    /// Makes the picked task the running one, see [`Class::set_next`].
     pub(crate) fn set_next(&mut self, cpu: usize, task: u32) {
         let rank = self.rank(task);
         if rank > Rank::Fair {
@@ -70,13 +71,13 @@ impl Sched<'_> {
         self.note_misfit(cpu);
     }
 
-    /// The switch to the running task is done, see [`Class::switched`].
+    /// Tells the class that the switch to the running task is done, see [`Class::switched`].
     #[inline]
     pub(crate) fn switched(&mut self, cpu: usize) {
         ask!(self.rank_running(cpu), switched(self, cpu));
     }
 
-    /// The running task goes back to those that wait, see [`Class::put`].
+    /// Puts the running task back among those that wait, see [`Class::put`].
     pub(crate) fn put(&mut self, cpu: usize) {
         let Some(task) = self.cpus[cpu].current else {
             return;
@@ -84,18 +85,19 @@ impl Sched<'_> {
         ask!(self.rank_running(cpu), put(self, cpu, task));
     }
 
-    /// Whether the running task would be picked again, see [`Class::goes_on`].
+    /// Returns whether the running task would be picked again, see [`Class::goes_on`].
     #[inline]
     pub(crate) fn goes_on(&mut self, cpu: usize, task: u32) -> bool {
         ask!(self.rank_running(cpu), goes_on(self, cpu, task))
     }
 
-    /// The running task yields, see [`Class::yields`].
+    /// Makes the running task yield, see [`Class::yields`].
     pub(crate) fn yields(&mut self, cpu: usize, task: u32) -> Yield {
         ask!(self.rank(task), yields(self, cpu, task))
     }
 
-    /// A task has just been queued on a CPU: it may take that CPU. A lower class never does.
+    /// Lets `wakee`, which was just enqueued on `cpu`, preempt the running task. A task of a lower
+    /// class never does.
     pub(crate) fn check_preempt(&mut self, cpu: usize, wakee: u32) {
         let rank = self.rank(wakee);
         if self.rank_running(cpu) > rank {
@@ -104,7 +106,7 @@ impl Sched<'_> {
         ask!(rank, check_preempt(self, cpu, wakee));
     }
 
-    /// A tick finds a task running, see [`Class::tick`].
+    /// Handles a tick during which `task` runs, see [`Class::tick`].
     pub(crate) fn tick_current(&mut self, cpu: usize, task: u32) {
         match self.rank_running(cpu) {
             Rank::Fair => {
@@ -124,17 +126,17 @@ impl Sched<'_> {
         ask!(self.rank(task), select(self, task, wake, waker))
     }
 
-    /// A sleeping task is about to change its CPU, see [`Class::migrate`].
+    /// Prepares a sleeping task to change its CPU, see [`Class::migrate`].
     pub(crate) fn migrate(&mut self, task: u32) {
         ask!(self.rank(task), migrate(self, task));
     }
 
-    /// A task wakes up for the first time, see [`Class::born`].
+    /// Prepares a task for its first wake-up, see [`Class::born`].
     pub(crate) fn born(&mut self, task: u32, cpu: usize) {
         ask!(self.rank(task), born(self, task, cpu));
     }
 
-    /// See [`Class::SWITCHES_PARENT`].
+    /// Returns the [`Class::SWITCHES_PARENT`] of the class of `task`.
     pub(crate) fn switches_parent(&self, task: u32) -> bool {
         match self.rank(task) {
             Rank::Fair => FairClass::SWITCHES_PARENT,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Per-entity load tracking: averages in which a 1024 µs period counts half as much 32 periods
+//! Per-entity load tracking: averages in which a period of 1024 µs counts half as much 32 periods
 //! later (docs/mechanisms/stock.md#pelt), by a clock that counts work and not time.
 
-/// The largest sum: a contribution of 1024 in every period there ever was.
+/// The largest sum: a contribution of 1024 in every period of an endless past.
 const SUM_MAX: u64 = 47742;
 
-/// y^n as a fraction of 2^32, for n below 32, where y^32 = 1/2. Written down, because looking
-/// whether they have been worked out yet took longer than using them.
+/// y^n as a fraction of 2^32, for n below 32, where y^32 = 1/2. The numbers are written down,
+/// because checking at each use whether they have been computed took longer than using them.
 const DECAY: [u64; 32] = [
     0x1_0000_0000,
     0x0_fa83_b2db,
@@ -42,7 +42,8 @@ const DECAY: [u64; 32] = [
     0x0_82cd_8698,
 ];
 
-/// What so many periods leave of a sum: half for every 32 of them, and y for each of the rest.
+/// The factor by which a number of periods decays a sum: a half for every 32 of them, and y for
+/// each of the rest.
 #[derive(Clone, Copy)]
 struct Fade {
     halvings: u32,
@@ -68,39 +69,39 @@ impl Fade {
     }
 }
 
-/// The averages of a task or of a queue.
+/// The averages of an entity or of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Average {
-    /// When they were last brought up to date, by the clock of the CPU, in steps of 1024 ns.
+    /// The time up to which the averages are updated, by the clock of the CPU, in steps of 1024 ns.
     pub updated_ns: u64,
     load_sum: u64,
     runnable_sum: u64,
     util_sum: u64,
-    /// Part of the running period that is already counted, microseconds (of 1024 ns).
+    /// The part of the current period that is already counted, in microseconds (of 1024 ns).
     period_part: u32,
-    /// Load average: weight times the share of time spent runnable.
+    /// The load average: the weight times the share of time in which the entity is runnable.
     pub load: u32,
-    /// Runnable average: 1024 for one task that always is runnable.
+    /// The runnable average: 1024 for one task that always is runnable.
     pub runnable: u32,
-    /// Utilisation: 1024 for one that always runs; on the most capable CPU, the share of time in
-    /// which it runs.
+    /// The utilisation: 1024 for a task that always runs. On the most capable CPU it is the share
+    /// of time in which the task runs.
     pub util: u32,
 }
 
-/// What an entity did since its averages were brought up to date.
+/// The activity of an entity since its averages were last updated.
 #[derive(Clone, Copy, Debug)]
 pub struct Activity {
-    /// Weight while runnable, in nice-0 units of 1024; 0 when not runnable. For a queue the
-    /// weight of all its tasks.
+    /// The weight while the entity is runnable, in units of which nice 0 has 1024; 0 if it is not
+    /// runnable. For a queue it is the weight of all its entities.
     pub weight: u32,
-    /// Runnable tasks: 0 or 1 for a task.
+    /// The number of runnable tasks: 0 or 1 for a task.
     pub runnable: u32,
-    /// Whether it ran.
+    /// True if the entity ran.
     pub running: bool,
 }
 
 impl Activity {
-    /// Of an entity that does nothing.
+    /// The activity of an entity that is not runnable.
     pub const NONE: Activity = Activity {
         weight: 0,
         runnable: 0,
@@ -109,26 +110,27 @@ impl Activity {
 }
 
 /// The clock by which a CPU's averages are kept (`rq_clock_pelt`, since 5.1; read in 5.6, 6.1 and
-/// 7.2). While a CPU of less than full capacity is busy its clock goes slower by its capacity, so
-/// that a second there counts as the work that was done; what it fell behind is made up when the
-/// CPU goes idle, as the idle time that a full CPU would have had. A CPU without idle time to make
-/// up (its utilisation is full) loses it for good. So the utilisation of a task that sleeps
-/// enough is the same on every CPU, and that of one that always runs grows to 1024 everywhere:
-/// beyond the CPU's capacity, which is how a task shows that it needs more. SMT does not count.
+/// 7.2). While a CPU of less than full capacity is busy, its clock goes slower by its capacity, so
+/// that a second there counts as the work that was done. When the CPU goes idle, the clock catches
+/// up, and the averages get the idle time that a CPU of full capacity would have had. A CPU whose
+/// utilisation is full has no such idle time, and loses the difference for good. So a task that
+/// sleeps enough has the same utilisation on every CPU. The utilisation of a task that always runs
+/// grows to 1024 everywhere: it exceeds the CPU's capacity, which is how a task shows that it needs
+/// more. SMT has no influence.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// 1024ths.
+    /// The capacity of the CPU, in 1024ths.
     capacity: u32,
     idle: bool,
-    /// When the CPU became idle or busy last, nanoseconds.
+    /// The time at which the CPU last became idle or busy, in nanoseconds.
     since_ns: u64,
-    /// What the clock showed then, but for what is lost.
+    /// The clock's reading at that time, before the lost time is taken off, in nanoseconds.
     then_ns: u64,
     lost_ns: u64,
 }
 
 impl Clock {
-    /// Of an idle CPU of this capacity, at time 0.
+    /// Returns the clock of an idle CPU of the given capacity, at time 0.
     pub fn new(capacity: u32) -> Clock {
         Clock {
             capacity,
@@ -139,7 +141,7 @@ impl Clock {
         }
     }
 
-    /// What it shows, nanoseconds.
+    /// Returns the clock's reading at `now_ns`, in nanoseconds.
     #[inline]
     pub fn read(&self, now_ns: u64) -> u64 {
         match self.capacity {
@@ -155,13 +157,14 @@ impl Clock {
         }
     }
 
-    /// The CPU has something to run.
+    /// Notes that the CPU becomes busy.
     pub fn start(&mut self, now_ns: u64) {
         (self.then_ns, self.since_ns) = (self.raw(now_ns), now_ns);
         self.idle = false;
     }
 
-    /// The CPU goes idle; `full` if its utilisation says that it never does.
+    /// Notes that the CPU becomes idle. `full` says that its utilisation is full, so that it loses
+    /// the time by which the clock is behind.
     pub fn stop(&mut self, now_ns: u64, full: bool) {
         if full {
             self.lost_ns += now_ns - self.raw(now_ns);
@@ -171,7 +174,7 @@ impl Clock {
 }
 
 impl Average {
-    /// Averages of a task that starts with these.
+    /// Returns the averages of a task that starts with this load and utilisation.
     pub fn starting(now_ns: u64, load: u32, util: u32) -> Average {
         Average {
             updated_ns: now_ns & !1023,
@@ -185,15 +188,16 @@ impl Average {
         }
     }
 
-    /// Whether [`Average::update`] would do anything: cheaper to ask than to say what an entity
-    /// did, and most updates follow another of the same microsecond.
+    /// Returns whether [`Average::update`] would do anything. This question is cheaper than the
+    /// description of an entity's activity, and most updates follow another of the same
+    /// microsecond.
     #[inline]
     pub fn is_due(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.updated_ns) >= 1024
     }
 
-    /// Brings the averages up to `now_ns`. Sums advance every 1024 ns, averages when a period
-    /// ends, as the kernel's do. Returns whether the averages moved.
+    /// Updates the averages to `now_ns`. Sums advance every 1024 ns, averages when a period ends,
+    /// as the kernel's do. Returns whether the averages moved.
     #[inline]
     pub fn update(&mut self, now_ns: u64, did: Activity) -> bool {
         let delta = now_ns.saturating_sub(self.updated_ns) >> 10;
@@ -211,7 +215,8 @@ impl Average {
         true
     }
 
-    /// `passed` microseconds since the period began, one period at least.
+    /// Updates sums and averages when the end of a period has come. `passed` is the number of
+    /// microseconds since the current period began, which is one period at least.
     fn advance(&mut self, passed: u64, did: Activity) {
         let (periods, left) = (passed / 1024, passed % 1024);
         let fade = Fade::over(periods);
@@ -219,7 +224,8 @@ impl Average {
         self.runnable_sum = fade.of(self.runnable_sum);
         self.util_sum = fade.of(self.util_sum);
         let contribution = if did.weight > 0 || did.runnable > 0 {
-            // The rest of the first period, the whole ones between, the begun last one.
+            // The contribution is that of the rest of the first period, of the whole periods
+            // between, and of the last one, which has begun.
             let first = fade.of(1024 - u64::from(self.period_part));
             first + SUM_MAX.saturating_sub(fade.of(SUM_MAX) + 1024) + left
         } else {
@@ -241,13 +247,13 @@ impl Average {
         }
     }
 
-    /// Whether a queue, together with that of the other class, has no idle time left that slow
-    /// work could have used up.
+    /// Returns whether a CPU has no idle time left that slow work could have used up, `self` and
+    /// `other` being the averages of the two classes' queues.
     pub fn is_full_with(&self, other: &Average) -> bool {
         self.util_sum + other.util_sum >= (SUM_MAX - 1024) * 1024 - SUM_MAX
     }
 
-    /// Adds a task's averages to its new queue's, both brought up to the same time.
+    /// Adds a task's averages to those of its new queue; both are updated to the same time.
     pub fn attach(&mut self, task: &Average) {
         self.load_sum += task.load_sum;
         self.runnable_sum += task.runnable_sum;
@@ -257,7 +263,7 @@ impl Average {
         self.util += task.util;
     }
 
-    /// Takes a task's averages out of its old queue's.
+    /// Takes a task's averages out of those of its old queue.
     pub fn detach(&mut self, task: &Average) {
         self.load_sum = self.load_sum.saturating_sub(task.load_sum);
         self.runnable_sum = self.runnable_sum.saturating_sub(task.runnable_sum);
@@ -267,7 +273,7 @@ impl Average {
         self.util = self.util.saturating_sub(task.util);
     }
 
-    /// Whether anything is left in them.
+    /// Returns whether any sum is more than 0.
     pub fn is_any(&self) -> bool {
         self.load_sum + self.runnable_sum + self.util_sum > 0
     }
@@ -276,20 +282,23 @@ impl Average {
         SUM_MAX - 1024 + u64::from(self.period_part)
     }
 
-    /// Of a sum of loads, which of a task of this weight: periods for which it was runnable.
+    /// Returns the decayed time, in microseconds (of 1024 ns), for which a task of this weight was
+    /// runnable, if the sum of loads is its own.
     pub fn runnable_periods(&self, weight: u32) -> i64 {
         (self.load_sum / u64::from(weight.max(1))) as i64
     }
 
-    /// A group's entity weighs something else from now on: its load was the same share of time.
+    /// Changes the weight of a group's entity: its load keeps the share of time, and gets the new
+    /// weight.
     pub fn reweigh(&mut self, from: u32, to: u32) {
         self.load_sum = self.load_sum / u64::from(from.max(1)) * u64::from(to);
         self.load = (self.load_sum / self.divider()) as u32;
     }
 
-    /// A group's entity follows its queue, to which a task brought `periods` for which it was
-    /// runnable, or from which one took them (less than 0): it used and waited for what its tasks
-    /// did; that it was runnable with any of them is an estimate (`update_tg_cfs_load`).
+    /// Lets the averages of a group's entity follow those of its queue, which a task has joined, or
+    /// left (`periods` is negative). `periods` is the decayed time for which the task was runnable,
+    /// see [`Average::runnable_periods`]. The entity ran and waited for as long as its tasks did.
+    /// The time for which any of its tasks was runnable is an estimate (`update_tg_cfs_load`).
     pub fn follow(&mut self, queue: &Average, queued: u64, weight: u32, periods: i64) {
         (self.util, self.util_sum) = (queue.util, queue.util_sum);
         (self.runnable, self.runnable_sum) = (queue.runnable, queue.runnable_sum);
@@ -302,14 +311,14 @@ impl Average {
         self.load = (self.load_sum / self.divider()) as u32;
     }
 
-    /// The decayed sums behind load, runnable and utilisation, in 1024ths of what the averages
-    /// count; for the walk over the books.
+    /// Returns the decayed sums behind load, runnable and utilisation, in 1024ths of what the
+    /// averages count. The walk over the books compares them.
     pub fn sums(&self) -> [u64; 3] {
         [self.load_sum, self.runnable_sum, self.util_sum].map(|sum| sum * 1024 / SUM_MAX)
     }
 
-    /// Lines a task's period up with its new queue's before it is attached there: its averages
-    /// stay, its sums follow.
+    /// Aligns a task's period with that of its new queue before it is attached there: its averages
+    /// stay, and its sums follow.
     pub fn align(&mut self, queue: &Average) {
         self.updated_ns = queue.updated_ns;
         self.period_part = queue.period_part;
@@ -320,8 +329,9 @@ impl Average {
     }
 }
 
-/// The sums over a divider of 16 bits, rounded down: one division and three multiplications.
-/// Rounding 2^64 / divider up makes sums below 2^48 no error that reaches the next whole number.
+/// Returns the sums divided by `divider`, which has 16 bits, rounded down: one division and three
+/// multiplications. The inverse 2^64 / divider is rounded up, and for a sum below 2^48 that error
+/// never reaches the next whole number.
 fn quotients(sums: [u64; 3], divider: u64) -> [u32; 3] {
     debug_assert!(divider < 1 << 16);
     if sums.iter().any(|&sum| sum >= 1 << 48) {
@@ -384,7 +394,7 @@ mod tests {
     #[test]
     fn one_long_step_is_many_short_ones() {
         let (mut long, mut short) = (Average::default(), Average::default());
-        // 20 whole periods: averages move when one ends.
+        // These are 20 whole periods, because averages move when a period ends.
         for i in 1..=4096 {
             short.update(i * 5 * 1024, BUSY);
         }
@@ -392,7 +402,8 @@ mod tests {
         assert!(long.util.abs_diff(short.util) <= 4, "{long:?} {short:?}");
     }
 
-    /// A CPU that has `work` to do (nanoseconds at full capacity) every `period`, for so long.
+    /// Returns the averages of a CPU that has `work` nanoseconds of work (at full capacity) to do
+    /// in every `period`, up to the time `until`.
     fn utilised(capacity: u32, work: u64, period: u64, until: u64) -> Average {
         let mut clock = Clock::new(capacity);
         let mut average = Average::default();
@@ -414,7 +425,8 @@ mod tests {
     fn what_sleeps_enough_has_the_same_utilisation_everywhere() {
         const MS: u64 = 1_000_000;
         for work in [2 * MS, 3 * MS, 4 * MS] {
-            // At the start of a sleep, as on the full CPU: what oscillates does so alike.
+            // Both averages are read at the start of a sleep, so that their oscillation is at the
+            // same point.
             let full = utilised(1024, work, 10 * MS, 3000 * MS);
             for capacity in [446, 512, 800] {
                 let slow = utilised(capacity, work, 10 * MS, 3000 * MS);

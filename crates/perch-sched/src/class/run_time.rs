@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How long something has run, as every class accounts it.
+//! The run time of a task or an entity, as every class accounts it.
 
-/// How long somebody has run, as every class accounts it (`update_curr_common`); nanoseconds.
+/// The run time of a task or an entity, as every class accounts it (`update_curr_common`);
+/// nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RunTime {
-    /// Since when the run time is not yet accounted.
+    /// The time since which the run time is not yet accounted.
     pub start_ns: u64,
-    /// Run time in all.
+    /// The run time in all.
     pub sum_ns: u64,
 }
 
 impl RunTime {
-    /// Accounts the time up to `now_ns` and returns how long it is.
+    /// Accounts the time up to `now_ns`, and returns its length in nanoseconds.
     #[inline(always)]
     pub fn account(&mut self, now_ns: u64) -> u64 {
         let delta_ns = now_ns.saturating_sub(self.start_ns);

@@ -1,68 +1,69 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What every scheduling class answers.
+//! The questions that every scheduling class answers.
 
 use perch_policy::Wake;
 
 use crate::core::{Life, Sched, Waker};
 
-/// What a class answers. `sched` is the whole scheduler; a class changes its own state, the task
-/// and the CPU that it is asked for, and what the policy sees of them.
+/// The questions that a class answers. `sched` is the whole scheduler; a class changes its own
+/// state, the task and the CPU that it is asked about, and what the policy sees of them.
 pub(crate) trait Class {
-    /// Puts a task that is on no queue on that of `cpu`. `moved`: the balancer brings the task, and
-    /// nobody woke it. What the CPU runs has been accounted.
+    /// Enqueues a task, which is on no queue, on `cpu`. `moved` says that the balancer brings the
+    /// task, and that it was not woken. The run time of the running task has been accounted.
     fn enqueue(sched: &mut Sched<'_>, cpu: usize, task: u32, moved: bool);
 
-    /// The running task sleeps or ends, as `life` says, and leaves the CPU without a task.
+    /// Puts the running task to sleep or ends it, as `life` says, and leaves the CPU without a
+    /// task.
     fn leave(sched: &mut Sched<'_>, cpu: usize, task: u32, life: Life);
 
-    /// The task of this class that runs next on `cpu`, if there is one.
+    /// Returns the task of this class that runs next on `cpu`, if there is one.
     fn pick(sched: &mut Sched<'_>, cpu: usize) -> Option<u32>;
 
-    /// The picked task becomes the running one.
+    /// Makes the picked task the running one.
     fn set_next(sched: &mut Sched<'_>, cpu: usize, task: u32);
 
-    /// The switch to a task of this class is done: the class may do what has waited for that.
+    /// Does what has waited for the end of the switch to a task of this class.
     fn switched(sched: &mut Sched<'_>, cpu: usize);
 
-    /// The running task goes back to those that wait.
+    /// Puts the running task back among those that wait.
     fn put(sched: &mut Sched<'_>, cpu: usize, task: u32);
 
-    /// Whether the running task, which was asked to give way, would be picked again: then nothing
-    /// is switched.
+    /// Returns whether the running task, which was asked to give way, would be picked again. If so,
+    /// the CPU does not switch.
     fn goes_on(sched: &mut Sched<'_>, cpu: usize, task: u32) -> bool;
 
-    /// The running task yields.
+    /// Makes the running task yield.
     fn yields(sched: &mut Sched<'_>, cpu: usize, task: u32) -> Yield;
 
-    /// A task of this class has just been queued on `cpu`, which runs no higher class: the class
-    /// asks for a switch if the task should take the CPU.
+    /// Asks for a switch if `wakee` should preempt the running task. `wakee` is of this class and
+    /// was just enqueued on `cpu`, which runs no task of a higher class.
     fn check_preempt(sched: &mut Sched<'_>, cpu: usize, wakee: u32);
 
-    /// A tick finds a task of this class running.
+    /// Handles a tick during which a task of this class runs.
     fn tick(sched: &mut Sched<'_>, cpu: usize, task: u32);
 
     /// Chooses the CPU of a task that wakes up, is forked or calls exec. Returns the CPU, and how
     /// many CPUs were examined for it.
     fn select(sched: &mut Sched<'_>, task: u32, wake: &Wake, waker: Waker) -> (usize, u32);
 
-    /// A sleeping task is about to change its CPU.
+    /// Prepares a sleeping task to change its CPU.
     fn migrate(sched: &mut Sched<'_>, task: u32);
 
-    /// A task wakes up for the first time and will be sent to `cpu`.
+    /// Prepares a task for its first wake-up, which will send it to `cpu`.
     fn born(sched: &mut Sched<'_>, task: u32, cpu: usize);
 
-    /// Whether the CPU of a task's parent, which is not simulated, looks at once whether it has to
-    /// switch when the task appears.
+    /// True if the CPU of the parent checks at once for a reschedule when a task appears whose
+    /// parent is not simulated.
     const SWITCHES_PARENT: bool;
 }
 
-/// What comes of a yield.
+/// The consequence of a yield.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Yield {
     /// The task keeps the CPU.
     Keeps,
-    /// Another task should run, and it is not chosen yet.
+    /// The task gives way to another, which is not picked yet.
     GivesWay,
-    /// The task waits again, and this one is picked.
+    /// The task waits again, and the class has picked this one.
     To(u32),
 }

@@ -6,12 +6,12 @@ use perch_policy::CpuMask;
 use super::Sched;
 
 impl Sched<'_> {
-    /// The CPUs that a task may use.
+    /// Returns the CPUs that `task` may use.
     pub fn allowed(&self, task: u32) -> &CpuMask {
         &self.affinities[self.tasks[task as usize].affinity as usize]
     }
 
-    /// A set of CPUs that tasks can be bound to, by its place in [`super::Setup::masks`].
+    /// Returns a set of CPUs that tasks can be bound to, by its place in [`super::Setup::masks`].
     pub fn mask(&self, mask: u32) -> &CpuMask {
         &self.affinities[mask as usize]
     }

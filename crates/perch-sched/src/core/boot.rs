@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A machine where nothing has run yet.
+//! The scheduler at the start of a run.
 
 use perch_engine::{Event, EventQueue, Random};
 use perch_policy::{GroupId, Host, TaskState};
@@ -20,8 +20,8 @@ use crate::observe::Counts;
 use crate::setup::{NewTask, Setup};
 
 impl<'a> Sched<'a> {
-    /// A machine where nothing has run yet, and the tasks that will be forked on it. The first tick
-    /// is on its way.
+    /// Returns a scheduler on which nothing has run yet, and whose tasks are still to be forked.
+    /// The first tick is pending.
     pub fn new(setup: &Setup<'_>) -> Sched<'a> {
         let Setup {
             machine,

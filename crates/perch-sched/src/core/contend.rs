@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Time in the kernel, and cache lines of its own that many CPUs want: who pays.
+//! The charges for time in the kernel, and for cache lines of the kernel's own that many CPUs
+//! contend for.
 //!
-//! Waiting for a line keeps a CPU busy for so long, whatever its sibling does. Who runs there
-//! pays before its next operation; what a CPU waits for while nobody runs there, or on the way to
-//! another task, the next one pays, less the time that the CPU was idle in between.
+//! A CPU that waits for a line is busy for a certain time, whatever its sibling does. The task that
+//! runs there is charged this time before its next operation. If the CPU waits while no task runs
+//! there, or on the way to another task, the next task is charged, less the time that the CPU was
+//! idle in between.
 
 use super::Sched;
 use crate::hardware::{Access, Field, Symbol};
 
 impl Sched<'_> {
-    /// A kernel function on `cpu`, which is at work, reads or writes a field of the root domain.
-    /// Costs nothing on a machine whose file has no figures for contended lines.
+    /// A kernel function on `cpu`, which executes it now, reads or writes a field of the root
+    /// domain. This costs nothing on a machine whose file has no figures for contended lines.
     #[inline]
     pub(crate) fn line(&mut self, cpu: usize, symbol: Symbol, field: Field, access: Access) {
         if self.lines.lines.is_some() {
@@ -18,20 +20,21 @@ impl Sched<'_> {
         }
     }
 
-    /// Whether the machine has figures for contended lines.
+    /// Returns whether the machine has figures for contended lines.
     #[inline]
     pub(crate) fn has_lines(&self) -> bool {
         self.lines.lines.is_some()
     }
 
-    /// Whether the root domain's flag says that some CPU is crowded.
+    /// Returns whether the root domain's flag says that some CPU is overloaded.
     pub(crate) fn is_overloaded(&self) -> bool {
         self.lines.overload
     }
 
     #[inline(never)]
     fn use_line(&mut self, cpu: usize, symbol: Symbol, field: Field, access: Access) {
-        // Who runs there pays at its next step, so the steps of a streak must be events again.
+        // The task that runs on this CPU is charged at its next step, so the steps of a streak must
+        // be events again.
         self.end_streak(cpu);
         let Some(lines) = &mut self.lines.lines else {
             return;
@@ -43,8 +46,8 @@ impl Sched<'_> {
         self.counts.kernel_ns += took_ns;
     }
 
-    /// Sets or clears the root domain's flag that some CPU is crowded, from `cpu`: it is read
-    /// first, and written only when it changes (`set_rd_overloaded()`).
+    /// Sets or clears, from `cpu`, the root domain's flag that some CPU is overloaded. The CPU
+    /// reads the flag first, and writes it only when it changes (`set_rd_overloaded()`).
     #[inline]
     pub(crate) fn set_overload(&mut self, cpu: usize, symbol: Symbol, overload: bool) {
         self.line(cpu, symbol, Field::Overloaded, Access::Load);
@@ -54,21 +57,21 @@ impl Sched<'_> {
         }
     }
 
-    /// For how long a CPU has been waiting for lines at this moment: so much later is done what
-    /// it does next.
+    /// Returns for how many nanoseconds `cpu` will still wait for lines from this moment: whatever
+    /// the CPU does next happens that much later.
     pub(super) fn waited_ns(&self, cpu: usize) -> u64 {
         let lines = self.lines.lines.as_ref();
         lines.map_or(0, |lines| lines.spent_ns(cpu, self.now))
     }
 
-    /// Whether a CPU has waited for lines, and nobody has spent that time yet.
+    /// Returns whether `cpu` has waited for lines for a time that was not charged to any task yet.
     #[inline]
     pub fn owes(&self, cpu: usize) -> bool {
         self.lines.lines.is_some() && self.cpus[cpu].lines.ns > 0
     }
 
-    /// The running task owes what its CPU has waited for lines. The sibling does not make that
-    /// longer, as it does work.
+    /// Charges the running task of `cpu` the time that the CPU has waited for lines. A busy sibling
+    /// makes work take longer, but not this time, so the charge is scaled down by the CPU's speed.
     #[inline]
     pub(super) fn settle_lines(&mut self, cpu: usize) {
         if self.owes(cpu) {
@@ -85,7 +88,9 @@ impl Sched<'_> {
         self.tasks[task as usize].debt_ns += owed_ns * u64::from(c.speed_1024) / 1024;
     }
 
-    /// A CPU was idle until now: some of what it owed it has spent meanwhile.
+    /// Reduces the time that `cpu`, which was idle until now, has still to charge to a task. The
+    /// CPU has spent the time since its last wait began waiting instead of idle, so that time
+    /// counts as busy.
     #[inline]
     pub(super) fn rest_lines(&mut self, cpu: usize) {
         if !self.owes(cpu) {
@@ -97,14 +102,15 @@ impl Sched<'_> {
         c.idleness.add_busy(spent_ns);
     }
 
-    /// A task works for so long in the kernel, nanoseconds at full capacity, before it goes on.
+    /// Charges `task` the kernel work `work_ns`, in nanoseconds at full capacity, before it goes
+    /// on.
     #[inline]
     pub fn charge_kernel(&mut self, cpu: usize, task: u32, work_ns: u64) {
         self.tasks[task as usize].debt_ns += work_ns;
         self.note_kernel(cpu, work_ns);
     }
 
-    /// So much work is the kernel's.
+    /// Counts the work `work_ns` of `cpu` as time in the kernel.
     #[inline]
     pub fn note_kernel(&mut self, cpu: usize, work_ns: u64) {
         self.counts.kernel_ns += self.cpus[cpu].wall_ns(work_ns);

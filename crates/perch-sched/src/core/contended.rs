@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The kernel's contended cache lines, and what CPUs have waited for them.
+//! The kernel's contended cache lines, and the time that CPUs have waited for them.
 
 use crate::hardware::{C2c, Lines};
 
@@ -8,8 +8,8 @@ use crate::hardware::{C2c, Lines};
 pub(crate) struct Contended {
     /// The lines, where the machine has figures for them.
     pub(super) lines: Option<Lines>,
-    /// Some queue has more than one task, or a CPU a task that does not fit it (the root domain's
-    /// flag; set early, cleared lazily).
+    /// The root domain's flag: some queue has more than one task, or some CPU a task that does not
+    /// fit it. The kernel sets it early and clears it lazily.
     pub(super) overload: bool,
 }
 
@@ -21,24 +21,24 @@ impl Contended {
         }
     }
 
-    /// Begins to count anew.
+    /// Sets the counts back.
     pub fn start_counting(&mut self) {
         if let Some(lines) = &mut self.lines {
             lines.start_counting();
         }
     }
 
-    /// Who met whom at these lines, where they are modelled.
+    /// Returns the counts of the accesses to these lines, where they are modelled.
     pub fn counted(&self) -> Option<Box<C2c>> {
         self.lines.as_ref().map(|lines| Box::new(lines.counted()))
     }
 }
 
-/// What a CPU has waited for lines.
+/// The time that a CPU has waited for lines.
 #[derive(Debug, Default)]
 pub(crate) struct Owed {
-    /// Nanoseconds that it has waited and nobody has spent yet.
+    /// The nanoseconds that the CPU has waited and that were not charged to any task yet.
     pub(super) ns: u64,
-    /// When they were last more.
+    /// The time of the last wait, in nanoseconds.
     pub(super) since_ns: u64,
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A CPU: what runs on it, what is on its way to it, and what its balancing remembers.
+//! A CPU: the task that runs on it, the tasks and interrupts that are on their way to it, and the
+//! balancer's state of it.
 
 use perch_engine::Random;
 use perch_policy::Topology;
@@ -17,36 +18,37 @@ use crate::hardware::Costs;
 /// A CPU.
 #[derive(Debug)]
 pub struct Cpu {
-    /// Its last-level cache domain, if it shares one.
+    /// The CPU's LLC domain, if it shares a last-level cache.
     pub llc: Option<usize>,
     /// The running task.
     pub current: Option<u32>,
-    /// The real-time class's part.
+    /// The real-time class's part of the CPU.
     pub rt: RtQueue,
     /// The running task's segment.
     pub segment: Segment,
-    /// Its speed, 1024ths.
+    /// The CPU's speed, in 1024ths of full capacity.
     pub speed_1024: u32,
-    /// The clock of its averages.
+    /// The clock of the PELT averages of this CPU's queue.
     pub pelt: Clock,
-    /// The running task should give way as soon as possible.
+    /// True if the running task should give way as soon as possible.
     pub need_resched: bool,
-    /// What is on its way to it.
+    /// The interrupts and the tasks that are on their way to the CPU.
     pub inbox: Inbox,
-    /// Lines that tasks brought into this CPU's caches so far.
+    /// The number of lines that tasks have brought into this CPU's caches so far.
     pub fill: u64,
-    /// What it has waited for contended cache lines.
+    /// The time that the CPU has waited for contended cache lines.
     pub lines: Owed,
-    /// The kernel's own work that it does while it is idle.
+    /// The kernel's own work that the CPU does while it is idle.
     pub chores: Chores,
-    /// Since when it is idle or busy, and how long it usually is idle.
+    /// The CPU's idle and busy times, and the average length of its idle periods.
     pub idleness: Idleness,
-    /// The balancer's part.
+    /// The balancer's part of the CPU.
     pub balance: CpuBalance,
 }
 
 impl Cpu {
-    /// How long this much work, given at full capacity, takes here.
+    /// Returns how many nanoseconds this CPU takes for `work_ns`, which is work in nanoseconds at
+    /// full capacity.
     pub fn wall_ns(&self, work_ns: u64) -> u64 {
         if self.speed_1024 == 1024 {
             work_ns
@@ -56,7 +58,7 @@ impl Cpu {
     }
 }
 
-/// A CPU on which nothing has run yet.
+/// Returns a CPU on which nothing has run yet.
 pub(super) fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize, random: &mut Random) -> Cpu {
     Cpu {
         llc: topology.llc(cpu),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a CPU does to others when it stops and when it starts: idle states, idle cores, SMT.
+//! The effects on other CPUs when a CPU becomes idle or busy: idle states, idle cores, and the
+//! speed of SMT siblings.
 
 use super::Sched;
 
 impl Sched<'_> {
-    /// A CPU has nothing to run.
+    /// Makes `cpu`, which has no task to run, idle.
     pub(super) fn go_idle(&mut self, cpu: usize) {
         if !self.cpus[cpu].idleness.is_idle() {
             let full = self.is_full(cpu);
@@ -26,7 +27,7 @@ impl Sched<'_> {
         self.share_core(cpu);
     }
 
-    /// A CPU that was idle has a task to run.
+    /// Makes `cpu`, which was idle and has a task to run, busy.
     pub(super) fn leave_idle(&mut self, cpu: usize) {
         self.rest_lines(cpu);
         let c = &mut self.cpus[cpu];
@@ -34,7 +35,7 @@ impl Sched<'_> {
         c.pelt.start(self.now);
     }
 
-    /// The busy time of each CPU since this was asked last, nanoseconds.
+    /// Returns the busy time of each CPU since this was last called, in nanoseconds.
     pub fn take_busy(&mut self) -> Vec<u64> {
         let now = self.now;
         let busy = self.cpus.iter_mut();
@@ -42,7 +43,8 @@ impl Sched<'_> {
         busy.collect()
     }
 
-    /// The LLC's idle-core flag is set by the CPU that completes an idle core.
+    /// Sets the flag that the LLC has an idle core, if `cpu` is the last CPU of its core to become
+    /// idle.
     fn note_idle_core(&mut self, cpu: usize) {
         let topology = self.host.topology();
         if !topology.has_smt() {
@@ -57,7 +59,8 @@ impl Sched<'_> {
         }
     }
 
-    /// A thread of a core started or stopped: its siblings run slower or faster from now on.
+    /// Sets the speed of the threads of a core after one of them has become idle or busy: each runs
+    /// slower beside a busy sibling.
     pub(super) fn share_core(&mut self, cpu: usize) {
         if !self.host.topology().has_smt() {
             return;

@@ -4,22 +4,22 @@
 /// A CPU's idle and busy time.
 #[derive(Debug)]
 pub(crate) struct Idleness {
-    /// It runs its idle task.
+    /// True while the CPU runs its idle task.
     idle: bool,
-    /// When it became idle last.
+    /// The time at which the CPU last became idle.
     idle_since_ns: u64,
-    /// Nanoseconds that it was not idle, as far as they are counted.
+    /// The time that the CPU was busy, in nanoseconds, as far as it is counted.
     busy_ns: u64,
-    /// Since when its busy time is not yet counted.
+    /// The time since which the CPU's busy time is not yet counted.
     busy_since_ns: u64,
-    /// Moving average of idle periods, nanoseconds.
+    /// The moving average of the length of idle periods (`avg_idle`), in nanoseconds.
     avg_idle_ns: u64,
-    /// Half of the ceiling of that average (`max_idle_balance_cost`).
+    /// Half of the ceiling of that average (`max_idle_balance_cost`), in nanoseconds.
     max_cost_ns: u64,
 }
 
 impl Idleness {
-    /// Of a CPU on which nothing has run yet.
+    /// Returns the times of a CPU on which nothing has run yet.
     pub fn new() -> Idleness {
         Idleness {
             idle: true,
@@ -31,17 +31,19 @@ impl Idleness {
         }
     }
 
-    /// The passes of the balancer cost a CPU so much in all: half of the longest average.
+    /// Sets to `ns` nanoseconds what the balancer's passes cost the CPU in all. Twice this is the
+    /// ceiling of the average idle time.
     pub fn set_max_cost(&mut self, ns: u64) {
         self.max_cost_ns = ns;
     }
 
-    /// The passes cost at least so much.
+    /// Raises to `ns` nanoseconds, if it is less, what the balancer's passes cost the CPU in all.
     pub fn raise_max_cost(&mut self, ns: u64) {
         self.max_cost_ns = self.max_cost_ns.max(ns);
     }
 
-    /// So much idle time was none: the CPU waited for contended lines.
+    /// Counts `ns` nanoseconds of an idle period as busy, because the CPU waited for contended
+    /// lines then.
     pub fn add_busy(&mut self, ns: u64) {
         self.busy_ns += ns;
     }
@@ -52,20 +54,20 @@ impl Idleness {
         self.idle
     }
 
-    /// How long the CPU usually is idle, nanoseconds.
+    /// Returns the average length of the CPU's idle periods, in nanoseconds.
     #[inline]
     pub fn avg_idle_ns(&self) -> u64 {
         self.avg_idle_ns
     }
 
-    /// The CPU becomes idle.
+    /// Notes that the CPU becomes idle.
     pub fn begin(&mut self, now_ns: u64) {
         self.idle = true;
         self.idle_since_ns = now_ns;
         self.busy_ns += now_ns - self.busy_since_ns;
     }
 
-    /// The CPU is no longer idle.
+    /// Notes that the CPU becomes busy.
     pub fn end(&mut self, now_ns: u64) {
         self.idle = false;
         let idle_ns = now_ns - self.idle_since_ns;
@@ -75,7 +77,8 @@ impl Idleness {
         self.busy_since_ns = now_ns;
     }
 
-    /// The CPU's busy time since this was asked last, nanoseconds; `busy` says that it is busy now.
+    /// Returns the CPU's busy time since this was last called, in nanoseconds; `busy` says that the
+    /// CPU is busy now.
     pub fn take_busy(&mut self, now_ns: u64, busy: bool) -> u64 {
         if busy {
             self.busy_ns += now_ns - self.busy_since_ns.min(now_ns);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What is on its way to a CPU: interrupts, and tasks that were woken from afar.
+//! The interrupts and the tasks that are on their way to a CPU, which enqueues these tasks itself.
 
 use std::collections::VecDeque;
 
-/// What is on its way to a CPU.
+/// The interrupts and the tasks that are on their way to a CPU.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     /// Tasks that the CPU itself enqueues when the interrupt arrives.
     tasks: VecDeque<u32>,
-    /// An interrupt is on its way.
+    /// True while an interrupt is on its way.
     ipi_pending: bool,
 }
 
 impl Inbox {
-    /// A task was sent to the CPU.
+    /// Puts `task` behind the tasks that are on their way.
     pub fn put(&mut self, task: u32) {
         self.tasks.push_back(task);
     }
@@ -36,12 +36,12 @@ impl Inbox {
         std::mem::replace(&mut self.ipi_pending, is)
     }
 
-    /// The tasks on their way.
+    /// Returns the tasks that are on their way, in the order in which they were sent.
     pub fn tasks(&self) -> &VecDeque<u32> {
         &self.tasks
     }
 
-    /// Whether an interrupt is on its way.
+    /// Returns whether an interrupt is on its way.
     pub fn is_told(&self) -> bool {
         self.ipi_pending
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! An interrupt reaches a CPU.
+//! The work of a CPU that an interrupt reaches.
 
 use super::{Programs, Sched, kind};
 
 impl Sched<'_> {
-    /// An interrupt arrives: enqueue the tasks that were sent here, then reschedule if need be.
+    /// Handles an interrupt on `cpu`: enqueues the tasks that were sent to this CPU, then
+    /// reschedules if need be.
     pub fn interrupt(&mut self, programs: &mut dyn Programs, cpu: usize) {
         self.cpus[cpu].inbox.tell(false);
         while let Some(task) = self.cpus[cpu].inbox.take() {
@@ -22,8 +23,9 @@ impl Sched<'_> {
         }
     }
 
-    /// An interrupt comes to a CPU that may be at such work. Returns whether it has to wait; then
-    /// it comes again when the stretch under way is done. Those that follow are dropped.
+    /// Returns whether an interrupt has to wait, because `cpu` is idle and does the kernel's own
+    /// work. The interrupt then comes again when the stretch under way is done, and the CPU drops
+    /// the stretches that would follow.
     pub fn finish_chore(&mut self, cpu: usize) -> bool {
         let c = &mut self.cpus[cpu];
         let end = c.chores.drop_all(self.now);

@@ -4,8 +4,8 @@
 use super::{Sched, kind};
 
 impl Sched<'_> {
-    /// Sends an interrupt in `after_ns`, when the sender has got that far, unless one is on its
-    /// way already.
+    /// Sends an interrupt to `cpu`, unless one is on its way already. The sender `from` sends it in
+    /// `after_ns` nanoseconds, which it needs to get that far.
     pub(crate) fn send_ipi(&mut self, cpu: usize, from: usize, after_ns: u64) {
         if self.cpus[cpu].inbox.tell(true) {
             return;
@@ -17,7 +17,8 @@ impl Sched<'_> {
         if self.cpus[cpu].current.is_none() {
             delay += u64::from(self.host.cpu(cpu).idle_exit_ns);
         }
-        // An interrupt on an idle CPU had to wake that CPU first.
+        // An idle sender handles an interrupt itself, which had to wake it from its idle state
+        // first.
         if cpu != from && self.cpus[from].idleness.is_idle() {
             delay += u64::from(self.host.cpu(from).idle_exit_ns);
         }

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where a task is in its life, and who wakes it: words that every room uses.
+//! The states of a task's life, and the wakers of tasks: words that every room uses.
 
-/// Where a task is in its life.
+/// The state of a task between its birth and its death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// Not forked yet.
+    /// The task is not forked yet.
     Unborn,
-    /// Waits for a message or a timer; not on a queue (or, in EEVDF, queued but delayed).
+    /// The task waits for a message or a timer, and is on no queue (or, in EEVDF, is queued but
+    /// delayed).
     Asleep,
-    /// Woken, on its way to a CPU's queue.
+    /// The task was woken, and is on its way to a CPU's queue.
     Waking,
-    /// On a queue.
+    /// The task is on a CPU's queue, and does not run.
     Queued,
-    /// On a CPU.
+    /// The task runs on a CPU.
     Running,
-    /// Gone.
+    /// The task has ended.
     Dead,
 }
 
-/// Who wakes a task.
+/// The waker of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waker {
-    /// The running task, or an interrupt on top of it.
+    /// The running task, or an interrupt that arrived while the task ran.
     Task(u32),
     /// An interrupt on an idle CPU.
     Idle,

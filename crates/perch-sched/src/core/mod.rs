@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The core: CPUs and tasks, and what becomes of them when a task wakes up, a segment of its work
-//! ends, an interrupt arrives or a tick comes. The classes and the balancer work on the same state.
+//! The core: the CPUs, the tasks, and what the scheduler does when a task wakes up, a segment of
+//! its work ends, an interrupt arrives or a tick comes. The classes and the balancer work on the
+//! same state.
 //!
-//! One event at a time is handled, in order of time and arrival; nothing here reads a clock, walks
-//! a hash map or draws an unseeded number.
+//! The core handles one event at a time, in order of time and arrival. Nothing here reads a clock,
+//! walks over a hash map or draws an unseeded number.
 
 mod affinity;
 mod boot;
@@ -48,27 +49,28 @@ use watch::Watch;
 pub use life::{Life, Waker};
 pub use segment::{Ended, Rounds};
 
-/// The kinds of events that belong to the scheduler, by the number that stands in [`Event::kind`].
-/// Whoever owns the run gives its own events other numbers; which come first among the events of
-/// one moment is told in docs/architecture.md.
+/// The kinds of the scheduler's events, by the number that [`Event::kind`] holds. The owner of the
+/// run gives its own events other numbers; docs/architecture.md tells which event comes first among
+/// those of one moment.
 pub mod kind {
     /// The running task's segment ends; the key is the CPU.
     pub const SEGMENT: u8 = 0;
-    /// An interrupt reaches a CPU, the key: woken tasks to enqueue, or a request to reschedule.
+    /// An interrupt reaches a CPU, which is the key: the CPU has woken tasks to enqueue, or was
+    /// asked to reschedule.
     pub const IPI: u8 = 1;
-    /// Every CPU's tick.
+    /// A tick of all CPUs.
     pub const TICK: u8 = 4;
 }
 
-/// What runs on the CPUs. The scheduler knows no more of it than that a task goes on when it has a
-/// CPU and nothing left of the work that it was given.
+/// The programs that run on the CPUs. All that the scheduler knows of a program is that its task
+/// goes on when the task has a CPU and none of its work is left.
 pub trait Programs {
-    /// `task` runs on `cpu` and has no work left: it does what comes next, which may take time, wake
-    /// others, put it to sleep or end it.
+    /// `task` runs on `cpu` and has no work left. The program does its next operation, which may
+    /// take time, wake other tasks, put the task to sleep or end it.
     fn advance(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32);
 
-    /// `task`, which was set up as one that [`NewTask::carries`] others, has just got `cpu`, with or
-    /// without work left.
+    /// `task`, which was set up as one that [`NewTask::carries`] others, has just got `cpu`, with
+    /// or without work left.
     fn enter(&mut self, sched: &mut Sched<'_>, cpu: usize, task: u32);
 }
 
@@ -80,55 +82,56 @@ pub struct Sched<'a> {
     pub(crate) policy: Policy,
     pub(crate) rules: EraRules,
     pub(crate) costs: Costs,
-    /// What the last-level caches hold, where some process's threads share something.
+    /// The contents of the last-level caches, on a machine where the threads of some process share
+    /// data.
     pub(crate) llcs: Option<Llcs>,
     /// The kernel's contended cache lines.
     lines: Contended,
-    /// The CPU that is at work: it pays for what the kernel does.
+    /// The CPU that executes kernel code at this moment: the time is charged to it.
     pub(crate) acting: usize,
     pub(crate) tick_ns: u64,
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) tasks: Vec<Task>,
     /// The tasks' affinities, each stored once.
     pub(crate) affinities: Vec<Arc<CpuMask>>,
-    /// What the policy remembers of each CPU's idle task, the waker of timer interrupts.
+    /// The policy's state of each CPU's idle task, which is the waker of timer interrupts.
     pub(crate) idle_tasks: Vec<TaskState>,
-    /// CPUs differ in capacity.
+    /// True if the CPUs differ in capacity.
     pub(crate) unequal: bool,
-    /// The real-time class's part of the root domain, if any task is in it.
+    /// The real-time class's part of the root domain, if any task is of that class.
     pub(crate) rt: Option<Box<rt::RtDomain>>,
-    /// Kind and key of the event that is handled.
+    /// The kind and the key of the event that is being handled.
     pub(crate) handled: (u8, u32),
     pub(crate) counts: Counts,
     pub(crate) random: Random,
     pub(crate) watch: Watch<'a>,
-    /// What the fair class knows.
+    /// The fair class's state that belongs to no single CPU.
     pub(crate) fair: FairState,
-    /// What the balancer knows.
+    /// The balancer's state that belongs to no single CPU.
     pub(crate) balance: BalanceState,
-    /// What the cache mechanism is told.
+    /// The cache mechanism's books: its counts for processes and LLCs.
     pub(crate) caches: cache::CacheBooks,
 }
 
 impl<'a> Sched<'a> {
-    /// Tells `observer` what happens from now on.
+    /// Makes `observer` the one that is told what happens from now on.
     pub fn observe(&mut self, observer: Box<dyn Observer + 'a>) {
         self.watch.set(observer);
     }
 
-    /// The observer, who is told nothing any more.
+    /// Takes the observer away, so that it is told nothing more, and returns it.
     pub fn take_observer(&mut self) -> Option<Box<dyn Observer + 'a>> {
         self.watch.take()
     }
 
-    /// The error with which the observer refused something since this was asked last.
+    /// Returns the error with which the observer refused an event since this was last called.
     pub fn take_observer_error(&mut self) -> Option<std::io::Error> {
         self.watch.take_error()
     }
 }
 
 impl Sched<'_> {
-    /// Whether somebody looks on.
+    /// Returns whether the run has an observer.
     #[inline]
     pub(crate) fn is_observed(&self) -> bool {
         self.watch.is_any()
@@ -139,7 +142,7 @@ impl Sched<'_> {
         self.watch.tell(self.now, what);
     }
 
-    /// Has something happen at `at_ns`, which is not past.
+    /// Schedules an event of this kind, key and tag for `at_ns`, which must not lie in the past.
     #[inline]
     pub fn at(&mut self, at_ns: u64, kind: u8, key: u32, tag: u32) {
         self.events.push(Event {
@@ -150,7 +153,7 @@ impl Sched<'_> {
         });
     }
 
-    /// An idle CPU has another stretch of the kernel's own work to do, which takes `ns`.
+    /// Adds a stretch of `ns` nanoseconds of the kernel's own work to what an idle CPU has to do.
     pub(crate) fn add_chore(&mut self, cpu: usize, ns: u64) {
         if self.costs.tick_ns() > 0 {
             self.cpus[cpu].chores.add(self.now, ns);

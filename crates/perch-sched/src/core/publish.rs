@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the policy sees of a CPU's queue, and all who keep sums of it.
+//! The figures of a CPU's queue, as the policy and the balancer's sums see them.
 
 use super::Sched;
 use crate::balance::Sums;
 
 impl Sched<'_> {
-    /// Lets the policy see a queue as it is now.
+    /// Shows the policy the queue of `cpu` as it is now, and brings all sums over queues up to
+    /// date.
     pub(crate) fn publish(&mut self, cpu: usize) {
         let current = self.fair_current(cpu);
         let curr_load = current.map_or(0, |task| self.task_load(task));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Running tasks: segments of work, the ways to leave a CPU, and switching.
 //!
-//! A function that may hand a CPU to another task takes the programs along: that task goes on at
-//! once, at the place where the CPU was handed over.
+//! A function that may hand a CPU to another task takes the programs as a parameter: the program of
+//! that task goes on at once, at the place where the CPU was handed over.
 
 use perch_policy::Wake;
 
@@ -20,14 +20,15 @@ impl Vacated for Switching<'_> {
 }
 
 impl Sched<'_> {
-    /// The running task sleeps.
+    /// Puts the running task of `cpu` to sleep.
     pub fn block(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) {
         self.leave_caches(cpu, task);
         self.leave(cpu, task, Life::Asleep);
         self.schedule(programs, cpu);
     }
 
-    /// The running task calls exec, which is the cheapest moment to move. Returns whether it left.
+    /// The running task calls exec, the cheapest moment to move it. Returns whether the task left
+    /// `cpu`.
     pub fn exec(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) -> bool {
         if self.tasks[task as usize].carries {
             return false;
@@ -43,8 +44,8 @@ impl Sched<'_> {
         to != cpu && self.push_running(&mut Switching(programs), cpu, to)
     }
 
-    /// The running task sets its own affinity, and moves to `to`, a CPU among those, unless that is
-    /// `None`. Returns whether it left.
+    /// The running task sets its own affinity to `mask`, and moves to `to`, which is a CPU of
+    /// `mask`, unless `to` is `None`. Returns whether the task left `cpu`.
     pub fn bind(
         &mut self,
         programs: &mut dyn Programs,
@@ -57,13 +58,13 @@ impl Sched<'_> {
         to.is_some_and(|to| self.push_running(&mut Switching(programs), cpu, to))
     }
 
-    /// The running task ends.
+    /// Ends the running task of `cpu`.
     pub fn exit(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) {
         self.leave(cpu, task, Life::Dead);
         self.schedule(programs, cpu);
     }
 
-    /// The running task gives way.
+    /// Makes the running task of `cpu` give way, unless its class would pick it again.
     pub fn preempt(&mut self, programs: &mut dyn Programs, cpu: usize) {
         let Some(task) = self.cpus[cpu].current else {
             return;
@@ -97,7 +98,7 @@ impl Sched<'_> {
         true
     }
 
-    /// Switches if somebody asked for it while the running task was in the middle of its work.
+    /// Switches if a reschedule was requested while the running task was in the middle of its work.
     pub fn resched_if_needed(&mut self, programs: &mut dyn Programs, cpu: usize) {
         let c = &self.cpus[cpu];
         if c.need_resched
@@ -109,7 +110,7 @@ impl Sched<'_> {
         }
     }
 
-    /// Chooses who runs next on a CPU that runs nobody.
+    /// Picks the task that runs next on `cpu`, which runs none, and switches to it.
     pub(crate) fn schedule(&mut self, programs: &mut dyn Programs, cpu: usize) {
         assert!(self.cpus[cpu].current.is_none(), "cpu {cpu} runs somebody");
         self.cpus[cpu].need_resched = false;
@@ -117,8 +118,8 @@ impl Sched<'_> {
         if next.is_none() {
             self.note_misfit(cpu);
         }
-        // The balancer may take the running task off another CPU, which then chooses again in the middle
-        // of the pass (`Switching`).
+        // The balancer may take the running task off another CPU, which then picks its next task in
+        // the middle of the pass (`Switching`).
         let may_pull = next.is_none() && self.cpus[cpu].inbox.is_empty();
         if may_pull && self.balance_newidle(&mut Switching(programs), cpu) {
             next = self.pick(cpu);
@@ -152,7 +153,8 @@ impl Sched<'_> {
         let others = c.fill - t.warm_fill.min(c.fill);
         let refill = self.costs.refill_ns(t.footprint, warm, cpu, others);
         c.fill += u64::from(t.footprint);
-        // At least a nanosecond, so that a task that blocks at once does so at a later time.
+        // A switch takes a nanosecond at least, so that a task that blocks at once does so at a
+        // later time.
         let switch_ns = self.costs.context_switch_ns();
         t.debt_ns += (switch_ns + refill).max(1);
         let between = t.left_ns == 0;
@@ -170,7 +172,8 @@ impl Sched<'_> {
             self.share_core(cpu);
         }
         self.switched(cpu);
-        // The operation under way goes on; a task that was between two starts the next one.
+        // The task continues the operation under way; a task that was between two operations starts
+        // the next.
         if self.tasks[task as usize].carries {
             programs.enter(self, cpu, task);
         } else if between {
@@ -180,7 +183,7 @@ impl Sched<'_> {
         }
     }
 
-    /// The running task goes on, though it was asked to give way.
+    /// Lets the running task go on although it was asked to give way.
     fn go_on(&mut self, programs: &mut dyn Programs, cpu: usize, task: u32) {
         match self.tasks[task as usize].left_ns {
             0 => programs.advance(self, cpu, task),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A task as the scheduler has it: its place in its class, what is left of its work, and what its
-//! caches hold.
+//! A task as the scheduler has it: its place in its class, the work that is left to it, and where
+//! its cached lines are.
 
 use perch_policy::TaskState;
 
@@ -11,37 +11,39 @@ use crate::class::rt::RtEntity;
 /// A task.
 #[derive(Debug)]
 pub struct Task {
-    /// What the policy knows and remembers of it.
+    /// The policy's state of the task.
     pub state: TaskState,
-    /// Its group, `NONE` for the root group.
+    /// The task's group, `NONE` for the root group.
     pub group: u32,
-    /// Which of the kernel's affinities it has.
+    /// The task's affinity, by its place in [`super::Sched`]'s `affinities`.
     pub affinity: u32,
-    /// Where it runs or ran last.
+    /// The CPU on which the task runs or ran last.
     pub cpu: u32,
-    /// Where it is in its life.
+    /// The state that the task is in between its birth and its death.
     pub life: Life,
-    /// Its work is that of others, see [`super::NewTask::carries`].
+    /// True for a task whose work is that of others, see [`super::NewTask::carries`].
     pub carries: bool,
-    /// It is in a stretch of kernel code with interrupts off: it keeps its CPU until it says
-    /// otherwise.
+    /// True while the task executes kernel code with interrupts off: it keeps its CPU until the
+    /// program clears this.
     pub atomic: bool,
-    /// Real-time class entity.
+    /// The real-time class's entity.
     pub rt: RtEntity,
-    /// Work left of the operation under way, nanoseconds at full capacity.
+    /// The work left of the operation under way, in nanoseconds at full capacity.
     pub left_ns: u64,
-    /// Overheads to be paid before the next operation: wake-ups sent, data fetched.
+    /// The work that the task owes before its next operation, in nanoseconds at full capacity:
+    /// wake-ups that it sent, data that it fetched.
     pub debt_ns: u64,
-    /// Lines of its own that it finds in its caches when it runs undisturbed.
+    /// The number of lines of its own that the task finds in its caches when it runs undisturbed.
     pub footprint: u32,
-    /// Where its lines are: the CPU it last ran on, `u32::MAX` before the first time.
+    /// The CPU whose caches hold the task's lines: the one that it last ran on, `u32::MAX` before
+    /// the first.
     pub warm_cpu: u32,
-    /// That CPU's fill counter when the task left it.
+    /// That CPU's fill counter at the moment at which the task left it.
     pub warm_fill: u64,
-    /// When it was woken, for the wake-up latency; 0 once that is counted.
+    /// The time of the task's wake-up, from which its latency is counted; 0 once it is counted.
     pub woken_ns: u64,
-    /// When it last became able to run, or was made to wait.
+    /// The time at which the task was last woken, or last left a CPU while it was runnable.
     pub waits_since_ns: u64,
-    /// What the cache mechanism remembers of it.
+    /// The cache mechanism's state of the task.
     pub cache: CacheTask,
 }

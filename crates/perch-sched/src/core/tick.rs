@@ -5,9 +5,9 @@ use super::run::Switching;
 use super::{Programs, Sched, kind};
 
 impl Sched<'_> {
-    /// Every CPU's tick. Ticks of all CPUs fall on the same moment (the kernel's default). An idle
-    /// CPU has none: without a cpuidle driver, as on most servers with one idle state, the tick
-    /// stops on every entry.
+    /// Handles the tick of all CPUs, which falls on the same moment on each (the kernel's default).
+    /// An idle CPU has none: without a cpuidle driver, as on most servers with one idle state, the
+    /// tick stops on every entry.
     pub fn tick(&mut self, programs: &mut dyn Programs) {
         self.tick_all();
         for cpu in 0..self.cpus.len() {
@@ -36,7 +36,7 @@ impl Sched<'_> {
         self.at(next_ns, kind::TICK, 0, 0);
     }
 
-    /// A busy CPU spends so long on the kernel's own account.
+    /// Charges the running task of `cpu` `ns` nanoseconds of the kernel's own work.
     pub fn take_time(&mut self, cpu: usize, ns: u64) {
         let Some(task) = self.cpus[cpu].current else {
             return;
@@ -49,8 +49,8 @@ impl Sched<'_> {
         self.begin_segment(cpu);
     }
 
-    /// An idle CPU's tick, unless that is stopped: the governor keeps it while it expects the
-    /// next wake-up to come before.
+    /// Handles the tick of an idle CPU, unless its tick is stopped: the governor keeps the tick
+    /// while it expects the next wake-up to come before it.
     pub(super) fn tick_idle(&mut self, cpu: usize) {
         if self.cpus[cpu].idleness.is_idle() && self.cpus[cpu].idleness.avg_idle_ns() < self.tick_ns
         {

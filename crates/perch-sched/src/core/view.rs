@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What those who drive a scheduler see of it and tell it: the events in their order, where tasks
+//! The interface for the caller that drives a scheduler: the events in their order, where tasks
 //! are, and the work that they have left.
 
 use perch_engine::{Event, EventQueue};
@@ -11,39 +11,40 @@ use crate::observe::Counts;
 
 /// Time and events.
 impl Sched<'_> {
-    /// The moment, nanoseconds.
+    /// Returns the current time of the run, in nanoseconds.
     #[inline]
     pub fn now_ns(&self) -> u64 {
         self.now
     }
 
-    /// Lets time pass until `now_ns`, before which nothing is pending.
+    /// Lets time pass until `now_ns`; the caller makes sure that no event is pending before it.
     pub fn pass_to(&mut self, now_ns: u64) {
         self.now = now_ns;
     }
 
-    /// Takes the next event up to `until_ns`; its moment is now. `in_order`: of the events of one
-    /// moment the one of the lowest kind and then key, which streaks need; otherwise the one that
-    /// was pushed first.
+    /// Takes the next event up to `until_ns`, and lets time pass to it. With `in_order`, this is
+    /// the event of the lowest kind and then the lowest key among those of one moment, which
+    /// streaks need; otherwise it is the one that was pushed first.
     #[inline]
     pub fn next(&mut self, until_ns: u64, in_order: bool) -> Option<Event> {
         let event = self.events.pop_until(until_ns)?;
         self.now = event.at_ns;
         let event = match in_order {
             false => event,
-            // Streaks leave out events: what is left must not depend on when it was pushed.
+            // Streaks leave out events, so the order of those that remain must not depend on when
+            // each was pushed.
             true => self.events.exchange_for_least(event, |e| (e.kind, e.key)),
         };
         self.handled = (event.kind, event.key);
         Some(event)
     }
 
-    /// What is pending.
+    /// Returns the pending events.
     pub fn events(&self) -> &EventQueue {
         &self.events
     }
 
-    /// The CPU that is at work from now on: it pays for what the kernel does.
+    /// Makes `cpu` the one that executes kernel code from now on: the time is charged to it.
     #[inline]
     pub fn act_on(&mut self, cpu: usize) {
         self.acting = cpu;
@@ -52,78 +53,80 @@ impl Sched<'_> {
 
 /// CPUs and tasks.
 impl Sched<'_> {
-    /// How many CPUs there are.
+    /// Returns the number of CPUs.
     pub fn nr_cpus(&self) -> usize {
         self.cpus.len()
     }
 
-    /// How many tasks there are, asleep, unborn and dead ones included.
+    /// Returns the number of tasks; those that sleep, are unborn or are dead count too.
     pub fn nr_tasks(&self) -> usize {
         self.tasks.len()
     }
 
-    /// The task that runs on a CPU.
+    /// Returns the task that runs on `cpu`.
     #[inline]
     pub fn current(&self, cpu: usize) -> Option<u32> {
         self.cpus[cpu].current
     }
 
-    /// The running task of a CPU should give way as soon as possible.
+    /// Returns whether the running task of `cpu` should give way as soon as possible.
     #[inline]
     pub fn need_resched(&self, cpu: usize) -> bool {
         self.cpus[cpu].need_resched
     }
 
-    /// A CPU's speed, 1024ths.
+    /// Returns the speed of `cpu`, in 1024ths of full capacity.
     pub fn speed_1024(&self, cpu: usize) -> u32 {
         self.cpus[cpu].speed_1024
     }
 
-    /// A CPU's last-level cache, if it shares one.
+    /// Returns the LLC of `cpu`, if it shares one.
     pub fn llc(&self, cpu: usize) -> Option<usize> {
         self.cpus[cpu].llc
     }
 
-    /// Lines that tasks brought into a CPU's caches so far.
+    /// Returns the number of lines that tasks have brought into the caches of `cpu` so far.
     pub fn fill(&self, cpu: usize) -> u64 {
         self.cpus[cpu].fill
     }
 
-    /// A task brings so many lines into a CPU's caches.
+    /// Notes that a task brings `lines` lines into the caches of `cpu`.
     pub fn add_fill(&mut self, cpu: usize, lines: u32) {
         self.cpus[cpu].fill += u64::from(lines);
     }
 
-    /// Where a task is in its life.
+    /// Returns the state that `task` is in.
     #[inline]
     pub fn life(&self, task: u32) -> Life {
         self.tasks[task as usize].life
     }
 
-    /// Where a task runs or ran last.
+    /// Returns the CPU on which `task` runs or ran last.
     #[inline]
     pub fn cpu_of_task(&self, task: u32) -> usize {
         self.tasks[task as usize].cpu as usize
     }
 
-    /// The CPU where a task's lines are, and that CPU's fill counter when the task left it.
+    /// Returns the CPU whose caches hold the lines of `task`, and that CPU's fill counter at the
+    /// moment at which the task left it.
     pub fn warmth(&self, task: u32) -> (Option<usize>, u64) {
         let t = &self.tasks[task as usize];
         let warm = (t.warm_cpu != u32::MAX).then_some(t.warm_cpu as usize);
         (warm, t.warm_fill)
     }
 
-    /// Lines of its own that a task touches every time it runs.
+    /// Returns the number of lines of its own that `task` touches every time it runs.
     pub fn footprint(&self, task: u32) -> u32 {
         self.tasks[task as usize].footprint
     }
 
-    /// When a task last became able to run, or was made to wait.
+    /// Returns the time at which `task` was last woken, or last left a CPU while it was runnable,
+    /// in nanoseconds.
     pub fn waits_since_ns(&self, task: u32) -> u64 {
         self.tasks[task as usize].waits_since_ns
     }
 
-    /// What a task has run so far, nanoseconds.
+    /// Returns the time that `task` has run so far, in nanoseconds.
     pub fn ran_ns(&self, task: u32) -> u64 {
         let run = self.run_time(task);
         match self.tasks[task as usize].life {
@@ -132,94 +135,97 @@ impl Sched<'_> {
         }
     }
 
-    /// The machine as the policy sees it.
+    /// Returns the machine as the policy sees it.
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// What the hardware charges.
+    /// Returns the times that the hardware charges.
     #[inline]
     pub fn costs(&self) -> &Costs {
         &self.costs
     }
 
-    /// Whether last-level caches are modelled: then each stretch of work uses a working set again.
+    /// Returns whether the run models the last-level caches. If so, each stretch of work uses the
+    /// task's working set again.
     pub fn models_llcs(&self) -> bool {
         self.llcs.is_some()
     }
 
-    /// What was counted since [`Sched::start_counting`].
+    /// Returns the counts since [`Sched::start_counting`].
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Begins to count anew.
+    /// Sets all counts back, so that the run counts from now on.
     pub fn start_counting(&mut self) {
         self.take_busy();
         self.counts = Counts::new();
         self.lines.start_counting();
     }
 
-    /// What was counted, and who met whom at contended cache lines.
+    /// Takes the counts, and those of the accesses to contended cache lines, where these are
+    /// modelled.
     pub fn take_counts(&mut self) -> (Counts, Option<Box<C2c>>) {
         let met = self.lines.counted();
         (std::mem::take(&mut self.counts), met)
     }
 }
 
-/// The work of tasks. A task that never comes to a CPU of this machine has such an account too: it
-/// is the one who carries it that works it off.
+/// The work of tasks. A task that never comes to a CPU of this machine has such an account too; the
+/// task that carries it works it off.
 impl Sched<'_> {
-    /// Work that is left of the operation under way, nanoseconds at full capacity.
+    /// Returns the work that is left of the operation under way, in nanoseconds at full capacity.
     #[inline]
     pub fn left_ns(&self, task: u32) -> u64 {
         self.tasks[task as usize].left_ns
     }
 
-    /// Gives a task so much work, instead of what it had.
+    /// Gives `task` the work `work_ns` instead of what was left to it.
     #[inline]
     pub fn set_work(&mut self, task: u32, work_ns: u64) {
         self.tasks[task as usize].left_ns = work_ns;
     }
 
-    /// Gives a task so much work more.
+    /// Gives `task` the work `work_ns` in addition to what is left to it.
     pub fn add_work(&mut self, task: u32, work_ns: u64) {
         self.tasks[task as usize].left_ns += work_ns;
     }
 
-    /// Gives a task so much work of the kernel's, instead of what it had.
+    /// Gives `task` the work `work_ns`, which is the kernel's, instead of what was left to it.
     pub fn set_kernel_work(&mut self, cpu: usize, task: u32, work_ns: u64) {
         self.set_work(task, work_ns);
         self.note_kernel(cpu, work_ns);
     }
 
-    /// A task has so much more to do before its next operation, not in the kernel.
+    /// Charges `task` the work `work_ns`, which is not the kernel's, before its next operation.
     #[inline]
     pub fn charge(&mut self, task: u32, work_ns: u64) {
         self.tasks[task as usize].debt_ns += work_ns;
     }
 
-    /// Whether a task has to work before its next operation.
+    /// Returns whether `task` has to work off a charge before its next operation.
     #[inline]
     pub fn owes_work(&self, task: u32) -> bool {
         self.tasks[task as usize].debt_ns > 0
     }
 
-    /// Takes all of a task's work away from it: what is left and what it owes.
+    /// Takes all work away from `task`, and returns it: what is left and what the task owes.
     pub fn take_work(&mut self, task: u32) -> u64 {
         let t = &mut self.tasks[task as usize];
         std::mem::take(&mut t.left_ns) + std::mem::take(&mut t.debt_ns)
     }
 
-    /// The running task is, or is no longer, in a stretch of kernel code with interrupts off: nobody
-    /// takes the CPU from it.
+    /// Notes that the running task enters (`is`) or leaves a stretch of kernel code with interrupts
+    /// off, in which no other task preempts it.
     #[inline]
     pub fn set_atomic(&mut self, task: u32, is: bool) {
         self.tasks[task as usize].atomic = is;
     }
 
-    /// Whether the running task is alone on its CPU, as a streak wants it. What it owes for
-    /// contended lines is settled.
+    /// Returns whether the running task is alone on `cpu`, which a streak requires. The time that
+    /// the CPU has waited for contended lines is charged to the task first, because a streak cannot
+    /// charge it.
     pub fn is_alone(&mut self, cpu: usize) -> bool {
         self.settle_lines(cpu);
         self.nr(cpu) == 1 && self.nr_fair(cpu) == 1

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Waking a task: the policy is asked, the wakee goes to a queue, an interrupt goes out.
+//! The wake-up of a task: the policy chooses its CPU, and the task reaches that CPU's queue, either
+//! at once or by an interrupt.
 
 use perch_policy::Wake;
 
@@ -7,13 +8,13 @@ use super::{Life, Programs, Sched, Waker};
 use crate::observe::Observed;
 
 impl Sched<'_> {
-    /// The waker when an interrupt on `cpu` wakes a task.
+    /// Returns the waker of a task that an interrupt on `cpu` wakes.
     pub fn interrupted(&self, cpu: usize) -> Waker {
         self.cpus[cpu].current.map_or(Waker::Idle, Waker::Task)
     }
 
-    /// Wakes a sleeping task from `this_cpu`. Returns what the wake-up cost the waker, nanoseconds of
-    /// work.
+    /// Wakes the sleeping `task` from `this_cpu`. Returns the cost of the wake-up for the waker, as
+    /// nanoseconds of work.
     pub fn wake(&mut self, task: u32, this_cpu: usize, waker: Waker, sync: bool) -> u64 {
         let now = self.now;
         let t = &mut self.tasks[task as usize];
@@ -44,7 +45,7 @@ impl Sched<'_> {
         cost
     }
 
-    /// Wakes a task that EEVDF left on its queue when it fell asleep.
+    /// Wakes a task that EEVDF left on its queue, delayed, when it fell asleep.
     fn wake_delayed(&mut self, task: u32, this_cpu: usize, waker: Waker) -> u64 {
         let cpu = self.tasks[task as usize].cpu as usize;
         if self.caches.reserves() {
@@ -66,8 +67,8 @@ impl Sched<'_> {
         cost
     }
 
-    /// Brings a woken task to its CPU. An idle CPU, and one that does not share the waker's
-    /// cache, enqueues it itself when the interrupt arrives; elsewhere the waker does it.
+    /// Brings a woken task to `cpu`. The waker on `this_cpu` enqueues it itself if `cpu` is busy
+    /// and shares its LLC; otherwise `cpu` enqueues it when the interrupt arrives.
     fn send_to(&mut self, task: u32, cpu: usize, this_cpu: usize, cost_ns: u64) {
         assert!(
             self.allowed(task).contains(cpu),
@@ -90,7 +91,8 @@ impl Sched<'_> {
         self.send_ipi(cpu, this_cpu, cost_ns);
     }
 
-    /// Lets a task just queued on `cpu` preempt; tells a remote CPU by interrupt.
+    /// Lets `task`, which was just enqueued on `cpu`, preempt the running task. A remote CPU is
+    /// told by an interrupt.
     #[inline(always)]
     fn preempt_from(&mut self, cpu: usize, task: u32, this_cpu: usize, cost_ns: u64) {
         let before = self.cpus[cpu].need_resched;
@@ -100,7 +102,7 @@ impl Sched<'_> {
         }
     }
 
-    /// A task that nobody in the simulation forks appears, as if its parent were on `parent`.
+    /// Makes a task appear that no task of the simulation forks, as if its parent were on `parent`.
     pub fn appear(&mut self, programs: &mut dyn Programs, task: u32, parent: usize) {
         self.acting = parent;
         let (cpu, _) = self.start(task, parent);
@@ -110,15 +112,17 @@ impl Sched<'_> {
         }
     }
 
-    /// A task's first wake-up, from its parent, which runs on this CPU. Returns what it cost the
-    /// parent: the CPUs that the slow path looked at. The rest of a fork is the workload's.
+    /// Wakes `task` for the first time, from its parent, which runs on the CPU `parent`. Returns
+    /// the cost for the parent of the CPUs that the slow path examined. The workload charges the
+    /// rest of a fork.
     pub fn fork(&mut self, task: u32, parent: usize) -> u64 {
         let (cpu, cost) = self.start(task, parent);
         self.send_to(task, cpu, parent, cost);
         cost
     }
 
-    /// Makes a task that is about to wake up for the first time: where, and what choosing costs.
+    /// Prepares `task` for its first wake-up. Returns its CPU and the cost of choosing it, in
+    /// nanoseconds.
     fn start(&mut self, task: u32, parent: usize) -> (usize, u64) {
         let t = &mut self.tasks[task as usize];
         t.cpu = parent as u32;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What tasks find in the caches of the CPUs that they come to.
+//! The lines that tasks find in the caches of the CPUs that they come to.
 
 use super::Sched;
 use crate::hardware::Use;
 
 impl Sched<'_> {
-    /// Notes what the leaving task's caches hold.
+    /// Notes where the lines of `task`, which leaves `cpu`, are cached.
     pub(crate) fn leave_caches(&mut self, cpu: usize, task: u32) {
         let fill = self.cpus[cpu].fill;
         let t = &mut self.tasks[task as usize];
@@ -13,15 +13,15 @@ impl Sched<'_> {
         t.warm_fill = fill;
     }
 
-    /// The running task uses its lines and its process's, as far as the last-level caches hold
-    /// them, in a further stretch of computing.
+    /// The running task begins another stretch of computing, and uses its own lines and its
+    /// process's, as far as the last-level caches hold them.
     #[inline]
     pub fn use_caches(&mut self, cpu: usize, task: u32) {
         self.touch_llc(cpu, task, Some(cpu), 0);
     }
 
-    /// The running task uses its lines and its process's, as far as the last-level caches hold
-    /// them; others used so many lines on `warm`, where it ran before, since then.
+    /// The running task uses its own lines and its process's, as far as the last-level caches hold
+    /// them. It ran on `warm` before, and other tasks have used `others` lines there since then.
     pub(super) fn touch_llc(&mut self, cpu: usize, task: u32, warm: Option<usize>, others: u64) {
         let Some(llcs) = &mut self.llcs else {
             return;

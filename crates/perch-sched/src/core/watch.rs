@@ -11,13 +11,13 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Whether somebody looks on.
+    /// Returns whether there is an observer.
     #[inline]
     pub fn is_any(&self) -> bool {
         self.observer.is_some()
     }
 
-    /// Tells the observer what happened at `now_ns`.
+    /// Tells the observer that `what` happened at `now_ns`.
     #[cold]
     pub fn tell(&mut self, now_ns: u64, what: &Observed<'_>) {
         let told = (self.observer.as_mut()).map_or(Ok(()), |observer| observer.see(now_ns, what));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Who met whom at the kernel's contended cache lines, as `perf c2c` reports it.
+//! The counts of the accesses to the kernel's contended cache lines, as `perf c2c` reports them.
 
 use std::cmp::Reverse;
 
@@ -7,34 +7,36 @@ use super::Symbol;
 
 /// The accesses of one function to one field.
 ///
-/// `perf` samples, here every access is counted: shares can be compared, counts cannot.
+/// `perf` samples, while this counts every access: shares can be compared, counts cannot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Loads of a line that a CPU of another node had modified; those of atomic instructions too.
+    /// Loads of a line that a CPU of another node had modified, including the loads of atomic
+    /// instructions.
     pub remote_hitm: u64,
-    /// Of a line that another CPU of the same node had modified.
+    /// Loads of a line that another CPU of the same node had modified.
     pub local_hitm: u64,
     /// Stores.
     pub stores: u64,
-    /// Of those, to a line that the L1 had: all of atomic instructions, which load it first.
+    /// Stores to a line that the L1 had. All stores of atomic instructions are such, because these
+    /// load the line first.
     pub store_hits: u64,
-    /// Loads, and atomic instructions.
+    /// Loads, including those of atomic instructions.
     pub loads: u64,
-    /// Of those, that took 30 cycles or more: `perf` sees no others.
+    /// Loads that took 30 cycles or more; `perf` sees no others.
     pub slow_loads: u64,
-    /// How long these took, nanoseconds in all.
+    /// The time that those took, in nanoseconds in all.
     pub slow_ns: u64,
-    /// The longest.
+    /// The longest of those, in nanoseconds.
     pub longest_ns: u64,
 }
 
 impl Row {
-    /// HITM, of both kinds.
+    /// Returns the HITM of both kinds.
     pub fn hitm(&self) -> u64 {
         self.remote_hitm + self.local_hitm
     }
 
-    /// What `perf` could have sampled.
+    /// Returns the number of accesses that `perf` could have sampled.
     pub fn records(&self) -> u64 {
         self.slow_loads + self.stores
     }
@@ -56,9 +58,9 @@ impl Row {
 pub struct User {
     /// The kernel function.
     pub symbol: Symbol,
-    /// Where on the line, bytes.
+    /// The field's place on the line, in bytes.
     pub offset: u32,
-    /// What they met.
+    /// The counts of the accesses.
     pub row: Row,
 }
 
@@ -71,20 +73,20 @@ impl User {
 /// One cache line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What it is a part of.
+    /// The name of the structure that the line is a part of.
     pub name: String,
-    /// By offset, then by HITM, most first.
+    /// The functions, by offset, then by HITM, most first.
     pub users: Vec<User>,
-    /// Their sum.
+    /// The sum of the functions' counts.
     pub total: Row,
 }
 
 /// The contended lines of a run, the one with the most HITM first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct C2c {
-    /// Cycles in a microsecond.
+    /// The number of cycles in a microsecond.
     pub frequency_mhz: u32,
-    /// Those that were touched.
+    /// The lines that were accessed.
     pub lines: Vec<Line>,
 }
 
@@ -119,7 +121,7 @@ impl C2c {
             line.users
                 .sort_by_key(|u| (u.offset, Reverse(u.row.hitm()), u.symbol));
         }
-        // Stable: lines of equal rank stay in the order of their addresses.
+        // The sort is stable: lines of equal rank stay in the order of their addresses.
         lines.sort_by_key(|line| Reverse(line.total.hitm()));
         C2c {
             frequency_mhz,
@@ -127,7 +129,7 @@ impl C2c {
         }
     }
 
-    /// Adds what another run of the same kernel and machine counted.
+    /// Adds the counts of another run of the same kernel and machine.
     pub fn add(&mut self, other: &C2c) {
         let rows = std::mem::take(&mut self.lines).into_iter();
         let rows = rows.chain(other.lines.iter().cloned()).flat_map(|line| {
@@ -138,7 +140,7 @@ impl C2c {
         *self = C2c::new(self.frequency_mhz, rows);
     }
 
-    /// Mean cycles of a row's loads of 30 cycles or more; 0 if there were none.
+    /// Returns the mean cycles of a row's loads of 30 cycles or more; 0 if there were none.
     pub fn mean_cycles(&self, row: &Row) -> f64 {
         match row.slow_loads {
             0 => 0.0,

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Contended cache lines of the kernel: the root domain's and what it points to, which CPUs of
-//! all nodes read and write.
+//! Contended cache lines of the kernel: those of the root domain and of what it points to, which
+//! CPUs of all nodes read and write.
 //!
-//! A line is modified in one CPU's cache, or shared by some, or nowhere. Who asks for one:
+//! A line is modified in one CPU's cache, or shared by some CPUs, or in no cache. The cost of an
+//! access depends on this:
 //!
-//! - has it: an L1 hit. Who is alone with its lines pays no more than this, ever.
-//! - loads what another CPU has modified: the transfer from there. `perf` calls this HITM, local
-//!   or remote by the node. Both share the line from then on.
-//! - loads what is shared: an LLC hit if its LLC has a copy, else the transfer from the CPU that
-//!   got it last.
-//! - stores what it does not own: the farther of two ways, to whom has the line and to the last
-//!   sharer, whose copies are thrown away.
+//! - A CPU that has the line has an L1 hit. A CPU that is alone with its lines never pays more than
+//!   this.
+//! - A CPU that loads a line that another CPU has modified pays for the transfer from there. `perf`
+//!   calls this HITM, local or remote by the node. Both CPUs share the line from then on.
+//! - A CPU that loads a line that is shared has an LLC hit if its LLC has a copy. Otherwise it pays
+//!   for the transfer from the CPU that got the line last.
+//! - A CPU that stores to a line that it does not own pays for the longer of two ways: to the CPU
+//!   that has the line, and to the farthest sharer, because all other copies are invalidated.
 //!
-//! Transfers to a new owner, and those from an old one, go one after the other: who comes while
-//! the line is on its way waits for all that came before. So an access costs the more, the more
-//! CPUs dirtied the line since this one held it, as far as these are still at it: each one ahead
-//! in the queue is a transfer. First come, first served; a real interconnect favours its
-//! neighbours. An atomic instruction waits for its line, a plain store does not: it leaves by the
-//! store buffer, but its line is on the way all the same.
+//! Transfers to a new owner, and those from an old one, go one after the other: a CPU that asks
+//! while the line is on its way waits for all transfers that came before. So an access costs the
+//! more, the more CPUs have dirtied the line since this one held it, as far as their transfers are
+//! still to come: each CPU ahead in the queue is a transfer. The order is first come, first served;
+//! a real interconnect favours its neighbours. An atomic instruction waits for its line. A plain
+//! store does not, because it leaves by the store buffer, but its line is on the way all the same.
 //!
-//! Left out: speculation and prefetching, E and F states, snoop filters, the home agent's own
-//! queue, lines that L1 or L2 lose to other data, and whatever else lies on them.
+//! The model leaves out speculation and prefetching, E and F states, snoop filters, the home
+//! agent's own queue, lines that L1 or L2 lose to other data, and other data on the same lines.
 
 mod place;
 
@@ -32,29 +34,31 @@ use super::c2c::{C2c, Row};
 pub use place::{Access, Field, Layouts, Symbol};
 use place::{Map, Place};
 
-/// No CPU.
+/// Stands for no CPU.
 const NONE: u32 = u32::MAX;
 
-/// `perf` samples no loads that take less, cycles: its default for this report (`--ldlat`).
+/// The least time of a load that `perf` samples, in cycles: its default for this report
+/// (`--ldlat`).
 const LEAST_CYCLES: u64 = 30;
 
 /// One cache line.
 #[derive(Clone, Debug)]
 struct Line {
-    /// The CPU that has it modified, or `NONE`.
+    /// The CPU that has the line modified, or `NONE`.
     owner: u32,
-    /// The CPU that got it last, or `NONE`.
+    /// The CPU that got the line last, or `NONE`.
     from: u32,
-    /// CPUs that have a copy, and LLCs that do, by words of 64.
+    /// The CPUs that have a copy, and the LLCs that have one, in words of 64 bits.
     sharers: Box<[u64]>,
     llcs: Box<[u64]>,
-    /// From when to when it is on its way or held, in order, without what is past. Who waits
-    /// for another line first asks for this one later: there may be gaps.
+    /// The spans of time in which the line is on its way or held, in order, without those that are
+    /// past. A CPU that waits for another line first asks for this one later, so there may be gaps.
     busy: Vec<(u64, u64)>,
 }
 
 impl Line {
-    /// The first moment from `at_ns` on at which it is not on its way, for so long.
+    /// Returns the first moment from `at_ns` on at which the line is not on its way for `for_ns`
+    /// nanoseconds.
     fn gap(&self, at_ns: u64, for_ns: u64) -> u64 {
         let mut begin_ns = at_ns;
         for &(from_ns, to_ns) in &self.busy {
@@ -66,7 +70,7 @@ impl Line {
         begin_ns
     }
 
-    /// It is on its way then.
+    /// Notes that the line is on its way or held from `from_ns` to `to_ns`.
     fn occupy(&mut self, now_ns: u64, from_ns: u64, to_ns: u64) {
         self.busy.retain(|&(_, end_ns)| end_ns > now_ns);
         let at = self
@@ -76,7 +80,7 @@ impl Line {
     }
 }
 
-/// What an access met.
+/// The place at which an access found its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Own,
@@ -84,7 +88,7 @@ enum Source {
     Clean,
 }
 
-/// The contended lines of a machine: who has them, and what they were seen to cost.
+/// The contended lines of a machine: the CPUs that have them, and the counts of their accesses.
 #[derive(Debug)]
 pub struct Lines {
     figures: ContendedLine,
@@ -94,20 +98,20 @@ pub struct Lines {
     lines: Vec<Line>,
     /// The node of each CPU, and its LLC.
     of: Vec<(u32, u32)>,
-    /// The CPUs of each LLC; one of them stands for it.
+    /// The CPUs of each LLC; any of them represents it.
     llcs: Vec<Box<[u64]>>,
-    /// By field and symbol.
+    /// The counts, by field and symbol.
     rows: Vec<Row>,
-    /// The CPU and moment of the last access, and how long it and those just before it took:
-    /// accesses of one event follow one another.
+    /// The CPU and the moment of the last access, and the time that it took together with those
+    /// just before it: accesses of one event follow one another.
     last: (u32, u64, u64),
-    /// Now.
+    /// The current time of the run.
     now_ns: u64,
 }
 
 impl Lines {
-    /// The lines of a kernel with these layouts; nobody has any yet. `None` when the machine has
-    /// no figures for them.
+    /// Returns the lines of a kernel with these layouts; no CPU has any of them yet. Returns `None`
+    /// if the machine has no figures for them.
     pub fn new(machine: &Machine, layouts: Layouts) -> Option<Lines> {
         let figures = machine.hardware.contended_line?;
         let n = machine.cpus.len();
@@ -148,11 +152,11 @@ impl Lines {
         })
     }
 
-    /// A CPU reads or writes a field at `now_ns`, or when what it asked for at this very moment
-    /// before is there. Returns for how many nanoseconds it waits.
+    /// A CPU reads or writes a field at `now_ns`, or, if it made other accesses at this very
+    /// moment, when those are done. Returns for how many nanoseconds the CPU waits.
     ///
     /// # Panics
-    /// When the kernel has no such counter.
+    /// The kernel has no such counter.
     pub fn access(
         &mut self,
         costs: &Costs,
@@ -177,7 +181,8 @@ impl Lines {
         took_ns
     }
 
-    /// For how long a CPU has been waiting for lines that it asked for at this moment.
+    /// Returns for how many nanoseconds `cpu` waits for the lines that it accessed at this very
+    /// moment.
     pub fn spent_ns(&self, cpu: usize, now_ns: u64) -> u64 {
         match self.last {
             (last, at_ns, spent_ns) if last as usize == cpu && at_ns == now_ns => spent_ns,
@@ -185,12 +190,12 @@ impl Lines {
         }
     }
 
-    /// Forgets what was counted so far, not where the lines are.
+    /// Sets the counts back; the lines stay where they are.
     pub fn start_counting(&mut self) {
         self.rows.fill(Row::default());
     }
 
-    /// What was counted.
+    /// Returns the counts.
     pub fn counted(&self) -> C2c {
         let nr = Symbol::ALL.len();
         let rows = self.rows.iter().enumerate();
@@ -262,7 +267,7 @@ impl Lines {
                 took_ns += done_ns - at_ns;
             }
         }
-        // An atomic instruction loads its line and then stores to what is there.
+        // An atomic instruction loads its line and then stores to it.
         if atomic {
             self.count_load(row, source, took_ns);
         }
@@ -287,7 +292,7 @@ impl Lines {
         }
     }
 
-    /// Where a CPU that wants to own a line finds it.
+    /// Returns the place at which a CPU that wants to own a line finds it.
     fn source(&self, line: &Line, cpu: usize) -> Source {
         match line.owner {
             NONE => Source::Clean,
@@ -298,7 +303,7 @@ impl Lines {
         }
     }
 
-    /// The way of a line to a CPU that has no copy.
+    /// Returns the time that a line takes to a CPU that has no copy.
     fn fetch_ns(&self, costs: &Costs, line: &Line, cpu: usize) -> u64 {
         match (line.owner, line.from) {
             (NONE, NONE) => self.memory_ns,
@@ -308,7 +313,7 @@ impl Lines {
         }
     }
 
-    /// The way to the farthest copy of a line and back.
+    /// Returns the time that the invalidation of a line's farthest copy takes, there and back.
     fn throw_away_ns(&self, costs: &Costs, line: &Line, cpu: usize) -> u64 {
         let mut farthest = 0;
         for (i, &word) in line.llcs.iter().enumerate() {
@@ -338,7 +343,7 @@ fn count(words: &[u64]) -> u32 {
     words.iter().map(|w| w.count_ones()).sum()
 }
 
-/// Some sharer of an LLC, but for this CPU. Those of one LLC are about equally far.
+/// Returns a sharer in an LLC other than `cpu`. The sharers in one LLC are about equally far away.
 fn other(sharers: &[u64], llc: &[u64], cpu: usize) -> Option<usize> {
     sharers.iter().zip(llc).enumerate().find_map(|(i, (s, l))| {
         let mut both = s & l;

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Last-level caches: which processes' working sets each one holds, and what it costs to run a
-//! thread where its process's set is not.
+//! Last-level caches: the processes' working sets that each of them holds, and the cost of running
+//! a thread where its process's set is not.
 //!
-//! A run, and each further stretch of computing in it, uses all of the set that the threads of
-//! its process share ([`SharedSet`]) and all of its own footprint. What it then has to fetch:
+//! A run, and each further stretch of computing in it, uses all of the set that the threads of its
+//! process share ([`SharedSet`]) and all of its own footprint. The thread then has to fetch:
 //!
 //! - Lines that threads elsewhere have written since: the last writer's CPU has them modified.
-//!   Every run writes the written part of the set, so these are all of that part when the last
-//!   run was in another LLC, and none when it was in this one. Coherence within an LLC is not
-//!   charged: it is what a message's lines pay, and a few nanoseconds beside the way to another.
+//!   Every run writes the written part of the set, so these are all of that part if the last run
+//!   was in another LLC, and none if it was in this one. Coherence within an LLC is not charged: a
+//!   message's lines pay for it, and it is a few nanoseconds beside the way to another LLC.
 //! - Lines that this LLC does not hold: from another LLC that does, or from memory, whichever is
 //!   nearer.
 //! - Lines that the LLC holds and the CPU's own caches don't: an LLC hit each.
-//! - Lines of its own that the LLC has lost and the CPU's L2 does not hold: memory, where
+//! - Lines of its own that the LLC has lost and the CPU's L2 does not hold: from memory, where
 //!   [`Costs::refill_ns`] had counted an LLC hit.
 //!
-//! What a cache holds follows the footprint model of Thiebaut and Stone ("Footprints in the
-//! Cache", 1987), as the private caches here do: a line that comes in takes an empty place while
-//! there is one, and after that the place of any other with the same chance. So what all others
-//! hold falls off exponentially with the lines that came in, and the sets together never exceed
-//! the cache. The fetched lines overlap as a task's own do.
+//! The contents of a cache follow the footprint model of Thiebaut and Stone ("Footprints in the
+//! Cache", 1987), as those of the private caches do here: a line that comes in takes an empty place
+//! while there is one, and after that the place of any other with the same chance. So the lines
+//! that all others hold fall off exponentially with the lines that came in, and the sets together
+//! never exceed the cache. The fetches overlap as those of a task's own lines do.
 //!
-//! Left out: sets of lines and associativity, what the replacement policy of a real cache knows,
-//! inclusion and victim caches, write-backs, prefetching, bandwidth, and the homes of pages.
+//! The model leaves out sets of lines and associativity, what the replacement policy of a real
+//! cache knows, inclusion and victim caches, write-backs, prefetching, bandwidth, and the homes of
+//! pages.
 //!
-//! All of this exists only for workloads in which some process shares something. Its memory is
-//! that of LLCs times such processes, and of the tasks; nothing grows with time.
+//! All of this exists only for workloads in which the threads of some process share data. Its
+//! memory is proportional to LLCs times such processes, and to the tasks; nothing grows with time.
 
 use perch_machine::Machine;
 
@@ -34,12 +35,12 @@ use super::{Costs, REFILLS_AT_ONCE, survivors};
 /// Stands for a process that shares nothing, and for no LLC.
 const NONE: u32 = u32::MAX;
 
-/// What the threads of one process share.
+/// The data that the threads of one process share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedSet {
-    /// Working set that all of its threads use, whichever of them runs; KiB.
+    /// The size of the working set that each of the process's threads uses, in KiB.
     pub kib: u32,
-    /// How much of that a thread writes rather than reads, percent, 0 to 100.
+    /// The part of it that a thread writes rather than reads, in percent, 0 to 100.
     pub written_pct: u8,
 }
 
@@ -48,78 +49,79 @@ pub struct SharedSet {
 pub struct Use {
     /// The task.
     pub task: u32,
-    /// Where it runs.
+    /// The CPU on which the task runs.
     pub cpu: usize,
-    /// Lines of its own.
+    /// The number of lines of its own.
     pub footprint: u32,
-    /// Where it ran before; `None` for the first time.
+    /// The CPU on which the task ran before; `None` for the first time.
     pub warm: Option<usize>,
-    /// Lines that others have used there since.
+    /// The number of lines that other tasks have used there since.
     pub others: u64,
 }
 
-/// What a use costs.
+/// The cost of a use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Charge {
-    /// Nanoseconds of waiting.
+    /// The nanoseconds of waiting.
     pub ns: u64,
-    /// Shared lines that came into the CPU's own caches.
+    /// The number of shared lines that came into the CPU's own caches.
     pub filled: u64,
 }
 
-/// The working set of a process with more than one thread's data in it.
+/// The working set that the threads of a process share.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     lines: u64,
     written: u64,
-    /// Where one of its threads ran last.
+    /// The CPU on which one of its threads last ran.
     last: Option<usize>,
 }
 
 /// One last-level cache.
 #[derive(Clone, Copy, Debug)]
 struct Llc {
-    /// One of its CPUs: they are all as far from another LLC.
+    /// One of the LLC's CPUs: all of them are equally far from another LLC.
     cpu: usize,
-    /// Empty places.
+    /// The number of empty places.
     free: u64,
-    /// Lines that came in and threw others out.
+    /// The number of lines that came in and evicted others.
     evictions: u64,
 }
 
-/// Lines that an LLC held when it had thrown out so many.
+/// The number of lines that an LLC held when its number of evictions was `evictions`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     lines: u64,
     evictions: u64,
 }
 
-/// Where a task's own lines are.
+/// The place of a task's own lines.
 #[derive(Clone, Copy, Debug)]
 struct Own {
-    /// Its process's set, or `NONE`.
+    /// The set of the task's process, or `NONE`.
     set: u32,
-    /// The LLC that it used last, or `NONE`, and what that one held then.
+    /// The LLC that the task used last, or `NONE`, and the lines that it held then.
     llc: u32,
     held: Held,
 }
 
-/// The last-level caches of a machine, and what they hold.
+/// The last-level caches of a machine, and their contents.
 #[derive(Debug)]
 pub struct Llcs {
     capacity: u64,
     of: Vec<u32>,
     llcs: Vec<Llc>,
     sets: Vec<Set>,
-    /// By LLC, then by set.
+    /// The lines held, by LLC, then by set.
     held: Vec<Held>,
     tasks: Vec<Own>,
-    /// The set that was used last on each CPU, or `NONE`.
+    /// The set that was last used on each CPU, or `NONE`.
     near: Vec<u32>,
 }
 
 impl Llcs {
-    /// Empty caches, for tasks of these spaces; `None` when no space shares anything.
+    /// Returns empty caches, for tasks of these address spaces; `None` if the threads of no space
+    /// share data.
     pub fn new(
         machine: &Machine,
         spaces: &[SharedSet],
@@ -171,7 +173,7 @@ impl Llcs {
         })
     }
 
-    /// A task uses its lines, its process's and its own.
+    /// Notes that a task uses its process's lines and its own, and returns the cost.
     pub fn touch(&mut self, costs: &Costs, by: &Use) -> Charge {
         let shared = self.touch_shared(costs, by);
         let own = self.touch_own(costs, by);
@@ -220,8 +222,8 @@ impl Llcs {
         Charge { ns, filled }
     }
 
-    /// Fetching lines of a set from the nearest other LLC, as far as it holds them, and the rest
-    /// from memory.
+    /// Returns the time to fetch lines of a set from the nearest other LLC, as far as it holds
+    /// them, and the rest from memory.
     fn fetch_ns(&self, costs: &Costs, slot: usize, lines: u64, cpu: usize) -> u64 {
         let memory_ns = u64::from(costs.hardware.memory_ns.0);
         let nearest = (0..self.llcs.len())
@@ -239,7 +241,7 @@ impl Llcs {
     fn touch_own(&mut self, costs: &Costs, by: &Use) -> u64 {
         let footprint = u64::from(by.footprint);
         let (own, llc) = (self.tasks[by.task as usize], self.of[by.cpu]);
-        // In the LLC that it used last.
+        // These lines are left in the LLC that the task used last.
         let kept = match own.llc {
             NONE => 0,
             llc => self.survive(llc as usize, own.held),
@@ -262,7 +264,7 @@ impl Llcs {
         ns
     }
 
-    /// How many lines of a set an LLC holds, modified elsewhere or not.
+    /// Returns how many lines of a set an LLC holds, whether they are modified elsewhere or not.
     fn holds(&self, llc: usize, slot: usize) -> u64 {
         self.survive(llc, self.held[llc * self.sets.len() + slot])
     }
@@ -272,14 +274,15 @@ impl Llcs {
         survivors(held.lines, since, self.capacity)
     }
 
-    /// Brings the lines that are missing into an LLC that holds `held` of `all`.
+    /// Brings the missing lines into an LLC that holds `held` of `all`.
     fn bring_in(&mut self, llc: usize, held: u64, all: u64) -> Held {
         let llc = &mut self.llcs[llc];
         let missing = all - held;
         let free = llc.free.min(missing);
         llc.free -= free;
         llc.evictions += missing - free;
-        // What comes in throws out what came with it as it does others' lines.
+        // Each line that comes in may evict one that came with it, just as it may evict one of the
+        // others.
         let held = held + free;
         let others = survivors(self.capacity - held, missing - free, self.capacity);
         Held {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the hardware charges: distance, sharing, idle states, cold caches. Values come from
-//! [`perch_machine::Hardware`]; none depends on which mechanism is on.
+//! The costs that the hardware charges: for distance, sharing, idle states and cold caches. The
+//! values come from [`perch_machine::Hardware`]; none depends on which mechanism is on.
 
 pub(crate) mod c2c;
 mod lines;
@@ -12,12 +12,12 @@ pub use c2c::{C2c, Line, Row, User};
 pub use lines::{Access, Field, Layouts, Lines, Symbol};
 pub use llc::{Llcs, SharedSet, Use};
 
-/// A task that comes back fetches lines that do not wait for one another: so many are on their way
-/// at once. A guess of the usual size for an out-of-order core; a message's lines, each the key
-/// to the next, overlap no such way.
+/// The number of lines that a task that comes back fetches at once, because these fetches do not
+/// wait for one another. It is a guess of the usual size for an out-of-order core. The lines of a
+/// message do not overlap in this way, because each is the key to the next.
 const REFILLS_AT_ONCE: u64 = 3;
 
-/// A machine's costs in the form the kernel model asks for them.
+/// A machine's costs, in the form in which the kernel model asks for them.
 #[derive(Debug)]
 pub struct Costs {
     hardware: Hardware,
@@ -27,7 +27,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// The costs of a machine.
+    /// Returns the costs of a machine.
     pub fn new(machine: &Machine) -> Costs {
         let hardware = machine.hardware.clone();
         let line = u64::from(hardware.line_bytes.max(1));
@@ -39,7 +39,7 @@ impl Costs {
         }
     }
 
-    /// How far apart two CPUs are.
+    /// Returns the distance between two CPUs.
     pub fn distance(&self, a: usize, b: usize) -> Distance {
         match a == b {
             true => Distance::Cpu,
@@ -47,48 +47,52 @@ impl Costs {
         }
     }
 
-    /// Fetching `lines` that `from` has modified last.
+    /// Returns the time in which `to` fetches `lines` lines that `from` modified last, in
+    /// nanoseconds.
     pub fn transfer_ns(&self, lines: u32, from: usize, to: usize) -> u64 {
         u64::from(lines) * self.line_ns(from, to)
     }
 
-    /// Fetching one line from the last-level cache.
+    /// Returns the time of a hit in the last-level cache, in nanoseconds.
     pub fn llc_hit_ns(&self) -> u64 {
         self.hardware.llc_hit_ns.into()
     }
 
-    /// From sending an interrupt to its handler on a CPU that is not idle.
+    /// Returns the time from the sending of an interrupt to its handler on a CPU that is not idle,
+    /// in nanoseconds.
     pub fn ipi_ns(&self, from: usize, to: usize) -> u64 {
         self.hardware.ipi_ns.at(self.distance(from, to)).into()
     }
 
-    /// One switch between tasks.
+    /// Returns the time of a switch between tasks, in nanoseconds.
     pub fn context_switch_ns(&self) -> u64 {
         self.hardware.context_switch_ns.into()
     }
 
-    /// The waker's part of a wake-up whose scans looked at `examined` CPUs.
+    /// Returns the waker's part of the time of a wake-up whose scans examined `examined` CPUs, in
+    /// nanoseconds.
     pub fn wake_ns(&self, examined: u32) -> u64 {
         u64::from(self.hardware.wake_ns) + self.examine_ns(examined)
     }
 
-    /// Looking at so many CPUs.
+    /// Returns the time in which a scan examines `cpus` CPUs, in nanoseconds.
     pub fn examine_ns(&self, cpus: u32) -> u64 {
         u64::from(cpus) * u64::from(self.hardware.examine_ns)
     }
 
-    /// One pass of the balancer over `cpus` CPUs.
+    /// Returns the time of one pass of the balancer over `cpus` CPUs, in nanoseconds.
     pub fn balance_ns(&self, cpus: u32) -> u64 {
         u64::from(self.hardware.balance_ns) + self.examine_ns(cpus)
     }
 
-    /// What a tick takes from the CPU that it interrupts; 0 if the kernel's own work is free.
+    /// Returns the time that a tick takes from the CPU that it interrupts, in nanoseconds; 0 if the
+    /// kernel's own work is free.
     pub fn tick_ns(&self) -> u64 {
         self.hardware.tick_ns.into()
     }
 
-    /// Exit latency of the deepest idle state that pays for an idle period of `expected_ns`:
-    /// what a governor that predicts well would choose.
+    /// Returns the exit latency, in nanoseconds, of the deepest idle state that pays for an idle
+    /// period of `expected_ns`: the state that a governor that predicts well would choose.
     pub fn idle_exit_ns(&self, expected_ns: u64) -> u32 {
         let states = &self.hardware.idle_states;
         let worth = states
@@ -98,23 +102,25 @@ impl Costs {
         worth.or(states.first()).map_or(0, |s| s.exit_ns)
     }
 
-    /// Speed of a CPU of this capacity, 1024ths, while `busy_siblings` of its core run too.
+    /// Returns the speed of a CPU of this capacity, in 1024ths, while `busy_siblings` other threads
+    /// of its core run too.
     pub fn speed_1024(&self, capacity: u32, busy_siblings: u32) -> u32 {
         let (stall, rest) = (self.hardware.stall_pct, 100 - self.hardware.stall_pct);
         let mut speed = 1024 * 100 * capacity / (stall * capacity + rest * 1024);
         if busy_siblings > 0 {
             speed = speed * self.hardware.smt_throughput_1024 / 1024;
         }
-        // A third and fourth thread share what two would have.
+        // A third and a fourth thread share the throughput that two would have.
         if busy_siblings > 1 {
             speed = speed * 2 / (busy_siblings + 1);
         }
         speed.max(1)
     }
 
-    /// Bringing a task's `footprint` lines back into the private caches of `cpu`. `others` is
-    /// how many lines other tasks used there since it left, if it left that CPU; a task that
-    /// comes from elsewhere fetches all of them from `warm`.
+    /// Returns the time, in nanoseconds, to bring the `footprint` lines of a task back into the
+    /// private caches of `cpu`. `others` is the number of lines that other tasks used there since
+    /// the task left, if it left that CPU; a task that comes from elsewhere fetches all its lines
+    /// from `warm`.
     pub fn refill_ns(&self, footprint: u32, warm: Option<usize>, cpu: usize, others: u64) -> u64 {
         let alone = match warm {
             None => u64::from(footprint) * u64::from(self.hardware.memory_ns.0),
@@ -124,8 +130,8 @@ impl Costs {
         alone / REFILLS_AT_ONCE
     }
 
-    /// Bringing back what of `lines` the caches of a CPU lost while others used so many there,
-    /// one line after the other.
+    /// Returns the time, in nanoseconds, to bring back those of `lines` lines that the caches of a
+    /// CPU lost while other tasks used `others` lines there, one line after the other.
     fn lost_ns(&self, lines: u64, others: u64) -> u64 {
         let lost = |capacity| lines - survivors(lines, others, capacity);
         let (from_l2, from_llc) = (lost(self.l1_lines), lost(self.l2_lines));
@@ -134,14 +140,14 @@ impl Costs {
         from_l2.saturating_sub(from_llc) * l2_ns + from_llc * llc_ns
     }
 
-    /// One line that `from` has modified last.
+    /// Returns the time to fetch one line that `from` modified last, in nanoseconds.
     fn line_ns(&self, from: usize, to: usize) -> u64 {
         self.hardware.transfer_ns.at(self.distance(from, to)).into()
     }
 }
 
-/// e^(-i/16) in 65536ths, for i from 0 to 127. Written down, as every switch between tasks looks
-/// here twice.
+/// e^(-i/16) in 65536ths, for i from 0 to 127. The values are written down, because every switch
+/// between tasks looks one up twice.
 const SURVIVAL: [u32; 128] = [
     65536, 61565, 57835, 54331, 51039, 47947, 45042, 42313, 39749, 37341, 35078, 32953, 30957,
     29081, 27319, 25664, 24109, 22648, 21276, 19987, 18776, 17638, 16570, 15566, 14623, 13737,
@@ -153,16 +159,18 @@ const SURVIVAL: [u32; 128] = [
     52, 49, 46, 43, 41, 38, 36, 34, 31, 30, 28, 26, 24, 23,
 ];
 
-/// How many of `lines` are still in a cache of `capacity` lines after others used `others`.
+/// Returns how many of `lines` are still in a cache of `capacity` lines after others used `others`
+/// lines.
 ///
-/// Each line that another task uses takes the place of one that it could not choose: survivors
-/// fall off exponentially, as the footprint models of Thiebaut and Stone ("Footprints in the
-/// Cache", 1987) have it for a set-associative cache. Without a cache nothing survives.
+/// Each line that another task uses takes the place of one that it could not choose: survivors fall
+/// off exponentially, as the footprint models of Thiebaut and Stone ("Footprints in the Cache",
+/// 1987) have it for a set-associative cache. Without a cache no line survives.
 fn survivors(lines: u64, others: u64, capacity: u64) -> u64 {
     if capacity == 0 {
         return 0;
     }
-    // Sixteenths of the capacity, and 256ths of those for the line between two entries.
+    // These are sixteenths of the capacity, and 256ths of each sixteenth for the line between two
+    // entries.
     let x = others.saturating_mul(16 * 256) / capacity;
     let (i, part) = ((x >> 8) as usize, x & 255);
     if i + 1 >= SURVIVAL.len() {
@@ -189,7 +197,7 @@ mod tests {
         assert_eq!(survivors(1000, 0, 1024), 1000);
         assert_eq!(survivors(1000, 1 << 40, 1024), 0);
         assert_eq!(survivors(1000, 0, 0), 0);
-        // One capacity's worth of other lines leaves 1/e.
+        // Other lines that would fill the cache once leave 1/e.
         assert!((365..=369).contains(&survivors(1000, 1024, 1024)));
         let counts: Vec<u64> = (0..100).map(|d| survivors(1000, d * 100, 1024)).collect();
         assert!(counts.is_sorted_by(|a, b| a >= b), "{counts:?}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Counts of what the scheduler did: one of the readers of what happens, and the only one that every
-//! run has, so each count is made where the thing happens.
+//! The counts of what the scheduler did. They are the only reader of events that every run has, so
+//! each count is made at the place where its event happens.
 
 use perch_machine::Distance;
 use perch_policy::{CacheStep, Reason, Verdict};
@@ -12,9 +12,9 @@ use super::Latencies;
 pub struct Counts {
     /// Wake-ups decided by the policy, forks included.
     pub wakeups: u64,
-    /// Of those, by reason; the index is `Reason as usize`.
+    /// Those wake-ups by reason; the index is `Reason as usize`.
     pub by_reason: Vec<u64>,
-    /// CPUs that scans looked at.
+    /// CPUs that scans examined.
     pub examined: u64,
     /// Wake-ups by the distance from the waker's CPU to the chosen one, nearest first.
     pub wake_distance: [u64; 7],
@@ -22,64 +22,67 @@ pub struct Counts {
     pub migrations: [u64; 7],
     /// Wake-ups whose chosen CPU was busy.
     pub chosen_busy: u64,
-    /// EEVDF: wake-ups of sleepers that had not left their queue; nothing to decide.
+    /// EEVDF: wake-ups of delayed tasks, which had not left their queue, so that there was nothing
+    /// to decide.
     pub delayed_wakeups: u64,
-    /// Decisions by the CPU that was chosen, up to the last one that ever was.
+    /// Decisions by the CPU that was chosen, up to the highest CPU that was ever chosen.
     pub chosen: Vec<u64>,
-    /// Nanoseconds from wake-up to running, summed.
+    /// The sum of the times from wake-up to running, in nanoseconds.
     pub latency_ns: u64,
-    /// The same by length.
+    /// The counts of those times by length.
     pub wake_latency: Latencies,
-    /// Longest of them.
+    /// The longest of those times, in nanoseconds.
     pub max_latency_ns: u64,
     /// Switches to another task.
     pub context_switches: u64,
-    /// Wake-ups that took the CPU from a running task.
+    /// Wake-ups that preempted a running task.
     pub preemptions: u64,
     /// Tasks moved by the balancer, by distance.
     pub balanced: [u64; 7],
     /// Ticks of CPUs that were busy.
     pub ticks: u64,
-    /// Decisions by what the cache mechanism did on the way; the index is `CacheStep as usize`.
+    /// Decisions by what the cache mechanism did in the course of them; the index is `CacheStep as
+    /// usize`.
     pub by_cache_step: [u64; CacheStep::ALL.len()],
-    /// Times that a task started to run in another LLC than before, whoever moved it.
+    /// Times that a task started to run in another LLC than before, for whatever reason it moved.
     pub llc_changes: u64,
-    /// Of those, back in the LLC that it had left within 50 ms.
+    /// Those changes that brought the task back to the LLC that it had left within 50 ms.
     pub bounces: u64,
-    /// Time that CPUs spent in the kernel, summed over them; a part of the time that they were busy. What the model
-    /// charges for it: switches, wake-ups with their scans, ticks, newidle passes that brought a
-    /// task, messages and futex calls, waiting for contended lines, and what a workload says is a
-    /// system call. Not the refill of a task's own caches, nor what keeps an idle CPU busy.
+    /// The time that CPUs spent in the kernel, summed over the CPUs, in nanoseconds; a part of the
+    /// time in which they were busy. It is what the model charges for switches, wake-ups with their
+    /// scans, ticks, newidle passes that brought a task, messages and futex calls, waits for
+    /// contended lines, and the system calls that a workload names. It has neither the refill of a
+    /// task's own caches nor the work that keeps an idle CPU busy.
     pub kernel_ns: u64,
-    /// What the real-time class did.
+    /// The counts of the real-time class.
     pub rt: RtMetrics,
 }
 
-/// Counts of the real-time class; its wake-ups are none that the policy decides.
+/// Counts of the real-time class. The policy does not decide its wake-ups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RtMetrics {
     /// Wake-ups, forks included.
     pub wakeups: u64,
-    /// Of those, sent to a CPU that ran something lower.
+    /// Those wake-ups that sent the task to a CPU with a lower priority.
     pub lowest: u64,
     /// Waiting tasks that were pushed to another CPU.
     pub pushes: u64,
-    /// Waiting tasks that a CPU pulled.
+    /// Waiting tasks that a CPU pulled to itself.
     pub pulls: u64,
-    /// Times that a CPU looked whether there is anything to pull.
+    /// Times that a CPU looked for tasks to pull.
     pub pull_reads: u64,
-    /// Counters of overloaded CPUs that were read for that.
+    /// Counters of overloaded CPUs that were read by those looks.
     pub counter_loads: u64,
     /// Times that a CPU became overloaded.
     pub overloads: u64,
-    /// Times that a tick took the CPU from real-time tasks for the others' share.
+    /// Times that a tick preempted a real-time task, so that fair tasks get their share.
     pub limited: u64,
-    /// Wake-ups, pushes and pulls by the distance that they carried the task, nearest first.
+    /// Wake-ups, pushes and pulls by the distance that the task moved, nearest first.
     pub moves: [u64; 7],
 }
 
 impl Counts {
-    /// Nothing counted yet.
+    /// Returns counts of 0.
     pub fn new() -> Counts {
         Counts {
             by_reason: vec![0; Reason::ALL.len()],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The stream of what happens, for an observer: text traces, recordings and whatever else looks on
-//! are readers of it. A run without an observer pays for a test at each place, and for nothing else.
+//! The stream of events for an observer: text traces, recordings and all other observers read it. A
+//! run without an observer pays for a test at each place, and for nothing else.
 
 use std::io;
 
@@ -8,18 +8,19 @@ use perch_policy::{CpuMask, Host, TaskState, Verdict, Wake};
 
 use crate::core::Waker;
 
-/// The policy is about to be asked where a task of the fair class is to go: all that the policy is
-/// shown. Its answer is the next [`Observed::Decided`].
+/// All that the policy is shown when it is about to be asked where a task of the fair class is to
+/// go. Its answer is the next [`Observed::Decided`].
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// The machine as the policy sees it.
     pub host: &'a Host,
-    /// Why the task wakes up, and where.
+    /// The kind of the wake-up, and its place.
     pub wake: &'a Wake,
-    /// The task that wakes it. Where a timer or a packet wakes it on an idle CPU, and where the task
-    /// itself calls exec, this is the CPU's idle task, whose id is `u32::MAX` less the CPU's number.
+    /// The task that wakes the wakee. Where a timer or a packet wakes it on an idle CPU, and where
+    /// the task itself calls exec, this is the CPU's idle task, whose id is `u32::MAX` less the
+    /// CPU's number.
     pub waker: &'a TaskState,
-    /// The task.
+    /// The task that wakes up.
     pub wakee: &'a TaskState,
     /// The CPUs that the task may use.
     pub allowed: &'a CpuMask,
@@ -28,37 +29,37 @@ pub struct Asked<'a> {
 /// The policy has chosen a CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Decided<'a> {
-    /// The task.
+    /// The task that wakes up.
     pub task: u32,
-    /// Its waker; a task that calls exec is its own.
+    /// The task's waker; a task that calls exec is its own waker.
     pub waker: Waker,
     /// The waker's CPU.
     pub this_cpu: usize,
     /// The CPU on which the task ran last.
     pub prev_cpu: usize,
-    /// What the policy said.
+    /// The policy's answer.
     pub verdict: &'a Verdict,
-    /// The task has never run.
+    /// True if the task has never run.
     pub is_new: bool,
 }
 
-/// Why a real-time task goes to a CPU, or stays.
+/// The reason for which a real-time task goes to a CPU, or stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RtStep {
-    /// A woken task stays where it was.
+    /// A woken task stays on the CPU that it ran on.
     Stay,
-    /// A woken task goes where only lower priorities run.
+    /// A woken task goes to a CPU that runs a lower priority.
     Lowest,
     /// A CPU pushed a waiting task away.
     Push,
     /// A CPU that became free pulled a waiting task.
     Pull,
-    /// The task may run on one CPU only, or not where its parent is.
+    /// The task may run on one CPU only, or not on its parent's CPU.
     Allowed,
 }
 
 impl RtStep {
-    /// Its name in traces.
+    /// Returns the step's name in traces.
     pub fn name(self) -> &'static str {
         match self {
             RtStep::Stay => "stay",
@@ -75,24 +76,25 @@ impl RtStep {
 pub struct Moved {
     /// The task.
     pub task: u32,
-    /// The CPU on which that was decided.
+    /// The CPU that made the decision.
     pub this_cpu: usize,
-    /// From where.
+    /// The CPU that the task leaves.
     pub from: usize,
-    /// To where; the same when it stays.
+    /// The CPU that the task gets; the same one when it stays.
     pub to: usize,
-    /// Why.
+    /// The reason of the move.
     pub step: RtStep,
 }
 
-/// One thing that happened.
+/// An event of the scheduler.
 #[derive(Clone, Copy, Debug)]
 pub enum Observed<'a> {
     /// The policy is about to be asked.
     Asked(Asked<'a>),
-    /// It has answered.
+    /// The policy has answered.
     Decided(Decided<'a>),
-    /// A sleeper was woken that EEVDF had left on its queue: there was nothing to decide.
+    /// A delayed task was woken, which EEVDF had left on its queue, so that there was nothing to
+    /// decide.
     Requeued {
         /// The task.
         task: u32,
@@ -113,18 +115,18 @@ pub enum Observed<'a> {
         waker: Waker,
         /// The waker's CPU.
         this_cpu: usize,
-        /// The CPU on which it was.
+        /// The CPU on which the task ran last.
         prev_cpu: usize,
         /// The CPU to which it goes.
         cpu: usize,
     },
 }
 
-/// Somebody who looks on.
+/// An observer of a run.
 pub trait Observer {
-    /// Something happened at `now_ns`.
+    /// Notes that `what` happened at `now_ns`.
     ///
     /// # Errors
-    /// When the observer cannot keep what it saw: the run ends.
+    /// The observer could not keep what it saw. The run ends.
     fn see(&mut self, now_ns: u64, what: &Observed<'_>) -> io::Result<()>;
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How long woken tasks waited: counts by length, in buckets that are a 32nd of an octave wide.
+//! The times that woken tasks waited: counts by length, in buckets that are a 32nd of an octave
+//! wide.
 //!
-//! Every wake-up of every run comes here, so one costs a handful of instructions, and no memory that
-//! grows. What tools like schbench print, which is a score, comes from an HDR histogram (see
-//! `requests.rs`).
+//! Every wake-up of every run is recorded here, so a record costs a handful of instructions, and no
+//! memory that grows. The latencies that tools like schbench print, which are scores, come from an
+//! HDR histogram (see `requests.rs`).
 
-/// Significant bits of a bucket's bounds below the first: a bucket is at most a 32nd of its value
-/// wide.
+/// The significant bits of a bucket's bounds below the first: a bucket's width is at most a 32nd of
+/// its value.
 const BITS: u32 = 5;
-/// Bits of a double below these.
+/// The number of bits of a double below those.
 const SHIFT: u32 = f64::MANTISSA_DIGITS - 1 - BITS;
-/// What the double 1 begins with. Doubles are ordered as the integers of their bits are, and what
-/// their first bits count are buckets.
+/// The first bits of the double 1. Doubles have the order of their bits read as integers, so the
+/// first bits of a double number its bucket.
 const FIRST: u64 = 1.0f64.to_bits() >> SHIFT;
 /// 2^43 ns is more than two hours.
 const OCTAVES: usize = 43;
@@ -31,7 +32,7 @@ impl Default for Latencies {
     }
 }
 
-/// The buckets that have anything.
+/// Shows the buckets that are not empty.
 impl std::fmt::Debug for Latencies {
     fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
         out.debug_map().entries(self.buckets()).finish()
@@ -39,7 +40,7 @@ impl std::fmt::Debug for Latencies {
 }
 
 impl Latencies {
-    /// Counts one, of so many nanoseconds. What is more than two hours counts as that.
+    /// Counts a latency of `ns` nanoseconds. One of more than two hours counts as the longest.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         let first = ((ns as i64 as f64).to_bits() >> SHIFT).wrapping_sub(FIRST) as usize;
@@ -54,28 +55,30 @@ impl Latencies {
         self.counts[if ns == 0 { 0 } else { BUCKETS - 1 }] += 1;
     }
 
-    /// Adds what another one counted.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Latencies) {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
             *count += more;
         }
     }
 
-    /// How many were counted.
+    /// Returns the number of latencies that were counted.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The buckets that have any, shortest first: the longest latency that the bucket takes, in
-    /// nanoseconds, and how many it has. 0 is in the bucket of 1.
+    /// Returns the buckets that are not empty, shortest first: the longest latency that belongs
+    /// into the bucket, in nanoseconds, and the bucket's count. A latency of 0 is in the bucket of
+    /// 1.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let counts = self.counts.iter().enumerate();
         let counted = counts.filter(|(_, count)| **count > 0);
         counted.map(|(index, count)| (longest(index), *count))
     }
 
-    /// The latency that this share of them, 0 to 1, did not exceed: the longest that its bucket
-    /// takes, which is at most a 32nd more. 0 without any.
+    /// Returns the latency, in nanoseconds, that `share` (0 to 1) of the latencies did not exceed:
+    /// the longest of its bucket, which is at most a 32nd more. Returns 0 if there are no
+    /// latencies.
     pub fn quantile_ns(&self, share: f64) -> u64 {
         let rank = (share * self.total() as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -87,10 +90,10 @@ impl Latencies {
     }
 }
 
-/// The longest latency of a bucket, nanoseconds.
+/// Returns the longest latency of a bucket, in nanoseconds.
 fn longest(index: usize) -> u64 {
     let next = f64::from_bits((FIRST + index as u64 + 1) << SHIFT);
-    // Among the first octaves there are buckets between whole nanoseconds: they stay empty.
+    // In the first octaves, some buckets lie between whole nanoseconds; they stay empty.
     (next.ceil() as u64) - 1
 }
 
@@ -99,7 +102,8 @@ mod tests {
     use super::*;
     use perch_engine::Random;
 
-    /// A bucket takes what is up to its longest and more than the one before it, at most a 32nd less.
+    /// A bucket takes the latencies up to its longest that are longer than those of the bucket
+    /// before it; they are at most a 32nd shorter than its longest.
     #[test]
     fn a_latency_is_in_the_first_bucket_that_reaches_it() {
         let mut random = Random::new(1, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the scheduler tells others of what it does: counts, and typed events for an observer.
+//! The outputs of the scheduler: counts, and typed events for an observer.
 
 mod counts;
 mod event;

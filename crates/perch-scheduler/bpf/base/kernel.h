@@ -74,7 +74,7 @@ struct sched_ext_entity {
 	unsigned long runnable_at; /* jiffies when it woke or was put back */
 };
 
-/* What the kernel keeps of a file of cgroupfs: here the folder that a cgroup is. */
+/* The kernel's record of a file of cgroupfs: here of the folder that a cgroup is. */
 struct kernfs_node {
 	const char *name;
 	__u64 id; /* no other folder has had it since boot */

@@ -42,7 +42,7 @@ static inline perch_u32 longest_unserved(perch_u32 set, perch_u32 cpu, perch_u64
 	return oldest;
 }
 
-/* The event as which a theft from within this domain is counted. */
+/* The event by which a theft from within this domain is counted. */
 static inline enum perch_event theft(perch_u32 domain_flags)
 {
 	if (domain_flags & (PERCH_SD_SMT | PERCH_SD_CLUSTER))

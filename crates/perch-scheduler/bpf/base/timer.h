@@ -89,8 +89,8 @@ static inline void update_llc(perch_u32 number, bool some_idle)
 }
 
 /*
- * Whether one more task would be better off on the one CPU than on the other,
- * by the tasks there and their capacities: an idle one comes before a busy one,
+ * True if one more task would be better off on the one CPU than on the other,
+ * by the tasks there and their capacities: an idle CPU comes before a busy one,
  * then the CPU with more capacity for each task, the new one included.
  */
 static inline bool roomier(perch_u32 nr, perch_u32 capacity, perch_u32 nr_than,
@@ -172,7 +172,7 @@ static __attribute__((noinline)) void level_machine(void)
 		level_queues(widest);
 }
 
-/* No task must wait for ever: every CPU that may have one that waits too long is told to look. */
+/* No task must wait for ever: the timer tells every CPU where a task may wait too long to look. */
 static inline void look_for_impatient(perch_u64 now)
 {
 	static perch_u64 next, last;

@@ -12,6 +12,9 @@
 #define PERCH_MORE can_loop
 /* Global functions are verified once each, not at every call on every path. */
 #define PERCH_OUTLINE __attribute__((noinline, weak))
+#define PERCH_RARE PERCH_OUTLINE
+/* A global function has five arguments at the most. */
+#define PERCH_APART PERCH_INLINE
 #define PERCH_ZERO perch_zero
 #define PERCH_GIVEN __attribute__((btf_decl_tag("arg:nonnull")))
 #define PERCH_GIVEN_AS __attribute__((btf_decl_tag("arg:arena")))

@@ -3,9 +3,10 @@
 
 use std::marker::PhantomData;
 
+use bytemuck::{NoUninit, bytes_of};
 use perch_policy::Image;
 
-use crate::interface::{ARENA_BASE, Plain, bytes};
+use crate::interface::ARENA_BASE;
 
 /// Where an address of the image is within it.
 pub(super) fn offset(address: u64) -> usize {
@@ -58,13 +59,13 @@ impl<T> Array<T> {
     }
 }
 
-impl<T: Plain> Array<T> {
+impl<T: NoUninit> Array<T> {
     /// Writes one of them.
     ///
     /// # Panics
     /// If the array has fewer elements.
     pub fn put(&self, image: &mut [u8], index: usize, value: &T) {
         let at = offset(self.address(index));
-        image[at..at + size_of::<T>()].copy_from_slice(bytes(value));
+        image[at..at + size_of::<T>()].copy_from_slice(bytes_of(value));
     }
 }

@@ -5,7 +5,7 @@ use super::keys::{KEYS, PRIORITIES};
 use crate::interface::{BAND_GLOB, BAND_NAME, BAND_PATH};
 use crate::value::ValueError;
 
-/// Why a rule makes no sense.
+/// The reason why a rule makes no sense.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BandError {
     /// A word of `--band` without a value.
@@ -51,7 +51,7 @@ pub enum BandError {
     #[error("no priority: expected priority = {} to {}", PRIORITIES.start(), PRIORITIES.end())]
     NoPriority,
     /// A turn of tasks that take no turns.
-    #[error("slice_ms: who is first in goes on: expected policy = \"rr\" with it")]
+    #[error("slice_ms: the task that is first in goes on: expected policy = \"rr\" with it")]
     SliceOfFifo,
 }
 
@@ -70,7 +70,7 @@ impl BandError {
     }
 }
 
-/// Why a pattern fits no command's name.
+/// The reason why a pattern fits no command's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommError {
     /// Empty, or with a byte that ends a name.
@@ -87,7 +87,7 @@ pub enum CommError {
     LongPattern,
 }
 
-/// Why a path leads to no cgroup.
+/// The reason why a path leads to no cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CgroupError {
     /// Not a path from the root of cgroups.

@@ -215,7 +215,7 @@ impl Band {
     /// Reads a rule from its keys.
     ///
     /// # Errors
-    /// What is wrong, and where; no place where a key is missing.
+    /// The mistake and its place; no place where a key is missing.
     pub(crate) fn read(entries: &[Entry]) -> Result<Band, (Option<Range<usize>>, BandError)> {
         let known = |name: &str| KEYS.iter().any(|key| key.name == name);
         if let Some((key, _)) = entries.iter().find(|(key, _)| !known(key.get_ref())) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the loader and the BPF program share: `bpf/interface.h`, as scripts/mirrors has it, by shorter
-//! names.
+//! The structures that the loader and the BPF program share: `bpf/interface.h`, as scripts/mirrors
+//! has it, by shorter names.
 
 #[rustfmt::skip]
 #[allow(missing_docs, non_camel_case_types, dead_code, clippy::all)]
@@ -11,9 +11,9 @@ pub use generated::{
     PERCH_ARENA_BASE as ARENA_BASE, PERCH_BAND_CGROUP as BAND_CGROUP, PERCH_BAND_COMM as BAND_COMM,
     PERCH_BAND_NICE as BAND_NICE, PERCH_NONE as NONE, perch_band as Band, perch_config as Config,
     perch_cpu as Cpu, perch_exit as Exit, perch_group_cell as GroupCell, perch_group_slot as Group,
-    perch_llc as Llc, perch_memory as Memory, perch_occupancy as Occupancy,
-    perch_overload as Overload, perch_process as Process, perch_seat as Seat, perch_slot as Slot,
+    perch_llc as Llc, perch_memory as Memory, perch_slot as Slot,
 };
+pub use perch_policy::mirror::{Occupancy, Overload, Process, Seat};
 
 /// How many events a CPU has counters for.
 pub const MAX_EVENTS: usize = generated::PERCH_MAX_EVENTS as usize;
@@ -30,7 +30,7 @@ pub const BAND_NAME: usize = generated::PERCH_BAND_NAME as usize;
 
 macro_rules! events {
     ($($variant:ident = $name:literal, $help:literal;)*) => {
-        /// What is counted besides the reasons: `enum perch_event`.
+        /// The events that are counted besides the reasons: `enum perch_event`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(usize)]
         pub enum Event { $(#[doc = $help] $variant,)* }
@@ -103,38 +103,6 @@ events! {
 }
 
 const _: () = assert!(Event::ALL.len() == generated::PERCH_NR_EVENTS as usize);
-
-/// Structures that may be copied as bytes.
-///
-/// # Safety
-/// `repr(C)` without padding that a compiler chooses: every byte is initialised, and every bit
-/// pattern is a value.
-pub(crate) unsafe trait Plain: Copy {}
-
-// SAFETY: an integer.
-unsafe impl Plain for u64 {}
-// SAFETY: integers and arrays of them; scripts/mirrors has bindgen make a field of any padding.
-unsafe impl Plain for Cpu {}
-// SAFETY: as above.
-unsafe impl Plain for Llc {}
-// SAFETY: as above.
-unsafe impl Plain for Band {}
-// SAFETY: as above.
-unsafe impl Plain for Overload {}
-// SAFETY: as above.
-unsafe impl Plain for Slot {}
-// SAFETY: as above.
-unsafe impl Plain for Group {}
-// SAFETY: as above.
-unsafe impl Plain for Config {}
-// SAFETY: as above.
-unsafe impl Plain for Exit {}
-
-/// The bytes of a value.
-pub(crate) fn bytes<T: Plain>(value: &T) -> &[u8] {
-    // SAFETY: `Plain` says that every byte is initialised.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
-}
 
 #[cfg(test)]
 mod tests {

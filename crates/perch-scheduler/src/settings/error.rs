@@ -10,7 +10,7 @@ use crate::described::Difference;
 use crate::interface::MAX_BANDS;
 use crate::value::ValueError;
 
-/// Why a configuration makes no sense, on this machine or anywhere.
+/// The reason why a configuration makes no sense, on this machine or anywhere.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file cannot be read.
@@ -18,7 +18,7 @@ pub enum SettingsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The file says something wrong.

@@ -176,7 +176,7 @@ impl Settings {
     }
 }
 
-/// Whether the policy knows a key of this name: with a mode, or with a layout of counters.
+/// True if the policy knows a key of this name: with a mode, or with a layout of counters.
 fn is_mechanism(name: &str) -> bool {
     let known = |value: &str| format!("{name}={value}").parse::<Modes>().is_ok();
     known("off") || known(Layout::ALL[0].name())

@@ -18,7 +18,7 @@ const SECOND_US: u64 = 1_000_000;
 pub(super) enum Most {
     /// This one.
     Is(u64),
-    /// Whatever another setting is: its name and its value.
+    /// The value of another setting: that one's name, and where its value is.
     Setting(&'static str, fn(&Tuning) -> u64),
 }
 
@@ -65,7 +65,7 @@ impl Need {
         }
     }
 
-    /// Why the setting does nothing here; none where the need is met.
+    /// The reason why the setting does nothing here; none where the need is met.
     pub fn lack(self, topology: &Topology, modes: Modes, bands: usize) -> Option<&'static str> {
         let (met, lack) = match self {
             Need::Nothing => return None,

@@ -133,7 +133,8 @@ fn bands_are_read_and_refused_with_their_line() {
     );
     assert_eq!(
         rule("priority = 3\npolicy = \"fifo\"\nslice_ms = 5"),
-        "perch.toml:5: band: slice_ms: who is first in goes on: expected policy = \"rr\" with it"
+        "perch.toml:5: band: slice_ms: the task that is first in goes on: expected policy = \"rr\" \
+         with it"
     );
     let message = refusal("band_percent = 0\n");
     assert_eq!(message, "perch.toml:1: band_percent: 0: expected 1 to 99");

@@ -25,7 +25,7 @@ pub enum StatisticsError {
     Connect {
         /// The socket.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The system does not bound how long an answer may take.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the fields of a [`super::Report`] are, for tools that know nothing of perch: the answer
+//! A description of the fields of a [`super::Report`], for tools that know nothing of perch: the answer
 //! to the request `stats_meta`.
 
 use serde_json::{Map, Value, json};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the scheduler counts, and how others read it: by the protocol of sched_ext's own tools
+//! The scheduler's counts, and how other programs read them: by the protocol of sched_ext's own tools
 //! (the crate scx_stats: a line of JSON each way over a socket), as OpenMetrics, as JSON.
 
 mod client;

@@ -134,7 +134,7 @@ fn serve(stream: &UnixStream, source: &Source) -> io::Result<()> {
     }
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 enum RequestError {
     #[error("a request longer than {LONGEST_REQUEST} bytes")]

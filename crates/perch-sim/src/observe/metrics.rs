@@ -1,43 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a run is measured by, beside its scores.
+//! The figures of a run beside its scores.
 
-use perch_policy::CacheStep;
+use std::ops::{Deref, DerefMut};
+
 use perch_sched::hardware::C2c;
-use perch_sched::observe::{Counts, Latencies, RtMetrics};
+use perch_sched::observe::Counts;
 
-/// Counts over the measured part of a run (the warm-up is not counted).
+/// The figures of the measured part of a run (the warm-up is not counted). They begin with the
+/// scheduler's [`Counts`], whose fields are read as if they were this structure's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metrics {
-    /// Wake-ups decided by the policy, forks included.
-    pub wakeups: u64,
-    /// Of those, by reason; the index is `Reason as usize`.
-    pub by_reason: Vec<u64>,
-    /// CPUs that scans looked at.
-    pub examined: u64,
-    /// Wake-ups by the distance from the waker's CPU to the chosen one, nearest first.
-    pub wake_distance: [u64; 7],
-    /// Wake-ups by the distance from the wakee's previous CPU to the chosen one.
-    pub migrations: [u64; 7],
-    /// Wake-ups whose chosen CPU was busy.
-    pub chosen_busy: u64,
-    /// EEVDF: wake-ups of sleepers that had not left their queue; nothing to decide.
-    pub delayed_wakeups: u64,
-    /// Decisions by the CPU that was chosen, up to the last one that ever was.
-    pub chosen: Vec<u64>,
-    /// Nanoseconds from wake-up to running, summed; and how many.
-    pub latency_ns: u64,
-    /// See `latency_ns`.
+    /// The scheduler's counts.
+    pub(crate) counts: Counts,
+    /// Waits of woken tasks that `latency_ns` is the sum of.
     pub latencies: u64,
-    /// The same by length.
-    pub wake_latency: Latencies,
-    /// Longest of them.
-    pub max_latency_ns: u64,
-    /// Switches to another task.
-    pub context_switches: u64,
-    /// Wake-ups that took the CPU from a running task.
-    pub preemptions: u64,
-    /// Tasks moved by the balancer, by distance.
-    pub balanced: [u64; 7],
     /// Events handled: timers, ends of segments, interrupts, and ticks of each CPU.
     pub events: u64,
     /// Simulated time measured.
@@ -46,26 +22,27 @@ pub struct Metrics {
     pub busy_ns: u64,
     /// The same by CPU, nanoseconds.
     pub busy_by_cpu: Vec<u64>,
-    /// Decisions by what the cache mechanism did on the way; the index is `CacheStep as usize`.
-    pub by_cache_step: [u64; CacheStep::ALL.len()],
-    /// Times that a task started to run in another LLC than before, whoever moved it.
-    pub llc_changes: u64,
-    /// Of those, back in the LLC that it had left within 50 ms.
-    pub bounces: u64,
-    /// Time that CPUs spent in the kernel, summed over them; a part of `busy_ns`. What the model
-    /// charges for it: switches, wake-ups with their scans, ticks, newidle passes that brought a
-    /// task, messages and futex calls, waiting for contended lines, and what a workload says is a
-    /// system call. Not the refill of a task's own caches, nor what keeps an idle CPU busy.
-    pub kernel_ns: u64,
-    /// Who met whom at the kernel's contended cache lines, where the machine has figures for
-    /// them.
+    /// Transfers of the kernel's contended cache lines, by the CPUs and the code that met there;
+    /// `None` for a machine that has no figures for them.
     pub c2c: Option<Box<C2c>>,
     /// Units of work that the workload counted.
     pub counted: u64,
-    /// What the real-time class did.
-    pub rt: RtMetrics,
-    /// What happened in virtual machines, all of them together.
+    /// Counts of the virtual machines, all of them together.
     pub guest: GuestMetrics,
+}
+
+impl Deref for Metrics {
+    type Target = Counts;
+
+    fn deref(&self) -> &Counts {
+        &self.counts
+    }
+}
+
+impl DerefMut for Metrics {
+    fn deref_mut(&mut self) -> &mut Counts {
+        &mut self.counts
+    }
 }
 
 /// Counts of virtual machines. Wake-ups and switches of their vCPUs are among the host's.
@@ -99,26 +76,8 @@ impl Metrics {
     /// The scheduler's counts, and the busy time of each CPU; everything else is 0.
     pub(crate) fn of(counts: Counts, busy_by_cpu: Vec<u64>) -> Metrics {
         Metrics {
-            wakeups: counts.wakeups,
-            by_reason: counts.by_reason,
-            examined: counts.examined,
-            wake_distance: counts.wake_distance,
-            migrations: counts.migrations,
-            chosen_busy: counts.chosen_busy,
-            delayed_wakeups: counts.delayed_wakeups,
-            chosen: counts.chosen,
-            latency_ns: counts.latency_ns,
             latencies: counts.wake_latency.total(),
-            wake_latency: counts.wake_latency,
-            max_latency_ns: counts.max_latency_ns,
-            context_switches: counts.context_switches,
-            preemptions: counts.preemptions,
-            balanced: counts.balanced,
-            by_cache_step: counts.by_cache_step,
-            llc_changes: counts.llc_changes,
-            bounces: counts.bounces,
-            kernel_ns: counts.kernel_ns,
-            rt: counts.rt,
+            counts,
             busy_ns: busy_by_cpu.iter().sum(),
             busy_by_cpu,
             ..Metrics::default()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Readers of what happens in a run: the metrics that every run has, requests, traces of text, and
-//! watches. A run that nobody looks at pays for a test at each place where something is told.
+//! Readers of what happens in a run: the metrics that every run has, requests, text traces, and
+//! onlookers. A run without an onlooker pays for one test at each place that would tell it something.
 
 mod metrics;
 mod requests;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a server-like workload is judged by: wake-up latencies, and requests a second.
+//! The scores of a server-like workload: wake-up latencies, and requests a second.
 //!
-//! Both are kept in HDR histograms, whose size depends on the range of values and not on how many
+//! HDR histograms keep both. A histogram's size depends on the range of values and not on how many
 //! there are: memory does not grow with simulated time.
 
 use hdrhistogram::Histogram;
@@ -16,8 +16,8 @@ pub const WAKE_PERCENTILES: [(&str, f64); 4] = [
 
 /// Latencies are kept to the nanosecond up to 2 µs, and to a thousandth of their value above.
 const LATENCY_DIGITS: u8 = 3;
-/// An hour, in nanoseconds: no task waits longer for its CPU in anything that makes sense, and
-/// whoever does counts as this.
+/// An hour, in nanoseconds: no task waits longer for its CPU in a sensible run, and a longer wait
+/// counts as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Requests a second are kept to a ten-thousandth.
 const RATE_DIGITS: u8 = 4;
@@ -25,7 +25,7 @@ const MOST_RATE: u64 = 1_000_000_000;
 
 /// The tool counts requests once a second.
 const SECOND_NS: u64 = 1_000_000_000;
-/// Fewer samples than this have no 20th percentile to speak of.
+/// Fewer samples than this give no useful 20th percentile.
 const LEAST_SAMPLES: u64 = 10;
 
 /// The requests and wake-ups of the measured part of a run.
@@ -48,8 +48,8 @@ fn histogram(high: u64, digits: u8) -> Histogram<u64> {
 }
 
 impl Requests {
-    /// Nothing seen yet of `measure_ns`, which begin `now_ns`. Requests are counted by the
-    /// second; of less than ten seconds, by a tenth of the time.
+    /// No request yet of the `measure_ns` that begin at `now_ns`. A sample is a second long; if
+    /// `measure_ns` is less than ten seconds, it is a tenth of that.
     pub fn new(now_ns: u64, measure_ns: u64) -> Requests {
         Requests {
             wake_ns: histogram(LONGEST_NS, LATENCY_DIGITS),
@@ -61,19 +61,19 @@ impl Requests {
         }
     }
 
-    /// Somebody was woken, and ran after so long.
+    /// A task that was woken ran after this time.
     pub fn woken(&mut self, latency_ns: u64) {
         self.wake_ns.saturating_record(latency_ns);
     }
 
-    /// A request is done.
+    /// A task has done a request.
     pub fn done(&mut self, now_ns: u64) {
         self.close(now_ns);
         self.in_sample += 1;
         self.requests += 1;
     }
 
-    /// Ends the samples that are over; one that is not is left out, as the tool does.
+    /// Ends the samples that are over. The one under way is left out, as schbench does.
     pub fn close(&mut self, now_ns: u64) {
         let over = (now_ns - self.since_ns) / self.sample_ns;
         if over == 0 {
@@ -92,7 +92,7 @@ impl Requests {
         self.wake_ns.value_at_quantile(quantile) as f64 / 1000.0
     }
 
-    /// A percentile of the requests a second, 0 to 1: so many of the samples had no more.
+    /// A percentile of the requests a second, 0 to 1: that share of the samples had no more.
     pub fn rate(&self, quantile: f64) -> f64 {
         self.rates.value_at_quantile(quantile) as f64
     }
@@ -108,7 +108,8 @@ mod tests {
     use super::*;
     use perch_engine::Random;
 
-    /// The nearest rank, said plainly: the least value that so many of the sorted ones reach.
+    /// The nearest rank by its definition: the least value that this share of the sorted values does
+    /// not exceed.
     fn nearest_rank(sorted: &[u64], quantile: f64) -> u64 {
         let rank = (quantile * sorted.len() as f64).ceil().max(1.0) as usize;
         sorted[rank - 1]

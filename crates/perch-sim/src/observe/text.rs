@@ -22,7 +22,7 @@ impl Observer for Text<'_> {
     fn see(&mut self, now_ns: u64, what: &Observed<'_>) -> io::Result<()> {
         match *what {
             Observed::Decided(d) => {
-                // Off says nothing of the mechanism.
+                // A mechanism that is off leaves the trace of the stock kernel.
                 let step = match d.verdict.cache {
                     CacheStep::None => String::new(),
                     step => format!(" cache={}", step.name()),

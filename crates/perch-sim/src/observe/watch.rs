@@ -1,93 +1,93 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What somebody who looks on is told of a run, as it happens.
+//! The interface of an onlooker: the run tells it what happens, as it happens.
 
 use std::io;
 
 pub use perch_sched::observe::Asked;
 
-/// What becomes of a task that a CPU turns away from.
+/// The state of a task after its CPU has turned away from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// It would go on: another one's turn has come, or it has been moved.
+    /// It could go on: another task's turn has come, or the kernel has moved it.
     Runnable,
-    /// It waits for something.
+    /// It sleeps until something wakes it.
     Asleep,
-    /// It is gone.
+    /// It has ended.
     Dead,
 }
 
 /// A task was woken, forked, or asked for a CPU by calling exec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Woken {
-    /// When, nanoseconds.
+    /// The moment, nanoseconds.
     pub at_ns: u64,
-    /// Its number in [`perch_workload::Workload::tasks`].
+    /// The task's number in [`perch_workload::Workload::tasks`].
     pub task: u32,
-    /// Who woke it; nobody where a timer or a packet did on an idle CPU, and where it appears by
-    /// itself.
+    /// The task that woke it; `None` if a timer or a packet woke it on an idle CPU, and if it appears
+    /// by itself.
     pub waker: Option<u32>,
     /// The waker's CPU.
     pub this_cpu: usize,
-    /// Where the task ran last.
+    /// The CPU on which the task ran last.
     pub prev_cpu: usize,
-    /// Where it is to run.
+    /// The CPU on which it is to run.
     pub cpu: usize,
-    /// Why there: the policy's reason, or the rule that left nothing to choose.
+    /// The policy's reason for that CPU, or the rule that left nothing to choose.
     pub reason: &'static str,
-    /// CPUs that were examined.
+    /// CPUs that the policy examined.
     pub examined: u32,
     /// It has never run.
     pub is_new: bool,
 }
 
-/// A CPU turned to another task. At most once a CPU and moment: what was chosen and left within
-/// the same nanosecond is not told.
+/// A CPU turned to another task. An onlooker hears this at most once for each CPU and moment: it does
+/// not hear of a task that the CPU picked and left within the same nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switched {
-    /// When, nanoseconds.
+    /// The moment, nanoseconds.
     pub at_ns: u64,
     /// The CPU.
     pub cpu: usize,
-    /// What ran, and what became of it; nothing where the CPU was idle.
+    /// The task that ran, and its state now; `None` if the CPU was idle.
     pub from: Option<(u32, Left)>,
-    /// What runs; nothing where the CPU is idle.
+    /// The task that runs; `None` if the CPU is idle.
     pub to: Option<u32>,
 }
 
-/// Somebody who looks on. An error ends the run with [`crate::SimError::Trace`].
+/// An onlooker of a run. Its error ends the run with [`crate::SimError::Trace`].
 ///
-/// Tasks of guests and of other computers are not told of: what this machine runs of them are
-/// vCPUs.
+/// It does not hear of tasks of guests and of other computers: this machine runs the vCPUs of the
+/// former, and nothing of the latter.
 pub trait Watch {
-    /// The policy is asked. By itself this keeps nothing.
+    /// The scheduler asks the policy. An onlooker need not listen to this.
     ///
     /// # Errors
-    /// When what was told cannot be kept.
+    /// When the onlooker cannot keep what it hears.
     fn asked(&mut self, _asked: &Asked) -> io::Result<()> {
         Ok(())
     }
 
-    /// A task has a CPU to go to.
+    /// A woken task has a CPU to go to.
     ///
     /// # Errors
-    /// When what was told cannot be kept.
+    /// When the onlooker cannot keep what it hears.
     fn woken(&mut self, woken: &Woken) -> io::Result<()>;
 
     /// A CPU turned to another task.
     ///
     /// # Errors
-    /// When what was told cannot be kept.
+    /// When the onlooker cannot keep what it hears.
     fn switched(&mut self, switched: &Switched) -> io::Result<()>;
 
-    /// A last-level cache has another number of runnable tasks, running ones included.
+    /// The number of runnable tasks in a last-level cache, running ones included, has changed.
     ///
     /// # Errors
-    /// When what was told cannot be kept.
+    /// When the onlooker cannot keep what it hears.
     fn loaded(&mut self, at_ns: u64, llc: usize, runnable: u32) -> io::Result<()>;
 
     /// The run is over.
     ///
     /// # Errors
-    /// When what was told cannot be kept.
+    /// When the onlooker cannot keep what it hears.
     fn ended(&mut self, at_ns: u64) -> io::Result<()>;
 }

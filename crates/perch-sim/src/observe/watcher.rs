@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A reader of the scheduler's events that tells a [`Watch`] what happens. Wake-ups are told where
-//! they are decided; what CPUs run is compared after each event with what they ran before it, so
-//! that the paths that every run takes know nothing of it.
+//! A reader of the scheduler's events that tells a [`Watch`] what happens. It tells of a wake-up
+//! when the scheduler decides it. After each event it compares the tasks that CPUs run with those
+//! that they ran before, so that the code that every run executes knows nothing of it.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,10 +14,10 @@ use super::watch::{Left, Switched, Watch, Woken};
 
 type Shared<'a> = Rc<RefCell<&'a mut dyn Watch>>;
 
-/// The watch, and what it was told last.
+/// The watch, and the state that it was told last.
 pub struct Watcher<'a> {
     to: Shared<'a>,
-    /// What each CPU runs.
+    /// The task that each CPU runs.
     runs: Vec<Option<u32>>,
     /// Each LLC's runnable tasks.
     loads: Vec<u32>,
@@ -36,16 +36,16 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// What the scheduler has to tell at once.
+    /// The observer of those events that the watch hears of at once.
     pub fn observer(&self) -> Box<dyn Observer + 'a> {
         Box::new(Teller(self.to.clone()))
     }
 
-    /// An event was handled: tells which CPUs turned to other tasks, and which LLCs have more tasks
-    /// or fewer.
+    /// The simulation has handled an event: tells which CPUs turned to other tasks, and which LLCs
+    /// have more tasks or fewer.
     ///
     /// # Errors
-    /// When the watch cannot keep what it is told.
+    /// When the watch cannot keep what it hears.
     pub fn look(&mut self, sched: &Sched<'_>) -> io::Result<()> {
         let at_ns = sched.now_ns();
         let mut to = self.to.borrow_mut();
@@ -92,7 +92,7 @@ fn left(life: Life) -> Left {
     }
 }
 
-/// Tells what happens in between.
+/// Tells the watch what happens while the simulation handles an event.
 struct Teller<'a>(Shared<'a>);
 
 impl Observer for Teller<'_> {
@@ -100,7 +100,7 @@ impl Observer for Teller<'_> {
         let woken = |task, waker, this_cpu, prev_cpu, cpu, reason| Woken {
             at_ns: now_ns,
             task,
-            waker: who(waker, task),
+            waker: waker_of(waker, task),
             this_cpu,
             prev_cpu,
             cpu,
@@ -144,8 +144,8 @@ impl Observer for Teller<'_> {
     }
 }
 
-/// A task that calls exec is nobody's wakee.
-fn who(waker: Waker, task: u32) -> Option<u32> {
+/// The task that woke another one. A task that calls exec has no waker.
+fn waker_of(waker: Waker, task: u32) -> Option<u32> {
     match waker {
         Waker::Task(waker) => (waker != task).then_some(waker),
         Waker::Idle => None,

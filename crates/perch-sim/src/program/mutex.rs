@@ -1,179 +1,215 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What threads of one process share: mutexes as glibc makes them of futexes, and counters.
+//! Mutexes as glibc makes them of futexes.
 //!
 //! A mutex is a word: free, held, or held and perhaps waited for. Taking a free one is one atomic
-//! instruction. Who finds it held marks it as waited for and sleeps in the kernel; who unlocks a
-//! marked one sets it free and only then asks the kernel to wake the first sleeper. Nothing is
-//! handed over: whoever comes first takes it, which is nearly always the one that has just
-//! unlocked it, and the woken one sleeps again. A task that has slept marks the mutex when it
-//! takes it, for it cannot know whether others still sleep ("Futexes Are Tricky", Drepper 2011).
+//! instruction. A task that finds the mutex held marks it as waited for and sleeps in the kernel; a
+//! task that unlocks a marked one sets it free and only then asks the kernel to wake the first
+//! sleeper. The owner hands the mutex to nobody: whichever task comes first takes it. That is nearly
+//! always the task that has just unlocked it, and the woken task sleeps again. A task that has slept
+//! marks the mutex when it takes it, because it cannot know whether others still sleep ("Futexes
+//! Are Tricky", Drepper 2011).
 
 use std::collections::VecDeque;
 
 use perch_engine::Dist;
+use perch_sched::{Life, hold};
+use perch_workload::Op;
 
-use crate::id::{CounterId, CpuId, Id, MutexId, TaskId};
-
-use super::{Interpreter, Phase, Progress, System};
+use super::shared_line::SharedLine;
+use super::system::System;
+use super::thread::{Phase, Progress, Thread, Threads};
+use crate::id::{CpuId, IdVec, MutexId, TaskId};
 
 /// The word of a mutex.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Word {
+enum Word {
     /// 0.
     #[default]
     Free,
-    /// 1: held, nobody waits.
+    /// 1: held, and no task waits.
     Held,
-    /// 2: held, somebody may wait.
+    /// 2: held, and a task may wait.
     Contended,
 }
 
-/// A cache line that several CPUs write: the CPU that did last.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LastWriter(Option<CpuId>);
-
 /// A mutex.
 #[derive(Debug, Default)]
-pub struct Mutex {
-    /// Its word.
-    pub word: Word,
-    /// Who holds it.
-    pub owner: Option<TaskId>,
-    /// Who sleeps on it, first come first served.
-    pub waiting: VecDeque<TaskId>,
-    line: LastWriter,
-    /// The CPU whose streak holds and frees it time and again; its word is that of the beginning.
-    pub streak: Option<CpuId>,
-    /// Times in a row that it was free when somebody came for it.
+struct Mutex {
+    word: Word,
+    /// The task that holds it.
+    owner: Option<TaskId>,
+    /// The tasks that sleep on it, first come first served.
+    waiting: VecDeque<TaskId>,
+    line: SharedLine,
+    /// The CPU whose streak takes and frees it time and again; its word is that of the streak's
+    /// beginning.
+    streak: Option<CpuId>,
+    /// Times in a row that a task came for it and found it free.
     calm: u32,
 }
 
-impl Mutex {
-    /// Whether it looks as if its owner could have it for itself: nothing depends on it but how
-    /// often a streak is begun in vain.
-    pub fn is_calm(&self) -> bool {
-        self.calm >= 2 && self.word == Word::Held
-    }
+/// All mutexes of a run.
+#[derive(Debug)]
+pub struct Mutexes {
+    mutexes: IdVec<MutexId, Mutex>,
 }
 
-/// A counter.
-#[derive(Debug, Default)]
-pub struct Counter {
-    next: u64,
-    line: LastWriter,
-}
-
-impl LastWriter {
-    /// A CPU writes the line. Returns what that costs, nanoseconds.
-    pub fn write<S: System>(&mut self, system: &S, cpu: usize) -> u64 {
-        match self.0.replace(CpuId::of(cpu)) {
-            Some(from) if from.index() != cpu => system.costs().transfer_ns(1, from.index(), cpu),
-            _ => 0,
+impl Mutexes {
+    /// This many mutexes, all free.
+    pub fn new(n: usize) -> Mutexes {
+        Mutexes {
+            mutexes: (0..n).map(|_| Mutex::default()).collect(),
         }
     }
-}
 
-impl Interpreter {
-    /// The running task takes the next number of a counter.
-    pub(super) fn draw<S: System>(
-        &mut self,
-        system: &mut S,
-        cpu: usize,
-        task: TaskId,
-        counter: CounterId,
-        of: u32,
-    ) {
-        let c = &mut self.counters[counter];
-        let cost = c.line.write(system, cpu);
-        let number = c.next;
-        c.next += 1;
-        self.threads[task].drawn = (number % u64::from(of)) as u32;
-        system.charge(task, cost);
+    /// Tells whether the run has no mutexes.
+    pub fn is_empty(&self) -> bool {
+        self.mutexes.is_empty()
     }
 
-    /// The running task goes on with locking a mutex; `wait` is the work of a futex call up to
-    /// falling asleep.
-    pub(super) fn lock<S: System>(
+    /// The running task goes on with locking a mutex that no streak holds; `wait` is the work of a
+    /// futex call until the task falls asleep.
+    pub fn lock<S: System>(
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: TaskId,
-        first: u32,
+        thread: &mut Thread,
+        mutex: MutexId,
         wait: Dist,
     ) -> Progress {
-        let t = &self.threads[task];
-        let (mutex, phase) = (MutexId(first + t.drawn), t.phase);
-        if let Some(cpu) = self.mutexes[mutex].streak {
-            system.end_streak(cpu.index());
-            self.see_streak(system, cpu.index());
-        }
-        let m = &mut self.mutexes[mutex];
+        let (m, phase) = (&mut self.mutexes[mutex], thread.phase);
         // The kernel sleeps only if the word is still marked when it looks.
         if phase == Phase::InCall && m.word == Word::Contended {
-            m.waiting.push_back(task);
-            self.threads[task].phase = Phase::Woken;
+            m.waiting.push_back(thread.task);
+            thread.phase = Phase::Woken;
             return Progress::Sleeps;
         }
         let free = m.word == Word::Free;
-        // The first attempt is for a word that says nobody waits, every later one marks it.
+        // The first attempt writes a word that says no task waits, every later one marks it.
         m.word = match (free, phase) {
             (true, Phase::Fresh) => Word::Held,
             _ => Word::Contended,
         };
         m.calm = if free { m.calm.saturating_add(1) } else { 0 };
         if free {
-            m.owner = Some(task);
+            m.owner = Some(thread.task);
         }
         let cost = m.line.write(system, cpu);
-        system.charge(task, cost);
+        system.charge(thread.task, cost);
         if free {
-            return self.done(task);
+            return thread.done();
         }
-        self.begin_call(system, cpu, task, wait)
+        thread.begin_call(system, cpu, wait)
     }
 
-    /// The running task goes on with unlocking a mutex; `wake` is the work of a futex call up to
+    /// The running task goes on with unlocking a mutex; `wake` is the work of a futex call until
     /// the wake-up.
     ///
     /// # Panics
     /// When it does not hold it.
-    pub(super) fn unlock<S: System>(
+    pub fn unlock<S: System>(
         &mut self,
         system: &mut S,
         cpu: usize,
-        task: TaskId,
-        first: u32,
+        thread: &mut Thread,
+        mutex: MutexId,
         wake: Dist,
     ) -> Progress {
-        let t = &self.threads[task];
-        let (mutex, phase) = (MutexId(first + t.drawn), t.phase);
         let m = &mut self.mutexes[mutex];
-        if phase == Phase::Fresh {
+        let task = thread.task;
+        if thread.phase == Phase::Fresh {
             assert_eq!(m.owner.take(), Some(task), "mutex {mutex} is another's");
             let before = std::mem::take(&mut m.word);
             let cost = m.line.write(system, cpu);
             system.charge(task, cost);
             if before == Word::Contended {
-                return self.begin_call(system, cpu, task, wake);
+                return thread.begin_call(system, cpu, wake);
             }
         } else if let Some(waiter) = m.waiting.pop_front() {
             let cost = system.wake(waiter, cpu, task, false);
             system.charge_kernel(cpu, task, cost);
         }
-        self.done(task)
+        thread.done()
+    }
+}
+
+/// For streaks.
+impl Mutexes {
+    /// The CPU whose streak takes and frees the mutex time and again.
+    #[inline]
+    pub fn streak(&self, mutex: MutexId) -> Option<CpuId> {
+        self.mutexes[mutex].streak
     }
 
-    /// The running task works in the kernel before its operation goes on.
-    pub(super) fn begin_call<S: System>(
-        &mut self,
-        system: &mut S,
-        cpu: usize,
-        task: TaskId,
-        work: Dist,
-    ) -> Progress {
-        self.threads[task].phase = Phase::InCall;
-        let work_ns = self.sample(task, work);
-        system.set_kernel_work(cpu, task, work_ns);
-        Progress::Works
+    /// Tells whether the mutex looks as if its owner could have it for itself. If the owner cannot,
+    /// a streak begins in vain, and nothing else depends on this.
+    pub fn is_calm(&self, mutex: MutexId) -> bool {
+        let m = &self.mutexes[mutex];
+        m.calm >= 2 && m.word == Word::Held
+    }
+
+    /// A streak on this CPU takes and frees the mutex time and again.
+    pub fn begin_streak(&mut self, mutex: MutexId, cpu: CpuId) {
+        self.mutexes[mutex].streak = Some(cpu);
+    }
+
+    /// The streak of the mutex is over, and its task holds the mutex or has freed it.
+    pub fn end_streak(&mut self, mutex: MutexId, held: bool) {
+        let m = &mut self.mutexes[mutex];
+        m.streak = None;
+        if !held {
+            m.word = Word::Free;
+            m.owner = None;
+        }
+    }
+}
+
+/// For the auditor.
+impl Mutexes {
+    /// The tasks that sleep until they are woken to take a mutex.
+    pub fn sleepers(&self) -> impl Iterator<Item = TaskId> {
+        self.mutexes.iter().flat_map(|m| m.waiting.iter().copied())
+    }
+
+    /// A mutex is free exactly when no task holds it, and a task that sleeps on one will be woken:
+    /// its owner sees that a task waits for it, or a task is about to wake the sleeper, or another
+    /// sleeper was woken and will mark the mutex again.
+    ///
+    /// # Errors
+    /// The mutex of which this does not hold.
+    pub fn check(&self, threads: &Threads, life: &dyn Fn(TaskId) -> Life) -> Result<(), String> {
+        let mutexes = self.mutexes.iter();
+        let mut awake: IdVec<MutexId, bool> = mutexes.map(|_| false).collect();
+        let up = |l: Life| matches!(l, Life::Waking | Life::Queued | Life::Running);
+        for (_, t) in threads.named().filter(|&(id, _)| up(life(id))) {
+            match (*t.op(), t.phase) {
+                (Op::Unlock { first, .. }, Phase::InCall)
+                | (Op::Lock { first, .. }, Phase::InCall | Phase::Woken) => {
+                    awake[MutexId(first + t.drawn)] = true;
+                }
+                _ => {}
+            }
+        }
+        for (number, m) in self.mutexes.named() {
+            hold!(
+                m.owner.is_none() == (m.word == Word::Free),
+                "mutex {number} is {:?}, held by {:?}",
+                m.word,
+                m.owner
+            );
+            let dead = |&t: &TaskId| matches!(life(t), Life::Unborn | Life::Dead);
+            hold!(
+                !m.owner.as_ref().is_some_and(dead),
+                "mutex {number} is held by {:?}, which is gone",
+                m.owner
+            );
+            hold!(
+                m.waiting.is_empty() || m.word == Word::Contended || awake[number],
+                "mutex {number} is {:?}, {:?} asleep, nobody will wake them",
+                m.word,
+                m.waiting
+            );
+        }
+        Ok(())
     }
 }

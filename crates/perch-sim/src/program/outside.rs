@@ -4,9 +4,10 @@
 
 use perch_workload::Op;
 
-use crate::id::{ChannelId, TaskId};
-
-use super::Interpreter;
+use super::channel::Channels;
+use super::tally::Tally;
+use super::thread::Thread;
+use crate::id::ChannelId;
 
 /// The reason why a task on another computer stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,44 +20,39 @@ pub enum OutsideStop {
     Ends,
 }
 
-impl Interpreter {
-    /// A task on another computer goes on, until something there takes time or it waits. `send` has
-    /// the messages that it sends, each a channel and cache lines.
-    pub fn run_outside(
-        &mut self,
-        task: TaskId,
-        now_ns: u64,
-        mut send: impl FnMut(ChannelId, u32),
-    ) -> OutsideStop {
-        let t = &mut self.threads[task];
-        loop {
-            match *t.op() {
-                Op::Run(time) | Op::Kernel(time) | Op::Sleep(time) => {
-                    t.pc += 1;
-                    return OutsideStop::Until(now_ns + time.sample(&mut t.random).max(1));
-                }
-                Op::Send { channel, lines, .. } => {
-                    t.pc += 1;
-                    send(ChannelId(channel), lines);
-                }
-                Op::Receive { channel } => {
-                    let c = &mut self.channels[ChannelId(channel)];
-                    if c.messages.pop_front().is_none() {
-                        c.waiting.push_back(task);
-                        return OutsideStop::Waits;
-                    }
-                    c.taken += 1;
-                    t.pc += 1;
-                }
-                Op::Count => {
-                    t.pc += 1;
-                    self.counted += 1;
-                }
-                Op::Jump(pc) => t.pc = pc,
-                Op::Repeat { to, times } => t.repeat(to, times),
-                Op::Exit => return OutsideStop::Ends,
-                op => unreachable!("{op:?} on another computer"),
+/// A task on another computer goes on, until something there takes time or it waits. It calls `send`
+/// for each message that it sends, with the channel and the message's cache lines.
+pub fn run(
+    thread: &mut Thread,
+    channels: &mut Channels,
+    tally: &mut Tally,
+    now_ns: u64,
+    mut send: impl FnMut(ChannelId, u32),
+) -> OutsideStop {
+    loop {
+        match *thread.op() {
+            Op::Run(time) | Op::Kernel(time) | Op::Sleep(time) => {
+                thread.step();
+                return OutsideStop::Until(now_ns + thread.sample(time).max(1));
             }
+            Op::Send { channel, lines, .. } => {
+                thread.step();
+                send(ChannelId(channel), lines);
+            }
+            Op::Receive { channel } => {
+                if !channels.take(ChannelId(channel), thread.task) {
+                    return OutsideStop::Waits;
+                }
+                thread.step();
+            }
+            Op::Count => {
+                thread.step();
+                tally.count();
+            }
+            Op::Jump(pc) => thread.pc = pc,
+            Op::Repeat { to, times } => thread.repeat(to, times),
+            Op::Exit => return OutsideStop::Ends,
+            op => unreachable!("{op:?} on another computer"),
         }
     }
 }

@@ -1,44 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The workload's own clocks: the stopwatch that it is judged by, and timers that tasks share.
+//! Timers that tasks share.
 
-use crate::id::{TaskId, TimerId};
+use super::system::System;
+use super::thread::{Progress, Thread};
+use crate::id::{IdVec, TimerId};
 
-use super::{Interpreter, System};
-
-/// The stopwatch of a workload that is judged by how long it takes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Stopwatch {
-    /// When its measured part began.
-    pub started_ns: Option<u64>,
-    /// When it was done.
-    pub stopped_ns: Option<u64>,
-    /// Tasks that have done their part, see [`perch_workload::Op::StopClockAfter`].
-    pub arrived: u32,
+/// All timers of a run, each made when a task first uses it.
+#[derive(Debug, Default)]
+pub struct Timers {
+    /// The moment at which each timer's period under way began, nanoseconds, once it is used.
+    periods: IdVec<TimerId, Option<u64>>,
 }
 
-impl Interpreter {
-    /// The running task waits for a timer's next moment, if that is still to come. Returns
-    /// whether it sleeps.
-    pub(super) fn use_timer<S: System>(
+impl Timers {
+    /// The running task waits until a timer's next period begins, if that is still to come.
+    pub fn wait<S: System>(
         &mut self,
         system: &mut S,
-        task: TaskId,
+        thread: &mut Thread,
         timer: TimerId,
         period: u64,
         absolute: bool,
-    ) -> bool {
-        let t = &mut self.threads[task];
-        t.pc += 1;
-        let next = self.timers.or_default(timer).get_or_insert(t.timer_ns);
+    ) -> Progress {
+        thread.step();
+        let next = self.periods.or_default(timer);
+        let next = next.get_or_insert(thread.timer_ns);
         *next += period;
-        let at_ns = *next;
-        if at_ns > system.now_ns() {
-            system.wake_at(task, at_ns);
-            return true;
+        if *next > system.now_ns() {
+            system.wake_at(thread.task, *next);
+            return Progress::Sleeps;
         }
         if !absolute {
             *next = system.now_ns();
         }
-        false
+        Progress::Done
     }
 }

@@ -12,12 +12,11 @@ use super::place::Place;
 use crate::id::{ChannelId, TaskId};
 use crate::program::System;
 
-/// Where a program runs.
+/// The machine on which a program runs, for the calls of its task.
 pub struct Here<'w, 'a> {
     pub sched: &'w mut Sched<'a>,
     pub guests: &'w mut Guests,
     pub net: Option<&'w Net>,
-    pub events: &'w mut u64,
 }
 
 impl System for Here<'_, '_> {
@@ -130,12 +129,6 @@ impl System for Here<'_, '_> {
 
     fn set_atomic(&mut self, task: TaskId, is: bool) {
         self.sched.set_atomic(task.0, is);
-    }
-
-    fn start_counting(&mut self) {
-        self.sched.start_counting();
-        self.guests.start_counting(self.sched);
-        *self.events = 0;
     }
 
     fn is_plain(&self, task: TaskId) -> bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The world of a run: this machine, the virtual machines on it, and the other computers it talks
-//! to. The one place that knows where a task is, and so where each event goes.
+//! The world of a run: this machine, the virtual machines on it, and the other computers that it
+//! talks to. Only this room knows where a task is, and so where each event goes.
 
 mod check;
 mod event;
@@ -26,7 +26,8 @@ pub use simulation::Simulation;
 use state::World;
 
 impl World {
-    /// The task, on this machine or on a vCPU that runs there, leaves its CPU: to sleep, or for good.
+    /// The task, on this machine or on a vCPU that runs there, leaves its CPU to sleep, or because it
+    /// has ended.
     #[inline]
     fn leave(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId, life: Life) {
         match (self.guests.place(task), life) {
@@ -70,6 +71,10 @@ impl Programs for World {
                 Stop::Sleeps => return self.leave(sched, cpu, task, Life::Asleep),
                 Stop::Preempted => return sched.preempt(self, cpu),
                 Stop::Streaks => return,
+                Stop::Counts => {
+                    self.start_counting(sched);
+                    false
+                }
                 Stop::Yields => self.give_way(sched, cpu, task),
                 Stop::Execs => {
                     self.guests.place(task) == Place::Host && sched.exec(self, cpu, task.0)
@@ -95,7 +100,7 @@ pub fn scheduler<'a>(scenario: &crate::Scenario) -> Sched<'a> {
     let workload = &scenario.workload;
     let mut masks: Vec<Arc<CpuMask>> = workload.masks.clone();
     let tasks = workload.tasks.iter().map(|spec| {
-        // Tasks that share an affinity follow one another, or share the very same one.
+        // Tasks that share an affinity follow one another, or share one and the same mask.
         let known = masks.iter().rposition(|m| Arc::ptr_eq(m, &spec.allowed));
         let affinity = known.unwrap_or_else(|| {
             masks.push(spec.allowed.clone());

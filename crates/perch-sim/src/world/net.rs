@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Tasks on other computers, and how their messages come and go.
+//! The network between this machine and other computers.
 //!
 //! A message from outside arrives as an interrupt of the network card on a CPU of the host. For a
 //! task of the host the interrupt wakes it, as the card's driver would. For a guest it wakes vhost,
 //! a thread of the host in the virtual machine's group (virtio-net of 2012), which moves the packet
-//! and sends the guest's first vCPU an interrupt. The way out is the same backwards: the vCPU
-//! leaves the guest to wake vhost unless that is at work already.
+//! and sends the guest's first vCPU an interrupt. A message to the outside goes the same way
+//! backwards: the vCPU leaves the guest to wake vhost, unless vhost is at work already.
 
 use perch_sched::{Sched, Waker};
 use perch_workload::{Network, Op, Site, Workload};
@@ -18,9 +18,9 @@ use crate::id::{ChannelId, IdVec, TaskId};
 /// The network.
 #[derive(Debug)]
 pub struct Net {
-    pub(super) spec: Network,
-    /// Where a channel is read, by its number.
-    pub(super) readers: IdVec<ChannelId, Site>,
+    spec: Network,
+    /// The site of each channel's reader.
+    readers: IdVec<ChannelId, Site>,
 }
 
 impl Net {
@@ -39,19 +39,32 @@ impl Net {
         Some(Box::new(Net { spec, readers }))
     }
 
-    /// Whether a channel is read on another computer.
-    #[inline]
-    pub fn is_outward(&self, channel: ChannelId) -> bool {
-        self.readers[channel] == Site::Outside
+    /// The site of a channel's reader.
+    pub fn reader(&self, channel: ChannelId) -> Site {
+        self.readers[channel]
     }
 
-    pub(super) fn send_packet(&self, sched: &mut Sched<'_>, channel: ChannelId, lines: u32) {
+    /// Tells whether the reader of a channel is on another computer.
+    #[inline]
+    pub fn is_outward(&self, channel: ChannelId) -> bool {
+        self.reader(channel) == Site::Outside
+    }
+
+    /// The CPU of the host, of `nr_cpus`, on which the network card's interrupt for a channel
+    /// arrives, and the interrupt's cost, nanoseconds.
+    pub fn interrupt(&self, channel: ChannelId, nr_cpus: usize) -> (usize, u64) {
+        let cpu = (channel.0 % self.spec.queues) as usize % nr_cpus;
+        (cpu, self.spec.interrupt_ns)
+    }
+
+    /// Sends a packet, which arrives after the network's latency.
+    pub fn send_packet(&self, sched: &mut Sched<'_>, channel: ChannelId, lines: u32) {
         let at_ns = sched.now_ns() + self.spec.latency_ns.max(1);
         sched.at(at_ns, event::PACKET, channel.0, lines);
     }
 
-    /// A task, which runs on `cpu`, sends a message to another computer. What the host's network
-    /// stack takes is part of its program.
+    /// A task, which runs on `cpu`, sends a message to another computer. The task's program has the
+    /// time that the host's network stack takes.
     pub fn transmit(
         &self,
         sched: &mut Sched<'_>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Packets that arrive, vhost that moves them, and tasks on other computers.
+//! The network's events: packets that arrive, vhost, which moves them, and tasks on other
+//! computers.
 
 use perch_sched::{Life, Sched, Waker};
 use perch_workload::Site;
@@ -16,17 +17,16 @@ impl World {
         let Some(net) = &self.net else {
             return;
         };
-        let (reader, spec) = (net.readers[channel], net.spec);
+        let reader = net.reader(channel);
         if reader == Site::Outside {
             if let Some(receiver) = self.programs.put_message(channel, lines, 0) {
                 self.go_on_outside(sched, receiver);
             }
             return;
         }
-        let cpu = (channel.0 % spec.queues) as usize % sched.nr_cpus();
+        let (cpu, mut cost) = net.interrupt(channel, sched.nr_cpus());
         sched.act_on(cpu);
         let waker = sched.interrupted(cpu);
-        let mut cost = spec.interrupt_ns;
         match reader {
             Site::Guest(guest) => {
                 let job = Job {

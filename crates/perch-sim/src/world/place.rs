@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where a task is.
+//! The places where a task can be.
 
 use perch_workload::{Op, Site, TaskSpec};
 
 use crate::id::{GuestId, VcpuId};
 
-/// Where a task is, and what it is there.
+/// The place of a task, and its part there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A task of this machine.
     Host,
     /// A vCPU, a task of this machine: the virtual machine and which of its vCPUs.
     Vcpu(GuestId, VcpuId),
-    /// A task of that virtual machine; its CPU is a vCPU.
+    /// A task of this virtual machine, whose CPUs are vCPUs.
     Guest(GuestId),
-    /// A task on another computer; it runs, for the books, while a timer of it is pending.
+    /// A task on another computer. For the books it sleeps while it works: a timer ends its work.
     Outside,
 }
 

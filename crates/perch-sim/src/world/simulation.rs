@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A run: events in their order, each to where it belongs, and what was counted meanwhile.
+//! A run: takes events in their order and sends each to its place.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use super::{event, scheduler};
 use crate::Scenario;
 use crate::id::{ChannelId, Id, TaskId};
 use crate::observe::{Glimpse, Metrics, Requests, Text, Watch, Watcher};
-use crate::program::{Stopwatch, System};
+use crate::program::Stopwatch;
 
 /// A simulated machine and what happens on it.
 pub struct Simulation<'a> {
@@ -73,7 +73,7 @@ impl<'a> Simulation<'a> {
         self.sched.events().next_at()
     }
 
-    /// When the workload started and stopped its clock.
+    /// The moments at which the workload started and stopped its clock.
     pub fn stopwatch(&self) -> Stopwatch {
         self.world.programs.stopwatch()
     }
@@ -81,7 +81,7 @@ impl<'a> Simulation<'a> {
     /// Handles every event up to `until_ns`, or until the workload stops its clock.
     ///
     /// # Errors
-    /// When whoever looks on cannot keep what it sees.
+    /// When the onlooker cannot keep what it hears.
     pub fn run_until(&mut self, until_ns: u64) -> io::Result<()> {
         let in_order = self.world.programs.has_mutexes();
         while self.stopwatch().stopped_ns.is_none()
@@ -90,7 +90,7 @@ impl<'a> Simulation<'a> {
             self.handle(event);
             if let Some(watcher) = &mut self.watcher {
                 let seen = watcher.look(&self.sched);
-                // Who cannot keep what is told wants no more of it.
+                // An onlooker that cannot keep what it hears is told no more.
                 self.sched.take_observer_error().map_or(seen, Err)?;
             }
         }
@@ -128,9 +128,8 @@ impl<'a> Simulation<'a> {
 
     /// Forgets what was counted so far: the measured part of the run begins.
     pub fn start_measuring(&mut self) {
-        let (programs, mut here) = self.world.here(&mut self.sched);
-        programs.start_counting();
-        here.start_counting();
+        self.world.programs.start_counting();
+        self.world.start_counting(&mut self.sched);
     }
 
     /// Keeps wake-up latencies and requests of the `measure_ns` from now on.
@@ -139,14 +138,14 @@ impl<'a> Simulation<'a> {
         self.world.programs.keep_requests(Some(requests));
     }
 
-    /// What was kept of these; the last sample is closed.
+    /// The wake-up latencies and requests kept so far; the last sample is closed.
     pub fn take_requests(&mut self) -> Option<Requests> {
         let mut requests = self.world.programs.keep_requests(None)?;
         requests.close(self.now_ns());
         Some(requests)
     }
 
-    /// What was counted since the measured part began, at `since_ns`.
+    /// The metrics of the measured part, which began at `since_ns`.
     pub fn finish(&mut self, since_ns: u64) -> Metrics {
         let busy = self.sched.take_busy();
         let (counts, c2c) = self.sched.take_counts();
@@ -163,16 +162,16 @@ impl<'a> Simulation<'a> {
     /// The run is over.
     ///
     /// # Errors
-    /// When whoever looks on cannot keep that.
+    /// When the onlooker cannot keep that.
     pub fn end(&mut self) -> io::Result<()> {
         let now_ns = self.now_ns();
         self.watcher.as_mut().map_or(Ok(()), |w| w.end(now_ns))
     }
 
-    /// Walks over the whole world; an error says what does not hold, and when.
+    /// Walks over the whole world and checks its books.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The statement that does not hold, and the moment.
     pub fn check(&mut self, auditor: &mut Auditor) -> Result<(), String> {
         let now_ns = self.now_ns();
         let result = self.world.check(&mut self.sched, auditor);
@@ -193,8 +192,8 @@ impl<'a> Simulation<'a> {
 }
 
 impl World {
-    /// A task's timer fires, on the CPU on which it went to sleep. Of tasks that run and sleep, every
-    /// third event is one, and all are handled in one place, so this function is inlined there.
+    /// A task's timer fires, on the CPU on which it went to sleep. Every third event of tasks that run
+    /// and sleep is one, and one place handles them all, so this function is inlined there.
     #[inline(always)]
     fn timer(&mut self, sched: &mut Sched<'_>, task: TaskId) {
         match self.guests.place(task) {
@@ -208,8 +207,8 @@ impl World {
         sched.resched_if_needed(self, cpu);
     }
 
-    /// A task that nobody in the simulation forks: its parent is on a CPU drawn at random among
-    /// those it may use.
+    /// A task appears that no task of the simulation forks: its parent is on a CPU drawn at random
+    /// among those that the task may use.
     fn appear(&mut self, sched: &mut Sched<'_>, task: TaskId) {
         self.programs.appears(task, sched.now_ns());
         match self.guests.place(task) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! All that a run has beside the scheduler, and what a program sees of it.
+//! The parts of a run beside the scheduler, and the view that a program has of them.
 
 use perch_sched::Sched;
 use perch_workload::Workload;
@@ -9,13 +9,14 @@ use super::here::Here;
 use super::net::Net;
 use crate::program::Interpreter;
 
-/// Everything but the scheduler.
+/// The parts of a run beside the scheduler. The files of this room handle events on them; each part
+/// keeps its own state for itself.
 pub struct World {
     pub(super) programs: Interpreter,
     pub(super) guests: Guests,
-    /// The network, if somebody is at its other end.
+    /// The network, if the workload has tasks on other computers.
     pub(super) net: Option<Box<Net>>,
-    /// Events handled since counting began.
+    /// Events that the simulation has handled since counting began.
     pub(super) events: u64,
 }
 
@@ -30,7 +31,7 @@ impl World {
         }
     }
 
-    /// What a program sees of the world, and the programs.
+    /// The programs, and the world as they see it.
     pub(super) fn here<'w, 'a>(
         &'w mut self,
         sched: &'w mut Sched<'a>,
@@ -39,12 +40,18 @@ impl World {
             sched,
             guests: &mut self.guests,
             net: self.net.as_deref(),
-            events: &mut self.events,
         };
         (&mut self.programs, here)
     }
 
-    /// The task that runs on a CPU works.
+    /// Counts anew from now on.
+    pub(super) fn start_counting(&mut self, sched: &mut Sched<'_>) {
+        sched.start_counting();
+        self.guests.start_counting(sched);
+        self.events = 0;
+    }
+
+    /// The task that runs on a CPU begins to work off what it owes.
     #[inline]
     pub(super) fn work(&mut self, sched: &mut Sched<'_>, cpu: usize) {
         self.guests.carry(sched, cpu);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What no simulation may exceed, and sums that must agree.
+//! Bounds that no simulation may exceed, and sums that must agree.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ proptest! {
         scenario.warmup_ns = 0;
         let (trace, outcome) = traced(&scenario);
         let m = outcome.metrics;
-        // What happens at time 0 still belongs to the warm-up.
+        // The decisions of time 0 still belong to the warm-up.
         let mut decisions = decisions(&trace);
         decisions.retain(|d| d.now_ns > 0);
         prop_assert_eq!(m.wakeups, decisions.len() as u64);
@@ -34,7 +34,7 @@ proptest! {
         prop_assert!(m.busy_ns <= cpus * m.simulated_ns, "{} ns busy", m.busy_ns);
         prop_assert_eq!(m.busy_by_cpu.iter().sum::<u64>(), m.busy_ns);
         prop_assert_eq!(m.busy_by_cpu.len() as u64, cpus);
-        // What an idle CPU owes of contended lines is spent, and counted, when it starts to run.
+        // An idle CPU's wait for contended lines is spent, and counted, when the CPU starts to run.
         let lines = scenario.machine.hardware.contended_line.is_some();
         prop_assert!(lines || m.busy_by_cpu.iter().all(|busy| *busy <= m.simulated_ns), "{m:?}");
         prop_assert_eq!(m.wake_latency.total(), m.latencies);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Cache-aware wake-up in the kernel around it: what it goes by and how old that is, who stays in
-//! an LLC, and what is counted.
+//! Cache-aware wake-up in the kernel around it: the figures it goes by and their age, the tasks that
+//! stay in an LLC, and the counts.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::load::random;
 
 const ON: [Mode; 3] = [Mode::Posted, Mode::Upstream, Mode::Perch];
 
-/// A package with two LLCs of so many CPUs each, without threads.
+/// A package with two LLCs of this many CPUs each, without threads.
 fn two_llcs(cpus: usize) -> Arc<Machine> {
     let machine = Machine::regular("two-llcs", 1, 1, 2, 0, cpus, 1);
     Arc::new(machine.expect("a machine"))
@@ -58,14 +58,14 @@ fn without_processes(mut scenario: Scenario) -> Scenario {
 proptest! {
     #![proptest_config(config(20))]
 
-    /// Off is a kernel that knows of no processes; and who has no process is not concerned by
-    /// any mode.
+    /// Off is a kernel that knows of no processes, and no mode concerns a task that has no
+    /// process.
     #[test]
     fn off_and_tasks_without_a_process_are_alike(seed in any::<u64>().no_shrink()) {
         let off = with(random(seed, 24), Mode::Off);
         let plain = traced(&without_processes(off.clone()));
         prop_assert!(traced(&off) == plain, "seed {}: off asks for processes", seed);
-        // 7.2 lets nobody become a misfit on the way to another CPU, whoever it belongs to.
+        // 7.2 moves no task to a CPU where it would be a misfit, whatever process it belongs to.
         let mode = ON[(seed % 3) as usize];
         let unequal = off.machine.cpus.iter().any(|cpu| cpu.capacity < 1024);
         prop_assume!(mode != Mode::Upstream || !unequal);
@@ -92,9 +92,9 @@ proptest! {
         }
     }
 
-    /// P8 in whole traces: 7.2 has no step in the wake-up path; who was sent away and found
-    /// nobody idle is back in the LLC of its previous CPU or of its waker, having looked at no
-    /// CPU of the two LLCs twice.
+    /// P8 in whole traces: 7.2 has no step in the wake-up path. A task that the mechanism sent to
+    /// another LLC without an idle CPU goes back to the LLC of its previous CPU or of its waker,
+    /// and the search looks at no CPU of the two LLCs twice.
     #[test]
     fn a_wake_up_is_tried_twice_at_most(seed in any::<u64>().no_shrink()) {
         let scenario = random(seed, 48);
@@ -223,7 +223,7 @@ fn rush(machine: &Arc<Machine>, sleepers: usize, mode: Mode) -> (u32, Metrics) {
     (most, metrics)
 }
 
-/// Tasks that run or wait in an LLC, the first so many CPUs of which count.
+/// Tasks that run or wait on the first `cpus` CPUs of an LLC.
 fn awake_in(machine: &Machine, now: &Glimpse, number: usize, cpus: usize) -> u32 {
     let cpus = now.cpus.iter().enumerate().take(cpus * (number + 1));
     let here = cpus.filter(|(cpu, _)| llc(machine, *cpu) == number);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Machines whose CPUs differ in capacity: what a task's averages say there, who is a misfit, and
-//! where the balancer takes whom.
+//! Machines whose CPUs differ in capacity: the averages of tasks there, misfits, and the CPUs to which
+//! the balancer takes tasks.
 
 use std::sync::Arc;
 
@@ -135,7 +135,8 @@ proptest! {
         }
     }
 
-    /// Who sleeps enough has the same utilisation on every CPU; who never does, 1024.
+    /// A task that sleeps enough has the same utilisation on every CPU; a task that never sleeps
+    /// has 1024.
     #[test]
     fn utilisation_is_of_work_not_of_time(seed in any::<u64>().no_shrink()) {
         let machine = unequal(seed);
@@ -169,7 +170,7 @@ proptest! {
         prop_assert!(u64::from(apart) <= 12 + little / 64, "{:?}", utils);
     }
 
-    /// What fits every CPU is no misfit anywhere, once its averages are its own.
+    /// A task that fits every CPU is no misfit anywhere, once its averages are its own.
     #[test]
     fn small_tasks_are_no_misfits(seed in any::<u64>().no_shrink()) {
         let machine = unequal(seed);
@@ -243,7 +244,8 @@ fn idle_little_cpus_take_nothing_from_big_ones() {
     }
 }
 
-/// Whether a hog that may run on these CPUs counts as a misfit, once its averages have settled.
+/// Tells whether a hog that may run on these CPUs counts as a misfit, once its averages have
+/// settled.
 fn is_misfit(machine: &Arc<Machine>, era: Era, cpus: &[usize]) -> bool {
     is_clamped_misfit(machine, era, cpus, hog(), (0, 1024))
 }

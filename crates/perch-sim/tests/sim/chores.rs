@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the kernel does on its own account takes its time, where a machine says how much.
+//! The kernel's work on its own account takes its time, where a machine says how much.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ fn a_wake_up_waits_for_the_tick_of_an_idle_cpu() {
     assert_eq!(ticking.max_latency_ns, free.max_latency_ns);
 }
 
-/// The books hold, and nobody is lost, while wake-ups wait for what a CPU is at.
+/// The books hold, and no task is lost, while wake-ups wait for the work that a CPU is at.
 #[test]
 fn the_books_hold_while_cpus_balance() {
     let machine = with_ticks("epyc7543", 5000);

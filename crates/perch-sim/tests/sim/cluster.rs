@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the cluster scan does to whole runs. P18 itself is an assertion of the simulator: in a
+//! The effect of the cluster scan on whole runs. P18 itself is an assertion of the simulator: in a
 //! debug build each decision is held against the state in which it was made.
 
 use perch_policy::{Era, Mode, Reason};

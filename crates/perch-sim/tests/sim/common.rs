@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Scenarios in a line, and what a property test needs.
+//! Functions that make a scenario in a line, and helpers of property tests.
 
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ pub fn ends(scenario: &Scenario, every_ns: u64) -> (Glimpse, Glimpse) {
     (first.expect("a glimpse"), last.expect("a glimpse"))
 }
 
-/// What share of the run time of all tasks each had between two glimpses.
+/// Each task's share of the run time of all tasks between two glimpses.
 pub fn shares(first: &Glimpse, last: &Glimpse) -> Vec<f64> {
     let pairs = first.tasks.iter().zip(&last.tasks);
     let ran: Vec<f64> = pairs.map(|(a, b)| (b.ran_ns - a.ran_ns) as f64).collect();

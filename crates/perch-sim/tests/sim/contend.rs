@@ -49,8 +49,8 @@ fn crowds(machine: &Arc<Machine>, cpus: impl Iterator<Item = usize>) -> Vec<Task
     cpus.flat_map(two).collect()
 }
 
-/// What a task does in system calls, and its switches, are the kernel's share, neither more nor
-/// less.
+/// The kernel's share is the time that a task spends in system calls and in its switches, neither
+/// more nor less.
 #[test]
 fn kernel_time_is_what_was_charged() {
     let kunpeng = machine("kunpeng920");
@@ -127,7 +127,8 @@ proptest! {
         let plain = metrics(&scenario);
         prop_assert_eq!(&found, &plain);
         prop_assert!(plain.c2c.is_some());
-        // What is owed at the end was not yet run off, nor is that of the beginning counted.
+        // Tasks may owe work at the end that they have not yet run off, and work that they owed at
+        // the beginning is not counted.
         let slack = MS * scenario.machine.cpus.len() as u64;
         prop_assert!(plain.kernel_ns <= 2 * plain.busy_ns + slack);
         let (first, _) = traced(&scenario);

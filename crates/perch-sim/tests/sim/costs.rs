@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Distance, idle states, cold caches and shared cores cost what they should, in the right order.
+//! The costs of distance, idle states, cold caches and shared cores: their size and their order.
 
 use std::sync::Arc;
 

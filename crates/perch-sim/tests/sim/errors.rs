@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What is refused, by the words in which it is refused.
+//! Scenarios and workloads that the simulator refuses, and the words in which it refuses them.
 
 use perch_policy::{Era, Policy};
 use perch_sim::workload::{Workload, names};

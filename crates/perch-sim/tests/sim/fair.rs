@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The fair class is fair: shares by weight, short waits for those who sleep, nobody starves.
+//! The fair class is fair: shares by weight, short waits for tasks that sleep, and no starvation.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Transcoders: who they are, where they may run, and what their times allow.
+//! Transcoders: their threads, the CPUs that these may use, and the rates that their times allow.
 
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ fn keys_that_make_no_sense_are_refused() {
     );
 }
 
-/// What a frame is made of does not depend on how many threads it is split over.
+/// The work of a frame does not depend on how many threads share it.
 #[test]
 fn a_frame_is_the_same_work_whatever_the_threads() {
     let x5570 = machine("x5570");
@@ -261,8 +261,8 @@ fn without_costs_of_lines_the_counters_change_nothing() {
     }
 }
 
-/// The line of the counter has most of all HITM before, and none after: nobody writes to it any
-/// more. The loads that waited for it are no longer among the dear ones.
+/// The counter's line has more HITM than any other line before, and none after: no CPU writes to it
+/// any more. The loads that waited for it are no longer among the dear ones.
 #[test]
 fn the_counters_line_is_on_top_before_and_gone_after() {
     let rt480 = machine("rt480");
@@ -283,7 +283,7 @@ fn the_counters_line_is_on_top_before_and_gone_after() {
     let (rank, hitm, _) = line(Mode::Off).expect("the line is used");
     assert!(rank == 0 && hitm > 1000, "number {rank}, {hitm} HITM");
     for mode in [Mode::Posted, Mode::Perch] {
-        // What is left there is the fair class's flag.
+        // The fair class's flag is left there.
         if let Some((rank, hitm, most)) = line(mode) {
             assert!(
                 rank > 0 && hitm * 100 < most,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Task groups: the books at every level, shares by weight, and who goes first when a task wakes.
+//! Task groups: the books at every level, shares by weight, and the task that goes first when
+//! another wakes.
 
 use std::sync::Arc;
 

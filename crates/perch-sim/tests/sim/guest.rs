@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Virtual machines: nobody in one is lost (P13), none has more time than its vCPUs, the same
-//! scenario gives the same trace (P14), and on a machine of its own it does what bare metal does.
+//! Virtual machines: no task in one is lost (P13), no guest has more time than its vCPUs, the same
+//! scenario gives the same trace (P14), and a guest with a machine of its own achieves as much as
+//! bare metal.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use proptest::prelude::*;
 
 use crate::common::{ERAS, MS, checked, config, machine, policy, scenario, traced, workload};
 
-/// What a guest may have to do, with little of each.
+/// Workloads that a guest may run, each of them small.
 const INSIDE: [&str; 9] = [
     "sysbench:threads=5,locks=2,yields=20",
     "sysbench:threads=3,locks=1,yields=7",
@@ -143,15 +144,16 @@ fn a_wakeup_between_vcpus_costs_its_exits() {
     );
 }
 
-/// Two vCPUs on one CPU: while who holds the mutex is preempted with its vCPU, nobody gets on.
+/// Two vCPUs on one CPU: while the task that holds the mutex is preempted with its vCPU, no task
+/// gets on.
 #[test]
 fn a_preempted_vcpu_takes_its_lock_along() {
     let spec = "sysbench:threads=2,locks=1,yields=1000,yield_ns=100000,loop_ns=1000";
     let one = run("x5570", "vcpus=1,where=cpu0", spec, [50, 1000]);
     let two = run("x5570", "vcpus=2,where=cpu0", spec, [50, 1000]);
     let apart = run("x5570", "vcpus=2,where=cpu0-1", spec, [50, 1000]);
-    // All of the work is done with the mutex held, so a second CPU is no help; that a yield
-    // switches to nobody on a vCPU of its own is a little.
+    // Tasks do all of the work with the mutex held, so a second CPU is no help; it saves a little
+    // that a yield on a vCPU of its own switches to no other task.
     for (name, outcome) in [("shared", &two), ("apart", &apart)] {
         let ratio = outcome.metrics.counted as f64 / one.metrics.counted as f64;
         assert!((0.5..1.2).contains(&ratio), "{name}: {ratio}");

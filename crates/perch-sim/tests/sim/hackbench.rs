@@ -31,7 +31,7 @@ fn every_message_is_read_once() {
             assert_eq!(m.counted, groups * fds * fds * loops, "{era} {keys}");
             let score = &outcome.scores[0];
             assert_eq!((score.unit, score.higher_is_better), ("s", false));
-            // What was counted is what happened in the time that is the score.
+            // The counts are those of the time that is the score.
             assert_eq!(score.value, m.simulated_ns as f64 / 1e9, "{era} {keys}");
             assert!(m.busy_ns <= 8 * m.simulated_ns, "{era} {keys}: {m:?}");
         }
@@ -51,7 +51,7 @@ fn the_time_is_that_of_the_work() {
         assert!((1.0..1.6).contains(&over), "{era}: {over}");
         let four = run(&kunpeng, era, &format!("{costs},where=cpu0-3"));
         let share = four.scores[0].value * 4.0 / one.scores[0].value;
-        // Idle while somebody waits: 5.5 looks at few CPUs, most of them not allowed here.
+        // CPUs idle while tasks wait: 5.5 looks at few CPUs, most of them not allowed here.
         assert!((0.9..1.4).contains(&share), "{era}: {share}");
     }
 }
@@ -113,9 +113,9 @@ fn a_full_socket_stops_its_writers_until_it_is_nearly_empty() {
     }
 }
 
-/// The byte that lets the children go wakes all who poll for it before any of them can take the
-/// parent's CPU away: a full CPU of children does not hold back the others. Up to then they were
-/// let go one by one, and most of a machine idled while the first of them worked.
+/// The byte that lets the children go wakes all children that poll for it before any of them can
+/// take the CPU from the parent: a CPU full of children does not hold back the others. If the parent
+/// let them go one by one, most of a machine would idle while the first of them worked.
 #[test]
 fn all_children_are_let_go_at_once() {
     let juno = machine("juno");

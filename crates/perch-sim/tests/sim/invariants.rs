@@ -114,7 +114,7 @@ fn report_cpus_idle_while_tasks_wait() {
             "runsleep:tasks=24,run_us=3000,sleep_us=0",
             "runsleep:tasks=40,run_us=3000,sleep_us=3000",
             "runsleep:tasks=30,run_us=5000,sleep_us=500",
-            // Part of a cluster: without the mark of an imbalanced group nobody sees it in 6.5.
+            // Part of a cluster: only the mark of an imbalanced group shows it to the balancer of 6.5.
             "runsleep:tasks=5,sleep_us=0,where=cpu0-4",
             "tcp_rr:n=20",
         ] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a process's threads share, in whole runs: near each other they find it, apart they fetch
-//! it, and too much of it does not fit.
+//! The lines that a process's threads share, in whole runs: threads near each other find them, threads
+//! apart fetch them, and too many do not fit.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ fn threads_of_one_process_are_faster_near_each_other() {
     assert_eq!(epyc.cpus[0].llc, epyc.cpus[1].llc);
     let counted =
         |cpus: &[usize], written_pct| bursts(&epyc, cpus, 1, space(64, written_pct), 0).counted;
-    // What nobody writes both caches have, wherever the threads are.
+    // Both caches have the lines that nobody writes, wherever the threads are.
     // The first fetch differs, and a round may end on either side of the end of the measured time.
     let (both, each) = (counted(&near, 0), counted(&far, 0));
     assert!(both.abs_diff(each) <= 2, "together {both}, apart {each}");

@@ -187,7 +187,7 @@ fn lockers(load: &mut Load<'_>, cpus: &[usize], mutexes: u32) {
     }
 }
 
-/// As in hackbench: writers to a socket that holds little, and who reads it.
+/// As in hackbench: writers to a socket that holds little, and its reader.
 fn sockets(load: &mut Load<'_>, cpus: &[usize]) {
     let channel = load.channel();
     let room = load.dice.range(1, 12) as u32;

@@ -21,7 +21,7 @@ fn task(name: &str, start: Option<u64>, steps: &[Step]) -> ScriptTask {
     }
 }
 
-/// A parent that forks a child, and the two wake each other so many times.
+/// A parent that forks a child; the two wake each other `rounds` times.
 fn pair(rounds: usize) -> Script {
     use Step::{Await, Compute, Exec, Fork, Next, Sleep, Wake};
     let round = |steps: &[Step]| {
@@ -189,7 +189,7 @@ fn a_period_is_kept_whatever_the_work_and_a_sleep_is_not() {
     };
     assert!((0.0999..0.1002).contains(&seconds("n10000000")));
     assert!((0.1299..0.1305).contains(&seconds("s10000000")));
-    // What is past is not slept for.
+    // A task does not sleep for a moment that is past.
     assert!((0.0299..0.0302).contains(&seconds("n1000000")));
 }
 

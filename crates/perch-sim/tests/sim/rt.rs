@@ -66,8 +66,8 @@ fn counted_by(scenario: &Scenario, overload: Mode, layout: Option<Layout>) -> Sc
     }
 }
 
-/// P16: nobody waits while a CPU that he may use runs something lower. `first`: only of who would
-/// be pushed or pulled next.
+/// P16: no task waits while a CPU that it may use runs a task of lower priority. With `first`, only
+/// tasks count that a CPU would push or pull next.
 fn passed_over(now: &Glimpse, workload: &Workload, first: bool) -> Option<String> {
     let running = |cpu: usize| {
         now.cpus[cpu]

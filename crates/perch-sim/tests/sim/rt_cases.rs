@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The real-time class in cases that can be worked out by hand: order, slices, preemption, where
-//! wake-ups go, and what is left to fair tasks.
+//! wake-ups go, and the time that is left to fair tasks.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use perch_sim::{Dist, Glimpse, Metrics, Scenario};
 
 use crate::common::{ERAS, MS, checked, hog, machine, of_tasks, scenario, task, traced};
 
-/// Work of so many milliseconds, once.
+/// This much work, milliseconds, once.
 fn work(ms: u64) -> Vec<Op> {
     vec![Op::Run(Dist::Const(ms * MS)), Op::Exit]
 }
@@ -35,7 +35,7 @@ fn of(
     scenario(machine, era, load, [0, ms])
 }
 
-/// What each task has run, in milliseconds, at these milliseconds.
+/// The time that each task has run at these moments; milliseconds both.
 fn ran_at(scenario: &Scenario, moments_ms: &[u64]) -> Vec<Vec<f64>> {
     let mut seen: Vec<Glimpse> = Vec::new();
     checked(scenario, MS, |now| seen.push(now.clone()));
@@ -328,7 +328,7 @@ fn on_unequal_cpus_it_goes_to_a_large_one_that_runs_nothing_higher() {
     };
     // Without a word on utilisation real-time tasks ask for all.
     assert_eq!(run((0, 1024)), 1024);
-    // Who asks for little stays where it is: the draw of seed 1.
+    // A task that asks for little stays where it is: the draw of seed 1.
     assert!(run((1, 1024)) <= 1024);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! rt-app's files: what they do, and what is refused by its line.
+//! rt-app's files: the tasks that they describe, and refusals that name the line.
 
 use std::path::Path;
 
@@ -326,7 +326,7 @@ fn phases_have_cpus_of_their_own() {
     let workload = Workload::parse(&spec("phase_cpus", file, ""), &machine).expect("a workload");
     let masks: Vec<Vec<usize>> = workload.masks.iter().map(|m| m.iter().collect()).collect();
     assert_eq!(masks, [vec![0], vec![1], vec![2, 3]]);
-    // Nobody is ever where the phase does not let it (P1), and every phase is done.
+    // No task is ever on a CPU that its phase does not allow (P1), and the tasks do every phase.
     let outcome = checked("phase_cpus", file);
     let moves: u64 = outcome.balanced.iter().sum();
     assert!(outcome.counted > 500, "{outcome:?}");

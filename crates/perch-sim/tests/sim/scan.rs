@@ -154,7 +154,7 @@ fn utilisation_rises_to_half_in_32_ms() {
 }
 
 /// How many CPUs the last scans looked at for a wakee whose CPUs are all busy, woken from a CPU
-/// that idles so long at a time.
+/// that idles for `idle_ns` at a time.
 fn examined_from(idle_ns: u64, era: Era) -> Vec<u64> {
     let kunpeng = machine("kunpeng920");
     let waker = vec![

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! schbench: what an idle machine's latency consists of, requests, wake-ups, CPU locks, clocks.
+//! schbench: the parts of an idle machine's latency, requests, wake-ups, CPU locks, clocks.
 
 use std::sync::Arc;
 
@@ -127,7 +127,7 @@ fn requests_are_as_many_as_their_times_allow() {
     }
 }
 
-/// Who posted itself last is woken first, and all of them by one clock.
+/// The task that posted itself last is woken first, and all of them have one timestamp.
 #[test]
 fn a_list_is_woken_from_its_top_with_one_timestamp() {
     let kunpeng = machine("kunpeng920");
@@ -205,7 +205,7 @@ fn two_on_one_cpu_never_progress_in_the_pass_together() {
     }
 }
 
-/// Spinning by the clock takes its time, whatever the CPU's speed and whoever else runs there.
+/// Spinning by the clock takes its time, whatever the CPU's speed and its other tasks.
 #[test]
 fn who_spins_by_the_clock_is_done_when_the_clock_says_so() {
     let juno = machine("juno");
@@ -276,8 +276,9 @@ fn random(seed: u64) -> Scenario {
 proptest! {
     #![proptest_config(config(40))]
 
-    /// P13: whoever posts itself is woken. A worker that was forgotten would sleep for ever; all
-    /// run again within the time in which everybody on their CPUs spins for a slice or two, and the books are right all along.
+    /// P13: a task that posts itself is woken. A forgotten worker would sleep for ever; all workers
+    /// run again within the time in which each task on their CPUs spins for a slice or two, and
+    /// the books are right all along.
     #[test]
     fn no_wake_up_is_lost(seed in any::<u64>()) {
         let scenario = random(seed);

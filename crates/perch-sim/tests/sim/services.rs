@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Workloads with clients on other computers, and the chat rooms: what one of each achieves alone,
-//! and what is conserved.
+//! Workloads with clients on other computers, and the chat rooms: the score of one client or room
+//! alone, and sums that are conserved.
 
 use perch_policy::Era;
 use perch_sim::{Metrics, Outcome};
@@ -58,13 +58,14 @@ fn a_burst_waits_for_the_network_twice() {
         4e6 / outcome.metrics.counted as f64 * 100.0
     };
     let (near, far) = (burst_us(20), burst_us(1020));
-    // Whoever waits that long wakes up from C6, 200 us deep.
+    // A task that waits that long wakes up on a CPU in C6, whose exit takes 200 us.
     assert!((4000.0..4420.0).contains(&(far - near)), "{near} {far}");
-    // The server is what 99 calls wait for: 60 and 10 us each, and a switch now and then.
+    // 99 calls wait for the server: 60 and 10 us each, and a switch now and then.
     assert!((7000.0..7800.0).contains(&near), "{near}");
 }
 
-/// Ten rooms keep the CPUs as busy as two do; what one user says reaches nobody in another room.
+/// Ten rooms keep the CPUs as busy as two do; the messages of one user reach no user
+/// in another room.
 #[test]
 fn two_rooms_fill_the_machine() {
     let rooms = |n: u32| run(&format!("volano:rooms={n}"), [50, 200]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! sysbench's threads test: what a thread alone achieves, mutexes, yields.
+//! sysbench's threads test: the score of a thread alone, mutexes, yields.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::common::{
     ERAS, MS, checked, config, decisions, machine, of_tasks, scenario, task, traced, workload,
 };
 
-/// A run of `sysbench:…` for so many milliseconds.
+/// A run of `sysbench:…` for `ms` milliseconds.
 fn run(machine: &Arc<Machine>, era: Era, keys: &str, ms: u64) -> Outcome {
     let load = workload(machine, &format!("sysbench:{keys}"));
     scenario(machine, era, load, [20, ms])
@@ -29,7 +29,7 @@ fn events_per_s(outcome: &Outcome) -> f64 {
 }
 
 const COSTS: &str = "yields=100,yield_ns=800,loop_ns=50,event_ns=500";
-/// What an event of [`COSTS`] takes.
+/// The time that an event of [`COSTS`] takes, nanoseconds.
 const EVENT_NS: f64 = 100.0 * 850.0 + 500.0;
 
 #[test]
@@ -69,8 +69,8 @@ fn a_slower_cpu_does_less_by_its_capacity() {
 fn threads_on_cpus_of_their_own_do_not_disturb_each_other() {
     let kunpeng = machine("kunpeng920");
     for era in ERAS {
-        // In 3.4 all begin on one CPU, as they sleep when the next is forked, and who sleeps weighs
-        // nothing there. The balancer needs a while to spread them.
+        // In 3.4 all threads begin on one CPU: each sleeps when the next one is forked, and a sleeper
+        // weighs nothing there. The balancer needs a while to spread them.
         let warmup_ms = if era == Era::V3_4 { 500 } else { 20 };
         let run = |keys: &str| {
             let load = workload(&kunpeng, &format!("sysbench:{keys}"));
@@ -87,7 +87,7 @@ fn threads_on_cpus_of_their_own_do_not_disturb_each_other() {
     }
 }
 
-/// Everybody wants the one mutex: it is never held twice, and somebody always makes progress.
+/// All threads want the one mutex: no two hold it at once, and one of them always makes progress.
 #[test]
 fn one_mutex_lets_one_thread_go_on() {
     let kunpeng = machine("kunpeng920");
@@ -124,7 +124,8 @@ fn the_books_are_right_at_every_moment() {
     }
 }
 
-/// Who came first is woken first, and takes the mutex in such a way that the next is woken too.
+/// The sleeper that came first is woken first, and marks the mutex when it takes it, so that its
+/// unlocking wakes the next one.
 #[test]
 fn sleepers_on_a_mutex_are_woken_in_turn() {
     let kunpeng = machine("kunpeng920");

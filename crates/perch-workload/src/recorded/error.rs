@@ -18,12 +18,12 @@ pub enum ReadError {
     Line {
         /// Number of the line, from 1.
         line: u64,
-        /// What is wrong there.
+        /// The fault there.
         why: LineError,
     },
 }
 
-/// What is wrong with a line of a recorded workload's file.
+/// The reason why a line of a recorded workload's file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// The line is not UTF-8.
@@ -128,7 +128,7 @@ pub enum LineError {
 pub struct ScriptError {
     /// Number of the task that is at fault; 0 if there are no tasks.
     pub task: usize,
-    /// What is wrong with the task.
+    /// The reason why the task is refused.
     pub why: Unending,
 }
 

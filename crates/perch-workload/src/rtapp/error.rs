@@ -42,7 +42,7 @@ pub enum RtAppError {
         line: u64,
         /// The key.
         key: String,
-        /// What is wrong with it.
+        /// The fault of the key or its value.
         why: KeyError,
     },
 }
@@ -53,10 +53,10 @@ pub enum RtAppError {
 pub struct JsonError {
     /// Number of the line, from 1.
     pub line: u64,
-    /// What may be there.
+    /// The thing that may be there.
     pub expected: &'static str,
-    /// What is there: at most 20 characters, up to the end of the line; `None` at the end of the
-    /// file.
+    /// The text that is there: at most 20 characters, up to the end of the line; `None` at the end
+    /// of the file.
     pub found: Option<String>,
 }
 
@@ -67,7 +67,7 @@ fn there(found: Option<&str>) -> String {
     }
 }
 
-/// What is wrong with a key of rt-app, or with its value.
+/// The reason why a key of rt-app, or its value, is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The value is no object.
@@ -254,7 +254,7 @@ pub enum ExportError {
     Task {
         /// Number of the task.
         task: usize,
-        /// What rt-app lacks for it.
+        /// The thing that rt-app lacks for it.
         why: NoWord,
     },
     /// Tasks name a barrier more or less often than it waits for tasks.
@@ -267,7 +267,7 @@ pub enum ExportError {
     },
 }
 
-/// What a task does and rt-app has no word for.
+/// Something that a task does and for which rt-app has no word.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoWord {
     /// A time is random.

@@ -299,7 +299,7 @@ impl<'a> Tasks<'a> {
     }
 }
 
-/// What a task does in one round of its loop.
+/// The operations of a task in one round of its loop.
 #[derive(Default)]
 struct Round {
     ops: Vec<Op>,

@@ -48,7 +48,7 @@ pub struct Costs {
     pub write_ns: u64,
 }
 
-/// What `global` says for all tasks of the file.
+/// The values that `global` sets for all tasks of the file.
 pub struct Global {
     /// The capacity of the CPU on which `run` would be calibrated.
     pub capacity: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the advice reads like, on a synthetic recording and at the edges.
+//! The text of the advice, on a synthetic recording and at the edges.
 
 use perch_machine::library;
 use perch_policy::{Era, Mechanism, Mode, Modes, Policy, Topology};
@@ -74,7 +74,7 @@ fn a_short_recording_is_told_to_be_one() {
     }
 }
 
-/// Whatever the counts, a mechanism that cannot act gets no advice.
+/// A mechanism that cannot act gets no advice, whatever the counts.
 #[test]
 fn what_cannot_act_is_not_advised() {
     let advice = Advice {
@@ -125,7 +125,8 @@ fn real_time_is_a_matter_of_rate() {
         mechanism(&advice, Mechanism::Overload, 128).advice,
         Word::Leave
     );
-    // 4 seconds on 128 CPUs: a hundredth of that is 5.1 s, and each may take 5.2 us.
+    // These are 4 seconds on 128 CPUs; a hundredth of their time is 5.1 s, and each wake-up may
+    // take 5.2 us.
     advice.real_time = 1_100_000;
     assert_eq!(
         mechanism(&advice, Mechanism::Overload, 128).advice,

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the figures mean, in sentences.
+//! The meaning of the figures, in sentences.
 
 use perch_policy::{Mechanism, Mode, Recording};
 use perch_record::advice::{Advice, Change, LEAST_SLICES, NOTABLE, Net, Share, Verdict};
 
 use super::{Of, seconds};
 
-/// What two loads of a cache line that every CPU wants take at most: 7,000 cycles each, as perf c2c
-/// measured them (docs/mechanisms/overload.md), at 2.7 GHz; in nanoseconds.
+/// The longest time of two loads of a cache line that every CPU wants, in nanoseconds: 7,000 cycles
+/// each, as perf c2c measured them (docs/mechanisms/overload.md), at 2.7 GHz.
 const TWO_LOADS_NS: f64 = 2.0 * 7_000.0 / 2.7;
 
-/// A mechanism in one word.
+/// The advice on a mechanism in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// The machine has nothing for it to do.
+    /// The machine gives the mechanism nothing to do.
     CannotAct,
-    /// The recording is too short, or lacks what it takes.
+    /// The recording is too short, or lacks the data that the mechanism decides by.
     CannotTell,
     /// Some mode is worth a trial.
     Try,
     /// Some mode gains something and loses something.
     Trade,
-    /// As it is is best, as far as can be seen.
+    /// The kernel's own mode is the best, as far as the recording shows.
     Leave,
 }
 
 impl Word {
-    /// As the JSON has it.
+    /// The word's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Word::CannotAct => "cannot act",
@@ -38,11 +38,11 @@ impl Word {
     }
 }
 
-/// What there is to say of a mechanism.
+/// The advice on a mechanism.
 pub struct Said {
-    /// In a word.
+    /// The advice in one word.
     pub advice: Word,
-    /// In a few sentences.
+    /// The reasons, in a few sentences.
     pub text: String,
 }
 
@@ -53,7 +53,7 @@ fn said(advice: Word, text: impl Into<String>) -> Said {
     }
 }
 
-/// A share of 1 with two digits or so.
+/// A share of 1 as a percentage with about two digits.
 pub fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     match percent {
@@ -72,7 +72,7 @@ pub fn range(share: &Share) -> String {
     format!("{} to {}", end(share.low), end(share.high))
 }
 
-/// Whose advice it is.
+/// The sentence that names the recording, its length, its kernel and its command.
 pub fn subject(of: &Of, advice: &Advice) -> String {
     let ran = match of.command.as_str() {
         "" => String::new(),
@@ -88,7 +88,7 @@ pub fn subject(of: &Of, advice: &Advice) -> String {
     )
 }
 
-/// How far the model can be believed.
+/// The sentence that tells how far the reader can trust the model.
 pub fn trust(advice: &Advice, era: &str) -> String {
     match &advice.explained {
         Some(share) => format!(
@@ -104,7 +104,7 @@ pub fn trust(advice: &Advice, era: &str) -> String {
     }
 }
 
-/// What no replay of this file says.
+/// The questions that no replay of this file answers.
 pub fn unknown(of: &Of, advice: &Advice) -> Vec<String> {
     let mut points = vec![
         "what comes of it. This says where tasks would land, not how much faster anything gets, \
@@ -141,7 +141,7 @@ pub fn unknown(of: &Of, advice: &Advice) -> Vec<String> {
     points
 }
 
-/// What there is to say of a mechanism.
+/// The advice on a mechanism.
 pub fn mechanism(advice: &Advice, mechanism: Mechanism, cpus: usize) -> Said {
     if !advice.shape.can_act(mechanism) {
         let (_, why) = mechanism.premise();
@@ -167,7 +167,7 @@ pub fn mechanism(advice: &Advice, mechanism: Mechanism, cpus: usize) -> Said {
     }
 }
 
-/// A mechanism whose modes were asked.
+/// The advice on a mechanism whose modes the replay asked.
 fn replayed(advice: &Advice, mechanism: Mechanism, explained: &Share) -> Said {
     let mut own = None;
     let mut best: Option<&Change> = None;
@@ -240,14 +240,14 @@ fn replayed(advice: &Advice, mechanism: Mechanism, explained: &Share) -> Said {
         ),
         _ => (Word::Leave, nothing_better(advice, mechanism)),
     };
-    // A mode worth a trial outdoes what is known of the kernel's own.
+    // A verdict on another mode goes before the word for the kernel's own.
     if what != Word::Leave {
         word = what;
     }
     said(word, text + &its)
 }
 
-/// Where a change lands wake-ups.
+/// The CPUs on which a change lets wake-ups land, in words.
 fn lands(change: &Change) -> String {
     let all = change.changed.of.max(1) as f64;
     let pair = |net: &Net, one: &str, other: &str| match (net.gains, net.losses) {
@@ -289,7 +289,7 @@ fn lands(change: &Change) -> String {
     )
 }
 
-/// Why there is no verdict.
+/// The reason why there is no verdict.
 fn not_told(change: &Change, explained: &Share) -> String {
     let changed = percent(change.changed.value());
     match change.verdict {
@@ -307,7 +307,7 @@ fn not_told(change: &Change, explained: &Share) -> String {
     }
 }
 
-/// That no mode is worth a trial, and why.
+/// The sentence that no mode is worth a trial, with the reason.
 fn nothing_better(advice: &Advice, mechanism: Mechanism) -> String {
     let changes = || {
         let of = advice.changes.iter();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch bench --lab`: what a decision of the live scheduler costs, and of every other scheduler
-//! that this host has, in instructions. Every scheduler is loaded in a deterministic guest of its
-//! own, where it is measured by the hidden command [`GUEST`].
+//! `perch bench --lab` measures the instructions that a decision takes, of the live scheduler and
+//! of every other scheduler that this host has. perch loads each of them in a deterministic guest
+//! of its own, where the hidden command [`GUEST`] measures it.
 
 mod collect;
 mod figures;
@@ -28,11 +28,12 @@ use figures::{Result as Measured, Row};
 /// CPUs of the guest unless `--cpus` says otherwise.
 const CPUS: usize = 8;
 
-/// How long a guest may take for all of its measurements, per CPU it has and at least.
+/// The time that a guest may take for all of its measurements, for each of its CPUs.
 const LIMIT: Duration = Duration::from_secs(90);
+/// The least such time, whatever the number of CPUs.
 const LEAST: Duration = Duration::from_secs(1200);
 
-/// What to measure in guests.
+/// The arguments of `perch bench --lab`.
 #[derive(Args)]
 pub struct LabArguments {
     /// Measure what a decision costs, of perch and of every scx_* scheduler in ~/.cargo/bin or on
@@ -64,7 +65,7 @@ pub struct LabArguments {
 }
 
 impl LabArguments {
-    /// Whether it is the lab that is wanted.
+    /// Returns whether the user asked for measurements in guests.
     pub fn is_asked_for(&self) -> bool {
         self.lab
     }
@@ -73,7 +74,7 @@ impl LabArguments {
 /// A scheduler to be measured.
 struct Candidate {
     name: String,
-    /// None: perch itself, which every guest has.
+    /// The program on the host; `None` for perch itself, which every guest has.
     program: Option<PathBuf>,
     argv: Vec<String>,
 }
@@ -98,7 +99,7 @@ impl Candidate {
     }
 }
 
-/// Does it.
+/// Carries out `perch bench --lab`.
 pub fn run(arguments: &LabArguments, sizes: &[usize], format: Format) -> Result<(), Failure> {
     let sizes = if sizes.is_empty() { &[CPUS] } else { sizes };
     let candidates = candidates(&arguments.scheduler)?;
@@ -141,7 +142,7 @@ pub fn run(arguments: &LabArguments, sizes: &[usize], format: Format) -> Result<
     emit(&table::write(&result, format))
 }
 
-/// Boots a guest, and has it measure.
+/// Boots a guest, and runs the measurements in it.
 fn measure(
     store: &Store,
     kernel: &Kernel,
@@ -177,7 +178,8 @@ fn measure(
         .map_err(|error| Failure::run(format!("the guest's answer: {error}")))
 }
 
-/// Perch twice and the others of this host, or those that `wanted` names.
+/// perch with two sets of modes and the other schedulers of this host, or those that `wanted`
+/// names.
 fn candidates(wanted: &[String]) -> Result<Vec<Candidate>, Failure> {
     let mut all = vec![
         Candidate::perch("perch-off", "cluster=off"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch bench overload`: what it costs here to raise, lower and read the counters of overloaded
-//! CPUs (policy/include/perch/overload.h), in each layout, by threads that are pinned as far apart
-//! as this machine lets them be.
+//! `perch bench overload` measures the time that this machine takes to raise, lower and read the
+//! counters of overloaded CPUs (policy/include/perch/overload.h), in each layout, by threads that
+//! are pinned as far apart as the machine allows.
 
 mod measure;
 mod memory;
@@ -17,14 +17,14 @@ use crate::output::{Failure, emit};
 use measure::{Load, Span, Sums};
 use places::Places;
 
-/// What is measured is measured so many times, and once more before that to warm up.
+/// The number of times that each load is measured; the loads also run once before that to warm up.
 pub const REPETITIONS: usize = 7;
 
-/// Below this part of the CPU time that was there, others had the rest, and threads that should
-/// have met at a line did not.
+/// The least share of its CPUs' time that a measurement needs. Below it other programs had the
+/// CPUs, and threads that should have met at a line did not.
 const UNDISTURBED: f64 = 0.95;
 
-/// What to measure.
+/// The arguments of `perch bench overload`.
 #[derive(Args)]
 pub struct Arguments {
     /// Numbers of threads to measure with [default: 1, 2, 4, … and all the CPUs]
@@ -48,16 +48,18 @@ struct Row {
     layout: &'static str,
     /// Counters of the whole machine.
     counters: usize,
-    /// Nanoseconds for raising and lowering one's own, while all the others do that too.
+    /// Nanoseconds for raising and lowering the CPU's own counter, while all other threads do the
+    /// same.
     update: Figure,
-    /// Nanoseconds for a reading, while all the others read too.
+    /// Nanoseconds for a reading, while all other threads read too.
     read: Figure,
-    /// Nanoseconds for raising and lowering, while half of the threads read. Not with one thread.
+    /// Nanoseconds for raising and lowering, while half of the threads read; `None` with one
+    /// thread.
     update_beside_readers: Option<Figure>,
     /// Nanoseconds for a reading, while half of the threads raise and lower.
     read_beside_writers: Option<Figure>,
     /// Nanoseconds for raising, lowering and reading in turn, as the real-time class does around a
-    /// switch, while all the others do that too.
+    /// switch, while all other threads do the same.
     switch: Figure,
 }
 
@@ -70,7 +72,7 @@ struct Figure {
 }
 
 impl Figure {
-    /// None of nothing.
+    /// The figure of these measurements; `None` without any.
     fn of(mut nanoseconds: Vec<f64>) -> Option<Figure> {
         nanoseconds.sort_by(f64::total_cmp);
         let (&min, &max) = (nanoseconds.first()?, nanoseconds.last()?);
@@ -83,7 +85,7 @@ impl Figure {
     }
 }
 
-/// All of it.
+/// All that `perch bench overload` measured.
 #[derive(Debug, Serialize)]
 struct Measurements {
     machine: String,
@@ -91,11 +93,11 @@ struct Measurements {
     llcs: usize,
     nodes: usize,
     rows: Vec<Row>,
-    /// What is to be known of the figures.
+    /// Notes that a reader of the figures has to know.
     notes: Vec<String>,
 }
 
-/// Does it.
+/// Carries out `perch bench overload`.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !(arguments.seconds > 0.0 && arguments.seconds <= 600.0) {
         return Err(Failure::input(
@@ -141,13 +143,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     emit(&table::write(&result, arguments.format))
 }
 
-/// The counters of a layout, their memory as the kernel's allocator would have it.
+/// The counters of a layout, in memory laid out as by the kernel's allocator.
 fn counters(places: &Places, layout: Layout, topology: &Topology) -> Result<Overload, Failure> {
     let memory: Box<dyn Memory> = Box::new(match layout {
         Layout::Shared => places.slabs().table_apart(),
         _ => places.slabs(),
     });
-    // Checked reads are mode perch's, and so are layouts with padding.
+    // Only mode perch has checked reads, and only mode perch has layouts with padding.
     Overload::new_in(layout, layout.padded(), topology, memory)
         .map_err(|error: OutOfMemory| Failure::run(error.to_string()))
 }
@@ -166,7 +168,7 @@ fn row(
         let mut found = [Vec::new(), Vec::new()];
         for repetition in 0..=REPETITIONS {
             let ran = measure::once(&overload, cpus, load, span)?;
-            // The first one warms up.
+            // The first repetition warms up and does not count.
             for (kind, costs) in found.iter_mut().enumerate().filter(|_| repetition > 0) {
                 costs.extend(ran.ns_per_operation(kind));
             }
@@ -194,7 +196,7 @@ fn row(
     })
 }
 
-/// Where the counters lie.
+/// The note that tells on which nodes the counters lie.
 fn memory_note(places: &Places) -> Result<Option<String>, Failure> {
     if places.real_nodes < 2 || places.split {
         return Ok(None);

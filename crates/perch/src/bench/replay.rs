@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch bench replay`: how many wake-ups of a recording a core replays in a second.
+//! `perch bench replay` measures the number of wake-ups of a recording that a core replays in a
+//! second.
 
 use clap::Args;
 use perch_policy::{Era, Mode, Modes, Policy, Topology};
@@ -12,11 +13,11 @@ use super::row::{cpu_ns, machine};
 use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit};
 
-/// Each is measured so many times, and the least CPU time counts: whatever else the machine does
-/// only adds to it.
+/// The number of times that each replay is measured. The least CPU time counts, because other work
+/// on the machine only adds to it.
 const REPETITIONS: usize = 5;
 
-/// What to measure.
+/// The arguments of `perch bench replay`.
 #[derive(Args)]
 pub struct Arguments {
     /// Sizes to measure, in CPUs
@@ -41,13 +42,13 @@ struct Row {
     cpus: usize,
     wake_ups: u64,
     bytes_per_wake_up: f64,
-    /// The model alone, wake-ups for a second of CPU time.
+    /// Wake-ups replayed in a second of CPU time by the model alone.
     replay_per_cpu_s: f64,
-    /// The model and a policy to compare it with.
+    /// The same by the model and a policy to compare it with.
     compare_per_cpu_s: f64,
 }
 
-/// Does it.
+/// Carries out `perch bench replay`.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let meter = Meter::new("bench replay", Unit::Each, false);
     let mut rows = Vec::new();
@@ -159,7 +160,7 @@ fn csv(rows: &[Row]) -> String {
 mod tests {
     use super::*;
 
-    /// No figure is tested: only that what is measured is a replay of all of it.
+    /// The test holds no figure, only that the benchmark replays every wake-up.
     #[test]
     fn every_size_is_replayed() {
         for cpus in [8, 64] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One row of `perch bench`: a process that simulates one load on one machine, and says what
-//! that cost.
+//! One row of `perch bench`: a process that simulates one load on one machine, and prints the cost
+//! of that.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -22,15 +22,16 @@ pub const NAME: &str = "bench-row";
 const LLC: usize = 32;
 /// CPUs of a node.
 const NODE: usize = 128;
-/// Simulated time before the measured part. It covers the forks of all tasks, which a run sees
-/// once: each looks at every CPU, so that on 4096 CPUs they would drown the rest of a short run.
+/// Simulated time before the measured part. It covers the forks of all tasks, which happen once in
+/// a run. Each fork looks at every CPU, so on 4096 CPUs the forks would outweigh the rest of a
+/// short run.
 pub const WARMUP_NS: u64 = 50_000_000;
-/// The first simulated time to be tried when CPU seconds are given.
+/// The first simulated time that a row tries when the user gives CPU seconds.
 const FIRST_NS: u64 = 20_000_000;
-/// The longest, whatever is left of the CPU seconds.
+/// The longest simulated time, even if CPU seconds are left.
 const LONGEST_NS: u64 = 1_000 * 1_000_000_000;
 
-/// How long to simulate.
+/// The length of a row's simulation.
 #[derive(Clone, Copy, Debug)]
 pub enum Length {
     /// Until about so many CPU seconds are spent.
@@ -39,7 +40,7 @@ pub enum Length {
     SimulatedNs(u64),
 }
 
-/// What a row cost.
+/// The cost of a row.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Measured {
     /// Events of the measured part.
@@ -52,7 +53,7 @@ pub struct Measured {
     pub peak_rss_kib: Option<u64>,
 }
 
-/// What the hidden command takes.
+/// The arguments of the hidden command.
 #[derive(Args)]
 pub struct RowArguments {
     #[arg(long)]
@@ -144,8 +145,8 @@ pub fn run_row(arguments: RowArguments) -> Result<(), Failure> {
             .map_err(|error| Failure::run(error.to_string()))?;
         Ok((outcome, cpu_ns() - began))
     };
-    // A run is a function of its scenario: what the warm-up costs alone, it costs in a longer run.
-    // The first run of a process also pays for fresh memory and is not counted.
+    // A run is a function of its scenario, so the warm-up costs as much alone as within a longer
+    // run. The first run of a process also pays for fresh memory and does not count.
     simulate(1)?;
     let (_, warmup_ns) = simulate(1)?;
     let simulate = |measure_ns: u64| -> Result<(Outcome, u64), Failure> {

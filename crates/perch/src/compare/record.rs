@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A simulated run as a recording: what the policy was shown at each decision, and what it said, so
-//! that replay and advice can be tried without a kernel to record.
+//! A simulated run as a recording, which holds the state that the policy saw at each decision and
+//! its choice; so a user can try replay and advice without a kernel to record.
 
 use std::io::{self, Write};
 
@@ -11,11 +11,11 @@ use perch_sim::{Asked, Scenario, Switched, Watch, Woken};
 
 use crate::recording::unrecorded;
 
-/// Writes what it is told of a run.
+/// A watcher that writes the decisions of a run.
 pub struct SimulatedRecording<W: Write> {
-    /// Gone when the run is over.
+    /// The recording's writer; `None` when the run is over.
     writer: Option<Writer<W>>,
-    /// What the policy was asked last, until its answer is told.
+    /// The last question to the policy, until the answer comes.
     wake_up: Option<WakeUp>,
     tasks: [Row<TaskRow>; 2],
     affinity: Option<CpuMask>,
@@ -24,7 +24,7 @@ pub struct SimulatedRecording<W: Write> {
 }
 
 impl<W: Write> SimulatedRecording<W> {
-    /// Of a run that begins.
+    /// Begins a recording of a run.
     pub fn new(out: W, scenario: &Scenario, command: Vec<String>) -> io::Result<Self> {
         let modes = scenario.policy.modes();
         if let Some(mechanism) = unrecorded(&modes) {
@@ -72,7 +72,7 @@ impl<W: Write> Watch for SimulatedRecording<W> {
             *row = Row::<GroupRow>::of(host, group);
         }
         self.tasks = [waker, wakee].map(Row::<TaskRow>::of);
-        // 0 is none.
+        // In a recording, 0 stands for no process.
         self.tasks[1][Task::Process] = wakee.process().map_or(0, |p| u64::from(p.number()) + 1);
         let all = allowed.weight() as usize == n;
         self.affinity = (!all).then(|| allowed.clone());
@@ -88,7 +88,7 @@ impl<W: Write> Watch for SimulatedRecording<W> {
             flags: wake.flags(),
             this_cpu: wake.this_cpu as u32,
             prev_cpu: wake.prev_cpu as u32,
-            // The simulator numbers idle tasks from the end.
+            // The simulator gives idle tasks the highest numbers; a recording has 0 for them.
             waker: match waker.id == u32::MAX - wake.this_cpu as u32 {
                 true => 0,
                 false => waker.id,
@@ -101,7 +101,7 @@ impl<W: Write> Watch for SimulatedRecording<W> {
     }
 
     fn woken(&mut self, woken: &Woken) -> io::Result<()> {
-        // Nobody was asked about a task that another rule placed.
+        // The policy was not asked about a task that another rule placed.
         let (Some(mut wake_up), Some(writer)) = (self.wake_up.take(), &mut self.writer) else {
             return Ok(());
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch replay --list`: a line a wake-up, as CSV or as a Parquet file.
+//! `perch replay --list` writes a line for each wake-up, as CSV or as a Parquet file.
 
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::fresh::Fresh;
 use crate::output::Failure;
 use crate::recording::Recording;
 
-/// The columns, in order.
+/// The number of columns.
 const COLUMNS: usize = 14;
 
 fn columns() -> [Column; COLUMNS] {
@@ -126,7 +126,7 @@ fn write(
     goes_on(out.flush()).map(|_| ())
 }
 
-/// Hands every wake-up to `take`, until that says that it is enough.
+/// Hands every wake-up to `take`, until that tells it to stop.
 fn each(
     recording: &mut Recording,
     other: Option<Policy>,
@@ -151,7 +151,7 @@ fn each(
     state.map(|_| ())
 }
 
-/// None of the words has a comma or a quote.
+/// Writes a line of CSV; no value has a comma or a quote.
 fn line(out: &mut dyn Write, values: &[Value]) -> std::io::Result<()> {
     for (i, value) in values.iter().enumerate() {
         if i > 0 {

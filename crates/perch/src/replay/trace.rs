@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch replay --trace`: a recording for Perfetto.
+//! `perch replay --trace` writes a recording as a trace for Perfetto.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -12,7 +12,8 @@ use crate::fresh::Fresh;
 use crate::output::Failure;
 use crate::recording::Recording;
 
-/// Replays a recording and writes what was recorded of each wake-up, and what the model says of it.
+/// Replays a recording, and writes each wake-up as it was recorded together with the model's
+/// choice.
 pub fn trace(
     recording: &mut Recording,
     other: Option<Policy>,
@@ -67,8 +68,8 @@ fn add<W: Write>(
         (None, Class::NotAsked) => Choice::NotAsked("not asked"),
         (None, Class::Fair) => Choice::NotAsked("not recorded in full"),
     };
-    // Idle CPUs are looked at in the caches of waker and wakee, and the length of every queue only
-    // where every CPU is.
+    // The recorder looks for idle CPUs in the caches of waker and wakee, and notes the length of
+    // every queue only where it looks at every CPU.
     let all = w.unseen & UNSEEN_ROWS == 0;
     let near = [w.this_cpu, w.prev_cpu].map(|cpu| topology.llc(cpu as usize));
     let looked_at = |llc: &usize| all || near.contains(&Some(*llc));

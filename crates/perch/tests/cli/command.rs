@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the command prints when all is well.
+//! The command's output when all is well.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
 
 use crate::support::perch;
 
-/// Runs it, demands success, and returns what it wrote to stdout.
+/// Runs the command, demands success, and returns its stdout.
 #[track_caller]
 fn stdout(arguments: &[&str]) -> String {
     let output = perch(arguments);
@@ -15,7 +15,7 @@ fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Two small cells of the experiment, once each.
+/// Arguments for two small cells of the experiment, with two repetitions each.
 const SMALL: [&str; 7] = [
     "experiment",
     "run",
@@ -34,7 +34,7 @@ fn lists_name_what_there_is() {
     assert!(workloads.contains("tbench") && workloads.contains("uclamp_min"));
 }
 
-/// A workload becomes an rt-app file, and that a workload again.
+/// perch writes a workload as an rt-app file, and reads that as a workload again.
 #[test]
 fn workloads_are_written_as_rt_app_files() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("written.json");
@@ -59,7 +59,7 @@ fn workloads_are_written_as_rt_app_files() {
         "stock:cluster=off",
     ];
     let table = stdout(&[&compare[..], &["--repetitions", "1", "--measure", "100ms"]].concat());
-    // Three of them, every 2 ms and what it takes to wake up from deep sleep.
+    // Three tasks wake up every 2 ms, plus the time to leave a deep idle state.
     let wakeups = table.lines().find(|line| line.starts_with("wake-ups  "));
     let wakeups = wakeups.unwrap().split_whitespace().last().unwrap();
     assert!((1300..=1500).contains(&wakeups.parse().unwrap()), "{table}");
@@ -68,7 +68,8 @@ fn workloads_are_written_as_rt_app_files() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--approximate"));
 }
 
-/// A shell's and a manual's word of every command, and none of those that only perch calls.
+/// Completions and manual pages have every command, but none of the hidden ones, which only perch
+/// calls.
 #[test]
 fn completions_and_manual_pages_have_every_command() {
     let script = stdout(&["completions", "bash"])
@@ -249,7 +250,7 @@ fn a_reader_that_leaves_is_no_failure() {
     assert!(stderr.is_empty(), "{stderr}");
 }
 
-/// A trace an arm, and the same comparison as without them.
+/// Each arm leaves a trace, and the comparison is the same as without traces.
 #[test]
 fn a_comparison_leaves_traces_where_it_is_told_to() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("traces");
@@ -275,12 +276,13 @@ fn a_comparison_leaves_traces_where_it_is_told_to() {
     assert_eq!(stdout(&arguments), stdout(&traced));
     for arm in ["a", "b"] {
         let trace = std::fs::read(folder.join(format!("run.{arm}.pftrace"))).unwrap();
-        // A packet, field 1 with a length, is what all of them begin with.
+        // Each trace begins with a packet, which is field 1 with a length.
         assert!(trace.len() > 10_000 && trace[0] == 0x0a, "{}", trace.len());
     }
 }
 
-/// The last bit is the crate's test: this reader of JSON may be off by one.
+/// The mean may differ in its last bit, because this reader of JSON may be off by one there. The
+/// crate's own test holds the last bit.
 #[track_caller]
 fn is_mean(shown: &serde_json::Value, values: &[f64]) {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -300,8 +302,8 @@ fn folder(name: &str) -> std::path::PathBuf {
     folder
 }
 
-/// Their means are those of the result; the same bytes for any number of threads,
-/// and the same result as without.
+/// The means of the repetitions are those of the result. The file has the same bytes for any number
+/// of threads, and the result is the same as without it.
 #[test]
 fn an_experiment_leaves_its_repetitions_where_it_is_told_to() {
     let folder = folder("raw-experiment");
@@ -369,7 +371,7 @@ fn a_comparison_leaves_every_score_of_every_repetition() {
     }
 }
 
-/// Before anything runs, and nothing is left behind; what was there stays.
+/// perch refuses before anything runs, leaves no new file behind, and leaves an old one as it is.
 #[test]
 fn a_file_that_cannot_be_written_is_told_at_once() {
     let folder = folder("raw-refused");

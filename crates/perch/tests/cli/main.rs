@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The command as its users meet it: what it says, refuses and writes. One program for all of them,
-//! because each would be linked with everything that perch is made of.
+//! The command as its users meet it: its output, its refusals and its files. All these tests are
+//! one program, because each further program would be linked with everything that perch consists
+//! of.
 
 mod command;
 mod overload;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The counters of overloaded CPUs under real threads (P10), and what `perch bench overload` says
-//! of them. That no interleaving breaks them is shown in perch-policy's tests/loom.rs, for small
-//! cases; here are many threads, a large machine and the memory of a real one.
+//! The counters of overloaded CPUs under real threads (P10), and the output of `perch bench
+//! overload`. perch-policy's tests/loom.rs shows for small cases that no interleaving breaks them;
+//! these tests take many threads, a large machine and the memory of a real one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
@@ -9,14 +9,15 @@ use std::thread::scope;
 use crate::support::perch;
 use perch_policy::{Layout, Overload, OverloadLevel, Topology};
 
-/// 480 CPUs, several nodes, several last-level caches on each.
+/// The counters of a machine of 480 CPUs in several nodes, each with several last-level caches, and
+/// the number of CPUs.
 fn counters(layout: Layout, exact: bool) -> (Overload, usize) {
     let topology = Topology::new(&perch_machine::resolve("rt480").unwrap());
     let overload = Overload::new(layout, exact, &topology).unwrap();
     (overload, topology.nr_cpus())
 }
 
-/// The next of a row of numbers that look like chance (Knuth's MMIX generator).
+/// The next pseudo-random number (Knuth's MMIX generator).
 fn next(state: &mut u64) -> usize {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -38,7 +39,7 @@ fn when_all_is_quiet_the_counters_are_the_cpus_that_are_set() {
                 scope.spawn(move || {
                     let mut state = thread as u64;
                     for _ in 0..50_000 {
-                        // Threads share counters, but no CPU.
+                        // Threads share counters, but not CPUs.
                         let cpu = next(&mut state) % (cpus / THREADS) * THREADS + thread;
                         let at = match overload.is_set(cpu) {
                             false => overload.set(cpu),
@@ -62,8 +63,8 @@ fn when_all_is_quiet_the_counters_are_the_cpus_that_are_set() {
     }
 }
 
-/// Overload that moves from CPU to CPU, the next raised before the last is lowered, is seen by
-/// every checked read, whoever reads; so are two of that kind.
+/// Overload moves from CPU to CPU: a thread raises the next counter before it lowers the last.
+/// Every checked read by any CPU sees it; with two such threads too.
 #[test]
 fn a_checked_read_sees_what_moves() {
     for layout in Layout::ALL {
@@ -92,7 +93,8 @@ fn a_checked_read_sees_what_moves() {
                 let movers: Vec<_> = (at_first.iter())
                     .map(|&first| {
                         scope.spawn(move || {
-                            // Even and odd pairs of CPUs: the two never meet.
+                            // One thread takes even pairs of CPUs and the other odd ones, so the
+                            // two never meet.
                             let (mut state, mut cpu) = (first as u64, first);
                             for _ in 0..100_000 {
                                 let to = next(&mut state) % (cpus / 4) * 4 + first % 4;
@@ -149,7 +151,7 @@ fn every_layout_is_measured_with_every_number_of_threads() {
             _ => loads.extend(both),
         }
         for load in loads {
-            // What is no number (NaN) is null in JSON.
+            // JSON has null for NaN, so each of these must be a number.
             let [min, median, max] =
                 ["min", "median", "max"].map(|key| row[load][key].as_f64().unwrap());
             assert!(

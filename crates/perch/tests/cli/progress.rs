@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Bars are for people: they are drawn on a terminal, after a while, and nowhere else.
+//! Bars are for people: perch draws them on a terminal, after a while, and nowhere else.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::support::perch;
 
 const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 
-/// What a terminal is sent by `command` of a shell, both its streams.
+/// The text that a shell's `command` sends to a terminal, on both of its streams.
 fn on_a_terminal(command: &str) -> String {
     let output = Command::new("script")
         .args(["-q", "-e", "-c", command, "/dev/null"])
@@ -21,7 +21,7 @@ fn on_a_terminal(command: &str) -> String {
     text
 }
 
-/// The words of a run of so many repetitions.
+/// The arguments of a run of so many repetitions.
 fn run(repetitions: u32) -> Vec<String> {
     let words = "compare -m juno -w tbench:n=4 --arm a:capacity=off --measure 1s --jobs 1";
     let words = words.split(' ').map(str::to_string);
@@ -29,7 +29,7 @@ fn run(repetitions: u32) -> Vec<String> {
     words.chain(count).collect()
 }
 
-/// What is seen of it, and how many seconds it took as it says itself.
+/// The text on the terminal of such a run, and the seconds that it took by its own words.
 fn seen(repetitions: u32) -> (String, f64) {
     let text = on_a_terminal(&format!("{PERCH} {}", run(repetitions).join(" ")));
     let (_, after) = text.split_once("simulations in ").expect("its last words");
@@ -39,7 +39,7 @@ fn seen(repetitions: u32) -> (String, f64) {
 
 #[test]
 fn a_long_run_has_a_bar_with_rate_and_time_left_on_a_terminal_only() {
-    // However fast the machine is: more of it until it takes long.
+    // The test asks for more repetitions until a run takes long on this machine.
     let mut repetitions = 16;
     let text = loop {
         let (text, seconds) = seen(repetitions);
@@ -61,7 +61,8 @@ fn a_long_run_has_a_bar_with_rate_and_time_left_on_a_terminal_only() {
     assert!(!said.contains(['\u{1b}', '\r']), "{said:?}");
 }
 
-/// Reading has one too; a pipe that is slow shows how much came, as nobody knows how much there is.
+/// Reading a recording shows a bar too. For a slow pipe it shows the amount read, since perch does
+/// not know the total.
 #[test]
 fn reading_has_a_bar_as_well() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("progress");

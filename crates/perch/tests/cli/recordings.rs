@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch replay` and `perch advise` on files that are good, and on all kinds that are not.
+//! `perch replay` and `perch advise` on good files, and on all kinds of bad ones.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("UTF-8")
 }
 
-/// Refused with 2, without a word on stdout, and with these on stderr.
+/// Demands exit code 2, nothing on stdout, and these words on stderr.
 fn refused(arguments: &[&str], words: &[&str]) {
     let output = perch(arguments);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -60,7 +60,7 @@ fn refused(arguments: &[&str], words: &[&str]) {
     }
 }
 
-/// Both commands refuse it alike.
+/// Demands that both commands refuse the file alike.
 fn both_refuse(path: &str, words: &[&str]) {
     for command in ["replay", "advise"] {
         refused(&[command, path], words);
@@ -114,7 +114,7 @@ fn lists_are_the_same_as_csv_and_as_parquet() {
     let file = put("list.parquet", b"");
     let list = ["replay", "--list", &path, "--format", "parquet"];
     stdout(&perch(&[&list[..], &["-o", &file]].concat()));
-    // That its values come back is tested in perch-parquet.
+    // The tests of perch-parquet hold that the values come back.
     let bytes = std::fs::read(&file).expect("written");
     assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
     refused(&list, &["-o"]);
@@ -136,7 +136,7 @@ fn lists_are_the_same_as_csv_and_as_parquet() {
 #[test]
 fn a_file_that_was_cut_off_is_read_up_to_there() {
     let file = recording(LOAD);
-    // The footer is the last block: without it all wake-ups are there.
+    // The footer is the last block; a file without it has all wake-ups.
     let path = put("cut", &file[..file.len() - 5]);
     for command in ["replay", "advise"] {
         let output = perch(&[command, &path]);
@@ -144,7 +144,7 @@ fn a_file_that_was_cut_off_is_read_up_to_there() {
         assert!(said.contains("ends at byte"), "{said}");
         assert!(stdout(&output).contains("4000 wake-ups"), "{command}");
     }
-    // Cut in its first wake-ups, nothing is left to say.
+    // A file that is cut within its first wake-ups has none to replay.
     both_refuse(&put("cut-early", &file[..5000]), &["no wake-up", "record"]);
     both_refuse(
         &put("cut-header", &file[..100]),
@@ -166,7 +166,7 @@ fn a_damaged_file_is_refused_with_the_place() {
     both_refuse("/", &["directory"]);
 }
 
-/// A recording without wake-ups, whose header says what `change` makes of it.
+/// A recording without wake-ups, whose header `change` has changed.
 fn with_header(change: impl Fn(&mut Header, &mut [usize; 2])) -> Vec<u8> {
     let machine = machine();
     let topology = Topology::new(&machine);
@@ -233,8 +233,9 @@ fn modes_that_make_no_sense_are_refused() {
     refused(&["advise", &path, "--format", "xml"], &["xml", "markdown"]);
 }
 
-/// What the policy said in a simulation it says to the recording of it again, whatever the era, the
-/// modes and the machine: nothing that it decides by is lost on the way.
+/// The policy makes the same choices on the recording of a simulation as it made in the simulation,
+/// in every era, in all modes and on every machine: the recording loses nothing that the policy
+/// decides by.
 #[test]
 fn simulated_recordings_agree_altogether() {
     let runs = [

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What makes no sense is refused with exit code 2, a sentence that names it on stderr, and
-//! nothing on stdout.
+//! perch refuses a request that makes no sense with exit code 2, a sentence on stderr that names
+//! the mistake, and nothing on stdout.
 
 use std::path::{Path, PathBuf};
 
 use crate::support::perch;
 
-/// Runs it and demands a refusal that says every one of `words`.
+/// Runs perch and demands a refusal whose message has each of `words`.
 #[track_caller]
 fn refused(arguments: &[&str], words: &[&str]) {
     let output = perch(arguments);
@@ -256,7 +256,7 @@ fn what_is_no_recording() {
     );
     refused(&["record"], &["--output"]);
     refused(&["replay", &text, "--era", "3.4"], &["--era 3.4", "5.5"]);
-    // Nothing is written over what is read, by whatever name.
+    // perch never writes over the file that it reads, whatever name the user gives it.
     let other = text.replace("/text", "/../recording/text");
     refused(
         &["replay", &text, "--list", "-o", &other],

@@ -22,9 +22,10 @@ fn keep(name: &str, arguments: &[&str]) -> String {
     path.to_str().unwrap().to_string()
 }
 
-/// What a browser makes of a page: its document when all is loaded, and what it said on its console.
+/// Opens a page in a browser. Returns the document when all is loaded, and the lines of the
+/// browser's console.
 fn open(page: &Path, more: &[&str]) -> (String, Vec<String>) {
-    // One each: tests run side by side, and a browser keeps others out of its own.
+    // Each page has a profile of its own: tests run side by side, and a browser locks its profile.
     let profile = folder().join("profile").join(page.file_stem().unwrap());
     let output = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
@@ -41,7 +42,8 @@ fn open(page: &Path, more: &[&str]) -> (String, Vec<String>) {
     (String::from_utf8(output.stdout).unwrap(), said)
 }
 
-/// A page, and after it a script that says of each chart how large it is and how many parts it has.
+/// A copy of a page with a script behind it, which writes the size and the number of parts of each
+/// chart.
 fn measured(page: &str) -> PathBuf {
     let script = "<script>for (const svg of document.querySelectorAll('svg')) {\
         const box = svg.getBoundingClientRect();\
@@ -53,7 +55,7 @@ fn measured(page: &str) -> PathBuf {
     path
 }
 
-/// Files with the results of two experiments and of a comparison, few of each.
+/// Files with few results of two experiments and of a comparison.
 fn small_results() -> [String; 3] {
     let small = ["--repetitions", "2", "--format", "json", "--quiet"];
     let scan = [
@@ -111,12 +113,12 @@ fn a_browser_draws_every_chart_and_has_nothing_to_complain_of() {
     let charts: Vec<Vec<u32>> = document
         .lines()
         .filter_map(|line| line.split("CHART ").nth(1))
-        // The script's own text is a part of the document.
+        // The script's own text is part of the document, but its words are no numbers.
         .filter_map(|line| line.split(' ').map(|n| n.trim().parse().ok()).collect())
         .collect();
     assert_eq!(charts.len(), text.matches("<svg ").count(), "{charts:?}");
     assert!(charts.len() >= 30, "{charts:?}");
-    // Who cannot see it is told what each is.
+    // Each chart has words for a reader who cannot see it.
     for words in ["<svg role=\"img\" aria-label=\"", "</title><desc>"] {
         assert_eq!(text.matches(words).count(), charts.len(), "{words}");
     }
@@ -136,10 +138,10 @@ fn a_browser_draws_every_chart_and_has_nothing_to_complain_of() {
     has_looks(&page);
 }
 
-/// A browser shows the page at `page` light, dark and on paper. The three stay in the folder, for a
-/// person to look at.
+/// Demands that a browser shows the page at `page` light, dark and on paper. The three pictures
+/// stay in the folder, for a person to look at.
 fn has_looks(page: &Path) {
-    // A picture that is not of one colour has some size.
+    // The file of a picture of more than one colour is larger than that of a blank one.
     for (name, look) in [("light.png", "1"), ("dark.png", "0")] {
         let picture = folder().join(name);
         let _ = std::fs::remove_file(&picture);
@@ -168,8 +170,8 @@ fn has_looks(page: &Path) {
     assert_ne!(light.unwrap(), dark.unwrap());
 }
 
-/// Results as large as those of all experiments with all arms: a real cell, load and table of
-/// statistics of the machine with the most CPUs but one stand for each that was published.
+/// Results as large as those of all experiments with all arms: one real cell, load and table of
+/// statistics, of the machine with the second most CPUs, stands for each published one.
 fn all_experiments(scan: &str, capacity: &str) -> serde_json::Value {
     let read = |path: &str| -> serde_json::Value {
         serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
@@ -204,7 +206,7 @@ fn all_experiments(scan: &str, capacity: &str) -> serde_json::Value {
             if row.starts_with("n=") || row.contains(':') {
                 let mut load = named(&scan["loads"][0]);
                 load["row"] = row.split(':').next().unwrap().into();
-                // Two of three CPUs were busy, each for another time.
+                // Two of three CPUs were busy, each for a different time.
                 for arm in load["cpus"].as_array_mut().unwrap() {
                     for (cpu, busy) in arm["busy_pct"]
                         .as_array_mut()
@@ -267,7 +269,8 @@ fn a_page_of_all_experiments_is_small() {
     let charts = text.matches("<svg ").count();
     assert!(charts > 100, "{charts}");
 
-    // Told, not judged: it is the machine's as much as the page's.
+    // The test prints the time and does not judge it, because it depends on the machine as much as
+    // on the page.
     let script = "<script>addEventListener('load', () => {\
         document.body.getBoundingClientRect();\
         document.body.append(`\\nTOOK ${Math.round(performance.now())}\\n`); })</script>";
@@ -285,7 +288,7 @@ fn a_page_of_all_experiments_is_small() {
     );
 }
 
-/// The tests above would notice.
+/// A page with a fault makes the tests above fail.
 #[test]
 fn what_a_page_complains_of_is_seen() {
     let path = folder().join("complains.html");

@@ -13,13 +13,14 @@ use perch_report::PerfettoTrace;
 use perch_sim::workload::Workload;
 use perch_sim::{RootDomain, Scenario};
 
-/// Where `./x test` puts it.
+/// The folder into which `./x test` puts trace_processor.
 fn folder() -> std::path::PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     target.join("trace-processor")
 }
 
-/// The rows that it answers with, their columns; what the trace lost is a row that says so.
+/// The rows of its answers, each a list of columns. Data that the trace lost make a row that says
+/// so.
 fn ask(trace: &Path, questions: &[&str]) -> Vec<Vec<String>> {
     let folder = folder();
     assert!(
@@ -85,7 +86,7 @@ fn slices_of_a_second_of_64_busy_cpus_add_up() {
             "select count(*) from thread where name = 'schbench/64' and utid in (select utid from sched)",
             "select cast(min(value) as int) from counter c join counter_track t on c.track_id = t.id \
              where t.name = 'idle CPUs'",
-            // Whoever a task woke up runs before it does, and was woken by who ran there.
+            // The waker of each wake-up was running at that moment.
             "select count(*) from thread_state where waker_utid is not null",
             "select count(*) from thread_state s where s.waker_utid is not null and not exists \
              (select 1 from sched r where r.utid = s.waker_utid and r.ts <= s.ts and r.ts + r.dur >= s.ts)",
@@ -94,7 +95,7 @@ fn slices_of_a_second_of_64_busy_cpus_add_up() {
     let number = |row: usize, column: usize| rows[row][column].parse::<u64>().unwrap();
     assert_eq!(rows.len(), 8, "more than was asked for: {rows:?}");
     assert_eq!(rows[0], [metrics.busy_ns.to_string(), "64".to_string()]);
-    // Who is chosen again goes on in the same slice.
+    // A task that the scheduler picks again goes on in the same slice.
     assert!(
         (metrics.wakeups..=metrics.context_switches).contains(&number(1, 0)),
         "{rows:?}"
@@ -106,14 +107,15 @@ fn slices_of_a_second_of_64_busy_cpus_add_up() {
         "{woken}: {rows:?}"
     );
     assert_eq!(number(4, 0), 1);
-    // The machine has 64 more, which nobody uses.
+    // The machine has 64 more CPUs, on which no task runs.
     assert_eq!(number(5, 0), 64);
     assert!(2 * number(6, 0) > woken, "{woken}: {rows:?}");
     assert_eq!(number(7, 0), 0, "{rows:?}");
 }
 
-/// What was recorded is there: each wake-up by the model's reason or why the model is wrong, where it
-/// was put, and the arrows; and no slice of a task, as nobody recorded one.
+/// The trace of a recording has each wake-up, with the model's reason or the cause of the model's
+/// error, the CPU that was chosen, and the arrows. It has no slice of a task, because the recording
+/// holds none.
 #[test]
 fn a_recording_is_wake_ups_and_nothing_made_up() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -134,7 +136,7 @@ fn a_recording_is_wake_ups_and_nothing_made_up() {
     let mut bytes = Vec::new();
     synthetic(&mut bytes, &machine, Policy::new(Era::V7_2, upstream), what).unwrap();
     std::fs::write(&file, &bytes).unwrap();
-    // The rules of another kernel, so that the model is wrong at times.
+    // The model follows the rules of another kernel, so that it is wrong at times.
     let replay = |more: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_perch"))
             .args([

@@ -14,7 +14,7 @@ use perch_machine::Machine;
 use crate::guest::{Lab, PERCH, Place, boot, resolve, setup};
 use crate::support;
 
-/// The newest of the files that perch is made of.
+/// The newest of perch's source files, and its time.
 fn newest(folder: &Path) -> (SystemTime, PathBuf) {
     let entries = std::fs::read_dir(folder).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -58,7 +58,7 @@ fn domains(lab: &Lab) -> Vec<(String, Vec<String>)> {
     lines.map(|mut words| (words.remove(0), words)).collect()
 }
 
-/// What the kernel and perch find in the guest is what the topology promised.
+/// Demands that the kernel and perch find the machine in the guest that the topology promised.
 fn looks_as_promised(lab: &Lab) {
     let promised = lab.machine();
     let found = lab.text("cat $(ls -v /sys/devices/system/cpu/cpu*/cpu_capacity)");
@@ -83,7 +83,8 @@ fn has(flags: &[String], flag: &str) -> bool {
     flags.iter().any(|found| found == flag)
 }
 
-/// Two LLCs of one kind each, below one domain of all capacities; and perch schedules there.
+/// juno has two LLCs of one kind of CPU each, below one domain of all capacities; perch schedules
+/// there.
 #[test]
 fn juno_comes_up_as_promised_and_perch_schedules_it() {
     let lab = Lab::on(&resolve("juno"), "");
@@ -102,7 +103,7 @@ fn juno_comes_up_as_promised_and_perch_schedules_it() {
     lab.is_well();
 }
 
-/// One LLC of both kinds; and the policy decides there as it does natively.
+/// pixel3 has one LLC for both kinds of CPU; the policy decides there as it does natively.
 #[test]
 fn pixel3_comes_up_as_promised_and_perch_decides_the_same() {
     let lab = Lab::on(&resolve("pixel3"), "");
@@ -123,7 +124,8 @@ fn pixel3_comes_up_as_promised_and_perch_decides_the_same() {
     lab.is_well();
 }
 
-/// Three kinds under one LLC, and the phantom domains of older Android kernels.
+/// Machines with three kinds of CPU under one LLC, and with the phantom domains of older Android
+/// kernels, come up.
 #[test]
 fn three_kinds_and_phantom_domains_come_up_as_promised() {
     let lab = Lab::on(&resolve("pixel4"), "");
@@ -137,8 +139,8 @@ fn three_kinds_and_phantom_domains_come_up_as_promised() {
     assert_eq!(names, ["MC", "PKG"]);
 }
 
-/// Everything that a device tree tells at once: threads, clusters, LLCs, nodes and packages, in an
-/// order of CPUs that is none, with capacities.
+/// One machine has everything that a device tree can tell: threads, clusters, LLCs, nodes and
+/// packages, CPUs numbered in no order, and capacities.
 #[test]
 fn an_irregular_machine_comes_up_as_promised() {
     let odd = "name = \"odd\"\n\

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The real-time band: the highest priorities run, within their share, and without a band nothing
-//! of it is there.
+//! The real-time band: the highest priorities run within their share, and a scheduler without a
+//! band has no part of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use perch_scheduler::stats::Report;
 use crate::guest::Lab;
 use crate::loaded::Perch;
 
-/// How often to look again on a host that is busy with other things.
+/// The number of looks that a test takes at the most, on a host that is busy with other things.
 const ROUNDS: usize = 4;
 
-/// Programs that never sleep, called so: a script's own name is its command's.
+/// Makes programs that never sleep and have these names; a script's name is that of its command.
 fn make_hogs(lab: &Lab, names: &[&str]) {
     for name in names {
         lab.put(&format!("/tmp/{name}"), "#!/bin/sh\nwhile :; do :; done\n");
@@ -22,7 +22,7 @@ fn make_hogs(lab: &Lab, names: &[&str]) {
     lab.text("chmod +x /tmp/*");
 }
 
-/// Starts as many of a name on CPUs; their pids.
+/// Starts `count` programs of a name on the CPUs of `mask` and returns their pids.
 fn start(lab: &Lab, name: &str, count: usize, mask: &str) -> Vec<u32> {
     let one = format!("taskset {mask} /tmp/{name} >/dev/null 2>&1 & echo $!; ");
     let text = lab.text(&one.repeat(count));
@@ -53,9 +53,10 @@ fn shares(lab: &Lab, tasks: &[u32], seconds: u32) -> Vec<f64> {
         .collect()
 }
 
-/// What the counters of overloaded CPUs say when nothing changes: as many as are marked (P10).
+/// The sum of the counters of overloaded CPUs when nothing changes, which must be the number of
+/// marked CPUs (P10).
 fn counters_add_up(lab: &Lab, perch: &Perch<'_>) -> u64 {
-    // The timer looks every 4 ms; what is under way is over a moment later.
+    // The timer looks every 4 ms; a change under way is complete a moment later.
     for _ in 0..20 {
         let report = perch.report();
         assert!(report.overload_lowest >= 0, "{report:#?}");
@@ -67,7 +68,7 @@ fn counters_add_up(lab: &Lab, perch: &Perch<'_>) -> u64 {
     panic!("the counters do not add up: {:#?}", perch.report());
 }
 
-/// Begins to note who gets a CPU of a mask, by the clock that /proc/uptime shows.
+/// Begins to trace the switches on the CPUs of a mask, by the clock that /proc/uptime shows.
 fn trace(lab: &Lab, mask: &str) {
     lab.text(&format!(
         "mount -t tracefs none /sys/kernel/tracing 2>/dev/null
@@ -83,7 +84,7 @@ fn now(lab: &Lab) -> f64 {
     text.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// Somebody got a CPU.
+/// A task that got a CPU.
 struct Switch {
     at: f64,
     cpu: usize,
@@ -91,7 +92,7 @@ struct Switch {
     comm: String,
 }
 
-/// What was noted, in order for each CPU.
+/// The traced switches, in order for each CPU.
 fn switches(lab: &Lab) -> Vec<Switch> {
     let text = lab.text(
         "cd /sys/kernel/tracing && echo 0 > tracing_on && sed -n \
@@ -110,8 +111,8 @@ fn switches(lab: &Lab) -> Vec<Switch> {
     text.lines().map(line).collect()
 }
 
-/// Whom so many looks at each of these CPUs met, evenly spread between two moments: how often it was
-/// one of the tasks, and who the others were.
+/// The tasks that ran on each of these CPUs at `looks` moments, spread evenly between two times:
+/// the number of looks that met one of `tasks`, and the names of the others.
 fn met(
     switches: &[Switch],
     cpus: &[usize],
@@ -141,8 +142,8 @@ fn met(
     (found, others)
 }
 
-/// P16: twelve tasks of three priorities on eight CPUs of two nodes. Whoever looks, and everything
-/// else that has a choice, is on the other four.
+/// P16: twelve tasks of three priorities run on eight CPUs of two nodes. The observer, and every
+/// other task that has a choice, runs on the other four.
 fn the_highest_priorities_run(lab: &Lab) {
     make_hogs(lab, &["low", "middle", "high"]);
     let perch = lab.load(
@@ -159,7 +160,8 @@ fn the_highest_priorities_run(lab: &Lab) {
     lab.until("four of twelve wait", || counters_add_up(lab, &perch) > 0);
     let mut best = 0.0f64;
     for _ in 0..ROUNDS {
-        // The lowest wait so long that they have a tick each; else the kernel would complain.
+        // The lowest priority waits so long that each of its tasks must have a tick, or the kernel
+        // would complain.
         let relieved = perch.report().event(Event::BandRelieved);
         let from = now(lab);
         lab.until("who waits longest comes first for once", || {
@@ -173,8 +175,7 @@ fn the_highest_priorities_run(lab: &Lab) {
             to - from
         );
         assert!(found >= looks / 100 * 95, "it has not even its share");
-        // On a busy host what the kernel's own threads need of their share is more than one in a
-        // hundred.
+        // On a busy host, the kernel's own threads need more than a hundredth of the time.
         let lower = |(who, _): &(&String, &u32)| *who == "low" || who.starts_with("swapper/");
         let lower: u32 = others.iter().filter(lower).map(|(_, count)| count).sum();
         best = best.max(100.0 * f64::from(found) / f64::from(found + lower));
@@ -192,7 +193,8 @@ fn the_highest_priorities_run(lab: &Lab) {
     perch.unload();
 }
 
-/// A task of the highest priority that never sleeps on each CPU, and another task.
+/// On each CPU runs a task of the highest priority that never sleeps; another task must still get
+/// its share.
 fn runaways_leave(lab: &Lab, percent: u32, modes: &str, least: f64, most: f64) {
     make_hogs(lab, &["runaway", "other"]);
     let config = format!("band_percent = {percent}\n[[band]]\ncomm = \"runa*y\"\npriority = 99\n");
@@ -220,7 +222,7 @@ fn runaways_leave(lab: &Lab, percent: u32, modes: &str, least: f64, most: f64) {
     perch.unload();
 }
 
-/// One guest for these: a boot takes as long as they do.
+/// One guest serves these tests, because a boot takes as long as they do.
 #[test]
 fn the_band_has_its_priorities_and_its_share() {
     let lab = Lab::boot("7.2", 12);
@@ -259,7 +261,7 @@ fn wake_ups_of_the_band_beside_hackbench() {
     perch.unload();
 }
 
-/// All that the band counts.
+/// All of the band's counts.
 fn counted(report: &Report) -> Vec<(&'static str, u64)> {
     let all = Event::ALL
         .iter()
@@ -297,12 +299,12 @@ fn without_a_band_there_is_nothing_of_it() {
     );
 }
 
-/// Who belongs to the band changes with its name, its niceness and its cgroup; and whatever else
-/// happens to its tasks, none is lost.
+/// A task joins and leaves the band with its name, its niceness and its cgroup; and no task of the
+/// band is lost, whatever else happens to it.
 #[test]
 fn tasks_join_and_leave() {
     let lab = Lab::boot("6.18", 8);
-    // Nobody but a program itself may change its name.
+    // Only a program itself may change its name.
     lab.put(
         "/tmp/plain",
         "#!/bin/sh\ntrap 'echo hackbother > /proc/self/comm' USR1\n\
@@ -313,7 +315,7 @@ fn tasks_join_and_leave() {
         "--set overload=perch,overload-layout=llc-padded --band cgroup=/rt/in,priority=40 --band nice=-7,priority=30,slice_ms=5 \
          --band comm=hackb*,priority=20,slice_ms=1",
     );
-    // Two on one CPU: one that joins leaves the other the rest.
+    // Two tasks share one CPU; when one joins the band, it leaves the other the rest.
     let tasks = [start(&lab, "plain", 1, "8"), start(&lab, "plain", 1, "8")].concat();
     let first = tasks[0];
     let joined = |what: &str, joins: &str, leaves: &str| {
@@ -346,7 +348,7 @@ fn tasks_join_and_leave() {
     );
     end(&lab, &tasks);
 
-    // hackbench in the band, chased around.
+    // hackbench runs in the band while its affinity changes.
     let bench = lab.start("for i in 1 2 3; do hackbench -p -g 2 -f 8 -l 100 || exit 1; done");
     let chase = "for round in $(seq 1 4); do for task in $(pidof hackbench); do
             mask=$(printf %x $(($(od -An -N1 -tu1 /dev/urandom) | 1 << round)))

@@ -8,7 +8,7 @@ use perch_scheduler::stats::Report;
 use crate::guest::Lab;
 use crate::loaded::Perch;
 
-/// A benchmark, its command, and how often it wakes a task at the very least.
+/// A benchmark, its command, and the least number of wake-ups that it makes.
 const BENCHMARKS: [(&str, &str, u64); 7] = [
     (
         "hackbench, threads and pipes",
@@ -48,7 +48,7 @@ const BENCHMARKS: [(&str, &str, u64); 7] = [
     ),
 ];
 
-/// Wake-ups as the kernel counts them, whoever schedules the wakee.
+/// Wake-ups as the kernel counts them, whichever scheduler places the wakee.
 fn kernel_wakeups(lab: &Lab) -> u64 {
     // The fifth number of a CPU: Documentation/scheduler/sched-stats.rst.
     let script = "awk '/^cpu/ { sum += $6 } END { print sum }' /proc/schedstat";
@@ -58,7 +58,7 @@ fn kernel_wakeups(lab: &Lab) -> u64 {
 fn has_reasons(report: &Report) {
     let nothing = report.reasons["nothing"].wakeups;
     assert_eq!(nothing, 0, "decisions without a reason: {report:#?}");
-    // Whoever is woken goes to an idle CPU or behind others; a few may be on their way.
+    // A wakee goes to an idle CPU or behind other tasks; a few may be on their way.
     let placed = report.event(Event::Direct) + report.event(Event::Queued) + report.about.cpus;
     assert!(
         report.wakeups() <= placed,
@@ -77,8 +77,8 @@ fn all_finish(lab: &Lab, perch: &Perch) {
         let (decisions, wakeups) = (change.wakeups(), kernel_after - kernel_before);
         println!("  {decisions} decisions, {wakeups} wake-ups by the kernel's count");
         assert!(decisions >= at_least, "{name}: {decisions} decisions");
-        // The kernel counts no births, but also tasks of other classes and tasks that were woken
-        // before they slept.
+        // The kernel does not count births; it does count tasks of other classes, and tasks that
+        // were woken before they slept.
         let counted = decisions as f64 / wakeups as f64;
         assert!(counted >= 0.9, "{name}: {decisions} of {wakeups} decided");
     }

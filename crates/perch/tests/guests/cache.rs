@@ -10,10 +10,11 @@ use perch_scheduler::interface::Event;
 use crate::guest::Lab;
 use crate::loaded::Perch;
 
-/// So many looks at where threads run, 5 ms apart and more.
+/// The number of looks at the threads' CPUs, at least 5 ms apart.
 const LOOKS: usize = 100;
-/// So many times are such looks taken until all is as it should be: on a busy host a guest's CPUs
-/// wait for theirs, and what takes tens of milliseconds elsewhere may take a second.
+/// The rounds of such looks until all threads are where they should be. On a busy host a guest's
+/// CPUs wait for the host's, and a move that takes tens of milliseconds elsewhere may take a
+/// second.
 const ROUNDS: usize = 8;
 
 /// Shell functions. `read` waits without a child, and looks without one.
@@ -43,7 +44,7 @@ fn numbers(text: &str) -> Vec<u32> {
     numbers.collect()
 }
 
-/// Where each of the threads ran at each look.
+/// The CPU of each thread at each look.
 fn look(lab: &Lab, threads: &[u32]) -> Vec<BTreeMap<u32, u32>> {
     let names: Vec<String> = threads.iter().map(u32::to_string).collect();
     let text = lab.text(&format!("{SHELL} look {LOOKS} '{}'", names.join(" ")));
@@ -56,14 +57,15 @@ fn look(lab: &Lab, threads: &[u32]) -> Vec<BTreeMap<u32, u32>> {
     looks
 }
 
-/// In how many per cent of the looks this was so.
+/// The looks at which `is` held, in per cent.
 fn percent(looks: &[BTreeMap<u32, u32>], is: impl Fn(&BTreeMap<u32, u32>) -> bool) -> f64 {
     100.0 * looks.iter().filter(|seen| is(seen)).count() as f64 / looks.len() as f64
 }
 
-/// A process of two threads that share a mutex, yield and wake each other for ever; both numbers,
-/// without its first thread's, which only waits. Not through a pipe: its wake-ups tell that the
-/// waker is about to sleep, and the wakee comes to the waker's CPU without any mechanism.
+/// A process of two threads that share a mutex, yield and wake each other for ever; returns the
+/// numbers of both, without that of the first thread, which only waits. They use no pipe: a pipe's
+/// wake-ups tell that the waker is about to sleep, and then the wakee comes to the waker's CPU
+/// without any mechanism.
 fn pair(lab: &Lab) -> [u32; 2] {
     let text = lab.text(&format!(
         "{SHELL} sysbench threads --threads=2 --thread-locks=1 --thread-yields=5 --time=1000 run \
@@ -89,8 +91,9 @@ fn the_threads_of_a_process_meet_in_one_cache() {
     let lab = Lab::on(&machine(), "7.2");
     let perch = lab.load("--set cache=perch");
     let pairs = [pair(&lab), pair(&lab)];
-    // Each in two caches of different nodes, and none of these the other's: four threads in a cache
-    // of four CPUs fill it, and whoever wakes there while a fifth task runs is sent out again.
+    // Each pair begins in two caches of different nodes, and the pairs have no cache in common:
+    // four threads fill a cache of four CPUs, and a task that wakes there while a fifth runs is
+    // sent out again.
     for ([one, other], masks) in pairs.into_iter().zip([["1", "1000"], ["10", "100"]]) {
         pin(&lab, one, masks[0]);
         pin(&lab, other, masks[1]);
@@ -116,7 +119,7 @@ fn the_threads_of_a_process_meet_in_one_cache() {
         }
     }
 
-    // Whoever is pinned stays, wherever the process would rather have it.
+    // A pinned thread stays, even if its process prefers another cache.
     let [one, other] = pairs[0];
     pin(&lab, one, "2");
     pin(&lab, other, "c000");
@@ -129,7 +132,7 @@ fn the_threads_of_a_process_meet_in_one_cache() {
     perch.unload();
 }
 
-/// What each of the caches' CPUs were not idle, in per cent of a time of some seconds.
+/// The time in which the CPUs of each cache were not idle, in per cent of some seconds.
 fn busy_percent(lab: &Lab) -> Vec<f64> {
     // One look before and one after: 16 hogs leave the emulator no time for more.
     let stat = "grep '^cpu[0-9]' /proc/stat";
@@ -176,7 +179,7 @@ const LIVING: &str = "n=0; for p in /proc/[0-9]*; do read -r size rest < $p/stat
 #[test]
 fn processes_give_back_their_places() {
     let lab = Lab::on(&machine(), "7.2");
-    // Some are there before, and end under perch.
+    // These processes begin before perch is loaded and end under it.
     let before = lab.start("hackbench -T -p -g 2 -l 300 && hackbench -p -g 2 -l 50");
     lab.text("sleep 0.2");
     let perch = lab.load("--set cache=perch");
@@ -185,7 +188,8 @@ fn processes_give_back_their_places() {
         "births one by one",
         "for i in $(seq 1 200); do /bin/true || exit 1; done",
     );
-    // A thread that execs, children that borrow their parent's memory, parents that go first.
+    // There are threads that exec, children that borrow their parent's memory, and parents that end
+    // first.
     lab.timed(
         "births of every kind",
         "stress-ng --fork 2 --fork-ops 200 --vfork 2 --vfork-ops 100 --pthread 2 --pthread-ops 100 \
@@ -198,7 +202,8 @@ fn processes_give_back_their_places() {
     let mut found = (0, 0);
     let equal = (0..100).any(|_| {
         lab.text("sleep 0.2");
-        // Who asks is one of them, and `perch stats` and its shell another.
+        // The shell that counts is among the living, and `perch stats` and its shell hold places
+        // too.
         found = (held(&perch), numbers(&lab.text(LIVING))[0]);
         found.0.abs_diff(found.1.into()) <= 2
     });
@@ -219,7 +224,7 @@ fn who_finds_the_table_full_is_counted_and_does_without() {
     let full = perch.report();
     assert!(held(&perch) <= 16, "{full:#?}");
     assert!(full.event(Event::ProcessesUntracked) >= 24, "{full:#?}");
-    // One that is not followed is placed all the same.
+    // perch places a process that has no place in the table all the same.
     lab.text("perf bench sched pipe -T -l 2000");
     perch.is_well();
     drop(crowd);

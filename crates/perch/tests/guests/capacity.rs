@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! CPUs of different capacity, in arm64 guests: tasks that need much end on the big ones, tasks
-//! that need little stay on the LITTLE ones, and pinned tasks where they are pinned.
+//! that need little stay on the LITTLE ones, and pinned tasks stay where they are pinned.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use perch_scheduler::interface::Event;
 
 use crate::guest::Lab;
 
-/// So many looks at where tasks run, 5 ms apart and more.
+/// The number of looks at the tasks' CPUs, at least 5 ms apart.
 const LOOKS: usize = 100;
-/// Of so many looks, in per cent, a task is where it should be.
+/// The looks, in per cent, that must find a task where it should be.
 const ENOUGH: f64 = 95.0;
-/// So many times are such looks taken until it is: on a busy host a guest's CPUs wait for theirs,
+/// The rounds of such looks until that is so. On a busy host a guest's CPUs wait for the host's,
 /// and the tick that sends a task up may come a second late.
 const ROUNDS: usize = 6;
 
@@ -36,7 +36,7 @@ fn mask(machine: &Machine, is: impl Fn(u32) -> bool) -> String {
     format!("{:x}", bits.fold(0u64, |mask, (cpu, _)| mask | 1 << cpu))
 }
 
-/// In how many per cent of the looks a task was on CPUs of these capacities.
+/// The looks, in per cent, that found a task on CPUs of these capacities.
 fn share(found: &BTreeMap<u32, f64>, is: impl Fn(u32) -> bool) -> f64 {
     found.iter().filter(|f| is(*f.0)).map(|f| f.1).sum()
 }
@@ -50,8 +50,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Starts a task of a kind on the LITTLE CPUs only, and lets it go where it likes once it has
-    /// run there for a while; its pid.
+    /// Starts a task of a kind on the LITTLE CPUs only, and sets it free once it has run there for
+    /// a while; returns its pid.
     fn begin(&self, kind: &str) -> u32 {
         let mask = mask(self.machine, |capacity| capacity == self.little);
         let script = format!(
@@ -61,15 +61,16 @@ impl Bench<'_> {
         self.lab.text(&script).trim().parse().unwrap()
     }
 
-    /// A hog that may use these CPUs only.
+    /// Starts a hog that may use these CPUs only.
     fn pinned(&self, mask: &str) -> u32 {
         let pid = self.lab.text(&format!("{SHELL} hog {mask}; echo $!"));
         pid.trim().parse().unwrap()
     }
 
-    /// Where each of the tasks was found, by capacity, in per cent of the looks. Who looks wants a
-    /// CPU, too: one of capacity `from`, where the tasks should not be. A small task that finds its
-    /// own busy goes on to the next that it fits, LITTLE or big, and stays there.
+    /// The capacities of the CPUs on which each of the tasks was found, in per cent of the looks.
+    /// The observer needs a CPU too, one of capacity `from`, where the tasks should not be. A small
+    /// task that finds its own busy goes on to the next that it fits, LITTLE or big, and stays
+    /// there.
     fn look(&self, from: u32, tasks: &[u32]) -> BTreeMap<u32, BTreeMap<u32, f64>> {
         let from = mask(self.machine, |capacity| capacity == from);
         let names: Vec<String> = tasks.iter().map(u32::to_string).collect();
@@ -89,7 +90,7 @@ impl Bench<'_> {
         found
     }
 
-    /// Looks until all the tasks are on CPUs of these capacities nearly always.
+    /// Looks until nearly every look finds all the tasks on CPUs of these capacities.
     fn settle(&self, from: u32, tasks: &[u32], is: impl Fn(u32) -> bool, what: &str) {
         for left in (0..ROUNDS).rev() {
             let found = self.look(from, tasks);
@@ -104,7 +105,7 @@ impl Bench<'_> {
         }
     }
 
-    /// The task was on CPUs of these capacities nearly always.
+    /// Demands that nearly every look found the task on CPUs of these capacities.
     fn is_on(&self, found: &BTreeMap<u32, f64>, is: impl Fn(u32) -> bool, what: &str) {
         let share = share(found, is);
         if share < ENOUGH {
@@ -121,7 +122,7 @@ impl Bench<'_> {
     }
 }
 
-/// All of it, on a machine of the library.
+/// Runs all of these tests on a machine of the library.
 fn tasks_are_where_they_belong(name: &str) {
     let machine = perch_machine::resolve(name).unwrap();
     let capacities = || machine.cpus.iter().map(|cpu| cpu.capacity);
@@ -137,10 +138,10 @@ fn tasks_are_where_they_belong(name: &str) {
     let perch = lab.load("");
     assert!(perch.said().contains("capacity=perch"), "{}", perch.said());
 
-    // Small tasks stay where they fit, though all the larger CPUs idle. Nothing else runs: the
-    // emulator's CPUs take turns of up to 100 ms, for which a task seems to run that waits for one.
-    // One that finds its CPU busy all the same goes on to the next that it fits and stays there, so
-    // a host with other things to do gets some tries.
+    // Small tasks stay where they fit, though all the larger CPUs idle. Nothing else runs, because
+    // the emulator's CPUs take turns of up to 100 ms, in which a task that waits for its turn seems
+    // to run. A task that nevertheless finds its CPU busy goes on to the next that it fits and
+    // stays there, so a busy host gets some tries.
     for left in (0..5).rev() {
         let small = [bench.begin("small"), bench.begin("small")];
         let found = bench.look(1024, &small);
@@ -156,14 +157,14 @@ fn tasks_are_where_they_belong(name: &str) {
         }
     }
 
-    // A hog stays where it must, too.
+    // A pinned hog stays on its CPU, too.
     let first = machine.cpus.iter().position(|cpu| cpu.capacity == little);
     let pinned = bench.pinned(&format!("{:x}", 1u64 << first.unwrap()));
     let found = bench.look(little, &[pinned]);
     assert_eq!(found[&pinned].len(), 1, "a pinned task moved: {found:?}");
     assert!(found[&pinned].contains_key(&little), "{found:?}");
 
-    // One hog takes the largest CPU, as many as there are larger ones take all of these.
+    // One hog takes the largest CPU, and as many hogs as larger CPUs take all of these.
     let mut hogs = vec![bench.begin("hog")];
     bench.settle(little, &hogs, |on| on == 1024, "a hog on the largest CPU");
     while hogs.len() < big {
@@ -193,13 +194,13 @@ fn tasks_are_where_they_belong(name: &str) {
     perch.unload();
 }
 
-/// Two kinds, each with an LLC of its own.
+/// juno has two kinds of CPU, each with an LLC of its own.
 #[test]
 fn tasks_are_where_they_belong_on_juno() {
     tasks_are_where_they_belong("juno");
 }
 
-/// Three kinds under one LLC: 4 + 3 + 1.
+/// pixel4 has three kinds of CPU under one LLC: 4 + 3 + 1.
 #[test]
 fn tasks_are_where_they_belong_on_pixel4() {
     tasks_are_where_they_belong("pixel4");

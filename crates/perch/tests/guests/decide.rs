@@ -24,7 +24,7 @@ fn numbers(output: &Output) -> BTreeMap<String, u64> {
 
 #[test]
 fn the_policy_decides_in_bpf_as_it_does_natively() {
-    // The machines that are compared have nothing to do with the guest's.
+    // The self-test makes up its own machines, whatever machine the guest is.
     let lab = Lab::boot("7.2", 8);
 
     let began = Instant::now();
@@ -65,7 +65,7 @@ fn the_policy_decides_in_bpf_as_it_does_natively() {
         assert!(count >= 50, "{}: {count}", step.name());
     }
 
-    // The comparison is worth something: one bit that differs is found, and again by its seed.
+    // The comparison finds a single bit that differs, and finds it again by its seed.
     let falsified = decide(&lab, "--seed 7 --count 1 --falsify");
     assert!(!falsified.success());
     let told = falsified.error_text();

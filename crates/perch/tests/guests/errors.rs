@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What cannot be done is refused, with the reason and what to do.
+//! perch refuses what cannot be done, and tells the reason and the remedy.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +10,7 @@ use perch_lab::{Arch, Store};
 
 use crate::guest::{Lab, PERCH};
 
-/// A command that must fail with this exit code: what it says.
+/// Runs a command that must fail with this exit code, and returns its message.
 fn refused(lab: &Lab, script: &str, code: u32) -> String {
     let output = lab.run(script);
     assert_eq!(output.status, Status::Code(code), "{script}");
@@ -33,7 +33,7 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     assert!(user.contains("needs root"), "{user}");
     assert!(user.contains("sudo perch run"), "{user}");
 
-    // What a kernel without sched_ext shows: nothing of it below /sys/kernel.
+    // A kernel without sched_ext shows nothing of it below /sys/kernel.
     let hidden = "unshare -m sh -c 'mount -t tmpfs none /sys/kernel && perch run'";
     let without = refused(&lab, hidden, 1);
     assert!(without.contains("has no sched_ext"), "{without}");
@@ -54,7 +54,7 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     assert!(second.contains("is loaded: perch"), "{second}");
     perch.unload();
 
-    // Ejected by SysRq-S: not what was asked for, so not a success.
+    // The user did not ask for an ejection by SysRq-S, so perch must not report success.
     let perch = lab.load("");
     lab.text("echo S > /proc/sysrq-trigger");
     let (status, said) = perch.ended();
@@ -75,7 +75,8 @@ impl Drop for Folder {
 
 #[test]
 fn a_kernel_without_sched_ext_is_refused_before_it_boots() {
-    // No suite that has kernels for guests has one without, so one is made of another's image.
+    // No suite that has kernels for guests has one without sched_ext, so the test makes one of
+    // another's image.
     let store = Store::open().unwrap();
     let kernel = Kernel::find(&store, "7.2", Arch::X86_64);
     let kernel = kernel.unwrap_or_else(|error| panic!("{error}"));

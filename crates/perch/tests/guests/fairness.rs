@@ -6,14 +6,14 @@ use crate::guest::Lab;
 /// Weights of nice 0 and nice 5 (sched_prio_to_weight).
 const WEIGHTS: [f64; 2] = [1024.0, 335.0];
 
-/// A task that never sleeps, by its niceness, on these CPUs.
+/// A script that starts a task of this niceness that never sleeps, on these CPUs.
 fn hog(nice: i32, mask: &str) -> String {
     format!(
         "taskset {mask} sh -c 'renice -n {nice} -p $$ && while :; do :; done' >/dev/null 2>&1 & hogs=\"$hogs $!\"; "
     )
 }
 
-/// Some hogs that run, and what they had when it was looked first.
+/// Some hogs that run, with their times at the first look.
 pub struct Hogs<'a> {
     lab: &'a Lab,
     pids: String,
@@ -33,7 +33,7 @@ impl Hogs<'_> {
         hogs
     }
 
-    /// Execution time of each, nanoseconds, in the order in which they started.
+    /// The execution time of each hog, nanoseconds, in the order in which they started.
     fn times(&self) -> Vec<f64> {
         let script = format!(
             "for hog in {}; do read -r ran rest < /proc/$hog/schedstat; echo $ran; done",
@@ -43,10 +43,10 @@ impl Hogs<'_> {
         text.lines().map(|line| line.parse().unwrap()).collect()
     }
 
-    /// Waits until each has had its part of what all had since the beginning, as far as a relative
-    /// `tolerance`, and no longer than for twelve spans of five seconds: an emulator that has to wait
-    /// for its host gives a task now and then a tenth of a second too much, which no longer counts
-    /// over a longer time. What a scheduler does wrong counts as much as before.
+    /// Waits until each hog has had its part of the time of all since the beginning, within a
+    /// relative `tolerance`, for twelve spans of five seconds at the most. An emulator that waits
+    /// for its host now and then gives a task a tenth of a second too much; over a longer time that
+    /// matters less, while an unfair scheduler's error stays as large.
     pub fn have(&self, parts: &[f64], tolerance: f64) {
         for left in (0..12).rev() {
             self.lab.text("sleep 5");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Task groups: cgroups share each CPU by their weights, a wakee of a group without anybody on a
-//! CPU is steered there and comes before others without starving them, and groups come and go by
-//! the thousand.
+//! Task groups: cgroups share each CPU by their weights, a wakee is steered to a CPU on which its
+//! group has no task, and runs before others without starving them, and groups come and go by the
+//! thousand.
 //!
-//! Shares and waits are those of a guest that counts instructions: there the CPUs keep pace with
-//! each other. What is compared is what happened on one CPU all the same.
+//! Shares and waits are measured in a guest that counts instructions, where the CPUs keep pace with
+//! each other. Even so the tests compare only events of one CPU.
 
 use perch_scheduler::interface::Event;
 
@@ -29,7 +29,7 @@ const SHELL: &str = "
     pause() { read -t $1 never <&9; }
     ";
 
-/// Makes cgroups with cpu controllers, each with its weight; those above come first.
+/// Makes cgroups with cpu controllers, each with its weight; a parent comes before its children.
 fn make(lab: &Lab, groups: &[(&str, u32)]) {
     let mut script = format!(
         "[ -e {ROOT}/cgroup.procs ] || mount -t cgroup2 -o favordynmods none {ROOT}
@@ -44,7 +44,7 @@ fn make(lab: &Lab, groups: &[(&str, u32)]) {
     lab.text(&script);
 }
 
-/// Removes cgroups and all below them, once those that were killed in them are gone.
+/// Removes cgroups and all below them, once the tasks that were killed in them are gone.
 fn remove(lab: &Lab, groups: &str) {
     lab.text(&format!(
         "cd {ROOT} && find {groups} -depth -type d | while read -r group; do
@@ -52,7 +52,7 @@ fn remove(lab: &Lab, groups: &str) {
     ));
 }
 
-/// What tasks have run and waited, ns, and how often each was switched to.
+/// The time that a task has run and waited, ns, and the number of switches to it.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     ran: f64,
@@ -60,8 +60,8 @@ struct Seen {
     switches: f64,
 }
 
-/// Starts tasks by a script, gives them `settle` s, and tells what each has had in the next
-/// `seconds`, in the order in which they were started. They are killed then.
+/// Starts tasks by a script, lets them settle for `settle` s, and returns the times of each in the
+/// next `seconds`, in the order of their start. Kills them then.
 fn observe(lab: &Lab, start: &str, settle: f64, seconds: f64) -> Vec<Seen> {
     let text = lab.text(&format!(
         "{SHELL} {start}
@@ -87,7 +87,7 @@ fn observe(lab: &Lab, start: &str, settle: f64, seconds: f64) -> Vec<Seen> {
         .collect()
 }
 
-/// Whether those that share a CPU had their parts of it.
+/// Demands that tasks which share a CPU had their parts of it.
 fn have(lab: &Lab, seen: &[Seen], parts: &[f64], tolerance: f64) {
     let ran: f64 = seen.iter().map(|seen| seen.ran).sum();
     let whole: f64 = parts.iter().sum();
@@ -105,14 +105,15 @@ fn have(lab: &Lab, seen: &[Seen], parts: &[f64], tolerance: f64) {
     }
 }
 
-/// How many groups are in the table.
+/// The number of groups in the table.
 fn followed(perch: &Perch<'_>) -> u64 {
     let report = perch.report();
     report.event(Event::GroupsTracked) - report.event(Event::GroupsEnded)
 }
 
-/// The source's weights, 8192 against 1024, on every CPU, and others that are written meanwhile;
-/// then a hierarchy, and the threads of one process in groups of their own.
+/// Groups with the source's weights, 8192 against 1024, share every CPU, also when a user writes
+/// other weights meanwhile; so do the groups of a hierarchy, and the threads of one process in
+/// groups of their own.
 fn groups_share_each_cpu_by_weight(lab: &Lab) {
     make(lab, &[("heavy", 800), ("light", 100)]);
     let perch = lab.load("");
@@ -162,8 +163,9 @@ fn groups_share_each_cpu_by_weight(lab: &Lab) {
 }
 
 /// Mean time from a wake-up to the switch, ns, of a heavy group's task that sleeps for 2 ms at a
-/// time, with two hogs of light groups for each CPU. An emulator's turn among CPUs that are all busy
-/// takes most of a millisecond, and is in the wait or not: no more is asserted than that it is less.
+/// time, with two hogs of light groups for each CPU. An emulator's turn among busy CPUs takes most
+/// of a millisecond and may fall into the wait or not, so the test asserts only that steering makes
+/// the wait shorter.
 fn wait(lab: &Lab, steer: &str) -> f64 {
     let perch = lab.load(&format!("--set steer={steer}"));
     let start = "for light in one two three four; do hog $light f; hog $light f; done
@@ -189,8 +191,8 @@ fn steering_and_credit_shorten_the_wait_and_starve_nobody(lab: &Lab) {
     println!("from wake-up to switch: {without:.0} ns, with steering and credit {with:.0} ns");
     assert!(without > with, "{without:.0} ns and {with:.0} ns");
 
-    // Whoever wakes all the time gets no more than its group's part: it is never owed anything, so
-    // there is no credit for it, whoever it wakes beside.
+    // A task that wakes all the time gets no more than its group's part. Its group has no claim
+    // left over, so the task gets no credit, whichever task it wakes beside.
     let perch = lab.load("");
     let start = "echo 300 > heavy/cpu.weight
                  for cpu in 1 2 4 8; do hog one $cpu; restless heavy $cpu; done";
@@ -204,7 +206,7 @@ fn steering_and_credit_shorten_the_wait_and_starve_nobody(lab: &Lab) {
     perch.unload();
 }
 
-/// One guest for these: a boot takes as long as they do.
+/// One guest serves these tests, because a boot takes as long as they do.
 #[test]
 fn groups_share_each_cpu_and_are_steered() {
     let lab = Lab::counting("7.2");
@@ -212,13 +214,13 @@ fn groups_share_each_cpu_and_are_steered() {
     steering_and_credit_shorten_the_wait_and_starve_nobody(&lab);
 }
 
-/// A thousand groups and more beside hackbench in a group of its own: made, used by a task that
-/// goes on running, and deleted, some of them while their last tasks exit. Then a table that is
-/// too small.
+/// More than a thousand groups come and go beside hackbench, which has a group of its own. The test
+/// makes a group, moves a task that goes on running into it, and deletes it, some groups while
+/// their last tasks exit. Then it does so with a table that is too small.
 #[test]
 fn a_thousand_groups_come_and_go() {
     let lab = Lab::boot("7.2", 8);
-    // Whoever moves a task between cgroups waits for no grace period then.
+    // With this option, moving a task between cgroups waits for no grace period.
     lab.text(&format!("mount -o remount,favordynmods {ROOT}"));
     make(&lab, &[("bench", 100), ("many", 100), ("many/deep", 100)]);
     lab.text(&format!(
@@ -226,7 +228,8 @@ fn a_thousand_groups_come_and_go() {
     ));
     let perch = lab.load("");
     assert_eq!(followed(&perch), 3);
-    // Two CPUs of eight, and a pause now and then: the emulator has one for all of them.
+    // hackbench has two CPUs of eight and pauses now and then, because the emulator runs all CPUs
+    // on one of the host's.
     let load = lab.start(&format!(
         "taskset 3 sh -c 'echo $$ > {ROOT}/bench/cgroup.procs
              while [ ! -e /tmp/enough ]; do hackbench -p -g 1 -l 50 >/dev/null || exit 1
@@ -263,7 +266,7 @@ fn a_thousand_groups_come_and_go() {
     println!("{}", lab.text("perch stats"));
     perch.unload();
 
-    // Those without a place are part of the group above, and run.
+    // A group without a place counts as part of the group above, and its tasks run.
     lab.put("/tmp/few.toml", "groups = 5\n");
     let perch = lab.load("--config /tmp/few.toml");
     lab.text(&format!(
@@ -283,7 +286,7 @@ fn a_thousand_groups_come_and_go() {
     remove(&lab, "bench many");
 }
 
-/// On other kernels, and on arm64: two groups on a CPU.
+/// Two groups share a CPU on other kernels, and on arm64.
 fn shares_on(lab: &Lab) {
     make(lab, &[("heavy", 800), ("light", 100)]);
     let perch = lab.load("");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A guest with perch in it, and what every test asks of the two.
+//! A guest with perch in it, and the requests that tests make of the two.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, OnceLock, PoisonError};
@@ -16,23 +16,23 @@ use crate::loaded::Perch;
 
 pub const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 
-/// A guest keeps one of the host's CPUs busy two thirds of the time, while nobody waits for its
-/// clock; a host that is too busy makes a guest's times worthless. So many are used at once: three
-/// for each two CPUs of the host.
+/// The number of guests in use at once: three for each two CPUs of the host. A guest keeps one of
+/// the host's CPUs busy for two thirds of the time unless a test waits for the guest's clock, and a
+/// host that is too busy makes a guest's times worthless.
 static GUESTS: LazyLock<usize> = LazyLock::new(|| {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     (cpus + cpus.div_ceil(2)).clamp(2, 8)
 });
 
-/// How long a command in a guest may take, and whatever else is waited for. The longest takes 10 s
-/// on an idle host; one that is busy with other things needs many times as much.
+/// The time that a command in a guest, or any other event that a test waits for, may take. The
+/// longest takes 10 s on an idle host; a busy one needs many times as much.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What goes on beside a test, perch above all, may do so as long as the test itself: how long that
-/// is says more about the host than about perch.
+/// The time that a program beside a test may take, perch above all. It may go on as long as the
+/// test, whose length depends more on the host than on perch.
 const LIFETIME: Duration = Duration::from_secs(3600);
 
-/// Whether something is so before patience ends.
+/// Returns whether `is_so` becomes true before [`PATIENCE`] ends.
 pub fn comes(mut is_so: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !is_so() {
@@ -51,7 +51,7 @@ static FREED: Condvar = Condvar::new();
 pub struct Place;
 
 impl Place {
-    /// Waits until there is one.
+    /// Waits until a place is free.
     pub fn take() -> Place {
         let busy = BUSY.lock().unwrap_or_else(PoisonError::into_inner);
         let busy = FREED.wait_while(busy, |busy| *busy >= *GUESTS);
@@ -67,12 +67,12 @@ impl Drop for Place {
     }
 }
 
-/// Two nodes, in each of them clusters that share an L2, all alike.
+/// A machine of two equal nodes with equal clusters that share an L2.
 fn nodes() -> Machine {
     resolve("kunpeng920")
 }
 
-/// The programs of a guest that several tests use: those of all tests, so that any of them can.
+/// The programs in a guest: those of all tests, so that any test can use the guest.
 fn programs(arch: Arch) -> &'static [&'static str] {
     match arch {
         Arch::X86_64 => &[
@@ -90,8 +90,8 @@ fn programs(arch: Arch) -> &'static [&'static str] {
     }
 }
 
-/// What boots a kernel (a version as `--kernel` takes it, "" for the default) that shows so many
-/// CPUs of a machine.
+/// The setup of a guest that shows so many CPUs of a machine to a kernel (a version as `--kernel`
+/// takes it, "" for the default).
 pub fn setup(machine: &Machine, cpus: Cpus, kernel: &str) -> Setup {
     let made = || {
         let topology = Topology::new(machine, cpus)?;
@@ -109,7 +109,7 @@ pub fn setup(machine: &Machine, cpus: Cpus, kernel: &str) -> Setup {
     made().unwrap_or_else(|error| panic!("no guest for this test: {error}"))
 }
 
-/// Boots it.
+/// Boots a guest.
 pub fn boot(setup: &Setup) -> Guest {
     let guest = Guest::boot(setup).unwrap_or_else(|error| panic!("{error}"));
     println!(
@@ -127,14 +127,15 @@ pub fn resolve(name: &str) -> Machine {
     perch_machine::resolve(name).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The state of guests that had just come up, the one that was used last at the end: a boot takes as
-/// long as many tests, so each test gets a guest that goes on from such a state.
+/// Snapshots of guests that had just come up, the one that was used last at the end. A boot takes as
+/// long as many tests, so the guest of each test goes on from a snapshot.
 static SNAPSHOTS: Mutex<Vec<Arc<Kept>>> = Mutex::new(Vec::new());
 
-/// So many of them are kept. Each takes up to 400 MiB.
+/// The number of snapshots that are kept. Each takes up to 400 MiB.
 const KEPT: usize = 8;
 
-/// MiB of the host's memory that they leave to others, or all but the last of them go.
+/// MiB of the host's memory that snapshots must leave free; where less is free, all but the last
+/// of them go.
 const LEFT_MIB: u64 = 3000;
 
 /// The snapshot of guests that show a machine under a kernel, once one was booted.
@@ -145,7 +146,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// That of guests like this, which may have to be made yet.
+    /// Finds the snapshot of guests like this, or a place for one.
     fn find(setup: &Setup) -> Arc<Kept> {
         let (machine, release) = (setup.topology.machine(), &setup.kernel.release);
         let mut all = SNAPSHOTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -165,7 +166,7 @@ impl Kept {
         kept
     }
 
-    /// The snapshot. Whoever wants it while another test boots waits for that.
+    /// The snapshot, which the first test takes while others that want it wait.
     fn snapshot(&self, setup: Setup) -> &Snapshot {
         self.snapshot.get_or_init(|| {
             let _place = Place::take();
@@ -181,7 +182,7 @@ impl Kept {
     }
 }
 
-/// MiB of memory that the host could still give; much where nobody says.
+/// MiB of memory that the host could still give; a large number where the host does not tell.
 fn available_mib() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text
@@ -201,7 +202,7 @@ pub struct Lab {
 /// The use of a guest, until dropped.
 pub struct Use {
     lab: Lab,
-    // Given back when the guest is gone: fields are dropped in this order.
+    // The place is given back after the guest, because fields are dropped in this order.
     _place: Place,
 }
 
@@ -214,7 +215,7 @@ impl std::ops::Deref for Use {
 }
 
 impl Use {
-    /// Switches it off, for all that its console showed.
+    /// Powers the guest off and returns all that its console showed.
     pub fn power_off(self) -> String {
         self.lab.guest.power_off().unwrap()
     }
@@ -234,13 +235,13 @@ impl Lab {
         Lab::of(setup(&nodes(), Cpus::AtMost(cpus), kernel))
     }
 
-    /// As [`Lab::boot`], on a machine of one's own; where capacities differ, an arm64 guest.
+    /// As [`Lab::boot`], on the machine given; an arm64 guest where capacities differ.
     pub fn on(machine: &Machine, kernel: &str) -> Use {
         Lab::of(setup(machine, Cpus::All, kernel))
     }
 
-    /// Four CPUs of one LLC in clusters of two, whose clock counts instructions: what one CPU does
-    /// keeps pace with what the others do, however busy the host is. It is always booted.
+    /// Four CPUs of one LLC in clusters of two, whose clock counts instructions: its CPUs keep pace
+    /// with each other, however busy the host is. Such a guest is always booted.
     pub fn counting(kernel: &str) -> Use {
         let text = "name = \"counting\"\n[topology]\nclusters_per_llc = 2\ncores_per_cluster = 2\n";
         let machine = Machine::from_toml_str(text, "counting").unwrap();
@@ -251,7 +252,8 @@ impl Lab {
         Use::of(&setup, boot(&setup), place)
     }
 
-    /// A guest like this, which nobody had before; only the first is booted.
+    /// A guest of this setup, which no test used before. It goes on from a snapshot, for which the
+    /// first test boots.
     pub fn of(setup: Setup) -> Use {
         let kept = Kept::find(&setup);
         let snapshot = kept.snapshot(setup);
@@ -276,7 +278,7 @@ impl Lab {
         &self.guest
     }
 
-    /// Panics with what the kernel and the schedulers in it said last.
+    /// Panics with the last words of the kernel and of the schedulers in it.
     pub fn fail(&self, what: &str) -> ! {
         let log = self.guest.log().unwrap_or_else(|error| error.to_string());
         let lines: Vec<&str> = log.lines().collect();
@@ -293,7 +295,7 @@ impl Lab {
         }
     }
 
-    /// Runs a script that must succeed, for what it writes.
+    /// Runs a script that must succeed, and returns its output.
     pub fn text(&self, script: &str) -> String {
         let output = self.run(script);
         if !output.success() {
@@ -307,7 +309,7 @@ impl Lab {
         output.text()
     }
 
-    /// As [`Lab::text`], and says how long it took.
+    /// As [`Lab::text`], and prints the time that the script took.
     pub fn timed(&self, name: &str, script: &str) -> String {
         let began = Instant::now();
         let text = self.text(script);
@@ -315,7 +317,7 @@ impl Lab {
         text
     }
 
-    /// Starts a script that goes on meanwhile.
+    /// Starts a script that goes on beside the test.
     pub fn start(&self, script: &str) -> Process {
         match self.guest.start(&Command::shell(script).timeout(LIFETIME)) {
             Ok(process) => process,
@@ -323,7 +325,7 @@ impl Lab {
         }
     }
 
-    /// Waits for a script that goes on, which must succeed.
+    /// Waits for the end of a script that goes on, which must succeed.
     pub fn join(&self, what: &str, process: Process) -> String {
         let output = self.end(what, process);
         if !output.success() {
@@ -337,7 +339,7 @@ impl Lab {
         output.text()
     }
 
-    /// Waits for the end of something that is about to end.
+    /// Waits for the end of a program that is about to end.
     pub fn end(&self, what: &str, mut process: Process) -> Output {
         self.until(&format!("{what} has ended"), || !process.is_running());
         match process.wait() {
@@ -346,8 +348,8 @@ impl Lab {
         }
     }
 
-    /// Looks again and again until something is so. What takes how long on a busy host nobody
-    /// knows; what never comes fails the test.
+    /// Looks again and again until `is_so` is true. On a busy host that may take long; if it never
+    /// comes, the test fails.
     pub fn until(&self, what: &str, is_so: impl FnMut() -> bool) {
         if !comes(is_so) {
             let seconds = PATIENCE.as_secs();
@@ -381,8 +383,8 @@ impl Lab {
         }
     }
 
-    /// The kernel has nothing to complain of. That it lets a scheduler go because a CPU went or
-    /// came is no complaint.
+    /// Demands that the kernel's log tells of no trouble. A scheduler that the kernel unloads
+    /// because a CPU went or came is no trouble.
     pub fn is_well(&self) {
         let mut trouble = self.guest.trouble().unwrap();
         trouble.retain(|line| !line.contains("(unregistered from the main kernel)"));
@@ -391,7 +393,7 @@ impl Lab {
         }
     }
 
-    /// The kernel runs its own scheduler.
+    /// Demands that the kernel runs its own scheduler.
     pub fn is_on_its_own(&self) {
         let scheduler = self.scheduler();
         if !scheduler.is_empty() {
@@ -399,7 +401,7 @@ impl Lab {
         }
     }
 
-    /// `perch run` with these arguments, once it is loaded.
+    /// Starts `perch run` with these arguments, and returns once it is loaded.
     pub fn load(&self, arguments: &str) -> Perch<'_> {
         let process = self.start(&format!("exec perch run {arguments}"));
         let perch = Perch::new(self, process);

@@ -18,7 +18,8 @@ const ROUNDS: u64 = 300;
 const EVENTS: &str = "-e sched_switch -e sched_waking -e sched_wakeup_new -e sched_process_fork \
     -e sched_process_exec";
 
-/// A recording, brought here and imported: where the workload is, its script, and what was said.
+/// Fetches a recording from the guest and imports it: the workload's path, its script, and the
+/// summary.
 fn imported(lab: &Lab, file: &str) -> (PathBuf, Script, Value) {
     let here = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let recording = here.join(file);
@@ -62,7 +63,8 @@ fn simulated(workload: &Path, cpus: usize) -> Outcome {
     scenario.run().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// On as many CPUs and on one: every wake-up happens, all the work is done, and one takes longer.
+/// Demands that every wake-up happens and all the work is done on as many CPUs as recorded and on
+/// one, and that one CPU takes longer.
 fn runs_anywhere(workload: &Path, script: &Script) {
     let [four, one] = [4, 1].map(|cpus| {
         let outcome = simulated(workload, cpus);
@@ -90,7 +92,7 @@ fn what_perf_and_trace_cmd_record_runs_again() {
         "perf sched record -o /tmp/pipe.data -- perf bench sched pipe -l {ROUNDS} 2>&1"
     ));
     let (workload, script, summary) = imported(&lab, "pipe.data");
-    // Its two tasks, and what perf's own reader counts between them.
+    // The pipe's two tasks, and the wake-ups between them that perf's own reader counts.
     let pair: Vec<u32> = (0..script.tasks.len() as u32)
         .filter(|&n| script.tasks[n as usize].name == "sched-pipe")
         .collect();
@@ -111,7 +113,8 @@ fn what_perf_and_trace_cmd_record_runs_again() {
         (there + back).abs_diff(printed) <= 2 + printed / 100,
         "perf script prints {printed}"
     );
-    // Their time on CPUs is perf's. (perf counts nobody who ran before its first switch.)
+    // Their time on CPUs is the one that perf tells. (perf does not count a task that ran before
+    // its first switch.)
     let text = lab.text(
         "perf sched timehist -i /tmp/pipe.data --summary 2>/dev/null | \
          awk '$1 ~ /^sched-pipe\\[/ { ms += $4 } END { print ms }'",

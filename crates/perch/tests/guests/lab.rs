@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Guests themselves: that they look as they should, do what they are told and leave nothing behind.
+//! Guests themselves: they look as they should, do what they are told and leave nothing behind.
 
 use std::io::Read;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn kunpeng() -> Use {
     Lab::boot("", 8)
 }
 
-/// The guest's own kernel and perch agree with what the topology promised.
+/// Demands that the guest's kernel and perch find the machine that the topology promised.
 fn looks_as_promised(lab: &Lab) {
     let detected = lab.text("perch machine detect");
     let detected = Machine::from_toml_str(&detected, "the guest").unwrap();
@@ -41,7 +41,8 @@ fn a_machine_with_clusters_and_nodes_comes_up_as_promised() {
 
 #[test]
 fn an_irregular_machine_comes_up_as_promised() {
-    // SMT on one core only, clusters of two sizes, a core in none, nodes of two sizes.
+    // The machine has SMT on one core only, clusters of two sizes, a core in none, and nodes of two
+    // sizes.
     let machine = "name = \"odd\"\n\
         [[core]]\ncpus = \"0-1\"\n\
         [[cluster]]\ncpus = \"0-2\"\n[[cluster]]\ncpus = \"3-4\"\n\
@@ -72,7 +73,10 @@ fn guests_that_go_on_from_one_state_are_apart() {
     let mut job = setup();
     job.job = Some(Command::new(["true"]));
     let refused = Snapshot::take(job).err().unwrap().to_string();
-    assert!(refused.starts_with("a guest with a job cannot"), "{refused}");
+    assert!(
+        refused.starts_with("a guest with a job cannot"),
+        "{refused}"
+    );
     let mut deterministic = setup();
     deterministic.deterministic = true;
     assert!(Snapshot::take(deterministic).err().unwrap().is_input());
@@ -129,7 +133,7 @@ fn commands_are_heard_and_their_end_is_told() {
             .contains("no-such-program: there is no such program"),
         "{none}"
     );
-    // On a busy host it may not get as far as its first word within a second.
+    // On a busy host the kernel may not reach its first message within a second.
     let heard = [1, 10, 100].into_iter().any(|seconds| {
         let limit = Duration::from_secs(seconds);
         let late = guest.run(&Command::shell("echo here; sleep 1000").timeout(limit));
@@ -176,7 +180,7 @@ fn programs_in_the_background_are_watched_and_killed() {
     stubborn.signal(Signal::KILL).unwrap();
     assert_eq!(stubborn.wait().unwrap().status, Status::Signal(9));
 
-    // Nobody is left of what was dropped.
+    // No program that was dropped still runs.
     let mut dropped = guest.start(&Command::shell("echo on; sleep 1234")).unwrap();
     dropped.wait_for("on\n", limit).unwrap();
     drop(dropped);
@@ -189,8 +193,8 @@ fn programs_in_the_background_are_watched_and_killed() {
     );
 }
 
-/// `perch bench overload` on nodes that a kernel knows of: how long it takes there means nothing,
-/// where the counters lie does.
+/// `perch bench overload` on nodes that a kernel knows: its times mean nothing in a guest, but the
+/// places of the counters do.
 #[test]
 fn counters_lie_on_the_nodes_that_they_are_of() {
     let lab = kunpeng();
@@ -223,8 +227,8 @@ fn files_travel_both_ways() {
     assert!(missing.contains("/no/such/file"), "{missing}");
 }
 
-/// The real rt-app in a deterministic guest: it does the same twice, and is woken as often as the
-/// same file simulated on the same machine in the same window, within 5 %.
+/// The real rt-app in a deterministic guest: two runs are the same, and its tasks are woken as
+/// often as those of the same file simulated on the same machine in the same window, within 5 %.
 #[test]
 fn a_deterministic_guest_does_the_same_twice_and_rt_app_as_simulated() {
     let _place = Place::take();
@@ -284,7 +288,7 @@ fn a_deterministic_guest_does_the_same_twice_and_rt_app_as_simulated() {
         (simulated / real - 1.0).abs() < 0.05,
         "{real}, simulated {simulated}"
     );
-    // Both of its threads, and no other task's.
+    // These are the wake-ups of both of its threads, and of no other task.
     let ten = count(&first.0, "ten ");
     assert!((190.0..=210.0).contains(&ten), "{ten}");
 }
@@ -323,7 +327,8 @@ fn a_guest_that_does_not_come_up_shows_its_console() {
 
 /// `perch lab run` with a command that would take long.
 fn long_run() -> Child {
-    // A shell's background jobs ignore SIGINT, and so would a test that one of them started.
+    // A shell's background jobs ignore SIGINT, and a test that such a job started would pass that
+    // on.
     HostCommand::new("env")
         .args(["--default-signal=INT", PERCH])
         .args(["lab", "run", "-m", "kunpeng920", "--cpus", "2", "--"])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! perch, scheduling in a guest.
+//! A perch that schedules in a guest.
 
 use std::cell::RefCell;
 
@@ -8,20 +8,20 @@ use perch_scheduler::stats::Report;
 
 use crate::guest::{Lab, PATIENCE, comes};
 
-/// A scheduler that is loaded; killed when dropped.
+/// A scheduler that is loaded. Dropping the value kills it.
 pub struct Perch<'a> {
     lab: &'a Lab,
     process: RefCell<Process>,
 }
 
 impl<'a> Perch<'a> {
-    /// What was started in the lab.
+    /// The perch that runs as `process` in the lab.
     pub fn new(lab: &'a Lab, process: Process) -> Perch<'a> {
         let process = RefCell::new(process);
         Perch { lab, process }
     }
 
-    /// Waits until it has said this, on standard error or output.
+    /// Waits until perch has written these words to standard error or output.
     pub fn says(&self, words: &str) {
         let said = self.process.borrow_mut().wait_for(words, PATIENCE);
         if let Err(error) = said {
@@ -29,8 +29,8 @@ impl<'a> Perch<'a> {
         }
     }
 
-    /// Waits until it has said this so many times on standard error. One that has ended says
-    /// nothing more.
+    /// Waits until perch has written these words so many times to standard error; fails when perch
+    /// has ended before.
     pub fn says_often(&self, words: &str, times: usize) {
         let enough = || self.said().matches(words).count() >= times;
         comes(|| !self.process.borrow_mut().is_running() || enough());
@@ -42,12 +42,12 @@ impl<'a> Perch<'a> {
         }
     }
 
-    /// What it has said on standard error.
+    /// The text that perch has written to standard error.
     pub fn said(&self) -> String {
         String::from_utf8_lossy(self.process.borrow_mut().stderr()).into_owned()
     }
 
-    /// It schedules, and the kernel has nothing to complain of.
+    /// Demands that perch schedules and that the kernel's log tells of no trouble.
     pub fn is_well(&self) {
         self.lab.is_well();
         let scheduler = self.lab.scheduler();
@@ -59,7 +59,7 @@ impl<'a> Perch<'a> {
         }
     }
 
-    /// What `perch stats` tells.
+    /// The report of `perch stats`.
     pub fn report(&self) -> Report {
         let text = self.lab.text("perch stats --format json");
         let report: Report = serde_json::from_str(&text).unwrap();
@@ -67,7 +67,8 @@ impl<'a> Perch<'a> {
         report
     }
 
-    /// Unloads it by Ctrl-C: a clean end after which the kernel is on its own.
+    /// Unloads perch by Ctrl-C, and demands a clean end after which the kernel runs its own
+    /// scheduler.
     pub fn unload(self) -> String {
         self.is_well();
         let process = self.process.into_inner();
@@ -85,13 +86,14 @@ impl<'a> Perch<'a> {
         output.text()
     }
 
-    /// Waits for an end that nobody asked for: its exit status and what it said.
+    /// Waits for an end that the test did not ask for, and returns the exit status and the words of
+    /// perch.
     pub fn ended(self) -> (Status, String) {
         let output = self.lab.end("perch", self.process.into_inner());
         (output.status, output.error_text())
     }
 
-    /// Kills it without a chance to clean up.
+    /// Kills perch, which gets no chance to clean up.
     pub fn kill(self) {
         let process = self.process.into_inner();
         process.signal(Signal::KILL).unwrap();

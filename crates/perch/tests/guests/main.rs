@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What needs a real kernel, in guests: the guests themselves, the live scheduler (that benchmarks
-//! run under it, that tasks go where the policy says and share CPUs fairly, and that nothing it meets
-//! does harm), recordings of the stock one, and the policy as BPF.
+//! The tests that need a real kernel, in guests: the guests themselves, the live scheduler (that
+//! benchmarks run under it, that tasks go where the policy says and share CPUs fairly, and that no
+//! event does harm), recordings of the stock one, and the policy as BPF.
 //!
-//! A boot takes as long as many tests, so a test gets a guest that goes on from the state of one that
-//! had just come up, as if nobody had been there before, where it does not ask for one that boots.
-//! What a guest needs is fetched when the host has none; a test that cannot have it fails and says
-//! why.
+//! A boot takes as long as many tests, so a test gets a guest of its own that goes on from a snapshot
+//! of one that had just come up, unless it asks for a guest that boots. The first test fetches the
+//! parts of a guest that the host lacks; a test that cannot have them fails and says why.
 
 mod arm64;
 mod band;

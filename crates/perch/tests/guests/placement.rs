@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where wakees go: two tasks that wake each other are drawn into one cluster, if that is asked
-//! for.
+//! The CPUs of wakees: the mechanism draws two tasks that wake each other into one cluster when it
+//! is on.
 
 use perch_scheduler::interface::Event;
 
 use crate::guest::Lab;
 
-/// So many wake-ups with an idle CPU in the target's cluster are enough to take a share of, and so
-/// many of one round.
+/// The number of wake-ups with an idle CPU in the target's cluster that a share needs, in all and
+/// in one round.
 const ENOUGH: u64 = 1000;
 const ENOUGH_OF_ROUND: u64 = 100;
-/// Rounds at the least, and at the most: a slow host's guest wakes fewer tasks in the same time, and
+/// The least and the most rounds. A guest on a slow host wakes fewer tasks in the same time, and
 /// now and then a round goes wrong on a busy one.
 const ROUNDS: usize = 6;
 const MOST_ROUNDS: usize = 36;
 
-/// Of wake-ups that had an idle CPU in the target's cluster, how many went there.
+/// The wake-ups that had an idle CPU in the target's cluster, and those of them that went there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Near {
     idle: u64,
@@ -28,9 +28,9 @@ impl Near {
     }
 }
 
-/// Rounds of two tasks that wake each other, until `enough` of them. In each they begin on CPUs 1
-/// and 2, in different clusters of one LLC, and then the second one may go where it likes, and the
-/// first too if `both` are free. Wake-ups of a task that may use one CPU only are not counted.
+/// Rounds of two tasks that wake each other, until `enough` of them. In each the tasks begin on
+/// CPUs 1 and 2, in different clusters of one LLC; then the second task may go to any CPU, and so
+/// may the first if `both` are free. Wake-ups of a task that may use one CPU only are not counted.
 fn rounds(lab: &Lab, modes: &str, both: bool, enough: impl Fn(&[Near]) -> bool) -> Vec<Near> {
     lab.put("/tmp/perch.toml", "detail = true\n");
     let perch = lab.load(&format!("--config /tmp/perch.toml --set {modes}"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Recordings of the stock kernel's wake-ups: how often perch's model of it chooses as it did, and
-//! what is left of a recording that ends badly.
+//! Recordings of the stock kernel's wake-ups: perch's model chooses as the kernel did, and a
+//! recording that ends badly can still be read.
 
 use perch_lab::guest::Status;
 use perch_machine::{Machine, library};
@@ -8,17 +8,17 @@ use serde_json::Value;
 
 use crate::guest::Lab;
 
-/// In per cent, on every workload of which so many wake-ups were recorded.
+/// The least agreement of the model with the kernel on every workload, in per cent.
 const AGREE: f64 = 97.0;
-/// In per cent: what may differ for no reason that the recording shows.
+/// The most wake-ups, in per cent, that may differ for no reason that the recording shows.
 const UNEXPLAINED: f64 = 0.5;
 const ENOUGH: u64 = 150;
-/// A guest's other CPUs go on while one of them takes its snapshot and decides, which is most of a
-/// millisecond on a busy host: that can only lower the agreement, so one recording of so many is
-/// enough.
+/// The number of recordings of which one has to agree. A guest's other CPUs go on while one takes
+/// its snapshot and decides, which lasts most of a millisecond on a busy host; that can only lower
+/// the agreement.
 const ROUNDS: usize = 3;
 
-/// Forks and execs as a build makes them: short-lived children of a few shells at once.
+/// A workload of forks and execs like a build's: short-lived children of a few shells at once.
 const BUILD: &str = "for shell in 1 2 3 4; do ( for job in 1 2 3 4 5 6 7 8; do \
     cat /proc/self/stat | wc -c; done ) & done; wait";
 
@@ -37,8 +37,9 @@ fn number(value: &Value) -> u64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Every one of these workloads is explained by the model, in so many per cent of its wake-ups; in
-/// the others something changed meanwhile, or was not recorded, but for very few.
+/// Demands that the model explains [`AGREE`] per cent of the wake-ups of each of these workloads.
+/// For nearly all others the recording shows a cause: something changed meanwhile, or was not
+/// recorded.
 fn agrees(lab: &Lab, workloads: &[(&str, &str)]) {
     for (what, script) in workloads {
         let mut agreed = false;
@@ -72,11 +73,11 @@ fn agrees(lab: &Lab, workloads: &[(&str, &str)]) {
     }
 }
 
-/// Whatever ends a recording: what was written before is read.
+/// perch reads the part of a recording that was written before its end, whatever the end was.
 fn ends_badly(lab: &Lab) {
     lab.put(
         "/tmp/killed",
-        // The first second is in the file a second after recording began.
+        // The file has the first second a second after the recording began.
         "perch record -o /tmp/killed.perch & pid=$!\n\
          until [ -s /tmp/killed.perch ]; do sleep 1; done\n\
          until [ $(wc -c </tmp/killed.perch) -gt 12000 ]; do hackbench -g 1 -l 30; sleep 1; done\n\
@@ -144,7 +145,8 @@ fn two_nodes_with_clusters() {
             ("build", BUILD),
         ],
     );
-    // The same moments under another policy: whatever changes is not the model's doing.
+    // The same moments under another policy: a choice that changes is the policy's doing and not
+    // the model's.
     let replay = replayed(
         &lab,
         "hackbench",
@@ -155,7 +157,7 @@ fn two_nodes_with_clusters() {
     assert_eq!(model["wake_ups"], change["wake_ups"], "{replay:#}");
     let scans = ["cluster scan", "cluster core"].map(|reason| change["reasons"].get(reason));
     assert_eq!(scans, [None, None], "{replay:#}");
-    // Pinned kernel threads woke, and nobody was asked where to.
+    // Pinned kernel threads woke, and the kernel asked no policy for their CPU.
     let undecided = replay["undecided"].as_object().expect("by why");
     assert!(
         undecided.values().map(number).sum::<u64>() > 0,

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! CPUs that go and come, tasks that are chased around, births by the hundred, a loader that is
-//! killed: no task is lost, and the kernel has nothing to complain of.
+//! CPUs go and come, affinities change, tasks are born by the hundred, and the loader is killed: no
+//! task is lost, and the kernel's log tells of no trouble.
 
 use perch_lab::guest::Process;
 
 use crate::guest::Lab;
 
-/// Tasks that wake each other until [`finish`] says that it is enough. What a task that is lost
-/// holds up, the others wait for. The pauses leave an emulator time for what goes on beside.
+/// Starts tasks that wake each other until [`finish`] tells them to end. If a task is lost, others
+/// wait for it in vain and the test fails. The pauses leave the emulator time for the other
+/// programs.
 fn churn(lab: &Lab) -> Process {
     let script = "rm -f /tmp/enough
         while [ ! -e /tmp/enough ]; do hackbench -T -p -g 1 -f 8 -l 200 || exit 1
@@ -20,7 +21,7 @@ fn churn(lab: &Lab) -> Process {
 /// Waits for a moment in which the tasks wake each other.
 const AMID: &str = "until pidof hackbench >/dev/null; do :; done";
 
-/// The churn comes to its end, with every task.
+/// Lets the churn end, and demands that every task does.
 fn finish(lab: &Lab, churn: Process) {
     lab.text("touch /tmp/enough");
     let rounds = lab.join("hackbench", churn);
@@ -56,7 +57,7 @@ fn tasks_are_chased_around_and_born_by_the_hundred() {
     let lab = Lab::boot("7.2", 8);
     let perch = lab.load("");
     let running = churn(&lab);
-    // Masks of one CPU, a few, and all.
+    // The masks are of one CPU, of a few, and of all.
     let chase = "for round in $(seq 1 3); do
             for task in $(ls -d /proc/$(pidof hackbench | cut -d' ' -f1)/task/* 2>/dev/null); do
                 mask=$(printf %x $(($(od -An -N1 -tu1 /dev/urandom) | 1 << round)))
@@ -98,7 +99,7 @@ fn a_loader_that_is_killed_leaves_the_kernel_on_its_own() {
         finish(&lab, churn);
         lab.is_well();
     }
-    // What the killed one left behind, its socket above all, is in nobody's way.
+    // The remains of the killed loader, its socket above all, do not keep another from loading.
     let perch = lab.load("");
     perch.report();
     perch.unload();

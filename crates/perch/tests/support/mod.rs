@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Running the command.
+//! Runs the command.
 
 use std::process::{Command, Output, Stdio};
 
-/// Runs it with these arguments and nothing on stdin.
+/// Runs perch with these arguments and nothing on stdin.
 pub fn perch(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_perch"));
     command

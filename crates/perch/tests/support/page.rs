@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The tutorial's commands: read from the page, run by a shell, and held against what the page
-//! shows.
+//! The tutorial's commands: read from the page, run by a shell, and compared with the output that
+//! the page shows.
 //!
 //! A block of the page that is fenced as `console` holds commands and what they print. A command
 //! begins with `$ ` and goes on in lines that begin with `> `. Commands of a block fenced as
@@ -13,13 +13,13 @@ use std::process::{Command, Stdio};
 /// The page's text, as it was when this test was built.
 const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
 
-/// What stands for anything that the page leaves out.
+/// The word on the page for output that it leaves out.
 const GAP: &str = "...";
 
-/// What the rows of a guest's table are compared as.
+/// The one part that stands for all rows of a guest's table in a comparison.
 const ROWS: &str = "<rows>";
 
-/// Which test program runs a command.
+/// The test program that runs a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The simulator answers: the output is the page's, to the letter.
@@ -31,13 +31,13 @@ pub enum Kind {
 /// A command of the page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Which test program runs it.
+    /// The test program that runs it.
     pub kind: Kind,
     /// The line of the page that it begins in, from 1.
     pub line: usize,
-    /// What the reader types; several lines where it goes on.
+    /// The reader's command; several lines where the command goes on.
     pub command: String,
-    /// What the page shows of its output.
+    /// The output as the page shows it.
     pub shown: String,
 }
 
@@ -48,7 +48,7 @@ pub struct Step {
 /// block that never ends.
 pub fn steps(page: &str) -> Result<Vec<Step>, String> {
     let mut steps: Vec<Step> = Vec::new();
-    // The block that the line is in, and how many commands came before it.
+    // The name of the block that the line is in, and the number of commands before that block.
     let mut block: Option<(&str, usize)> = None;
     for (index, text) in page.lines().enumerate() {
         let line = index + 1;
@@ -111,9 +111,10 @@ fn is_command(text: &str, fenced: bool) -> bool {
     })
 }
 
-/// What is compared of a text: its lines, or of a guest's its words, for tables are as wide and
-/// sentences break as their numbers make them. Every number is `#` there, every rule `-`, and the
-/// rows of a table are one part, as another run has other rows.
+/// The parts of a text that are compared: the simulator's output by lines, a guest's by words,
+/// because numbers decide how wide a guest's tables are and where its sentences break. Every number
+/// becomes `#`, every rule `-`, and the rows of a table are one part, since another run has other
+/// rows.
 fn parts(kind: Kind, text: &str) -> Vec<String> {
     match kind {
         Kind::Simulated => {
@@ -135,7 +136,8 @@ fn parts(kind: Kind, text: &str) -> Vec<String> {
     }
 }
 
-/// A name, and at least two blanks after it nothing but numbers and per cents.
+/// Returns whether a line is a row of a table: a name, and after at least two blanks only numbers
+/// and per cents.
 fn is_row(line: &str) -> bool {
     let Some((name, columns)) = line.split_once("  ") else {
         return false;
@@ -161,7 +163,8 @@ fn shape(word: &str) -> String {
     shape
 }
 
-/// One part of the page is one of the output; in it, too, a gap stands for anything.
+/// Returns whether a part of the page matches a part of the output; a gap within the part matches
+/// anything.
 fn is_like(shown: &str, got: &str) -> bool {
     match shown.split_once(GAP) {
         None => shown == got,
@@ -173,14 +176,14 @@ fn is_like(shown: &str, got: &str) -> bool {
     }
 }
 
-/// Whether the page's parts are the output's, gaps standing for any number of them.
+/// Compares the page's parts with those of the output; a gap matches any number of parts.
 ///
 /// # Errors
 /// The first part of the page that the output does not have at its place.
 pub fn fits(kind: Kind, shown: &str, output: &str) -> Result<(), String> {
     let (shown, got) = (parts(kind, shown), parts(kind, output));
     let (mut at, mut here, mut furthest) = (0, 0, 0);
-    // After the last gap, and the part of the output from which on it is tried.
+    // The place behind the last gap, and the part of the output from which the rest is tried.
     let mut gap: Option<(usize, usize)> = None;
     while here < got.len() {
         furthest = furthest.max(at);
@@ -212,8 +215,8 @@ pub fn fits(kind: Kind, shown: &str, output: &str) -> Result<(), String> {
 /// Runs the page's commands of a kind, one after the other in a folder of their own.
 ///
 /// # Panics
-/// If there is none of the kind, if one fails, or if one prints something else than the page shows;
-/// with the page's line.
+/// If the page has no command of the kind, or if a command fails or prints something else than the
+/// page shows; the message has the page's line.
 pub fn run(kind: Kind) {
     let steps = steps(TUTORIAL).unwrap_or_else(|error| panic!("docs/tutorial.md: {error}"));
     let folder = folder(kind);
@@ -241,7 +244,8 @@ fn folder(kind: Kind) -> PathBuf {
     folder
 }
 
-/// What a command writes, standard error included, in the order in which a terminal would show it.
+/// The output of a command, standard error included, in the order in which a terminal would show
+/// it.
 fn output_of(step: &Step, folder: &Path) -> String {
     // `./x run` builds a release and then runs it: the build under test is there already.
     let command = step.command.replace("./x run ", "perch ");

@@ -94,7 +94,7 @@ fn programs_run_side_by_side_and_are_signalled_with_their_children() {
     host.say(Request::Signal(1, 15));
     let (.., end) = host.finish(&[1]).remove(&1).unwrap();
     assert_eq!(end, Event::Ended(1, Status::Signal(15)));
-    // Neither the ended nor the unknown can be hit.
+    // A signal reaches neither a program that has ended nor one that never was.
     host.say(Request::Signal(1, 9));
     host.say(Request::Signal(99, 9));
     assert_eq!(host.one(&["true"], b"").2, Event::Ended(7, Status::Code(0)));
@@ -144,7 +144,7 @@ fn a_file_that_is_not_there_is_named() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Any bytes in, the same bytes out, whatever runs beside.
+    /// A program gets any bytes back as it sent them, whatever other programs run beside it.
     #[test]
     fn programs_do_not_mix(inputs in prop::collection::vec(
         prop::collection::vec(any::<u8>(), 0..3000), 1..5,
@@ -163,7 +163,7 @@ proptest! {
         }
     }
 
-    /// A file put in pieces is got back whole.
+    /// A file that the host puts in pieces comes back whole.
     #[test]
     fn files_travel_both_ways(pieces in prop::collection::vec(
         prop::collection::vec(any::<u8>(), 0..CHUNK + 10), 1..4,

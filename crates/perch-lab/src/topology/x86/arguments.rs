@@ -18,8 +18,8 @@ impl Grid {
             arguments.push(value);
         };
         add("-machine", board(machine));
-        // Leaf 0x1f, the only one that tells modules and dies, is read on Intel's CPUs and when
-        // the highest basic leaf lies beyond it.
+        // The kernel reads leaf 0x1f, the only one that tells modules and dies, on Intel's CPUs and
+        // when the highest basic leaf lies beyond it.
         let mut cpu = "max,vendor=GenuineIntel,level=0x20".to_string();
         for feature in features {
             cpu = format!("{cpu},{feature}");
@@ -42,7 +42,7 @@ impl Grid {
         let places = self.places();
         let mut smp = match self.is_regular() {
             true => format!("{places}"),
-            // The first seat is always taken; the others get their CPU one by one.
+            // The first seat always has a CPU; the other CPUs are plugged in one by one.
             false => format!("1,maxcpus={places}"),
         };
         smp += &format!(",sockets={},dies={}", self.sockets, self.dies);
@@ -57,12 +57,12 @@ impl Grid {
         self.sockets * self.dies * self.modules * self.cores * self.threads
     }
 
-    /// Whether every place of the grid has a CPU.
+    /// Returns whether every place of the grid has a CPU.
     fn is_regular(&self) -> bool {
         self.places() == self.seats.len()
     }
 
-    /// CPUs that have to be plugged one by one.
+    /// The seats of the CPUs that have to be plugged in one by one.
     fn latecomers(&self) -> &[Seat] {
         match self.is_regular() {
             true => &[],
@@ -100,7 +100,7 @@ impl Grid {
     }
 }
 
-/// The board, and which level shares which cache.
+/// The board's argument, with the level that shares each cache.
 fn board(machine: &Machine) -> String {
     match machine.clusters() > 0 {
         false => "q35".to_string(),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Accounting the time that a task of the fair class runs.
+//! The accounting of the time that a task of the fair class runs.
 
 use super::{NONE, cfs, eevdf};
 use crate::core::Sched;
 use crate::era::FairRules;
 
 impl Sched<'_> {
-    /// Accounts the running task's time, to it and to its groups.
+    /// Charges the running task, and the groups above it, the time since the last accounting.
     #[inline]
     pub(in crate::class) fn account_fair(&mut self, cpu: usize, task: u32) {
         if self.tasks[task as usize].group == NONE {
@@ -26,7 +26,8 @@ impl Sched<'_> {
         }
     }
 
-    /// Accounts the time of who runs from a queue. Returns whether there was any.
+    /// Charges the running entity of a queue the time since the last accounting. Returns whether
+    /// there was any.
     #[inline(always)]
     fn update_level(&mut self, cpu: usize, queue: u32, entity: u32) -> bool {
         let (now, rules) = (self.now, self.rules.fair);

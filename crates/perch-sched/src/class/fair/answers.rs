@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The fair class in the table of classes.
+//! The fair class as an entry of the table of classes.
 
 use perch_policy::Wake;
 
@@ -78,7 +78,8 @@ impl Class for FairClass {
     fn born(sched: &mut Sched<'_>, task: u32, cpu: usize) {
         sched.touch_queue(cpu);
         let queue_util = sched.fair.queues[cpu].average.util;
-        // A new task counts as fully loading, and as using half of what its CPU has left.
+        // A new task counts as always runnable, and as using half of the capacity that its CPU has
+        // left.
         let capacity = sched.host.topology().capacity(cpu);
         let spare = capacity.saturating_sub(queue_util) / 2;
         let now = sched.now;

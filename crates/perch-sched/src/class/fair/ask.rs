@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What other rooms ask of the fair class about a CPU's queue or a task.
+//! The questions of other rooms to the fair class about a CPU's queue or a task.
 
 use super::{NONE, eevdf};
 use crate::class::pelt::Average;
@@ -7,7 +7,8 @@ use crate::class::run_time::RunTime;
 use crate::core::{Life, Sched};
 use crate::era::FairRules;
 
-/// What the policy sees of a CPU's fair tasks, in the words of [`perch_policy::CpuState`].
+/// The figures of a CPU's fair tasks that the policy sees, in the words of
+/// [`perch_policy::CpuState`].
 pub(crate) struct Shown {
     pub nr_delayed: u32,
     pub load: u32,
@@ -15,31 +16,32 @@ pub(crate) struct Shown {
     pub util: u32,
 }
 
-/// About a CPU's queue.
+/// Questions about a CPU's queue.
 impl Sched<'_> {
-    /// Fair tasks on a CPU, the running one and delayed ones included.
+    /// Returns the number of fair tasks on `cpu`; the running one and delayed ones count too.
     #[inline]
     pub(crate) fn nr_fair(&self, cpu: usize) -> u32 {
         self.fair.queues[cpu].nr
     }
 
-    /// Of those, the delayed ones.
+    /// Returns the number of delayed tasks among those.
     #[inline]
     pub(crate) fn nr_delayed(&self, cpu: usize) -> u32 {
         self.fair.queues[cpu].nr_delayed
     }
 
-    /// Sum of the weights of what stands in a CPU's own queue.
+    /// Returns the sum of the weights of the entities in the CPU's own queue.
     pub(crate) fn queued_weight(&self, cpu: usize) -> u64 {
         self.fair.queues[cpu].weight
     }
 
-    /// The averages of a CPU's queue.
+    /// Returns the averages of the CPU's queue.
     pub(in crate::class) fn fair_average(&self, cpu: usize) -> &Average {
         &self.fair.queues[cpu].average
     }
 
-    /// What the policy sees of a CPU's fair tasks; `capacity` is the most that they can use.
+    /// Returns the figures of the CPU's fair tasks that the policy sees; `capacity` is the most
+    /// that the tasks can use.
     #[inline(always)]
     pub(crate) fn shown(&self, cpu: usize, capacity: u32) -> Shown {
         let fair = &self.fair.queues[cpu];
@@ -55,22 +57,23 @@ impl Sched<'_> {
     }
 }
 
-/// About a task.
+/// Questions about a task.
 impl Sched<'_> {
-    /// Whether a task counts as runnable on its CPU's queue.
+    /// Returns whether `task` counts as runnable on its CPU's queue.
     #[inline]
     pub(crate) fn on_queue(&self, task: u32) -> bool {
         let life = self.tasks[task as usize].life;
         matches!(life, Life::Queued | Life::Running) || self.is_delayed(task)
     }
 
-    /// Whether a task sleeps and is still queued, as EEVDF leaves one that owes time.
+    /// Returns whether `task` is delayed: it sleeps, but EEVDF keeps it queued because it owes
+    /// time.
     #[inline]
     pub(crate) fn is_delayed(&self, task: u32) -> bool {
         self.fair.entities[task as usize].delayed
     }
 
-    /// A task's run time, whatever its class is.
+    /// Returns the run time of `task`, which may be of any class.
     #[inline]
     pub(crate) fn run_time(&self, task: u32) -> &RunTime {
         &self.fair.entities[task as usize].run
@@ -82,26 +85,28 @@ impl Sched<'_> {
         &mut self.fair.entities[task as usize].run
     }
 
-    /// A task's averages as they stood when they were last brought up to date.
+    /// Returns the averages of `task` as they were last updated.
     #[inline]
     pub(crate) fn task_average(&self, task: u32) -> &Average {
         &self.fair.entities[task as usize].average
     }
 
-    /// What a task will probably use when it wakes (util_est).
+    /// Returns the utilisation that `task` will probably have when it wakes up (util_est).
     #[inline]
     pub(crate) fn expected_util(&self, task: u32) -> u32 {
         self.fair.entities[task as usize].est()
     }
 
-    /// How long ago the run time of a waiting task was last accounted, nanoseconds. A task that has
-    /// just been moved has not run for ever.
+    /// Returns the time since the run time of the waiting `task` was last accounted, in
+    /// nanoseconds. For a task that has just been moved this may be all the time since the start of
+    /// the run.
     #[inline]
     pub(crate) fn ran_since_ns(&self, task: u32) -> u64 {
         self.now.saturating_sub(self.run_time(task).start_ns)
     }
 
-    /// EEVDF: the lag of a fair task that is queued or runs, virtual nanoseconds; else 0.
+    /// EEVDF: returns the lag, in virtual nanoseconds, of a fair task that is queued or runs;
+    /// otherwise 0.
     pub(crate) fn lag_now(&self, task: u32) -> i64 {
         let awake = matches!(self.tasks[task as usize].life, Life::Queued | Life::Running);
         match self.rules.fair {
@@ -115,16 +120,17 @@ impl Sched<'_> {
     }
 }
 
-/// Where a task stands.
+/// Questions about a task's place among the queues.
 impl Sched<'_> {
-    /// The queue in which a task stands, or stood last.
+    /// Returns the queue that `task` is in, or was in last.
     #[inline]
     pub(super) fn queue_of(&self, task: u32) -> u32 {
         let t = &self.tasks[task as usize];
         self.fair.queue_at(t.group, t.cpu)
     }
 
-    /// The queue that a task enters on a CPU; made if it is the first of its group there.
+    /// Returns the queue that `task` enters on `cpu`, and makes it if no task of its group has been
+    /// there yet.
     #[inline]
     pub(super) fn queue_on(&mut self, task: u32, cpu: usize) -> u32 {
         match self.tasks[task as usize].group {
@@ -133,14 +139,14 @@ impl Sched<'_> {
         }
     }
 
-    /// The levels of a task: its queue and itself, then each queue above with the entity of the
-    /// one below.
+    /// Returns the lowest level of `task`: its queue, and its own entity. Each further level is the
+    /// queue above, with the entity of the queue below.
     pub(super) fn level_of(&self, task: u32) -> (u32, u32) {
         (self.queue_of(task), task)
     }
 
-    /// Climbs from two tasks to the entities that stand in the same queue (`find_matching_se`):
-    /// that queue and the two.
+    /// Climbs from two tasks to their entities in the first queue that has both
+    /// (`find_matching_se`). Returns that queue and the two entities.
     #[inline]
     pub(super) fn matching(&self, one: u32, other: u32) -> (u32, u32, u32) {
         match self.fair.groups.any() {
@@ -150,9 +156,9 @@ impl Sched<'_> {
     }
 }
 
-/// What a task weighs.
+/// The load of a task.
 impl Sched<'_> {
-    /// The part of the load of its CPU's own queue that belongs to a task (`task_h_load`).
+    /// Returns the part of the load of its CPU's own queue that belongs to `task` (`task_h_load`).
     #[inline(always)]
     pub(crate) fn task_load(&mut self, task: u32) -> u32 {
         let se = &self.fair.entities[task as usize];

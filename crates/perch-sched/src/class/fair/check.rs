@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The books of the fair class: every queue, of a CPU or of a group, holds what its numbers say, and
-//! so do all that stand above one another.
+//! The books of the fair class: the numbers of every queue, of a CPU or of a group, agree with the
+//! entities in it, and the levels agree with one another.
 
 use super::NONE;
 use crate::class::pelt::{Activity, Average};
@@ -9,25 +9,25 @@ use crate::era::FairRules;
 use crate::hold;
 
 impl Sched<'_> {
-    /// Every queue that there is.
+    /// Returns the numbers of all queues.
     fn queue_numbers(&self) -> impl Iterator<Item = u32> + use<> {
         0..(self.cpus.len() + self.fair.groups.nr_queues()) as u32
     }
 
-    /// The tasks that stand in queues and do not run.
+    /// Returns the tasks that are queued and do not run.
     pub(crate) fn fair_waiting(&self) -> impl Iterator<Item = u32> + '_ {
         let queues = self.queue_numbers();
         let entities = queues.flat_map(|q| self.fair.queue(q).timeline.iter().map(|w| w.entity));
         entities.filter(|&entity| self.fair.below(entity).is_none())
     }
 
-    /// Each queue's floor, which never goes back.
+    /// Returns each queue's floor, which never goes back.
     pub(crate) fn floors(&self) -> Vec<i64> {
         let queues = self.queue_numbers();
         queues.map(|q| self.fair.queue(q).min_vruntime).collect()
     }
 
-    /// Whether a task is counted in a queue's averages.
+    /// Returns whether `task` is counted in a queue's averages.
     pub(crate) fn is_attached(&self, task: u32) -> bool {
         self.fair.entities[task as usize].attached
     }
@@ -61,7 +61,7 @@ impl Sched<'_> {
         self.fair.check_shares(&self.host, &self.tasks)
     }
 
-    /// The task that runs, as the queues have it from this one down.
+    /// Returns the task that runs, as the queues from this one downwards have it.
     fn each_running(&self, queue: u32) -> Option<u32> {
         let curr = self.fair.queue(queue).curr;
         if curr == NONE {
@@ -73,7 +73,7 @@ impl Sched<'_> {
         }
     }
 
-    /// A queue's numbers are those of who stands in it.
+    /// Checks that a queue's numbers are those of the entities in it.
     fn check_queue(&self, queue: u32) -> Result<(), String> {
         let (cpu, fair) = (self.fair.cpu_of(queue), self.fair.queue(queue));
         let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
@@ -171,7 +171,7 @@ impl Sched<'_> {
         self.check_buddies(queue)
     }
 
-    /// A queue's buddies are queued, and not asleep.
+    /// Checks that a queue's buddies are queued and not delayed.
     fn check_buddies(&self, queue: u32) -> Result<(), String> {
         let fair = self.fair.queue(queue);
         for buddy in [fair.next_buddy, fair.last_buddy] {
@@ -183,8 +183,8 @@ impl Sched<'_> {
         Ok(())
     }
 
-    /// The sums behind a queue's averages are those of who stands in it, sleepers included. (The
-    /// averages themselves lag behind by up to a period, here as in the kernel.)
+    /// Checks that the sums behind a queue's averages are those of the entities in it, sleepers
+    /// included. (The averages themselves lag behind by up to a period, here as in the kernel.)
     pub(crate) fn check_averages(&self) -> Result<(), String> {
         // 3.4 keeps no averages of groups.
         if self.rules.groups.by_weight && self.fair.groups.any() {
@@ -201,7 +201,8 @@ impl Sched<'_> {
         };
         for (id, (t, se)) in self.tasks.iter().zip(&self.fair.entities).enumerate() {
             if t.life == Life::Dead && self.queue_of(id as u32) != NONE {
-                // Who ended here left its rounding behind.
+                // A task that ended in this queue left its rounding error there, so it counts as a
+                // member.
                 add(self.queue_of(id as u32), [0; 3], se.weight);
             } else if se.attached {
                 let now = self.sums_now(
@@ -232,7 +233,8 @@ impl Sched<'_> {
             );
             add(parent, now, se.weight);
         }
-        // Rounding: half a percent, and a thousandth of the heaviest for each.
+        // The tolerance for rounding is half a percent, and a thousandth of the heaviest entity for
+        // each member.
         let unit = 1024 + heaviest;
         for queue in self.queue_numbers() {
             let (cpu, fair) = (self.fair.cpu_of(queue), self.fair.queue(queue));

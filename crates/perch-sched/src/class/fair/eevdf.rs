@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! EEVDF, as of 6.15 and 7.2 (docs/mechanisms/stock.md#eevdf): among the tasks that are owed time, the earliest
-//! virtual deadline runs; lag survives sleep; who sleeps owing time stays queued until it is paid.
+//! EEVDF, as of 6.15 and 7.2 (docs/mechanisms/stock.md#eevdf): among the entities that are owed
+//! time, the one with the earliest virtual deadline runs; lag survives sleep; a task that goes to
+//! sleep owing time stays queued until it has paid.
 
 use super::cfs::virtual_ns;
 use super::entity::Entity;
 use super::group::NONE;
 use super::queue::FairQueue;
 
-/// Sum of weights, and of weight times (vruntime - min_vruntime), the running task included.
+/// Returns the sum of weights, and that of weight times (vruntime - min_vruntime), including the
+/// running entity.
 fn totals(fair: &FairQueue, current: Option<&Entity>) -> (i64, i64) {
     let (mut weight, mut sum) = (fair.waiting_weight as i64, fair.weighted_v);
     if let Some(se) = current {
@@ -17,7 +19,7 @@ fn totals(fair: &FairQueue, current: Option<&Entity>) -> (i64, i64) {
     (weight, sum)
 }
 
-/// The queue's virtual time: the weighted mean of its tasks' vruntimes.
+/// Returns the queue's virtual time: the weighted mean of its entities' vruntimes.
 pub fn virtual_time(fair: &FairQueue, current: Option<&Entity>) -> i64 {
     let (weight, sum) = totals(fair, current);
     fair.min_vruntime
@@ -28,7 +30,7 @@ pub fn virtual_time(fair: &FairQueue, current: Option<&Entity>) -> i64 {
         }
 }
 
-/// Whether a task with this vruntime is owed time (or even).
+/// Returns whether an entity with this vruntime is eligible: it is owed time, or is even.
 pub fn eligible(fair: &FairQueue, current: Option<&Entity>, vruntime: i64) -> bool {
     let (weight, sum) = totals(fair, current);
     (vruntime - fair.min_vruntime) * weight <= sum
@@ -43,20 +45,21 @@ pub fn update_floor(fair: &mut FairQueue, current: Option<&Entity>) {
     }
 }
 
-/// A task's lag, within what the kernel lets it keep, either way: see `LagLimit`.
+/// Returns an entity's lag, limited in both directions to `limit_ns`, the time that the kernel lets
+/// it keep: see `LagLimit`.
 pub fn lag(fair: &FairQueue, current: Option<&Entity>, se: &Entity, limit_ns: u64) -> i64 {
     let limit = virtual_ns(limit_ns, se.weight);
     (virtual_time(fair, current) - se.vruntime).clamp(-limit, limit)
 }
 
-/// What a queue weighs with who runs from it, and its virtual time: where its mean is.
+/// The mean of a queue: its weight including the running entity, and its virtual time.
 #[derive(Clone, Copy)]
 pub struct Mean {
     weight: i64,
     at: i64,
 }
 
-/// The mean of a queue.
+/// Returns the mean of a queue.
 pub fn mean(fair: &FairQueue, current: Option<&Entity>) -> Mean {
     Mean {
         weight: totals(fair, current).0,
@@ -64,8 +67,8 @@ pub fn mean(fair: &FairQueue, current: Option<&Entity>) -> Mean {
     }
 }
 
-/// Where a task enters the queue: so that its lag is what it was, although its own weight moves
-/// the mean; a new task asks for half a slice first.
+/// Sets the vruntime and the deadline with which an entity enters the queue. Its lag is what it
+/// was, although its own weight moves the mean. A new task asks for half a slice first.
 pub fn place(mean: Mean, se: &mut Entity, slice_ns: u64, new: bool) {
     let Mean { weight, at } = mean;
     let mut lag = if new { 0 } else { se.vlag };
@@ -77,8 +80,8 @@ pub fn place(mean: Mean, se: &mut Entity, slice_ns: u64, new: bool) {
     se.deadline = se.vruntime + virtual_ns(slice, se.weight);
 }
 
-/// The next task, `None` to keep the running one. A running task that is still protected (run
-/// to parity) is kept whoever waits.
+/// Returns the next entity to run, or `None` to keep the running one. A running entity that is
+/// still protected (run to parity) is kept in any case.
 #[inline]
 pub fn pick(fair: &FairQueue, current: Option<&Entity>) -> Option<u32> {
     if current.is_some_and(|se| se.vruntime < fair.protected_v) {
@@ -86,7 +89,8 @@ pub fn pick(fair: &FairQueue, current: Option<&Entity>) -> Option<u32> {
     }
     let current_ok = current.filter(|se| eligible(fair, current, se.vruntime));
     let (weight, sum) = totals(fair, current);
-    // A group whose other task has just gone to sleep, while it is owed time (6.12).
+    // A group is the next buddy when one of its tasks has just gone to sleep (6.12). The queue
+    // picks it while it is owed time.
     let buddy = fair.next_buddy;
     if buddy != NONE
         && let Some(w) = fair.timeline.find(buddy)
@@ -102,7 +106,8 @@ pub fn pick(fair: &FairQueue, current: Option<&Entity>) -> Option<u32> {
         (Some(w), Some(se)) if w.key < se.deadline => Some(w.entity),
         (_, Some(_)) => None,
         (Some(w), None) => Some(w.entity),
-        // Rounding can leave nobody eligible: the earliest deadline then, never an idle CPU.
+        // Rounding can leave no entity eligible. The queue then picks the earliest deadline, so
+        // that the CPU is never idle.
         (None, None) => fair
             .timeline
             .first()
@@ -111,7 +116,8 @@ pub fn pick(fair: &FairQueue, current: Option<&Entity>) -> Option<u32> {
     }
 }
 
-/// After a slice is used up: the next deadline. Returns whether that happened.
+/// Gives an entity that has used up its slice its next deadline. Returns whether the slice was used
+/// up.
 pub fn renew_deadline(se: &mut Entity, slice_ns: u64) -> bool {
     if se.vruntime < se.deadline {
         return false;

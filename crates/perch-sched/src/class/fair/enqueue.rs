@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A task comes to a queue of the fair class, and leaves it.
+//! How a task enters a queue of the fair class, and leaves it.
 
 use perch_policy::Mode;
 
@@ -13,8 +13,8 @@ use crate::hardware::Symbol;
 const EST_MARGIN: u32 = 10;
 
 impl Sched<'_> {
-    /// Puts a task on a queue. `moved`: the balancer brings it, and in CFS it keeps its place
-    /// relative to the queue's floor.
+    /// Enqueues `task` on `cpu`. `moved` says that the balancer brings it; in CFS it then keeps its
+    /// place relative to the queue's floor.
     #[inline(always)]
     pub(super) fn enqueue_fair(&mut self, cpu: usize, task: u32, moved: bool) {
         let queue = self.queue_on(task, cpu);
@@ -25,7 +25,7 @@ impl Sched<'_> {
         assert!(!se.queued, "task {task} is enqueued twice");
         let joins = !se.attached;
         if se.attached {
-            // It slept here: its share of the queue's averages decayed with them.
+            // The task slept here: its part of the queue's averages decayed with them.
             se.average.update(now, Activity::NONE);
         } else {
             se.average.align(&fair.average);
@@ -80,8 +80,8 @@ impl Sched<'_> {
         self.publish(cpu);
     }
 
-    /// Takes a task off its queue because it sleeps. Returns false when EEVDF keeps it queued
-    /// until its debt is paid.
+    /// Dequeues `task`, which goes to sleep. Returns false if EEVDF keeps it queued until its debt
+    /// is paid.
     pub(super) fn dequeue_sleeper(&mut self, cpu: usize, task: u32) -> bool {
         self.account_fair(cpu, task);
         let queue = self.queue_of(task);
@@ -106,8 +106,9 @@ impl Sched<'_> {
         true
     }
 
-    /// The books of a task's queue and of those above after the task left it (its averages stay:
-    /// it may come back). `sleeps`: by itself.
+    /// Updates the books of the task's queue, and of those above it, after the task left the queue.
+    /// Its averages stay there, because the task may come back. `sleeps` says that the task leaves
+    /// by itself.
     pub(super) fn leave_queue(&mut self, cpu: usize, task: u32, sleeps: bool) {
         let queue = self.queue_of(task);
         self.fair.clear_buddies(queue, task);
@@ -118,7 +119,8 @@ impl Sched<'_> {
         se.queued = false;
         let delayed = std::mem::take(&mut se.delayed);
         if delayed {
-            // What it owed is paid: the wait counts as served, credit is not gathered.
+            // The task has paid what it owed: the wait counts as served, and gives the task no
+            // credit.
             se.vlag = se.vlag.min(0);
         } else {
             let est = se.est();
@@ -128,14 +130,16 @@ impl Sched<'_> {
         self.fair.climb_out(&mut self.host, queue, delayed, sleeps);
     }
 
-    /// util_est at a dequeue: up at once, down by a quarter of the way.
+    /// Updates util_est at a dequeue: a rise takes effect at once, and a fall by a quarter of the
+    /// difference.
     fn update_estimate(&mut self, task: u32) {
         let cpu = self.tasks[task as usize].cpu as usize;
         let se = &mut self.fair.entities[task as usize];
-        // The queue holds the old estimate until the task leaves it.
+        // The queue counts the old estimate until the task leaves it.
         let old = se.est();
         let util = se.average.util;
-        // A CPU that is too small tells nothing of what the task would have used.
+        // The utilisation on a CPU that is too small does not show what the task would have used
+        // elsewhere.
         let told = !self.rules.est_within_capacity || util <= self.host.topology().capacity(cpu);
         se.est_enqueued = util;
         if se.est_average < util {
@@ -147,7 +151,7 @@ impl Sched<'_> {
         fair.est = fair.est.saturating_sub(old) + self.fair.entities[task as usize].est();
     }
 
-    /// Takes a sleeping task's averages and vruntime away from the CPU it leaves.
+    /// Takes a sleeping task's averages and vruntime away from the CPU that it leaves.
     pub(super) fn leave_cpu(&mut self, task: u32) {
         let cpu = self.tasks[task as usize].cpu as usize;
         let queue = self.queue_of(task);
@@ -161,8 +165,9 @@ impl Sched<'_> {
             se.average.update(now, Activity::NONE);
             fair.average.detach(&se.average);
         }
-        // Its old CPU's cache is of no use any more: a task that migrated is not hot, and the
-        // next pass may take it on. This is what tears apart pairs that a wake-up has stacked.
+        // The cache of the task's old CPU is of no use any more: a task that migrated is not hot,
+        // and the next pass may take it on. This separates pairs of tasks that a wake-up has put on
+        // one CPU.
         if moved_is_cold {
             se.run.start_ns = 0;
         }
@@ -176,7 +181,7 @@ impl Sched<'_> {
         self.publish(cpu);
     }
 
-    /// Wakes a delayed sleeper, which never left its queue and needs no place.
+    /// Wakes a delayed task, which never left its queue and needs no new place there.
     pub(crate) fn requeue_delayed(&mut self, cpu: usize, task: u32) {
         let queue = self.queue_of(task);
         self.touch_levels(queue);
@@ -185,7 +190,7 @@ impl Sched<'_> {
         self.tasks[task as usize].life = Life::Queued;
         let est = self.fair.entities[task as usize].est();
         self.fair.queues[cpu].est += est;
-        // Its groups may be delayed with it: they are runnable again too.
+        // The groups above the task may be delayed with it; they are runnable again too.
         self.fair.climb_awake(&mut self.host, queue);
         self.publish(cpu);
     }

@@ -1,47 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! An entity of the fair class: a task, or a group with what it has on one CPU.
+//! An entity of the fair class: a task, or the part of a group that is on one CPU.
 
 use crate::class::pelt::Average;
 use crate::class::run_time::RunTime;
 
-/// A task, or a group on one CPU: what stands in a queue.
+/// A member of a queue: a task, or a group on one CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Entity {
-    /// Weight, 1024 at nice 0.
+    /// The weight, 1024 at nice 0.
     pub weight: u32,
-    /// CFS and EEVDF: weighted run time, nanoseconds; relative to the queue while migrating.
+    /// CFS and EEVDF: the weighted run time, in nanoseconds; relative to the queue's floor while
+    /// the entity migrates.
     pub vruntime: i64,
-    /// EEVDF: virtual deadline.
+    /// EEVDF: the virtual deadline.
     pub deadline: i64,
-    /// EEVDF: lag at the last dequeue, virtual nanoseconds; positive when the task is owed time.
+    /// EEVDF: the lag at the last dequeue, in virtual nanoseconds; positive when the entity is owed
+    /// time.
     pub vlag: i64,
-    /// How long it has run.
+    /// The time that the entity has run.
     pub run: RunTime,
-    /// Its run time when it was last picked, nanoseconds.
+    /// The entity's run time at the beginning of its turn, in nanoseconds.
     pub picked_sum_ns: u64,
-    /// Averages.
+    /// The entity's PELT averages.
     pub average: Average,
-    /// Estimated utilisation (util_est): utilisation at the last dequeue, and its slow average.
+    /// The estimated utilisation (util_est): the utilisation at the last dequeue, and its slow
+    /// average.
     pub est_enqueued: u32,
     /// See `est_enqueued`.
     pub est_average: u32,
-    /// It stands in a queue or runs from it.
+    /// True while the entity is in a queue or runs from it.
     pub queued: bool,
-    /// EEVDF: asleep, but still queued until its lag is gone.
+    /// EEVDF: true while the task sleeps, but stays queued until its lag is gone.
     pub delayed: bool,
-    /// Counted in a queue's averages.
+    /// True if the entity is counted in a queue's averages.
     pub attached: bool,
-    /// CFS: vruntime counts from the floor of whichever queue the task enters next.
+    /// CFS: true if vruntime counts from the floor of the queue that the task enters next,
+    /// whichever it is.
     pub relative: bool,
-    /// When, in turns of all tasks, it was last queued or picked: the balancer takes the least
-    /// recent first.
+    /// The number of the enqueue or pick, counted over all tasks, at which the task was last
+    /// enqueued or picked. The balancer takes the least recent task first.
     pub turn: u64,
-    /// Never queued yet.
+    /// True until the task is first enqueued.
     pub new: bool,
 }
 
 impl Entity {
-    /// Of something that has never been queued.
+    /// Returns the entity of a group that has never been enqueued.
     pub fn of_weight(weight: u32) -> Entity {
         Entity {
             weight,
@@ -62,7 +66,7 @@ impl Entity {
         }
     }
 
-    /// Of a task that has never been queued.
+    /// Returns the entity of a task that has never been enqueued.
     pub fn of_task(weight: u32) -> Entity {
         Entity {
             relative: true,
@@ -71,7 +75,7 @@ impl Entity {
         }
     }
 
-    /// util_est: what the task will probably use when it wakes.
+    /// Returns the utilisation that the task will probably have when it wakes up (util_est).
     pub fn est(&self) -> u32 {
         self.est_average.max(self.est_enqueued)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The fair class: what CFS and EEVDF have in common, and which of them answers.
+//! The fair class: what CFS and EEVDF have in common, and the choice between the two.
 
 mod account;
 mod answers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Who runs next, and what changes hands with the CPU: the fair class's part.
+//! The fair class's part of a switch: the next task to run, and the state that changes with it.
 
 use super::{cfs, eevdf};
 use crate::class::table::Yield;
@@ -7,9 +7,9 @@ use crate::core::{Life, Sched};
 use crate::era::FairRules;
 
 impl Sched<'_> {
-    /// Takes the next task off the timeline to run it, and its groups off theirs. Delayed sleepers
-    /// whose turn comes have paid what they owed and leave. CFS may pass over the task that has
-    /// just run (`skip`), at every level, for one that is not much further behind.
+    /// Takes the next task off the timeline to run it, and its groups off theirs. A delayed task
+    /// whose turn comes has paid what it owed, and is dequeued. With `skip`, CFS may pass over the
+    /// task that has just run, at every level, for one that is not much further behind.
     pub(super) fn pick_skipping(&mut self, cpu: usize, skip: bool) -> Option<u32> {
         let mut queue = cpu as u32;
         loop {
@@ -51,7 +51,7 @@ impl Sched<'_> {
         }
     }
 
-    /// The picked task becomes the running one.
+    /// Makes the picked task the running one.
     #[inline(always)]
     pub(super) fn set_next_fair(&mut self, cpu: usize, task: u32) {
         self.tasks[task as usize].life = Life::Running;
@@ -73,7 +73,7 @@ impl Sched<'_> {
         let queue = self.queue_of(task);
         let fair = self.fair.queue_mut(queue);
         fair.curr = task;
-        // Equal slices: protected until the deadline.
+        // All slices are equal: the entity is protected until its deadline.
         fair.protected_v = deadline;
         self.fair.clear_buddies(queue, task);
         if self.fair.above(queue).is_some() {
@@ -85,7 +85,7 @@ impl Sched<'_> {
         self.publish(cpu);
     }
 
-    /// The running task goes back to those that wait.
+    /// Puts the running task back among those that wait.
     #[inline]
     pub(super) fn put_fair(&mut self, cpu: usize, task: u32) {
         self.account_fair(cpu, task);
@@ -102,8 +102,8 @@ impl Sched<'_> {
         self.fair.put_levels(cpu, queue, task, true);
     }
 
-    /// The running task yields. It keeps a CPU that it has for itself, and so it does when it is so
-    /// far behind the others that they may not go first.
+    /// Makes the running task yield. The task keeps a CPU that it has for itself, and also one on
+    /// which it is so far behind the others that they may not go first.
     pub(super) fn yield_fair(&mut self, cpu: usize, task: u32) -> Yield {
         if self.fair.queues[cpu].nr == 1 {
             return Yield::Keeps;
@@ -119,12 +119,12 @@ impl Sched<'_> {
         Yield::Keeps
     }
 
-    /// The running task, which is not alone on its CPU, yields. Returns the task that runs next,
-    /// which may be the same one.
+    /// Makes the running task, which is not alone on its CPU, yield. Returns the task that runs
+    /// next, which may be the same one.
     ///
-    /// CFS (`yield_task_fair` of 5.6): it loses what the buddies gave it and is passed over once.
-    /// EEVDF, 7.2: while it is owed time it forfeits the rest of its slice; otherwise it only
-    /// lets the queue choose again. 6.12: its deadline moves on by a slice.
+    /// In CFS (`yield_task_fair` of 5.6) the task loses its marks as a buddy, and is passed over
+    /// once. In EEVDF of 7.2 a task that is owed time forfeits the rest of its slice; otherwise the
+    /// queue only picks again. In 6.12 the task's deadline moves on by a slice.
     fn pick_after_yield(&mut self, cpu: usize, task: u32) -> u32 {
         self.account_fair(cpu, task);
         let (queue, forfeits) = (self.queue_of(task), self.rules.yield_forfeits);

@@ -2,43 +2,43 @@
 //! The fair class's queues, of a CPU or of a group on a CPU: the tasks and groups that wait, in the
 //! order of the class.
 //!
-//! They stand in one sorted vector: by vruntime in CFS, by deadline in EEVDF. Queues are short (a
+//! A queue is one sorted vector: by vruntime in CFS, by deadline in EEVDF. Queues are short (a
 //! handful, rarely hundreds), and a move within a few cache lines beats a tree.
 
 use super::group::NONE;
 use crate::class::pelt::Average;
 
-/// A waiting task or group.
+/// A waiting entity.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
-    /// vruntime (CFS) or deadline (EEVDF).
+    /// The vruntime (CFS) or the deadline (EEVDF).
     pub key: i64,
-    /// vruntime, the key in CFS.
+    /// The vruntime, which is the key in CFS.
     pub vruntime: i64,
-    /// Weight.
+    /// The weight.
     pub weight: u32,
-    /// Who: an entity's number, which of a task is its own.
+    /// The entity's number, which for a task is the task's own.
     pub entity: u32,
 }
 
-/// Waiting entities by key, the earliest first; equals in order of arrival.
+/// The waiting entities by key, the earliest first; those with equal keys in order of arrival.
 #[derive(Debug, Default)]
 pub struct Timeline {
     waiting: Vec<Waiting>,
 }
 
 impl Timeline {
-    /// The first by key.
+    /// Returns the first entity by key.
     pub fn first(&self) -> Option<&Waiting> {
         self.waiting.first()
     }
 
-    /// All, by key.
+    /// Returns all entities by key.
     pub fn iter(&self) -> std::slice::Iter<'_, Waiting> {
         self.waiting.iter()
     }
 
-    /// Adds an entity behind its equals.
+    /// Inserts an entity behind those with an equal key.
     pub fn insert(&mut self, waiting: Waiting) {
         let at = self.waiting.partition_point(|w| w.key <= waiting.key);
         self.waiting.insert(at, waiting);
@@ -47,19 +47,19 @@ impl Timeline {
     /// Takes an entity out.
     ///
     /// # Panics
-    /// When it is not there: the caller's books are wrong.
+    /// The entity is not there: the caller's books are wrong.
     pub fn remove(&mut self, entity: u32) -> Waiting {
         let at = self.waiting.iter().position(|w| w.entity == entity);
         self.waiting
             .remove(at.expect("who is queued stands in a queue"))
     }
 
-    /// The entry of an entity, if it is there.
+    /// Returns the entry of an entity, if it is there.
     pub fn find(&self, entity: u32) -> Option<&Waiting> {
         self.waiting.iter().find(|w| w.entity == entity)
     }
 
-    /// An entity weighs something else, and stays where it is.
+    /// Changes the weight of an entity, which keeps its place.
     pub fn reweigh(&mut self, entity: u32, weight: u32) {
         let mut waiting = self.waiting.iter_mut();
         if let Some(w) = waiting.find(|w| w.entity == entity) {
@@ -71,38 +71,43 @@ impl Timeline {
 /// The fair class's part of a CPU's run queue, or a group's queue on a CPU.
 #[derive(Debug)]
 pub struct FairQueue {
-    /// Who waits (the running one is not among them).
+    /// The waiting entities (the running one is not among them).
     pub timeline: Timeline,
-    /// CFS: monotone minimum of vruntime. EEVDF: the zero point of `weighted_v`.
+    /// CFS: the monotone minimum of vruntime. EEVDF: the zero point of `weighted_v`.
     pub min_vruntime: i64,
-    /// EEVDF: sum over who waits of weight times (vruntime - min_vruntime).
+    /// EEVDF: the sum, over the waiting entities, of weight times (vruntime - min_vruntime).
     pub weighted_v: i64,
-    /// Sum of their weights.
+    /// The sum of the weights of the waiting entities.
     pub waiting_weight: u64,
-    /// Sum of the weights of all in this queue, the running one included.
+    /// The sum of the weights of all entities in this queue, the running one included.
     pub weight: u64,
-    /// Runnable tasks here and in the queues below, the running one and delayed ones included.
+    /// The number of runnable tasks here and in the queues below; the running one and delayed ones
+    /// count too.
     pub nr: u32,
-    /// Tasks and groups in this very queue, the running one and delayed ones included.
+    /// The number of tasks and groups in this very queue; the running one and delayed ones count
+    /// too.
     pub entities: u32,
-    /// EEVDF: of the tasks, delayed.
+    /// EEVDF: the number of delayed tasks among `nr`.
     pub nr_delayed: u32,
-    /// Averages of the queue, its sleeping tasks included.
+    /// The averages of the queue; its sleeping tasks count too.
     pub average: Average,
-    /// Sum of the runnable tasks' util_est; only of a CPU's queue, all of its tasks.
+    /// The sum of the util_est of all runnable tasks of a CPU, kept for the CPU's queue only.
     pub est: u32,
-    /// CFS: who was preempted by a wakee, preferred at the next pick; `NONE` for nobody.
+    /// CFS: the entity that a wakee preempted and that is preferred at the next pick; `NONE` if
+    /// there is none.
     pub last_buddy: u32,
-    /// CFS, and EEVDF for groups: who should run next; `NONE` for nobody.
+    /// CFS, and EEVDF for groups: the entity that should run next; `NONE` if there is none.
     pub next_buddy: u32,
-    /// EEVDF: vruntime up to which the running task is protected from a wakee (run to parity).
+    /// EEVDF: the vruntime up to which the running entity is protected from a wakee (run to
+    /// parity).
     pub protected_v: i64,
-    /// The task or group that runs, `NONE` for nobody.
+    /// The entity that runs; `NONE` if there is none.
     pub curr: u32,
-    /// Who ran from it last: a group that is chosen again at once goes on with its turn, and a yield
-    /// passes it over.
+    /// The entity that ran from this queue last. A group that is picked again at once goes on with
+    /// its turn, and a yield passes the entity over.
     pub put: u32,
-    /// Which of its CPU's choices ended that.
+    /// The number of picks that the CPU had made when that entity stopped running; it tells whether
+    /// the CPU has picked another task since.
     pub put_at: u64,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Choosing a fair task's CPU: the policy is asked, and what it said is written down.
+//! The choice of a fair task's CPU: the policy is asked, and its answer is recorded.
 
 use perch_policy::{Mode, ProcessId, Reason, ReasonClass, TaskState, Verdict, Wake};
 
@@ -8,7 +8,7 @@ use crate::core::{Life, Sched, Waker};
 use crate::hold;
 use crate::observe::{Asked, Decided, Observed};
 
-/// What the policy knows of two different tasks, to be changed by it.
+/// Returns the policy's state of two different tasks, which the policy may change.
 fn two_states(tasks: &mut [Task], one: u32, other: u32) -> (&mut TaskState, &mut TaskState) {
     let (one, other) = (one as usize, other as usize);
     let (low, high) = tasks.split_at_mut(one.max(other));
@@ -19,7 +19,7 @@ fn two_states(tasks: &mut [Task], one: u32, other: u32) -> (&mut TaskState, &mut
 }
 
 impl Sched<'_> {
-    /// Asks the policy, and writes down what it said.
+    /// Asks the policy for the CPU of `task`, and records its answer.
     pub(crate) fn decide(&mut self, task: u32, wake: &Wake, waker: Waker) -> Verdict {
         let load = match self.rules.balance.by_weight {
             true => self.predict_weights(task, wake, waker),
@@ -35,7 +35,7 @@ impl Sched<'_> {
         }
         let (waker_state, wakee) = match waker {
             Waker::Task(id) if id != task => two_states(&mut self.tasks, id, task),
-            // A task that calls exec decides for itself: nobody's flips are counted.
+            // A task that calls exec is its own waker, so the policy counts no task's wakee flips.
             Waker::Task(_) | Waker::Idle => (
                 &mut self.idle_tasks[wake.this_cpu],
                 &mut self.tasks[task as usize].state,
@@ -75,10 +75,10 @@ impl Sched<'_> {
         verdict
     }
 
-    /// How far an idle scan may go in 5.5 (SIS_PROP): a 512th of the time that the waker's CPU
-    /// usually idles, divided by what a scan from it usually costs, as many times over as the LLC
-    /// has CPUs, and never less than 4. The target counts there, though it is known to be busy,
-    /// and the last one counted is not looked at.
+    /// Sets how far an idle scan may go in 5.5 (SIS_PROP): a 512th of the average idle time of the
+    /// waker's CPU, divided by the average cost of a scan from it, times the number of CPUs in the
+    /// LLC, and never less than 4. The kernel's limit counts the target, though it is known to be
+    /// busy, and the scan does not look at the last CPU that it counts.
     fn limit_scan(&mut self, wake: &Wake, process: Option<ProcessId>) {
         let idle = self.cpus[wake.this_cpu].idleness.avg_idle_ns() / 512;
         let cost = self.fair.scan_cost_ns[wake.this_cpu] + 1;
@@ -94,8 +94,8 @@ impl Sched<'_> {
         }
     }
 
-    /// What a scan cost enters the average of its waker's CPU by an eighth; one that met its
-    /// limit leaves no trace.
+    /// Adds the cost of a scan to the average of its waker's CPU, with a weight of an eighth. A
+    /// scan that met its limit is not counted.
     fn learn_scan_cost(&mut self, this_cpu: usize, verdict: &Verdict) {
         let topology = self.host.topology();
         let Some(llc) = topology.llc(verdict.target) else {
@@ -109,16 +109,16 @@ impl Sched<'_> {
             _ => false,
         };
         if scanned {
-            // The target was looked at too.
+            // The scan looked at the target too.
             let cost = self.costs.examine_ns(examined + 1) as i64;
             let average = &mut self.fair.scan_cost_ns[this_cpu];
             *average = (*average as i64 + (cost - *average as i64) / 8) as u64;
         }
     }
 
-    /// A decision held against the state in which it was made: allowed (P1), idle where its
-    /// reason says so, with an empty queue of the task's group where it says that (P12), and busy only
-    /// where nothing idle was at hand (P18).
+    /// Compares a decision with the state in which it was made: the CPU is allowed (P1); it is idle
+    /// where the reason says so; the queue of the task's group is empty there where the reason says
+    /// that (P12); and it is busy only where no idle CPU was at hand (P18).
     fn check_verdict(&self, verdict: &Verdict, task: u32) -> Result<(), String> {
         let t = &self.tasks[task as usize];
         let (cpu, allowed) = (verdict.cpu, &self.affinities[t.affinity as usize]);
@@ -160,8 +160,9 @@ impl Sched<'_> {
         Ok(())
     }
 
-    /// 3.4: what the queues of a wake-up would weigh with the wakee on the waker's CPU, and without
-    /// the waker, as the policy compares them. Returns by how much the waker's CPU would be heavier.
+    /// 3.4: predicts how much the queues of a wake-up would weigh with the wakee on the waker's
+    /// CPU, and without the waker, as the policy compares them. Returns by how much the waker's CPU
+    /// would be heavier.
     #[cold]
     fn predict_weights(&mut self, task: u32, wake: &Wake, waker: Waker) -> u32 {
         let (this, prev) = (wake.this_cpu, wake.prev_cpu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What stands in a queue of the fair class: who enters and leaves the timeline, who is marked to run
-//! next, and what lag and slice an entity has there.
+//! The entities in a queue of the fair class: how they enter and leave the timeline, which of them
+//! is marked to run next, and their lag and slice.
 
 use super::NONE;
 use super::entity::Entity;
@@ -10,13 +10,13 @@ use super::{cfs, eevdf};
 use crate::era::FairRules;
 
 impl FairState {
-    /// EEVDF: the mean of a queue.
+    /// EEVDF: returns the mean of a queue.
     #[inline]
     pub(super) fn mean(&self, queue: u32) -> eevdf::Mean {
         eevdf::mean(self.queue(queue), self.current_in(queue))
     }
 
-    /// The entity that runs from a queue, for EEVDF's sums.
+    /// Returns the entity that runs from a queue, for EEVDF's sums.
     #[inline]
     pub(super) fn current_in(&self, queue: u32) -> Option<&Entity> {
         match self.queue(queue).curr {
@@ -53,7 +53,7 @@ impl FairState {
         fair.weighted_v -= i64::from(w.weight) * (w.vruntime - fair.min_vruntime);
     }
 
-    /// The lag of an entity that leaves a queue, within what it may keep.
+    /// Returns the lag of an entity that leaves a queue, limited to what the era lets it keep.
     #[inline(always)]
     pub(super) fn lag(&self, queue: u32, entity: u32, slice_ns: u64) -> i64 {
         let current = self.current_in(queue);
@@ -62,8 +62,8 @@ impl FairState {
         eevdf::lag(fair, current, se, limit_ns)
     }
 
-    /// A delayed entity, which never left its queue, is runnable again. If the wait has paid what the
-    /// entity owed, the entity starts even: it gets no credit for the wait.
+    /// Makes a delayed entity, which never left its queue, runnable again. If the wait has paid
+    /// what the entity owed, the entity starts even: it gets no credit for the wait.
     pub(super) fn requeue(&mut self, queue: u32, entity: u32) {
         let FairRules::Eevdf { slice_ns } = self.rules.fair else {
             return;
@@ -80,8 +80,8 @@ impl FairState {
         }
     }
 
-    /// The running task leaves its CPU. The task waits again if `waits` says so, and each group above
-    /// it waits again if the group is still queued.
+    /// Takes the running task off its CPU. The task waits again if `waits` says so, and each group
+    /// above it waits again if the group is still queued.
     #[inline(always)]
     pub(super) fn put_levels(&mut self, cpu: usize, queue: u32, task: u32, waits: bool) {
         let at = self.choices[cpu];
@@ -108,8 +108,8 @@ impl FairState {
         }
     }
 
-    /// A task starts to run, and the groups above it run with it. A group that ran until the CPU's
-    /// last choice goes on with its turn; any other begins a new one.
+    /// Makes the groups above a task that starts to run the running ones of their queues. A group
+    /// that ran until the CPU's last pick goes on with its turn; any other begins a new one.
     #[cold]
     pub(super) fn set_above(&mut self, mut queue: u32, choices: u64, now_ns: u64) {
         let puts_all = self.rules.groups.turns_anew;
@@ -139,7 +139,7 @@ impl FairState {
         }
     }
 
-    /// An entity runs or leaves its queue: its marks as a buddy are taken away, and so are those that
+    /// Takes the marks as a buddy away from an entity that runs or leaves its queue, and those that
     /// the groups above it got with it.
     #[inline]
     pub(super) fn clear_buddies(&mut self, queue: u32, entity: u32) {
@@ -169,8 +169,8 @@ impl FairState {
         }
     }
 
-    /// CFS: what an entity gets of a period: its part of its queue's part of the period, and so on
-    /// (`sched_slice`). `joins`: it is not queued yet.
+    /// CFS: returns the slice of an entity in nanoseconds: its part of its queue's part of the
+    /// period, and so on upwards (`sched_slice`). `joins` says that the entity is not queued yet.
     pub(super) fn slice_ns(&self, queue: u32, entity: u32, joins: bool) -> u64 {
         let FairRules::Cfs {
             latency_ns,

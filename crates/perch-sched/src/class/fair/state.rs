@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the fair class keeps.
+//! The fair class's state that belongs to no single CPU or task.
 
 use perch_policy::GroupId;
 
@@ -9,27 +9,29 @@ use super::queue::FairQueue;
 use crate::era::EraRules;
 use crate::setup::NewGroup;
 
-/// What the fair class knows: its queues, what stands in them, and the task groups.
+/// The fair class's state: its queues, the entities in them, and the task groups.
 pub(crate) struct FairState {
     /// The CPUs' queues, then those of groups on CPUs.
     pub(super) queues: Vec<FairQueue>,
-    /// What stands in queues: the tasks (of a real-time one only the run time counts), then groups.
+    /// The members of queues: first the tasks (of a real-time task only the run time counts), then
+    /// the groups.
     pub(super) entities: Vec<Entity>,
-    /// Times that any task was queued or picked.
+    /// The number of times that any task was enqueued or picked.
     pub(super) turns: u64,
     pub(super) groups: TaskGroups,
-    /// By CPU, how often it chose a task of this class.
+    /// For each CPU, the number of times that it picked a task of this class.
     pub(super) choices: Vec<u64>,
     /// The era's rules.
     pub(super) rules: EraRules,
     pub(super) tick_ns: u64,
-    /// 5.5: by CPU, what idle scans of the wakers there cost on average, nanoseconds.
+    /// 5.5: for each CPU, the average cost of the idle scans of wakers there, in nanoseconds.
     pub(super) scan_cost_ns: Vec<u64>,
 }
 
 impl FairState {
-    /// Empty queues of `cpus` CPUs. `weights` has the weight of each task, `groups` the task groups,
-    /// and `ids` those groups as the policy knows them; `tick_ns` is a tick's length.
+    /// Returns the state with empty queues of `cpus` CPUs. `weights` has the weight of each task,
+    /// `groups` the task groups, and `ids` those groups as the policy knows them; `tick_ns` is a
+    /// tick's length.
     pub fn new(
         rules: EraRules,
         tick_ns: u64,

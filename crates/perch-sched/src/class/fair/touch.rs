@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Bringing averages up to date, before anything that they are made of changes.
+//! The updates of averages, which come before every change of what they are made of.
 
 use super::NONE;
 use super::group::Moment;
@@ -7,7 +7,8 @@ use crate::class::pelt::Activity;
 use crate::core::{Life, Sched};
 
 impl Sched<'_> {
-    /// Brings a queue's averages up to date; to be called before anything in it changes.
+    /// Updates the averages of a CPU's queue. The caller does so before anything in the queue
+    /// changes.
     pub(in crate::class) fn touch_queue(&mut self, cpu: usize) {
         let (c, fair) = (&mut self.cpus[cpu], &mut self.fair.queues[cpu]);
         let now = c.pelt.read(self.now);
@@ -22,7 +23,7 @@ impl Sched<'_> {
         fair.average.update(now, did);
     }
 
-    /// Brings a task's averages up to date; to be called before its life changes.
+    /// Updates a task's averages. The caller does so before the task's life changes.
     pub(super) fn touch_task(&mut self, task: u32) {
         let t = &self.tasks[task as usize];
         let now = self.cpus[t.cpu as usize].pelt.read(self.now);
@@ -40,8 +41,8 @@ impl Sched<'_> {
         se.average.update(now, did);
     }
 
-    /// Brings the averages of a queue and of all above it up to date; to be called before anything
-    /// in them changes.
+    /// Updates the averages of a queue and of all above it. The caller does so before anything in
+    /// them changes.
     #[inline]
     pub(super) fn touch_levels(&mut self, queue: u32) {
         let mut queue = queue;
@@ -61,9 +62,9 @@ impl Sched<'_> {
         queue
     }
 
-    /// A balancing CPU brings the averages of all groups that have or had something to do there up
-    /// to date, and forgets those of which nothing is left (`update_blocked_averages`,
-    /// `update_shares`). Then its own.
+    /// Updates, for a balancing CPU, the averages of all groups that have or had a task there, and
+    /// forgets the groups whose averages have decayed to nothing (`update_blocked_averages`,
+    /// `update_shares`). Then updates those of the CPU's queue.
     pub(crate) fn touch_active(&mut self, cpu: usize) {
         if self.fair.groups.any() {
             let now = self.moment_on(cpu);

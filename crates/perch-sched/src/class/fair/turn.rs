@@ -6,7 +6,7 @@ use crate::core::{Life, Sched};
 use crate::era::FairRules;
 
 impl Sched<'_> {
-    /// Whether a task just queued should take the CPU from the running one.
+    /// Asks for a switch if `wakee`, which was just enqueued on `cpu`, preempts the running task.
     #[inline]
     pub(super) fn check_preempt_fair(&mut self, cpu: usize, wakee: u32) {
         let c = &mut self.cpus[cpu];
@@ -36,18 +36,19 @@ impl Sched<'_> {
         if preempts {
             self.cpus[cpu].need_resched = true;
             self.counts.preemptions += 1;
-            // CFS: what preempts is what runs next, whoever else is behind.
+            // CFS: the entity that preempts runs next, even if another is further behind.
             if let FairRules::Cfs { .. } = self.rules.fair {
                 self.fair.set_next_buddy(queue, wakes);
             }
-            // With a full queue the preempted task goes on next, while its cache is warm.
+            // In a full queue the preempted task goes on next, while its cache is warm.
             if runs == current && self.fair.queue(self.queue_of(current)).entities >= 8 {
                 self.fair.set_last_buddy(self.queue_of(current), current);
             }
         }
     }
 
-    /// At a tick: whether the running task should give way.
+    /// Asks for a switch, at a tick, if the turn of the running task or of a group above it is
+    /// over.
     pub(super) fn tick_fair(&mut self, cpu: usize, current: u32) {
         self.account_fair(cpu, current);
         let (mut queue, mut entity) = self.level_of(current);
@@ -66,7 +67,7 @@ impl Sched<'_> {
         }
     }
 
-    /// At a tick: whether who runs from a queue has had its turn.
+    /// Returns whether, at a tick, the turn of the running entity of a queue is over.
     fn is_over(&self, queue: u32, entity: u32) -> bool {
         let (fair, se) = (self.fair.queue(queue), self.fair.entity(entity));
         match self.rules.fair {
@@ -86,7 +87,7 @@ impl Sched<'_> {
         }
     }
 
-    /// The running task sleeps.
+    /// Puts the running task to sleep.
     #[inline]
     pub(super) fn sleep_fair(&mut self, cpu: usize, task: u32, life: Life) {
         let left = self.dequeue_sleeper(cpu, task);
@@ -103,7 +104,7 @@ impl Sched<'_> {
         }
     }
 
-    /// The running task ends.
+    /// Ends the running task.
     pub(super) fn end_fair(&mut self, cpu: usize, task: u32) {
         self.account_fair(cpu, task);
         let queue = self.queue_of(task);

@@ -6,7 +6,8 @@ use crate::core::{Life, Sched};
 use crate::era::FairRules;
 
 impl Sched<'_> {
-    /// Lets `look` see every task that waits on a CPU; it returns whether to go on.
+    /// Shows `look` every task that waits on `cpu`, until it returns false. Returns whether it
+    /// never did.
     pub(crate) fn each_waiting(&self, cpu: usize, look: &mut dyn FnMut(u32) -> bool) -> bool {
         self.each_waiting_in(cpu as u32, look)
     }
@@ -21,14 +22,15 @@ impl Sched<'_> {
         })
     }
 
-    /// The next buddy of a queue counts as hot while the destination has something to run.
+    /// Returns whether `task` is the next or last buddy of its queue, while `cpu`, to which the
+    /// balancer may bring it, has a task. The balancer then takes the task for cache-hot.
     pub(crate) fn is_buddy(&self, cpu: usize, task: u32) -> bool {
         let fair = self.fair.queue(self.queue_of(task));
         let buddy = fair.next_buddy == task || fair.last_buddy == task;
         buddy && self.fair.queues[cpu].nr > 0
     }
 
-    /// Where a walk over waiting tasks begins, see [`Sched::coldest`].
+    /// Returns the turn at which a walk over waiting tasks begins, see [`Sched::coldest`].
     pub(crate) fn first_turn(&self) -> u64 {
         match self.rules.balance.newest_first {
             true => u64::MAX,
@@ -36,8 +38,9 @@ impl Sched<'_> {
         }
     }
 
-    /// The waiting task that was queued or picked least recently, among those after `after`; in 3.4
-    /// the one that was queued most recently, among those before.
+    /// Returns the waiting task that was enqueued or picked least recently, among those after the
+    /// turn `after`, and its turn; in 3.4 the one that was enqueued most recently, among those
+    /// before `after`.
     pub(crate) fn coldest(&self, source: usize, after: u64) -> Option<(u64, u32)> {
         let newest = self.rules.balance.newest_first;
         let mut coldest: Option<(u64, u32)> = None;
@@ -55,7 +58,7 @@ impl Sched<'_> {
         coldest
     }
 
-    /// Takes a waiting task off its queue, for the balancer: it is on its way to another CPU.
+    /// Takes a waiting task off its queue, because the balancer brings it to another CPU.
     pub(crate) fn detach_waiting(&mut self, task: u32, from: usize) {
         let queue = self.queue_of(task);
         self.touch_levels(queue);

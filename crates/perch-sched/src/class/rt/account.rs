@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Accounting the time that a real-time task runs, to the task and to its CPU's average.
+//! The accounting of the time that a real-time task runs, for the task and for its CPU's average.
 
 use crate::class::pelt::Activity;
 use crate::core::Sched;
 
 impl Sched<'_> {
-    /// Brings the CPU's real-time average up to date; to be called before it changes who runs.
+    /// Updates the CPU's real-time average. The caller does so before the CPU's running task
+    /// changes.
     pub(super) fn touch_rt(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         let now = c.pelt.read(self.now);
@@ -20,7 +21,7 @@ impl Sched<'_> {
         c.rt.average.update(now, did);
     }
 
-    /// Accounts the running task's time.
+    /// Charges the running task the time since the last accounting.
     #[inline(never)]
     pub(in crate::class) fn account_rt(&mut self, cpu: usize, task: u32) {
         let now = self.now;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The real-time class in the table of classes.
+//! The real-time class as an entry of the table of classes.
 
 use perch_policy::Wake;
 
@@ -64,7 +64,8 @@ impl Class for RtClass {
 
     #[inline]
     fn select(sched: &mut Sched<'_>, task: u32, wake: &Wake, waker: Waker) -> (usize, u32) {
-        // A real-time task that calls exec stays (`select_task_rq_rt` looks at wake-ups and forks).
+        // A real-time task that calls exec stays (`select_task_rq_rt` looks at wake-ups and forks
+        // only).
         match wake.exec {
             true => (wake.prev_cpu, 0),
             false => (sched.place_rt(task, wake, waker), 0),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What is asked of the real-time class about a task or a CPU.
+//! The questions to the real-time class about a task or a CPU.
 
 use super::state::RtDomain;
 use crate::class::pelt::Average;
@@ -7,7 +7,7 @@ use crate::core::Sched;
 
 impl Sched<'_> {
     /// # Panics
-    /// When no task of the workload is real-time: nothing else asks.
+    /// No task of the workload is real-time. Without such a task no function asks.
     pub(super) fn rt_domain(&self) -> &RtDomain {
         self.rt.as_ref().expect("a real-time task")
     }
@@ -16,46 +16,48 @@ impl Sched<'_> {
         self.rt.as_mut().expect("a real-time task")
     }
 
-    /// Whether a task is in this class. Where no task is, the answer costs a comparison.
+    /// Returns whether `task` is in this class. On a machine without such tasks the answer costs a
+    /// comparison.
     #[inline]
     pub(in crate::class) fn is_rt(&self, task: u32) -> bool {
         self.rt.is_some() && self.tasks[task as usize].rt.priority > 0
     }
 
-    /// Whether a CPU runs a task of this class.
+    /// Returns whether `cpu` runs a task of this class.
     #[inline]
     pub(in crate::class) fn runs_rt(&self, cpu: usize) -> bool {
         self.rt.is_some() && self.cpus[cpu].rt.running
     }
 
-    /// A task's priority; 0 for a fair one.
+    /// Returns the priority of `task`; 0 for a fair one.
     pub(super) fn priority(&self, task: u32) -> u8 {
         self.tasks[task as usize].rt.priority
     }
 
-    /// The priority of what a CPU runs; 0 if that is fair or nothing.
+    /// Returns the priority of the task that `cpu` runs; 0 if that is a fair task or none.
     pub(super) fn running_priority(&self, cpu: usize) -> u8 {
         self.cpus[cpu].current.map_or(0, |task| self.priority(task))
     }
 
-    /// Whether a task may run on several CPUs.
+    /// Returns whether `task` may run on several CPUs.
     pub(super) fn may_move(&self, task: u32) -> bool {
         self.affinities[self.tasks[task as usize].affinity as usize].weight() > 1
     }
 
-    /// Real-time tasks that count as runnable on a CPU: none while the class is throttled there.
+    /// Returns the number of real-time tasks that count as runnable on `cpu`: none while the class
+    /// is throttled there.
     #[inline]
     pub(in crate::class) fn nr_rt(&self, cpu: usize) -> u32 {
         self.cpus[cpu].rt.nr()
     }
 
-    /// The averages of a CPU's real-time tasks.
+    /// Returns the averages of the CPU's real-time tasks.
     pub(in crate::class) fn rt_average(&self, cpu: usize) -> &Average {
         &self.cpus[cpu].rt.average
     }
 
-    /// A task's real-time priority, 0 for a task of another class; and whether the task is the
-    /// first of those that wait on its CPU and may run elsewhere.
+    /// Returns the real-time priority of `task`, 0 for a task of another class, and whether the
+    /// task is the first of those that wait on its CPU and may run elsewhere.
     pub(crate) fn rt_rank(&self, task: u32) -> (u8, bool) {
         let priority = self.priority(task);
         let pushable = &self.cpus[self.tasks[task as usize].cpu as usize]
@@ -64,14 +66,14 @@ impl Sched<'_> {
         (priority, pushable.first() == Some((priority, task)))
     }
 
-    /// A CPU's real-time tasks that wait, in order.
+    /// Returns the real-time tasks that wait on `cpu`, in the order of their queue.
     pub(crate) fn rt_waiting(&self, cpu: usize) -> impl Iterator<Item = u32> + '_ {
         let c = &self.cpus[cpu];
         let tasks = c.rt.runnable.iter().map(|(_, task)| task);
         tasks.filter(|&task| c.current != Some(task))
     }
 
-    /// Whether real-time tasks of this CPU's queue may run now.
+    /// Returns whether real-time tasks of the CPU's queue may run now.
     #[inline]
     pub(super) fn rt_may_run(&self, cpu: usize) -> bool {
         let limit = &self.cpus[cpu].rt.limit;

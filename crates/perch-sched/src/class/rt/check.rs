@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The books of the real-time class (P10 of docs/testing.md#properties, and what P13 and P16 rest on).
+//! The books of the real-time class (P10 of docs/testing.md#properties, and what P13 and P16 rest
+//! on).
 
 use crate::core::{Life, Sched};
 use crate::hold;
 
 impl Sched<'_> {
-    /// Every queue holds its tasks in order, pushable ones where they may be pushed; the CPUs'
-    /// highest priorities and overload are known as they are.
+    /// Checks that every queue holds its tasks in order, with the pushable ones among the pushable
+    /// tasks, and that the root domain knows the CPUs' highest priorities and which CPUs are
+    /// overloaded.
     pub(crate) fn check_rt(&self) -> Result<(), String> {
         for (cpu, c) in self.cpus.iter().enumerate() {
             self.check_rt_queue(cpu)
@@ -64,7 +66,8 @@ impl Sched<'_> {
             t.cpu as usize != cpu || t.life != Life::Queued
         });
         hold!(alone.is_none(), "pushable, yet not here: {alone:?}");
-        // Nobody waits behind a lower one but while somebody is on the way to say so.
+        // A task waits behind one of a lower priority only while a reschedule is pending or an
+        // interrupt is on its way.
         if let Some((priority, task)) = c.rt.runnable.first() {
             let current = c.current.map_or(0, |t| self.tasks[t as usize].rt.priority);
             let atomic = c.current.is_some_and(|t| self.tasks[t as usize].atomic);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which CPUs run at which priority (`cpupri` of 6.12): what a real-time task looks for a place
-//! in. A set of CPUs for each level, and of levels those that have any: finding the lowest takes a
-//! few words, however many CPUs there are.
+//! The priorities at which CPUs run (`cpupri` of 6.12), among which a real-time task looks for a
+//! CPU. There is a set of CPUs for each level, and a set of the levels that have CPUs: finding the
+//! lowest level takes a few words, however many CPUs there are.
 
 use perch_policy::CpuMask;
 
-/// Levels: 0 for CPUs without real-time tasks, then the priorities 1 to 99. (The kernel's level
-/// 100 is for deadline tasks.)
+/// The number of levels: 0 for CPUs without real-time tasks, then the priorities 1 to 99. (The
+/// kernel's level 100 is for deadline tasks.)
 const LEVELS: usize = 100;
 
 /// The highest priority on each CPU's queue, by CPU and by level.
@@ -15,15 +15,15 @@ pub struct CpuPri {
     of_cpu: Vec<u8>,
     /// The CPUs of each level, in words of 64, level after level.
     cpus: Vec<u64>,
-    /// How many those are.
+    /// The number of CPUs of each level.
     counts: [u32; LEVELS],
-    /// The levels that have any.
+    /// The levels that have CPUs.
     levels: u128,
     words: usize,
 }
 
 impl CpuPri {
-    /// No CPU has a real-time task.
+    /// Returns the state in which no CPU has a real-time task.
     pub fn new(nr_cpus: usize) -> CpuPri {
         let words = nr_cpus.div_ceil(64);
         let mut cpus = vec![0; LEVELS * words];
@@ -39,17 +39,17 @@ impl CpuPri {
         }
     }
 
-    /// A CPU's level.
+    /// Returns the level of `cpu`.
     pub fn level(&self, cpu: usize) -> u8 {
         self.of_cpu[cpu]
     }
 
-    /// How many CPUs are at a level.
+    /// Returns the number of CPUs at `level`.
     pub fn count(&self, level: u8) -> u32 {
         self.counts[usize::from(level)]
     }
 
-    /// The highest priority on a CPU changed. Returns its old level if that is another.
+    /// Sets the highest priority on `cpu`. Returns the CPU's old level if it is another.
     pub fn set(&mut self, cpu: usize, level: u8) -> Option<u8> {
         let old = std::mem::replace(&mut self.of_cpu[cpu], level);
         if old == level {
@@ -71,7 +71,7 @@ impl CpuPri {
         Some(old)
     }
 
-    /// The levels below `priority` that have CPUs, the lowest first.
+    /// Returns the levels below `priority` that have CPUs, the lowest first.
     fn below(&self, priority: u8) -> impl Iterator<Item = u8> + use<> {
         let mut left = self.levels & ((1 << priority) - 1);
         std::iter::from_fn(move || {
@@ -81,21 +81,21 @@ impl CpuPri {
         })
     }
 
-    /// A level's CPUs among `allowed`, by words.
+    /// Returns the CPUs of `level` that are in `allowed`, by words.
     fn among<'a>(&'a self, level: u8, allowed: &'a CpuMask) -> impl Iterator<Item = u64> + 'a {
         let at = usize::from(level) * self.words;
         let cpus = &self.cpus[at..at + self.words];
         cpus.iter().zip(allowed.words()).map(|(c, a)| c & a)
     }
 
-    /// Whether any allowed CPU is below `priority`.
+    /// Returns whether an allowed CPU is at a level below `priority`.
     pub fn any_below(&self, priority: u8, allowed: &CpuMask) -> bool {
         let mut levels = self.below(priority);
         levels.any(|level| self.among(level, allowed).any(|word| word != 0))
     }
 
-    /// The allowed CPUs of the lowest level below `priority` that has any which `fits`, into
-    /// `lowest`. Returns that level; `None` if there is none.
+    /// Finds the lowest level below `priority` that has CPUs in `allowed` for which `fits` holds,
+    /// and writes these CPUs into `lowest`. Returns the level; `None` if there is none.
     pub fn lowest(
         &self,
         priority: u8,
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use perch_engine::Random;
 
-    /// What a walk over all CPUs finds.
+    /// Returns what a walk over all CPUs finds.
     fn walked(
         levels: &[u8],
         priority: u8,

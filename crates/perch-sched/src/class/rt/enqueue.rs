@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A task comes to a real-time queue, and leaves it.
+//! How a task enters a real-time queue, and leaves it.
 
 use crate::core::{Life, Sched};
 use crate::hardware::{Access, Field, Symbol};
 
-/// An RR task's slice, nanoseconds (`RR_TIMESLICE`).
+/// The slice of an RR task, in nanoseconds (`RR_TIMESLICE`).
 const RR_SLICE_NS: u64 = 100_000_000;
 
 impl Sched<'_> {
@@ -12,7 +12,7 @@ impl Sched<'_> {
         (RR_SLICE_NS / self.tick_ns).max(1)
     }
 
-    /// A CPU's highest priority may have changed.
+    /// Updates cpupri after a change that may have changed the highest priority on `cpu`.
     fn note_highest(&mut self, cpu: usize) {
         let highest = self.cpus[cpu].rt.runnable.highest();
         let here = self.acting;
@@ -34,9 +34,10 @@ impl Sched<'_> {
         }
     }
 
-    /// The count of runnable tasks grows from the fair ones' (`add_nr_running()`): beyond one the
-    /// root domain's flag is looked at, and set if need be. All real-time tasks of a queue leave
-    /// the count and come back whenever one comes or goes.
+    /// Adds the real-time tasks to the CPU's number of runnable tasks, which had the fair ones
+    /// (`add_nr_running()`). If the number exceeds one by this, the CPU reads the root domain's
+    /// flag, and sets it if need be. All real-time tasks of a queue leave the number and come back
+    /// whenever one enters or leaves.
     fn add_running(&mut self, cpu: usize, symbol: Symbol) {
         let (below, rt) = (self.nr_below_rt(cpu), self.cpus[cpu].rt.nr());
         if rt > 0 && below < 2 && below + rt >= 2 {
@@ -44,8 +45,8 @@ impl Sched<'_> {
         }
     }
 
-    /// Puts a task on a queue, behind its equals. On which CPU's behalf does not matter; whoever
-    /// does it touches the shared lines.
+    /// Enqueues `task` on `cpu`, behind its equals. The CPU that executes this (`acting`), which
+    /// may be another one, accesses the shared lines.
     #[inline(never)]
     pub(super) fn enqueue_rt(&mut self, cpu: usize, task: u32) {
         let slice = self.rr_ticks();
@@ -70,7 +71,7 @@ impl Sched<'_> {
         self.publish(cpu);
     }
 
-    /// Takes a task off its queue, running or not.
+    /// Dequeues `task`, whether it runs or waits.
     pub(super) fn dequeue_rt(&mut self, cpu: usize, task: u32) {
         let current = self.cpus[cpu].current;
         if let Some(current) = current.filter(|_| self.runs_rt(cpu)) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Pushing and pulling (`push_rt_task`, `pull_rt_task` of 6.12).
 //!
-//! The kernel may have to let go of its queue's lock to take another's, and then looks again, up
-//! to three times; a sequential simulation looks once. It pulls directly, as kernels without
-//! PREEMPT_RT do, and sends nobody an interrupt to push (RT_PUSH_IPI).
+//! The kernel may have to release its queue's lock to take another's, and then looks again, up to
+//! three times; a sequential simulation looks once. The model pulls directly, as kernels without
+//! PREEMPT_RT do, and sends no CPU an interrupt to push (RT_PUSH_IPI).
 
 use crate::core::{Life, Sched};
 use crate::observe::RtStep;
 
 impl Sched<'_> {
-    /// Pushes the tasks that wait on a CPU to others that run something lower, the highest
-    /// first, as long as one goes.
+    /// Pushes the tasks that wait on `cpu` to CPUs that run a lower priority, the highest task
+    /// first, until one finds no CPU.
     #[inline(never)]
     pub(super) fn push_rt(&mut self, cpu: usize) {
         while self.push_one(cpu) {}
@@ -20,7 +20,8 @@ impl Sched<'_> {
         let Some((priority, task)) = self.cpus[cpu].rt.pushable.first() else {
             return false;
         };
-        // One that slipped in and is higher than what runs needs no other CPU.
+        // A task of a higher priority than the running one, which was enqueued meanwhile, needs no
+        // other CPU.
         if priority > self.running_priority(cpu) {
             self.resched(cpu);
             return false;
@@ -36,9 +37,9 @@ impl Sched<'_> {
         true
     }
 
-    /// A CPU goes from a real-time task to something lower: takes, from each overloaded CPU in
-    /// turn, a task that is higher than what it has, unless that is about to preempt its own
-    /// CPU's.
+    /// Pulls tasks to `cpu`, which goes from a real-time task to a lower priority. The CPU takes,
+    /// from each overloaded CPU in turn, a task of a higher priority than its own tasks have,
+    /// unless that task is about to preempt the running one of its own CPU.
     pub(super) fn pull_rt(&mut self, cpu: usize) {
         if !self.others_overloaded(cpu) {
             return;
@@ -60,7 +61,7 @@ impl Sched<'_> {
         }
     }
 
-    /// Asks a CPU to choose again who runs; another one by interrupt.
+    /// Asks `cpu` to reschedule; if it is another CPU, by an interrupt.
     fn resched(&mut self, cpu: usize) {
         let here = self.acting;
         let asked = std::mem::replace(&mut self.cpus[cpu].need_resched, true);
@@ -69,8 +70,8 @@ impl Sched<'_> {
         }
     }
 
-    /// A waiting task goes to another CPU's queue. Whoever runs where that is decided pays as for
-    /// a wake-up.
+    /// Moves a waiting task to the queue of another CPU. The cost, that of a wake-up, is charged to
+    /// the task that runs where the move is decided, or to the moved task if none does.
     fn move_rt(&mut self, task: u32, from: usize, to: usize, place: RtStep) {
         let here = self.acting;
         self.dequeue_rt(from, task);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The real-time class: FIFO and RR over fair (docs/mechanisms/overload.md and docs/mechanisms/stock.md#rt; read in 6.12).
+//! The real-time class: FIFO and RR over fair (docs/mechanisms/overload.md and
+//! docs/mechanisms/stock.md#rt; read in 6.12).
 //!
-//! A task that waits and may run elsewhere is pushable; a CPU with one is overloaded. Tasks are
-//! pushed away when they are queued or passed over, and pulled when a CPU's own tasks have left it
-//! for something lower. Nothing here depends on how the counters of overloaded CPUs lie in memory
-//! but what an access costs.
+//! A task that waits and may run elsewhere is pushable; a CPU with a pushable task is overloaded. A
+//! CPU pushes a task away when the task is enqueued or passed over, and pulls tasks when its own
+//! real-time tasks have left it for a lower priority. Nothing here but the cost of an access
+//! depends on the layout of the counters of overloaded CPUs in memory.
 
 mod account;
 mod answers;

@@ -7,8 +7,9 @@ use crate::core::Sched;
 use crate::hardware::{Access, Field, Symbol};
 
 impl Sched<'_> {
-    /// A task waits on a CPU and might run elsewhere: the first one makes the CPU overloaded. The
-    /// mask is written before the counter, so that who sees the counter finds the mask.
+    /// Adds `task`, which waits on `cpu` and may run elsewhere, to the pushable tasks. The first
+    /// one makes the CPU overloaded. The mask is written before the counter, so that a CPU that
+    /// sees the counter finds the mask set.
     pub(super) fn enqueue_pushable(&mut self, cpu: usize, task: u32) {
         let priority = self.tasks[task as usize].rt.priority;
         let pushable = &mut self.cpus[cpu].rt.pushable;
@@ -23,8 +24,8 @@ impl Sched<'_> {
         }
     }
 
-    /// It no longer does; without it the CPU may not be overloaded any more. Does nothing for a
-    /// task that was not pushable.
+    /// Takes `task` out of the pushable tasks, if it is one of them. Without any pushable task the
+    /// CPU is no longer overloaded.
     pub(super) fn dequeue_pushable(&mut self, cpu: usize, task: u32) {
         let pushable = &mut self.cpus[cpu].rt.pushable;
         if pushable.remove(task) && pushable.is_empty() {
@@ -47,7 +48,7 @@ impl Sched<'_> {
         self.line(here, symbol, Field::RtoMask, Access::Store);
     }
 
-    /// Whether a CPU other than this one may be overloaded, as it reads the counters.
+    /// Returns whether a CPU other than `cpu` may be overloaded, as `cpu` reads the counters.
     pub(super) fn others_overloaded(&mut self, cpu: usize) -> bool {
         let symbol = Symbol::PullRtTask;
         let domain = self.rt_domain();
@@ -68,7 +69,7 @@ impl Sched<'_> {
         !(reading.level == OverloadLevel::One && own)
     }
 
-    /// The first overloaded CPU from this one on.
+    /// Returns the first overloaded CPU whose number is `from` or more.
     pub(super) fn next_overloaded(&self, from: usize) -> Option<usize> {
         let mask = &self.rt_domain().mask;
         let mut at = from / 64;
@@ -80,8 +81,9 @@ impl Sched<'_> {
         Some(at * 64 + word.trailing_zeros() as usize)
     }
 
-    /// P10: at any moment between two events the counters add up to the CPUs in the mask, which
-    /// are those with a pushable task, and none is below zero; cpupri says what the queues say.
+    /// Checks P10: at any moment between two events the counters add up to the CPUs in the mask,
+    /// which are those with a pushable task, and none is below zero. Also checks that cpupri agrees
+    /// with the queues.
     pub(super) fn check_rt_domain(&self) -> Result<(), String> {
         let domain = self.rt_domain();
         let mut overloaded = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where a real-time task goes (`select_task_rq_rt` and `find_lowest_rq` of 6.12).
+//! The choice of a real-time task's CPU (`select_task_rq_rt` and `find_lowest_rq` of 6.12).
 
 use perch_policy::{SetView, Wake};
 
@@ -8,13 +8,14 @@ use crate::hardware::{Access, Field, Symbol};
 use crate::observe::{Moved, Observed, RtStep};
 
 impl Sched<'_> {
-    /// Whether a CPU is large enough for what the task asks for; all are where CPUs are equal.
+    /// Returns whether `cpu` has the capacity that `task` asks for; every CPU does where CPUs are
+    /// equal.
     fn fits_rt(&self, task: u32, cpu: usize) -> bool {
         let asked = self.tasks[task as usize].rt.capacity;
         !self.unequal || self.host.topology().capacity(cpu) >= asked
     }
 
-    /// Chooses a CPU for a task that `waker` wakes or forks, and writes that down.
+    /// Chooses a CPU for a task that `waker` wakes or forks, and records the choice.
     #[inline(never)]
     pub(super) fn place_rt(&mut self, task: u32, wake: &Wake, waker: Waker) -> usize {
         let prev = wake.prev_cpu;
@@ -62,7 +63,8 @@ impl Sched<'_> {
         (target, RtStep::Lowest)
     }
 
-    /// The counters of levels below a priority are read, from the lowest on, up to the one found.
+    /// Reads the counters of the levels below `priority`, from the lowest on, up to the level
+    /// `found`.
     fn read_cpupri(&mut self, priority: u8, found: Option<u8>) {
         if !self.has_lines() {
             return;
@@ -87,7 +89,7 @@ impl Sched<'_> {
         }
     }
 
-    /// Whether any CPU that a task may use runs only what is lower.
+    /// Returns whether any CPU that `task` may use runs a lower priority.
     pub(super) fn any_lower(&mut self, task: u32) -> bool {
         let priority = self.tasks[task as usize].rt.priority;
         let any = self
@@ -98,9 +100,9 @@ impl Sched<'_> {
         any
     }
 
-    /// The best of the CPUs with the lowest priority, if that is lower than the task's: its own,
-    /// then the one this is decided on, then any, in the smallest domain that has one. Which of
-    /// several is taken in turn.
+    /// Returns the best of the CPUs with the lowest priority, if that is lower than the task's: the
+    /// task's own CPU, then the CPU that makes the choice, then any, in the smallest domain that
+    /// has one. Among several CPUs the choice rotates.
     pub(super) fn find_lowest(&mut self, task: u32) -> Option<usize> {
         if self.allowed(task).weight() == 1 {
             return None;
@@ -113,7 +115,7 @@ impl Sched<'_> {
             true => cpupri.lowest(priority, allowed, Some(&fits), &mut lowest),
             false => None,
         };
-        // That a higher priority runs at all comes before where it fits.
+        // That a task of a higher priority runs at all is more important than that it fits its CPU.
         let found = fitting.or_else(|| cpupri.lowest(priority, allowed, None, &mut lowest));
         self.read_cpupri(priority, found);
         let cpu = found.map(|_| self.nearest(task, &lowest));
@@ -142,8 +144,8 @@ impl Sched<'_> {
             .unwrap_or(cpu)
     }
 
-    /// The next CPU of a set after the one that this CPU's last such pick fell on, round and
-    /// round.
+    /// Returns the next CPU of a set after the one that this CPU's last such choice fell on,
+    /// beginning anew after the last.
     fn rotate(&mut self, word: impl Fn(usize) -> u64) -> Option<usize> {
         let words = self.host.idle_words().len();
         let from = self.cpus[self.acting].rt.rotor + 1;
@@ -163,7 +165,7 @@ impl Sched<'_> {
         Some(found)
     }
 
-    /// A task goes from `from` to `to`, or stays: counted, and a line of the trace.
+    /// Counts that `task` goes from `from` to `to`, or stays, and tells the observer.
     pub(super) fn note_place(
         &mut self,
         task: u32,
@@ -193,7 +195,7 @@ impl Sched<'_> {
     }
 }
 
-/// A word of a set, by its number among the machine's.
+/// Returns a word of a set, by its number among the machine's words.
 fn word_of(set: &SetView<'_>, number: usize) -> u64 {
     let at = number.checked_sub(set.first_word());
     at.and_then(|at| set.words().get(at)).copied().unwrap_or(0)

@@ -1,54 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A CPU's real-time queue.
 //!
-//! The kernel keeps a list for each of 100 priorities and a bitmap of those that are not empty.
-//! One sorted vector, highest priority first and equals in the order of their list, is the same
-//! order, and shorter to walk: queues hold a handful of tasks.
+//! The kernel keeps a list for each of 100 priorities and a bitmap of those that are not empty. One
+//! sorted vector, highest priority first and equals in the order of their list, is the same order,
+//! and shorter to walk: queues hold a handful of tasks.
 
-/// Tasks by priority, the highest first; of equals the head of their list first.
+/// Tasks by priority, the highest first; those of equal priority in the order of their list.
 #[derive(Debug, Default)]
 pub struct Ranks {
     tasks: Vec<(u8, u32)>,
 }
 
 impl Ranks {
-    /// The highest task and its priority.
+    /// Returns the task of the highest priority, and that priority.
     pub fn first(&self) -> Option<(u8, u32)> {
         self.tasks.first().copied()
     }
 
-    /// The highest priority; 0 where there is no task.
+    /// Returns the highest priority; 0 if there is no task.
     pub fn highest(&self) -> u8 {
         self.first().map_or(0, |(priority, _)| priority)
     }
 
-    /// Whether there is no task.
+    /// Returns whether there is no task.
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    /// How many tasks there are.
+    /// Returns the number of tasks.
     pub fn len(&self) -> u32 {
         self.tasks.len() as u32
     }
 
-    /// All, in order.
+    /// Returns all tasks with their priorities, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u8, u32)> + '_ {
         self.tasks.iter().copied()
     }
 
-    /// How many tasks have this priority.
+    /// Returns the number of tasks with this priority.
     pub fn equals(&self, priority: u8) -> usize {
         self.tasks.iter().filter(|(p, _)| *p == priority).count()
     }
 
-    /// Adds a task behind its equals.
+    /// Inserts a task behind those of equal priority.
     pub fn push_back(&mut self, priority: u8, task: u32) {
         let at = self.tasks.partition_point(|(p, _)| *p >= priority);
         self.tasks.insert(at, (priority, task));
     }
 
-    /// Adds a task before its equals.
+    /// Inserts a task before those of equal priority.
     pub fn push_front(&mut self, priority: u8, task: u32) {
         let at = self.tasks.partition_point(|(p, _)| *p > priority);
         self.tasks.insert(at, (priority, task));
@@ -67,31 +67,32 @@ impl Ranks {
 /// The real-time class's part of a run queue.
 #[derive(Debug, Default)]
 pub struct RtQueue {
-    /// Runnable tasks, the running one included: it keeps its place, so that it goes on first
-    /// when it is preempted.
+    /// The runnable tasks, the running one included. That one keeps its place, so that it goes on
+    /// first when it is preempted.
     pub(super) runnable: Ranks,
-    /// Of those, who waits and may run elsewhere.
+    /// The pushable tasks: those runnable tasks that wait and may run on another CPU.
     pub(super) pushable: Ranks,
-    /// The CPU runs one of them.
+    /// True if the CPU runs a real-time task.
     pub(super) running: bool,
-    /// How many tasks count as runnable, see `nr`.
+    /// The number of tasks that count as runnable, see `nr`.
     counted: u32,
-    /// The share that is left to others is used up or taken, see `limit.rs`.
+    /// The limit on the share of real-time tasks, see `limit.rs`.
     pub(super) limit: super::limit::Limit,
-    /// How much of the time real-time tasks run here: what others do not get.
+    /// The averages of the CPU's real-time tasks: the time that other classes do not get.
     pub(super) average: crate::class::pelt::Average,
-    /// Where this CPU's last rotating pick fell (`distribute_cpu_mask_prev`).
+    /// The CPU on which this CPU's last rotating choice fell (`distribute_cpu_mask_prev`).
     pub(super) rotor: usize,
 }
 
 impl RtQueue {
-    /// Tasks that count as runnable: none while the class is throttled here.
+    /// Returns the number of tasks that count as runnable: none while the class is throttled here.
     #[inline]
     pub fn nr(&self) -> u32 {
         self.counted
     }
 
-    /// Counts them again: to be called after the class was throttled or let go.
+    /// Counts the runnable tasks again. The caller does so after the class was throttled or
+    /// released.
     pub fn count(&mut self) {
         self.counted = match self.limit.is_throttled() {
             true => 0,
@@ -99,13 +100,13 @@ impl RtQueue {
         };
     }
 
-    /// A task comes, behind its equals.
+    /// Enqueues a task behind those of equal priority.
     pub fn enqueue(&mut self, priority: u8, task: u32) {
         self.runnable.push_back(priority, task);
         self.count();
     }
 
-    /// A task goes. Returns whether it was there.
+    /// Dequeues a task. Returns whether it was there.
     pub fn dequeue(&mut self, task: u32) -> bool {
         let was = self.runnable.remove(task);
         self.count();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the real-time class keeps of the root domain and of a task.
+//! The real-time class's state of the root domain and of a task.
 
 use perch_policy::{Mode, Overload, Policy, Topology};
 
@@ -10,11 +10,11 @@ use crate::setup::NewTask;
 #[derive(Debug)]
 pub(crate) struct RtDomain {
     pub(super) cpupri: CpuPri,
-    /// How many CPUs are overloaded, by the policy's counters.
+    /// The number of overloaded CPUs, as the policy's counters have it.
     pub(super) overload: Overload,
-    /// Which CPUs are, by words of 64 (`rto_mask`).
+    /// The overloaded CPUs, in words of 64 bits (`rto_mask`).
     pub(super) mask: Vec<u64>,
-    /// Up to 6.11: when the class's period ends.
+    /// Up to 6.11: the time at which the class's period ends.
     pub(super) period_ns: u64,
     /// Working memory: the CPUs of the lowest level.
     pub(super) lowest: Vec<u64>,
@@ -35,7 +35,7 @@ impl RtDomain {
     }
 }
 
-/// The real-time part of the root domain, for a workload that has real-time tasks.
+/// Returns the real-time part of the root domain, if the workload has real-time tasks.
 pub(crate) fn domain(
     specs: &[NewTask],
     policy: &Policy,
@@ -45,16 +45,16 @@ pub(crate) fn domain(
     any.then(|| Box::new(RtDomain::new(policy, topology)))
 }
 
-/// A task's real-time part; of a fair task all zero.
+/// The real-time part of a task; all zero for a fair one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RtEntity {
-    /// 1 to 99; 0 for a fair task.
+    /// The priority, 1 to 99; 0 for a fair task.
     pub(super) priority: u8,
-    /// RR: has slices.
+    /// True if the task has slices (RR).
     pub(super) slices: bool,
-    /// Ticks left of the slice.
+    /// The number of ticks left of the slice.
     pub(super) ticks: u64,
-    /// Capacity that it asks for where CPUs differ.
+    /// The capacity that the task asks for, where CPUs differ.
     pub(super) capacity: u32,
 }
 
@@ -63,7 +63,7 @@ impl RtEntity {
         if spec.priority == 0 {
             return RtEntity::default();
         }
-        // Who says nothing of its utilisation asks for the largest CPUs
+        // A task that gives no bounds for its utilisation asks for the largest CPUs
         // (`sched_util_clamp_min_rt_default`).
         let capacity = match spec.uclamp {
             (0, 1024) => 1024,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the real-time class does at ticks and at periodic passes: it leaves others their share of a
-//! CPU, and writes down what it uses of one.
+//! The real-time class's work at ticks and at periodic passes: it leaves the other classes their
+//! share of a CPU, and records what it uses of the CPU.
 
 use super::limit::PERIOD_NS;
 use crate::core::Sched;
 use crate::era::RtLimit;
 
 impl Sched<'_> {
-    /// At a tick, before any CPU's own.
+    /// Does the class's work of a tick that concerns all CPUs, before the work of each CPU.
     #[inline]
     pub(crate) fn tick_all(&mut self) {
         if self.rt.is_some() {
@@ -15,7 +15,8 @@ impl Sched<'_> {
         }
     }
 
-    /// A tick found a task of a class below running, which may have been served its share.
+    /// Handles a tick that found a task of a lower class running, which may have been served its
+    /// share.
     #[inline]
     pub(in crate::class) fn tick_below(&mut self, cpu: usize) {
         if self.cpus[cpu].rt.limit.serves() {
@@ -23,8 +24,8 @@ impl Sched<'_> {
         }
     }
 
-    /// A periodic pass over a CPU's lowest domain writes down what real-time tasks leave of the CPU
-    /// (`scale_rt_capacity`).
+    /// Records, at a periodic pass over the lowest domain of `cpu`, the capacity that real-time
+    /// tasks leave of the CPU (`scale_rt_capacity`).
     #[inline]
     pub(crate) fn scale_capacity(&mut self, cpu: usize) {
         if self.rt.is_some() {
@@ -39,7 +40,8 @@ impl Sched<'_> {
         self.host.cpu_mut(cpu).capacity = all.saturating_sub(used).max(1);
     }
 
-    /// A tick finds a real-time task running, which may have had the share of its class.
+    /// Handles a tick that finds a real-time task running, which may have had the share of its
+    /// class.
     pub(super) fn limit_ticks(&mut self, cpu: usize) {
         let waiting = self.waits_below_rt(cpu);
         let c = &mut self.cpus[cpu];
@@ -53,7 +55,7 @@ impl Sched<'_> {
         }
     }
 
-    /// A tick finds a fair task running that the server put there.
+    /// Handles a tick that finds a fair task running that the server put there.
     #[inline(never)]
     fn limit_served(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
@@ -62,7 +64,8 @@ impl Sched<'_> {
         }
     }
 
-    /// At a tick: the period may be over, and with it what real-time tasks have used of theirs.
+    /// Ends the class's period, if it is over at this tick, and with it what real-time tasks have
+    /// used of their share.
     #[inline(never)]
     fn limit_period(&mut self) {
         if self.rules.rt_limit != RtLimit::Throttle || self.now < self.rt_domain().period_ns {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A real-time task's turn on a CPU: it is picked, preempted, or gives way.
+//! A real-time task's turn on a CPU: it is picked, is preempted, or gives way.
 
 use crate::class::table::Yield;
 use crate::core::{Life, Sched};
 
 impl Sched<'_> {
-    /// The highest task, if the class may run: it stays in its place on the queue.
+    /// Returns the task of the highest priority, if the class may run. The task keeps its place on
+    /// the queue.
     #[inline]
     pub(super) fn pick_rt(&self, cpu: usize) -> Option<u32> {
         self.rt.as_ref()?;
@@ -14,7 +15,7 @@ impl Sched<'_> {
         Some(task)
     }
 
-    /// The picked task becomes the running one.
+    /// Makes the picked task the running one.
     #[inline(never)]
     pub(super) fn set_next_rt(&mut self, cpu: usize, task: u32) {
         self.touch_rt(cpu);
@@ -36,7 +37,8 @@ impl Sched<'_> {
         self.publish(cpu);
     }
 
-    /// The running task is preempted, or gives way: it keeps its place among its equals.
+    /// Makes the running task, which is preempted or gives way, wait again. It keeps its place
+    /// among its equals.
     #[inline(never)]
     pub(super) fn put_rt(&mut self, cpu: usize, task: u32) {
         self.stop_current_rt(cpu, task);
@@ -46,7 +48,7 @@ impl Sched<'_> {
         }
     }
 
-    /// The running task runs no more.
+    /// Takes the running task off the CPU.
     fn stop_current_rt(&mut self, cpu: usize, task: u32) {
         self.account_rt(cpu, task);
         self.touch_rt(cpu);
@@ -59,7 +61,8 @@ impl Sched<'_> {
         }
     }
 
-    /// The running task sleeps or ends: whoever runs next may be lower than who waits elsewhere.
+    /// Puts the running task to sleep or ends it. The next task to run may have a lower priority
+    /// than one that waits elsewhere, which the CPU then pulls.
     #[inline(never)]
     pub(super) fn leave_rt(&mut self, cpu: usize, task: u32, life: Life) {
         let priority = self.priority(task);
@@ -77,7 +80,7 @@ impl Sched<'_> {
         }
     }
 
-    /// A tick finds a task of this class running.
+    /// Handles a tick that finds a task of this class running.
     #[inline(never)]
     pub(super) fn tick_rt(&mut self, cpu: usize, task: u32) {
         self.account_rt(cpu, task);
@@ -103,7 +106,7 @@ impl Sched<'_> {
         }
     }
 
-    /// The running task yields: it goes behind its equals.
+    /// Makes the running task yield: it goes behind its equals.
     #[inline(never)]
     pub(super) fn yield_rt(&mut self, cpu: usize, task: u32) -> Yield {
         self.account_rt(cpu, task);
@@ -117,7 +120,7 @@ impl Sched<'_> {
         }
     }
 
-    /// Whether the running task would be picked again: then nothing is switched.
+    /// Returns whether the running task would be picked again. If so, the CPU does not switch.
     #[inline(never)]
     pub(super) fn goes_on_rt(&mut self, cpu: usize, task: u32) -> bool {
         let same = self.cpus[cpu].rt.running && self.pick_rt(cpu) == Some(task);
@@ -127,8 +130,8 @@ impl Sched<'_> {
         same
     }
 
-    /// A task has just been queued: does it take the CPU, and if not, can it run elsewhere
-    /// (`wakeup_preempt_rt`, `task_woken_rt`)?
+    /// Lets `wakee`, which was just enqueued on `cpu`, preempt the running task. If it does not,
+    /// and it may run elsewhere, the CPU pushes it (`wakeup_preempt_rt`, `task_woken_rt`).
     #[inline(never)]
     pub(super) fn check_preempt_rt(&mut self, cpu: usize, wakee: u32) {
         if !self.rt_may_run(cpu) {
@@ -152,7 +155,7 @@ impl Sched<'_> {
         }
     }
 
-    /// Of two equals the one that can move makes way for the one that cannot.
+    /// Lets `wakee` preempt the running task of equal priority if only the running one can move.
     fn check_equal(&mut self, cpu: usize, wakee: u32, current: u32) {
         if !self.may_move(current) || !self.any_lower(current) {
             return;

@@ -11,18 +11,19 @@ pub use streak::{Ended, Rounds};
 /// A CPU's segment.
 #[derive(Debug, Default)]
 pub(crate) struct Segment {
-    /// Overtakes older segment events of this CPU.
+    /// The number by which the CPU tells its present segment's event from those of older segments.
     tag: u32,
-    /// When it began; in the future while the switch to its task is under way.
+    /// The time at which the segment began, in nanoseconds; in the future while the switch to its
+    /// task is under way.
     start_ns: u64,
-    /// The segment is many rounds at once.
+    /// The streak, if the segment is many rounds at once.
     streak: Option<Streak>,
-    /// Where the last streak ended, until the task's program has been told.
+    /// The place at which the last streak ended, until the task's program has been told.
     ended: Option<Ended>,
 }
 
 impl Segment {
-    /// The tag of the event with which the segment ends.
+    /// Returns the tag of the event with which the segment ends.
     pub fn tag(&self) -> u32 {
         self.tag
     }

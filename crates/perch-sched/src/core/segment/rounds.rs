@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A CPU's streak begins and ends.
+//! The beginning and the end of a CPU's streak.
 
 use super::streak::{Ended, Rounds, Span, Streak};
 use crate::core::{Sched, kind};
 
 impl Sched<'_> {
-    /// The running task goes round and round from now on. Its program has asked
-    /// [`Sched::is_alone`] first.
+    /// Begins a streak of the rounds `of`, which the running task of `cpu` goes through from now
+    /// on. The task's program has asked [`Sched::is_alone`] first.
     pub fn begin_streak(&mut self, cpu: usize, task: u32, of: &Rounds) {
         debug_assert!(of.rounds >= 2 && of.held_ns > 0 && self.cpus[cpu].segment.ended.is_none());
         let t = &mut self.tasks[task as usize];
@@ -32,7 +32,7 @@ impl Sched<'_> {
         self.at(end_ns, kind::SEGMENT, cpu as u32, tag);
     }
 
-    /// A CPU's streak, if it has one, is over with the first stretch of its last round.
+    /// Ends the streak of `cpu`, if it has one, with the first stretch of its last round.
     #[inline]
     pub(super) fn finish_streak(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
@@ -45,7 +45,8 @@ impl Sched<'_> {
         }
     }
 
-    /// Ends a CPU's streak, if it has one, at this moment: from here on every step is an event.
+    /// Ends the streak of `cpu`, if it has one, at this moment: from here on every step is an
+    /// event.
     #[inline]
     pub fn end_streak(&mut self, cpu: usize) {
         if self.cpus[cpu].segment.streak.is_some() {
@@ -73,7 +74,8 @@ impl Sched<'_> {
         self.at(end_ns, kind::SEGMENT, cpu as u32, tag);
     }
 
-    /// Where the last streak of a CPU ended, if that was not asked yet.
+    /// Returns the place at which the last streak of `cpu` ended, if this was not called for it
+    /// yet.
     pub fn take_ended(&mut self, cpu: usize) -> Option<Ended> {
         self.cpus[cpu].segment.ended.take()
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The running task's segment begins, is stopped, and ends.
+//! The beginning and the end of the running task's segment.
 
 use crate::core::{Sched, kind};
 
 impl Sched<'_> {
-    /// Starts the running task's work, or goes on with it: overheads come first, they are part of
-    /// the work.
+    /// Begins a segment of the running task's work, or goes on with its work. The task's charges
+    /// are part of the work and come first.
     pub fn begin_segment(&mut self, cpu: usize) {
         self.settle_lines(cpu);
         let c = &mut self.cpus[cpu];
@@ -20,7 +20,7 @@ impl Sched<'_> {
         self.at(at_ns, kind::SEGMENT, cpu as u32, tag);
     }
 
-    /// Interrupts the running task's work, remembering what is left of it.
+    /// Interrupts the running task's work, and keeps what is left of it.
     pub fn stop_segment(&mut self, cpu: usize) {
         self.end_streak(cpu);
         let c = &mut self.cpus[cpu];
@@ -33,8 +33,8 @@ impl Sched<'_> {
         t.left_ns = t.left_ns.saturating_sub(done);
     }
 
-    /// The event of a segment's end has come: is it that of the segment under way? Then the running
-    /// task's work is done, and the task is returned, which has to go on.
+    /// Handles the event of a segment's end. If it is the event of the segment under way, the
+    /// running task's work is done, and the function returns the task, whose program has to go on.
     #[inline]
     pub fn segment_end(&mut self, cpu: usize, tag: u32) -> Option<u32> {
         let c = &self.cpus[cpu];

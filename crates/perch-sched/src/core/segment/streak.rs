@@ -1,58 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Many rounds of a task's work as one segment.
 //!
-//! A task that is alone on its CPU may go round and round: a stretch of work, another stretch, and
-//! so on, with nothing in between that anybody else could see. When each stretch ends is known
-//! beforehand, so the rounds are one segment, a streak. A streak ends when its last round's first
-//! stretch does, or early: when a task is queued on the CPU, when the work is interrupted, or when
-//! the task's program says so. The segment is then the stretch under way, as if every stretch had
-//! been a segment, and the program is told which it is when it asks. So that this holds also when
-//! another event falls on the very nanosecond of a step, whoever drives the run handles the events
-//! of one moment by kind and CPU, not by arrival.
+//! A task that is alone on its CPU may repeat the same round many times: a stretch of work, another
+//! stretch, and so on, with nothing in between that another task could see. The end of each stretch
+//! is known beforehand, so the rounds are one segment, a streak. A streak ends with the first
+//! stretch of its last round, or earlier: when a task is enqueued on the CPU, when the work is
+//! interrupted, or when the task's program says so. The segment is then the stretch under way, as
+//! if every stretch had been a segment, and the program is told which stretch it is when it asks.
+//! This must hold also when another event falls on the very nanosecond of a step, so the owner of
+//! the run handles the events of one moment by kind and CPU, not by arrival.
 
-/// What a streak is made of; times are work, nanoseconds at full capacity.
+/// The rounds of a streak; times are work, in nanoseconds at full capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
-    /// A round's first stretch; the first of all also has what the task owes.
+    /// The length of a round's first stretch; in the first round, the task's charges are added to
+    /// it.
     pub held_ns: u64,
-    /// A round's second stretch.
+    /// The length of a round's second stretch.
     pub free_ns: u64,
-    /// How many rounds, at least 2. The segment ends with the first stretch of the last one.
+    /// The number of rounds, at least 2. The segment ends with the first stretch of the last one.
     pub rounds: u64,
 }
 
-/// Where a streak ended.
+/// The place at which a streak ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The round under way, from 0.
     pub round: u64,
-    /// In its first stretch.
+    /// True if the streak ended in the round's first stretch.
     pub held: bool,
-    /// The streak came to its end: that stretch is over too.
+    /// True if the streak ended with its last stretch, which then is over too.
     pub whole: bool,
 }
 
-/// A streak under way: held, then free and held for each further round.
+/// A streak under way: the stretch `first`, then the stretches `free` and `held` for each further
+/// round.
 #[derive(Clone, Copy, Debug)]
 pub struct Streak {
-    /// Rounds that it covers.
+    /// The number of rounds in the streak.
     pub(super) rounds: u64,
-    /// When it began.
+    /// The time at which the streak began, in nanoseconds.
     pub(super) start_ns: u64,
-    /// How long the mutex is held the first time, with what the task owed; then free, then held.
+    /// The time for which the mutex is held in the first round, including the task's charges; then
+    /// the times for which it is free and held in each further round.
     pub(super) first: Span,
     pub(super) free: Span,
     pub(super) held: Span,
 }
 
-/// A stretch of work: nanoseconds at full capacity, and on this CPU.
+/// The length of a stretch of work: in nanoseconds at full capacity, and in nanoseconds on this
+/// CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) work_ns: u64,
     pub(super) wall_ns: u64,
 }
 
-/// A stretch of a streak: which round's, whether the mutex is held, from when to when.
+/// A stretch of a streak: its round, whether the mutex is held during it, its beginning and its
+/// length.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch {
     pub(super) round: u64,
@@ -62,7 +67,7 @@ pub(super) struct Stretch {
 }
 
 impl Streak {
-    /// When the mutex is freed in its round number `round` (from 0).
+    /// Returns the time at which the mutex is freed in the round of number `round` (from 0).
     pub(super) fn freed_ns(&self, round: u64) -> u64 {
         self.start_ns + self.first.wall_ns + round * (self.free.wall_ns + self.held.wall_ns)
     }
@@ -94,8 +99,8 @@ impl Streak {
         }
     }
 
-    /// The stretch under way at `now_ns`, and if steps fall on this moment, the one after them
-    /// (`done`) or before.
+    /// Returns the stretch under way at `now_ns`. If steps fall on this very moment, `done` says
+    /// whether they are done: then it is the stretch after them, otherwise the one before them.
     pub(super) fn at(&self, now_ns: u64, done: bool) -> Stretch {
         let mut stretch = match now_ns.checked_sub(self.freed_ns(0)) {
             None => self.held(0),
@@ -122,7 +127,7 @@ impl Streak {
 mod tests {
     use super::*;
 
-    /// Every moment of a streak held against a walk over its steps.
+    /// Compares every moment of a streak with a walk over its steps.
     #[test]
     fn a_moment_is_in_the_stretch_that_a_walk_finds() {
         let span = |ns| Span {

@@ -1,49 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where the fields lie: which of them are on one line.
+//! The layout of the fields: which of them are on one line.
 //!
 //! Offsets of the stock layout are those of `struct root_domain` in 6.15 on x86-64, without lock
 //! debugging, and those that the series' reports name: `rto_count` at 0x4 and `overloaded` at 0x28
 //! of the first line, `rto_loop_next` at 0x24, `rto_loop_start` at 0x28, `rto_mask` at 0x30 and the
 //! first of cpupri's counts at 0x38 of the third. The bitmaps are objects of their own, and so are
-//! counters that are not the one shared. An unpadded one has, on its node's slab line, neighbours
-//! that nobody has told of: they are left out, so that with as many nodes it costs what a padded
-//! one does.
+//! counters other than the shared one. An unpadded counter has neighbours on its node's slab line
+//! that the reports do not name. The model leaves them out, so that with as many nodes an unpadded
+//! counter costs what a padded one does.
 
 use perch_policy::Layout;
 
 /// A field of the root domain, or what it points to (`struct root_domain`, 6.15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// How many CPUs are overloaded with real-time tasks; of several counters the one of this
-    /// index.
+    /// The number of CPUs that are overloaded with real-time tasks; of several counters, the one of
+    /// this index.
     RtoCount(u16),
-    /// The fair class's flag: some CPU has more than one runnable task.
+    /// The fair class's flag that some CPU has more than one runnable task.
     Overloaded,
-    /// The bits that `rto_mask` points to, one for each CPU: a store is one CPU's, a load all.
+    /// The bits that `rto_mask` points to, one for each CPU. A store writes one CPU's bit; a load
+    /// reads all.
     RtoMask,
-    /// The pointer `rto_mask` itself, which whoever asks for a bit reads first.
+    /// The pointer `rto_mask` itself, which a CPU reads before it accesses a bit.
     RtoMaskPointer,
-    /// How many CPUs have asked for tasks to be pushed.
+    /// The number of times that CPUs have asked for tasks to be pushed.
     RtoLoopNext,
-    /// Taken by who sends the first interrupt of a round.
+    /// The flag that the CPU takes that sends the first interrupt of a round.
     RtoLoopStart,
     /// The lock of a round's state.
     RtoLock,
-    /// `cpupri.pri_to_cpu[i].count`: how many CPUs are at this level, 0 to 100.
+    /// `cpupri.pri_to_cpu[i].count`: the number of CPUs at this level, 0 to 100.
     CpupriCount(u8),
     /// The bits that `cpupri.pri_to_cpu[i].mask` points to.
     CpupriMask(u8),
 }
 
 impl Field {
-    /// Whether it is written by a locked instruction, which waits for its line.
+    /// Returns whether a locked instruction writes the field, which waits for its line.
     pub fn is_atomic(self) -> bool {
         !matches!(self, Field::Overloaded | Field::RtoMaskPointer)
     }
 }
 
-/// A kernel function that reads or writes a field, in the words of `perf c2c`: the function that
-/// is left when the compiler has inlined the smaller ones.
+/// A kernel function that reads or writes a field, by the name in `perf c2c`: the function that
+/// remains when the compiler has inlined the smaller ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Symbol {
     /// `rt_overloaded()`, and the scan that follows it.
@@ -52,11 +53,12 @@ pub enum Symbol {
     EnqueuePushableTask,
     /// `rt_clear_overload()`.
     DequeuePushableTask,
-    /// `add_nr_running()` for a real-time task that comes.
+    /// `add_nr_running()` for a real-time task that is enqueued.
     EnqueueTaskRt,
-    /// `add_nr_running()` for those that stay when one goes: all leave the count and come back.
+    /// `add_nr_running()` for the real-time tasks that stay when one is dequeued: all of them leave
+    /// the number and come back.
     DequeueTaskRt,
-    /// Whether there is anything to pull.
+    /// The check whether there is anything to pull.
     SchedBalanceNewidle,
     /// `add_nr_running()` for a fair task.
     EnqueueTaskFair,
@@ -64,11 +66,11 @@ pub enum Symbol {
     EnqueueTaskStop,
     /// A pass over the widest domain, which writes the flag when it has changed.
     SchedBalanceRq,
-    /// A CPU's highest priority changes.
+    /// A change of a CPU's highest priority.
     CpupriSet,
-    /// Looking for CPUs of a lower priority.
+    /// The search for CPUs of a lower priority.
     CpupriFind,
-    /// The interrupt by which a CPU is told to push.
+    /// The interrupt that tells a CPU to push.
     RtoPushIrqWork,
 }
 
@@ -89,7 +91,7 @@ impl Symbol {
         Symbol::RtoPushIrqWork,
     ];
 
-    /// The kernel's name for it.
+    /// Returns the kernel's name of the function.
     pub fn name(self) -> &'static str {
         match self {
             Symbol::PullRtTask => "pull_rt_task",
@@ -108,51 +110,52 @@ impl Symbol {
     }
 }
 
-/// What is done to a line.
+/// The kind of an access to a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It is read.
+    /// The CPU reads the line.
     Load,
-    /// It is written: an atomic read-modify-write, or a plain store. The CPU must own the line.
+    /// The CPU writes the line, by an atomic read-modify-write or a plain store. It must own the
+    /// line.
     Store,
 }
 
-/// How the simulated kernel lays out what many CPUs share.
+/// The simulated kernel's layout of the fields that many CPUs share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layouts {
-    /// The counters of overloaded CPUs.
+    /// The layout of the counters of overloaded CPUs.
     pub counters: Layout,
-    /// `overloaded` and the pointer to `rto_mask` lie on lines that nobody else writes, as patch 2
-    /// of the series has it.
+    /// True if `overloaded` and the pointer to `rto_mask` are on lines that no CPU writes
+    /// otherwise, as patch 2 of the series has it.
     pub rearranged: bool,
 }
 
-/// A field's line, and where it begins there.
+/// The line of a field, and the field's place on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The line's number.
     pub line: usize,
-    /// Bytes.
+    /// The offset of the field on the line, in bytes.
     pub offset: u32,
 }
 
-/// Levels of cpupri.
+/// The number of levels of cpupri.
 const LEVELS: usize = 101;
-/// Bytes of a line as these structures are laid out (`SMP_CACHE_BYTES` on x86-64).
+/// The bytes of a line as these structures are laid out (`SMP_CACHE_BYTES` on x86-64).
 const LINE: u32 = 64;
-/// Lines of the root domain itself.
+/// The number of lines of the root domain itself.
 const ROOT_LINES: usize = 32;
-/// Where it begins to be cpupri's, 16 bytes a level.
+/// The offset at which cpupri begins in the root domain, with 16 bytes for each level.
 const CPUPRI: u32 = 0xb8;
-/// Fields that are there once: those before cpupri's.
+/// The number of fields that exist once: those before cpupri's.
 const SINGLE: usize = 7;
 
-/// Where everything is.
+/// The places of all fields.
 #[derive(Debug)]
 pub(super) struct Map {
     layouts: Layouts,
     counters: usize,
-    /// Lines of a bitmap, and CPUs in one of them.
+    /// The number of lines of a bitmap, and of CPUs in one of them.
     mask_lines: usize,
     mask_bits: usize,
 }
@@ -175,10 +178,10 @@ impl Map {
         SINGLE + 2 * LEVELS + self.counters
     }
 
-    /// A field's number.
+    /// Returns the number of a field.
     ///
     /// # Panics
-    /// When there is no such counter, or level.
+    /// There is no such counter, or level.
     pub fn field(&self, field: Field) -> usize {
         match field {
             Field::Overloaded => 1,
@@ -193,7 +196,7 @@ impl Map {
         }
     }
 
-    /// The lines that an access touches.
+    /// Returns the places on all lines that an access touches.
     pub fn places(
         &self,
         field: Field,
@@ -215,7 +218,7 @@ impl Map {
         })
     }
 
-    /// A field's line by name, and its offset there.
+    /// Returns the name of a field's line, and the field's offset on it.
     pub fn describe(&self, number: usize) -> (String, u32) {
         let levels = SINGLE + LEVELS;
         let field = match number {
@@ -268,7 +271,7 @@ impl Map {
     }
 }
 
-/// A byte of the root domain.
+/// Returns the place of a byte of the root domain.
 fn root(byte: u32) -> Place {
     Place {
         line: (byte / LINE) as usize,
@@ -276,7 +279,7 @@ fn root(byte: u32) -> Place {
     }
 }
 
-/// An object on a line of its own.
+/// Returns the place of an object on a line of its own.
 fn whole(line: usize) -> Place {
     Place { line, offset: 0 }
 }

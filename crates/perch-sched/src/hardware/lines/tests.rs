@@ -8,7 +8,7 @@ use super::*;
 
 const COUNT: Field = Field::RtoCount(0);
 
-/// A random machine that models contended lines, and its costs.
+/// Returns a random machine that models contended lines, and its costs.
 fn contended(seed: u64, hold_ns: u32) -> (Machine, Costs) {
     let mut machine = Machine::random(seed, 48);
     machine.hardware.contended_line = Some(ContendedLine {
@@ -128,7 +128,7 @@ proptest! {
         let (machine, costs) = contended(seed, 30);
         let mut lines = lines(&machine, Layout::Shared);
         let cpu = seed as usize % machine.cpus.len();
-        // Whoever had it before.
+        // Another CPU had the line before.
         add(&mut lines, &costs, 0, machine.cpus.len() - 1);
         add(&mut lines, &costs, 10_000, cpu);
         for (i, store) in steps.into_iter().enumerate() {
@@ -166,8 +166,8 @@ proptest! {
         prop_assert_eq!((total.stores, total.store_hits, total.loads), (3, 3, 3));
     }
 
-    /// The more CPUs dirtied a line just before, the longer takes the next access; and a burst
-    /// is served one after the other: it is over when the sum of its transfers is.
+    /// The more CPUs dirtied a line just before, the longer the next access takes. A burst is
+    /// served one after the other: it is over when the sum of its transfers has passed.
     #[test]
     fn a_burst_is_served_one_by_one(seed: u64, hold_ns in 0u32..50) {
         let (machine, costs) = contended(seed, hold_ns);
@@ -192,15 +192,15 @@ proptest! {
             prop_assert_eq!(took_ns, sum_ns + costs.transfer_ns(1, from, reader));
             prop_assert!(took_ns > before);
             before = took_ns;
-            // Long after they are done it is one transfer, however many they were.
+            // Long after the burst an access is one transfer, however many CPUs took part.
             add(&mut lines, &costs, 2_000_000, others[0]);
             let took_ns = load(&mut lines, &costs, 3_000_000, reader);
             prop_assert_eq!(took_ns, costs.transfer_ns(1, others[0], reader));
         }
     }
 
-    /// What any CPUs do in any order: nobody waits longer than for the queue; loads and hits add
-    /// up; the same again gives the same; memory stays as it was.
+    /// Whatever the CPUs do in whatever order, no CPU waits longer than for the queue; loads and
+    /// hits add up; the same accesses give the same counts again; memory stays as it was.
     #[test]
     fn accesses_add_up(seed: u64, steps in prop::collection::vec((any::<u32>(), 0u64..300), 1..300)) {
         let (machine, costs) = contended(seed, 20);
@@ -257,12 +257,13 @@ fn readers_share_until_somebody_writes() {
     for cpu in 1..4 {
         load(&mut lines, &costs, 10_000 * cpu as u64, cpu);
     }
-    // The first reader met it modified, the others a copy.
+    // The first reader found the line modified, the others found a copy.
     assert_eq!(lines.counted().lines[0].total.hitm(), 1);
     for cpu in 0..4 {
         assert_eq!(load(&mut lines, &costs, 100_000, cpu), 1);
     }
-    // Who writes waits for the farthest copy to go; then all have to fetch it again.
+    // A CPU that writes waits for the invalidation of the farthest copy; then all others have to
+    // fetch the line again.
     let farthest = (0..3).map(|cpu| costs.transfer_ns(1, cpu, 3)).max();
     assert_eq!(
         Some(add(&mut lines, &costs, 200_000, 3)),
@@ -283,7 +284,7 @@ fn a_plain_store_leaves_by_the_buffer() {
     lines.access(&costs, 0, 0, symbol, flag, Access::Store);
     let took_ns = lines.access(&costs, 10_000, 1, symbol, flag, Access::Store);
     assert_eq!(took_ns, 1);
-    // The counter is on the same line, which is CPU 1's now, once it is there.
+    // The counter is on the same line, which belongs to CPU 1 once the line is there.
     let transfer_ns = costs.transfer_ns(1, 0, 1);
     assert_eq!(load(&mut lines, &costs, 10_000, 0), 2 * transfer_ns);
     let total = lines.counted().lines[0].total;
@@ -309,7 +310,7 @@ fn one_after_the_other_at_one_moment() {
         Access::Store,
     );
     let transfer_ns = costs.transfer_ns(1, 0, 1);
-    // The mask first, then the count: at another moment neither would be on its way.
+    // The CPU stores to the mask first, then to the count; later neither would be on its way.
     let symbol = Symbol::DequeuePushableTask;
     let first = lines.access(&costs, 50_000, 1, symbol, mask, Access::Store);
     let second = add(&mut lines, &costs, 50_000, 1);
@@ -319,7 +320,8 @@ fn one_after_the_other_at_one_moment() {
     assert_eq!(lines.spent_ns(0, 50_000), 0);
 }
 
-/// Who waits for one line before it asks for another keeps nobody from that one meanwhile.
+/// A CPU that waits for one line before it asks for another keeps no other CPU from that one
+/// meanwhile.
 #[test]
 fn a_line_that_is_asked_for_later_is_free_until_then() {
     let (machine, costs) = (0..)
@@ -333,11 +335,11 @@ fn a_line_that_is_asked_for_later_is_free_until_then() {
     };
     add(&mut lines, &costs, 0, 0);
     mask(&mut lines, 0, 0);
-    // Three CPUs one after the other at the mask; the last one then wants the counter.
+    // Three CPUs store to the mask one after the other; the last one then wants the counter.
     let waits = [1, 2, 3].map(|cpu| mask(&mut lines, 50_000, cpu));
     assert!(waits[2] > waits[0]);
     add(&mut lines, &costs, 50_000, 3);
-    // The counter was on nobody's way until then, and is where CPU 3 will have it.
+    // The counter was not on its way until then, and is where CPU 3 will have it.
     let way = costs.transfer_ns(1, 3, 1);
     let took = load(&mut lines, &costs, 50_000, 1);
     let after = waits[2] + costs.transfer_ns(1, 0, 3) + way;

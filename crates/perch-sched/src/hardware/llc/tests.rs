@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the caches hold, and what is charged for what they don't, over random sequences of runs.
+//! The contents of the caches, and the charge for what they don't hold, over random sequences of
+//! runs.
 
 use perch_machine::Machine;
 use proptest::prelude::*;
 
 use super::*;
 
-/// Two nodes of two LLCs; the sizes of the caches are given.
+/// Returns a machine of two nodes with two LLCs each, and caches of the given sizes.
 fn machine(llc_kib: u64, l2_kib: u64) -> Machine {
     let mut machine = perch_machine::library::load("epyc7543").expect("in the library");
     machine.hardware.llc_bytes = llc_kib << 10;
@@ -14,7 +15,7 @@ fn machine(llc_kib: u64, l2_kib: u64) -> Machine {
     machine
 }
 
-/// One CPU in each of so many LLCs.
+/// Returns one CPU in each of the first `llcs` LLCs.
 fn one_each(machine: &Machine, llcs: u32) -> Vec<usize> {
     let cpu_in = |llc| machine.cpus.iter().position(|c| c.llc == llc);
     (0..llcs).map(|llc| cpu_in(llc).expect("a CPU")).collect()
@@ -28,7 +29,7 @@ struct World {
 }
 
 impl World {
-    /// So many processes of so many threads each.
+    /// Returns a world of `processes` processes with `threads` threads each.
     fn new(
         machine: &Machine,
         space: SharedSet,
@@ -46,7 +47,7 @@ impl World {
         }
     }
 
-    /// A task runs on a CPU on which nobody else used a line meanwhile.
+    /// Runs a task on a CPU on which no other task used a line meanwhile.
     fn run(&mut self, task: u32, cpu: usize) -> u64 {
         let by = Use {
             task,
@@ -87,8 +88,8 @@ proptest! {
             let set = world.llcs.sets[world.llcs.tasks[task as usize].set as usize];
             let held = world.llcs.holds(llc as usize, (task / 3) as usize);
             prop_assert!(held <= set.lines.min(capacity));
-            // The curve of what survives is read off a table: two steps differ from one by less
-            // than a thousandth.
+            // The survivors are read off a table: the result of two steps differs from that of one
+            // by less than a thousandth.
             for llc in 0..4 {
                 let lines = world.lines_in(llc);
                 prop_assert!(lines <= capacity + capacity / 1000 + 1, "{lines} of {capacity}");
@@ -149,7 +150,8 @@ proptest! {
     ) {
         let machine = machine(16_384, 256);
         let cpu = one_each(&machine, 1)[0];
-        // What a run costs on average when so many processes take turns, caches warm.
+        // This is the average cost of a run when `processes` processes take turns, with warm
+        // caches.
         let cost = |processes: u32| {
             let mut world = World::new(&machine, space(kib, 0), processes, 1, footprint);
             let mut turns = || (0..processes).map(|t| world.run(t, cpu)).sum::<u64>();

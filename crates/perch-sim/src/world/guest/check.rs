@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What must hold of guests between any two moments, for tests.
+//! Statements that must hold of guests between any two moments, for tests.
 
 use perch_engine::Event;
 use perch_sched::{Life, Sched, hold};
@@ -10,11 +10,11 @@ use crate::world::event;
 use crate::world::place::Place;
 
 impl Guests {
-    /// Every task of a guest is where its vCPU's books have it, whoever has something to do is
-    /// awake on the host or will be, and no guest had more time than its vCPUs (P13 inside).
+    /// Every task of a guest is where its vCPU's books have it, a vCPU or vhost that has something to
+    /// do is awake on the host or will be, and no guest had more time than its vCPUs (P13 inside).
     ///
     /// # Errors
-    /// What does not hold.
+    /// The statement that does not hold.
     pub fn check(&self, sched: &Sched<'_>) -> Result<(), String> {
         let vcpus: usize = self.guests.iter().map(|g| g.vcpus.len()).sum();
         let tick = |e: &Event| e.kind == event::VCPU && e.tag == interrupt::TICK;
@@ -76,7 +76,7 @@ impl Guests {
     /// has the reasons to wake that it should: `reasons`, and its guest's timers.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The statement that does not hold.
     pub fn check_places(&self, sched: &Sched<'_>, reasons: &[u32]) -> Result<(), String> {
         let all = self.elsewhere.iter();
         let mut places: IdVec<TaskId, [u32; 3]> = all.map(|_| [0; 3]).collect();
@@ -130,7 +130,7 @@ impl Guests {
         }
     }
 
-    /// What a guest's task has run so far, nanoseconds, and the vCPU where it is.
+    /// The time that a guest's task has run so far, nanoseconds, and the vCPU where it is.
     pub fn ran(&self, task: TaskId) -> (u64, usize) {
         let t = &self.elsewhere[task];
         (t.ran_ns, t.vcpu.index())

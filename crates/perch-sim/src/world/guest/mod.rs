@@ -2,12 +2,12 @@
 //! Virtual machines: their kernels' queues, and how one vCPU wakes a task on another.
 //!
 //! A vCPU is a task of the host that runs the tasks of a guest. While a vCPU runs, the guest's task
-//! on it works; its operations are the very same code as a task's of the host, and its work becomes
-//! the vCPU's. Where an operation sleeps, wakes or yields it comes here instead of to the host's
-//! scheduler. A vCPU with nothing to run halts, which is a sleep on the host; the waker of a task on
-//! a halted vCPU sends it an interrupt, which is a wake-up on the host by the vCPU that sends it.
-//! What comes for a vCPU that runs makes it leave the guest and enter it again; what comes for one
-//! that is preempted waits until it runs (`vcpu.rs`).
+//! on it works. The same code interprets its program as that of a task of the host, and its work
+//! becomes the vCPU's work. An operation that sleeps, wakes or yields calls this room instead of the
+//! host's scheduler. A vCPU with nothing to run halts, which is a sleep on the host; the waker of a
+//! task on a halted vCPU sends it an interrupt, which is a wake-up on the host by the vCPU that sends
+//! it. An interrupt for a vCPU that runs makes the vCPU leave the guest and enter it again; an
+//! interrupt for a vCPU that is preempted waits until the vCPU runs (`vcpu.rs`).
 
 mod check;
 mod scheduler;
@@ -25,12 +25,13 @@ use crate::id::{ChannelId, GuestId, Id, IdVec, TaskId, VcpuId};
 use crate::observe::GuestMetrics;
 use scheduler::Scheduler;
 
-/// How long a task counts as hot where it ran: what 2.6.18 measures at boot, some milliseconds.
+/// Time for which a task counts as hot where it ran, nanoseconds: 2.6.18 measures some milliseconds
+/// at boot.
 const HOT_NS: u64 = 2_500_000;
 /// Bits of a vCPU's number in the key of its events.
 const VCPU_BITS: u32 = 8;
 
-/// What an interrupt for a vCPU is, in the tag of its event.
+/// The kinds of interrupts for a vCPU, in the tag of the event.
 mod interrupt {
     /// Its tick.
     pub const TICK: u32 = 0;
@@ -41,15 +42,15 @@ mod interrupt {
 /// A vCPU, as the host keeps it.
 #[derive(Debug, Default)]
 struct Vcpu {
-    /// The host's task that is it.
+    /// The host's task that runs this vCPU.
     task: TaskId,
-    /// A tick waits to be taken.
+    /// A tick waits for the vCPU to take it.
     tick: bool,
-    /// The interrupt that a woken task's waker sent waits to be taken.
+    /// The interrupt of a woken task's waker waits for the vCPU to take it.
     prodded: bool,
-    /// Packets that wait to be taken: channel and cache lines.
+    /// Packets that wait for the vCPU to take them: channel and cache lines.
     packets: VecDeque<(ChannelId, u32)>,
-    /// Their interrupt is on its way.
+    /// The interrupt of these packets is on its way.
     announced: bool,
     /// It has found nothing to run, and goes to the host to sleep.
     halting: bool,
@@ -59,14 +60,14 @@ struct Vcpu {
     mark_ns: u64,
     /// Ticks while busy, for balancing.
     ticks: u32,
-    /// What it had run when counting began.
+    /// Time that it had run when counting began, nanoseconds.
     ran_before_ns: u64,
 }
 
 /// A packet that vhost has to move.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// To the guest, or from it.
+    /// It goes to the guest, not from it.
     pub inward: bool,
     /// The channel.
     pub channel: ChannelId,
@@ -80,11 +81,11 @@ struct Guest {
     spec: GuestSpec,
     sched: Scheduler,
     vcpus: IdVec<VcpuId, Vcpu>,
-    /// The task that moves its packets.
+    /// The host's task that moves its packets (vhost).
     vhost: Option<TaskId>,
-    /// What that has to do.
+    /// Packets that vhost has to move.
     jobs: VecDeque<Job>,
-    /// What it is doing.
+    /// The packet that vhost moves at the moment.
     moving: Option<Job>,
 }
 
@@ -94,11 +95,11 @@ struct Elsewhere {
     life: Life,
     /// The vCPU on which it runs or ran last.
     vcpu: VcpuId,
-    /// The CPU where its lines are, and that CPU's fill counter when the task left it.
+    /// The CPU whose caches hold its lines, and that CPU's fill counter when the task left it.
     warm: (Option<usize>, u64),
-    /// What it has run, nanoseconds.
+    /// Time that it has run, nanoseconds.
     ran_ns: u64,
-    /// When it ran last.
+    /// The moment at which it ran last.
     ran_at_ns: u64,
 }
 
@@ -106,7 +107,7 @@ struct Elsewhere {
 pub struct Guests {
     /// By task.
     places: IdVec<TaskId, Place>,
-    /// By task, where any task is not this machine's.
+    /// By task; empty if all tasks are this machine's.
     elsewhere: IdVec<TaskId, Elsewhere>,
     guests: IdVec<GuestId, Guest>,
     metrics: GuestMetrics,
@@ -173,7 +174,7 @@ impl Guests {
         }
     }
 
-    /// Where a task is.
+    /// The place of a task.
     #[inline]
     pub fn place(&self, task: TaskId) -> Place {
         self.places[task]
@@ -184,7 +185,7 @@ impl Guests {
         self.elsewhere[task].life = life;
     }
 
-    /// The host's CPU on which a task is or was last; of one outside the first.
+    /// The host's CPU on which a task is or was last; for a task outside, the first CPU.
     pub fn host_cpu(&self, sched: &Sched<'_>, task: TaskId) -> usize {
         match self.place(task) {
             Place::Host | Place::Vcpu(..) => sched.cpu_of_task(task.0),
@@ -234,7 +235,7 @@ impl Guests {
         }
     }
 
-    /// Brings the lines of a guest's task to its vCPU's CPU from where they are.
+    /// Brings the lines of a guest's task to the CPU of its vCPU.
     fn refill(
         &self,
         sched: &mut Sched<'_>,
@@ -250,7 +251,7 @@ impl Guests {
         sched.charge(task.0, refill_ns);
     }
 
-    /// The next task of a vCPU that runs nobody: its own first one, or one of another's.
+    /// The next task of a vCPU that runs none: the first of its own queue, or one of another vCPU's.
     fn pick(
         &mut self,
         sched: &mut Sched<'_>,
@@ -287,7 +288,7 @@ impl Guests {
         }
     }
 
-    /// The task on a vCPU stops to be that; what is left of the vCPU's work is its.
+    /// The task on a vCPU leaves it, and takes the rest of the vCPU's work along.
     fn put(
         &mut self,
         sched: &mut Sched<'_>,
@@ -324,7 +325,7 @@ impl Guests {
         }
     }
 
-    /// Wakes a guest's task from the vCPU that runs on `cpu`. Returns what that costs.
+    /// Wakes a guest's task from the vCPU that runs on `cpu`. Returns the cost, nanoseconds.
     pub fn wake(&mut self, sched: &mut Sched<'_>, task: TaskId, cpu: usize, sync: bool) -> u64 {
         let (_, guest, this) = self.vcpu_on(sched, cpu);
         let prev = self.elsewhere[task].vcpu;
@@ -344,8 +345,8 @@ impl Guests {
         sched.charge_kernel(cpu, on.0, cost);
     }
 
-    /// Queues a task on a vCPU, and sends that an interrupt if it runs nobody. Returns what the
-    /// interrupt costs the sender.
+    /// Queues a task on a vCPU, and sends an interrupt to a vCPU that runs no task. Returns the cost of
+    /// the interrupt for the sender, nanoseconds.
     fn enqueue(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId, to: VcpuId) -> u64 {
         let (on, guest, this) = self.vcpu_on(sched, cpu);
         self.queue_on(guest, task, to);
@@ -373,21 +374,21 @@ impl Guests {
         self.guests[guest].vcpus[to].task
     }
 
-    /// A guest's task appears by itself. Returns the vCPU's task to which the host has to send an
-    /// interrupt.
+    /// A guest's task appears by itself. Returns the task of the vCPU to which the host has to send
+    /// an interrupt.
     pub fn appear(&mut self, sched: &Sched<'_>, guest: GuestId, task: TaskId) -> TaskId {
         let to = self.guests[guest].sched.least(sched.allowed(task.0));
         self.queue_on(guest, task, to)
     }
 
-    /// A guest's timer is due; its vCPU sees that at its next tick (2.6.18 has no others for what
-    /// sleeps).
+    /// A guest's timer is due; its vCPU sees that at its next tick (2.6.18 has no other timers for
+    /// sleepers).
     pub fn timer(&mut self, guest: GuestId, task: TaskId) {
         let vcpu = self.elsewhere[task].vcpu;
         self.vcpu(guest, vcpu).due.push(task);
     }
 
-    /// Gives vhost a packet, and wakes it if it sleeps. Returns what that costs on `cpu`.
+    /// Gives vhost a packet, and wakes it if it sleeps. Returns the cost on `cpu`, nanoseconds.
     pub fn give_vhost(
         &mut self,
         sched: &mut Sched<'_>,
@@ -428,8 +429,8 @@ impl Guests {
         Some(g.spec.vhost_ns.max(1))
     }
 
-    /// A packet is in a guest's memory: its first vCPU gets the interrupt, from `cpu`, where vhost
-    /// runs. Returns what it costs there.
+    /// A packet is in a guest's memory: its first vCPU gets the interrupt from `cpu`, where vhost runs.
+    /// Returns the cost there, nanoseconds.
     pub fn hand_in(
         &mut self,
         sched: &mut Sched<'_>,
@@ -454,7 +455,7 @@ impl Guests {
         }
     }
 
-    /// So much of a vCPU's time goes to the host's kernel, or to the guest's for interrupts.
+    /// The vCPU spends this time in the host's kernel, or in the guest's for interrupts.
     fn charge(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId, ns: u64) {
         sched.charge_kernel(cpu, task.0, ns);
         self.metrics.overhead_ns += ns;
@@ -466,7 +467,7 @@ impl Guests {
         self.metrics = GuestMetrics::default();
     }
 
-    /// What was counted.
+    /// The counts since the last call of `start_counting`.
     pub fn take_metrics(&mut self, sched: &Sched<'_>) -> GuestMetrics {
         let vcpus_ran_ns = self.take_ran(sched);
         GuestMetrics {
@@ -475,7 +476,7 @@ impl Guests {
         }
     }
 
-    /// What all vCPUs have run since the last call, nanoseconds.
+    /// The time that all vCPUs have run since the last call, nanoseconds.
     fn take_ran(&mut self, sched: &Sched<'_>) -> u64 {
         let vcpus = self.guests.iter_mut().flat_map(|g| g.vcpus.iter_mut());
         let ran = vcpus.map(|v| {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The scheduler of a 2.6.18 kernel, the O(1) one, reduced to what matters for tasks of one
-//! priority: a queue a vCPU, first come first served with a slice of 100 ms; a wakee on its
-//! previous vCPU or its waker's; a vCPU with nothing to do takes from the one with most.
+//! The O(1) scheduler of a 2.6.18 kernel, reduced to the parts that matter for tasks of one
+//! priority. Each vCPU has a queue, first come first served, with a slice of 100 ms. A wakee goes to
+//! its previous vCPU or to its waker's. A vCPU with nothing to do takes a task from the vCPU that
+//! has most.
 //!
 //! Left out: dynamic priorities. Tasks of one benchmark sleep alike, so their bonuses are alike,
 //! and a wakee of the same priority never preempts.
@@ -26,7 +27,7 @@ struct Vcpu {
     current: Option<TaskId>,
     /// Ticks of the running task's slice that are left.
     slice: u32,
-    /// Ticks in a row that it was idle and found nobody cool enough to take.
+    /// Ticks in a row at which it was idle and found no task cool enough to take.
     failed: u32,
 }
 
@@ -39,7 +40,7 @@ pub struct Stolen {
     pub from: VcpuId,
 }
 
-/// Who runs where in a guest.
+/// The queues of a guest's vCPUs, and the tasks that run on them.
 #[derive(Debug)]
 pub struct Scheduler {
     vcpus: IdVec<VcpuId, Vcpu>,
@@ -47,7 +48,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// So many vCPUs, with so many ticks a second.
+    /// This many vCPUs, with `hz` ticks a second.
     pub fn new(vcpus: usize, hz: u32) -> Scheduler {
         Scheduler {
             vcpus: (0..vcpus).map(|_| Vcpu::default()).collect(),
@@ -55,12 +56,12 @@ impl Scheduler {
         }
     }
 
-    /// Who runs on a vCPU.
+    /// The task that runs on a vCPU.
     pub fn current(&self, vcpu: VcpuId) -> Option<TaskId> {
         self.vcpus[vcpu].current
     }
 
-    /// Who waits for it, the next one first.
+    /// The tasks that wait for a vCPU, the next one first.
     pub fn waiting(&self, vcpu: VcpuId) -> impl Iterator<Item = TaskId> {
         self.vcpus[vcpu].queue.iter().copied()
     }
@@ -71,8 +72,8 @@ impl Scheduler {
         v.queue.len() + usize::from(v.current.is_some())
     }
 
-    /// Where a task goes that is woken on vCPU `this`, having run on `prev`: to `this` if that is
-    /// no more loaded, counting the waker out if it will sleep soon, and to `prev` otherwise
+    /// The vCPU to which a task goes that is woken on vCPU `this` and ran on `prev`: `this` if that is
+    /// no more loaded, without the waker if it will sleep soon, and `prev` otherwise
     /// (`try_to_wake_up()` of 2.6.18, between two CPUs that share no core).
     pub fn choose(&self, this: VcpuId, prev: VcpuId, sync: bool, allowed: &CpuMask) -> VcpuId {
         if this == prev || !allowed.contains(this.index()) {
@@ -87,7 +88,7 @@ impl Scheduler {
         }
     }
 
-    /// Where a new task goes: to the least loaded vCPU that it may use, the first of these.
+    /// The vCPU to which a new task goes: the first of the least loaded ones that it may use.
     pub fn least(&self, allowed: &CpuMask) -> VcpuId {
         let usable = self.vcpus.ids().filter(|v| allowed.contains(v.index()));
         usable.min_by_key(|&v| self.nr(v)).unwrap_or(VcpuId(0))
@@ -103,7 +104,7 @@ impl Scheduler {
         self.vcpus[vcpu].current.take()
     }
 
-    /// The next one runs, on a vCPU that runs nobody.
+    /// The next task of a vCPU runs, on which none runs now.
     pub fn pick(&mut self, vcpu: VcpuId) -> Option<TaskId> {
         let v = &mut self.vcpus[vcpu];
         debug_assert!(v.current.is_none());
@@ -115,7 +116,7 @@ impl Scheduler {
         v.current
     }
 
-    /// A tick of a vCPU. Returns whether somebody else's turn has come.
+    /// A tick of a vCPU. Returns whether another task's turn has come.
     pub fn tick(&mut self, vcpu: VcpuId) -> bool {
         let slice = self.slice;
         let v = &mut self.vcpus[vcpu];
@@ -131,8 +132,8 @@ impl Scheduler {
     }
 
     /// A vCPU takes a task off the longest queue, if that has at least two runnable tasks more
-    /// than it has: the last one that `may` move. An idle one whose tick finds nobody three times
-    /// in a row takes one that `could` at the least (`cache_nice_tries`).
+    /// than it has: the last one that `may` move. An idle vCPU whose tick finds none three times in a
+    /// row takes one that `could` move (`cache_nice_tries`).
     pub fn steal(
         &mut self,
         vcpu: VcpuId,
@@ -218,7 +219,7 @@ mod tests {
         };
         assert_eq!(taken, Some(expected));
         assert_eq!(s.pick(VcpuId(0)), Some(TaskId(202)));
-        // Two are not many enough for one who has one.
+        // Two tasks are too few for a vCPU that has one itself.
         let mut s = loaded(&[1, 2]);
         assert_eq!(s.steal(VcpuId(0), false, |_| true, |_| true), None);
     }

@@ -8,7 +8,7 @@ use crate::id::{GuestId, TaskId, VcpuId};
 use crate::world::event;
 use crate::world::state::World;
 
-/// A busy vCPU looks for tasks to take every so many ticks.
+/// Ticks after which a busy vCPU looks for tasks to take.
 const BALANCE_TICKS: u32 = 64;
 
 impl World {
@@ -19,14 +19,14 @@ impl World {
         let waited_ns = sched.now_ns() - sched.waits_since_ns(task.0);
         self.guests.metrics.vcpus_waited_ns += waited_ns;
         if let Some(inside) = self.guests.guests[guest].sched.current(vcpu) {
-            // Nobody else ran there meanwhile: its lines are where the vCPU was.
+            // No other task ran on the vCPU meanwhile: its lines are where the vCPU was.
             let warm = sched.warmth(task.0);
             self.guests.refill(sched, cpu, task, inside, warm);
         }
         self.run_vcpu(sched, cpu, task);
     }
 
-    /// The running vCPU goes on: takes its interrupts, and then works, switches or halts.
+    /// The running vCPU goes on: it takes its interrupts, and then works, switches or halts.
     #[inline(never)]
     pub(in crate::world) fn run_vcpu(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId) {
         let (_, guest, vcpu) = self.guests.vcpu_on(sched, cpu);
@@ -124,8 +124,8 @@ impl World {
         self.rouse(sched, task);
     }
 
-    /// The running vCPU takes what interrupts wait for it. Each makes it leave the guest twice:
-    /// to be told, and to say that it is done.
+    /// The running vCPU takes the interrupts that wait for it. Each makes it leave the guest twice: to
+    /// be told, and to say that it has handled the interrupt.
     fn take_interrupts(&mut self, sched: &mut Sched<'_>, cpu: usize, guest: GuestId, vcpu: VcpuId) {
         let (task, ..) = self.guests.vcpu_on(sched, cpu);
         let spec = self.guests.guests[guest].spec;

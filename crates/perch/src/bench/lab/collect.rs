@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The half of `perch bench --lab` that runs in the guest: loads a scheduler, and under it
-//! measures the programs that the scheduler brought.
+//! The half of `perch bench --lab` that runs in the guest: it loads a scheduler, runs workloads
+//! under it, and measures the BPF programs that the scheduler brought.
 
 use std::process::{Command, Stdio, exit};
 use std::thread::sleep;
@@ -16,14 +16,14 @@ use crate::output::{Failure, emit};
 /// The hidden command.
 pub const NAME: &str = "bench-guest";
 
-/// How often a workload is measured in a row.
+/// The number of times that each workload is measured, one after the other.
 const TURNS: usize = 3;
 
-/// How much later each starts than the one before would have: no multiple of a tick, so that what
-/// flips a ping-pong from one placement into another gets its chance.
+/// The time by which each run's start is shifted against that of the run before. It is no multiple
+/// of a tick, so that a ping-pong that depends on the tick's phase shows each of its placements.
 const SHIFT: Duration = Duration::from_micros(1_300);
 
-/// What is run: name, command, and the shorter command before it.
+/// The workloads: name, command, and the shorter command that runs before it.
 const WORKLOADS: [(&str, &[&str], &[&str]); 2] = [
     (
         "pipe",
@@ -37,7 +37,7 @@ const WORKLOADS: [(&str, &[&str], &[&str]); 2] = [
     ),
 ];
 
-/// What the hidden command takes.
+/// The arguments of the hidden command.
 #[derive(Args)]
 pub struct GuestArguments {
     /// Run the workloads' tasks as threads of one process
@@ -53,11 +53,11 @@ pub struct GuestArguments {
 pub struct Found {
     /// Its name.
     pub workload: String,
-    /// Which of the equal runs.
+    /// The number of the run among equal ones.
     pub turn: usize,
-    /// Run by run: the figures.
+    /// The costs measured run by run, which are the figures.
     pub costs: Costs,
-    /// As the kernel adds it up: what the figures are held against.
+    /// The costs as the kernel adds them up, against which the figures are checked.
     pub means: Costs,
 }
 
@@ -77,7 +77,7 @@ pub fn run(arguments: GuestArguments) -> Result<(), Failure> {
 fn measure(threads: bool) -> Result<Vec<Found>, Failure> {
     let mut meter = Meter::new()?;
     let mut all = Vec::new();
-    // Both programs have the same word for it.
+    // Both programs have the same option for threads.
     let threads: &[&str] = if threads { &["-T"] } else { &[] };
     for (name, command, shorter) in WORKLOADS {
         let mut means = Vec::new();

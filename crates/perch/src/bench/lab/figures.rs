@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! From what a guest found to instructions per callback and per wake-up.
+//! Turns a guest's findings into instructions per callback and per wake-up.
 
 use perch_scheduler::cost::{Cost, Costs};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use super::collect::Found;
 /// The callbacks that have a column of their own.
 pub const COLUMNS: [&str; 5] = ["select_cpu", "enqueue", "dispatch", "running", "stopping"];
 
-/// Callbacks for tasks and groups that come, go or change, which no wake-up has to do with.
+/// Callbacks for tasks and groups that come, go or change; a wake-up calls none of them.
 const ELSEWHERE: [&str; 13] = [
     "init",
     "exit",
@@ -26,12 +26,12 @@ const ELSEWHERE: [&str; 13] = [
     "cgroup_set_weight",
 ];
 
-/// All that was found.
+/// All findings.
 #[derive(Debug, Default, Serialize)]
 pub struct Result {
-    /// One a scheduler, size, workload and turn.
+    /// One row for each scheduler, size, workload and turn.
     pub rows: Vec<Row>,
-    /// Why a scheduler has none.
+    /// The reasons why a scheduler has no rows.
     pub failures: Vec<String>,
 }
 
@@ -45,14 +45,14 @@ pub struct Row {
     pub found: Found,
 }
 
-/// Where a program's cost belongs.
+/// The part of the result to which a program's cost belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// One of [`COLUMNS`].
     Column(usize),
-    /// Everything else that runs for wake-ups and ticks.
+    /// Every other callback for wake-ups and ticks.
     Rest,
-    /// What runs for forks, exits and changes of a task.
+    /// A callback for forks, exits and changes of a task.
     Elsewhere,
 }
 
@@ -83,7 +83,7 @@ impl Total {
         self.dropped += cost.dropped;
     }
 
-    /// Instructions of a run; 0 without any.
+    /// Instructions of one run on average; 0 without runs.
     pub fn each(&self) -> f64 {
         self.ns / self.runs.max(1) as f64
     }
@@ -99,8 +99,8 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Of the programs in `costs`; programs of other types, which are not measured run by run,
-    /// come from `means`, as often a wake-up as they ran there.
+    /// The sums over the programs in `costs`. Programs of other types are not measured run by run;
+    /// they come from `means`, with as many runs for each wake-up as they had there.
     pub fn of(costs: &Costs, means: &Costs) -> Sums {
         let mut sums = Sums {
             wakeups: costs.wakeups,
@@ -126,13 +126,13 @@ impl Sums {
         sums
     }
 
-    /// Instructions a wake-up, of all that runs for wake-ups and ticks.
+    /// Instructions for each wake-up, of all programs that run for wake-ups and ticks.
     pub fn per_wakeup(&self) -> f64 {
         let columns: f64 = self.columns.iter().map(|total| total.ns).sum();
         (columns + self.rest.ns) / self.wakeups.max(1) as f64
     }
 
-    /// Runs that were left out, of all.
+    /// The share of runs that were left out.
     pub fn dropped(&self) -> f64 {
         let parts = self.columns.iter().chain([&self.rest]);
         let (dropped, runs) = parts.fold((0, 0), |(dropped, runs), total| {
@@ -142,7 +142,7 @@ impl Sums {
     }
 }
 
-/// The one in the middle of an odd number.
+/// The median of an odd number of values.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

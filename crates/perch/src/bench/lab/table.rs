@@ -7,7 +7,7 @@ use perch_report::{Align, Format, Grid};
 
 use super::figures::{COLUMNS, Result, Row, Sums, Total, median};
 
-/// In this format.
+/// The figures in the format asked for.
 pub fn write(result: &Result, format: Format) -> String {
     match format {
         Format::Json => {
@@ -109,7 +109,7 @@ fn grid(rows: &[&Row]) -> Grid {
     grid
 }
 
-/// A line a program and turn.
+/// The figures as CSV, a line for each program and turn.
 fn csv(result: &Result) -> String {
     let mut text = String::from(
         "scheduler,cpus,kernel,workload,turn,wakeups,program,callback,runs,mean_ns,tenth_ns,\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Threads that use the counters, each on a CPU of its own and as that CPU, for a while.
+//! Threads that use the counters for a while, each on a CPU of its own and with that CPU's counter.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -12,60 +12,61 @@ use rustix::time::{ClockId, clock_gettime};
 use super::places::pin;
 use crate::output::Failure;
 
-/// So many operations pass between two looks at the clock, which takes as long as a few of them.
+/// Operations between two readings of the clock; one reading takes as long as a few operations.
 const BATCH: u64 = 1024;
 
-/// What the threads do.
+/// The loads that threads put on the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Each raises and lowers its counter.
+    /// Each thread raises and lowers its counter.
     Update,
-    /// Each reads.
+    /// Each thread reads.
     Read,
-    /// Every other one raises and lowers, those between read.
+    /// Every other thread raises and lowers, and those between read.
     Both,
-    /// Each raises, lowers and reads.
+    /// Each thread raises, lowers and reads.
     Switch,
 }
 
 impl Load {
-    /// How many kinds of load there are.
+    /// The number of loads.
     const COUNT: u32 = 4;
 
-    /// Whether a thread is of the kind that is counted second: a reader beside writers.
+    /// Returns whether a thread belongs to the second kind, the readers beside writers.
     fn reads(self, thread: usize) -> bool {
         self == Load::Both && thread % 2 == 1
     }
 }
 
-/// How long the threads are at it once.
+/// The length of one measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Span(Duration);
 
 impl Span {
-    /// When a row takes so many seconds, with each load measured so many times after a first one.
+    /// The span with which a row takes `seconds`, when each load is measured `repetitions` times
+    /// and once to warm up.
     pub fn of_row(seconds: f64, repetitions: usize) -> Span {
         let times = f64::from(Load::COUNT) * (repetitions + 1) as f64;
         Span(Duration::from_secs_f64(seconds / times))
     }
 }
 
-/// What threads did, summed.
+/// Sums over threads.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ran {
     operations: u64,
     cpu_ns: u64,
-    /// From the first operation to the last, on every thread.
+    /// The time from the first operation to the last, summed over threads.
     wall_ns: u64,
 }
 
-/// What the two kinds of thread did: all, or writers beside readers.
+/// The sums of the two kinds of thread: all threads, or writers beside readers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sums([Ran; 2]);
 
 impl Sums {
-    /// Nanoseconds of CPU time that an operation of threads of a kind took; none where there were
-    /// none.
+    /// Nanoseconds of CPU time for an operation by threads of this kind; `None` where there were no
+    /// operations.
     pub fn ns_per_operation(&self, kind: usize) -> Option<f64> {
         let Ran {
             operations, cpu_ns, ..
@@ -73,7 +74,7 @@ impl Sums {
         (operations > 0).then(|| cpu_ns as f64 / operations as f64)
     }
 
-    /// Together with what others did.
+    /// Adds another measurement's sums.
     pub fn add(&mut self, other: &Sums) {
         for (sum, other) in self.0.iter_mut().zip(other.0) {
             sum.operations += other.operations;
@@ -82,7 +83,8 @@ impl Sums {
         }
     }
 
-    /// Which part of the time that they were at it the threads had their CPUs; 1 of none.
+    /// The share of the measured time in which the threads had their CPUs; 1 where nothing was
+    /// measured.
     pub fn undisturbed(&self) -> f64 {
         let cpu: u64 = self.0.iter().map(|ran| ran.cpu_ns).sum();
         let wall: u64 = self.0.iter().map(|ran| ran.wall_ns).sum();
@@ -93,14 +95,14 @@ impl Sums {
     }
 }
 
-/// Has a thread on each of the CPUs do the load for a while. All counters are at zero before and
+/// Runs the load for a while, in a thread on each of the CPUs. All counters are zero before and
 /// after.
 ///
 /// # Errors
 /// When a CPU may not be used.
 ///
 /// # Panics
-/// When a counter is not at zero at the end: then what was measured was not what it says.
+/// When a counter is not zero at the end: the measurement would then be of something else.
 pub fn once(overload: &Overload, cpus: &[usize], load: Load, span: Span) -> Result<Sums, Failure> {
     let ready = &Barrier::new(cpus.len());
     let mut sums = Sums::default();
@@ -109,7 +111,8 @@ pub fn once(overload: &Overload, cpus: &[usize], load: Load, span: Span) -> Resu
             .map(|(thread, &cpu)| {
                 scope.spawn(move || {
                     let pinned = pin(cpu);
-                    // Whoever could not be pinned leaves the others to theirs.
+                    // A thread that could not be pinned still takes part in the barrier, or the
+                    // others would wait forever.
                     ready.wait();
                     pinned.map(|()| work(overload, cpu, load, load.reads(thread), span))
                 })
@@ -118,7 +121,7 @@ pub fn once(overload: &Overload, cpus: &[usize], load: Load, span: Span) -> Resu
         for (thread, handle) in threads.into_iter().enumerate() {
             let ran = handle
                 .join()
-                .expect("who works on counters does not panic")?;
+                .expect("a thread that works on counters does not panic")?;
             let mut one = Sums::default();
             one.0[usize::from(load.reads(thread))] = ran;
             sums.add(&one);
@@ -151,8 +154,9 @@ fn work(overload: &Overload, cpu: usize, load: Load, reads: bool, span: Span) ->
     }
 }
 
-/// Does it for so long, and a batch at the least. Nobody else has to say when it is enough: started
-/// with a real-time priority, the threads leave nobody a CPU to say so.
+/// Repeats the operation for the span, and for one batch at the least. Each thread looks at the
+/// clock itself: when a user starts perch with a real-time priority, the threads leave no CPU to
+/// another thread that could tell them to stop.
 fn repeat(span: Span, operation: impl Fn()) -> Ran {
     let (began, cpu_began) = (Instant::now(), cpu_ns());
     let mut operations = 0;
@@ -170,7 +174,7 @@ fn repeat(span: Span, operation: impl Fn()) -> Ran {
     }
 }
 
-/// CPU time of this thread: what others on the CPU take away is not in it.
+/// CPU time of this thread, without the time that others had the CPU.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

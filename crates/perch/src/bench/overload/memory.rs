@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Memory for counters as the kernel's allocator hands it out: small objects of one size lie side
-//! by side in pages of one node, so that an unpadded counter shares its line with whatever came
-//! before and after it.
+//! by side in pages of one node, so that an unpadded counter shares its line with the objects
+//! allocated before and after it.
 
 use std::collections::BTreeMap;
 use std::ptr::{NonNull, null_mut};
@@ -10,26 +10,29 @@ use perch_policy::Memory;
 
 use super::places::on_cpu;
 
-/// What is taken from the system at once; the largest block. A multiple of every page size.
+/// The bytes that are taken from the system at once, which is also the largest block. It is a
+/// multiple of every page size.
 const REGION: usize = 1 << 20;
 /// The smallest object of kmalloc().
 const SMALLEST: usize = 8;
 /// An object of this size shares no line with another.
 const APART: usize = 256;
 
-/// The blocks of all nodes. A block that is given back is not used again: they go together.
+/// The blocks of all nodes. A block that is given back is not used again; all memory is freed
+/// together at the end.
 pub struct Slabs {
     /// A CPU of each node.
     cpus: Vec<usize>,
-    /// By a node's CPU and the size of its objects: the region, and how much of it is taken.
+    /// The region for a node's CPU and a size of objects, with the number of its bytes in use.
     regions: BTreeMap<(usize, usize), (Region, usize)>,
     full: Vec<Region>,
-    /// The next block is to be among no others.
+    /// True when the next block must share its line with no other.
     apart: bool,
 }
 
 impl Slabs {
-    /// Of a machine with such a CPU on each of its nodes; nodes with the same one are the same.
+    /// The slabs of a machine on whose nodes these CPUs are, one of each node. Nodes with the same
+    /// CPU share their slabs.
     pub fn new(cpus: Vec<usize>) -> Slabs {
         Slabs {
             cpus,
@@ -39,8 +42,8 @@ impl Slabs {
         }
     }
 
-    /// With the first block, the table of the counters, on lines of its own. One counter for all is
-    /// a field of the kernel's root domain: there is no table that its line could hold too.
+    /// Puts the first block, the table of the counters, on lines of its own. In the kernel a single
+    /// counter is a field of the root domain, and no table shares its line.
     pub fn table_apart(mut self) -> Slabs {
         self.apart = true;
         self
@@ -82,14 +85,14 @@ struct Region {
     at: NonNull<u8>,
 }
 
-// SAFETY: it is memory that nobody else knows of, whoever holds it.
+// SAFETY: no other value points to this memory, so any thread may own it.
 unsafe impl Send for Region {}
-// SAFETY: a shared one lets nobody write.
+// SAFETY: a shared reference to a region allows no writes.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Fresh pages, touched first by a thread on this CPU: the kernel takes them from the node of
-    /// whoever touches them, unless a memory policy (numactl) says otherwise.
+    /// Fresh pages, which a thread on this CPU touches first: the kernel takes a page from the node
+    /// of the CPU that touches it first, unless a memory policy (numactl) names another.
     fn on(cpu: usize) -> Option<Region> {
         let (access, kind) = (
             libc::PROT_READ | libc::PROT_WRITE,
@@ -100,13 +103,14 @@ impl Region {
         let region = Region {
             at: NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED)?,
         };
-        // A huge page may span the regions of several nodes. Where there are none, that is well.
+        // A huge page may span the regions of several nodes, so perch asks for none. A kernel
+        // without huge pages refuses the call, which is harmless.
         // SAFETY: the mapping is ours.
         unsafe { libc::madvise(at, REGION, libc::MADV_NOHUGEPAGE) };
         on_cpu(cpu, || region.touch()).ok().map(|()| region)
     }
 
-    /// Writes to each page, of which nobody else knows yet.
+    /// Writes to each page; no other thread has the address yet.
     fn touch(&self) {
         for page in (0..REGION).step_by(4096) {
             // SAFETY: within the mapping.
@@ -122,14 +126,14 @@ impl Drop for Region {
     }
 }
 
-/// The number under which the kernel knows the node of the page at `block`; none where it does not
-/// say.
+/// The kernel's number of the node that has the page at `block`; `None` where the kernel does not
+/// tell.
 pub fn node_of(block: *mut u8) -> Option<usize> {
     /// The node of an address (linux/mempolicy.h).
     const MPOL_F_NODE: libc::c_ulong = 1;
     const MPOL_F_ADDR: libc::c_ulong = 2;
     let mut node: libc::c_int = -1;
-    // SAFETY: with these flags it writes one int and reads no mask.
+    // SAFETY: with these flags the system call writes one int and reads no mask.
     let result = unsafe {
         libc::syscall(
             libc::SYS_get_mempolicy,
@@ -197,7 +201,7 @@ mod tests {
     fn the_kernel_knows_where_a_page_is() {
         let cpu = allowed().unwrap()[0];
         let block = Slabs::new(vec![cpu]).alloc(8, 8, 0);
-        // A kernel without NUMA, or a sandbox, does not say; node numbers are small where it does.
+        // A kernel without NUMA, or a sandbox, does not tell the node; others give a small number.
         assert!(!block.is_null());
         let mut slabs = Slabs::new(vec![cpu]);
         let node = node_of(slabs.alloc(8, 8, 0));

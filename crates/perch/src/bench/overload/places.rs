@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where the threads run: this machine's CPUs, those first that are farthest apart.
+//! The CPUs on which the threads run: this machine's, those that are farthest apart first.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,15 +12,15 @@ use crate::output::Failure;
 
 /// The machine, and the CPUs of it that this program may use.
 pub struct Places {
-    /// As it is, or as `--nodes` has it.
+    /// The machine as it is, or as `--nodes` divides it.
     pub machine: Machine,
-    /// What its processor calls itself.
+    /// The name that its processor gives itself.
     pub name: String,
     /// Allowed CPUs: the first of each node, then of each last-level cache, then of each core.
     pub cpus: Vec<usize>,
-    /// The nodes that it really has.
+    /// The number of nodes that it really has.
     pub real_nodes: usize,
-    /// Whether `--nodes` has a say.
+    /// True when `--nodes` divides the machine.
     pub split: bool,
 }
 
@@ -28,7 +28,7 @@ impl Places {
     /// This machine.
     ///
     /// # Errors
-    /// When it cannot be detected, or has fewer cores than `--nodes` wants nodes.
+    /// When the machine cannot be detected, or has fewer cores than `--nodes` asks nodes for.
     pub fn here(nodes: Option<usize>) -> Result<Places, Failure> {
         let mut machine = perch_machine::detect(Path::new("/"))?;
         let words = machine.description.split_once(", ");
@@ -58,7 +58,8 @@ impl Places {
         })
     }
 
-    /// How many threads to measure with, and which of the `wanted` are more than there are CPUs.
+    /// The numbers of threads to measure with, and those of the `wanted` that exceed the number of
+    /// CPUs.
     pub fn ladder(&self, wanted: &[usize]) -> (Vec<usize>, Vec<usize>) {
         let most = self.cpus.len();
         if wanted.is_empty() {
@@ -69,9 +70,9 @@ impl Places {
         wanted.iter().partition(|&&threads| threads <= most)
     }
 
-    /// Memory for counters: that of each node from the node.
+    /// Memory for counters, each node's from that node.
     pub fn slabs(&self) -> Slabs {
-        // A node without an allowed CPU is nobody's: its counter may lie anywhere.
+        // No thread runs on a node without an allowed CPU, so the node's counter may lie anywhere.
         let any = self.cpus[0];
         if self.split {
             return Slabs::new(vec![any; self.machine.nodes()]);
@@ -85,7 +86,7 @@ impl Places {
         )
     }
 
-    /// The nodes whose memory is not where it should be, by the kernel's word.
+    /// The nodes whose memory lies on another node, as the kernel tells.
     pub fn strays(&self) -> Result<Vec<usize>, OutOfMemory> {
         let mut slabs = self.slabs();
         let mut strays = Vec::new();
@@ -103,7 +104,7 @@ impl Places {
         Ok(strays)
     }
 
-    /// What is to be said of the machine.
+    /// Notes on the machine for the reader of the figures.
     pub fn notes(&self, too_many: &[usize]) -> Vec<String> {
         let mut notes = Vec::new();
         let nodes = self.machine.nodes();
@@ -139,13 +140,14 @@ impl Places {
     }
 }
 
-/// The CPUs of a node, by the kernel's number of it.
+/// The CPUs of the node with this number of the kernel's.
 fn cpus_of_node(node: usize) -> Option<Vec<u32>> {
     let file = format!("/sys/devices/system/node/node{node}/cpulist");
     cpulist::parse(std::fs::read_to_string(file).ok()?.trim()).ok()
 }
 
-/// Takes the cores, in order, for as many nodes, and a last-level cache that is cut for several.
+/// Divides the cores, in order, into so many nodes; a last-level cache whose cores come into
+/// several nodes becomes several.
 fn split(machine: &mut Machine, nodes: usize) {
     let cores = machine.cores();
     let mut llcs = BTreeMap::new();
@@ -166,7 +168,8 @@ fn split(machine: &mut Machine, nodes: usize) {
 /// The allowed CPUs of the machine: one of each node in turn, on the node of each last-level cache
 /// in turn, there of each core in turn.
 fn spread(machine: &Machine, allowed: &[usize]) -> Vec<usize> {
-    // How many came before it in its core, of its cores in its cache, of its caches in its node.
+    // For each CPU: the number of CPUs before it in its core, of cores before its own in its cache,
+    // and of caches before its own in its node.
     let mut before = BTreeMap::new();
     let mut turn = |kind: u8, group: u32, member: u32| {
         let members: &mut Vec<u32> = before.entry((kind, group)).or_default();
@@ -209,7 +212,7 @@ pub fn allowed() -> std::io::Result<Vec<usize>> {
 /// Keeps this thread on a CPU from now on.
 ///
 /// # Errors
-/// When it may not be used.
+/// When this process may not use the CPU.
 pub fn pin(cpu: usize) -> Result<(), Failure> {
     let mut mask = [0u64; WORDS];
     mask[cpu / 64] = 1 << (cpu % 64);
@@ -224,7 +227,7 @@ pub fn pin(cpu: usize) -> Result<(), Failure> {
     }
 }
 
-/// Has a thread on that CPU do it.
+/// Runs `work` in a thread on that CPU.
 ///
 /// # Errors
 /// As [`pin`].
@@ -268,7 +271,7 @@ mod tests {
             let llcs = machine.declared_llcs();
             let of = |cpu: usize| machine.cpus[cpu].declared_llc;
             assert_eq!(different(llcs, &of), llcs, "{name}");
-            // Siblings come when every core has a thread.
+            // SMT siblings come after every core has a thread.
             assert_eq!(different(cores, &|cpu| machine.cpus[cpu].core), cores);
             assert_eq!(cpus.len(), machine.cpus.len());
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The figures in words.
+//! The figures as text, Markdown, CSV and JSON.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use perch_report::{Align, Format, Grid};
 
 use super::{Figure, Measurements, REPETITIONS, Row};
 
-/// The result in a format.
+/// The result in the format asked for.
 pub fn write(result: &Measurements, format: Format) -> String {
     match format {
         Format::Table => format!("{}\n{}", grid(result).text(), notes(result, "")),
@@ -58,7 +58,7 @@ fn grid(result: &Measurements) -> Grid {
     grid
 }
 
-/// The median and the spread.
+/// A figure's median and spread.
 fn text(figure: Figure) -> String {
     let Figure { median, min, max } = figure;
     format!("{median:.1} ({min:.1}-{max:.1})")

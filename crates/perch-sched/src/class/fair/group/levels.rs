@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The levels above a task: how the queues of its groups change when the task comes, goes, runs or
-//! stops.
+//! The levels above a task: the changes in the queues of its groups when the task enters or leaves
+//! a queue, runs or stops.
 
 use perch_policy::Host;
 
@@ -10,9 +10,9 @@ use crate::class::fair::{cfs, eevdf};
 use crate::era::FairRules;
 
 impl FairState {
-    /// A task has entered a queue: the task is counted there and in every queue above. On the way up
-    /// the entity of each group that had no task is put on the queue above it; the climb puts no more
-    /// entities on queues once it meets one that is queued already.
+    /// Counts a task that has entered `queue`, there and in every queue above. On the way up the
+    /// entity of each group that had no task is enqueued in the queue above it; once the climb
+    /// meets an entity that is queued already, it enqueues no more of them.
     #[inline]
     pub(in crate::class::fair) fn climb_in(&mut self, host: &mut Host, queue: u32) {
         self.queue_mut(queue).nr += 1;
@@ -42,7 +42,7 @@ impl FairState {
         }
     }
 
-    /// Puts a group's entity on the queue above: as one that wakes up (`ENQUEUE_WAKEUP`).
+    /// Enqueues a group's entity in the queue above, as one that wakes up (`ENQUEUE_WAKEUP`).
     fn enqueue_group(&mut self, queue: u32, entity: u32) {
         match self.rules.fair {
             FairRules::Cfs { latency_ns, .. } => {
@@ -61,8 +61,8 @@ impl FairState {
         self.insert_waiting(queue, entity);
     }
 
-    /// A task has left a queue, which has changed its own sums but not yet its number of tasks: the
-    /// number goes down there and in every queue above. The entity of a queue that is empty now
+    /// Takes a task that has left `queue` out of the number of tasks there and in every queue
+    /// above; the queue has changed its own sums already. The entity of a queue that is empty now
     /// leaves the queue above. `delayed` says that the task slept already, `sleeps` that it will
     /// come back.
     #[inline]
@@ -89,7 +89,8 @@ impl FairState {
             if leaves && self.queue(queue).entities > 0 {
                 leaves = false;
                 if sleeps {
-                    // Who shares its caches goes on.
+                    // The group should run next, because its remaining tasks share caches with the
+                    // one that goes to sleep.
                     self.set_next_buddy(parent, entity);
                 }
             }
@@ -104,8 +105,8 @@ impl FairState {
         }
     }
 
-    /// A task that stays queued fell asleep (1) or woke up again (-1): its queue and every queue above
-    /// count one delayed task more or less.
+    /// Counts, in a queue and in every queue above, a delayed task more (`by` is 1) when a task
+    /// fell asleep and stays queued, or one less (`by` is -1) when it woke up again.
     #[inline]
     pub(in crate::class::fair) fn climb_delayed(&mut self, host: &mut Host, queue: u32, by: i32) {
         let mut queue = queue;
@@ -120,7 +121,7 @@ impl FairState {
         }
     }
 
-    /// A delayed task woke up: it is runnable again, and so is every delayed group above it.
+    /// Makes a delayed task that woke up runnable again, and with it every delayed group above it.
     #[inline]
     pub(in crate::class::fair) fn climb_awake(&mut self, host: &mut Host, queue: u32) {
         self.climb_delayed(host, queue, -1);
@@ -133,7 +134,7 @@ impl FairState {
         }
     }
 
-    /// Takes a group's entity off the queue above, as one that goes to sleep. Returns false when
+    /// Dequeues a group's entity from the queue above, as one that goes to sleep. Returns false if
     /// EEVDF keeps it queued until its debt is paid.
     fn dequeue_group(&mut self, queue: u32, entity: u32) -> bool {
         if let FairRules::Eevdf { slice_ns } = self.rules.fair {
@@ -153,7 +154,7 @@ impl FairState {
         true
     }
 
-    /// The books of the queue above after a group's entity left its timeline.
+    /// Updates the books of the queue above after a group's entity left its timeline.
     fn drop_group(&mut self, queue: u32, entity: u32) {
         self.clear_buddies(queue, entity);
         let (fair, se) = self.both_mut(queue, entity);
@@ -166,8 +167,8 @@ impl FairState {
         fair.put_at = 0;
     }
 
-    /// The turn of a delayed group has come, so it has paid what it owed: its entity leaves the queue,
-    /// and so does the entity of each group above that is empty without it.
+    /// Dequeues a delayed group whose turn has come, because it has paid what it owed. The entity
+    /// of each group above that is empty without it leaves its queue too.
     pub(in crate::class::fair) fn leave_delayed_group(&mut self, queue: u32, entity: u32) {
         self.remove_waiting(queue, entity);
         self.drop_group(queue, entity);

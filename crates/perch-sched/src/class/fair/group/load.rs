@@ -8,17 +8,17 @@ use super::state::{MIN_SHARES, NONE};
 use crate::class::fair::state::FairState;
 use crate::class::pelt::Activity;
 
-/// A moment as a CPU's averages have it.
+/// A moment on the clock of the run and on that of a CPU's averages.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::class::fair) struct Moment {
-    /// The moment, nanoseconds.
+    /// The moment, in nanoseconds.
     pub ns: u64,
-    /// The same on the clock of the CPU's averages.
+    /// The same moment on the clock of the CPU's averages.
     pub pelt_ns: u64,
 }
 
 impl FairState {
-    /// Brings the averages of a group's queue and of its entity up to date.
+    /// Updates the averages of a group's queue and of its entity.
     pub(in crate::class::fair) fn touch_group(&mut self, queue: u32, entity: u32, now: Moment) {
         if self.rules.groups.by_weight {
             return self.advance_window(queue, false, now.ns);
@@ -44,8 +44,8 @@ impl FairState {
         }
     }
 
-    /// 3.4: a queue's window goes on, and its contribution to its group's load follows if it is
-    /// off by an eighth, or in any case (`global`).
+    /// 3.4: advances a queue's window. The queue's contribution to its group's load follows if it
+    /// is off by more than an eighth, or in any case with `global`.
     fn advance_window(&mut self, queue: u32, global: bool, now_ns: u64) {
         let weight = self.queue(queue).weight;
         let place = self.groups.place_mut(queue);
@@ -62,8 +62,8 @@ impl FairState {
         self.groups.place_mut(queue).window.fold();
     }
 
-    /// At a tick: the weights of the running task's groups, bottom up. 3.4 looks at them once a
-    /// window.
+    /// Updates, at a tick, the weights of the running task's groups, from the lowest upwards. 3.4
+    /// does so once per window.
     pub(in crate::class::fair) fn tick_shares(&mut self, queue: u32) {
         let mut queue = queue;
         while let Some((parent, _)) = self.above(queue) {
@@ -72,13 +72,14 @@ impl FairState {
         }
     }
 
-    /// Whether the walk over a CPU's groups goes by what its running task has run so far (3.4).
+    /// Returns whether the walk over a CPU's groups depends on the run time of its running task up
+    /// to now (3.4).
     pub(crate) fn wants_accounts(&self) -> bool {
         self.rules.groups.by_weight && self.groups.any()
     }
 
-    /// The averages of all groups that have or had something to do on a CPU; forgets those of which
-    /// nothing is left (`update_blocked_averages`, `update_shares`).
+    /// Updates the averages of all groups that have or had a task on `cpu`, and forgets the groups
+    /// whose averages have decayed to nothing (`update_blocked_averages`, `update_shares`).
     pub(in crate::class::fair) fn touch_groups(&mut self, cpu: usize, now: Moment) {
         let mut active = std::mem::take(&mut self.groups.active[cpu]);
         active.retain(|&queue| {
@@ -99,9 +100,10 @@ impl FairState {
         self.groups.active[cpu] = active;
     }
 
-    /// A task's averages came to a group's queue (`runnable` of them: how much of its load, as a
-    /// sum of periods) or left it (less than 0): entities and queues above follow.
-    /// 3.4's load is the weight that is queued, which nobody has to be told of.
+    /// Updates the entities and queues above a group's queue, after a task's averages came to that
+    /// queue or left it. `runnable` is the decayed time for which the task was runnable, see
+    /// [`Average::runnable_periods`](crate::class::pelt::Average::runnable_periods); it is negative
+    /// when the task leaves. 3.4 needs no update, because its load is the weight that is queued.
     pub(in crate::class::fair) fn propagate(&mut self, queue: u32, runnable: i64, now_ns: u64) {
         if self.rules.groups.by_weight {
             return;
@@ -120,8 +122,9 @@ impl FairState {
         }
     }
 
-    /// The part of the load of a CPU's own queue that belongs to a group's queue. The model works it
-    /// out once a tick (`update_cfs_rq_h_load`), and for 3.4 each time, by weights.
+    /// Returns the part of the load of a CPU's own queue that belongs to a group's queue. The model
+    /// computes it once per tick (`update_cfs_rq_h_load`), and for 3.4 at each call, from the
+    /// weights.
     fn h_load(&mut self, queue: u32, now_ns: u64) -> u64 {
         let by_weight = self.rules.groups.by_weight;
         let Some((parent, entity)) = self.above(queue) else {
@@ -167,9 +170,10 @@ impl FairState {
         }
     }
 
-    /// 3.4: by how much the load of a CPU grows when `here` comes to a group there, and
-    /// `all` to the group on the whole machine (`effective_load`): nothing but `here` in the root
-    /// group, and less or more than that in others, whose shares are divided anew.
+    /// 3.4: returns by how much the load of a CPU grows when the weight `here` comes to a group
+    /// there, and the weight `all` to the group on the whole machine (`effective_load`). In the
+    /// root group this is `here`. In other groups it is less or more, because the group's shares
+    /// are divided anew.
     pub(in crate::class::fair) fn effective_load(
         &self,
         group: u32,
@@ -180,7 +184,7 @@ impl FairState {
         let (mut group, mut here, mut all) = (group, here, all);
         while group != NONE {
             let g = &self.groups.groups[group as usize];
-            // Where the group has never run nothing weighs anything.
+            // On a CPU where the group has never run, none of its entities weighs anything.
             let (weight, known, own) = match self.groups.find(group, cpu) {
                 None => (0, 0, MIN_SHARES),
                 Some(queue) => {
@@ -207,13 +211,13 @@ impl FairState {
         here
     }
 
-    /// Whether the policy was told that a group's queue has something runnable; `None` for the queue
-    /// of a CPU.
+    /// Returns whether the policy was told that a group's queue has a runnable task; `None` for the
+    /// queue of a CPU.
     pub(in crate::class::fair) fn says_runnable(&self, queue: u32) -> Option<bool> {
         self.above(queue).map(|_| self.groups.place(queue).runnable)
     }
 
-    /// Lets the policy know whether a group has something runnable on a CPU.
+    /// Tells the policy whether a group has a runnable task on a CPU.
     pub(super) fn note_runnable(&mut self, host: &mut Host, queue: u32) {
         let fair = self.queue(queue);
         let any = fair.nr > fair.nr_delayed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How a group's shares are divided among the CPUs on which it has something to run: by load, each
-//! CPU from its own view, which is exact for its own part and late for all others
+//! The division of a group's shares among the CPUs on which it has tasks: by load, and by each CPU
+//! from its own view, which is exact for its own part and late for all others
 //! (docs/mechanisms/stock.md#groups).
 
 use perch_policy::Host;
@@ -12,7 +12,7 @@ use crate::core::Task;
 use crate::era::FairRules;
 
 impl FairState {
-    /// Works out again what a group's entity weighs in the queue above.
+    /// Updates the weight of a group's entity in the queue above.
     pub(super) fn update_shares(&mut self, queue: u32) {
         let Some((parent, entity)) = self.above(queue) else {
             return;
@@ -33,7 +33,7 @@ impl FairState {
         }
     }
 
-    /// What a group's entity weighs with so much load in its queue.
+    /// Returns the weight of a group's entity when its queue has the load `load`.
     fn share(&self, queue: u32, load: u64) -> u32 {
         let groups = &self.groups;
         let group = &groups.groups[groups.group_of(queue)];
@@ -83,8 +83,8 @@ impl FairState {
         self.insert_waiting(queue, entity);
     }
 
-    /// One of a group's queues tells the group what it contributes to the group's load, if that has
-    /// changed by more than a 64th, and no more often than the era says (`update_tg_load_avg`).
+    /// Updates a queue's contribution to its group's load, if it has changed by more than a 64th,
+    /// and no more often than the era says (`update_tg_load_avg`).
     pub(super) fn contribute(&mut self, queue: u32, now_ns: u64) {
         let load = u64::from(self.queue(queue).average.load);
         let least_ns = self.rules.groups.contribution_ns;
@@ -101,7 +101,7 @@ impl FairState {
         }
     }
 
-    /// A task that was steered goes where its group has nothing runnable.
+    /// Checks that a task that was steered went to a CPU on which its group has no runnable task.
     pub(in crate::class::fair) fn check_steered(
         &self,
         group: u32,
@@ -119,8 +119,8 @@ impl FairState {
         }
     }
 
-    /// A group's load is what its queues contribute, and no group's entity weighs more than its
-    /// shares.
+    /// Checks that a group's load is the sum of its queues' contributions, and that no group's
+    /// entity weighs more than its shares.
     pub(in crate::class::fair) fn check_shares(
         &self,
         host: &Host,
@@ -157,7 +157,8 @@ impl FairState {
         }
     }
 
-    /// 3.4: no queue's average is beyond what it would weigh with everybody of its group in it.
+    /// 3.4: checks that no queue's average exceeds the weight that the queue would have with all
+    /// tasks and groups of its group in it.
     fn check_windows(&self, tasks: &[Task]) -> Result<(), String> {
         let groups = &self.groups;
         let mut most = vec![0; groups.groups.len()];

@@ -1,64 +1,65 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What is kept of task groups and of their queues.
+//! The state of task groups and of their queues.
 
 use perch_policy::GroupId;
 
 use super::window::Window;
 use crate::setup::{NewGroup, NewTask};
 
-/// No group, no queue, nobody: what stands for it in numbers of 32 bits.
+/// The number of 32 bits that stands for no group, no queue or no entity.
 pub const NONE: u32 = u32::MAX;
 
-/// The least that a group weighs on a CPU (`MIN_SHARES`).
+/// The least weight of a group on a CPU (`MIN_SHARES`).
 pub(crate) const MIN_SHARES: u32 = 2;
 
 /// A task group.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// The group that it is in; `NONE` for the root group.
+    /// The group that this one is in; `NONE` for the root group.
     pub(in crate::class::fair) parent: u32,
-    /// Its weight there.
+    /// The group's weight in its parent.
     pub(in crate::class::fair) shares: u32,
-    /// Levels above it.
+    /// The number of levels above the group.
     pub(in crate::class::fair) depth: u32,
-    /// As the policy knows it.
+    /// The group's name to the policy.
     pub(in crate::class::fair) id: GroupId,
-    /// What its queues contribute, summed: how its shares are divided among CPUs.
+    /// The sum of the contributions of the group's queues, by which its shares are divided among
+    /// CPUs.
     pub load: u64,
 }
 
-/// What is kept of a group's queue on a CPU beside the queue itself.
+/// The state of a group's queue on a CPU, beside the queue itself.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub cpu: u32,
     pub(in crate::class::fair) group: u32,
-    /// The queue in which its entity stands.
+    /// The queue that has this queue's entity.
     pub(in crate::class::fair) parent: u32,
     pub(in crate::class::fair) depth: u32,
-    /// What it contributes to its group's load.
+    /// The queue's contribution to its group's load.
     pub(in crate::class::fair) contribution: u64,
-    /// When that was last changed, nanoseconds.
+    /// The time of that contribution's last change, in nanoseconds.
     pub(in crate::class::fair) contributed_ns: u64,
-    /// Hierarchical load, and the tick in which it was worked out.
+    /// The hierarchical load, and the tick in which it was computed.
     pub(in crate::class::fair) h_load: [u64; 2],
-    /// 3.4's average.
+    /// The average weight in 3.4.
     pub(in crate::class::fair) window: Window,
-    /// It has tasks that are not asleep.
+    /// True if the queue has tasks that are not delayed.
     pub(in crate::class::fair) runnable: bool,
 }
 
 /// The task groups of a run.
 #[derive(Debug)]
 pub(crate) struct TaskGroups {
-    /// Entities below this are tasks.
+    /// Entities with numbers below this are tasks.
     pub(in crate::class::fair) tasks: u32,
-    /// Queues below this are those of CPUs.
+    /// Queues with numbers below this are those of CPUs.
     pub(in crate::class::fair) cpus: u32,
     pub(in crate::class::fair) groups: Vec<Group>,
-    /// The queue of a group on a CPU, `NONE` before it is needed; by group, then CPU.
+    /// The queue of each group on each CPU, `NONE` before it is needed; by group, then CPU.
     pub(in crate::class::fair) queue_of: Vec<u32>,
     pub(in crate::class::fair) places: Vec<Place>,
-    /// By CPU: the queues of groups that have or had something to do there, children first.
+    /// For each CPU, the queues of groups that have or had a task there, children first.
     pub(in crate::class::fair) active: Vec<Vec<u32>>,
 }
 
@@ -84,19 +85,19 @@ impl TaskGroups {
         }
     }
 
-    /// The queue of a group on a CPU, if it is there already.
+    /// Returns the queue of `group` on `cpu`, if it has been made.
     pub(in crate::class::fair) fn find(&self, group: u32, cpu: usize) -> Option<u32> {
         let queue = self.queue_of[group as usize * self.cpus as usize + cpu];
         (queue != NONE).then_some(queue)
     }
 
-    /// Whether there are any.
+    /// Returns whether there are any groups.
     #[inline]
     pub fn any(&self) -> bool {
         !self.groups.is_empty()
     }
 
-    /// How many queues of groups were made.
+    /// Returns the number of groups' queues that have been made.
     pub fn nr_queues(&self) -> usize {
         self.places.len()
     }
@@ -109,13 +110,13 @@ impl TaskGroups {
         &mut self.places[(queue - self.cpus) as usize]
     }
 
-    /// The group of a group's queue.
+    /// Returns the group of a group's queue.
     pub(super) fn group_of(&self, queue: u32) -> usize {
         self.place(queue).group as usize
     }
 }
 
-/// The group of a task, `NONE` for the root group.
+/// Returns the group of a task, `NONE` for the root group.
 pub(crate) fn of_task(spec: &NewTask) -> u32 {
     spec.group.map_or(NONE, |g| g as u32)
 }

@@ -9,7 +9,7 @@ use crate::class::fair::state::FairState;
 use crate::class::pelt::Average;
 
 impl FairState {
-    /// A queue.
+    /// Returns the queue of this number.
     #[inline]
     pub(in crate::class::fair) fn queue(&self, queue: u32) -> &FairQueue {
         &self.queues[queue as usize]
@@ -21,7 +21,7 @@ impl FairState {
         &mut self.queues[queue as usize]
     }
 
-    /// The entity of a task or a group's queue.
+    /// Returns the entity of this number, a task's or a group's.
     #[inline]
     pub(in crate::class::fair) fn entity(&self, entity: u32) -> &Entity {
         &self.entities[entity as usize]
@@ -33,7 +33,7 @@ impl FairState {
         &mut self.entities[entity as usize]
     }
 
-    /// A queue and an entity that stands in it, or is to.
+    /// Returns a queue, and an entity that is in it or will be.
     #[inline]
     pub(in crate::class::fair) fn both_mut(
         &mut self,
@@ -44,8 +44,8 @@ impl FairState {
         (fair, &mut self.entities[entity as usize])
     }
 
-    /// The queue above a group's queue, and the entity that stands for it there; `None` for the
-    /// queue of a CPU.
+    /// Returns the queue above a group's queue, and the entity that represents the latter there;
+    /// `None` for the queue of a CPU.
     #[inline]
     pub(in crate::class::fair) fn above(&self, queue: u32) -> Option<(u32, u32)> {
         let i = queue.checked_sub(self.groups.cpus)?;
@@ -53,14 +53,14 @@ impl FairState {
         Some((parent, self.groups.tasks + i))
     }
 
-    /// The queue that an entity stands for, if it is a group's.
+    /// Returns the queue that an entity represents, if it is a group's.
     #[inline]
     pub(in crate::class::fair) fn below(&self, entity: u32) -> Option<u32> {
         let i = entity.checked_sub(self.groups.tasks)?;
         Some(self.groups.cpus + i)
     }
 
-    /// The queue of a group on a CPU, `NONE` before it is needed.
+    /// Returns the queue of `group` on `cpu`, `NONE` before it is needed.
     #[inline]
     pub(in crate::class::fair) fn queue_at(&self, group: u32, cpu: u32) -> u32 {
         match group {
@@ -71,7 +71,7 @@ impl FairState {
         }
     }
 
-    /// The CPU of a queue.
+    /// Returns the CPU of a queue.
     #[inline]
     pub(in crate::class::fair) fn cpu_of(&self, queue: u32) -> usize {
         match queue.checked_sub(self.groups.cpus) {
@@ -90,7 +90,7 @@ impl FairState {
             NONE => cpu as u32,
             above => self.group_queue(above, cpu),
         };
-        // Averages of queues and of who stands in them move in step.
+        // The averages of a queue and of the entities in it move in step.
         let mut average = Average::default();
         average.align(&self.queue(parent).average);
         let queue = self.queues.len() as u32;
@@ -119,8 +119,8 @@ impl FairState {
         queue
     }
 
-    /// Lets the balancer know that a group has something to do on a CPU: its averages there are
-    /// brought up to date with the CPU's from now on, until nothing is left of them.
+    /// Notes that a group has a task on a CPU. The averages of its queue there are updated with the
+    /// CPU's from now on, until they have decayed to nothing.
     pub(super) fn activate(&mut self, mut queue: u32) {
         while let Some((parent, _)) = self.above(queue) {
             let cpu = self.cpu_of(queue);
@@ -136,8 +136,8 @@ impl FairState {
         }
     }
 
-    /// Climbs from two entities, each with the queue in which it stands, to the two that stand in one
-    /// queue (`find_matching_se`): that queue and those two.
+    /// Climbs from two entities, each given with the queue that it is in, to the two above them
+    /// that are in the same queue (`find_matching_se`). Returns that queue and those two.
     #[cold]
     pub(in crate::class::fair) fn meet(
         &self,

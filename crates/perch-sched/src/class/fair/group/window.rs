@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The average weight of a group's queue in 3.4.
 
-/// 3.4: what a queue weighed on average, over windows that fold (`update_cfs_load`).
+/// 3.4: the average weight of a queue, over windows that are halved when they fill
+/// (`update_cfs_load`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// Sum of weight times nanoseconds, and nanoseconds.
+    /// The sum of weight times nanoseconds, and the nanoseconds.
     load_ns: u64,
     period_ns: u64,
-    /// When it was last looked at, and when the queue last weighed anything.
+    /// The times at which the window was last advanced, and at which the queue last had a weight.
     stamp_ns: u64,
     last_ns: u64,
 }
@@ -16,11 +17,11 @@ pub(crate) struct Window {
 const WINDOW_NS: u64 = 10_000_000;
 
 impl Window {
-    /// Adds the time since the last call, with what the queue weighed. Returns whether its
-    /// contribution should be looked at again.
+    /// Adds the time since the last call, during which the queue had the weight `weight`. Returns
+    /// whether the queue's contribution should be computed again.
     pub(super) fn advance(&mut self, now_ns: u64, weight: u64) -> bool {
         let mut delta_ns = now_ns - self.stamp_ns;
-        // Empty for long: starts over.
+        // A queue that was empty for long starts over.
         if self.stamp_ns > self.last_ns && now_ns - self.last_ns > 4 * WINDOW_NS {
             (self.load_ns, self.period_ns) = (0, 0);
             delta_ns = WINDOW_NS - 1;
