@@ -65,6 +65,13 @@ pub struct EventQueue {
     free: u32,
 }
 
+/// The numbers of the bits that are set in a word, from the lowest.
+fn bits(word: u64) -> impl Iterator<Item = usize> {
+    let rest = std::iter::successors(Some(word), |word| Some(word & word.wrapping_sub(1)));
+    rest.take_while(|&word| word != 0)
+        .map(|word| word.trailing_zeros() as usize)
+}
+
 impl EventQueue {
     /// An empty queue with room for `capacity` events before it allocates again.
     pub fn with_capacity(capacity: usize) -> EventQueue {
@@ -112,9 +119,10 @@ impl EventQueue {
 
     /// All pending events, in no particular order: for tests.
     pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
-        let slots = (0..LEVELS).flat_map(|level| (0..SLOTS).map(move |slot| (level, slot)));
-        let occupied = slots.filter(|&(level, slot)| self.occupied[level] >> slot & 1 != 0);
-        occupied.flat_map(|(level, slot)| self.list(level, slot))
+        bits(self.levels.into()).flat_map(move |level| {
+            let slots = bits(self.occupied[level]);
+            slots.flat_map(move |slot| self.list(level, slot))
+        })
     }
 
     /// The events of an occupied slot, by arrival.

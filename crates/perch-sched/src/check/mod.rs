@@ -11,10 +11,20 @@ mod glimpse;
 #[doc(hidden)]
 pub use glimpse::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
 
+/// The events that are on their way to a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Coming {
+    interrupts: usize,
+    /// Ends of the segment that runs.
+    ends: usize,
+}
+
 /// The state that a check compares with that of the check before.
 #[derive(Debug, Default)]
 pub struct Auditor {
     floors: Vec<i64>,
+    /// By CPU; every check counts anew.
+    coming: Vec<Coming>,
 }
 
 impl Auditor {
@@ -24,11 +34,23 @@ impl Auditor {
     /// # Errors
     /// The text names the invariant that does not hold.
     pub fn check(&mut self, sched: &Sched<'_>, reasons: &[u32]) -> Result<(), String> {
+        self.coming.clear();
+        self.coming.resize(sched.cpus.len(), Coming::default());
+        for event in sched.events.iter() {
+            let cpu = event.key as usize;
+            match event.kind {
+                kind::IPI => self.coming[cpu].interrupts += 1,
+                kind::SEGMENT if event.tag == sched.cpus[cpu].segment.tag() => {
+                    self.coming[cpu].ends += 1;
+                }
+                _ => {}
+            }
+        }
         let walk = || {
             sched.check_places(reasons)?;
-            for cpu in 0..sched.cpus.len() {
+            for (cpu, &coming) in self.coming.iter().enumerate() {
                 sched
-                    .check_cpu(cpu)
+                    .check_cpu(cpu, coming)
                     .map_err(|e| format!("cpu {cpu}: {e}"))?;
             }
             sched.check_queues()?;
@@ -113,7 +135,7 @@ impl Sched<'_> {
 
     /// Checks that the CPU is idle exactly if it seems to be, and that an event is pending for what
     /// it has to do.
-    fn check_cpu(&self, cpu: usize) -> Result<(), String> {
+    fn check_cpu(&self, cpu: usize, coming: Coming) -> Result<(), String> {
         let (c, nr) = (&self.cpus[cpu], self.nr(cpu));
         hold!(
             self.cpus[cpu].idleness.is_idle() == c.current.is_none(),
@@ -129,16 +151,11 @@ impl Sched<'_> {
             c.current,
             c.inbox.tasks().len()
         );
-        let of = |kind| {
-            self.events
-                .iter()
-                .filter(move |e| e.kind == kind && e.key as usize == cpu)
-        };
-        let interrupts = of(kind::IPI).count();
         let sent = usize::from(c.inbox.is_told());
         hold!(
-            interrupts == sent,
-            "{interrupts} interrupts on their way, not {sent}"
+            coming.interrupts == sent,
+            "{} interrupts on their way, not {sent}",
+            coming.interrupts
         );
         hold!(
             c.inbox.is_told() || c.inbox.tasks().is_empty(),
@@ -149,12 +166,11 @@ impl Sched<'_> {
             c.inbox.is_told() || nr == 0 || c.current.is_some(),
             "idles with {nr} queued"
         );
-        if c.current.is_some() {
-            let ends = of(kind::SEGMENT)
-                .filter(|e| e.tag == c.segment.tag())
-                .count();
-            hold!(ends == 1, "{ends} ends of the running segment");
-        }
+        hold!(
+            c.current.is_none() || coming.ends == 1,
+            "{} ends of the running segment",
+            coming.ends
+        );
         let state = self.host.cpu(cpu);
         hold!(
             state.nr_running == nr,

@@ -8,7 +8,7 @@ use perch_sim::workload::{Op, TaskSpec};
 use perch_sim::{Dist, Line, Metrics, RootDomain, Scenario};
 use proptest::prelude::*;
 
-use crate::common::{ERAS, MS, checked, machine, of_tasks, scenario, task, traced};
+use crate::common::{ERAS, MS, checked, config, machine, of_tasks, scenario, task, traced};
 use crate::load::random;
 use perch_policy::Era;
 
@@ -113,8 +113,22 @@ fn readers_of_a_constant_flag_never_meet() {
     }
 }
 
+/// Tells whether the work of a tick takes the slowest CPU longer than a tick, with its sibling busy.
+/// Such a CPU is charged ever more and never comes to work all of it off; a random machine may have one.
+fn ticks_outlast_themselves(scenario: &Scenario) -> bool {
+    let hardware = &scenario.machine.hardware;
+    let capacities = scenario
+        .machine
+        .cpus
+        .iter()
+        .map(|cpu| u64::from(cpu.capacity));
+    let slowest = capacities.min().unwrap_or(1024) * u64::from(hardware.smt_throughput_1024) / 2048;
+    let tick_ns = 1_000_000_000 / u64::from(scenario.hz);
+    u64::from(hardware.tick_ns) * 1024 / slowest.max(1) > tick_ns
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(config(24))]
 
     /// Books balance with contended lines as without, and the same scenario gives the same.
     #[test]
@@ -130,7 +144,10 @@ proptest! {
         // Tasks may owe work at the end that they have not yet run off, and work that they owed at
         // the beginning is not counted.
         let slack = MS * scenario.machine.cpus.len() as u64;
-        prop_assert!(plain.kernel_ns <= 2 * plain.busy_ns + slack);
+        prop_assert!(
+            plain.kernel_ns <= 2 * plain.busy_ns + slack || ticks_outlast_themselves(&scenario),
+            "{} ns in the kernel of {} busy", plain.kernel_ns, plain.busy_ns
+        );
         let (first, _) = traced(&scenario);
         prop_assert_eq!(first, traced(&scenario).0);
     }
