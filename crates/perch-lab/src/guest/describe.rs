@@ -11,6 +11,7 @@ use super::setup::Setup;
 use crate::console::scratch;
 use crate::error::{Error, Result};
 use crate::process;
+use crate::topology::Memory;
 
 /// The file for `-dtb`, in memory; `None` for a guest that needs none.
 ///
@@ -26,7 +27,11 @@ pub(super) fn device_tree(setup: &Setup, memory_mib: u64) -> Result<Option<File>
     let path = folder.0.join("virt.dtb");
     let mut command = setup.qemu.command();
     command.args(["-nodefaults", "-display", "none", "-accel", "tcg"]);
-    command.args(setup.topology.arguments(memory_mib, setup.deterministic));
+    command.args(
+        setup
+            .topology
+            .arguments(&Memory::own(memory_mib), setup.deterministic),
+    );
     // Commas in a path would begin another setting.
     let dump = format!("dumpdtb={}", path.to_string_lossy().replace(',', ",,"));
     process::output(command.args(["-machine", &dump]), doing)?;

@@ -16,10 +16,12 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::link::PORT;
 use super::setup::{Accelerator, Setup};
+use super::{describe, files};
 use crate::arch::Arch;
 use crate::coherence::Plugin;
 use crate::console::{scratch, written};
 use crate::error::{Error, Result};
+use crate::topology::Memory;
 
 /// Words for every guest's kernel: its log goes to the console, it ends instead of rebooting, and
 /// it skips work that takes long or misleads in an emulated machine: mitigations, and on x86 the
@@ -37,12 +39,39 @@ pub(super) struct Hypervisor {
     said: File,
 }
 
+/// The state in which a guest's CPUs begin.
+pub(super) enum Origin {
+    /// The state of a machine that was just switched on, which boots.
+    Boot {
+        initramfs: File,
+        /// The tree that QEMU is to use in place of its own.
+        device_tree: Option<File>,
+    },
+    /// A state that QEMU gets over its monitor.
+    Snapshot,
+}
+
+impl Origin {
+    /// Makes the files that this guest boots from, and tells the MiB of memory that it needs for them.
+    ///
+    /// # Errors
+    /// When its archive or its device tree cannot be made.
+    pub fn boot(setup: &Setup) -> Result<(Origin, u64)> {
+        let initramfs = files::archive(setup)?;
+        let mib = setup.memory_mib(&initramfs);
+        let device_tree = describe::device_tree(setup, mib)?;
+        let origin = Origin::Boot {
+            initramfs,
+            device_tree,
+        };
+        Ok((origin, mib))
+    }
+}
+
 /// The open files and sockets that QEMU inherits beside its standard streams.
 pub(super) struct Inherited<'a> {
     pub console: &'a File,
-    pub initramfs: &'a File,
-    /// The tree that QEMU is to use in place of its own.
-    pub device_tree: Option<&'a File>,
+    pub origin: &'a Origin,
     /// The plugin that counts cache lines.
     pub plugin: Option<&'a Plugin>,
     pub agent: UnixStream,
@@ -52,21 +81,27 @@ pub(super) struct Inherited<'a> {
 
 impl Hypervisor {
     /// Starts QEMU.
-    pub fn start(setup: &Setup, memory_mib: u64, inherited: Inherited) -> Result<Hypervisor> {
+    pub fn start(setup: &Setup, memory: &Memory, inherited: Inherited) -> Result<Hypervisor> {
         let said = scratch("perch-qemu")?;
         let errors = said.try_clone().map_err(spawn_error)?;
         let mut fds = vec![
             inherited.console.as_raw_fd(),
-            inherited.initramfs.as_raw_fd(),
             inherited.agent.as_raw_fd(),
             inherited.monitor.as_raw_fd(),
         ];
-        fds.extend(inherited.device_tree.map(AsRawFd::as_raw_fd));
         let plugin = inherited.plugin.into_iter().flat_map(Plugin::inherited);
         fds.extend(plugin.map(AsRawFd::as_raw_fd));
+        if let Origin::Boot {
+            initramfs,
+            device_tree,
+        } = inherited.origin
+        {
+            fds.push(initramfs.as_raw_fd());
+            fds.extend(device_tree.as_ref().map(AsRawFd::as_raw_fd));
+        }
         let mut command = setup.qemu.command();
         command
-            .args(arguments(setup, memory_mib, &inherited))
+            .args(arguments(setup, memory, &inherited))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(errors)
@@ -186,7 +221,7 @@ fn die_with_parent(command: &mut Command, fds: Vec<RawFd>) {
     }
 }
 
-fn arguments(setup: &Setup, memory_mib: u64, inherited: &Inherited) -> Vec<String> {
+fn arguments(setup: &Setup, memory: &Memory, inherited: &Inherited) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| word.to_string()));
     let arch = setup.topology.arch();
@@ -225,11 +260,19 @@ fn arguments(setup: &Setup, memory_mib: u64, inherited: &Inherited) -> Vec<Strin
     // QEMU gets files by descriptor, so that no path needs quoting and no file is left when perch
     // is killed.
     let path = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd());
-    let image = setup.kernel.image.to_string_lossy();
-    add(&["-kernel", &image, "-append", &append]);
-    add(&["-initrd", &path(inherited.initramfs)]);
-    if let Some(tree) = inherited.device_tree {
-        add(&["-dtb", &path(tree)]);
+    match inherited.origin {
+        Origin::Boot {
+            initramfs,
+            device_tree,
+        } => {
+            let image = setup.kernel.image.to_string_lossy();
+            add(&["-kernel", &image, "-append", &append]);
+            add(&["-initrd", &path(initramfs)]);
+            if let Some(tree) = device_tree {
+                add(&["-dtb", &path(tree)]);
+            }
+        }
+        Origin::Snapshot => add(&["-incoming", "defer"]),
     }
     let console = path(inherited.console);
     add(&["-chardev", &format!("file,id=console,path={console}")]);
@@ -247,8 +290,8 @@ fn arguments(setup: &Setup, memory_mib: u64, inherited: &Inherited) -> Vec<Strin
     add(&["-chardev", &format!("socket,id=monitor,fd={monitor}")]);
     add(&["-mon", "chardev=monitor,mode=control"]);
     if let Some(plugin) = inherited.plugin {
-        arguments.extend(plugin.arguments(setup.topology.machine(), memory_mib));
+        arguments.extend(plugin.arguments(setup.topology.machine(), memory.mib));
     }
-    arguments.extend(setup.topology.arguments(memory_mib, setup.deterministic));
+    arguments.extend(setup.topology.arguments(memory, setup.deterministic));
     arguments
 }

@@ -38,6 +38,7 @@ mod process;
 mod setup;
 mod shared;
 mod sibling;
+mod snapshot;
 
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::Receiver;
@@ -48,10 +49,11 @@ use crate::agent::frame::{CHUNK, Event, Request};
 use crate::coherence::{Counted, Plugin, Symbols};
 use crate::console::Console;
 use crate::error::{Error, Result};
+use crate::topology::Memory;
 
 pub use command::{Command, Output, Status};
 pub use files::{INIT, contents};
-use hypervisor::{Hypervisor, Inherited};
+use hypervisor::{Hypervisor, Inherited, Origin};
 use link::{JOB, Link, Silence};
 pub use log::trouble;
 use monitor::Monitor;
@@ -59,6 +61,7 @@ pub use process::{Process, Signal};
 pub use setup::{Accelerator, Setup};
 use shared::Shared;
 pub use sibling::perch_for;
+pub use snapshot::Snapshot;
 
 /// The time that a transfer of a file may take.
 const TRANSFER: Duration = Duration::from_secs(120);
@@ -81,8 +84,15 @@ impl Guest {
     pub fn boot(setup: &Setup) -> Result<Guest> {
         setup.check()?;
         let began = Instant::now();
+        let (origin, mib) = Origin::boot(setup)?;
+        let memory = Memory::own(mib);
+        let guest = Guest::launch(setup, &origin, &memory)?;
+        guest.come_up(setup.boot_timeout, began)
+    }
+
+    /// Starts QEMU.
+    fn launch(setup: &Setup, origin: &Origin, memory: &Memory) -> Result<Guest> {
         let console = Console::new(setup.console.as_deref())?;
-        let initramfs = files::archive(setup)?;
         let sockets = |source| Error::Spawn {
             program: "the agent's port and the monitor's".to_string(),
             remedy: "look at the limits of this user (ulimit -a)".to_string(),
@@ -93,31 +103,37 @@ impl Guest {
         let (here, monitor) = UnixStream::pair().map_err(sockets)?;
         let asks = Monitor::new(here).map_err(sockets)?;
         let job = setup.job.clone().map(|job| (link.listen_to(JOB), job));
-        let memory_mib = setup.memory_mib(&initramfs);
-        let device_tree = describe::device_tree(setup, memory_mib)?;
         let plugin = setup.coherence.then(Plugin::new).transpose()?;
         let inherited = Inherited {
             console: console.file(),
-            initramfs: &initramfs,
-            device_tree: device_tree.as_ref(),
+            origin,
             plugin: plugin.as_ref(),
             agent: there,
             monitor,
         };
-        let hypervisor = Hypervisor::start(setup, memory_mib, inherited)?;
+        let hypervisor = Hypervisor::start(setup, memory, inherited)?;
         let shared = Shared {
             hypervisor,
             console,
             link,
             monitor: Mutex::new(asks),
         };
-        match shared.link.await_ready(setup.boot_timeout) {
-            Ok(()) => Ok(Guest {
-                shared: Arc::new(shared),
-                job: Mutex::new(job),
-                plugin,
-                boot_time: began.elapsed(),
-            }),
+        Ok(Guest {
+            shared: Arc::new(shared),
+            job: Mutex::new(job),
+            plugin,
+            boot_time: Duration::ZERO,
+        })
+    }
+
+    /// Waits until its agent listens.
+    fn come_up(mut self, limit: Duration, began: Instant) -> Result<Guest> {
+        let shared = &self.shared;
+        match shared.link.await_ready(limit) {
+            Ok(()) => {
+                self.boot_time = began.elapsed();
+                Ok(self)
+            }
             Err(Silence::Gone) => {
                 let status = shared.hypervisor.wait(Duration::from_secs(2));
                 let how = status.map_or("its agent failed".to_string(), |status| {
@@ -127,7 +143,7 @@ impl Guest {
             }
             Err(Silence::Late) => Err(shared.error(format!(
                 "the guest did not come up within {} s",
-                setup.boot_timeout.as_secs()
+                limit.as_secs()
             ))),
         }
     }
@@ -137,27 +153,11 @@ impl Guest {
         self.boot_time
     }
 
-    /// Stops the guest: its CPUs and its clocks stand still, and it takes none of the host's time,
-    /// until [`Guest::go_on`]. A request to the guest waits meanwhile.
-    ///
-    /// # Errors
-    /// [`Error::Guest`] when the guest is gone.
-    pub fn stop(&self) -> Result<()> {
-        self.monitor("stop")
-    }
-
-    /// Lets a guest that was stopped go on. For the guest no time has passed.
-    ///
-    /// # Errors
-    /// [`Error::Guest`] when the guest is gone.
-    pub fn go_on(&self) -> Result<()> {
-        self.monitor("cont")
-    }
-
-    fn monitor(&self, command: &str) -> Result<()> {
+    /// Has QEMU carry out a command of its monitor.
+    fn monitor(&self, command: &str, arguments: &str) -> Result<String> {
         let monitor = self.shared.monitor.lock();
         let mut monitor = monitor.unwrap_or_else(PoisonError::into_inner);
-        let done = monitor.execute(command);
+        let done = monitor.execute(command, arguments);
         done.map_err(|error| {
             self.shared
                 .error(format!("QEMU does not do as asked: {error}"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! QEMU's monitor, over which a guest is stopped and goes on: lines of JSON, as QEMU's
+//! QEMU's monitor, over which a guest is stopped, goes on, and is saved: lines of JSON, as QEMU's
 //! docs/interop/qmp-spec.rst describes them.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
@@ -30,20 +30,21 @@ impl Monitor {
         })
     }
 
-    /// Sends QEMU a command without arguments, and waits until QEMU has carried it out.
+    /// Has QEMU carry out a command, waits until it has, and returns its answer. The arguments are
+    /// an object of JSON.
     ///
     /// # Errors
     /// Those of the stream; `Other` with QEMU's answer when it refuses.
-    pub fn execute(&mut self, command: &str) -> io::Result<()> {
+    pub fn execute(&mut self, command: &str, arguments: &str) -> io::Result<String> {
         if !self.greeted {
-            self.ask("qmp_capabilities")?;
+            self.ask("qmp_capabilities", "{}")?;
             self.greeted = true;
         }
-        self.ask(command)
+        self.ask(command, arguments)
     }
 
-    fn ask(&mut self, command: &str) -> io::Result<()> {
-        let request = format!("{{\"execute\": \"{command}\"}}\n");
+    fn ask(&mut self, command: &str, arguments: &str) -> io::Result<String> {
+        let request = format!("{{\"execute\": \"{command}\", \"arguments\": {arguments}}}\n");
         self.stream.get_mut().write_all(request.as_bytes())?;
         let mut line = String::new();
         loop {
@@ -53,7 +54,7 @@ impl Monitor {
             }
             // Between answers QEMU greets and tells of events.
             if line.starts_with("{\"return\"") {
-                return Ok(());
+                return Ok(line);
             }
             if line.starts_with("{\"error\"") {
                 return Err(io::Error::other(format!("{command}: {}", line.trim())));
@@ -74,8 +75,8 @@ mod tests {
                     {\"timestamp\": {}, \"event\": \"STOP\"}\r\n{\"return\": {}}\r\n\
                     {\"error\": {\"desc\": \"no such command\"}}\r\n";
         there.write_all(said.as_bytes()).unwrap();
-        monitor.execute("stop").unwrap();
-        let refused = monitor.execute("sotp").unwrap_err().to_string();
+        monitor.execute("stop", "{}").unwrap();
+        let refused = monitor.execute("sotp", "{}").unwrap_err().to_string();
         assert!(refused.contains("no such command"), "{refused}");
         let mut asked = String::new();
         let mut lines = BufReader::new(there);
@@ -83,8 +84,11 @@ mod tests {
             lines.read_line(&mut asked).unwrap();
         }
         let lines: Vec<&str> = asked.lines().collect();
-        assert_eq!(lines[0], "{\"execute\": \"qmp_capabilities\"}");
-        assert_eq!(lines[1], "{\"execute\": \"stop\"}");
+        assert_eq!(
+            lines[0],
+            "{\"execute\": \"qmp_capabilities\", \"arguments\": {}}"
+        );
+        assert_eq!(lines[1], "{\"execute\": \"stop\", \"arguments\": {}}");
         drop(monitor);
     }
 
@@ -92,6 +96,6 @@ mod tests {
     fn a_qemu_that_is_gone_is_an_error() {
         let (here, there) = UnixStream::pair().unwrap();
         drop(there);
-        assert!(Monitor::new(here).unwrap().execute("stop").is_err());
+        assert!(Monitor::new(here).unwrap().execute("stop", "{}").is_err());
     }
 }

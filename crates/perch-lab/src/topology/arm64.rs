@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use perch_machine::{Cpu, Machine};
 
-use super::memory;
+use super::memory::{self, Memory};
 use crate::fdt::{self, Node};
 
 /// The model of CPU that QEMU emulates. It has two levels of caches of its own, to which a tree may
@@ -20,10 +20,10 @@ use crate::fdt::{self, Node};
 /// as pointer authentication.
 const MODEL: &str = "cortex-a76";
 
-/// `-machine`, `-cpu`, `-smp`, `-m` and `-numa`, for `memory_mib` MiB in all.
+/// `-machine`, `-cpu`, `-smp`, `-m` and `-numa`, with this memory.
 ///
 /// They switch off the random seeds that QEMU puts into the tree, which differ from boot to boot.
-pub(super) fn arguments(machine: &Machine, memory_mib: u64) -> Vec<String> {
+pub(super) fn arguments(machine: &Machine, memory: &Memory) -> Vec<String> {
     let cpus = machine.cpus.len();
     let words = [
         "-machine",
@@ -35,7 +35,7 @@ pub(super) fn arguments(machine: &Machine, memory_mib: u64) -> Vec<String> {
         &format!("{cpus},sockets={cpus},clusters=1,cores=1,threads=1"),
     ];
     let words = words.map(str::to_string).to_vec();
-    [words, memory::arguments(machine, memory_mib)].concat()
+    [words, memory::arguments(machine, memory)].concat()
 }
 
 /// QEMU's device tree `blob` with the CPUs of `machine`.

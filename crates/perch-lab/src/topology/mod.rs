@@ -17,6 +17,7 @@ use perch_machine::{Cpu, Machine};
 use crate::arch::Arch;
 use crate::error::{Error, Result};
 use crate::qemu::Need;
+pub(crate) use memory::Memory;
 use tree::{Branch, CLUSTER, CORE, Caps, LEVELS};
 use x86::Grid;
 
@@ -159,16 +160,16 @@ impl Topology {
         }
     }
 
-    /// `-machine`, `-cpu`, `-smp`, `-m` and `-numa`, for `memory_mib` MiB in all, at least 64 a
-    /// node; in a `deterministic` guest without the CPU's own random numbers.
-    pub(crate) fn arguments(&self, memory_mib: u64, deterministic: bool) -> Vec<String> {
+    /// `-machine`, `-cpu`, `-smp`, `-m` and `-numa`, with this memory, at least 64 MiB a node; in
+    /// a `deterministic` guest without the CPU's own random numbers.
+    pub(crate) fn arguments(&self, memory: &Memory, deterministic: bool) -> Vec<String> {
         let features: &[&str] = match deterministic {
             true => &["-rdrand", "-rdseed"],
             false => &[],
         };
         match &self.way {
-            Way::X86(grid) => grid.arguments(&self.machine, memory_mib, features),
-            Way::Arm64 => arm64::arguments(&self.machine, memory_mib),
+            Way::X86(grid) => grid.arguments(&self.machine, memory, features),
+            Way::Arm64 => arm64::arguments(&self.machine, memory),
         }
     }
 

@@ -15,7 +15,7 @@ fn refusal(name: &str, cpus: Cpus) -> String {
 }
 
 fn words(topology: &Topology) -> String {
-    topology.arguments(1024, false).join(" ")
+    topology.arguments(&Memory::own(1024), false).join(" ")
 }
 
 #[test]
@@ -119,4 +119,30 @@ fn any_machine_without_capacities_keeps_its_distances() {
         same += 1;
     }
     assert!(same > 300, "{same} of 400, {refused} refused");
+}
+
+#[test]
+fn memory_in_files_is_named_once_for_each_node() {
+    let told = |name: &str, files: &[&str], shared| {
+        let memory = Memory {
+            mib: 512,
+            files: files.iter().map(|file| file.to_string()).collect(),
+            shared,
+        };
+        guest(name, Cpus::AtMost(8))
+            .arguments(&memory, false)
+            .join(" ")
+    };
+    let two = told("kunpeng920", &["/a", "/b"], true);
+    for (node, path) in [(0, "/a"), (1, "/b")] {
+        let object = format!(
+            "memory-backend-file,id=ram{node},size=256M,mem-path={path},share=on -numa \
+             node,nodeid={node},memdev=ram{node}"
+        );
+        assert!(two.contains(&object), "{two}");
+    }
+    let one = told("xeon240", &["/a"], false);
+    let object = "id=ram0,size=512M,mem-path=/a,share=off -machine memory-backend=ram0";
+    assert!(one.contains(object), "{one}");
+    assert!(!words(&guest("xeon240", Cpus::AtMost(8))).contains("memory-backend"));
 }

@@ -2,10 +2,10 @@
 //! A guest with perch in it, and the requests that tests make of the two.
 
 use std::path::Path;
-use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use perch_lab::guest::{Command, Guest, Output, Process, Setup, contents};
+use perch_lab::guest::{Command, Guest, Output, Process, Setup, Snapshot, contents};
 use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
 use perch_lab::{Arch, Cpus, Error, Store, Topology};
@@ -127,16 +127,60 @@ pub fn resolve(name: &str) -> Machine {
     perch_machine::resolve(name).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Healthy guests that no test uses now, kept because a boot takes as long as many tests. They are
-/// stopped, so they take nothing but memory.
-static IDLE: Mutex<Vec<Lab>> = Mutex::new(Vec::new());
+/// Snapshots of guests that had just come up, the one that was used last at the end. A boot takes as
+/// long as many tests, so the guest of each test goes on from a snapshot.
+static SNAPSHOTS: Mutex<Vec<Arc<Kept>>> = Mutex::new(Vec::new());
 
-/// The number of idle guests that are kept, those that were used last. Each takes up to a gigabyte.
-const KEPT: usize = 6;
+/// The number of snapshots that are kept. Each takes up to 400 MiB.
+const KEPT: usize = 8;
 
-/// MiB of the host's memory that idle guests must leave free; where less is free, all but the last
-/// of them end.
+/// MiB of the host's memory that snapshots must leave free; where less is free, all but the last
+/// of them go.
 const LEFT_MIB: u64 = 3000;
+
+/// The snapshot of guests that show a machine under a kernel, once one was booted.
+struct Kept {
+    machine: Machine,
+    release: String,
+    snapshot: OnceLock<Snapshot>,
+}
+
+impl Kept {
+    /// Finds the snapshot of guests like this, or a place for one.
+    fn find(setup: &Setup) -> Arc<Kept> {
+        let (machine, release) = (setup.topology.machine(), &setup.kernel.release);
+        let mut all = SNAPSHOTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let like = |kept: &Arc<Kept>| kept.machine == *machine && kept.release == *release;
+        let kept = match all.iter().position(like) {
+            Some(index) => all.remove(index),
+            None => Arc::new(Kept {
+                machine: machine.clone(),
+                release: release.clone(),
+                snapshot: OnceLock::new(),
+            }),
+        };
+        all.push(Arc::clone(&kept));
+        while all.len() > KEPT || all.len() > 1 && available_mib() < LEFT_MIB {
+            all.remove(0);
+        }
+        kept
+    }
+
+    /// The snapshot, which the first test takes while others that want it wait.
+    fn snapshot(&self, setup: Setup) -> &Snapshot {
+        self.snapshot.get_or_init(|| {
+            let _place = Place::take();
+            let began = Instant::now();
+            let snapshot = Snapshot::take(setup).unwrap_or_else(|error| panic!("{error}"));
+            let seconds = began.elapsed().as_secs_f64();
+            println!(
+                "Linux {} on {}: booted and saved in {seconds:.1} s",
+                self.release, self.machine.name
+            );
+            snapshot
+        })
+    }
+}
 
 /// MiB of memory that the host could still give; a large number where the host does not tell.
 fn available_mib() -> u64 {
@@ -148,24 +192,16 @@ fn available_mib() -> u64 {
     kib.map_or(u64::MAX, |kib| kib >> 10)
 }
 
-/// A guest that shows a machine. Another test may have used it before, and another may use it
-/// after.
+/// A guest that shows a machine.
 pub struct Lab {
     guest: Guest,
     /// The machine that it shows.
     machine: Machine,
-    /// The kernel's release.
-    release: String,
-    /// The number of programs that ran when the guest was up; any more belong to a test.
-    programs: usize,
 }
 
-/// The use of a guest, until dropped. No further test gets the guest after one that failed or left
-/// programs.
+/// The use of a guest, until dropped.
 pub struct Use {
-    lab: Option<Lab>,
-    for_others: bool,
-    began: Instant,
+    lab: Lab,
     // The place is given back after the guest, because fields are dropped in this order.
     _place: Place,
 }
@@ -174,40 +210,20 @@ impl std::ops::Deref for Use {
     type Target = Lab;
 
     fn deref(&self) -> &Lab {
-        self.lab.as_ref().expect("taken by drop only")
-    }
-}
-
-impl Drop for Use {
-    fn drop(&mut self) {
-        println!("{:.1} s in all", self.began.elapsed().as_secs_f64());
-        let Some(lab) = self.lab.take() else { return };
-        if !self.for_others || std::thread::panicking() || !lab.is_as_before() {
-            return;
-        }
-        if lab.guest.stop().is_err() {
-            return;
-        }
-        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.push(lab);
-        while idle.len() > KEPT || idle.len() > 1 && available_mib() < LEFT_MIB {
-            idle.remove(0);
-        }
+        &self.lab
     }
 }
 
 impl Use {
     /// Powers the guest off and returns all that its console showed.
-    pub fn power_off(mut self) -> String {
-        let lab = self.lab.take().expect("taken by drop only");
-        lab.guest.power_off().unwrap()
+    pub fn power_off(self) -> String {
+        self.lab.guest.power_off().unwrap()
     }
 
-    fn of(lab: Lab, for_others: bool, place: Place) -> Use {
+    fn of(setup: &Setup, guest: Guest, place: Place) -> Use {
+        let machine = setup.topology.machine().clone();
         Use {
-            lab: Some(lab),
-            for_others,
-            began: Instant::now(),
+            lab: Lab { guest, machine },
             _place: place,
         }
     }
@@ -216,63 +232,40 @@ impl Use {
 impl Lab {
     /// Linux of this version on so many CPUs in two nodes with two clusters each.
     pub fn boot(kernel: &str, cpus: usize) -> Use {
-        Lab::of(&setup(&nodes(), Cpus::AtMost(cpus), kernel))
+        Lab::of(setup(&nodes(), Cpus::AtMost(cpus), kernel))
     }
 
     /// As [`Lab::boot`], on the machine given; an arm64 guest where capacities differ.
     pub fn on(machine: &Machine, kernel: &str) -> Use {
-        Lab::of(&setup(machine, Cpus::All, kernel))
-    }
-
-    /// As [`Lab::boot`], for a test that leaves traces: no other test gets the guest after it.
-    pub fn for_the_last_time(kernel: &str, cpus: usize) -> Use {
-        let mut lab = Lab::boot(kernel, cpus);
-        lab.for_others = false;
-        lab
+        Lab::of(setup(machine, Cpus::All, kernel))
     }
 
     /// Four CPUs of one LLC in clusters of two, whose clock counts instructions: its CPUs keep pace
-    /// with each other, however busy the host is. No test used it before.
+    /// with each other, however busy the host is. Such a guest is always booted.
     pub fn counting(kernel: &str) -> Use {
         let text = "name = \"counting\"\n[topology]\nclusters_per_llc = 2\ncores_per_cluster = 2\n";
         let machine = Machine::from_toml_str(text, "counting").unwrap();
         assert_eq!((machine.cpus.len(), machine.llcs()), (4, 1));
         let mut setup = setup(&machine, Cpus::All, kernel);
         setup.deterministic = true;
-        Lab::fresh(&setup, false)
-    }
-
-    /// A guest of this setup: an idle one, else one that is booted now.
-    pub fn of(setup: &Setup) -> Use {
         let place = Place::take();
-        let machine = setup.topology.machine();
-        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-        let like = |lab: &Lab| lab.machine == *machine && lab.release == setup.kernel.release;
-        let lab = idle.iter().position(like).map(|index| idle.remove(index));
-        drop(idle);
-        match lab {
-            Some(lab) => {
-                lab.guest.go_on().unwrap_or_else(|error| panic!("{error}"));
-                println!("Linux {} on {}: used before", lab.release, machine.name);
-                Use::of(lab, true, place)
-            }
-            None => Lab::fresh_in(setup, true, place),
-        }
+        Use::of(&setup, boot(&setup), place)
     }
 
-    fn fresh(setup: &Setup, for_others: bool) -> Use {
-        Lab::fresh_in(setup, for_others, Place::take())
-    }
-
-    fn fresh_in(setup: &Setup, for_others: bool, place: Place) -> Use {
-        let mut lab = Lab {
-            guest: boot(setup),
-            machine: setup.topology.machine().clone(),
-            release: setup.kernel.release.clone(),
-            programs: 0,
-        };
-        lab.programs = lab.count_programs().expect("a guest that was just booted");
-        Use::of(lab, for_others, place)
+    /// A guest of this setup, which no test used before. It goes on from a snapshot, for which the
+    /// first test boots.
+    pub fn of(setup: Setup) -> Use {
+        let kept = Kept::find(&setup);
+        let snapshot = kept.snapshot(setup);
+        let place = Place::take();
+        let guest = snapshot.restore().unwrap_or_else(|error| panic!("{error}"));
+        println!(
+            "Linux {} on {}: goes on after {:.1} s",
+            kept.release,
+            kept.machine.name,
+            guest.boot_time().as_secs_f64()
+        );
+        Use::of(snapshot.setup(), guest, place)
     }
 
     /// The machine that it shows.
@@ -283,26 +276,6 @@ impl Lab {
     /// The guest itself.
     pub fn guest(&self) -> &Guest {
         &self.guest
-    }
-
-    /// The number of programs that run, the counting shell included; kernel threads have no
-    /// program.
-    fn count_programs(&self) -> Option<usize> {
-        let script = "ls -l /proc/[0-9]*/exe 2>/dev/null | grep -c ' -> '";
-        let output = self.guest.run(&Command::shell(script)).ok()?;
-        output.text().trim().parse().ok()
-    }
-
-    /// Returns whether no program of a test runs in the guest and its kernel's log tells of no
-    /// trouble. It looks several times, because a program that was killed just now may still be
-    /// about to end.
-    fn is_as_before(&self) -> bool {
-        let quiet = self.guest.trouble().is_ok_and(|trouble| trouble.is_empty());
-        quiet
-            && (0..10).any(|look| {
-                std::thread::sleep(Duration::from_millis(200 * look.min(1)));
-                self.count_programs() == Some(self.programs)
-            })
     }
 
     /// Panics with the last words of the kernel and of the schedulers in it.

@@ -7,7 +7,7 @@ use std::process::{Child, Command as HostCommand, Stdio};
 use std::time::{Duration, Instant};
 
 use perch_lab::Cpus;
-use perch_lab::guest::{Command, Guest, Signal, Status};
+use perch_lab::guest::{Command, Guest, Signal, Snapshot, Status};
 use perch_machine::Machine;
 
 use crate::guest::{Lab, PERCH, Place, Use, boot, resolve, setup};
@@ -57,12 +57,56 @@ fn an_irregular_machine_comes_up_as_promised() {
 
 #[test]
 fn packages_that_share_a_node_come_up_as_promised() {
-    let lab = Lab::of(&setup(&resolve("xeon240"), Cpus::AtMost(8), ""));
+    let lab = Lab::of(setup(&resolve("xeon240"), Cpus::AtMost(8), ""));
     let promised = lab.machine();
     assert_eq!((promised.llcs(), promised.nodes()), (2, 1));
     assert!(promised.has_smt());
     looks_as_promised(&lab);
     let console = lab.power_off();
+    assert!(console.trim_end().ends_with("Power down"), "{console}");
+}
+
+#[test]
+fn guests_that_go_on_from_one_state_are_apart() {
+    let _place = Place::take();
+    let setup = || setup(&resolve("kunpeng920"), Cpus::AtMost(4), "");
+    let mut job = setup();
+    job.job = Some(Command::new(["true"]));
+    let refused = Snapshot::take(job).err().unwrap().to_string();
+    assert!(
+        refused.starts_with("a guest with a job cannot"),
+        "{refused}"
+    );
+    let mut deterministic = setup();
+    deterministic.deterministic = true;
+    assert!(Snapshot::take(deterministic).err().unwrap().is_input());
+
+    let began = Instant::now();
+    let snapshot = Snapshot::take(setup()).unwrap();
+    let took = began.elapsed();
+    let [one, other] = [(); 2].map(|()| snapshot.restore().unwrap());
+    // They need it no longer.
+    let promised = snapshot.setup().topology.machine().clone();
+    drop(snapshot);
+    println!(
+        "{took:?}, then {:?} and {:?}",
+        one.boot_time(),
+        other.boot_time()
+    );
+    let text = |guest: &Guest, script: &str| guest.run(&Command::shell(script)).unwrap().text();
+    assert_eq!(text(&one, "echo 1 > /tmp/mine; cat /tmp/mine"), "1\n");
+    assert_eq!(text(&other, "ls /tmp"), "");
+    for guest in [&one, &other] {
+        let detected = text(guest, "perch machine detect");
+        let detected = Machine::from_toml_str(&detected, "the guest").unwrap();
+        assert_eq!(detected.cpus, promised.cpus);
+        // Its log begins with the boot, and time does not jump.
+        assert!(guest.log().unwrap().contains("Linux version"));
+        assert_eq!(guest.trouble().unwrap(), [""; 0]);
+    }
+    drop(one);
+    assert_eq!(text(&other, "nproc"), "4\n");
+    let console = other.power_off().unwrap();
     assert!(console.trim_end().ends_with("Power down"), "{console}");
 }
 

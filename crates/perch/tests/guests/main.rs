@@ -3,10 +3,9 @@
 //! benchmarks run under it, that tasks go where the policy says and share CPUs fairly, and that no
 //! event does harm), recordings of the stock one, and the policy as BPF.
 //!
-//! A boot takes as long as many tests, so a test may get a guest that another one had before: never
-//! after a test that failed or left programs behind, and never when the test asks for a guest of
-//! its own. The first test fetches the parts of a guest that the host lacks; a test that cannot
-//! have them fails and says why.
+//! A boot takes as long as many tests, so a test gets a guest of its own that goes on from a snapshot
+//! of one that had just come up, unless it asks for a guest that boots. The first test fetches the
+//! parts of a guest that the host lacks; a test that cannot have them fails and says why.
 
 mod arm64;
 mod band;

@@ -105,7 +105,7 @@ fn ends_badly(lab: &Lab) {
     lab.text("mkdir /tmp/small; mount -t tmpfs -o size=400k none /tmp/small");
     let full = lab.run(
         "perch record -o /tmp/small/full.perch -- \
-         sh -c 'hackbench -g 1 -l 2000 >/dev/null; touch /tmp/not-ended'",
+         sh -c 'hackbench -g 1 -l 20000 >/dev/null; touch /tmp/not-ended'",
     );
     let said = full.error_text();
     assert_eq!(full.status, Status::Code(1), "{said}");

@@ -33,7 +33,7 @@ fn finish(lab: &Lab, churn: Process) {
 
 #[test]
 fn cpus_go_and_come() {
-    let lab = Lab::for_the_last_time("7.2", 8);
+    let lab = Lab::boot("7.2", 8);
     let perch = lab.load("");
     let churn = churn(&lab);
     for (index, (cpu, online)) in [(3, 0), (3, 1), (7, 0), (7, 1)].into_iter().enumerate() {

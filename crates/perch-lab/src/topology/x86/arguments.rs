@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use perch_machine::Machine;
 
-use super::super::memory;
+use super::super::memory::{self, Memory};
 use super::{Grid, Seat};
 
 impl Grid {
     /// `-machine`, `-cpu`, `-smp`, `-m` and `-numa` of the guest that its kernel will find to be
-    /// `machine`, for `memory_mib` MiB in all; `features` are more CPU flags, each with its sign.
-    pub fn arguments(&self, machine: &Machine, memory_mib: u64, features: &[&str]) -> Vec<String> {
+    /// `machine`, with this memory; `features` are more CPU flags, each with its sign.
+    pub fn arguments(&self, machine: &Machine, memory: &Memory, features: &[&str]) -> Vec<String> {
         let mut arguments = Vec::new();
         let mut add = |option: &str, value: String| {
             arguments.push(option.to_string());
@@ -35,7 +35,7 @@ impl Grid {
             }
         }
         // Nodes come before the CPUs that are in them.
-        [memory::arguments(machine, memory_mib), arguments].concat()
+        [memory::arguments(machine, memory), arguments].concat()
     }
 
     fn smp(&self) -> String {
