@@ -4,6 +4,7 @@
 use crate::core::Sched;
 use crate::hardware::{Access, Field, Symbol};
 use crate::id::TaskId;
+use crate::observe::Observed;
 
 /// The caller that switches CPUs. The balancer takes a running task off its CPU and knows nothing
 /// of how that CPU goes on: another task may run there, or none, or the CPU itself may balance.
@@ -27,7 +28,12 @@ impl Sched<'_> {
             self.reserve(to, 1);
         }
         let distance = self.costs.distance(from, to);
-        self.counts.balanced[distance as usize] += 1;
+        self.happened(Observed::Balanced {
+            task,
+            from,
+            to,
+            distance,
+        });
         self.enqueue(to, task, true);
         self.check_preempt(to, task);
         // A CPU that balances for itself looks at its queue next; one that is idle must be told.

@@ -11,6 +11,7 @@ use perch_policy::{Mode, ProcessId};
 
 use crate::core::Sched;
 use crate::id::TaskId;
+use crate::observe::Observed;
 use books::Trail;
 pub(crate) use books::{CacheBooks, CacheTask, processes};
 
@@ -28,9 +29,10 @@ impl Sched<'_> {
         let first = trail.now.is_none();
         let back = here.is_some() && trail.before == here;
         if !first && here.is_some() {
-            self.counts.llc_changes += 1;
-            self.counts.bounces += u64::from(back && self.now - trail.since_ns <= BOUNCE_NS);
+            let bounces = back && self.now - trail.since_ns <= BOUNCE_NS;
+            self.happened(Observed::ChangedLlc { task, cpu, bounces });
         }
+        let trail = &mut self.tasks[task].cache.trail;
         *trail = Trail {
             now: here,
             before: trail.now,

@@ -10,6 +10,7 @@
 use super::Sched;
 use crate::hardware::{Access, Field, Symbol};
 use crate::id::TaskId;
+use crate::observe::Observed;
 
 impl Sched<'_> {
     /// A kernel function on `cpu`, which executes it now, reads or writes a field of the root
@@ -44,7 +45,7 @@ impl Sched<'_> {
         let c = &mut self.cpus[cpu];
         c.lines.ns += took_ns;
         c.lines.since_ns = self.now;
-        self.counts.kernel_ns += took_ns;
+        self.happened(Observed::InKernel { cpu, ns: took_ns });
     }
 
     /// Sets or clears, from `cpu`, the root domain's flag that some CPU is overloaded. The CPU
@@ -114,6 +115,7 @@ impl Sched<'_> {
     /// Counts the work `work_ns` of `cpu` as time in the kernel.
     #[inline]
     pub fn note_kernel(&mut self, cpu: usize, work_ns: u64) {
-        self.counts.kernel_ns += self.cpus[cpu].wall_ns(work_ns);
+        let ns = self.cpus[cpu].wall_ns(work_ns);
+        self.happened(Observed::InKernel { cpu, ns });
     }
 }

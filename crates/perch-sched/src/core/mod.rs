@@ -132,15 +132,22 @@ impl<'a> Sched<'a> {
 }
 
 impl Sched<'_> {
-    /// Returns whether the run has an observer.
-    #[inline]
-    pub(crate) fn is_observed(&self) -> bool {
-        self.watch.is_any()
+    /// Tells the readers of events what happened: the counts, which every run has, and the observer,
+    /// if there is one. The caller names the kind of the event, so that the counts' part is compiled
+    /// to what that kind changes; the event itself is only put together for an observer, which is why
+    /// it is handed over by value.
+    #[inline(always)]
+    pub(crate) fn happened(&mut self, what: Observed<'_>) {
+        self.counts.see(&what);
+        if self.watch.is_any() {
+            self.tell(what);
+        }
     }
 
     #[cold]
-    pub(crate) fn tell(&mut self, what: &Observed<'_>) {
-        self.watch.tell(self.now, what);
+    #[inline(never)]
+    fn tell(&mut self, what: Observed<'_>) {
+        self.watch.tell(self.now, &what);
     }
 
     /// Schedules an event of this kind, key and tag for `at_ns`, which must not lie in the past.

@@ -10,6 +10,7 @@ use super::{Life, Programs, Sched, Waker};
 use crate::balance::Vacated;
 use crate::class::table::Yield;
 use crate::id::{MaskId, TaskId};
+use crate::observe::Observed;
 
 /// Switches the CPUs from which the balancer takes their running task.
 pub(super) struct Switching<'p>(pub &'p mut dyn Programs);
@@ -138,17 +139,14 @@ impl Sched<'_> {
         }
         self.cpus[cpu].chores.clear();
         self.set_next(cpu, task);
-        self.counts.context_switches += 1;
+        let woken_ns = std::mem::take(&mut self.tasks[task].woken_ns);
+        let latency_ns = (woken_ns > 0).then(|| self.now - woken_ns);
+        self.happened(Observed::Switched {
+            task,
+            cpu,
+            latency_ns,
+        });
         let t = &mut self.tasks[task];
-        if t.woken_ns > 0 {
-            let latency = self.now - t.woken_ns;
-            t.woken_ns = 0;
-            self.counts.latency_ns += latency;
-            self.counts.wake_latency.record(latency);
-            if latency > self.counts.max_latency_ns {
-                self.counts.max_latency_ns = latency;
-            }
-        }
         let warm = t.warm();
         let c = &mut self.cpus[cpu];
         let others = c.fill - t.warm_fill.min(c.fill);
@@ -159,12 +157,13 @@ impl Sched<'_> {
         let switch_ns = self.costs.context_switch_ns();
         t.debt_ns += (switch_ns + refill).max(1);
         let between = t.left_ns == 0;
-        self.counts.kernel_ns += c.wall_ns(switch_ns);
+        let took_ns = c.wall_ns(switch_ns);
         let strays = t.cache.ran_in() != c.llc;
         let others = match warm {
             Some(warm) if warm != cpu => self.cpus[warm].fill.saturating_sub(t.warm_fill),
             _ => others,
         };
+        self.happened(Observed::InKernel { cpu, ns: took_ns });
         self.touch_llc(cpu, task, warm, others);
         if strays {
             self.changes_llc(cpu, task);

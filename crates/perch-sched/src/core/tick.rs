@@ -3,6 +3,7 @@
 
 use super::run::Switching;
 use super::{Programs, Sched, kind};
+use crate::observe::Observed;
 
 impl Sched<'_> {
     /// Handles the tick of all CPUs, which falls on the same moment on each (the kernel's default).
@@ -16,7 +17,7 @@ impl Sched<'_> {
                 self.tick_idle(cpu);
                 continue;
             };
-            self.counts.ticks += 1;
+            self.happened(Observed::Ticked { cpu });
             self.tick_current(cpu, task);
             if self.rules.balance.by_weight {
                 self.tick_weights(cpu);

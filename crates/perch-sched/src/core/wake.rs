@@ -54,15 +54,12 @@ impl Sched<'_> {
         }
         self.update_current(cpu);
         self.requeue_delayed(cpu, task);
-        self.counts.delayed_wakeups += 1;
-        if self.is_observed() {
-            self.tell(&Observed::Requeued {
-                task,
-                waker,
-                this_cpu,
-                cpu,
-            });
-        }
+        self.happened(Observed::Requeued {
+            task,
+            waker,
+            this_cpu,
+            cpu,
+        });
         let cost = self.costs.wake_ns(0);
         self.preempt_from(cpu, task, this_cpu, cost);
         cost

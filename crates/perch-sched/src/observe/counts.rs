@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The counts of what the scheduler did. They are the only reader of events that every run has, so
-//! each count is made at the place where its event happens.
+//! The counts of what the scheduler did: the one reader of events that every run has.
 
-use perch_machine::Distance;
-use perch_policy::{CacheStep, Reason, Verdict};
+use perch_policy::{CacheStep, Reason};
 
 use super::Latencies;
+use super::event::{Decided, Observed, RtStep};
 
 /// Counts since counting began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,20 +88,61 @@ impl Counts {
             ..Counts::default()
         }
     }
-    pub(crate) fn decision(
-        &mut self,
-        verdict: &Verdict,
-        from_waker: Distance,
-        from_prev: Distance,
-        busy: bool,
-    ) {
+
+    /// Counts an event.
+    #[inline(always)]
+    pub(crate) fn see(&mut self, what: &Observed<'_>) {
+        match *what {
+            Observed::Asked(_) => {}
+            Observed::Decided(ref decided) => self.see_decision(decided),
+            Observed::Requeued { .. } => self.delayed_wakeups += 1,
+            Observed::Switched { latency_ns, .. } => {
+                self.context_switches += 1;
+                if let Some(latency_ns) = latency_ns {
+                    self.latency_ns += latency_ns;
+                    self.wake_latency.record(latency_ns);
+                    self.max_latency_ns = self.max_latency_ns.max(latency_ns);
+                }
+            }
+            Observed::Preempted { .. } => self.preemptions += 1,
+            Observed::Balanced { distance, .. } => self.balanced[distance as usize] += 1,
+            Observed::Ticked { .. } => self.ticks += 1,
+            Observed::ChangedLlc { bounces, .. } => {
+                self.llc_changes += 1;
+                self.bounces += u64::from(bounces);
+            }
+            Observed::InKernel { ns, .. } => self.kernel_ns += ns,
+            Observed::RtMoved(ref moved) => {
+                match moved.step {
+                    RtStep::Stay | RtStep::Allowed => {}
+                    RtStep::Lowest => self.rt.lowest += 1,
+                    RtStep::Push => self.rt.pushes += 1,
+                    RtStep::Pull => self.rt.pulls += 1,
+                }
+                self.rt.moves[moved.distance as usize] += 1;
+            }
+            Observed::RtWoken { busy, .. } => {
+                self.rt.wakeups += 1;
+                self.chosen_busy += u64::from(busy);
+            }
+            Observed::RtOverloaded { .. } => self.rt.overloads += 1,
+            Observed::RtLooked { loads, .. } => {
+                self.rt.pull_reads += 1;
+                self.rt.counter_loads += u64::from(loads);
+            }
+            Observed::RtLimited { .. } => self.rt.limited += 1,
+        }
+    }
+
+    fn see_decision(&mut self, decided: &Decided<'_>) {
+        let verdict = decided.verdict;
         self.wakeups += 1;
         self.by_reason[verdict.reason as usize] += 1;
         self.by_cache_step[verdict.cache as usize] += 1;
         self.examined += u64::from(verdict.examined);
-        self.wake_distance[from_waker as usize] += 1;
-        self.migrations[from_prev as usize] += 1;
-        self.chosen_busy += u64::from(busy);
+        self.wake_distance[decided.from_waker as usize] += 1;
+        self.migrations[decided.from_prev as usize] += 1;
+        self.chosen_busy += u64::from(decided.busy);
         if self.chosen.len() <= verdict.cpu {
             self.chosen.resize(verdict.cpu + 1, 0);
         }

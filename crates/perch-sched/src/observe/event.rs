@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The stream of events for an observer: text traces, recordings and all other observers read it. A
-//! run without an observer pays for a test at each place, and for nothing else.
+//! The stream of events: counts, text traces, recordings and all other observers read it. The counts
+//! read it in every run, compiled to what each kind of event changes; a run without an observer pays
+//! for a test at each place besides.
 
 use std::io;
 
+use perch_machine::Distance;
 use perch_policy::{CpuMask, Host, TaskState, Verdict, Wake};
 
 use crate::core::Waker;
@@ -42,6 +44,12 @@ pub struct Decided<'a> {
     pub verdict: &'a Verdict,
     /// True if the task has never run.
     pub is_new: bool,
+    /// The distance from the waker's CPU to the chosen one.
+    pub from_waker: Distance,
+    /// The distance from the CPU on which the task ran last to the chosen one.
+    pub from_prev: Distance,
+    /// True if the chosen CPU was busy.
+    pub busy: bool,
 }
 
 /// The reason for which a real-time task goes to a CPU, or stays.
@@ -85,6 +93,8 @@ pub struct Moved {
     pub to: usize,
     /// The reason of the move.
     pub step: RtStep,
+    /// The distance between the two.
+    pub distance: Distance,
 }
 
 /// An event of the scheduler.
@@ -119,6 +129,73 @@ pub enum Observed<'a> {
         /// The CPU on which the task ran last.
         prev_cpu: usize,
         /// The CPU to which it goes.
+        cpu: usize,
+        /// True if that CPU was busy.
+        busy: bool,
+    },
+    /// A CPU switched to another task.
+    Switched {
+        /// The task that runs now.
+        task: TaskId,
+        /// The CPU.
+        cpu: usize,
+        /// The time since the task's wake-up, nanoseconds; `None` if the task only waited for its turn.
+        latency_ns: Option<u64>,
+    },
+    /// A wakee takes the CPU from the running task.
+    Preempted {
+        /// The CPU.
+        cpu: usize,
+        /// The wakee.
+        wakee: TaskId,
+    },
+    /// The balancer, active balance or exec moved a task.
+    Balanced {
+        /// The task.
+        task: TaskId,
+        /// The CPU from which it was moved.
+        from: usize,
+        /// The CPU to which it was moved.
+        to: usize,
+        /// The distance between the two.
+        distance: Distance,
+    },
+    /// A tick found a CPU busy.
+    Ticked {
+        /// The CPU.
+        cpu: usize,
+    },
+    /// A task started to run in another LLC than before.
+    ChangedLlc {
+        /// The task.
+        task: TaskId,
+        /// The CPU on which it runs.
+        cpu: usize,
+        /// True if the task left this LLC a short time ago and comes back.
+        bounces: bool,
+    },
+    /// A CPU spent time in the kernel, or was charged for it.
+    InKernel {
+        /// The CPU.
+        cpu: usize,
+        /// The time, nanoseconds.
+        ns: u64,
+    },
+    /// A CPU got its first real-time task that waits and may run elsewhere.
+    RtOverloaded {
+        /// The CPU.
+        cpu: usize,
+    },
+    /// A CPU looked whether there is a real-time task to pull.
+    RtLooked {
+        /// The CPU.
+        cpu: usize,
+        /// The counters of overloaded CPUs that it read for that.
+        loads: u32,
+    },
+    /// A tick took a CPU from the real-time tasks, for the share of the others.
+    RtLimited {
+        /// The CPU.
         cpu: usize,
     },
 }

@@ -47,7 +47,7 @@ impl Observer for Text<'_> {
                 m.to,
                 m.step.name()
             ),
-            Observed::Asked(_) | Observed::Requeued { .. } | Observed::RtWoken { .. } => Ok(()),
+            _ => Ok(()),
         }
     }
 }

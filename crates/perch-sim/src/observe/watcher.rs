@@ -139,8 +139,9 @@ impl Observer for Teller<'_> {
                 this_cpu,
                 prev_cpu,
                 cpu,
+                ..
             } => to.woken(&woken(task, waker, this_cpu, prev_cpu, cpu, "real-time")),
-            Observed::RtMoved(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 }

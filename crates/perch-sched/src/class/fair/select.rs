@@ -53,18 +53,18 @@ impl Sched<'_> {
         let from_prev = self.costs.distance(wake.prev_cpu, verdict.cpu);
         let busy = !self.host.is_idle(verdict.cpu);
         debug_assert_eq!(self.check_verdict(&verdict, task), Ok(()));
-        self.counts.decision(&verdict, from_waker, from_prev, busy);
-        if self.is_observed() {
-            let is_new = self.tasks[task].life == Life::Unborn;
-            self.tell(&Observed::Decided(Decided {
-                task,
-                waker,
-                this_cpu: wake.this_cpu,
-                prev_cpu: wake.prev_cpu,
-                verdict: &verdict,
-                is_new,
-            }));
-        }
+        let is_new = self.tasks[task].life == Life::Unborn;
+        self.happened(Observed::Decided(Decided {
+            task,
+            waker,
+            this_cpu: wake.this_cpu,
+            prev_cpu: wake.prev_cpu,
+            verdict: &verdict,
+            is_new,
+            from_waker,
+            from_prev,
+            busy,
+        }));
         verdict
     }
 

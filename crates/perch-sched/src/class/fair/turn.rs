@@ -5,6 +5,7 @@ use super::{cfs, eevdf};
 use crate::core::{Life, Sched};
 use crate::era::FairRules;
 use crate::id::{EntityId, QueueId, TaskId};
+use crate::observe::Observed;
 
 impl Sched<'_> {
     /// Asks for a switch if `wakee`, which was just enqueued on `cpu`, preempts the running task.
@@ -36,7 +37,7 @@ impl Sched<'_> {
         };
         if preempts {
             self.cpus[cpu].need_resched = true;
-            self.counts.preemptions += 1;
+            self.happened(Observed::Preempted { cpu, wakee });
             // CFS: the entity that preempts runs next, even if another is further behind.
             if let FairRules::Cfs { .. } = self.rules.fair {
                 self.fair.set_next_buddy(queue, wakes);

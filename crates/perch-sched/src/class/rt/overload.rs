@@ -6,6 +6,7 @@ use perch_policy::OverloadLevel;
 use crate::core::Sched;
 use crate::hardware::{Access, Field, Symbol};
 use crate::id::TaskId;
+use crate::observe::Observed;
 
 impl Sched<'_> {
     /// Adds `task`, which waits on `cpu` and may run elsewhere, to the pushable tasks. The first
@@ -21,7 +22,7 @@ impl Sched<'_> {
             self.write_mask(cpu, symbol, true);
             let counter = self.rt_domain().overload.set(cpu);
             self.line(here, symbol, Field::RtoCount(counter as u16), Access::Store);
-            self.counts.rt.overloads += 1;
+            self.happened(Observed::RtOverloaded { cpu });
         }
     }
 
@@ -55,8 +56,10 @@ impl Sched<'_> {
         let domain = self.rt_domain();
         let (reading, home) = (domain.overload.read(cpu), domain.overload.home(cpu));
         let counters = domain.overload.counters();
-        self.counts.rt.pull_reads += 1;
-        self.counts.rt.counter_loads += u64::from(reading.loads);
+        self.happened(Observed::RtLooked {
+            cpu,
+            loads: reading.loads,
+        });
         for step in 0..reading.loads as usize {
             let counter = (home + step) % counters;
             self.line(cpu, symbol, Field::RtoCount(counter as u16), Access::Load);

@@ -23,18 +23,16 @@ impl Sched<'_> {
         let prev_cpu = self.tasks[task].cpu;
         let (cpu, place) = self.choose_rt(task, prev);
         let here = self.acting;
-        self.counts.rt.wakeups += 1;
-        self.counts.chosen_busy += u64::from(!self.host.is_idle(cpu));
+        let busy = !self.host.is_idle(cpu);
         self.note_place(task, here, prev, cpu, place);
-        if self.is_observed() {
-            self.tell(&Observed::RtWoken {
-                task,
-                waker,
-                this_cpu: wake.this_cpu,
-                prev_cpu,
-                cpu,
-            });
-        }
+        self.happened(Observed::RtWoken {
+            task,
+            waker,
+            this_cpu: wake.this_cpu,
+            prev_cpu,
+            cpu,
+            busy,
+        });
         cpu
     }
 
@@ -166,7 +164,7 @@ impl Sched<'_> {
         Some(found)
     }
 
-    /// Counts that `task` goes from `from` to `to`, or stays, and tells the observer.
+    /// Tells the readers of events that `task` goes from `from` to `to`, or stays.
     pub(super) fn note_place(
         &mut self,
         task: TaskId,
@@ -176,23 +174,14 @@ impl Sched<'_> {
         place: RtStep,
     ) {
         let distance = self.costs.distance(from, to);
-        let rt = &mut self.counts.rt;
-        match place {
-            RtStep::Stay | RtStep::Allowed => {}
-            RtStep::Lowest => rt.lowest += 1,
-            RtStep::Push => rt.pushes += 1,
-            RtStep::Pull => rt.pulls += 1,
-        }
-        rt.moves[distance as usize] += 1;
-        if self.is_observed() {
-            self.tell(&Observed::RtMoved(Moved {
-                task,
-                this_cpu: waker,
-                from,
-                to,
-                step: place,
-            }));
-        }
+        self.happened(Observed::RtMoved(Moved {
+            task,
+            this_cpu: waker,
+            from,
+            to,
+            distance,
+            step: place,
+        }));
     }
 }
 

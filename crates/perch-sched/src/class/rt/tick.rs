@@ -5,6 +5,7 @@
 use super::limit::PERIOD_NS;
 use crate::core::Sched;
 use crate::era::RtLimit;
+use crate::observe::Observed;
 
 impl Sched<'_> {
     /// Does the class's work of a tick that concerns all CPUs, before the work of each CPU.
@@ -47,8 +48,9 @@ impl Sched<'_> {
         let c = &mut self.cpus[cpu];
         if c.rt.limit.tick(self.rules.rt_limit, self.now, waiting) {
             c.need_resched = true;
-            self.counts.rt.limited += 1;
+            self.happened(Observed::RtLimited { cpu });
         }
+        let c = &mut self.cpus[cpu];
         if c.rt.limit.is_throttled() {
             c.rt.count();
             self.publish(cpu);

@@ -4,6 +4,7 @@
 use crate::class::table::Yield;
 use crate::core::{Life, Sched};
 use crate::id::TaskId;
+use crate::observe::Observed;
 
 impl Sched<'_> {
     /// Returns the task of the highest priority, if the class may run. The task keeps its place on
@@ -144,8 +145,9 @@ impl Sched<'_> {
         };
         let (priority, running) = (self.priority(wakee), self.priority(current));
         if priority > running {
-            self.counts.preemptions += u64::from(!self.cpus[cpu].need_resched);
-            self.cpus[cpu].need_resched = true;
+            if !std::mem::replace(&mut self.cpus[cpu].need_resched, true) {
+                self.happened(Observed::Preempted { cpu, wakee });
+            }
         } else if priority == running && !self.cpus[cpu].need_resched {
             self.check_equal(cpu, wakee, current);
         }
@@ -169,6 +171,6 @@ impl Sched<'_> {
         c.rt.runnable.remove(wakee);
         c.rt.runnable.push_front(priority, wakee);
         c.need_resched = true;
-        self.counts.preemptions += 1;
+        self.happened(Observed::Preempted { cpu, wakee });
     }
 }
