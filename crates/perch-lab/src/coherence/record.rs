@@ -239,7 +239,7 @@ mod tests {
             for bad in [
                 line.replace(' ', "  "),
                 line.replacen(' ', " x", 1),
-                String::new(),
+                "nonsense".to_string(),
             ] {
                 let mut file = lines.clone();
                 file[at] = &bad;

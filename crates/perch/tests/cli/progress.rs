@@ -9,10 +9,11 @@ use crate::support::perch;
 
 const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 
-/// The text that a shell's `command` sends to a terminal, on both of its streams.
-fn on_a_terminal(command: &str) -> String {
+/// The text that a shell's `command` sends to a terminal, on both of its streams. It stands in the
+/// file `typescript`, too, while the command still runs.
+fn on_a_terminal(command: &str, typescript: &str) -> String {
     let output = Command::new("script")
-        .args(["-q", "-e", "-c", command, "/dev/null"])
+        .args(["-q", "-e", "-f", "-c", command, typescript])
         .env("TERM", "xterm")
         .output()
         .expect("script of util-linux");
@@ -31,7 +32,8 @@ fn run(repetitions: u32) -> Vec<String> {
 
 /// The text on the terminal of such a run, and the seconds that it took by its own words.
 fn seen(repetitions: u32) -> (String, f64) {
-    let text = on_a_terminal(&format!("{PERCH} {}", run(repetitions).join(" ")));
+    let command = format!("{PERCH} {}", run(repetitions).join(" "));
+    let text = on_a_terminal(&command, "/dev/null");
     let (_, after) = text.split_once("simulations in ").expect("its last words");
     let seconds = after.split(' ').next().unwrap().parse();
     (text, seconds.unwrap())
@@ -52,7 +54,7 @@ fn a_long_run_has_a_bar_with_rate_and_time_left_on_a_terminal_only() {
     assert!(text.contains("/s, ") && text.contains(" left"), "{text:?}");
     assert!(text.contains("tbench:n=4 ["), "{text:?}");
     let quiet = run(repetitions).join(" ");
-    let quiet = on_a_terminal(&format!("{PERCH} {quiet} --quiet"));
+    let quiet = on_a_terminal(&format!("{PERCH} {quiet} --quiet"), "/dev/null");
     assert!(!quiet.contains(" left"), "{quiet:?}");
     let words = run(repetitions);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -74,14 +76,20 @@ fn reading_has_a_bar_as_well() {
     let words: Vec<&str> = words.split(' ').chain([path]).collect();
     assert!(perch(&words).status.success());
     let half = fs::metadata(&file).unwrap().len() / 2;
-    let slowly = format!(
-        "(head -c {half} {path}; sleep 3; tail -c +{} {path})",
-        half + 1
-    );
-    let text = on_a_terminal(&format!("{slowly} | {PERCH} replay -"));
+    let slowly = |pause: &str| {
+        let rest = half + 1;
+        format!("(head -c {half} {path}; {pause}; tail -c +{rest} {path}) | {PERCH} replay -")
+    };
+    // The second half comes when the bar is there, or after a minute.
+    let typescript = folder.join("typescript");
+    let typescript = typescript.to_str().unwrap();
+    fs::write(typescript, "").unwrap();
+    let seen =
+        format!("for i in $(seq 600); do grep -q iB/s {typescript} && break; sleep 0.1; done");
+    let text = on_a_terminal(&slowly(&seen), typescript);
     assert!(text.contains("stdin ") && text.contains("iB/s"), "{text:?}");
     let output = Command::new("sh")
-        .args(["-c", &format!("{slowly} | {PERCH} replay -")])
+        .args(["-c", &slowly("sleep 3")])
         .output()
         .unwrap();
     assert!(output.status.success());
