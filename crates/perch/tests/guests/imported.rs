@@ -18,6 +18,26 @@ const ROUNDS: u64 = 300;
 const EVENTS: &str = "-e sched_switch -e sched_waking -e sched_wakeup_new -e sched_process_fork \
     -e sched_process_exec";
 
+/// Recordings of a command, at most, until one has nothing odd in it.
+const TRIES: usize = 3;
+
+/// Records by `command` and imports the recording `file`. A recorder turns its events on CPU by CPU, so
+/// that on a busy host a task may come from a CPU on which they are not on yet, which the import calls
+/// a gap: then the command is recorded again. The last recording must have nothing odd in it.
+fn recorded(lab: &Lab, command: &str, file: &str) -> (PathBuf, Script, Value) {
+    for left in (0..TRIES).rev() {
+        lab.text(command);
+        let found = imported(lab, file);
+        let odd = ["lost", "gaps", "late", "unseen", "guessed"];
+        let odd: Vec<&str> = odd.into_iter().filter(|odd| found.2[odd] != 0).collect();
+        if odd.is_empty() {
+            return found;
+        }
+        assert!(left > 0, "{file}: {odd:?}");
+    }
+    unreachable!("the last try returns or fails");
+}
+
 /// Fetches a recording from the guest and imports it: the workload's path, its script, and the
 /// summary.
 fn imported(lab: &Lab, file: &str) -> (PathBuf, Script, Value) {
@@ -37,9 +57,6 @@ fn imported(lab: &Lab, file: &str) -> (PathBuf, Script, Value) {
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     println!("{file}: {summary}");
     let script = Script::read(&mut &std::fs::read(&workload).unwrap()[..]).unwrap();
-    for odd in ["lost", "gaps", "late", "unseen", "guessed"] {
-        assert_eq!(summary[odd], 0, "{file}: {odd}");
-    }
     assert_eq!(summary["work_ns"], script.work_ns());
     (workload, script, summary)
 }
@@ -88,10 +105,9 @@ fn runs_anywhere(workload: &Path, script: &Script) {
 fn what_perf_and_trace_cmd_record_runs_again() {
     let machine = Machine::regular("four", 1, 1, 1, 0, 4, 1).unwrap();
     let lab = Lab::on(&machine, "7.2");
-    lab.text(&format!(
-        "perf sched record -o /tmp/pipe.data -- perf bench sched pipe -l {ROUNDS} 2>&1"
-    ));
-    let (workload, script, summary) = imported(&lab, "pipe.data");
+    let record =
+        format!("perf sched record -o /tmp/pipe.data -- perf bench sched pipe -l {ROUNDS} 2>&1");
+    let (workload, script, summary) = recorded(&lab, &record, "pipe.data");
     // The pipe's two tasks, and the wake-ups between them that perf's own reader counts.
     let pair: Vec<u32> = (0..script.tasks.len() as u32)
         .filter(|&n| script.tasks[n as usize].name == "sched-pipe")
@@ -129,10 +145,9 @@ fn what_perf_and_trace_cmd_record_runs_again() {
     );
     runs_anywhere(&workload, &script);
 
-    lab.text(&format!(
-        "trace-cmd record -o /tmp/hackbench.dat {EVENTS} hackbench -g 1 -l 5 2>&1"
-    ));
-    let (workload, script, summary) = imported(&lab, "hackbench.dat");
+    let record =
+        format!("trace-cmd record -o /tmp/hackbench.dat {EVENTS} hackbench -g 1 -l 5 2>&1");
+    let (workload, script, summary) = recorded(&lab, &record, "hackbench.dat");
     let tasks = script
         .tasks
         .iter()
