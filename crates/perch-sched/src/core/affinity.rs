@@ -12,7 +12,7 @@ impl Sched<'_> {
         &self.affinities[self.tasks[task].affinity]
     }
 
-    /// Returns a set of CPUs that tasks can be bound to, by its place in [`super::Setup::masks`].
+    /// Returns a set of CPUs that tasks can be bound to, by its place in [`crate::Setup::masks`].
     pub fn mask(&self, mask: MaskId) -> &CpuMask {
         &self.affinities[mask]
     }

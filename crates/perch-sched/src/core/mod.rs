@@ -70,8 +70,8 @@ pub trait Programs {
     /// take time, wake other tasks, put the task to sleep or end it.
     fn advance(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId);
 
-    /// `task`, which was set up as one that [`NewTask::carries`] others, has just got `cpu`, with
-    /// or without work left.
+    /// `task`, which was set up as one that carries others ([`crate::NewTask::carries`]), has just
+    /// got `cpu`, with or without work left.
     fn enter(&mut self, sched: &mut Sched<'_>, cpu: usize, task: TaskId);
 }
 
@@ -132,10 +132,10 @@ impl<'a> Sched<'a> {
 }
 
 impl Sched<'_> {
-    /// Tells the readers of events what happened: the counts, which every run has, and the observer,
-    /// if there is one. The caller names the kind of the event, so that the counts' part is compiled
-    /// to what that kind changes; the event itself is only put together for an observer, which is why
-    /// it is handed over by value.
+    /// Tells the readers of events what happened: the counts, which every run has, and the
+    /// observer, if there is one. The caller names the kind of the event, so that the counts' part
+    /// is compiled to what that kind changes; the event itself is only put together for an
+    /// observer, which is why it is handed over by value.
     #[inline(always)]
     pub(crate) fn happened(&mut self, what: Observed<'_>) {
         self.counts.see(&what);

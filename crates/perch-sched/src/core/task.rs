@@ -22,7 +22,7 @@ pub struct Task {
     pub cpu: usize,
     /// The state that the task is in between its birth and its death.
     pub life: Life,
-    /// True for a task whose work is that of others, see [`super::NewTask::carries`].
+    /// True for a task whose work is that of others, see [`crate::NewTask::carries`].
     pub carries: bool,
     /// True while the task executes kernel code with interrupts off: it keeps its CPU until the
     /// program clears this.
