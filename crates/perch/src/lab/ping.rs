@@ -73,8 +73,6 @@ pub struct PongArguments {
     #[arg(long, value_enum)]
     by: By,
     #[arg(long)]
-    cpu: usize,
-    #[arg(long)]
     rounds: u64,
     /// The port of the first side; none for pipes.
     #[arg(long, default_value_t = 0)]
@@ -146,14 +144,16 @@ fn failed(doing: &str) -> impl Fn(std::io::Error) -> Failure {
 fn start(arguments: &Arguments, rounds: u64) -> Result<(Child, Box<dyn End>), Failure> {
     let this = std::env::current_exe().map_err(failed("find this program"))?;
     let mut command = Command::new(this);
-    let (by, cpu) = (arguments.by, arguments.cpus[1]);
-    command.args([PONG, "--by", by.name()]);
-    command.args(["--cpu", &cpu.to_string(), "--rounds", &rounds.to_string()]);
+    command.args([PONG, "--by", arguments.by.name()]);
+    command.args(["--rounds", &rounds.to_string()]);
+    // A process inherits its CPUs, and a CPU that is not there is refused before anybody waits.
+    pin(arguments.cpus[1])?;
+    let spawn = |command: &mut Command| command.spawn().map_err(failed("start the other side"));
     let loopback = (Ipv4Addr::LOCALHOST, 0);
-    match by {
+    match arguments.by {
         By::Pipe => {
             command.stdin(Stdio::piped()).stdout(Stdio::piped());
-            let mut child = command.spawn().map_err(failed("start the other side"))?;
+            let mut child = spawn(&mut command)?;
             let (out, back) = (child.stdin.take(), child.stdout.take());
             let out = out.expect("its input is a pipe");
             let back = back.expect("its output is a pipe");
@@ -162,8 +162,7 @@ fn start(arguments: &Arguments, rounds: u64) -> Result<(Child, Box<dyn End>), Fa
         By::Tcp => {
             let listener = TcpListener::bind(loopback).map_err(failed("listen"))?;
             let port = listener.local_addr().map_err(failed("listen"))?.port();
-            let child = command.args(["--port", &port.to_string()]).spawn();
-            let child = child.map_err(failed("start the other side"))?;
+            let child = spawn(command.args(["--port", &port.to_string()]))?;
             let (stream, _) = listener.accept().map_err(failed("accept"))?;
             stream
                 .set_nodelay(true)
@@ -174,8 +173,7 @@ fn start(arguments: &Arguments, rounds: u64) -> Result<(Child, Box<dyn End>), Fa
         By::Udp => {
             let socket = UdpSocket::bind(loopback).map_err(failed("bind"))?;
             let port = socket.local_addr().map_err(failed("bind"))?.port();
-            let child = command.args(["--port", &port.to_string()]).spawn();
-            let child = child.map_err(failed("start the other side"))?;
+            let child = spawn(command.args(["--port", &port.to_string()]))?;
             let (_, from) = socket.recv_from(&mut [0]).map_err(failed("receive"))?;
             socket.connect(from).map_err(failed("connect"))?;
             Ok((child, Box::new(socket)))
@@ -231,7 +229,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The other side: every byte goes back.
 pub fn run_pong(arguments: &PongArguments) -> Result<(), Failure> {
-    pin(arguments.cpu)?;
     let there = (Ipv4Addr::LOCALHOST, arguments.port);
     let mut end: Box<dyn End> = match arguments.by {
         // Standard output of the library is buffered by line and locked; the descriptors are not.
