@@ -25,8 +25,8 @@ use crate::stats::{Delta, ci95, delta, mean};
 use crate::tally::{ArmCpus, Tally, WakeLatency};
 
 pub use counts::CountRow;
-pub(crate) use counts::{DISTANCES, occurred};
 use counts::{chosen, counts, guests, totals};
+pub(crate) use counts::{distances, occurred};
 
 /// The request for a comparison.
 #[derive(Clone, Debug)]
@@ -238,9 +238,9 @@ pub fn compare_raw(
         cache: counts(&by_arm, CacheStep::ALL[1..].iter().map(|s| s.name()), |m| {
             &m.by_cache_step[1..]
         }),
-        wake_distance: counts(&by_arm, DISTANCES, |metrics| &metrics.wake_distance),
-        migrations: counts(&by_arm, DISTANCES, |metrics| &metrics.migrations),
-        balanced: counts(&by_arm, DISTANCES, |metrics| &metrics.balanced),
+        wake_distance: counts(&by_arm, distances(), |metrics| &metrics.wake_distance),
+        migrations: counts(&by_arm, distances(), |metrics| &metrics.migrations),
+        balanced: counts(&by_arm, distances(), |metrics| &metrics.balanced),
         guests: guests(&by_arm),
         totals: totals(&by_arm),
         contention: contention(spec, &by_arm),

@@ -8,7 +8,7 @@ use perch_policy::Reason;
 use perch_sim::{Latencies, Metrics};
 use serde::{Deserialize, Serialize};
 
-use crate::compare::{CountRow, DISTANCES, occurred};
+use crate::compare::{CountRow, distances, occurred};
 use crate::json::null_is_nan;
 use crate::model::{Arm, Experiment, Load};
 
@@ -234,7 +234,7 @@ impl<'a> Tallies<'a> {
                     .map(|(arm, tally)| tally.latency(arm, load.row.is_none()))
                     .collect(),
                 decisions: rows(&tallies, reasons, |tally| &tally.by_reason),
-                migrations: rows(&tallies, DISTANCES, |tally| &tally.migrations),
+                migrations: rows(&tallies, distances(), |tally| &tally.migrations),
                 cpus: by_arm()
                     .map(|(arm, tally)| tally.cpus(arm, false))
                     .collect(),

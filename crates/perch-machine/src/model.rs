@@ -66,6 +66,19 @@ impl Distance {
         Distance::Package,
         Distance::Machine,
     ];
+
+    /// Returns the distance's name: the nearest thing that the CPUs share.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Distance::Cpu => "same CPU",
+            Distance::Core => "core",
+            Distance::Cluster => "cluster",
+            Distance::Llc => "LLC",
+            Distance::Node => "node",
+            Distance::Package => "package",
+            Distance::Machine => "machine",
+        }
+    }
 }
 
 /// A checked machine: every CPU in one core, LLC, node and package; every cluster inside one LLC;

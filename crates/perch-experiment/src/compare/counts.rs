@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The events that a comparison counts, per simulated second.
 
-use perch_machine::Machine;
+use perch_machine::{Distance, Machine};
 use perch_sim::workload::Workload;
 use perch_sim::{GuestMetrics, Metrics, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::stats::mean;
 
-/// The distances of perch_machine::Distance, nearest first, by the names that tables use.
-pub(crate) const DISTANCES: [&str; 7] = [
-    "same CPU", "core", "cluster", "LLC", "node", "package", "machine",
-];
+/// The names of all distances, nearest first.
+pub(crate) fn distances() -> [&'static str; Distance::ALL.len()] {
+    Distance::ALL.map(Distance::name)
+}
 
 /// The frequency of one event, per simulated second, by arm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

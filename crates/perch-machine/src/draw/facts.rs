@@ -212,12 +212,7 @@ fn distances_seen(machine: &Machine) -> BTreeSet<Distance> {
 fn by_distance(costs: &ByDistance, seen: &BTreeSet<Distance>) -> String {
     let name = |distance: Distance| match distance {
         Distance::Cpu => "own",
-        Distance::Core => "core",
-        Distance::Cluster => "cluster",
-        Distance::Llc => "LLC",
-        Distance::Node => "node",
-        Distance::Package => "package",
-        Distance::Machine => "machine",
+        distance => distance.name(),
     };
     let cost = |&distance: &Distance| format!("{} {}", name(distance), costs.at(distance));
     let costs: Vec<String> = seen.iter().map(cost).collect();

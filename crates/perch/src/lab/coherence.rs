@@ -85,16 +85,11 @@ impl Function {
     }
 }
 
-/// A distance's name in tables: the nearest thing that the CPUs share.
+/// A distance's name in tables. A line of the same CPU's own came from memory.
 fn distance_name(distance: Distance) -> &'static str {
     match distance {
         Distance::Cpu => "memory",
-        Distance::Core => "core",
-        Distance::Cluster => "cluster",
-        Distance::Llc => "LLC",
-        Distance::Node => "node",
-        Distance::Package => "package",
-        Distance::Machine => "machine",
+        distance => distance.name(),
     }
 }
 
