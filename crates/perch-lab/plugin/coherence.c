@@ -20,8 +20,6 @@
 #include "qemu.h"
 #include "table.h"
 
-#define SLOTS 256
-
 /*
  * An instruction of the guest that touches memory, and the lines that it moved. QEMU translates the
  * same instruction again and again, so each has one entry, which stays where it is.

@@ -15,6 +15,9 @@ use crate::tree;
 /// The first version in which CPUs can share an L2 cache (`smp-cache` with `modules`).
 pub(crate) const WITH_L2_CLUSTERS: Version = (10, 0, 0);
 
+/// The first version with which the plugin that counts cache lines was tried.
+const WITH_PLUGIN: Version = (10, 0, 0);
+
 /// The oldest version on which guests were tried (Debian 12's).
 const OLDEST: Version = (7, 2, 0);
 
@@ -31,6 +34,8 @@ pub struct Need {
     pub arch: Arch,
     /// True when groups of CPUs share an L2 cache.
     pub l2_clusters: bool,
+    /// True when QEMU loads the plugin that counts cache lines.
+    pub plugin: bool,
 }
 
 impl Need {
@@ -48,6 +53,7 @@ impl Need {
     /// The oldest version that has them. arm64's clusters are older than [`OLDEST`].
     fn version(self) -> Version {
         match self.arch {
+            Arch::X86_64 if self.plugin => WITH_PLUGIN,
             Arch::X86_64 if self.l2_clusters => WITH_L2_CLUSTERS,
             _ => OLDEST,
         }
@@ -257,7 +263,15 @@ mod tests {
 
     #[test]
     fn only_x86_clusters_need_the_newest() {
-        let need = |arch, l2_clusters| Need { arch, l2_clusters }.version();
+        let need = |arch, l2_clusters| {
+            let plugin = false;
+            Need {
+                arch,
+                l2_clusters,
+                plugin,
+            }
+            .version()
+        };
         assert_eq!(need(Arch::X86_64, true), WITH_L2_CLUSTERS);
         assert_eq!(need(Arch::X86_64, false), OLDEST);
         assert_eq!(need(Arch::Aarch64, true), OLDEST);

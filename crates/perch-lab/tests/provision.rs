@@ -51,6 +51,7 @@ fn a_qemu_for_clusters() {
     let need = Need {
         arch: Arch::X86_64,
         l2_clusters: true,
+        plugin: false,
     };
     let began = Instant::now();
     let qemu = Qemu::find(&store, need).unwrap();
@@ -75,6 +76,7 @@ fn what_an_arm64_guest_is_made_of() {
     let need = Need {
         arch,
         l2_clusters: false,
+        plugin: false,
     };
     let qemu = Qemu::find(&store, need).unwrap();
     let machines = qemu.command().args(["-machine", "help"]).output().unwrap();

@@ -274,8 +274,7 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
         )));
     }
     let mut need = topology.need();
-    // The plugin that counts lines is for the same QEMU as clusters.
-    need.l2_clusters |= arguments.coherence;
+    need.plugin = arguments.coherence;
     let qemu = Qemu::find(&store, need)?;
     let (argv, tools) = command_line(arguments);
     let mut contents = guest::contents(&store, &kernel, &perch, tools)?;

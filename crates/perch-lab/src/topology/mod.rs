@@ -157,6 +157,7 @@ impl Topology {
         Need {
             arch: self.arch(),
             l2_clusters: self.has_clusters(),
+            plugin: false,
         }
     }
 
