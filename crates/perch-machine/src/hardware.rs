@@ -54,6 +54,36 @@ impl Default for ContendedLine {
     }
 }
 
+/// A core's work while it waits for memory. Only guests with modelled time use it whole (`perch
+/// lab run --timed`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Core {
+    /// Instructions of a core alone in 100 cycles, while nothing misses the private caches.
+    pub instructions_per_100_cycles: u32,
+    /// Misses that are under way at the same time, at least 1.
+    pub misses_at_once: u32,
+    /// Instructions that the core looks ahead past one that waits.
+    pub reorder_instructions: u32,
+    /// Stores that wait for their lines while the core goes on; 0: each store waits.
+    pub store_buffer: u32,
+}
+
+impl Default for Core {
+    /// Returns an out-of-order core of the years around 2018, of no vendor in particular: ROBs have
+    /// 96 to 256 entries and store buffers 32 to 64. One instruction a cycle is what kernels make of
+    /// such cores: the instructions that were counted on guests, divided by the times of public
+    /// benchmarks (docs/hardware.md). Three misses at once are fewer than the ten and more for which
+    /// such cores have room, because a kernel's load often needs the value of the one before.
+    fn default() -> Core {
+        Core {
+            instructions_per_100_cycles: 100,
+            misses_at_once: 3,
+            reorder_instructions: 128,
+            store_buffer: 32,
+        }
+    }
+}
+
 /// The hardware's costs. Times are nanoseconds at the highest frequency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hardware {
@@ -102,6 +132,8 @@ pub struct Hardware {
     /// The costs of the kernel's contended cache lines. With `None` such lines are not modelled,
     /// and cost nothing.
     pub contended_line: Option<ContendedLine>,
+    /// A core's work while it waits for memory.
+    pub core: Core,
 }
 
 impl Default for Hardware {
@@ -132,6 +164,7 @@ impl Default for Hardware {
             smt_throughput_1024: 640,
             stall_pct: 0,
             contended_line: None,
+            core: Core::default(),
         }
     }
 }

@@ -22,7 +22,7 @@ pub mod testing;
 
 pub use detect::detect;
 pub use error::{MachineError, Problem};
-pub use hardware::{ByDistance, ContendedLine, Hardware, IdleState};
+pub use hardware::{ByDistance, ContendedLine, Core, Hardware, IdleState};
 pub use hwloc::import;
 pub use library::resolve;
 pub use model::{Cpu, Distance, MAX_CPUS, Machine};

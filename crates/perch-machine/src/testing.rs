@@ -229,6 +229,7 @@ fn costs(dice: &mut Dice, draft: &mut Draft) {
         }),
         _ => None,
     };
+    hardware.core.misses_at_once = 1 + hardware.smt_throughput_1024 % 5;
     let mut exit_ns = 0;
     hardware.idle_states = (0..dice.range(1, 4))
         .map(|depth| {

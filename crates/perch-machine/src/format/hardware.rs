@@ -2,9 +2,9 @@
 //! `[hardware]`: the costs. Every key may be left out; [`Hardware::default`] stands in.
 
 use super::Source;
-use super::raw::{Bytes, RawByDistance, RawContendedLine, RawHardware};
+use super::raw::{Bytes, RawByDistance, RawContendedLine, RawCore, RawHardware};
 use crate::error::MachineError;
-use crate::hardware::{ByDistance, ContendedLine, Hardware, IdleState};
+use crate::hardware::{ByDistance, ContendedLine, Core, Hardware, IdleState};
 use std::fmt::Display;
 use toml::Spanned;
 
@@ -106,6 +106,43 @@ pub(super) fn read(raw: &RawHardware, source: &Source) -> Result<Hardware, Machi
         )?,
         stall_pct: number("stall_pct", &raw.stall_pct, base.stall_pct, 0..=90, source)?,
         contended_line: contended_line(&raw.contended_line, source)?,
+        core: core(raw.core.as_ref(), source)?,
+    })
+}
+
+fn core(raw: Option<&RawCore>, source: &Source) -> Result<Core, MachineError> {
+    let base = Core::default();
+    let Some(raw) = raw else {
+        return Ok(base);
+    };
+    let key = |key: &str, given: &Option<Spanned<u32>>, default, range| {
+        number(&format!("core.{key}"), given, default, range, source)
+    };
+    Ok(Core {
+        instructions_per_100_cycles: key(
+            "instructions_per_100_cycles",
+            &raw.instructions_per_100_cycles,
+            base.instructions_per_100_cycles,
+            10..=1000,
+        )?,
+        misses_at_once: key(
+            "misses_at_once",
+            &raw.misses_at_once,
+            base.misses_at_once,
+            1..=64,
+        )?,
+        reorder_instructions: key(
+            "reorder_instructions",
+            &raw.reorder_instructions,
+            base.reorder_instructions,
+            0..=4096,
+        )?,
+        store_buffer: key(
+            "store_buffer",
+            &raw.store_buffer,
+            base.store_buffer,
+            0..=512,
+        )?,
     })
 }
 

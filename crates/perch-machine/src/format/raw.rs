@@ -95,6 +95,7 @@ pub(super) struct RawHardware {
     pub smt_throughput_1024: Option<Spanned<u32>>,
     pub stall_pct: Option<Spanned<u32>>,
     pub contended_line: Option<Spanned<RawContendedLine>>,
+    pub core: Option<RawCore>,
     #[serde(default)]
     pub idle_state: Vec<Spanned<RawIdleState>>,
 }
@@ -117,6 +118,15 @@ pub(super) struct RawContendedLine {
     pub hit_ns: Option<u32>,
     pub atomic_ns: Option<u32>,
     pub hold_ns: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawCore {
+    pub instructions_per_100_cycles: Option<Spanned<u32>>,
+    pub misses_at_once: Option<Spanned<u32>>,
+    pub reorder_instructions: Option<Spanned<u32>>,
+    pub store_buffer: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize)]

@@ -2,7 +2,7 @@
 //! A writer of a machine as a file in the explicit form, with one table for each group of CPUs.
 
 use crate::cpulist;
-use crate::hardware::ByDistance;
+use crate::hardware::{ByDistance, Core};
 use crate::model::{Cpu, Machine};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -77,6 +77,20 @@ fn hardware(out: &mut String, machine: &Machine) {
             out,
             "contended_line = {{ hit_ns = {}, atomic_ns = {}, hold_ns = {} }}",
             line.hit_ns, line.atomic_ns, line.hold_ns
+        );
+    }
+    let core = &hardware.core;
+    // A file that gives nothing has the defaults, and what was written before there were such keys
+    // stays as it is.
+    if *core != Core::default() {
+        let _ = writeln!(
+            out,
+            "core = {{ instructions_per_100_cycles = {}, misses_at_once = {}, \
+             reorder_instructions = {}, store_buffer = {} }}",
+            core.instructions_per_100_cycles,
+            core.misses_at_once,
+            core.reorder_instructions,
+            core.store_buffer
         );
     }
     for state in &hardware.idle_states {

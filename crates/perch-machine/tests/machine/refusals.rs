@@ -357,6 +357,11 @@ fn costs_out_of_range() {
             "at most a second",
         ),
         (
+            "core = { misses_at_once = 0 }",
+            "hardware.core.misses_at_once",
+            "expected 1 to 64",
+        ),
+        (
             "memory_ns = { local = 2000000000 }",
             "hardware.memory_ns",
             "at most a second",
