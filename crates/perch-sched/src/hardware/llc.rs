@@ -30,7 +30,7 @@
 
 use perch_machine::Machine;
 
-use super::{Costs, REFILLS_AT_ONCE, survivors};
+use super::{Costs, survivors};
 use crate::id::{IdVec, TaskId};
 
 /// Stands for a process that shares nothing, and for no LLC.
@@ -179,7 +179,7 @@ impl Llcs {
         let shared = self.touch_shared(costs, by);
         let own = self.touch_own(costs, by);
         Charge {
-            ns: (shared.ns + own) / REFILLS_AT_ONCE,
+            ns: (shared.ns + own) / costs.refills_at_once(),
             filled: shared.filled,
         }
     }

@@ -12,11 +12,6 @@ pub use c2c::{C2c, Line, Row, User};
 pub use lines::{Access, Field, Layouts, Lines, Symbol};
 pub use llc::{Llcs, SharedSet, Use};
 
-/// The number of lines that a task that comes back fetches at once, because these fetches do not
-/// wait for one another. It is a guess of the usual size for an out-of-order core. The lines of a
-/// message do not overlap in this way, because each is the key to the next.
-const REFILLS_AT_ONCE: u64 = 3;
-
 /// A machine's costs, in the form in which the kernel model asks for them.
 #[derive(Debug)]
 pub struct Costs {
@@ -127,7 +122,14 @@ impl Costs {
             Some(warm) if warm != cpu => self.transfer_ns(footprint, warm, cpu),
             Some(_) => self.lost_ns(u64::from(footprint), others),
         };
-        alone / REFILLS_AT_ONCE
+        alone / self.refills_at_once()
+    }
+
+    /// Returns the number of lines that a task that comes back fetches at once, because these
+    /// fetches do not wait for one another. The lines of a message do not overlap in this way,
+    /// because each is the key to the next.
+    fn refills_at_once(&self) -> u64 {
+        self.hardware.core.misses_at_once.into()
     }
 
     /// Returns the time, in nanoseconds, to bring back those of `lines` lines that the caches of a

@@ -141,7 +141,7 @@ proptest! {
         prop_assert!(cheap <= dear);
         let line_ns = u64::from(machine.hardware.transfer_ns.at(machine.distance(cpus[0], cpus[1])));
         let lines = u64::from(kib) * 16 * u64::from(more) / 100;
-        prop_assert_eq!(dear, 2 * (lines * line_ns / REFILLS_AT_ONCE));
+        prop_assert_eq!(dear, 2 * (lines * line_ns / u64::from(machine.hardware.core.misses_at_once)));
     }
 
     #[test]
