@@ -7,10 +7,14 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
+const SOURCES: [&str; 7] = [
+    "plugin", "machine", "lines", "count", "tasks", "clock", "cost",
+];
+
 fn main() {
     println!("cargo::rerun-if-changed=plugin");
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
-    let to = Path::new(&out).join("coherence.so");
+    let to = Path::new(&out).join("plugin.so");
     let target = env::var("TARGET").unwrap_or_default();
     if !target.starts_with("x86_64-") {
         fs::write(&to, b"").expect("OUT_DIR can be written to");
@@ -26,15 +30,14 @@ fn main() {
             "-fvisibility=hidden",
             "-fPIC",
             "-shared",
+            // The callback of every load and store calls into the other files.
+            "-flto",
         ])
-        .arg("plugin/coherence.c")
+        .args(SOURCES.map(|name| format!("plugin/{name}.c")))
         .arg("-o")
         .arg(&to);
-    let status = command.status().unwrap_or_else(|error| {
-        panic!("cannot run the C compiler for plugin/coherence.c: {error}")
-    });
-    assert!(
-        status.success(),
-        "plugin/coherence.c does not compile: {status}"
-    );
+    let status = command
+        .status()
+        .unwrap_or_else(|error| panic!("cannot run the C compiler for plugin/: {error}"));
+    assert!(status.success(), "plugin/ does not compile: {status}");
 }

@@ -20,6 +20,8 @@ enum mark {
 	MARK_START = 1, /* counting into the slot begins */
 	MARK_STOP = 2,	/* counting ends */
 	MARK_ROUND = 3, /* an operation of the benchmark is done */
+	MARK_WATCH = 4, /* caches and, where it is modelled, time begin */
+	MARK_LEAVE = 5, /* lines are not followed any more; time goes on */
 };
 
 struct mark_code {
@@ -34,9 +36,28 @@ static inline struct mark_code mark_of(const uint8_t *code, size_t size)
 
 	if (size != 8 || memcmp(code, nopl, sizeof(nopl)) || code[6] != 0x65 || code[7] != 0x70)
 		return none;
-	if (code[5] < MARK_START || code[5] > MARK_ROUND)
+	if (code[5] < MARK_START || code[5] > MARK_LEAVE)
 		return none;
 	return (struct mark_code){(enum mark)code[5], code[4]};
+}
+
+static inline bool is_pause(const uint8_t *code, size_t size)
+{
+	return size == 2 && code[0] == 0xf3 && code[1] == 0x90;
+}
+
+static inline bool is_halt(const uint8_t *code, size_t size)
+{
+	return size == 1 && code[0] == 0xf4;
+}
+
+/*
+ * Returns whether the instruction loads a stack pointer as only the kernel's switch of tasks does
+ * (`mov disp32(%rsi),%rsp` in __switch_to_asm): %rsi is the next task.
+ */
+static inline bool is_switch(const uint8_t *code, size_t size)
+{
+	return size == 7 && code[0] == 0x48 && code[1] == 0x8b && code[2] == 0xa6;
 }
 
 /* The kernel's addresses are the upper half. */
@@ -65,20 +86,42 @@ static inline bool is_prefix(uint8_t byte)
 	}
 }
 
+/* The number of prefixes before the opcode. */
+static inline size_t prefixes(const uint8_t *code, size_t size)
+{
+	size_t count = 0;
+
+	while (count < size && is_prefix(code[count]))
+		count++;
+	return count;
+}
+
 /*
  * Returns whether the instruction owns the line that it loads from before it stores to it: one with
  * a lock prefix, and every xchg with memory.
  */
 static inline bool is_locked(const uint8_t *code, size_t size)
 {
-	size_t at = 0;
+	size_t at = prefixes(code, size);
 
-	while (at < size && is_prefix(code[at])) {
-		if (code[at] == 0xf0)
-			return true;
-		at++;
-	}
+	if (memchr(code, 0xf0, at))
+		return true;
 	return at + 1 < size && (code[at] == 0x86 || code[at] == 0x87) && code[at + 1] < 0xc0;
+}
+
+/*
+ * Returns whether the instruction flushes translations from its CPU's TLB: a write to a control
+ * register, invlpg and invpcid.
+ */
+static inline bool is_flush(const uint8_t *code, size_t size)
+{
+	size_t at = prefixes(code, size);
+
+	if (at + 2 >= size || code[at] != 0x0f)
+		return false;
+	if (code[at + 1] == 0x01)
+		return code[at + 2] < 0xc0 && (code[at + 2] >> 3 & 7) == 7;
+	return code[at + 1] == 0x22 || (code[at + 1] == 0x38 && code[at + 2] == 0x82);
 }
 
 #endif

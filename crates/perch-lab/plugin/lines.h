@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which CPU has which 64-byte line of the guest's memory, and how: a protocol of three states
- * (modified, shared, invalid) over private caches that are large enough for everything. A line that
- * nobody else has is written without asking, as MESI's exclusive state allows.
+ * (modified, shared, invalid) over private caches and LLCs of finite size. A line that nobody else
+ * has is written without asking, as MESI's exclusive state allows.
  */
 #ifndef PERCH_PLUGIN_LINES_H
 #define PERCH_PLUGIN_LINES_H
 
-#include <stdint.h>
-#include <stdlib.h>
-
-/* A line's state is one word: the number of the CPU that modified it, plus 1, in the low eight bits,
- * and above them a bit for each CPU that has a copy. */
-#define LINES_MAX_CPUS 56
-#define LINE_SHIFT 6
-
-/* Distances are perch-machine's: Distance::Cpu is 0, Distance::Machine is 6. */
-#define DISTANCES 7
+#include "caches.h"
+#include "machine.h"
 
 enum kind {
 	KIND_HIT,
@@ -25,16 +17,25 @@ enum kind {
 	KIND_UPGRADE,	  /* written, held here clean: copies elsewhere are invalidated */
 	KIND_STORE_CLEAN, /* written, not held here, clean elsewhere */
 	KIND_LOAD_CLEAN,  /* loaded, not held here, clean elsewhere */
-	KIND_COLD,	  /* nobody had it: it comes from memory */
+	KIND_COLD,	  /* no cache had it: it comes from memory */
+	KIND_LLC,	  /* no CPU had it: it comes from an LLC */
 	KINDS,
 };
 
+/* A line: its state (machine.h), and the picosecond before which nobody else can have its value. */
+struct line {
+	uint64_t state;
+	uint64_t free_at;
+};
+
 struct lines {
-	uint64_t *state;
-	uint64_t count;
-	unsigned int cpus;
-	/* Distance of two CPUs, row by row. */
-	uint8_t distance[LINES_MAX_CPUS * LINES_MAX_CPUS];
+	const struct machine *machine;
+	struct line *line;
+	struct cache private[MAX_CPUS];
+	struct cache llc[MAX_CPUS];
+	/* The distance from a CPU to the nearest CPU of an LLC, and of a node. */
+	uint8_t to_llc[MAX_CPUS][MAX_CPUS];
+	uint8_t to_node[MAX_CPUS][MAX_CPUS];
 };
 
 struct access {
@@ -42,53 +43,25 @@ struct access {
 	uint8_t distance;
 };
 
-static inline unsigned int distance_of(const struct lines *lines, unsigned int a, unsigned int b)
+static inline uint64_t cpu_bit(unsigned int cpu)
 {
-	return lines->distance[a * lines->cpus + b];
+	return 1ull << (8 + cpu);
 }
 
-/* The nearest of some CPUs if `near`, else the farthest. */
-static inline unsigned int distance_among(const struct lines *lines, uint64_t cpus,
-					  unsigned int cpu, bool near)
+/* Returns whether the CPU has the line as it needs it. */
+static inline bool line_is_here(const struct line *l, unsigned int cpu, bool store)
 {
-	unsigned int found = near ? DISTANCES : 0;
-
-	for (; cpus; cpus &= cpus - 1) {
-		unsigned int d = distance_of(lines, (unsigned int)__builtin_ctzll(cpus), cpu);
-
-		if (near ? d < found : d > found)
-			found = d;
-	}
-	return found;
+	return (l->state & 255) == cpu + 1 || (!store && l->state & cpu_bit(cpu));
 }
+
+void lines_start(struct lines *lines, const struct machine *machine);
 
 /*
- * `cpu` loads from or stores to a line. Returns what that was, and how far the line or the message
- * that invalidates copies had to go: to the owner of a modified line, to the nearest clean copy of a
- * line that is loaded, and to the farthest copy of one that is written.
+ * `cpu` loads from or stores to a line that is not here as it needs it. Returns what that was, and
+ * how far the line or the message that invalidates copies had to go: to the owner of a modified
+ * line, to the nearest clean copy of a line that is loaded, to the farthest copy of one that is
+ * written, to the LLC or to the memory that had it.
  */
-static inline struct access lines_touch(struct lines *lines, uint64_t line, unsigned int cpu,
-					bool store)
-{
-	uint64_t state = lines->state[line];
-	uint64_t bit = 1ull << (8 + cpu);
-	unsigned int owner = state & 255;
-	uint64_t others = state >> 8 & ~(1ull << cpu);
-	struct access hit = {KIND_HIT, 0};
-
-	if (owner == cpu + 1 || (!store && state & bit))
-		return hit;
-	lines->state[line] = store ? bit | (cpu + 1) : (state & ~255ull) | bit;
-	if (owner)
-		return (struct access){store ? KIND_STORE_DIRTY : KIND_LOAD_DIRTY,
-				       (uint8_t)distance_of(lines, owner - 1, cpu)};
-	if (!others)
-		return state & bit ? hit : (struct access){KIND_COLD, 0};
-	if (!store)
-		return (struct access){KIND_LOAD_CLEAN,
-				       (uint8_t)distance_among(lines, others, cpu, true)};
-	return (struct access){state & bit ? KIND_UPGRADE : KIND_STORE_CLEAN,
-			       (uint8_t)distance_among(lines, others, cpu, false)};
-}
+struct access lines_move(struct lines *lines, uint64_t number, unsigned int cpu, bool store);
 
 #endif

@@ -42,12 +42,15 @@ typedef struct {
 	} system;
 } qemu_info_t;
 
+/* A conditional callback: the entry is at least the bound. */
+#define PLUGIN_COND_GE 7
 /* A callback needs none of the guest's registers. */
 #define PLUGIN_NO_REGS 0
 /* An inline operation adds. */
 #define PLUGIN_INLINE_ADD 0
-/* A callback wants loads and stores. */
-#define PLUGIN_MEM_RW 3
+/* A callback wants loads, or stores. */
+#define PLUGIN_MEM_R 1
+#define PLUGIN_MEM_W 2
 
 typedef void (*plugin_vcpu_cb)(qemu_plugin_id_t id, unsigned int cpu);
 typedef void (*plugin_vcpu_data_cb)(unsigned int cpu, void *data);
@@ -67,11 +70,15 @@ uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *bytes, size_t room);
 void qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(struct qemu_plugin_tb *tb, int op,
 						       qemu_plugin_u64 entry, uint64_t value);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, plugin_vcpu_data_cb cb,
+					  int flags, void *data);
+void qemu_plugin_register_vcpu_tb_exec_cond_cb(struct qemu_plugin_tb *tb, plugin_vcpu_data_cb cb,
+					       int flags, int cond, qemu_plugin_u64 entry,
+					       uint64_t bound, void *data);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, plugin_vcpu_data_cb cb,
 					    int flags, void *data);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, plugin_mem_cb cb, int flags,
 				      int rw, void *data);
-bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
 struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t vaddr);
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *address);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *address);
@@ -85,6 +92,25 @@ void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned
 void *qemu_get_cpu(int index);
 void tb_flush(void *cpu);
 void tcg_cpu_init_cflags(void *cpu, bool parallel);
+extern __thread void *current_cpu;
+void async_run_on_cpu(void *cpu, void (*function)(void *cpu, void *data), void *data);
+void cpu_exit(void *cpu);
+void *cpus_get_accel(void);
+void bql_lock_impl(const char *file, int line);
+void bql_unlock(void);
+void tcg_handle_interrupt(void *cpu, int mask);
+void icount_handle_interrupt(void *cpu, int mask);
+int64_t icount_get(void);
+int64_t icount_get_raw(void);
+int64_t icount_to_ns(int64_t icount);
+int64_t qemu_clock_deadline_ns_all(int clock, int attributes);
+
+/* The guest's clock, and timers of all kinds. */
+#define CLOCK_VIRTUAL 1
+#define CLOCK_ALL_TIMERS (~0)
+/* An interrupt of the CPU's APIC, and a request to look whether its APIC has one. */
+#define INTERRUPT_HARD 0x2
+#define INTERRUPT_POLL 0x10
 
 /*
  * QEMU 10.0 gives a callback the number of the CPU that translated the code, unless code is

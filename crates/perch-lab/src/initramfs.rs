@@ -62,6 +62,7 @@ const ETC: [(&str, &str); 6] = [
     ),
 ];
 
+#[derive(Clone)]
 enum Entry {
     Folder,
     Link(String),
@@ -80,6 +81,7 @@ enum Shape {
 }
 
 /// The files of a guest's first file system.
+#[derive(Clone)]
 pub struct Contents {
     /// The entries by path, relative to the root; their order puts a folder before its files.
     entries: BTreeMap<String, Entry>,
@@ -172,10 +174,15 @@ impl Contents {
         self
     }
 
-    /// Adds the kernel's configuration, which programs look for in /boot/config-RELEASE.
+    /// Adds the kernel's configuration, which programs look for in /boot/config-RELEASE, and the
+    /// modules that the guest's init loads.
     pub fn kernel(&mut self, kernel: &Kernel) -> &mut Contents {
         if let Some(config) = &kernel.config {
             self.file(config, &format!("boot/config-{}", kernel.release));
+        }
+        for module in &kernel.modules {
+            let name = module.file_name().unwrap_or_default().to_string_lossy();
+            self.file(module, &format!("modules/{name}"));
         }
         self
     }

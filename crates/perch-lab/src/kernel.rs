@@ -166,6 +166,32 @@ mod tests {
         assert!(!lacking.contains(&"CONFIG_TMPFS"));
     }
 
+    /// As Debian's packages have them unpacked: boot/ beside lib/.
+    #[test]
+    fn drivers_that_are_modules_come_with_the_kernel_in_their_order() {
+        let folder = Folder::new();
+        let store = Store::at(folder.path().join("cache")).unwrap();
+        let boot = folder.path().join("boot");
+        let drivers = folder.path().join("lib/modules/6.1.0-x/kernel/drivers");
+        for folder in [&boot, &drivers.join("virtio"), &drivers.join("char")] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let modules = ["virtio/virtio_ring", "virtio/virtio", "char/virtio_console"];
+        for module in modules {
+            fs::write(drivers.join(format!("{module}.ko")), module).unwrap();
+        }
+        let path = boot.join("vmlinuz-6.1.0-x");
+        fs::write(&path, arm64_image("6.1.0-x")).unwrap();
+        let options = "CONFIG_BLK_DEV_INITRD=y\nCONFIG_DEVTMPFS=y\nCONFIG_TMPFS=y\n";
+        let drivers = "CONFIG_VIRTIO_PCI=m\nCONFIG_VIRTIO_CONSOLE=m\n";
+        fs::write(boot.join("config-6.1.0-x"), format!("{options}{drivers}")).unwrap();
+        let kernel = Kernel::find(&store, path.to_str().unwrap(), Arch::Aarch64).unwrap();
+        let read = |path: &PathBuf| fs::read_to_string(path).unwrap();
+        let kept: Vec<String> = kernel.modules.iter().map(read).collect();
+        assert_eq!(kept, modules);
+        assert_eq!(kernel.lacking(), []);
+    }
+
     #[test]
     fn a_file_for_another_machine_or_no_kernel_at_all_is_refused_by_name() {
         let folder = Folder::new();

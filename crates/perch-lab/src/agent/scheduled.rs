@@ -24,6 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The time between two looks at whether the kernel has the scheduler loaded.
 const INTERVAL: Duration = Duration::from_millis(50);
 
+/// The kernel's word while a scheduler is loaded.
+const LOADED: &str = "enabled";
+
 /// The number of lines that a scheduler may need to say why it unloaded itself.
 const LAST_WORDS: usize = 40;
 
@@ -87,11 +90,22 @@ impl Scheduled {
             command.wait().map_err(|error| at(program, error))
         });
         let left = scheduler.try_wait().ok().flatten();
+        let state = self.state();
         let status = match left {
             Some(status) => Some(status),
             None => stop(&mut scheduler),
         };
         let ended = ended?;
+        // A program may stay after the kernel has unloaded its scheduler; the command then ran under
+        // the kernel's own.
+        if let (None, Ok(state)) = (left, &state)
+            && state != LOADED
+        {
+            return Err(format!(
+                "the kernel unloaded the scheduler before the command ended (it says `{state}`):\n{}",
+                self.last_words()
+            ));
+        }
         match (left.is_some(), status) {
             (true, Some(status)) => Err(format!(
                 "the scheduler left before the command ended, with {}:\n{}",
@@ -119,9 +133,8 @@ impl Scheduled {
     fn await_loaded(&self, scheduler: &mut Child) -> Result<(), String> {
         let began = Instant::now();
         loop {
-            let state = fs::read_to_string(&self.state);
-            let state = state.map_err(|error| at(&self.state, error))?;
-            if state.trim() == "enabled" {
+            let state = self.state()?;
+            if state == LOADED {
                 return Ok(());
             }
             if let Ok(Some(status)) = scheduler.try_wait() {
@@ -136,12 +149,19 @@ impl Scheduled {
                 return Err(format!(
                     "the scheduler was not loaded within {} s (the kernel says `{}`):\n{}",
                     PATIENCE.as_secs(),
-                    state.trim(),
+                    state,
                     self.last_words()
                 ));
             }
             sleep(INTERVAL);
         }
+    }
+
+    /// The kernel's word for whether a scheduler is loaded.
+    fn state(&self) -> Result<String, String> {
+        let state = fs::read_to_string(&self.state);
+        let state = state.map_err(|error| at(&self.state, error))?;
+        Ok(state.trim().to_string())
     }
 
     /// The end of what the scheduler wrote.
@@ -243,6 +263,11 @@ mod tests {
         assert_eq!(code, FAILED);
         assert!(words.contains("before the command ended"), "{words}");
         assert!(words.contains("exit code 2:\nstalled\n"), "{words}");
+
+        let stays = "echo enabled > STATE; sleep 0.2; echo disabled > STATE; echo stalled; sleep 3";
+        let (code, words) = run(stays, "sleep 0.6");
+        assert_eq!(code, FAILED);
+        assert!(words.contains("it says `disabled`):\nstalled\n"), "{words}");
     }
 
     #[test]

@@ -17,7 +17,8 @@ pub fn missing<'n>(path: &Path, names: &[&'n str]) -> Result<Vec<&'n str>> {
         .map_err(|error| Error::Input(format!("{}: {error}", path.display())))?;
     let exported: Vec<&str> = file
         .dynamic_symbols()
-        .filter(|symbol| symbol.is_definition())
+        // A variable of each thread is no definition to `is_definition`.
+        .filter(|symbol| !symbol.is_undefined())
         .filter_map(|symbol| symbol.name().ok())
         .collect();
     let is_missing = |name: &&&str| !exported.contains(*name);

@@ -13,6 +13,11 @@ pub enum Mark {
     Round,
     /// Counting into a slot ends.
     Stop(u8),
+    /// Caches begin, empty, and modelled time where it was asked for. The first mark of any kind does
+    /// this as well.
+    Watch,
+    /// Lines are not followed any more. Modelled time goes on, and a line costs nothing.
+    Leave,
 }
 
 /// Executes a mark. It has no effect but where a plugin looks for it, and costs an instruction.
@@ -25,6 +30,8 @@ pub fn mark(mark: Mark) -> bool {
             Mark::Start(slot) => x86::at(1, slot),
             Mark::Round => x86::at(3, 0),
             Mark::Stop(slot) => x86::at(2, slot),
+            Mark::Watch => x86::at(4, 0),
+            Mark::Leave => x86::at(5, 0),
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -58,6 +65,8 @@ mod x86 {
         ($kind:expr, $slot:expr; $($number:literal)*) => {
             match ($kind, $slot) {
                 (3, _) => nop::<3, 0>(),
+                (4, _) => nop::<4, 0>(),
+                (5, _) => nop::<5, 0>(),
                 $((1, $number) => nop::<1, $number>(), (2, $number) => nop::<2, $number>(),)*
                 _ => return false,
             }
@@ -81,7 +90,7 @@ mod tests {
         for slot in 0..SLOTS {
             assert!(mark(Mark::Start(slot)) && mark(Mark::Stop(slot)));
         }
-        assert!(mark(Mark::Round));
+        assert!(mark(Mark::Round) && mark(Mark::Watch) && mark(Mark::Leave));
         assert!(!mark(Mark::Start(SLOTS)) && !mark(Mark::Stop(255)));
     }
 }

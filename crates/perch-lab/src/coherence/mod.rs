@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Counting the cache lines that move between a guest's CPUs.
+//! The hardware beneath a guest: which cache lines move between its CPUs, and the time that they
+//! cost.
 //!
-//! A plugin in QEMU (`plugin/coherence.c`) follows every 64-byte line of the guest's memory: which
-//! CPU modified it, and which CPUs have a copy. Each CPU has a cache of its own that is large enough
-//! for everything; instructions are not followed. Counting begins and ends at marks, instructions
-//! that a program in the guest executes ([`mark`]).
+//! A plugin in QEMU (`plugin/`) follows every 64-byte line of the guest's memory: which CPU modified
+//! it, and which CPUs have a copy, in caches of the machine's sizes; instructions are not followed.
+//! It counts from mark to mark, instructions that a program in the guest executes ([`mark`]), and it
+//! can make the guest's clocks show the time that the machine's costs give.
 
+mod arguments;
 mod export;
 mod marks;
 mod plugin;
@@ -13,6 +15,6 @@ mod record;
 mod symbols;
 
 pub use marks::{Mark, SLOTS, mark};
-pub(crate) use plugin::{Plugin, check};
-pub use record::{Counted, Kind, Line, Moved, Slot};
+pub(crate) use plugin::{Duties, Plugin, check};
+pub use record::{Counted, Kind, Line, Moved, Slot, Spent, Task};
 pub use symbols::Symbols;

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use perch_machine::Machine;
 
+use super::arguments::{costs, shape};
 use super::export::missing;
 use super::record::Counted;
 use crate::console::scratch;
@@ -16,22 +17,37 @@ use crate::error::{Error, Result};
 use crate::qemu::Qemu;
 
 /// The compiled plugin; empty in a perch for another architecture.
-const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/coherence.so"));
+const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plugin.so"));
 
-/// The most CPUs whose copies of a line the plugin's words hold (`plugin/lines.h`).
+/// The most CPUs whose copies of a line the plugin's words hold (`plugin/machine.h`).
 const MAX_CPUS: usize = 56;
 
 /// The functions of QEMU beside the plugin interface that the plugin calls.
-const NEEDED: [&str; 4] = [
-    "qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu",
+const NEEDED: [&str; 14] = [
+    "qemu_plugin_register_vcpu_tb_exec_cond_cb",
     "qemu_get_cpu",
     "tb_flush",
     "tcg_cpu_init_cflags",
+    "current_cpu",
+    "async_run_on_cpu",
+    "cpu_exit",
+    "cpus_get_accel",
+    "bql_lock_impl",
+    "tcg_handle_interrupt",
+    "icount_handle_interrupt",
+    "icount_get",
+    "icount_get_raw",
+    "qemu_clock_deadline_ns_all",
 ];
 
-/// Above so much memory a guest has a hole below 4 GiB, and the rest lies behind it.
-const BELOW_THE_HOLE: u64 = 2 << 30;
-const HOLE: u64 = 4 << 30;
+/// The duties of the plugin in a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Duties {
+    /// It counts the lines that move between marks.
+    pub count: bool,
+    /// Its costs make the time that the guest's clocks show.
+    pub time: bool,
+}
 
 /// Returns an error if `qemu` cannot load the plugin, or the machine is too large for it.
 ///
@@ -40,20 +56,20 @@ const HOLE: u64 = 4 << 30;
 pub(crate) fn check(qemu: &Qemu, machine: &Machine) -> Result<()> {
     if PLUGIN.is_empty() {
         return Err(Error::Input(
-            "lines are counted by a perch for x86-64, and this one is not".to_string(),
+            "lines are counted and timed by a perch for x86-64, and this one is not".to_string(),
         ));
     }
     if machine.cpus.len() > MAX_CPUS {
         return Err(Error::Input(format!(
-            "lines are counted in guests of at most {MAX_CPUS} CPUs, and this one has {}; take \
-             fewer (--cpus)",
+            "lines are counted and timed in guests of at most {MAX_CPUS} CPUs, and this one has {}; \
+             take fewer (--cpus)",
             machine.cpus.len()
         )));
     }
     match missing(&qemu.program, &NEEDED)?[..] {
         [] => Ok(()),
         ref names => Err(Error::Input(format!(
-            "{} does not export {}, which counting lines needs; Debian's QEMU 10.0 does (take it \
+            "{} does not export {}, which counting and timing lines needs; Debian's QEMU 10.0 does (take it \
              off PATH, and perch fetches that one)",
             qemu.program.display(),
             names.join(", ")
@@ -89,21 +105,17 @@ impl Plugin {
     }
 
     /// QEMU's arguments for a guest that shows `machine` and has `memory_mib` MiB.
-    pub fn arguments(&self, machine: &Machine, memory_mib: u64) -> [String; 2] {
+    pub fn arguments(&self, machine: &Machine, memory_mib: u64, duties: Duties) -> [String; 2] {
         let path = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd());
-        let cpus = machine.cpus.len();
-        let pairs = (0..cpus).flat_map(|a| (0..cpus).map(move |b| (a, b)));
-        let distances: String = pairs
-            .map(|(a, b)| char::from(b'0' + machine.distance(a, b) as u8))
-            .collect();
-        let bytes = memory_mib << 20;
-        let top = match bytes > BELOW_THE_HOLE {
-            true => bytes + HOLE,
-            false => bytes,
-        };
-        let (library, counts) = (path(&self.library), path(&self.counts));
-        let words = format!("{library},out={counts},memory={top},cpus={cpus},distance={distances}");
-        ["-plugin".to_string(), words]
+        let mut words = vec![path(&self.library)];
+        words.extend(shape(machine, memory_mib));
+        if duties.count {
+            words.push(format!("out={}", path(&self.counts)));
+        }
+        if duties.time {
+            words.extend(costs(machine));
+        }
+        ["-plugin".to_string(), words.join(",")]
     }
 
     /// The counts of the slots that have ended.
@@ -126,17 +138,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_plugin_is_told_the_guests_shape() {
+    fn the_plugin_is_told_its_duties() {
         let machine = perch_machine::resolve("juno").unwrap();
         let plugin = Plugin::new().unwrap();
-        let [option, words] = plugin.arguments(&machine, 512);
+        let words = |count, time| plugin.arguments(&machine, 512, Duties { count, time });
+        let [option, counts] = words(true, false);
         assert_eq!(option, "-plugin");
-        let distances = words.split_once("distance=").unwrap().1;
-        assert_eq!(distances.len(), 36);
-        assert_eq!(&distances[..6].matches('0').count(), &1);
-        assert!(words.contains(",memory=536870912,cpus=6,"), "{words}");
-        let [_, large] = plugin.arguments(&machine, 4096);
-        assert!(large.contains(",memory=8589934592,"), "{large}");
+        assert!(counts.contains(",out=/proc/self/fd/") && !counts.contains(",transfer="));
+        let [_, times] = words(false, true);
+        assert!(!times.contains(",out=") && times.contains(",transfer="));
         assert_eq!(plugin.counted().unwrap(), Counted::default());
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The counts that the plugin wrote (`plugin/coherence.c` has the form of the file).
+//! The counts that the plugin wrote (`plugin/count.c` has the form of the file).
 
 use std::collections::BTreeMap;
 
@@ -20,19 +20,22 @@ pub enum Kind {
     StoreClean,
     /// A CPU loaded a line that only others held, clean.
     LoadClean,
-    /// A line came from memory: no CPU had it.
+    /// A line came from memory: no cache had it.
     Cold,
+    /// A line came from an LLC: no CPU had it, because the private caches had displaced it.
+    Llc,
 }
 
 impl Kind {
     /// Every kind, in the order of the plugin's numbers, which begin at 1.
-    pub const ALL: [Kind; 6] = [
+    pub const ALL: [Kind; 7] = [
         Kind::LoadDirty,
         Kind::StoreDirty,
         Kind::Upgrade,
         Kind::StoreClean,
         Kind::LoadClean,
         Kind::Cold,
+        Kind::Llc,
     ];
 
     /// The kind's name in tables and files.
@@ -44,6 +47,7 @@ impl Kind {
             Kind::StoreClean => "clean store",
             Kind::LoadClean => "clean load",
             Kind::Cold => "cold",
+            Kind::Llc => "LLC",
         }
     }
 
@@ -54,7 +58,7 @@ impl Kind {
 
     /// Returns whether the line, or the message that invalidates its copies, went from CPU to CPU.
     pub fn is_between_cpus(self) -> bool {
-        self != Kind::Cold
+        !matches!(self, Kind::Cold | Kind::Llc)
     }
 }
 
@@ -82,6 +86,58 @@ pub struct Line {
     pub writer: u64,
 }
 
+/// The time of a CPU between two marks, in picoseconds. A CPU that is halted spends none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Its instructions.
+    pub instructions: u64,
+    /// The time that instructions took longer because a sibling ran on the core.
+    pub smt: u64,
+    /// For lines that others had first.
+    pub queue: u64,
+    /// For the store buffer: it was full, or a locked instruction waited for it.
+    pub stores: u64,
+    /// Out of idle states.
+    pub exit: u64,
+    /// For lines, by the way in which they came, less what overlapped.
+    pub lines: BTreeMap<Moved, u64>,
+    /// Not time but a number: lines that moved to the CPU after it had woken another one and before
+    /// it halted. While the interrupt is on its way, nobody waits for them.
+    pub aside: BTreeMap<Moved, u64>,
+}
+
+impl Spent {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        let lines: u64 = self.lines.values().sum();
+        self.instructions + self.smt + self.queue + self.stores + self.exit + lines
+    }
+}
+
+/// A task's counts between two marks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// A number that no other task of the guest has at the same time: the address of its stack
+    /// pointer. 0 is what ran on a CPU before its first switch of tasks.
+    pub id: u64,
+    /// How often a CPU switched to it.
+    pub runs: u64,
+    /// How often it halted its CPU, as idle tasks alone do.
+    pub halts: u64,
+    /// Instructions of users' code and of the kernel's.
+    pub instructions: [u64; 2],
+    /// Lines of data that it used in each run, added up.
+    pub data: u64,
+    /// Those of them that no other task had used since this one's last run.
+    pub own: u64,
+    /// Lines of code that it used in each run, added up.
+    pub code: u64,
+    /// Its runs by CPU.
+    pub ran: BTreeMap<u32, u64>,
+    /// The lines that it moved.
+    pub moved: BTreeMap<Moved, u64>,
+}
+
 /// The counts between two marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
@@ -93,12 +149,18 @@ pub struct Slot {
     pub accesses: u64,
     /// By CPU, instructions of users' code and of the kernel's.
     pub instructions: Vec<[u64; 2]>,
+    /// By CPU, lines of data that it used, and of code; of code 0 where time is modelled.
+    pub touched: Vec<[u64; 2]>,
+    /// By CPU, where its time went; empty where time is not modelled.
+    pub spent: Vec<Spent>,
     /// Moves by users' code and by the kernel's.
     pub moved: [BTreeMap<Moved, u64>; 2],
     /// Moves by the address of the instruction.
     pub code: BTreeMap<u64, BTreeMap<Moved, u64>>,
     /// The lines that moved.
     pub lines: Vec<Line>,
+    /// The tasks that executed anything; none where time is modelled.
+    pub tasks: Vec<Task>,
 }
 
 impl Slot {
@@ -175,6 +237,22 @@ fn add(slot: &mut Slot, words: &[&str]) -> Option<()> {
             let counts = [user.parse().ok()?, kernel.parse().ok()?];
             slot.instructions.push(counts);
         }
+        ["touched", cpu, "data", data, "code", code] => {
+            (cpu.parse() == Ok(slot.touched.len())).then_some(())?;
+            slot.touched.push([data.parse().ok()?, code.parse().ok()?]);
+        }
+        ["time", cpu, rest @ ..] => {
+            (cpu.parse() == Ok(slot.spent.len())).then_some(())?;
+            slot.spent.push(spent(rest)?);
+        }
+        ["waited", cpu, kind, distance, ps] => {
+            let spent = slot.spent.get_mut(cpu.parse::<usize>().ok()?)?;
+            *spent.lines.entry(moved(kind, distance)?).or_default() += ps.parse::<u64>().ok()?;
+        }
+        ["aside", cpu, kind, distance, count] => {
+            let spent = slot.spent.get_mut(cpu.parse::<usize>().ok()?)?;
+            *spent.aside.entry(moved(kind, distance)?).or_default() += count.parse::<u64>().ok()?;
+        }
         ["moved", cpu, mode, kind, distance, count] => {
             (cpu.parse::<usize>().ok()? < slot.instructions.len()).then_some(())?;
             let by = slot.moved.get_mut(mode.parse::<usize>().ok()?)?;
@@ -191,9 +269,76 @@ fn add(slot: &mut Slot, words: &[&str]) -> Option<()> {
             reader: hex(reader)?,
             writer: hex(writer)?,
         }),
+        ["task", rest @ ..] => slot.tasks.push(task(rest)?),
+        ["ran", cpu, runs] => {
+            let task = slot.tasks.last_mut()?;
+            task.ran.insert(cpu.parse().ok()?, runs.parse().ok()?);
+        }
+        ["carried", kind, distance, count] => {
+            let task = slot.tasks.last_mut()?;
+            task.moved
+                .insert(moved(kind, distance)?, count.parse().ok()?);
+        }
         _ => return None,
     }
     Some(())
+}
+
+fn task(words: &[&str]) -> Option<Task> {
+    let [
+        id,
+        "runs",
+        runs,
+        "halts",
+        halts,
+        "user",
+        user,
+        "kernel",
+        kernel,
+        rest @ ..,
+    ] = words
+    else {
+        return None;
+    };
+    let ["data", data, "own", own, "code", code] = rest else {
+        return None;
+    };
+    Some(Task {
+        id: hex(id)?,
+        runs: runs.parse().ok()?,
+        halts: halts.parse().ok()?,
+        instructions: [user.parse().ok()?, kernel.parse().ok()?],
+        data: data.parse().ok()?,
+        own: own.parse().ok()?,
+        code: code.parse().ok()?,
+        ..Task::default()
+    })
+}
+
+fn spent(words: &[&str]) -> Option<Spent> {
+    let [
+        "instructions",
+        instructions,
+        "smt",
+        smt,
+        "queue",
+        queue,
+        "stores",
+        stores,
+        "exit",
+        exit,
+    ] = words
+    else {
+        return None;
+    };
+    Some(Spent {
+        instructions: instructions.parse().ok()?,
+        smt: smt.parse().ok()?,
+        queue: queue.parse().ok()?,
+        stores: stores.parse().ok()?,
+        exit: exit.parse().ok()?,
+        ..Spent::default()
+    })
 }
 
 fn hex(word: &str) -> Option<u64> {
@@ -212,10 +357,14 @@ fn moved(kind: &str, distance: &str) -> Option<Moved> {
 mod tests {
     use super::*;
 
-    const FILE: &str = "slot 3 rounds 2 accesses 50\ncpu 0 user 10 kernel 90\nmoved 0 0 1 2 4\n\
+    const FILE: &str = "slot 3 rounds 2 accesses 50\ncpu 0 user 10 kernel 90\ntouched 0 data 5 code 6\n\
+                        time 0 instructions 40 smt 0 queue 1 stores 2 exit 3\nwaited 0 1 2 25\naside 0 1 2 1\n\
+                        moved 0 0 1 2 4\n\
                         moved 0 1 1 2 6\nmoved 0 1 6 0 1\ncpu 1 user 0 kernel 7\n\
                         code ffffffff81000010 1 2 10\ncode ffffffff81000010 6 0 1\n\
-                        line 1040 ffff888000001040 10 ffffffff81000010 0\nend 3\n";
+                        line 1040 ffff888000001040 10 ffffffff81000010 0\n\
+                        task ffff888000000f10 runs 3 halts 0 user 10 kernel 97 data 12 own 4 code 9\n\
+                        ran 0 2\nran 1 1\ncarried 1 2 10\nend 3\n";
 
     #[test]
     fn a_slot_is_read_as_it_was_written() {
@@ -225,10 +374,18 @@ mod tests {
         };
         assert_eq!((slot.number, slot.rounds, slot.accesses), (3, 2, 50));
         assert_eq!(slot.instructions, [[10, 90], [0, 7]]);
+        assert_eq!(
+            (&slot.touched[..], slot.spent[0].total()),
+            (&[[5, 6]][..], 71)
+        );
         assert_eq!(slot.moves(Kind::LoadDirty, Distance::Cluster), 10);
         assert_eq!(slot.moves(Kind::Cold, Distance::Cpu), 1);
         assert_eq!(slot.code[&0xffff_ffff_8100_0010].len(), 2);
         assert_eq!(slot.lines[0].moves, 10);
+        let task = &slot.tasks[0];
+        assert_eq!((task.runs, task.data, task.own, task.code), (3, 12, 4, 9));
+        assert_eq!(task.ran, BTreeMap::from([(0, 2), (1, 1)]));
+        assert_eq!(task.moved.values().sum::<u64>(), 10);
         assert_eq!(Counted::parse("").unwrap(), Counted::default());
     }
 

@@ -72,7 +72,7 @@ impl Origin {
 pub(super) struct Inherited<'a> {
     pub console: &'a File,
     pub origin: &'a Origin,
-    /// The plugin that counts cache lines.
+    /// The plugin that follows cache lines.
     pub plugin: Option<&'a Plugin>,
     pub agent: UnixStream,
     /// The socket on which QEMU takes commands.
@@ -289,8 +289,8 @@ fn arguments(setup: &Setup, memory: &Memory, inherited: &Inherited) -> Vec<Strin
     let monitor = inherited.monitor.as_raw_fd();
     add(&["-chardev", &format!("socket,id=monitor,fd={monitor}")]);
     add(&["-mon", "chardev=monitor,mode=control"]);
-    if let Some(plugin) = inherited.plugin {
-        arguments.extend(plugin.arguments(setup.topology.machine(), memory.mib));
+    if let Some((plugin, duties)) = inherited.plugin.zip(setup.duties()) {
+        arguments.extend(plugin.arguments(setup.topology.machine(), memory.mib, duties));
     }
     arguments.extend(setup.topology.arguments(memory, setup.deterministic));
     arguments

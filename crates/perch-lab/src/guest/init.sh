@@ -36,6 +36,15 @@ if [ -e /perch.job ]
 then
     job="--job /perch.job"
 fi
+# The port of a driver that is built in has its name by now; that of a module gets it a little later.
+if [ -d /modules ]
+then
+    for module in /modules/*
+    do
+        $b insmod "$module"
+    done
+    $b sleep 1
+fi
 for port in /sys/class/virtio-ports/*
 do
     if [ "$($b cat "$port/name")" = perch.agent ]

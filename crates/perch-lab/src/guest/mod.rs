@@ -73,6 +73,8 @@ pub struct Guest {
     job: Mutex<Option<(Receiver<Event>, Command)>>,
     boot_time: Duration,
     plugin: Option<Plugin>,
+    /// The plugin counts.
+    counts: bool,
 }
 
 impl Guest {
@@ -103,7 +105,7 @@ impl Guest {
         let (here, monitor) = UnixStream::pair().map_err(sockets)?;
         let asks = Monitor::new(here).map_err(sockets)?;
         let job = setup.job.clone().map(|job| (link.listen_to(JOB), job));
-        let plugin = setup.coherence.then(Plugin::new).transpose()?;
+        let plugin = setup.duties().map(|_| Plugin::new()).transpose()?;
         let inherited = Inherited {
             console: console.file(),
             origin,
@@ -122,6 +124,7 @@ impl Guest {
             shared: Arc::new(shared),
             job: Mutex::new(job),
             plugin,
+            counts: setup.coherence,
             boot_time: Duration::ZERO,
         })
     }
@@ -249,7 +252,7 @@ impl Guest {
     /// # Errors
     /// As [`Guest::get`], and [`Error::Input`] when the plugin's file is not as it should be.
     pub fn counted(&self) -> Result<Option<(Counted, Symbols)>> {
-        let Some(plugin) = &self.plugin else {
+        let Some(plugin) = self.plugin.as_ref().filter(|_| self.counts) else {
             return Ok(None);
         };
         let symbols = self.get("/proc/kallsyms")?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::command::Command;
 use crate::arch::Arch;
-use crate::coherence;
+use crate::coherence::{self, Duties};
 use crate::error::{Error, Result};
 use crate::initramfs::Contents;
 use crate::kernel::Kernel;
@@ -53,6 +53,9 @@ pub struct Setup {
     /// Count the cache lines that move between CPUs, from mark to mark ([`crate::coherence`]); of a
     /// deterministic guest only. [`super::Guest::counted`] has the counts.
     pub coherence: bool,
+    /// From the first mark on the guest's clocks show the time that the machine's costs give; of a
+    /// deterministic guest only.
+    pub timed: bool,
     /// The file that the console goes to; `None`: the console is kept in memory.
     pub console: Option<PathBuf>,
     /// The host's time that may pass until the guest listens.
@@ -77,6 +80,7 @@ impl Setup {
             kernel_words: None,
             memory_mib: None,
             coherence: false,
+            timed: false,
             console: None,
             boot_timeout,
         }
@@ -90,6 +94,15 @@ impl Setup {
         let enough = 320 + 8 * self.topology.cpus() as u64 + 5 * files;
         let nodes = self.topology.machine().nodes() as u64;
         self.memory_mib.unwrap_or(enough).max(64 * nodes)
+    }
+
+    /// The duties of QEMU's plugin; `None` without it.
+    pub(super) fn duties(&self) -> Option<Duties> {
+        let duties = Duties {
+            count: self.coherence,
+            time: self.timed,
+        };
+        (duties.count || duties.time).then_some(duties)
     }
 
     /// Refuses parts that do not fit each other, before QEMU is started.
@@ -122,7 +135,7 @@ impl Setup {
                 self.qemu.version
             )));
         }
-        if self.coherence {
+        if self.duties().is_some() {
             self.check_coherence()?;
         }
         if self.deterministic && self.accelerator == Accelerator::Kvm {
@@ -137,14 +150,14 @@ impl Setup {
     fn check_coherence(&self) -> Result<()> {
         if self.topology.arch() != Arch::X86_64 {
             return Err(Error::Input(
-                "lines are counted in x86-64 guests only; leave --arch out, or take a machine \
+                "lines are counted and timed in x86-64 guests only; leave --arch out, or take a machine \
                  without [[capacity]]"
                     .to_string(),
             ));
         }
         if !self.deterministic {
             return Err(Error::Input(
-                "lines are counted in deterministic guests only".to_string(),
+                "lines are counted and timed in deterministic guests only".to_string(),
             ));
         }
         coherence::check(&self.qemu, self.topology.machine())

@@ -43,6 +43,8 @@ pub struct Topology {
     machine: Machine,
     left_out: Vec<String>,
     way: Way,
+    /// True where the guest's kernel is not told of the clusters.
+    clusters_hidden: bool,
 }
 
 /// The way in which QEMU learns of the machine.
@@ -119,11 +121,38 @@ impl Topology {
             machine: found(machine, &numbers, &mut left_out),
             left_out,
             way,
+            clusters_hidden: false,
         })
     }
 
+    /// The same hardware for a kernel that does not know of its clusters: no cache is said to be
+    /// shared by their cores, so that the kernel has no domain of clusters and does not scan them.
+    /// [`Topology::machine`] keeps the clusters, because what a transfer costs does not change.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when there are no clusters to hide, or in an arm64 guest, whose device tree
+    /// says what the machine is.
+    pub fn without_clusters(mut self) -> Result<Topology> {
+        if !self.has_clusters() {
+            return Err(Error::Input(format!(
+                "{}: a guest of {} CPUs has no clusters that the kernel could be left without",
+                self.machine.name,
+                self.cpus()
+            )));
+        }
+        if self.arch() != Arch::X86_64 {
+            return Err(Error::Input(format!(
+                "{}: clusters are hidden from kernels of x86-64 guests only",
+                self.machine.name
+            )));
+        }
+        self.clusters_hidden = true;
+        Ok(self)
+    }
+
     /// The machine as the guest's kernel finds it. `perch machine detect` in the guest describes
-    /// the same one, except for costs, which here are those of the machine that was asked for.
+    /// the same one, except for costs, which here are those of the machine that was asked for, and
+    /// for clusters that are hidden ([`Topology::without_clusters`]).
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
@@ -169,7 +198,10 @@ impl Topology {
             false => &[],
         };
         match &self.way {
-            Way::X86(grid) => grid.arguments(&self.machine, memory, features),
+            Way::X86(grid) => {
+                let shares_l2 = self.has_clusters() && !self.clusters_hidden;
+                grid.arguments(&self.machine, memory, features, shares_l2)
+            }
             Way::Arm64 => arm64::arguments(&self.machine, memory),
         }
     }

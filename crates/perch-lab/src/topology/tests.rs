@@ -146,3 +146,18 @@ fn memory_in_files_is_named_once_for_each_node() {
     assert!(one.contains(object), "{one}");
     assert!(!words(&guest("xeon240", Cpus::AtMost(8))).contains("memory-backend"));
 }
+
+#[test]
+fn hidden_clusters_stay_in_the_hardware() {
+    let with = guest("kunpeng920", Cpus::AtMost(8));
+    let without = with.clone().without_clusters().unwrap();
+    let (told, hidden) = (words(&with), words(&without));
+    assert!(told.contains("smp-cache.0.cache=l2") && !hidden.contains("smp-cache"));
+    // Nothing else differs: CPUs keep their places, and the costs of transfers their distances.
+    let cpus = |words: &str| words.split_once("-cpu").unwrap().1.to_string();
+    assert_eq!(cpus(&told), cpus(&hidden));
+    assert_eq!(with.machine(), without.machine());
+    let error = guest("epyc7543", Cpus::AtMost(8)).without_clusters();
+    let words = error.unwrap_err().to_string();
+    assert!(words.contains("no clusters"), "{words}");
+}

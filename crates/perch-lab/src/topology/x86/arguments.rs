@@ -10,14 +10,21 @@ use super::{Grid, Seat};
 
 impl Grid {
     /// `-machine`, `-cpu`, `-smp`, `-m` and `-numa` of the guest that its kernel will find to be
-    /// `machine`, with this memory; `features` are more CPU flags, each with its sign.
-    pub fn arguments(&self, machine: &Machine, memory: &Memory, features: &[&str]) -> Vec<String> {
+    /// `machine`, with this memory; `features` are more CPU flags, each with its sign. Where
+    /// `shares_l2` is true, the cores of a cluster share an L2, by which the kernel knows clusters.
+    pub fn arguments(
+        &self,
+        machine: &Machine,
+        memory: &Memory,
+        features: &[&str],
+        shares_l2: bool,
+    ) -> Vec<String> {
         let mut arguments = Vec::new();
         let mut add = |option: &str, value: String| {
             arguments.push(option.to_string());
             arguments.push(value);
         };
-        add("-machine", board(machine));
+        add("-machine", board(shares_l2));
         // The kernel reads leaf 0x1f, the only one that tells modules and dies, on Intel's CPUs and
         // when the highest basic leaf lies beyond it.
         let mut cpu = "max,vendor=GenuineIntel,level=0x20".to_string();
@@ -101,8 +108,8 @@ impl Grid {
 }
 
 /// The board's argument, with the level that shares each cache.
-fn board(machine: &Machine) -> String {
-    match machine.clusters() > 0 {
+fn board(shares_l2: bool) -> String {
+    match shares_l2 {
         false => "q35".to_string(),
         true => "q35,smp-cache.0.cache=l2,smp-cache.0.topology=module,\
                  smp-cache.1.cache=l3,smp-cache.1.topology=die"
