@@ -12,7 +12,11 @@ pub(crate) fn of_report(report: &Report) -> String {
 /// Returns the circumstances of a comparison: machine, kernel, ticks and seed.
 pub(crate) fn of_comparison(found: &Comparison) -> String {
     let domain = found.root_domain.as_deref();
-    said(&found.machine, &found.era, domain, found.hz, found.seed)
+    let machine = match &found.place {
+        None => found.machine.clone(),
+        Some(place) => format!("{} as {place}", found.machine),
+    };
+    said(&machine, &found.era, domain, found.hz, found.seed)
 }
 
 fn said(machine: &str, era: &str, domain: Option<&str>, hz: u32, seed: u64) -> String {
@@ -20,7 +24,11 @@ fn said(machine: &str, era: &str, domain: Option<&str>, hz: u32, seed: u64) -> S
     let domain = domain.map_or(String::new(), |name| {
         format!(" with its root domain {name}")
     });
-    format!("{machine}, Linux {era}{domain}, {hz} Hz, seed {seed}")
+    let hz = match hz {
+        0 => String::new(),
+        hz => format!(", {hz} Hz"),
+    };
+    format!("{machine}, Linux {era}{domain}{hz}, seed {seed}")
 }
 
 /// Returns the arms with their modes, in one line.

@@ -257,6 +257,7 @@ mod tests {
             workload: "tbench:n=16".to_string(),
             era: "6.5".to_string(),
             hz: 250,
+            place: None,
             root_domain: None,
             seed: 1,
             repetitions: 3,
@@ -327,6 +328,16 @@ mod tests {
             ]
         );
         assert!(!text.contains("mean"), "{text}");
+    }
+
+    #[test]
+    fn what_was_measured_says_where() {
+        let mut found = given();
+        found.place = Some("a guest of 8 CPUs".to_string());
+        found.hz = 0;
+        let text = comparison(&found, Format::Table);
+        let words = "kunpeng920 as a guest of 8 CPUs, Linux 6.5, seed 1, 3 repetitions\n";
+        assert!(text.contains(words), "{text}");
     }
 
     #[test]

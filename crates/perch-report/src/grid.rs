@@ -107,12 +107,23 @@ impl Grid {
         text
     }
 
+    /// Returns the columns' headings in one line: a grouped column's has the group before its name.
+    pub(crate) fn head(&self) -> Vec<String> {
+        let names = self.columns.iter();
+        let names = names.map(|column| format!("{} {}", column.group, column.name));
+        names.map(|name| name.trim().to_string()).collect()
+    }
+
+    /// Returns the rows.
+    pub(crate) fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+
     /// Returns the table in Markdown; a grouped column's heading has the group before its name.
     pub fn markdown(&self) -> String {
         let mut text = String::from("|");
-        for column in &self.columns {
-            let name = format!("{} {}", column.group, column.name);
-            let _ = write!(text, " {} |", escape(name.trim()));
+        for name in self.head() {
+            let _ = write!(text, " {} |", escape(&name));
         }
         text.push_str("\n|");
         for column in &self.columns {

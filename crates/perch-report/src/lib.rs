@@ -2,8 +2,8 @@
 //! Tables of results: for a terminal, in Markdown, CSV and JSON, for a mail and for mmtests.
 //! docs/formats.md describes them.
 //!
-//! This crate computes no results: a table shows the figures of a [`perch_experiment::Report`] or a
-//! [`perch_experiment::Comparison`].
+//! This crate computes no results: a table shows the figures of a [`perch_experiment::Report`], a
+//! [`perch_experiment::Comparison`] or the [`LineCounts`] of a guest.
 
 mod circumstances;
 mod comparison;
@@ -15,6 +15,7 @@ mod grid;
 mod html;
 mod latency;
 mod line;
+mod moved;
 mod paste;
 mod perfetto;
 mod raw;
@@ -28,6 +29,9 @@ pub use figure::{figure, percent};
 pub use format::{Format, ResultFormat, UnknownFormat};
 pub use grid::{Align, Grid};
 pub use html::{Results, html};
+pub use moved::{
+    Cause, CountsFormat, LineCounts, LineKind, LineMoves, Move, Moves, SlotCounts, TaskCounts,
+};
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
 pub use perfetto::{Choice, PerfettoTrace, Recorded, RecordedTrace};
 pub use raw::{RawFormat, RawWriter};

@@ -5,7 +5,9 @@
 mod chart;
 mod escape;
 mod machine;
+mod moved;
 mod overview;
+mod parts;
 mod ran;
 
 use std::fmt::Write;
@@ -15,9 +17,11 @@ use serde::Deserialize;
 
 use crate::circumstances;
 use crate::figure::{figure, interval, percent};
+use crate::moved::{HEAD, LineCounts, parse};
 use crate::paste::sheet::{Row, Sheet};
 use chart::{Axis, Point, Series, Ticks, Words};
 use escape::escape;
+use parts::{captioned, heads, table};
 use perch_machine::Machine;
 
 /// The results that were read from one file.
@@ -27,6 +31,8 @@ pub enum Results {
     Experiments(Vec<Report>),
     /// The output of `perch compare --format json`.
     Comparison(Box<Comparison>),
+    /// The file of `perch lab run --coherence --counts FILE.json`.
+    Counts(Box<LineCounts>),
 }
 
 impl Results {
@@ -50,9 +56,12 @@ impl Results {
             one if is(one, "workload") && is(one, "scores") => Comparison::deserialize(one)
                 .map(|found| Results::Comparison(Box::new(found)))
                 .map_err(|error| format!("is not a comparison: {error}")),
+            one if is(one, HEAD.0) => parse(one)
+                .map(|found| Results::Counts(Box::new(found)))
+                .map_err(|error| format!("is not a file of counts: {error}")),
             _ => Err(
-                "is neither of `perch experiment run --format json` nor of `perch compare \
-                 --format json`"
+                "is none of `perch experiment run --format json`, `perch compare --format \
+                 json` and `perch lab run --coherence --counts FILE.json`"
                     .to_string(),
             ),
         }
@@ -79,7 +88,31 @@ pub fn html(results: &[Results], version: &str) -> String {
                 overview::comparison(&mut contents, section, &title, found);
                 comparison(&mut body, section, &title, found);
             }
+            // They stand side by side in a section of their own.
+            Results::Counts(_) => {}
         }
+    }
+    let counts: Vec<&LineCounts> = results
+        .iter()
+        .filter_map(|results| match results {
+            Results::Counts(found) => Some(&**found),
+            _ => None,
+        })
+        .collect();
+    let from = match (section, counts.is_empty()) {
+        (_, true) => {
+            "Everything here was simulated, except where it says published, or that a kernel ran in \
+             guests. Arms differ in nothing but what their names stand for."
+        }
+        (0, false) => "Everything here was counted in guests with real kernels.",
+        (_, false) => {
+            "Everything here was simulated, except where it says published, that a kernel ran in \
+             guests, or counted in one. Arms differ in nothing but what their names stand for."
+        }
+    };
+    if !counts.is_empty() {
+        moved::entry(&mut contents, section + 1, &counts);
+        moved::section(&mut body, section + 1, &counts);
     }
     let style = include_str!("style.css");
     let version = escape(version);
@@ -87,38 +120,9 @@ pub fn html(results: &[Results], version: &str) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>perch report</title>\n\
          <link rel=\"icon\" href=\"data:,\">\n<style>\n{style}</style>\n<h1>perch report</h1>\n\
-         <p class=\"from\">By perch {version}. Everything here was simulated, except where it says \
-         published. Arms differ in nothing but the modes of the mechanisms.</p>\n<nav><ul>\n{contents}\
-         </ul></nav>\n{body}</html>\n"
+         <p class=\"from\">By perch {version}. {from}</p>\n<nav><ul>\n{contents}</ul></nav>\n\
+         {body}</html>\n"
     )
-}
-
-fn chart(body: &mut String, svg: &str, caption: &str) {
-    let caption = escape(caption);
-    let _ = writeln!(
-        body,
-        "<figure>\n{svg}\n<figcaption>{caption}</figcaption>\n</figure>"
-    );
-}
-
-fn table(body: &mut String, head: &[String], rows: &[Vec<String>]) {
-    body.push_str("<div class=\"wide\"><table>\n<tr>");
-    for cell in head {
-        let _ = write!(body, "<th>{}</th>", escape(cell));
-    }
-    body.push_str("</tr>\n");
-    for row in rows {
-        body.push_str("<tr>");
-        for cell in row {
-            let _ = write!(body, "<td>{}</td>", escape(cell));
-        }
-        body.push_str("</tr>\n");
-    }
-    body.push_str("</table></div>\n");
-}
-
-fn heads(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| name.to_string()).collect()
 }
 
 fn experiment(body: &mut String, section: usize, report: &Report) {
@@ -201,7 +205,7 @@ fn agreement(body: &mut String, report: &Report) {
         3.0,
         &series,
     );
-    chart(body, &svg, &caption);
+    captioned(body, &svg, &caption);
 }
 
 /// Adds a chart of a table's arms, and the table.
@@ -227,7 +231,7 @@ fn sheet_section(body: &mut String, section: usize, sheet: &Sheet, cells: &[&Cel
             said: &caption,
         };
         let svg = chart::spreads(&words, unit, &arms);
-        chart(body, &svg, &caption);
+        captioned(body, &svg, &caption);
     } else {
         sweeps(body, sheet, cells, &title);
     }
@@ -326,7 +330,7 @@ fn sweeps(body: &mut String, sheet: &Sheet, cells: &[&CellReport], title: &str) 
             },
             &series,
         );
-        chart(body, &svg, &caption);
+        captioned(body, &svg, &caption);
     }
 }
 
@@ -370,8 +374,12 @@ fn rows(body: &mut String, sheet: &Sheet, cells: &[&CellReport]) {
 
 fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison) {
     let _ = writeln!(body, "<h2 id=\"s{section}\">{}</h2>", escape(title));
+    let how = match found.place {
+        None => "Simulated",
+        Some(_) => "In guests",
+    };
     let from = format!(
-        "Simulated: {}; {}. {} repetitions.",
+        "{how}: {}; {}. {} repetitions.",
         circumstances::of_comparison(found),
         circumstances::modes(&found.arms),
         found.repetitions
@@ -393,7 +401,7 @@ fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison
                 said: &caption,
             };
             let svg = chart::bars(&words, &names, &[(row.label.clone(), values)]);
-            chart(body, &svg, &caption);
+            captioned(body, &svg, &caption);
         }
         rows(body, &sheet, &[]);
     }
@@ -426,7 +434,7 @@ fn counts(body: &mut String, arms: &[String], title: &str, what: &str, counted: 
         name: &format!("{title}: {what}"),
         said: "Per simulated second, mean of the repetitions.",
     };
-    chart(body, &chart::bars(&words, arms, &rows), words.said);
+    captioned(body, &chart::bars(&words, arms, &rows), words.said);
     let head: Vec<String> = [String::new()]
         .into_iter()
         .chain(arms.iter().cloned())

@@ -10,7 +10,8 @@ use perch_machine::Machine;
 use super::chart;
 use super::chart::{Axis, Point, Series, Ticks, Words};
 use super::escape::escape;
-use super::{heads, machine, table};
+use super::machine;
+use super::parts::{captioned, heads, table};
 use crate::latency::said;
 
 /// A table of CPUs has at most so many rows; more rows are put together.
@@ -32,7 +33,7 @@ pub fn curves(body: &mut String, title: &str, found: &[WakeLatency]) {
         name: &format!("{title}: wake-up latency by percentile"),
         said: caption,
     };
-    chart(body, &chart::tails(&words, &arms), caption);
+    captioned(body, &chart::tails(&words, &arms), caption);
     let mut head = heads(&["microseconds", "wake-ups", "mean"]);
     let names = found.iter().take(1).flat_map(|arm| arm.percentiles());
     head.extend(names.map(|(name, _)| name.to_string()));
@@ -90,7 +91,7 @@ fn by_load(body: &mut String, title: &str, loads: &[&LoadFound]) {
         name: "us",
         ticks: Ticks::Powers,
     };
-    chart(body, &chart::lines(&words, &x, &y, &series), caption);
+    captioned(body, &chart::lines(&words, &x, &y, &series), caption);
     let mut head = heads(&["microseconds"]);
     for arm in arms {
         head.extend(["median", "99th", "max"].map(|name| format!("{} {name}", arm.arm)));
@@ -133,7 +134,7 @@ fn share_bars(body: &mut String, words: &Words, arms: &[String], rows: &[(String
     if rows.is_empty() {
         return;
     }
-    chart(body, &chart::bars(words, arms, rows), words.said);
+    captioned(body, &chart::bars(words, arms, rows), words.said);
     let head: Vec<String> = heads(&["percent"])
         .into_iter()
         .chain(arms.iter().cloned())
@@ -172,7 +173,7 @@ pub fn where_ran(body: &mut String, title: &str, found: &Machine, cpus: &[ArmCpu
         name: &format!("{title}: where tasks ran"),
         said: &caption,
     };
-    chart(body, &machine::draw(found, &words, &arms), &caption);
+    captioned(body, &machine::draw(found, &words, &arms), &caption);
     let head = heads(&["busy"]).into_iter();
     let head: Vec<String> = head
         .chain(arms.iter().map(|(arm, _)| arm.to_string()))

@@ -28,12 +28,20 @@ pub struct Heading<'a> {
     pub arms: Vec<(&'a str, &'a str)>,
     /// The source of the published figures that stand beside these, if there are any.
     pub source: Option<&'a str>,
+    /// True where a kernel ran in guests, and nothing was simulated.
+    pub in_guests: bool,
 }
 
 /// Returns the heading as text.
 pub fn heading(heading: &Heading) -> String {
     let origin = heading.origin;
-    let mut text = format!("Simulated by perch {}, not measured:\n\n", origin.version);
+    let mut text = match heading.in_guests {
+        false => format!("Simulated by perch {}, not measured:\n\n", origin.version),
+        true => format!(
+            "Run by perch {} in guests, not on the machine itself:\n\n",
+            origin.version
+        ),
+    };
     text.push_str(&wrapped(&origin.command, "  ", "      ", " \\"));
     text.push('\n');
     text.push_str(&wrapped(&heading.circumstances, "", "  ", ""));

@@ -30,6 +30,7 @@ pub fn paste_experiments(reports: &[Report], origin: &Origin, paste: Paste) -> S
             circumstances: format!("Machine {}", circumstances::of_report(report)),
             arms: arms(&report.arms),
             source: Some(&report.source),
+            in_guests: false,
         };
         let mut text = text(&heading, &Sheet::of_report(report), paste);
         if let Some(found) = &report.c2c {
@@ -51,6 +52,7 @@ pub fn paste_comparison(comparison: &Comparison, origin: &Origin, paste: Paste) 
         ),
         arms: arms(&comparison.arms),
         source: None,
+        in_guests: comparison.place.is_some(),
     };
     let mut text = text(&heading, &Sheet::of_comparison(comparison), paste);
     if !comparison.contention.is_empty() {

@@ -38,7 +38,7 @@ impl Row {
     /// and the score after that number.
     pub fn of_load(&self) -> Option<(&str, Option<&str>)> {
         let (number, score) = match self.label.split_once(':') {
-            Some((number, score)) => (number, Some(score)),
+            Some((number, score)) => (number, Some(score.trim_start())),
             None => (self.label.as_str(), None),
         };
         let number = number.strip_prefix("n=")?;

@@ -51,8 +51,19 @@ fn what_brings_figures_back_stands_above_them() {
         circumstances: "Machine kunpeng920, Linux 6.5, 250 Hz, seed 1".to_string(),
         arms: vec![("baseline", "cluster=off"), ("patched", "cluster=posted")],
         source: Some("[PATCH v9 2/2] sched/fair: Scan cluster before scanning LLC in wake-up path"),
+        in_guests: false,
     };
     insta::assert_snapshot!(mail::heading(&heading));
+    let heading = mail::Heading {
+        source: None,
+        in_guests: true,
+        ..heading
+    };
+    let words = mail::heading(&heading);
+    assert!(
+        words.starts_with("Run by perch") && words.contains(" in guests, not on"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -140,6 +151,7 @@ fn mmtests_own_scripts_find_the_loads_of_a_table() {
         circumstances: "Amean of nothing-7".to_string(),
         arms: vec![("Amean-9", "cluster=off")],
         source: None,
+        in_guests: false,
     };
     let arms = ["baseline", "patched"];
     let rows = vec![
