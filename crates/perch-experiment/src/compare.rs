@@ -3,6 +3,8 @@
 //! arm did differently.
 
 mod counts;
+mod measured;
+mod scoring;
 
 use std::sync::Arc;
 
@@ -14,19 +16,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::contention::Contention;
 use crate::error::ExperimentError;
-use crate::json::null_is_nan;
 use crate::model::{Arm, Effort};
 use crate::pool::{self, Progress};
 use crate::raw::{self, Each};
 use crate::report::ArmModes;
 use crate::seed::seed;
 use crate::statistic::{DESCRIBE, Statistic};
-use crate::stats::{Delta, ci95, delta, mean};
 use crate::tally::{ArmCpus, Tally, WakeLatency};
 
 pub use counts::CountRow;
 use counts::{chosen, counts, guests, totals};
 pub(crate) use counts::{distances, occurred};
+pub use measured::{MeasuredScore, MeasuredSpec, Measurement, compare_measured};
+use scoring::arm_scores;
+pub use scoring::{ArmScore, StatisticScore};
 
 /// The request for a comparison.
 #[derive(Clone, Debug)]
@@ -53,46 +56,6 @@ pub struct CompareSpec {
     pub jobs: usize,
 }
 
-/// One arm's score.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ArmScore {
-    /// The arm's name.
-    pub arm: String,
-    /// The mean over the repetitions, in the score's unit.
-    pub mean: f64,
-    /// Half the width of the mean's 95 % confidence interval, in the score's unit; null for fewer
-    /// than two repetitions.
-    pub ci95: Option<f64>,
-    /// The change from the first arm, in percent of the first arm's mean.
-    #[serde(deserialize_with = "null_is_nan")]
-    pub delta_pct: f64,
-    /// Half the width of the change's 95 % confidence interval, in percentage points.
-    pub delta_ci95_pct: Option<f64>,
-    /// The statistics of [`DESCRIBE`], where the caller asked for them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub statistics: Vec<StatisticScore>,
-    /// The score's value in each repetition, in the score's unit, where the caller asked for
-    /// statistics; repetitions of the same number share a seed in all arms.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub iterations: Vec<f64>,
-}
-
-/// The value of one statistic over an arm's repetitions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StatisticScore {
-    /// The statistic's name.
-    pub statistic: String,
-    /// The value, in the score's unit.
-    pub value: f64,
-    /// The change from the first arm, in percent of the first arm's value; null in JSON where that
-    /// value is 0.
-    #[serde(deserialize_with = "null_is_nan")]
-    pub delta_pct: f64,
-    /// Half the width of the change's 95 % confidence interval, in percentage points; null where
-    /// the repetitions are too few for one.
-    pub delta_ci95_pct: Option<f64>,
-}
-
 /// One score of the workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScoreRow {
@@ -111,11 +74,14 @@ pub struct ScoreRow {
 pub struct Comparison {
     /// The machine's name.
     pub machine: String,
+    /// What ran the arms, in words, where that was not the simulator: `a guest of 8 CPUs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// The workload.
     pub workload: String,
     /// The stock kernel.
     pub era: String,
-    /// Ticks of the kernel per second.
+    /// Ticks of the kernel per second; 0 where nobody knows them.
     pub hz: u32,
     /// The layout of that kernel's root domain, where it differs from the stock one's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -211,6 +177,7 @@ pub fn compare_raw(
     let (latency, cpus) = tallies.unzip();
     Ok(Comparison {
         machine: spec.machine.name.clone(),
+        place: None,
         workload: spec.workload.clone(),
         era: spec.era.to_string(),
         hz: spec.hz,
@@ -341,6 +308,11 @@ fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {
 /// Makes a row for each score. Every arm has the scores of the first arm's first repetition,
 /// because the workload alone determines them. A bootstrap draws from `draws`.
 fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]], draws: u64) -> Vec<ScoreRow> {
+    let of_arms = |values: &dyn Fn(&[Outcome]) -> Vec<f64>| {
+        let names = spec.arms.iter().map(|arm| arm.name.as_str());
+        let values = by_arm.iter().map(|arm| values(arm)).collect();
+        arm_scores(names, values, spec.statistics, draws)
+    };
     let values = |arm: &[Outcome], score: usize| -> Vec<f64> {
         arm.iter()
             .map(|outcome| outcome.scores[score].value)
@@ -354,7 +326,7 @@ fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]], draws: u64) -> Vec<ScoreRow
             name: described.name.clone(),
             unit: described.unit.to_string(),
             higher_is_better: described.higher_is_better,
-            arms: arm_scores(spec, by_arm, draws, |arm| values(arm, score)),
+            arms: of_arms(&|arm| values(arm, score)),
         });
     let latency_us = |outcome: &Outcome| {
         let metrics = &outcome.metrics;
@@ -364,9 +336,7 @@ fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]], draws: u64) -> Vec<ScoreRow
         name: "wake-up latency".to_string(),
         unit: "us".to_string(),
         higher_is_better: false,
-        arms: arm_scores(spec, by_arm, draws, |arm| {
-            arm.iter().map(latency_us).collect()
-        }),
+        arms: of_arms(&|arm| arm.iter().map(latency_us).collect()),
     };
     // On a machine without figures for contended lines, the kernel's share of the time has no
     // measure to stand beside.
@@ -375,9 +345,7 @@ fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]], draws: u64) -> Vec<ScoreRow
         name: "kernel time".to_string(),
         unit: "% of busy time".to_string(),
         higher_is_better: false,
-        arms: arm_scores(spec, by_arm, draws, |arm| {
-            arm.iter().map(|o| o.metrics.kernel_pct()).collect()
-        }),
+        arms: of_arms(&|arm| arm.iter().map(|o| o.metrics.kernel_pct()).collect()),
     });
     rows.chain([latency]).chain(kernel).collect()
 }
@@ -386,40 +354,6 @@ fn contention(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<Contention> {
     let arms = spec.arms.iter().zip(by_arm);
     arms.filter_map(|(arm, outcomes)| Contention::new(&arm.name, outcomes))
         .collect()
-}
-
-/// Makes each arm's entry of one score, where `values` has one value a repetition.
-fn arm_scores(
-    spec: &CompareSpec,
-    by_arm: &[&[Outcome]],
-    draws: u64,
-    values: impl Fn(&[Outcome]) -> Vec<f64>,
-) -> Vec<ArmScore> {
-    let first = values(by_arm[0]);
-    let scores = spec.arms.iter().zip(by_arm).map(|(arm, outcomes)| {
-        let values = values(outcomes);
-        let Delta { pct, ci95_pct } = delta(&first, &values);
-        let describe = |statistic: &Statistic| {
-            let change = statistic.change(&first, &values, draws);
-            StatisticScore {
-                statistic: statistic.to_string(),
-                value: statistic.of(&values),
-                delta_pct: change.pct,
-                delta_ci95_pct: change.ci95_pct,
-            }
-        };
-        let asked = if spec.statistics { &DESCRIBE[..] } else { &[] };
-        ArmScore {
-            arm: arm.name.clone(),
-            mean: mean(&values),
-            ci95: ci95(&values),
-            delta_pct: pct,
-            delta_ci95_pct: ci95_pct,
-            statistics: asked.iter().map(describe).collect(),
-            iterations: values,
-        }
-    });
-    scores.collect()
 }
 
 #[cfg(test)]

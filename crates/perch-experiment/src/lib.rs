@@ -29,8 +29,8 @@ mod tally;
 mod testing;
 
 pub use compare::{
-    ArmScore, CompareSpec, Comparison, CountRow, ScoreRow, StatisticScore, compare, compare_raw,
-    watch,
+    ArmScore, CompareSpec, Comparison, CountRow, MeasuredScore, MeasuredSpec, Measurement,
+    ScoreRow, StatisticScore, compare, compare_measured, compare_raw, watch,
 };
 pub use contention::{ContendedLine, Contention, LineUser};
 pub use error::ExperimentError;

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A comparison whose scores are measured somewhere else than in the simulator.
+
+use perch_machine::Machine;
+
+use super::scoring::arm_scores;
+use super::{Comparison, ScoreRow};
+use crate::error::ExperimentError;
+use crate::pool::{self, Progress};
+use crate::raw::{Each, Repetition};
+use crate::report::ArmModes;
+use crate::seed::seed;
+use crate::statistic::{DESCRIBE, Statistic};
+
+/// The request for a comparison of measurements.
+#[derive(Clone, Debug)]
+pub struct MeasuredSpec {
+    /// The machine on which the arms run.
+    pub machine: Machine,
+    /// What the machine is, in words that go on after "on MACHINE, ": `a guest of 8 CPUs`.
+    pub place: String,
+    /// The load, in words.
+    pub workload: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Ticks of the kernel per second; 0 where nobody knows them.
+    pub hz: u32,
+    /// The arms, at least one; changes are from the first.
+    pub arms: Vec<ArmModes>,
+    /// Measurements of each arm, at least 1.
+    pub repetitions: u32,
+    /// True where every score is also described by its statistics over the repetitions.
+    pub statistics: bool,
+    /// The seed from which the repetitions' seeds are derived.
+    pub seed: u64,
+    /// The number of measurements at a time, at least 1.
+    pub jobs: usize,
+}
+
+/// One measurement's value of one score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredScore {
+    /// The quantity that the score measures.
+    pub name: String,
+    /// The score's unit.
+    pub unit: String,
+    /// True where more is better.
+    pub higher_is_better: bool,
+    /// The value, in the score's unit.
+    pub value: f64,
+}
+
+/// One measurement to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measurement {
+    /// The index of the arm.
+    pub arm: usize,
+    /// The repetition's number, from 0.
+    pub repetition: u32,
+    /// The repetition's seed, which is the same for all arms.
+    pub seed: u64,
+}
+
+/// Makes all measurements by calls of `measure`, and compares the arms. Hands every repetition's
+/// scores to `each`.
+///
+/// # Errors
+/// [`ExperimentError::Argument`] when there is no arm, two have the same name or a number makes no
+/// sense; [`ExperimentError::Run`] with the words of `measure` when a measurement fails, and when
+/// a measurement has other scores than the first one; and those of `each`.
+pub fn compare_measured(
+    spec: &MeasuredSpec,
+    progress: Progress,
+    each: Each,
+    measure: impl Fn(Measurement) -> Result<Vec<MeasuredScore>, String> + Sync,
+) -> Result<Comparison, ExperimentError> {
+    check(spec)?;
+    let repetitions = spec.repetitions as usize;
+    let parts = ["measured", &spec.machine.name, &spec.workload];
+    let what = |index: usize| Measurement {
+        arm: index / repetitions,
+        repetition: (index % repetitions) as u32,
+        seed: seed(spec.seed, &parts, (index % repetitions) as u32),
+    };
+    let order: Vec<usize> = (0..spec.arms.len() * repetitions).collect();
+    let found = pool::run(&order, spec.jobs, progress, |index| {
+        measure(what(index)).map_err(|reason| failure(spec, what(index), reason))
+    })?;
+    for (index, scores) in found.iter().enumerate() {
+        same(&found[0], scores).map_err(|reason| failure(spec, what(index), reason))?;
+    }
+    let draws = seed(spec.seed, &[&parts[..], &["bootstrap"]].concat(), 0);
+    let by_arm: Vec<&[Vec<MeasuredScore>]> = found.chunks(repetitions).collect();
+    let rows = found[0].iter().enumerate().map(|(score, described)| {
+        let of_arm = |all: &&[Vec<MeasuredScore>]| all.iter().map(|one| one[score].value).collect();
+        let values = by_arm.iter().map(of_arm).collect();
+        let arms = spec.arms.iter().map(|arm| arm.name.as_str());
+        ScoreRow {
+            name: described.name.clone(),
+            unit: described.unit.clone(),
+            higher_is_better: described.higher_is_better,
+            arms: arm_scores(arms, values, spec.statistics, draws),
+        }
+    });
+    let mut scores: Vec<ScoreRow> = rows.collect();
+    for score in &scores {
+        hand_out(
+            spec,
+            score,
+            &|repetition| seed(spec.seed, &parts, repetition),
+            each,
+        )?;
+    }
+    if !spec.statistics {
+        let arms = scores.iter_mut().flat_map(|score| &mut score.arms);
+        arms.for_each(|arm| arm.iterations = Vec::new());
+    }
+    Ok(Comparison {
+        machine: spec.machine.name.clone(),
+        place: Some(spec.place.clone()),
+        workload: spec.workload.clone(),
+        era: spec.kernel.clone(),
+        hz: spec.hz,
+        root_domain: None,
+        seed: spec.seed,
+        repetitions: spec.repetitions,
+        arms: spec.arms.clone(),
+        scores,
+        latency: Vec::new(),
+        cpus: Vec::new(),
+        machine_toml: spec.machine.to_toml(),
+        decisions: Vec::new(),
+        chosen: Vec::new(),
+        cache: Vec::new(),
+        wake_distance: Vec::new(),
+        migrations: Vec::new(),
+        balanced: Vec::new(),
+        guests: Vec::new(),
+        totals: Vec::new(),
+        contention: Vec::new(),
+    })
+}
+
+fn check(spec: &MeasuredSpec) -> Result<(), ExperimentError> {
+    let refuse = |reason: String| Err(ExperimentError::Argument(reason));
+    let names: Vec<&str> = spec.arms.iter().map(|arm| arm.name.as_str()).collect();
+    if names.is_empty() {
+        return refuse("no arm: expected --arm at least once".to_string());
+    }
+    let again = (1..names.len()).find(|&index| names[..index].contains(&names[index]));
+    if let Some(index) = again {
+        return refuse(format!(
+            "there are two arms `{}`: give each its own name",
+            names[index]
+        ));
+    }
+    if spec.jobs == 0 || spec.repetitions == 0 {
+        return refuse("jobs and repetitions must be at least 1".to_string());
+    }
+    let least = DESCRIBE.map(Statistic::least).into_iter().max();
+    if spec.statistics && Some(spec.repetitions) < least {
+        return refuse(format!(
+            "{} repetition has no standard deviation: expected at least 2 for statistics",
+            spec.repetitions
+        ));
+    }
+    Ok(())
+}
+
+fn failure(spec: &MeasuredSpec, at: Measurement, reason: String) -> ExperimentError {
+    let arm = &spec.arms[at.arm].name;
+    let what = format!("{}, arm {arm}, repetition {}", spec.workload, at.repetition);
+    ExperimentError::Run { what, reason }
+}
+
+/// Refuses scores of other names, units or order than the first measurement's.
+fn same(first: &[MeasuredScore], scores: &[MeasuredScore]) -> Result<(), String> {
+    let described = |scores: &[MeasuredScore]| -> Vec<(String, String, bool)> {
+        let one = |score: &MeasuredScore| {
+            let MeasuredScore { name, unit, .. } = score;
+            (name.clone(), unit.clone(), score.higher_is_better)
+        };
+        scores.iter().map(one).collect()
+    };
+    if described(first) == described(scores) {
+        return Ok(());
+    }
+    let named = |scores: &[MeasuredScore]| {
+        let names = scores.iter().map(|score| score.name.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    Err(format!(
+        "its scores are {}, and those of the first arm's first repetition are {}",
+        named(scores),
+        named(first)
+    ))
+}
+
+/// Hands out the values of one score, arm by arm.
+fn hand_out(
+    spec: &MeasuredSpec,
+    score: &ScoreRow,
+    seed_of: &dyn Fn(u32) -> u64,
+    each: Each,
+) -> Result<(), ExperimentError> {
+    for (found, arm) in score.arms.iter().zip(&spec.arms) {
+        for (repetition, &value) in (0..).zip(&found.iterations) {
+            each(&Repetition {
+                experiment: None,
+                benchmark: None,
+                place: None,
+                row: None,
+                machine: &spec.machine.name,
+                workload: &spec.workload,
+                era: &spec.kernel,
+                arm: &arm.name,
+                modes: &arm.modes,
+                repetition,
+                seed: seed_of(repetition),
+                score: &score.name,
+                unit: &score.unit,
+                higher_is_better: score.higher_is_better,
+                value,
+                divisor: 1.0,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(arms: &[&str], repetitions: u32) -> MeasuredSpec {
+        MeasuredSpec {
+            machine: perch_machine::resolve("x5570").unwrap(),
+            place: "a guest of 4 CPUs".to_string(),
+            workload: "hackbench".to_string(),
+            kernel: "7.2".to_string(),
+            hz: 250,
+            arms: arms
+                .iter()
+                .map(|name| ArmModes {
+                    name: name.to_string(),
+                    modes: String::new(),
+                })
+                .collect(),
+            repetitions,
+            statistics: false,
+            seed: 1,
+            jobs: 1,
+        }
+    }
+
+    fn score(name: &str, value: f64) -> Vec<MeasuredScore> {
+        vec![MeasuredScore {
+            name: name.to_string(),
+            unit: "s".to_string(),
+            higher_is_better: false,
+            value,
+        }]
+    }
+
+    #[test]
+    fn arms_of_a_repetition_share_a_seed_and_are_compared_with_the_first() {
+        let mut spec = spec(&["a", "b"], 3);
+        // The value depends on the seed and on the arm, in which b is twice a.
+        let measure = |at: Measurement| {
+            let by_seed = 10.0 + (at.seed % 8) as f64 + f64::from(at.repetition);
+            Ok(score("time", by_seed * (1 + at.arm) as f64))
+        };
+        let mut raw = Vec::new();
+        let mut note = |one: &Repetition| {
+            raw.push((one.arm.to_string(), one.repetition, one.seed, one.value));
+            Ok(())
+        };
+        let found = compare_measured(&spec, &|_, _| {}, &mut note, measure).unwrap();
+        assert_eq!(raw.len(), 6);
+        for (a, b) in raw[..3].iter().zip(&raw[3..]) {
+            assert_eq!((a.1, a.2, 2.0 * a.3), (b.1, b.2, b.3));
+        }
+        let [a, b] = &found.scores[0].arms[..] else {
+            panic!("two arms");
+        };
+        assert!((b.delta_pct - 100.0).abs() < 1e-9 && a.delta_pct == 0.0);
+        assert!(a.ci95.unwrap() > 0.0 && a.iterations.is_empty());
+        spec.jobs = 4;
+        let parallel = compare_measured(&spec, &|_, _| {}, &mut |_| Ok(()), measure).unwrap();
+        assert_eq!(found, parallel);
+    }
+
+    #[test]
+    fn a_failure_and_another_score_name_the_arm() {
+        let spec = spec(&["stock", "perch"], 2);
+        let run = |measure: &(dyn Fn(Measurement) -> Result<Vec<MeasuredScore>, String> + Sync)| {
+            let found = compare_measured(&spec, &|_, _| {}, &mut |_| Ok(()), measure);
+            found.unwrap_err().to_string()
+        };
+        let words = run(&|at| match (at.arm, at.repetition) {
+            (1, 0) => Err("it stalled".to_string()),
+            _ => Ok(score("time", 1.0)),
+        });
+        assert!(
+            words.contains("arm perch, repetition 0") && words.contains("it stalled"),
+            "{words}"
+        );
+        let words = run(&|at| Ok(score(if at.arm == 1 { "n=4" } else { "n=2" }, 1.0)));
+        assert!(
+            words.contains("its scores are n=4, and those of the first arm's"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn arms_and_numbers_are_refused() {
+        let refused = |spec: &MeasuredSpec| {
+            let measure = |_| Ok(score("time", 1.0));
+            let found = compare_measured(spec, &|_, _| {}, &mut |_| Ok(()), measure);
+            found.unwrap_err().to_string()
+        };
+        assert!(refused(&spec(&[], 1)).contains("no arm"));
+        assert!(refused(&spec(&["a", "b", "a"], 1)).contains("two arms `a`"));
+        assert!(refused(&spec(&["a"], 0)).contains("at least 1"));
+        let mut one = spec(&["a"], 1);
+        one.statistics = true;
+        assert!(refused(&one).contains("at least 2 for statistics"));
+    }
+}
