@@ -46,7 +46,7 @@ pub fn origin() -> Origin {
 }
 
 /// A word quoted so that a shell reads it back.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_string()

@@ -2,9 +2,13 @@
 //! `perch lab`: commands on machines that nobody owns, in guests with real kernels.
 
 mod coherence;
+mod compare;
 mod mark;
+mod options;
+mod pairs;
 mod ping;
 mod spinner;
+mod watched;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,15 +22,20 @@ use perch_lab::qemu::Qemu;
 use perch_lab::topology::DEFAULT_CPUS;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
 use perch_machine::Machine;
+use perch_report::{CountsFormat, LineCounts};
 use perch_scheduler::Settings;
 
-use crate::arguments::{duration_ns, with_unit};
+use crate::arguments::duration_ns;
 use crate::fresh::Fresh;
 use crate::output::{Failure, emit};
 use crate::rtapp;
-use coherence::{Counts, Form};
+pub use compare::{ARM, ArmArguments, run_arm};
+pub use options::{Limit, left_out, limit};
+use options::{in_guest, time, watched};
+pub use pairs::{PAIR, PairArguments, run_pair};
 pub use ping::{PONG, PongArguments, run_pong};
 pub use spinner::Spinner;
+pub use watched::{WATCHED, WatchedArguments, run as run_watched};
 
 /// The hidden command that runs another one between two marks, in a guest.
 pub const MARKED: &str = "lab-marked";
@@ -41,11 +50,15 @@ pub enum Command {
     /// Boot a guest that looks like a machine, and run a command in it
     // It has many options, and a mark none.
     Run(Box<RunArguments>),
+    /// Run arms on a real kernel: its own scheduler, perch, any other, in a guest each
+    Compare(Box<compare::Arguments>),
     /// Tell a guest that counts cache lines where counting begins and ends
     #[command(subcommand)]
     Mark(mark::Marking),
     /// Send a byte there and back between two CPUs, and say what a round takes
     Ping(ping::Arguments),
+    /// Have pairs of processes send a byte there and back, all at the same time
+    Pairs(pairs::Arguments),
 }
 
 /// The scheduler that the guest's kernel uses.
@@ -98,6 +111,18 @@ pub struct RunArguments {
     /// How long the command may take
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     timeout: Duration,
+    /// The guest's clocks show modelled time, by the machine's costs; implies --deterministic
+    #[arg(long, conflicts_with = "kvm", help_heading = "Modelled time")]
+    timed: bool,
+    /// The seed of the command's start, so that repetitions differ
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        requires = "timed",
+        help_heading = "Modelled time"
+    )]
+    seed: u64,
     /// Count the cache lines that move between CPUs while the command runs; implies --deterministic
     #[arg(long, conflicts_with = "kvm", help_heading = "Counting lines")]
     coherence: bool,
@@ -166,39 +191,9 @@ pub struct MarkedArguments {
     command: Vec<String>,
 }
 
-/// [`Cpus`] as an argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Limit(Cpus);
-
-impl std::fmt::Display for Limit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Cpus::All => f.write_str("all"),
-            Cpus::AtMost(count) => write!(f, "{count}"),
-        }
-    }
-}
-
-fn limit(text: &str) -> Result<Limit, String> {
-    match text.parse() {
-        _ if text == "all" => Ok(Limit(Cpus::All)),
-        Ok(count) if count > 0 => Ok(Limit(Cpus::AtMost(count))),
-        _ => Err("expected a whole number, at least 1, or `all`".to_string()),
-    }
-}
-
 fn arch(text: &str) -> Result<Arch, String> {
     text.parse()
         .map_err(|error: perch_lab::Error| error.to_string())
-}
-
-/// A time of the host's clock, such as `90s`, `10m` or `2h`.
-fn time(text: &str) -> Result<Duration, String> {
-    let units = [("s", 1), ("m", 60), ("h", 3600)];
-    match with_unit(text, &units, "90s, 10m or 2h")? {
-        Some(seconds @ 1..=604_800) => Ok(Duration::from_secs(seconds)),
-        _ => Err("expected at least a second and at most a week".to_string()),
-    }
 }
 
 impl From<perch_lab::Error> for Failure {
@@ -215,8 +210,10 @@ impl From<perch_lab::Error> for Failure {
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(arguments) => run_command(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Mark(marking) => mark::run(marking),
         Command::Ping(arguments) => ping::run(&arguments),
+        Command::Pairs(arguments) => pairs::run(&arguments),
     }
 }
 
@@ -257,8 +254,12 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
     let rt_app = rt_app.transpose()?;
     let topology = topology(arguments)?;
     // A wrong ending of the file is told before the boot.
-    let form = arguments.counts.as_deref().map(Form::of).transpose()?;
-    let deterministic = arguments.deterministic || arguments.coherence;
+    let form = arguments
+        .counts
+        .as_deref()
+        .map(coherence::format)
+        .transpose()?;
+    let deterministic = arguments.deterministic || arguments.coherence || arguments.timed;
 
     let spinner = Spinner::new(arguments.quiet);
     let store = Store::open()?.with_progress(spinner.clone());
@@ -274,7 +275,7 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
         )));
     }
     let mut need = topology.need();
-    need.plugin = arguments.coherence;
+    need.plugin = arguments.coherence || arguments.timed;
     let qemu = Qemu::find(&store, need)?;
     let (argv, tools) = command_line(arguments);
     let mut contents = guest::contents(&store, &kernel, &perch, tools)?;
@@ -291,6 +292,7 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
     let mut setup = Setup::new(kernel, qemu, topology, contents);
     setup.deterministic = deterministic;
     setup.coherence = arguments.coherence;
+    setup.timed = arguments.timed;
     if let Some(file) = &arguments.console {
         setup.console = Some(file.clone());
         // A user who asks for the console wants to read all of it, not only problems.
@@ -321,12 +323,7 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
         }
     }
     if let Some((counted, symbols)) = guest.counted()? {
-        let operations = arguments.operations;
-        let counts = Counts {
-            counted,
-            symbols,
-            operations,
-        };
+        let counts = coherence::counts(arguments, &setup, &release, (&counted, &symbols));
         show(&counts, arguments.counts.as_deref().zip(form))?;
     }
     finish(&guest, under_perch, status)
@@ -349,12 +346,12 @@ fn topology(arguments: &RunArguments) -> Result<Topology, Failure> {
 }
 
 /// Prints the counts of lines, and writes them to the file that was asked for.
-fn show(counts: &Counts, file: Option<(&Path, Form)>) -> Result<(), Failure> {
+fn show(counts: &LineCounts, file: Option<(&Path, CountsFormat)>) -> Result<(), Failure> {
     emit(&counts.text())?;
     let Some((path, form)) = file else {
         return Ok(());
     };
-    let text = counts.write(form)?;
+    let text = counts.write(form);
     let kept = Fresh::create(path).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.keep()
@@ -397,25 +394,17 @@ fn command_line(arguments: &RunArguments) -> (Vec<String>, Vec<String>) {
         ),
         None => in_guest(&arguments.command, &arguments.with),
     };
-    match arguments.coherence && !arguments.marked {
-        true => (marked(argv), tools),
+    let argv = match arguments.coherence && !arguments.marked {
+        true => marked(argv),
+        false => argv,
+    };
+    match arguments.timed || arguments.coherence {
+        true => (
+            watched(arguments.timed.then_some(arguments.seed), argv),
+            tools,
+        ),
         false => (argv, tools),
     }
-}
-
-/// The command in the guest's words, and the programs that it needs besides busybox.
-fn in_guest(command: &[String], with: &[String]) -> (Vec<String>, Vec<String>) {
-    /// The programs of every guest.
-    const THERE: [&str; 4] = ["sh", "ash", "perch", "busybox"];
-    let mut argv = command.to_vec();
-    let mut tools = with.to_vec();
-    let program = &command[0];
-    let name = program.rsplit('/').next().unwrap_or(program);
-    if !THERE.contains(&name) {
-        tools.push(program.clone());
-    }
-    argv[0] = name.to_string();
-    (argv, tools)
 }
 
 /// The command between two marks.
@@ -436,10 +425,10 @@ fn scheduled(settings: &[String], command: Vec<String>) -> Vec<String> {
 
 fn summarise(setup: &Setup, release: &str, boot_time: Duration) {
     let topology = &setup.topology;
-    let clock = if setup.deterministic {
-        ", deterministic"
-    } else {
-        ""
+    let clock = match (setup.timed, setup.deterministic) {
+        (true, _) => ", in modelled time",
+        (false, true) => ", deterministic",
+        (false, false) => "",
     };
     let mut words = format!(
         "perch: Linux {release}, {} CPUs of {}, booted in {:.1} s{clock}\n",
@@ -447,41 +436,7 @@ fn summarise(setup: &Setup, release: &str, boot_time: Duration) {
         topology.machine().name,
         boot_time.as_secs_f64()
     );
-    for sentence in topology.left_out() {
-        words += &format!("perch: left out: {sentence}\n");
-    }
+    words += &left_out(topology);
     // When this fails, no reader of stderr is left to be told.
     let _ = std::io::stderr().write_all(words.as_bytes());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_are_read_or_refused() {
-        assert_eq!(limit("all"), Ok(Limit(Cpus::All)));
-        assert_eq!(limit("8"), Ok(Limit(Cpus::AtMost(8))));
-        assert!(limit("0").is_err() && limit("-1").is_err() && limit("many").is_err());
-        assert_eq!(time("10m"), Ok(Duration::from_secs(600)));
-        for bad in ["", "10", "m", "0s", "1.5h", "200h", "99999999999999999999h"] {
-            assert!(time(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_program_by_path_is_called_by_name_in_the_guest() {
-        let words = |words: &[&str]| {
-            words
-                .iter()
-                .map(|word| word.to_string())
-                .collect::<Vec<_>>()
-        };
-        let (argv, tools) = in_guest(&words(&["/opt/bench/mine", "-x"]), &words(&["tbench_srv"]));
-        assert_eq!(argv, ["mine", "-x"]);
-        assert_eq!(tools, ["tbench_srv", "/opt/bench/mine"]);
-        let (argv, tools) = in_guest(&words(&["sh", "-c", "true"]), &[]);
-        assert_eq!(argv[0], "sh");
-        assert!(tools.is_empty());
-    }
 }

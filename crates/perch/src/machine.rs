@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch machine`: the machines that perch knows, and how to describe another one.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use perch_lab::Topology;
 use perch_machine::{library, resolve};
 use perch_report::{Align, Grid};
 
+use crate::lab::{Limit, left_out, limit};
 use crate::output::{Failure, emit};
 
 /// The subcommands of `perch machine`.
@@ -21,6 +24,9 @@ pub enum Command {
         /// Write its TOML file instead, to start another one from
         #[arg(long)]
         toml: bool,
+        /// Show the part of it that a guest of `perch lab --cpus N` has
+        #[arg(long, value_name = "N", value_parser = limit)]
+        cpus: Option<Limit>,
     },
     /// Write the TOML file of this machine, or of the one whose /sys was copied
     Detect {
@@ -39,13 +45,23 @@ pub enum Command {
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::List => list(),
-        Command::Show { name, toml: true } => emit(&resolve(&name)?.to_toml()),
-        Command::Show { name, toml: false } => emit(&perch_machine::draw::draw(
-            &resolve(&name)?,
-            terminal_width(),
-        )),
+        Command::Show { name, toml, cpus } => show(&name, toml, cpus),
         Command::Detect { root } => emit(&perch_machine::detect(&root)?.to_toml()),
         Command::Import { file } => emit(&perch_machine::import(&file)?.to_toml()),
+    }
+}
+
+fn show(name: &str, toml: bool, cpus: Option<Limit>) -> Result<(), Failure> {
+    let mut machine = resolve(name)?;
+    if let Some(Limit(cpus)) = cpus {
+        let topology = Topology::new(&machine, cpus)?;
+        // Where stderr is closed, nobody is left to be told.
+        let _ = std::io::stderr().write_all(left_out(&topology).as_bytes());
+        machine = topology.machine().clone();
+    }
+    match toml {
+        true => emit(&machine.to_toml()),
+        false => emit(&perch_machine::draw::draw(&machine, terminal_width())),
     }
 }
 

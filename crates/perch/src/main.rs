@@ -71,8 +71,14 @@ enum Command {
     LabScheduled(lab::ScheduledArguments),
     #[command(name = lab::PONG, hide = true)]
     LabPong(lab::PongArguments),
+    #[command(name = lab::ARM, hide = true)]
+    LabArm(lab::ArmArguments),
     #[command(name = lab::MARKED, hide = true)]
     LabMarked(lab::MarkedArguments),
+    #[command(name = lab::PAIR, hide = true)]
+    LabPair(lab::PairArguments),
+    #[command(name = lab::WATCHED, hide = true)]
+    LabWatched(lab::WatchedArguments),
     #[command(name = rtapp::GUEST, hide = true)]
     LabRtApp(rtapp::Arguments),
     /// Measure what the simulator costs, or, with --lab, a decision of the live scheduler
@@ -101,7 +107,10 @@ fn main() -> ExitCode {
         Command::LabAgent(arguments) => lab::run_agent(&arguments),
         Command::LabScheduled(arguments) => lab::run_scheduled(arguments),
         Command::LabPong(arguments) => lab::run_pong(&arguments),
+        Command::LabArm(arguments) => lab::run_arm(arguments),
         Command::LabMarked(arguments) => lab::run_marked(&arguments),
+        Command::LabPair(arguments) => lab::run_pair(&arguments),
+        Command::LabWatched(arguments) => lab::run_watched(&arguments),
         Command::LabRtApp(arguments) => rtapp::run_in_guest(&arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Stats(arguments) => stats::run(arguments),

@@ -82,6 +82,11 @@ impl Meter {
     /// Removes the bar, and says on stderr how many simulations ran, for how long and on how many
     /// threads.
     pub fn say_simulated(self, jobs: usize) {
+        self.say("simulations", jobs);
+    }
+
+    /// As [`Meter::say_simulated`], of other work: `what` names several pieces of it.
+    pub fn say(self, what: &str, jobs: usize) {
         self.bar.finish_and_clear();
         if self.quiet {
             return;
@@ -94,7 +99,7 @@ impl Meter {
         };
         let seconds = self.began.elapsed().as_secs_f64();
         eprintln!(
-            "perch: {}: {total} simulations in {seconds:.1} s on {jobs}",
+            "perch: {}: {total} {what} in {seconds:.1} s on {jobs}",
             self.what
         );
     }

@@ -24,7 +24,7 @@ const WARM_UP: u64 = 100;
 
 /// The way of the byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
+pub enum By {
     /// Two pipes
     Pipe,
     /// A TCP connection over loopback
@@ -34,7 +34,7 @@ enum By {
 }
 
 impl By {
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             By::Pipe => "pipe",
             By::Tcp => "tcp",
@@ -62,6 +62,9 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 400,
           value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     rounds: u64,
+    /// Also say what a round takes by other clocks: CLOCK_MONOTONIC_RAW, and the TSC in its ticks
+    #[arg(long)]
+    clocks: bool,
     /// The slot into which a guest counts the measured rounds
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(..i64::from(SLOTS)))]
     slot: u8,
@@ -80,7 +83,7 @@ pub struct PongArguments {
 }
 
 /// A side's end of the way: a byte goes out, a byte comes in.
-trait End {
+pub trait End {
     fn put(&mut self) -> std::io::Result<()>;
     fn get(&mut self) -> std::io::Result<()>;
 }
@@ -127,7 +130,7 @@ fn pin(cpu: usize) -> Result<(), Failure> {
     }
 }
 
-fn failed(doing: &str) -> impl Fn(std::io::Error) -> Failure {
+pub fn failed(doing: &str) -> impl Fn(std::io::Error) -> Failure {
     let doing = doing.to_string();
     move |error| {
         let hint = match error.raw_os_error() {
@@ -140,17 +143,21 @@ fn failed(doing: &str) -> impl Fn(std::io::Error) -> Failure {
     }
 }
 
-/// Starts the other side, and returns this side's end of the way to it.
-fn start(arguments: &Arguments, rounds: u64) -> Result<(Child, Box<dyn End>), Failure> {
+/// Starts the other side, and returns this side's end of the way to it. A process inherits its CPUs:
+/// `place` pins this one for the time of the start.
+pub fn start(
+    by: By,
+    rounds: u64,
+    place: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(Child, Box<dyn End>), Failure> {
     let this = std::env::current_exe().map_err(failed("find this program"))?;
     let mut command = Command::new(this);
-    command.args([PONG, "--by", arguments.by.name()]);
+    command.args([PONG, "--by", by.name()]);
     command.args(["--rounds", &rounds.to_string()]);
-    // A process inherits its CPUs, and a CPU that is not there is refused before anybody waits.
-    pin(arguments.cpus[1])?;
+    place()?;
     let spawn = |command: &mut Command| command.spawn().map_err(failed("start the other side"));
     let loopback = (Ipv4Addr::LOCALHOST, 0);
-    match arguments.by {
+    match by {
         By::Pipe => {
             command.stdin(Stdio::piped()).stdout(Stdio::piped());
             let mut child = spawn(&mut command)?;
@@ -191,13 +198,53 @@ fn ended(child: &mut Child, error: std::io::Error) -> Failure {
     }
 }
 
+/// What clocks show: the library's, the kernel's raw one in nanoseconds, and the TSC's ticks where
+/// there is one.
+struct Clocks {
+    monotonic: Instant,
+    raw_ns: u64,
+    ticks: Option<u64>,
+}
+
+impl Clocks {
+    /// Reads them twice: the first reading waits for lines that the kernel wrote to when it brought
+    /// its clocks up to date, the second one does not.
+    fn warm() -> Clocks {
+        Clocks::read();
+        Clocks::read()
+    }
+
+    fn read() -> Clocks {
+        let raw = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicRaw);
+        Clocks {
+            monotonic: Instant::now(),
+            raw_ns: raw.tv_sec as u64 * 1_000_000_000 + raw.tv_nsec as u64,
+            ticks: ticks(),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn ticks() -> Option<u64> {
+    // SAFETY: every x86-64 CPU has the instruction, which reads a register.
+    Some(unsafe { std::arch::x86_64::_rdtsc() })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn ticks() -> Option<u64> {
+    None
+}
+
 /// Runs the load and prints what a round took by this process's clock.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let [first, second] = arguments.cpus[..] else {
         return Err(Failure::input("--cpus: expected two CPUs, for example 0,2"));
     };
     let warm_up = arguments.rounds / 4 + WARM_UP;
-    let (mut child, mut end) = start(arguments, warm_up + arguments.rounds)?;
+    let (mut child, mut end) = start(arguments.by, warm_up + arguments.rounds, || {
+        // A CPU that is not there is refused before anybody waits.
+        pin(second)
+    })?;
     pin(first)?;
     let mut rounds = |number: u64, marked: bool| -> std::io::Result<()> {
         for _ in 0..number {
@@ -212,19 +259,33 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Err(error) = rounds(warm_up, false) {
         return Err(ended(&mut child, error));
     }
-    let began = Instant::now();
+    let began = Clocks::warm();
     mark(Mark::Start(arguments.slot));
     let done = rounds(arguments.rounds, true);
     mark(Mark::Stop(arguments.slot));
-    let took = began.elapsed();
+    let over = Clocks::warm();
     done.map_err(|error| ended(&mut child, error))?;
     child.wait().map_err(failed("wait for the other side"))?;
-    emit(&format!(
+    let each = |sum: u128| sum as f64 / arguments.rounds as f64;
+    let mut text = format!(
         "{} between CPUs {first} and {second}: {} rounds, {:.1} ns each\n",
         arguments.by.name(),
         arguments.rounds,
-        took.as_nanos() as f64 / arguments.rounds as f64
-    ))
+        each((over.monotonic - began.monotonic).as_nanos())
+    );
+    if arguments.clocks {
+        text += &format!(
+            "raw {:.1} ns each",
+            each((over.raw_ns - began.raw_ns).into())
+        );
+        let ticks = over.ticks.zip(began.ticks);
+        let ticks = ticks.map(|(over, began)| each((over - began).into()));
+        text += &ticks.map_or(String::new(), |ticks| {
+            format!(", TSC {ticks:.1} ticks each")
+        });
+        text.push('\n');
+    }
+    emit(&text)
 }
 
 /// The other side: every byte goes back.

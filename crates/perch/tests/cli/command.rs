@@ -119,6 +119,22 @@ fn a_machine_is_drawn_or_written_so_that_it_reads_back() {
     assert_eq!(machine.cpus.len(), 6);
 }
 
+/// The part that a guest has is a machine like any other, of the same costs, and stderr tells what it lacks.
+#[test]
+fn the_part_that_a_guest_has_is_a_machine() {
+    let output = perch(&["machine", "show", "kunpeng920", "--cpus", "16", "--toml"]);
+    let left_out = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        left_out.contains("112 of kunpeng920's 128 CPUs"),
+        "{left_out}"
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    let part = perch_machine::Machine::from_toml_str(&text, "stdout").unwrap();
+    let whole = perch_machine::resolve("kunpeng920").unwrap();
+    assert_eq!((part.cpus.len(), part.clusters(), part.nodes()), (16, 8, 4));
+    assert_eq!(part.hardware, whole.hardware);
+}
+
 #[test]
 fn json_keeps_the_contract() {
     let text = stdout(&[&SMALL[..], &["--format", "json"]].concat());

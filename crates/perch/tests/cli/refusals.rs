@@ -73,6 +73,18 @@ fn no_pairs() {
     refused(&arguments, &["tbench:n=0"]);
 }
 
+/// A pair that was not ready in time has nothing to say of the time that was to be measured.
+#[test]
+fn a_pair_that_begins_too_late() {
+    let output = perch(&["lab-pair", "--by", "pipe", "--from", "0", "--to", "1"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        output.stdout.is_empty() && stderr.contains("--warmup"),
+        "{stderr}"
+    );
+}
+
 #[test]
 fn an_arm_that_names_no_mechanism() {
     for (arm, words) in [
@@ -386,4 +398,48 @@ fn recordings_that_cannot_be_imported() {
         "off:cluster=off",
     ];
     refused(&arguments, &["cut.workload", "line 4", "cut off"]);
+}
+
+/// The lab compares arms that it understands, on machines that can be guests; it looks at them
+/// before it fetches or boots anything.
+#[test]
+fn arms_of_the_lab_are_read_before_guests_boot() {
+    let with = |arm: &str, words: &[&str]| {
+        let given = [
+            "lab",
+            "compare",
+            "-m",
+            "kunpeng920",
+            "--arm",
+            arm,
+            "--",
+            "true",
+        ];
+        refused(&given, words);
+    };
+    with(
+        "stock:clusters=off",
+        &["comes after `with`", "stock with clusters=off"],
+    );
+    with(
+        "stock with clutser=off",
+        &["`clutser=off` changes nothing", "feature=NAME"],
+    );
+    with("perch:clutser=perch", &["clutser"]);
+    with("a=", &["no scheduler after `a=`"]);
+    let juno = [
+        "lab", "compare", "-m", "juno", "--arm", "stock", "--", "true",
+    ];
+    refused(&juno, &["juno", "differ in capacity"]);
+    let score = [
+        "lab",
+        "compare",
+        "-m",
+        "kunpeng920",
+        "--score",
+        "rate",
+        "--",
+        "true",
+    ];
+    refused(&score, &["--score", "NAME/UNIT=WORDS"]);
 }

@@ -6,7 +6,7 @@ use perch_lab::coherence::{Kind, Slot};
 use perch_lab::guest::{Command, Guest};
 use perch_machine::Distance;
 
-use crate::guest::{Place, boot, resolve, setup};
+use crate::guest::{Place, bare_setup, boot, resolve};
 
 /// The slots of the three distances: CPU 1 shares CPU 0's cluster, CPU 2 its LLC, CPU 4 is in
 /// another package's node.
@@ -19,13 +19,14 @@ const SLOTS: [(u8, Distance); 3] = [
 /// Boots 8 CPUs of kunpeng920 and counts a pinned pipe's rounds over each distance. The kernel checks
 /// certificates for its first seconds, so the load begins after them.
 fn counted() -> Guest {
-    let mut setup = setup(&resolve("kunpeng920"), Cpus::AtMost(8), "");
+    let mut setup = bare_setup(&resolve("kunpeng920"), Cpus::AtMost(8), "");
     setup.deterministic = true;
     setup.coherence = true;
     setup.boot_timeout *= 4;
     let ping = "perch lab ping --rounds 400 --cpus 0,$cpu --slot $cpu";
     let script = format!("sleep 4; for cpu in 1 2 4; do {ping} || exit 1; done");
-    setup.job = Some(Command::shell(script));
+    let words = ["/bin/perch", "lab-watched", "--", "sh", "-c", &script];
+    setup.job = Some(Command::new(words));
     let guest = boot(&setup);
     let output = guest.job().unwrap().wait().unwrap();
     assert!(output.success(), "{}", output.error_text());
@@ -60,6 +61,21 @@ fn a_pinned_pipes_lines_move_between_its_two_cpus() {
             "{upgrades} of {there}"
         );
         loads.push(there);
+        let mut users: Vec<_> = slot
+            .tasks
+            .iter()
+            .filter(|t| t.instructions[0] > 0)
+            .collect();
+        users.sort_by_key(|task| std::cmp::Reverse(task.runs));
+        for task in &users[..2] {
+            // Each of the two runs once a round, on its CPU, and uses the same lines every time.
+            assert!((390..=410).contains(&task.runs), "{}", task.runs);
+            let own = task.own as f64 / task.runs as f64;
+            let data = task.data as f64 / task.runs as f64;
+            assert!((40.0..120.0).contains(&own) && (150.0..260.0).contains(&data));
+            let on: Vec<u32> = task.ran.keys().copied().collect();
+            assert!(on == [0] || on == [u32::from(slot.number)], "{on:?}");
+        }
         // Both processes work in the kernel, and nearly nothing else does.
         let partner = usize::from(slot.number);
         let all: u64 = slot.instructions.iter().map(|[_, kernel]| kernel).sum();

@@ -93,6 +93,21 @@ fn programs(arch: Arch) -> &'static [&'static str] {
 /// The setup of a guest that shows so many CPUs of a machine to a kernel (a version as `--kernel`
 /// takes it, "" for the default).
 pub fn setup(machine: &Machine, cpus: Cpus, kernel: &str) -> Setup {
+    setup_with(machine, cpus, kernel, &programs)
+}
+
+/// As [`setup`], without programs beside perch and busybox: a deterministic guest takes longer to
+/// boot the more files it has, and shares no snapshot.
+pub fn bare_setup(machine: &Machine, cpus: Cpus, kernel: &str) -> Setup {
+    setup_with(machine, cpus, kernel, &|_| &[])
+}
+
+fn setup_with(
+    machine: &Machine,
+    cpus: Cpus,
+    kernel: &str,
+    programs: &dyn Fn(Arch) -> &'static [&'static str],
+) -> Setup {
     let made = || {
         let topology = Topology::new(machine, cpus)?;
         if topology.arch() == Arch::Aarch64 {

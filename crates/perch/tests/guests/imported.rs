@@ -101,10 +101,11 @@ fn runs_anywhere(workload: &Path, script: &Script) {
     );
 }
 
+/// The guest's CPUs keep pace with each other: on a busy host a task of the pipe once ran for 160 ms
+/// before its first switch was recorded, which perf does not count.
 #[test]
 fn what_perf_and_trace_cmd_record_runs_again() {
-    let machine = Machine::regular("four", 1, 1, 1, 0, 4, 1).unwrap();
-    let lab = Lab::on(&machine, "7.2");
+    let lab = Lab::counting("7.2");
     let record =
         format!("perf sched record -o /tmp/pipe.data -- perf bench sched pipe -l {ROUNDS} 2>&1");
     let (workload, script, summary) = recorded(&lab, &record, "pipe.data");

@@ -13,6 +13,7 @@ mod benchmarks;
 mod cache;
 mod capacity;
 mod coherence;
+mod compared;
 mod decide;
 mod errors;
 mod fairness;
@@ -28,4 +29,5 @@ mod recorded;
 mod robust;
 #[path = "../support/mod.rs"]
 mod support;
+mod timed;
 mod tutorial;

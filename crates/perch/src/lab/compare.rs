@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `perch lab compare`: arms on a real kernel. Each arm and repetition has a guest of its own, which
+//! shows the machine, runs the command and is gone; the scores come from the command's output.
+
+mod arguments;
+mod arm;
+mod change;
+mod inside;
+mod measure;
+mod programs;
+mod score;
+mod wanted;
+
+use perch_experiment::{ArmModes, MeasuredSpec, compare_measured};
+use perch_lab::kernel::Kernel;
+use perch_lab::{Arch, Store, Topology};
+use perch_report::{ResultFormat, comparison, paste_comparison};
+
+use super::options::left_out;
+use super::spinner::Spinner;
+use crate::arguments::{origin, quoted};
+use crate::meter::{Meter, Unit};
+use crate::output::{Failure, emit};
+use crate::raw::Raw;
+pub use arguments::Arguments;
+use arm::Arm;
+pub use inside::{ArmArguments, NAME as ARM, run as run_arm};
+use measure::Guests;
+
+/// Carries out `perch lab compare`.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let machine = perch_machine::resolve(&arguments.machine)?;
+    if machine.is_asymmetric() {
+        return Err(Failure::input(format!(
+            "{}: its CPUs differ in capacity, and the arms run in x86-64 guests, whose CPUs are all \
+             alike; take a machine without [[capacity]]",
+            machine.name
+        )));
+    }
+    let topology = Topology::of(Arch::X86_64, &machine, arguments.cpus.0)?;
+    let mut raw = Raw::begin(arguments.raw.as_deref())?;
+    if let Some(folder) = &arguments.outputs {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Failure::run(format!("cannot make {}: {error}", folder.display())))?;
+    }
+    let spinner = Spinner::new(arguments.quiet);
+    let store = Store::open()?.with_progress(spinner.clone());
+    let guests = Guests::find(arguments, &store, topology)?;
+    spinner.finish();
+    let spec = spec(arguments, &guests);
+    if !arguments.quiet {
+        eprint!("{}", left_out(&guests.topology));
+    }
+    let meter = Meter::new(&spec.workload, Unit::Each, arguments.quiet);
+    let total = u64::from(spec.repetitions) * spec.arms.len() as u64;
+    meter.advance(0, total);
+    let advance = |done, total| meter.advance(done as u64, total as u64);
+    let found = compare_measured(&spec, &advance, &mut |r| raw.add(r), |at| {
+        guests.measure(at)
+    })?;
+    meter.say("guests", spec.jobs);
+    raw.finish()?;
+    if !arguments.quiet {
+        for line in guests.trouble() {
+            eprintln!("perch: {line}");
+        }
+    }
+    emit(&match arguments.format {
+        ResultFormat::Plain(format) => comparison(&found, format),
+        ResultFormat::Paste(paste) => paste_comparison(&found, &origin(), paste),
+    })
+}
+
+fn spec(arguments: &Arguments, guests: &Guests) -> MeasuredSpec {
+    let command = || {
+        let words = arguments.command.iter().map(|word| quoted(word));
+        let text = words.collect::<Vec<_>>().join(" ");
+        // A script has lines, and a title has one.
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let modes = |arm: &Arm| ArmModes {
+        name: arm.name.clone(),
+        modes: arm.words.clone(),
+    };
+    MeasuredSpec {
+        machine: guests.topology.machine().clone(),
+        place: guests.place(),
+        workload: arguments.name.clone().unwrap_or_else(command),
+        kernel: guests.kernel.release.clone(),
+        hz: hz(&guests.kernel),
+        arms: arguments.arms.iter().map(modes).collect(),
+        repetitions: arguments.repetitions,
+        statistics: arguments.statistics,
+        seed: arguments.seed,
+        jobs: guests.jobs(arguments),
+    }
+}
+
+/// Ticks of the kernel per second by its configuration; 0 where nobody knows.
+fn hz(kernel: &Kernel) -> u32 {
+    let text = kernel.config.as_ref().map(std::fs::read_to_string);
+    let text = text.and_then(Result::ok).unwrap_or_default();
+    let mut lines = text.lines();
+    let hz = lines.find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok());
+    hz.unwrap_or(0)
+}

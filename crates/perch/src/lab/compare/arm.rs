@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What `--arm` says: the scheduler of a guest, and what else is different in the guest.
+
+use perch_scheduler::Settings;
+
+use super::change::{Change, Kernel};
+use crate::arguments::quoted;
+
+/// How the scheduler of an arm's guests comes to be theirs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scheduler {
+    /// The kernel has its own.
+    Stock,
+    /// `perch run` with this `--set`, where it is not empty.
+    Perch(String),
+    /// A program with its arguments, which loads another scheduler and stays until SIGINT.
+    Program(Vec<String>),
+}
+
+/// One arm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arm {
+    /// The name that tables use.
+    pub name: String,
+    /// The scheduler.
+    pub scheduler: Scheduler,
+    /// The changes of the kernel that the scheduler runs on.
+    pub kernel: Kernel,
+    /// All of it but the name, in the words of the user.
+    pub words: String,
+}
+
+/// The word between a scheduler and what changes in the kernel.
+const WITH: &str = "with";
+
+impl Arm {
+    /// Reads `[NAME=]SCHEDULER [with CHANGE…]`, in which the scheduler is `stock`,
+    /// `perch[:KEY=VALUE,…]`, or a program and its arguments, quoted as for a shell.
+    ///
+    /// # Errors
+    /// A sentence that says what was wrong and what was expected.
+    pub fn parse(text: &str) -> Result<Arm, String> {
+        let words = shlex::split(text).ok_or("it has a quote that is not closed")?;
+        let Some((first, _)) = words.split_first() else {
+            return Err("it is empty: expected stock, perch, or NAME=PROGRAM".to_string());
+        };
+        let (name, first) = named(first)?;
+        let with = words
+            .iter()
+            .rposition(|word| word == WITH)
+            .filter(|at| *at > 0);
+        let (mine, changes) = match with {
+            None => (&words[1..], &[][..]),
+            Some(at) => (&words[1..at], &words[at + 1..]),
+        };
+        if with.is_some() && changes.is_empty() {
+            return Err("nothing comes after `with`".to_string());
+        }
+        let scheduler = scheduler(&first, mine)?;
+        let changes: Result<Vec<Change>, String> = changes.iter().map(|w| w.parse()).collect();
+        let name = match name {
+            Some(name) => name,
+            None => default_name(&scheduler),
+        };
+        // The name has a column of its own in tables.
+        let all = [&[first], &words[1..]].concat();
+        let all: Vec<String> = all.iter().map(|word| quoted(word)).collect();
+        Ok(Arm {
+            words: all.join(" "),
+            name,
+            scheduler,
+            kernel: Kernel::of(changes?),
+        })
+    }
+
+    /// The program that loads the arm's scheduler, with its arguments; none for the kernel's own.
+    pub fn loader(&self) -> Option<Vec<String>> {
+        match &self.scheduler {
+            Scheduler::Stock => None,
+            Scheduler::Perch(set) => {
+                let mut words = vec!["/bin/perch".to_string(), "run".to_string()];
+                if !set.is_empty() {
+                    words.extend(["--set".to_string(), set.clone()]);
+                }
+                Some(words)
+            }
+            Scheduler::Program(words) => Some(words.clone()),
+        }
+    }
+}
+
+/// Takes the name from the first word, and returns both.
+fn named(first: &str) -> Result<(Option<String>, String), String> {
+    if first.starts_with("perch:") || first.starts_with("stock:") {
+        return Ok((None, first.to_string()));
+    }
+    let Some((name, rest)) = first.split_once('=') else {
+        return Ok((None, first.to_string()));
+    };
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
+    if name.is_empty() || !name.chars().all(is_plain) {
+        return Err(format!(
+            "`{name}` is no name: expected letters, digits and -_.+ before the first `=`"
+        ));
+    }
+    if rest.is_empty() {
+        return Err(format!(
+            "no scheduler after `{name}=`: expected stock, perch[:KEY=VALUE,…] or a program"
+        ));
+    }
+    Ok((Some(name.to_string()), rest.to_string()))
+}
+
+fn scheduler(first: &str, more: &[String]) -> Result<Scheduler, String> {
+    let (word, set) = match first.split_once(':') {
+        Some((word, set)) => (word, Some(set)),
+        None => (first, None),
+    };
+    if (word == "stock" || word == "perch") && !more.is_empty() {
+        return Err(format!(
+            "`{}` after {word}: expected `{WITH}` and what is different in its kernel, for \
+             example `{word} {WITH} clusters=off`",
+            more.join(" ")
+        ));
+    }
+    match (word, set) {
+        ("stock", None) => Ok(Scheduler::Stock),
+        ("stock", Some(set)) => Err(format!(
+            "stock has no modes; what is different in its kernel comes after `{WITH}`: `stock \
+             {WITH} {}`",
+            if set.is_empty() { "clusters=off" } else { set }
+        )),
+        ("perch", None) => Ok(Scheduler::Perch(String::new())),
+        ("perch", Some("")) => {
+            Err("no modes after `perch:`: expected for example perch:cluster=perch".to_string())
+        }
+        ("perch", Some(set)) => {
+            let mut settings = Settings::default();
+            settings
+                .set_all(&[set])
+                .map_err(|error| error.to_string())?;
+            Ok(Scheduler::Perch(set.to_string()))
+        }
+        _ => {
+            let words = [&[first.to_string()], more].concat();
+            Ok(Scheduler::Program(words))
+        }
+    }
+}
+
+fn default_name(scheduler: &Scheduler) -> String {
+    match scheduler {
+        Scheduler::Stock => "stock".to_string(),
+        Scheduler::Perch(_) => "perch".to_string(),
+        Scheduler::Program(words) => {
+            let name = words[0].rsplit('/').next();
+            name.unwrap_or_default().to_string()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        Arm::parse(text).unwrap_err()
+    }
+
+    #[test]
+    fn schedulers_have_names_or_get_them() {
+        let arm = |text: &str| {
+            let arm = Arm::parse(text).unwrap();
+            let loader = arm.loader().unwrap_or_default().join(" ");
+            (arm.name, arm.words, loader)
+        };
+        let words = |a: &str, b: &str, c: &str| (a.to_string(), b.to_string(), c.to_string());
+        assert_eq!(arm("stock"), words("stock", "stock", ""));
+        assert_eq!(arm("base=stock"), words("base", "stock", ""));
+        assert_eq!(arm("perch"), words("perch", "perch", "/bin/perch run"));
+        assert_eq!(
+            arm("perch:cluster=perch,balance_ms=8"),
+            words(
+                "perch",
+                "perch:cluster=perch,balance_ms=8",
+                "/bin/perch run --set cluster=perch,balance_ms=8"
+            )
+        );
+        assert_eq!(
+            arm("near=perch:cluster=perch").2,
+            "/bin/perch run --set cluster=perch"
+        );
+        assert_eq!(
+            arm("cosmos=scx_cosmos -s 700"),
+            words("cosmos", "scx_cosmos -s 700", "scx_cosmos -s 700")
+        );
+        assert_eq!(arm("/opt/scx_rusty").0, "scx_rusty");
+        assert_eq!(
+            Arm::parse("x=loader 'two words' -a=b").unwrap().scheduler,
+            Scheduler::Program(["loader", "two words", "-a=b"].map(str::to_string).to_vec())
+        );
+    }
+
+    #[test]
+    fn any_scheduler_runs_with_another_kernel() {
+        let stock = Arm::parse("noscan=stock with clusters=off boot=preempt=full").unwrap();
+        assert_eq!(stock.words, "stock with clusters=off boot=preempt=full");
+        assert!(stock.kernel.clusters_hidden);
+        assert_eq!(stock.kernel.boot, ["preempt=full"]);
+        let cosmos = Arm::parse("scx_cosmos -s 700 with feature=NO_SIS_UTIL").unwrap();
+        assert_eq!(cosmos.loader().unwrap(), ["scx_cosmos", "-s", "700"]);
+        assert_eq!(cosmos.kernel.writes.len(), 1);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_what_was_expected() {
+        for (text, words) in [
+            ("", "it is empty"),
+            ("x='a", "quote"),
+            ("a b=stock", "nosuch"),
+            ("=stock", "`` is no name"),
+            ("x:y=stock", "`x:y` is no name"),
+            ("x=", "no scheduler after `x=`"),
+            ("stock:clusters=off", "`stock with clusters=off`"),
+            ("stock clusters=off", "`stock with clusters=off`"),
+            ("perch:", "no modes after `perch:`"),
+            ("perch:clutser=perch", "clutser"),
+            ("perch:cluster=never", "never"),
+            ("stock with", "nothing comes after `with`"),
+            ("stock with clutser=off", "`clutser=off`"),
+        ] {
+            if words == "nosuch" {
+                // The first word is a program, which is looked for before any guest boots.
+                assert_eq!(Arm::parse(text).unwrap().name, "a");
+                continue;
+            }
+            let found = refusal(text);
+            assert!(found.contains(words), "{text}: {found}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Options that several commands of the lab have, and the command that they run.
+
+use std::time::Duration;
+
+use perch_lab::{Cpus, Topology};
+
+use super::watched::WATCHED;
+use crate::arguments::with_unit;
+
+/// [`Cpus`] as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit(pub Cpus);
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Cpus::All => f.write_str("all"),
+            Cpus::AtMost(count) => write!(f, "{count}"),
+        }
+    }
+}
+
+/// Reads [`Limit`].
+pub fn limit(text: &str) -> Result<Limit, String> {
+    match text.parse() {
+        _ if text == "all" => Ok(Limit(Cpus::All)),
+        Ok(count) if count > 0 => Ok(Limit(Cpus::AtMost(count))),
+        _ => Err("expected a whole number, at least 1, or `all`".to_string()),
+    }
+}
+
+/// The parts of its machine that a guest lacks, for stderr: a line each.
+pub fn left_out(topology: &Topology) -> String {
+    let sentences = topology.left_out().iter();
+    sentences
+        .map(|sentence| format!("perch: left out: {sentence}\n"))
+        .collect()
+}
+
+/// A time of the host's clock, such as `90s`, `10m` or `2h`.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let units = [("s", 1), ("m", 60), ("h", 3600)];
+    match with_unit(text, &units, "90s, 10m or 2h")? {
+        Some(seconds @ 1..=604_800) => Ok(Duration::from_secs(seconds)),
+        _ => Err("expected at least a second and at most a week".to_string()),
+    }
+}
+
+/// The command in the guest's words, and the programs that it needs besides busybox.
+pub fn in_guest(command: &[String], with: &[String]) -> (Vec<String>, Vec<String>) {
+    /// The programs of every guest.
+    const THERE: [&str; 4] = ["sh", "ash", "perch", "busybox"];
+    let mut argv = command.to_vec();
+    let mut tools = with.to_vec();
+    let program = &command[0];
+    let name = program.rsplit('/').next().unwrap_or(program);
+    if !THERE.contains(&name) {
+        tools.push(program.clone());
+    }
+    argv[0] = name.to_string();
+    (argv, tools)
+}
+
+/// The command where lines are followed; with a seed, in modelled time, in which it begins at a moment
+/// that the seed chooses.
+pub fn watched(seed: Option<u64>, command: Vec<String>) -> Vec<String> {
+    let mut argv = vec!["/bin/perch".to_string(), WATCHED.to_string()];
+    argv.extend(seed.map(|seed| format!("--seed={seed}")));
+    argv.push("--".to_string());
+    argv.extend(command);
+    argv
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_or_refused() {
+        assert_eq!(limit("all"), Ok(Limit(Cpus::All)));
+        assert_eq!(limit("8"), Ok(Limit(Cpus::AtMost(8))));
+        assert!(limit("0").is_err() && limit("-1").is_err() && limit("many").is_err());
+        assert_eq!(time("10m"), Ok(Duration::from_secs(600)));
+        for bad in ["", "10", "m", "0s", "1.5h", "200h", "99999999999999999999h"] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_program_by_path_is_called_by_name_in_the_guest() {
+        let words = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| word.to_string())
+                .collect::<Vec<_>>()
+        };
+        let (argv, tools) = in_guest(&words(&["/opt/bench/mine", "-x"]), &words(&["tbench_srv"]));
+        assert_eq!(argv, ["mine", "-x"]);
+        assert_eq!(tools, ["tbench_srv", "/opt/bench/mine"]);
+        let (argv, tools) = in_guest(&words(&["sh", "-c", "true"]), &[]);
+        assert_eq!(argv[0], "sh");
+        assert!(tools.is_empty());
+    }
+}

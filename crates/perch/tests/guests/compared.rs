@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `perch lab compare`: arms in guests of their own.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::guest::{PERCH, Place};
+
+/// What the command writes beside its score: whether a scheduler is loaded, and the change of the
+/// arms' kernel.
+const SCRIPT: &str = "cat /sys/kernel/sched_ext/state; \
+                      grep -o NO_SIS_UTIL /sys/kernel/debug/sched/features; \
+                      echo label: near; perch lab ping --cpus 0,1 --rounds 50 >&2";
+
+/// Two arms that differ in nothing but their names have the same figures and the same output, to the
+/// byte: the guests are deterministic, their seed does not depend on the arm, and a repetition's
+/// command begins at the same time in each.
+#[test]
+fn arms_that_are_the_same_have_the_same_scores() {
+    let _place = Place::take();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compared");
+    let arm = "/bin/perch run --set cluster=off with feature=NO_SIS_UTIL clusters=off";
+    let (a, b) = (format!("a={arm}"), format!("b={arm}"));
+    let output = Command::new(PERCH)
+        .args(["lab", "compare", "-m", "kunpeng920", "--cpus", "4"])
+        .args(["--repetitions", "1", "--jobs", "1", "--settle", "4s"])
+        .args(["--untimed", "--format", "json"])
+        .args(["--arm", &a, "--arm", &b, "--outputs"])
+        .arg(&folder)
+        .args(["--", "sh", "-c", SCRIPT])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [score] = &found["scores"].as_array().unwrap()[..] else {
+        panic!("one score: {found}");
+    };
+    assert_eq!(score["name"], "near: pipe between CPUs 0 and 1");
+    let means = [0, 1].map(|arm| score["arms"][arm]["mean"].as_f64().unwrap());
+    assert!(means[0] > 1000.0, "{means:?}");
+    assert_eq!(means[0], means[1]);
+    assert!(found["era"].as_str().unwrap().starts_with("7."), "{found}");
+    let text = |arm: &str| fs::read_to_string(folder.join(format!("{arm}.0.txt"))).unwrap();
+    assert!(text("a").starts_with("enabled\nNO_SIS_UTIL\nlabel: near\npipe"));
+    assert_eq!(text("a"), text("b"));
+}
+
+/// A scheduler that does not load is an error with its words, and no number.
+#[test]
+#[ignore = "a deterministic guest for an error, for --long"]
+fn an_arm_whose_scheduler_does_not_load_is_an_error() {
+    let _place = Place::take();
+    let output = Command::new(PERCH)
+        .args(["lab", "compare", "-q", "-m", "kunpeng920", "--cpus", "2"])
+        .args([
+            "--repetitions",
+            "1",
+            "--arm",
+            "broken=sh -c 'echo no BTF; exit 3'",
+        ])
+        .args(["--", "hackbench"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(output.stdout.is_empty());
+    for words in ["arm broken, repetition 0", "could not be loaded", "no BTF"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Guests whose clocks show modelled time.
+
+use perch_lab::Cpus;
+use perch_lab::coherence::{Kind, Moved, Slot};
+use perch_lab::guest::{Command, Guest};
+use perch_machine::{Distance, Machine};
+
+use crate::guest::{Place, bare_setup, boot, resolve};
+
+/// CPU 1 shares CPU 0's cluster, CPU 2 its LLC, CPU 4 is in another node of its package.
+const PARTNERS: [(usize, Distance); 3] = [
+    (1, Distance::Cluster),
+    (2, Distance::Llc),
+    (4, Distance::Package),
+];
+
+/// The loads, and the CPUs with which CPU 0 plays them.
+const LOADS: [(&str, &[(usize, Distance)]); 3] = [
+    ("pipe", &PARTNERS),
+    ("tcp", PARTNERS.split_at(2).0),
+    ("udp", PARTNERS.split_at(2).0),
+];
+
+/// kunpeng920 with a core that waits for each line by itself, so that time is a sum.
+fn plain() -> Machine {
+    let mut machine = resolve("kunpeng920");
+    machine.hardware.core.misses_at_once = 1;
+    machine.hardware.core.store_buffer = 0;
+    machine
+}
+
+/// A guest of 8 CPUs in modelled time that has run `script`, and what the script printed.
+fn timed(machine: &Machine, seed: &str, script: &str) -> (Guest, String) {
+    let mut setup = bare_setup(machine, Cpus::AtMost(8), "");
+    setup.deterministic = true;
+    setup.coherence = true;
+    setup.timed = true;
+    setup.boot_timeout *= 4;
+    let words = [
+        "/bin/perch",
+        "lab-watched",
+        "--seed",
+        seed,
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    setup.job = Some(Command::new(words));
+    let guest = boot(&setup);
+    let output = guest.job().unwrap().wait().unwrap();
+    assert!(output.success(), "{}", output.error_text());
+    let text = output.text();
+    (guest, text)
+}
+
+/// The time that the CPUs `of` wait for lines, in nanoseconds a round, without those for which nobody
+/// waits.
+fn cost(slot: &Slot, machine: &Machine, of: [usize; 2]) -> f64 {
+    let ps = of.map(|cpu| {
+        let spent = &slot.spent[cpu];
+        let transfer =
+            |moved: &Moved| 1000 * u64::from(machine.hardware.transfer_ns.at(moved.distance));
+        let between = |moved: &Moved| moved.kind.is_between_cpus() && moved.kind != Kind::LoadClean;
+        let aside = spent.aside.iter().filter(|(moved, _)| between(moved));
+        let aside: u64 = aside.map(|(moved, count)| count * transfer(moved)).sum();
+        // Nothing overlaps, so that a line's time is what the machine says.
+        for (moved, ps) in spent.lines.iter().filter(|(moved, _)| between(moved)) {
+            assert_eq!(ps % transfer(moved), 0, "{moved:?}");
+        }
+        spent.lines.values().sum::<u64>() - aside
+    });
+    ps.iter().sum::<u64>() as f64 / 1000.0 / slot.rounds as f64
+}
+
+/// What a ping printed: the time of a round by the three clocks, in nanoseconds. The guest's TSC has
+/// a tick a nanosecond.
+fn clocks(lines: &[&str]) -> [f64; 3] {
+    let number = |line: &str, before: &str| -> f64 {
+        let (text, _) = line.split_once(before).expect(line);
+        text.rsplit(' ').next().unwrap().parse().expect(line)
+    };
+    [
+        number(lines[0], " ns each"),
+        number(lines[1], " ns each"),
+        number(lines[1], " ticks each"),
+    ]
+}
+
+/// A line's transfer takes as long as the machine says, and every clock of the guest shows it: what
+/// a round takes longer over a longer distance is what its lines and its two interrupts take longer.
+/// No line counts that moves to a CPU after it has woken its partner, as it is fetched while the
+/// interrupt is on its way.
+#[test]
+fn a_ping_takes_what_its_lines_cost() {
+    let _place = Place::take();
+    let machine = plain();
+    let mut script = "ip link set lo up".to_string();
+    for (load, (by, partners)) in LOADS.iter().enumerate() {
+        for (cpu, _) in *partners {
+            let slot = 8 * load + cpu;
+            script += &format!(
+                "; perch lab ping --clocks --by {by} --cpus 0,{cpu} --slot {slot} --rounds 4000"
+            );
+        }
+    }
+    let (guest, text) = timed(&machine, "1", &script);
+    let (counted, _) = guest.counted().unwrap().unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let pings: Vec<(usize, Distance)> = LOADS.iter().flat_map(|load| load.1).copied().collect();
+    assert_eq!(
+        (counted.slots.len(), lines.len()),
+        (pings.len(), 2 * pings.len()),
+        "{text}"
+    );
+    let mut before: Option<(usize, f64, f64)> = None;
+    for ((slot, lines), (cpu, distance)) in counted.slots.iter().zip(lines.chunks(2)).zip(pings) {
+        let [monotonic, raw, tsc] = clocks(lines);
+        let apart = (monotonic - raw).abs().max((monotonic - tsc).abs());
+        assert!(apart <= 1.0, "{monotonic}, {raw} and {tsc} ns");
+        let ipi = 2.0 * f64::from(machine.hardware.ipi_ns.at(distance));
+        let cost = cost(slot, &machine, [0, cpu]) + ipi;
+        println!("{}, TSC {tsc}; lines and interrupts {cost:.1}", lines[0]);
+        let load = usize::from(slot.number) / 8;
+        if let Some((of, time, least)) = before.filter(|before| before.0 == load) {
+            let (found, expected) = (monotonic - time, cost - least);
+            println!(
+                "{}: {found:.1} ns more, expected {expected:.1}",
+                LOADS[of].0
+            );
+            assert!(
+                (found / expected - 1.0).abs() <= 0.02,
+                "{found} of {expected} ns"
+            );
+        }
+        before = Some((load, monotonic, cost));
+    }
+}
+
+/// Loops of the shell on the CPUs `on`, at the same time, in a slot.
+fn loops(slot: u8, on: &[usize]) -> String {
+    let work = "i=0; while [ $i -lt 12000 ]; do i=$((i+1)); done";
+    let starts = on
+        .iter()
+        .map(|cpu| format!("taskset {:x} sh -c '{work}' & ", 1 << cpu));
+    let starts: String = starts.collect();
+    format!("; perch lab mark start {slot}; {starts}wait; perch lab mark stop {slot}")
+}
+
+/// Modelled time is the same to the nanosecond in every run, and so is what was counted in it; with
+/// another seed it differs. Two threads of a core slow each other down as the machine says, and two
+/// of different cores don't.
+#[test]
+fn time_is_the_same_twice() {
+    let _place = Place::take();
+    let machine = resolve("x5570");
+    let run = |seed: &str| {
+        let ping = "perch lab ping --clocks --cpus 0,2 --slot 2 --rounds 100";
+        let script = [
+            ping,
+            &loops(3, &[0, 1]),
+            &loops(4, &[0, 2]),
+            "; cat /proc/uptime",
+        ]
+        .concat();
+        let (guest, text) = timed(&machine, seed, &script);
+        (guest.counted().unwrap().unwrap().0, text)
+    };
+    let first = run("1");
+    assert_eq!(first, run("1"));
+    assert_ne!(first.1, run("2").1);
+
+    let slowed = |slot: usize, cpu: usize| {
+        let spent = &first.0.slots[slot].spent[cpu];
+        spent.smt as f64 / spent.instructions as f64
+    };
+    let together = 1024.0 / f64::from(machine.hardware.smt_throughput_1024) - 1.0;
+    for cpu in [0, 1] {
+        let found = slowed(1, cpu) / together;
+        println!("CPU {cpu} beside a sibling: {found:.3} of the slowdown");
+        assert!((0.85..=1.001).contains(&found), "{found}");
+    }
+    for cpu in [0, 2] {
+        let found = slowed(2, cpu) / together;
+        println!("CPU {cpu} alone: {found:.3} of the slowdown");
+        assert!(found < 0.3, "{found}");
+    }
+}
