@@ -72,7 +72,11 @@ fn a_pinned_pipes_lines_move_between_its_two_cpus() {
             assert!((390..=410).contains(&task.runs), "{}", task.runs);
             let own = task.own as f64 / task.runs as f64;
             let data = task.data as f64 / task.runs as f64;
-            assert!((40.0..120.0).contains(&own) && (150.0..260.0).contains(&data));
+            println!("{distance:?}: {} runs, {own:.1} own of {data:.1} lines", task.runs);
+            // A line that had to be fetched from the other process was not the task's own, and the
+            // stack, the task itself and its user memory are some dozens that are.
+            assert!(own >= 40.0 && own + there / 2.0 <= data, "{own} of {data}");
+            assert!((100.0..400.0).contains(&data), "{data}");
             let on: Vec<u32> = task.ran.keys().copied().collect();
             assert!(on == [0] || on == [u32::from(slot.number)], "{on:?}");
         }
