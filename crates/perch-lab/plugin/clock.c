@@ -5,17 +5,14 @@
  * The plugin interface's own control of time does nothing under TCG in QEMU 10.0, so that three
  * functions of the accelerator are replaced: the virtual clock, the ticks behind the TSC, and the
  * delivery of interrupts. Debian's QEMU exports what is needed for it; they are found in the
- * accelerator's table by the functions that icount put there.
+ * accelerator's table by the functions that icount, and boot.c, put there.
  */
 #include "clock.h"
-#include "cost.h"
 
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-/* The table of the accelerator's functions is longer by little. */
-#define OPS 40
+#include "boot.h"
+#include "cost.h"
 
 struct cpu {
 	void *state;
@@ -371,31 +368,15 @@ void clock_cpu_starts(unsigned int cpu)
 		clocks.entry[c] = qemu_plugin_scoreboard_find(clocks.scores, c);
 }
 
-/* Puts other functions in the places where the accelerator's table has `old`, in their order. */
-static void replace(void **ops, void *old, void *const *by, int count)
-{
-	for (int i = 0; i < OPS && count; i++)
-		if (ops[i] == old) {
-			ops[i] = *by++;
-			count--;
-		}
-	if (count) {
-		fputs("perch: this QEMU's clock is not what the plugin knows: use Debian's 10.0\n",
-		      stderr);
-		exit(1);
-	}
-}
-
 /* Outside of any CPU's code, where icount can be read. */
 static void take_over(void *cpu, void *data)
 {
-	void **ops = cpus_get_accel();
 	void *const of_clock[] = {(void *)virtual_clock, (void *)elapsed_ticks};
 	void *const of_interrupts[] = {(void *)handle_interrupt};
 
 	(void)cpu;
 	(void)data;
-	now = (uint64_t)icount_get() * 1000;
+	now = (uint64_t)boot_clock() * 1000;
 	jumped = icount_get() - icount_to_ns(icount_get_raw());
 	for (unsigned int c = 0; c < machine->cpus; c++) {
 		cpus[c].halted_at = now;
@@ -403,8 +384,8 @@ static void take_over(void *cpu, void *data)
 		clocks.entry[c]->ahead = CLOCK_LIMIT | CLOCK_AWAY;
 	}
 	deliver = icount_handle_interrupt;
-	replace(ops, (void *)icount_get, of_clock, 2);
-	replace(ops, (void *)icount_handle_interrupt, of_interrupts, 1);
+	replace((void *)boot_clock, of_clock, 2);
+	replace((void *)icount_handle_interrupt, of_interrupts, 1);
 	runs = true;
 }
 

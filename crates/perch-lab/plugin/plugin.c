@@ -7,6 +7,7 @@
  * src/coherence/arguments.rs writes its arguments. Nothing happens before the first mark, and the
  * guest's code is only watched from then on; its caches are empty at that moment.
  */
+#include "boot.h"
 #include "clock.h"
 #include "code.h"
 #include "cost.h"
@@ -162,6 +163,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	size_t insns = qemu_plugin_tb_n_insns(tb);
 
 	(void)id;
+	boot_translate(tb, insns);
 	if (watching)
 		watch_block(tb, insns);
 	if (is_kernel(qemu_plugin_tb_vaddr(tb)))
@@ -183,6 +185,7 @@ static void cpu_starts(qemu_plugin_id_t id, unsigned int cpu)
 {
 	(void)id;
 	number_cpu_truly(cpu);
+	boot_cpu_starts();
 	if (machine.timed)
 		clock_cpu_starts(cpu);
 }

@@ -2,7 +2,7 @@
 //! Guests whose clocks show modelled time.
 
 use perch_lab::Cpus;
-use perch_lab::coherence::{Kind, Moved, Slot};
+use perch_lab::coherence::{Counted, Kind, Moved, Slot};
 use perch_lab::guest::{Command, Guest};
 use perch_machine::{Distance, Machine};
 
@@ -101,7 +101,7 @@ fn a_ping_takes_what_its_lines_cost() {
         for (cpu, _) in *partners {
             let slot = 8 * load + cpu;
             script += &format!(
-                "; perch lab ping --clocks --by {by} --cpus 0,{cpu} --slot {slot} --rounds 4000"
+                "; perch lab ping --clocks --by {by} --cpus 0,{cpu} --slot {slot} --rounds 2500"
             );
         }
     }
@@ -139,8 +139,8 @@ fn a_ping_takes_what_its_lines_cost() {
 }
 
 /// Loops of the shell on the CPUs `on`, at the same time, in a slot.
-fn loops(slot: u8, on: &[usize]) -> String {
-    let work = "i=0; while [ $i -lt 12000 ]; do i=$((i+1)); done";
+fn loops(slot: u8, on: &[usize], turns: u32) -> String {
+    let work = format!("i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done");
     let starts = on
         .iter()
         .map(|cpu| format!("taskset {:x} sh -c '{work}' & ", 1 << cpu));
@@ -148,31 +148,40 @@ fn loops(slot: u8, on: &[usize]) -> String {
     format!("; perch lab mark start {slot}; {starts}wait; perch lab mark stop {slot}")
 }
 
+/// What a seed's guest counted and printed: a ping between two cores, and loops of `turns` beside each
+/// other on the threads of a core (slot 3) and on two cores (slot 4).
+fn pinged_and_looped(machine: &Machine, seed: &str, turns: u32) -> (Counted, String) {
+    let _place = Place::take();
+    let script = [
+        "perch lab ping --clocks --cpus 0,2 --slot 2 --rounds 100; cat /proc/uptime",
+        &loops(3, &[0, 1], turns),
+        &loops(4, &[0, 2], turns),
+        "; cat /proc/uptime",
+    ]
+    .concat();
+    let (guest, text) = timed(machine, seed, &script);
+    (guest.counted().unwrap().unwrap().0, text)
+}
+
 /// Modelled time is the same to the nanosecond in every run, and so is what was counted in it; with
 /// another seed it differs. Two threads of a core slow each other down as the machine says, and two
-/// of different cores don't.
+/// of different cores don't: the third guest's loops are long enough to tell.
 #[test]
 fn time_is_the_same_twice() {
-    let _place = Place::take();
     let machine = resolve("x5570");
-    let run = |seed: &str| {
-        let ping = "perch lab ping --clocks --cpus 0,2 --slot 2 --rounds 100";
-        let script = [
-            ping,
-            &loops(3, &[0, 1]),
-            &loops(4, &[0, 2]),
-            "; cat /proc/uptime",
-        ]
-        .concat();
-        let (guest, text) = timed(&machine, seed, &script);
-        (guest.counted().unwrap().unwrap().0, text)
-    };
-    let first = run("1");
-    assert_eq!(first, run("1"));
-    assert_ne!(first.1, run("2").1);
+    let [long, first, again] = std::thread::scope(|scope| {
+        let run = |seed, turns| {
+            let machine = &machine;
+            scope.spawn(move || pinged_and_looped(machine, seed, turns))
+        };
+        [run("2", 12000), run("1", 500), run("1", 500)].map(|run| run.join().unwrap())
+    });
+    assert_eq!(first, again);
+    let pinged = |text: &str| text.lines().take(3).collect::<Vec<_>>().join(", ");
+    assert_ne!(pinged(&first.1), pinged(&long.1));
 
     let slowed = |slot: usize, cpu: usize| {
-        let spent = &first.0.slots[slot].spent[cpu];
+        let spent = &long.0.slots[slot].spent[cpu];
         spent.smt as f64 / spent.instructions as f64
     };
     let together = 1024.0 / f64::from(machine.hardware.smt_throughput_1024) - 1.0;
