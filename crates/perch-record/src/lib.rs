@@ -22,4 +22,4 @@ pub use moment::{
     WakeUp,
 };
 pub use recorder::{RecordError, Recorder};
-pub use replay::{Decided, Distance, Outcome, Replay, Tally, replay};
+pub use replay::{Agreement, Decided, Distance, Outcome, Replay, Tally, replay};

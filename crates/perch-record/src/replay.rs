@@ -73,6 +73,27 @@ impl Distance {
     }
 }
 
+/// The part of a comparison that one reason decided, with one stake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Agreement {
+    /// The number of the policy's choices.
+    pub asked: u64,
+    /// The choices that differ from the reference's.
+    pub differ: u64,
+    /// Those that differ for no cause that the recording shows ([`Cause::Model`]); only where the
+    /// reference is a kernel.
+    pub unexplained: u64,
+}
+
+impl Agreement {
+    /// Adds the counts of another part.
+    pub fn add(&mut self, other: &Agreement) {
+        self.asked += other.asked;
+        self.differ += other.differ;
+        self.unexplained += other.unexplained;
+    }
+}
+
 /// A comparison of a policy's choices with those of a reference at the same moments. All fields are
 /// sums: those of a recording's parts add up to those of the whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,9 +102,10 @@ pub struct Tally {
     pub asked: u64,
     /// The wake-ups for which both chose the same CPU.
     pub same: u64,
-    /// By the policy's reason: the number of its choices, and how many of these differ from the
-    /// reference's.
-    pub by_reason: [[u64; 2]; Reason::ALL.len()],
+    /// By the policy's reason: the choices while no CPU that was looked at and that the wakee may
+    /// use was idle, then those with an idle CPU to win. A saturated machine leaves most reasons one
+    /// choice only, which any model gets right.
+    pub by_reason: [[Agreement; 2]; Reason::ALL.len()],
     /// By the distance of the choice from the CPU where the wakee ran last: the reference's
     /// choices, then the policy's.
     pub by_distance: [[u64; Distance::ALL.len()]; Distance::ALL.len()],
@@ -98,15 +120,26 @@ pub struct Tally {
     pub by_cause: [u64; Cause::ALL.len()],
 }
 
+/// The question that a policy and its reference answered.
+struct Asked<'a> {
+    wake_up: &'a WakeUp,
+    /// The wakee's utilisation, 0 to 1024.
+    util: u32,
+    to_win: bool,
+}
+
 impl Tally {
-    fn count(&mut self, w: &WakeUp, util: u32, reference: usize, verdict: &Verdict, host: &Host) {
-        let (prev, choices) = (w.prev_cpu as usize, [reference, verdict.cpu]);
+    fn count(&mut self, asked: &Asked, reference: usize, verdict: &Verdict, host: &Host) {
+        let (prev, util) = (asked.wake_up.prev_cpu as usize, asked.util);
+        let choices = [reference, verdict.cpu];
         let same = verdict.cpu == reference;
         self.asked += 1;
         self.same += u64::from(same);
-        let [all, others] = &mut self.by_reason[verdict.reason as usize];
-        *all += 1;
-        *others += u64::from(!same);
+        self.by_reason[verdict.reason as usize][usize::from(asked.to_win)].add(&Agreement {
+            asked: 1,
+            differ: u64::from(!same),
+            unexplained: 0,
+        });
         let [was, is] = choices.map(|cpu| Distance::between(host.topology(), prev, cpu));
         self.by_distance[was as usize][is as usize] += 1;
         for (i, cpu) in choices.into_iter().enumerate() {
@@ -115,6 +148,13 @@ impl Tally {
             self.fits[i] += u64::from(u64::from(util) * 1280 < room);
         }
         self.examined += u64::from(verdict.examined);
+    }
+
+    /// Counts the cause for which a choice with this reason differs.
+    fn explain(&mut self, cause: Cause, reason: Reason, to_win: bool) {
+        self.by_cause[cause as usize] += 1;
+        let agreement = &mut self.by_reason[reason as usize][usize::from(to_win)];
+        agreement.unexplained += u64::from(cause == Cause::Model);
     }
 
     fn add(&mut self, other: &Tally) {
@@ -126,10 +166,10 @@ impl Tally {
         self.asked += other.asked;
         self.same += other.same;
         self.examined += other.examined;
-        pair(
-            self.by_reason.as_flattened_mut(),
-            other.by_reason.as_flattened(),
-        );
+        let others = other.by_reason.as_flattened();
+        for (sum, more) in self.by_reason.as_flattened_mut().iter_mut().zip(others) {
+            sum.add(more);
+        }
         pair(
             self.by_distance.as_flattened_mut(),
             other.by_distance.as_flattened(),
@@ -229,8 +269,8 @@ impl Replay {
             let verdicts = replay.decide(&mut outcome);
             let cause = match &verdicts {
                 Some((model, _)) if model.cpu != replay.moment.wake_up().chosen as usize => {
-                    let cause = replay.cause();
-                    outcome.model.by_cause[cause as usize] += 1;
+                    let (cause, reason) = (replay.cause(), model.reason);
+                    outcome.model.explain(cause, reason, replay.is_cpu_to_win());
                     Some(cause)
                 }
                 _ => None,
@@ -290,15 +330,34 @@ impl Replay {
         let given = Given::default();
         let model = self.ask(self.model, &given);
         let other = self.other.map(|policy| self.ask(policy, &given));
-        let (w, host) = (self.moment.wake_up(), &self.host);
-        let util = self.moment.wakee()[Task::Util].min(1024) as u32;
-        let chosen = w.chosen as usize;
-        outcome.model.count(w, util, chosen, &model, host);
+        let (wake_up, host) = (self.moment.wake_up(), &self.host);
+        let asked = Asked {
+            wake_up,
+            util: self.moment.wakee()[Task::Util].min(1024) as u32,
+            to_win: self.is_cpu_to_win(),
+        };
+        let chosen = wake_up.chosen as usize;
+        outcome.model.count(&asked, chosen, &model, host);
         if let Some(other) = &other {
             let change = outcome.change.get_or_insert_default();
-            change.count(w, util, model.cpu, other, host);
+            change.count(&asked, model.cpu, other, host);
         }
         Some((model, other))
+    }
+
+    /// Returns true if one of the CPUs that the recorder looked at was idle and the wakee may use it:
+    /// those of the caches of waker and wakee, or all.
+    fn is_cpu_to_win(&self) -> bool {
+        let (w, topology) = (self.moment.wake_up(), self.host.topology());
+        let all = w.unseen & UNSEEN_ROWS == 0;
+        let near = [w.this_cpu, w.prev_cpu].map(|cpu| topology.llc(cpu as usize));
+        let allowed = self.moment.affinity().unwrap_or(&self.all);
+        let mut idle = allowed.iter().filter(|&cpu| self.host.is_idle(cpu));
+        idle.any(|cpu| {
+            all || topology
+                .llc(cpu)
+                .is_some_and(|llc| near.contains(&Some(llc)))
+        })
     }
 
     /// Returns true where a policy would read values that were not recorded: the slow path and the

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use perch_policy::{Era, Mechanism, Mode, Modes, Policy, Reason, Topology};
 use perch_record::format::{Header, Undecided};
-use perch_record::{Cause, Distance, Outcome, Tally};
+use perch_record::{Agreement, Cause, Distance, Outcome, Tally};
 use perch_report::{Align, Format, Grid};
 use serde::Serialize;
 
@@ -214,6 +214,16 @@ impl Report<'_> {
             model.asked,
             share(model.same, model.asked)
         );
+        let mut to_win = Agreement::default();
+        for [_, idle] in &model.by_reason {
+            to_win.add(idle);
+        }
+        out += &format!(
+            "  with an idle CPU to win: in {} of {}, {}\n",
+            to_win.asked - to_win.differ,
+            to_win.asked,
+            share(to_win.asked - to_win.differ, to_win.asked)
+        );
         for (cause, count) in Cause::ALL.into_iter().zip(model.by_cause) {
             if count > 0 {
                 let share = share(count, model.asked);
@@ -221,7 +231,7 @@ impl Report<'_> {
             }
         }
         out += "\n";
-        out += &form(&by_reason(model, "otherwise"));
+        out += &form(&by_reason(model, "otherwise", true));
         let (Some(other), Some(change)) = (self.other, &outcome.change) else {
             return out;
         };
@@ -231,21 +241,31 @@ impl Report<'_> {
             other.modes(),
             share(differ, change.asked)
         );
-        out += &form(&by_reason(change, "changed"));
+        out += &form(&by_reason(change, "changed", false));
         out += "\n";
         out += &form(&before_and_after(change));
         out
     }
 
     fn csv(&self) -> String {
-        let mut out = "table,row,wake_ups,differ\n".to_string();
+        let mut out =
+            "table,row,wake_ups,differ,idle_to_win,idle_to_win_differ,unexplained\n".to_string();
         let tallies = [
             ("model", Some(&self.outcome.model)),
             ("change", self.outcome.change.as_ref()),
         ];
         for (name, tally) in tallies {
-            for (reason, [all, differ]) in tally.iter().flat_map(|t| reasons(t)) {
-                out += &format!("{name},{},{all},{differ}\n", reason.name());
+            for (reason, stakes) in tally.iter().flat_map(|t| reasons(t)) {
+                let (all, [_, idle]) = (whole(&stakes), &stakes);
+                let counts = [
+                    all.asked,
+                    all.differ,
+                    idle.asked,
+                    idle.differ,
+                    all.unexplained,
+                ];
+                let cells = counts.map(|count| count.to_string()).join(",");
+                out += &format!("{name},{},{cells}\n", reason.name());
             }
         }
         out
@@ -300,10 +320,31 @@ struct JsonTally {
     wake_ups: u64,
     same: u64,
     reasons: std::collections::BTreeMap<&'static str, [u64; 2]>,
+    stakes: std::collections::BTreeMap<&'static str, [JsonAgreement; 2]>,
     distances: std::collections::BTreeMap<&'static str, [u64; 2]>,
     idle: [u64; 2],
     fits: [u64; 2],
     examined: u64,
+}
+
+/// The choices for one reason: first those while no CPU was idle, then those with one to win.
+#[derive(Serialize)]
+struct JsonAgreement {
+    idle_to_win: bool,
+    wake_ups: u64,
+    differ: u64,
+    unexplained: u64,
+}
+
+impl JsonAgreement {
+    fn of(agreement: Agreement, idle_to_win: bool) -> JsonAgreement {
+        JsonAgreement {
+            idle_to_win,
+            wake_ups: agreement.asked,
+            differ: agreement.differ,
+            unexplained: agreement.unexplained,
+        }
+    }
 }
 
 impl JsonTally {
@@ -312,7 +353,19 @@ impl JsonTally {
             modes: policy.modes().to_string(),
             wake_ups: tally.asked,
             same: tally.same,
-            reasons: reasons(tally).map(|(r, n)| (r.name(), n)).collect(),
+            reasons: reasons(tally)
+                .map(|(r, stakes)| (r.name(), whole(&stakes)))
+                .map(|(name, all)| (name, [all.asked, all.differ]))
+                .collect(),
+            stakes: reasons(tally)
+                .map(|(r, [saturated, idle])| {
+                    let parts = [(saturated, false), (idle, true)];
+                    (
+                        r.name(),
+                        parts.map(|(part, is)| JsonAgreement::of(part, is)),
+                    )
+                })
+                .collect(),
             distances: distances(tally).map(|(d, n)| (d.name(), n)).collect(),
             idle: tally.idle,
             fits: tally.fits,
@@ -321,11 +374,18 @@ impl JsonTally {
     }
 }
 
-/// Reasons that decided at all, the most frequent first.
-fn reasons(tally: &Tally) -> impl Iterator<Item = (Reason, [u64; 2])> {
+/// The counts of a reason, whatever was at stake.
+fn whole(stakes: &[Agreement; 2]) -> Agreement {
+    let mut all = stakes[0];
+    all.add(&stakes[1]);
+    all
+}
+
+/// Reasons that decided at all, the most frequent first: without and with an idle CPU to win.
+fn reasons(tally: &Tally) -> impl Iterator<Item = (Reason, [Agreement; 2])> {
     let all = Reason::ALL.iter().copied().zip(tally.by_reason);
-    let mut rows: Vec<_> = all.filter(|(_, [all, _])| *all > 0).collect();
-    rows.sort_by_key(|(_, [all, _])| std::cmp::Reverse(*all));
+    let mut rows: Vec<_> = all.filter(|(_, stakes)| whole(stakes).asked > 0).collect();
+    rows.sort_by_key(|(_, stakes)| std::cmp::Reverse(whole(stakes).asked));
     rows.into_iter()
 }
 
@@ -338,15 +398,32 @@ fn distances(tally: &Tally) -> impl Iterator<Item = (Distance, [u64; 2])> {
     })
 }
 
-fn by_reason(tally: &Tally, differ: &str) -> Grid {
+/// A table of reasons. The last columns are of the choices in which there was an idle CPU to win, and
+/// of those that differ for no cause that the recording shows, where `causes` are known.
+fn by_reason(tally: &Tally, differ: &str, causes: bool) -> Grid {
     let mut grid = Grid::default();
     grid.column("", "reason", Align::Left);
     for name in ["wake-ups", "share", differ] {
         grid.column("", name, Align::Right);
     }
-    for (reason, [all, other]) in reasons(tally) {
-        let cells = [all.to_string(), share(all, tally.asked), other.to_string()];
-        grid.row([vec![reason.name().to_string()], cells.to_vec()].concat());
+    for name in ["wake-ups", differ] {
+        grid.column("with an idle CPU", name, Align::Right);
+    }
+    if causes {
+        grid.column("", "model wrong", Align::Right);
+    }
+    for (reason, stakes) in reasons(tally) {
+        let (all, [_, idle]) = (whole(&stakes), &stakes);
+        let mut row = vec![
+            reason.name().to_string(),
+            all.asked.to_string(),
+            share(all.asked, tally.asked),
+            all.differ.to_string(),
+            idle.asked.to_string(),
+            idle.differ.to_string(),
+        ];
+        row.extend(causes.then(|| all.unexplained.to_string()));
+        grid.row(row);
     }
     grid
 }

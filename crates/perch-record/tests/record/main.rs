@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Tests of recordings: of whole files, of damaged files, and of the advice that perch makes from a
+//! Tests of recordings: of whole files, of damaged files, of what is counted, and of the advice that perch makes from a
 //! recording.
 
 mod advice;
 mod damage;
+mod stakes;
 mod whole;
