@@ -72,7 +72,10 @@ fn a_pinned_pipes_lines_move_between_its_two_cpus() {
             assert!((390..=410).contains(&task.runs), "{}", task.runs);
             let own = task.own as f64 / task.runs as f64;
             let data = task.data as f64 / task.runs as f64;
-            println!("{distance:?}: {} runs, {own:.1} own of {data:.1} lines", task.runs);
+            println!(
+                "{distance:?}: {} runs, {own:.1} own of {data:.1} lines",
+                task.runs
+            );
             // A line that had to be fetched from the other process was not the task's own, and the
             // stack, the task itself and its user memory are some dozens that are.
             assert!(own >= 40.0 && own + there / 2.0 <= data, "{own} of {data}");
