@@ -28,6 +28,11 @@ struct Channel {
     waiting: VecDeque<TaskId>,
     /// Tasks that wait for room, first come first served.
     blocked: VecDeque<TaskId>,
+    /// Those of them that a reader is about to wake, in its order. They are a list of their own
+    /// because the kernel wakes who waits when the walk begins: it holds the wait queue's lock, so
+    /// nobody joins. In hackbench on Juno woken writers filled the socket and waited again so fast
+    /// that a reader which woke them once more never ended its walk.
+    leaving: VecDeque<TaskId>,
     /// The reader wakes those when no more messages than this are left.
     low: u32,
     /// Messages that tasks have put in so far.
@@ -174,6 +179,7 @@ impl Channels {
             c.taken += 1;
             if !c.blocked.is_empty() && c.messages.len() <= c.low as usize {
                 thread.phase = Phase::InCall;
+                c.leaving.append(&mut c.blocked);
             }
             let cost = system.costs().transfer_ns(lines, writer.index(), cpu);
             system.charge_kernel(cpu, task, cost);
@@ -182,11 +188,11 @@ impl Channels {
             if system.owes_work(task) {
                 return Progress::Works;
             }
-            if let Some(writer) = c.blocked.pop_front() {
+            if let Some(writer) = c.leaving.pop_front() {
                 let cost = system.wake(writer, cpu, task, true);
                 system.charge_kernel(cpu, task, cost);
             }
-            if !c.blocked.is_empty() {
+            if !c.leaving.is_empty() {
                 return Progress::Works;
             }
         }
@@ -199,7 +205,13 @@ impl Channels {
     /// The tasks that sleep until there is a message, or room for one.
     pub fn sleepers(&self) -> impl Iterator<Item = TaskId> {
         let channels = self.channels.iter();
-        channels.flat_map(|c| c.waiting.iter().chain(&c.blocked).copied())
+        channels.flat_map(|c| {
+            c.waiting
+                .iter()
+                .chain(&c.blocked)
+                .chain(&c.leaving)
+                .copied()
+        })
     }
 
     /// A task that waits for a message is asleep, and a task was woken for each message that lies
@@ -232,6 +244,11 @@ impl Channels {
                 "channel {number}: {left} of {} messages left, {} taken",
                 channel.sent,
                 channel.taken
+            );
+            hold!(
+                channel.leaving.is_empty() || waking[number],
+                "channel {number}: nobody wakes {:?}, who may write",
+                channel.leaving
             );
             hold!(
                 channel.blocked.is_empty() || left > channel.low as usize || waking[number],

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::Era;
+use perch_policy::{Era, Mode, Modes, Policy};
 use perch_sim::workload::Op;
 use perch_sim::{Dist, Outcome, Scenario};
 
@@ -181,4 +181,22 @@ fn the_same_seed_gives_the_same_time() {
         };
         assert_ne!(traced(&one), traced(&other), "{era}");
     }
+}
+
+/// A reader wakes the writers that wait when it begins to, and no others: here those come back to
+/// the full socket so fast that a reader which woke them again never came to an end.
+#[test]
+fn a_reader_wakes_each_writer_once() {
+    let juno = machine("juno");
+    let load = workload(&juno, "hackbench:write_ns=3000,read_ns=2200,footprint=90");
+    let mut scenario = scenario(&juno, Era::V5_5, load, [0, 5_000]);
+    scenario.hz = 250;
+    scenario.seed = 15388480050515110149;
+    let modes = Modes {
+        capacity: Mode::Posted,
+        ..Modes::default()
+    };
+    scenario.policy = Policy::new(Era::V5_5, modes);
+    let outcome = scenario.run().expect("a run that ends");
+    assert_eq!(outcome.metrics.counted, 400_000);
 }
