@@ -209,7 +209,8 @@ pub enum Op {
         /// Rounds in all, at least 1.
         times: u64,
     },
-    /// The measured part of the run begins here: for a workload that is judged by its time.
+    /// The measured part of the run begins when the first task comes here: for a workload that is
+    /// judged by its time.
     StartClock,
     /// The measured part of the run ends here, and the run with it.
     StopClock,

@@ -259,10 +259,11 @@ fn runs(script: &Script, cpus: usize, name: &str) {
     let machine = Arc::new(Machine::regular("m", 1, 1, 1, 0, cpus, 1).expect("a machine"));
     let spec = format!("recorded:{},spread=0", path.display());
     let workload = Workload::parse(&spec, &machine).unwrap_or_else(|error| panic!("{error}"));
+    let eras = [Era::V5_5, Era::V6_5, Era::V6_15, Era::V7_2];
     let scenario = Scenario {
         topology: Topology::new(&machine),
         machine,
-        policy: Policy::new(Era::V7_2, Modes::default()),
+        policy: Policy::new(eras[script.tasks.len() % 4], Modes::default()),
         hz: 250,
         root_domain: RootDomain::Stock,
         workload,

@@ -309,8 +309,9 @@ impl Interpreter {
             }
             Op::StartClock => {
                 t.step();
-                self.tally.start_clock(system.now_ns());
-                return Next::Stop(Stop::Counts);
+                if self.tally.start_clock(system.now_ns()) {
+                    return Next::Stop(Stop::Counts);
+                }
             }
             Op::StopClock => {
                 t.step();

@@ -66,10 +66,15 @@ impl Tally {
         }
     }
 
-    /// A task starts the clock, and counting with it.
-    pub fn start_clock(&mut self, now_ns: u64) {
+    /// A task starts the clock, and counting with it, unless another one has. Returns whether it
+    /// did.
+    pub fn start_clock(&mut self, now_ns: u64) -> bool {
+        if self.stopwatch.started_ns.is_some() {
+            return false;
+        }
         self.stopwatch.started_ns = Some(now_ns);
         self.start_counting();
+        true
     }
 
     /// A task stops the clock.

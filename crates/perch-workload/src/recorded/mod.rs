@@ -63,16 +63,12 @@ pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         .map_err(|why| SpecError::RecordedFile { path, why })?;
     let mut pairs = BTreeMap::new();
     let mut processes = BTreeMap::new();
-    let first = script
-        .tasks
-        .iter()
-        .enumerate()
-        .filter_map(|(n, t)| Some((t.start?, n)))
-        .min();
     let mut tasks = Vec::with_capacity(script.tasks.len());
     for (number, task) in script.tasks.iter().enumerate() {
         let mut program = Vec::with_capacity(task.steps.len() + 3);
-        if first.is_some_and(|(_, first)| first == number) {
+        // The clock runs from whoever gets a CPU first: of tasks that start together on one CPU,
+        // that need not be the first of the recording.
+        if task.start.is_some() {
             program.push(Op::StartClock);
         }
         let mut channel = |from: u32, to: u32| {
