@@ -19,6 +19,7 @@ void perch_native_select(struct perch_host *h, const struct perch_policy *pol,
 
 void perch_native_account(struct perch_host *h, struct perch_process *process, perch_u32 cpu,
 			  perch_u64 now_ns, perch_u64 delta_ns);
+void perch_native_check(struct perch_host *h, struct perch_process *process, perch_u32 cpu);
 int perch_native_due(struct perch_host *h, const struct perch_policy *pol,
 		     struct perch_process *process, perch_u32 cpu, perch_u64 now_ns);
 void perch_native_scan(struct perch_host *h, const struct perch_policy *pol,

@@ -17,6 +17,11 @@ void perch_native_account(struct perch_host *h, struct perch_process *process, p
 	perch_cache_account(h, process, cpu, now_ns, delta_ns);
 }
 
+void perch_native_check(struct perch_host *h, struct perch_process *process, perch_u32 cpu)
+{
+	perch_cache_check(h, process, cpu);
+}
+
 int perch_native_due(struct perch_host *h, const struct perch_policy *pol,
 		     struct perch_process *process, perch_u32 cpu, perch_u64 now_ns)
 {

@@ -86,6 +86,9 @@ PERCH_INLINE int perch_cache_due(const struct perch_host *h, const struct perch_
 	perch_epoch_advance(e, now_ns);
 	if (process->scan_epoch == e->epoch)
 		return 0;
+	/* A CPU that lags behind does not scan for an epoch that is over. */
+	if (pol->modes.cache == PERCH_UPSTREAM && (perch_s64)(process->scan_epoch - e->epoch) > 0)
+		return 0;
 	process->scan_epoch = e->epoch;
 	return 1;
 }
@@ -161,42 +164,59 @@ PERCH_INLINE void perch_cache_prefer_posted(const struct perch_host *h,
 }
 
 /*
+ * Mode upstream: true if a process must not gather: it has one thread, runs
+ * more threads than the LLC of `cpu` has cores to spare, or touches more memory
+ * than that LLC holds. Linux asks wherever it accounts a slice and before each
+ * scan. A scan that ends here does not update the average of running threads,
+ * so a process that once ran too many is barred for as long as it lives.
+ */
+PERCH_INLINE perch_u8 perch_cache_barred(const struct perch_host *h,
+					 struct perch_process PERCH_AS *process, perch_u32 cpu)
+{
+	struct perch_llc_load PERCH_AS *load;
+	perch_u32 llc = perch_host_llc(h, cpu);
+
+	if (process->nr_threads <= 1 || llc == PERCH_NONE)
+		return 1;
+	load = perch_host_llc_load(h, llc);
+	/* running average x threads a core x 1.25 >= CPUs, the average in 16ths */
+	return process->running_avg * 5 >= 16 * 4 * load->cores ||
+	       process->footprint_kib > load->size_kib;
+}
+
+/* Mode upstream: a thread has run on `cpu`; a process that must not gather loses its preference. */
+PERCH_INLINE void perch_cache_check(const struct perch_host *h,
+				    struct perch_process PERCH_AS *process, perch_u32 cpu)
+{
+	if (process->pref_cpu != PERCH_NONE && perch_cache_barred(h, process, cpu))
+		perch_cache_forget(process);
+}
+
+/*
  * Mode upstream: the LLC with the largest sum wins, but its sum must be more
- * than twice that of the LLC preferred so far. A process that runs more threads
- * than the LLC has cores to spare, or touches more memory than the LLC holds,
- * prefers none.
+ * than twice that of the LLC preferred so far, which otherwise stays preferred
+ * with the CPU that stands for it.
  */
 PERCH_INLINE void perch_cache_prefer_upstream(const struct perch_host *h,
 					      struct perch_process PERCH_AS *process)
 {
-	struct perch_llc_load PERCH_AS *load;
-	perch_u32 llc, best = PERCH_NONE, held = PERCH_NONE;
+	perch_u32 llc, best = 0, held = 0, pref = PERCH_NONE, here = PERCH_NONE;
 
 	if (process->pref_cpu != PERCH_NONE)
-		held = perch_host_llc(h, process->pref_cpu);
-	for (llc = PERCH_ZERO; llc < perch_host_nr_llcs(h) && PERCH_MORE; llc++)
-		if (process->seats[llc].occupancy &&
-		    (best == PERCH_NONE ||
-		     process->seats[llc].occupancy > process->seats[best].occupancy))
-			best = llc;
-	if (best != PERCH_NONE && held != PERCH_NONE && best != held &&
-	    process->seats[best].occupancy <= 2 * process->seats[held].occupancy)
-		best = held;
-	if (best != PERCH_NONE) {
-		load = perch_host_llc_load(h, best);
-		/* running average x threads a core x 1.25 >= CPUs, the average in 16ths */
-		if (process->running_avg * 5 >= 16 * 4 * load->cores ||
-		    process->footprint_kib > load->size_kib)
-			best = PERCH_NONE;
+		here = perch_host_llc(h, process->pref_cpu);
+	for (llc = PERCH_ZERO; llc < perch_host_nr_llcs(h) && PERCH_MORE; llc++) {
+		perch_u32 sum = process->seats[llc].occupancy;
+
+		if (sum > best) {
+			best = sum;
+			pref = process->seats[llc].hot_cpu;
+		}
+		if (llc == here)
+			held = sum;
 	}
-	process->pref_cpu = best == PERCH_NONE ? PERCH_NONE : process->seats[best].hot_cpu;
-	/*
-	 * The process still prefers the LLC but has no runtime left there: any
-	 * CPU of the LLC stands for it.
-	 */
-	if (best != PERCH_NONE && process->pref_cpu == PERCH_NONE)
-		best = PERCH_NONE;
-	process->nr_preferred = best != PERCH_NONE;
+	if (best > 2 * held)
+		process->pref_cpu = pref;
+	process->nr_preferred = process->pref_cpu != PERCH_NONE;
 }
 
 /*
@@ -287,15 +307,22 @@ PERCH_OUTLINE int perch_cache_scan(const struct perch_host *h PERCH_GIVEN,
 				   perch_u32 cpu, perch_u64 now_ns)
 {
 	perch_u32 llc = perch_host_llc(h, cpu), weight, div;
-	perch_s32 diff = 16 * process->nr_running - process->running_avg;
+	perch_s32 diff = 16 * process->nr_running - process->running_avg, part;
+	perch_u8 upstream = pol->modes.cache == PERCH_UPSTREAM;
 
 	/*
-	 * The average over a large LLC spans a longer time; it counts in 16ths,
-	 * so that it does not get stuck in a small one.
+	 * The average over a large LLC spans a longer time. It counts in 16ths,
+	 * so that it does not get stuck in a small one; Linux counts whole
+	 * threads.
 	 */
 	weight = llc == PERCH_NONE ? 1 : perch_llc_weight(h, llc);
 	div = weight / 4 < 2 ? 2 : weight / 4 > 8 ? 8 : weight / 4;
-	process->running_avg += diff / (perch_s32)div;
+	part = upstream ? diff / 16 / (perch_s32)div * 16 : diff / (perch_s32)div;
+	if (upstream && perch_cache_barred(h, process, cpu)) {
+		perch_cache_forget(process);
+		return 0;
+	}
+	process->running_avg += part;
 	if (process->nr_threads <= 1) {
 		perch_cache_forget(process);
 		return 0;

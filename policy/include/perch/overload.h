@@ -142,8 +142,9 @@ PERCH_INLINE perch_u32 perch_overload_clear(const struct perch_overload PERCH_AS
  * `home`: an enum perch_overload_level. `loads` gets the number of counters
  * that were read: home first, then the counters after it, after the last one
  * the first, and the same order again in a second round. A count below zero
- * (mode posted) is added as it is: the sum may then be zero or below although
- * CPUs are overloaded.
+ * (mode posted) is added as it is: the sum may then be zero although CPUs are
+ * overloaded, and a sum below zero is not zero, nor the one that the reader may
+ * be itself, so the posted form looks at every CPU's mark.
  */
 PERCH_INLINE perch_u32 perch_overload_read(const struct perch_overload PERCH_AS *o, perch_u32 home,
 					   perch_u32 *loads)
@@ -174,6 +175,8 @@ PERCH_INLINE perch_u32 perch_overload_read(const struct perch_overload PERCH_AS 
 		if (raised)
 			return PERCH_OVERLOAD_MORE;
 	}
+	if (sum < 0 && !o->exact)
+		return PERCH_OVERLOAD_MORE;
 	return sum > 0 ? PERCH_OVERLOAD_ONE : PERCH_OVERLOAD_NONE;
 }
 

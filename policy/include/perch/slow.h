@@ -84,10 +84,11 @@ PERCH_OUTLINE int perch_group_add(const struct perch_host *h PERCH_GIVEN,
 	if (g->asym) {
 		if (capacity > g->max_capacity)
 			g->max_capacity = capacity;
-		g->fits |= perch_task_fits(h, pol, p, cpu);
 	}
 	if (pol->rules.groups_by_affinity && !perch_allowed(h, p, cpu))
 		return 0;
+	if (g->asym)
+		g->fits |= perch_task_fits(h, pol, p, cpu);
 	own = cpu == g->without_cpu;
 	running -= own && g->without_running && running;
 	g->sum.running += running;

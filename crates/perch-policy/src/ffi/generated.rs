@@ -824,6 +824,13 @@ unsafe extern "C" {
     );
 }
 unsafe extern "C" {
+    pub fn perch_native_check(
+        h: *mut perch_host,
+        process: *mut perch_process,
+        cpu: u32,
+    );
+}
+unsafe extern "C" {
     pub fn perch_native_due(
         h: *mut perch_host,
         pol: *const perch_policy,

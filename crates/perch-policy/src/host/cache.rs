@@ -116,6 +116,15 @@ impl Host {
         });
     }
 
+    /// Mode upstream: a thread of the process has run on `cpu`; takes the process's preference away
+    /// if it must not gather.
+    pub fn check(&mut self, process: ProcessId, cpu: usize) {
+        self.call(cpu, process, |host, process, cpu| {
+            // SAFETY: see `call`.
+            unsafe { ffi::perch_native_check(host, process, cpu) }
+        });
+    }
+
     /// True, at a tick on `cpu`, which runs a thread of the process, if [`Host::scan`] is due. The
     /// caller must then call it.
     pub fn due(&mut self, policy: &Policy, process: ProcessId, cpu: usize, now_ns: u64) -> bool {

@@ -315,9 +315,29 @@ fn upstream_holds_on_to_what_it_prefers() {
     assert_eq!(run(&mut host, &policy, own, 4, 1, &[(4, 90)]), []);
     host.set_footprint(own, 1);
     assert_eq!(run(&mut host, &policy, own, 5, 1, &[(4, 90)]), [1]);
-    // 4 running threads x 1.25 are more than 4 CPUs.
+    // 4 running threads x 1.25 are more than 4 CPUs, but an average of whole threads stays at 3.
     *host.threads(own).1 = 4;
-    assert_eq!(run(&mut host, &policy, own, 6, 9, &[(4, 90)]), []);
+    assert_eq!(run(&mut host, &policy, own, 6, 9, &[(4, 90)]), [1]);
+    *host.threads(own).1 = 5;
+    assert_eq!(run(&mut host, &policy, own, 15, 9, &[(4, 90)]), []);
+    // No scan looks at the threads of a barred process, and so it stays barred.
+    *host.threads(own).1 = 1;
+    assert_eq!(run(&mut host, &policy, own, 24, 50, &[(4, 90)]), []);
+}
+
+/// upstream: a slice takes the preference away as soon as the process must not gather, without
+/// waiting for a scan.
+#[test]
+fn upstream_asks_with_every_slice() {
+    let policy = cache(Mode::Upstream);
+    let mut host = host(2, 4, 1);
+    let own = process(&mut host, 3, 2);
+    assert_eq!(run(&mut host, &policy, own, 1, 1, &[(0, 50)]), [0]);
+    host.check(own, 0);
+    assert_eq!(host.preferred_cpu(own), Some(0));
+    host.set_footprint(own, 1 << 30);
+    host.check(own, 0);
+    assert_eq!(host.preferred_cpu(own), None);
 }
 
 /// perch: as many LLCs as the running threads fill, up to all.

@@ -48,11 +48,12 @@ fn group(m: &Model, cpus: Vec<usize>, pct: u64, asym: bool) -> Group {
     let own_cpu = (!m.s.wake.fork).then_some(m.s.wake.prev);
     let (mut load, mut runnable, mut util, mut capacity) = (0u64, 0u64, 0u64, 0u64);
     let (mut running, mut idle) = (0, 0);
+    // From 6.19 on, what the task may not use tells nothing about its chances there.
+    let counts = |c: usize| m.era != Era::V7_2 || m.s.allowed[c];
     for &c in &cpus {
         let l = &m.s.state.cpus[c];
         capacity += u64::from(l.capacity);
-        // From 6.19 on, what the task may not use tells nothing about its chances there.
-        if m.era == Era::V7_2 && !m.s.allowed[c] {
+        if !counts(c) {
             continue;
         }
         // The task is counted out of its own CPU, where it runs only if it execs.
@@ -75,7 +76,7 @@ fn group(m: &Model, cpus: Vec<usize>, pct: u64, asym: bool) -> Group {
         && (capacity * 100 < util * pct || capacity * pct < runnable * 100)
     {
         Kind::Overloaded
-    } else if asym && !cpus.iter().any(|&c| m.stock_fits(c)) {
+    } else if asym && !cpus.iter().any(|&c| m.stock_fits(c) && counts(c)) {
         Kind::Misfit
     } else if running < weight || (capacity * pct >= runnable * 100 && capacity * 100 > util * pct)
     {

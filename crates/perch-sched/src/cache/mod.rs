@@ -53,6 +53,7 @@ impl Sched<'_> {
             self.host.account(process, cpu, self.now, delta_ns);
         }
         if self.caches.mode == Mode::Upstream && self.is_balanced(task) {
+            self.host.check(process, cpu);
             self.follow_preference(cpu, task, process);
         }
     }
