@@ -68,6 +68,22 @@ pub enum RtLimit {
     Server,
 }
 
+/// How eagerly the kernel makes a running task give way: a choice of the kernel's configuration,
+/// which each era has as the kernels did that its tables were measured on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preemption {
+    /// Code of the kernel is not preempted (`PREEMPT_NONE`, `PREEMPT_VOLUNTARY` without
+    /// `PREEMPT_DYNAMIC`).
+    Voluntary,
+    /// Code of the kernel is preempted at once (`CONFIG_PREEMPTION`, as arm64's default was and as
+    /// every kernel with `PREEMPT_DYNAMIC` is built).
+    Full,
+    /// As `Full`, but a fair task that is to give way on another CPU gets no interrupt: it goes on
+    /// until it leaves the kernel next, and at most until its CPU's tick (`PREEMPT_LAZY`, the
+    /// default since 7.0 where the architecture has it).
+    Lazy,
+}
+
 /// The balancer's rules. 3.4 has a balancer of its own (`by_weight`), which reads few of these
 /// fields. 5.5 reworked the balancer from sums of load to kinds of groups, and many of the fields
 /// are corrections that later kernels made to it.
@@ -98,6 +114,11 @@ pub struct BalanceRules {
     pub newidle_least_ns: u64,
     /// True if a newidle pass is tried at random, as often as such passes succeeded lately (7.2).
     pub newidle_by_success: bool,
+    /// True if delayed tasks do not count in a queue as tasks to take, and a task that would not be
+    /// eligible beside the tasks of the balancing CPU stays, unless earlier passes failed (6.14).
+    pub eligible_first: bool,
+    /// True if a pass that moves load moves delayed tasks too (7.2).
+    pub moves_delayed: bool,
     /// True if a group is also classified by the tasks that wait in it, as runnable averages show
     /// them (not yet in 5.6).
     pub counts_waiting: bool,
@@ -118,6 +139,9 @@ pub struct BalanceRules {
     /// True if a pass that moves utilisation takes none from a queue with one task (not yet in
     /// 5.6).
     pub util_of_many: bool,
+    /// True if a pass that moves utilisation counts a task with its util_est where that is greater,
+    /// and each failed pass halves it (in 6.1, not yet in 5.6).
+    pub util_by_failures: bool,
     /// True if each failed pass doubles the load that a task may have and still be moved, beginning
     /// with the imbalance. In 5.6 that load may be twice the imbalance, and any load after a few
     /// failures.
@@ -165,6 +189,8 @@ pub struct EraRules {
     pub fair: FairRules,
     /// The balancer.
     pub balance: BalanceRules,
+    /// The preemption model of the kernel's configuration.
+    pub preemption: Preemption,
     /// Task groups.
     pub groups: GroupRules,
     /// A task that ran more recently than this, in nanoseconds, is cache-hot. It is also the least
@@ -176,6 +202,21 @@ pub struct EraRules {
     /// True if the util_est of a task that uses more than its CPU's capacity does not fall (still
     /// so in 6.12).
     pub est_within_capacity: bool,
+    /// True if the util_est of a task that waited for its CPU does not fall: what it used is less
+    /// than what it wanted (6.8).
+    pub est_got_all: bool,
+    /// True if the first utilisation of a task follows that of its CPU's queue; before 6.10 an
+    /// error of scale made it half of the CPU's spare capacity wherever the queue had any.
+    pub born_by_queue: bool,
+    /// True if the waker hands a task for an idle CPU of its own LLC to that CPU, which enqueues it
+    /// (5.8). Earlier wakers enqueue it there themselves.
+    pub idle_by_wake_list: bool,
+    /// EEVDF: true if a delayed task leaves with the greater of its lag then and when it fell asleep
+    /// (7.2); in 6.12 with its lag then.
+    pub keeps_older_lag: bool,
+    /// EEVDF: true if a wake-up looks again after it found a delayed task at the head of the queue,
+    /// which it dequeues, and asks for the next buddy first; and if forks preempt nobody (7.2).
+    pub preempts_again: bool,
     /// EEVDF: the rule for how much lag a task keeps.
     pub lag: LagLimit,
     /// EEVDF: true if a task that yields while it is owed time forfeits the rest of its slice
@@ -207,6 +248,8 @@ impl BalanceRules {
         moved_is_cold: true,
         newidle_least_ns: 500_000,
         newidle_by_success: false,
+        eligible_first: false,
+        moves_delayed: false,
         counts_waiting: false,
         fully_busy_first: true,
         idle_core_balances: false,
@@ -214,6 +257,7 @@ impl BalanceRules {
         llc_by_tasks: false,
         numa_imbalance: false,
         util_of_many: false,
+        util_by_failures: false,
         load_by_failures: false,
         pushes_for_all: true,
         misfit_no_failure: false,
@@ -234,6 +278,8 @@ impl BalanceRules {
         moved_is_cold: true,
         newidle_least_ns: 0,
         newidle_by_success: false,
+        eligible_first: false,
+        moves_delayed: false,
         counts_waiting: true,
         fully_busy_first: false,
         idle_core_balances: true,
@@ -241,6 +287,7 @@ impl BalanceRules {
         llc_by_tasks: true,
         numa_imbalance: true,
         util_of_many: true,
+        util_by_failures: true,
         load_by_failures: true,
         pushes_for_all: false,
         misfit_no_failure: false,
@@ -251,6 +298,7 @@ impl BalanceRules {
     };
 
     const V6_15: BalanceRules = BalanceRules {
+        eligible_first: true,
         misfit_no_failure: true,
         stuck: Stuck::NowhereLarger,
         ..BalanceRules::V6_5
@@ -258,6 +306,7 @@ impl BalanceRules {
 
     const V7_2: BalanceRules = BalanceRules {
         newidle_by_success: true,
+        moves_delayed: true,
         ..BalanceRules::V6_15
     };
 
@@ -314,7 +363,17 @@ impl EraRules {
             },
             migration_cost_ns: 500_000,
             scan_by_cost: era == Era::V5_5,
+            preemption: match era {
+                Era::V3_4 => Preemption::Voluntary,
+                Era::V5_5 | Era::V6_5 | Era::V6_15 => Preemption::Full,
+                Era::V7_2 => Preemption::Lazy,
+            },
             est_within_capacity: era != Era::V7_2,
+            est_got_all: lazy,
+            born_by_queue: lazy,
+            idle_by_wake_list: !matches!(era, Era::V3_4 | Era::V5_5),
+            keeps_older_lag: era == Era::V7_2,
+            preempts_again: era == Era::V7_2,
             lag: match era {
                 Era::V7_2 => LagLimit::SliceAndTick,
                 _ => LagLimit::TwoSlices,

@@ -4,6 +4,7 @@
 use perch_policy::{Level, Topology};
 
 use super::cpu_load::Weights;
+use super::lot::Lot;
 
 /// The balancing state of one domain of one CPU.
 #[derive(Clone, Copy, Debug)]
@@ -24,10 +25,8 @@ pub struct DomainState {
     pub(super) newidle_cost_ns: u64,
     /// The time at which that cost was last decayed.
     pub(super) newidle_decay_ns: u64,
-    /// 7.2: the number of successes among the last 1024 newidle passes.
-    pub(super) newidle_success: u32,
-    /// 7.2: the number of those newidle passes.
-    pub(super) newidle_calls: u32,
+    /// 7.2: the lot that decides whether a newidle pass is tried.
+    pub(super) lot: Lot,
 }
 
 /// The balancer's part of a CPU.
@@ -62,8 +61,7 @@ impl CpuBalance {
                 last_ns: 0,
                 newidle_cost_ns: 0,
                 newidle_decay_ns: 0,
-                newidle_success: 512,
-                newidle_calls: 0,
+                lot: Lot::new(),
             }
         });
         CpuBalance {

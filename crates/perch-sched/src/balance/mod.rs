@@ -12,6 +12,7 @@ mod domain;
 mod fit;
 mod imbalance;
 mod llc;
+mod lot;
 mod misfit;
 mod moves;
 mod pull;
@@ -257,13 +258,12 @@ impl Sched<'_> {
             if avg_idle < spent + d.newidle_cost_ns {
                 break;
             }
-            if self.rules.balance.newidle_by_success && !self.newidle_by_chance(cpu, i) {
+            let Some(weight) = self.newidle_by_chance(cpu, i) else {
                 continue;
-            }
+            };
             pulled = self.balance_domain(vacated, cpu, i, Idle::Newly) > 0;
-            if pulled {
-                self.cpus[cpu].balance.domains[i].newidle_success += 1;
-            }
+            let lot = &mut self.cpus[cpu].balance.domains[i].lot;
+            lot.note(self.now, weight * u32::from(pulled));
             let cost = self.pass_ns(cpu, i);
             self.add_chore(cpu, cost);
             let d = &mut self.cpus[cpu].balance.domains[i];
@@ -285,17 +285,18 @@ impl Sched<'_> {
         pulled
     }
 
-    /// 7.2: returns whether a newidle pass over a domain is tried, at random and as often as passes
-    /// succeeded there lately: half of the time at first, and never less than once in 32.
-    fn newidle_by_chance(&mut self, cpu: usize, i: usize) -> bool {
-        let d = &mut self.cpus[cpu].balance.domains[i];
-        d.newidle_calls += 1;
-        if d.newidle_calls >= 1024 {
-            d.newidle_calls /= 2;
-            d.newidle_success /= 2;
+    /// Returns for how many passes the success of a newidle pass over a domain counts, or `None` if
+    /// the pass is not tried: 7.2 draws a lot.
+    fn newidle_by_chance(&mut self, cpu: usize, i: usize) -> Option<u32> {
+        if !self.rules.balance.newidle_by_success {
+            return Some(1);
         }
-        let ratio = 1024 * (d.newidle_success + 1) / (d.newidle_calls + 2);
-        self.random.below(1024) < u64::from(ratio.max(32))
+        let lot = &mut self.cpus[cpu].balance.domains[i].lot;
+        let drawn = lot.draw(self.random.below(1024));
+        if drawn.is_none() {
+            lot.note(self.now, 0);
+        }
+        drawn
     }
 
     /// Lets the maximum cost of a newidle pass decay by about 1 % a second.

@@ -22,8 +22,9 @@ impl Sched<'_> {
             self.may_run_on(task, to),
             "task {task} is moved to cpu {to}, which it may not use"
         );
+        let delayed = self.is_delayed(task);
         self.detach_waiting(task, from);
-        if self.cpus[from].llc != self.cpus[to].llc {
+        if self.cpus[from].llc != self.cpus[to].llc && !delayed {
             self.reserve(from, -1);
             self.reserve(to, 1);
         }
@@ -35,7 +36,10 @@ impl Sched<'_> {
             distance,
         });
         self.enqueue(to, task, true);
-        self.check_preempt(to, task);
+        match delayed {
+            true => self.delay_moved(to, task),
+            false => self.check_preempt(to, task),
+        }
         // A CPU that balances for itself looks at its queue next; one that is idle must be told.
         if self.cpus[to].idleness.is_idle() {
             self.send_ipi(to, to, 0);

@@ -7,6 +7,7 @@ use super::domain::{DomainState, nice_tries};
 use super::imbalance::{Idle, Imbalance, Migrate};
 use super::moves::Vacated;
 use crate::core::Sched;
+use crate::era::Preemption;
 
 /// The result of a pass.
 pub(super) enum Pass {
@@ -125,6 +126,11 @@ impl Sched<'_> {
     ) -> (u32, bool) {
         let DomainState { failed, domain, .. } = self.cpus[cpu].balance.domains[i];
         let unequal = self.host.topology().domain(domain).asymmetric();
+        let shift = match self.rules.balance.util_by_failures {
+            true => failed.min(20),
+            false => 0,
+        };
+        let moves_delayed = self.rules.balance.moves_delayed;
         let (mut moved, mut kept) = (0, false);
         let mut after = self.first_turn();
         for _ in 0..self.rules.balance.nr_migrate.min(self.nr(source)) {
@@ -137,7 +143,9 @@ impl Sched<'_> {
             after = turn;
             let hot =
                 self.ran_since_ns(task) < self.rules.migration_cost_ns || self.is_buddy(cpu, task);
-            if !self.may_run_on(task, cpu) || self.is_delayed(task) {
+            let delayed = self.is_delayed(task);
+            let stays = delayed && !(moves_delayed && found.migrate == Migrate::Load);
+            if stays || failed == 0 && self.owes_time(task, cpu) || !self.may_run_on(task, cpu) {
                 continue;
             }
             if !hot_too && self.is_kept(task, source, cpu, found.migrate, unequal) {
@@ -148,10 +156,10 @@ impl Sched<'_> {
                 continue;
             }
             let load = i64::from(self.task_load(task).max(1));
-            let util = i64::from(self.expected_util(task));
+            let util = i64::from(self.expected_util(task).max(self.task_average(task).util));
             let cost = match found.migrate {
                 Migrate::Task => 1,
-                Migrate::Util if util > found.amount => continue,
+                Migrate::Util if util >> shift > found.amount => continue,
                 Migrate::Util => util,
                 Migrate::Load if self.is_too_much(load, found.amount, failed, hot_too) => continue,
                 Migrate::Load => load,
@@ -162,6 +170,11 @@ impl Sched<'_> {
             found.amount -= cost;
             self.move_waiting(task, source, cpu);
             moved += 1;
+            // A newly idle CPU keeps its run queue's lock for one task only, where the kernel can be
+            // preempted.
+            if idle == Idle::Newly && self.rules.preemption != Preemption::Voluntary {
+                break;
+            }
         }
         (moved, kept)
     }

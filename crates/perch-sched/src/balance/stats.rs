@@ -2,7 +2,7 @@
 //! The search for an imbalance: the statistics of a domain's groups, the busiest of them, and the
 //! quantity and amount that should move.
 
-use perch_policy::Level;
+use perch_policy::{Level, SetView};
 
 use super::imbalance::{Group, Idle, Imbalance, Migrate};
 use super::sums::Business;
@@ -134,26 +134,50 @@ impl Sched<'_> {
     ) -> Option<usize> {
         let domain = self.host.topology().domain(domain);
         let (group, unequal) = (domain.group(found.group), domain.asymmetric());
-        let util_of_many = self.rules.balance.util_of_many;
-        let mut best: Option<(usize, u64, u64)> = None;
-        // A queue with one task is left out where the pass moves tasks and some queue has more than
-        // one, until a queue was found to be pinned; in later kernels also where the pass moves
-        // utilisation.
-        let crowded = &self.balance.crowded[group.first_word()..];
-        let words = group.words().iter().zip(crowded);
-        let any_crowded = words.clone().any(|(g, c)| g & c != 0);
-        let only_crowded = match found.migrate {
-            Migrate::Task => any_crowded && self.balance.scratch.pinned.is_empty(),
-            Migrate::Util => util_of_many,
+        // Where the pass moves tasks, the busiest queue is a crowded one, if there is any; in later
+        // kernels none but a crowded one has utilisation to give. Delayed tasks crowd a queue too:
+        // if none but those do, every queue of one task counts.
+        let crowded = match found.migrate {
+            Migrate::Task => self.balance.scratch.pinned.is_empty(),
+            Migrate::Util => self.rules.balance.util_of_many,
             Migrate::Load | Migrate::Misfit | Migrate::Wanted => false,
         };
+        let best = match crowded {
+            true => self.busiest_of(group, true, cpu, found, unequal),
+            false => None,
+        };
+        let best = match best {
+            Some((_, tasks)) if found.migrate == Migrate::Task && tasks < 2 => None,
+            best => best,
+        };
+        let all = !crowded || found.migrate == Migrate::Task;
+        best.or_else(|| match all {
+            true => self.busiest_of(group, false, cpu, found, unequal),
+            false => None,
+        })
+        .map(|(source, _)| source)
+    }
+
+    /// Returns the busiest queue of a group, or of its crowded CPUs, and the measure of that.
+    fn busiest_of(
+        &self,
+        group: SetView<'_>,
+        only_crowded: bool,
+        cpu: usize,
+        found: &Imbalance,
+        unequal: bool,
+    ) -> Option<(usize, u64)> {
+        let util_of_many = self.rules.balance.util_of_many;
+        let mut best: Option<(usize, u64, u64)> = None;
+        let crowded = &self.balance.crowded[group.first_word()..];
+        let words = group.words().iter().zip(crowded);
         let words = words.map(|(&g, &c)| if only_crowded { g & c } else { g });
         for (number, mut left) in (group.first_word()..).zip(words) {
             while left != 0 {
                 let c = number * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let state = self.host.cpu(c);
-                let running = self.nr_fair(c);
+                let running = self.nr_fair(c) - self.nr_delayed(c);
                 if running == 0 || self.balance.scratch.pinned.contains(&c) {
                     continue;
                 }
@@ -181,7 +205,7 @@ impl Sched<'_> {
                 }
             }
         }
-        best.map(|(c, _, _)| c)
+        best.map(|(c, value, _)| (c, value))
     }
 }
 

@@ -5,6 +5,7 @@
 use perch_policy::Wake;
 
 use super::{Life, Programs, Sched, Waker};
+use crate::era::Preemption;
 use crate::id::TaskId;
 use crate::observe::Observed;
 
@@ -42,7 +43,8 @@ impl Sched<'_> {
             self.tasks[task].cpu = cpu;
         }
         let cost = self.costs.wake_ns(examined);
-        self.send_to(task, cpu, this_cpu, cost);
+        let direct = !self.rules.idle_by_wake_list && self.is_near(cpu, this_cpu);
+        self.send_to(task, cpu, this_cpu, cost, direct);
         cost
     }
 
@@ -66,19 +68,18 @@ impl Sched<'_> {
     }
 
     /// Brings a woken task to `cpu`. The waker on `this_cpu` enqueues it itself if `cpu` is busy
-    /// and shares its LLC; otherwise `cpu` enqueues it when the interrupt arrives.
-    fn send_to(&mut self, task: TaskId, cpu: usize, this_cpu: usize, cost_ns: u64) {
+    /// and shares its LLC, and, as `direct` says, wherever the kernel has no list of wake-ups for
+    /// such a task; otherwise `cpu` enqueues it when the interrupt arrives.
+    fn send_to(&mut self, task: TaskId, cpu: usize, this_cpu: usize, cost_ns: u64, direct: bool) {
         assert!(
             self.allowed(task).contains(cpu),
             "task {task} is sent to cpu {cpu}, which it may not use"
         );
-        let topology = self.host.topology();
-        let local = cpu == this_cpu && self.cpus[cpu].current.is_some();
-        let near = cpu == this_cpu
-            || topology
-                .llc(cpu)
-                .is_some_and(|llc| topology.llc(this_cpu) == Some(llc));
-        if local || (near && self.nr(cpu) > 0) {
+        let busy = match cpu == this_cpu {
+            true => self.cpus[cpu].current.is_some() || self.nr(cpu) > 0,
+            false => self.is_near(cpu, this_cpu) && self.nr(cpu) > 0,
+        };
+        if busy || direct && cpu != this_cpu {
             self.enqueue(cpu, task, false);
             self.preempt_from(cpu, task, this_cpu, cost_ns);
             return;
@@ -89,13 +90,23 @@ impl Sched<'_> {
         self.send_ipi(cpu, this_cpu, cost_ns);
     }
 
+    /// Returns whether two CPUs are the same, or share an LLC.
+    fn is_near(&self, one: usize, other: usize) -> bool {
+        let topology = self.host.topology();
+        let llc = topology.llc(one);
+        one == other || llc.is_some() && topology.llc(other) == llc
+    }
+
     /// Lets `task`, which was just enqueued on `cpu`, preempt the running task. A remote CPU is
-    /// told by an interrupt.
+    /// told by an interrupt, but with lazy preemption a fair task for another one is not worth one:
+    /// the CPU sees the request when it leaves the kernel next, or at its tick.
     #[inline(always)]
     fn preempt_from(&mut self, cpu: usize, task: TaskId, this_cpu: usize, cost_ns: u64) {
         let before = self.cpus[cpu].need_resched;
         self.check_preempt(cpu, task);
-        if self.cpus[cpu].need_resched && !before && cpu != this_cpu {
+        let lazy = self.rules.preemption == Preemption::Lazy && self.fair_current(cpu).is_some();
+        let told = !lazy || !self.is_balanced(task);
+        if self.cpus[cpu].need_resched && !before && cpu != this_cpu && told {
             self.send_ipi(cpu, this_cpu, cost_ns);
         }
     }
@@ -104,7 +115,7 @@ impl Sched<'_> {
     pub fn appear(&mut self, programs: &mut dyn Programs, task: TaskId, parent: usize) {
         self.acting = parent;
         let (cpu, _) = self.start(task, parent);
-        self.send_to(task, cpu, parent, 0);
+        self.send_to(task, cpu, parent, 0, true);
         if self.switches_parent(task) {
             self.resched_if_needed(programs, parent);
         }
@@ -112,10 +123,11 @@ impl Sched<'_> {
 
     /// Wakes `task` for the first time, from its parent, which runs on the CPU `parent`. Returns
     /// the cost for the parent of the CPUs that the slow path examined. The workload charges the
-    /// rest of a fork.
+    /// rest of a fork. The parent enqueues the task itself, wherever that is (`wake_up_new_task`),
+    /// so that the next fork counts it.
     pub fn fork(&mut self, task: TaskId, parent: usize) -> u64 {
         let (cpu, cost) = self.start(task, parent);
-        self.send_to(task, cpu, parent, cost);
+        self.send_to(task, cpu, parent, cost, true);
         cost
     }
 

@@ -6,7 +6,7 @@ use perch_policy::Wake;
 use crate::class::pelt::Average;
 use crate::class::table::{Class, Yield};
 use crate::core::{Life, Sched, Waker};
-use crate::id::TaskId;
+use crate::id::{QueueId, TaskId};
 
 /// The fair class's answers.
 pub(crate) struct FairClass;
@@ -78,14 +78,25 @@ impl Class for FairClass {
 
     fn born(sched: &mut Sched<'_>, task: TaskId, cpu: usize) {
         sched.touch_queue(cpu);
-        let queue_util = sched.fair.cpu_queue(cpu).average.util;
-        // A new task counts as always runnable, and as using half of the capacity that its CPU has
-        // left.
+        let queue = sched.fair.queue_at(sched.tasks[task].group, cpu);
+        let own = match queue {
+            QueueId::NONE => Average::default(),
+            queue => sched.fair.queue(queue).average,
+        };
+        // A new task counts as always runnable. It probably uses as much for its weight as the
+        // others of its queue do, and at most half of the capacity that they leave
+        // (`post_init_entity_util_avg`).
         let capacity = sched.host.topology().capacity(cpu);
-        let spare = capacity.saturating_sub(queue_util) / 2;
+        let spare = capacity.saturating_sub(own.util) / 2;
+        let scale = if sched.rules.born_by_queue { 1 } else { 1024 };
         let now = sched.now;
         let se = sched.fair.entity_of_mut(task);
-        se.average = Average::starting(now, se.weight, spare);
+        let alike = u64::from(own.util) * u64::from(se.weight) * scale / (u64::from(own.load) + 1);
+        let util = match own.util {
+            0 => spare,
+            _ => alike.min(spare.into()) as u32,
+        };
+        se.average = Average::starting(now, se.weight, util);
         se.vruntime = 0;
     }
 }

@@ -68,35 +68,45 @@ pub fn mean(fair: &FairQueue, current: Option<&Entity>) -> Mean {
 }
 
 /// Sets the vruntime and the deadline with which an entity enters the queue. Its lag is what it
-/// was, although its own weight moves the mean. A new task asks for half a slice first.
+/// was, although its own weight moves the mean; in an empty queue there is no one to owe it time. A
+/// new task asks for half a slice first. A task that the balancer brings keeps what is left of its
+/// slice.
 pub fn place(mean: Mean, se: &mut Entity, slice_ns: u64, new: bool) {
     let Mean { weight, at } = mean;
-    let mut lag = if new { 0 } else { se.vlag };
-    if weight > 0 {
-        lag = lag * (weight + i64::from(se.weight)) / weight;
-    }
+    let lag = match weight {
+        0 => 0,
+        _ if new => 0,
+        _ => se.vlag * (weight + i64::from(se.weight)) / weight,
+    };
     se.vruntime = at - lag;
+    if std::mem::take(&mut se.relative) && !new {
+        se.deadline += se.vruntime;
+        return;
+    }
     let slice = if new { slice_ns / 2 } else { slice_ns };
     se.deadline = se.vruntime + virtual_ns(slice, se.weight);
 }
 
 /// Returns the next entity to run, or `None` to keep the running one. A running entity that is
-/// still protected (run to parity) is kept in any case.
+/// eligible and still protected (run to parity) is kept in any case; one that has run ahead of the
+/// others is not eligible, and has no protection from a wakee that is owed time. `buddy` says that
+/// the next buddy goes before all others (docs/mechanisms/stock.md#eevdf).
 #[inline]
-pub fn pick(fair: &FairQueue, current: Option<&Entity>) -> Option<EntityId> {
-    if current.is_some_and(|se| se.vruntime < fair.protected_v) {
-        return None;
-    }
+pub fn pick(fair: &FairQueue, current: Option<&Entity>, buddy: bool) -> Option<EntityId> {
     let current_ok = current.filter(|se| eligible(fair, current, se.vruntime));
     let (weight, sum) = totals(fair, current);
     // A group is the next buddy when one of its tasks has just gone to sleep (6.12). The queue
     // picks it while it is owed time.
-    let buddy = fair.next_buddy;
-    if buddy != EntityId::NONE
-        && let Some(w) = fair.timeline.find(buddy)
+    let next = fair.next_buddy;
+    if buddy
+        && next != EntityId::NONE
+        && let Some(w) = fair.timeline.find(next)
         && (w.vruntime - fair.min_vruntime) * weight <= sum
     {
-        return Some(buddy);
+        return Some(next);
+    }
+    if current_ok.is_some_and(|se| se.vruntime < fair.protected_v) {
+        return None;
     }
     let found = fair
         .timeline

@@ -89,22 +89,28 @@ impl Sched<'_> {
         self.touch_levels(queue);
         self.touch_task(task);
         self.update_estimate(task);
-        if let FairRules::Eevdf { slice_ns } = self.rules.fair {
-            let lag = self.fair.lag(queue, EntityId::of_task(task), slice_ns);
-            let se = self.fair.entity_of_mut(task);
-            se.vlag = lag;
+        if let FairRules::Eevdf { .. } = self.rules.fair {
+            self.fair.settle_lag(queue, EntityId::of_task(task));
+            let lag = self.fair.entity_of(task).vlag;
             if lag < 0 && self.fair.queue(queue).entities > 1 {
-                let se = self.fair.entity_of_mut(task);
-                se.delayed = true;
-                let est = se.est();
-                self.fair.climb_delayed(&mut self.host, queue, 1);
-                let fair = self.fair.cpu_queue_mut(cpu);
-                fair.est = fair.est.saturating_sub(est);
+                self.delay(cpu, task);
                 return false;
             }
         }
         self.leave_queue(cpu, task, true);
         true
+    }
+
+    /// Notes that a queued task sleeps and only pays what it owes (`set_delayed`).
+    pub(super) fn delay(&mut self, cpu: usize, task: TaskId) {
+        let queue = self.queue_of(task);
+        self.fair.clear_buddies(queue, EntityId::of_task(task));
+        let se = self.fair.entity_of_mut(task);
+        se.delayed = true;
+        let est = se.est();
+        self.fair.climb_delayed(&mut self.host, queue, 1);
+        let fair = self.fair.cpu_queue_mut(cpu);
+        fair.est = fair.est.saturating_sub(est);
     }
 
     /// Updates the books of the task's queue, and of those above it, after the task left the queue.
@@ -119,11 +125,7 @@ impl Sched<'_> {
         fair.weight -= u64::from(se.weight);
         se.queued = false;
         let delayed = std::mem::take(&mut se.delayed);
-        if delayed {
-            // The task has paid what it owed: the wait counts as served, and gives the task no
-            // credit.
-            se.vlag = se.vlag.min(0);
-        } else {
+        if !delayed {
             let est = se.est();
             let fair = self.fair.cpu_queue_mut(cpu);
             fair.est = fair.est.saturating_sub(est);
@@ -141,8 +143,10 @@ impl Sched<'_> {
         let old = se.est();
         let util = se.average.util;
         // The utilisation on a CPU that is too small does not show what the task would have used
-        // elsewhere.
-        let told = !self.rules.est_within_capacity || util <= self.host.topology().capacity(cpu);
+        // elsewhere, and neither does that of a task that waited while it wanted to run.
+        let waited = self.rules.est_got_all && util + EST_MARGIN < se.average.runnable;
+        let small = self.rules.est_within_capacity && util > self.host.topology().capacity(cpu);
+        let told = !waited && !small;
         se.est_enqueued = util;
         if se.est_average < util {
             se.est_average = util;

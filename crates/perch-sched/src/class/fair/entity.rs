@@ -36,7 +36,8 @@ pub struct Entity {
     /// True if the entity is counted in a queue's averages.
     pub attached: bool,
     /// CFS: true if vruntime counts from the floor of the queue that the task enters next,
-    /// whichever it is.
+    /// whichever it is. EEVDF: true if the deadline counts from the vruntime that the task gets
+    /// there.
     pub relative: bool,
     /// The number of the enqueue or pick, counted over all tasks, at which the task was last
     /// enqueued or picked. The balancer takes the least recent task first.

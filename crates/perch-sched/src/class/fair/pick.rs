@@ -22,31 +22,22 @@ impl Sched<'_> {
                     wakeup_granularity_ns,
                     ..
                 } => cfs::pick(fair, skip, wakeup_granularity_ns),
-                FairRules::Eevdf { .. } => eevdf::pick(fair, None),
+                FairRules::Eevdf { .. } => eevdf::pick(fair, None, true),
             }?;
+            if self.fair.entity(entity).delayed {
+                self.drop_delayed(cpu, queue, entity);
+                queue = QueueId::of_cpu(cpu);
+                continue;
+            }
             let picked = match self.fair.owner(entity) {
                 Owner::Task(task) => task,
                 Owner::Group(below) => {
-                    if self.fair.entity(entity).delayed {
-                        self.touch_levels(below);
-                        self.fair.leave_delayed_group(queue, entity);
-                        queue = QueueId::of_cpu(cpu);
-                    } else {
-                        queue = below;
-                    }
+                    queue = below;
                     continue;
                 }
             };
             self.touch_levels(queue);
             self.touch_task(picked);
-            if self.fair.entity(entity).delayed {
-                self.fair.remove_waiting(queue, entity);
-                self.count_wish(cpu, picked, -1);
-                self.leave_queue(cpu, picked, true);
-                self.publish(cpu);
-                queue = QueueId::of_cpu(cpu);
-                continue;
-            }
             self.fair.remove_waiting(queue, entity);
             while let Some((parent, entity)) = self.fair.above(queue) {
                 self.fair.remove_waiting(parent, entity);
@@ -54,6 +45,24 @@ impl Sched<'_> {
             }
             return Some(picked);
         }
+    }
+
+    /// Dequeues a delayed task or group whose turn has come, because it has paid what it owed.
+    pub(super) fn drop_delayed(&mut self, cpu: usize, queue: QueueId, entity: EntityId) {
+        let picked = match self.fair.owner(entity) {
+            Owner::Task(task) => task,
+            Owner::Group(below) => {
+                self.touch_levels(below);
+                return self.fair.leave_delayed_group(queue, entity);
+            }
+        };
+        self.touch_levels(queue);
+        self.touch_task(picked);
+        self.fair.settle_lag(queue, entity);
+        self.fair.remove_waiting(queue, entity);
+        self.count_wish(cpu, picked, -1);
+        self.leave_queue(cpu, picked, true);
+        self.publish(cpu);
     }
 
     /// Makes the picked task the running one.

@@ -62,20 +62,41 @@ impl FairState {
         eevdf::lag(fair, current, se, limit_ns)
     }
 
+    /// EEVDF: writes down the lag with which an entity leaves a queue that it is still in. A delayed
+    /// one gets no credit for its wait, and in 7.2 it does not owe more than when it fell asleep
+    /// (`update_entity_lag`). Returns whether its vruntime says something else now.
+    pub(super) fn settle_lag(&mut self, queue: QueueId, entity: EntityId) -> bool {
+        let FairRules::Eevdf { slice_ns } = self.rules.fair else {
+            return false;
+        };
+        let keeps_older = self.rules.keeps_older_lag;
+        let now = eevdf::virtual_time(self.queue(queue), self.current_in(queue));
+        let mut lag = self.lag(queue, entity, slice_ns);
+        let se = self.entity_mut(entity);
+        if se.delayed {
+            if keeps_older {
+                lag = lag.max(se.vlag);
+            }
+            lag = lag.min(0);
+        }
+        se.vlag = lag;
+        now - lag != se.vruntime
+    }
+
     /// Makes a delayed entity, which never left its queue, runnable again. If the wait has paid
-    /// what the entity owed, the entity starts even: it gets no credit for the wait.
+    /// what the entity owed, the entity starts even: it gets no credit for the wait. In 7.2 the
+    /// entity is also placed anew if it would owe more than its limit, or than when it fell asleep.
     pub(super) fn requeue(&mut self, queue: QueueId, entity: EntityId) {
         let FairRules::Eevdf { slice_ns } = self.rules.fair else {
             return;
         };
-        let lag = self.lag(queue, entity, slice_ns);
+        let paid = self.lag(queue, entity, slice_ns) > 0;
+        let moved = self.settle_lag(queue, entity);
         self.entity_mut(entity).delayed = false;
-        if lag > 0 {
+        if paid || moved && self.rules.keeps_older_lag {
             self.remove_waiting(queue, entity);
             let mean = self.mean(queue);
-            let se = self.entity_mut(entity);
-            se.vlag = 0;
-            eevdf::place(mean, se, slice_ns, false);
+            eevdf::place(mean, self.entity_mut(entity), slice_ns, false);
             self.insert_waiting(queue, entity);
         }
     }

@@ -32,21 +32,49 @@ impl Sched<'_> {
                 wakeup_granularity_ns,
             ),
             FairRules::Eevdf { .. } => {
-                eevdf::pick(self.fair.queue(queue), Some(cur)) == Some(wakes)
+                // A task that has never run was just forked.
+                let fork = self.run_time(wakee).sum_ns == 0;
+                self.preempts_eevdf(cpu, queue, (runs, wakes), fork)
             }
         };
         if preempts {
             self.cpus[cpu].need_resched = true;
             self.happened(Observed::Preempted { cpu, wakee });
-            // CFS: the entity that preempts runs next, even if another is further behind.
             if let FairRules::Cfs { .. } = self.rules.fair {
+                // The entity that preempts runs next, even if another is further behind.
                 self.fair.set_next_buddy(queue, wakes);
+                // In a full queue the preempted task goes on next, while its cache is warm.
+                if runs == EntityId::of_task(current)
+                    && self.fair.queue(self.queue_of(current)).entities >= 8
+                {
+                    self.fair.set_last_buddy(self.queue_of(current), current);
+                }
             }
-            // In a full queue the preempted task goes on next, while its cache is warm.
-            if runs == EntityId::of_task(current)
-                && self.fair.queue(self.queue_of(current)).entities >= 8
-            {
-                self.fair.set_last_buddy(self.queue_of(current), current);
+        }
+    }
+
+    /// EEVDF: returns whether the second entity of a queue would be picked now that the first runs
+    /// (`wakeup_preempt_fair`). A forked task preempts nobody in 7.2, because an exec often follows
+    /// and leaves nothing to share.
+    fn preempts_eevdf(
+        &mut self,
+        cpu: usize,
+        queue: QueueId,
+        (runs, wakes): (EntityId, EntityId),
+        fork: bool,
+    ) -> bool {
+        let again = self.rules.preempts_again;
+        if again && (fork || self.fair.entity(wakes).delayed) {
+            return false;
+        }
+        loop {
+            let current = self.fair.entity(runs);
+            match eevdf::pick(self.fair.queue(queue), Some(current), again) {
+                Some(next) if next == wakes => return true,
+                Some(next) if again && self.fair.entity(next).delayed => {
+                    self.drop_delayed(cpu, queue, next);
+                }
+                _ => return false,
             }
         }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The tasks that wait on a CPU, as the balancer sees and takes them.
 
-use super::cfs;
 use super::entity::Owner;
+use super::{cfs, eevdf};
 use crate::core::{Life, Sched};
 use crate::era::FairRules;
 use crate::id::{EntityId, QueueId, TaskId};
@@ -31,6 +31,28 @@ impl Sched<'_> {
         let fair = self.fair.queue(queue);
         let buddy = fair.next_buddy == entity || fair.last_buddy == entity;
         buddy && self.fair.cpu_queue(cpu).nr > 0
+    }
+
+    /// Returns whether the waiting `task` owes time on its CPU while `cpu`, to which the balancer may
+    /// bring it, has tasks of its group. It would wait there too (`task_is_ineligible_on_dst_cpu`).
+    pub(crate) fn owes_time(&self, task: TaskId, cpu: usize) -> bool {
+        if !self.rules.balance.eligible_first {
+            return false;
+        }
+        let there = self.fair.queue_at(self.tasks[task].group, cpu);
+        if there == QueueId::NONE || self.fair.queue(there).entities == 0 {
+            return false;
+        }
+        let queue = self.queue_of(task);
+        let (fair, current) = (self.fair.queue(queue), self.fair.current_in(queue));
+        !eevdf::eligible(fair, current, self.fair.entity_of(task).vruntime)
+    }
+
+    /// Marks a delayed task, which the balancer has just brought to `cpu`, as delayed there.
+    pub(crate) fn delay_moved(&mut self, cpu: usize, task: TaskId) {
+        self.delay(cpu, task);
+        self.tasks[task].life = Life::Asleep;
+        self.publish(cpu);
     }
 
     /// Returns the turn at which a walk over waiting tasks begins, see [`Sched::coldest`].
@@ -66,8 +88,11 @@ impl Sched<'_> {
         let (queue, entity) = self.level_of(task);
         self.touch_levels(queue);
         self.touch_task(task);
-        if let FairRules::Eevdf { slice_ns } = self.rules.fair {
-            self.fair.entity_of_mut(task).vlag = self.fair.lag(queue, entity, slice_ns);
+        if let FairRules::Eevdf { .. } = self.rules.fair {
+            self.fair.settle_lag(queue, entity);
+            let se = self.fair.entity_mut(entity);
+            se.deadline -= se.vruntime;
+            se.relative = true;
         }
         self.fair.remove_waiting(queue, entity);
         self.count_wish(from, task, -1);

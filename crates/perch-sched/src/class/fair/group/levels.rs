@@ -143,11 +143,9 @@ impl FairState {
     /// Dequeues a group's entity from the queue above, as one that goes to sleep. Returns false if
     /// EEVDF keeps it queued until its debt is paid.
     fn dequeue_group(&mut self, queue: QueueId, entity: EntityId) -> bool {
-        if let FairRules::Eevdf { slice_ns } = self.rules.fair {
-            let lag = self.lag(queue, entity, slice_ns);
-            let se = self.entity_mut(entity);
-            se.vlag = lag;
-            if lag < 0 && self.queue(queue).entities > 1 {
+        if let FairRules::Eevdf { .. } = self.rules.fair {
+            self.settle_lag(queue, entity);
+            if self.entity(entity).vlag < 0 && self.queue(queue).entities > 1 {
                 self.entity_mut(entity).delayed = true;
                 self.clear_buddies(queue, entity);
                 return false;
@@ -164,10 +162,7 @@ impl FairState {
     fn drop_group(&mut self, queue: QueueId, entity: EntityId) {
         self.clear_buddies(queue, entity);
         let (fair, se) = self.both_mut(queue, entity);
-        se.queued = false;
-        if std::mem::take(&mut se.delayed) {
-            se.vlag = se.vlag.min(0);
-        }
+        (se.queued, se.delayed) = (false, false);
         fair.entities -= 1;
         fair.weight -= u64::from(se.weight);
         fair.put_at = 0;
@@ -176,6 +171,7 @@ impl FairState {
     /// Dequeues a delayed group whose turn has come, because it has paid what it owed. The entity
     /// of each group above that is empty without it leaves its queue too.
     pub(in crate::class::fair) fn leave_delayed_group(&mut self, queue: QueueId, entity: EntityId) {
+        self.settle_lag(queue, entity);
         self.remove_waiting(queue, entity);
         self.drop_group(queue, entity);
         let (mut queue, mut leaves) = (queue, true);
