@@ -23,8 +23,8 @@ use crate::{Basis, Class, FutexCall, Measure, Op, Site, Space, SpecError, TaskSp
 /// Work of creating a thread, nanoseconds: a rough figure, which only spaces the starts.
 const CREATE_NS: u64 = 30_000;
 /// Cache lines of its own that a thread uses whenever it runs: those of its stack, of its
-/// statistics, and of the kernel's `task_struct`.
-const FOOTPRINT: u64 = 40;
+/// statistics, and of the kernel's `task_struct`. Counted in Linux 7.2 (docs/calibration.md).
+const FOOTPRINT: u64 = 67;
 /// Timer slack of a task that asks for no other (`prctl(2)`, PR_SET_TIMERSLACK), nanoseconds. The
 /// kernel sets a timer to the end of the slack. The timer fires earlier only when another interrupt
 /// comes by, and nothing else is going to interrupt a CPU that sleeps.

@@ -7,6 +7,11 @@ use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload, one_process_each};
 use crate::{Class, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
+/// Cache lines that a byte through a pipe makes its reader fetch from the writer's CPU, and lines of
+/// its own that a side uses each time. Both were counted in Linux 7.2 (docs/calibration.md).
+const PIPE_LINES: u32 = 17;
+const PIPE_FOOTPRINT: u32 = 77;
+
 /// Builds pairs of tasks that pass a byte to and fro through pipes.
 pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let pairs = keys.number("pairs", 1, 1, MAX_TASKS / 2)?;
@@ -16,7 +21,7 @@ pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         let (there, back) = (2 * pair, 2 * pair + 1);
         let send = |channel| Op::Send {
             channel,
-            lines: 16,
+            lines: PIPE_LINES,
             sync: true,
         };
         // The task's work in write(2), and then on its way into read(2).
@@ -43,7 +48,7 @@ pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
                 nice: 0,
                 class: Class::Fair,
                 uclamp: UNCLAMPED,
-                footprint: 32,
+                footprint: PIPE_FOOTPRINT,
                 space: None,
                 group: None,
                 start: Some(Dist::Uniform(0, 1_000_000)),

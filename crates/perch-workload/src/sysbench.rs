@@ -17,8 +17,8 @@ use crate::{Class, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 /// Work of starting a thread, nanoseconds: a rough figure, which only spaces the starts.
 const CREATE_NS: u64 = 30_000;
 /// Cache lines of its own that a thread uses: those of its stack, of its statistics, and of the
-/// kernel's `task_struct`.
-const FOOTPRINT: u64 = 40;
+/// kernel's `task_struct`. Counted in Linux 7.2 (docs/calibration.md).
+const FOOTPRINT: u64 = 35;
 
 /// Percent by which a futex call takes longer or shorter than the mean, a guess: the call spins for
 /// the lock of a hash bucket, and finds its cache lines near or far. Without any spread, a woken
