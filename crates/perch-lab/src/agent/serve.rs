@@ -2,22 +2,26 @@
 //! The agent's work: one thread reads requests, and three threads attend to each program.
 
 use std::collections::HashMap;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::frame::{CHUNK, Event, PROTOCOL, Request, Start, Status, receive, send};
 
-/// The time for which the agent waits for the end of a program's output after the program has
-/// ended: a background process that keeps the pipe open must not keep the host waiting.
+/// The time after which the agent asks whether anything is left of the output of a program that
+/// has ended. It waits no longer than that for output that nobody has written yet: a background
+/// process that keeps the pipe open must not keep the host waiting.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Answers requests until the stream ends or says [`Request::End`]. Runs `job` first.
@@ -134,16 +138,10 @@ impl Agent {
 
     /// Passes on what a program writes, and how it ends.
     fn attend(&self, id: u32, pid: Pid, mut child: Child) {
-        let (done, drained) = channel();
-        let mut pumps = 0;
-        if let Some(pipe) = child.stdout.take() {
-            self.pump(pipe, move |bytes| Event::Stdout(id, bytes), done.clone());
-            pumps += 1;
-        }
-        if let Some(pipe) = child.stderr.take() {
-            self.pump(pipe, move |bytes| Event::Stderr(id, bytes), done);
-            pumps += 1;
-        }
+        let stdout = child.stdout.take();
+        let stdout = stdout.map(|pipe| self.pump(pipe.into(), move |bytes| Event::Stdout(id, bytes)));
+        let stderr = child.stderr.take();
+        let stderr = stderr.map(|pipe| self.pump(pipe.into(), move |bytes| Event::Stderr(id, bytes)));
         // The process keeps its id, and can be signalled, until the agent waits for it below.
         let _ = waitid(
             WaitId::Pid(pid),
@@ -151,8 +149,8 @@ impl Agent {
         );
         lock(&self.running).remove(&id);
         let status = child.wait();
-        while pumps > 0 && drained.recv_timeout(GRACE).is_ok() {
-            pumps -= 1;
+        for pump in [stdout, stderr].iter().flatten() {
+            pump.drain();
         }
         self.say(
             &match status.map(|status| (status.code(), status.signal())) {
@@ -163,17 +161,23 @@ impl Agent {
         );
     }
 
-    fn pump(
-        &self,
-        mut pipe: impl Read + Send + 'static,
-        event: impl Fn(Vec<u8>) -> Event + Send + 'static,
-        done: Sender<()>,
-    ) {
+    /// Passes on what a program writes to one of its streams.
+    fn pump(&self, pipe: OwnedFd, event: impl Fn(Vec<u8>) -> Event + Send + 'static) -> Pump {
+        let (done, ended) = channel();
+        let (pipe, turn) = (Arc::new(File::from(pipe)), Arc::default());
+        let pump = Pump {
+            ended,
+            pipe: Arc::clone(&pipe),
+            turn: Arc::clone(&turn),
+        };
         let agent = self.clone();
         thread::spawn(move || {
             let mut buffer = vec![0; CHUNK];
             loop {
-                match pipe.read(&mut buffer) {
+                // The read that follows tells of errors, if there are any.
+                let _ = poll(&mut [PollFd::new(&*pipe, PollFlags::IN)], None);
+                let _turn = lock(&turn);
+                match (&*pipe).read(&mut buffer) {
                     Ok(0) => break,
                     Ok(count) => agent.say(&event(buffer[..count].to_vec())),
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -183,6 +187,7 @@ impl Agent {
             // The receiver is gone once the agent has sent the program's end.
             let _ = done.send(());
         });
+        pump
     }
 
     /// A program that has ended gets no signal, and that is no error: the host could not have known
@@ -197,7 +202,7 @@ impl Agent {
 
     fn get(&self, id: u32, path: &str) {
         let read = || {
-            let mut file = std::fs::File::open(path)?;
+            let mut file = File::open(path)?;
             let mut buffer = vec![0; CHUNK];
             loop {
                 match file.read(&mut buffer)? {
@@ -207,6 +212,28 @@ impl Agent {
             }
         };
         self.answer(id, path, read());
+    }
+}
+
+/// A thread that passes on what a program writes to one of its streams.
+struct Pump {
+    /// Says that nobody can write to the stream any more, and that everything was passed on.
+    ended: Receiver<()>,
+    pipe: Arc<File>,
+    /// The thread holds this from before it reads until it has passed on what it read.
+    turn: Arc<Mutex<()>>,
+}
+
+impl Pump {
+    /// Returns once everything was passed on that a program wrote before its end, however long that
+    /// takes: a time limit lost output on a busy host.
+    fn drain(&self) {
+        while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(GRACE) {
+            let _turn = lock(&self.turn);
+            if !matches!(ioctl_fionread(&*self.pipe), Ok(1..)) {
+                return;
+            }
+        }
     }
 }
 

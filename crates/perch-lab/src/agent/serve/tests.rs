@@ -112,6 +112,29 @@ fn what_stays_behind_does_not_hold_the_end_up() {
     assert!(began.elapsed() < Duration::from_secs(10));
 }
 
+/// On a busy host the thread that reads a stream may get no CPU for longer than the grace.
+#[test]
+fn what_was_written_is_waited_for_and_no_more() {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let (_done, ended) = channel();
+    let pump = Pump {
+        ended,
+        pipe: Arc::new(File::from(OwnedFd::from(reader))),
+        turn: Arc::default(),
+    };
+    writer.write_all(b"late").unwrap();
+    let pipe = pump.pipe.clone();
+    let late = thread::spawn(move || {
+        thread::sleep(3 * GRACE);
+        (&*pipe).read(&mut [0; 8]).unwrap()
+    });
+    pump.drain();
+    assert_eq!(ioctl_fionread(&*pump.pipe), Ok(0));
+    assert_eq!(late.join().unwrap(), 4);
+    // The other end is open still, and nobody waits for what may yet be written there.
+    drop(writer);
+}
+
 #[test]
 fn a_job_runs_first_and_is_told_at_its_end() {
     let job = Request::Start(
