@@ -111,7 +111,12 @@ proptest! {
         }
     }
 
-    /// One hog more than big CPUs: it runs on a CPU of its own, and no big CPU idles for it.
+    /// One hog more than big CPUs: no big CPU idles for it, and it runs on a CPU of its own, if
+    /// nothing ever brings it back. It comes back where a small CPU has some seven tenths of a big
+    /// one: two hogs that share a big CPU wait there until either would use less than the small CPU
+    /// has, or until passes have failed (never in 5.5); and the queue that then gave one away has,
+    /// for some ticks, the utilisation of half a CPU, so the big CPU seems to have room and takes
+    /// the misfit back although it is busy.
     #[test]
     fn work_is_conserved_beyond_the_big_cpus(seed in any::<u64>().no_shrink()) {
         let machine = unequal(seed);
@@ -120,18 +125,21 @@ proptest! {
         for era in SCANNING {
             let n = big.len() + 1;
             let load = of_tasks(&machine, "hogs", hogs_from(&machine, n, start), 0);
-            let (mut good, mut all) = (0, 0);
+            let (mut apart, mut shared, mut all) = (0, 0, 0);
             checked(&scenario(&machine, era, load, [1000, 1000]), 10 * MS, |now| {
                 if now.now_ns <= 1000 * MS {
                     return;
                 }
                 let busy = running(now);
                 let bigs = busy.iter().filter(|c| big.contains(c)).count();
-                good += u32::from(busy.len() == n && bigs == big.len());
+                apart += u32::from(busy.len() == n && bigs == big.len());
+                shared += u32::from(busy.len() + 1 == n && bigs == big.len());
                 all += 1;
             });
             // Hogs may change places: those on big CPUs never do, the other one may.
-            prop_assert!(good * 20 >= all * 19, "{}: {} of {} moments", era, good, all);
+            prop_assert!((apart + shared) * 20 >= all * 19, "{}: {} and {} of {} moments",
+                era, apart, shared, all);
+            prop_assert!(era == Era::V5_5 || apart * 3 >= all, "{}: {} of {}", era, apart, all);
         }
     }
 
