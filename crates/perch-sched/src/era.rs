@@ -217,6 +217,10 @@ pub struct EraRules {
     /// EEVDF: true if a wake-up looks again after it found a delayed task at the head of the queue,
     /// which it dequeues, and asks for the next buddy first; and if forks preempt nobody (7.2).
     pub preempts_again: bool,
+    /// EEVDF: true if queues reckon with weights in the kernel's full unit, 1,048,576 at nice 0
+    /// (7.2). Before, they drop the last ten bits, which only groups have. The simulation's weights
+    /// have none of these bits; recorded ones do.
+    pub whole_weights: bool,
     /// EEVDF: the rule for how much lag a task keeps.
     pub lag: LagLimit,
     /// EEVDF: true if a task that yields while it is owed time forfeits the rest of its slice
@@ -374,6 +378,7 @@ impl EraRules {
             idle_by_wake_list: !matches!(era, Era::V3_4 | Era::V5_5),
             keeps_older_lag: era == Era::V7_2,
             preempts_again: era == Era::V7_2,
+            whole_weights: era == Era::V7_2,
             lag: match era {
                 Era::V7_2 => LagLimit::SliceAndTick,
                 _ => LagLimit::TwoSlices,

@@ -52,6 +52,24 @@ pub fn lag(fair: &FairQueue, current: Option<&Entity>, se: &Entity, limit_ns: u6
     (virtual_time(fair, current) - se.vruntime).clamp(-limit, limit)
 }
 
+/// Returns the lag with which an entity leaves a queue that it is still in. A delayed one gets no
+/// credit for its wait, and in 7.2 (`keeps_older`) it does not owe more than when it fell asleep
+/// (`update_entity_lag`).
+pub fn settled_lag(
+    fair: &FairQueue,
+    current: Option<&Entity>,
+    se: &Entity,
+    limit_ns: u64,
+    keeps_older: bool,
+) -> i64 {
+    let lag = lag(fair, current, se, limit_ns);
+    match se.delayed {
+        true if keeps_older => lag.max(se.vlag).min(0),
+        true => lag.min(0),
+        false => lag,
+    }
+}
+
 /// The mean of a queue: its weight including the running entity, and its virtual time.
 #[derive(Clone, Copy)]
 pub struct Mean {
@@ -98,12 +116,15 @@ pub fn pick(fair: &FairQueue, current: Option<&Entity>, buddy: bool) -> Option<E
     // A group is the next buddy when one of its tasks has just gone to sleep (6.12). The queue
     // picks it while it is owed time.
     let next = fair.next_buddy;
-    if buddy
-        && next != EntityId::NONE
-        && let Some(w) = fair.timeline.find(next)
-        && (w.vruntime - fair.min_vruntime) * weight <= sum
-    {
-        return Some(next);
+    if buddy && next != EntityId::NONE {
+        if next == fair.curr && current_ok.is_some() {
+            return None;
+        }
+        if let Some(w) = fair.timeline.find(next)
+            && (w.vruntime - fair.min_vruntime) * weight <= sum
+        {
+            return Some(next);
+        }
     }
     if current_ok.is_some_and(|se| se.vruntime < fair.protected_v) {
         return None;
@@ -113,7 +134,8 @@ pub fn pick(fair: &FairQueue, current: Option<&Entity>, buddy: bool) -> Option<E
         .iter()
         .find(|w| (w.vruntime - fair.min_vruntime) * weight <= sum);
     match (found, current_ok) {
-        (Some(w), Some(se)) if w.key < se.deadline => Some(w.entity),
+        // Of equal deadlines that of the waiting entity counts.
+        (Some(w), Some(se)) if w.key <= se.deadline => Some(w.entity),
         (_, Some(_)) => None,
         (Some(w), None) => Some(w.entity),
         // Rounding can leave no entity eligible. The queue then picks the earliest deadline, so
@@ -123,6 +145,35 @@ pub fn pick(fair: &FairQueue, current: Option<&Entity>, buddy: bool) -> Option<E
             .first()
             .filter(|_| current.is_none())
             .map(|w| w.entity),
+    }
+}
+
+/// The effect of a wake-up on the running entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wakes {
+    /// The wakee preempts it.
+    Preempts,
+    /// The running entity goes on.
+    Stays,
+    /// This delayed entity's turn has come: it leaves the queue, which is then asked again.
+    Leaves(EntityId),
+}
+
+/// Returns what the arrival of `wakee` in a queue does to the running entity: the wakee preempts if
+/// it would be picked now (`wakeup_preempt_fair`). With `again`, which 7.2 has, the wake-up asks for
+/// the next buddy first, and dequeues a delayed entity that it finds.
+#[inline]
+pub fn wakes(
+    fair: &FairQueue,
+    current: &Entity,
+    wakee: EntityId,
+    again: bool,
+    is_delayed: impl Fn(EntityId) -> bool,
+) -> Wakes {
+    match pick(fair, Some(current), again) {
+        Some(next) if next == wakee => Wakes::Preempts,
+        Some(next) if again && is_delayed(next) => Wakes::Leaves(next),
+        _ => Wakes::Stays,
     }
 }
 

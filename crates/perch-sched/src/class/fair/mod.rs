@@ -13,6 +13,7 @@ mod group;
 mod pick;
 mod queue;
 mod select;
+pub(crate) mod snapshot;
 mod standing;
 mod state;
 mod touch;

@@ -62,23 +62,19 @@ impl FairState {
         eevdf::lag(fair, current, se, limit_ns)
     }
 
-    /// EEVDF: writes down the lag with which an entity leaves a queue that it is still in. A delayed
-    /// one gets no credit for its wait, and in 7.2 it does not owe more than when it fell asleep
+    /// EEVDF: writes down the lag with which an entity leaves a queue that it is still in
     /// (`update_entity_lag`). Returns whether its vruntime says something else now.
     pub(super) fn settle_lag(&mut self, queue: QueueId, entity: EntityId) -> bool {
         let FairRules::Eevdf { slice_ns } = self.rules.fair else {
             return false;
         };
+        let current = self.current_in(queue);
+        let limit_ns = self.rules.lag.ns(slice_ns, self.tick_ns);
+        let (fair, se) = (self.queue(queue), self.entity(entity));
         let keeps_older = self.rules.keeps_older_lag;
-        let now = eevdf::virtual_time(self.queue(queue), self.current_in(queue));
-        let mut lag = self.lag(queue, entity, slice_ns);
+        let lag = eevdf::settled_lag(fair, current, se, limit_ns, keeps_older);
+        let now = eevdf::virtual_time(fair, current);
         let se = self.entity_mut(entity);
-        if se.delayed {
-            if keeps_older {
-                lag = lag.max(se.vlag);
-            }
-            lag = lag.min(0);
-        }
         se.vlag = lag;
         now - lag != se.vruntime
     }

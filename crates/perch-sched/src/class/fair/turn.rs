@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A task's turn on a CPU: when the task has to give way, and how its turn ends.
 
+use super::eevdf::Wakes;
 use super::{cfs, eevdf};
 use crate::core::{Life, Sched};
 use crate::era::FairRules;
@@ -53,8 +54,8 @@ impl Sched<'_> {
         }
     }
 
-    /// EEVDF: returns whether the second entity of a queue would be picked now that the first runs
-    /// (`wakeup_preempt_fair`). A forked task preempts nobody in 7.2, because an exec often follows
+    /// EEVDF: returns whether the second entity of a queue preempts the first, which runs. A forked
+    /// task preempts nobody in 7.2, because an exec often follows
     /// and leaves nothing to share.
     fn preempts_eevdf(
         &mut self,
@@ -68,13 +69,12 @@ impl Sched<'_> {
             return false;
         }
         loop {
-            let current = self.fair.entity(runs);
-            match eevdf::pick(self.fair.queue(queue), Some(current), again) {
-                Some(next) if next == wakes => return true,
-                Some(next) if again && self.fair.entity(next).delayed => {
-                    self.drop_delayed(cpu, queue, next);
-                }
-                _ => return false,
+            let (fair, current) = (self.fair.queue(queue), self.fair.entity(runs));
+            let is_delayed = |entity| self.fair.entity(entity).delayed;
+            match eevdf::wakes(fair, current, wakes, again, is_delayed) {
+                Wakes::Preempts => return true,
+                Wakes::Stays => return false,
+                Wakes::Leaves(entity) => self.drop_delayed(cpu, queue, entity),
             }
         }
     }
