@@ -36,6 +36,7 @@ enum bpf_map_type {
 #define SCHED_IDLE 5
 /* WF_EXEC and WF_FORK: the kernel puts such a task where the fewest others are. */
 #define WF_SLOW 0x6
+#define WF_FORK 0x4
 
 /*
  * The parts of preempt_count for an NMI, an interrupt, and a softirq that is being served (not one

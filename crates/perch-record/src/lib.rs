@@ -7,16 +7,19 @@
 
 pub mod advice;
 mod cause;
+mod decision;
 pub mod format;
 mod moment;
 mod parallel;
 mod raw;
 mod recorder;
 mod replay;
+mod sink;
 #[doc(hidden)]
 pub mod synthetic;
 
 pub use cause::Cause;
+pub use decision::{Decision, Entity, Kind, KindTally, Question, Queue, Why};
 pub use moment::{
     Class, Columns, Cpu, CpuRow, Group, GroupRow, Row, Task, TaskRow, UNSEEN_CONTEXT, UNSEEN_ROWS,
     WakeUp,

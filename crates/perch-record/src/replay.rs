@@ -7,6 +7,7 @@ use std::sync::Arc;
 use perch_policy::{CpuMask, Host, Policy, Reason, Topology, Verdict, Wake};
 
 use crate::cause::Cause;
+use crate::decision::{Decision, Kind, KindTally, Model, Why};
 use crate::format::{Block, BlockError, FormatError, Moment, Reader};
 use crate::moment::{Class, Task, UNSEEN_ROWS, WakeUp};
 use crate::parallel::in_parallel;
@@ -194,6 +195,11 @@ pub struct Outcome {
     pub unseen: u64,
     /// Times of the first and the last wake-up, nanoseconds.
     pub span_ns: Option<(u64, u64)>,
+    /// How many decisions about queues the model makes as the kernel did, by kind.
+    pub decisions: [KindTally; Kind::ALL.len()],
+    /// Decisions about queues that the model was not asked about: its era has no EEVDF, or the
+    /// numbers are none that a kernel can have.
+    pub unasked: u64,
 }
 
 impl Outcome {
@@ -205,6 +211,10 @@ impl Outcome {
         }
         self.others += other.others;
         self.unseen += other.unseen;
+        self.unasked += other.unasked;
+        for (sum, more) in self.decisions.iter_mut().zip(&other.decisions) {
+            sum.add(more);
+        }
         let spans = [self.span_ns, other.span_ns].into_iter().flatten();
         self.span_ns = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     }
@@ -236,12 +246,14 @@ pub struct Replay {
     other: Option<Policy>,
     pub(crate) moment: Moment,
     all: CpuMask,
+    /// The model of how the kernel decides about queues, where the era is one of EEVDF.
+    queues: Option<Model>,
 }
 
 impl Replay {
-    /// Makes a replay for a machine, with the model of the recorded kernel and the policy to
-    /// compare with the model.
-    pub fn new(topology: &Arc<Topology>, model: Policy, other: Option<Policy>) -> Replay {
+    /// Makes a replay for a machine, with the model of the recorded kernel, of `hz` ticks a second,
+    /// and the policy to compare with the model.
+    pub fn new(topology: &Arc<Topology>, hz: u32, model: Policy, other: Option<Policy>) -> Replay {
         let n = topology.nr_cpus();
         Replay {
             host: Host::new(topology.clone()),
@@ -249,6 +261,7 @@ impl Replay {
             other,
             moment: Moment::new(n, topology.nr_shared()),
             all: CpuMask::full(n),
+            queues: Model::new(model.era(), hz),
         }
     }
 
@@ -281,7 +294,31 @@ impl Replay {
                 moment: &replay.moment,
             });
         })?;
+        self.decisions(block, &mut outcome, |_, _| {})?;
         Ok(outcome)
+    }
+
+    /// Asks about each decision about a queue of a block, and shows it to `look` with the reason for
+    /// which the model's answer differs, if it does.
+    ///
+    /// # Errors
+    /// Returns an error when the block is damaged in a way that its checksum does not show.
+    pub fn decisions(
+        &self,
+        block: &Block,
+        outcome: &mut Outcome,
+        mut look: impl FnMut(&Decision, Option<Why>),
+    ) -> Result<(), FormatError> {
+        for decision in block.decisions() {
+            let decision = decision?;
+            let Some(model) = self.queues.as_ref().filter(|_| decision.is_possible()) else {
+                outcome.unasked += 1;
+                continue;
+            };
+            let why = model.ask(&decision, &mut outcome.decisions);
+            look(&decision, why);
+        }
+        Ok(())
     }
 
     /// Sets moment and host to each wake-up of a block in turn.
@@ -426,7 +463,8 @@ pub fn replay<R: Read>(
     other: Option<Policy>,
     jobs: usize,
 ) -> Result<Outcome, FormatError> {
-    let begin = || (Replay::new(topology, model, other), Outcome::default());
+    let hz = reader.header().hz;
+    let begin = || (Replay::new(topology, hz, model, other), Outcome::default());
     let parts = in_parallel(reader, jobs, begin, |(replay, sum), block| {
         sum.add(&replay.block(block, |_| {})?);
         Ok(())

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use perch_policy::{Era, Topology};
-use perch_record::format::{Footer, Header, Writer};
+use perch_record::format::{Decisions, Footer, Header, Writer};
 use perch_record::{RecordError, Recorder};
 use perch_scheduler::{Kernel, Signals};
 
@@ -27,12 +27,23 @@ pub struct Arguments {
     /// Where it is full wake-ups are lost, and counted
     #[arg(long, value_name = "SIZE", default_value = "16m", value_parser = ring)]
     buffer: u32,
+    /// What to record: wake-ups, or all decisions, which are those about queues too: picks, wake-up
+    /// preemption, and where tasks stand when they enter and leave a queue (kernels with EEVDF)
+    #[arg(long, value_name = "WHICH", default_value = "wake-ups")]
+    decisions: Which,
     /// Say nothing but errors
     #[arg(long, short)]
     quiet: bool,
     /// Record while this runs; without it until Ctrl-C
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
+}
+
+/// The decisions to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Which {
+    WakeUps,
+    All,
 }
 
 fn ring(text: &str) -> Result<u32, String> {
@@ -80,6 +91,9 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     // The machine's CPUs are online, so at least these are possible.
     let possible = kernel.possible().unwrap_or(topology.nr_cpus());
     let mut recorder = Recorder::load(&topology, possible, arguments.buffer)?;
+    if arguments.decisions == Which::All {
+        recorder.add_decisions(arguments.buffer)?;
+    }
     let header = Header {
         perch: env!("CARGO_PKG_VERSION").to_string(),
         machine: machine.to_toml(),
@@ -172,6 +186,7 @@ fn summary(footer: &Footer, path: &str, took: Duration) -> String {
         dropped,
         cost_ns,
         undecided,
+        decisions,
     } = footer;
     let lost = match dropped {
         0 => "none lost".to_string(),
@@ -182,12 +197,34 @@ fn summary(footer: &Footer, path: &str, took: Duration) -> String {
         0 => "too few to time".to_string(),
         _ => format!("recording took {each:.1} us each"),
     };
-    let more = undecided.words();
+    let more = [undecided.words(), decisions.as_ref().map(queues)];
+    let more: String = (more.iter().flatten())
+        .map(|words| format!("\nperch: {words}"))
+        .collect();
     format!(
-        "{wake_ups} wake-ups in {:.1} s, {lost}; {each}; {path}{}",
+        "{wake_ups} wake-ups in {:.1} s, {lost}; {each}; {path}{more}",
         took.as_secs_f64(),
-        more.map_or(String::new(), |words| format!("\nperch: {words}"))
     )
+}
+
+/// Returns how many decisions about queues were recorded, in words.
+fn queues(decisions: &Decisions) -> String {
+    let Decisions {
+        recorded,
+        dropped,
+        too_long,
+        cost_ns,
+    } = decisions;
+    let lost = match dropped {
+        0 => "none lost".to_string(),
+        _ => format!("{dropped} lost (a larger --buffer loses fewer)"),
+    };
+    let long = match too_long {
+        0 => String::new(),
+        _ => format!("; {too_long} more were about queues of more than 64 tasks"),
+    };
+    let each = *cost_ns as f64 / 1000.0 / (recorded + dropped).max(1) as f64;
+    format!("{recorded} decisions about queues, {lost}; recording took {each:.1} us each{long}")
 }
 
 #[cfg(test)]

@@ -159,6 +159,11 @@ impl Recording {
             ),
             _ => {}
         }
+        let footer = self.reader.footer();
+        let dropped = footer.and_then(|footer| footer.decisions.as_ref());
+        if let Some(n) = dropped.map(|counts| counts.dropped).filter(|&n| n > 0) {
+            eprintln!("perch: {n} decisions about queues were lost while {path} was recorded");
+        }
     }
 }
 

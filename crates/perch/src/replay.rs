@@ -2,6 +2,7 @@
 //! `perch replay` asks perch's model, or another policy, about the wake-ups of a recording.
 
 mod list;
+mod queues;
 mod trace;
 
 use std::path::{Path, PathBuf};
@@ -37,6 +38,10 @@ pub struct Arguments {
     /// List the wake-ups themselves: what was chosen, and what the policies say
     #[arg(long)]
     list: bool,
+    /// List the decisions about queues instead, one JSON object a line, with the reason where the
+    /// model's answer differs
+    #[arg(long, conflicts_with = "list")]
+    list_decisions: bool,
     /// The file to list them to; a Parquet file needs one
     #[arg(long, short, value_name = "FILE", requires = "list")]
     output: Option<PathBuf>,
@@ -126,6 +131,11 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let topology = recording.topology.clone();
     if arguments.list {
         list::list(&mut recording, other, parquet, arguments.output.as_deref())?;
+        recording.warn();
+        return Ok(());
+    }
+    if arguments.list_decisions {
+        queues::list(&mut recording)?;
         recording.warn();
         return Ok(());
     }
@@ -232,6 +242,10 @@ impl Report<'_> {
         }
         out += "\n";
         out += &form(&by_reason(model, "otherwise", true));
+        if let Some(grid) = queues::table(outcome) {
+            out += &format!("\n{}", queues::sentence(outcome));
+            out += &form(&grid);
+        }
         let (Some(other), Some(change)) = (self.other, &outcome.change) else {
             return out;
         };
@@ -268,6 +282,7 @@ impl Report<'_> {
                 out += &format!("{name},{},{cells}\n", reason.name());
             }
         }
+        queues::csv(self.outcome, &mut out);
         out
     }
 
@@ -288,6 +303,7 @@ impl Report<'_> {
                 .undecided
                 .as_ref()
                 .map(|u| u.by_name().into_iter().collect()),
+            decisions: queues::json(self.outcome),
             model: JsonTally::of(self.model, &self.outcome.model),
             change: self
                 .other
@@ -310,6 +326,8 @@ struct Json<'a> {
     unseen: u64,
     causes: std::collections::BTreeMap<&'static str, u64>,
     undecided: Option<std::collections::BTreeMap<&'static str, u64>>,
+    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    decisions: std::collections::BTreeMap<&'static str, queues::JsonKind>,
     model: JsonTally,
     change: Option<JsonTally>,
 }

@@ -235,8 +235,9 @@ pub fn advise<R: Read>(
         .map(|&(_, _, modes)| Policy::new(model.era(), modes))
         .collect();
     let columns = at::COLUMNS + change::COLUMNS * others.len();
+    let hz = reader.header().hz;
     let begin = || Part {
-        replay: Replay::new(topology, model, None),
+        replay: Replay::new(topology, hz, model, None),
         slices: Slices::new(columns),
         seen: Seen::default(),
         spread: Spread::default(),

@@ -76,6 +76,9 @@ pub enum Damage {
     /// The footer makes no sense.
     #[error("the footer: {0}")]
     Footer(#[from] serde_json::Error),
+    /// The block's decisions about queues make no sense.
+    #[error("a decision: {0}")]
+    Decision(#[from] postcard::Error),
     /// The block's wake-ups make no sense.
     #[error("{0}")]
     WakeUps(#[from] BlockError),

@@ -6,8 +6,8 @@
 //! block…    kind:u8 stored:u32 raw:u32 crc32:u32 bytes[stored]     little-endian
 //! ```
 //! The checksum covers kind, both lengths and the bytes; the bytes are an LZ4 block when `stored`
-//! is less than `raw`. The first block is the header (`H`, JSON), then come wake-ups (`W`), and the
-//! last is the footer (`F`, JSON), which a recording that was cut off does not have. Inside a block
+//! is less than `raw`. The first block is the header (`H`, JSON), then come wake-ups (`W`) and
+//! decisions about queues (`D`, one after the other in postcard's form), and the last is the footer (`F`, JSON), which a recording that was cut off does not have. Inside a block
 //! of wake-ups the writer stores of every row only the changes since it last wrote the same row in
 //! that block, so blocks can be read in any order and by several threads.
 
@@ -40,6 +40,7 @@ const MOST: usize = 16 << 20;
 mod kind {
     pub const HEADER: u8 = b'H';
     pub const WAKE_UPS: u8 = b'W';
+    pub const DECISIONS: u8 = b'D';
     pub const FOOTER: u8 = b'F';
 }
 
@@ -85,6 +86,22 @@ pub struct Footer {
     /// Wake-ups that no scheduling class had to decide, and that are not in the file.
     #[serde(default)]
     pub undecided: Undecided,
+    /// The decisions about queues; none where they were not to be recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<Decisions>,
+}
+
+/// The counts of decisions about queues at the end of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decisions {
+    /// The number of decisions in the file.
+    pub recorded: u64,
+    /// Decisions that were lost because the ring buffer was full.
+    pub dropped: u64,
+    /// Decisions about queues with more entities than a record has room for.
+    pub too_long: u64,
+    /// Nanoseconds that the recorder took to look at queues, all CPUs together.
+    pub cost_ns: u64,
 }
 
 /// Wake-ups that no scheduling class is asked about, by reason.

@@ -7,6 +7,7 @@ use super::bytes::Bytes;
 use super::error::Damage;
 use super::wakeups::Cursor;
 use super::{Footer, FormatError, Header, MOST, PREFIX, SIGNATURE, VERSION, kind};
+use crate::decision::Decision;
 use crate::moment::{Columns, CpuRow, GroupRow, TaskRow};
 
 /// The places of the file's columns in this version's rows.
@@ -29,22 +30,52 @@ pub struct Reader<R> {
     known: std::sync::Arc<Known>,
 }
 
-/// The wake-ups between two points of a recording, which can be read without the others.
+/// The wake-ups, or the decisions about queues, between two points of a recording, which can be read
+/// without the others.
 #[derive(Debug)]
 pub struct Block {
     /// The offset of the block in the file.
     pub at: u64,
+    kind: u8,
     raw: Vec<u8>,
     known: std::sync::Arc<Known>,
 }
 
 impl Block {
-    /// Returns a cursor at the block's beginning.
+    /// Returns a cursor at the block's first wake-up; a block of decisions has none.
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor {
-            bytes: Bytes(&self.raw),
+            bytes: Bytes(match self.kind {
+                kind::WAKE_UPS => &self.raw,
+                _ => &[],
+            }),
             known: &self.known,
         }
+    }
+
+    /// Returns the block's decisions about queues, and whether they make sense; a block of wake-ups
+    /// has none.
+    pub fn decisions(&self) -> impl Iterator<Item = Result<Decision, FormatError>> {
+        let mut left: &[u8] = match self.kind {
+            kind::DECISIONS => &self.raw,
+            _ => &[],
+        };
+        std::iter::from_fn(move || {
+            if left.is_empty() {
+                return None;
+            }
+            let taken = postcard::take_from_bytes(left).map_err(|error| {
+                left = &[];
+                FormatError::Damaged {
+                    at: self.at,
+                    source: Damage::Decision(error),
+                }
+            });
+            Some(taken.map(|(decision, rest)| {
+                left = rest;
+                decision
+            }))
+        })
     }
 }
 
@@ -131,7 +162,7 @@ impl<R: Read> Reader<R> {
         self.cut_off
     }
 
-    /// Reads the next wake-ups; returns `None` at the end, see [`Reader::cut_off`].
+    /// Reads the next wake-ups or decisions; returns `None` at the end, see [`Reader::cut_off`].
     ///
     /// # Errors
     /// Returns an error when a block is damaged. The blocks before it are good.
@@ -139,9 +170,14 @@ impl<R: Read> Reader<R> {
         loop {
             let at = self.at;
             match self.block()? {
-                Some((kind::WAKE_UPS, raw)) if self.footer.is_none() => {
+                Some((kind @ (kind::WAKE_UPS | kind::DECISIONS), raw)) if self.footer.is_none() => {
                     let known = self.known.clone();
-                    return Ok(Some(Block { at, raw, known }));
+                    return Ok(Some(Block {
+                        at,
+                        kind,
+                        raw,
+                        known,
+                    }));
                 }
                 Some((kind::FOOTER, json)) if self.footer.is_none() => {
                     let footer = serde_json::from_slice(&json);

@@ -6,7 +6,8 @@ use std::io::Write;
 use perch_policy::CpuMask;
 
 use super::wakeups::Filling;
-use super::{BLOCK, Footer, Header, PREFIX, SIGNATURE, VERSION, kind};
+use super::{BLOCK, Decisions, Footer, Header, PREFIX, SIGNATURE, VERSION, kind};
+use crate::decision::Decision;
 use crate::moment::{Columns, CpuRow, GroupRow, Row, TaskRow, WakeUp};
 
 /// A writer of a recording, block by block: the blocks that it wrote before something goes wrong
@@ -16,6 +17,9 @@ pub struct Writer<W: Write> {
     out: W,
     filling: Filling,
     wake_ups: u64,
+    /// A block of decisions that is being written.
+    decisions: Vec<u8>,
+    nr_decisions: u64,
 }
 
 impl<W: Write> Writer<W> {
@@ -41,6 +45,8 @@ impl<W: Write> Writer<W> {
             out,
             filling: Filling::new(cpus, groups),
             wake_ups: 0,
+            decisions: Vec::new(),
+            nr_decisions: 0,
         };
         writer.block(kind::HEADER, &serde_json::to_vec(&header)?)?;
         Ok(writer)
@@ -69,7 +75,31 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes out the wake-ups so far; a recorder calls this now and then while few wake-ups come.
+    /// Adds a decision about a queue.
+    ///
+    /// # Errors
+    /// Returns the errors of the operating system, above all that of a full disk.
+    pub fn decide(&mut self, decision: &Decision) -> std::io::Result<()> {
+        let bytes = std::mem::take(&mut self.decisions);
+        self.decisions = postcard::to_extend(decision, bytes).map_err(std::io::Error::other)?;
+        self.nr_decisions += 1;
+        match self.decisions.len() >= BLOCK {
+            true => self.flush_decisions(),
+            false => Ok(()),
+        }
+    }
+
+    fn flush_decisions(&mut self) -> std::io::Result<()> {
+        let mut bytes = std::mem::take(&mut self.decisions);
+        if !bytes.is_empty() {
+            self.block(kind::DECISIONS, &bytes)?;
+            bytes.clear();
+        }
+        self.decisions = bytes;
+        Ok(())
+    }
+
+    /// Writes out what there is so far; a recorder calls this now and then while few wake-ups come.
     ///
     /// # Errors
     /// Returns the errors of the operating system.
@@ -82,6 +112,7 @@ impl<W: Write> Writer<W> {
             self.filling.bytes = bytes;
             self.filling.clear();
         }
+        self.flush_decisions()?;
         self.out.flush()
     }
 
@@ -94,6 +125,10 @@ impl<W: Write> Writer<W> {
         self.flush()?;
         let footer = Footer {
             wake_ups: self.wake_ups,
+            decisions: footer.decisions.map(|counts| Decisions {
+                recorded: self.nr_decisions,
+                ..counts
+            }),
             ..footer
         };
         self.block(kind::FOOTER, &serde_json::to_vec(&footer)?)?;

@@ -4,5 +4,6 @@
 
 mod advice;
 mod damage;
+mod decisions;
 mod stakes;
 mod whole;

@@ -43,7 +43,7 @@ fn compared(idle: Option<usize>, affinity: Option<&CpuMask>, unseen: u8) -> Tall
     let (_, file) = writer.finish(Footer::default()).expect("memory");
     let mut reader = Reader::new(&file[..]).expect("a recording");
     let policy = Policy::new(Era::V7_2, Modes::default());
-    let mut replay = Replay::new(&topology, policy, None);
+    let mut replay = Replay::new(&topology, 250, policy, None);
     let block = reader.next_block().expect("whole").expect("one");
     replay.block(&block, |_| {}).expect("whole").model
 }

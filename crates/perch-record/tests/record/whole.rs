@@ -211,7 +211,7 @@ fn a_second_look_explains_what_changed() {
         add.expect("memory");
         let (_, file) = writer.finish(Footer::default()).expect("memory");
         let mut reader = Reader::new(&file[..]).expect("a recording");
-        let mut replay = Replay::new(&topology, policy, None);
+        let mut replay = Replay::new(&topology, 250, policy, None);
         let block = reader.next_block().expect("whole").expect("one");
         let mut seen = None;
         let outcome = replay.block(&block, |decided| {

@@ -133,7 +133,7 @@ fn each(
     mut take: impl FnMut(&[Value]) -> Result<bool, Failure>,
 ) -> Result<(), Failure> {
     let topology = recording.topology.clone();
-    let mut replay = Replay::new(&topology, recording.model, other);
+    let mut replay = Replay::new(&topology, recording.header.hz, recording.model, other);
     let mut state = Ok(true);
     while matches!(state, Ok(true)) {
         let block = recording.reader.next_block();

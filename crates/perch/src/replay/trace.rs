@@ -25,7 +25,7 @@ pub fn trace(
     let mut out = BufWriter::new(Fresh::create(path).map_err(cannot)?);
     let (cpus, llcs) = (topology.nr_cpus(), topology.nr_llcs());
     let mut trace = RecordedTrace::new(&mut out, cpus, llcs).map_err(cannot)?;
-    let mut replay = Replay::new(&topology, recording.model, other);
+    let mut replay = Replay::new(&topology, recording.header.hz, recording.model, other);
     let mut outcome = Outcome::default();
     loop {
         let block = recording.reader.next_block();
