@@ -139,9 +139,11 @@ impl Agent {
     /// Passes on what a program writes, and how it ends.
     fn attend(&self, id: u32, pid: Pid, mut child: Child) {
         let stdout = child.stdout.take();
-        let stdout = stdout.map(|pipe| self.pump(pipe.into(), move |bytes| Event::Stdout(id, bytes)));
+        let stdout =
+            stdout.map(|pipe| self.pump(pipe.into(), move |bytes| Event::Stdout(id, bytes)));
         let stderr = child.stderr.take();
-        let stderr = stderr.map(|pipe| self.pump(pipe.into(), move |bytes| Event::Stderr(id, bytes)));
+        let stderr =
+            stderr.map(|pipe| self.pump(pipe.into(), move |bytes| Event::Stderr(id, bytes)));
         // The process keeps its id, and can be signalled, until the agent waits for it below.
         let _ = waitid(
             WaitId::Pid(pid),
