@@ -20,6 +20,7 @@ mod paste;
 mod perfetto;
 mod raw;
 mod records;
+mod results;
 mod shape;
 
 pub use comparison::comparison;
@@ -28,10 +29,11 @@ pub use experiment::experiments;
 pub use figure::{figure, percent};
 pub use format::{Format, ResultFormat, UnknownFormat};
 pub use grid::{Align, Grid};
-pub use html::{Results, html};
+pub use html::html;
 pub use moved::{
     Cause, CountsFormat, LineCounts, LineKind, LineMoves, Move, Moves, SlotCounts, TaskCounts,
 };
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
 pub use perfetto::{Choice, PerfettoTrace, Recorded, RecordedTrace};
 pub use raw::{RawFormat, RawWriter};
+pub use results::Results;

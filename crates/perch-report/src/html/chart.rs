@@ -116,6 +116,10 @@ pub(super) fn svg(
     svg.replacen('>', &format!(">{}", words.elements()), 1)
 }
 
+/// The room on each side of a range, as a share of its largest number: on a narrower axis the
+/// drawing library would look for its ticks among numbers that a float cannot tell apart.
+const NARROWEST: f64 = 1e-6;
+
 /// Returns the range from the least to the greatest of `values`, with some room; the range is never
 /// empty.
 fn range(values: impl Iterator<Item = f64>, with_zero: bool) -> std::ops::Range<f64> {
@@ -127,7 +131,7 @@ fn range(values: impl Iterator<Item = f64>, with_zero: bool) -> std::ops::Range<
         (low, high) = (low.min(0.0), high.max(0.0));
     }
     let room = match (high - low) * 0.06 {
-        room if room > 0.0 => room,
+        room if room > 0.0 => room.max(low.abs().max(high.abs()) * NARROWEST),
         _ => high.abs().max(1.0) * 0.06,
     };
     let low = if with_zero && low == 0.0 {
@@ -368,7 +372,7 @@ pub fn bars(words: &Words, arms: &[String], rows: &[(String, Vec<f64>)]) -> Stri
             let right = text(13).pos(Pos::new(HPos::Right, VPos::Center));
             let middle = top + BAR * arms.len() as i32 / 2;
             root.draw(&Text::new(name.clone(), (NAMES - 8, middle), right))?;
-            for (arm, value) in values.iter().enumerate() {
+            for (arm, (value, named)) in values.iter().zip(arms).enumerate() {
                 let y = top + BAR * arm as i32;
                 let share = if most > 0.0 {
                     (value / most).max(0.0)
@@ -382,7 +386,7 @@ pub fn bars(words: &Words, arms: &[String], rows: &[(String, Vec<f64>)]) -> Stri
                     color.filled(),
                 ))?;
                 let left = text(12).pos(Pos::new(HPos::Left, VPos::Center));
-                let said = format!("{} {}", arms[arm], crate::figure::figure(*value));
+                let said = format!("{named} {}", crate::figure::figure(*value));
                 root.draw(&Text::new(said, (end + 6, y + BAR / 2), left))?;
             }
         }
@@ -410,6 +414,7 @@ pub fn spreads(words: &Words, unit: &str, arms: &[(String, Vec<f64>)]) -> String
             let right = text(13).pos(Pos::new(HPos::Right, VPos::Center));
             root.draw(&Text::new(name.clone(), (NAMES - 8, middle), right))?;
             let mut sorted = values.clone();
+            sorted.retain(|value| value.is_finite());
             sorted.sort_by(f64::total_cmp);
             // One path holds all ticks: an element for each tick would be most of the page.
             let at = sorted.iter().map(|value| place(*value));

@@ -13,60 +13,16 @@ mod ran;
 use std::fmt::Write;
 
 use perch_experiment::{CellReport, Comparison, CountRow, Report};
-use serde::Deserialize;
 
 use crate::circumstances;
 use crate::figure::{figure, interval, percent};
-use crate::moved::{HEAD, LineCounts, parse};
+use crate::moved::LineCounts;
 use crate::paste::sheet::{Row, Sheet};
+use crate::results::Results;
 use chart::{Axis, Point, Series, Ticks, Words};
 use escape::escape;
 use parts::{captioned, heads, table};
 use perch_machine::Machine;
-
-/// The results that were read from one file.
-#[derive(Clone, Debug)]
-pub enum Results {
-    /// The output of `perch experiment run --format json`.
-    Experiments(Vec<Report>),
-    /// The output of `perch compare --format json`.
-    Comparison(Box<Comparison>),
-    /// The file of `perch lab run --coherence --counts FILE.json`.
-    Counts(Box<LineCounts>),
-}
-
-impl Results {
-    /// Reads results in the form in which the command printed them.
-    ///
-    /// # Errors
-    /// Returns a sentence that says why the text is no such file.
-    pub fn parse(text: &str) -> Result<Results, String> {
-        let value: serde_json::Value =
-            serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
-        let is = |value: &serde_json::Value, key: &str| value.get(key).is_some();
-        let experiment = |value: &serde_json::Value| {
-            Report::deserialize(value).map_err(|error| format!("is not an experiment: {error}"))
-        };
-        match &value {
-            serde_json::Value::Array(all) if !all.is_empty() => {
-                let all = all.iter().map(experiment);
-                all.collect::<Result<_, _>>().map(Results::Experiments)
-            }
-            one if is(one, "experiment") => Ok(Results::Experiments(vec![experiment(one)?])),
-            one if is(one, "workload") && is(one, "scores") => Comparison::deserialize(one)
-                .map(|found| Results::Comparison(Box::new(found)))
-                .map_err(|error| format!("is not a comparison: {error}")),
-            one if is(one, HEAD.0) => parse(one)
-                .map(|found| Results::Counts(Box::new(found)))
-                .map_err(|error| format!("is not a file of counts: {error}")),
-            _ => Err(
-                "is none of `perch experiment run --format json`, `perch compare --format \
-                 json` and `perch lab run --coherence --counts FILE.json`"
-                    .to_string(),
-            ),
-        }
-    }
-}
 
 /// Returns the whole page.
 pub fn html(results: &[Results], version: &str) -> String {
@@ -167,7 +123,10 @@ fn agreement(body: &mut String, report: &Report) {
         points: report
             .cells
             .iter()
-            .filter(|cell| is(cell) && cell.simulated.delta_pct.is_finite())
+            .filter(|cell| {
+                let both = [cell.published.delta_pct, cell.simulated.delta_pct];
+                is(cell) && both.iter().all(|pct| pct.is_finite())
+            })
             .map(|cell| Point {
                 x: cell.published.delta_pct,
                 y: cell.simulated.delta_pct,
@@ -450,4 +409,4 @@ fn counts(body: &mut String, arms: &[String], title: &str, what: &str, counted: 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -31,7 +31,7 @@ fn waited(arm: &str, us: u32) -> serde_json::Value {
 }
 
 /// Returns the counts of the loads of [`experiment`]'s cells, on juno, which has six CPUs.
-fn with_loads(row: &str) -> serde_json::Value {
+pub(crate) fn with_loads(row: &str) -> serde_json::Value {
     let load = |row: &str, moved: f64| {
         json!({
             "benchmark": "tbench", "where": "node0", "row": row, "machine": "juno",
@@ -50,7 +50,7 @@ fn with_loads(row: &str) -> serde_json::Value {
     found
 }
 
-fn compared() -> serde_json::Value {
+pub(crate) fn compared() -> serde_json::Value {
     let arm = |name: &str, mean: f64| json!({"arm": name, "mean": mean, "ci95": null, "delta_pct": 0.0, "delta_ci95_pct": null});
     let count = |name: &str| json!({"name": name, "per_second": [10.0, 0.0]});
     json!({

@@ -12,6 +12,9 @@ use super::{
     distance_name,
 };
 
+/// The most stretches between marks: a page has a table for each.
+const MOST_SLOTS: usize = 4096;
+
 /// An object, and the place in the file where it stands.
 struct Object<'a> {
     at: String,
@@ -179,7 +182,14 @@ pub fn parse(value: &Value) -> Result<LineCounts, String> {
         "slots",
     ])?;
     let cpus = file.whole("cpus", 1, u32::MAX.into())? as u32;
-    let slots = file.list("slots")?.iter().enumerate();
+    let slots = file.list("slots")?;
+    if slots.len() > MOST_SLOTS {
+        let found = slots.len();
+        return Err(format!(
+            "slots: found {found}, expected {MOST_SLOTS} at most"
+        ));
+    }
+    let slots = slots.iter().enumerate();
     Ok(LineCounts {
         perch: file.text("perch")?,
         command: file.text("command")?,
@@ -201,6 +211,8 @@ struct Reading {
     instructions: BTreeMap<(u32, usize), u64>,
     /// By CPU, and data or code.
     used: BTreeMap<(u32, usize), u64>,
+    /// The places of tasks in the slot, by name.
+    tasks: BTreeMap<String, usize>,
 }
 
 fn slot(object: Object, cpus: u32) -> Result<SlotCounts, String> {
@@ -215,6 +227,7 @@ fn slot(object: Object, cpus: u32) -> Result<SlotCounts, String> {
         },
         instructions: BTreeMap::new(),
         used: BTreeMap::new(),
+        tasks: BTreeMap::new(),
     };
     type Add = fn(&Object, &mut Reading) -> Result<(), String>;
     let kinds: [(&str, Add); 8] = [
@@ -326,8 +339,7 @@ fn task(record: &Object, reading: &mut Reading) -> Result<(), String> {
     let name = record.text("name")?;
     let kind = record.text("kind")?;
     let slot = &mut reading.slot;
-    let known = slot.tasks.iter().position(|task| task.name == name);
-    let at = known.unwrap_or_else(|| {
+    let at = *reading.tasks.entry(name.clone()).or_insert_with(|| {
         slot.tasks.push(TaskCounts {
             name,
             ..TaskCounts::default()

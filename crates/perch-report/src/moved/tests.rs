@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::html::{Results, html};
+use crate::html::html;
+use crate::results::Results;
 
 fn moves(all: &[(LineKind, Distance, u64)]) -> Moves {
     let of = |(kind, distance, count): &(LineKind, Distance, u64)| {

@@ -79,14 +79,14 @@ pub fn stacks(words: &Words, arms: &[String], parts: &[Part], rows: &[Row]) -> S
             let middle = top + BAR * bars.len() as i32 / 2;
             let right = text(12).pos(Pos::new(HPos::Right, VPos::Center));
             root.draw(&Text::new(short(name, 30), (NAMES - 8, middle), right))?;
-            for (arm, values) in bars.iter().enumerate() {
+            for (arm, (values, named)) in bars.iter().zip(&arms).enumerate() {
                 let top = top + BAR * arm as i32;
                 let end = bar(root, parts, values, (NAMES, top, BAR), scale)?;
                 let left = text(12).pos(Pos::new(HPos::Left, VPos::Center));
                 let sum = crate::figure::figure(values.iter().sum());
-                let said = match arms[arm].as_str() {
+                let said = match named.as_str() {
                     "" => sum,
-                    arm => format!("{arm} {sum}"),
+                    named => format!("{named} {sum}"),
                 };
                 root.draw(&Text::new(said, (end + 6, top + BAR / 2), left))?;
             }

@@ -14,9 +14,10 @@ pub fn tails(words: &Words, arms: &[(String, Vec<[u64; 2]>)]) -> String {
     let mut marked = Vec::new();
     for (look, (name, buckets)) in arms.iter().enumerate() {
         let all: u64 = buckets.iter().map(|[_, count]| count).sum();
+        // A logarithmic axis has no place for 0, which stands at its bucket's finest step.
         let point = |x, ns: u64| Point {
             x,
-            y: (ns as f64 / 1e3).log10(),
+            y: (ns.max(1) as f64 / 1e3).log10(),
             half: None,
         };
         let (mut line, mut marks) = (Vec::new(), Vec::new());
