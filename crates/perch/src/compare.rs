@@ -15,6 +15,7 @@ use perch_report::{PerfettoTrace, ResultFormat, comparison, paste_comparison};
 use perch_sim::{RootDomain, Scenario, Watch};
 
 use crate::arguments::{Common, at_least_one, duration_ns, origin};
+use crate::fresh::Fresh;
 use crate::meter::{Meter, MeteredWatch, Unit};
 use crate::output::{Failure, emit};
 use crate::raw::Raw;
@@ -126,7 +127,8 @@ fn watch<W: Watch>(
 ) -> Result<(), Failure> {
     for (index, arm) in spec.arms.iter().enumerate() {
         let path = of_arm(spec, file, arm);
-        let out = File::create(&path).map_err(|error| cannot(&path, &error))?;
+        let fresh = Fresh::create(&path).map_err(|error| cannot(&path, &error))?;
+        let out = fresh.handle().map_err(|error| cannot(&path, &error))?;
         let meter = Meter::new(&format!("{what}, arm {}", arm.name), Unit::Each, quiet);
         perch_experiment::watch(spec, index, |scenario| {
             let watch = begin(BufWriter::new(out), scenario)?;
@@ -136,6 +138,7 @@ fn watch<W: Watch>(
                 scenario.warmup_ns + scenario.measure_ns,
             ))
         })?;
+        fresh.keep().map_err(|error| cannot(&path, &error))?;
         if !quiet {
             eprintln!(
                 "perch: the {what} of arm {} is {}",

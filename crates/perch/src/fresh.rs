@@ -7,6 +7,20 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 
+use crate::output::Failure;
+
+/// Writes a whole file.
+///
+/// # Errors
+/// Those of [`Fresh::create`] and of writing, in the words for the user.
+pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = Fresh::create(path).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.keep()
+    });
+    written.map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))
+}
+
 /// An output file. It is written beside its place and moved there when it is whole; when the value
 /// is dropped before, no file is left. An existing terminal or pipe cannot be replaced, so it is
 /// written to directly.
@@ -53,6 +67,17 @@ impl Fresh {
             })
             .map_err(|error| cause.map_or(error, io::Error::from_raw_os_error))?;
         Ok(Fresh::Beside(beside, place))
+    }
+
+    /// Returns another handle of the file, for a writer that keeps what it is given.
+    ///
+    /// # Errors
+    /// When the process has no handle left.
+    pub fn handle(&self) -> io::Result<File> {
+        match self {
+            Fresh::Beside(file, _) => file.as_file().try_clone(),
+            Fresh::There(file) => file.try_clone(),
+        }
     }
 
     /// Moves the file, now whole, to its place.

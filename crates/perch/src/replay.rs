@@ -139,19 +139,23 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         recording.warn();
         return Ok(());
     }
-    let outcome = match &arguments.trace {
+    let (outcome, trace) = match &arguments.trace {
         // Lists and traces keep the order of the file, so one thread makes them.
-        Some(path) => trace::trace(&mut recording, other, path)?,
+        Some(path) => {
+            let (outcome, trace) = trace::trace(&mut recording, other, path)?;
+            (outcome, Some(trace))
+        }
         None => {
             let (reader, jobs) = (&mut recording.reader, threads(arguments.jobs));
             let outcome = perch_record::replay(reader, &topology, model, other, jobs);
-            outcome.map_err(|error| recording.wrong(error))?
+            (outcome.map_err(|error| recording.wrong(error))?, None)
         }
     };
     recording.warn();
     if outcome.model.asked == 0 {
         return Err(recording.no_wake_ups(outcome.others));
     }
+    trace.map_or(Ok(()), trace::Trace::keep)?;
     let report = Report {
         path: &recording.path,
         header: &recording.header,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use perch_report::{Results, html};
 
+use crate::fresh;
 use crate::output::{Failure, emit};
 
 /// The arguments of `perch report`.
@@ -34,8 +35,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let page = html(&results, env!("CARGO_PKG_VERSION"));
     match &arguments.output {
         None => emit(&page),
-        Some(path) => std::fs::write(path, page)
-            .map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display()))),
+        Some(path) => fresh::write(path, &page),
     }
 }
 

@@ -8,6 +8,7 @@ use perch_report::{Align, Grid};
 use perch_workload::Workload;
 use perch_workload::rtapp::export;
 
+use crate::fresh;
 use crate::output::{Failure, emit};
 
 /// The subcommands of `perch workload`.
@@ -65,7 +66,6 @@ fn rt_app(arguments: &RtAppArguments) -> Result<(), Failure> {
         .map_err(|why| Failure::input(format!("{}: {why}", arguments.workload)))?;
     match &arguments.output {
         None => emit(&text),
-        Some(file) => std::fs::write(file, text)
-            .map_err(|error| Failure::run(format!("cannot write {}: {error}", file.display()))),
+        Some(file) => fresh::write(file, &text),
     }
 }

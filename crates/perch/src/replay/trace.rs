@@ -12,15 +12,31 @@ use crate::fresh::Fresh;
 use crate::output::Failure;
 use crate::recording::Recording;
 
+/// A whole trace that is not yet in its place.
+pub struct Trace<'a> {
+    file: Fresh,
+    path: &'a Path,
+}
+
+impl Trace<'_> {
+    /// Moves the trace to its place.
+    pub fn keep(self) -> Result<(), Failure> {
+        self.file.keep().map_err(|error| cannot(self.path, error))
+    }
+}
+
+fn cannot(path: &Path, error: std::io::Error) -> Failure {
+    Failure::run(format!("cannot write {}: {error}", path.display()))
+}
+
 /// Replays a recording, and writes each wake-up as it was recorded together with the model's
-/// choice.
-pub fn trace(
+/// choice. The caller keeps the trace when nothing else is wrong with the recording.
+pub fn trace<'a>(
     recording: &mut Recording,
     other: Option<Policy>,
-    path: &Path,
-) -> Result<Outcome, Failure> {
-    let name = path.display();
-    let cannot = |error: std::io::Error| Failure::run(format!("cannot write {name}: {error}"));
+    path: &'a Path,
+) -> Result<(Outcome, Trace<'a>), Failure> {
+    let cannot = |error| cannot(path, error);
     let topology = recording.topology.clone();
     let mut out = BufWriter::new(Fresh::create(path).map_err(cannot)?);
     let (cpus, llcs) = (topology.nr_cpus(), topology.nr_llcs());
@@ -46,8 +62,7 @@ pub fn trace(
     let file = out
         .into_inner()
         .map_err(|error| cannot(error.into_error()))?;
-    file.keep().map_err(cannot)?;
-    Ok(outcome)
+    Ok((outcome, Trace { file, path }))
 }
 
 fn add<W: Write>(
