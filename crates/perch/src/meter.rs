@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The progress of work that takes more than a moment: a bar on stderr, where that is a terminal.
 
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, Read};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +24,28 @@ pub enum Unit {
     Bytes,
 }
 
+/// The clock that a meter reads and the place where it draws.
+trait Surroundings: Send + Sync {
+    /// The time since the meter began.
+    fn elapsed(&self) -> Duration;
+
+    fn target(&self) -> ProgressDrawTarget;
+}
+
+/// The host's clock, and stderr.
+struct Host(Instant);
+
+impl Surroundings for Host {
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    /// A bar draws nothing where stderr is no terminal.
+    fn target(&self) -> ProgressDrawTarget {
+        ProgressDrawTarget::stderr()
+    }
+}
+
 /// A bar with a rate and the time that is left; where the total is unknown, a line with the amount
 /// done and the rate. It disappears when the value is dropped.
 pub struct Meter {
@@ -28,7 +53,7 @@ pub struct Meter {
     what: String,
     unit: Unit,
     quiet: bool,
-    began: Instant,
+    around: Box<dyn Surroundings>,
     shown: Once,
     total: AtomicU64,
 }
@@ -49,6 +74,10 @@ fn style(unit: Unit, total: u64) -> ProgressStyle {
 impl Meter {
     /// Begins to measure `what`; draws nothing if `quiet`.
     pub fn new(what: &str, unit: Unit, quiet: bool) -> Meter {
+        Meter::amid(Box::new(Host(Instant::now())), what, unit, quiet)
+    }
+
+    fn amid(around: Box<dyn Surroundings>, what: &str, unit: Unit, quiet: bool) -> Meter {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         bar.set_prefix(what.to_string());
         Meter {
@@ -56,7 +85,7 @@ impl Meter {
             what: what.to_string(),
             unit,
             quiet,
-            began: Instant::now(),
+            around,
             shown: Once::new(),
             total: AtomicU64::new(0),
         }
@@ -69,11 +98,11 @@ impl Meter {
             self.bar.set_length(total);
         }
         self.bar.set_position(self.bar.position().max(done));
-        if !self.quiet && self.began.elapsed() > BAR_AFTER {
+        if !self.quiet && self.around.elapsed() > BAR_AFTER {
             self.shown.call_once(|| {
                 self.bar.set_style(style(self.unit, total));
-                // The bar draws nothing where stderr is no terminal.
-                self.bar.set_draw_target(ProgressDrawTarget::stderr());
+                self.bar.set_draw_target(self.around.target());
+                self.bar.tick();
                 self.bar.enable_steady_tick(Duration::from_millis(200));
             });
         }
@@ -91,17 +120,21 @@ impl Meter {
         if self.quiet {
             return;
         }
+        eprintln!("{}", self.words(what, jobs));
+    }
+
+    fn words(&self, what: &str, jobs: usize) -> String {
         let total = self.total.load(Ordering::Relaxed);
         let jobs = if jobs == 1 {
             "1 thread".to_string()
         } else {
             format!("{jobs} threads")
         };
-        let seconds = self.began.elapsed().as_secs_f64();
-        eprintln!(
+        let seconds = self.around.elapsed().as_secs_f64();
+        format!(
             "perch: {}: {total} {what} in {seconds:.1} s on {jobs}",
             self.what
-        );
+        )
     }
 }
 

@@ -1,70 +1,81 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Bars are for people: perch draws them on a terminal, after a while, and nowhere else.
+//! Bars are for people: perch draws them on a terminal, after a while. The tests wait for a bar, for as
+//! long as the host needs; `src/meter/tests.rs` has their clock in its hand.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 use crate::support::perch;
 
 const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 
-/// The text that a shell's `command` sends to a terminal, on both of its streams.
-fn on_a_terminal(command: &str) -> String {
-    let output = Command::new("script")
-        .args(["-q", "-e", "-c", command, "/dev/null"])
-        .env("TERM", "xterm")
-        .output()
-        .expect("script of util-linux");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{command}: {text}");
-    text
+/// The run of a shell's command on a terminal, which ends with this value.
+struct Terminal(Child);
+
+impl Terminal {
+    /// `input` goes to the command's standard input, a pipe.
+    fn run(command: &str) -> (Terminal, ChildStdin) {
+        let child = Command::new("script")
+            .args(["-q", "-e", "-c", command, "/dev/null"])
+            .env("TERM", "xterm")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut child = child.expect("script of util-linux");
+        let input = child.stdin.take().unwrap();
+        (Terminal(child), input)
+    }
+
+    /// Waits until `is` holds of the text that was sent to the terminal; `None` if the command ends
+    /// first.
+    fn shows(&mut self, is: impl Fn(&str) -> bool) -> Option<String> {
+        let output = self.0.stdout.as_mut().unwrap();
+        let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
+        loop {
+            let text = String::from_utf8_lossy(&bytes);
+            if is(&text) {
+                return Some(text.into_owned());
+            }
+            match output.read(&mut piece).unwrap_or(0) {
+                0 => return None,
+                read => bytes.extend(&piece[..read]),
+            }
+        }
+    }
 }
 
-/// The arguments of a run of so many repetitions.
-fn run(repetitions: u32) -> Vec<String> {
-    let words = "compare -m juno -w tbench:n=4 --arm a:capacity=off --measure 1s --jobs 1";
-    let words = words.split(' ').map(str::to_string);
-    let count = ["--repetitions".to_string(), repetitions.to_string()];
-    words.chain(count).collect()
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
-/// The text on the terminal of such a run, and the seconds that it took by its own words.
-fn seen(repetitions: u32) -> (String, f64) {
-    let command = format!("{PERCH} {}", run(repetitions).join(" "));
-    let text = on_a_terminal(&command);
-    let (_, after) = text.split_once("simulations in ").expect("its last words");
-    let seconds = after.split(' ').next().unwrap().parse();
-    (text, seconds.unwrap())
+/// A comparison that takes minutes.
+const LONG: &str =
+    "compare -m juno -w tbench:n=4 --arm a:capacity=off --measure 1s --repetitions 20000 --jobs 1";
+
+#[test]
+fn a_long_run_has_a_bar_with_rate_and_time_left_on_a_terminal() {
+    let (mut terminal, _input) = Terminal::run(&format!("exec {PERCH} {LONG}"));
+    let bar = |text: &str| text.contains("/s, ") && text.contains(" left");
+    let text = terminal.shows(bar).expect("a bar");
+    assert!(text.contains("tbench:n=4 ["), "{text:?}");
 }
 
 #[test]
-fn a_long_run_has_a_bar_with_rate_and_time_left_on_a_terminal_only() {
-    // The test asks for as many repetitions as take long on this machine, and not for many more.
-    let mut repetitions = 8;
-    let text = loop {
-        let (text, seconds) = seen(repetitions);
-        if seconds > 3.0 {
-            break text;
-        }
-        let times = (3.3 / seconds.max(0.1)).max(1.1);
-        repetitions = (f64::from(repetitions) * times).ceil() as u32;
-    };
-    assert!(text.contains("/s, ") && text.contains(" left"), "{text:?}");
-    assert!(text.contains("tbench:n=4 ["), "{text:?}");
-    let quiet = run(repetitions).join(" ");
-    let quiet = on_a_terminal(&format!("{PERCH} {quiet} --quiet"));
-    assert!(!quiet.contains(" left"), "{quiet:?}");
-    let words = run(repetitions);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let output = perch(&words);
-    let said = String::from_utf8(output.stderr).unwrap();
+fn off_a_terminal_are_words_alone() {
+    let words = "compare -m juno -w tbench:n=4 --arm a:capacity=off --repetitions 2";
+    let words: Vec<&str> = words.split(' ').collect();
+    let said = String::from_utf8(perch(&words).stderr).unwrap();
     assert_eq!(said.lines().count(), 1, "{said:?}");
     assert!(!said.contains(['\u{1b}', '\r']), "{said:?}");
 }
 
-/// Reading a recording shows a bar too. For a slow pipe it shows the amount read, since perch does
-/// not know the total.
+/// Reading a recording shows a bar too. For a pipe it shows the amount read, since perch does not know
+/// the total. The pipe gives perch the recording's first half, and then a byte now and then.
 #[test]
 fn reading_has_a_bar_as_well() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("progress");
@@ -75,22 +86,10 @@ fn reading_has_a_bar_as_well() {
     let words: Vec<&str> = words.split(' ').chain([path]).collect();
     assert!(perch(&words).status.success());
     let half = fs::metadata(&file).unwrap().len() / 2;
-    let slowly = |pause: &str| {
-        let rest = half + 1;
-        format!("(head -c {half} {path}; {pause}; tail -c +{rest} {path}) | {PERCH} replay -")
-    };
-    // perch draws the bar as it reads, from two seconds after its begin on. On a busy host that may be
-    // some seconds after the first half was written.
-    let text = on_a_terminal(&slowly("sleep 10"));
-    assert!(text.contains("stdin ") && text.contains("iB/s"), "{text:?}");
-    let output = Command::new("sh")
-        .args(["-c", &slowly("sleep 3")])
-        .output()
-        .unwrap();
-    assert!(output.status.success());
-    assert!(
-        output.stderr.is_empty(),
-        "{:?}",
-        String::from_utf8_lossy(&output.stderr)
+    let slowly = format!(
+        "(head -c {half} {path}; while sleep 0.2; do head -c 1 /dev/zero; done) | {PERCH} replay -"
     );
+    let (mut terminal, _input) = Terminal::run(&format!("sh -c '{slowly}'"));
+    let bar = |text: &str| text.contains("stdin ") && text.contains("iB/s");
+    terminal.shows(bar).expect("a bar");
 }
