@@ -7,6 +7,7 @@
 
 use perch_machine::MachineError;
 
+use crate::budget::OverBudget;
 use crate::class::ClassError;
 use crate::recorded::ReadError;
 use crate::rtapp::RtAppError;
@@ -104,6 +105,9 @@ pub enum SpecError {
         /// The greatest utilisation.
         max: u32,
     },
+    /// The workload takes more memory than it may.
+    #[error(transparent)]
+    Budget(#[from] OverBudget),
     /// The value of `class` is no class.
     #[error(transparent)]
     Class(#[from] ClassError),

@@ -22,7 +22,7 @@ use perch_policy::CpuMask;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload};
-use crate::{Basis, Class, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Basis, Class, Demand, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
 /// The most threads of one kind that an instance may have.
 const MAX_THREADS: u32 = 32;
@@ -376,6 +376,16 @@ pub(crate) fn transcoders(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     if instances * threads + n > MAX_TASKS {
         return Err(SpecError::FfmpegThreads { instances, threads });
     }
+    let counts = Demand {
+        tasks: instances * threads + n,
+        // A thread has about 20, and channels for its job, its rows and its being ready.
+        operations: 20 * (instances * threads + n),
+        channels: 3 * instances * threads,
+        ..Demand::default()
+    };
+    let asked: [(&str, &dyn std::fmt::Display); 2] =
+        [("instances", &instances), ("cpus_per_instance", &each)];
+    keys.afford(&asked, counts)?;
     let (mut tasks, mut channels) = (Vec::new(), 0);
     for (space, allowed) in (0u32..).zip(&sets) {
         let own = Channels::new(&shape, channels);

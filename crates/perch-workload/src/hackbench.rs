@@ -13,7 +13,7 @@ use perch_engine::Dist;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload, one_process_each};
-use crate::{Basis, Class, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Basis, Class, Demand, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
 /// A socket's send buffer, `net.core.wmem_default`: 256 packets of 256 bytes as the kernel
 /// accounts them, on 64-bit machines.
@@ -126,6 +126,14 @@ pub(crate) fn sockets(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
             tasks: n,
         });
     }
+    let counts = Demand {
+        tasks: n + 1,
+        // A receiver has its own, the senders of a group share theirs, and the parent forks all.
+        operations: 10 * groups * fds + groups * (2 * fds + 7) + 2 * n,
+        channels: groups * fds + 3,
+        ..Demand::default()
+    };
+    keys.afford(&[("groups", &groups), ("fds", &fds)], counts)?;
     // Work at full capacity, to be fitted to a machine; these are rough figures for a core of
     // 2 GHz: a write to or read from a socket takes a few thousand cycles.
     let write_ns = keys.number("write_ns", 1800, 1, 1_000_000_000)?;

@@ -9,7 +9,7 @@ use perch_machine::Machine;
 use perch_policy::CpuMask;
 
 use crate::words::INSIDE;
-use crate::{SpecError, UNCLAMPED};
+use crate::{Budget, Demand, SpecError, UNCLAMPED};
 
 /// The keys of a spec. A builder takes out, one by one, the keys that it knows; a key that is left
 /// at the end is an error.
@@ -17,12 +17,14 @@ pub(crate) struct Keys<'a> {
     left: BTreeMap<String, String>,
     known: Vec<&'static str>,
     pub machine: &'a Machine,
+    /// The memory that the workload may take.
+    pub budget: Budget,
     /// The file that the spec names; empty for a workload without a file.
     pub file: String,
 }
 
 impl<'a> Keys<'a> {
-    pub fn parse(text: &str, machine: &'a Machine) -> Result<Keys<'a>, SpecError> {
+    pub fn parse(text: &str, machine: &'a Machine, budget: Budget) -> Result<Keys<'a>, SpecError> {
         let mut left = BTreeMap::new();
         // The spec of a workload inside another one has commas of its own.
         let inside = match text.strip_prefix("inside=") {
@@ -50,6 +52,7 @@ impl<'a> Keys<'a> {
             left,
             known: Vec::new(),
             machine,
+            budget,
             file: String::new(),
         })
     }
@@ -161,6 +164,22 @@ impl<'a> Keys<'a> {
             return Err(SpecError::Clamps { min, max });
         }
         Ok(given.then_some((min, max)))
+    }
+
+    /// Refuses a workload that would take too much memory, before a builder allocates anything for
+    /// it: `asked` are the keys that its size depends on, with their values.
+    ///
+    /// # Errors
+    /// A demand that is over the budget.
+    pub fn afford(
+        &self,
+        asked: &[(&str, &dyn std::fmt::Display)],
+        demand: Demand,
+    ) -> Result<(), SpecError> {
+        let asked = asked.iter().map(|(key, value)| format!("{key}={value}"));
+        let asked = asked.collect::<Vec<_>>().join(" and ");
+        let cpus = self.machine.cpus.len() as u64;
+        Ok(self.budget.check(&asked, Demand { cpus, ..demand })?)
     }
 
     /// Refuses a key that the builder `name` has not taken out.

@@ -8,6 +8,7 @@
 //! [`Workload::parse`] builds a workload from its name and keys. Each builder has a file here:
 //! for example, `network` builds tbench and netperf, and `schbench` builds schbench.
 
+mod budget;
 mod class;
 mod error;
 mod ffmpeg;
@@ -29,6 +30,7 @@ mod volano;
 mod words;
 mod workload;
 
+pub use budget::{Budget, Demand, NoBudget, OverBudget};
 pub use class::{Class, ClassError, PRIORITIES};
 pub use error::{GuestMisfit, SpecError, WorkloadError};
 pub use group::{DEFAULT_SHARES, GroupError, GroupSpec, SHARES, check as check_groups};

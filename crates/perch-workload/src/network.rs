@@ -14,7 +14,7 @@ use perch_engine::Dist;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload, one_process_each};
-use crate::{Class, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Class, Demand, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
 /// Costs of one direction of an exchange. docs/calibration.md tells where the values come from.
 pub(crate) struct Exchange {
@@ -67,6 +67,8 @@ fn pairs(
     measure: impl Fn(u64) -> Measure,
 ) -> Result<Workload, SpecError> {
     let n = keys.number("n", 1, 1, MAX_TASKS / 2)?;
+    let counts = Demand::new(2 * n + 2, 20 * n, 2 * n + 3);
+    keys.afford(&[("n", &n)], counts)?;
     let allowed = keys.cpus()?;
     let (gap, startup) = start.costs_us();
     let gap = keys.number("gap_us", gap, 1, 1_000_000)? * 1000;

@@ -18,7 +18,9 @@ use perch_engine::Dist;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload};
-use crate::{Basis, Class, FutexCall, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
+use crate::{
+    Basis, Class, Demand, FutexCall, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED,
+};
 
 /// Work of creating a thread, nanoseconds: a rough figure, which only spaces the starts.
 const CREATE_NS: u64 = 30_000;
@@ -68,6 +70,16 @@ impl Threads {
                 threads: n,
             });
         }
+        let counts = Demand {
+            tasks: n + 1,
+            // A messenger creates its workers one by one, and they share a program.
+            operations: 2 * n + 64 * messengers,
+            ..Demand::default()
+        };
+        keys.afford(
+            &[("messengers", &messengers), ("workers", &workers)],
+            counts,
+        )?;
         // Work at full capacity, to be fitted to a machine; these are rough figures for a server
         // of 3 GHz: a futex call is a system call, a hash bucket's lock and a few lines.
         let post_ns = keys.number("post_ns", 400, 1, 1_000_000_000)?;
@@ -194,6 +206,15 @@ pub(crate) fn current(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let threads = Threads::of(keys, 1)?;
     let sleep = keys.number("sleep_us", 100, 0, 1_000_000_000)? * 1000;
     let sleeps = keys.number("sleeps", 1, 0, 1000)?;
+    let counts = Demand {
+        tasks: threads.messengers * (threads.workers + 1) + 1,
+        operations: 2 * threads.messengers * (threads.workers + sleeps),
+        ..Demand::default()
+    };
+    keys.afford(
+        &[("messengers", &threads.messengers), ("sleeps", &sleeps)],
+        counts,
+    )?;
     let passes = keys.number("passes", 5, 1, 1_000_000)?;
     let pass = keys.number("pass_us", 709, 1, 1_000_000)? * 1000;
     let kib = keys.number("kib", 256, 0, 1 << 24)?;

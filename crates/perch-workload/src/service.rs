@@ -7,7 +7,7 @@ use perch_engine::Dist;
 use crate::keys::Keys;
 use crate::network::{Exchange, tbench_exchange, tbench_measure};
 use crate::workload::{MAX_TASKS, Workload, one_process_each};
-use crate::{Class, Measure, Network, Op, Site, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Class, Demand, Measure, Network, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
 /// Reads the keys of the network, which all of these workloads have.
 fn network(keys: &mut Keys<'_>) -> Result<Network, SpecError> {
@@ -93,6 +93,13 @@ pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
         lines,
         footprint,
     } = tbench_exchange(keys)?;
+    let counts = Demand {
+        tasks: 2 * u64::from(n),
+        operations: 10 * u64::from(n),
+        channels: 2 * u64::from(n),
+        ..Demand::default()
+    };
+    keys.afford(&[("n", &n)], counts)?;
     let pairs = 0..n;
     let clients = pairs.clone().map(|pair| {
         vec![
@@ -132,6 +139,14 @@ pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     if burst > calls || calls % burst != 0 {
         return Err(SpecError::Burst { burst, calls });
     }
+    let counts = Demand {
+        tasks: 2 * u64::from(at_once),
+        operations: (4 * burst + 16) * u64::from(at_once),
+        channels: 2 * u64::from(at_once),
+        messages: burst * u64::from(at_once),
+        ..Demand::default()
+    };
+    keys.afford(&[("at_once", &at_once), ("burst", &burst)], counts)?;
     let think_us = keys.number("think_us", 0, 0, 1_000_000_000)?;
     // Guesses: Apache 2.2's work for a small static file, and its work once the reply is on its
     // way (the log); its work for a new connection; the client's work.
@@ -197,6 +212,13 @@ pub(crate) fn httperf(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
 /// 150 us, a guess.
 pub(crate) fn trade(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let users = keys.number("users", 4, 1, MAX_TASKS / 4)? as u32;
+    let counts = Demand {
+        tasks: 3 * u64::from(users),
+        operations: 17 * u64::from(users),
+        channels: 4 * u64::from(users),
+        ..Demand::default()
+    };
+    keys.afford(&[("users", &users)], counts)?;
     let think = keys.number("think_us", 0, 0, 1_000_000_000)? * 1000;
     let serve = keys.number("serve_us", 2700, 1, 1_000_000)? * 1000;
     let query = keys.number("query_us", 135, 1, 1_000_000)? * 1000;

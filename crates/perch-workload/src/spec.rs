@@ -6,8 +6,8 @@ use perch_machine::Machine;
 use crate::keys::Keys;
 use crate::words::{RECORDED, RTAPP};
 use crate::{
-    Class, Site, SpecError, Workload, WorkloadError, ffmpeg, hackbench, network, recorded, rtapp,
-    schbench, service, synthetic, sysbench, vm, volano,
+    Budget, Class, Demand, Site, SpecError, Workload, WorkloadError, ffmpeg, hackbench, network,
+    recorded, rtapp, schbench, service, synthetic, sysbench, vm, volano,
 };
 
 /// A workload that this version has.
@@ -138,15 +138,28 @@ impl Workload {
     ///
     /// # Errors
     /// This function refuses an unknown name, an unknown or malformed key, a value out of range,
-    /// and CPUs or nodes that the machine does not have; the error displays what was expected.
+    /// CPUs or nodes that the machine does not have, and a workload that takes more memory than
+    /// [`Budget::DEFAULT`]; the error displays what was expected.
     pub fn parse(spec: &str, machine: &Machine) -> Result<Workload, WorkloadError> {
-        Workload::build(spec, machine).map_err(|why| WorkloadError {
+        Workload::parse_within(spec, machine, Budget::DEFAULT)
+    }
+
+    /// Builds a workload as [`Workload::parse`] does, within another budget.
+    ///
+    /// # Errors
+    /// Those of [`Workload::parse`].
+    pub fn parse_within(
+        spec: &str,
+        machine: &Machine,
+        budget: Budget,
+    ) -> Result<Workload, WorkloadError> {
+        Workload::build(spec, machine, budget).map_err(|why| WorkloadError {
             spec: spec.to_string(),
             why: Box::new(why),
         })
     }
 
-    fn build(spec: &str, machine: &Machine) -> Result<Workload, SpecError> {
+    fn build(spec: &str, machine: &Machine, budget: Budget) -> Result<Workload, SpecError> {
         let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
         let Some(kind) = KINDS.iter().find(|k| k.name == name) else {
             return Err(SpecError::UnknownName {
@@ -158,13 +171,15 @@ impl Workload {
             true => rest.split_once(',').unwrap_or((rest, "")),
             false => ("", rest),
         };
-        let mut keys = Keys::parse(rest, machine)?;
+        let mut keys = Keys::parse(rest, machine, budget)?;
         keys.file = file.to_string();
         let mut workload = (kind.build)(&mut keys)?;
         let uclamp = keys.uclamp()?;
         let class = keys.text("class").map(|text| Class::parse(&text));
         let class = class.transpose()?;
         keys.all_used(kind.name)?;
+        // A file's tasks, and a virtual machine's with those inside, are counted here alone.
+        budget.check(name, Demand::of(&workload, machine.cpus.len()))?;
         debug_assert!(
             (workload.tasks.iter().flat_map(|t| t.space))
                 .all(|space| (space as usize) < workload.spaces.len())

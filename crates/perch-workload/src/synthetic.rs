@@ -5,7 +5,7 @@ use perch_engine::Dist;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload, one_process_each};
-use crate::{Class, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Class, Demand, Measure, Op, Site, SpecError, TaskSpec, UNCLAMPED};
 
 /// Cache lines that a byte through a pipe makes its reader fetch from the writer's CPU, and lines of
 /// its own that a side uses each time. Both were counted in Linux 7.2 (docs/calibration.md).
@@ -16,6 +16,13 @@ const PIPE_FOOTPRINT: u32 = 77;
 pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let pairs = keys.number("pairs", 1, 1, MAX_TASKS / 2)?;
     let allowed = keys.cpus()?;
+    let counts = Demand {
+        tasks: 2 * pairs,
+        operations: 11 * pairs,
+        channels: 2 * pairs,
+        ..Demand::default()
+    };
+    keys.afford(&[("pairs", &pairs)], counts)?;
     let mut tasks = Vec::new();
     for pair in 0..pairs as u32 {
         let (there, back) = (2 * pair, 2 * pair + 1);
@@ -74,7 +81,8 @@ pub(crate) fn pipe(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
 /// Builds tasks that run, sleep, and start again.
 pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let cpus = keys.machine.cpus.len() as u64;
-    let tasks = match keys.text("tasks") {
+    let asked = keys.text("tasks");
+    let tasks = match &asked {
         None => 2 * cpus,
         Some(text) => {
             let (number, times) = match text.strip_suffix("/cpu") {
@@ -92,6 +100,11 @@ pub(crate) fn run_sleep(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
                 })?
         }
     };
+    let counts = Demand {
+        tasks,
+        ..Demand::default()
+    };
+    keys.afford(&[("tasks", &asked.unwrap_or("2/cpu".to_string()))], counts)?;
     let run = keys.number("run_us", 1000, 1, 1_000_000)? * 1000;
     let sleep = keys.number("sleep_us", 1200, 0, 1_000_000)? * 1000;
     let nice = keys.number("nice", 0i8, -20, 19)?;

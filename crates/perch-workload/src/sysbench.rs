@@ -12,7 +12,7 @@ use perch_engine::Dist;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload};
-use crate::{Class, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Class, Demand, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
 /// Work of starting a thread, nanoseconds: a rough figure, which only spaces the starts.
 const CREATE_NS: u64 = 30_000;
@@ -30,6 +30,13 @@ const FUTEX_SPREAD: u64 = 50;
 pub(crate) fn threads(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let threads = keys.number("threads", 1, 1, MAX_TASKS - 1)?;
     let locks = keys.number("locks", 8, 1, 1 << 20)?;
+    let counts = Demand {
+        tasks: threads + 2,
+        operations: 2 * threads,
+        channels: locks + 2,
+        ..Demand::default()
+    };
+    keys.afford(&[("threads", &threads), ("locks", &locks)], counts)?;
     let yields = keys.number("yields", 1000, 1, 1_000_000_000)?;
     let allowed = keys.cpus()?;
     // Work at full capacity, to be fitted to a machine; these are rough figures for an arm64 core

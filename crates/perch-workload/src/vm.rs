@@ -8,8 +8,8 @@ use crate::keys::Keys;
 use crate::words::INSIDE;
 use crate::workload::Workload;
 use crate::{
-    Class, DEFAULT_SHARES, GroupSpec, GuestMisfit, GuestSpec, Op, SHARES, Site, Space, SpecError,
-    TaskSpec, UNCLAMPED,
+    Class, DEFAULT_SHARES, Demand, GroupSpec, GuestMisfit, GuestSpec, Op, SHARES, Site, Space,
+    SpecError, TaskSpec, UNCLAMPED,
 };
 
 /// Number of the virtual machine's group; the groups of the hogs follow.
@@ -38,9 +38,20 @@ pub(crate) fn vm(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let shares = keys.number("shares", 0, *SHARES.start(), *SHARES.end())?;
     let allowed = keys.cpus()?;
     let inside = keys.text(INSIDE).unwrap_or_else(|| "pipe".to_string());
+    let counts = Demand {
+        tasks: u64::from(groups * hogs + spec.vcpus),
+        operations: u64::from(2 * groups * hogs),
+        groups: if shares == 0 {
+            0
+        } else {
+            u64::from(groups) + 3
+        },
+        ..Demand::default()
+    };
+    keys.afford(&[("hogs", &format!("{groups}x{hogs}"))], counts)?;
     let vcpus = spec.vcpus as usize;
     let machine = Machine::regular("guest", 1, 1, 1, 0, vcpus, 1)?;
-    let mut workload = Workload::parse(&inside, &machine)?;
+    let mut workload = Workload::parse_within(&inside, &machine, keys.budget)?;
     fits(&workload)?;
     for task in &mut workload.tasks {
         task.space = None;

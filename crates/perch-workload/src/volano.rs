@@ -16,7 +16,7 @@ use perch_engine::Dist;
 
 use crate::keys::Keys;
 use crate::workload::{MAX_TASKS, Workload};
-use crate::{Class, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
+use crate::{Class, Demand, Measure, Op, Site, Space, SpecError, TaskSpec, UNCLAMPED};
 
 /// Cache lines of its own that a Java thread uses each time it runs. A guess.
 const FOOTPRINT: u32 = 128;
@@ -36,6 +36,8 @@ pub(crate) fn loopback(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
             threads: people * 4,
         });
     }
+    let counts = Demand::new(4 * people, people * (2 * users + 16), 4 * people);
+    keys.afford(&[("rooms", &rooms), ("users", &users)], counts)?;
     let allowed = keys.cpus()?;
     // Guesses of a JVM of 2005 on a core of 2009: a system call on a socket with Java's copying
     // around it, the server's work for a message, and its work for each user who gets the message.
