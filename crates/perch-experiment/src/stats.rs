@@ -74,10 +74,10 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 /// A change, in percent of the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delta {
-    /// The change of the means.
+    /// The change of the means; not finite where the baseline is 0.
     pub pct: f64,
     /// Half the width of its 95 % confidence interval, in percentage points; none where there are
-    /// fewer than two repetitions.
+    /// fewer than two repetitions, and none where the baseline is 0.
     pub ci95_pct: Option<f64>,
 }
 
@@ -104,7 +104,7 @@ pub fn delta(baseline: &[f64], patched: &[f64]) -> Delta {
         .collect();
     Delta {
         pct: 100.0 * (ratio - 1.0),
-        ci95_pct: ci95(&left),
+        ci95_pct: ci95(&left).filter(|half| half.is_finite()),
     }
 }
 
@@ -172,6 +172,15 @@ mod tests {
         let delta = delta(&[100.0, 150.0, 80.0], &[110.0, 165.0, 88.0]);
         assert!((delta.pct - 10.0).abs() < 1e-9);
         assert!(delta.ci95_pct.unwrap() < 1e-9);
+    }
+
+    #[test]
+    fn a_change_from_nothing_has_neither_percentage_nor_interval() {
+        for patched in [[0.0; 3], [1.0, 2.0, 3.0]] {
+            let delta = delta(&[0.0; 3], &patched);
+            assert!(!delta.pct.is_finite());
+            assert_eq!(delta.ci95_pct, None);
+        }
     }
 
     #[test]
