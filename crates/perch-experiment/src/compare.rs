@@ -3,6 +3,7 @@
 //! arm did differently.
 
 mod counts;
+mod found;
 mod measured;
 mod scoring;
 
@@ -10,8 +11,8 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{CacheStep, Era, Policy, Reason, Topology};
-use perch_sim::workload::{Workload, WorkloadError};
-use perch_sim::{Outcome, RootDomain, Scenario, Watch};
+use perch_sim::workload::{Budget, Demand, Workload, WorkloadError};
+use perch_sim::{Outcome, RootDomain, Scenario, Score, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::contention::Contention;
@@ -22,11 +23,12 @@ use crate::raw::{self, Each};
 use crate::report::ArmModes;
 use crate::seed::seed;
 use crate::statistic::{DESCRIBE, Statistic};
-use crate::tally::{ArmCpus, Tally, WakeLatency};
+use crate::tally::{ArmCpus, WakeLatency};
 
 pub use counts::CountRow;
-use counts::{chosen, counts, guests, totals};
+use counts::{Rates, chosen, counts, guests, totals};
 pub(crate) use counts::{distances, occurred};
+use found::ArmFound;
 pub use measured::{MeasuredScore, MeasuredSpec, Measurement, compare_measured};
 use scoring::arm_scores;
 pub use scoring::{ArmScore, StatisticScore};
@@ -54,6 +56,9 @@ pub struct CompareSpec {
     pub seed: u64,
     /// The number of worker threads, at least 1.
     pub jobs: usize,
+    /// The memory that the comparison may take. Where fewer than `jobs` simulations fit into it at
+    /// a time, fewer run.
+    pub budget: Budget,
 }
 
 /// One score of the workload.
@@ -149,32 +154,48 @@ pub fn compare_raw(
     progress: Progress,
     each: Each,
 ) -> Result<Comparison, ExperimentError> {
-    check(spec)?;
+    let workload = check(spec)?;
+    let jobs = affordable(spec, &workload)?;
     let topology = Topology::new(&spec.machine);
     let repetitions = spec.effort.repetitions as usize;
     let parts = parts(spec);
-    let order: Vec<usize> = (0..spec.arms.len() * repetitions).collect();
-    let outcomes = pool::run(&order, spec.jobs, progress, |index| {
+    let mut found: Vec<ArmFound> = spec.arms.iter().map(|_| ArmFound::default()).collect();
+    let mut described: Vec<Score> = Vec::new();
+    let run = |index| {
         let (arm, repetition) = (&spec.arms[index / repetitions], index % repetitions);
         let failed = |reason: String| failure(spec, arm, repetition, reason);
         let scenario = scenario(spec, &topology, arm, repetition);
         let scenario = scenario.map_err(|error| failed(error.to_string()))?;
         scenario.run().map_err(|error| failed(error.to_string()))
-    })?;
+    };
+    let keep = |index: usize, outcome: Outcome| {
+        found[index / repetitions].add(&outcome);
+        // Every arm has the scores of the first arm's first repetition, because the workload alone
+        // determines them.
+        if index == 0 {
+            described = outcome.scores;
+        }
+        Ok(())
+    };
+    pool::run(spec.arms.len() * repetitions, jobs, progress, run, keep)?;
     let draws = seed(spec.seed, &[&parts[..], &["bootstrap"]].concat(), 0);
-    let by_arm: Vec<&[Outcome]> = outcomes.chunks(repetitions).collect();
-    let mut scores = scores(spec, &by_arm, draws);
+    let mut scores = scores(spec, &described, &mut found, draws);
     let seed_of = |repetition| seed(spec.seed, &parts, repetition);
     raw::of_comparison(spec, &scores, &seed_of, each)?;
     if !spec.statistics {
         let arms = scores.iter_mut().flat_map(|score| &mut score.arms);
         arms.for_each(|arm| arm.iterations = Vec::new());
     }
-    let tallies = by_arm.iter().zip(&spec.arms).map(|(outcomes, arm)| {
-        let tally = Tally::of(outcomes.iter().map(|outcome| &outcome.metrics));
-        (tally.latency(&arm.name, true), tally.cpus(&arm.name, true))
-    });
+    let tallies = found
+        .iter()
+        .zip(&spec.arms)
+        .map(|(ArmFound { tally, .. }, arm)| {
+            (tally.latency(&arm.name, true), tally.cpus(&arm.name, true))
+        });
     let (latency, cpus) = tallies.unzip();
+    let rates: Vec<&Rates> = found.iter().map(|arm| &arm.rates).collect();
+    let names = spec.arms.iter().map(|arm| arm.name.as_str());
+    let lines = names.zip(&found);
     Ok(Comparison {
         machine: spec.machine.name.clone(),
         place: None,
@@ -197,20 +218,22 @@ pub fn compare_raw(
         cpus,
         machine_toml: spec.machine.to_toml(),
         decisions: counts(
-            &by_arm,
+            &rates,
             Reason::ALL.iter().map(|reason| reason.name()),
-            |metrics| &metrics.by_reason,
+            |rates| &rates.decisions,
         ),
-        chosen: chosen(&spec.workload, &spec.machine, &by_arm),
-        cache: counts(&by_arm, CacheStep::ALL[1..].iter().map(|s| s.name()), |m| {
-            &m.by_cache_step[1..]
+        chosen: chosen(!workload.groups.is_empty(), spec.machine.cpus.len(), &rates),
+        cache: counts(&rates, CacheStep::ALL[1..].iter().map(|s| s.name()), |r| {
+            &r.cache
         }),
-        wake_distance: counts(&by_arm, distances(), |metrics| &metrics.wake_distance),
-        migrations: counts(&by_arm, distances(), |metrics| &metrics.migrations),
-        balanced: counts(&by_arm, distances(), |metrics| &metrics.balanced),
-        guests: guests(&by_arm),
-        totals: totals(&by_arm),
-        contention: contention(spec, &by_arm),
+        wake_distance: counts(&rates, distances(), |rates| &rates.wake_distance),
+        migrations: counts(&rates, distances(), |rates| &rates.migrations),
+        balanced: counts(&rates, distances(), |rates| &rates.balanced),
+        guests: guests(&rates),
+        totals: totals(&rates),
+        contention: lines
+            .filter_map(|(arm, found)| found.lines.found(arm))
+            .collect(),
     })
 }
 
@@ -232,7 +255,7 @@ fn scenario(
         policy: Policy::new(spec.era, arm.modes),
         hz: spec.hz,
         root_domain: spec.root_domain,
-        workload: Workload::parse(&spec.workload, &spec.machine)?,
+        workload: Workload::parse_within(&spec.workload, &spec.machine, spec.budget)?,
         warmup_ns: spec.effort.warmup_ns,
         measure_ns: spec.effort.measure_ns,
         seed: seed(spec.seed, &parts(spec), repetition as u32),
@@ -267,7 +290,8 @@ pub fn watch<W: Watch>(
     run.map(drop).map_err(|error| failed(error.to_string()))
 }
 
-fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {
+/// Refuses what makes no sense, and returns the workload.
+fn check(spec: &CompareSpec) -> Result<Workload, ExperimentError> {
     let refuse = |reason: String| Err(ExperimentError::Argument(reason));
     if spec.arms.is_empty() {
         return refuse("no arm: expected --arm NAME:MECHANISM=MODE at least once".to_string());
@@ -299,61 +323,68 @@ fn check(spec: &CompareSpec) -> Result<(), ExperimentError> {
     if !(100..=1000).contains(&spec.hz) {
         return refuse(format!("{} ticks a second: expected 100 to 1000", spec.hz));
     }
-    match Workload::parse(&spec.workload, &spec.machine) {
-        Err(error) => refuse(error.to_string()),
-        Ok(workload) => (workload.check(spec.era)).or_else(|error| refuse(error.to_string())),
-    }
+    let parsed = Workload::parse_within(&spec.workload, &spec.machine, spec.budget);
+    let argument = |reason: String| ExperimentError::Argument(reason);
+    let workload = parsed.map_err(|error| argument(error.to_string()))?;
+    let fits = workload.check(spec.era);
+    fits.map_err(|error| argument(error.to_string()))?;
+    Ok(workload)
 }
 
-/// Makes a row for each score. Every arm has the scores of the first arm's first repetition,
-/// because the workload alone determines them. A bootstrap draws from `draws`.
-fn scores(spec: &CompareSpec, by_arm: &[&[Outcome]], draws: u64) -> Vec<ScoreRow> {
-    let of_arms = |values: &dyn Fn(&[Outcome]) -> Vec<f64>| {
+/// Refuses repetitions whose scores are over the budget, and returns how many simulations may run
+/// at a time within it.
+fn affordable(spec: &CompareSpec, workload: &Workload) -> Result<usize, ExperimentError> {
+    let each = Demand::of(workload, spec.machine.cpus.len());
+    let repetitions = u64::from(spec.effort.repetitions);
+    let kept = Demand {
+        simulations: repetitions.saturating_mul(spec.arms.len() as u64),
+        ..Demand::default()
+    };
+    let asked = format!("repetitions={repetitions} and arms={}", spec.arms.len());
+    let affordable = spec.budget.check(&asked, kept);
+    affordable.map_err(|over| ExperimentError::Argument(over.to_string()))?;
+    Ok(spec.budget.at_a_time(spec.jobs, each, kept))
+}
+
+/// Makes a row for each score, of the values that `found` has, which lose them. A bootstrap draws
+/// from `draws`.
+fn scores(
+    spec: &CompareSpec,
+    described: &[Score],
+    found: &mut [ArmFound],
+    draws: u64,
+) -> Vec<ScoreRow> {
+    let mut of_arms = |values: &dyn Fn(&mut ArmFound) -> &mut Vec<f64>| {
         let names = spec.arms.iter().map(|arm| arm.name.as_str());
-        let values = by_arm.iter().map(|arm| values(arm)).collect();
-        arm_scores(names, values, spec.statistics, draws)
+        let values = found.iter_mut().map(|arm| std::mem::take(values(arm)));
+        arm_scores(names, values.collect(), spec.statistics, draws)
     };
-    let values = |arm: &[Outcome], score: usize| -> Vec<f64> {
-        arm.iter()
-            .map(|outcome| outcome.scores[score].value)
-            .collect()
-    };
-    let rows = by_arm[0][0]
-        .scores
-        .iter()
-        .enumerate()
-        .map(|(score, described)| ScoreRow {
+    let mut rows: Vec<ScoreRow> = Vec::new();
+    for (score, described) in described.iter().enumerate() {
+        rows.push(ScoreRow {
             name: described.name.clone(),
             unit: described.unit.to_string(),
             higher_is_better: described.higher_is_better,
-            arms: of_arms(&|arm| values(arm, score)),
+            arms: of_arms(&|arm| &mut arm.scores[score]),
         });
-    let latency_us = |outcome: &Outcome| {
-        let metrics = &outcome.metrics;
-        metrics.latency_ns as f64 / metrics.latencies.max(1) as f64 / 1e3
-    };
-    let latency = ScoreRow {
+    }
+    rows.push(ScoreRow {
         name: "wake-up latency".to_string(),
         unit: "us".to_string(),
         higher_is_better: false,
-        arms: of_arms(&|arm| arm.iter().map(latency_us).collect()),
-    };
+        arms: of_arms(&|arm| &mut arm.latency_us),
+    });
     // On a machine without figures for contended lines, the kernel's share of the time has no
     // measure to stand beside.
-    let modelled = spec.machine.hardware.contended_line.is_some();
-    let kernel = modelled.then(|| ScoreRow {
-        name: "kernel time".to_string(),
-        unit: "% of busy time".to_string(),
-        higher_is_better: false,
-        arms: of_arms(&|arm| arm.iter().map(|o| o.metrics.kernel_pct()).collect()),
-    });
-    rows.chain([latency]).chain(kernel).collect()
-}
-
-fn contention(spec: &CompareSpec, by_arm: &[&[Outcome]]) -> Vec<Contention> {
-    let arms = spec.arms.iter().zip(by_arm);
-    arms.filter_map(|(arm, outcomes)| Contention::new(&arm.name, outcomes))
-        .collect()
+    if spec.machine.hardware.contended_line.is_some() {
+        rows.push(ScoreRow {
+            name: "kernel time".to_string(),
+            unit: "% of busy time".to_string(),
+            higher_is_better: false,
+            arms: of_arms(&|arm| &mut arm.kernel_pct),
+        });
+    }
+    rows
 }
 
 #[cfg(test)]

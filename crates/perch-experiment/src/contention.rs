@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The kernel's contended cache lines, by arm, in the terms of `perf c2c`.
 
-use perch_sim::{C2c, Outcome, Row};
+use perch_sim::{C2c, Row};
 use serde::{Deserialize, Serialize};
 
 /// Accesses of one kernel function to one field. Percentages are shares of the line's accesses of
@@ -62,21 +62,36 @@ pub struct Contention {
     pub lines: Vec<ContendedLine>,
 }
 
-impl Contention {
-    /// Sums up the lines that an arm's repetitions touched; `None` on a machine without figures for
-    /// contended lines.
-    pub fn new(arm: &str, outcomes: &[Outcome]) -> Option<Contention> {
-        let mut found = outcomes.iter().filter_map(|o| o.metrics.c2c.as_deref());
-        let mut sum = found.next()?.clone();
-        for c2c in found {
-            sum.add(c2c);
+/// The sums over an arm's repetitions that its [`Contention`] is made of.
+#[derive(Default)]
+pub(crate) struct LineSums {
+    lines: Option<C2c>,
+    kernel_pct: f64,
+    repetitions: usize,
+}
+
+impl LineSums {
+    /// Adds a repetition: its contended lines, if the machine has figures for them, and the
+    /// kernel's share of its busy time.
+    pub fn add(&mut self, lines: Option<&C2c>, kernel_pct: f64) {
+        match (&mut self.lines, lines) {
+            (Some(sum), Some(more)) => sum.add(more),
+            (None, Some(first)) => self.lines = Some(first.clone()),
+            (_, None) => {}
         }
-        let kernel_pct = outcomes.iter().map(|o| o.metrics.kernel_pct()).sum::<f64>();
+        self.kernel_pct += kernel_pct;
+        self.repetitions += 1;
+    }
+
+    /// Returns the lines that the arm's repetitions touched; `None` on a machine without figures
+    /// for contended lines.
+    pub fn found(&self, arm: &str) -> Option<Contention> {
+        let sum = self.lines.as_ref()?;
         let hitm: u64 = sum.lines.iter().map(|line| line.total.hitm()).sum();
         Some(Contention {
             arm: arm.to_string(),
-            kernel_pct: kernel_pct / outcomes.len() as f64,
-            lines: sum.lines.iter().map(|l| line(&sum, l, hitm)).collect(),
+            kernel_pct: self.kernel_pct / self.repetitions as f64,
+            lines: sum.lines.iter().map(|l| line(sum, l, hitm)).collect(),
         })
     }
 }

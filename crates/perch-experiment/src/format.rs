@@ -15,6 +15,7 @@ use std::path::Path;
 
 use perch_policy::{Era, Modes};
 use perch_sim::RootDomain;
+use perch_sim::workload::Budget;
 
 use crate::error::{ExperimentError, Source};
 use crate::model::{Arm, BASELINE, Experiment, PATCHED};
@@ -26,12 +27,13 @@ use refuse::refuse;
 const HZ: std::ops::RangeInclusive<u32> = 100..=1000;
 
 impl Experiment {
-    /// Reads the experiment in the file at `path`; the file with the figures stands beside it.
+    /// Reads the experiment in the file at `path`; the file with the figures stands beside it. Each
+    /// workload must be within `budget`.
     ///
     /// # Errors
     /// Returns an error for what cannot be read and for what makes no sense, with the file, the
     /// line, the key and what was expected.
-    pub fn from_file(path: &Path) -> Result<Experiment, ExperimentError> {
+    pub fn from_file(path: &Path, budget: Budget) -> Result<Experiment, ExperimentError> {
         let read = |path: &Path| {
             std::fs::read_to_string(path).map_err(|source| ExperimentError::Read {
                 path: path.display().to_string(),
@@ -39,7 +41,8 @@ impl Experiment {
             })
         };
         let beside = |name: &str| read(&path.parent().unwrap_or(Path::new(".")).join(name));
-        Experiment::from_toml(&read(path)?, &path.display().to_string(), &beside)
+        let origin = path.display().to_string();
+        Experiment::from_toml_within(&read(path)?, &origin, &beside, budget)
     }
 
     /// Reads the experiment in `text`; errors use the name `origin` for it, and `beside` returns
@@ -51,6 +54,15 @@ impl Experiment {
         text: &str,
         origin: &str,
         beside: &dyn Fn(&str) -> Result<String, ExperimentError>,
+    ) -> Result<Experiment, ExperimentError> {
+        Experiment::from_toml_within(text, origin, beside, Budget::DEFAULT)
+    }
+
+    fn from_toml_within(
+        text: &str,
+        origin: &str,
+        beside: &dyn Fn(&str) -> Result<String, ExperimentError>,
+        budget: Budget,
     ) -> Result<Experiment, ExperimentError> {
         let source = Source { origin, text };
         let raw: RawFile = toml::from_str(text).map_err(|error| {
@@ -80,7 +92,7 @@ impl Experiment {
         let arms = arms(&source, era, &raw.arm)?;
         let figures = raw.published.get_ref();
         let lines = published::read(&beside(figures)?, figures)?;
-        let (loads, cells) = tables::tables(&source, &raw, era, &lines)?;
+        let (loads, cells) = tables::tables(&source, &raw, era, &lines, budget)?;
         let c2c = raw.c2c.as_ref().map(|raw| c2c::read(&source, raw, &loads));
         let c2c = c2c.transpose()?;
         Ok(Experiment {

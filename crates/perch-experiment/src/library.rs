@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use perch_sim::workload::Budget;
+
 use crate::error::ExperimentError;
 use crate::model::Experiment;
 
@@ -21,13 +23,21 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// Returns [`ExperimentError::Unknown`] when the argument is neither a name nor a file, else the
 /// errors of [`Experiment::from_file`].
 pub fn resolve(name_or_path: &str) -> Result<Experiment, ExperimentError> {
+    resolve_within(name_or_path, Budget::DEFAULT)
+}
+
+/// Returns an experiment as [`resolve`] does; each workload of a file must be within `budget`.
+///
+/// # Errors
+/// Returns the errors of [`resolve`].
+pub fn resolve_within(name_or_path: &str, budget: Budget) -> Result<Experiment, ExperimentError> {
     if let Some((name, text, figures)) = EXPERIMENTS.iter().find(|(n, _, _)| *n == name_or_path) {
         let origin = format!("experiments/{name}.toml");
         return Experiment::from_toml(text, &origin, &|_| Ok(figures.to_string()));
     }
     let path = Path::new(name_or_path);
     if path.exists() {
-        return Experiment::from_file(path);
+        return Experiment::from_file(path, budget);
     }
     Err(ExperimentError::Unknown {
         name: name_or_path.to_string(),

@@ -2,14 +2,16 @@
 //! Runs an experiment: every load, arm and repetition is one simulation, whichever rows it serves,
 //! and simulations run in parallel.
 
+mod kept;
+mod plan;
+
 use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{Policy, Topology};
-use perch_sim::workload::Workload;
+use perch_sim::workload::{Budget, Demand, Workload};
 use perch_sim::{Outcome, Scenario, Score};
 
-use crate::contention::Contention;
 use crate::error::ExperimentError;
 use crate::glob;
 use crate::line::{LineFound, PublishedLine};
@@ -19,6 +21,8 @@ use crate::raw::{self, Each};
 use crate::report::{ArmModes, CellReport, Described, Iterations, LoadResult, Report, Summary};
 use crate::seed::seed;
 use crate::tally::Tallies;
+use kept::{Found, Kept, Scored};
+use plan::{Plan, Trial};
 
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
@@ -33,31 +37,9 @@ pub struct RunOptions {
     pub further: Vec<String>,
     /// The number of worker threads, at least 1. The report doesn't depend on it.
     pub jobs: usize,
-}
-
-/// One simulation.
-#[derive(Clone, Copy, Debug)]
-struct Trial<'a> {
-    load: &'a Load,
-    arm: &'a Arm,
-    effort: Effort,
-    seed: u64,
-    repetition: u32,
-}
-
-/// One score of one simulation.
-#[derive(Clone, Debug)]
-struct Scored {
-    value: f64,
-    what: Described,
-}
-
-/// The result of one simulation.
-struct Found {
-    /// The scores that the experiment wants of the load, in that order.
-    scores: Vec<Scored>,
-    /// The whole outcome, where the simulation met contended lines of the kernel.
-    outcome: Option<Outcome>,
+    /// The memory that the run may take. Where fewer than `jobs` simulations fit into it at a time,
+    /// fewer run.
+    pub budget: Budget,
 }
 
 /// Runs `experiment` on the simulator.
@@ -89,7 +71,7 @@ pub fn run_raw(
     let tallies = Tallies::new(experiment);
     let simulate = |trial: &Trial| {
         let topology = topologies.get(&trial.load.machine);
-        simulate(experiment, topology, trial, &tallies)
+        simulate(experiment, topology, trial, options.budget, &tallies)
     };
     let mut report = run_with(experiment, options, progress, each, simulate)?;
     report.loads = tallies.found();
@@ -131,6 +113,7 @@ fn simulate(
     experiment: &Experiment,
     topology: &Arc<Topology>,
     trial: &Trial,
+    budget: Budget,
     tallies: &Tallies,
 ) -> Result<Found, ExperimentError> {
     let Trial {
@@ -151,7 +134,7 @@ fn simulate(
         policy: Policy::new(experiment.era, arm.modes),
         hz: experiment.hz,
         root_domain: experiment.root_domain,
-        workload: Workload::parse(&load.workload, &load.machine)
+        workload: Workload::parse_within(&load.workload, &load.machine, budget)
             .map_err(|error| failed(error.to_string()))?,
         warmup_ns: effort.warmup_ns,
         measure_ns: effort.measure_ns,
@@ -169,9 +152,11 @@ fn simulate(
             read(&outcome, wanted, relative).map_err(failed)
         })
         .collect();
+    let published = experiment.c2c.as_ref().filter(|line| is_of(line, load));
     Ok(Found {
         scores: scores?,
-        outcome: outcome.metrics.c2c.is_some().then_some(outcome),
+        kernel_pct: outcome.metrics.kernel_pct(),
+        lines: outcome.metrics.c2c.filter(|_| published.is_some()),
     })
 }
 
@@ -233,12 +218,17 @@ fn run_with(
     let arms = chosen_arms(experiment, &options.further)?;
     let cells = chosen_cells(experiment, options)?;
     let chosen = chosen_loads(experiment, &cells, options)?;
-    let trials = trials(&chosen, &arms, base);
-    let order = longest_first(&trials, &chosen);
-    let scored = pool::run(&order, options.jobs, progress, |index| {
-        simulate(&trials[index])
-    })?;
-    let (results, c2c) = by_load(experiment, &chosen, &arms, base, &scored);
+    let jobs = affordable(&chosen, &arms, options)?;
+    let plan = Plan::new(&chosen, &arms, base);
+    let mut kept: Vec<Kept> = chosen.iter().map(|_| Kept::new(arms.len())).collect();
+    let keep = |index, found| {
+        let (load, arm) = plan.place(index);
+        kept[load].add(arm, found);
+        Ok(())
+    };
+    let run = |index| simulate(&plan.trial(index));
+    pool::run(plan.total(), jobs, progress, run, keep)?;
+    let (results, c2c) = by_load(experiment, &chosen, &arms, base, kept);
     for result in &results {
         raw::of_load(experiment, base, &arms, result, &cells, each)?;
     }
@@ -297,67 +287,70 @@ fn chosen_cells<'a>(
     Ok(cells)
 }
 
-/// Lists every simulation of the loads: by load, by arm, by repetition. [`by_load`] counts on this
-/// order.
-fn trials<'a>(chosen: &[(&'a Load, Effort)], arms: &[&'a Arm], base: u64) -> Vec<Trial<'a>> {
-    let mut trials = Vec::new();
-    for &(load, effort) in chosen {
-        for &arm in arms {
-            trials.extend((0..effort.repetitions).map(|repetition| Trial {
-                load,
-                arm,
-                effort,
-                seed: seed(base, &load.parts(), repetition),
-                repetition,
-            }));
-        }
-    }
-    trials
+/// True where a published line is of this load.
+fn is_of(line: &PublishedLine, load: &Load) -> bool {
+    (&line.benchmark, &line.place) == (&load.benchmark, &load.place)
 }
 
-/// Sorts the scores of all simulations, in the order of [`trials`], into loads and arms; also
-/// returns the contended lines of the load for which such lines were published.
+/// Refuses repetitions whose scores are over the budget, and returns how many simulations may run
+/// at a time within it.
+fn affordable(
+    chosen: &[(&Load, Effort)],
+    arms: &[&Arm],
+    options: &RunOptions,
+) -> Result<usize, ExperimentError> {
+    let budget = options.budget;
+    let of_load = |&(_, effort): &(_, Effort)| u64::from(effort.repetitions) * arms.len() as u64;
+    let kept = Demand {
+        simulations: chosen.iter().map(of_load).sum(),
+        ..Demand::default()
+    };
+    let most = chosen.iter().max_by_key(|(_, effort)| effort.repetitions);
+    let asked = most.map_or(String::new(), |(load, effort)| {
+        let Effort { repetitions, .. } = effort;
+        format!(
+            "{}: repetitions={repetitions} and arms={}",
+            load.path(),
+            arms.len()
+        )
+    });
+    let refuse = |reason: String| ExperimentError::Argument(reason);
+    (budget.check(&asked, kept)).map_err(|over| refuse(over.to_string()))?;
+    let mut jobs = options.jobs;
+    for (load, _) in chosen {
+        let parsed = Workload::parse_within(&load.workload, &load.machine, budget);
+        let workload = parsed.map_err(|error| refuse(format!("{}: {error}", load.path())))?;
+        let each = Demand::of(&workload, load.machine.cpus.len());
+        jobs = budget.at_a_time(jobs, each, kept);
+    }
+    Ok(jobs)
+}
+
+/// Makes the results of the loads of what is kept of them; also returns the contended lines of the
+/// load for which such lines were published.
 fn by_load<'a>(
     experiment: &'a Experiment,
     chosen: &[(&'a Load, Effort)],
     arms: &[&'a Arm],
     base: u64,
-    scored: &[Found],
+    kept: Vec<Kept>,
 ) -> (Vec<LoadResult<'a>>, Option<LineFound>) {
-    let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
-    let mut rest = scored;
+    let names = || arms.iter().map(|arm| arm.name.as_str());
     let mut results = Vec::new();
     let mut c2c = None;
-    for &(load, effort) in chosen {
-        let (of_load, others) = rest.split_at(names.len() * effort.repetitions as usize);
-        rest = others;
-        let value = |score: usize| move |found: &Found| found.scores[score].value;
-        let values = |of_arm: &[Found]| {
-            let scores = 0..load.scores.len();
-            let of_score = scores.map(|score| of_arm.iter().map(value(score)).collect());
-            of_score.collect::<Vec<Vec<f64>>>()
-        };
-        let by_arm = || {
-            let found = of_load.chunks(effort.repetitions as usize);
-            names.iter().copied().zip(found)
-        };
-        results.push(LoadResult {
-            load,
-            // The workload determines these, so all simulations have the same.
-            scores: of_load[0].scores.iter().map(|s| s.what.clone()).collect(),
-            arms: by_arm().map(|(arm, found)| (arm, values(found))).collect(),
-            draws: seed(base, &[&load.benchmark, &load.place, "bootstrap"], 0),
-        });
-        let here = |line: &&PublishedLine| {
-            (&line.benchmark, &line.place) == (&load.benchmark, &load.place)
-        };
-        if let Some(published) = experiment.c2c.as_ref().filter(here) {
-            let arms = by_arm().filter_map(|(arm, found)| {
-                let outcomes: Vec<_> = found.iter().filter_map(|f| f.outcome.clone()).collect();
-                Contention::new(arm, &outcomes)
-            });
+    for (&(load, _), kept) in chosen.iter().zip(kept) {
+        let published = experiment.c2c.as_ref();
+        if let Some(published) = published.filter(|line| is_of(line, load)) {
+            let lines = names().zip(&kept.lines);
+            let arms = lines.filter_map(|(arm, lines)| lines.found(arm));
             c2c = Some(LineFound::new(published, arms.collect()));
         }
+        results.push(LoadResult {
+            load,
+            scores: kept.scores,
+            arms: names().zip(kept.values).collect(),
+            draws: seed(base, &[&load.benchmark, &load.place, "bootstrap"], 0),
+        });
     }
     (results, c2c)
 }
@@ -425,33 +418,6 @@ fn chosen_arms<'a>(
         .filter(chosen)
         .map(|(_, arm)| arm)
         .collect())
-}
-
-/// Returns the trials in the order in which workers take them. Tables list their rows from the
-/// lightest to the heaviest, so a load's place in its table times its simulated time stands for its
-/// cost.
-fn longest_first(trials: &[Trial], loads: &[(&Load, Effort)]) -> Vec<usize> {
-    let mut rank = 0;
-    let mut table = None;
-    let ranks: Vec<u64> = loads
-        .iter()
-        .map(|(load, _)| {
-            let this = Some((&load.benchmark, &load.place));
-            rank = if this == table { rank + 1 } else { 1 };
-            table = this;
-            rank
-        })
-        .collect();
-    let cost = |index: &usize| {
-        let Trial { load, effort, .. } = &trials[*index];
-        let at = loads
-            .iter()
-            .position(|(other, _)| std::ptr::eq(*other, *load));
-        at.map_or(0, |at| ranks[at]) * (effort.warmup_ns + effort.measure_ns)
-    };
-    let mut order: Vec<usize> = (0..trials.len()).collect();
-    order.sort_by_cached_key(|index| std::cmp::Reverse(cost(index)));
-    order
 }
 
 #[cfg(test)]

@@ -113,12 +113,6 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub fn of<'a>(all: impl IntoIterator<Item = &'a Metrics>) -> Tally {
-        let mut tally = Tally::default();
-        all.into_iter().for_each(|metrics| tally.add(metrics));
-        tally
-    }
-
     pub fn add(&mut self, metrics: &Metrics) {
         let add = |sums: &mut Vec<u64>, more: &[u64]| {
             sums.resize(sums.len().max(more.len()), 0);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use perch_report::{Origin, ResultFormat};
+use perch_workload::Budget;
 
 /// The options of commands that simulate and show results.
 #[derive(Args, Clone, Debug)]
@@ -23,6 +24,11 @@ pub struct Common {
     /// .json, .md or .parquet
     #[arg(long, value_name = "FILE")]
     pub raw: Option<PathBuf>,
+    /// Memory that the tasks of the workloads and the scores of all repetitions may take, as perch
+    /// foresees it; what asks for more is refused, and fewer threads simulate where all of them would
+    /// take more
+    #[arg(long, default_value_t = Budget::DEFAULT, value_name = "MEMORY")]
+    pub budget: Budget,
     /// Say nothing on stderr but errors
     #[arg(long, short)]
     pub quiet: bool,

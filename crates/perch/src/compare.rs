@@ -90,6 +90,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         statistics: arguments.statistics,
         seed: common.seed.unwrap_or(1),
         jobs: common.jobs(),
+        budget: common.budget,
     };
     for file in [&arguments.trace, &arguments.record].into_iter().flatten() {
         for arm in &spec.arms {

@@ -85,7 +85,7 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
     // once.
     let loaded: Vec<Experiment> = names
         .into_iter()
-        .map(library::resolve)
+        .map(|name| library::resolve_within(name, common.budget))
         .collect::<Result<_, _>>()?;
     let options = RunOptions {
         seed: common.seed,
@@ -93,6 +93,7 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
         only: arguments.only.clone(),
         further: arguments.arms.clone(),
         jobs: common.jobs(),
+        budget: common.budget,
     };
     let mut raw = Raw::begin(common.raw.as_deref())?;
     let mut reports = Vec::new();

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use perch_report::{Align, Grid};
-use perch_workload::Workload;
 use perch_workload::rtapp::export;
+use perch_workload::{Budget, Workload};
 
 use crate::fresh;
 use crate::output::{Failure, emit};
@@ -34,6 +34,9 @@ pub struct RtAppArguments {
     /// Write random times as their mean, times to the microsecond, and processes as threads of one
     #[arg(long)]
     approximate: bool,
+    /// Memory that the workload's tasks may take, as perch foresees it
+    #[arg(long, default_value_t = Budget::DEFAULT, value_name = "MEMORY")]
+    budget: Budget,
 }
 
 /// Carries out `perch workload`.
@@ -60,7 +63,7 @@ fn list() -> Result<(), Failure> {
 
 fn rt_app(arguments: &RtAppArguments) -> Result<(), Failure> {
     let machine = perch_machine::resolve(&arguments.machine)?;
-    let workload = Workload::parse(&arguments.workload, &machine)
+    let workload = Workload::parse_within(&arguments.workload, &machine, arguments.budget)
         .map_err(|error| Failure::input(error.to_string()))?;
     let text = export(&workload, &machine, arguments.approximate)
         .map_err(|why| Failure::input(format!("{}: {why}", arguments.workload)))?;

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The events that a comparison counts, per simulated second.
 
-use perch_machine::{Distance, Machine};
-use perch_sim::workload::Workload;
-use perch_sim::{GuestMetrics, Metrics, Outcome};
+use perch_machine::Distance;
+use perch_sim::{GuestMetrics, Metrics};
 use serde::{Deserialize, Serialize};
-
-use crate::stats::mean;
 
 /// The names of all distances, nearest first.
 pub(crate) fn distances() -> [&'static str; Distance::ALL.len()] {
@@ -36,79 +33,136 @@ pub(crate) fn occurred<'a>(
         .collect()
 }
 
-/// Calls [`occurred`] on outcomes.
+/// The sums of every event's rate over an arm's repetitions. They are added up in the order of the
+/// repetitions, since the last bit of a sum depends on the order.
+#[derive(Default)]
+pub(super) struct Rates {
+    repetitions: usize,
+    pub decisions: Vec<f64>,
+    pub chosen: Vec<f64>,
+    pub cache: Vec<f64>,
+    pub wake_distance: Vec<f64>,
+    pub migrations: Vec<f64>,
+    pub balanced: Vec<f64>,
+    guests: Vec<f64>,
+    totals: Vec<f64>,
+    /// True where a vCPU of a virtual machine ran.
+    has_guests: bool,
+}
+
+impl Rates {
+    /// Adds a repetition.
+    pub fn add(&mut self, metrics: &Metrics) {
+        let seconds = metrics.simulated_ns.max(1) as f64;
+        let add = |sums: &mut Vec<f64>, counts: &[u64]| {
+            sums.resize(sums.len().max(counts.len()), 0.0);
+            let rates = counts.iter().map(|count| *count as f64 * 1e9 / seconds);
+            sums.iter_mut()
+                .zip(rates)
+                .for_each(|(sum, rate)| *sum += rate);
+        };
+        add(&mut self.decisions, &metrics.by_reason);
+        add(&mut self.chosen, &metrics.chosen);
+        add(&mut self.cache, &metrics.by_cache_step[1..]);
+        add(&mut self.wake_distance, &metrics.wake_distance);
+        add(&mut self.migrations, &metrics.migrations);
+        add(&mut self.balanced, &metrics.balanced);
+        add(&mut self.guests, &GUESTS.map(|(_, of)| of(&metrics.guest)));
+        add(&mut self.totals, &TOTALS.map(|(_, of)| of(metrics)));
+        self.has_guests |= metrics.guest.vcpus_ran_ns > 0;
+        self.repetitions += 1;
+    }
+
+    /// Returns the number of sums but for those by CPU, which there is one of for each CPU of the
+    /// machine at most.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        let all = [
+            &self.decisions,
+            &self.cache,
+            &self.wake_distance,
+            &self.migrations,
+            &self.balanced,
+            &self.guests,
+            &self.totals,
+        ];
+        all.iter().map(|sums| sums.len()).sum()
+    }
+
+    fn mean(&self, sums: &[f64], index: usize) -> f64 {
+        sums.get(index).copied().unwrap_or(0.0) / self.repetitions as f64
+    }
+}
+
+/// Calls [`occurred`] on the rates of each arm.
 pub(super) fn counts<'a>(
-    by_arm: &[&[Outcome]],
+    by_arm: &[&Rates],
     names: impl IntoIterator<Item = &'a str>,
-    of: impl Fn(&Metrics) -> &[u64],
+    of: impl Fn(&Rates) -> &[f64],
 ) -> Vec<CountRow> {
-    occurred(names, |index| {
-        rates(by_arm, |metrics| {
-            of(metrics).get(index).copied().unwrap_or(0)
-        })
-    })
+    let means = |index| {
+        by_arm
+            .iter()
+            .map(|rates| rates.mean(of(rates), index))
+            .collect()
+    };
+    occurred(names, means)
 }
 
 /// Makes a row for each CPU that was chosen, for a workload with groups: the rows show whether the
 /// groups herd.
-pub(super) fn chosen(workload: &str, machine: &Machine, by_arm: &[&[Outcome]]) -> Vec<CountRow> {
-    let grouped = Workload::parse(workload, machine).is_ok_and(|w| !w.groups.is_empty());
+pub(super) fn chosen(grouped: bool, cpus: usize, by_arm: &[&Rates]) -> Vec<CountRow> {
     if !grouped {
         return Vec::new();
     }
-    let names: Vec<String> = (0..machine.cpus.len())
-        .map(|cpu| format!("cpu {cpu}"))
-        .collect();
-    counts(by_arm, names.iter().map(String::as_str), |m| &m.chosen)
+    let names: Vec<String> = (0..cpus).map(|cpu| format!("cpu {cpu}")).collect();
+    counts(by_arm, names.iter().map(String::as_str), |rates| {
+        &rates.chosen
+    })
+}
+
+type Named<T> = (&'static str, fn(&T) -> u64);
+
+const GUESTS: [Named<GuestMetrics>; 7] = [
+    ("vCPUs ran, ms", |g| g.vcpus_ran_ns / 1_000_000),
+    ("vCPUs waited, ms", |g| g.vcpus_waited_ns / 1_000_000),
+    ("exits and interrupts, ms", |g| g.overhead_ns / 1_000_000),
+    ("wake-ups inside", |g| g.wakeups),
+    ("interrupts between vCPUs", |g| g.interrupts),
+    ("halts of vCPUs", |g| g.halts),
+    ("packets", |g| g.packets),
+];
+
+const TOTALS: [Named<Metrics>; 7] = [
+    ("wake-ups", |metrics| metrics.wakeups),
+    ("wake-ups onto a busy CPU", |metrics| metrics.chosen_busy),
+    ("CPUs examined", |metrics| metrics.examined),
+    ("context switches", |metrics| metrics.context_switches),
+    ("preemptions", |metrics| metrics.preemptions),
+    ("changes of LLC", |metrics| metrics.llc_changes),
+    ("bounces (back within 50 ms)", |metrics| metrics.bounces),
+];
+
+/// Makes a row for each name, whether it occurred or not.
+fn all<T>(by_arm: &[&Rates], names: &[Named<T>], of: impl Fn(&Rates) -> &[f64]) -> Vec<CountRow> {
+    let row = |(index, (name, _)): (usize, &Named<T>)| CountRow {
+        name: name.to_string(),
+        per_second: by_arm
+            .iter()
+            .map(|rates| rates.mean(of(rates), index))
+            .collect(),
+    };
+    names.iter().enumerate().map(row).collect()
 }
 
 /// Makes the rows of virtual machines, if any of them had a vCPU that ran.
-pub(super) fn guests(by_arm: &[&[Outcome]]) -> Vec<CountRow> {
-    let row = |name: &str, of: &dyn Fn(&GuestMetrics) -> u64| CountRow {
-        name: name.to_string(),
-        per_second: rates(by_arm, |m| of(&m.guest)),
-    };
-    let mut outcomes = by_arm.iter().flat_map(|outcomes| outcomes.iter());
-    if outcomes.all(|outcome| outcome.metrics.guest.vcpus_ran_ns == 0) {
-        return Vec::new();
+pub(super) fn guests(by_arm: &[&Rates]) -> Vec<CountRow> {
+    match by_arm.iter().any(|rates| rates.has_guests) {
+        true => all(by_arm, &GUESTS, |rates| &rates.guests),
+        false => Vec::new(),
     }
-    vec![
-        row("vCPUs ran, ms", &|g| g.vcpus_ran_ns / 1_000_000),
-        row("vCPUs waited, ms", &|g| g.vcpus_waited_ns / 1_000_000),
-        row("exits and interrupts, ms", &|g| g.overhead_ns / 1_000_000),
-        row("wake-ups inside", &|g| g.wakeups),
-        row("interrupts between vCPUs", &|g| g.interrupts),
-        row("halts of vCPUs", &|g| g.halts),
-        row("packets", &|g| g.packets),
-    ]
 }
 
-pub(super) fn totals(by_arm: &[&[Outcome]]) -> Vec<CountRow> {
-    let row = |name: &str, of: &dyn Fn(&Metrics) -> u64| CountRow {
-        name: name.to_string(),
-        per_second: rates(by_arm, of),
-    };
-    vec![
-        row("wake-ups", &|metrics| metrics.wakeups),
-        row("wake-ups onto a busy CPU", &|metrics| metrics.chosen_busy),
-        row("CPUs examined", &|metrics| metrics.examined),
-        row("context switches", &|metrics| metrics.context_switches),
-        row("preemptions", &|metrics| metrics.preemptions),
-        row("changes of LLC", &|metrics| metrics.llc_changes),
-        row("bounces (back within 50 ms)", &|metrics| metrics.bounces),
-    ]
-}
-
-pub(super) fn rates(by_arm: &[&[Outcome]], of: impl Fn(&Metrics) -> u64) -> Vec<f64> {
-    let rate = |metrics: &Metrics| of(metrics) as f64 * 1e9 / metrics.simulated_ns.max(1) as f64;
-    by_arm
-        .iter()
-        .map(|outcomes| {
-            let rates: Vec<f64> = outcomes
-                .iter()
-                .map(|outcome| rate(&outcome.metrics))
-                .collect();
-            mean(&rates)
-        })
-        .collect()
+pub(super) fn totals(by_arm: &[&Rates]) -> Vec<CountRow> {
+    all(by_arm, &TOTALS, |rates| &rates.totals)
 }

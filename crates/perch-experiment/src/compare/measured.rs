@@ -82,18 +82,33 @@ pub fn compare_measured(
         repetition: (index % repetitions) as u32,
         seed: seed(spec.seed, &parts, (index % repetitions) as u32),
     };
-    let order: Vec<usize> = (0..spec.arms.len() * repetitions).collect();
-    let found = pool::run(&order, spec.jobs, progress, |index| {
-        measure(what(index)).map_err(|reason| failure(spec, what(index), reason))
-    })?;
-    for (index, scores) in found.iter().enumerate() {
-        same(&found[0], scores).map_err(|reason| failure(spec, what(index), reason))?;
-    }
+    let mut described: Vec<MeasuredScore> = Vec::new();
+    // The values by score, then by arm.
+    let mut values: Vec<Vec<Vec<f64>>> = Vec::new();
+    let run =
+        |index: usize| measure(what(index)).map_err(|reason| failure(spec, what(index), reason));
+    let keep = |index: usize, found: Vec<MeasuredScore>| {
+        if index == 0 {
+            values = found
+                .iter()
+                .map(|_| vec![Vec::new(); spec.arms.len()])
+                .collect();
+            described = found.clone();
+        }
+        same(&described, &found).map_err(|reason| failure(spec, what(index), reason))?;
+        let scores = values.iter_mut().zip(&found);
+        scores.for_each(|(arms, score)| arms[index / repetitions].push(score.value));
+        Ok(())
+    };
+    pool::run(
+        spec.arms.len() * repetitions,
+        spec.jobs,
+        progress,
+        run,
+        keep,
+    )?;
     let draws = seed(spec.seed, &[&parts[..], &["bootstrap"]].concat(), 0);
-    let by_arm: Vec<&[Vec<MeasuredScore>]> = found.chunks(repetitions).collect();
-    let rows = found[0].iter().enumerate().map(|(score, described)| {
-        let of_arm = |all: &&[Vec<MeasuredScore>]| all.iter().map(|one| one[score].value).collect();
-        let values = by_arm.iter().map(of_arm).collect();
+    let rows = described.iter().zip(values).map(|(described, values)| {
         let arms = spec.arms.iter().map(|arm| arm.name.as_str());
         ScoreRow {
             name: described.name.clone(),

@@ -21,8 +21,89 @@ fn steering(workload: &str, measure_ms: u64) -> Comparison {
         statistics: false,
         seed: 1,
         jobs: 1,
+        budget: Budget::DEFAULT,
     };
     compare(&spec, &|_, _| {}).unwrap()
+}
+
+fn tiny(repetitions: u32) -> CompareSpec {
+    CompareSpec {
+        machine: Arc::new(perch_machine::resolve("x5570").unwrap()),
+        era: Era::V7_2,
+        hz: 250,
+        root_domain: RootDomain::Stock,
+        workload: "pipe:pairs=2".to_string(),
+        arms: vec![
+            Arm::parse("a:steer=off").unwrap(),
+            Arm::parse("b:steer=perch").unwrap(),
+        ],
+        effort: Effort {
+            repetitions,
+            warmup_ns: 1_000_000,
+            measure_ns: 1_000_000,
+        },
+        statistics: false,
+        seed: 1,
+        jobs: 2,
+        budget: Budget::DEFAULT,
+    }
+}
+
+/// Beside the scores, what is kept of a hundred repetitions is as large as what is kept of one.
+#[test]
+fn what_is_kept_does_not_grow_but_for_the_scores() {
+    let spec = tiny(1);
+    let topology = Topology::new(&spec.machine);
+    let mut kept = ArmFound::default();
+    let mut sizes = Vec::new();
+    for repetition in 0..100 {
+        let scenario = scenario(&spec, &topology, &spec.arms[0], repetition).unwrap();
+        kept.add(&scenario.run().unwrap());
+        sizes.push((kept.scores.len() + 2, kept.values(), kept.sums()));
+    }
+    let (scores, _, sums) = sizes[0];
+    for (before, size) in sizes.iter().enumerate() {
+        assert_eq!(*size, (scores, scores * (before + 1), sums));
+    }
+    // The budget foresees at least the values, with room for a vector's growth.
+    let foreseen = Demand {
+        simulations: 1,
+        ..Demand::default()
+    };
+    assert!(2 * 8 * scores as u64 <= foreseen.bytes());
+}
+
+#[test]
+fn repetitions_over_the_budget_are_refused_by_their_number() {
+    let error = compare(&tiny(1_000_000_000), &|_, _| {}).unwrap_err();
+    assert!(error.is_input());
+    assert_eq!(
+        error.to_string(),
+        "repetitions=1000000000 and arms=2: 2000000000 simulations take about 477 GiB of memory, and \
+         the budget is 1GiB: expected less, or a larger budget: --budget 477GiB"
+    );
+}
+
+#[test]
+fn a_workload_over_the_budget_is_refused_and_a_larger_budget_lets_it_through() {
+    let mut spec = tiny(1);
+    spec.workload = "pipe:pairs=100".to_string();
+    spec.budget = "64KiB".parse().unwrap();
+    let error = compare(&spec, &|_, _| {}).unwrap_err().to_string();
+    assert!(error.contains("pairs=100: 200 tasks"), "{error}");
+    spec.budget = "1MiB".parse().unwrap();
+    compare(&spec, &|_, _| {}).unwrap();
+}
+
+/// A budget that holds one simulation at a time changes how many run, and no figure.
+#[test]
+fn a_small_budget_changes_no_figure() {
+    let mut spec = tiny(5);
+    let found = compare(&spec, &|_, _| {}).unwrap();
+    spec.budget = "100KiB".parse().unwrap();
+    spec.jobs = 64;
+    assert_eq!(affordable(&spec, &check(&spec).unwrap()).unwrap(), 1);
+    assert_eq!(compare(&spec, &|_, _| {}).unwrap(), found);
 }
 
 /// Of the 16 CPUs the first threads of all cores come before the second ones. In mode `posted` a

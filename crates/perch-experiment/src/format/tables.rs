@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::Era;
-use perch_workload::Workload;
+use perch_workload::{Budget, Workload};
 use toml::Spanned;
 
 use super::calibration::calibrate;
@@ -42,6 +42,8 @@ struct Tables<'a> {
     raw: &'a RawFile,
     era: Era,
     lines: &'a [published::Line],
+    /// The memory that a workload may take.
+    budget: Budget,
     /// Every machine that was named, so that places on the same one share it.
     machines: Vec<(&'a str, Arc<Machine>)>,
     loads: Vec<Load>,
@@ -55,12 +57,14 @@ pub(super) fn tables(
     raw: &RawFile,
     era: Era,
     lines: &[published::Line],
+    budget: Budget,
 ) -> Result<(Vec<Load>, Vec<Cell>), ExperimentError> {
     let mut tables = Tables {
         source,
         raw,
         era,
         lines,
+        budget,
         machines: Vec::new(),
         loads: Vec::new(),
         cells: Vec::new(),
@@ -246,7 +250,7 @@ impl<'a> Tables<'a> {
             }
             None => {}
         }
-        match Workload::parse(&workload, &place.machine) {
+        match Workload::parse_within(&workload, &place.machine, self.budget) {
             Err(error) => return refuse_workload(&error.to_string(), ""),
             Ok(parsed) => {
                 if let Err(why) = parsed.check(self.era) {

@@ -34,12 +34,29 @@ fn scored(value: f64) -> Found {
     };
     Found {
         scores: vec![score],
-        outcome: None,
+        lines: None,
+        kernel_pct: 0.0,
     }
 }
 
 fn run_formula(options: &RunOptions) -> Result<Report, ExperimentError> {
     run_with(&experiment(), options, &|_, _| {}, &mut |_| Ok(()), formula)
+}
+
+#[test]
+fn repetitions_over_the_budget_are_refused_by_load_and_number() {
+    let options = RunOptions {
+        repetitions: Some(1_000_000_000),
+        only: Some("tbench/node0/n=1".to_string()),
+        jobs: 1,
+        ..RunOptions::default()
+    };
+    let error = run_formula(&options).unwrap_err();
+    assert!(error.is_input());
+    let error = error.to_string();
+    let begin = "tbench/node0/n=1: repetitions=1000000000 and arms=2: 2000000000 simulations take";
+    assert!(error.starts_with(begin), "{error}");
+    assert!(error.ends_with("--budget 477GiB"), "{error}");
 }
 
 #[test]
@@ -361,7 +378,8 @@ fn several_scores_of_a_simulation_fill_their_own_cells() {
         let scores = scores.map(|score| scored(of(score)).scores.remove(0));
         Ok(Found {
             scores: scores.collect(),
-            outcome: None,
+            lines: None,
+            kernel_pct: 0.0,
         })
     };
     let options = RunOptions {

@@ -2,6 +2,8 @@
 //! perch refuses a request that makes no sense with exit code 2, a sentence on stderr that names
 //! the mistake, and nothing on stdout.
 
+mod budget;
+
 use std::path::{Path, PathBuf};
 
 use crate::support::perch;

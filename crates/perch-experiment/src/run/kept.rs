@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The results of simulations: of each its scores alone are kept, and sums of everything else.
+
+use perch_sim::C2c;
+
+use crate::contention::LineSums;
+use crate::report::Described;
+
+/// One score of one simulation.
+#[derive(Clone, Debug)]
+pub(super) struct Scored {
+    pub value: f64,
+    pub what: Described,
+}
+
+/// The result of one simulation.
+pub(super) struct Found {
+    /// The scores that the experiment wants of the load, in that order.
+    pub scores: Vec<Scored>,
+    /// The contended lines of the kernel that the simulation met, where the experiment has the
+    /// published figures of the load's.
+    pub lines: Option<Box<C2c>>,
+    /// The kernel's share of the busy time, percent.
+    pub kernel_pct: f64,
+}
+
+/// The scores and sums of one load's simulations.
+pub(super) struct Kept {
+    /// The description of each score. The workload determines it, so all simulations have the same.
+    pub scores: Vec<Described>,
+    /// The values by arm, then by score, one a repetition.
+    pub values: Vec<Vec<Vec<f64>>>,
+    /// The contended lines by arm.
+    pub lines: Vec<LineSums>,
+}
+
+impl Kept {
+    pub fn new(arms: usize) -> Kept {
+        Kept {
+            scores: Vec::new(),
+            values: vec![Vec::new(); arms],
+            lines: (0..arms).map(|_| LineSums::default()).collect(),
+        }
+    }
+
+    /// Adds the next repetition of an arm.
+    pub fn add(&mut self, arm: usize, found: Found) {
+        let values = &mut self.values[arm];
+        values.resize_with(found.scores.len(), Vec::new);
+        let each = values.iter_mut().zip(&found.scores);
+        each.for_each(|(values, score)| values.push(score.value));
+        self.lines[arm].add(found.lines.as_deref(), found.kernel_pct);
+        if self.scores.is_empty() {
+            self.scores = found.scores.into_iter().map(|score| score.what).collect();
+        }
+    }
+}
