@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use perch_lab::agent::{FAILED, Scheduled};
-use perch_lab::guest::{self, Guest, Setup, Status};
+use perch_lab::guest::{self, Clock, Guest, Setup, Status};
 use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
 use perch_lab::topology::DEFAULT_CPUS;
@@ -260,6 +260,11 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
         .map(coherence::format)
         .transpose()?;
     let deterministic = arguments.deterministic || arguments.coherence || arguments.timed;
+    let clock = if deterministic {
+        Clock::Deterministic
+    } else {
+        Clock::Host
+    };
 
     let spinner = Spinner::new(arguments.quiet);
     let store = Store::open()?.with_progress(spinner.clone());
@@ -290,7 +295,7 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
     let command = command.timeout(arguments.timeout);
     let release = kernel.release.clone();
     let mut setup = Setup::new(kernel, qemu, topology, contents);
-    setup.deterministic = deterministic;
+    setup.clock = clock;
     setup.coherence = arguments.coherence;
     setup.timed = arguments.timed;
     if let Some(file) = &arguments.console {
@@ -425,7 +430,7 @@ fn scheduled(settings: &[String], command: Vec<String>) -> Vec<String> {
 
 fn summarise(setup: &Setup, release: &str, boot_time: Duration) {
     let topology = &setup.topology;
-    let clock = match (setup.timed, setup.deterministic) {
+    let clock = match (setup.timed, setup.clock.counts()) {
         (true, _) => ", in modelled time",
         (false, true) => ", deterministic",
         (false, false) => "",

@@ -8,7 +8,7 @@ use crate::agent::frame::Start;
 pub use crate::agent::frame::Status;
 
 /// The time that a command may take when its caller sets no other.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// A program to run in a guest, and how long it may take.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Command {
 
 impl Command {
     /// The program (a path, or a name below the guest's `PATH`) and its arguments. It has the
-    /// agent's environment, an empty standard input and 10 minutes.
+    /// agent's environment, an empty standard input and an hour.
     pub fn new<W: Into<String>>(argv: impl IntoIterator<Item = W>) -> Command {
         Command {
             start: Start {

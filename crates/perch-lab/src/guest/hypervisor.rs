@@ -29,8 +29,8 @@ use crate::topology::Memory;
 const WORDS: &str = "panic=-1 mitigations=off nokaslr sched_verbose";
 const X86_TCG_WORDS: &str = "tsc=reliable no_timer_check lpj=8000000 cpuhp.parallel=0";
 
-/// Words that take randomness out of a deterministic guest's kernel.
-const DETERMINISTIC_WORDS: &str = "norandmaps random.trust_cpu=off random.trust_bootloader=off";
+/// Words that take randomness out of the kernel of a guest that counts instructions.
+const COUNTING_WORDS: &str = "norandmaps random.trust_cpu=off random.trust_bootloader=off";
 
 /// A running QEMU. Dropping the value kills it.
 pub(super) struct Hypervisor {
@@ -240,10 +240,10 @@ fn arguments(setup: &Setup, memory: &Memory, inherited: &Inherited) -> Vec<Strin
             }
         }
     }
-    if setup.deterministic {
-        add(&["-icount", "shift=0,sleep=off", "-seed", "1"]);
+    if let Some(icount) = setup.clock.icount() {
+        add(&["-icount", icount, "-seed", "1"]);
         add(&["-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
-        append = format!("{append} {DETERMINISTIC_WORDS}");
+        append = format!("{append} {COUNTING_WORDS}");
     }
     if let Some(words) = &setup.kernel_words {
         append = format!("{append} {words}");
@@ -292,6 +292,6 @@ fn arguments(setup: &Setup, memory: &Memory, inherited: &Inherited) -> Vec<Strin
     if let Some((plugin, duties)) = inherited.plugin.zip(setup.duties()) {
         arguments.extend(plugin.arguments(setup.topology.machine(), memory.mib, duties));
     }
-    arguments.extend(setup.topology.arguments(memory, setup.deterministic));
+    arguments.extend(setup.topology.arguments(memory, setup.clock.counts()));
     arguments
 }

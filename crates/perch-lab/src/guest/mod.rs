@@ -58,13 +58,16 @@ use link::{JOB, Link, Silence};
 pub use log::trouble;
 use monitor::Monitor;
 pub use process::{Process, Signal};
-pub use setup::{Accelerator, Setup};
+pub use setup::{Accelerator, Clock, Setup};
 use shared::Shared;
 pub use sibling::perch_for;
 pub use snapshot::Snapshot;
 
+/// The time that a guest may take to power off.
+const END: Duration = Duration::from_secs(600);
+
 /// The time that a transfer of a file may take.
-const TRANSFER: Duration = Duration::from_secs(120);
+const TRANSFER: Duration = Duration::from_secs(1800);
 
 /// A guest that has come up. The guest is killed when the value is dropped and when this process
 /// ends in any way.
@@ -167,6 +170,22 @@ impl Guest {
         })
     }
 
+    /// Stops all CPUs of the guest, and with them its clocks.
+    ///
+    /// # Errors
+    /// [`Error::Guest`] when the guest is gone.
+    pub fn pause(&self) -> Result<()> {
+        self.monitor("stop", "{}").map(drop)
+    }
+
+    /// Lets the CPUs of a paused guest go on, for which no time has passed.
+    ///
+    /// # Errors
+    /// As [`Guest::pause`].
+    pub fn resume(&self) -> Result<()> {
+        self.monitor("cont", "{}").map(drop)
+    }
+
     /// Runs a command to its end.
     ///
     /// # Errors
@@ -236,8 +255,9 @@ impl Guest {
                     Ok(_) => return Ok(()),
                     Err(Silence::Gone) => return Err(self.shared.gone()),
                     Err(Silence::Late) => {
-                        let words = "a file did not travel within 120 s";
-                        return Err(self.shared.error(words.to_string()));
+                        let words =
+                            format!("a file did not travel within {} s", TRANSFER.as_secs());
+                        return Err(self.shared.error(words));
                     }
                 }
             }
@@ -289,11 +309,11 @@ impl Guest {
     /// [`Error::Guest`] when it does not.
     pub fn power_off(self) -> Result<String> {
         self.shared.ask(&Request::End)?;
-        match self.shared.hypervisor.wait(Duration::from_secs(60)) {
+        match self.shared.hypervisor.wait(END) {
             Some(_) => Ok(self.shared.console.text()),
             None => {
-                let words = "the guest did not power off within 60 s";
-                Err(self.shared.error(words.to_string()))
+                let words = format!("the guest did not power off within {} s", END.as_secs());
+                Err(self.shared.error(words))
             }
         }
     }

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// How long QEMU may take to answer. It answers between two turns of the guest's CPUs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The connection.
 pub(super) struct Monitor {

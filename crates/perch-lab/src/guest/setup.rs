@@ -25,6 +25,38 @@ pub enum Accelerator {
     Kvm,
 }
 
+/// The unit of a guest's clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// The host's time.
+    #[default]
+    Host,
+    /// Instructions of all CPUs together, 8 ns each; time in which no CPU has anything to do passes
+    /// at once. CPUs keep pace with each other and with the clock however busy the host is. Requests
+    /// come whenever the host sends them, so two runs are alike and not equal.
+    Instructions,
+    /// Instructions, 1 ns each, with nothing random: the job runs the same to the bit every time.
+    Deterministic,
+}
+
+impl Clock {
+    /// Returns whether the clocks count instructions.
+    pub fn counts(self) -> bool {
+        self != Clock::Host
+    }
+
+    /// The value of QEMU's option -icount. By its shift an instruction takes 2^shift ns. Eight times
+    /// as many instructions a second of guest time as with 8 ns would take the host eight times as
+    /// long; with fewer, eight CPUs do little but handle their ticks.
+    pub(super) fn icount(self) -> Option<&'static str> {
+        match self {
+            Clock::Host => None,
+            Clock::Instructions => Some("shift=3,sleep=off"),
+            Clock::Deterministic => Some("shift=0,sleep=off"),
+        }
+    }
+}
+
 /// The parts of a guest.
 pub struct Setup {
     /// The kernel that the guest boots.
@@ -37,9 +69,8 @@ pub struct Setup {
     pub contents: Contents,
     /// The way in which QEMU executes it.
     pub accelerator: Accelerator,
-    /// True when QEMU's clock counts instructions instead of time: the job runs the same to the bit
-    /// every time, and a nanosecond in the guest is about one instruction.
-    pub deterministic: bool,
+    /// The unit of its clocks.
+    pub clock: Clock,
     /// The command that the guest runs by itself before it listens, and that [`super::Guest::job`]
     /// returns. In a deterministic guest only this command is deterministic, since requests come
     /// whenever the host sends them.
@@ -74,7 +105,7 @@ impl Setup {
             topology,
             contents,
             accelerator: Accelerator::Tcg,
-            deterministic: false,
+            clock: Clock::Host,
             job: None,
             bpf_stats: false,
             kernel_words: None,
@@ -138,9 +169,10 @@ impl Setup {
         if self.duties().is_some() {
             self.check_coherence()?;
         }
-        if self.deterministic && self.accelerator == Accelerator::Kvm {
+        if self.clock.counts() && self.accelerator == Accelerator::Kvm {
             return Err(Error::Input(
-                "a deterministic guest counts its instructions, which KVM cannot do".to_string(),
+                "a guest that counts its instructions cannot run on KVM, which does not count them"
+                    .to_string(),
             ));
         }
         Ok(())
@@ -155,7 +187,7 @@ impl Setup {
                     .to_string(),
             ));
         }
-        if !self.deterministic {
+        if self.clock != Clock::Deterministic {
             return Err(Error::Input(
                 "lines are counted and timed in deterministic guests only".to_string(),
             ));

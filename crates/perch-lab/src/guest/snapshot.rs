@@ -14,14 +14,15 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::hypervisor::Origin;
-use super::setup::{Accelerator, Setup};
+use super::setup::{Accelerator, Clock, Setup};
 use super::{Guest, Result};
 use crate::console::scratch;
 use crate::error::Error;
 use crate::topology::Memory;
 
-/// How long QEMU may take to write a state or to read one; it takes a tenth of a second.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long QEMU may take to write a state or to read one. It takes a tenth of a second, on a host
+/// that has time for it.
+const PATIENCE: Duration = Duration::from_secs(1800);
 
 /// Without the memory, which both guests have.
 const CAPABILITIES: &str =
@@ -128,7 +129,7 @@ impl Snapshot {
 
 /// The kind of guest that this is, when it has to be booted.
 fn unfit(setup: &Setup) -> Option<&'static str> {
-    if setup.deterministic {
+    if setup.clock == Clock::Deterministic {
         // Its boot is part of what is the same each time.
         Some("a deterministic guest")
     } else if setup.job.is_some() {

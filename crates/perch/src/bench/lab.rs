@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use perch_lab::guest::{self, Guest, Setup};
+use perch_lab::guest::{self, Clock, Guest, Setup};
 use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
 use perch_lab::{Arch, Cpus, Progress, Store, Topology};
@@ -163,7 +163,7 @@ fn measure(
     let limit = LEAST.max(LIMIT * topology.cpus() as u32);
     let job = guest::Command::new(argv).timeout(limit);
     let mut setup = Setup::new(kernel.clone(), qemu, topology.clone(), contents);
-    setup.deterministic = true;
+    setup.clock = Clock::Deterministic;
     setup.boot_timeout *= 4;
     setup.job = Some(job);
     let guest = Guest::boot(&setup)?;

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use perch_lab::guest::{Command, perch_for};
+use perch_lab::guest::{Clock, Command, perch_for};
 use perch_lab::{Arch, Cpus};
 use perch_machine::Machine;
 
@@ -162,10 +162,9 @@ fn an_irregular_machine_comes_up_as_promised() {
 fn a_deterministic_guest_does_the_same_twice() {
     let _place = Place::take();
     let mut setup = setup(&resolve("juno"), Cpus::All, "");
-    setup.deterministic = true;
+    setup.clock = Clock::Deterministic;
     let script = "hackbench -g 1 -l 5 -p; cat /proc/uptime /proc/schedstat /proc/interrupts";
     setup.job = Some(Command::shell(script));
-    setup.boot_timeout *= 4;
     let run = || {
         let guest = boot(&setup);
         let output = guest.job().unwrap().wait().unwrap();

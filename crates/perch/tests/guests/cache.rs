@@ -12,9 +12,7 @@ use crate::loaded::Perch;
 
 /// The number of looks at the threads' CPUs, at least 5 ms apart.
 const LOOKS: usize = 100;
-/// The rounds of such looks until all threads are where they should be. On a busy host a guest's
-/// CPUs wait for the host's, and a move that takes tens of milliseconds elsewhere may take a
-/// second.
+/// The rounds of such looks, a second apart, until all threads are where they should be.
 const ROUNDS: usize = 8;
 
 /// Shell functions. `read` waits without a child, and looks without one.

@@ -3,7 +3,7 @@
 
 use perch_lab::Cpus;
 use perch_lab::coherence::{Kind, Slot};
-use perch_lab::guest::{Command, Guest};
+use perch_lab::guest::{Clock, Command, Guest};
 use perch_machine::Distance;
 
 use crate::guest::{Place, bare_setup, boot, resolve};
@@ -20,9 +20,8 @@ const SLOTS: [(u8, Distance); 3] = [
 /// certificates for its first seconds, so the load begins after them.
 fn counted() -> Guest {
     let mut setup = bare_setup(&resolve("kunpeng920"), Cpus::AtMost(8), "");
-    setup.deterministic = true;
+    setup.clock = Clock::Deterministic;
     setup.coherence = true;
-    setup.boot_timeout *= 4;
     let ping = "perch lab ping --rounds 400 --cpus 0,$cpu --slot $cpu";
     let script = format!("sleep 4; for cpu in 1 2 4; do {ping} || exit 1; done");
     let words = ["/bin/perch", "lab-watched", "--", "sh", "-c", &script];

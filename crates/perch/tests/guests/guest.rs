@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use perch_lab::guest::{Command, Guest, Output, Process, Setup, Snapshot, contents};
+use perch_lab::guest::{Clock, Command, Guest, Output, Process, Setup, Snapshot, contents};
 use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
 use perch_lab::{Arch, Cpus, Error, Store, Topology};
@@ -16,21 +16,16 @@ use crate::loaded::Perch;
 
 pub const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 
-/// The number of guests in use at once: three for each two CPUs of the host. A guest keeps one of
-/// the host's CPUs busy for two thirds of the time unless a test waits for the guest's clock, and a
-/// host that is too busy makes a guest's times worthless.
+/// The number of guests in use at once: one for each of the host's CPUs, which a guest keeps busy, as
+/// it skips the time in which its own CPUs idle.
 static GUESTS: LazyLock<usize> = LazyLock::new(|| {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    (cpus + cpus.div_ceil(2)).clamp(2, 8)
+    cpus.clamp(2, 8)
 });
 
-/// The time that a command in a guest, or any other event that a test waits for, may take. The
-/// longest takes 10 s on an idle host; a busy one needs many times as much.
-pub const PATIENCE: Duration = Duration::from_secs(300);
-
-/// The time that a program beside a test may take, perch above all. It may go on as long as the
-/// test, whose length depends more on the host than on perch.
-const LIFETIME: Duration = Duration::from_secs(3600);
+/// The host's time after which a test gives up. No host that is merely busy takes that long for the
+/// longest wait, which is 10 s on an idle one: a test that gives up has met a hang.
+pub const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Returns whether `is_so` becomes true before [`PATIENCE`] ends.
 pub fn comes(mut is_so: impl FnMut() -> bool) -> bool {
@@ -121,7 +116,9 @@ fn setup_with(
         let files = contents(&store, &kernel, Path::new(PERCH), programs)?;
         Ok::<_, Error>(Setup::new(kernel, qemu, topology, files))
     };
-    made().unwrap_or_else(|error| panic!("no guest for this test: {error}"))
+    let mut setup = made().unwrap_or_else(|error| panic!("no guest for this test: {error}"));
+    setup.boot_timeout = PATIENCE;
+    setup
 }
 
 /// Boots a guest.
@@ -207,11 +204,30 @@ fn available_mib() -> u64 {
     kib.map_or(u64::MAX, |kib| kib >> 10)
 }
 
-/// A guest that shows a machine.
+/// A guest that shows a machine. Its clocks count instructions, and it runs only while the test waits
+/// for something in it: what happens there depends on what the test asks for, and not on the time that
+/// the host takes.
 pub struct Lab {
     guest: Guest,
     /// The machine that it shows.
     machine: Machine,
+    /// The number of waits that need the guest to run.
+    waits: Mutex<usize>,
+}
+
+/// The guest runs until this is dropped.
+#[must_use]
+pub struct Awake<'a>(&'a Lab);
+
+impl Drop for Awake<'_> {
+    fn drop(&mut self) {
+        let mut waits = self.0.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        *waits -= 1;
+        if *waits == 0 {
+            // It fails when the guest is gone, and then nothing runs.
+            let _ = self.0.guest.pause();
+        }
+    }
 }
 
 /// The use of a guest, until dropped.
@@ -232,15 +248,18 @@ impl std::ops::Deref for Use {
 impl Use {
     /// Powers the guest off and returns all that its console showed.
     pub fn power_off(self) -> String {
+        self.lab.guest.resume().unwrap();
         self.lab.guest.power_off().unwrap()
     }
 
     fn of(setup: &Setup, guest: Guest, place: Place) -> Use {
-        let machine = setup.topology.machine().clone();
-        Use {
-            lab: Lab { guest, machine },
-            _place: place,
-        }
+        guest.pause().unwrap_or_else(|error| panic!("{error}"));
+        let lab = Lab {
+            guest,
+            machine: setup.topology.machine().clone(),
+            waits: Mutex::new(0),
+        };
+        Use { lab, _place: place }
     }
 }
 
@@ -255,21 +274,18 @@ impl Lab {
         Lab::of(setup(machine, Cpus::All, kernel))
     }
 
-    /// Four CPUs of one LLC in clusters of two, whose clock counts instructions: its CPUs keep pace
-    /// with each other, however busy the host is. Such a guest is always booted.
-    pub fn counting(kernel: &str) -> Use {
-        let text = "name = \"counting\"\n[topology]\nclusters_per_llc = 2\ncores_per_cluster = 2\n";
-        let machine = Machine::from_toml_str(text, "counting").unwrap();
+    /// Four CPUs of one LLC in clusters of two.
+    pub fn small(kernel: &str) -> Use {
+        let text = "name = \"small\"\n[topology]\nclusters_per_llc = 2\ncores_per_cluster = 2\n";
+        let machine = Machine::from_toml_str(text, "small").unwrap();
         assert_eq!((machine.cpus.len(), machine.llcs()), (4, 1));
-        let mut setup = setup(&machine, Cpus::All, kernel);
-        setup.deterministic = true;
-        let place = Place::take();
-        Use::of(&setup, boot(&setup), place)
+        Lab::on(&machine, kernel)
     }
 
     /// A guest of this setup, which no test used before. It goes on from a snapshot, for which the
     /// first test boots.
-    pub fn of(setup: Setup) -> Use {
+    pub fn of(mut setup: Setup) -> Use {
+        setup.clock = Clock::Instructions;
         let kept = Kept::find(&setup);
         let snapshot = kept.snapshot(setup);
         let place = Place::take();
@@ -288,13 +304,26 @@ impl Lab {
         &self.machine
     }
 
-    /// The guest itself.
+    /// The guest itself, which runs from now on.
     pub fn guest(&self) -> &Guest {
+        std::mem::forget(self.awake());
         &self.guest
+    }
+
+    /// Lets the guest run.
+    pub fn awake(&self) -> Awake<'_> {
+        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        if *waits == 0 {
+            let resumed = self.guest.resume();
+            resumed.unwrap_or_else(|error| panic!("{error}"));
+        }
+        *waits += 1;
+        Awake(self)
     }
 
     /// Panics with the last words of the kernel and of the schedulers in it.
     pub fn fail(&self, what: &str) -> ! {
+        let _awake = self.awake();
         let log = self.guest.log().unwrap_or_else(|error| error.to_string());
         let lines: Vec<&str> = log.lines().collect();
         let last = lines[lines.len().saturating_sub(40)..].join("\n");
@@ -304,6 +333,7 @@ impl Lab {
     /// Runs a script to its end, whatever its exit code.
     pub fn run(&self, script: &str) -> Output {
         let command = Command::shell(script).timeout(PATIENCE);
+        let _awake = self.awake();
         match self.guest.run(&command) {
             Ok(output) => output,
             Err(error) => self.fail(&error.to_string()),
@@ -334,7 +364,8 @@ impl Lab {
 
     /// Starts a script that goes on beside the test.
     pub fn start(&self, script: &str) -> Process {
-        match self.guest.start(&Command::shell(script).timeout(LIFETIME)) {
+        let _awake = self.awake();
+        match self.guest.start(&Command::shell(script).timeout(PATIENCE)) {
             Ok(process) => process,
             Err(error) => self.fail(&error.to_string()),
         }
@@ -363,9 +394,10 @@ impl Lab {
         }
     }
 
-    /// Looks again and again until `is_so` is true. On a busy host that may take long; if it never
-    /// comes, the test fails.
+    /// Looks again and again until `is_so` is true, while the guest runs; if that never comes, the
+    /// test fails.
     pub fn until(&self, what: &str, is_so: impl FnMut() -> bool) {
+        let _awake = self.awake();
         if !comes(is_so) {
             let seconds = PATIENCE.as_secs();
             self.fail(&format!("not within {seconds} s: {what}"));
@@ -374,11 +406,13 @@ impl Lab {
 
     /// Writes a file in the guest.
     pub fn put(&self, path: &str, text: &str) {
+        let _awake = self.awake();
         self.guest.put(path, 0o644, text.as_bytes()).unwrap();
     }
 
     /// Reads a file in the guest.
     pub fn get(&self, path: &str) -> Vec<u8> {
+        let _awake = self.awake();
         self.guest.get(path).unwrap()
     }
 
@@ -401,6 +435,7 @@ impl Lab {
     /// Demands that the kernel's log tells of no trouble. A scheduler that the kernel unloads
     /// because a CPU went or came is no trouble.
     pub fn is_well(&self) {
+        let _awake = self.awake();
         let mut trouble = self.guest.trouble().unwrap();
         trouble.retain(|line| !line.contains("(unregistered from the main kernel)"));
         if !trouble.is_empty() {

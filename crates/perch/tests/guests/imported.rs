@@ -18,24 +18,14 @@ const ROUNDS: u64 = 300;
 const EVENTS: &str = "-e sched_switch -e sched_waking -e sched_wakeup_new -e sched_process_fork \
     -e sched_process_exec";
 
-/// Recordings of a command, at most, until one has nothing odd in it.
-const TRIES: usize = 3;
-
-/// Records by `command` and imports the recording `file`. A recorder turns its events on CPU by CPU, so
-/// that on a busy host a task may come from a CPU on which they are not on yet, which the import calls
-/// a gap: then the command is recorded again. The last recording must have nothing odd in it.
+/// Records by `command` and imports the recording `file`, which must have nothing odd in it.
 fn recorded(lab: &Lab, command: &str, file: &str) -> (PathBuf, Script, Value) {
-    for left in (0..TRIES).rev() {
-        lab.text(command);
-        let found = imported(lab, file);
-        let odd = ["lost", "gaps", "late", "unseen", "guessed"];
-        let odd: Vec<&str> = odd.into_iter().filter(|odd| found.2[odd] != 0).collect();
-        if odd.is_empty() {
-            return found;
-        }
-        assert!(left > 0, "{file}: {odd:?}");
-    }
-    unreachable!("the last try returns or fails");
+    lab.text(command);
+    let found = imported(lab, file);
+    let odd = ["lost", "gaps", "late", "unseen", "guessed"];
+    let odd: Vec<&str> = odd.into_iter().filter(|odd| found.2[odd] != 0).collect();
+    assert!(odd.is_empty(), "{file}: {odd:?}");
+    found
 }
 
 /// Fetches a recording from the guest and imports it: the workload's path, its script, and the
@@ -105,7 +95,7 @@ fn runs_anywhere(workload: &Path, script: &Script) {
 /// before its first switch was recorded, which perf does not count.
 #[test]
 fn what_perf_and_trace_cmd_record_runs_again() {
-    let lab = Lab::counting("7.2");
+    let lab = Lab::small("7.2");
     let record =
         format!("perf sched record -o /tmp/pipe.data -- perf bench sched pipe -l {ROUNDS} 2>&1");
     let (workload, script, summary) = recorded(&lab, &record, "pipe.data");

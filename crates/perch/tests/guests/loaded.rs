@@ -23,6 +23,7 @@ impl<'a> Perch<'a> {
 
     /// Waits until perch has written these words to standard error or output.
     pub fn says(&self, words: &str) {
+        let _awake = self.lab.awake();
         let said = self.process.borrow_mut().wait_for(words, PATIENCE);
         if let Err(error) = said {
             self.lab.fail(&error.to_string());
@@ -32,6 +33,7 @@ impl<'a> Perch<'a> {
     /// Waits until perch has written these words so many times to standard error; fails when perch
     /// has ended before.
     pub fn says_often(&self, words: &str, times: usize) {
+        let _awake = self.lab.awake();
         let enough = || self.said().matches(words).count() >= times;
         comes(|| !self.process.borrow_mut().is_running() || enough());
         if !enough() {

@@ -3,7 +3,7 @@
 
 use perch_lab::Cpus;
 use perch_lab::coherence::{Counted, Kind, Moved, Slot};
-use perch_lab::guest::{Command, Guest};
+use perch_lab::guest::{Clock, Command, Guest};
 use perch_machine::{Distance, Machine};
 
 use crate::guest::{Place, bare_setup, boot, resolve};
@@ -33,10 +33,9 @@ fn plain() -> Machine {
 /// A guest of 8 CPUs in modelled time that has run `script`, and what the script printed.
 fn timed(machine: &Machine, seed: &str, script: &str) -> (Guest, String) {
     let mut setup = bare_setup(machine, Cpus::AtMost(8), "");
-    setup.deterministic = true;
+    setup.clock = Clock::Deterministic;
     setup.coherence = true;
     setup.timed = true;
-    setup.boot_timeout *= 4;
     let words = [
         "/bin/perch",
         "lab-watched",

@@ -101,7 +101,7 @@ fn programs_run_side_by_side_and_are_signalled_with_their_children() {
 #[test]
 fn what_stays_behind_does_not_hold_the_end_up() {
     let mut host = Host::new(None);
-    // What stays behind waits for the end of the pipe of which this test holds the other side, so it is
+    // The background process waits for the end of the pipe of which this test holds the other side, so it is
     // there until the test has heard of the end.
     let (reader, writer) = std::io::pipe().unwrap();
     let path = format!("/proc/{}/fd/{}", std::process::id(), reader.as_raw_fd());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use perch_experiment::{MeasuredScore, Measurement};
 use perch_lab::agent::{FAILED, Scheduled};
-use perch_lab::guest::{self, Guest, Output, Setup, Status};
+use perch_lab::guest::{self, Clock, Guest, Output, Setup, Status};
 use perch_lab::initramfs::Contents;
 use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
@@ -52,7 +52,7 @@ pub struct Guests {
 /// clocks the guests have, and what a seed changes in them. The kernel mixes its command line into
 /// its random numbers, so that an unknown word gives each repetition its own.
 fn prepare(setup: &mut Setup, timed: bool, seed: u64, command: &[String]) -> Vec<String> {
-    setup.deterministic = true;
+    setup.clock = Clock::Deterministic;
     setup.boot_timeout *= 4;
     let words = setup.kernel_words.get_or_insert_default();
     words.push_str(&format!(" perch.seed={seed:016x}"));
