@@ -50,10 +50,3 @@ pub struct LlcLoad = perch_llc_load {
     pub(crate) pad: [u32; 2],
 }
 }
-
-impl LlcLoad {
-    /// True once a balance has looked at the LLC: before that, mode posted takes it for full.
-    pub fn known(&self) -> bool {
-        self.known != 0
-    }
-}

@@ -36,6 +36,7 @@ PERCH_INLINE void perch_cache_note(const struct perch_host *h, perch_u32 llc, pe
  * Mode posted: the reason why an LLC takes no further task; PERCH_CACHE_NONE if
  * it takes one. For a process with fewer threads than the LLC has CPUs it does
  * not look at the load: the load of other processes counts for nothing then.
+ * An LLC that no balance has looked at yet counts as unused.
  */
 PERCH_INLINE perch_u32 perch_llc_full_posted(const struct perch_host *h,
 					     const struct perch_process PERCH_AS *process,
@@ -44,8 +45,6 @@ PERCH_INLINE perch_u32 perch_llc_full_posted(const struct perch_host *h,
 	const struct perch_llc_load PERCH_AS *load = perch_host_llc_load(h, llc);
 	perch_u32 weight = perch_llc_weight(h, llc);
 
-	if (!load->known)
-		return PERCH_CACHE_FULL_UTIL;
 	if (process->nr_threads < weight)
 		return PERCH_CACHE_NONE;
 	if (load->util * 4 >= weight * 1024)

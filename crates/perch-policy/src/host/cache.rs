@@ -87,13 +87,12 @@ impl Host {
         ProcessId(0)
     }
 
-    /// Sets how full an LLC is, in utilisation and tasks, or that no balance has looked at it yet:
-    /// for tests.
+    /// Sets how full an LLC is, in utilisation and tasks, both 0 as long as no balance has looked at
+    /// it: for tests.
     #[doc(hidden)]
-    pub fn set_llc_load(&mut self, llc: usize, load: Option<(u32, u32)>) {
-        let known = &mut self.loads[llc];
-        (known.util, known.nr) = load.unwrap_or((0, 0));
-        known.known = load.is_some().into();
+    pub fn set_llc_load(&mut self, llc: usize, (util, nr): (u32, u32)) {
+        let load = &mut self.loads[llc];
+        (load.util, load.nr) = (util, nr);
     }
 
     /// How full an LLC is.
@@ -103,7 +102,6 @@ impl Host {
 
     /// How full an LLC is, for the host of mode perch to keep current.
     pub fn llc_load_mut(&mut self, llc: usize) -> &mut LlcLoad {
-        self.loads[llc].known = 1;
         &mut self.loads[llc]
     }
 

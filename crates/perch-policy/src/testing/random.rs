@@ -115,9 +115,10 @@ impl Scenario {
             let width = shape.llc[cpu].as_ref().map_or(1, Vec::len) as u32;
             let percent = dice.pick(&[0, 10, 24, 25, 39, 40, 60, 80]);
             let nr = dice.pick(&[0, 1, width / 3, width / 3 + 1, width / 2, width]);
-            self.state.full[cpu] = dice
-                .chance(90)
-                .then_some((width * 1024 * percent / 100, nr));
+            // No balance has looked at one in ten.
+            let noted = dice.chance(90);
+            let load = noted.then_some((width * 1024 * percent / 100, nr));
+            self.state.full[cpu] = load.unwrap_or_default();
         }
         if leaders.is_empty() || dice.chance(20) {
             return;

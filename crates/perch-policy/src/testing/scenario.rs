@@ -78,8 +78,8 @@ pub struct State {
     pub idle_cores: Vec<bool>,
     /// The same of the asymmetric domains that are no LLC, by their CPUs.
     pub asym: BTreeMap<Vec<usize>, (u32, bool)>,
-    /// How full an LLC is, at its first CPU: utilisation and tasks, once a balance has looked.
-    pub full: Vec<Option<(u32, u32)>>,
+    /// How full an LLC is, at its first CPU: utilisation and tasks, 0 until a balance has looked.
+    pub full: Vec<(u32, u32)>,
 }
 
 /// The wakee's process, as the cache mechanism knows it.
@@ -235,7 +235,7 @@ impl Scenario {
                 asym: asym_sets(shape)
                     .map(|set| (set.clone(), (set.len() as u32, true)))
                     .collect(),
-                full: vec![Some((0, 0)); n],
+                full: vec![(0, 0); n],
             },
             wake: Wakeup {
                 now_ns: 5 * SECOND,

@@ -40,9 +40,7 @@ fn llc<'a>(m: &'a Model, cpu: usize) -> &'a [usize] {
 /// Why `valid(c, p)` of §3 is false.
 fn full(m: &Model, process: &Home, llc: &[usize]) -> Option<CacheStep> {
     let width = llc.len() as u32;
-    let Some((util, nr)) = m.s.state.full[llc[0]] else {
-        return Some(CacheStep::FullUtil);
-    };
+    let (util, nr) = m.s.state.full[llc[0]];
     if process.threads < width {
         None
     } else if f64::from(util) >= f64::from(width) * 1024.0 / 4.0 {
@@ -95,7 +93,7 @@ fn leave(m: &Model, process: &Home) -> Option<usize> {
         (0..m.shape.nr_cpus()).filter(leads).collect()
     };
     let home = m.shape.llc[m.s.wake.prev].as_ref()?[0];
-    let nr = |leader: usize| m.s.state.full[leader].map_or(0, |(_, nr)| nr) as usize;
+    let nr = |leader: usize| m.s.state.full[leader].1 as usize;
     let cores = |leader: usize| {
         let cpus = llc(m, leader).iter();
         cpus.filter(|&&c| m.shape.core[c][0] == c).count()
@@ -110,7 +108,7 @@ fn leave(m: &Model, process: &Home) -> Option<usize> {
     let (first, rest): (Vec<usize>, Vec<usize>) =
         around.into_iter().partition(|l| process.llcs.contains(l));
     first.into_iter().chain(rest).find_map(|leader| {
-        let used = |leader: usize| m.s.state.full[leader].map_or(0.0, |(util, _)| f64::from(util));
+        let used = |leader: usize| f64::from(m.s.state.full[leader].0);
         let fewer =
             nr(leader) + 1 + cores(leader) / 8 < nr(home) && used(leader) / 7.0 < used(home) / 8.0;
         let idle = |&c: &usize| m.idle_ok(c) && suits(m, c);
@@ -141,13 +139,13 @@ pub fn passes(m: &Model, prev: usize, target: usize, cpu: usize) -> bool {
     };
     let state = &m.s.state;
     let cores = llc.iter().filter(|&&c| m.shape.core[c][0] == c).count();
-    let nr = state.full[llc[0]].map_or(0, |(_, nr)| nr);
+    let (_, nr) = state.full[llc[0]];
     let sparse = f64::from(nr) < (cores as f64 * 0.8).ceil();
     sparse && state.idle_cores[llc[0]] && state.scan[llc[0]] > 0
 }
 
 fn enter(m: &Model, llc: &[usize], hot: usize) -> Result<usize, CacheStep> {
-    let (util, nr) = m.s.state.full[llc[0]].unwrap_or((0, 0));
+    let (util, nr) = m.s.state.full[llc[0]];
     let capacity: u32 = llc.iter().map(|&c| m.shape.capacity(c)).sum();
     let cores = llc.iter().filter(|&&c| m.shape.core[c][0] == c).count();
     let share = if cores < llc.len() { 0.4 } else { 0.6 };

@@ -128,7 +128,7 @@ proptest! {
             let seen = if mode == Mode::Perch { 0 } else { 1 };
             let free = |host: &mut Host, many: u32, util: u32, nr: u32| {
                 *host.threads(own).0 = many;
-                host.set_llc_load(seen, Some((util, nr)));
+                host.set_llc_load(seen, (util, nr));
                 let other = cores * threads;
                 let said = host.cache_move(&policy, &task, 0, other) == Move::Free;
                 // "Free" says that LLC 0 is full (perch), that LLC 1 is not (posted).
@@ -164,7 +164,7 @@ proptest! {
         let allowed = perch_policy::CpuMask::full(2 * width);
         for _ in 0..50 {
             let load = (dice.range(0, width as u32 * 1100), dice.range(0, width as u32 + 2));
-            host.set_llc_load(0, Some(load));
+            host.set_llc_load(0, load);
             let leaves = host.cache_move(&policy, &task, 0, width) == Move::Free;
             let wake = perch_policy::Wake {
                 this_cpu: width,
@@ -263,6 +263,27 @@ fn the_posted_average_stands_still_within_seven() {
     assert_eq!(settled(&mut host, 0), 3);
     assert_eq!(settled(&mut host, 40), 33);
     assert_eq!(settled(&mut host, 0), 7);
+}
+
+/// posted: an LLC at which no balance has looked is unused as far as the mechanism knows, and so it
+/// takes the threads of any process.
+#[test]
+fn posted_enters_an_llc_without_statistics() {
+    let (mut host, policy) = (host(2, 8, 1), cache(Mode::Posted));
+    let own = process(&mut host, 30, 2);
+    host.prefer(own, Some(3), &[0]);
+    let (mut waker, mut task) = (TaskState::new(2), TaskState::new(1));
+    task.set_process(Some(own));
+    let wake = perch_policy::Wake {
+        this_cpu: 8,
+        prev_cpu: 9,
+        ..Default::default()
+    };
+    let allowed = perch_policy::CpuMask::full(16);
+    let verdict = host.select(&policy, &wake, &mut waker, &mut task, &allowed);
+    assert_eq!((verdict.cpu, verdict.cache), (3, CacheStep::Redirected));
+    // The balancer may take a thread out to such an LLC.
+    assert_eq!(host.cache_move(&policy, &task, 3, 9), Move::Free);
 }
 
 /// posted: the average over an LLC decides, and must reach 1/32: one busy CPU of 32 does, one of

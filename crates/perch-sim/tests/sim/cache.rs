@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{Era, Mode, Modes, Policy};
+use perch_policy::{CacheStep, Era, Mode, Modes, Policy};
 use perch_sim::workload::{Op, Space, TaskSpec, Workload};
 use perch_sim::{Dist, Glimpse, Metrics, Scenario};
 use proptest::prelude::*;
@@ -237,11 +237,43 @@ fn wake_ups_rush_in_between_two_looks_unless_they_are_reserved() {
     let machine = two_llcs(16);
     let (posted, counted) = rush(&machine, 20, Mode::Posted);
     let (perch, reserved) = rush(&machine, 20, Mode::Perch);
-    let redirected = |m: &Metrics| m.by_cache_step[perch_policy::CacheStep::Redirected as usize];
+    let redirected = |m: &Metrics| m.by_cache_step[CacheStep::Redirected as usize];
     assert!(redirected(&counted) > 0 && redirected(&reserved) > 0);
     // Posted stops at a third of the LLC's CPUs, if it knew; perch at four fifths of its cores.
     assert!(posted >= 14, "{posted} of 16 CPUs: nobody rushed");
     assert!(perch <= 13, "{perch} tasks on 16 CPUs");
+}
+
+/// Three threads on 32 CPUs: while none of its CPUs needs help, an LLC has no statistics for
+/// seconds. posted takes it for unused all that time, and sends the wakee there.
+#[test]
+fn posted_acts_on_a_mostly_idle_machine() {
+    let machine = two_llcs(16);
+    let waker = vec![
+        Op::Sleep(Dist::Const(20 * MS)),
+        Op::Send {
+            channel: 0,
+            lines: 0,
+            sync: false,
+        },
+        Op::Jump(0),
+    ];
+    let wakee = vec![
+        Op::Receive { channel: 0 },
+        Op::Run(Dist::Const(MS)),
+        Op::Jump(0),
+    ];
+    let tasks = vec![
+        task(&machine, hog(), [16]),
+        task(&machine, waker, [17]),
+        task(&machine, wakee, 0..32),
+    ];
+    let load = process(&machine, "mostly idle", tasks, 1);
+    let run = scenario(&machine, Era::V6_15, load, [0, 200]);
+    let metrics = with(run, Mode::Posted).run().expect("it runs").metrics;
+    let steps = metrics.by_cache_step;
+    assert!(steps[CacheStep::Redirected as usize] > 0, "{steps:?}");
+    assert_eq!(steps[CacheStep::FullUtil as usize], 0, "{steps:?}");
 }
 
 /// A task that is woken in turns by two others, each on a CPU of its own LLC; it follows them.
