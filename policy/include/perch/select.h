@@ -181,10 +181,10 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 
 	/*
 	 * The wakee did not run on a preferred CPU: the recent CPU is of no use
-	 * beside it, and is kept.
+	 * beside it. It is forgotten all the same, for the preferred one.
 	 */
 	recent = s->home == PERCH_NONE ? p->recent_cpu : PERCH_NONE;
-	if (!pol->rules.recent_when_taken && s->home == PERCH_NONE)
+	if (!pol->rules.recent_when_taken)
 		p->recent_cpu = s->prev;
 	if (recent != PERCH_NONE && recent != s->prev && recent != s->target &&
 	    perch_share_llc(h, recent, s->target) && perch_idle_ok(h, pol, p, recent) &&

@@ -286,6 +286,33 @@ fn posted_enters_an_llc_without_statistics() {
     assert_eq!(host.cache_move(&policy, &task, 3, 9), Move::Free);
 }
 
+/// A search at the preferred CPU does not look at the recent CPU, and yet puts the preferred CPU in
+/// its place; one that returns puts the true previous CPU there.
+#[test]
+fn a_redirected_search_writes_the_recent_cpu() {
+    for mode in [Mode::Posted, Mode::Perch] {
+        for (idle, step, recent) in [(4, CacheStep::Redirected, 3), (8, CacheStep::Returned, 9)] {
+            let (mut host, policy) = (host(2, 8, 1), cache(mode));
+            let own = process(&mut host, 2, 2);
+            host.prefer(own, Some(3), &[0]);
+            (0..16).for_each(|cpu| host.set_idle(cpu, cpu == idle));
+            let (mut waker, mut task) = (TaskState::new(2), TaskState::new(1));
+            task.set_process(Some(own));
+            task.set_recent_cpu(Some(4));
+            (0..2).for_each(|set| host.set_nr_idle_scan(set, 8));
+            let wake = perch_policy::Wake {
+                this_cpu: 10,
+                prev_cpu: 9,
+                ..Default::default()
+            };
+            let allowed = perch_policy::CpuMask::full(16);
+            let verdict = host.select(&policy, &wake, &mut waker, &mut task, &allowed);
+            assert_eq!((verdict.cpu, verdict.cache), (idle, step), "{mode}");
+            assert_eq!(task.recent_cpu(), Some(recent), "{mode}, {step:?}");
+        }
+    }
+}
+
 /// posted: the average over an LLC decides, and must reach 1/32: one busy CPU of 32 does, one of
 /// 33 does not. The hottest CPU is preferred.
 #[test]

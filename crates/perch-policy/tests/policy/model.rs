@@ -247,10 +247,11 @@ impl<'a> Model<'a> {
         if kthread && alone && capacity::near(self, prev) {
             return (prev, Reason::Kthread);
         }
-        // "sis consults recent only when prev is the true previous CPU".
+        // "sis consults recent only when prev is the true previous CPU, but writes `recent = prev`
+        // all the same, redirected or not".
         let aimed = prev != wake.prev;
         let mut recent = self.s.wakee.recent.filter(|_| !aimed);
-        if self.era != Era::V5_5 && !aimed {
+        if self.era != Era::V5_5 {
             self.s.wakee.recent = Some(prev);
         }
         recent = recent.filter(|&r| {
