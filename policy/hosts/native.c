@@ -39,9 +39,10 @@ perch_u32 perch_native_draws(struct perch_host *h, perch_u32 src, perch_u32 dst)
 	return perch_cache_draws(h, src, dst);
 }
 
-void perch_native_note(struct perch_host *h, perch_u32 llc, perch_u32 util, perch_u32 nr)
+void perch_native_note(struct perch_host *h, perch_u32 llc, perch_u32 util, perch_u32 capacity_left,
+		       perch_u32 nr)
 {
-	perch_cache_note(h, llc, util, nr);
+	perch_cache_note(h, llc, util, capacity_left, nr);
 }
 
 perch_u32 perch_native_move(struct perch_host *h, const struct perch_policy *pol,

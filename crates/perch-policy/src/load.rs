@@ -43,7 +43,7 @@ pub struct LlcLoad = perch_llc_load {
     pub util: u32,
     /// Slow average of its runnable tasks (mode posted); those there or on their way now (perch).
     pub nr: u32,
-    pub(crate) known: u32,
+    pub(crate) capacity_left: u32,
     pub(crate) capacity: u32,
     pub(crate) cores: u32,
     pub(crate) size_kib: u32,

@@ -23,13 +23,13 @@
  * (docs/mechanisms/cache.md#defects).
  */
 PERCH_INLINE void perch_cache_note(const struct perch_host *h, perch_u32 llc, perch_u32 util,
-				   perch_u32 nr_running)
+				   perch_u32 capacity_left, perch_u32 nr_running)
 {
 	struct perch_llc_load PERCH_AS *load = perch_host_llc_load(h, llc);
 
 	load->util = util;
 	load->nr += (perch_s32)(nr_running - load->nr) / 8;
-	load->known = 1;
+	load->capacity_left = capacity_left;
 }
 
 /*
@@ -355,13 +355,16 @@ enum perch_move {
 	PERCH_MOVE_GO = 2,   /* it is wanted there */
 };
 
-/* 7.2: an LLC is calm below half of its capacity (three quarters without SMT). */
+/*
+ * 7.2: an LLC is calm below half of its capacity (three quarters without SMT),
+ * as the last balance noted both. Before the first both are 0 and no LLC is calm.
+ */
 PERCH_INLINE perch_u8 perch_llc_calm(const struct perch_host *h, perch_u32 llc, perch_u64 util)
 {
 	const struct perch_llc_load PERCH_AS *load = perch_host_llc_load(h, llc);
 	perch_u32 percent = load->cores < perch_llc_weight(h, llc) ? 50 : 75;
 
-	return util * 100 < (perch_u64)load->capacity * percent;
+	return util * 100 < (perch_u64)load->capacity_left * percent;
 }
 
 /*

@@ -250,7 +250,7 @@ const _: () = {
 pub struct perch_llc_load {
     pub util: u32,
     pub nr: u32,
-    pub known: u32,
+    pub capacity_left: u32,
     pub capacity: u32,
     pub cores: u32,
     pub size_kib: u32,
@@ -267,8 +267,8 @@ const _: () = {
         "Offset of field: perch_llc_load::nr",
     ][::std::mem::offset_of!(perch_llc_load, nr) - 4usize];
     [
-        "Offset of field: perch_llc_load::known",
-    ][::std::mem::offset_of!(perch_llc_load, known) - 8usize];
+        "Offset of field: perch_llc_load::capacity_left",
+    ][::std::mem::offset_of!(perch_llc_load, capacity_left) - 8usize];
     [
         "Offset of field: perch_llc_load::capacity",
     ][::std::mem::offset_of!(perch_llc_load, capacity) - 12usize];
@@ -853,6 +853,7 @@ unsafe extern "C" {
         h: *mut perch_host,
         llc: u32,
         util: u32,
+        capacity_left: u32,
         nr: u32,
     );
 }

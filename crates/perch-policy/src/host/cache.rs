@@ -142,12 +142,15 @@ impl Host {
         });
     }
 
-    /// Periodic balance has summed up an LLC: its utilisation, and its runnable tasks.
+    /// Periodic balance has summed up an LLC: its utilisation, and its runnable tasks. Notes with
+    /// them what its CPUs have left of their capacity now.
     pub fn note_llc(&mut self, llc: usize, util: u32, nr_running: u32) {
         assert!(llc < self.loads.len());
+        let span = self.topology.llc_span(llc).iter();
+        let left = span.map(|cpu| self.cpu(cpu).capacity).sum();
         self.refresh();
         // SAFETY: the arrays are the host's and current, and the LLC is one of them.
-        unsafe { ffi::perch_native_note(&mut self.raw, llc as u32, util, nr_running) }
+        unsafe { ffi::perch_native_note(&mut self.raw, llc as u32, util, left, nr_running) }
     }
 
     /// True if a balancing pass for the LLC `dst` looks in `src` for tasks that prefer `dst`, as

@@ -14,6 +14,7 @@ mod early;
 mod gather;
 mod model;
 mod modes;
+mod moves;
 mod overload;
 mod properties;
 mod question;

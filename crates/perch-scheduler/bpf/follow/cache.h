@@ -144,7 +144,8 @@ static inline void note_load(perch_u32 number, perch_u32 util, perch_u32 nr, boo
 	if (coarse_now < llc->note_at_ns)
 		return;
 	llc->note_at_ns = coarse_now + llc->span * (some_idle ? 1000000ull : 16000000ull);
-	perch_cache_note(0, number, util, nr);
+	/* Nothing here measures what interrupts and real-time tasks take. */
+	perch_cache_note(0, number, util, load->capacity, nr);
 }
 
 /* True if the two CPUs have different last-level caches. */
