@@ -33,7 +33,7 @@ impl Arm {
     /// Returns a sentence that says what was expected.
     pub fn parse(text: &str) -> Result<Arm, ExperimentError> {
         let refuse =
-            |reason: String| Err(ExperimentError::Argument(format!("arm `{text}`: {reason}")));
+            |reason: String| Err(ExperimentError::Argument(format!("--arm {text}: {reason}")));
         let Some((name, modes)) = text.split_once(':') else {
             return refuse(
                 "expected NAME:MECHANISM=MODE, for example near:cluster=perch".to_string(),

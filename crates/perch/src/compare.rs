@@ -17,7 +17,7 @@ use perch_sim::{RootDomain, Scenario, Watch};
 use crate::arguments::{Common, at_least_one, duration_ns, origin};
 use crate::fresh::Fresh;
 use crate::meter::{Meter, MeteredWatch, Unit};
-use crate::output::{Failure, emit};
+use crate::output::{Failure, emit, say};
 use crate::raw::Raw;
 use record::SimulatedRecording;
 
@@ -141,11 +141,11 @@ fn watch<W: Watch>(
         })?;
         fresh.keep().map_err(|error| cannot(&path, &error))?;
         if !quiet {
-            eprintln!(
-                "perch: the {what} of arm {} is {}",
+            say(format_args!(
+                "the {what} of arm {} is {}",
                 arm.name,
                 path.display()
-            );
+            ));
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! `perch experiment`: the published tables, reproduced side by side.
 
 use clap::{Args, Subcommand};
-use perch_experiment::{Experiment, RunOptions, library, machines};
+use perch_experiment::{Experiment, ExperimentError, RunOptions, library, machines};
 use perch_report::{Align, Grid, ResultFormat, experiments, paste_experiments};
 
 use crate::arguments::{Common, at_least_one, origin};
@@ -83,10 +83,10 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
     };
     // perch reads every experiment before it runs the first, so that a mistake in the last shows at
     // once.
-    let loaded: Vec<Experiment> = names
+    let loaded: Vec<(&str, Experiment)> = names
         .into_iter()
-        .map(|name| library::resolve_within(name, common.budget))
-        .collect::<Result<_, _>>()?;
+        .map(|name| Ok((name, library::resolve_within(name, common.budget)?)))
+        .collect::<Result<_, ExperimentError>>()?;
     let options = RunOptions {
         seed: common.seed,
         repetitions: arguments.repetitions,
@@ -97,11 +97,12 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
     };
     let mut raw = Raw::begin(common.raw.as_deref())?;
     let mut reports = Vec::new();
-    for experiment in &loaded {
+    for (name, experiment) in &loaded {
         let meter = Meter::new(&experiment.name, Unit::Each, common.quiet);
         let advance = |done, total| meter.advance(done as u64, total as u64);
-        let report =
-            perch_experiment::run_raw(experiment, &options, &advance, &mut |r| raw.add(r))?;
+        let report = perch_experiment::run_raw(experiment, &options, &advance, &mut |r| raw.add(r));
+        // The error of a run names the cell, and the experiment by the name that its file has in it.
+        let report = report.map_err(|error| Failure::from(error).of(name))?;
         reports.push(report);
         meter.say_simulated(options.jobs);
     }

@@ -25,6 +25,7 @@ mod shell;
 mod stats;
 mod workload;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -97,8 +98,24 @@ enum Command {
     SelfTest(self_test::Command),
 }
 
+/// Writes what clap has to say of the arguments, which may be help that was asked for.
+fn refused(error: &clap::Error) -> ExitCode {
+    let words = error.render().to_string();
+    let words = output::escaped(&words);
+    // A reader that is gone, of `perch --help | head` for example, is no failure.
+    let _ = match error.use_stderr() {
+        true => std::io::stderr().write_all(words.as_bytes()),
+        false => std::io::stdout().write_all(words.as_bytes()),
+    };
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
+    let result = match cli.command {
         Command::Experiment(command) => experiment::run(command),
         Command::Compare(arguments) => compare::run(arguments),
         Command::Machine(command) => machine::run(command),
@@ -129,7 +146,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("perch: {}", failure.message);
+            output::say(failure.message);
             ExitCode::from(failure.code)
         }
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The ways of results to stdout, and of words and failures to stderr.
 
+use std::borrow::Cow;
+use std::fmt::{Display, Write as _};
 use std::io::{ErrorKind, Write};
 
 use perch_experiment::ExperimentError;
@@ -21,6 +23,14 @@ impl Failure {
         Failure {
             code: 2,
             message: message.into(),
+        }
+    }
+
+    /// Returns the failure with the name of what failed before the message.
+    pub fn of(self, name: &str) -> Failure {
+        Failure {
+            message: format!("{name}: {}", self.message),
+            ..self
         }
     }
 
@@ -49,16 +59,60 @@ impl From<ExperimentError> for Failure {
     }
 }
 
+/// Returns whether a terminal would do something else with a character than show it, or show its
+/// neighbours in another order. Line ends and tabs are perch's own.
+fn steers(c: char) -> bool {
+    let turns =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || (c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+/// Returns the text with each character that steers a terminal written out, as `\x1b` or
+/// `\u{202e}`: file names and names in files come from anybody.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        let _ = match (steers(c), u32::from(c)) {
+            (false, _) => write!(out, "{c}"),
+            (true, code @ ..=0xff) => write!(out, "\\x{code:02x}"),
+            (true, code) => write!(out, "\\u{{{code:x}}}"),
+        };
+    }
+    Cow::Owned(out)
+}
+
+/// Writes words for a person to stderr, on a line of their own.
+pub fn say(words: impl Display) {
+    let words = format!("perch: {words}\n");
+    // Where stderr is closed, nobody is left to be told.
+    let _ = std::io::stderr().write_all(escaped(&words).as_bytes());
+}
+
 /// Writes `text` to stdout. A reader that has seen enough (`| head`) is no failure.
 pub fn emit(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout
-        .write_all(text.as_bytes())
+        .write_all(escaped(text).as_bytes())
         .and_then(|()| stdout.flush())
     {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::run(format!("cannot write to stdout: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_is_written_out() {
+        assert_eq!(escaped("a\tb\n\u{e9}"), "a\tb\n\u{e9}");
+        assert_eq!(escaped("\u{1b}[31m\r\u{9b}"), "\\x1b[31m\\x0d\\x9b");
+        assert_eq!(escaped("a\u{202e}b"), "a\\u{202e}b");
     }
 }

@@ -15,7 +15,7 @@ use perch_scheduler::{Kernel, Signals};
 
 use crate::arguments::with_unit;
 use crate::fresh::Fresh;
-use crate::output::Failure;
+use crate::output::{Failure, say};
 
 /// The arguments of `perch record`.
 #[derive(Args)]
@@ -153,7 +153,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     };
     fresh.keep().map_err(wrong)?;
     if !arguments.quiet {
-        eprintln!("perch: {}", summary(&footer, &path, began.elapsed()));
+        say(summary(&footer, &path, began.elapsed()));
     }
     match ended {
         Some(status) if !status.success() => Err(Failure::run(match status.signal() {
