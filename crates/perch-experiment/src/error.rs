@@ -7,13 +7,8 @@ use perch_machine::{MachineError, Problem};
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// A file could not be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The path of the file.
-        path: String,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] perch_file::FileError),
     /// A file contradicts itself, lacks something or is not in the format.
     #[error("{0}")]
     Invalid(Box<Problem>),

@@ -13,6 +13,7 @@ mod tables;
 
 use std::path::Path;
 
+use perch_file::Kind;
 use perch_policy::{Era, Modes};
 use perch_sim::RootDomain;
 use perch_sim::workload::Budget;
@@ -34,15 +35,12 @@ impl Experiment {
     /// Returns an error for what cannot be read and for what makes no sense, with the file, the
     /// line, the key and what was expected.
     pub fn from_file(path: &Path, budget: Budget) -> Result<Experiment, ExperimentError> {
-        let read = |path: &Path| {
-            std::fs::read_to_string(path).map_err(|source| ExperimentError::Read {
-                path: path.display().to_string(),
-                source,
-            })
+        let beside = |name: &str| {
+            let figures = path.parent().unwrap_or(Path::new(".")).join(name);
+            Ok(perch_file::text(&figures, Kind::FIGURES)?)
         };
-        let beside = |name: &str| read(&path.parent().unwrap_or(Path::new(".")).join(name));
-        let origin = path.display().to_string();
-        Experiment::from_toml_within(&read(path)?, &origin, &beside, budget)
+        let text = perch_file::text(path, Kind::EXPERIMENT)?;
+        Experiment::from_toml_within(&text, &path.display().to_string(), &beside, budget)
     }
 
     /// Reads the experiment in `text`; errors use the name `origin` for it, and `beside` returns
@@ -91,7 +89,10 @@ impl Experiment {
         }
         let arms = arms(&source, era, &raw.arm)?;
         let figures = raw.published.get_ref();
-        let lines = published::read(&beside(figures)?, figures)?;
+        let text = beside(figures)
+            .map_err(|why| refuse(&source, &raw.published, "published", &why.to_string(), ""))?;
+        let named = Path::new(origin).with_file_name(figures);
+        let lines = published::read(&text, &named.display().to_string())?;
         let (loads, cells) = tables::tables(&source, &raw, era, &lines, budget)?;
         let c2c = raw.c2c.as_ref().map(|raw| c2c::read(&source, raw, &loads));
         let c2c = c2c.transpose()?;

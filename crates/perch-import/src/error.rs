@@ -6,6 +6,9 @@ use crate::perf::RecordError;
 /// The reason why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
+    /// The file could not be opened; the sentence names it.
+    #[error(transparent)]
+    File(#[from] perch_file::FileError),
     /// The operating system could not read the file.
     #[error("{0}")]
     Io(#[from] std::io::Error),

@@ -15,7 +15,6 @@ mod summary;
 mod tracecmd;
 mod weave;
 
-use std::fs::File;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
@@ -48,7 +47,7 @@ pub fn import_telling(
     tell: Tell,
 ) -> Result<(Script, Summary), ImportError> {
     let mut magic = Vec::new();
-    File::open(path)?.take(16).read_to_end(&mut magic)?;
+    perch_file::open(path)?.take(16).read_to_end(&mut magic)?;
     let mut weaver = Weaver::new(options);
     let origin = match &magic[..] {
         [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..]

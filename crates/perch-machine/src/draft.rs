@@ -4,7 +4,7 @@
 
 use crate::error::{MachineError, Place};
 use crate::hardware::Hardware;
-use crate::model::{Cpu, MAX_CPUS, MAX_DISTANCES, Machine};
+use crate::model::{Cpu, MAX_CPUS, MAX_DISTANCES, MAX_NODES, Machine};
 
 /// CPUs that share something, and the place in the source that says so.
 #[derive(Clone, Debug)]
@@ -77,6 +77,7 @@ impl Draft {
 
         let package_of = packages.or(|_| 0);
         let node_of = nodes.or(|cpu| package_of[cpu]);
+        self.few_nodes(&node_of)?;
         // Without LLCs in the source, each node has one, or each package where a node spans
         // packages.
         let llc_of = llcs.or(|cpu| node_of[cpu] * count as u32 + package_of[cpu]);
@@ -121,6 +122,22 @@ impl Draft {
             node_distance,
             hardware: self.hardware,
         })
+    }
+
+    /// Refuses more nodes than Linux has numbers for: their distances alone are the number's square.
+    fn few_nodes(&self, node_of: &[u32]) -> Result<(), MachineError> {
+        let nodes = node_of.iter().max().map_or(0, |&last| last as usize + 1);
+        if nodes <= MAX_NODES {
+            return Ok(());
+        }
+        let mut levels = [&self.nodes, &self.packages].into_iter();
+        let group = levels.find_map(|groups| groups.get(MAX_NODES));
+        let place = group.map(|group| group.place.clone()).unwrap_or_default();
+        Err(place.problem(
+            &self.origin,
+            format!("{nodes} nodes"),
+            format!("a machine may have {MAX_NODES}, as many as Linux has numbers for"),
+        ))
     }
 
     fn check_name(&self) -> Result<(), MachineError> {

@@ -38,14 +38,9 @@ impl fmt::Display for Problem {
 /// The reason why there is no [`crate::Machine`].
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
-    /// A file or a directory could not be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The path of the file or directory.
-        path: String,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    /// A file could not be read.
+    #[error(transparent)]
+    Read(#[from] perch_file::FileError),
     /// The description contradicts itself, lacks something or is not in the format.
     #[error("{0}")]
     Invalid(Box<Problem>),

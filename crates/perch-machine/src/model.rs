@@ -7,6 +7,9 @@ use crate::hardware::Hardware;
 /// any architecture. The readers refuse a larger machine, and never cut it in silence.
 pub const MAX_CPUS: usize = 8192;
 
+/// The largest number of nodes, as in Linux (`NODES_SHIFT` is at most 10).
+pub const MAX_NODES: usize = 1024;
+
 /// The largest number of different distances between nodes: each becomes a level of scheduling
 /// domains, and the policy's tables hold twelve levels, four of them within a node.
 pub const MAX_DISTANCES: usize = 8;

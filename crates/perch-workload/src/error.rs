@@ -225,6 +225,9 @@ pub enum SpecError {
     /// `recorded` names no file.
     #[error("expected a file that perch import wrote: {}:FILE", RECORDED)]
     NoRecordedFile,
+    /// A file cannot be read.
+    #[error(transparent)]
+    File(#[from] perch_file::FileError),
     /// The file of a recorded workload is refused.
     #[error("{path}: {why}")]
     RecordedFile {

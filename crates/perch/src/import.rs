@@ -65,6 +65,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     drop(meter);
     let (script, summary) = imported.map_err(|error| match error {
         ImportError::Reader(why) => Failure::run(format!("{file}: {why}")),
+        ImportError::File(why) => Failure::input(why.to_string()),
         wrong => Failure::input(format!("{file}: {wrong}")),
     })?;
     let output = &arguments.output;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A recording that is open for reading, with everything that replay and advise both need of it.
 
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use perch_policy::{Era, Mechanism, Mode, Modes, Policy, Topology};
 use perch_record::format::{Header, Reader};
 
 use crate::meter::{Meter, Metered, Unit};
-use crate::output::Failure;
+use crate::output::{Failure, say};
 
 /// A recording whose header was read.
 pub struct Recording {
@@ -73,7 +72,7 @@ impl Recording {
         let input: Box<dyn Read> = match file.as_os_str() == "-" {
             true => Box::new(BufReader::new(Metered::new(std::io::stdin(), meter, 0))),
             false => {
-                let file = File::open(file).map_err(|e| wrong(e.to_string()))?;
+                let file = perch_file::open(file).map_err(|e| Failure::input(e.to_string()))?;
                 let bytes = file.metadata().map_or(0, |found| found.len());
                 Box::new(BufReader::with_capacity(
                     1 << 16,
@@ -149,20 +148,22 @@ impl Recording {
     pub fn warn(&self) {
         let path = &self.path;
         match (self.reader.cut_off(), self.reader.footer()) {
-            (Some(at), _) => eprintln!(
-                "perch: {path} ends at byte {at} before its end was written: what comes before it \
-                 is counted"
-            ),
-            (None, Some(footer)) if footer.dropped > 0 => eprintln!(
-                "perch: {} wake-ups were lost while {path} was recorded",
+            (Some(at), _) => say(format_args!(
+                "{path} ends at byte {at} before its end was written: what comes before it is \
+                 counted"
+            )),
+            (None, Some(footer)) if footer.dropped > 0 => say(format_args!(
+                "{} wake-ups were lost while {path} was recorded",
                 footer.dropped
-            ),
+            )),
             _ => {}
         }
         let footer = self.reader.footer();
         let dropped = footer.and_then(|footer| footer.decisions.as_ref());
         if let Some(n) = dropped.map(|counts| counts.dropped).filter(|&n| n > 0) {
-            eprintln!("perch: {n} decisions about queues were lost while {path} was recorded");
+            say(format_args!(
+                "{n} decisions about queues were lost while {path} was recorded"
+            ));
         }
     }
 }

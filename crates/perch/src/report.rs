@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch report` writes results as one file for a browser.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
+use perch_file::Kind;
 use perch_report::{Results, html};
 
 use crate::fresh;
@@ -40,11 +40,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    let mut text = String::new();
-    let read = match path.to_str() {
-        Some("-") => std::io::stdin().read_to_string(&mut text).map(drop),
-        _ => std::fs::read_to_string(path).map(|found| text = found),
+    let text = match path.to_str() {
+        Some("-") => perch_file::text_of(std::io::stdin(), "stdin", Kind::RESULTS),
+        _ => perch_file::text(path, Kind::RESULTS),
     };
-    read.map_err(|error| Failure::input(format!("cannot read {}: {error}", path.display())))?;
-    Ok(text)
+    text.map_err(|error| Failure::input(error.to_string()))
 }

@@ -13,6 +13,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use perch_file::Kind;
 use perch_report::{Align, Grid};
 use perch_workload::rtapp::runnable;
 
@@ -51,7 +52,8 @@ fn seconds(warmup_ns: u64, measure_ns: u64) -> u64 {
 /// The file with the `duration` that the guest's rt-app needs.
 pub fn file_for_guest(file: &Path, warmup_ns: u64, measure_ns: u64) -> Result<String, Failure> {
     let named = |why: String| Failure::input(format!("{}: {why}", file.display()));
-    let text = fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
+    let text = perch_file::text(file, Kind::RT_APP);
+    let text = text.map_err(|error| Failure::input(error.to_string()))?;
     runnable(&text, seconds(warmup_ns, measure_ns)).map_err(|error| named(error.to_string()))
 }
 

@@ -10,7 +10,6 @@ mod format;
 mod sort;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -47,7 +46,7 @@ const NMI: i64 = 0x40;
 
 /// Reads a perf.data file.
 pub fn read(path: &Path, weaver: &mut Weaver, tell: Tell) -> Result<Origin, ImportError> {
-    let file = File::open(path)?;
+    let file = perch_file::open(path)?;
     let bytes = file.metadata()?.len();
     let mut file = BufReader::with_capacity(1 << 20, Told::new(file, bytes, tell));
     let header = Header::read(&mut file)?;

@@ -3,6 +3,7 @@
 
 use crate::cpulist;
 use crate::error::{MachineError, Place};
+use perch_file::Kind;
 use std::path::{Path, PathBuf};
 
 /// A tree that contains `sys/devices/system`.
@@ -32,7 +33,7 @@ impl Tree {
 
     /// Returns the text of a file like [`Tree::text`], but below the root.
     pub fn text_at(&self, file: &str) -> Option<String> {
-        let bytes = std::fs::read(self.root.join(file)).ok()?;
+        let bytes = perch_file::bytes(&self.root.join(file), Kind::SYSFS).ok()?;
         let text = String::from_utf8_lossy(&bytes).trim().to_string();
         (!text.is_empty()).then_some(text)
     }

@@ -16,6 +16,7 @@ use crate::draft::{Draft, Group};
 use crate::error::{MachineError, Place, Problem};
 use crate::lines::Lines;
 use crate::model::Machine;
+use perch_file::Kind;
 use raw::{RawFile, RawGroup};
 use std::ops::Range;
 use std::path::Path;
@@ -85,11 +86,7 @@ impl Machine {
     /// [`Machine::from_toml_str`].
     pub fn from_file(path: &Path) -> Result<Machine, MachineError> {
         let origin = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| MachineError::Read {
-            path: origin.clone(),
-            source,
-        })?;
-        Machine::from_toml_str(&text, &origin)
+        Machine::from_toml_str(&perch_file::text(path, Kind::MACHINE)?, &origin)
     }
 
     /// Writes the machine as a file in the explicit form. Reading the file gives an equal machine.

@@ -14,6 +14,8 @@ use crate::model::{MAX_CPUS, Machine};
 use crate::survey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+use perch_file::Kind;
 use xml::{Document, Object};
 
 /// Reads the machine in the hwloc XML file at `path`. Costs that hwloc does not know are those of
@@ -24,11 +26,7 @@ use xml::{Document, Object};
 /// [`from_xml_str`].
 pub fn import(path: &Path) -> Result<Machine, MachineError> {
     let origin = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|source| MachineError::Read {
-        path: origin.clone(),
-        source,
-    })?;
-    from_xml_str(&String::from_utf8_lossy(&bytes), &origin)
+    from_xml_str(&perch_file::text(path, Kind::HWLOC)?, &origin)
 }
 
 /// Reads the machine in `text`, which errors call `origin`.

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The errors of the settings that a user asks for.
 
-use std::io;
-use std::path::PathBuf;
-
 use super::table::{SETTINGS, keys};
 use crate::band::BandError;
 use crate::described::Difference;
@@ -14,13 +11,8 @@ use crate::value::ValueError;
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] perch_file::FileError),
     /// The file says something wrong.
     #[error("{origin}:{line}: {source}")]
     File {

@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use perch_file::Kind;
 use perch_policy::{Layout, Modes};
 use toml::Spanned;
 
@@ -22,10 +23,7 @@ impl Settings {
     /// # Errors
     /// [`SettingsError`], with the file, the line, the key and what was expected.
     pub fn from_file(path: &Path) -> Result<Settings, SettingsError> {
-        let text = std::fs::read_to_string(path).map_err(|source| SettingsError::Read {
-            path: path.to_path_buf(),
-            source,
-        })?;
+        let text = perch_file::text(path, Kind::CONFIGURATION)?;
         Settings::from_toml(&text, &path.display().to_string())
     }
 

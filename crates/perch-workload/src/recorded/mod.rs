@@ -12,8 +12,8 @@ mod read;
 mod script;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::BufReader;
+use std::path::Path;
 use std::sync::Arc;
 
 use perch_engine::Dist;
@@ -57,9 +57,8 @@ pub(crate) fn replay(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     if path.is_empty() {
         return Err(SpecError::NoRecordedFile);
     }
-    let script = File::open(&path)
-        .map_err(ReadError::Io)
-        .and_then(|file| Script::read(&mut BufReader::new(file)))
+    let file = perch_file::open(Path::new(&path))?;
+    let script = Script::read(&mut BufReader::new(file))
         .map_err(|why| SpecError::RecordedFile { path, why })?;
     let mut pairs = BTreeMap::new();
     let mut processes = BTreeMap::new();

@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The reasons for which a file of rt-app is refused, or a workload cannot become one.
 
-use std::io;
-
 use crate::DEFAULT_SHARES;
-use crate::workload::MAX_TASKS;
 
-/// The most bytes that a file may have.
-pub(super) const LARGEST: u64 = 1 << 24;
-/// The most operations of a program, in which loops in loops are written out.
+/// The most threads of a file: pid_max of a kernel that nobody tuned.
+pub(super) const MOST_THREADS: usize = 1 << 15;
+/// The most groups on a path.
+pub(super) const MOST_LEVELS: usize = 32;
+/// The most operations of a program and of all programs of a file, in which loops in loops are written out.
 pub(super) const MOST_OPS: usize = 1 << 20;
 
 /// The reason why a file of rt-app is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RtAppError {
-    /// The system could not read the file.
-    #[error("{0}")]
-    Io(io::Error),
-    /// The file is larger than any that a person or a tool writes.
-    #[error("{bytes} bytes: expected {LARGEST} at most")]
-    TooLarge {
-        /// Size of the file.
-        bytes: u64,
-    },
     /// The file is no JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
@@ -120,9 +110,18 @@ pub enum KeyError {
     /// The device of `iorun` is a real one.
     #[error("a device that takes its time is not simulated: expected /dev/null")]
     Device,
-    /// The file has more tasks than a workload may have.
-    #[error("expected at most {MAX_TASKS} tasks")]
+    /// The file has more threads than a kernel runs.
+    #[error("expected at most {MOST_THREADS} threads, as many as Linux has numbers for by default")]
     TooManyTasks,
+    /// The programs of the file's threads are too long together.
+    #[error(
+        "the threads up to this task's have more than {MOST_OPS} events: expected fewer instances, \
+         or shorter loops around phases that loop"
+    )]
+    TooManyOps,
+    /// The name of a group has too many parts.
+    #[error("expected a path of at most {MOST_LEVELS} groups")]
+    TooDeep,
     /// The file has no task.
     #[error("there are no tasks: expected one at least")]
     NoTasks,

@@ -11,14 +11,16 @@ mod real;
 mod task;
 mod value;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use perch_engine::Dist;
+use perch_file::Kind;
 
 use crate::keys::Keys;
-use crate::workload::{MAX_TASKS, Workload, one_process_each};
+use crate::workload::{Workload, one_process_each};
 use crate::{FutexCall, Measure, Site, SpecError, TaskSpec};
-use error::LARGEST;
+use error::MOST_THREADS;
 use json::{Member, Value};
 use task::Tasks;
 use value::{Costs, Global, members, number, text, wrong};
@@ -113,20 +115,12 @@ pub(crate) fn file(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     if path.is_empty() {
         return Err(SpecError::NoRtAppFile);
     }
-    let workload = read(&path).and_then(|text| build(&text, keys, footprint, costs, &allowed));
+    let text = perch_file::text(Path::new(&path), Kind::RT_APP)?;
+    let workload = build(&text, keys, footprint, costs, &allowed);
     workload.map_err(|why| SpecError::RtAppFile {
         path,
         why: Box::new(why),
     })
-}
-
-/// The text of a file that is not too large.
-fn read(path: &str) -> Result<String, RtAppError> {
-    let bytes = std::fs::metadata(path).map_err(RtAppError::Io)?.len();
-    if bytes > LARGEST {
-        return Err(RtAppError::TooLarge { bytes });
-    }
-    std::fs::read_to_string(path).map_err(RtAppError::Io)
 }
 
 fn build(
@@ -163,7 +157,7 @@ fn build(
     let mut tasks: Vec<TaskSpec> = Vec::new();
     for member in members(member)? {
         for task in made.task(member)? {
-            if tasks.len() as u64 >= MAX_TASKS {
+            if tasks.len() >= MOST_THREADS {
                 return wrong(member, KeyError::TooManyTasks);
             }
             tasks.push(TaskSpec {

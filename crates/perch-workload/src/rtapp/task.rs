@@ -7,8 +7,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::CpuMask;
 
-use super::error::MOST_OPS;
-use super::error::{KeyError, RtAppError};
+use super::error::{KeyError, MOST_LEVELS, MOST_OPS, MOST_THREADS, RtAppError};
 use super::event::{Events, LONGEST_US, Shared};
 use super::json::{Member, Value};
 use super::value::{Global, members, number, text, wrong};
@@ -54,6 +53,8 @@ pub struct Tasks<'a> {
     /// Sets of CPUs that phases change to.
     pub masks: Vec<Arc<CpuMask>>,
     threads: usize,
+    /// Operations of all threads so far.
+    ops: usize,
 }
 
 impl<'a> Tasks<'a> {
@@ -66,6 +67,7 @@ impl<'a> Tasks<'a> {
             shared: Shared::default(),
             masks: Vec::new(),
             threads: 0,
+            ops: 0,
         }
     }
 
@@ -85,7 +87,12 @@ impl<'a> Tasks<'a> {
         let mut events = Vec::new();
         for member in members(task)? {
             match member.key.as_str() {
-                "instance" => instances = number(member, 0, 1 << 20)?,
+                "instance" => {
+                    instances = number(member, 0, 1 << 20)?;
+                    if self.threads + instances as usize > MOST_THREADS {
+                        return wrong(member, KeyError::TooManyTasks);
+                    }
+                }
                 "loop" => loops = number(member, -1, i64::from(u32::MAX))?,
                 "delay" => made.delay_ns = number(member, 0, LONGEST_US)? as u64 * 1000,
                 "phases" => {
@@ -120,6 +127,11 @@ impl<'a> Tasks<'a> {
         for _ in 0..instances {
             made.program = self.program(task, &made, loops, phases, &events)?.into();
             self.threads += 1;
+            // Each thread has its program, so a few lines can ask for more than any memory holds.
+            self.ops += made.program.len();
+            if self.ops > MOST_OPS {
+                return wrong(task, KeyError::TooManyOps);
+            }
             threads.push(made.clone());
         }
         Ok(threads)
@@ -179,7 +191,11 @@ impl<'a> Tasks<'a> {
     fn group(&mut self, member: &Member) -> Result<Option<usize>, RtAppError> {
         let mut parent = None;
         let mut name = String::new();
-        for part in text(member)?.split('/').filter(|part| !part.is_empty()) {
+        let parts = || text(member).map(|path| path.split('/').filter(|part| !part.is_empty()));
+        if parts()?.count() > MOST_LEVELS {
+            return wrong(member, KeyError::TooDeep);
+        }
+        for part in parts()? {
             name.push('/');
             name.push_str(part);
             let known = self.groups.iter().position(|group| group.name == name);

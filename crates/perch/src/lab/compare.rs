@@ -12,6 +12,7 @@ mod score;
 mod wanted;
 
 use perch_experiment::{ArmModes, MeasuredSpec, compare_measured};
+use perch_file::Kind;
 use perch_lab::kernel::Kernel;
 use perch_lab::{Arch, Store, Topology};
 use perch_report::{ResultFormat, comparison, paste_comparison};
@@ -98,8 +99,9 @@ fn spec(arguments: &Arguments, guests: &Guests) -> MeasuredSpec {
 
 /// Ticks of the kernel per second by its configuration; 0 where nobody knows.
 fn hz(kernel: &Kernel) -> u32 {
-    let text = kernel.config.as_ref().map(std::fs::read_to_string);
-    let text = text.and_then(Result::ok).unwrap_or_default();
+    let text = kernel.config.as_ref();
+    let text = text.and_then(|path| perch_file::text(path, Kind::KERNEL_CONFIG).ok());
+    let text = text.unwrap_or_default();
     let mut lines = text.lines();
     let hz = lines.find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok());
     hz.unwrap_or(0)

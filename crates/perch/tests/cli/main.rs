@@ -4,6 +4,7 @@
 //! of.
 
 mod command;
+mod files;
 mod overload;
 mod progress;
 mod recordings;

@@ -10,7 +10,7 @@ use crate::support::perch;
 
 /// Runs perch and demands a refusal whose message has each of `words`.
 #[track_caller]
-fn refused(arguments: &[&str], words: &[&str]) {
+pub fn refused(arguments: &[&str], words: &[&str]) {
     let output = perch(arguments);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
@@ -25,14 +25,14 @@ fn refused(arguments: &[&str], words: &[&str]) {
 }
 
 /// A directory of this test's own.
-fn directory(test: &str) -> PathBuf {
+pub fn directory(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     std::fs::create_dir_all(&path).unwrap();
     path
 }
 
 /// A file of this test's own.
-fn file(test: &str, name: &str, text: &str) -> String {
+pub fn file(test: &str, name: &str, text: &str) -> String {
     let path = directory(test).join(name);
     std::fs::write(&path, text).unwrap();
     path.display().to_string()
@@ -58,7 +58,8 @@ fn at(path: &str, text: &str) -> String {
     format!("changed.toml:{}", line + 1)
 }
 
-const COMPARE: [&str; 5] = ["compare", "-m", "kunpeng920", "--arm", "a:cluster=off"];
+/// A comparison that lacks a workload.
+pub const COMPARE: [&str; 5] = ["compare", "-m", "kunpeng920", "--arm", "a:cluster=off"];
 
 #[test]
 fn an_unknown_workload() {
@@ -246,7 +247,15 @@ fn an_experiment_that_leaves_a_published_row_out() {
 #[test]
 fn an_experiment_without_its_figures() {
     let path = experiment("no-csv", "cluster-scan.csv", "gone.csv");
-    refused(&["experiment", "run", &path], &["cannot read", "gone.csv"]);
+    refused(
+        &["experiment", "run", &path],
+        &[
+            &at(&path, "gone.csv"),
+            "`published`",
+            "cannot read",
+            "gone.csv",
+        ],
+    );
 }
 
 #[test]

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Files that perch refuses for what they are, how large they are or what they ask for.
+
+use crate::refusals::{COMPARE, directory, file, refused};
+use crate::support::perch;
+
+/// A device has no end: perch names it before it reads any of it.
+#[test]
+fn devices_and_directories_are_no_files() {
+    for path in ["/dev/zero", "/"] {
+        for arguments in [
+            &["machine", "show", path][..],
+            &["machine", "import", path],
+            &["report", path],
+            &["experiment", "run", path],
+            &["replay", path],
+            &["import", path, "-o", "/no/such/folder/out"],
+            &["run", "--config", path],
+        ] {
+            refused(arguments, &[path, "expected a regular file or a pipe"]);
+        }
+        for kind in ["rtapp", "recorded"] {
+            let load = format!("{kind}:{path}");
+            let arguments = [&COMPARE[..], &["-w", &load]].concat();
+            refused(&arguments, &[path, "expected a regular file or a pipe"]);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_larger_than_any_of_its_kind() {
+    let path = directory("large").join("large.toml");
+    let large = std::fs::File::create(&path).unwrap();
+    // The file has no blocks: only its length is large.
+    large.set_len(1 << 40).unwrap();
+    let path = path.display().to_string();
+    for arguments in [
+        &["machine", "show", &path][..],
+        &["experiment", "run", &path],
+        &["run", "--config", &path],
+    ] {
+        refused(arguments, &["large.toml", "MiB", "perch reads"]);
+    }
+}
+
+#[test]
+fn counts_that_would_take_hours_are_refused() {
+    let nodes = "name = \"a\"\n[topology]\npackages = 8192\ncores_per_llc = 1\n";
+    let nodes = file("counts", "nodes.toml", nodes);
+    refused(
+        &["machine", "show", &nodes],
+        &["nodes.toml:2", "8192 nodes", "1024"],
+    );
+    for (task, words) in [
+        (
+            "{\"instance\": 100000, \"run\": 1}",
+            "\"instance\": expected at most 32768",
+        ),
+        (
+            "{\"instance\": 30000, \"loop\": 500, \"phases\": {\"p\": {\"loop\": 2, \"run\": 1}}}",
+            "more than 1048576 events",
+        ),
+    ] {
+        let text = format!("{{\"tasks\": {{\n\"a\": {task}}}}}");
+        let path = file("counts", "rt.json", &text);
+        let load = format!("rtapp:{path}");
+        let arguments = [&COMPARE[..], &["-w", &load]].concat();
+        refused(&arguments, &["rt.json", "line 2", words]);
+    }
+}
+
+/// Names come from anybody, and a terminal must not obey them.
+#[test]
+fn names_are_printed_without_what_steers_a_terminal() {
+    let text = "name = \"a\u{1b}[31m\"\n";
+    let path = file("steers", "red\u{1b}[31m.toml", text);
+    for arguments in [
+        &["machine", "show", &path][..],
+        &["machine", "sh\u{1b}[31mow", "juno"],
+        &["report", &path],
+        &["replay", &path],
+    ] {
+        let output = perch(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("\\x1b[31m") && !said.contains('\u{1b}'),
+            "{said}"
+        );
+    }
+}
+
+/// The results of somebody else, or of another version, are named with their place.
+#[test]
+fn results_that_perch_did_not_write() {
+    let score = "{\"name\": \"s\", \"unit\": \"u\", \"higher_is_better\": true, \"arms\": []}";
+    let text = format!(
+        "{{\"machine\": \"juno\", \"workload\": \"pipe\", \"era\": \"7.2\", \"hz\": 250, \"seed\": 1,\n\
+         \"repetitions\": 1, \"arms\": [{{\"name\": \"a\", \"modes\": \"\"}}], \"scores\": [{score}],\n\
+         \"decisions\": [], \"cache\": [], \"wake_distance\": [], \"migrations\": [], \"balanced\": [],\n\
+         \"totals\": []}}"
+    );
+    let path = file("results", "changed.json", &text);
+    refused(&["report", &path], &["changed.json", "scores[0].arms"]);
+    let path = file("results", "typed.json", &text.replace("250", "\"often\""));
+    refused(&["report", &path], &["typed.json", "line 1 "]);
+}
