@@ -342,6 +342,14 @@ setup_cross() {
 }
 
 # What the tests that boot guests need on this side: a reader of the recordings that trace-cmd makes.
+setup_soak() {
+	! command -v stress-ng >/dev/null || return 0
+	open_install_log
+	can_install "stress-ng" stress-ng
+	apt_update
+	apt_install stress-ng
+}
+
 setup_guests() {
 	! command -v trace-cmd >/dev/null || return 0
 	open_install_log
