@@ -104,7 +104,7 @@ const REFUSED: &[(&str, &str)] = &[
         "burst=99: expected a divisor of calls=500",
     ),
     (
-        "volano:rooms=1000,users=1000,where=all,socket_ns=0",
+        "volano:rooms=2,users=2,where=all,socket_ns=0",
         "socket_ns=0: expected a whole number from 1",
     ),
     (

@@ -130,14 +130,15 @@ impl Sched<'_> {
         if verdict.reason != Reason::TargetBusy {
             return Ok(());
         }
-        hold!(!idle, "cpu {cpu} is idle: {verdict:?}");
-        // 3.4 knows neither clusters nor capacities.
-        if self.rules.balance.by_weight {
+        let (topology, modes) = (self.host.topology(), self.policy.modes());
+        // The capacity scan has the last word where there is one, within its budget: with none left, mode
+        // upstream returns the target, idle or not, even if the task does not fit it.
+        if modes.capacity != Mode::Off && topology.asym(verdict.target).is_some() {
             return Ok(());
         }
-        let (topology, modes) = (self.host.topology(), self.policy.modes());
-        // The capacity scan has the last word where there is one, within its budget.
-        if modes.capacity != Mode::Off && topology.asym(verdict.target).is_some() {
+        hold!(!idle, "cpu {cpu} is idle: {verdict:?}");
+        // 3.4 knows no clusters.
+        if self.rules.balance.by_weight {
             return Ok(());
         }
         let cluster = topology.cluster_span(verdict.target);
