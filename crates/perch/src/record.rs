@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch record` writes every wake-up of the running kernel into a file.
 
+use std::fs::File;
 use std::io::BufWriter;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,6 @@ use perch_record::{RecordError, Recorder};
 use perch_scheduler::{Kernel, Signals};
 
 use crate::arguments::with_unit;
-use crate::fresh::Fresh;
 use crate::output::{Failure, say};
 
 /// The arguments of `perch record`.
@@ -105,8 +105,9 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     };
     let path = arguments.output.display().to_string();
     let wrong = |error: std::io::Error| Failure::run(format!("{path}: {error}"));
-    let fresh = Fresh::create(&arguments.output).map_err(wrong)?;
-    let file = BufWriter::new(fresh.handle().map_err(wrong)?);
+    // A recording grows in its place. Hours may stand in it when the recorder is killed or the disk is
+    // full, and a reader takes one that was cut off.
+    let file = BufWriter::new(File::create(&arguments.output).map_err(wrong)?);
     let (cpus, shared) = (topology.nr_cpus(), topology.nr_shared());
     let writer = Writer::new(file, header, cpus, shared).map_err(wrong)?;
     let signals = Signals::block();
@@ -135,8 +136,6 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         Err(error) => {
             let mut words = match error {
                 RecordError::Write(error) => {
-                    // Hours may stand in it, and a reader takes a recording that was cut off.
-                    fresh.keep().map_err(wrong)?;
                     format!("{path}: {error}; the wake-ups that were written before can be read")
                 }
                 other => other.to_string(),
@@ -151,7 +150,6 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             return Err(Failure::run(words));
         }
     };
-    fresh.keep().map_err(wrong)?;
     if !arguments.quiet {
         say(summary(&footer, &path, began.elapsed()));
     }

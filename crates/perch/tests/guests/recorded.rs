@@ -2,11 +2,15 @@
 //! Recordings of the stock kernel's wake-ups: perch's model chooses as the kernel did, and a
 //! recording that ends badly can still be read.
 
+use std::process::Output;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use perch_lab::guest::Status;
 use perch_machine::{Machine, library};
 use serde_json::Value;
 
 use crate::guest::Lab;
+use crate::support;
 
 /// The least agreement of the model with the kernel on every workload, in per cent.
 const AGREE: f64 = 97.0;
@@ -19,16 +23,48 @@ const UNEXPLAINED_IDLE: f64 = 2.0;
 const ENOUGH_IDLE: u64 = 50;
 
 /// A workload of forks and execs like a build's: short-lived children of a few shells at once.
-const BUILD: &str = "for shell in 1 2 3 4; do ( for job in 1 2 3 4 5 6 7 8; do \
+const BUILD: &str = "for shell in 1 2 3 4; do ( for job in $(seq 24); do \
     cat /proc/self/stat | wc -c; done ) & done; wait";
 
+/// A recording that was fetched from a guest to the host, where a replay takes a hundredth of the time.
+struct Recording(String);
+
+impl Recording {
+    fn fetch(lab: &Lab, path: &str) -> Recording {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = env!("CARGO_TARGET_TMPDIR");
+        let file = format!("{folder}/recorded-{}-{number}.perch", std::process::id());
+        std::fs::write(&file, lab.get(path)).unwrap();
+        Recording(file)
+    }
+
+    /// Runs `perch replay` with these arguments, which must succeed.
+    fn replay(&self, arguments: &[&str]) -> Output {
+        let output = support::perch(&[&["replay", &self.0], arguments].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        output
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.replay(&[&["--format", "json"], arguments].concat());
+        serde_json::from_slice(&output.stdout).expect("perch writes JSON")
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 /// Records a workload and replays it.
-fn replayed(lab: &Lab, what: &str, script: &str, set: &str) -> Value {
+fn replayed(lab: &Lab, what: &str, script: &str, arguments: &[&str]) -> Value {
     lab.put("/tmp/workload", script);
     lab.text("perch record -o /tmp/run.perch -- sh /tmp/workload >/dev/null 2>/tmp/said");
     println!("{what}: {}", lab.text("cat /tmp/said").trim());
-    let json = lab.text(&format!("perch replay /tmp/run.perch {set} --format json"));
-    serde_json::from_str(&json).expect("perch writes JSON")
+    Recording::fetch(lab, "/tmp/run.perch").json(arguments)
 }
 
 fn number(value: &Value) -> u64 {
@@ -55,7 +91,7 @@ fn erring(model: &Value) -> Vec<String> {
 /// recorded.
 fn agrees(lab: &Lab, workloads: &[(&str, &str)]) {
     for (what, script) in workloads {
-        let replay = replayed(lab, what, script, "");
+        let replay = replayed(lab, what, script, &[]);
         let model = &replay["model"];
         let (asked, same) = (number(&model["wake_ups"]), number(&model["same"]));
         let wrong = number(&replay["causes"]["model wrong"]);
@@ -97,13 +133,15 @@ const MIXED: &str = "mkdir -p /sys/fs/cgroup/a /sys/fs/cgroup/b\n\
 fn decides_about_queues(lab: &Lab, script: &str) {
     lab.put("/tmp/workload", script);
     let options = "--decisions all --buffer 64m -o /tmp/queues.perch";
-    lab.text(&format!(
-        "perch record {options} -- sh /tmp/workload >/dev/null 2>/tmp/said"
-    ));
+    lab.timed(
+        "every decision",
+        &format!("perch record {options} -- sh /tmp/workload >/dev/null 2>/tmp/said"),
+    );
     let said = lab.text("cat /tmp/said");
+    println!("{said}");
     assert!(said.contains("decisions about queues, none lost"), "{said}");
-    let json = lab.text("perch replay /tmp/queues.perch --format json");
-    let replay: Value = serde_json::from_str(&json).expect("perch writes JSON");
+    let recording = Recording::fetch(lab, "/tmp/queues.perch");
+    let replay = recording.json(&[]);
     println!("{}", replay["decisions"]);
     for kind in ["pick", "preempt", "enqueue", "dequeue"] {
         let tally = &replay["decisions"][kind];
@@ -115,10 +153,10 @@ fn decides_about_queues(lab: &Lab, script: &str) {
         assert!(wrong * 2000 <= asked, "{kind}: {tally}");
     }
     // Both answers were given, or a model that knows one of them would do.
-    let listed = "perch replay --list-decisions /tmp/queues.perch";
+    let listed = recording.replay(&["--list-decisions"]).stdout;
+    let listed = String::from_utf8(listed).expect("lines of JSON");
     for answer in ["\"preempts\":true", "\"preempts\":false", "\"stays\":true"] {
-        let lines = lab.text(&format!("{listed} | grep -c '{answer}'"));
-        let lines: u64 = lines.trim().parse().expect("a number");
+        let lines = listed.lines().filter(|line| line.contains(answer)).count();
         assert!(lines >= 10, "{answer}: {lines}");
     }
 }
@@ -134,10 +172,10 @@ fn ends_badly(lab: &Lab) {
          kill -9 $pid; wait $pid; true\n",
     );
     lab.text("sh /tmp/killed >/dev/null 2>&1");
-    let said = lab.text("perch replay /tmp/killed.perch 2>&1");
+    let killed = Recording::fetch(lab, "/tmp/killed.perch");
+    let said = String::from_utf8(killed.replay(&[]).stderr).unwrap();
     assert!(said.contains("what comes before it is counted"), "{said}");
-    let json = lab.text("perch replay /tmp/killed.perch --format json 2>/dev/null");
-    let replay: Value = serde_json::from_str(&json).expect("perch writes JSON");
+    let replay = killed.json(&[]);
     let asked = number(&replay["model"]["wake_ups"]);
     assert!(asked >= ENOUGH, "{replay:#}");
     assert_eq!(replay["undecided"], Value::Null, "{replay:#}");
@@ -150,7 +188,7 @@ fn ends_badly(lab: &Lab) {
         "{said}"
     );
     assert!(said.contains("wake-ups in"), "{said}");
-    lab.text("perch replay /tmp/signal.perch");
+    Recording::fetch(lab, "/tmp/signal.perch").replay(&[]);
 
     lab.text("mkdir /tmp/small; mount -t tmpfs -o size=400k none /tmp/small");
     let full = lab.run(
@@ -165,8 +203,7 @@ fn ends_badly(lab: &Lab) {
     );
     assert!(said.contains("the command was ended"), "{said}");
     lab.text("test ! -e /tmp/not-ended");
-    let json = lab.text("perch replay /tmp/small/full.perch --format json 2>/dev/null");
-    let replay: Value = serde_json::from_str(&json).expect("perch writes JSON");
+    let replay = Recording::fetch(lab, "/tmp/small/full.perch").json(&[]);
     let asked = number(&replay["model"]["wake_ups"]);
     assert!(asked >= ENOUGH, "{replay:#}");
 
@@ -201,7 +238,7 @@ fn two_nodes_with_clusters() {
         &lab,
         "hackbench",
         "hackbench -g 1 -l 30",
-        "--set cluster=off",
+        &["--set", "cluster=off"],
     );
     let (model, change) = (&replay["model"], &replay["change"]);
     assert_eq!(model["wake_ups"], change["wake_ups"], "{replay:#}");
@@ -217,7 +254,7 @@ fn two_nodes_with_clusters() {
         &lab,
         "pipe",
         "perf bench sched pipe -l 100",
-        "--set cluster=upstream",
+        &["--set", "cluster=upstream"],
     );
     assert_eq!(
         same["change"]["same"], same["change"]["wake_ups"],
