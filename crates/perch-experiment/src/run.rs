@@ -2,6 +2,7 @@
 //! Runs an experiment: every load, arm and repetition is one simulation, whichever rows it serves,
 //! and simulations run in parallel.
 
+mod gathered;
 mod kept;
 mod plan;
 
@@ -14,14 +15,13 @@ use perch_sim::{Outcome, Scenario, Score};
 
 use crate::error::ExperimentError;
 use crate::glob;
-use crate::line::{LineFound, PublishedLine};
-use crate::model::{Arm, Cell, Effort, Experiment, Load, Wanted, machines};
+use crate::model::{Arm, Cell, Effort, Experiment, Load, Wanted};
 use crate::pool::{self, Progress};
 use crate::raw::{self, Each};
-use crate::report::{ArmModes, CellReport, Described, Iterations, LoadResult, Report, Summary};
-use crate::seed::seed;
+use crate::report::{Described, Report};
 use crate::tally::Tallies;
-use kept::{Found, Kept, Scored};
+use gathered::{Gathered, is_of};
+use kept::{Found, Scored};
 use plan::{Plan, Trial};
 
 /// The options of a run.
@@ -41,6 +41,10 @@ pub struct RunOptions {
     /// fewer run.
     pub budget: Budget,
 }
+
+/// A function that takes the report of the tables that are finished. It is called while other
+/// tables are still simulated, by any of the workers.
+pub type OnTable<'a> = &'a mut (dyn FnMut(&Report) + Send);
 
 /// Runs `experiment` on the simulator.
 ///
@@ -67,13 +71,28 @@ pub fn run_raw(
     progress: Progress,
     each: Each,
 ) -> Result<Report, ExperimentError> {
+    run_tables(experiment, options, progress, each, &mut |_| {})
+}
+
+/// Runs `experiment` like [`run_raw`], and also calls `table` as soon as a table is finished, with
+/// the report of all tables that are. Tables are finished in the order of the experiment.
+///
+/// # Errors
+/// Returns the errors of [`run_raw`].
+pub fn run_tables(
+    experiment: &Experiment,
+    options: &RunOptions,
+    progress: Progress,
+    each: Each,
+    table: OnTable,
+) -> Result<Report, ExperimentError> {
     let topologies = Topologies::of(experiment);
     let tallies = Tallies::new(experiment);
     let simulate = |trial: &Trial| {
         let topology = topologies.get(&trial.load.machine);
         simulate(experiment, topology, trial, options.budget, &tallies)
     };
-    let mut report = run_with(experiment, options, progress, each, simulate)?;
+    let mut report = run_with(experiment, options, (progress, each, table), simulate)?;
     report.loads = tallies.found();
     let machines = topologies.0.iter().map(|(machine, _)| machine);
     let ran = |name: &str| report.loads.iter().any(|load| load.machine == name);
@@ -199,12 +218,11 @@ fn read(outcome: &Outcome, wanted: &Wanted, relative: bool) -> Result<Scored, St
     })
 }
 
-/// Runs `experiment` like [`run()`], with `simulate` in place of the simulator.
+/// Runs `experiment` like [`run_tables`], with `simulate` in place of the simulator.
 fn run_with(
     experiment: &Experiment,
     options: &RunOptions,
-    progress: Progress,
-    each: Each,
+    (progress, each, table): (Progress, Each, OnTable),
     simulate: impl Fn(&Trial) -> Result<Found, ExperimentError> + Sync,
 ) -> Result<Report, ExperimentError> {
     let refuse = |reason: String| Err(ExperimentError::Argument(reason));
@@ -220,50 +238,22 @@ fn run_with(
     let chosen = chosen_loads(experiment, &cells, options)?;
     let jobs = affordable(&chosen, &arms, options)?;
     let plan = Plan::new(&chosen, &arms, base);
-    let mut kept: Vec<Kept> = chosen.iter().map(|_| Kept::new(arms.len())).collect();
+    let mut gathered = Gathered::new(experiment, &chosen, &arms, &cells, base);
     let keep = |index, found| {
         let (load, arm) = plan.place(index);
-        kept[load].add(arm, found);
+        gathered.add(load, arm, found);
+        if let Some(done) = plan.table_that_ends(index) {
+            gathered.finish(done);
+            table(&gathered.report());
+        }
         Ok(())
     };
     let run = |index| simulate(&plan.trial(index));
     pool::run(plan.total(), jobs, progress, run, keep)?;
-    let (results, c2c) = by_load(experiment, &chosen, &arms, base, kept);
-    for result in &results {
+    for result in gathered.results() {
         raw::of_load(experiment, base, &arms, result, &cells, each)?;
     }
-    let of_cell = |cell: &Cell| {
-        let load = &experiment.loads[cell.load];
-        let found = results.iter().find(|found| std::ptr::eq(found.load, load));
-        found.expect("every chosen cell's load was simulated")
-    };
-    let reports: Vec<CellReport> = cells
-        .iter()
-        .map(|cell| CellReport::new(cell, of_cell(cell)))
-        .collect();
-    Ok(Report {
-        experiment: experiment.name.clone(),
-        title: experiment.title.clone(),
-        source: experiment.source.clone(),
-        machine: machines(chosen.iter().map(|(load, _)| *load)).join(", "),
-        era: experiment.era.to_string(),
-        hz: experiment.hz,
-        root_domain: experiment.root_domain.changed().map(str::to_string),
-        seed: base,
-        arms: arms
-            .iter()
-            .map(|arm| ArmModes {
-                name: arm.name.clone(),
-                modes: arm.modes.to_string(),
-            })
-            .collect(),
-        summary: Summary::of(&reports),
-        cells: reports,
-        iterations: results.iter().filter_map(Iterations::of).collect(),
-        loads: Vec::new(),
-        machines_toml: Vec::new(),
-        c2c,
-    })
+    Ok(gathered.report())
 }
 
 /// Returns the cells of the experiment that the options choose, at least one.
@@ -285,11 +275,6 @@ fn chosen_cells<'a>(
         )));
     }
     Ok(cells)
-}
-
-/// True where a published line is of this load.
-fn is_of(line: &PublishedLine, load: &Load) -> bool {
-    (&line.benchmark, &line.place) == (&load.benchmark, &load.place)
 }
 
 /// Refuses repetitions whose scores are over the budget, and returns how many simulations may run
@@ -324,35 +309,6 @@ fn affordable(
         jobs = budget.at_a_time(jobs, each, kept);
     }
     Ok(jobs)
-}
-
-/// Makes the results of the loads of what is kept of them; also returns the contended lines of the
-/// load for which such lines were published.
-fn by_load<'a>(
-    experiment: &'a Experiment,
-    chosen: &[(&'a Load, Effort)],
-    arms: &[&'a Arm],
-    base: u64,
-    kept: Vec<Kept>,
-) -> (Vec<LoadResult<'a>>, Option<LineFound>) {
-    let names = || arms.iter().map(|arm| arm.name.as_str());
-    let mut results = Vec::new();
-    let mut c2c = None;
-    for (&(load, _), kept) in chosen.iter().zip(kept) {
-        let published = experiment.c2c.as_ref();
-        if let Some(published) = published.filter(|line| is_of(line, load)) {
-            let lines = names().zip(&kept.lines);
-            let arms = lines.filter_map(|(arm, lines)| lines.found(arm));
-            c2c = Some(LineFound::new(published, arms.collect()));
-        }
-        results.push(LoadResult {
-            load,
-            scores: kept.scores,
-            arms: names().zip(kept.values).collect(),
-            draws: seed(base, &[&load.benchmark, &load.place, "bootstrap"], 0),
-        });
-    }
-    (results, c2c)
 }
 
 /// Returns the loads of `cells`, each once and with its effort under `options`.

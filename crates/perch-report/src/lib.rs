@@ -25,7 +25,7 @@ mod shape;
 
 pub use comparison::comparison;
 pub use contention::contention;
-pub use experiment::experiments;
+pub use experiment::{experiments, tables_so_far};
 pub use figure::{figure, percent};
 pub use format::{Format, ResultFormat, UnknownFormat};
 pub use grid::{Align, Grid};

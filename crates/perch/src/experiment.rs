@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch experiment`: the published tables, reproduced side by side.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use clap::{Args, Subcommand};
-use perch_experiment::{Experiment, ExperimentError, RunOptions, library, machines};
-use perch_report::{Align, Grid, ResultFormat, experiments, paste_experiments};
+use perch_experiment::{Experiment, ExperimentError, Report, RunOptions, library, machines};
+use perch_report::{Align, Grid, ResultFormat, experiments, paste_experiments, tables_so_far};
 
 use crate::arguments::{Common, at_least_one, origin};
 use crate::meter::{Meter, Unit};
@@ -97,18 +100,85 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
     };
     let mut raw = Raw::begin(common.raw.as_deref())?;
     let mut reports = Vec::new();
+    let mut shown = Shown::default();
     for (name, experiment) in &loaded {
-        let meter = Meter::new(&experiment.name, Unit::Each, common.quiet);
-        let advance = |done, total| meter.advance(done as u64, total as u64);
-        let report = perch_experiment::run_raw(experiment, &options, &advance, &mut |r| raw.add(r));
+        let new_meter = || Meter::new(&experiment.name, Unit::Each, common.quiet);
+        // This one counts all simulations, and draws no bar before it has its last word.
+        let whole = new_meter();
+        let bar = Mutex::new(new_meter());
+        let lock = || bar.lock().expect("nobody panics while it holds the lock");
+        let all = AtomicU64::new(0);
+        let advance = |done, total| {
+            all.store(total as u64, Ordering::Relaxed);
+            lock().advance(done as u64, total as u64);
+        };
+        let before = reports.clone();
+        let mut table = |report: &Report| {
+            // A bar and a table in one terminal would write over each other: the bar goes, and a
+            // new one comes when the next table takes its time.
+            let mut bar = lock();
+            *bar = new_meter();
+            shown.show_tables(&before, report, common.format);
+        };
+        let report = perch_experiment::run_tables(
+            experiment,
+            &options,
+            &advance,
+            &mut |r| raw.add(r),
+            &mut table,
+        );
         // The error of a run names the cell, and the experiment by the name that its file has in it.
         let report = report.map_err(|error| Failure::from(error).of(name))?;
         reports.push(report);
-        meter.say_simulated(options.jobs);
+        drop(bar);
+        let all = all.into_inner();
+        whole.advance(all, all);
+        whole.say_simulated(options.jobs);
     }
     raw.finish()?;
-    emit(&match common.format {
+    shown.show_rest(&match common.format {
         ResultFormat::Plain(format) => experiments(&reports, format),
         ResultFormat::Paste(paste) => paste_experiments(&reports, &origin(), paste),
     })
+}
+
+/// The part of the result that stdout has already.
+#[derive(Default)]
+struct Shown {
+    bytes: usize,
+    /// The first failure of stdout, which ends the command when the simulations are done.
+    failure: Option<Failure>,
+}
+
+impl Shown {
+    /// Shows the tables of `report` that are new. `before` are the reports of the experiments that
+    /// ran before.
+    fn show_tables(&mut self, before: &[Report], report: &Report, format: ResultFormat) {
+        let ResultFormat::Plain(format) = format else {
+            return;
+        };
+        let Some(tables) = tables_so_far(report, format) else {
+            return;
+        };
+        let mut text = experiments(before, format);
+        if !before.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&tables);
+        self.show(&text);
+    }
+
+    /// Shows what is left of the whole result.
+    fn show_rest(mut self, whole: &str) -> Result<(), Failure> {
+        self.show(whole);
+        self.failure.map_or(Ok(()), Err)
+    }
+
+    /// Shows the end of `text`, of which stdout has the beginning.
+    fn show(&mut self, text: &str) {
+        if self.failure.is_none() {
+            self.failure = emit(&text[self.bytes..]).err();
+            self.bytes = text.len();
+        }
+    }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The simulations of a run, in the order in which workers take them.
+//! The simulations of a run, in the order in which workers take them: table by table, and in each
+//! the longest first.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use crate::model::{Arm, Effort, Load};
 use crate::seed::seed;
@@ -24,23 +26,34 @@ pub(super) struct Plan<'a> {
     base: u64,
     /// The loads in the order in which they run, each with the number of its first simulation.
     order: Vec<(usize, usize)>,
+    /// The tables' loads, each with the number of the simulation after its last.
+    tables: Vec<(usize, Range<usize>)>,
     total: usize,
 }
 
 impl<'a> Plan<'a> {
     pub fn new(loads: &'a [(&'a Load, Effort)], arms: &'a [&'a Arm], base: u64) -> Plan<'a> {
         let mut total = 0;
-        let first = |load: usize| {
-            let first = total;
-            total += arms.len() * loads[load].1.repetitions as usize;
-            (first, load)
+        let (mut order, mut tables) = (Vec::new(), Vec::new());
+        let mut begin = 0;
+        let same = |(a, _): &(&Load, _), (b, _): &(&Load, _)| {
+            (&a.benchmark, &a.place) == (&b.benchmark, &b.place)
         };
-        let order = longest_first(loads).into_iter().map(first).collect();
+        for table in loads.chunk_by(same) {
+            let end = begin + table.len();
+            for load in longest_first(table).into_iter().map(|load| begin + load) {
+                order.push((total, load));
+                total += arms.len() * loads[load].1.repetitions as usize;
+            }
+            tables.push((total, begin..end));
+            begin = end;
+        }
         Plan {
             loads,
             arms,
             base,
             order,
+            tables,
             total,
         }
     }
@@ -54,6 +67,13 @@ impl<'a> Plan<'a> {
     pub fn place(&self, index: usize) -> (usize, usize) {
         let (load, within) = self.within(index);
         (load, within / self.loads[load].1.repetitions as usize)
+    }
+
+    /// Returns the loads of the table whose last simulation is `index`, if there is one.
+    pub fn table_that_ends(&self, index: usize) -> Option<Range<usize>> {
+        let ends = |(end, _): &&(usize, _)| *end == index + 1;
+        let table = self.tables.iter().find(ends);
+        table.map(|(_, loads)| loads.clone())
     }
 
     /// Returns simulation `index`.
@@ -79,19 +99,12 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Returns the loads in the order in which they run. Tables list their rows from the lightest to
-/// the heaviest, so a load's place in its table times its simulated time stands for its cost.
-fn longest_first(loads: &[(&Load, Effort)]) -> Vec<usize> {
-    let mut rank = 0;
-    let mut table = None;
-    let cost = |(load, effort): &(&'_ Load, Effort)| {
-        let this = Some((load.benchmark.clone(), load.place.clone()));
-        rank = if this == table { rank + 1 } else { 1 };
-        table = this;
-        rank * (effort.warmup_ns + effort.measure_ns)
-    };
-    let costs: Vec<u64> = loads.iter().map(cost).collect();
-    let mut order: Vec<usize> = (0..loads.len()).collect();
-    order.sort_by_key(|load| Reverse(costs[*load]));
+/// Returns the loads of a table in the order in which they run. Tables list their rows from the
+/// lightest to the heaviest, so a load's place in its table times its simulated time stands for its
+/// cost.
+fn longest_first(table: &[(&Load, Effort)]) -> Vec<usize> {
+    let cost = |at: usize| (at as u64 + 1) * (table[at].1.warmup_ns + table[at].1.measure_ns);
+    let mut order: Vec<usize> = (0..table.len()).collect();
+    order.sort_by_key(|at| Reverse(cost(*at)));
     order
 }

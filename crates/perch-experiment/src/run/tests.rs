@@ -39,6 +39,37 @@ fn scored(value: f64) -> Found {
     }
 }
 
+fn run_with(
+    experiment: &Experiment,
+    options: &RunOptions,
+    progress: Progress,
+    each: Each,
+    simulate: impl Fn(&Trial) -> Result<Found, ExperimentError> + Sync,
+) -> Result<Report, ExperimentError> {
+    super::run_with(experiment, options, (progress, each, &mut |_| {}), simulate)
+}
+
+/// Every report on the way has the first tables of the last one, a table more each time.
+#[test]
+fn tables_come_as_soon_as_they_are_finished_and_in_order() {
+    for jobs in [1, 4] {
+        let options = RunOptions {
+            jobs,
+            ..RunOptions::default()
+        };
+        let mut on_the_way = Vec::new();
+        let mut table = |report: &Report| on_the_way.push(report.cells.clone());
+        let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut |_| Ok(()), &mut table);
+        let all = super::run_with(&experiment(), &options, other, formula).unwrap();
+        assert_eq!(on_the_way.len(), 6);
+        for cells in &on_the_way {
+            assert_eq!(*cells, all.cells[..cells.len()]);
+        }
+        assert!(on_the_way.windows(2).all(|two| two[0].len() < two[1].len()));
+        assert_eq!(on_the_way.last(), Some(&all.cells));
+    }
+}
+
 fn run_formula(options: &RunOptions) -> Result<Report, ExperimentError> {
     run_with(&experiment(), options, &|_, _| {}, &mut |_| Ok(()), formula)
 }

@@ -3,6 +3,7 @@
 //! the mistake, and nothing on stdout.
 
 mod budget;
+mod tables;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The results of a run, gathered table by table.
+
+use std::ops::Range;
+
+use super::kept::{Found, Kept};
+use crate::line::{LineFound, PublishedLine};
+use crate::model::{Arm, Cell, Effort, Experiment, Load, machines};
+use crate::report::{ArmModes, CellReport, Iterations, LoadResult, Report, Summary};
+use crate::seed::seed;
+
+/// The tables that are finished, and what is kept for the others.
+pub(super) struct Gathered<'a> {
+    pub experiment: &'a Experiment,
+    pub chosen: &'a [(&'a Load, Effort)],
+    pub arms: &'a [&'a Arm],
+    pub cells: &'a [&'a Cell],
+    pub base: u64,
+    kept: Vec<Kept>,
+    results: Vec<LoadResult<'a>>,
+    reports: Vec<CellReport>,
+    c2c: Option<LineFound>,
+}
+
+impl<'a> Gathered<'a> {
+    pub fn new(
+        experiment: &'a Experiment,
+        chosen: &'a [(&'a Load, Effort)],
+        arms: &'a [&'a Arm],
+        cells: &'a [&'a Cell],
+        base: u64,
+    ) -> Gathered<'a> {
+        Gathered {
+            experiment,
+            chosen,
+            arms,
+            cells,
+            base,
+            kept: chosen.iter().map(|_| Kept::new(arms.len())).collect(),
+            results: Vec::new(),
+            reports: Vec::new(),
+            c2c: None,
+        }
+    }
+
+    /// Adds the next repetition of a load in an arm.
+    pub fn add(&mut self, load: usize, arm: usize, found: Found) {
+        self.kept[load].add(arm, found);
+    }
+
+    /// Makes the table of these loads, whose simulations are all there.
+    pub fn finish(&mut self, table: Range<usize>) {
+        let names = || self.arms.iter().map(|arm| arm.name.as_str());
+        let first = self.results.len();
+        for load in table {
+            let kept = std::mem::replace(&mut self.kept[load], Kept::new(0));
+            let load = self.chosen[load].0;
+            let published = self.experiment.c2c.as_ref();
+            if let Some(published) = published.filter(|line| is_of(line, load)) {
+                let lines = names().zip(&kept.lines);
+                let arms = lines.filter_map(|(arm, lines)| lines.found(arm));
+                self.c2c = Some(LineFound::new(published, arms.collect()));
+            }
+            let parts = [&load.benchmark, &load.place, "bootstrap"];
+            self.results.push(LoadResult {
+                load,
+                scores: kept.scores,
+                arms: names().zip(kept.values).collect(),
+                draws: seed(self.base, &parts, 0),
+            });
+        }
+        let results = &self.results[first..];
+        for cell in self.cells {
+            let load = &self.experiment.loads[cell.load];
+            let found = results.iter().find(|found| std::ptr::eq(found.load, load));
+            self.reports
+                .extend(found.map(|found| CellReport::new(cell, found)));
+        }
+    }
+
+    pub fn results(&self) -> &[LoadResult<'a>] {
+        &self.results
+    }
+
+    /// Returns the report of the tables that are finished.
+    pub fn report(&self) -> Report {
+        let experiment = self.experiment;
+        let modes = |arm: &&Arm| ArmModes {
+            name: arm.name.clone(),
+            modes: arm.modes.to_string(),
+        };
+        Report {
+            experiment: experiment.name.clone(),
+            title: experiment.title.clone(),
+            source: experiment.source.clone(),
+            machine: machines(self.chosen.iter().map(|(load, _)| *load)).join(", "),
+            era: experiment.era.to_string(),
+            hz: experiment.hz,
+            root_domain: experiment.root_domain.changed().map(str::to_string),
+            seed: self.base,
+            arms: self.arms.iter().map(modes).collect(),
+            summary: Summary::of(&self.reports),
+            cells: self.reports.clone(),
+            iterations: self.results.iter().filter_map(Iterations::of).collect(),
+            loads: Vec::new(),
+            machines_toml: Vec::new(),
+            c2c: self.c2c.clone(),
+        }
+    }
+}
+
+/// True where a published line is of this load.
+pub(super) fn is_of(line: &PublishedLine, load: &Load) -> bool {
+    (&line.benchmark, &line.place) == (&load.benchmark, &load.place)
+}
