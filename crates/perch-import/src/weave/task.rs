@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A recorded task while its events come in.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::event::Name;
@@ -169,7 +170,27 @@ impl Task {
 
     /// Returns the priority with which the task ran longest, and whether it ever had another one.
     pub fn usual_prio(&self) -> (i32, bool) {
-        let longest = self.prios.iter().max_by_key(|&(&prio, &ns)| (ns, -prio));
+        let longest = self
+            .prios
+            .iter()
+            .max_by_key(|&(prio, ns)| (ns, Reverse(prio)));
         (longest.map_or(120, |(&prio, _)| prio), self.prios.len() > 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A damaged recording has priorities that no kernel has.
+    #[test]
+    fn any_number_may_be_a_priority() {
+        let mut task = Task::new(Life::New, None, 0);
+        assert_eq!(task.usual_prio(), (120, false));
+        task.prio(i32::MIN);
+        task.prio(i32::MAX);
+        assert_eq!(task.usual_prio(), (i32::MIN, true));
+        task.ran(1, 1);
+        assert_eq!(task.usual_prio(), (i32::MAX, true));
     }
 }
