@@ -44,6 +44,6 @@ pub use raw::{Each, Repetition};
 pub use report::{
     ArmIterations, ArmModes, ArmResult, CellReport, Iterations, Report, Simulated, Summary,
 };
-pub use run::{OnTable, RunOptions, run, run_raw, run_tables};
+pub use run::{OnTable, RunOptions, foresee, run, run_raw, run_tables};
 pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};
 pub use tally::{ArmCpus, LoadFound, WakeLatency};

@@ -2,6 +2,7 @@
 //! Runs an experiment: every load, arm and repetition is one simulation, whichever rows it serves,
 //! and simulations run in parallel.
 
+mod foresee;
 mod gathered;
 mod kept;
 mod plan;
@@ -20,6 +21,7 @@ use crate::pool::{self, Progress};
 use crate::raw::{self, Each};
 use crate::report::{Described, Report};
 use crate::tally::Tallies;
+pub use foresee::foresee;
 use gathered::{Gathered, is_of};
 use kept::{Found, Scored};
 use plan::{Plan, Trial};
@@ -127,6 +129,30 @@ impl<'a> Topologies<'a> {
     }
 }
 
+/// Returns one simulation, or the reason why its workload cannot be simulated.
+fn scenario(
+    experiment: &Experiment,
+    topology: &Arc<Topology>,
+    trial: &Trial,
+    budget: Budget,
+) -> Result<Scenario, String> {
+    let Trial {
+        load, arm, effort, ..
+    } = trial;
+    Ok(Scenario {
+        machine: Arc::clone(&load.machine),
+        topology: Arc::clone(topology),
+        policy: Policy::new(experiment.era, arm.modes),
+        hz: experiment.hz,
+        root_domain: experiment.root_domain,
+        workload: Workload::parse_within(&load.workload, &load.machine, budget)
+            .map_err(|error| error.to_string())?,
+        warmup_ns: effort.warmup_ns,
+        measure_ns: effort.measure_ns,
+        seed: trial.seed,
+    })
+}
+
 /// Returns the scores of one simulation.
 fn simulate(
     experiment: &Experiment,
@@ -135,9 +161,7 @@ fn simulate(
     budget: Budget,
     tallies: &Tallies,
 ) -> Result<Found, ExperimentError> {
-    let Trial {
-        load, arm, effort, ..
-    } = trial;
+    let Trial { load, arm, .. } = trial;
     let failed = |reason: String| ExperimentError::Run {
         what: format!(
             "{}, arm {}, repetition {}",
@@ -147,18 +171,7 @@ fn simulate(
         ),
         reason,
     };
-    let scenario = Scenario {
-        machine: Arc::clone(&load.machine),
-        topology: Arc::clone(topology),
-        policy: Policy::new(experiment.era, arm.modes),
-        hz: experiment.hz,
-        root_domain: experiment.root_domain,
-        workload: Workload::parse_within(&load.workload, &load.machine, budget)
-            .map_err(|error| failed(error.to_string()))?,
-        warmup_ns: effort.warmup_ns,
-        measure_ns: effort.measure_ns,
-        seed: trial.seed,
-    };
+    let scenario = scenario(experiment, topology, trial, budget).map_err(failed)?;
     let outcome = scenario.run().map_err(|error| failed(error.to_string()))?;
     let scores = load.scores.iter().enumerate();
     tallies.add(load, arm, &outcome.metrics);

@@ -3,14 +3,17 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use perch_experiment::{Experiment, ExperimentError, Report, RunOptions, library, machines};
+use perch_experiment::{
+    Experiment, ExperimentError, Report, RunOptions, foresee, library, machines,
+};
 use perch_report::{Align, Grid, ResultFormat, experiments, paste_experiments, tables_so_far};
 
 use crate::arguments::{Common, at_least_one, origin};
 use crate::meter::{Meter, Unit};
-use crate::output::{Failure, emit};
+use crate::output::{Failure, emit, say};
 use crate::raw::Raw;
 
 /// The subcommands of `perch experiment`.
@@ -98,6 +101,9 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
         jobs: common.jobs(),
         budget: common.budget,
     };
+    if !common.quiet {
+        say_how_long(&loaded, &options);
+    }
     let mut raw = Raw::begin(common.raw.as_deref())?;
     let mut reports = Vec::new();
     let mut shown = Shown::default();
@@ -140,6 +146,34 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
         ResultFormat::Plain(format) => experiments(&reports, format),
         ResultFormat::Paste(paste) => paste_experiments(&reports, &origin(), paste),
     })
+}
+
+/// A run that takes less needs no announcement.
+const LONG: Duration = Duration::from_secs(10);
+
+/// Says how long the run of the experiments will take, if that is long. Options that make no sense
+/// are left to the run itself.
+fn say_how_long(loaded: &[(&str, Experiment)], options: &RunOptions) {
+    // By the time of this process on a CPU, for which other programs that run meanwhile do not count.
+    let now = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    let each = loaded
+        .iter()
+        .map(|(_, experiment)| foresee(experiment, options, &now));
+    let Ok(all) = each.sum::<Result<Duration, _>>() else {
+        return;
+    };
+    if all >= LONG {
+        let words = match all.as_secs() {
+            seconds @ ..100 => format!("{seconds} s"),
+            seconds => format!("{:.0} min", seconds as f64 / 60.0),
+        };
+        say(format!(
+            "this will take about {words}, by a trial of each load"
+        ));
+    }
 }
 
 /// The part of the result that stdout has already.
