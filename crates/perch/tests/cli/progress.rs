@@ -11,6 +11,9 @@ use crate::support::perch;
 
 const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 
+/// Begins a command that ends with its terminal, even where the tests run under nohup.
+const HANG_UP: &str = "env --default-signal=HUP";
+
 /// The run of a shell's command on a terminal, which ends with this value.
 struct Terminal(Child);
 
@@ -59,7 +62,7 @@ const LONG: &str =
 
 #[test]
 fn a_long_run_has_a_bar_with_rate_and_time_left_on_a_terminal() {
-    let (mut terminal, _input) = Terminal::run(&format!("exec {PERCH} {LONG}"));
+    let (mut terminal, _input) = Terminal::run(&format!("exec {HANG_UP} {PERCH} {LONG}"));
     let bar = |text: &str| text.contains("/s, ") && text.contains(" left");
     let text = terminal.shows(bar).expect("a bar");
     assert!(text.contains("tbench:n=4 ["), "{text:?}");
@@ -89,7 +92,7 @@ fn reading_has_a_bar_as_well() {
     let slowly = format!(
         "(head -c {half} {path}; while sleep 0.2; do head -c 1 /dev/zero; done) | {PERCH} replay -"
     );
-    let (mut terminal, _input) = Terminal::run(&format!("sh -c '{slowly}'"));
+    let (mut terminal, _input) = Terminal::run(&format!("exec {HANG_UP} sh -c '{slowly}'"));
     let bar = |text: &str| text.contains("stdin ") && text.contains("iB/s");
     terminal.shows(bar).expect("a bar");
 }
