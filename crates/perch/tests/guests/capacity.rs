@@ -16,6 +16,8 @@ const ENOUGH: f64 = 95.0;
 /// The rounds of such looks until that is so: a tick sends a task up, and the first round may come
 /// before it.
 const ROUNDS: usize = 6;
+/// The most rounds with small tasks.
+const SMALL_ROUNDS: usize = 10;
 
 /// Shell functions. `read` waits without a child: a shell that forks makes its wakes the child's.
 const SHELL: &str = "[ -e /tmp/never ] || mkfifo /tmp/never
@@ -138,14 +140,23 @@ fn tasks_are_where_they_belong(name: &str) {
     let perch = lab.load("");
     assert!(perch.said().contains("capacity=perch"), "{}", perch.said());
 
-    // Small tasks stay where they fit, though all the larger CPUs idle.
-    let small = [bench.begin("small"), bench.begin("small")];
-    let found = bench.look(1024, &small);
-    for task in &small {
-        let what = "a small task on LITTLE CPUs";
-        bench.is_on(&found[task], |on| on == little, what);
+    // Small tasks stay where they fit, though all the larger CPUs idle. One that wakes while a thread of
+    // the kernel has its CPU goes on to a larger one and stays there, which happens in one of three
+    // rounds: so there are several, of which one must go without that.
+    for left in (0..SMALL_ROUNDS).rev() {
+        let small = [bench.begin("small"), bench.begin("small")];
+        let found = bench.look(1024, &small);
+        let stayed = |task: &u32| share(&found[task], |on| on == little) >= ENOUGH;
+        let all = small.iter().all(stayed);
+        for task in small.iter().filter(|_| left == 0) {
+            let what = "a small task on LITTLE CPUs";
+            bench.is_on(&found[task], |on| on == little, what);
+        }
+        bench.end(&small);
+        if all {
+            break;
+        }
     }
-    bench.end(&small);
 
     // A pinned hog stays on its CPU, too.
     let first = machine.cpus.iter().position(|cpu| cpu.capacity == little);

@@ -286,7 +286,7 @@ fn a_thousand_groups_come_and_go() {
 fn shares_on(lab: &Lab) {
     make(lab, &[("heavy", 800), ("light", 100)]);
     let perch = lab.load("");
-    let seen = observe(lab, "hog heavy 2; hog light 2", 0.5, 3.0);
+    let seen = observe(lab, "hog heavy 2; hog light 2", 1.0, 6.0);
     have(lab, &seen, &[8.0, 1.0], 0.1);
     lab.text(&format!("rmdir {ROOT}/heavy {ROOT}/light"));
     lab.until("both gave their places back", || followed(&perch) == 0);
