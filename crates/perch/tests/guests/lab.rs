@@ -262,7 +262,10 @@ fn a_deterministic_guest_does_the_same_twice_and_rt_app_as_simulated() {
         (output.text(), guest.console_tail(1000))
     };
     let (first, second) = (run(), run());
-    assert_eq!(first, second);
+    assert_eq!(first.0, second.0);
+    // Their kernels go on for as long as the host takes to read the console, and may say more meanwhile.
+    let common = first.1.len().min(second.1.len());
+    assert_eq!(first.1[..common], second.1[..common]);
 
     let workload = format!("rtapp:{file}");
     let window = ["--warmup", "500ms", "--measure", "1s"];
