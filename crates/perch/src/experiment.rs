@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch experiment`: the published tables, reproduced side by side.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use perch_experiment::{
     Experiment, ExperimentError, Report, RunOptions, foresee, library, machines,
 };
-use perch_report::{Align, Grid, ResultFormat, experiments, paste_experiments, tables_so_far};
+use perch_report::{
+    Align, Format, Grid, ResultFormat, experiments, paste_experiments, tables_so_far,
+};
 
 use crate::arguments::{Common, at_least_one, origin};
 use crate::meter::{Meter, Unit};
@@ -108,23 +108,11 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
     let mut reports = Vec::new();
     let mut shown = Shown::default();
     for (name, experiment) in &loaded {
-        let new_meter = || Meter::new(&experiment.name, Unit::Each, common.quiet);
-        // This one counts all simulations, and draws no bar before it has its last word.
-        let whole = new_meter();
-        let bar = Mutex::new(new_meter());
-        let lock = || bar.lock().expect("nobody panics while it holds the lock");
-        let all = AtomicU64::new(0);
-        let advance = |done, total| {
-            all.store(total as u64, Ordering::Relaxed);
-            lock().advance(done as u64, total as u64);
-        };
-        let before = reports.clone();
+        let meter = Meter::new(&experiment.name, Unit::Each, common.quiet);
+        let advance = |done, total| meter.advance(done as u64, total as u64);
+        let mut before = shown.begin(&reports, common.format);
         let mut table = |report: &Report| {
-            // A bar and a table in one terminal would write over each other: the bar goes, and a
-            // new one comes when the next table takes its time.
-            let mut bar = lock();
-            *bar = new_meter();
-            shown.show_tables(&before, report, common.format);
+            meter.suspend(|| before.show_tables(report));
         };
         let report = perch_experiment::run_tables(
             experiment,
@@ -136,10 +124,7 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
         // The error of a run names the cell, and the experiment by the name that its file has in it.
         let report = report.map_err(|error| Failure::from(error).of(name))?;
         reports.push(report);
-        drop(bar);
-        let all = all.into_inner();
-        whole.advance(all, all);
-        whole.say_simulated(options.jobs);
+        meter.say_simulated(options.jobs);
     }
     raw.finish()?;
     shown.show_rest(&match common.format {
@@ -184,22 +169,42 @@ struct Shown {
     failure: Option<Failure>,
 }
 
-impl Shown {
-    /// Shows the tables of `report` that are new. `before` are the reports of the experiments that
-    /// ran before.
-    fn show_tables(&mut self, before: &[Report], report: &Report, format: ResultFormat) {
-        let ResultFormat::Plain(format) = format else {
+/// The result of one experiment as it grows behind those of the experiments that ran before.
+struct Growing<'a> {
+    shown: &'a mut Shown,
+    /// The format, and the text of the earlier results; `None` for a format that is shown at the end.
+    before: Option<(Format, String)>,
+}
+
+impl Growing<'_> {
+    /// Shows the tables of `report` that are new.
+    fn show_tables(&mut self, report: &Report) {
+        let Some((format, before)) = &self.before else {
             return;
         };
-        let Some(tables) = tables_so_far(report, format) else {
-            return;
-        };
-        let mut text = experiments(before, format);
-        if !before.is_empty() {
-            text.push('\n');
+        if let Some(tables) = tables_so_far(report, *format) {
+            self.shown.show(&format!("{before}{tables}"));
         }
-        text.push_str(&tables);
-        self.show(&text);
+    }
+}
+
+impl Shown {
+    /// Begins with the experiment that follows those of `reports`.
+    fn begin(&mut self, reports: &[Report], format: ResultFormat) -> Growing<'_> {
+        let before = match format {
+            ResultFormat::Plain(format) => {
+                let mut text = experiments(reports, format);
+                if !reports.is_empty() {
+                    text.push('\n');
+                }
+                Some((format, text))
+            }
+            ResultFormat::Paste(_) => None,
+        };
+        Growing {
+            shown: self,
+            before,
+        }
     }
 
     /// Shows what is left of the whole result.

@@ -108,6 +108,11 @@ impl Meter {
         }
     }
 
+    /// Runs `write`, which writes to the terminal, while no bar is there that it could write into.
+    pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.bar.suspend(write)
+    }
+
     /// Removes the bar, and says on stderr how many simulations ran, for how long and on how many
     /// threads.
     pub fn say_simulated(self, jobs: usize) {

@@ -68,7 +68,7 @@ impl Snapshot {
         let setup = &snapshot.setup;
         let guest = Guest::launch(setup, &origin, &snapshot.memory(true))?;
         let guest = guest.come_up(setup.boot_timeout, began)?;
-        guest.monitor("stop", "{}")?;
+        guest.pause()?;
         snapshot.migrate(&guest, "migrate", "exec:cat >")?;
         Ok(snapshot)
     }
@@ -89,7 +89,7 @@ impl Snapshot {
         let memory = self.memory(false);
         let mut guest = Guest::launch(&self.setup, &Origin::Snapshot, &memory)?;
         self.migrate(&guest, "migrate-incoming", "exec:cat")?;
-        guest.monitor("cont", "{}")?;
+        guest.resume()?;
         guest.boot_time = began.elapsed();
         Ok(guest)
     }
