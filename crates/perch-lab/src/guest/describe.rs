@@ -30,7 +30,7 @@ pub(super) fn device_tree(setup: &Setup, memory_mib: u64) -> Result<Option<File>
     command.args(
         setup
             .topology
-            .arguments(&Memory::own(memory_mib), setup.clock.counts()),
+            .arguments(&Memory::own(memory_mib), &setup.cpu_features()),
     );
     // Commas in a path would begin another setting.
     let dump = format!("dumpdtb={}", path.to_string_lossy().replace(',', ",,"));

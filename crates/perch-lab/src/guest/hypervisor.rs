@@ -24,9 +24,9 @@ use crate::error::{Error, Result};
 use crate::topology::Memory;
 
 /// Words for every guest's kernel: its log goes to the console, it ends instead of rebooting, and
-/// it skips work that takes long or misleads in an emulated machine: mitigations, and on x86 the
-/// measuring of delay loops and the checks of a timer and a clock that are perfect there.
-const WORDS: &str = "panic=-1 mitigations=off nokaslr sched_verbose";
+/// it skips work that takes long or misleads in an emulated machine: mitigations, tests of ciphers, and
+/// on x86 the measuring of delay loops and the checks of a timer and a clock that are perfect there.
+const WORDS: &str = "panic=-1 mitigations=off nokaslr cryptomgr.notests sched_verbose";
 const X86_TCG_WORDS: &str = "tsc=reliable no_timer_check lpj=8000000 cpuhp.parallel=0";
 
 /// Words that take randomness out of the kernel of a guest that counts instructions.
@@ -292,6 +292,6 @@ fn arguments(setup: &Setup, memory: &Memory, inherited: &Inherited) -> Vec<Strin
     if let Some((plugin, duties)) = inherited.plugin.zip(setup.duties()) {
         arguments.extend(plugin.arguments(setup.topology.machine(), memory.mib, duties));
     }
-    arguments.extend(setup.topology.arguments(memory, setup.clock.counts()));
+    arguments.extend(setup.topology.arguments(memory, &setup.cpu_features()));
     arguments
 }

@@ -190,13 +190,9 @@ impl Topology {
         }
     }
 
-    /// `-machine`, `-cpu`, `-smp`, `-m` and `-numa`, with this memory, at least 64 MiB a node; in
-    /// a `deterministic` guest without the CPU's own random numbers.
-    pub(crate) fn arguments(&self, memory: &Memory, deterministic: bool) -> Vec<String> {
-        let features: &[&str] = match deterministic {
-            true => &["-rdrand", "-rdseed"],
-            false => &[],
-        };
+    /// `-machine`, `-cpu`, `-smp`, `-m` and `-numa`, with this memory, at least 64 MiB a node;
+    /// `features` are settings of an x86 CPU, such as `-rdrand`.
+    pub(crate) fn arguments(&self, memory: &Memory, features: &[&str]) -> Vec<String> {
         match &self.way {
             Way::X86(grid) => {
                 let shares_l2 = self.has_clusters() && !self.clusters_hidden;

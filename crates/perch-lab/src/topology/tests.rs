@@ -15,7 +15,7 @@ fn refusal(name: &str, cpus: Cpus) -> String {
 }
 
 fn words(topology: &Topology) -> String {
-    topology.arguments(&Memory::own(1024), false).join(" ")
+    topology.arguments(&Memory::own(1024), &[]).join(" ")
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn memory_in_files_is_named_once_for_each_node() {
             shared,
         };
         guest(name, Cpus::AtMost(8))
-            .arguments(&memory, false)
+            .arguments(&memory, &[])
             .join(" ")
     };
     let two = told("kunpeng920", &["/a", "/b"], true);

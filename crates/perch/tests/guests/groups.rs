@@ -21,8 +21,9 @@ const SHELL: &str = "
     # Works for a millisecond or so, and sleeps for a moment.
     restless() { task $1 $2 'n=0; while [ $n -lt 400 ]; do n=$((n+1)); done
         read -t 0.0002 never <&9'; }
-    # What each of the tasks ran and waited, ns, and how often it was switched to.
-    look() { for task in ${1:-$tasks}; do cat /proc/$task/schedstat; done; }
+    # What each of the tasks ran and waited, ns, and how often it was switched to. One program reads
+    # all: another start between two tasks would take a part of a second where CPUs are busy.
+    look() { cat $(printf '/proc/%s/schedstat ' $tasks); }
     pause() { read -t $1 never <&9; }
     ";
 

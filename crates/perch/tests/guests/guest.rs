@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A guest with perch in it, and the requests that tests make of the two.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,20 @@ use crate::arm64;
 use crate::loaded::Perch;
 
 pub const PERCH: &str = env!("CARGO_BIN_EXE_perch");
+
+/// A copy of perch without its lines, which would be half of what a guest unpacks when it boots.
+static STRIPPED: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (mine, shared) = (
+        folder.join(format!("perch-{}", std::process::id())),
+        folder.join("perch"),
+    );
+    let mut strip = std::process::Command::new("strip");
+    let ended = strip.arg("-o").arg(&mine).arg(PERCH).status();
+    assert!(ended.expect("strip, of binutils").success(), "{strip:?}");
+    std::fs::rename(&mine, &shared).unwrap();
+    shared
+});
 
 /// The number of guests in use at once: one for each of the host's CPUs, which a guest keeps busy, as
 /// it skips the time in which its own CPUs idle.
@@ -73,6 +87,7 @@ fn programs(arch: Arch) -> &'static [&'static str] {
         Arch::X86_64 => &[
             "cyclictest",
             "hackbench",
+            "nice",
             "perf",
             "rt-app",
             "stress-ng",
@@ -113,7 +128,11 @@ fn setup_with(
         kernel.require_sched_ext()?;
         let qemu = Qemu::find(&store, topology.need())?;
         let programs = programs(topology.arch());
-        let files = contents(&store, &kernel, Path::new(PERCH), programs)?;
+        let perch = match Arch::host() == Some(topology.arch()) {
+            true => &*STRIPPED,
+            false => Path::new(PERCH),
+        };
+        let files = contents(&store, &kernel, perch, programs)?;
         Ok::<_, Error>(Setup::new(kernel, qemu, topology, files))
     };
     let mut setup = made().unwrap_or_else(|error| panic!("no guest for this test: {error}"));

@@ -125,9 +125,9 @@ const ENOUGH_DECISIONS: u64 = 200;
 /// Tasks of three nicenesses and of two groups, which pipe, wait for locks and never sleep.
 const MIXED: &str = "mkdir -p /sys/fs/cgroup/a /sys/fs/cgroup/b\n\
     echo +cpu >/sys/fs/cgroup/cgroup.subtree_control; echo 300 >/sys/fs/cgroup/b/cpu.weight\n\
-    sh -c 'echo $$ >/sys/fs/cgroup/a/cgroup.procs; exec sysbench threads --threads=8 --time=2 run' &\n\
+    sh -c 'echo $$ >/sys/fs/cgroup/a/cgroup.procs; exec sysbench threads --threads=8 --time=1 run' &\n\
     sh -c 'echo $$ >/sys/fs/cgroup/b/cgroup.procs; exec hackbench -g 1 -l 20' &\n\
-    nice -n 5 sysbench cpu --threads=4 --time=2 run & nice -n -5 hackbench -g 1 -l 20 & wait\n";
+    nice -n 5 sysbench cpu --threads=4 --time=1 run & nice -n -5 hackbench -g 1 -l 20 & wait\n";
 
 /// Demands that the model decides about queues as the kernel did, to the nanosecond, in 99 per cent
 /// of the decisions of each kind, and that no other differs without a reason that the recording
@@ -192,10 +192,12 @@ fn ends_badly(lab: &Lab) {
     assert!(said.contains("wake-ups in"), "{said}");
     Recording::fetch(lab, "/tmp/signal.perch").replay(&[]);
 
-    lab.text("mkdir /tmp/small; mount -t tmpfs -o size=400k none /tmp/small");
+    lab.text("mkdir /tmp/small; mount -t tmpfs -o size=24k none /tmp/small");
+    // The pauses make small blocks of records, of which some fit.
     let full = lab.run(
         "perch record -o /tmp/small/full.perch -- \
-         sh -c 'hackbench -g 1 -l 20000 >/dev/null; touch /tmp/not-ended'",
+         sh -c 'for round in $(seq 200); do perf bench sched pipe -l 100; sleep 1; done >/dev/null;
+                touch /tmp/not-ended'",
     );
     let said = full.error_text();
     assert_eq!(full.status, Status::Code(1), "{said}");
