@@ -35,12 +35,10 @@ fn kernels_of_each_way_of_packaging() {
         );
         assert!(kernel.sched_ext, "{}", kernel.release);
         assert_eq!(kernel.lacking(), []);
-        let began = Instant::now();
+        let written = || kernel.image.metadata().unwrap().modified().unwrap();
+        let before = written();
         assert_eq!(Kernel::find(&store, spec, Arch::X86_64).unwrap(), kernel);
-        assert!(
-            began.elapsed().as_millis() < 100,
-            "the second time nothing is fetched"
-        );
+        assert_eq!(before, written(), "the second time nothing is fetched");
     }
 }
 
@@ -129,6 +127,4 @@ fn tools_with_all_that_they_need() {
     let out = store.root().join("initramfs");
     let size = contents.build(&out).unwrap();
     println!("initramfs: {size} bytes in {:.1?}", began.elapsed());
-    // This takes a third of a second on an idle machine.
-    assert!(began.elapsed().as_secs_f64() < 5.0);
 }

@@ -258,14 +258,25 @@ mod tests {
         assert!(words.contains("could not be loaded"), "{words}");
         assert!(words.contains("exit code 1:\nno BTF\n"), "{words}");
 
-        let leaves = "echo enabled > STATE; sleep 0.2; echo stalled; exit 2";
-        let (code, words) = run(leaves, "sleep 0.6");
+        // Each waits for the other, so that neither's pace matters; a process that has ended is a
+        // zombie until somebody asks for its status.
+        let begun = "until [ -e STATE.begun ]; do sleep 0.01; done";
+        let leaves =
+            format!("echo $$ > STATE.pid; echo enabled > STATE; {begun}; echo stalled; exit 2");
+        let outlasts = "pid=$(cat STATE.pid); touch STATE.begun; \
+                        while grep '^State' /proc/$pid/status 2>/dev/null | grep -qv zombie; \
+                        do sleep 0.01; done";
+        let (code, words) = run(&leaves, outlasts);
         assert_eq!(code, FAILED);
         assert!(words.contains("before the command ended"), "{words}");
         assert!(words.contains("exit code 2:\nstalled\n"), "{words}");
 
-        let stays = "echo enabled > STATE; sleep 0.2; echo disabled > STATE; echo stalled; sleep 3";
-        let (code, words) = run(stays, "sleep 0.6");
+        let stays = format!(
+            "echo enabled > STATE; {begun}; echo disabled > STATE; echo stalled; \
+             touch STATE.stalled; exec sleep 1000"
+        );
+        let outlasts = "touch STATE.begun; until [ -e STATE.stalled ]; do sleep 0.01; done";
+        let (code, words) = run(&stays, outlasts);
         assert_eq!(code, FAILED);
         assert!(words.contains("it says `disabled`):\nstalled\n"), "{words}");
     }
