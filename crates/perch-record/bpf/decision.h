@@ -30,13 +30,13 @@ enum raw_kind {
 #define RAW_QUEUED 32u
 
 /* Bits of raw_decision.flags. */
-#define RAW_RUNNING 1u	    /* an entity runs from this queue */
-#define RAW_PROTECT 2u	    /* its protection counts */
-#define RAW_SLEEPS 4u	    /* the entity that leaves goes to sleep, and may stay queued */
-#define RAW_PREEMPTED 8u    /* the wakee was picked */
-#define RAW_FORKED 16u	    /* the wakee has just been forked */
-#define RAW_NEXT_RUNS 64u   /* the entity that runs is the next buddy */
-#define RAW_RUNS 32u	    /* the entity that leaves is the one that runs */
+#define RAW_RUNNING 1u	  /* an entity runs from this queue */
+#define RAW_PROTECT 2u	  /* its protection counts */
+#define RAW_SLEEPS 4u	  /* the entity that leaves goes to sleep, and may stay queued */
+#define RAW_PREEMPTED 8u  /* the wakee was picked */
+#define RAW_FORKED 16u	  /* the wakee has just been forked */
+#define RAW_NEXT_RUNS 64u /* the entity that runs is the next buddy */
+#define RAW_RUNS 32u	  /* the entity that leaves is the one that runs */
 
 struct raw_member {
 	__u64 vruntime;
@@ -54,7 +54,7 @@ struct raw_decision {
 	__u64 queue;	    /* the queue, while the decision is under way */
 	__u64 wakee_entity; /* RAW_PREEMPT: the wakee's entity in that queue */
 	__u64 zero_v;
-	__s64 weighted_v;      /* the kernel's own sums, without the entity that runs */
+	__s64 weighted_v; /* the kernel's own sums, without the entity that runs */
 	__u64 waiting_weight;
 	__u32 kind;
 	__u32 cpu;

@@ -238,7 +238,8 @@ int BPF_PROG(leave_ends, struct rq *rq, struct sched_entity *se, int flags)
 SEC("fentry/wakeup_preempt_fair")
 int BPF_PROG(preempt_begins, struct rq *rq, struct task_struct *p, int flags)
 {
-	const struct sched_entity *runs = (const void *)&rq->curr->se, *wakes = (const void *)&p->se;
+	const struct sched_entity *runs = (const void *)&rq->curr->se,
+				  *wakes = (const void *)&p->se;
 	__u32 key = key_of(RAW_PREEMPT);
 	struct raw_decision *raw = bpf_map_lookup_elem(&places, &key);
 

@@ -61,8 +61,7 @@ struct cfs_rq___before {
 /* Returns the entity to which a node of a queue's tree belongs. */
 static __always_inline const struct sched_entity___turn *entity_of(const struct rb_node *node)
 {
-	return (const void *)node -
-	       bpf_core_field_offset(struct sched_entity___turn, run_node);
+	return (const void *)node - bpf_core_field_offset(struct sched_entity___turn, run_node);
 }
 
 static __always_inline void see_member(struct raw_member *to, const struct sched_entity___turn *se)

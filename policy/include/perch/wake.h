@@ -220,7 +220,7 @@ struct perch_llc_load {
 	perch_u32 util; /* sum over its CPUs, 1024 for one that is always busy */
 	perch_u32 nr; /* posted: slow average of runnable tasks; perch: those there or on their way */
 	perch_u32 capacity_left; /* of its CPUs, for fair tasks, at the last balance; 0 before the first */
-	perch_u32 capacity;	 /* sum over its CPUs, nothing taken off (perch) */
+	perch_u32 capacity; /* sum over its CPUs, nothing taken off (perch) */
 	perch_u32 cores;
 	perch_u32 size_kib;
 	perch_u32 pad[2];

@@ -136,8 +136,8 @@ impl Setup {
         }
         // A processor stores and copies strings of bytes fast. QEMU takes a turn of its main loop
         // for each byte where it counts instructions: half of all turns of a boot. Without these the
-        // kernel and its libraries move words. What a deterministic guest counted is published, so
-        // there they stay.
+        // kernel and its libraries move words. Deterministic guests keep them, since our
+        // documents quote their counts.
         if self.accelerator == Accelerator::Tcg && self.clock != Clock::Deterministic {
             features.extend(["-erms", "-fsrm"]);
             // Older ones do not know the word.
