@@ -45,10 +45,10 @@ impl Clock {
         self != Clock::Host
     }
 
-    /// The value of QEMU's option -icount. By its shift an instruction takes 2^shift ns. With
-    /// fewer instructions a second, eight CPUs do little but handle their ticks, and what they have
-    /// to do takes the host longer; with more, whoever computes for a second does. Of 1, 2 and 3 none
-    /// is the best for each of perch's tests, and all together take least with 2.
+    /// The value of QEMU's option -icount. By its shift an instruction takes 2^shift ns. A
+    /// larger shift leaves a second fewer instructions, of which eight CPUs need most for their ticks; a
+    /// smaller one makes a task that computes for a second cost the host more. We tried some of
+    /// perch's tests with 1 to 4, and 2 is the best compromise.
     pub(super) fn icount(self) -> Option<&'static str> {
         match self {
             Clock::Host => None,
@@ -134,13 +134,13 @@ impl Setup {
         if self.clock.counts() {
             features.extend(["-rdrand", "-rdseed"]);
         }
-        // A processor stores and copies strings of bytes fast. QEMU takes a turn of its main loop
-        // for each byte where it counts instructions: half of all turns of a boot. Without these the
-        // kernel and its libraries move words. Deterministic guests keep them, since our
-        // documents quote their counts.
+        // The kernel and libc clear and copy memory byte by byte if the CPU claims to do that fast.
+        // QEMU does not: with -icount it leaves its translated code after each byte, which were half
+        // of its exits during a boot. Deterministic guests keep these features, since our documents
+        // quote their counts.
         if self.accelerator == Accelerator::Tcg && self.clock != Clock::Deterministic {
             features.extend(["-erms", "-fsrm"]);
-            // Older ones do not know the word.
+            // We tried it from that version on; QEMU refuses a feature that it does not know.
             if self.qemu.version >= WITH_L2_CLUSTERS {
                 features.push("-fsrs");
             }

@@ -16,7 +16,7 @@ use crate::loaded::Perch;
 
 pub const PERCH: &str = env!("CARGO_BIN_EXE_perch");
 
-/// A copy of perch without its lines, which would be half of what a guest unpacks when it boots.
+/// A copy of perch without debug information, which is a third of what a guest unpacks at boot.
 static STRIPPED: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (mine, shared) = (
@@ -151,6 +151,24 @@ pub fn boot(setup: &Setup) -> Guest {
         guest.boot_time().as_secs_f64()
     );
     guest
+}
+
+/// Runs the job of a deterministic guest in two of them, demands the same output and console, and
+/// returns that output.
+pub fn same_twice(setup: &Setup) -> String {
+    let run = || {
+        let guest = boot(setup);
+        let output = guest.job().unwrap().wait().unwrap();
+        assert!(output.success(), "{}", output.error_text());
+        assert!(guest.job().is_none());
+        (output.text(), guest.console_tail(1000))
+    };
+    let (first, second) = (run(), run());
+    assert_eq!(first.0, second.0);
+    // The kernels go on while the host reads their consoles, and may say more meanwhile.
+    let common = first.1.len().min(second.1.len());
+    assert_eq!(first.1[..common], second.1[..common]);
+    first.0
 }
 
 /// A machine of the library.

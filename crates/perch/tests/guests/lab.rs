@@ -10,7 +10,7 @@ use perch_lab::Cpus;
 use perch_lab::guest::{Clock, Command, Guest, Signal, Snapshot, Status};
 use perch_machine::Machine;
 
-use crate::guest::{Lab, PATIENCE, PERCH, Place, Use, boot, comes, resolve, setup};
+use crate::guest::{Lab, PATIENCE, PERCH, Place, Use, comes, resolve, same_twice, setup};
 use crate::support;
 
 /// A kunpeng920 of 8 CPUs: two nodes with two clusters each.
@@ -254,18 +254,7 @@ fn a_deterministic_guest_does_the_same_twice_and_rt_app_as_simulated() {
     let count = "perch lab-rt-app --warmup 500000000 --measure 1000000000";
     let script = format!("{count} && cat /proc/uptime /proc/schedstat /proc/interrupts");
     setup.job = Some(Command::shell(script));
-    let run = || {
-        let guest = boot(&setup);
-        let output = guest.job().unwrap().wait().unwrap();
-        assert!(output.success(), "{}", output.error_text());
-        assert!(guest.job().is_none());
-        (output.text(), guest.console_tail(1000))
-    };
-    let (first, second) = (run(), run());
-    assert_eq!(first.0, second.0);
-    // Their kernels go on for as long as the host takes to read the console, and may say more meanwhile.
-    let common = first.1.len().min(second.1.len());
-    assert_eq!(first.1[..common], second.1[..common]);
+    let job = same_twice(&setup);
 
     let workload = format!("rtapp:{file}");
     let window = ["--warmup", "500ms", "--measure", "1s"];
@@ -283,17 +272,14 @@ fn a_deterministic_guest_does_the_same_twice_and_rt_app_as_simulated() {
             .unwrap_or_else(|| panic!("{table}"))
     };
     let simulated = count(&String::from_utf8(output.stdout).unwrap(), "wake-ups  ");
-    let real = count(&first.0, "all ");
-    println!(
-        "{real} wake-ups a second, simulated {simulated}\n{}",
-        first.0
-    );
+    let real = count(&job, "all ");
+    println!("{real} wake-ups a second, simulated {simulated}\n{job}");
     assert!(
         (simulated / real - 1.0).abs() < 0.05,
         "{real}, simulated {simulated}"
     );
     // These are the wake-ups of both of its threads, and of no other task.
-    let ten = count(&first.0, "ten ");
+    let ten = count(&job, "ten ");
     assert!((190.0..=210.0).contains(&ten), "{ten}");
 }
 
