@@ -6,6 +6,7 @@
 //! reader takes it in one pass, block by block, in constant memory; see docs/recordings.md.
 
 pub mod advice;
+mod agreement;
 mod cause;
 mod decision;
 pub mod format;
@@ -15,9 +16,11 @@ mod raw;
 mod recorder;
 mod replay;
 mod sink;
+mod stake;
 #[doc(hidden)]
 pub mod synthetic;
 
+pub use agreement::{Agreement, ENOUGH, Summary};
 pub use cause::Cause;
 pub use decision::{Decision, Entity, Kind, KindTally, Question, Queue, Why};
 pub use moment::{
@@ -25,4 +28,4 @@ pub use moment::{
     WakeUp,
 };
 pub use recorder::{RecordError, Recorder};
-pub use replay::{Agreement, Decided, Distance, Outcome, Replay, Tally, replay};
+pub use replay::{Decided, Distance, Outcome, Replay, Tally, replay};

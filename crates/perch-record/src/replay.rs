@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use perch_policy::{CpuMask, Host, Policy, Reason, Topology, Verdict, Wake};
 
+use crate::agreement::{Agreement, Summary};
 use crate::cause::Cause;
 use crate::decision::{Decision, Kind, KindTally, Model, Why};
 use crate::format::{Block, BlockError, FormatError, Moment, Reader};
 use crate::moment::{Class, Task, UNSEEN_ROWS, WakeUp};
 use crate::parallel::in_parallel;
+use crate::stake::Stake;
 
 /// The distance of the chosen CPU from the one where the wakee ran last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,27 +76,6 @@ impl Distance {
     }
 }
 
-/// The part of a comparison that one reason decided, with one stake.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Agreement {
-    /// The number of the policy's choices.
-    pub asked: u64,
-    /// The choices that differ from the reference's.
-    pub differ: u64,
-    /// Those that differ for no cause that the recording shows ([`Cause::Model`]); only where the
-    /// reference is a kernel.
-    pub unexplained: u64,
-}
-
-impl Agreement {
-    /// Adds the counts of another part.
-    pub fn add(&mut self, other: &Agreement) {
-        self.asked += other.asked;
-        self.differ += other.differ;
-        self.unexplained += other.unexplained;
-    }
-}
-
 /// A comparison of a policy's choices with those of a reference at the same moments. All fields are
 /// sums: those of a recording's parts add up to those of the whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -107,6 +88,9 @@ pub struct Tally {
     /// use was idle, then those with an idle CPU to win. A saturated machine leaves most reasons one
     /// choice only, which any model gets right.
     pub by_reason: [[Agreement; 2]; Reason::ALL.len()],
+    /// By the policy's reason, those of the above for which only one CPU was possible: the wakee may
+    /// use no other, or no CPU was idle and the waker's CPU and the wakee's previous one were one.
+    pub forced: [Agreement; Reason::ALL.len()],
     /// By the distance of the choice from the CPU where the wakee ran last: the reference's
     /// choices, then the policy's.
     pub by_distance: [[u64; Distance::ALL.len()]; Distance::ALL.len()],
@@ -126,7 +110,7 @@ struct Asked<'a> {
     wake_up: &'a WakeUp,
     /// The wakee's utilisation, 0 to 1024.
     util: u32,
-    to_win: bool,
+    stake: Stake,
 }
 
 impl Tally {
@@ -136,11 +120,16 @@ impl Tally {
         let same = verdict.cpu == reference;
         self.asked += 1;
         self.same += u64::from(same);
-        self.by_reason[verdict.reason as usize][usize::from(asked.to_win)].add(&Agreement {
+        let (reason, stake) = (verdict.reason, asked.stake);
+        let one = Agreement {
             asked: 1,
             differ: u64::from(!same),
             unexplained: 0,
-        });
+        };
+        self.by_reason[reason as usize][usize::from(stake.to_win)].add(&one);
+        if stake.forces(reason) {
+            self.forced[reason as usize].add(&one);
+        }
         let [was, is] = choices.map(|cpu| Distance::between(host.topology(), prev, cpu));
         self.by_distance[was as usize][is as usize] += 1;
         for (i, cpu) in choices.into_iter().enumerate() {
@@ -152,10 +141,23 @@ impl Tally {
     }
 
     /// Counts the cause for which a choice with this reason differs.
-    fn explain(&mut self, cause: Cause, reason: Reason, to_win: bool) {
+    fn explain(&mut self, cause: Cause, reason: Reason, stake: Stake) {
         self.by_cause[cause as usize] += 1;
-        let agreement = &mut self.by_reason[reason as usize][usize::from(to_win)];
-        agreement.unexplained += u64::from(cause == Cause::Model);
+        let unexplained = u64::from(cause == Cause::Model);
+        self.by_reason[reason as usize][usize::from(stake.to_win)].unexplained += unexplained;
+        if stake.forces(reason) {
+            self.forced[reason as usize].unexplained += unexplained;
+        }
+    }
+
+    /// Returns the comparison in a few counts.
+    pub fn summary(&self) -> Summary {
+        let all = Reason::ALL.iter().zip(&self.by_reason).zip(&self.forced);
+        Summary::of(all.map(|((&reason, [saturated, idle]), &forced)| {
+            let mut whole = *saturated;
+            whole.add(idle);
+            (reason, whole, forced)
+        }))
     }
 
     fn add(&mut self, other: &Tally) {
@@ -169,6 +171,9 @@ impl Tally {
         self.examined += other.examined;
         let others = other.by_reason.as_flattened();
         for (sum, more) in self.by_reason.as_flattened_mut().iter_mut().zip(others) {
+            sum.add(more);
+        }
+        for (sum, more) in self.forced.iter_mut().zip(&other.forced) {
             sum.add(more);
         }
         pair(
@@ -283,7 +288,7 @@ impl Replay {
             let cause = match &verdicts {
                 Some((model, _)) if model.cpu != replay.moment.wake_up().chosen as usize => {
                     let (cause, reason) = (replay.cause(), model.reason);
-                    outcome.model.explain(cause, reason, replay.is_cpu_to_win());
+                    outcome.model.explain(cause, reason, replay.stake());
                     Some(cause)
                 }
                 _ => None,
@@ -371,7 +376,7 @@ impl Replay {
         let asked = Asked {
             wake_up,
             util: self.moment.wakee()[Task::Util].min(1024) as u32,
-            to_win: self.is_cpu_to_win(),
+            stake: self.stake(),
         };
         let chosen = wake_up.chosen as usize;
         outcome.model.count(&asked, chosen, &model, host);
@@ -382,19 +387,9 @@ impl Replay {
         Some((model, other))
     }
 
-    /// Returns true if one of the CPUs that the recorder looked at was idle and the wakee may use it:
-    /// those of the caches of waker and wakee, or all.
-    fn is_cpu_to_win(&self) -> bool {
-        let (w, topology) = (self.moment.wake_up(), self.host.topology());
-        let all = w.unseen & UNSEEN_ROWS == 0;
-        let near = [w.this_cpu, w.prev_cpu].map(|cpu| topology.llc(cpu as usize));
-        let allowed = self.moment.affinity().unwrap_or(&self.all);
-        let mut idle = allowed.iter().filter(|&cpu| self.host.is_idle(cpu));
-        idle.any(|cpu| {
-            all || topology
-                .llc(cpu)
-                .is_some_and(|llc| near.contains(&Some(llc)))
-        })
+    /// Returns the stake of the choice.
+    fn stake(&self) -> Stake {
+        Stake::of(&self.moment, &self.host, &self.all)
     }
 
     /// Returns true where a policy would read values that were not recorded: the slow path and the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch replay` asks perch's model, or another policy, about the wake-ups of a recording.
 
+mod agreement;
 mod list;
 mod queues;
 mod trace;
@@ -17,6 +18,8 @@ use serde::Serialize;
 use crate::arguments::{at_least_one, threads};
 use crate::output::{Failure, emit};
 use crate::recording::Recording;
+
+use self::agreement::share;
 
 /// The arguments of `perch replay`.
 #[derive(Args)]
@@ -187,14 +190,6 @@ struct Report<'a> {
     undecided: Option<Undecided>,
 }
 
-/// `part` of `whole` as a percentage.
-fn share(part: u64, whole: u64) -> String {
-    match whole {
-        0 => "-".to_string(),
-        _ => format!("{:.2} %", 100.0 * part as f64 / whole as f64),
-    }
-}
-
 impl Report<'_> {
     fn text(&self, form: impl Fn(&Grid) -> String) -> String {
         let (outcome, model) = (self.outcome, &self.outcome.model);
@@ -221,23 +216,7 @@ impl Report<'_> {
                 outcome.unseen
             );
         }
-        out += &format!(
-            "the model of {} chooses as the kernel did in {} of {}: {}\n",
-            self.model.era(),
-            model.same,
-            model.asked,
-            share(model.same, model.asked)
-        );
-        let mut to_win = Agreement::default();
-        for [_, idle] in &model.by_reason {
-            to_win.add(idle);
-        }
-        out += &format!(
-            "  with an idle CPU to win: in {} of {}, {}\n",
-            to_win.asked - to_win.differ,
-            to_win.asked,
-            share(to_win.asked - to_win.differ, to_win.asked)
-        );
+        out += &agreement::lines(self.model.era(), model);
         for (cause, count) in Cause::ALL.into_iter().zip(model.by_cause) {
             if count > 0 {
                 let share = share(count, model.asked);
@@ -266,21 +245,27 @@ impl Report<'_> {
     }
 
     fn csv(&self) -> String {
-        let mut out =
-            "table,row,wake_ups,differ,idle_to_win,idle_to_win_differ,unexplained\n".to_string();
+        let mut out = "table,row,wake_ups,differ,idle_to_win,idle_to_win_differ,unexplained,\
+                       forced,forced_differ\n"
+            .to_string();
         let tallies = [
             ("model", Some(&self.outcome.model)),
             ("change", self.outcome.change.as_ref()),
         ];
         for (name, tally) in tallies {
-            for (reason, stakes) in tally.iter().flat_map(|t| reasons(t)) {
+            for (tally, (reason, stakes)) in
+                (tally.iter()).flat_map(|tally| reasons(tally).map(move |row| (tally, row)))
+            {
                 let (all, [_, idle]) = (whole(&stakes), &stakes);
+                let forced = tally.forced[reason as usize];
                 let counts = [
                     all.asked,
                     all.differ,
                     idle.asked,
                     idle.differ,
                     all.unexplained,
+                    forced.asked,
+                    forced.differ,
                 ];
                 let cells = counts.map(|count| count.to_string()).join(",");
                 out += &format!("{name},{},{cells}\n", reason.name());
@@ -299,6 +284,7 @@ impl Report<'_> {
             cpus: self.topology.nr_cpus(),
             others: self.outcome.others,
             unseen: self.outcome.unseen,
+            agreement: agreement::json(&self.outcome.model),
             causes: Cause::ALL
                 .into_iter()
                 .map(|cause| (cause.name(), self.outcome.model.by_cause[cause as usize]))
@@ -328,6 +314,7 @@ struct Json<'a> {
     cpus: usize,
     others: u64,
     unseen: u64,
+    agreement: agreement::Json,
     causes: std::collections::BTreeMap<&'static str, u64>,
     undecided: Option<std::collections::BTreeMap<&'static str, u64>>,
     #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]

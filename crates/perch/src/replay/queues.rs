@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::output::Failure;
 use crate::recording::Recording;
 
-use super::share;
+use super::agreement::share;
 
 /// The kinds that were recorded at all.
 fn kinds(outcome: &Outcome) -> impl Iterator<Item = (Kind, &KindTally)> {
@@ -60,16 +60,18 @@ pub fn table(outcome: &Outcome) -> Option<Grid> {
 }
 
 /// Appends a row for each kind to the CSV of wake-ups: its columns of what was at stake are those of
-/// decisions with a choice.
+/// decisions with a choice, and the forced decisions are those without; how many of each differ is
+/// not counted.
 pub fn csv(outcome: &Outcome, out: &mut String) {
     for (kind, tally) in kinds(outcome) {
         let wrong = tally.by_why[Why::Model as usize];
         *out += &format!(
-            "decisions,{},{},{},{},,{wrong}\n",
+            "decisions,{},{},{},{},,{wrong},{},\n",
             kind.name(),
             tally.asked,
             tally.differ(),
-            tally.choice
+            tally.choice,
+            tally.asked - tally.choice
         );
     }
 }

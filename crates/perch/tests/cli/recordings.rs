@@ -81,6 +81,71 @@ fn a_recording_of_the_model_agrees_and_needs_no_advice() {
     assert!(text.contains("What it cannot know:"), "{text}");
 }
 
+/// The model of a kernel without the cluster scan is wrong about one that has it.
+#[test]
+fn agreement_is_named_by_its_worst_reason() {
+    let path = put("worst", &recording(LOAD));
+    let wrong = ["replay", &path, "--era", "6.5"];
+    let json = stdout(&perch(&[&wrong[..], &["--format", "json"]].concat()));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let agreement = &json["agreement"];
+    let counts = |part: &serde_json::Value| {
+        ["wake_ups", "same"].map(|key| part[key].as_u64().expect("a count"))
+    };
+    let [total, forced, unforced] =
+        ["total", "forced", "unforced"].map(|part| counts(&agreement[part]));
+    assert_eq!(total, counts(&json["model"]));
+    assert_eq!(total, [0, 1].map(|i| forced[i] + unforced[i]));
+    assert!(forced[0] > 0 && unforced[0] > forced[0], "{agreement}");
+    let worst = &agreement["worst"];
+    let ([asked, same], reason) = (counts(worst), worst["reason"].as_str().expect("a name"));
+    let of_reason = &json["model"]["reasons"][reason];
+    assert!(asked >= 30 && same < asked, "{agreement}");
+    assert_eq!(of_reason[1].as_u64(), Some(asked - same), "{agreement}");
+    // Only a busy target can be forced, so no other reason may agree less often.
+    for (name, counts) in json["model"]["reasons"].as_object().expect("by reason") {
+        let [all, differ] = [0, 1].map(|i| counts[i].as_u64().expect("a count"));
+        let is_worse = differ * asked > (asked - same) * all;
+        assert!(all < 30 || !is_worse, "{name}: {counts}, {agreement}");
+    }
+    let share = 100.0 * same as f64 / asked as f64;
+    let line = format!("\n  worst: {reason} {same} of {asked} ({share:.1} %)\n");
+    for format in ["table", "markdown"] {
+        let text = stdout(&perch(&[&wrong[..], &["--format", format]].concat()));
+        assert!(text.contains(&line), "{line} in {text}");
+        let line = format!("\n  forced, one CPU possible: in {0} of {0}, ", forced[0]);
+        assert!(text.contains(&line), "{line} in {text}");
+    }
+    let csv = stdout(&perch(&[&wrong[..], &["--format", "csv"]].concat()));
+    let names: Vec<_> = csv.lines().next().expect("names").split(',').collect();
+    assert_eq!(names[7..], ["forced", "forced_differ"]);
+    let cells = |line: &str| -> Vec<u64> {
+        let cells = line.split(',').skip(2);
+        cells.map(|cell| cell.parse().expect("a count")).collect()
+    };
+    let rows: Vec<_> = csv.lines().skip(1).map(cells).collect();
+    assert!(rows.iter().all(|row| row.len() == 7), "{csv}");
+    assert_eq!(rows.iter().map(|row| row[5]).sum::<u64>(), forced[0]);
+}
+
+#[test]
+fn short_recording_has_no_worst_reason() {
+    let few = Synthetic {
+        wake_ups: 25,
+        ..LOAD
+    };
+    let path = put("few", &recording(few));
+    let text = stdout(&perch(&["replay", &path]));
+    let line = "\n  worst: -, no reason has 30 choices that were not forced\n";
+    assert!(text.contains(line), "{text}");
+    assert!(!text.contains("NaN"), "{text}");
+    let json = stdout(&perch(&["replay", &path, "--format", "json"]));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["agreement"]["worst"], serde_json::Value::Null);
+    assert_eq!(json["agreement"]["worst_at_least"], 30);
+    assert_eq!(json["agreement"]["total"]["wake_ups"], 25);
+}
+
 #[test]
 fn stdin_is_a_recording_too() {
     let file = recording(LOAD);

@@ -104,6 +104,7 @@ fn agrees(lab: &Lab, workloads: &[(&str, &str)]) {
             percent(wrong)
         );
         println!("{}\n{}", replay["causes"], model["stakes"]);
+        println!("{}", replay["agreement"]);
         assert!(asked >= ENOUGH, "{what}: only {asked} wake-ups: {replay:#}");
         assert_eq!(replay["unseen"], 0, "{what}: {replay:#}");
         let explained = replay["causes"].as_object().expect("by cause");
