@@ -10,9 +10,11 @@ mod bootstrap;
 mod compare;
 mod contention;
 mod error;
+mod fit;
 mod format;
 mod glob;
 mod json;
+mod judge;
 pub mod library;
 mod line;
 mod model;
@@ -34,16 +36,18 @@ pub use compare::{
 };
 pub use contention::{ContendedLine, Contention, LineUser};
 pub use error::ExperimentError;
+pub use fit::{Closeness, Fit, Posting};
+pub use judge::{Tolerance, Verdict};
 pub use line::{LineFound, PublishedLine, Ranking};
 pub use model::{
     Arm, BASELINE, Calibration, Cell, Effort, Experiment, Judging, Load, PATCHED, Wanted, machines,
 };
 pub use pool::Progress;
-pub use published::{Printed, Published};
+pub use published::{Printed, Published, Repeat};
 pub use raw::{Each, Repetition};
 pub use report::{
     ArmIterations, ArmModes, ArmResult, CellReport, Iterations, Report, Simulated, Summary,
 };
-pub use run::{OnTable, RunOptions, foresee, run, run_raw, run_tables};
+pub use run::{OnTable, RunOptions, Thoroughness, foresee, run, run_raw, run_tables};
 pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};
 pub use tally::{ArmCpus, LoadFound, WakeLatency};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ExperimentError;
 use crate::json::null_is_nan;
 
-/// The columns of the CSV, in this order.
+/// The columns of the CSV, in this order. Columns of repeats may follow.
 const COLUMNS: [&str; 10] = [
     "source",
     "benchmark",
@@ -21,8 +21,21 @@ const COLUMNS: [&str; 10] = [
     "sd_patched",
 ];
 
+/// The beginning of the name of a column that has the changes of another posting of the same series:
+/// `repeat_v8` of the posting `v8`.
+const REPEAT: &str = "repeat_";
+
+/// The change that another posting of the same series has for the same row of the same table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Repeat {
+    /// The posting, for example `v8`.
+    pub posting: String,
+    /// The change, in percent, as [`Published::delta_pct`].
+    pub delta_pct: f64,
+}
+
 /// The figures measured on hardware, in the unit of their cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// The figure without the patch.
     pub baseline: f64,
@@ -35,6 +48,9 @@ pub struct Published {
     /// The larger of the two columns' standard deviations, in percent, where published.
     #[serde(skip)]
     pub sd_pct: Option<f64>,
+    /// The same change in other postings of the series.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<Repeat>,
 }
 
 /// The meaning of a positive sign where a source prints a change in percent. Sources differ, and
@@ -71,6 +87,8 @@ pub(crate) struct Line {
     pub patched: Option<f64>,
     pub printed_pct: Option<f64>,
     pub sd_pct: Option<f64>,
+    /// The postings, each with the change that it prints.
+    pub repeats: Vec<(String, f64)>,
 }
 
 /// Changes that were computed from rounded columns may differ from the printed ones by this much;
@@ -94,11 +112,16 @@ impl Line {
                 Printed::Fall => Printed::Rise,
             });
         }
+        let repeat = |(posting, printed_pct): &(String, f64)| Repeat {
+            posting: posting.clone(),
+            delta_pct: printed.change(*printed_pct),
+        };
         Ok(Published {
             baseline: self.baseline,
             patched: self.patched,
             delta_pct: said.or(computed).unwrap_or_default(),
             sd_pct: self.sd_pct,
+            repeats: self.repeats.iter().map(repeat).collect(),
         })
     }
 }
@@ -120,8 +143,20 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
     };
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(unreadable)?;
-    if header != COLUMNS.as_slice() {
-        let expected = format!("expected {}", COLUMNS.join(","));
+    let header: Vec<String> = header.iter().map(str::to_string).collect();
+    let further = header.get(COLUMNS.len()..).unwrap_or_default();
+    let postings: Vec<&str> = further
+        .iter()
+        .filter_map(|column| column.strip_prefix(REPEAT))
+        .filter(|posting| !posting.is_empty())
+        .collect();
+    let known = header.len() >= COLUMNS.len() && header[..COLUMNS.len()] == COLUMNS;
+    let twice = (1..postings.len()).any(|at| postings[..at].contains(&postings[at]));
+    if !known || postings.len() != further.len() || twice {
+        let expected = format!(
+            "expected {}, then a column each of other postings, if any: {REPEAT}v8",
+            COLUMNS.join(",")
+        );
         return Err(problem(
             Some(1),
             "",
@@ -136,7 +171,7 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
             .position()
             .map_or(0, |position| position.line() as usize);
         let field = |column: &str| {
-            let at = COLUMNS.iter().position(|known| *known == column);
+            let at = header.iter().position(|known| known == column);
             at.and_then(|at| record.get(at)).unwrap_or_default()
         };
         let optional = |column: &str| match field(column) {
@@ -175,6 +210,11 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
             (Some(a), Some(b)) => Some(a.max(b)),
             (a, b) => a.or(b),
         };
+        let mut repeats = Vec::new();
+        for posting in &postings {
+            let change = optional(&format!("{REPEAT}{posting}"))?;
+            repeats.extend(change.map(|pct| (posting.to_string(), pct)));
+        }
         let line = Line {
             benchmark: field("benchmark").to_string(),
             place: field("where").to_string(),
@@ -185,6 +225,7 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
             patched,
             printed_pct,
             sd_pct,
+            repeats,
         };
         let same = |other: &&Line| {
             (&other.benchmark, &other.place, &other.row)
@@ -240,6 +281,41 @@ mod tests {
         assert_eq!(change(0, Printed::Rise), Err(Printed::Fall));
         assert_eq!(change(1, Printed::Rise), Err(Printed::Fall));
         assert_eq!(change(3, Printed::Rise), Ok(9.02));
+    }
+
+    #[test]
+    fn other_postings_stand_in_columns_of_their_own() {
+        let head = format!("{},repeat_v6,repeat_v8\n", HEADER.trim_end());
+        let text = format!("{head}s,b,w,u,r,10,12,20,,,15,\ns,b,w,u,q,10,12,20,,,,-3\n");
+        let lines = read(&text, "p.csv").unwrap();
+        let repeats = |line: &Line, printed| {
+            let found = line.figures(printed).map(|figures| figures.repeats);
+            let found = found.unwrap_or_default().into_iter();
+            found.map(|r| (r.posting, r.delta_pct)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            repeats(&lines[0], Printed::Rise),
+            [("v6".to_string(), 15.0)]
+        );
+        assert_eq!(
+            repeats(&lines[1], Printed::Rise),
+            [("v8".to_string(), -3.0)]
+        );
+        let fallen = read(&text.replace("12,20", "8,20"), "p.csv").unwrap();
+        assert_eq!(
+            repeats(&fallen[1], Printed::Fall),
+            [("v8".to_string(), 3.0)]
+        );
+        for wrong in ["repeat_v6", "repeat_", "posting"] {
+            let text = text.replacen("repeat_v8", wrong, 1);
+            let message = read(&text, "p.csv").unwrap_err().to_string();
+            assert!(message.starts_with("p.csv:1"), "{message}");
+        }
+        let message = read(&text.replacen(",15,", ",x,", 1), "p.csv").unwrap_err();
+        assert!(
+            message.to_string().starts_with("p.csv:2: `repeat_v6`"),
+            "{message}"
+        );
     }
 
     #[test]

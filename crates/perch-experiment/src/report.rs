@@ -4,19 +4,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::fit::Fit;
 use crate::json::null_is_nan;
+use crate::judge::{Tolerance, Verdict, direction, judge};
 use crate::line::LineFound;
 use crate::model::{Cell, Load};
 use crate::published::Published;
-use crate::stats::Delta;
+use crate::stats::{Delta, ci95};
 use crate::tally::LoadFound;
 
-/// A simulated change may miss the published one by this many percentage points; where a standard
-/// deviation was published, by twice the deviation if that is more.
-const WITHIN_PP: f64 = 3.0;
-/// The direction of a change counts where the published change is larger than this, in percent:
-/// below it the published tables' own noise decides the direction.
-const SIGN_PCT: f64 = 3.0;
 /// A simulated baseline is close when it is within these multiples of the published one.
 const CLOSE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
@@ -157,10 +153,22 @@ pub struct CellReport {
     pub baseline_ratio: Option<f64>,
     /// True where costs were fitted on this cell: tables show the cell and never score it.
     pub calibration: bool,
-    /// True where the simulated change is as near to the published one as the published noise
-    /// allows.
+    /// The changes that count as the published one.
+    #[serde(default)]
+    pub tolerance: Option<Tolerance>,
+    /// The number of simulations of each arm.
+    #[serde(default)]
+    pub repetitions: usize,
+    /// Whether the simulated change, with its interval, bears out the published one.
+    #[serde(default)]
+    pub verdict: Verdict,
+    /// Whether the direction of the simulated change, with its interval, is that of the published
+    /// one; null where the published change is too small to have one.
+    #[serde(default)]
+    pub direction: Option<Verdict>,
+    /// True where the simulated change without its interval lies within the tolerance.
     pub within: bool,
-    /// True where both changes have the same direction.
+    /// True where both changes without their intervals have the same direction.
     pub sign_agrees: bool,
     /// The columns on which costs were fitted, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -172,7 +180,7 @@ pub struct CellReport {
 
 impl CellReport {
     pub(crate) fn new(cell: &Cell, found: &LoadResult) -> CellReport {
-        let (published, statistic) = (cell.published, cell.statistic);
+        let (published, statistic) = (&cell.published, cell.statistic);
         let values = |(_, scores): &(&str, Vec<Vec<f64>>)| scores[cell.score].clone();
         let mut arms: Vec<Vec<f64>> = found.arms.iter().map(values).collect();
         if cell.judging.relative {
@@ -181,7 +189,8 @@ impl CellReport {
         }
         let (baseline, patched) = (&arms[0], &arms[1]);
         let change = |values: &[f64]| statistic.change(baseline, values, found.draws);
-        let Delta { pct, ci95_pct } = change(patched);
+        let changed = change(patched);
+        let Delta { pct, ci95_pct } = changed;
         let further = found
             .arms
             .iter()
@@ -196,13 +205,16 @@ impl CellReport {
                     ci95_pct,
                 }
             });
-        let tolerance = published
-            .sd_pct
-            .map_or(WITHIN_PP, |sd| WITHIN_PP.max(2.0 * sd));
-        let rounds_to = cell.judging.within_rounded.zip(published.patched);
-        let rounded = rounds_to.is_some_and(|(off, published)| {
-            (statistic.of(patched).round() - published).abs() <= off
-        });
+        let tolerance = Tolerance::of(published);
+        let mut verdict = tolerance.judge(changed);
+        let mut within = tolerance.has(pct);
+        if let Some((off, published)) = cell.judging.within_rounded.zip(published.patched) {
+            // A figure rounds to one that is at most `off` away.
+            let (low, high) = (published - off - 0.5, published + off + 0.5);
+            let figure = statistic.of(patched);
+            within |= (figure.round() - published).abs() <= off;
+            verdict = verdict.or(judge(figure, ci95(patched), low, high));
+        }
         let baseline_ratio = statistic.of(baseline) / published.baseline;
         CellReport {
             benchmark: cell.benchmark.clone(),
@@ -211,7 +223,7 @@ impl CellReport {
             unit: found.load.scores[cell.score].unit.clone(),
             higher_is_better: found.scores[cell.score].higher_is_better,
             machine: found.load.machine.name.clone(),
-            published,
+            published: published.clone(),
             simulated: Simulated {
                 baseline: statistic.of(baseline),
                 patched: statistic.of(patched),
@@ -220,7 +232,11 @@ impl CellReport {
             },
             baseline_ratio: (!cell.judging.relative).then_some(baseline_ratio),
             calibration: cell.calibration.is_some(),
-            within: (pct - published.delta_pct).abs() <= tolerance || rounded,
+            tolerance: Some(tolerance),
+            repetitions: baseline.len(),
+            verdict,
+            direction: direction(published.delta_pct, changed),
+            within,
             sign_agrees: pct * published.delta_pct > 0.0,
             fitted: cell
                 .calibration
@@ -232,7 +248,13 @@ impl CellReport {
 
     /// Returns true where the direction of the cell's change counts.
     pub fn sign_is_scored(&self) -> bool {
-        !self.calibration && self.published.delta_pct.abs() > SIGN_PCT
+        !self.calibration && self.direction.is_some()
+    }
+
+    /// Returns true where further repetitions may decide what these did not.
+    pub(crate) fn is_open(&self) -> bool {
+        let verdicts = [Some(self.verdict), self.direction];
+        !self.calibration && verdicts.contains(&Some(Verdict::Undecided))
     }
 
     /// Returns true where the cell's baseline is close to the published one.
@@ -253,6 +275,24 @@ pub struct Summary {
     pub sign_scored: usize,
     /// The cells whose direction counts and agrees with the published one.
     pub sign_agrees: usize,
+    /// The scored cells whose change agrees with the published one, interval and all.
+    #[serde(default)]
+    pub agrees: usize,
+    /// The scored cells whose change disagrees.
+    #[serde(default)]
+    pub disagrees: usize,
+    /// The scored cells that the repetitions did not decide.
+    #[serde(default)]
+    pub undecided: usize,
+    /// The cells whose direction counts and is the published one, interval and all.
+    #[serde(default)]
+    pub direction_agrees: usize,
+    /// The cells whose direction counts and is another one.
+    #[serde(default)]
+    pub direction_disagrees: usize,
+    /// The cells whose direction counts and was not decided.
+    #[serde(default)]
+    pub direction_undecided: usize,
     /// Cells whose simulated baseline is 0.8 to 1.25 of the published one.
     pub baseline_close: usize,
     /// Scored cells whose published baseline is an absolute value; `baseline_close` counts those of
@@ -264,7 +304,15 @@ impl Summary {
     pub(crate) fn of(cells: &[CellReport]) -> Summary {
         let scored = || cells.iter().filter(|cell| !cell.calibration);
         let signs = || cells.iter().filter(|cell| cell.sign_is_scored());
+        let verdicts = |is: Verdict| scored().filter(|cell| cell.verdict == is).count();
+        let directions = |is: Verdict| signs().filter(|cell| cell.direction == Some(is)).count();
         Summary {
+            agrees: verdicts(Verdict::Agrees),
+            disagrees: verdicts(Verdict::Disagrees),
+            undecided: verdicts(Verdict::Undecided),
+            direction_agrees: directions(Verdict::Agrees),
+            direction_disagrees: directions(Verdict::Disagrees),
+            direction_undecided: directions(Verdict::Undecided),
             scored: scored().count(),
             within: scored().filter(|cell| cell.within).count(),
             sign_scored: signs().count(),
@@ -315,6 +363,9 @@ pub struct Report {
     pub c2c: Option<LineFound>,
     /// Counts of the cells.
     pub summary: Summary,
+    /// The fit of every table, and then of all together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fits: Vec<Fit>,
 }
 
 /// An arm's name and modes.
@@ -346,6 +397,7 @@ mod tests {
                 patched: None,
                 delta_pct,
                 sd_pct,
+                repeats: Vec::new(),
             },
             judging: Judging::default(),
             calibration: calibration.then(|| Calibration {
@@ -446,11 +498,18 @@ mod tests {
             scored(&cell(-2.9, None, false), 125.0, 126.0),
             scored(&cell(50.0, None, true), 100.0, 90.0),
         ];
+        // The values do not scatter, so all are decided.
         let expected = Summary {
             scored: 3,
             within: 1,
+            agrees: 1,
+            disagrees: 2,
+            undecided: 0,
             sign_scored: 2,
             sign_agrees: 1,
+            direction_agrees: 1,
+            direction_disagrees: 1,
+            direction_undecided: 0,
             baseline_close: 2,
             baseline_rows: 3,
         };

@@ -24,15 +24,18 @@ use crate::tally::Tallies;
 pub use foresee::foresee;
 use gathered::{Gathered, is_of};
 use kept::{Found, Scored};
-use plan::{Plan, Trial};
+use plan::{Batch, Plan, Trial};
 
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// The seed that replaces the experiment's seed.
     pub seed: Option<u64>,
-    /// The number of repetitions that replaces the experiment's, for every load.
+    /// The number of repetitions that replaces the experiment's, for every load: then all loads have
+    /// it, whether their cells are decided or not.
     pub repetitions: Option<u32>,
+    /// How far to go on with loads whose cells are undecided.
+    pub thoroughness: Thoroughness,
     /// A pattern of `*` and `?`: the run has only cells whose `benchmark/where/row` match it.
     pub only: Option<String>,
     /// The names of further arms; `all` for all that the experiment has.
@@ -42,6 +45,48 @@ pub struct RunOptions {
     /// The memory that the run may take. Where fewer than `jobs` simulations fit into it at a time,
     /// fewer run.
     pub budget: Budget,
+}
+
+/// How often a load's repetitions may be doubled while one of its cells is undecided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Thoroughness {
+    /// Never: every load has the experiment's own number.
+    Quick,
+    /// Twice: up to 4 times the experiment's own number.
+    #[default]
+    Normal,
+    /// Five times: up to 32 times the experiment's own number.
+    Full,
+}
+
+impl Thoroughness {
+    /// Returns true where no load is repeated further.
+    pub fn is_quick(self) -> bool {
+        self.doublings() == 0
+    }
+
+    fn doublings(self) -> u32 {
+        match self {
+            Thoroughness::Quick => 0,
+            Thoroughness::Normal => 2,
+            Thoroughness::Full => 5,
+        }
+    }
+}
+
+impl RunOptions {
+    /// Returns the greatest number of repetitions that a load may come to. Where rows are statistics,
+    /// the number of iterations is part of what was measured: the greatest of a thousand is another
+    /// figure than the greatest of a hundred.
+    fn most(&self, load: &Load, effort: Effort) -> u32 {
+        let fixed = self.repetitions.is_some() || load.row.is_none();
+        let doublings = if fixed {
+            0
+        } else {
+            self.thoroughness.doublings()
+        };
+        effort.repetitions.saturating_mul(1 << doublings)
+    }
 }
 
 /// A function that takes the report of the tables that are finished. It is called while other
@@ -250,23 +295,72 @@ fn run_with(
     let cells = chosen_cells(experiment, options)?;
     let chosen = chosen_loads(experiment, &cells, options)?;
     let jobs = affordable(&chosen, &arms, options)?;
-    let plan = Plan::new(&chosen, &arms, base);
     let mut gathered = Gathered::new(experiment, &chosen, &arms, &cells, base);
-    let keep = |index, found| {
-        let (load, arm) = plan.place(index);
-        gathered.add(load, arm, found);
-        if let Some(done) = plan.table_that_ends(index) {
-            gathered.finish(done);
-            table(&gathered.report());
-        }
-        Ok(())
+    let same = |(a, _): &(&Load, _), (b, _): &(&Load, _)| {
+        (&a.benchmark, &a.place) == (&b.benchmark, &b.place)
     };
-    let run = |index| simulate(&plan.trial(index));
-    pool::run(plan.total(), jobs, progress, run, keep)?;
+    let rest: usize = chosen
+        .iter()
+        .map(|(_, effort)| effort.repetitions as usize)
+        .sum();
+    let mut count = Count {
+        done: 0,
+        total: rest * arms.len(),
+    };
+    let mut begin = 0;
+    for of_table in chosen.chunk_by(same) {
+        let end = begin + of_table.len();
+        let mut open: Vec<usize> = (begin..end).collect();
+        let mut first = true;
+        while !open.is_empty() {
+            let more: Vec<Batch> = open
+                .iter()
+                .map(|&at| {
+                    let (load, effort) = chosen[at];
+                    let done = gathered.repetitions(at);
+                    Batch {
+                        at,
+                        load,
+                        effort,
+                        // A load's repetitions double each time.
+                        repetitions: done..(2 * done).max(effort.repetitions),
+                    }
+                })
+                .collect();
+            let plan = Plan::new(more, &arms, base);
+            if !first {
+                count.total += plan.total();
+            }
+            first = false;
+            let keep = |index, found| {
+                let (load, arm) = plan.place(index);
+                gathered.add(load, arm, found);
+                Ok(())
+            };
+            let before = count.done;
+            let advance = |done, _| progress(before + done, count.total);
+            let run = |index| simulate(&plan.trial(index));
+            pool::run(plan.total(), jobs, &advance, run, keep)?;
+            count.done += plan.total();
+            open.retain(|&at| {
+                let (load, effort) = chosen[at];
+                gathered.repetitions(at) < options.most(load, effort) && gathered.is_open(at)
+            });
+        }
+        gathered.finish(begin..end);
+        table(&gathered.report());
+        begin = end;
+    }
     for result in gathered.results() {
         raw::of_load(experiment, base, &arms, result, &cells, each)?;
     }
     Ok(gathered.report())
+}
+
+/// The number of simulations that are done, and of all that are planned.
+struct Count {
+    done: usize,
+    total: usize,
 }
 
 /// Returns the cells of the experiment that the options choose, at least one.
@@ -298,7 +392,9 @@ fn affordable(
     options: &RunOptions,
 ) -> Result<usize, ExperimentError> {
     let budget = options.budget;
-    let of_load = |&(_, effort): &(_, Effort)| u64::from(effort.repetitions) * arms.len() as u64;
+    let of_load = |&(load, effort): &(&Load, Effort)| {
+        u64::from(options.most(load, effort)) * arms.len() as u64
+    };
     let kept = Demand {
         simulations: chosen.iter().map(of_load).sum(),
         ..Demand::default()

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use perch_experiment::{CellReport, Iterations, Report, Summary};
+use perch_experiment::{CellReport, Closeness, Fit, Iterations, Report, Verdict};
 
 use crate::circumstances;
 use crate::figure::{figure, interval, percent};
@@ -12,6 +12,13 @@ use crate::grid::{Align, Grid};
 use crate::line;
 use crate::records::write_csv;
 use crate::shape::shapes;
+
+/// The meaning of the words in tables, and of the figures under them.
+const WORDS: &str = "\
+agrees: the simulated change lies within the tolerance with its whole 95 % interval; DISAGREES: outside
+of it, wholly; undecided: the interval reaches over the edge, so more runs are needed: --effort full
+fitted: costs were calibrated on these columns; the row is not scored
+points: root mean square of the differences from the published changes; order: Spearman's coefficient";
 
 /// Returns `reports` in the form of `format`. JSON is one object for one report and a list for
 /// several.
@@ -64,11 +71,11 @@ fn terminal_tables(report: &Report) -> String {
 
 fn terminal(report: &Report) -> String {
     let mut text = terminal_tables(report);
-    let _ = write!(text, "\n{}", summary(&report.summary).join("\n"));
-    let _ = writeln!(
-        text,
-        "\nfitted: costs were calibrated on these columns; the row is not scored"
-    );
+    let _ = writeln!(text, "\n{}", summary(report).join("\n"));
+    if !report.fits.is_empty() {
+        let _ = write!(text, "\n{}", fits(&report.fits).text());
+    }
+    let _ = writeln!(text, "\n{WORDS}");
     if let Some(found) = &report.c2c {
         text.push_str(&line::sections(found, "", Grid::text));
     }
@@ -96,8 +103,11 @@ fn markdown_tables(report: &Report) -> String {
 fn markdown(report: &Report) -> String {
     let mut text = markdown_tables(report);
     text.push('\n');
-    for line in summary(&report.summary) {
+    for line in summary(report) {
         let _ = writeln!(text, "- {line}");
+    }
+    if !report.fits.is_empty() {
+        let _ = write!(text, "\n{}", fits(&report.fits).markdown());
     }
     if let Some(found) = &report.c2c {
         text.push_str(&line::sections(found, "### ", Grid::markdown));
@@ -173,16 +183,22 @@ fn grid(table: &[CellReport], iterations: Option<&Iterations>) -> Grid {
     let mut grid = Grid::default();
     grid.column("", "row", Align::Left);
     for (group, names) in [
-        ("published", &["baseline", "patched", "delta"][..]),
-        ("simulated", &["baseline", "patched", "delta", "±95%"][..]),
+        (
+            "published",
+            &["baseline", "patched", "delta", "tolerance"][..],
+        ),
+        (
+            "simulated",
+            &["baseline", "patched", "delta", "±95%", "runs"][..],
+        ),
     ] {
         for name in names {
             grid.column(group, name, Align::Right);
         }
     }
     grid.column("", "base ratio", Align::Right);
-    grid.column("", "within", Align::Left);
-    grid.column("", "sign", Align::Left);
+    grid.column("", "change", Align::Left);
+    grid.column("", "direction", Align::Left);
     for further in &table[0].further {
         for name in [figure, "delta", "±95%"] {
             grid.column(&further.arm, name, Align::Right);
@@ -196,27 +212,37 @@ fn grid(table: &[CellReport], iterations: Option<&Iterations>) -> Grid {
 
 fn row(cell: &CellReport) -> Vec<String> {
     let (published, simulated) = (&cell.published, &cell.simulated);
-    let yes_no = |yes: bool| if yes { "yes" } else { "NO" }.to_string();
-    let (within, sign) = if cell.calibration {
-        ("fitted".to_string(), cell.fitted.join("+"))
-    } else if cell.sign_is_scored() {
-        (yes_no(cell.within), yes_no(cell.sign_agrees))
-    } else {
-        (yes_no(cell.within), "-".to_string())
+    // What disagrees must not be overlooked.
+    let said = |verdict: Verdict| match verdict {
+        Verdict::Disagrees => "DISAGREES".to_string(),
+        other => other.name().to_string(),
     };
+    let (change, direction) = match cell.calibration {
+        true => ("fitted".to_string(), cell.fitted.join("+")),
+        false => (
+            said(cell.verdict),
+            cell.direction.map_or("-".to_string(), said),
+        ),
+    };
+    let tolerance = cell.tolerance.map_or("-".to_string(), |tolerance| {
+        let [low, high] = [tolerance.low_pct, tolerance.high_pct].map(percent);
+        format!("{low} to {high}")
+    });
     let mut row = vec![
         cell.row.clone(),
         figure(published.baseline),
         published.patched.map_or(String::new(), figure),
         percent(published.delta_pct),
+        tolerance,
         figure(simulated.baseline),
         figure(simulated.patched),
         percent(simulated.delta_pct),
         interval(simulated.ci95_pct),
+        cell.repetitions.to_string(),
         cell.baseline_ratio
             .map_or("-".to_string(), |ratio| format!("{ratio:.2}")),
-        within,
-        sign,
+        change,
+        direction,
     ];
     for further in &cell.further {
         let delta = percent(further.delta_pct);
@@ -226,21 +252,89 @@ fn row(cell: &CellReport) -> Vec<String> {
 }
 
 /// Returns the summary, in words.
-fn summary(summary: &Summary) -> [String; 3] {
+fn summary(report: &Report) -> Vec<String> {
+    let summary = &report.summary;
     let share = |part: usize, whole: usize| {
         let percent = 100.0 * part as f64 / whole.max(1) as f64;
         format!("{part} of {whole} ({percent:.0} %)")
     };
-    [
-        format!("changes within: {}", share(summary.within, summary.scored)),
+    let verdicts = |agree: usize, disagree: usize, undecided: usize| {
+        let whole = agree + disagree + undecided;
         format!(
-            "directions that agree: {}",
-            share(summary.sign_agrees, summary.sign_scored)
+            "{} agree, {disagree} disagree, {undecided} undecided",
+            share(agree, whole)
+        )
+    };
+    vec![
+        format!(
+            "changes: {}",
+            verdicts(summary.agrees, summary.disagrees, summary.undecided)
+        ),
+        format!(
+            "directions: {}",
+            verdicts(
+                summary.direction_agrees,
+                summary.direction_disagrees,
+                summary.direction_undecided
+            )
         ),
         format!(
             "baselines at 0.8 to 1.25 of the published: {}",
             share(summary.baseline_close, summary.baseline_rows)
         ),
+    ]
+}
+
+/// Returns a row a table: how far its changes lie from the published ones, in the simulation and in
+/// other postings.
+fn fits(fits: &[Fit]) -> Grid {
+    let mut postings: Vec<&str> = Vec::new();
+    for posting in fits.iter().flat_map(|fit| &fit.postings) {
+        if !postings.contains(&posting.posting.as_str()) {
+            postings.push(&posting.posting);
+        }
+    }
+    let mut grid = Grid::default();
+    grid.column("", "off by", Align::Left);
+    let figures = ["rows", "points", "order"];
+    for name in figures {
+        grid.column("perch", name, Align::Right);
+    }
+    for posting in &postings {
+        for name in figures {
+            grid.column(posting, name, Align::Right);
+        }
+        for name in &figures[1..] {
+            grid.column(&format!("perch, {posting}'s rows"), name, Align::Right);
+        }
+    }
+    for fit in fits {
+        let mut row = vec![match (&fit.benchmark, &fit.place, &fit.unit) {
+            (Some(benchmark), Some(place), Some(unit)) => format!("{benchmark}, {place} ({unit})"),
+            _ => "all tables".to_string(),
+        }];
+        row.extend(closeness(&fit.simulated));
+        for name in &postings {
+            match fit.postings.iter().find(|other| other.posting == *name) {
+                Some(posting) => {
+                    row.extend(closeness(&posting.posted));
+                    row.extend_from_slice(&closeness(&posting.simulated)[1..]);
+                }
+                None => row.extend(["-"; 5].map(str::to_string)),
+            }
+        }
+        grid.row(row);
+    }
+    grid
+}
+
+fn closeness(closeness: &Closeness) -> [String; 3] {
+    [
+        closeness.rows.to_string(),
+        format!("{:.1}", closeness.rms_pp),
+        closeness
+            .spearman
+            .map_or("-".to_string(), |order| format!("{order:.2}")),
     ]
 }
 
@@ -274,6 +368,11 @@ fn csv(reports: &[Report]) -> String {
         "sign_agrees",
         "higher_is_better",
         "machine",
+        "tolerance_low_pct",
+        "tolerance_high_pct",
+        "repetitions",
+        "verdict",
+        "direction",
     ]
     .map(str::to_string)
     .to_vec();
@@ -310,6 +409,12 @@ fn record(report: &Report, cell: &CellReport, arms: &[&str]) -> Vec<String> {
         cell.sign_agrees.to_string(),
         cell.higher_is_better.to_string(),
         cell.machine.clone(),
+        optional(cell.tolerance.map(|tolerance| tolerance.low_pct)),
+        optional(cell.tolerance.map(|tolerance| tolerance.high_pct)),
+        cell.repetitions.to_string(),
+        cell.verdict.name().to_string(),
+        cell.direction
+            .map_or(String::new(), |verdict| verdict.name().to_string()),
     ];
     for arm in arms {
         match cell.further.iter().find(|further| further.arm == *arm) {

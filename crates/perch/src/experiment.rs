@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use perch_experiment::{
-    Experiment, ExperimentError, Report, RunOptions, foresee, library, machines,
+    Experiment, ExperimentError, Report, RunOptions, Thoroughness, foresee, library, machines,
 };
 use perch_report::{
     Align, Format, Grid, ResultFormat, experiments, paste_experiments, tables_so_far,
@@ -41,8 +41,12 @@ pub struct RunArguments {
     /// Only cells whose BENCHMARK/WHERE/ROW match; * and ? are wildcards
     #[arg(long, value_name = "GLOB")]
     only: Option<String>,
+    /// How far to repeat simulations of cells that are undecided: not at all, up to 4 times the
+    /// experiment's own number, or up to 32 times
+    #[arg(long, value_enum, default_value_t, conflicts_with = "repetitions")]
+    effort: Effort,
     /// Simulations per cell and arm (per table and arm where rows are statistics), instead of the
-    /// experiment's own number
+    /// experiment's own number and whatever they decide
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     repetitions: Option<u32>,
     /// Further arms beside baseline and patched: their names, or all
@@ -50,6 +54,25 @@ pub struct RunArguments {
     arms: Vec<String>,
     #[command(flatten)]
     common: Common,
+}
+
+/// The words of `--effort`.
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum Effort {
+    Quick,
+    #[default]
+    Normal,
+    Full,
+}
+
+impl From<Effort> for Thoroughness {
+    fn from(effort: Effort) -> Thoroughness {
+        match effort {
+            Effort::Quick => Thoroughness::Quick,
+            Effort::Normal => Thoroughness::Normal,
+            Effort::Full => Thoroughness::Full,
+        }
+    }
 }
 
 /// Carries out `perch experiment`.
@@ -96,6 +119,7 @@ fn run_all(arguments: &RunArguments) -> Result<(), Failure> {
     let options = RunOptions {
         seed: common.seed,
         repetitions: arguments.repetitions,
+        thoroughness: arguments.effort.into(),
         only: arguments.only.clone(),
         further: arguments.arms.clone(),
         jobs: common.jobs(),
@@ -155,8 +179,13 @@ fn say_how_long(loaded: &[(&str, Experiment)], options: &RunOptions) {
             seconds @ ..100 => format!("{seconds} s"),
             seconds => format!("{:.0} min", seconds as f64 / 60.0),
         };
+        // Nobody knows before the first repetitions how many cells they leave undecided.
+        let further = match options.repetitions.is_some() || options.thoroughness.is_quick() {
+            true => "",
+            false => ", and longer where cells are undecided",
+        };
         say(format!(
-            "this will take about {words}, by a trial of each load"
+            "this will take about {words}, by a trial of each load{further}"
         ));
     }
 }

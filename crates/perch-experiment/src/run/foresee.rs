@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::plan::Plan;
+use super::plan::{Batch, Plan};
 use super::{
     RunOptions, Topologies, affordable, chosen_arms, chosen_cells, chosen_loads, scenario,
 };
@@ -16,7 +16,7 @@ const PART: u32 = 40;
 /// Guesses the time that [`super::run`] takes with these options, by the clock of which `now` tells the
 /// reading: from the time that two small parts of one simulation of each load take. The second is as
 /// dear as all later parts; the first begins with tasks that are not there yet. The guess leaves out
-/// what threads cost each other.
+/// what threads cost each other, and further repetitions of loads that the first do not decide.
 ///
 /// # Errors
 /// Returns the errors of [`super::run`] for options that make no sense.
@@ -40,8 +40,13 @@ pub fn foresee(
                 warmup_ns: 0,
                 measure_ns: (parts * simulated).max(1_000_000),
             };
-            let only = [(load, one)];
-            let trial = Plan::new(&only, &arms[..1], experiment.seed).trial(0);
+            let only = Batch {
+                at: 0,
+                load,
+                effort: one,
+                repetitions: 0..1,
+            };
+            let trial = Plan::new(vec![only], &arms[..1], experiment.seed).trial(0);
             let begin = now();
             // A part that is too short for a score has taken its time all the same. A workload that
             // cannot be simulated is named by the run itself.

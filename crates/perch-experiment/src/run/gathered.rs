@@ -4,9 +4,10 @@
 use std::ops::Range;
 
 use super::kept::{Found, Kept};
+use crate::fit::Fit;
 use crate::line::{LineFound, PublishedLine};
 use crate::model::{Arm, Cell, Effort, Experiment, Load, machines};
-use crate::report::{ArmModes, CellReport, Iterations, LoadResult, Report, Summary};
+use crate::report::{ArmModes, CellReport, Described, Iterations, LoadResult, Report, Summary};
 use crate::seed::seed;
 
 /// The tables that are finished, and what is kept for the others.
@@ -48,26 +49,36 @@ impl<'a> Gathered<'a> {
         self.kept[load].add(arm, found);
     }
 
+    /// Returns the number of repetitions of a load that are there.
+    pub fn repetitions(&self, load: usize) -> u32 {
+        self.kept[load].repetitions()
+    }
+
+    /// Returns true where further repetitions of a load may decide a cell of it.
+    pub fn is_open(&self, load: usize) -> bool {
+        let kept = &self.kept[load];
+        let found = self.result(
+            self.chosen[load].0,
+            kept.scores.clone(),
+            kept.values.clone(),
+        );
+        self.cells_of(&found).any(|cell| cell.is_open())
+    }
+
     /// Makes the table of these loads, whose simulations are all there.
     pub fn finish(&mut self, table: Range<usize>) {
-        let names = || self.arms.iter().map(|arm| arm.name.as_str());
         let first = self.results.len();
         for load in table {
             let kept = std::mem::replace(&mut self.kept[load], Kept::new(0));
             let load = self.chosen[load].0;
             let published = self.experiment.c2c.as_ref();
             if let Some(published) = published.filter(|line| is_of(line, load)) {
-                let lines = names().zip(&kept.lines);
-                let arms = lines.filter_map(|(arm, lines)| lines.found(arm));
+                let lines = self.arms.iter().zip(&kept.lines);
+                let arms = lines.filter_map(|(arm, lines)| lines.found(&arm.name));
                 self.c2c = Some(LineFound::new(published, arms.collect()));
             }
-            let parts = [&load.benchmark, &load.place, "bootstrap"];
-            self.results.push(LoadResult {
-                load,
-                scores: kept.scores,
-                arms: names().zip(kept.values).collect(),
-                draws: seed(self.base, &parts, 0),
-            });
+            let found = self.result(load, kept.scores, kept.values);
+            self.results.push(found);
         }
         let results = &self.results[first..];
         for cell in self.cells {
@@ -76,6 +87,30 @@ impl<'a> Gathered<'a> {
             self.reports
                 .extend(found.map(|found| CellReport::new(cell, found)));
         }
+    }
+
+    fn result(
+        &self,
+        load: &'a Load,
+        scores: Vec<Described>,
+        values: Vec<Vec<Vec<f64>>>,
+    ) -> LoadResult<'a> {
+        let names = self.arms.iter().map(|arm| arm.name.as_str());
+        let parts = [&load.benchmark, &load.place, "bootstrap"];
+        LoadResult {
+            load,
+            scores,
+            arms: names.zip(values).collect(),
+            draws: seed(self.base, &parts, 0),
+        }
+    }
+
+    /// Returns the cells that show scores of a load.
+    fn cells_of<'b>(&'b self, found: &'b LoadResult) -> impl Iterator<Item = CellReport> + 'b {
+        let loads = &self.experiment.loads;
+        let here = |cell: &&&Cell| std::ptr::eq(&loads[cell.load], found.load);
+        let cells = self.cells.iter().filter(here);
+        cells.map(|cell| CellReport::new(cell, found))
     }
 
     pub fn results(&self) -> &[LoadResult<'a>] {
@@ -100,6 +135,7 @@ impl<'a> Gathered<'a> {
             seed: self.base,
             arms: self.arms.iter().map(modes).collect(),
             summary: Summary::of(&self.reports),
+            fits: Fit::all(&self.reports),
             cells: self.reports.clone(),
             iterations: self.results.iter().filter_map(Iterations::of).collect(),
             loads: Vec::new(),

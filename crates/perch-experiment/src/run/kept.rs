@@ -43,6 +43,12 @@ impl Kept {
         }
     }
 
+    /// Returns the number of repetitions that every arm has.
+    pub fn repetitions(&self) -> u32 {
+        let of_arm = |values: &Vec<Vec<f64>>| values.first().map_or(0, Vec::len);
+        self.values.iter().map(of_arm).min().unwrap_or(0) as u32
+    }
+
     /// Adds the next repetition of an arm.
     pub fn add(&mut self, arm: usize, found: Found) {
         let values = &mut self.values[arm];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The simulations of a run, in the order in which workers take them: table by table, and in each
-//! the longest first.
+//! The simulations of a table, in the order in which workers take them: the longest first.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -18,42 +17,66 @@ pub(super) struct Trial<'a> {
     pub repetition: u32,
 }
 
-/// All simulations, of which no list is kept: load by load, in each arm by arm, in each by
-/// repetition.
+/// Repetitions of one load, in every arm.
+#[derive(Clone, Debug)]
+pub(super) struct Batch<'a> {
+    /// The load's place among all that are simulated.
+    pub at: usize,
+    pub load: &'a Load,
+    pub effort: Effort,
+    /// The numbers of the repetitions.
+    pub repetitions: Range<u32>,
+}
+
+impl Batch<'_> {
+    fn simulations(&self, arms: usize) -> usize {
+        self.repetitions.len() * arms
+    }
+}
+
+/// The simulations of batches, of which no list is kept: batch by batch, in each arm by arm, in each
+/// by repetition.
 pub(super) struct Plan<'a> {
-    loads: &'a [(&'a Load, Effort)],
+    /// The batches in the order in which they run, each with the number of its first simulation.
+    batches: Vec<(usize, Batch<'a>)>,
     arms: &'a [&'a Arm],
     base: u64,
-    /// The loads in the order in which they run, each with the number of its first simulation.
-    order: Vec<(usize, usize)>,
-    /// The tables' loads, each with the number of the simulation after its last.
-    tables: Vec<(usize, Range<usize>)>,
     total: usize,
 }
 
 impl<'a> Plan<'a> {
-    pub fn new(loads: &'a [(&'a Load, Effort)], arms: &'a [&'a Arm], base: u64) -> Plan<'a> {
-        let mut total = 0;
-        let (mut order, mut tables) = (Vec::new(), Vec::new());
-        let mut begin = 0;
-        let same = |(a, _): &(&Load, _), (b, _): &(&Load, _)| {
-            (&a.benchmark, &a.place) == (&b.benchmark, &b.place)
+    /// Plans `batches`, which are of one table.
+    pub fn new(mut batches: Vec<Batch<'a>>, arms: &'a [&'a Arm], base: u64) -> Plan<'a> {
+        // Tables list their rows from the lightest to the heaviest, so a load's place in its table
+        // times its simulated time stands for its cost. The longest begin first.
+        let Some(first) = batches.iter().map(|batch| batch.at).min() else {
+            return Plan {
+                batches: Vec::new(),
+                arms,
+                base,
+                total: 0,
+            };
         };
-        for table in loads.chunk_by(same) {
-            let end = begin + table.len();
-            for load in longest_first(table).into_iter().map(|load| begin + load) {
-                order.push((total, load));
-                total += arms.len() * loads[load].1.repetitions as usize;
-            }
-            tables.push((total, begin..end));
-            begin = end;
-        }
+        let cost = |batch: &Batch| {
+            let Effort {
+                warmup_ns,
+                measure_ns,
+                ..
+            } = batch.effort;
+            ((batch.at - first) as u64 + 1) * (warmup_ns + measure_ns)
+        };
+        batches.sort_by_key(|batch| Reverse(cost(batch)));
+        let mut total = 0;
+        let number = |batch: Batch<'a>| {
+            let first = total;
+            total += batch.simulations(arms.len());
+            (first, batch)
+        };
+        let batches = batches.into_iter().map(number).collect();
         Plan {
-            loads,
+            batches,
             arms,
             base,
-            order,
-            tables,
             total,
         }
     }
@@ -63,48 +86,30 @@ impl<'a> Plan<'a> {
         self.total
     }
 
-    /// Returns the place of simulation `index`: its load and its arm, as indices.
+    /// Returns the place of simulation `index`: its load's, and its arm as an index.
     pub fn place(&self, index: usize) -> (usize, usize) {
-        let (load, within) = self.within(index);
-        (load, within / self.loads[load].1.repetitions as usize)
-    }
-
-    /// Returns the loads of the table whose last simulation is `index`, if there is one.
-    pub fn table_that_ends(&self, index: usize) -> Option<Range<usize>> {
-        let ends = |(end, _): &&(usize, _)| *end == index + 1;
-        let table = self.tables.iter().find(ends);
-        table.map(|(_, loads)| loads.clone())
+        let (batch, within) = self.within(index);
+        (batch.at, within / batch.repetitions.len())
     }
 
     /// Returns simulation `index`.
     pub fn trial(&self, index: usize) -> Trial<'a> {
-        let (at, within) = self.within(index);
-        let (load, effort) = self.loads[at];
-        let repetitions = effort.repetitions as usize;
-        let repetition = (within % repetitions) as u32;
+        let (batch, within) = self.within(index);
+        let each = batch.repetitions.len();
+        let repetition = batch.repetitions.start + (within % each) as u32;
         Trial {
-            load,
-            arm: self.arms[within / repetitions],
-            effort,
-            seed: seed(self.base, &load.parts(), repetition),
+            load: batch.load,
+            arm: self.arms[within / each],
+            effort: batch.effort,
+            seed: seed(self.base, &batch.load.parts(), repetition),
             repetition,
         }
     }
 
-    /// Returns the load of simulation `index`, and the simulation's number within the load.
-    fn within(&self, index: usize) -> (usize, usize) {
-        let after = self.order.partition_point(|(first, _)| *first <= index);
-        let (first, load) = self.order[after - 1];
-        (load, index - first)
+    /// Returns the batch of simulation `index`, and the simulation's number within it.
+    fn within(&self, index: usize) -> (&Batch<'a>, usize) {
+        let after = self.batches.partition_point(|(first, _)| *first <= index);
+        let (first, batch) = &self.batches[after - 1];
+        (batch, index - first)
     }
-}
-
-/// Returns the loads of a table in the order in which they run. Tables list their rows from the
-/// lightest to the heaviest, so a load's place in its table times its simulated time stands for its
-/// cost.
-fn longest_first(table: &[(&Load, Effort)]) -> Vec<usize> {
-    let cost = |at: usize| (at as u64 + 1) * (table[at].1.warmup_ns + table[at].1.measure_ns);
-    let mut order: Vec<usize> = (0..table.len()).collect();
-    order.sort_by_key(|at| Reverse(cost(*at)));
-    order
 }

@@ -2,7 +2,9 @@
 //! Tests of the formats, on a report made by hand.
 
 use super::*;
-use perch_experiment::{ArmIterations, ArmModes, ArmResult, Published, Simulated};
+use perch_experiment::{
+    ArmIterations, ArmModes, ArmResult, Posting, Published, Simulated, Summary, Tolerance,
+};
 
 fn cell(row: &str, published: [f64; 3], simulated: [f64; 3], calibration: bool) -> CellReport {
     let [baseline, patched, delta_pct] = simulated;
@@ -18,6 +20,7 @@ fn cell(row: &str, published: [f64; 3], simulated: [f64; 3], calibration: bool) 
             patched: Some(published[1]),
             delta_pct: published[2],
             sd_pct: None,
+            repeats: Vec::new(),
         },
         simulated: Simulated {
             baseline,
@@ -27,6 +30,13 @@ fn cell(row: &str, published: [f64; 3], simulated: [f64; 3], calibration: bool) 
         },
         baseline_ratio: Some(baseline / published[0]),
         calibration,
+        tolerance: Some(Tolerance {
+            low_pct: published[2] - 3.0,
+            high_pct: published[2] + 3.0,
+        }),
+        repetitions: 2,
+        verdict: Verdict::Undecided,
+        direction: (published[2].abs() > 3.0).then_some(Verdict::Disagrees),
         within: (delta_pct - published[2]).abs() <= 3.0,
         sign_agrees: delta_pct * published[2] > 0.0,
         fitted: if calibration {
@@ -35,6 +45,26 @@ fn cell(row: &str, published: [f64; 3], simulated: [f64; 3], calibration: bool) 
             Vec::new()
         },
         further: Vec::new(),
+    }
+}
+
+fn fit(benchmark: Option<&str>) -> Fit {
+    let closeness = |rms_pp| Closeness {
+        rows: 2,
+        rms_pp,
+        spearman: benchmark.map(|_| 0.5),
+    };
+    let some = |text: &str| benchmark.map(|_| text.to_string());
+    Fit {
+        benchmark: benchmark.map(str::to_string),
+        place: some("node0"),
+        unit: some("MB/s"),
+        simulated: closeness(6.61),
+        postings: vec![Posting {
+            posting: "v8".to_string(),
+            posted: closeness(1.25),
+            simulated: closeness(6.61),
+        }],
     }
 }
 
@@ -78,11 +108,18 @@ fn report() -> Report {
         loads: Vec::new(),
         machines_toml: Vec::new(),
         c2c: None,
+        fits: vec![fit(None), fit(Some("tbench"))],
         summary: Summary {
             scored: 2,
             within: 1,
+            agrees: 0,
+            disagrees: 1,
+            undecided: 1,
             sign_scored: 1,
             sign_agrees: 0,
+            direction_agrees: 0,
+            direction_disagrees: 1,
+            direction_undecided: 0,
             baseline_close: 1,
             baseline_rows: 2,
         },

@@ -12,7 +12,7 @@ mod ran;
 
 use std::fmt::Write;
 
-use perch_experiment::{CellReport, Comparison, CountRow, Report};
+use perch_experiment::{CellReport, Comparison, CountRow, Report, Verdict};
 
 use crate::circumstances;
 use crate::figure::{figure, interval, percent};
@@ -137,19 +137,30 @@ fn agreement(body: &mut String, report: &Report) {
         published,
     };
     let series = [
-        kind("within", 3, false, &|cell| !cell.calibration && cell.within),
-        kind("not within", 2, false, &|cell| {
-            !cell.calibration && !cell.within
+        kind("agrees", 3, false, &|cell| {
+            !cell.calibration && cell.verdict == Verdict::Agrees
+        }),
+        kind("disagrees", 2, false, &|cell| {
+            !cell.calibration && cell.verdict == Verdict::Disagrees
+        }),
+        kind("undecided", 1, false, &|cell| {
+            !cell.calibration && cell.verdict == Verdict::Undecided
         }),
         kind("fitted, not scored", 0, true, &|cell| cell.calibration),
     ];
     let summary = &report.summary;
     let caption = format!(
         "The change that was published against the simulated one, a mark a cell, with its 95 % \
-         interval. On the line they are equal; dotted: 3 percentage points off. {} of {} are \
-         within what the published noise allows, {} of {} directions agree. A simulated change \
-         beyond one and a half times the largest published one stands at the edge.",
-        summary.within, summary.scored, summary.sign_agrees, summary.sign_scored
+         interval. On the line they are equal; dotted: 3 percentage points off. With their \
+         intervals, {} of {} agree within what the published noise allows, {} disagree and {} are \
+         undecided; {} of {} directions agree. A simulated change beyond one and a half times the \
+         largest published one stands at the edge.",
+        summary.agrees,
+        summary.scored,
+        summary.disagrees,
+        summary.undecided,
+        summary.direction_agrees,
+        summary.sign_scored
     );
     let ticks = Ticks::Numbers;
     let axis = |name| Axis { name, ticks };
@@ -302,7 +313,7 @@ fn rows(body: &mut String, sheet: &Sheet, cells: &[&CellReport]) {
         }
     }
     if !cells.is_empty() {
-        head.extend(heads(&["published", "patched", "change", "within"]));
+        head.extend(heads(&["published", "patched", "change", "verdict"]));
     }
     let mut lines = Vec::new();
     for (at, row) in sheet.rows.iter().enumerate() {
@@ -314,16 +325,15 @@ fn rows(body: &mut String, sheet: &Sheet, cells: &[&CellReport]) {
             }
         }
         if let Some(cell) = cells.get(at) {
-            let within = match (cell.calibration, cell.within) {
-                (true, _) => "fitted",
-                (_, true) => "yes",
-                (_, false) => "NO",
+            let verdict = match cell.calibration {
+                true => "fitted",
+                false => cell.verdict.name(),
             };
             line.extend([
                 figure(cell.published.baseline),
                 cell.published.patched.map_or(String::new(), figure),
                 percent(cell.published.delta_pct),
-                within.to_string(),
+                verdict.to_string(),
             ]);
         }
         lines.push(line);

@@ -25,7 +25,7 @@ pub fn sheet_title(sheet: &Sheet) -> String {
     }
 }
 
-/// Adds an experiment: how many of its changes are within the tolerance, and its tables.
+/// Adds an experiment: how many of its changes agree with the published ones, and its tables.
 pub fn experiment(contents: &mut String, section: usize, report: &Report) {
     let summary = &report.summary;
     // Where all published figures are relative there is no baseline to be close to.
@@ -37,10 +37,13 @@ pub fn experiment(contents: &mut String, section: usize, report: &Report) {
         ),
     };
     let said = format!(
-        "{} of {} changes within, {} of {} directions agree{baselines}; {}, Linux {}.",
-        summary.within,
+        "{} of {} changes agree, {} disagree, {} are undecided; {} of {} directions agree\
+         {baselines}; {}, Linux {}.",
+        summary.agrees,
         summary.scored,
-        summary.sign_agrees,
+        summary.disagrees,
+        summary.undecided,
+        summary.direction_agrees,
         summary.sign_scored,
         report.machine,
         report.era

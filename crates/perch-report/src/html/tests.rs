@@ -12,6 +12,7 @@ fn experiment(row: &str) -> serde_json::Value {
             "published": {"baseline": baseline, "patched": patched, "delta_pct": 16.24},
             "simulated": {"baseline": baseline, "patched": patched, "delta_pct": null, "ci95_pct": 0.4},
             "baseline_ratio": 1.0, "calibration": false, "within": within, "sign_agrees": true,
+            "verdict": if within { "agrees" } else { "undecided" },
             "further": [{"arm": "perch", "mean": 380.0, "delta_pct": 17.0, "ci95_pct": null}],
         })
     };
@@ -20,7 +21,7 @@ fn experiment(row: &str) -> serde_json::Value {
         "machine": "kunpeng920", "era": "6.5", "hz": 250, "seed": 1,
         "arms": [{"name": "baseline", "modes": "cluster=off"}, {"name": "patched", "modes": "cluster=posted"}],
         "cells": [cell(row, 325.0, 378.0, true), cell("n=64", 7868.0, 8182.0, false)],
-        "summary": {"scored": 2, "within": 1, "sign_scored": 2, "sign_agrees": 2,
+        "summary": {"scored": 2, "within": 1, "agrees": 1, "undecided": 1, "direction_agrees": 2, "sign_scored": 2, "sign_agrees": 2,
             "baseline_close": 2, "baseline_rows": 2},
     })
 }
@@ -110,7 +111,7 @@ fn what_an_experiments_loads_did_is_shown_by_table() {
         "<td>target idle</td><td>75.00</td><td>100.00</td>",
         "<td>CPU 1</td><td>0.0 %</td><td>2.0 %</td>",
         "<td>n=64</td><td>1.000</td><td>2.000</td>",
-        "1 of 2 changes within, 2 of 2 directions agree",
+        "1 of 2 changes agree, 0 disagree, 1 are undecided; 2 of 2 directions agree",
         "<a href=\"#s1-tbench--node0\">",
         "<h3 id=\"s1-tbench--node0\">",
     ] {
