@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How well the changes of a table as a whole are met, by the simulation and by other postings of the
-//! series, which shows how much of a miss is the measurement's own.
+//! The distance of a whole table's changes from the published ones, in the simulation and in other
+//! postings of the series, which show how much of a miss is the measurement's own.
 
 use serde::{Deserialize, Serialize};
 
-use crate::report::CellReport;
+use crate::cell::CellReport;
 use crate::stats::spearman;
 
-/// How far one column of changes lies from the published one, over the rows that have both.
+/// The distance of one column of changes from the published one, over the rows that have both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Closeness {
     /// The number of rows.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The judge: whether a simulated change, with its interval, bears out a published one.
+//! The judge tells whether a simulated change, with its interval, bears out a published one.
 //!
 //! A point estimate alone decides nothing: of an interval that reaches over the edge of the
 //! tolerance either side may hold the truth, and more repetitions tell which.
@@ -16,7 +16,7 @@ const TOLERANCE_PP: f64 = 3.0;
 /// below it the published tables' own noise decides the direction.
 const DIRECTION_PCT: f64 = 3.0;
 
-/// What the simulation says of a published change.
+/// The answer of a simulation to a published change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {

@@ -7,6 +7,7 @@
 //! figures. Neither result depends on the number of threads.
 
 mod bootstrap;
+mod cell;
 mod compare;
 mod contention;
 mod error;
@@ -26,10 +27,12 @@ mod run;
 mod seed;
 mod statistic;
 pub mod stats;
+mod summary;
 mod tally;
 #[cfg(test)]
 mod testing;
 
+pub use cell::{ArmResult, CellReport, Simulated};
 pub use compare::{
     ArmScore, CompareSpec, Comparison, CountRow, MeasuredScore, MeasuredSpec, Measurement,
     ScoreRow, StatisticScore, compare, compare_measured, compare_raw, watch,
@@ -45,9 +48,8 @@ pub use model::{
 pub use pool::Progress;
 pub use published::{Printed, Published, Repeat};
 pub use raw::{Each, Repetition};
-pub use report::{
-    ArmIterations, ArmModes, ArmResult, CellReport, Iterations, Report, Simulated, Summary,
-};
+pub use report::{ArmIterations, ArmModes, Iterations, Report};
 pub use run::{OnTable, RunOptions, Thoroughness, foresee, run, run_raw, run_tables};
 pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};
+pub use summary::Summary;
 pub use tally::{ArmCpus, LoadFound, WakeLatency};

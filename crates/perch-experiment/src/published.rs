@@ -96,6 +96,10 @@ pub(crate) struct Line {
 const ROUNDED_PP: f64 = 1.0;
 
 impl Line {
+    fn is_of_the_row_of(&self, other: &Line) -> bool {
+        (&other.benchmark, &other.place, &other.row) == (&self.benchmark, &self.place, &self.row)
+    }
+
     /// Returns the figures, given the meaning of the source's signs.
     ///
     /// # Errors
@@ -126,6 +130,15 @@ impl Line {
     }
 }
 
+/// Returns the postings that the header has columns of; none for another header than this CSV's.
+fn postings(header: &[String]) -> Option<Vec<&str>> {
+    let (own, further) = header.split_at_checked(COLUMNS.len())?;
+    let names = further.iter().map(|column| column.strip_prefix(REPEAT));
+    let postings = names.collect::<Option<Vec<&str>>>()?;
+    let twice = (1..postings.len()).any(|at| postings[..at].contains(&postings[at]));
+    (own == COLUMNS && !postings.contains(&"") && !twice).then_some(postings)
+}
+
 /// Reads every line of the CSV `text`; errors use the name `origin` for it.
 pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentError> {
     let problem = |line: Option<usize>, key: &str, reason: String, expected: &str| {
@@ -144,15 +157,7 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(unreadable)?;
     let header: Vec<String> = header.iter().map(str::to_string).collect();
-    let further = header.get(COLUMNS.len()..).unwrap_or_default();
-    let postings: Vec<&str> = further
-        .iter()
-        .filter_map(|column| column.strip_prefix(REPEAT))
-        .filter(|posting| !posting.is_empty())
-        .collect();
-    let known = header.len() >= COLUMNS.len() && header[..COLUMNS.len()] == COLUMNS;
-    let twice = (1..postings.len()).any(|at| postings[..at].contains(&postings[at]));
-    if !known || postings.len() != further.len() || twice {
+    let Some(postings) = postings(&header) else {
         let expected = format!(
             "expected {}, then a column each of other postings, if any: {REPEAT}v8",
             COLUMNS.join(",")
@@ -163,7 +168,7 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
             "the header is another one".to_string(),
             &expected,
         ));
-    }
+    };
     let mut lines: Vec<Line> = Vec::new();
     for record in reader.records() {
         let record = record.map_err(unreadable)?;
@@ -199,12 +204,8 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
         let printed_pct = optional("printed_delta_pct")?;
         if patched.is_none() && printed_pct.is_none() {
             let reason = "neither `patched` nor `printed_delta_pct` is given".to_string();
-            return Err(problem(
-                Some(number),
-                "patched",
-                reason,
-                "expected one of them",
-            ));
+            let expected = "expected one of them";
+            return Err(problem(Some(number), "patched", reason, expected));
         }
         let sd_pct = match (optional("sd_baseline")?, optional("sd_patched")?) {
             (Some(a), Some(b)) => Some(a.max(b)),
@@ -227,18 +228,10 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
             sd_pct,
             repeats,
         };
-        let same = |other: &&Line| {
-            (&other.benchmark, &other.place, &other.row)
-                == (&line.benchmark, &line.place, &line.row)
-        };
-        if let Some(other) = lines.iter().find(same) {
+        if let Some(other) = lines.iter().find(|other| line.is_of_the_row_of(other)) {
             let reason = format!("{} was given in line {} already", line.row, other.line);
-            return Err(problem(
-                Some(number),
-                "row",
-                reason,
-                "expected each row once",
-            ));
+            let expected = "expected each row once";
+            return Err(problem(Some(number), "row", reason, expected));
         }
         lines.push(line);
     }

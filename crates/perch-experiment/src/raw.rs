@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Every repetition's scores, from which tables and intervals are made.
 
+use crate::cell::LoadResult;
 use crate::compare::{CompareSpec, ScoreRow};
 use crate::error::ExperimentError;
 use crate::model::{Arm, Cell, Experiment};
-use crate::report::LoadResult;
 use crate::seed::seed;
 
 /// One score of one repetition of one arm. Repetitions of the same number share a seed in all arms.

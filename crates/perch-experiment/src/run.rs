@@ -14,12 +14,13 @@ use perch_policy::{Policy, Topology};
 use perch_sim::workload::{Budget, Demand, Workload};
 use perch_sim::{Outcome, Scenario, Score};
 
+use crate::cell::Described;
 use crate::error::ExperimentError;
 use crate::glob;
 use crate::model::{Arm, Cell, Effort, Experiment, Load, Wanted};
 use crate::pool::{self, Progress};
 use crate::raw::{self, Each};
-use crate::report::{Described, Report};
+use crate::report::Report;
 use crate::tally::Tallies;
 pub use foresee::foresee;
 use gathered::{Gathered, is_of};

@@ -212,7 +212,7 @@ fn grid(table: &[CellReport], iterations: Option<&Iterations>) -> Grid {
 
 fn row(cell: &CellReport) -> Vec<String> {
     let (published, simulated) = (&cell.published, &cell.simulated);
-    // What disagrees must not be overlooked.
+    // A reader must not overlook what disagrees.
     let said = |verdict: Verdict| match verdict {
         Verdict::Disagrees => "DISAGREES".to_string(),
         other => other.name().to_string(),

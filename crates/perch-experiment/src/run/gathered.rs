@@ -4,11 +4,13 @@
 use std::ops::Range;
 
 use super::kept::{Found, Kept};
+use crate::cell::{CellReport, Described, LoadResult};
 use crate::fit::Fit;
 use crate::line::{LineFound, PublishedLine};
 use crate::model::{Arm, Cell, Effort, Experiment, Load, machines};
-use crate::report::{ArmModes, CellReport, Described, Iterations, LoadResult, Report, Summary};
+use crate::report::{ArmModes, Iterations, Report};
 use crate::seed::seed;
+use crate::summary::Summary;
 
 /// The tables that are finished, and what is kept for the others.
 pub(super) struct Gathered<'a> {

@@ -3,8 +3,8 @@
 
 use perch_sim::C2c;
 
+use crate::cell::Described;
 use crate::contention::LineSums;
-use crate::report::Described;
 
 /// One score of one simulation.
 #[derive(Clone, Debug)]

@@ -2,9 +2,7 @@
 //! Tests of the runner, with a formula in place of the simulator.
 
 use super::*;
-use crate::judge::{Tolerance, Verdict};
 use crate::library;
-use crate::report::CellReport;
 use crate::statistic::Statistic;
 use crate::testing::{FIGURES, STATISTICS};
 use std::collections::HashSet;
@@ -196,94 +194,6 @@ fn senseless_options_are_refused() {
     );
     let further = vec!["magic".to_string()];
     assert!(refused(RunOptions { further, ..jobs(1) }).contains("has no arm `magic`"));
-}
-
-/// Runs two cells whose changes are 3 points above the published ones: on the tolerance's edge, so
-/// that the interval reaches over it as long as the seeds scatter.
-fn on_the_edge(thoroughness: Thoroughness, jobs: usize) -> Report {
-    let options = RunOptions {
-        jobs,
-        only: Some("UDP_RR/*/n=3?".to_string()),
-        thoroughness,
-        ..RunOptions::default()
-    };
-    let given = experiment();
-    let edge = |trial: &Trial| {
-        let noise = (trial.seed % 1000) as f64 / 100.0;
-        let mut cells = given.cells.iter();
-        let cell = cells.find(|cell| cell.path() == trial.load.path());
-        let high_pct = Tolerance::of(&cell.unwrap().published).high_pct;
-        let baseline = trial.arm.name == "baseline";
-        Ok(scored(match (baseline, trial.load.place.as_str()) {
-            (true, _) => 1000.0,
-            // The middle of the tolerance on one of the places.
-            (false, "node0") => 1000.0 + 10.0 * (high_pct - 3.0) + noise / 10.0,
-            (false, _) => 1000.0 + 10.0 * high_pct + noise - 5.0,
-        }))
-    };
-    run_with(&given, &options, &|_, _| {}, &mut |_| Ok(()), edge).unwrap()
-}
-
-#[test]
-fn undecided_cells_are_repeated_until_the_effort_is_spent_and_decided_ones_are_not() {
-    let given = experiment();
-    let own = |cell: &CellReport| {
-        let path =
-            |c: &&Cell| (&c.place, &c.row) == (&cell.place, &cell.row) && c.benchmark == "UDP_RR";
-        let cell = given.cells.iter().find(path).unwrap();
-        given.loads[cell.load].effort.repetitions as usize
-    };
-    for (thoroughness, most) in [
-        (Thoroughness::Quick, 1),
-        (Thoroughness::Normal, 4),
-        (Thoroughness::Full, 32),
-    ] {
-        let found = on_the_edge(thoroughness, 1);
-        let [sure, edge] = &found.cells[..] else {
-            panic!("{:?}", found.cells);
-        };
-        assert_eq!(sure.verdict, Verdict::Agrees, "{sure:?}");
-        assert_eq!(sure.repetitions, own(sure));
-        assert_eq!(edge.verdict, Verdict::Undecided, "{edge:?}");
-        assert_eq!(edge.repetitions, most * own(edge));
-        assert_eq!((found.summary.agrees, found.summary.undecided), (1, 1));
-        assert_eq!(on_the_edge(thoroughness, 3), found);
-    }
-}
-
-/// The number of iterations is part of what statistics say, and a number that the user gave is
-/// obeyed.
-#[test]
-fn statistics_and_a_given_number_of_repetitions_stay_as_they_are() {
-    let full = |repetitions| RunOptions {
-        thoroughness: Thoroughness::Full,
-        repetitions,
-        ..with(2, "*")
-    };
-    let mut found = run_with(
-        &statistics(),
-        &full(None),
-        &|_, _| {},
-        &mut |_| Ok(()),
-        formula,
-    );
-    let counts = found.as_mut().unwrap().cells.drain(..6);
-    let counts: Vec<usize> = counts.map(|cell| cell.repetitions).collect();
-    assert_eq!(counts, [20, 20, 20, 30, 30, 30]);
-    let found = run_with(
-        &experiment(),
-        &full(Some(3)),
-        &|_, _| {},
-        &mut |_| Ok(()),
-        formula,
-    );
-    assert!(
-        found
-            .unwrap()
-            .cells
-            .iter()
-            .all(|cell| cell.repetitions == 3)
-    );
 }
 
 /// The small experiment whose rows are statistics.
@@ -559,3 +469,4 @@ fn scores_are_found_by_name_and_refused_in_another_unit() {
 }
 
 mod raw;
+mod repeated;

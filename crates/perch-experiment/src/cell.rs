@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A cell of a table: the simulated figures beside the published ones. The field names are the keys of
+//! the JSON that docs/formats.md describes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::null_is_nan;
+use crate::judge::{Tolerance, Verdict, direction, judge};
+use crate::model::{Cell, Load};
+use crate::published::Published;
+use crate::stats::{Delta, ci95};
+
+/// A simulated baseline is close when it is within these multiples of the published one.
+const CLOSE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
+
+/// The simulated figures of the two arms that are compared with the published columns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Simulated {
+    /// The statistic of the row over the baseline arm's repetitions, in the cell's unit: where rows
+    /// are workloads, their mean.
+    pub baseline: f64,
+    /// The same statistic over the patched arm's repetitions.
+    pub patched: f64,
+    /// The change from the baseline's statistic to the patched one, in percent of the baseline;
+    /// null in JSON where the baseline is 0.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub delta_pct: f64,
+    /// Half the width of the change's 95 % confidence interval, in percentage points; null where
+    /// the repetitions are too few for one.
+    pub ci95_pct: Option<f64>,
+}
+
+/// A further arm, which has no published figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArmResult {
+    /// The arm's name.
+    pub arm: String,
+    /// The row's statistic over the arm's repetitions, in the cell's unit; the mean in most tables.
+    pub mean: f64,
+    /// The change from the baseline, in percent of the baseline.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub delta_pct: f64,
+    /// The same as [`Simulated::ci95_pct`], for this arm's change.
+    pub ci95_pct: Option<f64>,
+}
+
+/// The simulated values of one load.
+pub(crate) struct LoadResult<'a> {
+    pub load: &'a Load,
+    /// The description of each of the load's scores.
+    pub scores: Vec<Described>,
+    /// The arms' names, `baseline` and `patched` first, each with the values of each score, one a
+    /// repetition.
+    pub arms: Vec<(&'a str, Vec<Vec<f64>>)>,
+    /// The seed of a bootstrap's draws.
+    pub draws: u64,
+}
+
+/// The properties of a score that do not depend on its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Described {
+    pub name: String,
+    pub unit: &'static str,
+    pub higher_is_better: bool,
+}
+
+impl LoadResult<'_> {
+    /// Returns the number that the figures of `cell` are divided by: 1, or, where the source's
+    /// figures are multiples of a baseline of 1 or 100, the number that makes the simulated
+    /// baseline 1 or 100.
+    pub fn divisor(&self, cell: &Cell) -> f64 {
+        match cell.judging.relative {
+            true => cell.statistic.of(&self.arms[0].1[cell.score]) / cell.published.baseline,
+            false => 1.0,
+        }
+    }
+}
+
+/// One row of one table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellReport {
+    /// The benchmark.
+    pub benchmark: String,
+    /// The set of CPUs to which the benchmark was pinned, or the machine it ran on.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// The row's name.
+    pub row: String,
+    /// The unit of all figures but the percentages.
+    pub unit: String,
+    /// True where more is better.
+    pub higher_is_better: bool,
+    /// The name of the machine that was simulated.
+    pub machine: String,
+    /// The figures measured on hardware.
+    pub published: Published,
+    /// The simulated figures.
+    pub simulated: Simulated,
+    /// The simulated baseline over the published one; null where the published figures are relative
+    /// to a baseline that nobody knows.
+    pub baseline_ratio: Option<f64>,
+    /// True where costs were fitted on this cell: tables show the cell and never score it.
+    pub calibration: bool,
+    /// The changes that count as the published one.
+    #[serde(default)]
+    pub tolerance: Option<Tolerance>,
+    /// The number of simulations of each arm.
+    #[serde(default)]
+    pub repetitions: usize,
+    /// The verdict on the simulated change with its interval.
+    #[serde(default)]
+    pub verdict: Verdict,
+    /// The verdict on the direction of the simulated change with its interval; null where the
+    /// published change is too small to have a direction.
+    #[serde(default)]
+    pub direction: Option<Verdict>,
+    /// True where the simulated change without its interval lies within the tolerance.
+    pub within: bool,
+    /// True where both changes without their intervals have the same direction.
+    pub sign_agrees: bool,
+    /// The columns on which costs were fitted, if any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fitted: Vec<String>,
+    /// The further arms, where the user asked for some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<ArmResult>,
+}
+
+impl CellReport {
+    pub(crate) fn new(cell: &Cell, found: &LoadResult) -> CellReport {
+        let (published, statistic) = (&cell.published, cell.statistic);
+        let values = |(_, scores): &(&str, Vec<Vec<f64>>)| scores[cell.score].clone();
+        let mut arms: Vec<Vec<f64>> = found.arms.iter().map(values).collect();
+        if cell.judging.relative {
+            let unit = found.divisor(cell);
+            arms.iter_mut().flatten().for_each(|value| *value /= unit);
+        }
+        let (baseline, patched) = (&arms[0], &arms[1]);
+        let change = |values: &[f64]| statistic.change(baseline, values, found.draws);
+        let changed = change(patched);
+        let Delta { pct, ci95_pct } = changed;
+        let further = found
+            .arms
+            .iter()
+            .zip(&arms)
+            .skip(2)
+            .map(|((arm, _), values)| {
+                let Delta { pct, ci95_pct } = change(values);
+                ArmResult {
+                    arm: arm.to_string(),
+                    mean: statistic.of(values),
+                    delta_pct: pct,
+                    ci95_pct,
+                }
+            });
+        let tolerance = Tolerance::of(published);
+        let mut verdict = tolerance.judge(changed);
+        let mut within = tolerance.has(pct);
+        if let Some((off, published)) = cell.judging.within_rounded.zip(published.patched) {
+            // A figure rounds to one that is at most `off` away.
+            let (low, high) = (published - off - 0.5, published + off + 0.5);
+            let figure = statistic.of(patched);
+            within |= (figure.round() - published).abs() <= off;
+            verdict = verdict.or(judge(figure, ci95(patched), low, high));
+        }
+        let baseline_ratio = statistic.of(baseline) / published.baseline;
+        CellReport {
+            benchmark: cell.benchmark.clone(),
+            place: cell.place.clone(),
+            row: cell.row.clone(),
+            unit: found.load.scores[cell.score].unit.clone(),
+            higher_is_better: found.scores[cell.score].higher_is_better,
+            machine: found.load.machine.name.clone(),
+            published: published.clone(),
+            simulated: Simulated {
+                baseline: statistic.of(baseline),
+                patched: statistic.of(patched),
+                delta_pct: pct,
+                ci95_pct,
+            },
+            baseline_ratio: (!cell.judging.relative).then_some(baseline_ratio),
+            calibration: cell.calibration.is_some(),
+            tolerance: Some(tolerance),
+            repetitions: baseline.len(),
+            verdict,
+            direction: direction(published.delta_pct, changed),
+            within,
+            sign_agrees: pct * published.delta_pct > 0.0,
+            fitted: cell
+                .calibration
+                .as_ref()
+                .map_or(Vec::new(), |fitted| fitted.columns.clone()),
+            further: further.collect(),
+        }
+    }
+
+    /// Returns true where the direction of the cell's change counts.
+    pub fn sign_is_scored(&self) -> bool {
+        !self.calibration && self.direction.is_some()
+    }
+
+    /// Returns true where further repetitions may decide what these did not.
+    pub(crate) fn is_open(&self) -> bool {
+        let verdicts = [Some(self.verdict), self.direction];
+        !self.calibration && verdicts.contains(&Some(Verdict::Undecided))
+    }
+
+    /// Returns true where the cell's baseline is close to the published one.
+    pub fn baseline_is_close(&self) -> bool {
+        self.baseline_ratio
+            .is_some_and(|ratio| CLOSE.contains(&ratio))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{BASELINE, Calibration, Effort, Judging, Wanted};
+    use crate::statistic::Statistic;
+    use crate::summary::Summary;
+    use std::sync::Arc;
+
+    fn cell(delta_pct: f64, sd_pct: Option<f64>, calibration: bool) -> Cell {
+        Cell {
+            benchmark: "b".to_string(),
+            place: "w".to_string(),
+            row: "n=1".to_string(),
+            load: 0,
+            score: 0,
+            statistic: Statistic::Mean,
+            published: Published {
+                baseline: 100.0,
+                patched: None,
+                delta_pct,
+                sd_pct,
+                repeats: Vec::new(),
+            },
+            judging: Judging::default(),
+            calibration: calibration.then(|| Calibration {
+                columns: vec![BASELINE.to_string()],
+                why: String::new(),
+            }),
+        }
+    }
+
+    fn load() -> Load {
+        Load {
+            benchmark: "b".to_string(),
+            place: "w".to_string(),
+            row: Some("n=1".to_string()),
+            machine: Arc::new(perch_machine::resolve("juno").unwrap()),
+            workload: String::new(),
+            scores: vec![Wanted {
+                name: None,
+                unit: "u".to_string(),
+            }],
+            effort: Effort {
+                repetitions: 2,
+                warmup_ns: 0,
+                measure_ns: 1_000_000,
+            },
+        }
+    }
+
+    fn scored(cell: &Cell, baseline: f64, patched: f64) -> CellReport {
+        let found = LoadResult {
+            load: &load(),
+            scores: vec![Described {
+                name: "s".to_string(),
+                unit: "u",
+                higher_is_better: true,
+            }],
+            arms: vec![
+                ("baseline", vec![vec![baseline; 2]]),
+                ("patched", vec![vec![patched; 2]]),
+            ],
+            draws: 1,
+        };
+        CellReport::new(cell, &found)
+    }
+
+    #[test]
+    fn within_is_three_points_or_twice_the_published_deviation() {
+        assert!(scored(&cell(10.0, None, false), 100.0, 112.9).within);
+        assert!(!scored(&cell(10.0, None, false), 100.0, 113.1).within);
+        assert!(scored(&cell(10.0, Some(4.0), false), 100.0, 117.9).within);
+        assert!(!scored(&cell(10.0, Some(1.0), false), 100.0, 113.1).within);
+    }
+
+    /// The published figures are 29 -> 13 us, which is -55 %. A simulated 14.4 rounds to 14, which
+    /// is one off, and the change is 4 points off.
+    #[test]
+    fn what_rounds_to_the_published_figure_is_within_where_figures_were_rounded() {
+        let mut cell = cell(-55.17, None, false);
+        cell.published = Published {
+            baseline: 29.0,
+            patched: Some(13.0),
+            ..cell.published
+        };
+        assert!(!scored(&cell, 29.0, 14.4).within);
+        cell.judging.within_rounded = Some(1.0);
+        for (patched, within) in [(14.4, true), (11.5, true), (14.6, false), (11.4, false)] {
+            assert_eq!(scored(&cell, 29.0, patched).within, within, "{patched}");
+        }
+        // The change is right though the figure is not.
+        assert!(scored(&cell, 58.0, 26.0).within);
+        // Without a published patched figure there is nothing to compare a rounded one with.
+        cell.published.patched = None;
+        assert!(!scored(&cell, 29.0, 14.4).within);
+    }
+
+    /// The source published baselines of 1 because it tells nobody the absolute ones.
+    #[test]
+    fn a_relative_cell_is_shown_as_multiples_and_has_no_baseline_to_be_close_to() {
+        let mut cell = cell(-9.02, Some(6.47), false);
+        cell.judging.relative = true;
+        for unit in [100.0, 1.0] {
+            cell.published.baseline = unit;
+            let found = scored(&cell, 250.0, 225.0).simulated;
+            assert_eq!((found.baseline, found.patched), (unit, 0.9 * unit));
+        }
+        let found = scored(&cell, 250.0, 225.0);
+        assert!((found.simulated.delta_pct + 10.0).abs() < 1e-9);
+        assert!(found.within && found.baseline_ratio.is_none() && !found.baseline_is_close());
+        let summary = Summary::of(&[found]);
+        assert_eq!((summary.scored, summary.baseline_rows), (1, 0));
+    }
+
+    #[test]
+    fn signs_count_beyond_three_percent_and_baselines_between_bounds() {
+        let cells = [
+            scored(&cell(3.1, None, false), 80.0, 81.0),
+            scored(&cell(-3.1, None, false), 79.0, 81.0),
+            scored(&cell(-2.9, None, false), 125.0, 126.0),
+            scored(&cell(50.0, None, true), 100.0, 90.0),
+        ];
+        // The values do not scatter, so all are decided.
+        let expected = Summary {
+            scored: 3,
+            within: 1,
+            agrees: 1,
+            disagrees: 2,
+            undecided: 0,
+            sign_scored: 2,
+            sign_agrees: 1,
+            direction_agrees: 1,
+            direction_disagrees: 1,
+            direction_undecided: 0,
+            baseline_close: 2,
+            baseline_rows: 3,
+        };
+        assert_eq!(Summary::of(&cells), expected);
+    }
+}
