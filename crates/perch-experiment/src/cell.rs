@@ -194,6 +194,11 @@ impl CellReport {
         }
     }
 
+    /// Returns true where both cells stand in one table: of one benchmark, place and unit.
+    pub fn shares_table(&self, other: &CellReport) -> bool {
+        (&self.benchmark, &self.place, &self.unit) == (&other.benchmark, &other.place, &other.unit)
+    }
+
     /// Returns true where the direction of the cell's change counts.
     pub fn sign_is_scored(&self) -> bool {
         !self.calibration && self.direction.is_some()

@@ -64,23 +64,13 @@ impl Fit {
     /// Returns the fit of every table of `cells`, in their order, and then that of all. Rows on which
     /// costs were fitted, and changes from 0, are left out; a table of nothing else has no fit.
     pub(crate) fn all(cells: &[CellReport]) -> Vec<Fit> {
-        let table = |cell: &CellReport| {
-            let CellReport {
-                benchmark,
-                place,
-                unit,
-                ..
-            } = cell;
-            (benchmark.clone(), place.clone(), unit.clone())
-        };
-        let tables = cells.chunk_by(|a, b| table(a) == table(b));
+        let tables = cells.chunk_by(CellReport::shares_table);
         let fits = tables.filter_map(|cells| {
-            let (benchmark, place, unit) = table(&cells[0]);
             let whole = Fit::of(cells)?;
             Some(Fit {
-                benchmark: Some(benchmark),
-                place: Some(place),
-                unit: Some(unit),
+                benchmark: Some(cells[0].benchmark.clone()),
+                place: Some(cells[0].place.clone()),
+                unit: Some(cells[0].unit.clone()),
                 ..whole
             })
         });

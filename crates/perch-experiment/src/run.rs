@@ -7,6 +7,7 @@ mod gathered;
 mod kept;
 mod plan;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use perch_machine::Machine;
@@ -25,7 +26,7 @@ use crate::tally::Tallies;
 pub use foresee::foresee;
 use gathered::{Gathered, is_of};
 use kept::{Found, Scored};
-use plan::{Batch, Plan, Trial};
+use plan::{Plan, Trial};
 
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
@@ -297,60 +298,33 @@ fn run_with(
     let chosen = chosen_loads(experiment, &cells, options)?;
     let jobs = affordable(&chosen, &arms, options)?;
     let mut gathered = Gathered::new(experiment, &chosen, &arms, &cells, base);
-    let same = |(a, _): &(&Load, _), (b, _): &(&Load, _)| {
-        (&a.benchmark, &a.place) == (&b.benchmark, &b.place)
+    let simulations = |loads: &[(&Load, Effort)]| -> usize {
+        let each = loads.iter().map(|(_, effort)| effort.repetitions as usize);
+        each.sum::<usize>() * arms.len()
     };
-    let rest: usize = chosen
-        .iter()
-        .map(|(_, effort)| effort.repetitions as usize)
-        .sum();
-    let mut count = Count {
-        done: 0,
-        total: rest * arms.len(),
-    };
-    let mut begin = 0;
-    for of_table in chosen.chunk_by(same) {
-        let end = begin + of_table.len();
-        let mut open: Vec<usize> = (begin..end).collect();
-        let mut first = true;
+    let (mut done, mut later) = (0, simulations(&chosen));
+    for loads in tables(&chosen) {
+        later -= simulations(&chosen[loads.clone()]);
+        let mut open: Vec<usize> = loads.clone().collect();
         while !open.is_empty() {
-            let more: Vec<Batch> = open
-                .iter()
-                .map(|&at| {
-                    let (load, effort) = chosen[at];
-                    let done = gathered.repetitions(at);
-                    Batch {
-                        at,
-                        load,
-                        effort,
-                        // A load's repetitions double each time.
-                        repetitions: done..(2 * done).max(effort.repetitions),
-                    }
-                })
-                .collect();
-            let plan = Plan::new(more, &arms, base);
-            if !first {
-                count.total += plan.total();
-            }
-            first = false;
+            let plan = Plan::new(gathered.next(&open), &arms, base);
+            let total = done + plan.total() + later;
             let keep = |index, found| {
                 let (load, arm) = plan.place(index);
                 gathered.add(load, arm, found);
                 Ok(())
             };
-            let before = count.done;
-            let advance = |done, _| progress(before + done, count.total);
+            let advance = |of_plan, _| progress(done + of_plan, total);
             let run = |index| simulate(&plan.trial(index));
             pool::run(plan.total(), jobs, &advance, run, keep)?;
-            count.done += plan.total();
+            done += plan.total();
             open.retain(|&at| {
                 let (load, effort) = chosen[at];
                 gathered.repetitions(at) < options.most(load, effort) && gathered.is_open(at)
             });
         }
-        gathered.finish(begin..end);
+        gathered.finish(loads);
         table(&gathered.report());
-        begin = end;
     }
     for result in gathered.results() {
         raw::of_load(experiment, base, &arms, result, &cells, each)?;
@@ -358,10 +332,18 @@ fn run_with(
     Ok(gathered.report())
 }
 
-/// The number of simulations that are done, and of all that are planned.
-struct Count {
-    done: usize,
-    total: usize,
+/// Returns the places of each table's loads among `chosen`.
+fn tables(chosen: &[(&Load, Effort)]) -> Vec<Range<usize>> {
+    let same = |(a, _): &(&Load, _), (b, _): &(&Load, _)| {
+        (&a.benchmark, &a.place) == (&b.benchmark, &b.place)
+    };
+    let mut begin = 0;
+    let range = |table: &[_]| {
+        let first = begin;
+        begin += table.len();
+        first..begin
+    };
+    chosen.chunk_by(same).map(range).collect()
 }
 
 /// Returns the cells of the experiment that the options choose, at least one.

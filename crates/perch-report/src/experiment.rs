@@ -160,16 +160,7 @@ fn shape(iterations: &Iterations) -> String {
 
 /// Returns the cells of each table: neighbours of one benchmark, place and unit.
 fn tables(report: &Report) -> impl Iterator<Item = &[CellReport]> {
-    let table = |cell: &CellReport| {
-        let CellReport {
-            benchmark,
-            place,
-            unit,
-            ..
-        } = cell;
-        (benchmark.clone(), place.clone(), unit.clone())
-    };
-    report.cells.chunk_by(move |a, b| table(a) == table(b))
+    report.cells.chunk_by(CellReport::shares_table)
 }
 
 fn grid(table: &[CellReport], iterations: Option<&Iterations>) -> Grid {

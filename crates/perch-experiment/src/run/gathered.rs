@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::kept::{Found, Kept};
+use super::plan::Batch;
 use crate::cell::{CellReport, Described, LoadResult};
 use crate::fit::Fit;
 use crate::line::{LineFound, PublishedLine};
@@ -49,6 +50,22 @@ impl<'a> Gathered<'a> {
     /// Adds the next repetition of a load in an arm.
     pub fn add(&mut self, load: usize, arm: usize, found: Found) {
         self.kept[load].add(arm, found);
+    }
+
+    /// Returns the next repetitions of `loads`: the experiment's own number at first, and then as many
+    /// as there are, so that they double each time.
+    pub fn next(&self, loads: &[usize]) -> Vec<Batch<'a>> {
+        let batch = |&at: &usize| {
+            let (load, effort) = self.chosen[at];
+            let done = self.repetitions(at);
+            Batch {
+                at,
+                load,
+                effort,
+                repetitions: done..(2 * done).max(effort.repetitions),
+            }
+        };
+        loads.iter().map(batch).collect()
     }
 
     /// Returns the number of repetitions of a load that are there.
