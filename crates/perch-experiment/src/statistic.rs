@@ -72,14 +72,15 @@ impl Statistic {
 
     /// Returns the statistic's change from `baseline` to `patched`, whose `i`th iterations share a
     /// seed. The interval is Student's for the mean and a bootstrap's, whose draws come from
-    /// `seed`, for the others. The change is not finite where the statistic's value over `baseline`
-    /// is 0.
+    /// `seed`, for the others. The change is not finite where only the statistic's value over
+    /// `baseline` is 0; where both are, nothing has changed, and nothing tells how surely.
     ///
     /// # Panics
     /// Panics when the lengths differ or are less than [`Statistic::least`].
     pub fn change(self, baseline: &[f64], patched: &[f64], seed: u64) -> Delta {
         match self {
             Statistic::Mean => delta(baseline, patched),
+            _ if self.of(baseline) == 0.0 && self.of(patched) == 0.0 => Delta::none(1),
             _ => bootstrap(baseline, patched, seed, |values| self.of(values)),
         }
     }

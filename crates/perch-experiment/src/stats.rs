@@ -74,11 +74,21 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 /// A change, in percent of the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delta {
-    /// The change of the means; not finite where the baseline is 0.
+    /// The change of the means; not finite where only the baseline is 0.
     pub pct: f64,
     /// Half the width of its 95 % confidence interval, in percentage points; none where there are
-    /// fewer than two repetitions, and none where the baseline is 0.
+    /// fewer than two repetitions, and none where only the baseline is 0.
     pub ci95_pct: Option<f64>,
+}
+
+impl Delta {
+    /// Returns that nothing has changed in any of `n` repetitions.
+    pub(crate) fn none(n: usize) -> Delta {
+        Delta {
+            pct: 0.0,
+            ci95_pct: (n >= 2).then_some(0.0),
+        }
+    }
 }
 
 /// Returns the change from `baseline` to `patched`, whose `i`th values share a seed.
@@ -95,6 +105,13 @@ pub fn delta(baseline: &[f64], patched: &[f64]) -> Delta {
         patched.len(),
         "arms are compared seed by seed"
     );
+    if [baseline, patched]
+        .concat()
+        .iter()
+        .all(|value| *value == 0.0)
+    {
+        return Delta::none(baseline.len());
+    }
     let base = mean(baseline);
     let ratio = mean(patched) / base;
     let left: Vec<f64> = baseline
@@ -176,10 +193,17 @@ mod tests {
 
     #[test]
     fn a_change_from_nothing_has_neither_percentage_nor_interval() {
-        for patched in [[0.0; 3], [1.0, 2.0, 3.0]] {
-            let delta = delta(&[0.0; 3], &patched);
-            assert!(!delta.pct.is_finite());
-            assert_eq!(delta.ci95_pct, None);
+        let delta = delta(&[0.0; 3], &[1.0, 2.0, 3.0]);
+        assert!(!delta.pct.is_finite());
+        assert_eq!(delta.ci95_pct, None);
+    }
+
+    #[test]
+    fn nothing_in_both_arms_is_no_change() {
+        for (n, ci95_pct) in [(1, None), (3, Some(0.0))] {
+            let nothing = vec![0.0; n];
+            let expected = Delta { pct: 0.0, ci95_pct };
+            assert_eq!(delta(&nothing, &nothing), expected);
         }
     }
 

@@ -12,7 +12,7 @@ mod run;
 mod scenario;
 mod world;
 
-pub use observe::{Asked, GuestMetrics, Left, Metrics, Switched, Watch, Woken};
+pub use observe::{Asked, Batch, GuestMetrics, Left, Metrics, Switched, Watch, Woken};
 #[doc(hidden)]
 pub use observe::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
 pub use perch_engine::Dist;

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use perch_sched::check::Auditor;
 
-use crate::observe::{Glimpse, Metrics, Requests, WAKE_PERCENTILES, Watch};
+use crate::observe::{Batch, Glimpse, Metrics, Requests, Span, WAKE_PERCENTILES, Watch};
 use crate::scenario::{Outcome, Scenario, Score, SimError};
 use crate::workload::{Basis, check_groups};
 use crate::world::Simulation;
@@ -19,13 +19,40 @@ enum Onlooker<'a> {
     Watch(&'a mut dyn Watch),
 }
 
+/// The batches that a run's measured time is divided into.
+struct Batches {
+    /// How many, at least 1.
+    parts: u32,
+    found: Vec<Batch>,
+}
+
+impl Batches {
+    fn of(parts: u32) -> Batches {
+        Batches {
+            parts: parts.max(1),
+            found: Vec::new(),
+        }
+    }
+}
+
 impl Scenario {
     /// Runs it.
     ///
     /// # Errors
     /// When a parameter is out of its range.
     pub fn run(&self) -> Result<Outcome, SimError> {
-        self.simulate(Onlooker::Nobody, false)
+        self.simulate(Onlooker::Nobody, false, &mut Batches::of(1))
+    }
+
+    /// Runs it as [`Scenario::run`] does, and returns the measured time in `parts` batches of one
+    /// length beside the outcome. A workload that is judged by the time that it takes has none.
+    ///
+    /// # Errors
+    /// When a parameter is out of its range.
+    pub fn run_in_batches(&self, parts: u32) -> Result<(Outcome, Vec<Batch>), SimError> {
+        let mut batches = Batches::of(parts);
+        let outcome = self.simulate(Onlooker::Nobody, false, &mut batches)?;
+        Ok((outcome, batches.found))
     }
 
     /// Runs it and writes a line for every decision, the warm-up's included, to `out`.
@@ -33,7 +60,7 @@ impl Scenario {
     /// # Errors
     /// When a parameter is out of its range, or writing fails.
     pub fn run_traced(&self, out: &mut dyn Write) -> Result<Outcome, SimError> {
-        self.simulate(Onlooker::Trace(out), false)
+        self.simulate(Onlooker::Trace(out), false, &mut Batches::of(1))
     }
 
     /// As [`Scenario::run_traced`], with every step an event, also where many could be one: for
@@ -43,7 +70,7 @@ impl Scenario {
     /// When a parameter is out of its range, or writing fails.
     #[doc(hidden)]
     pub fn run_stepwise(&self, out: &mut dyn Write) -> Result<Outcome, SimError> {
-        self.simulate(Onlooker::Trace(out), true)
+        self.simulate(Onlooker::Trace(out), true, &mut Batches::of(1))
     }
 
     /// Runs it step by step and tells `watch` what happens, the warm-up included. The outcome is that
@@ -52,10 +79,15 @@ impl Scenario {
     /// # Errors
     /// When a parameter is out of its range, or `watch` fails.
     pub fn run_watched(&self, watch: &mut dyn Watch) -> Result<Outcome, SimError> {
-        self.simulate(Onlooker::Watch(watch), false)
+        self.simulate(Onlooker::Watch(watch), false, &mut Batches::of(1))
     }
 
-    fn simulate<'a>(&'a self, onlooker: Onlooker<'a>, stepwise: bool) -> Result<Outcome, SimError> {
+    fn simulate<'a>(
+        &'a self,
+        onlooker: Onlooker<'a>,
+        stepwise: bool,
+        batches: &mut Batches,
+    ) -> Result<Outcome, SimError> {
         const CENTURY_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
         if !(1..=10_000).contains(&self.hz) {
             return Err(SimError::Hz(self.hz));
@@ -78,9 +110,9 @@ impl Scenario {
             why,
         })?;
         let end_ns = self.warmup_ns.checked_add(self.measure_ns);
-        let end_ns = end_ns
-            .filter(|&end| end <= CENTURY_NS)
-            .ok_or(SimError::TooLong)?;
+        if end_ns.is_none_or(|end_ns| end_ns > CENTURY_NS) {
+            return Err(SimError::TooLong);
+        }
         let mut run = Simulation::new(self);
         match onlooker {
             Onlooker::Nobody => {}
@@ -90,63 +122,65 @@ impl Scenario {
         if stepwise {
             run.step_by_step();
         }
-        let measure = &self.workload.measure;
-        let only = |metrics, value| {
-            let score = Score {
-                name: measure.name.to_string(),
-                value,
-                unit: measure.unit,
-                higher_is_better: measure.basis != Basis::Time,
-            };
-            (metrics, vec![score])
-        };
-        let (metrics, scores) = match measure.basis {
-            Basis::Rate {
-                per_count,
-                instances,
-            } => {
-                run.run_until(self.warmup_ns)?;
-                run.start_measuring();
-                run.run_until(end_ns)?;
-                let metrics = run.finish(self.warmup_ns);
-                let seconds = self.measure_ns as f64 / 1e9;
-                let value = metrics.counted as f64 * per_count / seconds / instances;
-                only(metrics, value)
-            }
-            Basis::Frames => {
-                run.run_until(self.warmup_ns)?;
-                run.start_measuring();
-                run.run_until(end_ns)?;
-                let metrics = run.finish(self.warmup_ns);
-                let scores = self.frame_scores(&metrics);
-                (metrics, scores)
-            }
-            Basis::Requests => {
-                run.run_until(self.warmup_ns)?;
-                run.start_measuring();
-                run.measure_requests(self.measure_ns);
-                run.run_until(end_ns)?;
-                let requests = run.take_requests();
-                let scores = requests.map(|found| self.request_scores(&found));
-                (run.finish(self.warmup_ns), scores.unwrap_or_default())
-            }
-            Basis::Time => {
-                run.run_until(end_ns)?;
-                if let Some(started_ns) = run.stopwatch().started_ns {
-                    run.run_until(started_ns + self.measure_ns)?;
-                }
-                let clock = run.stopwatch();
-                let span = clock.started_ns.zip(clock.stopped_ns);
-                match span.map(|(started_ns, stopped_ns)| (started_ns, stopped_ns - started_ns)) {
-                    Some((started_ns, took_ns)) if took_ns <= self.measure_ns => {
-                        only(run.finish(started_ns), took_ns as f64 / 1e9)
-                    }
-                    _ => return Err(self.unfinished(clock.started_ns)),
-                }
-            }
+        let (metrics, scores) = match self.workload.measure.basis {
+            Basis::Time => self.run_timed(&mut run)?,
+            _ => self.run_measured(&mut run, batches)?,
         };
         run.end()?;
         Ok(Outcome { scores, metrics })
+    }
+
+    /// Runs a workload that is judged by what it does in a given time.
+    fn run_measured(
+        &self,
+        run: &mut Simulation,
+        batches: &mut Batches,
+    ) -> Result<(Metrics, Vec<Score>), SimError> {
+        run.run_until(self.warmup_ns)?;
+        run.start_measuring();
+        if self.workload.measure.basis == Basis::Requests {
+            run.measure_requests(self.measure_ns);
+        }
+        let begin = run.so_far();
+        let mut since = begin;
+        for part in 1..=batches.parts {
+            let part_ns =
+                u128::from(self.measure_ns) * u128::from(part) / u128::from(batches.parts);
+            run.run_until(self.warmup_ns + part_ns as u64)?;
+            let (now, wake_us) = (run.so_far(), run.end_batch());
+            let span = now.since(&since);
+            let rate = span.counted / span.seconds;
+            batches.found.push(Batch {
+                scores: self.values(&span, wake_us, rate),
+                latency_us: span.latency_us,
+                kernel_pct: span.kernel_pct,
+            });
+            since = now;
+        }
+        let span = since.since(&begin);
+        let requests = run.take_requests();
+        let wake_us = requests.as_ref().map(Requests::wake_percentiles_us);
+        let rps20 = requests.map_or(0.0, |found| found.rate(0.2));
+        let values = self.values(&span, wake_us, rps20);
+        let scores = self.scores(values.into_iter().map(|value| value.unwrap_or(0.0)));
+        Ok((run.finish(self.warmup_ns), scores))
+    }
+
+    /// Runs a workload that is judged by the time that it takes.
+    fn run_timed(&self, run: &mut Simulation) -> Result<(Metrics, Vec<Score>), SimError> {
+        run.run_until(self.warmup_ns + self.measure_ns)?;
+        if let Some(started_ns) = run.stopwatch().started_ns {
+            run.run_until(started_ns + self.measure_ns)?;
+        }
+        let clock = run.stopwatch();
+        let span = clock.started_ns.zip(clock.stopped_ns);
+        match span.map(|(started_ns, stopped_ns)| (started_ns, stopped_ns - started_ns)) {
+            Some((started_ns, took_ns)) if took_ns <= self.measure_ns => {
+                let scores = self.scores([took_ns as f64 / 1e9]);
+                Ok((run.finish(started_ns), scores))
+            }
+            _ => Err(self.unfinished(clock.started_ns)),
+        }
     }
 
     /// Runs it, stops every `every_ns` (0: after each event), checks the books and shows `look` the
@@ -192,39 +226,51 @@ impl Scenario {
         }
     }
 
-    fn frame_scores(&self, metrics: &Metrics) -> Vec<Score> {
-        let score = |name: &str, value, unit, higher_is_better| Score {
-            name: name.to_string(),
-            value,
-            unit,
-            higher_is_better,
-        };
-        let seconds = self.measure_ns as f64 / 1e9;
-        vec![
-            score("fps", metrics.counted as f64 / seconds, "frames/s", true),
-            score("kernel", metrics.kernel_pct(), "%", false),
-        ]
+    /// The values of a span's scores, in their order. `rps20` is that percentile of the requests a
+    /// second.
+    fn values(
+        &self,
+        span: &Span,
+        wake_us: Option<[f64; WAKE_PERCENTILES.len()]>,
+        rps20: f64,
+    ) -> Vec<Option<f64>> {
+        let rate = span.counted / span.seconds;
+        match self.workload.measure.basis {
+            Basis::Rate {
+                per_count,
+                instances,
+            } => vec![Some(span.counted * per_count / span.seconds / instances)],
+            Basis::Frames => vec![Some(rate), span.kernel_pct],
+            Basis::Requests => {
+                let wake = (0..WAKE_PERCENTILES.len()).map(|i| wake_us.map(|us| us[i]));
+                wake.chain([Some(rps20), Some(rate)]).collect()
+            }
+            Basis::Time => Vec::new(),
+        }
     }
 
-    fn request_scores(&self, found: &Requests) -> Vec<Score> {
-        let wake = WAKE_PERCENTILES.iter().map(|(name, quantile)| Score {
-            name: name.to_string(),
-            value: found.wake_us(*quantile),
-            unit: "us",
-            higher_is_better: false,
-        });
-        let seconds = self.measure_ns as f64 / 1e9;
-        let rates = [
-            ("rps20", found.rate(0.2)),
-            ("rps", found.total() as f64 / seconds),
-        ];
-        let rates = rates.map(|(name, value)| Score {
-            name: name.to_string(),
-            value,
-            unit: "req/s",
-            higher_is_better: true,
-        });
-        wake.chain(rates).collect()
+    /// The workload's scores with these values.
+    fn scores(&self, values: impl IntoIterator<Item = f64>) -> Vec<Score> {
+        let measure = &self.workload.measure;
+        let described = match measure.basis {
+            Basis::Rate { .. } => vec![(measure.name, measure.unit, true)],
+            Basis::Time => vec![(measure.name, measure.unit, false)],
+            Basis::Frames => vec![("fps", "frames/s", true), ("kernel", "%", false)],
+            Basis::Requests => {
+                let wake = WAKE_PERCENTILES.map(|(name, _)| (name, "us", false));
+                let rates = ["rps20", "rps"].map(|name| (name, "req/s", true));
+                wake.into_iter().chain(rates).collect()
+            }
+        };
+        let scores = described.into_iter().zip(values);
+        scores
+            .map(|((name, unit, higher_is_better), value)| Score {
+                name: name.to_string(),
+                value,
+                unit,
+                higher_is_better,
+            })
+            .collect()
     }
 
     fn unfinished(&self, started_ns: Option<u64>) -> SimError {

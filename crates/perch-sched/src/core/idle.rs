@@ -43,6 +43,13 @@ impl Sched<'_> {
         busy.collect()
     }
 
+    /// Returns the busy time since that was last taken, summed over the CPUs, in nanoseconds.
+    pub fn busy_ns(&self) -> u64 {
+        let busy = self.cpus.iter();
+        let busy = busy.map(|cpu| cpu.idleness.busy_ns(self.now, cpu.current.is_some()));
+        busy.sum()
+    }
+
     /// Sets the flag that the LLC has an idle core, if `cpu` is the last CPU of its core to become
     /// idle.
     fn note_idle_core(&mut self, cpu: usize) {

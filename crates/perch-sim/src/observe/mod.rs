@@ -4,6 +4,7 @@
 
 mod metrics;
 mod requests;
+mod span;
 mod text;
 mod watch;
 mod watcher;
@@ -11,6 +12,7 @@ mod watcher;
 pub use metrics::{GuestMetrics, Metrics};
 pub use perch_sched::check::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
 pub use requests::{Requests, WAKE_PERCENTILES};
+pub use span::{Batch, SoFar, Span};
 pub use text::Text;
 pub use watch::{Asked, Left, Switched, Watch, Woken};
 pub use watcher::Watcher;

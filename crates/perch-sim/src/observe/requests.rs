@@ -31,20 +31,24 @@ const LEAST_SAMPLES: u64 = 10;
 /// The requests and wake-ups of the measured part of a run.
 #[derive(Debug)]
 pub struct Requests {
-    /// Wake-up latencies, nanoseconds.
+    /// Wake-up latencies, nanoseconds: those of the batch under way, and those before it.
+    batch_ns: Histogram<u64>,
     wake_ns: Histogram<u64>,
     /// Requests a second, a value for each sample.
     rates: Histogram<u64>,
     /// Length of a sample, and when the one under way began.
     sample_ns: u64,
     since_ns: u64,
-    /// Requests of the sample under way, and of all.
+    /// Requests of the sample under way.
     in_sample: u64,
-    requests: u64,
 }
 
 fn histogram(high: u64, digits: u8) -> Histogram<u64> {
     Histogram::new_with_bounds(1, high, digits).expect("bounds that the library can hold")
+}
+
+fn us(ns: &Histogram<u64>, quantile: f64) -> f64 {
+    ns.value_at_quantile(quantile) as f64 / 1000.0
 }
 
 impl Requests {
@@ -52,25 +56,24 @@ impl Requests {
     /// `measure_ns` is less than ten seconds, it is a tenth of that.
     pub fn new(now_ns: u64, measure_ns: u64) -> Requests {
         Requests {
+            batch_ns: histogram(LONGEST_NS, LATENCY_DIGITS),
             wake_ns: histogram(LONGEST_NS, LATENCY_DIGITS),
             rates: histogram(MOST_RATE, RATE_DIGITS),
             sample_ns: SECOND_NS.min(measure_ns / LEAST_SAMPLES).max(1),
             since_ns: now_ns,
             in_sample: 0,
-            requests: 0,
         }
     }
 
     /// A task that was woken ran after this time.
     pub fn woken(&mut self, latency_ns: u64) {
-        self.wake_ns.saturating_record(latency_ns);
+        self.batch_ns.saturating_record(latency_ns);
     }
 
     /// A task has done a request.
     pub fn done(&mut self, now_ns: u64) {
         self.close(now_ns);
         self.in_sample += 1;
-        self.requests += 1;
     }
 
     /// Ends the samples that are over. The one under way is left out, as schbench does.
@@ -87,19 +90,25 @@ impl Requests {
         self.since_ns += over * self.sample_ns;
     }
 
-    /// A percentile of the wake-up latencies, 0 to 1, in microseconds; 0 without any.
-    pub fn wake_us(&self, quantile: f64) -> f64 {
-        self.wake_ns.value_at_quantile(quantile) as f64 / 1000.0
+    /// Ends a batch. Returns the [`WAKE_PERCENTILES`] of its wake-up latencies, in microseconds, if
+    /// it has any.
+    pub fn end_batch(&mut self) -> Option<[f64; WAKE_PERCENTILES.len()]> {
+        let found = (!self.batch_ns.is_empty())
+            .then(|| WAKE_PERCENTILES.map(|(_, quantile)| us(&self.batch_ns, quantile)));
+        let added = self.wake_ns.add(&self.batch_ns);
+        added.expect("both hold the same values");
+        self.batch_ns.reset();
+        found
+    }
+
+    /// The [`WAKE_PERCENTILES`] of all batches that have ended, in microseconds; 0 without any.
+    pub fn wake_percentiles_us(&self) -> [f64; WAKE_PERCENTILES.len()] {
+        WAKE_PERCENTILES.map(|(_, quantile)| us(&self.wake_ns, quantile))
     }
 
     /// A percentile of the requests a second, 0 to 1: that share of the samples had no more.
     pub fn rate(&self, quantile: f64) -> f64 {
         self.rates.value_at_quantile(quantile) as f64
-    }
-
-    /// All requests done.
-    pub fn total(&self) -> u64 {
-        self.requests
     }
 }
 
@@ -123,8 +132,12 @@ mod tests {
             let mut all: Vec<u64> = (0..20_000).map(|_| 1 + random.below(scale)).collect();
             all.iter().for_each(|&ns| requests.woken(ns));
             all.sort_unstable();
+            requests.end_batch();
             for (name, quantile) in WAKE_PERCENTILES {
-                let (found, sorted) = (requests.wake_us(quantile), nearest_rank(&all, quantile));
+                let (found, sorted) = (
+                    us(&requests.wake_ns, quantile),
+                    nearest_rank(&all, quantile),
+                );
                 let sorted = sorted as f64 / 1000.0;
                 assert!(
                     (found / sorted - 1.0).abs() <= 1e-3,
@@ -138,9 +151,11 @@ mod tests {
     fn a_nanosecond_more_shows_among_short_latencies() {
         let mut requests = Requests::new(0, SECOND_NS);
         requests.woken(1234);
-        assert_eq!(requests.wake_us(0.5), 1.234);
+        assert_eq!(requests.end_batch(), Some([1.234; 4]));
         requests.woken(1235);
-        assert_eq!(requests.wake_us(0.999), 1.235);
+        assert_eq!(requests.end_batch(), Some([1.235; 4]));
+        assert_eq!(requests.wake_percentiles_us(), [1.234, 1.235, 1.235, 1.235]);
+        assert_eq!(requests.end_batch(), None);
     }
 
     /// 100, 200 … 1000 requests in ten seconds: two of ten samples had 200 or fewer.
@@ -155,7 +170,6 @@ mod tests {
         }
         requests.close(7 + 10 * SECOND_NS);
         assert_eq!(requests.rate(0.2), 200.0);
-        assert_eq!(requests.total(), 5500);
     }
 
     #[test]
@@ -181,8 +195,12 @@ mod tests {
     #[test]
     fn nothing_seen_is_zero_and_the_longest_is_no_error() {
         let mut requests = Requests::new(0, 1);
-        assert_eq!((requests.wake_us(0.99), requests.rate(0.2)), (0.0, 0.0));
+        assert_eq!(
+            (requests.wake_percentiles_us(), requests.rate(0.2)),
+            ([0.0; 4], 0.0)
+        );
         requests.woken(u64::MAX);
-        assert!(requests.wake_us(0.5) >= LONGEST_NS as f64 / 1000.0);
+        requests.end_batch();
+        assert!(requests.wake_percentiles_us()[0] >= LONGEST_NS as f64 / 1000.0);
     }
 }

@@ -21,7 +21,7 @@ use super::tally::{Stopwatch, Tally};
 use super::thread::{Progress, Thread, Threads};
 use super::timer::Timers;
 use crate::id::{ChannelId, CounterId, GuestId, Id, MutexId, TaskId, TimerId};
-use crate::observe::Requests;
+use crate::observe::{Requests, WAKE_PERCENTILES};
 
 /// The reason why the interpreter stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +170,11 @@ impl Interpreter {
     /// Keeps wake-up latencies and requests from now on, or no longer. Returns those kept so far.
     pub fn keep_requests(&mut self, requests: Option<Requests>) -> Option<Requests> {
         self.tally.keep_requests(requests)
+    }
+
+    /// See [`Tally::end_batch`].
+    pub fn end_batch(&mut self) -> Option<[f64; WAKE_PERCENTILES.len()]> {
+        self.tally.end_batch()
     }
 
     /// Puts a message that comes from elsewhere into a channel, on `cpu`. Returns the task that

@@ -2,7 +2,7 @@
 //! The figures that a workload is judged by, as its programs note them: units of work, requests,
 //! wake-up latencies and its stopwatch.
 
-use crate::observe::Requests;
+use crate::observe::{Requests, WAKE_PERCENTILES};
 
 /// The stopwatch of a workload that is judged by how long it takes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +43,12 @@ impl Tally {
     pub fn keep_requests(&mut self, requests: Option<Requests>) -> Option<Requests> {
         let kept = std::mem::replace(&mut self.requests, requests.map(Box::new));
         kept.map(|requests| *requests)
+    }
+
+    /// Ends a batch of the wake-up latencies that are kept, if they are; see
+    /// [`Requests::end_batch`].
+    pub fn end_batch(&mut self) -> Option<[f64; WAKE_PERCENTILES.len()]> {
+        self.requests.as_mut()?.end_batch()
     }
 
     /// A task has done a unit of work.

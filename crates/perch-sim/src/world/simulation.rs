@@ -12,7 +12,7 @@ use super::state::World;
 use super::{event, scheduler};
 use crate::Scenario;
 use crate::id::{ChannelId, Id, TaskId};
-use crate::observe::{Glimpse, Metrics, Requests, Text, Watch, Watcher};
+use crate::observe::{Glimpse, Metrics, Requests, SoFar, Text, WAKE_PERCENTILES, Watch, Watcher};
 use crate::program::Stopwatch;
 
 /// A simulated machine and what happens on it.
@@ -138,9 +138,30 @@ impl<'a> Simulation<'a> {
         self.world.programs.keep_requests(Some(requests));
     }
 
-    /// The wake-up latencies and requests kept so far; the last sample is closed.
+    /// Ends a batch of the wake-up latencies that are kept, if they are; see
+    /// [`Requests::end_batch`].
+    pub fn end_batch(&mut self) -> Option<[f64; WAKE_PERCENTILES.len()]> {
+        self.world.programs.end_batch()
+    }
+
+    /// The counts up to this moment, since counting began.
+    pub fn so_far(&self) -> SoFar {
+        let counts = self.sched.counts();
+        SoFar {
+            now_ns: self.now_ns(),
+            counted: self.world.programs.counted(),
+            latencies: counts.wake_latency.total(),
+            latency_ns: counts.latency_ns,
+            busy_ns: self.sched.busy_ns(),
+            kernel_ns: counts.kernel_ns,
+        }
+    }
+
+    /// The wake-up latencies and requests kept so far; the last sample and the last batch are
+    /// closed.
     pub fn take_requests(&mut self) -> Option<Requests> {
         let mut requests = self.world.programs.keep_requests(None)?;
+        requests.end_batch();
         requests.close(self.now_ns());
         Some(requests)
     }

@@ -4,6 +4,7 @@
 //! docs/testing.md tells which property is tested where, and how to bring a failure back.
 
 mod balance;
+mod batches;
 mod bounds;
 mod cache;
 mod capacity;
