@@ -5,61 +5,33 @@
 mod counts;
 mod found;
 mod measured;
+mod plan;
+mod rounds;
 mod scoring;
+mod spec;
 
-use std::sync::Arc;
-
-use perch_machine::Machine;
-use perch_policy::{CacheStep, Era, Policy, Reason, Topology};
-use perch_sim::workload::{Budget, Demand, Workload, WorkloadError};
-use perch_sim::{Outcome, RootDomain, Scenario, Score, Watch};
+use perch_policy::{CacheStep, Reason, Topology};
+use perch_sim::{Scenario, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::contention::Contention;
 use crate::error::ExperimentError;
-use crate::model::{Arm, Effort};
-use crate::pool::{self, Progress};
+use crate::pool::Progress;
 use crate::raw::{self, Each};
 use crate::report::ArmModes;
 use crate::seed::seed;
-use crate::statistic::{DESCRIBE, Statistic};
 use crate::tally::{ArmCpus, WakeLatency};
 
 pub use counts::CountRow;
 use counts::{Rates, chosen, counts, guests, totals};
 pub(crate) use counts::{distances, occurred};
-use found::ArmFound;
 pub use measured::{MeasuredScore, MeasuredSpec, Measurement, compare_measured};
+pub use plan::{Plan, Window};
+use rounds::{Found, Rounds};
 use scoring::arm_scores;
 pub use scoring::{ArmScore, StatisticScore};
-
-/// The request for a comparison.
-#[derive(Clone, Debug)]
-pub struct CompareSpec {
-    /// The machine.
-    pub machine: Arc<Machine>,
-    /// The stock kernel.
-    pub era: Era,
-    /// Ticks of the kernel per second.
-    pub hz: u32,
-    /// The layout of that kernel's root domain.
-    pub root_domain: RootDomain,
-    /// The workload, in the syntax of `perch_sim::workload::Workload::parse`.
-    pub workload: String,
-    /// The arms, at least one; changes are from the first.
-    pub arms: Vec<Arm>,
-    /// The simulated time of each arm, and the number of repetitions.
-    pub effort: Effort,
-    /// True where every score is also described by its statistics over the repetitions.
-    pub statistics: bool,
-    /// The seed from which all other seeds are derived.
-    pub seed: u64,
-    /// The number of worker threads, at least 1.
-    pub jobs: usize,
-    /// The memory that the comparison may take. Where fewer than `jobs` simulations fit into it at
-    /// a time, fewer run.
-    pub budget: Budget,
-}
+pub use spec::CompareSpec;
+use spec::{affordable, check, failure, parts, scenario};
 
 /// One score of the workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,6 +67,9 @@ pub struct Comparison {
     pub seed: u64,
     /// Simulations per arm.
     pub repetitions: u32,
+    /// The times of a simulation; none where the workload starts and stops its clock itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
     /// The arms and their modes; changes are from the first.
     pub arms: Vec<ArmModes>,
     /// Every score of the workload, and the mean time from wake-up to running.
@@ -156,46 +131,24 @@ pub fn compare_raw(
 ) -> Result<Comparison, ExperimentError> {
     let workload = check(spec)?;
     let jobs = affordable(spec, &workload)?;
-    let topology = Topology::new(&spec.machine);
-    let repetitions = spec.effort.repetitions as usize;
+    let (mut found, window) = Rounds::new(spec, &workload, jobs, progress).run()?;
     let parts = parts(spec);
-    let mut found: Vec<ArmFound> = spec.arms.iter().map(|_| ArmFound::default()).collect();
-    let mut described: Vec<Score> = Vec::new();
-    let run = |index| {
-        let (arm, repetition) = (&spec.arms[index / repetitions], index % repetitions);
-        let failed = |reason: String| failure(spec, arm, repetition, reason);
-        let scenario = scenario(spec, &topology, arm, repetition);
-        let scenario = scenario.map_err(|error| failed(error.to_string()))?;
-        scenario.run().map_err(|error| failed(error.to_string()))
-    };
-    let keep = |index: usize, outcome: Outcome| {
-        found[index / repetitions].add(&outcome);
-        // Every arm has the scores of the first arm's first repetition, because the workload alone
-        // determines them.
-        if index == 0 {
-            described = outcome.scores;
-        }
-        Ok(())
-    };
-    pool::run(spec.arms.len() * repetitions, jobs, progress, run, keep)?;
     let draws = seed(spec.seed, &[&parts[..], &["bootstrap"]].concat(), 0);
-    let mut scores = scores(spec, &described, &mut found, draws);
+    let mut scores = scores(spec, &mut found, window.as_ref(), draws);
     let seed_of = |repetition| seed(spec.seed, &parts, repetition);
     raw::of_comparison(spec, &scores, &seed_of, each)?;
     if !spec.statistics {
         let arms = scores.iter_mut().flat_map(|score| &mut score.arms);
         arms.for_each(|arm| arm.iterations = Vec::new());
     }
-    let tallies = found
-        .iter()
-        .zip(&spec.arms)
-        .map(|(ArmFound { tally, .. }, arm)| {
-            (tally.latency(&arm.name, true), tally.cpus(&arm.name, true))
-        });
+    let tallies = found.arms.iter().zip(&spec.arms).map(|(found, arm)| {
+        let tally = &found.tally;
+        (tally.latency(&arm.name, true), tally.cpus(&arm.name, true))
+    });
     let (latency, cpus) = tallies.unzip();
-    let rates: Vec<&Rates> = found.iter().map(|arm| &arm.rates).collect();
+    let rates: Vec<&Rates> = found.arms.iter().map(|arm| &arm.rates).collect();
     let names = spec.arms.iter().map(|arm| arm.name.as_str());
-    let lines = names.zip(&found);
+    let lines = names.zip(&found.arms);
     Ok(Comparison {
         machine: spec.machine.name.clone(),
         place: None,
@@ -204,7 +157,8 @@ pub fn compare_raw(
         hz: spec.hz,
         root_domain: spec.root_domain.changed().map(str::to_string),
         seed: spec.seed,
-        repetitions: spec.effort.repetitions,
+        repetitions: found.effort.repetitions,
+        window,
         arms: spec
             .arms
             .iter()
@@ -237,39 +191,6 @@ pub fn compare_raw(
     })
 }
 
-/// Returns the parts that, beside the comparison's own seed, its simulations' seeds are derived
-/// from.
-fn parts(spec: &CompareSpec) -> [&str; 3] {
-    ["compare", &spec.machine.name, &spec.workload]
-}
-
-fn scenario(
-    spec: &CompareSpec,
-    topology: &Arc<Topology>,
-    arm: &Arm,
-    repetition: usize,
-) -> Result<Scenario, WorkloadError> {
-    Ok(Scenario {
-        machine: Arc::clone(&spec.machine),
-        topology: Arc::clone(topology),
-        policy: Policy::new(spec.era, arm.modes),
-        hz: spec.hz,
-        root_domain: spec.root_domain,
-        workload: Workload::parse_within(&spec.workload, &spec.machine, spec.budget)?,
-        warmup_ns: spec.effort.warmup_ns,
-        measure_ns: spec.effort.measure_ns,
-        seed: seed(spec.seed, &parts(spec), repetition as u32),
-    })
-}
-
-fn failure(spec: &CompareSpec, arm: &Arm, repetition: usize, reason: String) -> ExperimentError {
-    let what = format!(
-        "{}, arm {}, repetition {repetition}",
-        spec.workload, arm.name
-    );
-    ExperimentError::Run { what, reason }
-}
-
 /// Runs an arm's first repetition once more and lets an observer watch it. `begin` makes the
 /// observer, and is told which run the observer will see.
 ///
@@ -280,111 +201,55 @@ pub fn watch<W: Watch>(
     arm: usize,
     begin: impl FnOnce(&Scenario) -> std::io::Result<W>,
 ) -> Result<(), ExperimentError> {
-    check(spec)?;
+    let effort = spec.plan.watched(&check(spec)?);
     let arm = &spec.arms[arm];
     let failed = |reason: String| failure(spec, arm, 0, reason);
-    let scenario = scenario(spec, &Topology::new(&spec.machine), arm, 0);
+    let scenario = scenario(spec, &Topology::new(&spec.machine), arm, 0, effort);
     let scenario = scenario.map_err(|error| failed(error.to_string()))?;
     let mut watch = begin(&scenario).map_err(|error| failed(error.to_string()))?;
     let run = scenario.run_watched(&mut watch);
     run.map(drop).map_err(|error| failed(error.to_string()))
 }
 
-/// Refuses what makes no sense, and returns the workload.
-fn check(spec: &CompareSpec) -> Result<Workload, ExperimentError> {
-    let refuse = |reason: String| Err(ExperimentError::Argument(reason));
-    if spec.arms.is_empty() {
-        return refuse("no arm: expected --arm NAME:MECHANISM=MODE at least once".to_string());
-    }
-    for (index, arm) in spec.arms.iter().enumerate() {
-        if spec.arms[..index]
-            .iter()
-            .any(|other| other.name == arm.name)
-        {
-            return refuse(format!(
-                "there are two arms `{}`: give each its own name",
-                arm.name
-            ));
-        }
-        if let Err(error) = spec.era.check(&arm.modes) {
-            return refuse(format!("arm `{}`: {error}", arm.name));
-        }
-    }
-    if spec.jobs == 0 || spec.effort.repetitions == 0 || spec.effort.measure_ns == 0 {
-        return refuse("jobs, repetitions and the measured time must be at least 1".to_string());
-    }
-    let least = DESCRIBE.map(Statistic::least).into_iter().max();
-    if spec.statistics && Some(spec.effort.repetitions) < least {
-        return refuse(format!(
-            "{} repetition has no standard deviation: expected at least 2 for statistics",
-            spec.effort.repetitions
-        ));
-    }
-    if !(100..=1000).contains(&spec.hz) {
-        return refuse(format!("{} ticks a second: expected 100 to 1000", spec.hz));
-    }
-    let parsed = Workload::parse_within(&spec.workload, &spec.machine, spec.budget);
-    let argument = |reason: String| ExperimentError::Argument(reason);
-    let workload = parsed.map_err(|error| argument(error.to_string()))?;
-    let fits = workload.check(spec.era);
-    fits.map_err(|error| argument(error.to_string()))?;
-    Ok(workload)
-}
-
-/// Refuses repetitions whose scores are over the budget, and returns how many simulations may run
-/// at a time within it.
-fn affordable(spec: &CompareSpec, workload: &Workload) -> Result<usize, ExperimentError> {
-    let each = Demand::of(workload, spec.machine.cpus.len());
-    let repetitions = u64::from(spec.effort.repetitions);
-    let kept = Demand {
-        simulations: repetitions.saturating_mul(spec.arms.len() as u64),
-        ..Demand::default()
-    };
-    let asked = format!("repetitions={repetitions} and arms={}", spec.arms.len());
-    let affordable = spec.budget.check(&asked, kept);
-    affordable.map_err(|over| ExperimentError::Argument(over.to_string()))?;
-    Ok(spec.budget.at_a_time(spec.jobs, each, kept))
-}
-
 /// Makes a row for each score, of the values that `found` has, which lose them. A bootstrap draws
 /// from `draws`.
 fn scores(
     spec: &CompareSpec,
-    described: &[Score],
-    found: &mut [ArmFound],
+    found: &mut Found,
+    window: Option<&Window>,
     draws: u64,
 ) -> Vec<ScoreRow> {
-    let mut of_arms = |values: &dyn Fn(&mut ArmFound) -> &mut Vec<f64>| {
-        let names = spec.arms.iter().map(|arm| arm.name.as_str());
-        let values = found.iter_mut().map(|arm| std::mem::take(values(arm)));
-        arm_scores(names, values.collect(), spec.statistics, draws)
-    };
-    let mut rows: Vec<ScoreRow> = Vec::new();
-    for (score, described) in described.iter().enumerate() {
-        rows.push(ScoreRow {
-            name: described.name.clone(),
-            unit: described.unit.to_string(),
-            higher_is_better: described.higher_is_better,
-            arms: of_arms(&|arm| &mut arm.scores[score]),
-        });
-    }
-    rows.push(ScoreRow {
-        name: "wake-up latency".to_string(),
-        unit: "us".to_string(),
-        higher_is_better: false,
-        arms: of_arms(&|arm| &mut arm.latency_us),
-    });
+    let described = found.described.iter();
+    let described = described.map(|score| (score.name.clone(), score.unit, score.higher_is_better));
+    let latency = ("wake-up latency".to_string(), "us", false);
+    let mut described: Vec<_> = described.chain([latency]).collect();
     // On a machine without figures for contended lines, the kernel's share of the time has no
     // measure to stand beside.
     if spec.machine.hardware.contended_line.is_some() {
-        rows.push(ScoreRow {
-            name: "kernel time".to_string(),
-            unit: "% of busy time".to_string(),
-            higher_is_better: false,
-            arms: of_arms(&|arm| &mut arm.kernel_pct),
-        });
+        described.push(("kernel time".to_string(), "% of busy time", false));
     }
-    rows
+    let rows = described.into_iter().enumerate();
+    let rows = rows.map(|(score, (name, unit, higher_is_better))| {
+        let transients = found.arms.iter().map(|arm| {
+            let part = arm.scores[score].transient()?;
+            window.map(|window| window.warmup_ms + part * window.measure_ms)
+        });
+        let transients: Vec<Option<f64>> = transients.collect();
+        let values =
+            (found.arms.iter_mut()).map(|arm| std::mem::take(&mut arm.scores[score].values));
+        let names = spec.arms.iter().map(|arm| arm.name.as_str());
+        let mut arms = arm_scores(names, values.collect(), spec.statistics, draws);
+        for (arm, transient_ms) in arms.iter_mut().zip(transients) {
+            arm.transient_ms = transient_ms;
+        }
+        ScoreRow {
+            name,
+            unit: unit.to_string(),
+            higher_is_better,
+            arms,
+        }
+    });
+    rows.collect()
 }
 
 #[cfg(test)]

@@ -31,11 +31,13 @@ mod summary;
 mod tally;
 #[cfg(test)]
 mod testing;
+mod thoroughness;
+mod transient;
 
 pub use cell::{ArmResult, CellReport, Simulated};
 pub use compare::{
-    ArmScore, CompareSpec, Comparison, CountRow, MeasuredScore, MeasuredSpec, Measurement,
-    ScoreRow, StatisticScore, compare, compare_measured, compare_raw, watch,
+    ArmScore, CompareSpec, Comparison, CountRow, MeasuredScore, MeasuredSpec, Measurement, Plan,
+    ScoreRow, StatisticScore, Window, compare, compare_measured, compare_raw, watch,
 };
 pub use contention::{ContendedLine, Contention, LineUser};
 pub use error::ExperimentError;
@@ -49,7 +51,8 @@ pub use pool::Progress;
 pub use published::{Printed, Published, Repeat};
 pub use raw::{Each, Repetition};
 pub use report::{ArmIterations, ArmModes, Iterations, Report};
-pub use run::{OnTable, RunOptions, Thoroughness, foresee, run, run_raw, run_tables};
+pub use run::{OnTable, RunOptions, foresee, run, run_raw, run_tables};
 pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};
 pub use summary::Summary;
 pub use tally::{ArmCpus, LoadFound, WakeLatency};
+pub use thoroughness::Thoroughness;

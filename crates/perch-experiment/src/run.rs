@@ -23,6 +23,7 @@ use crate::pool::{self, Progress};
 use crate::raw::{self, Each};
 use crate::report::Report;
 use crate::tally::Tallies;
+use crate::thoroughness::Thoroughness;
 pub use foresee::foresee;
 use gathered::{Gathered, is_of};
 use kept::{Found, Scored};
@@ -47,33 +48,6 @@ pub struct RunOptions {
     /// The memory that the run may take. Where fewer than `jobs` simulations fit into it at a time,
     /// fewer run.
     pub budget: Budget,
-}
-
-/// How often a load's repetitions may be doubled while one of its cells is undecided.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Thoroughness {
-    /// Never: every load has the experiment's own number.
-    Quick,
-    /// Twice: up to 4 times the experiment's own number.
-    #[default]
-    Normal,
-    /// Five times: up to 32 times the experiment's own number.
-    Full,
-}
-
-impl Thoroughness {
-    /// Returns true where no load is repeated further.
-    pub fn is_quick(self) -> bool {
-        self.doublings() == 0
-    }
-
-    fn doublings(self) -> u32 {
-        match self {
-            Thoroughness::Quick => 0,
-            Thoroughness::Normal => 2,
-            Thoroughness::Full => 5,
-        }
-    }
 }
 
 impl RunOptions {

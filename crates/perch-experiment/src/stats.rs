@@ -36,7 +36,7 @@ pub fn deviation(values: &[f64]) -> f64 {
 
 /// Returns the bound that Student's t with `freedom` degrees of freedom, 1 or more, stays within 95
 /// times in 100, on either side of 0.
-fn t95(freedom: usize) -> f64 {
+pub(crate) fn t95(freedom: usize) -> f64 {
     StudentsT::ppf(0.975, freedom as f64)
 }
 

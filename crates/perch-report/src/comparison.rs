@@ -13,6 +13,7 @@ use crate::format::Format;
 use crate::grid::{Align, Grid};
 use crate::latency;
 use crate::records::write_csv;
+use crate::settled;
 use crate::shape::shapes;
 
 /// Returns `comparison` in the form of `format`.
@@ -31,11 +32,14 @@ pub fn comparison(comparison: &Comparison, format: Format) -> String {
 fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> String {
     let blank = if mark.is_empty() { "" } else { "\n" };
     let mut text = format!(
-        "{}: {}, {} repetitions\n",
+        "{}: {}, {}\n",
         comparison.workload,
         circumstances::of_comparison(comparison),
-        comparison.repetitions
+        settled::times(comparison)
     );
+    for doubt in settled::doubts(comparison) {
+        let _ = writeln!(text, "{blank}{doubt}");
+    }
     for score in &comparison.scores {
         let direction = if score.higher_is_better {
             "more is better"
@@ -96,6 +100,11 @@ fn score_grid(comparison: &Comparison, score: &ScoreRow) -> Grid {
     for name in ["mean", "±95%", "delta", "±95% (points)"] {
         grid.column("", name, Align::Right);
     }
+    let marked = |arm| settled::is_unsettled(comparison, arm);
+    let has_marks = score.arms.iter().any(marked);
+    if has_marks {
+        grid.column("", "", Align::Left);
+    }
     for (index, (arm, modes)) in score.arms.iter().zip(&comparison.arms).enumerate() {
         let (delta, half) = match index {
             // The first arm has no change: the others are compared with it.
@@ -103,14 +112,19 @@ fn score_grid(comparison: &Comparison, score: &ScoreRow) -> Grid {
             _ => (percent(arm.delta_pct), interval(arm.delta_ci95_pct)),
         };
         let ci95 = arm.ci95.map_or(String::new(), figure);
-        grid.row(vec![
+        let mut row = vec![
             arm.arm.clone(),
             modes.modes.clone(),
             figure(arm.mean),
             ci95,
             delta,
             half,
-        ]);
+        ];
+        if has_marks {
+            let mark = if marked(arm) { settled::MARK } else { "" };
+            row.push(mark.to_string());
+        }
+        grid.row(row);
     }
     grid
 }
@@ -217,7 +231,9 @@ fn csv(comparison: &Comparison) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perch_experiment::{ArmCpus, ArmModes, ArmScore, StatisticScore, WakeLatency};
+    use perch_experiment::{
+        ArmCpus, ArmModes, ArmScore, StatisticScore, Thoroughness, WakeLatency, Window,
+    };
 
     fn given() -> Comparison {
         let arm = |name: &str, mean, delta_pct| ArmScore {
@@ -226,6 +242,7 @@ mod tests {
             ci95: Some(12.5),
             delta_pct,
             delta_ci95_pct: Some(0.5),
+            transient_ms: None,
             statistics: Vec::new(),
             iterations: Vec::new(),
         };
@@ -261,6 +278,12 @@ mod tests {
             root_domain: None,
             seed: 1,
             repetitions: 3,
+            window: Some(Window {
+                warmup_ms: 3000.0,
+                measure_ms: 3000.0,
+                balance_ms: 2044.0,
+                effort: Some(Thoroughness::Normal),
+            }),
             arms: [("a", "cluster=off"), ("b", "cluster=perch")]
                 .map(|(name, modes)| ArmModes {
                     name: name.to_string(),
@@ -334,10 +357,74 @@ mod tests {
     fn what_was_measured_says_where() {
         let mut found = given();
         found.place = Some("a guest of 8 CPUs".to_string());
+        found.window = None;
         found.hz = 0;
         let text = comparison(&found, Format::Table);
         let words = "kunpeng920 as a guest of 8 CPUs, Linux 6.5, seed 1, 3 repetitions\n";
         assert!(text.contains(words), "{text}");
+    }
+
+    /// The doubts of a comparison, and the words beside each arm's first score.
+    fn doubted(change: impl Fn(&mut Comparison)) -> (Vec<String>, [bool; 2]) {
+        let mut found = given();
+        change(&mut found);
+        let text = comparison(&found, Format::Table);
+        let beside = ["a ", "b "].map(|arm| {
+            let line = text.lines().find(|line| line.starts_with(arm)).unwrap();
+            line.ends_with(settled::MARK)
+        });
+        (settled::doubts(&found), beside)
+    }
+
+    #[test]
+    fn what_is_settled_has_no_doubts() {
+        assert_eq!(doubted(|_| {}), (Vec::new(), [false; 2]));
+    }
+
+    #[test]
+    fn a_transient_is_said_beside_its_figure_and_above() {
+        let (doubts, beside) = doubted(|found| {
+            found.scores[0].arms[1].transient_ms = Some(3450.0);
+        });
+        let words = "not settled: time alone still changed throughput of b until 3.45 s (--effort full \
+                     goes on)";
+        assert_eq!((doubts, beside), (vec![words.to_string()], [false, true]));
+        let (doubts, _) = doubted(|found| {
+            found.scores[0].arms[0].transient_ms = Some(4500.0);
+        });
+        assert!(doubts[0].contains("a until 4.5 s or longer"), "{doubts:?}");
+    }
+
+    #[test]
+    fn an_effort_that_ended_before_the_balancer_had_its_turn_settles_nothing() {
+        let short = |effort| {
+            doubted(move |found: &mut Comparison| {
+                let window = found.window.as_mut().unwrap();
+                window.warmup_ms = 250.0;
+                window.effort = effort;
+            })
+        };
+        let (doubts, beside) = short(Some(Thoroughness::Full));
+        let words = "not settled: a warm-up of 250 ms is shorter than the 2.044 s that";
+        assert!(doubts[0].starts_with(words), "{doubts:?}");
+        assert_eq!(beside, [true; 2]);
+        // Whoever chose the times by hand is told, and the figures stand.
+        let (doubts, beside) = short(None);
+        assert!(doubts[0].starts_with("perhaps not settled: "), "{doubts:?}");
+        assert_eq!(beside, [false; 2]);
+    }
+
+    #[test]
+    fn one_repetition_and_nothing_measured_are_said() {
+        let (doubts, _) = doubted(|found| {
+            found.repetitions = 1;
+            found.scores[0].arms[0].mean = 0.0;
+        });
+        assert!(doubts[0].starts_with("one repetition: "), "{doubts:?}");
+        assert!(
+            doubts[1].starts_with("throughput of a is 0: nothing came to an end in 3 s"),
+            "{doubts:?}"
+        );
     }
 
     #[test]

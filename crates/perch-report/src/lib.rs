@@ -21,6 +21,7 @@ mod perfetto;
 mod raw;
 mod records;
 mod results;
+mod settled;
 mod shape;
 
 pub use comparison::comparison;

@@ -24,6 +24,7 @@ mod id;
 pub mod observe;
 mod setup;
 
+pub use crate::balance::longest_busy_interval_ns;
 pub use crate::class::fair::snapshot::{Member, QueueRules, Snapshot};
 pub use crate::core::{Ended, Life, Programs, Rounds, Sched, Waker, kind};
 pub use id::MaskId;

@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use perch_experiment::Thoroughness;
 use perch_report::{Origin, ResultFormat};
 use perch_workload::Budget;
 
@@ -73,6 +74,25 @@ pub fn at_least_one(text: &str) -> Result<u32, String> {
         Ok(0) => Err("expected at least 1".to_string()),
         Ok(count) => Ok(count),
         Err(_) => Err("expected a whole number, at least 1".to_string()),
+    }
+}
+
+/// The words of `--effort`.
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub enum Effort {
+    Quick,
+    #[default]
+    Normal,
+    Full,
+}
+
+impl From<Effort> for Thoroughness {
+    fn from(effort: Effort) -> Thoroughness {
+        match effort {
+            Effort::Quick => Thoroughness::Quick,
+            Effort::Normal => Thoroughness::Normal,
+            Effort::Full => Thoroughness::Full,
+        }
     }
 }
 

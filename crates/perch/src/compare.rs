@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use perch_experiment::{Arm, CompareSpec, Effort};
+use perch_experiment::{Arm, CompareSpec, Plan};
 use perch_policy::Era;
 use perch_report::{PerfettoTrace, ResultFormat, comparison, paste_comparison};
 use perch_sim::{RootDomain, Scenario, Watch};
 
-use crate::arguments::{Common, at_least_one, duration_ns, origin};
+use crate::arguments::{Common, Effort, at_least_one, duration_ns, origin};
 use crate::fresh::Fresh;
 use crate::meter::{Meter, MeteredWatch, Unit};
 use crate::output::{Failure, emit, say};
@@ -44,24 +44,30 @@ pub struct Arguments {
     /// its lines has it
     #[arg(long, default_value = "stock", value_name = "LAYOUT")]
     root_domain: RootDomain,
-    /// Simulations per arm
-    #[arg(long, default_value = "5", value_name = "N", value_parser = at_least_one)]
-    repetitions: u32,
-    /// Simulated time before anything is counted
-    #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = duration_ns)]
-    warmup: u64,
-    /// Simulated time that is counted
-    #[arg(long, default_value = "500ms", value_name = "TIME", value_parser = duration_ns)]
-    measure: u64,
+    /// How far to go on until scores are steady and changes narrow: at most 20 million simulated
+    /// events, 200 million, or 4 billion, all arms and repetitions together
+    #[arg(long, value_enum, default_value_t, conflicts_with_all = ["warmup", "measure"])]
+    effort: Effort,
+    /// Simulations per arm [default: 5; without --warmup and --measure as many as make changes
+    /// narrow, up to 40]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    repetitions: Option<u32>,
+    /// Simulated time before anything is counted [default: until scores are steady; as --measure,
+    /// where that is given]
+    #[arg(long, value_name = "TIME", value_parser = duration_ns)]
+    warmup: Option<u64>,
+    /// Simulated time that is counted [default: as --warmup]
+    #[arg(long, value_name = "TIME", value_parser = duration_ns)]
+    measure: Option<u64>,
     /// Also show std, min, percentiles and max over the repetitions, and how they spread
     #[arg(long)]
     statistics: bool,
-    /// Also write each arm's first repetition as a Perfetto trace; with several arms their names go
-    /// before the file's extension
+    /// Also write each arm's first repetition as a Perfetto trace: its first 600 ms, unless --warmup
+    /// or --measure say otherwise. With several arms their names go before the file's extension
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Also write each arm's first repetition as a recording, for perch replay and perch advise; with
-    /// several arms their names go before the file's extension
+    /// Also write each arm's first repetition as a recording, for perch replay and perch advise: as
+    /// much of it as of a trace, and to files named likewise
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     #[command(flatten)]
@@ -71,6 +77,7 @@ pub struct Arguments {
 /// Carries out `perch compare`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let common = &arguments.common;
+    let plan = plan(&arguments);
     let spec = CompareSpec {
         machine: Arc::new(perch_machine::resolve(&arguments.machine)?),
         era: arguments.era,
@@ -82,11 +89,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
             .iter()
             .map(|arm| Arm::parse(arm))
             .collect::<Result<_, _>>()?,
-        effort: Effort {
-            repetitions: arguments.repetitions,
-            warmup_ns: arguments.warmup,
-            measure_ns: arguments.measure,
-        },
+        plan,
         statistics: arguments.statistics,
         seed: common.seed.unwrap_or(1),
         jobs: common.jobs(),
@@ -116,6 +119,27 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         ResultFormat::Plain(format) => comparison(&result, format),
         ResultFormat::Paste(paste) => paste_comparison(&result, &origin(), paste),
     })
+}
+
+/// Returns how long to simulate, and how often.
+fn plan(arguments: &Arguments) -> Plan {
+    let Arguments {
+        warmup,
+        measure,
+        repetitions,
+        ..
+    } = *arguments;
+    match (warmup.or(measure), measure.or(warmup)) {
+        (Some(warmup_ns), Some(measure_ns)) => Plan::ByHand(perch_experiment::Effort {
+            repetitions: repetitions.unwrap_or(5),
+            warmup_ns,
+            measure_ns,
+        }),
+        _ => Plan::Until {
+            effort: arguments.effort.into(),
+            repetitions,
+        },
+    }
 }
 
 /// Writes the output of a watcher of each arm's first repetition: a trace or a recording.

@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use perch_experiment::{
-    Experiment, ExperimentError, Report, RunOptions, Thoroughness, foresee, library, machines,
+    Experiment, ExperimentError, Report, RunOptions, foresee, library, machines,
 };
 use perch_report::{
     Align, Format, Grid, ResultFormat, experiments, paste_experiments, tables_so_far,
 };
 
-use crate::arguments::{Common, at_least_one, origin};
+use crate::arguments::{Common, Effort, at_least_one, origin};
 use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit, say};
 use crate::raw::Raw;
@@ -54,25 +54,6 @@ pub struct RunArguments {
     arms: Vec<String>,
     #[command(flatten)]
     common: Common,
-}
-
-/// The words of `--effort`.
-#[derive(Clone, Copy, Default, ValueEnum)]
-enum Effort {
-    Quick,
-    #[default]
-    Normal,
-    Full,
-}
-
-impl From<Effort> for Thoroughness {
-    fn from(effort: Effort) -> Thoroughness {
-        match effort {
-            Effort::Quick => Thoroughness::Quick,
-            Effort::Normal => Thoroughness::Normal,
-            Effort::Full => Thoroughness::Full,
-        }
-    }
 }
 
 /// Carries out `perch experiment`.

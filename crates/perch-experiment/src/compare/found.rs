@@ -1,50 +1,77 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The results that are kept of an arm's repetitions: every score, and sums of everything else.
 
-use perch_sim::Outcome;
+use perch_sim::{Batch, Outcome};
 
 use super::counts::Rates;
 use crate::contention::LineSums;
 use crate::tally::Tally;
+use crate::transient::Course;
+
+/// A score of an arm.
+#[derive(Default)]
+pub(super) struct ScoreFound {
+    /// Its values, one a repetition.
+    pub values: Vec<f64>,
+    course: Course,
+}
+
+impl ScoreFound {
+    /// See [`Course::transient`].
+    pub fn transient(&self) -> Option<f64> {
+        self.course.transient()
+    }
+}
 
 /// The scores and sums of an arm's repetitions. But for the scores, the size does not depend on the
 /// number of repetitions.
 #[derive(Default)]
 pub(super) struct ArmFound {
-    /// The values of each of the workload's scores, one a repetition.
-    pub scores: Vec<Vec<f64>>,
-    /// The mean time from wake-up to running, microseconds, one a repetition.
-    pub latency_us: Vec<f64>,
-    /// The kernel's share of the busy time, percent, one a repetition.
-    pub kernel_pct: Vec<f64>,
+    /// The workload's scores; after them the mean time from wake-up to running, microseconds, and
+    /// the kernel's share of the busy time, percent.
+    pub scores: Vec<ScoreFound>,
     pub rates: Rates,
     pub tally: Tally,
     pub lines: LineSums,
+    /// Events of the measured time.
+    pub events: u64,
 }
 
 impl ArmFound {
-    /// Adds the arm's next repetition.
-    pub fn add(&mut self, outcome: &Outcome) {
+    /// Adds the arm's next repetition, and the batches of its measured time.
+    pub fn add(&mut self, outcome: &Outcome, batches: &[Batch]) {
         let metrics = &outcome.metrics;
-        self.scores.resize_with(outcome.scores.len(), Vec::new);
-        let values = outcome.scores.iter().map(|score| score.value);
-        self.scores
-            .iter_mut()
-            .zip(values)
-            .for_each(|(kept, value)| kept.push(value));
         let latency_us = metrics.latency_ns as f64 / metrics.latencies.max(1) as f64 / 1e3;
-        self.latency_us.push(latency_us);
-        self.kernel_pct.push(metrics.kernel_pct());
+        let values = outcome.scores.iter().map(|score| score.value);
+        let values = values.chain([latency_us, metrics.kernel_pct()]);
+        let of_batch = |batch: &Batch, index: usize| {
+            let after = [batch.latency_us, batch.kernel_pct];
+            *batch
+                .scores
+                .iter()
+                .chain(&after)
+                .nth(index)
+                .expect("as many figures as of the whole")
+        };
+        self.scores
+            .resize_with(outcome.scores.len() + 2, ScoreFound::default);
+        for (index, (score, value)) in self.scores.iter_mut().zip(values).enumerate() {
+            score.values.push(value);
+            let course: Vec<_> = (batches.iter())
+                .map(|batch| of_batch(batch, index))
+                .collect();
+            score.course.add(&course);
+        }
         self.rates.add(metrics);
         self.tally.add(metrics);
         self.lines.add(metrics.c2c.as_deref(), metrics.kernel_pct());
+        self.events += metrics.events;
     }
 
     /// Returns the number of values that are kept, one a repetition each.
     #[cfg(test)]
     pub fn values(&self) -> usize {
-        let scores: usize = self.scores.iter().map(Vec::len).sum();
-        scores + self.latency_us.len() + self.kernel_pct.len()
+        self.scores.iter().map(|score| score.values.len()).sum()
     }
 
     /// Returns the number of sums that are kept.

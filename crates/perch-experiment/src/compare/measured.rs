@@ -139,6 +139,7 @@ pub fn compare_measured(
         root_domain: None,
         seed: spec.seed,
         repetitions: spec.repetitions,
+        window: None,
         arms: spec.arms.clone(),
         scores,
         latency: Vec::new(),

@@ -22,6 +22,11 @@ pub struct ArmScore {
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points.
     pub delta_ci95_pct: Option<f64>,
+    /// The simulated time, from the beginning of the run and in milliseconds, until which the score
+    /// changed with time while it was measured; at half of the measured time it may go on. None
+    /// where the score was steady.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transient_ms: Option<f64>,
     /// The statistics of [`DESCRIBE`], where the caller asked for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statistics: Vec<StatisticScore>,
@@ -75,6 +80,7 @@ pub(super) fn arm_scores<'a>(
             ci95: ci95(&values),
             delta_pct: pct,
             delta_ci95_pct: ci95_pct,
+            transient_ms: None,
             statistics: asked.iter().map(describe).collect(),
             iterations: values,
         }

@@ -2,7 +2,16 @@
 //! Tests of the figures that a comparison shows for steering, on the machine and in the groups for
 //! which steering was posted.
 
+use std::sync::Arc;
+
+use perch_policy::Era;
+use perch_sim::RootDomain;
+use perch_sim::workload::{Budget, Demand};
+
+use super::found::ArmFound;
 use super::*;
+use crate::model::{Arm, Effort};
+use crate::thoroughness::Thoroughness;
 
 fn steering(workload: &str, measure_ms: u64) -> Comparison {
     let arms = ["off", "posted", "perch"].map(|mode| Arm::parse(&format!("{mode}:steer={mode}")));
@@ -13,11 +22,11 @@ fn steering(workload: &str, measure_ms: u64) -> Comparison {
         root_domain: RootDomain::Stock,
         workload: workload.to_string(),
         arms: arms.into_iter().collect::<Result<_, _>>().unwrap(),
-        effort: Effort {
+        plan: Plan::ByHand(Effort {
             repetitions: 1,
             warmup_ns: 200_000_000,
             measure_ns: measure_ms * 1_000_000,
-        },
+        }),
         statistics: false,
         seed: 1,
         jobs: 1,
@@ -37,11 +46,11 @@ fn tiny(repetitions: u32) -> CompareSpec {
             Arm::parse("a:steer=off").unwrap(),
             Arm::parse("b:steer=perch").unwrap(),
         ],
-        effort: Effort {
+        plan: Plan::ByHand(Effort {
             repetitions,
             warmup_ns: 1_000_000,
             measure_ns: 1_000_000,
-        },
+        }),
         statistics: false,
         seed: 1,
         jobs: 2,
@@ -57,9 +66,11 @@ fn what_is_kept_does_not_grow_but_for_the_scores() {
     let mut kept = ArmFound::default();
     let mut sizes = Vec::new();
     for repetition in 0..100 {
-        let scenario = scenario(&spec, &topology, &spec.arms[0], repetition).unwrap();
-        kept.add(&scenario.run().unwrap());
-        sizes.push((kept.scores.len() + 2, kept.values(), kept.sums()));
+        let effort = spec.plan.watched(&check(&spec).unwrap());
+        let scenario = scenario(&spec, &topology, &spec.arms[0], repetition, effort).unwrap();
+        let (outcome, batches) = scenario.run_in_batches(20).unwrap();
+        kept.add(&outcome, &batches);
+        sizes.push((kept.scores.len(), kept.values(), kept.sums()));
     }
     let (scores, _, sums) = sizes[0];
     for (before, size) in sizes.iter().enumerate() {
@@ -185,4 +196,94 @@ fn latencies_and_busy_cpus_stand_beside_the_scores() {
     }
     let machine = perch_machine::Machine::from_toml_str(&found.machine_toml, "the result");
     assert_eq!(machine.unwrap(), perch_machine::resolve("x5570").unwrap());
+}
+
+fn until(workload: &str, repetitions: Option<u32>) -> CompareSpec {
+    CompareSpec {
+        workload: workload.to_string(),
+        plan: Plan::Until {
+            effort: Thoroughness::Quick,
+            repetitions,
+        },
+        ..tiny(1)
+    }
+}
+
+/// The window of the first round is too short for the balancer of 16 CPUs (256 ms in 7.2), and two
+/// pairs of tasks that keep to themselves cost little: the measurement goes on.
+#[test]
+fn a_steady_load_is_measured_as_long_as_the_effort_pays_for() {
+    let found = compare(&until("pipe:pairs=2", None), &|_, _| {}).unwrap();
+    let window = found.window.unwrap();
+    assert_eq!(window.balance_ms, 256.0);
+    assert!(window.is_balanced(), "{window:?}");
+    assert_eq!(
+        (window.warmup_ms, window.effort),
+        (window.measure_ms, Some(Thoroughness::Quick))
+    );
+    for arm in &found.scores[0].arms {
+        assert_eq!(arm.transient_ms, None, "{arm:?}");
+    }
+    assert!(found.scores[0].arms[1].delta_ci95_pct.unwrap() <= 1.0);
+}
+
+/// A given number of repetitions is what is simulated, however wide the interval.
+#[test]
+fn repetitions_by_hand_are_obeyed() {
+    let found = compare(
+        &until("schbench-old:messengers=1,workers=8", Some(3)),
+        &|_, _| {},
+    )
+    .unwrap();
+    assert_eq!(found.repetitions, 3);
+    let found = compare(&tiny(4), &|_, _| {}).unwrap();
+    let window = found.window.unwrap();
+    assert_eq!(
+        (found.repetitions, window.warmup_ms, window.measure_ms),
+        (4, 1.0, 1.0)
+    );
+    assert_eq!(window.effort, None);
+}
+
+/// The jobs change neither the windows nor the number of repetitions.
+#[test]
+fn what_is_settled_does_not_depend_on_the_jobs() {
+    let mut spec = until("tbench:n=20", None);
+    let found = compare(&spec, &|_, _| {}).unwrap();
+    spec.jobs = 1;
+    assert_eq!(compare(&spec, &|_, _| {}).unwrap(), found);
+}
+
+/// A workload that takes its own time is measured once, to its end.
+#[test]
+fn a_workload_that_is_judged_by_its_time_has_no_window() {
+    let found = compare(&until("hackbench:groups=1,loops=20", Some(2)), &|_, _| {}).unwrap();
+    assert_eq!(found.window, None);
+    assert!(
+        found.scores[0]
+            .arms
+            .iter()
+            .all(|arm| arm.mean > 0.0 && arm.transient_ms.is_none())
+    );
+}
+
+/// On its way to the steady state a comparison by hand says until when its scores changed: 128 tasks
+/// that all begin on one CPU of 16 and are spread while they are measured.
+#[test]
+fn a_transient_in_a_window_by_hand_is_said() {
+    let mut spec = tiny(3);
+    spec.workload = "tbench:n=16".to_string();
+    spec.machine = Arc::new(perch_machine::resolve("kunpeng920").unwrap());
+    spec.arms = vec![Arm::parse("off:cluster=off").unwrap()];
+    spec.plan = Plan::ByHand(Effort {
+        repetitions: 3,
+        warmup_ns: 0,
+        measure_ns: 100_000_000,
+    });
+    let found = compare(&spec, &|_, _| {}).unwrap();
+    let until_ms = found.scores[0].arms[0].transient_ms;
+    assert!(
+        until_ms.is_some_and(|ms| ms > 0.0 && ms <= 50.0),
+        "{until_ms:?}"
+    );
 }

@@ -19,6 +19,7 @@ use crate::figure::{figure, interval, percent};
 use crate::moved::LineCounts;
 use crate::paste::sheet::{Row, Sheet};
 use crate::results::Results;
+use crate::settled;
 use chart::{Axis, Point, Series, Ticks, Words};
 use escape::escape;
 use parts::{captioned, heads, table};
@@ -348,12 +349,14 @@ fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison
         Some(_) => "In guests",
     };
     let from = format!(
-        "{how}: {}; {}. {} repetitions.",
+        "{how}: {}; {}. {}.",
         circumstances::of_comparison(found),
         circumstances::modes(&found.arms),
-        found.repetitions
+        settled::times(found)
     );
-    let _ = writeln!(body, "<p class=\"from\">{}</p>", escape(&from));
+    for line in [from].into_iter().chain(settled::doubts(found)) {
+        let _ = writeln!(body, "<p class=\"from\">{}</p>", escape(&line));
+    }
     let names: Vec<String> = found.arms.iter().map(|arm| arm.name.clone()).collect();
     for sheet in Sheet::of_comparison(found) {
         if sheet.iterations.is_some() {

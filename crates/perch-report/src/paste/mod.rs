@@ -10,6 +10,7 @@ pub(crate) mod sheet;
 use perch_experiment::{ArmModes, Comparison, Contention, Report};
 
 use crate::circumstances;
+use crate::settled;
 pub use origin::Origin;
 use sheet::Sheet;
 
@@ -46,9 +47,13 @@ pub fn paste_comparison(comparison: &Comparison, origin: &Origin, paste: Paste) 
     let heading = mail::Heading {
         origin,
         circumstances: format!(
-            "Machine {}, {} repetitions",
+            "Machine {}, {}",
             circumstances::of_comparison(comparison),
-            comparison.repetitions
+            [settled::times(comparison)]
+                .into_iter()
+                .chain(settled::doubts(comparison))
+                .collect::<Vec<_>>()
+                .join("; ")
         ),
         arms: arms(&comparison.arms),
         source: None,

@@ -21,9 +21,10 @@ mod stats;
 mod sums;
 mod weights;
 
-use perch_policy::Level;
+use perch_policy::{Era, Level, Topology};
 
 use crate::core::Sched;
+use crate::era::{BalanceRules, EraRules};
 use crate::hardware::{Access, Field, Symbol};
 
 use domain::DomainState;
@@ -34,6 +35,39 @@ pub(crate) use domain::CpuBalance;
 pub(crate) use moves::Vacated;
 pub(crate) use state::BalanceState;
 pub(crate) use sums::Sums;
+
+/// Returns the longest time between two periodic passes of a CPU that is busy all the time, in
+/// nanoseconds, on a machine that is out of balance: the interval of its widest domain. A run that is
+/// shorter need not have seen what the balancer does.
+pub fn longest_busy_interval_ns(era: Era, topology: &Topology) -> u64 {
+    let rules = EraRules::new(era, topology.nr_cpus()).balance;
+    let domains = (0..topology.nr_domains()).map(|number| topology.domain(number));
+    let intervals = domains.map(|domain| {
+        let is_numa = domain.level() == Level::Numa;
+        let least = least_interval_ns(&rules, domain.span().weight(), is_numa);
+        least * busy_factor(&rules, is_numa)
+    });
+    intervals.max().unwrap_or(0)
+}
+
+/// Returns the shortest time between two passes over a domain of `weight` CPUs, in nanoseconds: a
+/// millisecond for each of them, or the fixed interval of 3.4.
+fn least_interval_ns(rules: &BalanceRules, weight: u32, is_numa: bool) -> u64 {
+    match (rules.fixed_intervals, is_numa) {
+        (true, true) => 8_000_000,
+        (true, false) => 1_000_000,
+        (false, _) => u64::from(weight) * 1_000_000,
+    }
+}
+
+/// Returns the factor by which a busy CPU's intervals are longer.
+fn busy_factor(rules: &BalanceRules, is_numa: bool) -> u64 {
+    if rules.fixed_intervals && is_numa {
+        rules.busy_factor / 2
+    } else {
+        rules.busy_factor
+    }
+}
 
 impl Sched<'_> {
     /// Returns whether a periodic pass of the busy `cpu` is due.
@@ -99,17 +133,9 @@ impl Sched<'_> {
         self.host.topology().domain(domain).span().weight()
     }
 
-    /// Returns the shortest time between two passes, in nanoseconds: a millisecond for each CPU of
-    /// the domain, or the fixed interval of 3.4.
     fn least_interval_ns(&self, cpu: usize, i: usize) -> u64 {
-        if self.rules.balance.fixed_intervals {
-            return if self.is_numa(cpu, i) {
-                8_000_000
-            } else {
-                1_000_000
-            };
-        }
-        u64::from(self.span_weight(cpu, i)) * 1_000_000
+        let rules = &self.rules.balance;
+        least_interval_ns(rules, self.span_weight(cpu, i), self.is_numa(cpu, i))
     }
 
     fn is_numa(&self, cpu: usize, i: usize) -> bool {
@@ -157,10 +183,7 @@ impl Sched<'_> {
         if !idle {
             let rules = &self.rules.balance;
             let less = u64::from(rules.busy_less_a_tick) * self.tick_ns;
-            let mut factor = rules.busy_factor;
-            if rules.fixed_intervals && self.is_numa(cpu, i) {
-                factor /= 2;
-            }
+            let factor = busy_factor(rules, self.is_numa(cpu, i));
             interval = (interval * factor).saturating_sub(less);
         }
         interval.clamp(self.tick_ns, 100_000_000 * self.cpus.len() as u64)

@@ -70,7 +70,7 @@ fn a_long_run_has_a_bar_with_rate_and_time_left_on_a_terminal() {
 
 #[test]
 fn off_a_terminal_are_words_alone() {
-    let words = "compare -m juno -w tbench:n=4 --arm a:capacity=off --repetitions 2";
+    let words = "compare -m juno -w tbench:n=4 --arm a:capacity=off --effort quick --repetitions 2";
     let words: Vec<&str> = words.split(' ').collect();
     let said = String::from_utf8(perch(&words).stderr).unwrap();
     assert_eq!(said.lines().count(), 1, "{said:?}");
@@ -85,7 +85,7 @@ fn reading_has_a_bar_as_well() {
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("run.perch");
     let path = file.to_str().unwrap();
-    let words = "compare -m juno -w tbench:n=4 --arm a:capacity=off --repetitions 1 -q --record";
+    let words = "compare -m juno -w tbench:n=4 --arm a:capacity=off --effort quick --repetitions 1 -q --record";
     let words: Vec<&str> = words.split(' ').chain([path]).collect();
     assert!(perch(&words).status.success());
     let half = fs::metadata(&file).unwrap().len() / 2;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! How long a comparison simulates, and how often.
+
+use perch_sim::workload::{Basis, Workload};
+use serde::{Deserialize, Serialize};
+
+use crate::model::Effort;
+use crate::thoroughness::Thoroughness;
+
+/// The most that a workload that is judged by its own time may take.
+const TIMED_LIMIT_NS: u64 = 60_000_000_000;
+/// The number of repetitions where nobody has said another.
+const REPETITIONS: u32 = 5;
+
+/// How long a comparison simulates, and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// As long and as often as this says.
+    ByHand(Effort),
+    /// Until the scores are steady and the changes are narrow, or the effort is spent.
+    Until {
+        /// The effort.
+        effort: Thoroughness,
+        /// The number of repetitions; without one, 5 to 40.
+        repetitions: Option<u32>,
+    },
+}
+
+impl Plan {
+    /// Returns the number of repetitions that a comparison begins with.
+    pub fn repetitions(&self) -> u32 {
+        match self {
+            Plan::ByHand(effort) => effort.repetitions,
+            Plan::Until { repetitions, .. } => repetitions.unwrap_or(REPETITIONS),
+        }
+    }
+
+    /// Returns the times of a repetition that somebody watches. Where they are not given by hand they
+    /// are short, because what is watched takes room.
+    pub(super) fn watched(&self, workload: &Workload) -> Effort {
+        match *self {
+            Plan::ByHand(effort) => effort,
+            Plan::Until { .. } if is_timed(workload) => timed(1),
+            Plan::Until { .. } => Effort {
+                repetitions: 1,
+                warmup_ns: 100_000_000,
+                measure_ns: 500_000_000,
+            },
+        }
+    }
+}
+
+/// The times of a comparison's simulations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Simulated time before anything was counted, in milliseconds.
+    pub warmup_ms: f64,
+    /// Simulated time that was counted, in milliseconds.
+    pub measure_ms: f64,
+    /// The longest time between two passes of the balancer on a busy CPU of the machine, in
+    /// milliseconds: after a shorter warm-up it has not seen all CPUs.
+    pub balance_ms: f64,
+    /// The effort that the times were chosen within; none where they were given by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Thoroughness>,
+}
+
+impl Window {
+    /// Returns true where the balancer of every busy CPU had its turn before anything was counted.
+    pub fn is_balanced(&self) -> bool {
+        self.warmup_ms >= self.balance_ms
+    }
+}
+
+/// Returns true for a workload that starts and stops its clock itself.
+pub(super) fn is_timed(workload: &Workload) -> bool {
+    workload.measure.basis == Basis::Time
+}
+
+/// The times of a workload that starts and stops its clock itself.
+pub(super) fn timed(repetitions: u32) -> Effort {
+    Effort {
+        repetitions,
+        warmup_ns: 0,
+        measure_ns: TIMED_LIMIT_NS,
+    }
+}

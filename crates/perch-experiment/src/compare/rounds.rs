@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! How long a comparison simulates, and how often: until its scores are steady and its changes are
+//! narrow, or the effort is spent. All of it depends on simulated events and figures alone, so the
+//! result does not depend on the host or the number of jobs.
+
+use std::sync::Arc;
+
+use perch_policy::Topology;
+use perch_sim::workload::Workload;
+use perch_sim::{Batch, Outcome, Score, longest_busy_interval_ns};
+
+use super::found::ArmFound;
+use super::plan::{Plan, Window, is_timed, timed};
+use super::spec::{CompareSpec, failure, scenario};
+use crate::error::ExperimentError;
+use crate::model::Effort;
+use crate::pool::{self, Progress};
+use crate::stats::delta;
+use crate::transient::BATCHES;
+
+/// The first window, which also tells what a longer one costs.
+const SHORTEST_NS: u64 = 250_000_000;
+/// A window that is not longer than this is taken from the start where half of the effort pays for
+/// it, whether a transient shows or not: rare moves of the balancer show in long windows only.
+const LONG_NS: u64 = 8_000_000_000;
+/// The most repetitions that a wide interval makes of those that a comparison begins with.
+const MOST_REPETITIONS: u32 = 40;
+/// A change is narrow enough if half of its interval's width is not greater than this, percentage
+/// points, or than this part of the change.
+const NARROW_PP: f64 = 1.0;
+const NARROW_PART: f64 = 0.1;
+
+/// The results of all arms.
+pub(super) struct Found {
+    /// The times of each simulation, and the number of repetitions.
+    pub effort: Effort,
+    pub arms: Vec<ArmFound>,
+    /// The scores of the first arm's first repetition. Every arm has them, because the workload
+    /// alone determines them.
+    pub described: Vec<Score>,
+}
+
+impl Found {
+    /// Returns the scores that decide whether simulations go on: the first, and those of which more
+    /// is better. The others, percentiles mostly, have intervals of their own to be read by.
+    fn deciding(&self) -> impl Iterator<Item = usize> {
+        let described = self.described.iter().enumerate();
+        described
+            .filter(|(index, score)| *index == 0 || score.higher_is_better)
+            .map(|(index, _)| index)
+    }
+
+    /// Returns true where a deciding score still changes with time.
+    fn is_moving(&self) -> bool {
+        self.deciding().any(|score| {
+            let arms = self.arms.iter();
+            arms.into_iter()
+                .any(|arm| arm.scores[score].transient().is_some())
+        })
+    }
+
+    /// Returns true where the change of a deciding score is not narrow, or, of a single arm, the
+    /// score itself.
+    fn is_wide(&self) -> bool {
+        let values = |arm: &ArmFound, score: usize| arm.scores[score].values.clone();
+        self.deciding().any(|score| {
+            let first = values(&self.arms[0], score);
+            let ones = vec![crate::stats::mean(&first); first.len()];
+            let changes = match &self.arms[1..] {
+                [] => vec![delta(&ones, &first)],
+                arms => arms
+                    .iter()
+                    .map(|arm| delta(&first, &values(arm, score)))
+                    .collect(),
+            };
+            changes.iter().any(|change| {
+                let narrow = NARROW_PP.max(NARROW_PART * change.pct.abs());
+                change.ci95_pct.is_some_and(|half| half > narrow)
+            })
+        })
+    }
+
+    /// Returns the events of all simulations, those of the warm-up by their share of the time.
+    fn cost(&self) -> u64 {
+        let measured: u64 = self.arms.iter().map(|arm| arm.events).sum();
+        let Effort {
+            warmup_ns,
+            measure_ns,
+            ..
+        } = self.effort;
+        let all_ns = u128::from(warmup_ns) + u128::from(measure_ns);
+        let events = u128::from(measured) * all_ns / u128::from(measure_ns.max(1));
+        u64::try_from(events).unwrap_or(u64::MAX)
+    }
+}
+
+/// Runs the simulations of a comparison.
+pub(super) struct Rounds<'a> {
+    spec: &'a CompareSpec,
+    topology: Arc<Topology>,
+    is_timed: bool,
+    jobs: usize,
+    progress: Progress<'a>,
+    /// Simulations of the rounds before this.
+    behind: usize,
+    /// Events of all rounds so far.
+    spent: u64,
+}
+
+impl<'a> Rounds<'a> {
+    pub fn new(
+        spec: &'a CompareSpec,
+        workload: &Workload,
+        jobs: usize,
+        progress: Progress<'a>,
+    ) -> Rounds<'a> {
+        Rounds {
+            spec,
+            topology: Topology::new(&spec.machine),
+            is_timed: is_timed(workload),
+            jobs,
+            progress,
+            behind: 0,
+            spent: 0,
+        }
+    }
+
+    /// Carries out the comparison's plan. Also returns the times, unless the workload starts and
+    /// stops its clock itself.
+    pub fn run(mut self) -> Result<(Found, Option<Window>), ExperimentError> {
+        let spec = self.spec;
+        let (found, effort) = match spec.plan {
+            Plan::ByHand(effort) => (self.measure(effort)?, None),
+            Plan::Until {
+                effort,
+                repetitions,
+            } => {
+                let first = spec.plan.repetitions();
+                let most = repetitions.unwrap_or(MOST_REPETITIONS);
+                (self.settle(effort.events(), first, most)?, Some(effort))
+            }
+        };
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let window = Window {
+            warmup_ms: ms(found.effort.warmup_ns),
+            measure_ms: ms(found.effort.measure_ns),
+            balance_ms: ms(longest_busy_interval_ns(spec.era, &self.topology)),
+            effort,
+        };
+        let window = (!self.is_timed).then_some(window);
+        Ok((found, window))
+    }
+
+    /// Measures within `events` of all simulations together, beginning with `first` repetitions of
+    /// each arm and with at most `most`.
+    fn settle(&mut self, events: u64, first: u32, most: u32) -> Result<Found, ExperimentError> {
+        let mut found = match self.is_timed {
+            true => self.measure(timed(first))?,
+            false => self.begin(events, first)?,
+        };
+        loop {
+            let (window_ns, repetitions) = (found.effort.measure_ns, found.effort.repetitions);
+            let left = events.saturating_sub(self.spent);
+            let cost = found.cost();
+            if !self.is_timed && found.is_moving() && cost.saturating_mul(2) <= left {
+                found = self.measure(window(2 * window_ns, repetitions))?;
+            } else if found.is_wide() && 2 * repetitions <= most && cost <= left {
+                self.repeat(&mut found, 2 * repetitions)?;
+            } else {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Measures a first, short window, and then the one that the effort pays for.
+    fn begin(&mut self, events: u64, repetitions: u32) -> Result<Found, ExperimentError> {
+        let probe = self.measure(window(SHORTEST_NS, repetitions))?;
+        let cost = |window_ns: u64| {
+            u128::from(probe.cost()) * u128::from(window_ns) / u128::from(SHORTEST_NS)
+        };
+        let mut window_ns = SHORTEST_NS;
+        while window_ns < LONG_NS && cost(2 * window_ns) <= u128::from(events / 2) {
+            window_ns *= 2;
+        }
+        let balance_ns = longest_busy_interval_ns(self.spec.era, &self.topology);
+        let left = events.saturating_sub(self.spent);
+        if window_ns < balance_ns && cost(balance_ns) <= u128::from(left) {
+            window_ns = balance_ns;
+        }
+        match window_ns {
+            SHORTEST_NS => Ok(probe),
+            _ => self.measure(window(window_ns, repetitions)),
+        }
+    }
+
+    fn measure(&mut self, effort: Effort) -> Result<Found, ExperimentError> {
+        let mut found = Found {
+            effort: Effort {
+                repetitions: 0,
+                ..effort
+            },
+            arms: self.spec.arms.iter().map(|_| ArmFound::default()).collect(),
+            described: Vec::new(),
+        };
+        self.repeat(&mut found, effort.repetitions)?;
+        Ok(found)
+    }
+
+    /// Goes on until `found` has `to` repetitions.
+    fn repeat(&mut self, found: &mut Found, to: u32) -> Result<(), ExperimentError> {
+        let from = found.effort.repetitions;
+        let each = (to - from) as usize;
+        let (before, effort) = (found.cost(), found.effort);
+        let run = |index: usize| {
+            let arm = &self.spec.arms[index / each];
+            let repetition = from as usize + index % each;
+            let failed = |reason: String| failure(self.spec, arm, repetition, reason);
+            let scenario = scenario(self.spec, &self.topology, arm, repetition, effort);
+            let scenario = scenario.map_err(|error| failed(error.to_string()))?;
+            scenario
+                .run_in_batches(BATCHES)
+                .map_err(|error| failed(error.to_string()))
+        };
+        let keep = |index: usize, (outcome, batches): (Outcome, Vec<Batch>)| {
+            found.arms[index / each].add(&outcome, &batches);
+            if found.described.is_empty() {
+                found.described = outcome.scores;
+            }
+            Ok(())
+        };
+        let total = self.spec.arms.len() * each;
+        let (behind, progress) = (self.behind, self.progress);
+        let progress = |done, total| progress(behind + done, behind + total);
+        pool::run(total, self.jobs, &progress, run, keep)?;
+        found.effort.repetitions = to;
+        self.behind += total;
+        self.spent = self.spent.saturating_add(found.cost() - before);
+        Ok(())
+    }
+}
+
+/// A window is as long as what comes before it.
+fn window(window_ns: u64, repetitions: u32) -> Effort {
+    Effort {
+        repetitions,
+        warmup_ns: window_ns,
+        measure_ns: window_ns,
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! How far simulations go on until a figure is decided.
+
+use serde::{Deserialize, Serialize};
+
+/// The effort that a run or a comparison may spend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Thoroughness {
+    /// An experiment: the repetitions of its file. A comparison: 20 million events.
+    Quick,
+    /// An experiment: up to 4 times the repetitions of its file. A comparison: 200 million events.
+    #[default]
+    Normal,
+    /// An experiment: up to 32 times the repetitions of its file. A comparison: 4 billion events.
+    Full,
+}
+
+impl Thoroughness {
+    /// Returns true where no load of an experiment is repeated further.
+    pub fn is_quick(self) -> bool {
+        self.doublings() == 0
+    }
+
+    /// Returns the name that `--effort` has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Thoroughness::Quick => "quick",
+            Thoroughness::Normal => "normal",
+            Thoroughness::Full => "full",
+        }
+    }
+
+    /// Returns how often a load's repetitions may be doubled while one of its cells is undecided.
+    pub(crate) fn doublings(self) -> u32 {
+        match self {
+            Thoroughness::Quick => 0,
+            Thoroughness::Normal => 2,
+            Thoroughness::Full => 5,
+        }
+    }
+
+    /// Returns the events that all simulations of a comparison may have together. A 2020s core
+    /// simulates some 5 million of them a second.
+    pub(crate) fn events(self) -> u64 {
+        match self {
+            Thoroughness::Quick => 20_000_000,
+            Thoroughness::Normal => 200_000_000,
+            Thoroughness::Full => 4_000_000_000,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Words that tell whether a comparison's figures may be believed.
+
+use perch_experiment::{ArmScore, Comparison, ScoreRow, Thoroughness, Window};
+
+use crate::figure::figure;
+
+/// The words beside a figure that is not settled.
+pub(crate) const MARK: &str = "not settled";
+
+/// Returns how often and how long the arms were simulated.
+pub(crate) fn times(found: &Comparison) -> String {
+    let n = found.repetitions;
+    let repetitions = format!("{n} repetition{}", if n == 1 { "" } else { "s" });
+    match &found.window {
+        None => repetitions,
+        Some(window) => format!(
+            "{repetitions} of {} after {}",
+            time(window.measure_ms),
+            time(window.warmup_ms)
+        ),
+    }
+}
+
+/// Returns true for a figure that time alone still changes, as far as its simulations tell.
+pub(crate) fn is_unsettled(found: &Comparison, arm: &ArmScore) -> bool {
+    let ended_early = |window: &Window| window.effort.is_some() && !window.is_balanced();
+    arm.transient_ms.is_some() || found.window.as_ref().is_some_and(ended_early)
+}
+
+/// Returns the reasons for doubt, a sentence each.
+pub(crate) fn doubts(found: &Comparison) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if found.repetitions == 1 {
+        doubts.push("one repetition: nothing tells how far another would differ".to_string());
+    }
+    if let Some(score) = found.scores.first() {
+        let empty = score.arms.iter().filter(|arm| arm.mean == 0.0);
+        let arms: Vec<&str> = empty.map(|arm| arm.arm.as_str()).collect();
+        if let (false, Some(window)) = (arms.is_empty(), &found.window) {
+            doubts.push(format!(
+                "{} of {} is 0: nothing came to an end in {}; measure longer (--measure)",
+                score.name,
+                arms.join(", "),
+                time(window.measure_ms)
+            ));
+        }
+    }
+    let Some(window) = &found.window else {
+        return doubts;
+    };
+    let moving: Vec<String> = found
+        .scores
+        .iter()
+        .filter_map(|s| moving(s, window))
+        .collect();
+    if !moving.is_empty() {
+        doubts.push(format!(
+            "{MARK}: time alone still changed {}{}",
+            moving.join("; "),
+            more(window)
+        ));
+    }
+    if !window.is_balanced() {
+        doubts.push(format!(
+            "{}: a warm-up of {} is shorter than the {} that may pass until the balancer of a busy CPU \
+             has its turn{}",
+            if window.effort.is_some() { MARK } else { "perhaps not settled" },
+            time(window.warmup_ms),
+            time(window.balance_ms),
+            more(window)
+        ));
+    }
+    doubts
+}
+
+/// Returns until when a score changed in which arms; none where it was steady in all.
+fn moving(score: &ScoreRow, window: &Window) -> Option<String> {
+    let half_ms = window.warmup_ms + window.measure_ms / 2.0;
+    let arms = score.arms.iter().filter_map(|arm| {
+        let until_ms = arm.transient_ms?;
+        // Nobody looks for an end in the second half: what is left would be too little to compare.
+        let longer = if until_ms >= half_ms {
+            " or longer"
+        } else {
+            ""
+        };
+        Some(format!("{} until {}{longer}", arm.arm, time(until_ms)))
+    });
+    let arms: Vec<String> = arms.collect();
+    (!arms.is_empty()).then(|| format!("{} of {}", score.name, arms.join(" and of ")))
+}
+
+/// Returns what to do about it.
+fn more(window: &Window) -> &'static str {
+    match window.effort {
+        None => " (a longer --warmup, or none by hand)",
+        Some(Thoroughness::Quick) => " (--effort normal goes on)",
+        Some(Thoroughness::Normal) => " (--effort full goes on)",
+        Some(Thoroughness::Full) => " (the effort is spent: --warmup and --measure by hand go on)",
+    }
+}
+
+/// Returns a time of `ms` milliseconds in the unit that people would use.
+fn time(ms: f64) -> String {
+    let (value, unit) = match ms {
+        _ if ms >= 1000.0 => (ms / 1000.0, "s"),
+        _ if ms >= 1.0 || ms == 0.0 => (ms, "ms"),
+        _ => (ms * 1000.0, "us"),
+    };
+    let shown = figure(value);
+    let shown = match shown.contains('.') {
+        true => shown.trim_end_matches('0').trim_end_matches('.'),
+        false => &shown,
+    };
+    format!("{shown} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_short() {
+        let shown: Vec<String> = [0.0, 0.25, 1.0, 250.0, 2044.0, 60_000.0].map(time).into();
+        assert_eq!(
+            shown,
+            ["0 ms", "250 us", "1 ms", "250 ms", "2.044 s", "60 s"]
+        );
+    }
+}
