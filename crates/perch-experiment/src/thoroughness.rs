@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Thoroughness {
-    /// An experiment: the repetitions of its file. A comparison: 20 million events.
+    /// An experiment: the repetitions of its file. A comparison: 10 million events an arm.
     Quick,
-    /// An experiment: up to 4 times the repetitions of its file. A comparison: 200 million events.
+    /// An experiment: up to 4 times the repetitions of its file. A comparison: 100 million
+    /// events an arm.
     #[default]
     Normal,
-    /// An experiment: up to 32 times the repetitions of its file. A comparison: 4 billion events.
+    /// An experiment: up to 32 times the repetitions of its file. A comparison: 2 billion events
+    /// an arm.
     Full,
 }
 
@@ -40,13 +42,13 @@ impl Thoroughness {
         }
     }
 
-    /// Returns the events that all simulations of a comparison may have together. A 2020s core
-    /// simulates some 5 million of them a second.
-    pub(crate) fn events(self) -> u64 {
+    /// Returns the simulated events that a comparison may spend on an arm, all its repetitions together.
+    /// A core simulates some 5 to 10 million of them a second.
+    pub(crate) fn events_an_arm(self) -> u64 {
         match self {
-            Thoroughness::Quick => 20_000_000,
-            Thoroughness::Normal => 200_000_000,
-            Thoroughness::Full => 4_000_000_000,
+            Thoroughness::Quick => 10_000_000,
+            Thoroughness::Normal => 100_000_000,
+            Thoroughness::Full => 2_000_000_000,
         }
     }
 }

@@ -44,8 +44,8 @@ pub struct Arguments {
     /// its lines has it
     #[arg(long, default_value = "stock", value_name = "LAYOUT")]
     root_domain: RootDomain,
-    /// How far to go on until scores are steady and changes narrow: at most 20 million simulated
-    /// events, 200 million, or 4 billion, all arms and repetitions together
+    /// How far to go on until scores are steady and changes narrow: at most 10 million simulated
+    /// events, 100 million, or 2 billion for each arm, all its repetitions together
     #[arg(long, value_enum, default_value_t, conflicts_with_all = ["warmup", "measure"])]
     effort: Effort,
     /// Simulations per arm [default: 5; without --warmup and --measure as many as make changes

@@ -82,15 +82,25 @@ impl Found {
 
     /// Returns the events of all simulations, those of the warm-up by their share of the time.
     fn cost(&self) -> u64 {
+        self.cost_of(self.effort)
+    }
+
+    /// Returns the events that the same simulations would have in other times.
+    fn cost_of(&self, effort: Effort) -> u64 {
         let measured: u64 = self.arms.iter().map(|arm| arm.events).sum();
-        let Effort {
-            warmup_ns,
-            measure_ns,
-            ..
-        } = self.effort;
-        let all_ns = u128::from(warmup_ns) + u128::from(measure_ns);
-        let events = u128::from(measured) * all_ns / u128::from(measure_ns.max(1));
+        let all_ns = u128::from(effort.warmup_ns) + u128::from(effort.measure_ns);
+        let events = u128::from(measured) * all_ns / u128::from(self.effort.measure_ns.max(1));
         u64::try_from(events).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the next longer times: twice as long a measurement, and at least as long a warm-up.
+    fn longer(&self) -> Effort {
+        let measure_ns = 2 * self.effort.measure_ns;
+        Effort {
+            measure_ns,
+            warmup_ns: self.effort.warmup_ns.max(measure_ns),
+            ..self.effort
+        }
     }
 }
 
@@ -137,7 +147,9 @@ impl<'a> Rounds<'a> {
             } => {
                 let first = spec.plan.repetitions();
                 let most = repetitions.unwrap_or(MOST_REPETITIONS);
-                (self.settle(effort.events(), first, most)?, Some(effort))
+                let arms = spec.arms.len() as u64;
+                let events = effort.events_an_arm().saturating_mul(arms);
+                (self.settle(events, first, most)?, Some(effort))
             }
         };
         let ms = |ns: u64| ns as f64 / 1e6;
@@ -159,12 +171,12 @@ impl<'a> Rounds<'a> {
             false => self.begin(events, first)?,
         };
         loop {
-            let (window_ns, repetitions) = (found.effort.measure_ns, found.effort.repetitions);
+            let repetitions = found.effort.repetitions;
             let left = events.saturating_sub(self.spent);
-            let cost = found.cost();
-            if !self.is_timed && found.is_moving() && cost.saturating_mul(2) <= left {
-                found = self.measure(window(2 * window_ns, repetitions))?;
-            } else if found.is_wide() && 2 * repetitions <= most && cost <= left {
+            let longer = found.longer();
+            if !self.is_timed && found.is_moving() && found.cost_of(longer) <= left {
+                found = self.measure(longer)?;
+            } else if found.is_wide() && 2 * repetitions <= most && found.cost() <= left {
                 self.repeat(&mut found, 2 * repetitions)?;
             } else {
                 return Ok(found);
@@ -174,22 +186,40 @@ impl<'a> Rounds<'a> {
 
     /// Measures a first, short window, and then the one that the effort pays for.
     fn begin(&mut self, events: u64, repetitions: u32) -> Result<Found, ExperimentError> {
-        let probe = self.measure(window(SHORTEST_NS, repetitions))?;
-        let cost = |window_ns: u64| {
-            u128::from(probe.cost()) * u128::from(window_ns) / u128::from(SHORTEST_NS)
+        let shortest = Effort {
+            repetitions,
+            warmup_ns: SHORTEST_NS,
+            measure_ns: SHORTEST_NS,
+        };
+        let probe = self.measure(shortest)?;
+        let left = events.saturating_sub(self.spent);
+        let times = |warmup_ns, measure_ns| Effort {
+            repetitions,
+            warmup_ns,
+            measure_ns,
         };
         let mut window_ns = SHORTEST_NS;
-        while window_ns < LONG_NS && cost(2 * window_ns) <= u128::from(events / 2) {
+        while window_ns < LONG_NS
+            && probe.cost_of(times(2 * window_ns, 2 * window_ns)) <= events / 2
+        {
             window_ns *= 2;
         }
         let balance_ns = longest_busy_interval_ns(self.spec.era, &self.topology);
-        let left = events.saturating_sub(self.spent);
-        if window_ns < balance_ns && cost(balance_ns) <= u128::from(left) {
-            window_ns = balance_ns;
+        if window_ns >= balance_ns {
+            return match window_ns {
+                SHORTEST_NS => Ok(probe),
+                _ => self.measure(times(window_ns, window_ns)),
+            };
         }
-        match window_ns {
-            SHORTEST_NS => Ok(probe),
-            _ => self.measure(window(window_ns, repetitions)),
+        // The balancer's turn matters more than a long measurement.
+        let measured = [1, 2, 4].map(|part| times(balance_ns, balance_ns / part));
+        let affordable = measured
+            .into_iter()
+            .find(|&effort| probe.cost_of(effort) <= left);
+        match affordable {
+            Some(effort) => self.measure(effort),
+            None if window_ns > SHORTEST_NS => self.measure(times(window_ns, window_ns)),
+            None => Ok(probe),
         }
     }
 
@@ -236,14 +266,5 @@ impl<'a> Rounds<'a> {
         self.behind += total;
         self.spent = self.spent.saturating_add(found.cost() - before);
         Ok(())
-    }
-}
-
-/// A window is as long as what comes before it.
-fn window(window_ns: u64, repetitions: u32) -> Effort {
-    Effort {
-        repetitions,
-        warmup_ns: window_ns,
-        measure_ns: window_ns,
     }
 }
