@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::null_is_nan;
 use crate::judge::{Tolerance, Verdict, direction, judge};
-use crate::model::{Cell, Load};
+use crate::model::{Cell, Effort, Load};
 use crate::published::Published;
 use crate::stats::{Delta, ci95};
 
@@ -47,11 +47,16 @@ pub struct ArmResult {
 /// The simulated values of one load.
 pub(crate) struct LoadResult<'a> {
     pub load: &'a Load,
+    /// The simulated time of each simulation.
+    pub effort: Effort,
     /// The description of each of the load's scores.
     pub scores: Vec<Described>,
     /// The arms' names, `baseline` and `patched` first, each with the values of each score, one a
     /// repetition.
     pub arms: Vec<(&'a str, Vec<Vec<f64>>)>,
+    /// The part of the measured time, 0 to 1/2, in which a score changed with time: by arm, then by
+    /// score.
+    pub transients: Vec<Vec<Option<f64>>>,
     /// The seed of a bootstrap's draws.
     pub draws: u64,
 }
@@ -65,6 +70,18 @@ pub(crate) struct Described {
 }
 
 impl LoadResult<'_> {
+    /// Returns the simulated time in milliseconds until which a score changed with time while it was
+    /// measured, in the baseline or in the patched arm.
+    fn transient_ms(&self, score: usize) -> Option<f64> {
+        let arms = self.transients.iter().take(2);
+        let parts = arms.filter_map(|scores| scores.get(score).copied().flatten());
+        let last = parts.fold(None, |last: Option<f64>, part| {
+            Some(last.unwrap_or(0.0).max(part))
+        });
+        let ms = |ns: u64| ns as f64 / 1e6;
+        last.map(|part| ms(self.effort.warmup_ns) + part * ms(self.effort.measure_ns))
+    }
+
     /// Returns the number that the figures of `cell` are divided by: 1, or, where the source's
     /// figures are multiples of a baseline of 1 or 100, the number that makes the simulated
     /// baseline 1 or 100.
@@ -107,6 +124,18 @@ pub struct CellReport {
     /// The number of simulations of each arm.
     #[serde(default)]
     pub repetitions: usize,
+    /// Simulated time before anything was counted, in milliseconds.
+    #[serde(default)]
+    pub warmup_ms: f64,
+    /// Simulated time that was counted, in milliseconds; of a workload that starts and stops its
+    /// clock itself, the most that it was given.
+    #[serde(default)]
+    pub measure_ms: f64,
+    /// The simulated time from the beginning of the run, in milliseconds, until which the score
+    /// changed with time while it was measured, in the baseline or in the patched arm; at half of
+    /// the measured time it may go on. None where it was steady.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transient_ms: Option<f64>,
     /// The verdict on the simulated change with its interval.
     #[serde(default)]
     pub verdict: Verdict,
@@ -182,6 +211,9 @@ impl CellReport {
             calibration: cell.calibration.is_some(),
             tolerance: Some(tolerance),
             repetitions: baseline.len(),
+            warmup_ms: found.effort.warmup_ns as f64 / 1e6,
+            measure_ms: found.effort.measure_ns as f64 / 1e6,
+            transient_ms: found.transient_ms(cell.score),
             verdict,
             direction: direction(published.delta_pct, changed),
             within,
@@ -220,7 +252,7 @@ impl CellReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{BASELINE, Calibration, Effort, Judging, Wanted};
+    use crate::model::{BASELINE, Calibration, Judging, Wanted};
     use crate::statistic::Statistic;
     use crate::summary::Summary;
     use std::sync::Arc;
@@ -270,6 +302,8 @@ mod tests {
     fn scored(cell: &Cell, baseline: f64, patched: f64) -> CellReport {
         let found = LoadResult {
             load: &load(),
+            effort: load().effort,
+            transients: Vec::new(),
             scores: vec![Described {
                 name: "s".to_string(),
                 unit: "u",

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use perch_machine::Machine;
 use perch_policy::{Policy, Topology};
 use perch_sim::workload::{Budget, Demand, Workload};
-use perch_sim::{Outcome, Scenario, Score};
+use perch_sim::{Batch, Outcome, Scenario, Score};
 
 use crate::cell::Described;
 use crate::error::ExperimentError;
@@ -24,6 +24,7 @@ use crate::raw::{self, Each};
 use crate::report::Report;
 use crate::tally::Tallies;
 use crate::thoroughness::Thoroughness;
+use crate::transient::BATCHES;
 pub use foresee::foresee;
 use gathered::{Gathered, is_of};
 use kept::{Found, Scored};
@@ -193,7 +194,8 @@ fn simulate(
         reason,
     };
     let scenario = scenario(experiment, topology, trial, budget).map_err(failed)?;
-    let outcome = scenario.run().map_err(|error| failed(error.to_string()))?;
+    let run = scenario.run_in_batches(BATCHES);
+    let (outcome, batches) = run.map_err(|error| failed(error.to_string()))?;
     let scores = load.scores.iter().enumerate();
     tallies.add(load, arm, &outcome.metrics);
     let scores: Result<_, _> = scores
@@ -202,7 +204,7 @@ fn simulate(
             let mut cells =
                 cells().filter(|cell| std::ptr::eq(&experiment.loads[cell.load], *load));
             let relative = cells.any(|cell| cell.judging.relative);
-            read(&outcome, wanted, relative).map_err(failed)
+            read(&outcome, &batches, wanted, relative).map_err(failed)
         })
         .collect();
     let published = experiment.c2c.as_ref().filter(|line| is_of(line, load));
@@ -215,10 +217,15 @@ fn simulate(
 
 /// Returns the score of `outcome` that is `wanted`; if there is none, a sentence that says so. A
 /// score that is shown `relative` to another may be in any unit.
-fn read(outcome: &Outcome, wanted: &Wanted, relative: bool) -> Result<Scored, String> {
+fn read(
+    outcome: &Outcome,
+    batches: &[Batch],
+    wanted: &Wanted,
+    relative: bool,
+) -> Result<Scored, String> {
     let name = wanted.name.as_deref();
-    let is_wanted = |score: &&Score| name.is_none_or(|name| name == score.name);
-    let Some(score) = outcome.scores.iter().find(is_wanted) else {
+    let is_wanted = |score: &Score| name.is_none_or(|name| name == score.name);
+    let Some(index) = outcome.scores.iter().position(is_wanted) else {
         let names: Vec<&str> = outcome
             .scores
             .iter()
@@ -230,6 +237,7 @@ fn read(outcome: &Outcome, wanted: &Wanted, relative: bool) -> Result<Scored, St
             names.join(", ")
         ));
     };
+    let score = &outcome.scores[index];
     if score.unit != wanted.unit && !relative {
         return Err(format!(
             "the workload scores in {}, the experiment in {}",
@@ -244,6 +252,7 @@ fn read(outcome: &Outcome, wanted: &Wanted, relative: bool) -> Result<Scored, St
     }
     Ok(Scored {
         value: score.value,
+        course: batches.iter().map(|batch| batch.scores[index]).collect(),
         what: Described {
             name: score.name.clone(),
             unit: score.unit,

@@ -11,6 +11,7 @@ use crate::format::Format;
 use crate::grid::{Align, Grid};
 use crate::line;
 use crate::records::write_csv;
+use crate::settled;
 use crate::shape::shapes;
 
 /// The meaning of the words in tables, and of the figures under them.
@@ -195,8 +196,17 @@ fn grid(table: &[CellReport], iterations: Option<&Iterations>) -> Grid {
             grid.column(&further.arm, name, Align::Right);
         }
     }
+    let marked = table.iter().any(|cell| cell.transient_ms.is_some());
+    if marked {
+        grid.column("", "", Align::Left);
+    }
     for cell in table {
-        grid.row(row(cell));
+        let mut row = row(cell);
+        if marked {
+            let mark = cell.transient_ms.map_or("", |_| settled::MARK);
+            row.push(mark.to_string());
+        }
+        grid.row(row);
     }
     grid
 }
@@ -256,7 +266,8 @@ fn summary(report: &Report) -> Vec<String> {
             share(agree, whole)
         )
     };
-    vec![
+    let unsettled = unsettled(report);
+    [
         format!(
             "changes: {}",
             verdicts(summary.agrees, summary.disagrees, summary.undecided)
@@ -274,6 +285,29 @@ fn summary(report: &Report) -> Vec<String> {
             share(summary.baseline_close, summary.baseline_rows)
         ),
     ]
+    .into_iter()
+    .chain(unsettled)
+    .collect()
+}
+
+/// Returns a line that names the cells whose scores were not steady; none where all were.
+fn unsettled(report: &Report) -> Option<String> {
+    let moving = report
+        .cells
+        .iter()
+        .filter(|cell| cell.transient_ms.is_some());
+    let paths: Vec<String> = moving
+        .map(|cell| format!("{}/{}/{}", cell.benchmark, cell.place, cell.row))
+        .collect();
+    (!paths.is_empty()).then(|| {
+        format!(
+            "{}: time alone still changed {} of {} cells: {}",
+            settled::MARK,
+            paths.len(),
+            report.cells.len(),
+            paths.join(", ")
+        )
+    })
 }
 
 /// Returns a row a table: how far its changes lie from the published ones, in the simulation and in

@@ -76,27 +76,25 @@ impl<'a> Gathered<'a> {
     /// Returns true where further repetitions of a load may decide a cell of it.
     pub fn is_open(&self, load: usize) -> bool {
         let kept = &self.kept[load];
-        let found = self.result(
-            self.chosen[load].0,
-            kept.scores.clone(),
-            kept.values.clone(),
-        );
+        let transients = kept.transients();
+        let found = self.result(load, kept.scores.clone(), kept.values.clone(), transients);
         self.cells_of(&found).any(|cell| cell.is_open())
     }
 
     /// Makes the table of these loads, whose simulations are all there.
     pub fn finish(&mut self, table: Range<usize>) {
         let first = self.results.len();
-        for load in table {
-            let kept = std::mem::replace(&mut self.kept[load], Kept::new(0));
-            let load = self.chosen[load].0;
+        for at in table {
+            let kept = std::mem::replace(&mut self.kept[at], Kept::new(0));
+            let load = self.chosen[at].0;
             let published = self.experiment.c2c.as_ref();
             if let Some(published) = published.filter(|line| is_of(line, load)) {
                 let lines = self.arms.iter().zip(&kept.lines);
                 let arms = lines.filter_map(|(arm, lines)| lines.found(&arm.name));
                 self.c2c = Some(LineFound::new(published, arms.collect()));
             }
-            let found = self.result(load, kept.scores, kept.values);
+            let transients = kept.transients();
+            let found = self.result(at, kept.scores, kept.values, transients);
             self.results.push(found);
         }
         let results = &self.results[first..];
@@ -110,15 +108,19 @@ impl<'a> Gathered<'a> {
 
     fn result(
         &self,
-        load: &'a Load,
+        at: usize,
         scores: Vec<Described>,
         values: Vec<Vec<Vec<f64>>>,
+        transients: Vec<Vec<Option<f64>>>,
     ) -> LoadResult<'a> {
+        let (load, effort) = self.chosen[at];
         let names = self.arms.iter().map(|arm| arm.name.as_str());
         let parts = [&load.benchmark, &load.place, "bootstrap"];
         LoadResult {
             load,
+            effort,
             scores,
+            transients,
             arms: names.zip(values).collect(),
             draws: seed(self.base, &parts, 0),
         }

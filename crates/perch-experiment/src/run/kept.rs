@@ -5,11 +5,14 @@ use perch_sim::C2c;
 
 use crate::cell::Described;
 use crate::contention::LineSums;
+use crate::transient::Course;
 
 /// One score of one simulation.
 #[derive(Clone, Debug)]
 pub(super) struct Scored {
     pub value: f64,
+    /// Its values in the batches of the measured time.
+    pub course: Vec<Option<f64>>,
     pub what: Described,
 }
 
@@ -30,6 +33,8 @@ pub(super) struct Kept {
     pub scores: Vec<Described>,
     /// The values by arm, then by score, one a repetition.
     pub values: Vec<Vec<Vec<f64>>>,
+    /// The courses over the measured time by arm, then by score.
+    courses: Vec<Vec<Course>>,
     /// The contended lines by arm.
     pub lines: Vec<LineSums>,
 }
@@ -39,6 +44,7 @@ impl Kept {
         Kept {
             scores: Vec::new(),
             values: vec![Vec::new(); arms],
+            courses: vec![Vec::new(); arms],
             lines: (0..arms).map(|_| LineSums::default()).collect(),
         }
     }
@@ -49,12 +55,23 @@ impl Kept {
         self.values.iter().map(of_arm).min().unwrap_or(0) as u32
     }
 
+    /// Returns by arm, then by score, the part of the measured time in which a score changed with time;
+    /// see [`Course::transient`].
+    pub fn transients(&self) -> Vec<Vec<Option<f64>>> {
+        let of_arm = |courses: &Vec<Course>| courses.iter().map(Course::transient).collect();
+        self.courses.iter().map(of_arm).collect()
+    }
+
     /// Adds the next repetition of an arm.
     pub fn add(&mut self, arm: usize, found: Found) {
         let values = &mut self.values[arm];
         values.resize_with(found.scores.len(), Vec::new);
         let each = values.iter_mut().zip(&found.scores);
         each.for_each(|(values, score)| values.push(score.value));
+        let courses = &mut self.courses[arm];
+        courses.resize_with(found.scores.len(), Course::default);
+        let each = courses.iter_mut().zip(&found.scores);
+        each.for_each(|(course, score)| course.add(&score.course));
         self.lines[arm].add(found.lines.as_deref(), found.kernel_pct);
         if self.scores.is_empty() {
             self.scores = found.scores.into_iter().map(|score| score.what).collect();

@@ -26,6 +26,7 @@ fn formula(trial: &Trial) -> Result<Found, ExperimentError> {
 fn scored(value: f64) -> Found {
     let score = Scored {
         value,
+        course: Vec::new(),
         what: Described {
             name: "s".to_string(),
             unit: "u",
