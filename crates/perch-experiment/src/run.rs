@@ -5,30 +5,25 @@
 mod foresee;
 mod gathered;
 mod kept;
+mod kernel;
 mod plan;
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use perch_machine::Machine;
-use perch_policy::{Policy, Topology};
 use perch_sim::workload::{Budget, Demand, Workload};
-use perch_sim::{Batch, Outcome, Scenario, Score};
 
-use crate::cell::Described;
 use crate::error::ExperimentError;
 use crate::glob;
-use crate::model::{Arm, Cell, Effort, Experiment, Load, Wanted};
+use crate::model::{Arm, Cell, Effort, Experiment, Load};
 use crate::pool::{self, Progress};
 use crate::raw::{self, Each};
 use crate::report::Report;
 use crate::tally::Tallies;
 use crate::thoroughness::Thoroughness;
-use crate::transient::BATCHES;
 pub use foresee::foresee;
-use gathered::{Gathered, is_of};
-use kept::{Found, Scored};
-use plan::{Plan, Trial};
+use gathered::Gathered;
+use kernel::{Kernel, Simulate, Topologies, scenario};
+use plan::Plan;
 
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +47,12 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
+    /// Returns true where loads are simulated for longer than the experiment says until their scores
+    /// are steady.
+    fn settles(&self) -> bool {
+        self.repetitions.is_none() && !self.thoroughness.is_quick()
+    }
+
     /// Returns the greatest number of repetitions that a load may come to. Where rows are statistics,
     /// the number of iterations is part of what was measured: the greatest of a thousand is another
     /// figure than the greatest of a hundred.
@@ -112,13 +113,15 @@ pub fn run_tables(
 ) -> Result<Report, ExperimentError> {
     let topologies = Topologies::of(experiment);
     let tallies = Tallies::new(experiment);
-    let simulate = |trial: &Trial| {
-        let topology = topologies.get(&trial.load.machine);
-        simulate(experiment, topology, trial, options.budget, &tallies)
+    let simulator = Kernel {
+        experiment,
+        topologies: &topologies,
+        tallies: &tallies,
+        budget: options.budget,
     };
-    let mut report = run_with(experiment, options, (progress, each, table), simulate)?;
+    let mut report = run_with(experiment, options, (progress, each, table), &simulator)?;
     report.loads = tallies.found();
-    let machines = topologies.0.iter().map(|(machine, _)| machine);
+    let machines = topologies.machines();
     let ran = |name: &str| report.loads.iter().any(|load| load.machine == name);
     report.machines_toml = machines
         .filter(|machine| ran(&machine.name))
@@ -127,146 +130,12 @@ pub fn run_tables(
     Ok(report)
 }
 
-/// The kernel's view of every machine of an experiment, each made once.
-struct Topologies<'a>(Vec<(&'a Arc<Machine>, Arc<Topology>)>);
-
-impl<'a> Topologies<'a> {
-    fn of(experiment: &'a Experiment) -> Topologies<'a> {
-        let mut topologies = Topologies(Vec::new());
-        for Load { machine, .. } in &experiment.loads {
-            if topologies.find(machine).is_none() {
-                topologies.0.push((machine, Topology::new(machine)));
-            }
-        }
-        topologies
-    }
-
-    fn find(&self, machine: &Arc<Machine>) -> Option<&Arc<Topology>> {
-        let same = |(other, _): &&(&Arc<Machine>, _)| Arc::ptr_eq(other, machine);
-        self.0.iter().find(same).map(|(_, topology)| topology)
-    }
-
-    fn get(&self, machine: &Arc<Machine>) -> &Arc<Topology> {
-        self.find(machine).expect("every load's machine is there")
-    }
-}
-
-/// Returns one simulation, or the reason why its workload cannot be simulated.
-fn scenario(
-    experiment: &Experiment,
-    topology: &Arc<Topology>,
-    trial: &Trial,
-    budget: Budget,
-) -> Result<Scenario, String> {
-    let Trial {
-        load, arm, effort, ..
-    } = trial;
-    Ok(Scenario {
-        machine: Arc::clone(&load.machine),
-        topology: Arc::clone(topology),
-        policy: Policy::new(experiment.era, arm.modes),
-        hz: experiment.hz,
-        root_domain: experiment.root_domain,
-        workload: Workload::parse_within(&load.workload, &load.machine, budget)
-            .map_err(|error| error.to_string())?,
-        warmup_ns: effort.warmup_ns,
-        measure_ns: effort.measure_ns,
-        seed: trial.seed,
-    })
-}
-
-/// Returns the scores of one simulation.
-fn simulate(
-    experiment: &Experiment,
-    topology: &Arc<Topology>,
-    trial: &Trial,
-    budget: Budget,
-    tallies: &Tallies,
-) -> Result<Found, ExperimentError> {
-    let Trial { load, arm, .. } = trial;
-    let failed = |reason: String| ExperimentError::Run {
-        what: format!(
-            "{}, arm {}, repetition {}",
-            load.path(),
-            arm.name,
-            trial.repetition
-        ),
-        reason,
-    };
-    let scenario = scenario(experiment, topology, trial, budget).map_err(failed)?;
-    let run = scenario.run_in_batches(BATCHES);
-    let (outcome, batches) = run.map_err(|error| failed(error.to_string()))?;
-    let scores = load.scores.iter().enumerate();
-    tallies.add(load, arm, &outcome.metrics);
-    let scores: Result<_, _> = scores
-        .map(|(index, wanted)| {
-            let cells = || experiment.cells.iter().filter(|cell| cell.score == index);
-            let mut cells =
-                cells().filter(|cell| std::ptr::eq(&experiment.loads[cell.load], *load));
-            let relative = cells.any(|cell| cell.judging.relative);
-            read(&outcome, &batches, wanted, relative).map_err(failed)
-        })
-        .collect();
-    let published = experiment.c2c.as_ref().filter(|line| is_of(line, load));
-    Ok(Found {
-        scores: scores?,
-        kernel_pct: outcome.metrics.kernel_pct(),
-        lines: outcome.metrics.c2c.filter(|_| published.is_some()),
-    })
-}
-
-/// Returns the score of `outcome` that is `wanted`; if there is none, a sentence that says so. A
-/// score that is shown `relative` to another may be in any unit.
-fn read(
-    outcome: &Outcome,
-    batches: &[Batch],
-    wanted: &Wanted,
-    relative: bool,
-) -> Result<Scored, String> {
-    let name = wanted.name.as_deref();
-    let is_wanted = |score: &Score| name.is_none_or(|name| name == score.name);
-    let Some(index) = outcome.scores.iter().position(is_wanted) else {
-        let names: Vec<&str> = outcome
-            .scores
-            .iter()
-            .map(|score| score.name.as_str())
-            .collect();
-        return Err(format!(
-            "the workload has no score `{}`; it has {}",
-            name.unwrap_or("any"),
-            names.join(", ")
-        ));
-    };
-    let score = &outcome.scores[index];
-    if score.unit != wanted.unit && !relative {
-        return Err(format!(
-            "the workload scores in {}, the experiment in {}",
-            score.unit, wanted.unit
-        ));
-    }
-    if !(score.value.is_finite() && score.value > 0.0) {
-        return Err(format!(
-            "the score {} is {}; measure_ms is too short for this workload",
-            score.name, score.value
-        ));
-    }
-    Ok(Scored {
-        value: score.value,
-        course: batches.iter().map(|batch| batch.scores[index]).collect(),
-        what: Described {
-            name: score.name.clone(),
-            unit: score.unit,
-            higher_is_better: score.higher_is_better,
-        },
-    })
-}
-
-/// Runs `experiment` like [`run_tables`], with `simulate` in place of the simulator.
+/// Runs `experiment` like [`run_tables`], with `simulator` in place of the simulator.
 fn run_with(
     experiment: &Experiment,
     options: &RunOptions,
     (progress, each, table): (Progress, Each, OnTable),
-    simulate: impl Fn(&Trial) -> Result<Found, ExperimentError> + Sync,
+    simulator: &impl Simulate,
 ) -> Result<Report, ExperimentError> {
     let refuse = |reason: String| Err(ExperimentError::Argument(reason));
     if options.repetitions == Some(0) {
@@ -278,7 +147,12 @@ fn run_with(
     let base = options.seed.unwrap_or(experiment.seed);
     let arms = chosen_arms(experiment, &options.further)?;
     let cells = chosen_cells(experiment, options)?;
-    let chosen = chosen_loads(experiment, &cells, options)?;
+    let mut chosen = chosen_loads(experiment, &cells, options)?;
+    if options.settles() {
+        for (load, effort) in &mut chosen {
+            effort.warmup_ns = effort.warmup_ns.max(simulator.balancing_ns(load));
+        }
+    }
     let jobs = affordable(&chosen, &arms, options)?;
     let mut gathered = Gathered::new(experiment, &chosen, &arms, &cells, base);
     let simulations = |loads: &[(&Load, Effort)]| -> usize {
@@ -298,11 +172,15 @@ fn run_with(
                 Ok(())
             };
             let advance = |of_plan, _| progress(done + of_plan, total);
-            let run = |index| simulate(&plan.trial(index));
+            let run = |index| simulator.simulate(&plan.trial(index));
             pool::run(plan.total(), jobs, &advance, run, keep)?;
             done += plan.total();
             open.retain(|&at| {
                 let (load, effort) = chosen[at];
+                if options.settles() && gathered.lengthen(at, options.thoroughness.doublings()) {
+                    simulator.forget(load);
+                    return true;
+                }
                 gathered.repetitions(at) < options.most(load, effort) && gathered.is_open(at)
             });
         }

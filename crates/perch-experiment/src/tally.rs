@@ -207,6 +207,18 @@ impl<'a> Tallies<'a> {
         tally.get_or_insert_default().add(metrics);
     }
 
+    /// Forgets the simulations of a load, which is simulated anew.
+    pub fn forget(&self, load: &Load) {
+        let loads = self.experiment.loads.iter().zip(&self.all);
+        for (_, arms) in loads.filter(|(other, _)| std::ptr::eq(*other, load)) {
+            for tally in arms {
+                *tally
+                    .lock()
+                    .expect("no worker panics while it holds the lock") = None;
+            }
+        }
+    }
+
     /// Returns the counts of every load that ran, in the order of the tables.
     pub fn found(self) -> Vec<LoadFound> {
         let of_load = |(load, arms): (&Load, Vec<Mutex<Option<Box<Tally>>>>)| {

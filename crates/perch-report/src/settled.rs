@@ -63,9 +63,13 @@ pub(crate) fn doubts(found: &Comparison) -> Vec<String> {
     }
     if !window.is_balanced() {
         doubts.push(format!(
-            "{}: a warm-up of {} is shorter than the {} that may pass until the balancer of a busy CPU \
-             has its turn{}",
-            if window.effort.is_some() { MARK } else { "perhaps not settled" },
+            "{}: a warm-up of {} is shorter than the {} that may pass until the balancer has tried \
+             to move every task{}",
+            if window.effort.is_some() {
+                MARK
+            } else {
+                "perhaps not settled"
+            },
             time(window.warmup_ms),
             time(window.balance_ms),
             more(window)

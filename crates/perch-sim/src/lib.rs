@@ -17,7 +17,8 @@ pub use observe::{Asked, Batch, GuestMetrics, Left, Metrics, Switched, Watch, Wo
 pub use observe::{CpuGlimpse, Glimpse, LoadGlimpse, TaskGlimpse};
 pub use perch_engine::Dist;
 pub use perch_sched::hardware::{C2c, Line, Row, Symbol, User};
-pub use perch_sched::longest_busy_interval_ns;
 pub use perch_sched::observe::{Counts, Latencies, RtMetrics};
 pub use perch_workload as workload;
-pub use scenario::{Outcome, RootDomain, Scenario, Score, SimError, UnknownRootDomain};
+pub use scenario::{
+    Outcome, RootDomain, Scenario, Score, SimError, UnknownRootDomain, balancing_ns,
+};

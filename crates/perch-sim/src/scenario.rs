@@ -5,10 +5,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use perch_machine::Machine;
-use perch_policy::{ParseError, Policy, Topology};
+use perch_policy::{CpuMask, Era, ParseError, Policy, Topology};
+use perch_sched::longest_busy_interval_ns;
 
 use crate::observe::Metrics;
-use crate::workload::{ClassError, EraError, GroupError, Workload};
+use crate::workload::{ClassError, EraError, GroupError, Site, Workload};
 
 /// How the simulated kernel lays out its root domain: which fields that all CPUs use lie on one
 /// cache line. A property of the kernel, the same for every arm.
@@ -71,6 +72,19 @@ pub struct Scenario {
     pub measure_ns: u64,
     /// The seed of all random numbers.
     pub seed: u64,
+}
+
+/// Returns the longest time that may pass until the balancer has tried to move any task of a workload, in
+/// nanoseconds: the longest time between two passes on a CPU that is busy all the time, over a domain
+/// within which a task may move. A score that is measured after a shorter warm-up need not last.
+pub fn balancing_ns(era: Era, topology: &Topology, workload: &Workload) -> u64 {
+    let tasks = workload.tasks.iter().filter(|task| task.site == Site::Host);
+    let mut masks: Vec<&Arc<CpuMask>> = workload.masks.iter().collect();
+    // Tasks that share an affinity follow one another, or share one and the same mask.
+    masks.extend(tasks.map(|task| &task.allowed));
+    masks.dedup_by(|a, b| Arc::ptr_eq(a, b));
+    let of_mask = |mask: &Arc<CpuMask>| longest_busy_interval_ns(era, topology, mask);
+    masks.into_iter().map(of_mask).max().unwrap_or(0)
 }
 
 /// A number that the workload is judged by.

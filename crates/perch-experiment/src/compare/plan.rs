@@ -57,8 +57,8 @@ pub struct Window {
     pub warmup_ms: f64,
     /// Simulated time that was counted, in milliseconds.
     pub measure_ms: f64,
-    /// The longest time between two passes of the balancer on a busy CPU of the machine, in
-    /// milliseconds: after a shorter warm-up it has not seen all CPUs.
+    /// The longest time that may pass until the balancer has tried to move any task, in
+    /// milliseconds: what a busy CPU takes between two passes over the CPUs that the task may use.
     pub balance_ms: f64,
     /// The effort that the times were chosen within; none where they were given by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Returns true where the balancer of every busy CPU had its turn before anything was counted.
+    /// Returns true where the balancer had its turn on every task before anything was counted.
     pub fn is_balanced(&self) -> bool {
         self.warmup_ms >= self.balance_ms
     }

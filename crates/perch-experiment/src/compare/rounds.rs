@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use perch_policy::Topology;
 use perch_sim::workload::Workload;
-use perch_sim::{Batch, Outcome, Score, longest_busy_interval_ns};
+use perch_sim::{Batch, Outcome, Score, balancing_ns};
 
 use super::found::ArmFound;
 use super::plan::{Plan, Window, is_timed, timed};
@@ -109,6 +109,8 @@ pub(super) struct Rounds<'a> {
     spec: &'a CompareSpec,
     topology: Arc<Topology>,
     is_timed: bool,
+    /// The longest time that may pass until the balancer has tried to move any task.
+    balance_ns: u64,
     jobs: usize,
     progress: Progress<'a>,
     /// Simulations of the rounds before this.
@@ -124,9 +126,11 @@ impl<'a> Rounds<'a> {
         jobs: usize,
         progress: Progress<'a>,
     ) -> Rounds<'a> {
+        let topology = Topology::new(&spec.machine);
         Rounds {
             spec,
-            topology: Topology::new(&spec.machine),
+            balance_ns: balancing_ns(spec.era, &topology, workload),
+            topology,
             is_timed: is_timed(workload),
             jobs,
             progress,
@@ -156,7 +160,7 @@ impl<'a> Rounds<'a> {
         let window = Window {
             warmup_ms: ms(found.effort.warmup_ns),
             measure_ms: ms(found.effort.measure_ns),
-            balance_ms: ms(longest_busy_interval_ns(spec.era, &self.topology)),
+            balance_ms: ms(self.balance_ns),
             effort,
         };
         let window = (!self.is_timed).then_some(window);
@@ -204,7 +208,7 @@ impl<'a> Rounds<'a> {
         {
             window_ns *= 2;
         }
-        let balance_ns = longest_busy_interval_ns(self.spec.era, &self.topology);
+        let balance_ns = self.balance_ns;
         if window_ns >= balance_ns {
             return match window_ns {
                 SHORTEST_NS => Ok(probe),

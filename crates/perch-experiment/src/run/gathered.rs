@@ -21,6 +21,8 @@ pub(super) struct Gathered<'a> {
     pub cells: &'a [&'a Cell],
     pub base: u64,
     kept: Vec<Kept>,
+    /// How often each load's times were doubled.
+    doubled: Vec<u32>,
     results: Vec<LoadResult<'a>>,
     reports: Vec<CellReport>,
     c2c: Option<LineFound>,
@@ -41,6 +43,7 @@ impl<'a> Gathered<'a> {
             cells,
             base,
             kept: chosen.iter().map(|_| Kept::new(arms.len())).collect(),
+            doubled: vec![0; chosen.len()],
             results: Vec::new(),
             reports: Vec::new(),
             c2c: None,
@@ -56,7 +59,7 @@ impl<'a> Gathered<'a> {
     /// as there are, so that they double each time.
     pub fn next(&self, loads: &[usize]) -> Vec<Batch<'a>> {
         let batch = |&at: &usize| {
-            let (load, effort) = self.chosen[at];
+            let (load, effort) = (self.chosen[at].0, self.effort(at));
             let done = self.repetitions(at);
             Batch {
                 at,
@@ -71,6 +74,30 @@ impl<'a> Gathered<'a> {
     /// Returns the number of repetitions of a load that are there.
     pub fn repetitions(&self, load: usize) -> u32 {
         self.kept[load].repetitions()
+    }
+
+    /// Returns the times of a load's simulations, and the number of repetitions that it begins with.
+    fn effort(&self, load: usize) -> Effort {
+        let effort = self.chosen[load].1;
+        let factor = 1 << self.doubled[load];
+        Effort {
+            warmup_ns: effort.warmup_ns.saturating_mul(factor),
+            measure_ns: effort.measure_ns.saturating_mul(factor),
+            ..effort
+        }
+    }
+
+    /// Doubles the times of a load one of whose scores still changes with time, at most `most` times.
+    /// Returns true where it did: then the load has no repetitions.
+    pub fn lengthen(&mut self, load: usize, most: u32) -> bool {
+        let transients = self.kept[load].transients();
+        let is_steady = transients.iter().flatten().all(Option::is_none);
+        if is_steady || self.doubled[load] >= most {
+            return false;
+        }
+        self.doubled[load] += 1;
+        self.kept[load] = Kept::new(self.arms.len());
+        true
     }
 
     /// Returns true where further repetitions of a load may decide a cell of it.
@@ -113,7 +140,7 @@ impl<'a> Gathered<'a> {
         values: Vec<Vec<Vec<f64>>>,
         transients: Vec<Vec<Option<f64>>>,
     ) -> LoadResult<'a> {
-        let (load, effort) = self.chosen[at];
+        let (load, effort) = (self.chosen[at].0, self.effort(at));
         let names = self.arms.iter().map(|arm| arm.name.as_str());
         let parts = [&load.benchmark, &load.place, "bootstrap"];
         LoadResult {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Tests of the runner, with a formula in place of the simulator.
 
+use super::kept::{Found, Scored};
+use super::plan::Trial;
 use super::*;
+use crate::cell::Described;
 use crate::library;
 use crate::statistic::Statistic;
 use crate::testing::{FIGURES, STATISTICS};
@@ -40,14 +43,25 @@ fn scored(value: f64) -> Found {
     }
 }
 
+impl<F: Fn(&Trial) -> Result<Found, ExperimentError> + Sync> Simulate for F {
+    fn simulate(&self, trial: &Trial) -> Result<Found, ExperimentError> {
+        self(trial)
+    }
+}
+
 fn run_with(
     experiment: &Experiment,
     options: &RunOptions,
     progress: Progress,
     each: Each,
-    simulate: impl Fn(&Trial) -> Result<Found, ExperimentError> + Sync,
+    simulate: impl Simulate,
 ) -> Result<Report, ExperimentError> {
-    super::run_with(experiment, options, (progress, each, &mut |_| {}), simulate)
+    super::run_with(
+        experiment,
+        options,
+        (progress, each, &mut |_| {}),
+        &simulate,
+    )
 }
 
 /// Every report on the way has the first tables of the last one, a table more each time.
@@ -61,7 +75,7 @@ fn tables_come_as_soon_as_they_are_finished_and_in_order() {
         let mut on_the_way = Vec::new();
         let mut table = |report: &Report| on_the_way.push(report.cells.clone());
         let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut |_| Ok(()), &mut table);
-        let all = super::run_with(&experiment(), &options, other, formula).unwrap();
+        let all = super::run_with(&experiment(), &options, other, &formula).unwrap();
         assert_eq!(on_the_way.len(), 6);
         for cells in &on_the_way {
             assert_eq!(*cells, all.cells[..cells.len()]);

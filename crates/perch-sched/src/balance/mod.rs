@@ -21,7 +21,7 @@ mod stats;
 mod sums;
 mod weights;
 
-use perch_policy::{Era, Level, Topology};
+use perch_policy::{CpuMask, Era, Level, Topology};
 
 use crate::core::Sched;
 use crate::era::{BalanceRules, EraRules};
@@ -36,18 +36,23 @@ pub(crate) use moves::Vacated;
 pub(crate) use state::BalanceState;
 pub(crate) use sums::Sums;
 
-/// Returns the longest time between two periodic passes of a CPU that is busy all the time, in
-/// nanoseconds, on a machine that is out of balance: the interval of its widest domain. A run that is
-/// shorter need not have seen what the balancer does.
-pub fn longest_busy_interval_ns(era: Era, topology: &Topology) -> u64 {
+/// Returns the longest time between two periodic passes that can move a task which may use the CPUs of
+/// `allowed`, of a CPU that is busy all the time, in nanoseconds, while the machine is out of balance: the
+/// interval of the lowest domain that has all these CPUs. A run that is shorter need not have seen what
+/// the balancer does.
+pub fn longest_busy_interval_ns(era: Era, topology: &Topology, allowed: &CpuMask) -> u64 {
     let rules = EraRules::new(era, topology.nr_cpus()).balance;
-    let domains = (0..topology.nr_domains()).map(|number| topology.domain(number));
-    let intervals = domains.map(|domain| {
+    let mut longest = 0;
+    // The chain of any other of these CPUs comes to the same domain.
+    for domain in allowed.iter().take(1).flat_map(|cpu| topology.domains(cpu)) {
         let is_numa = domain.level() == Level::Numa;
         let least = least_interval_ns(&rules, domain.span().weight(), is_numa);
-        least * busy_factor(&rules, is_numa)
-    });
-    intervals.max().unwrap_or(0)
+        longest = longest.max(least * busy_factor(&rules, is_numa));
+        if allowed.iter().all(|cpu| domain.span().contains(cpu)) {
+            break;
+        }
+    }
+    longest
 }
 
 /// Returns the shortest time between two passes over a domain of `weight` CPUs, in nanoseconds: a

@@ -92,3 +92,60 @@ fn statistics_and_a_given_number_of_repetitions_stay_as_they_are() {
             .all(|cell| cell.repetitions == 3)
     );
 }
+
+/// A load whose score rises until 2 s of simulated time: the experiment's own times lie within that.
+struct Rising;
+
+impl Simulate for Rising {
+    fn simulate(&self, trial: &Trial) -> Result<Found, ExperimentError> {
+        let Effort {
+            warmup_ns,
+            measure_ns,
+            ..
+        } = trial.effort;
+        let mut found = scored(1000.0);
+        let batch = |batch: u64| {
+            let at_ns = warmup_ns + measure_ns * batch / 20;
+            let noise = (trial.seed.wrapping_mul(batch + 7) % 100) as f64 / 100.0;
+            Some(1000.0 + noise + at_ns.min(2_000_000_000) as f64 / 1e7)
+        };
+        found.scores[0].course = (0..20).map(batch).collect();
+        Ok(found)
+    }
+
+    fn balancing_ns(&self, _load: &Load) -> u64 {
+        500_000_000
+    }
+}
+
+/// Times double until the score is steady or the effort is spent; what is quick or has its repetitions
+/// by hand is simulated as the experiment says, and says that it is not settled.
+#[test]
+fn loads_are_simulated_for_longer_until_they_are_steady() {
+    let run = |thoroughness, repetitions| {
+        let options = RunOptions {
+            jobs: 2,
+            only: Some("UDP_RR/node0/n=1".to_string()),
+            thoroughness,
+            repetitions,
+            ..RunOptions::default()
+        };
+        let other: (Progress, Each, OnTable) = (&|_, _| {}, &mut |_| Ok(()), &mut |_| {});
+        let report = super::super::run_with(&experiment(), &options, other, &Rising).unwrap();
+        let cell = &report.cells[0];
+        (cell.warmup_ms, cell.measure_ms, cell.transient_ms.is_some())
+    };
+    let own = run(Thoroughness::Quick, None);
+    assert!(own.0 < 500.0 && own.2, "{own:?}");
+    assert_eq!(run(Thoroughness::Full, Some(5)), own);
+    // The balancer's turn comes first, then doubling: 0.5, 1, 2 s.
+    let (_, measure_ms, _) = own;
+    assert_eq!(
+        run(Thoroughness::Normal, None),
+        (2000.0, 4.0 * measure_ms, false)
+    );
+    assert_eq!(
+        run(Thoroughness::Full, None),
+        (2000.0, 4.0 * measure_ms, false)
+    );
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The simulations of a run.
+
+use std::sync::Arc;
+
+use perch_machine::Machine;
+use perch_policy::{Policy, Topology};
+use perch_sim::workload::{Basis, Budget, Workload};
+use perch_sim::{Batch, Outcome, Scenario, Score, balancing_ns};
+
+use super::gathered::is_of;
+use super::kept::{Found, Scored};
+use super::plan::Trial;
+use crate::cell::Described;
+use crate::error::ExperimentError;
+use crate::model::{Experiment, Load, Wanted};
+use crate::tally::Tallies;
+use crate::transient::BATCHES;
+
+/// A simulator, as a run needs it.
+pub(super) trait Simulate: Sync {
+    /// Returns the scores of one simulation.
+    fn simulate(&self, trial: &Trial) -> Result<Found, ExperimentError>;
+
+    /// Forgets what was counted of a load beside its scores, because it is simulated anew.
+    fn forget(&self, _load: &Load) {}
+
+    /// Returns the longest time that may pass until the balancer has tried to move any task of a
+    /// load, in nanoseconds; 0 for a load that starts and stops its clock itself.
+    fn balancing_ns(&self, _load: &Load) -> u64 {
+        0
+    }
+}
+
+/// The kernel's view of every machine of an experiment, each made once.
+pub(super) struct Topologies<'a>(Vec<(&'a Arc<Machine>, Arc<Topology>)>);
+
+impl<'a> Topologies<'a> {
+    pub fn of(experiment: &'a Experiment) -> Topologies<'a> {
+        let mut topologies = Topologies(Vec::new());
+        for Load { machine, .. } in &experiment.loads {
+            if topologies.find(machine).is_none() {
+                topologies.0.push((machine, Topology::new(machine)));
+            }
+        }
+        topologies
+    }
+
+    /// Returns the machines, in the order in which loads name them.
+    pub fn machines(&self) -> impl Iterator<Item = &Machine> {
+        self.0.iter().map(|(machine, _)| machine.as_ref())
+    }
+
+    fn find(&self, machine: &Arc<Machine>) -> Option<&Arc<Topology>> {
+        let same = |(other, _): &&(&Arc<Machine>, _)| Arc::ptr_eq(other, machine);
+        self.0.iter().find(same).map(|(_, topology)| topology)
+    }
+
+    pub fn get(&self, machine: &Arc<Machine>) -> &Arc<Topology> {
+        self.find(machine).expect("every load's machine is there")
+    }
+}
+
+/// Returns one simulation, or the reason why its workload cannot be simulated.
+pub(super) fn scenario(
+    experiment: &Experiment,
+    topology: &Arc<Topology>,
+    trial: &Trial,
+    budget: Budget,
+) -> Result<Scenario, String> {
+    let Trial {
+        load, arm, effort, ..
+    } = trial;
+    Ok(Scenario {
+        machine: Arc::clone(&load.machine),
+        topology: Arc::clone(topology),
+        policy: Policy::new(experiment.era, arm.modes),
+        hz: experiment.hz,
+        root_domain: experiment.root_domain,
+        workload: Workload::parse_within(&load.workload, &load.machine, budget)
+            .map_err(|error| error.to_string())?,
+        warmup_ns: effort.warmup_ns,
+        measure_ns: effort.measure_ns,
+        seed: trial.seed,
+    })
+}
+
+/// The simulated kernel of an experiment's era.
+pub(super) struct Kernel<'a> {
+    pub experiment: &'a Experiment,
+    pub topologies: &'a Topologies<'a>,
+    pub tallies: &'a Tallies<'a>,
+    pub budget: Budget,
+}
+
+impl Simulate for Kernel<'_> {
+    fn simulate(&self, trial: &Trial) -> Result<Found, ExperimentError> {
+        let topology = self.topologies.get(&trial.load.machine);
+        simulate(self.experiment, topology, trial, self.budget, self.tallies)
+    }
+
+    fn forget(&self, load: &Load) {
+        self.tallies.forget(load);
+    }
+
+    fn balancing_ns(&self, load: &Load) -> u64 {
+        let topology = self.topologies.get(&load.machine);
+        // A workload that does not parse is refused where it is run.
+        match Workload::parse_within(&load.workload, &load.machine, self.budget) {
+            Ok(workload) if workload.measure.basis != Basis::Time => {
+                balancing_ns(self.experiment.era, topology, &workload)
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// Returns the scores of one simulation.
+fn simulate(
+    experiment: &Experiment,
+    topology: &Arc<Topology>,
+    trial: &Trial,
+    budget: Budget,
+    tallies: &Tallies,
+) -> Result<Found, ExperimentError> {
+    let Trial { load, arm, .. } = trial;
+    let failed = |reason: String| ExperimentError::Run {
+        what: format!(
+            "{}, arm {}, repetition {}",
+            load.path(),
+            arm.name,
+            trial.repetition
+        ),
+        reason,
+    };
+    let scenario = scenario(experiment, topology, trial, budget).map_err(failed)?;
+    let run = scenario.run_in_batches(BATCHES);
+    let (outcome, batches) = run.map_err(|error| failed(error.to_string()))?;
+    let scores = load.scores.iter().enumerate();
+    tallies.add(load, arm, &outcome.metrics);
+    let scores: Result<_, _> = scores
+        .map(|(index, wanted)| {
+            let cells = || experiment.cells.iter().filter(|cell| cell.score == index);
+            let mut cells =
+                cells().filter(|cell| std::ptr::eq(&experiment.loads[cell.load], *load));
+            let relative = cells.any(|cell| cell.judging.relative);
+            read(&outcome, &batches, wanted, relative).map_err(failed)
+        })
+        .collect();
+    let published = experiment.c2c.as_ref().filter(|line| is_of(line, load));
+    Ok(Found {
+        scores: scores?,
+        kernel_pct: outcome.metrics.kernel_pct(),
+        lines: outcome.metrics.c2c.filter(|_| published.is_some()),
+    })
+}
+
+/// Returns the score of `outcome` that is `wanted`; if there is none, a sentence that says so. A
+/// score that is shown `relative` to another may be in any unit.
+fn read(
+    outcome: &Outcome,
+    batches: &[Batch],
+    wanted: &Wanted,
+    relative: bool,
+) -> Result<Scored, String> {
+    let name = wanted.name.as_deref();
+    let is_wanted = |score: &Score| name.is_none_or(|name| name == score.name);
+    let Some(index) = outcome.scores.iter().position(is_wanted) else {
+        let names: Vec<&str> = outcome
+            .scores
+            .iter()
+            .map(|score| score.name.as_str())
+            .collect();
+        return Err(format!(
+            "the workload has no score `{}`; it has {}",
+            name.unwrap_or("any"),
+            names.join(", ")
+        ));
+    };
+    let score = &outcome.scores[index];
+    if score.unit != wanted.unit && !relative {
+        return Err(format!(
+            "the workload scores in {}, the experiment in {}",
+            score.unit, wanted.unit
+        ));
+    }
+    if !(score.value.is_finite() && score.value > 0.0) {
+        return Err(format!(
+            "the score {} is {}; measure_ms is too short for this workload",
+            score.name, score.value
+        ));
+    }
+    Ok(Scored {
+        value: score.value,
+        course: batches.iter().map(|batch| batch.scores[index]).collect(),
+        what: Described {
+            name: score.name.clone(),
+            unit: score.unit,
+            higher_is_better: score.higher_is_better,
+        },
+    })
+}
