@@ -41,8 +41,8 @@ pub struct RunArguments {
     /// Only cells whose BENCHMARK/WHERE/ROW match; * and ? are wildcards
     #[arg(long, value_name = "GLOB")]
     only: Option<String>,
-    /// How far to repeat simulations of cells that are undecided: not at all, up to 4 times the
-    /// experiment's own number, or up to 32 times
+    /// How far to go on: as the experiment says; longer until scores are steady and more often until
+    /// cells are decided, each up to 4 times what the experiment says; or up to 32 times
     #[arg(long, value_enum, default_value_t, conflicts_with = "repetitions")]
     effort: Effort,
     /// Simulations per cell and arm (per table and arm where rows are statistics), instead of the

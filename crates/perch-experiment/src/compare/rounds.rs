@@ -20,8 +20,9 @@ use crate::transient::BATCHES;
 
 /// The first window, which also tells what a longer one costs.
 const SHORTEST_NS: u64 = 250_000_000;
-/// A window that is not longer than this is taken from the start where half of the effort pays for
-/// it, whether a transient shows or not: rare moves of the balancer show in long windows only.
+/// A window that is not longer than this is taken from the start where the effort pays for it, whether a
+/// transient shows or not: rare moves of the balancer show in long windows only, and more repetitions
+/// do not replace them.
 const LONG_NS: u64 = 8_000_000_000;
 /// The most repetitions that a wide interval makes of those that a comparison begins with.
 const MOST_REPETITIONS: u32 = 40;
@@ -203,9 +204,7 @@ impl<'a> Rounds<'a> {
             measure_ns,
         };
         let mut window_ns = SHORTEST_NS;
-        while window_ns < LONG_NS
-            && probe.cost_of(times(2 * window_ns, 2 * window_ns)) <= events / 2
-        {
+        while window_ns < LONG_NS && probe.cost_of(times(2 * window_ns, 2 * window_ns)) <= left {
             window_ns *= 2;
         }
         let balance_ns = self.balance_ns;
