@@ -71,8 +71,11 @@ pub(crate) struct Described {
 
 impl LoadResult<'_> {
     /// Returns the simulated time in milliseconds until which a score changed with time while it was
-    /// measured, in the baseline or in the patched arm.
+    /// measured, in the baseline or in the patched arm; none where it counts the beginning.
     fn transient_ms(&self, score: usize) -> Option<f64> {
+        if self.effort.counts_the_beginning() {
+            return None;
+        }
         let arms = self.transients.iter().take(2);
         let parts = arms.filter_map(|scores| scores.get(score).copied().flatten());
         let last = parts.fold(None, |last: Option<f64>, part| {

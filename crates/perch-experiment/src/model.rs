@@ -63,6 +63,15 @@ pub struct Effort {
     pub measure_ns: u64,
 }
 
+impl Effort {
+    /// Returns true where nothing happens before it counts: some tools, schbench among them, count what
+    /// their threads do from the start. Such a score has its transient in it, and is compared with a
+    /// published one that has it too.
+    pub fn counts_the_beginning(&self) -> bool {
+        self.warmup_ns == 0
+    }
+}
+
 /// One workload on one machine, which is the input of a simulation. A load serves one row, or,
 /// where rows are statistics, all rows of a table.
 #[derive(Clone, Debug)]

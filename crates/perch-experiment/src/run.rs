@@ -149,7 +149,10 @@ fn run_with(
     let cells = chosen_cells(experiment, options)?;
     let mut chosen = chosen_loads(experiment, &cells, options)?;
     if options.settles() {
-        for (load, effort) in &mut chosen {
+        let warmed = chosen
+            .iter_mut()
+            .filter(|(_, effort)| !effort.counts_the_beginning());
+        for (load, effort) in warmed {
             effort.warmup_ns = effort.warmup_ns.max(simulator.balancing_ns(load));
         }
     }

@@ -91,7 +91,8 @@ impl<'a> Gathered<'a> {
     /// Returns true where it did: then the load has no repetitions.
     pub fn lengthen(&mut self, load: usize, most: u32) -> bool {
         let transients = self.kept[load].transients();
-        let is_steady = transients.iter().flatten().all(Option::is_none);
+        let is_steady = self.effort(load).counts_the_beginning()
+            || transients.iter().flatten().all(Option::is_none);
         if is_steady || self.doubled[load] >= most {
             return false;
         }
