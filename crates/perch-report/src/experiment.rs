@@ -17,7 +17,7 @@ use crate::shape::shapes;
 /// The meaning of the words in tables, and of the figures under them.
 const WORDS: &str = "\
 agrees: the simulated change lies within the tolerance with its whole 95 % interval; DISAGREES: outside
-of it, wholly; undecided: the interval reaches over the edge, so more runs are needed: --effort full
+of it, wholly; undecided: it reaches over the edge, or one run has none: --effort full repeats further
 fitted: costs were calibrated on these columns; the row is not scored
 points: root mean square of the differences from the published changes; order: Spearman's coefficient";
 

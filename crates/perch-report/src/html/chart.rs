@@ -38,13 +38,15 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Plane = Cartesian2d<RangedCoordf64, RangedCoordf64>;
 type Failed = DrawingAreaErrorKind<std::io::Error>;
 
-/// A point and its interval above and below.
+/// A point and its intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     pub x: f64,
     pub y: f64,
     /// Half the width of the interval of `y`.
     pub half: Option<f64>,
+    /// The interval of `x`.
+    pub span: Option<[f64; 2]>,
 }
 
 /// A series: points that belong together.
@@ -171,19 +173,20 @@ const OFF: f64 = 1.5;
 
 /// Moves a mark no further from 0 than this; a mark that had to be moved loses its interval.
 fn within(p: &Point, most: f64) -> Point {
+    let span = p.span.map(|span| span.map(|x| x.clamp(-most, most)));
     let half = p.half.map(|half| half.min(most));
     match p.y.abs() <= most {
-        true => Point { half, ..*p },
+        true => Point { half, span, ..*p },
         false => Point {
-            x: p.x,
             y: p.y.clamp(-most, most),
             half: None,
+            span,
+            ..*p
         },
     }
 }
 
-/// Draws dots against a diagonal with a band around it. The first series lies within the band, the
-/// second outside it, and the third is not scored.
+/// Draws dots, with the intervals of both values, against a diagonal with a band around it.
 pub fn agreement(words: &Words, x: &Axis, y: &Axis, band: f64, series: &[Series]) -> String {
     // The published values determine the range: one mark far off would otherwise hide all others.
     let published = series.iter().flat_map(|s| &s.points).map(|p| p.x);
@@ -197,7 +200,8 @@ pub fn agreement(words: &Words, x: &Axis, y: &Axis, band: f64, series: &[Series]
         .collect();
     let series = series.as_slice();
     let points = || series.iter().flat_map(|s| &s.points);
-    let both = range(points().flat_map(|p| [p.x, p.y]), true);
+    let spans = points().filter_map(|p| p.span).flatten();
+    let both = range(points().flat_map(|p| [p.x, p.y]).chain(spans), true);
     svg(420, words, |root| {
         let axes = [(x, both.clone()), (y, both.clone())];
         let area = plane(root, axes, series)?;
@@ -247,6 +251,9 @@ fn marks(area: &DrawingArea<SVGBackend, Plane>, series: &Series) -> Result<(), F
         if let Some(half) = p.half {
             let bar = vec![(p.x, p.y - half), (p.x, p.y + half)];
             area.draw(&PathElement::new(bar, style))?;
+        }
+        if let Some([low, high]) = p.span {
+            area.draw(&PathElement::new(vec![(low, p.y), (high, p.y)], style))?;
         }
         mark(area, p, series.look, series.published)?;
     }
@@ -348,6 +355,7 @@ fn legends(area: &Area, series: &[Series]) -> Result<(), Failed> {
             x: f64::from(x),
             y: f64::from(y),
             half: None,
+            span: None,
         };
         mark(&plane, &point, s.look, s.published)?;
         area.draw(&Text::new(s.name.clone(), (x + 10, y - 7), text(13)))?;

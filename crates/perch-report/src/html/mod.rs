@@ -132,6 +132,7 @@ fn agreement(body: &mut String, report: &Report) {
                 x: cell.published.delta_pct,
                 y: cell.simulated.delta_pct,
                 half: cell.simulated.ci95_pct,
+                span: cell.tolerance.map(|t| [t.low_pct, t.high_pct]),
             })
             .collect(),
         look,
@@ -151,9 +152,9 @@ fn agreement(body: &mut String, report: &Report) {
     ];
     let summary = &report.summary;
     let caption = format!(
-        "The change that was published against the simulated one, a mark a cell, with its 95 % \
-         interval. On the line they are equal; dotted: 3 percentage points off. With their \
-         intervals, {} of {} agree within what the published noise allows, {} disagree and {} are \
+        "The change that was published against the simulated one, a mark a cell. Upright: the 95 % \
+         interval of the simulated change; across: the changes that count as the published one. On the \
+         line they are equal; dotted: 3 percentage points off. With their intervals, {} of {} agree within what the published noise allows, {} disagree and {} are \
          undecided; {} of {} directions agree. A simulated change beyond one and a half times the \
          largest published one stands at the edge.",
         summary.agrees,
@@ -244,6 +245,7 @@ fn sweeps(body: &mut String, sheet: &Sheet, cells: &[&CellReport], title: &str) 
                     x: x as f64,
                     y: found.value,
                     half: found.ci95_pct.map(|half| half * scale),
+                    span: None,
                 }
             };
             series.push(Series {
@@ -257,7 +259,12 @@ fn sweeps(body: &mut String, sheet: &Sheet, cells: &[&CellReport], title: &str) 
             let found = rows.iter().enumerate().filter_map(|(x, (at, _))| {
                 let y = which(cells.get(*at)?)?;
                 let (x, half) = (x as f64, None);
-                Some(Point { x, y, half })
+                Some(Point {
+                    x,
+                    y,
+                    half,
+                    span: None,
+                })
             });
             found.collect()
         };

@@ -67,6 +67,7 @@ fn by_load(body: &mut String, title: &str, loads: &[&LoadFound]) {
                     x,
                     y: y.log10(),
                     half,
+                    span: None,
                 })
             };
             series.push(Series {

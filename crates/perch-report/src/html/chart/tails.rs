@@ -19,6 +19,7 @@ pub fn tails(words: &Words, arms: &[(String, Vec<[u64; 2]>)]) -> String {
             x,
             y: (ns.max(1) as f64 / 1e3).log10(),
             half: None,
+            span: None,
         };
         let (mut line, mut marks) = (Vec::new(), Vec::new());
         let mut seen = 0;
