@@ -230,17 +230,18 @@ fn scores(
     }
     let rows = described.into_iter().enumerate();
     let rows = rows.map(|(score, (name, unit, higher_is_better))| {
-        let transients = found.arms.iter().map(|arm| {
-            let part = arm.scores[score].transient()?;
-            window.map(|window| window.warmup_ms + part * window.measure_ms)
-        });
-        let transients: Vec<Option<f64>> = transients.collect();
+        let courses: Vec<_> = (found.arms.iter())
+            .map(|arm| (arm.scores[score].course(), arm.scores[score].transient()))
+            .collect();
         let values =
             (found.arms.iter_mut()).map(|arm| std::mem::take(&mut arm.scores[score].values));
         let names = spec.arms.iter().map(|arm| arm.name.as_str());
         let mut arms = arm_scores(names, values.collect(), spec.statistics, draws);
-        for (arm, transient_ms) in arms.iter_mut().zip(transients) {
-            arm.transient_ms = transient_ms;
+        for (arm, (course, part)) in arms.iter_mut().zip(courses) {
+            arm.course = course;
+            arm.transient_ms = window
+                .zip(part)
+                .map(|(window, part)| window.warmup_ms + part * window.measure_ms);
         }
         ScoreRow {
             name,

@@ -58,7 +58,7 @@ impl Course {
     }
 
     /// Returns the mean of each batch, where any repetition has a value there.
-    fn means(&self) -> Vec<Option<f64>> {
+    pub fn means(&self) -> Vec<Option<f64>> {
         let mean = |&(sum, n): &(f64, u32)| (n > 0).then(|| sum / f64::from(n));
         self.batches.iter().map(mean).collect()
     }

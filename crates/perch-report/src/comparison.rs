@@ -243,6 +243,7 @@ mod tests {
             delta_pct,
             delta_ci95_pct: Some(0.5),
             transient_ms: None,
+            course: Vec::new(),
             statistics: Vec::new(),
             iterations: Vec::new(),
         };

@@ -17,6 +17,11 @@ pub(super) struct ScoreFound {
 }
 
 impl ScoreFound {
+    /// Returns the mean over the repetitions in each batch of the measured time.
+    pub fn course(&self) -> Vec<Option<f64>> {
+        self.course.means()
+    }
+
     /// See [`Course::transient`].
     pub fn transient(&self) -> Option<f64> {
         self.course.transient()

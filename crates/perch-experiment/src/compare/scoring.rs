@@ -27,6 +27,11 @@ pub struct ArmScore {
     /// where the score was steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transient_ms: Option<f64>,
+    /// The score's mean over the repetitions in each of the equal parts of the measured time, in the
+    /// score's unit; null where nothing happened that it could be made of. Of a percentile the parts' own
+    /// percentiles, whose mean is not the whole's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course: Vec<Option<f64>>,
     /// The statistics of [`DESCRIBE`], where the caller asked for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statistics: Vec<StatisticScore>,
@@ -81,6 +86,7 @@ pub(super) fn arm_scores<'a>(
             delta_pct: pct,
             delta_ci95_pct: ci95_pct,
             transient_ms: None,
+            course: Vec::new(),
             statistics: asked.iter().map(describe).collect(),
             iterations: values,
         }

@@ -49,6 +49,18 @@ pub struct Point {
     pub span: Option<[f64; 2]>,
 }
 
+impl Point {
+    /// Returns a point without intervals.
+    pub fn at(x: f64, y: f64) -> Point {
+        Point {
+            x,
+            y,
+            half: None,
+            span: None,
+        }
+    }
+}
+
 /// A series: points that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
@@ -69,8 +81,10 @@ pub struct Axis<'a> {
 /// The kind of text at an axis' places.
 #[derive(Clone, Copy)]
 pub enum Ticks<'a> {
-    /// The value itself.
+    /// The value itself; an axis of values begins at 0.
     Numbers,
+    /// The value itself; the axis begins near the least value.
+    Near,
     /// Ten to the value's power: the axis is logarithmic.
     Powers,
     /// The names of the places 0, 1, 2 …
@@ -262,7 +276,7 @@ fn marks(area: &DrawingArea<SVGBackend, Plane>, series: &Series) -> Result<(), F
 
 fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Result<(), Failed> {
     let place = |axis: &Axis, at: f64| match axis.ticks {
-        Ticks::Numbers => number(at),
+        Ticks::Numbers | Ticks::Near => number(at),
         // Two digits are enough for a number at a line of the grid.
         Ticks::Powers => {
             let (value, last) = (10f64.powf(at), 10f64.powf(at.floor() - 1.0));
@@ -279,7 +293,7 @@ fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Resu
     };
     let places = match x.ticks {
         Ticks::Names(names) => names.len().max(2),
-        Ticks::Numbers | Ticks::Powers => 9,
+        Ticks::Numbers | Ticks::Near | Ticks::Powers => 9,
     };
     chart
         .configure_mesh()
@@ -351,12 +365,7 @@ fn legends(area: &Area, series: &[Series]) -> Result<(), Failed> {
     for (index, s) in series.iter().enumerate().take(8) {
         let x = 14 + index as i32 % 4 * SLOT;
         let y = 12 + index as i32 / 4 * 20;
-        let point = Point {
-            x: f64::from(x),
-            y: f64::from(y),
-            half: None,
-            span: None,
-        };
+        let point = Point::at(f64::from(x), f64::from(y));
         mark(&plane, &point, s.look, s.published)?;
         area.draw(&Text::new(s.name.clone(), (x + 10, y - 7), text(13)))?;
     }

@@ -3,6 +3,7 @@
 //! chart stands its table.
 
 mod chart;
+mod course;
 mod escape;
 mod machine;
 mod moved;
@@ -384,6 +385,7 @@ fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison
         }
         rows(body, &sheet, &[]);
     }
+    course::courses(body, title, found);
     if !found.latency.is_empty() {
         body.push_str("<h3>Wake-up latency</h3>\n");
         ran::curves(body, title, &found.latency);

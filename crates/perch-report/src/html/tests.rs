@@ -291,3 +291,37 @@ fn counts_of_several_schedulers_stand_side_by_side() {
     assert_eq!(count(&page, "<h2 id="), 2);
     assert!(page.contains("that a kernel ran in guests, or counted in one."));
 }
+
+/// A comparison that measured for a time has a chart of its first score over that time, with a line where
+/// an arm's transient ended; a score that was steady has none beyond the first.
+#[test]
+fn scores_are_drawn_over_the_measured_time_with_the_end_of_a_transient() {
+    let mut found = compared();
+    let before = count(
+        &html(&[Results::parse(&found.to_string()).unwrap()], "0.1.0"),
+        "<svg role=\"img\"",
+    );
+    found["window"] = json!({"warmup_ms": 250.0, "measure_ms": 250.0, "balance_ms": 96.0});
+    let second = found["scores"][0].clone();
+    found["scores"].as_array_mut().unwrap().push(second);
+    for score in 0..2 {
+        for arm in 0..2 {
+            found["scores"][score]["arms"][arm]["course"] = json!([1.0, null, 3.0, 4.0]);
+        }
+    }
+    let drawn =
+        |found: &serde_json::Value| html(&[Results::parse(&found.to_string()).unwrap()], "0.1.0");
+    let page = drawn(&found);
+    // The second score has its bars, and no course.
+    assert_eq!(count(&page, "<svg role=\"img\""), before + 2);
+    assert_eq!(count(&page, "over the measured time\""), 1);
+    assert!(!page.contains("not settled before"));
+    found["scores"][1]["arms"][1]["transient_ms"] = json!(300.0);
+    let page = drawn(&found);
+    assert_eq!(count(&page, "over the measured time\""), 2);
+    assert!(page.contains("b not settled before"));
+    assert!(
+        page.contains("time alone still changed rate of b until 300 ms"),
+        "{page}"
+    );
+}

@@ -6,6 +6,7 @@
 mod command;
 mod files;
 mod overload;
+mod predicted;
 mod progress;
 mod recordings;
 mod refusals;
