@@ -276,7 +276,8 @@ fn marks(area: &DrawingArea<SVGBackend, Plane>, series: &Series) -> Result<(), F
 
 fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Result<(), Failed> {
     let place = |axis: &Axis, at: f64| match axis.ticks {
-        Ticks::Numbers | Ticks::Near => number(at),
+        Ticks::Numbers => number(at),
+        Ticks::Near => near(at),
         // Two digits are enough for a number at a line of the grid.
         Ticks::Powers => {
             let (value, last) = (10f64.powf(at), 10f64.powf(at.floor() - 1.0));
@@ -309,6 +310,16 @@ fn mesh(chart: &mut ChartContext<SVGBackend, Plane>, x: &Axis, y: &Axis) -> Resu
         .x_label_formatter(&|at| place(x, *at))
         .y_label_formatter(&|at| place(y, *at))
         .draw()
+}
+
+/// Returns a number with the digits that tell it from its neighbours on an axis that does not begin at 0.
+fn near(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1_000.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
 }
 
 /// Returns a number with few digits, since it stands at an axis.
