@@ -54,9 +54,8 @@ impl Found {
     /// Returns true where a deciding score still changes with time.
     fn is_moving(&self) -> bool {
         self.deciding().any(|score| {
-            let arms = self.arms.iter();
-            arms.into_iter()
-                .any(|arm| arm.scores[score].transient().is_some())
+            let mut arms = self.arms.iter();
+            arms.any(|arm| arm.scores[score].transient().is_some())
         })
     }
 

@@ -339,6 +339,14 @@ fn counts_and_times_that_make_no_sense() {
         &[&compare[..], &["--measure", "0s"]].concat(),
         &["at least 1"],
     );
+    refused(
+        &[&compare[..], &["--warmup", "0ms"]].concat(),
+        &["the measured time must be at least 1"],
+    );
+    refused(
+        &[&compare[..], &["--effort", "full", "--measure", "1s"]].concat(),
+        &["--effort", "cannot be used with", "--measure"],
+    );
     refused(&[&compare[..], &["--hz", "7"]].concat(), &["100 to 1000"]);
     refused(
         &[&compare[..], &["--era", "6.4"]].concat(),
