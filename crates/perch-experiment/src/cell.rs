@@ -78,11 +78,8 @@ impl LoadResult<'_> {
         }
         let arms = self.transients.iter().take(2);
         let parts = arms.filter_map(|scores| scores.get(score).copied().flatten());
-        let last = parts.fold(None, |last: Option<f64>, part| {
-            Some(last.unwrap_or(0.0).max(part))
-        });
-        let ms = |ns: u64| ns as f64 / 1e6;
-        last.map(|part| ms(self.effort.warmup_ns) + part * ms(self.effort.measure_ns))
+        let last = parts.reduce(f64::max);
+        last.map(|part| self.effort.moment_ms(part))
     }
 
     /// Returns the number that the figures of `cell` are divided by: 1, or, where the source's
@@ -214,8 +211,8 @@ impl CellReport {
             calibration: cell.calibration.is_some(),
             tolerance: Some(tolerance),
             repetitions: baseline.len(),
-            warmup_ms: found.effort.warmup_ns as f64 / 1e6,
-            measure_ms: found.effort.measure_ns as f64 / 1e6,
+            warmup_ms: found.effort.warmup_ms(),
+            measure_ms: found.effort.measure_ms(),
             transient_ms: found.transient_ms(cell.score),
             verdict,
             direction: direction(published.delta_pct, changed),

@@ -134,7 +134,7 @@ pub fn compare_raw(
     let (mut found, window) = Rounds::new(spec, &workload, jobs, progress).run()?;
     let parts = parts(spec);
     let draws = seed(spec.seed, &[&parts[..], &["bootstrap"]].concat(), 0);
-    let mut scores = scores(spec, &mut found, window.as_ref(), draws);
+    let mut scores = scores(spec, &mut found, draws);
     let seed_of = |repetition| seed(spec.seed, &parts, repetition);
     raw::of_comparison(spec, &scores, &seed_of, each)?;
     if !spec.statistics {
@@ -213,12 +213,8 @@ pub fn watch<W: Watch>(
 
 /// Makes a row for each score, of the values that `found` has, which lose them. A bootstrap draws
 /// from `draws`.
-fn scores(
-    spec: &CompareSpec,
-    found: &mut Found,
-    window: Option<&Window>,
-    draws: u64,
-) -> Vec<ScoreRow> {
+fn scores(spec: &CompareSpec, found: &mut Found, draws: u64) -> Vec<ScoreRow> {
+    let effort = found.effort;
     let described = found.described.iter();
     let described = described.map(|score| (score.name.clone(), score.unit, score.higher_is_better));
     let latency = ("wake-up latency".to_string(), "us", false);
@@ -239,9 +235,7 @@ fn scores(
         let mut arms = arm_scores(names, values.collect(), spec.statistics, draws);
         for (arm, (course, part)) in arms.iter_mut().zip(courses) {
             arm.course = course;
-            arm.transient_ms = window
-                .zip(part)
-                .map(|(window, part)| window.warmup_ms + part * window.measure_ms);
+            arm.transient_ms = part.map(|part| effort.moment_ms(part));
         }
         ScoreRow {
             name,

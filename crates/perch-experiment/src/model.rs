@@ -70,6 +70,22 @@ impl Effort {
     pub fn counts_the_beginning(&self) -> bool {
         self.warmup_ns == 0
     }
+
+    /// Returns the simulated time before anything is counted, in milliseconds.
+    pub fn warmup_ms(&self) -> f64 {
+        self.warmup_ns as f64 / 1e6
+    }
+
+    /// Returns the simulated time that is counted, in milliseconds.
+    pub fn measure_ms(&self) -> f64 {
+        self.measure_ns as f64 / 1e6
+    }
+
+    /// Returns the simulated time since the beginning of a run, in milliseconds, at which `part` of the
+    /// measured time, 0 to 1, is over.
+    pub(crate) fn moment_ms(&self, part: f64) -> f64 {
+        self.warmup_ms() + part * self.measure_ms()
+    }
 }
 
 /// One workload on one machine, which is the input of a simulation. A load serves one row, or,

@@ -48,21 +48,24 @@ pub struct RunOptions {
 
 impl RunOptions {
     /// Returns true where loads are simulated for longer than the experiment says until their scores
-    /// are steady.
-    fn settles(&self) -> bool {
-        self.repetitions.is_none() && !self.thoroughness.is_quick()
+    /// are steady, and further while a cell is undecided.
+    pub fn settles(&self) -> bool {
+        self.doublings() > 0
+    }
+
+    /// Returns how often the times of a load may be doubled, and how often its repetitions.
+    fn doublings(&self) -> u32 {
+        match self.repetitions {
+            Some(_) => 0,
+            None => self.thoroughness.doublings(),
+        }
     }
 
     /// Returns the greatest number of repetitions that a load may come to. Where rows are statistics,
     /// the number of iterations is part of what was measured: the greatest of a thousand is another
     /// figure than the greatest of a hundred.
     fn most(&self, load: &Load, effort: Effort) -> u32 {
-        let fixed = self.repetitions.is_some() || load.row.is_none();
-        let doublings = if fixed {
-            0
-        } else {
-            self.thoroughness.doublings()
-        };
+        let doublings = load.row.as_ref().map_or(0, |_| self.doublings());
         effort.repetitions.saturating_mul(1 << doublings)
     }
 }
@@ -180,7 +183,7 @@ fn run_with(
             done += plan.total();
             open.retain(|&at| {
                 let (load, effort) = chosen[at];
-                if options.settles() && gathered.lengthen(at, options.thoroughness.doublings()) {
+                if gathered.lengthen(at, options.doublings()) {
                     simulator.forget(load);
                     return true;
                 }

@@ -19,21 +19,8 @@ pub enum Thoroughness {
 }
 
 impl Thoroughness {
-    /// Returns true where no load of an experiment is repeated further.
-    pub fn is_quick(self) -> bool {
-        self.doublings() == 0
-    }
-
-    /// Returns the name that `--effort` has for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Thoroughness::Quick => "quick",
-            Thoroughness::Normal => "normal",
-            Thoroughness::Full => "full",
-        }
-    }
-
-    /// Returns how often a load's repetitions may be doubled while one of its cells is undecided.
+    /// Returns how often the times of a load may be doubled until its scores are steady, and its
+    /// repetitions while one of its cells is undecided.
     pub(crate) fn doublings(self) -> u32 {
         match self {
             Thoroughness::Quick => 0,

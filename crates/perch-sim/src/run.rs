@@ -19,29 +19,13 @@ enum Onlooker<'a> {
     Watch(&'a mut dyn Watch),
 }
 
-/// The batches that a run's measured time is divided into.
-struct Batches {
-    /// How many, at least 1.
-    parts: u32,
-    found: Vec<Batch>,
-}
-
-impl Batches {
-    fn of(parts: u32) -> Batches {
-        Batches {
-            parts: parts.max(1),
-            found: Vec::new(),
-        }
-    }
-}
-
 impl Scenario {
     /// Runs it.
     ///
     /// # Errors
     /// When a parameter is out of its range.
     pub fn run(&self) -> Result<Outcome, SimError> {
-        self.simulate(Onlooker::Nobody, false, &mut Batches::of(1))
+        self.simulate(Onlooker::Nobody, false)
     }
 
     /// Runs it as [`Scenario::run`] does, and returns the measured time in `parts` batches of one
@@ -50,9 +34,7 @@ impl Scenario {
     /// # Errors
     /// When a parameter is out of its range.
     pub fn run_in_batches(&self, parts: u32) -> Result<(Outcome, Vec<Batch>), SimError> {
-        let mut batches = Batches::of(parts);
-        let outcome = self.simulate(Onlooker::Nobody, false, &mut batches)?;
-        Ok((outcome, batches.found))
+        self.simulate_in(parts.max(1), Onlooker::Nobody, false)
     }
 
     /// Runs it and writes a line for every decision, the warm-up's included, to `out`.
@@ -60,7 +42,7 @@ impl Scenario {
     /// # Errors
     /// When a parameter is out of its range, or writing fails.
     pub fn run_traced(&self, out: &mut dyn Write) -> Result<Outcome, SimError> {
-        self.simulate(Onlooker::Trace(out), false, &mut Batches::of(1))
+        self.simulate(Onlooker::Trace(out), false)
     }
 
     /// As [`Scenario::run_traced`], with every step an event, also where many could be one: for
@@ -70,7 +52,7 @@ impl Scenario {
     /// When a parameter is out of its range, or writing fails.
     #[doc(hidden)]
     pub fn run_stepwise(&self, out: &mut dyn Write) -> Result<Outcome, SimError> {
-        self.simulate(Onlooker::Trace(out), true, &mut Batches::of(1))
+        self.simulate(Onlooker::Trace(out), true)
     }
 
     /// Runs it step by step and tells `watch` what happens, the warm-up included. The outcome is that
@@ -79,15 +61,20 @@ impl Scenario {
     /// # Errors
     /// When a parameter is out of its range, or `watch` fails.
     pub fn run_watched(&self, watch: &mut dyn Watch) -> Result<Outcome, SimError> {
-        self.simulate(Onlooker::Watch(watch), false, &mut Batches::of(1))
+        self.simulate(Onlooker::Watch(watch), false)
     }
 
-    fn simulate<'a>(
+    fn simulate<'a>(&'a self, onlooker: Onlooker<'a>, stepwise: bool) -> Result<Outcome, SimError> {
+        let (outcome, _) = self.simulate_in(1, onlooker, stepwise)?;
+        Ok(outcome)
+    }
+
+    fn simulate_in<'a>(
         &'a self,
+        parts: u32,
         onlooker: Onlooker<'a>,
         stepwise: bool,
-        batches: &mut Batches,
-    ) -> Result<Outcome, SimError> {
+    ) -> Result<(Outcome, Vec<Batch>), SimError> {
         const CENTURY_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
         if !(1..=10_000).contains(&self.hz) {
             return Err(SimError::Hz(self.hz));
@@ -122,35 +109,34 @@ impl Scenario {
         if stepwise {
             run.step_by_step();
         }
-        let (metrics, scores) = match self.workload.measure.basis {
-            Basis::Time => self.run_timed(&mut run)?,
-            _ => self.run_measured(&mut run, batches)?,
+        let (outcome, batches) = match self.workload.is_timed() {
+            true => (self.run_timed(&mut run)?, Vec::new()),
+            false => self.run_measured(&mut run, parts)?,
         };
         run.end()?;
-        Ok(Outcome { scores, metrics })
+        Ok((outcome, batches))
     }
 
     /// Runs a workload that is judged by what it does in a given time.
     fn run_measured(
         &self,
         run: &mut Simulation,
-        batches: &mut Batches,
-    ) -> Result<(Metrics, Vec<Score>), SimError> {
+        parts: u32,
+    ) -> Result<(Outcome, Vec<Batch>), SimError> {
         run.run_until(self.warmup_ns)?;
         run.start_measuring();
         if self.workload.measure.basis == Basis::Requests {
             run.measure_requests(self.measure_ns);
         }
         let begin = run.so_far();
-        let mut since = begin;
-        for part in 1..=batches.parts {
-            let part_ns =
-                u128::from(self.measure_ns) * u128::from(part) / u128::from(batches.parts);
+        let (mut since, mut batches) = (begin, Vec::new());
+        for part in 1..=parts {
+            let part_ns = u128::from(self.measure_ns) * u128::from(part) / u128::from(parts);
             run.run_until(self.warmup_ns + part_ns as u64)?;
             let (now, wake_us) = (run.so_far(), run.end_batch());
             let span = now.since(&since);
             let rate = span.counted / span.seconds;
-            batches.found.push(Batch {
+            batches.push(Batch {
                 scores: self.values(&span, wake_us, rate),
                 latency_us: span.latency_us,
                 kernel_pct: span.kernel_pct,
@@ -163,11 +149,12 @@ impl Scenario {
         let rps20 = requests.map_or(0.0, |found| found.rate(0.2));
         let values = self.values(&span, wake_us, rps20);
         let scores = self.scores(values.into_iter().map(|value| value.unwrap_or(0.0)));
-        Ok((run.finish(self.warmup_ns), scores))
+        let metrics = run.finish(self.warmup_ns);
+        Ok((Outcome { scores, metrics }, batches))
     }
 
     /// Runs a workload that is judged by the time that it takes.
-    fn run_timed(&self, run: &mut Simulation) -> Result<(Metrics, Vec<Score>), SimError> {
+    fn run_timed(&self, run: &mut Simulation) -> Result<Outcome, SimError> {
         run.run_until(self.warmup_ns + self.measure_ns)?;
         if let Some(started_ns) = run.stopwatch().started_ns {
             run.run_until(started_ns + self.measure_ns)?;
@@ -177,7 +164,8 @@ impl Scenario {
         match span.map(|(started_ns, stopped_ns)| (started_ns, stopped_ns - started_ns)) {
             Some((started_ns, took_ns)) if took_ns <= self.measure_ns => {
                 let scores = self.scores([took_ns as f64 / 1e9]);
-                Ok((run.finish(started_ns), scores))
+                let metrics = run.finish(started_ns);
+                Ok(Outcome { scores, metrics })
             }
             _ => Err(self.unfinished(clock.started_ns)),
         }
@@ -218,7 +206,7 @@ impl Scenario {
                 return Ok(run.finish(self.warmup_ns));
             }
             if run.now_ns() >= self.warmup_ns && !measuring {
-                if self.workload.measure.basis != Basis::Time {
+                if !self.workload.is_timed() {
                     run.start_measuring();
                 }
                 measuring = true;

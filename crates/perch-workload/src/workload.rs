@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use perch_policy::{CpuMask, Era};
 
-use crate::{GroupSpec, GuestSpec, Measure, Network, Space, TaskSpec, UNCLAMPED};
+use crate::{Basis, GroupSpec, GuestSpec, Measure, Network, Space, TaskSpec, UNCLAMPED};
 
 /// A workload on a machine, ready to run.
 #[derive(Clone, Debug)]
@@ -51,6 +51,12 @@ impl Workload {
             }),
             false => Ok(()),
         }
+    }
+
+    /// Returns true for a workload that starts and stops its clock itself, and is judged by the time
+    /// that it takes.
+    pub fn is_timed(&self) -> bool {
+        self.measure.basis == Basis::Time
     }
 }
 

@@ -130,11 +130,7 @@ fn plan(arguments: &Arguments) -> Plan {
         ..
     } = *arguments;
     match (warmup.or(measure), measure.or(warmup)) {
-        (Some(warmup_ns), Some(measure_ns)) => Plan::ByHand(perch_experiment::Effort {
-            repetitions: repetitions.unwrap_or(5),
-            warmup_ns,
-            measure_ns,
-        }),
+        (Some(warmup_ns), Some(measure_ns)) => Plan::by_hand(warmup_ns, measure_ns, repetitions),
         _ => Plan::Until {
             effort: arguments.effort.into(),
             repetitions,

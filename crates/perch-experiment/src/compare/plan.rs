@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! How long a comparison simulates, and how often.
 
-use perch_sim::workload::{Basis, Workload};
+use perch_sim::workload::Workload;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Effort;
@@ -27,6 +27,15 @@ pub enum Plan {
 }
 
 impl Plan {
+    /// Returns a plan of these times, and of 5 repetitions where their number is not given.
+    pub fn by_hand(warmup_ns: u64, measure_ns: u64, repetitions: Option<u32>) -> Plan {
+        Plan::ByHand(Effort {
+            repetitions: repetitions.unwrap_or(REPETITIONS),
+            warmup_ns,
+            measure_ns,
+        })
+    }
+
     /// Returns the number of repetitions that a comparison begins with.
     pub fn repetitions(&self) -> u32 {
         match self {
@@ -40,7 +49,7 @@ impl Plan {
     pub(super) fn watched(&self, workload: &Workload) -> Effort {
         match *self {
             Plan::ByHand(effort) => effort,
-            Plan::Until { .. } if is_timed(workload) => timed(1),
+            Plan::Until { .. } if workload.is_timed() => timed(1),
             Plan::Until { .. } => Effort {
                 repetitions: 1,
                 warmup_ns: 100_000_000,
@@ -70,11 +79,6 @@ impl Window {
     pub fn is_balanced(&self) -> bool {
         self.warmup_ms >= self.balance_ms
     }
-}
-
-/// Returns true for a workload that starts and stops its clock itself.
-pub(super) fn is_timed(workload: &Workload) -> bool {
-    workload.measure.basis == Basis::Time
 }
 
 /// The times of a workload that starts and stops its clock itself.

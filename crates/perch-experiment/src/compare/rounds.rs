@@ -10,12 +10,12 @@ use perch_sim::workload::Workload;
 use perch_sim::{Batch, Outcome, Score, balancing_ns};
 
 use super::found::ArmFound;
-use super::plan::{Plan, Window, is_timed, timed};
+use super::plan::{Plan, Window, timed};
 use super::spec::{CompareSpec, failure, scenario};
 use crate::error::ExperimentError;
 use crate::model::Effort;
 use crate::pool::{self, Progress};
-use crate::stats::delta;
+use crate::stats::{delta, mean};
 use crate::transient::BATCHES;
 
 /// The first window, which also tells what a longer one costs.
@@ -62,15 +62,13 @@ impl Found {
     /// Returns true where the change of a deciding score is not narrow, or, of a single arm, the
     /// score itself.
     fn is_wide(&self) -> bool {
-        let values = |arm: &ArmFound, score: usize| arm.scores[score].values.clone();
         self.deciding().any(|score| {
-            let first = values(&self.arms[0], score);
-            let ones = vec![crate::stats::mean(&first); first.len()];
+            let first = &self.arms[0].scores[score].values;
             let changes = match &self.arms[1..] {
-                [] => vec![delta(&ones, &first)],
+                [] => vec![delta(&vec![mean(first); first.len()], first)],
                 arms => arms
                     .iter()
-                    .map(|arm| delta(&first, &values(arm, score)))
+                    .map(|arm| delta(first, &arm.scores[score].values))
                     .collect(),
             };
             changes.iter().any(|change| {
@@ -131,7 +129,7 @@ impl<'a> Rounds<'a> {
             spec,
             balance_ns: balancing_ns(spec.era, &topology, workload),
             topology,
-            is_timed: is_timed(workload),
+            is_timed: workload.is_timed(),
             jobs,
             progress,
             behind: 0,
@@ -156,11 +154,10 @@ impl<'a> Rounds<'a> {
                 (self.settle(events, first, most)?, Some(effort))
             }
         };
-        let ms = |ns: u64| ns as f64 / 1e6;
         let window = Window {
-            warmup_ms: ms(found.effort.warmup_ns),
-            measure_ms: ms(found.effort.measure_ns),
-            balance_ms: ms(self.balance_ns),
+            warmup_ms: found.effort.warmup_ms(),
+            measure_ms: found.effort.measure_ms(),
+            balance_ms: self.balance_ns as f64 / 1e6,
             effort,
         };
         let window = (!self.is_timed).then_some(window);

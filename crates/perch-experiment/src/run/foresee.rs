@@ -16,7 +16,8 @@ const PART: u32 = 40;
 /// Guesses the time that [`super::run`] takes with these options, by the clock of which `now` tells the
 /// reading: from the time that two small parts of one simulation of each load take. The second is as
 /// dear as all later parts; the first begins with tasks that are not there yet. The guess leaves out
-/// what threads cost each other, and further repetitions of loads that the first do not decide.
+/// what threads cost each other, longer times of loads that are not steady, and further repetitions of
+/// loads that the first do not decide.
 ///
 /// # Errors
 /// Returns the errors of [`super::run`] for options that make no sense.

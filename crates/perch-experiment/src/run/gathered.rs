@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::kept::{Found, Kept};
 use super::plan::Batch;
-use crate::cell::{CellReport, Described, LoadResult};
+use crate::cell::{CellReport, LoadResult};
 use crate::fit::Fit;
 use crate::line::{LineFound, PublishedLine};
 use crate::model::{Arm, Cell, Effort, Experiment, Load, machines};
@@ -103,9 +103,7 @@ impl<'a> Gathered<'a> {
 
     /// Returns true where further repetitions of a load may decide a cell of it.
     pub fn is_open(&self, load: usize) -> bool {
-        let kept = &self.kept[load];
-        let transients = kept.transients();
-        let found = self.result(load, kept.scores.clone(), kept.values.clone(), transients);
+        let found = self.result(load, &self.kept[load]);
         self.cells_of(&found).any(|cell| cell.is_open())
     }
 
@@ -121,9 +119,7 @@ impl<'a> Gathered<'a> {
                 let arms = lines.filter_map(|(arm, lines)| lines.found(&arm.name));
                 self.c2c = Some(LineFound::new(published, arms.collect()));
             }
-            let transients = kept.transients();
-            let found = self.result(at, kept.scores, kept.values, transients);
-            self.results.push(found);
+            self.results.push(self.result(at, &kept));
         }
         let results = &self.results[first..];
         for cell in self.cells {
@@ -134,22 +130,16 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    fn result(
-        &self,
-        at: usize,
-        scores: Vec<Described>,
-        values: Vec<Vec<Vec<f64>>>,
-        transients: Vec<Vec<Option<f64>>>,
-    ) -> LoadResult<'a> {
+    fn result(&self, at: usize, kept: &Kept) -> LoadResult<'a> {
         let (load, effort) = (self.chosen[at].0, self.effort(at));
         let names = self.arms.iter().map(|arm| arm.name.as_str());
         let parts = [&load.benchmark, &load.place, "bootstrap"];
         LoadResult {
             load,
             effort,
-            scores,
-            transients,
-            arms: names.zip(values).collect(),
+            scores: kept.scores.clone(),
+            transients: kept.transients(),
+            arms: names.zip(kept.values.iter().cloned()).collect(),
             draws: seed(self.base, &parts, 0),
         }
     }

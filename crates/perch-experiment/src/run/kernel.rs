@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{Policy, Topology};
-use perch_sim::workload::{Basis, Budget, Workload};
+use perch_sim::workload::{Budget, Workload};
 use perch_sim::{Batch, Outcome, Scenario, Score, balancing_ns};
 
 use super::gathered::is_of;
@@ -107,7 +107,7 @@ impl Simulate for Kernel<'_> {
         let topology = self.topologies.get(&load.machine);
         // A workload that does not parse is refused where it is run.
         match Workload::parse_within(&load.workload, &load.machine, self.budget) {
-            Ok(workload) if workload.measure.basis != Basis::Time => {
+            Ok(workload) if !workload.is_timed() => {
                 balancing_ns(self.experiment.era, topology, &workload)
             }
             _ => 0,

@@ -117,6 +117,7 @@ fn score(at: &str, row: &ScoreRow, found: &Comparison) -> Checked {
                 "{here}.statistics: other statistics than those of arms[0], expected the same"
             ));
         }
+        few(&format!("{here}.course"), arm.course.len(), MOST_ROWS)?;
         half(&format!("{here}.ci95"), arm.ci95)?;
         half(&format!("{here}.delta_ci95_pct"), arm.delta_ci95_pct)?;
         for (of, one) in arm.statistics.iter().enumerate() {

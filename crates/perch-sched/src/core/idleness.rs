@@ -80,11 +80,12 @@ impl Idleness {
     /// Returns the CPU's busy time since this was last called, in nanoseconds; `busy` says that the
     /// CPU is busy now.
     pub fn take_busy(&mut self, now_ns: u64, busy: bool) -> u64 {
+        let taken_ns = self.busy_ns(now_ns, busy);
         if busy {
-            self.busy_ns += now_ns - self.busy_since_ns.min(now_ns);
             self.busy_since_ns = now_ns;
         }
-        std::mem::take(&mut self.busy_ns)
+        self.busy_ns = 0;
+        taken_ns
     }
 
     /// Returns what [`Idleness::take_busy`] would, and takes nothing.

@@ -4,7 +4,7 @@
 use perch_policy::Era;
 use proptest::prelude::*;
 
-use crate::common::{machine, scenario, workload};
+use crate::common::{config, machine, scenario, workload};
 
 /// A workload of each basis that has batches, and the index of its score that is a rate.
 const LOADS: [(&str, usize); 4] = [
@@ -15,7 +15,7 @@ const LOADS: [(&str, usize); 4] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(config(12))]
 
     #[test]
     fn batches_are_the_run_in_parts(load in 0..LOADS.len(), parts in 1..40u32, seed: u64) {
