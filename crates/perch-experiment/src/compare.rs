@@ -119,6 +119,15 @@ pub fn compare(spec: &CompareSpec, progress: Progress) -> Result<Comparison, Exp
     compare_raw(spec, progress, &mut |_| Ok(()))
 }
 
+/// Refuses what [`compare`] would refuse, and simulates nothing.
+///
+/// # Errors
+/// Returns [`ExperimentError::Argument`] as [`compare`] does.
+pub fn check_comparison(spec: &CompareSpec) -> Result<(), ExperimentError> {
+    let workload = check(spec)?;
+    affordable(spec, &workload).map(drop)
+}
+
 /// Runs a comparison like [`compare`], and also hands every repetition's scores to `each`: the
 /// scores that the means are made of.
 ///

@@ -37,7 +37,8 @@ mod transient;
 pub use cell::{ArmResult, CellReport, Simulated};
 pub use compare::{
     ArmScore, CompareSpec, Comparison, CountRow, MeasuredScore, MeasuredSpec, Measurement, Plan,
-    ScoreRow, StatisticScore, Window, compare, compare_measured, compare_raw, watch,
+    ScoreRow, StatisticScore, Window, check_comparison, compare, compare_measured, compare_raw,
+    watch,
 };
 pub use contention::{ContendedLine, Contention, LineUser};
 pub use error::ExperimentError;

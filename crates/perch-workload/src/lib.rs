@@ -36,5 +36,5 @@ pub use error::{GuestMisfit, SpecError, WorkloadError};
 pub use group::{DEFAULT_SHARES, GroupError, GroupSpec, SHARES, check as check_groups};
 pub use guest::{GuestSpec, Network, Site};
 pub use program::{Basis, FutexCall, Measure, Op, Space, TaskSpec, UNCLAMPED};
-pub use spec::{COMMON_KEYS, names};
+pub use spec::{COMMON_KEYS, OF_FILES, names};
 pub use workload::{EraError, Workload};

@@ -121,7 +121,7 @@ const KINDS: [Kind; 17] = [
 ];
 
 /// Workloads that a user names with a file: `NAME:FILE,KEY=VALUE`.
-const OF_FILES: [&str; 2] = [RECORDED, RTAPP];
+pub const OF_FILES: [&str; 2] = [RECORDED, RTAPP];
 
 /// Help on the keys that every workload takes beside its own.
 pub const COMMON_KEYS: &str = "uclamp_min and uclamp_max, 0 to 1024: what the utilisation of its tasks is clamped to; class, \

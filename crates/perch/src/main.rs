@@ -22,7 +22,10 @@ mod rtapp;
 mod run;
 mod self_test;
 mod shell;
+mod simulate;
 mod stats;
+mod store;
+mod sweep;
 mod workload;
 
 use std::io::Write;
@@ -45,6 +48,14 @@ enum Command {
     Experiment(experiment::Command),
     /// Run any arms on any workload and machine
     Compare(compare::Arguments),
+    /// Run one simulation of a file, as a sweep does
+    Simulate(simulate::Arguments),
+    /// Run many simulations, here or on a cluster, into one store
+    #[command(subcommand)]
+    Sweep(sweep::Command),
+    /// Look after a store of results
+    #[command(subcommand)]
+    Store(store::Command),
     /// Show the machines that perch knows, or describe another one
     #[command(subcommand)]
     Machine(machine::Command),
@@ -118,6 +129,9 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Experiment(command) => experiment::run(command),
         Command::Compare(arguments) => compare::run(arguments),
+        Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Sweep(command) => sweep::run(command),
+        Command::Store(command) => store::run(command),
         Command::Machine(command) => machine::run(command),
         Command::Workload(command) => workload::run(command),
         Command::Lab(command) => lab::run(command),

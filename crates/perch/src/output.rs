@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Write};
 
 use perch_experiment::ExperimentError;
 use perch_machine::MachineError;
+use perch_sweep::SweepError;
 
 /// The reason why the command ends early.
 #[derive(Debug)]
@@ -51,6 +52,16 @@ impl From<MachineError> for Failure {
 
 impl From<ExperimentError> for Failure {
     fn from(error: ExperimentError) -> Failure {
+        let code = if error.is_input() { 2 } else { 1 };
+        Failure {
+            code,
+            message: error.to_string(),
+        }
+    }
+}
+
+impl From<SweepError> for Failure {
+    fn from(error: SweepError) -> Failure {
         let code = if error.is_input() { 2 } else { 1 };
         Failure {
             code,

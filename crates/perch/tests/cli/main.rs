@@ -13,4 +13,5 @@ mod refusals;
 mod report_page;
 #[path = "../support/mod.rs"]
 mod support;
+mod sweep;
 mod trace_processor;

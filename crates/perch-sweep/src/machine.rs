@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Machines some of whose values a simulation changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use perch_machine::Machine;
+
+use crate::error::SweepError;
+use crate::simulation::digest;
+
+/// A machine, and what it is in a key.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    /// The machine as it is named.
+    pub base: Arc<Machine>,
+    /// The machine with all that is changed.
+    pub machine: Arc<Machine>,
+    /// The digest of its text.
+    pub digest: String,
+}
+
+impl Known {
+    /// Returns a machine with some of its file's values changed.
+    pub fn new(
+        base: Machine,
+        changes: &BTreeMap<String, toml::Value>,
+        origin: &str,
+    ) -> Result<Known, SweepError> {
+        let machine = changed(&base, changes, origin)?;
+        Ok(Known {
+            digest: digest(machine.to_toml().as_bytes()),
+            base: Arc::new(base),
+            machine: Arc::new(machine),
+        })
+    }
+
+    /// Returns the number of its CPUs.
+    pub fn cpus(&self) -> usize {
+        self.machine.cpus.len()
+    }
+}
+
+/// Returns the machine with some of its file's values changed.
+fn changed(
+    base: &Machine,
+    changes: &BTreeMap<String, toml::Value>,
+    origin: &str,
+) -> Result<Machine, SweepError> {
+    let mut machine = base.clone();
+    for (key, value) in changes {
+        let refused = |reason: String| SweepError::key(origin, key, reason);
+        let text = machine.to_toml();
+        let mut table: toml::Table =
+            toml::from_str(&text).expect("perch reads the machines that it writes");
+        set(&mut table, key, value.clone()).map_err(refused)?;
+        let text = toml::to_string(&table).expect("a table of TOML");
+        let named = format!("{} with {key} = {value}", base.name);
+        let refused = |reason: String| SweepError::key(origin, key, reason);
+        let made = Machine::from_toml_str(&text, &named)
+            .map_err(|error| refused(format!("machine {} does not take it: {error}", base.name)))?;
+        let is_same = read(&text_table(&machine), key) == Some(value);
+        if made == machine && !is_same {
+            return Err(refused(format!(
+                "machine {} has no such value; perch machine show --toml {0} prints those that it has",
+                base.name
+            )));
+        }
+        machine = made;
+    }
+    Ok(machine)
+}
+
+fn text_table(machine: &Machine) -> toml::Table {
+    toml::from_str(&machine.to_toml()).expect("perch reads the machines that it writes")
+}
+
+/// Returns the value at a dotted key.
+fn read<'a>(table: &'a toml::Table, key: &str) -> Option<&'a toml::Value> {
+    match key.split_once('.') {
+        None => table.get(key),
+        Some((first, rest)) => read(table.get(first)?.as_table()?, rest),
+    }
+}
+
+/// Sets the value at a dotted key; makes the tables on the way to it.
+fn set(table: &mut toml::Table, key: &str, value: toml::Value) -> Result<(), String> {
+    let Some((first, rest)) = key.split_once('.') else {
+        table.insert(key.to_string(), value);
+        return Ok(());
+    };
+    let inner = table
+        .entry(first)
+        .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+    match inner.as_table_mut() {
+        Some(inner) => set(inner, rest, value),
+        None => Err(format!("`{first}` is no table of the machine's file")),
+    }
+}

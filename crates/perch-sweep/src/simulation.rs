@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One simulation as a value: all that its result depends on, and the key under which the result is
+//! kept.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use perch_experiment::{
+    Arm, CompareSpec, Comparison, CountRow, ExperimentError, Plan, Thoroughness, Window,
+};
+use perch_machine::Machine;
+use perch_policy::{Era, Modes};
+use perch_sim::RootDomain;
+use perch_workload::{Budget, OF_FILES};
+use serde::{Deserialize, Deserializer, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::error::SweepError;
+use crate::machine::Known;
+
+/// The model's version: a digest of every source that a result may depend on.
+pub const MODEL: &str = env!("PERCH_MODEL");
+
+/// The modes of a simulation in which no mechanism acts.
+const OFF: &str = "off";
+
+/// One simulation: a machine, a workload, a kernel, the mechanisms' modes, an effort and a seed.
+/// Keys that are left out are as `perch compare` has them by default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Simulation {
+    /// A machine of the library or the path of a machine's file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
+    /// The whole machine as TOML, in place of `machine`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_toml: Option<String>,
+    /// Values of the machine's file that differ in this simulation, by key:
+    /// `hardware.transfer_ns.llc`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub changed: BTreeMap<String, toml::Value>,
+    /// The workload, as `perch compare` takes it.
+    pub workload: String,
+    /// The stock kernel: `6.5`.
+    #[serde(default = "era")]
+    pub era: String,
+    /// Ticks per second.
+    #[serde(default = "hz")]
+    pub hz: u32,
+    /// The layout of the kernel's root domain.
+    #[serde(default = "root_domain")]
+    pub root_domain: String,
+    /// The mechanisms' modes: `cluster=posted,cache=off`, or `off`.
+    #[serde(default = "off")]
+    pub modes: String,
+    /// How long to simulate, and how often.
+    #[serde(default)]
+    pub effort: Times,
+    /// The seed.
+    #[serde(default = "seed")]
+    pub seed: u64,
+}
+
+fn era() -> String {
+    "7.2".to_string()
+}
+fn hz() -> u32 {
+    250
+}
+fn root_domain() -> String {
+    "stock".to_string()
+}
+fn off() -> String {
+    OFF.to_string()
+}
+fn seed() -> u64 {
+    1
+}
+
+/// How long a simulation lasts, and how often it is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Times {
+    /// Until its scores are steady, or this effort is spent.
+    Until(Thoroughness),
+    /// So long and so often.
+    ByHand(ByHand),
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        Times::Until(Thoroughness::Quick)
+    }
+}
+
+/// The times of a simulation that somebody has said.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByHand {
+    /// Simulated time before anything is counted, in milliseconds.
+    pub warmup_ms: u32,
+    /// Simulated time that is counted, in milliseconds, at least 1.
+    pub measure_ms: u32,
+    /// The number of repetitions, each with a seed of its own, at least 1.
+    pub repetitions: u32,
+}
+
+impl Times {
+    fn plan(self) -> Plan {
+        let ns = |ms: u32| u64::from(ms) * 1_000_000;
+        match self {
+            Times::Until(effort) => Plan::Until {
+                effort,
+                repetitions: None,
+            },
+            Times::ByHand(times) => Plan::by_hand(
+                ns(times.warmup_ms),
+                ns(times.measure_ms),
+                Some(times.repetitions),
+            ),
+        }
+    }
+}
+
+/// The key of a simulation: the digest of all that its result depends on, the model's version among
+/// it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Key(String);
+
+impl Key {
+    /// Returns the key that a file's name is, where it is one.
+    pub(crate) fn read(name: &str) -> Option<Key> {
+        let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (name.len() == 64 && name.bytes().all(hex)).then(|| Key(name.to_string()))
+    }
+
+    /// Returns the 64 hexadecimal digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({})", &self.0[..self.0.len().min(12)])
+    }
+}
+
+/// The text that the key is the digest of. Names are replaced by what they mean, so that a renamed file of
+/// the same machine is the same simulation.
+#[derive(Serialize)]
+struct Canonical<'a> {
+    model: &'a str,
+    machine: String,
+    workload: &'a str,
+    files: Vec<String>,
+    era: String,
+    hz: u32,
+    root_domain: &'a str,
+    modes: String,
+    effort: Times,
+    seed: u64,
+}
+
+/// A simulation that was checked, and can run.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The simulation as it was asked for, with a machine's file replaced by its text.
+    pub asked: Simulation,
+    /// The machine.
+    pub machine: Arc<Machine>,
+    /// The key.
+    pub key: Key,
+    era: Era,
+    root_domain: RootDomain,
+    modes: Modes,
+    budget: Budget,
+}
+
+/// One score of a simulation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScoreFound {
+    /// The quantity.
+    pub name: String,
+    /// The unit.
+    pub unit: String,
+    /// True where more is better.
+    pub higher_is_better: bool,
+    /// The values, one a repetition. Repetitions of the same number share a seed in all modes. A
+    /// score that nothing was counted for is NaN, and null in JSON.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub values: Vec<f64>,
+    /// The simulated time, in milliseconds from the beginning, until which the score changed with
+    /// time while it was measured; none where it was steady.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transient_ms: Option<f64>,
+}
+
+/// The result of a simulation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// The number of repetitions.
+    pub repetitions: u32,
+    /// The times; none where the workload starts and stops its clock itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
+    /// The scores.
+    pub scores: Vec<ScoreFound>,
+    /// Events per simulated second, mean over the repetitions, by what they are and by name; those
+    /// that never occurred are left out.
+    pub counts: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+fn null_is_nan<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+    let values = Vec::<Option<f64>>::deserialize(from)?;
+    Ok(values
+        .into_iter()
+        .map(|value| value.unwrap_or(f64::NAN))
+        .collect())
+}
+
+impl Simulation {
+    /// Reads a simulation from JSON. `origin` is the text's name in errors.
+    ///
+    /// # Errors
+    /// Returns [`SweepError::Format`] when the text is no JSON or has an unknown or malformed key.
+    pub fn from_json(text: &str, origin: &str) -> Result<Simulation, SweepError> {
+        serde_json::from_str(text).map_err(|error| SweepError::Format {
+            origin: origin.to_string(),
+            reason: format!("{error}; expected a simulation (docs/sweeps.md)"),
+        })
+    }
+
+    /// Checks the simulation, within what it may take, and computes its key. `origin` is its name in
+    /// errors.
+    ///
+    /// # Errors
+    /// Returns the reason why it cannot be simulated, with the key to blame.
+    pub fn prepare(self, origin: &str, budget: Budget) -> Result<Prepared, SweepError> {
+        let base = self.machine_as_said(origin)?;
+        let known = Known::new(base, &self.changed, origin)?;
+        self.with_machine(known, origin, budget)
+    }
+
+    fn machine_as_said(&self, origin: &str) -> Result<Machine, SweepError> {
+        match (&self.machine_toml, self.machine.is_empty()) {
+            (Some(text), true) => Ok(Machine::from_toml_str(text, "machine_toml")?),
+            (None, false) => Ok(perch_machine::resolve(&self.machine)?),
+            _ => Err(SweepError::key(
+                origin,
+                "machine",
+                "expected either `machine`, a name or a path, or `machine_toml`, the text",
+            )),
+        }
+    }
+
+    /// As [`Simulation::prepare`], with a machine that is there.
+    pub(crate) fn with_machine(
+        self,
+        known: Known,
+        origin: &str,
+        budget: Budget,
+    ) -> Result<Prepared, SweepError> {
+        let prepared = self.resolve(known, origin, budget)?;
+        let checked = perch_experiment::check_comparison(&prepared.spec());
+        match checked {
+            Ok(()) => Ok(prepared),
+            Err(error) => Err(SweepError::key(origin, "simulation", error.to_string())),
+        }
+    }
+
+    /// Computes the key of a simulation that ran, whatever it may have taken.
+    pub(crate) fn key(self, origin: &str) -> Result<Key, SweepError> {
+        let base = self.machine_as_said(origin)?;
+        let known = Known::new(base, &self.changed, origin)?;
+        Ok(self.resolve(known, origin, Budget::DEFAULT)?.key)
+    }
+
+    /// Reads all names.
+    fn resolve(
+        mut self,
+        known: Known,
+        origin: &str,
+        budget: Budget,
+    ) -> Result<Prepared, SweepError> {
+        let refused = |key: &str, reason: String| SweepError::key(origin, key, reason);
+        if self.machine_toml.is_none() && perch_machine::library::load(&self.machine).is_err() {
+            // The file may be another one tomorrow, and does not exist on another machine.
+            self.machine_toml = Some(known.base.to_toml());
+            self.machine = String::new();
+        }
+        let era: Era = (self.era.parse()).map_err(|error| refused("era", format!("{error}")))?;
+        let root_domain: RootDomain = (self.root_domain.parse())
+            .map_err(|error| refused("root_domain", format!("{error}")))?;
+        let modes = match self.modes.as_str() {
+            OFF => Modes::default(),
+            modes => modes
+                .parse()
+                .map_err(|error| refused("modes", format!("{error}")))?,
+        };
+        era.check(&modes)
+            .map_err(|error| refused("modes", format!("{error}")))?;
+        let canonical = Canonical {
+            model: MODEL,
+            machine: known.digest,
+            workload: &self.workload,
+            files: files(&self.workload)?,
+            era: era.to_string(),
+            hz: self.hz,
+            root_domain: &self.root_domain,
+            modes: modes.to_string(),
+            effort: self.effort,
+            seed: self.seed,
+        };
+        let canonical = serde_json::to_string(&canonical).expect("a struct of texts and numbers");
+        let key = Key(digest(canonical.as_bytes()));
+        Ok(Prepared {
+            asked: self,
+            machine: known.machine,
+            key,
+            era,
+            root_domain,
+            modes,
+            budget,
+        })
+    }
+}
+
+impl Prepared {
+    fn spec(&self) -> CompareSpec {
+        CompareSpec {
+            machine: Arc::clone(&self.machine),
+            era: self.era,
+            hz: self.asked.hz,
+            root_domain: self.root_domain,
+            workload: self.asked.workload.clone(),
+            arms: vec![Arm {
+                name: self.asked.modes.clone(),
+                modes: self.modes,
+            }],
+            plan: self.asked.effort.plan(),
+            statistics: false,
+            seed: self.asked.seed,
+            jobs: 1,
+            budget: self.budget,
+        }
+    }
+
+    /// Simulates on one thread.
+    ///
+    /// # Errors
+    /// Returns the reason why the simulation failed.
+    pub fn run(&self) -> Result<Found, SweepError> {
+        let spec = self.spec();
+        let mut values: Vec<Vec<f64>> = Vec::new();
+        let comparison = perch_experiment::compare_raw(&spec, &|_, _| {}, &mut |found| {
+            match (found.repetition, values.last_mut()) {
+                (1.., Some(last)) => last.push(found.value),
+                _ => values.push(vec![found.value]),
+            }
+            Ok::<_, ExperimentError>(())
+        })?;
+        Ok(Found::of(comparison, values))
+    }
+}
+
+impl Found {
+    fn of(comparison: Comparison, values: Vec<Vec<f64>>) -> Found {
+        let scores = comparison.scores.into_iter().zip(values);
+        let scores = scores.map(|(score, values)| ScoreFound {
+            name: score.name,
+            unit: score.unit,
+            higher_is_better: score.higher_is_better,
+            values,
+            transient_ms: score.arms.first().and_then(|arm| arm.transient_ms),
+        });
+        let rates = |rows: Vec<CountRow>| -> BTreeMap<String, f64> {
+            rows.into_iter()
+                .filter_map(|row| Some((row.name, *row.per_second.first()?)))
+                .collect()
+        };
+        let counts = [
+            ("decisions", comparison.decisions),
+            ("cache", comparison.cache),
+            ("wake_distance", comparison.wake_distance),
+            ("migrations", comparison.migrations),
+            ("balanced", comparison.balanced),
+            ("guests", comparison.guests),
+            ("totals", comparison.totals),
+        ];
+        let counts = counts.map(|(what, rows)| (what.to_string(), rates(rows)));
+        Found {
+            repetitions: comparison.repetitions,
+            window: comparison.window,
+            scores: scores.collect(),
+            counts: (counts.into_iter())
+                .filter(|(_, rows)| !rows.is_empty())
+                .collect(),
+        }
+    }
+}
+
+/// Returns the digests of the files that a workload reads.
+fn files(workload: &str) -> Result<Vec<String>, SweepError> {
+    let mut digests = Vec::new();
+    for kind in OF_FILES {
+        for after in workload.split(&format!("{kind}:")).skip(1) {
+            let path = after.split(',').next().unwrap_or(after);
+            let mut file = perch_file::open(Path::new(path))?;
+            let mut hash = Sha256::new();
+            std::io::copy(&mut file, &mut Hasher(&mut hash))
+                .map_err(SweepError::io(Path::new(path)))?;
+            digests.push(hex(&hash.finalize()));
+        }
+    }
+    Ok(digests)
+}
+
+/// A writer into a digest.
+struct Hasher<'a>(&'a mut Sha256);
+
+impl std::io::Write for Hasher<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the digest of some bytes, in hexadecimal digits.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
+}

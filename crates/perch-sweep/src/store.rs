@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A folder of results, one file each, under their keys. Any number of processes may write to it at
+//! once, on any number of machines that share the folder: each file appears whole, and whoever
+//! computes it writes the same bytes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use perch_file::Kind;
+use serde::{Deserialize, Serialize};
+use tempfile::Builder;
+
+use crate::error::SweepError;
+use crate::simulation::{Found, Key, MODEL, Simulation, digest};
+
+/// The file that says what the folder is.
+const HEADER: &str = "perch-store.json";
+/// The folder of the results, which has a folder for each first two digits of a key: file systems
+/// slow down with the number of files in one folder.
+const RESULTS: &str = "results";
+/// The folder where files wait until they are whole.
+const UNFINISHED: &str = "unfinished";
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    /// The version of the store's format.
+    perch_store: u32,
+    /// The model whose results these are.
+    model: String,
+}
+
+/// A folder of results.
+#[derive(Debug)]
+pub struct Store {
+    root: PathBuf,
+}
+
+/// A result as the store keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stored {
+    /// The key.
+    pub key: Key,
+    /// The model that made the result.
+    pub model: String,
+    /// The simulation.
+    pub simulation: Simulation,
+    /// The digest of the result's JSON.
+    pub digest: String,
+    /// The result.
+    pub result: Found,
+}
+
+impl Stored {
+    /// Returns what the store keeps of a result of this model.
+    pub fn new(key: Key, simulation: Simulation, result: Found) -> Stored {
+        Stored {
+            key,
+            model: MODEL.to_string(),
+            simulation,
+            digest: digest(json(&result).as_bytes()),
+            result,
+        }
+    }
+
+    /// Returns the file's text.
+    pub fn to_json(&self) -> String {
+        json(self) + "\n"
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("texts, numbers and lists of them")
+}
+
+/// A file of a store that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The file.
+    pub path: String,
+    /// The fault.
+    pub reason: String,
+}
+
+/// The numbers of files that pruning removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Results.
+    pub results: usize,
+    /// Files that were never finished.
+    pub unfinished: usize,
+}
+
+impl Store {
+    /// Opens the store at `root`, and makes it where nothing is.
+    ///
+    /// # Errors
+    /// Refuses a folder that is no store, and results of another model.
+    pub fn open(root: &Path) -> Result<Store, SweepError> {
+        let store = Store::at(root);
+        if !root.join(HEADER).exists() {
+            store.begin()?;
+        }
+        store.check()?;
+        Ok(store)
+    }
+
+    /// Opens a store that must be there.
+    ///
+    /// # Errors
+    /// Refuses what [`Store::open`] refuses, and a folder that is no store yet.
+    pub fn existing(root: &Path) -> Result<Store, SweepError> {
+        let store = Store::at(root);
+        store.check()?;
+        Ok(store)
+    }
+
+    fn at(root: &Path) -> Store {
+        Store {
+            root: root.to_path_buf(),
+        }
+    }
+
+    /// Makes the folders and the header. Several processes may do so at once.
+    fn begin(&self) -> Result<(), SweepError> {
+        let is_empty = match fs::read_dir(&self.root) {
+            Ok(mut entries) => entries.all(|entry| {
+                entry.is_ok_and(|entry| {
+                    [RESULTS, UNFINISHED, HEADER]
+                        .iter()
+                        .any(|n| entry.file_name() == *n)
+                })
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(error) => return Err(SweepError::io(&self.root)(error)),
+        };
+        if !is_empty {
+            return Err(
+                self.refused("the folder has other files; expected a store or a new folder")
+            );
+        }
+        for folder in [RESULTS, UNFINISHED] {
+            let folder = self.root.join(folder);
+            fs::create_dir_all(&folder).map_err(SweepError::io(&folder))?;
+        }
+        let header = Header {
+            perch_store: 1,
+            model: MODEL.to_string(),
+        };
+        self.write(&self.root.join(HEADER), &(json(&header) + "\n"))
+    }
+
+    /// Refuses what is no store of this model.
+    fn check(&self) -> Result<(), SweepError> {
+        let model = self.model()?;
+        if model != MODEL {
+            return Err(self.refused(format!(
+                "its results are of model {model}, and this perch is model {MODEL}: use another \
+                 folder, or remove them by `perch store prune`"
+            )));
+        }
+        Ok(())
+    }
+
+    fn model(&self) -> Result<String, SweepError> {
+        let path = self.root.join(HEADER);
+        if !path.exists() {
+            return Err(self.refused(format!(
+                "there is no {HEADER} in it; expected the folder that `perch sweep run --store` made"
+            )));
+        }
+        let header: Header = serde_json::from_str(&perch_file::text(&path, Kind::CONFIGURATION)?)
+            .map_err(|error| self.refused(format!("{HEADER}: {error}")))?;
+        match header.perch_store {
+            1 => Ok(header.model),
+            other => Err(self.refused(format!("its format is {other}; this perch reads format 1"))),
+        }
+    }
+
+    fn refused(&self, reason: impl Into<String>) -> SweepError {
+        SweepError::Store {
+            path: self.root.display().to_string(),
+            reason: reason.into(),
+        }
+    }
+
+    fn path(&self, key: &Key) -> PathBuf {
+        let name = key.as_str();
+        let folder = self.root.join(RESULTS).join(&name[..2]);
+        folder.join(format!("{name}.json"))
+    }
+
+    /// Returns the keys of all results, sorted.
+    ///
+    /// # Errors
+    /// When the system does not let it read the folders.
+    pub fn keys(&self) -> Result<BTreeSet<Key>, SweepError> {
+        let mut keys = BTreeSet::new();
+        self.each_file(|_, key| {
+            keys.extend(key);
+            Ok(())
+        })?;
+        Ok(keys)
+    }
+
+    /// Calls `visit` with each file among the results, and with its key where its name is one.
+    fn each_file(
+        &self,
+        mut visit: impl FnMut(PathBuf, Option<Key>) -> Result<(), SweepError>,
+    ) -> Result<(), SweepError> {
+        for folder in entries(&self.root.join(RESULTS))? {
+            if !folder.is_dir() {
+                visit(folder, None)?;
+                continue;
+            }
+            for path in entries(&folder)? {
+                let name = path.file_name().and_then(|name| name.to_str());
+                let key = name.and_then(|name| Key::read(name.strip_suffix(".json")?));
+                let key = key.filter(|key| self.path(key) == path);
+                visit(path, key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the result of a key, where it is there.
+    ///
+    /// # Errors
+    /// When the file is not as the store wrote it.
+    pub fn get(&self, key: &Key) -> Result<Option<Stored>, SweepError> {
+        let path = self.path(key);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = perch_file::text(&path, Kind::RESULTS)?;
+        let stored: Stored = serde_json::from_str(&text).map_err(|error| SweepError::Format {
+            origin: path.display().to_string(),
+            reason: format!("{error}; remove the file, and the sweep makes it again"),
+        })?;
+        Ok(Some(stored))
+    }
+
+    /// Keeps a result.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn put(&self, stored: &Stored) -> Result<(), SweepError> {
+        let path = self.path(&stored.key);
+        let folder = path.parent().expect("a folder for the first two digits");
+        fs::create_dir_all(folder).map_err(SweepError::io(folder))?;
+        self.write(&path, &stored.to_json())
+    }
+
+    /// Writes a file that appears whole or not at all.
+    fn write(&self, path: &Path, text: &str) -> Result<(), SweepError> {
+        let unfinished = self.root.join(UNFINISHED);
+        let written = || {
+            let mut file = Builder::new().tempfile_in(&unfinished)?;
+            file.write_all(text.as_bytes())?;
+            readable(file.as_file())?;
+            file.persist(path).map_err(|error| error.error)?;
+            Ok(())
+        };
+        written().map_err(SweepError::io(path))
+    }
+
+    /// Reads every result and returns the files that are not as they should be.
+    ///
+    /// # Errors
+    /// When the system does not let it read the folders.
+    pub fn verify(&self) -> Result<Vec<Fault>, SweepError> {
+        let mut faults = Vec::new();
+        self.each_file(|path, key| {
+            let reason = match &key {
+                None => Some("no result has such a name".to_string()),
+                Some(key) => self.fault(key),
+            };
+            faults.extend(reason.map(|reason| Fault {
+                path: path.display().to_string(),
+                reason,
+            }));
+            Ok(())
+        })?;
+        for path in entries(&self.root.join(UNFINISHED))? {
+            faults.push(Fault {
+                path: path.display().to_string(),
+                reason: "never finished; perch store prune removes it".to_string(),
+            });
+        }
+        Ok(faults)
+    }
+
+    fn fault(&self, key: &Key) -> Option<String> {
+        let stored = match self.get(key) {
+            Ok(Some(stored)) => stored,
+            Ok(None) => return Some("it is gone".to_string()),
+            Err(error) => return Some(error.to_string()),
+        };
+        if stored.key != *key {
+            return Some(format!("it is the result of {}", stored.key));
+        }
+        if stored.model != MODEL {
+            return Some(format!("it is of model {}", stored.model));
+        }
+        if stored.digest != digest(json(&stored.result).as_bytes()) {
+            return Some("the result is not the one that was written".to_string());
+        }
+        match stored.simulation.key("simulation") {
+            Ok(found) if found == *key => None,
+            Ok(found) => Some(format!("its simulation has the key {found}")),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    /// Removes what a store of this model does not need: results for which `is_wanted` is false,
+    /// all results of another model, and files that were never finished. No process may write to
+    /// the store meanwhile.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn prune(root: &Path, is_wanted: impl Fn(&Key) -> bool) -> Result<Pruned, SweepError> {
+        let store = Store::at(root);
+        let is_ours = store.model()? == MODEL;
+        let mut pruned = Pruned::default();
+        store.each_file(|path, key| {
+            if let Some(key) = key
+                && !(is_ours && is_wanted(&key))
+            {
+                fs::remove_file(&path).map_err(SweepError::io(&path))?;
+                pruned.results += 1;
+            }
+            Ok(())
+        })?;
+        for path in entries(&root.join(UNFINISHED))? {
+            fs::remove_file(&path).map_err(SweepError::io(&path))?;
+            pruned.unfinished += 1;
+        }
+        if !is_ours {
+            let header = root.join(HEADER);
+            fs::remove_file(&header).map_err(SweepError::io(&header))?;
+            store.begin()?;
+        }
+        Ok(pruned)
+    }
+}
+
+/// Temporary files can be read by their owner alone; results are shared as other files are.
+fn readable(file: &fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+/// Returns what is in a folder, sorted; nothing where there is no folder.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, SweepError> {
+    let read = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.map_err(SweepError::io(folder))?,
+    };
+    let paths: io::Result<Vec<PathBuf>> = read.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths.map_err(SweepError::io(folder))?;
+    paths.sort();
+    Ok(paths)
+}

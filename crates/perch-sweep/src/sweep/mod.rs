@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A sweep: one simulation, and axes along which it varies.
+
+mod axis;
+mod condition;
+mod run;
+mod table;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+use perch_file::Kind;
+use perch_workload::Budget;
+use serde::Deserialize;
+
+use crate::error::SweepError;
+use crate::machine::Known;
+use crate::simulation::{Prepared, Simulation, Times};
+use axis::{Axis, Design, axes};
+use condition::Condition;
+
+pub use run::{Done, Shard};
+pub use table::Row;
+
+/// The most points that a sweep has.
+const MOST_POINTS: usize = 10_000_000;
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    machine: String,
+    #[serde(default)]
+    workload: String,
+    era: Option<String>,
+    hz: Option<u32>,
+    root_domain: Option<String>,
+    modes: Option<String>,
+    effort: Option<Times>,
+    seed: Option<u64>,
+    /// The arm from which changes are shown.
+    baseline: Option<String>,
+    #[serde(default)]
+    conditions: Vec<String>,
+    #[serde(default)]
+    axes: toml::Table,
+    design: Option<DesignFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DesignFile {
+    points: u32,
+    #[serde(default)]
+    seed: u64,
+    axes: toml::Table,
+}
+
+/// A sweep that was read and checked.
+#[derive(Debug)]
+pub struct Sweep {
+    origin: String,
+    base: Simulation,
+    /// The axes of which every combination is taken.
+    axes: Vec<Axis>,
+    design: Option<Design>,
+    conditions: Vec<Condition>,
+    baseline: Option<String>,
+    machines: Machines,
+    budget: Budget,
+}
+
+/// One simulation of a sweep, with its place on each axis.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The values, in the order of [`Sweep::names`].
+    pub values: Vec<toml::Value>,
+    /// The simulation.
+    pub prepared: Prepared,
+}
+
+impl Sweep {
+    /// Reads the sweep in a file.
+    ///
+    /// # Errors
+    /// Names the file and the key that make no sense.
+    pub fn from_file(path: &Path) -> Result<Sweep, SweepError> {
+        let text = perch_file::text(path, Kind::EXPERIMENT)?;
+        Sweep::from_toml(&text, &path.display().to_string())
+    }
+
+    /// Reads a sweep; `origin` is its name in errors.
+    ///
+    /// # Errors
+    /// Names the key that makes no sense.
+    pub fn from_toml(text: &str, origin: &str) -> Result<Sweep, SweepError> {
+        let file: File = toml::from_str(text).map_err(|error| SweepError::Format {
+            origin: origin.to_string(),
+            reason: error.to_string().trim_end().to_string(),
+        })?;
+        let product = axes(&file.axes, "axes", origin)?;
+        let design = file.design.map(|design| {
+            let axes = axes(&design.axes, "design.axes", origin)?;
+            Design::new(axes, design.points, design.seed, origin)
+        });
+        let design = design.transpose()?;
+        let named: Vec<&str> = (product.iter())
+            .chain(design.iter().flat_map(Design::axes))
+            .map(|axis| axis.name.as_str())
+            .collect();
+        if let Some((_, twice)) =
+            (named.iter().enumerate()).find(|(i, name)| named[..*i].contains(name))
+        {
+            return Err(SweepError::key(origin, *twice, "it is an axis twice"));
+        }
+        for (key, is_said) in [
+            ("machine", !file.machine.is_empty()),
+            ("workload", !file.workload.is_empty()),
+        ] {
+            if !is_said && !named.contains(&key) {
+                let reason = "expected a value, or an axis of that name in [axes]";
+                return Err(SweepError::key(origin, key, reason));
+            }
+        }
+        let conditions = file.conditions.iter();
+        let conditions = conditions.map(|text| Condition::parse(text, &named, origin));
+        let conditions = conditions.collect::<Result<_, _>>()?;
+        let arms = product.iter().find(|axis| axis.name == "arm");
+        if let Some(baseline) = &file.baseline
+            && !arms.is_some_and(|arms| arms.labels.contains(baseline))
+        {
+            let reason = format!("`{baseline}` is no arm: expected one of [axes.arm]");
+            return Err(SweepError::key(origin, "baseline", reason));
+        }
+        let base: Simulation = Simulation {
+            machine: file.machine,
+            machine_toml: None,
+            changed: BTreeMap::new(),
+            workload: file.workload,
+            era: file.era.unwrap_or_else(|| "7.2".to_string()),
+            hz: file.hz.unwrap_or(250),
+            root_domain: file.root_domain.unwrap_or_else(|| "stock".to_string()),
+            modes: file.modes.unwrap_or_else(|| "off".to_string()),
+            effort: file.effort.unwrap_or_default(),
+            seed: file.seed.unwrap_or(1),
+        };
+        let sweep = Sweep {
+            origin: origin.to_string(),
+            base,
+            axes: product,
+            design,
+            conditions,
+            baseline: file.baseline,
+            machines: Machines::default(),
+            budget: Budget::DEFAULT,
+        };
+        let all = sweep.combinations();
+        if all > MOST_POINTS {
+            let reason = format!("{all} combinations; expected at most {MOST_POINTS}");
+            return Err(SweepError::key(origin, "axes", reason));
+        }
+        Ok(sweep)
+    }
+
+    /// Returns the sweep with another limit to what one of its simulations may take.
+    pub fn within(self, budget: Budget) -> Sweep {
+        Sweep { budget, ..self }
+    }
+
+    /// Returns the names of the axes.
+    pub fn names(&self) -> Vec<&str> {
+        let design = self.design.iter().flat_map(Design::axes);
+        let axes = self.axes.iter().chain(design);
+        axes.map(|axis| axis.name.as_str()).collect()
+    }
+
+    /// Returns the number of combinations, before conditions.
+    fn combinations(&self) -> usize {
+        let product =
+            (self.axes.iter()).fold(1_usize, |product, axis| product.saturating_mul(axis.len()));
+        product.saturating_mul(self.design.as_ref().map_or(1, Design::points))
+    }
+
+    /// Returns the sweep's simulations, those that its conditions let through, in the order of the
+    /// axes; the last axis varies fastest. A simulation that was refused is an error in its place.
+    pub fn points(&self) -> impl Iterator<Item = Result<Point, SweepError>> + '_ {
+        (0..self.combinations()).filter_map(|index| self.point(index).transpose())
+    }
+
+    /// Returns a combination; none where a condition leaves it out.
+    fn point(&self, mut index: usize) -> Result<Option<Point>, SweepError> {
+        let mut values = Vec::new();
+        let drawn = self.design.as_ref().map(|design| {
+            let point = index % design.points();
+            index /= design.points();
+            design.point(point)
+        });
+        for axis in self.axes.iter().rev() {
+            values.push((axis, axis.at(index % axis.len())));
+            index /= axis.len();
+        }
+        values.reverse();
+        let axes = self.design.iter().flat_map(Design::axes);
+        values.extend(axes.zip(drawn.into_iter().flatten()));
+        let mut simulation = self.base.clone();
+        let mut keys = Vec::new();
+        for (axis, (_, value)) in &values {
+            axis.apply(value, &mut simulation, &mut keys)
+                .map_err(|reason| SweepError::key(&self.origin, &axis.name, reason))?;
+        }
+        for (key, value) in keys {
+            let separator = if simulation.workload.contains(':') {
+                ','
+            } else {
+                ':'
+            };
+            simulation
+                .workload
+                .push_str(&format!("{separator}{key}={value}"));
+        }
+        let machine = self.machines.get(&simulation, &self.origin)?;
+        let labels: Vec<toml::Value> = values.into_iter().map(|(_, (label, _))| label).collect();
+        let names = self.names();
+        let read = |name: &str| {
+            let at = names.iter().position(|known| *known == name)?;
+            Some(labels[at].clone())
+        };
+        for condition in &self.conditions {
+            if !condition.holds(&read, machine.cpus(), &self.origin)? {
+                return Ok(None);
+            }
+        }
+        let place = || {
+            let values = names.iter().zip(&labels);
+            let values: Vec<String> = values
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            format!("{} at {}", self.origin, values.join(", "))
+        };
+        let prepared = simulation.with_machine(machine, &place(), self.budget)?;
+        Ok(Some(Point {
+            values: labels,
+            prepared,
+        }))
+    }
+}
+
+/// The machines of a sweep, each made once.
+#[derive(Debug, Default)]
+struct Machines(Mutex<BTreeMap<String, Known>>);
+
+impl Machines {
+    /// Returns the machine of a simulation.
+    fn get(&self, simulation: &Simulation, origin: &str) -> Result<Known, SweepError> {
+        let mut known = self.0.lock().expect("nobody panics while holding it");
+        let name = format!("{} {:?}", simulation.machine, simulation.changed);
+        if let Some(found) = known.get(&name) {
+            return Ok(found.clone());
+        }
+        let base = perch_machine::resolve(&simulation.machine)?;
+        let made = Known::new(base, &simulation.changed, origin)?;
+        known.insert(name, made.clone());
+        Ok(made)
+    }
+}

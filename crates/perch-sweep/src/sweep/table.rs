@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The table of a sweep: each score at each point, and its change from the baseline.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use perch_experiment::stats::{ci95, delta, mean};
+use serde::Serialize;
+
+use super::{Point, Sweep};
+use crate::error::SweepError;
+use crate::simulation::{Key, ScoreFound};
+use crate::store::Store;
+
+/// One score at one point of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The values of the axes, in the order of [`Sweep::names`].
+    pub point: Vec<toml::Value>,
+    /// The quantity.
+    pub score: String,
+    /// The unit.
+    pub unit: String,
+    /// True where more is better.
+    pub higher_is_better: bool,
+    /// The number of repetitions.
+    pub repetitions: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Half the width of the mean's 95 % confidence interval; none for one repetition.
+    pub ci95: Option<f64>,
+    /// False where the score still changed with time while it was measured.
+    pub is_settled: bool,
+    /// The change from the baseline at the same values of the other axes, percent; none without a
+    /// baseline.
+    pub change_pct: Option<f64>,
+    /// Half the width of the change's 95 % confidence interval, in percentage points.
+    pub change_ci95_pct: Option<f64>,
+}
+
+impl Sweep {
+    /// Returns the table of the points whose results are there, and the number of points without.
+    ///
+    /// # Errors
+    /// When a result in the store is damaged.
+    pub fn collect(&self, store: &Store) -> Result<(Vec<Row>, usize), SweepError> {
+        let points: Vec<Point> = self.points().collect::<Result<_, _>>()?;
+        let arm = self.names().iter().position(|name| *name == "arm");
+        let baselines = self.baselines(&points, arm);
+        let kept: BTreeSet<&Key> = baselines.values().collect();
+        let mut known: BTreeMap<Key, Vec<ScoreFound>> = BTreeMap::new();
+        let mut rows = Vec::new();
+        let mut missing = 0;
+        let mut read = |key: &Key| -> Result<Option<Vec<ScoreFound>>, SweepError> {
+            if let Some(scores) = known.get(key) {
+                return Ok(Some(scores.clone()));
+            }
+            let stored = store.get(key)?;
+            let scores = stored.map(|stored| stored.result.scores);
+            // Only baselines are asked for again.
+            if let Some(scores) = &scores
+                && kept.contains(key)
+            {
+                known.insert(key.clone(), scores.clone());
+            }
+            Ok(scores)
+        };
+        for point in &points {
+            let Some(scores) = read(&point.prepared.key)? else {
+                missing += 1;
+                continue;
+            };
+            let base = match baselines.get(&others(point, arm)) {
+                Some(key) => read(key)?,
+                None => None,
+            };
+            rows.extend(scores.iter().map(|score| {
+                let base = base.iter().flatten().find(|base| base.name == score.name);
+                row(point, score, base)
+            }));
+        }
+        Ok((rows, missing))
+    }
+
+    /// Returns the baseline's key by the values of the other axes.
+    fn baselines(&self, points: &[Point], arm: Option<usize>) -> BTreeMap<String, Key> {
+        let (Some(at), Some(baseline)) = (arm, &self.baseline) else {
+            return BTreeMap::new();
+        };
+        let is_base = |point: &&Point| point.values[at].as_str() == Some(baseline);
+        let base = points.iter().filter(is_base);
+        base.map(|point| (others(point, arm), point.prepared.key.clone()))
+            .collect()
+    }
+}
+
+/// Returns a name for the values of all axes but the arm's.
+fn others(point: &Point, arm: Option<usize>) -> String {
+    let values = point.values.iter().enumerate();
+    let values = values.filter(|(index, _)| Some(*index) != arm);
+    let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
+    values.join(" ")
+}
+
+fn row(point: &Point, score: &ScoreFound, base: Option<&ScoreFound>) -> Row {
+    let change = base.map(|base| {
+        // Repetitions of the same number share a seed.
+        let both = base.values.len().min(score.values.len());
+        delta(&base.values[..both], &score.values[..both])
+    });
+    Row {
+        point: point.values.clone(),
+        score: score.name.clone(),
+        unit: score.unit.clone(),
+        higher_is_better: score.higher_is_better,
+        repetitions: score.values.len(),
+        mean: mean(&score.values),
+        ci95: ci95(&score.values),
+        is_settled: score.transient_ms.is_none(),
+        change_pct: change.as_ref().map(|change| change.pct),
+        change_ci95_pct: change.and_then(|change| change.ci95_pct),
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `perch simulate`: one simulation, of a file, as a sweep's workers make it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use perch_file::Kind;
+use perch_sweep::{Simulation, Store, Stored};
+use perch_workload::Budget;
+
+use crate::output::{Failure, emit};
+
+/// The arguments of `perch simulate`.
+#[derive(Args)]
+pub struct Arguments {
+    /// The simulation in JSON: machine, workload, era, modes, effort, seed (docs/sweeps.md)
+    #[arg(value_name = "SPEC.json")]
+    file: PathBuf,
+    /// A store: the result is taken from it where it is there, and kept there
+    #[arg(long, value_name = "FOLDER")]
+    store: Option<PathBuf>,
+    /// Memory that the workload's tasks and the scores may take; what asks for more is refused
+    #[arg(long, default_value_t = Budget::DEFAULT, value_name = "MEMORY")]
+    budget: Budget,
+}
+
+/// Carries out `perch simulate`.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let origin = arguments.file.display().to_string();
+    let text = perch_file::text(&arguments.file, Kind::EXPERIMENT)
+        .map_err(|error| Failure::input(error.to_string()))?;
+    let prepared = Simulation::from_json(&text, &origin)?.prepare(&origin, arguments.budget)?;
+    let store = arguments.store.as_deref().map(Store::open).transpose()?;
+    let had = match &store {
+        Some(store) => store.get(&prepared.key)?,
+        None => None,
+    };
+    let stored = match had {
+        Some(stored) => stored,
+        None => {
+            let found = prepared.run()?;
+            let stored = Stored::new(prepared.key, prepared.asked, found);
+            if let Some(store) = &store {
+                store.put(&stored)?;
+            }
+            stored
+        }
+    };
+    emit(&stored.to_json())
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `perch sweep`: many simulations, here or on the machines of a cluster, into one store.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use perch_report::{Align, Format, Grid, figure, percent};
+use perch_sweep::{Row, Shard, Store, Sweep};
+use perch_workload::Budget;
+use serde_json::{Value, json};
+
+use crate::arguments::{at_least_one, threads};
+use crate::meter::{Meter, Unit};
+use crate::output::{Failure, emit, say};
+
+/// The commands of `perch sweep`.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Check a sweep, and list its simulations: keys and values, a line each
+    Plan(PlanArguments),
+    /// Simulate what the store does not have
+    Run(RunArguments),
+    /// Say how many of the simulations the store has
+    Status(StatusArguments),
+    /// Print the table of all results: scores by axes, with changes from the baseline
+    Collect(CollectArguments),
+}
+
+/// The sweep that a command is about.
+#[derive(Args)]
+pub struct PlanArguments {
+    /// The sweep's file (docs/sweeps.md)
+    #[arg(value_name = "SWEEP.toml")]
+    sweep: PathBuf,
+    /// A part alone, for example 3/64: what one task of a Slurm array does
+    #[arg(long, value_name = "K/N", default_value_t = Shard::WHOLE)]
+    shard: Shard,
+    /// Say how many simulations there are, and nothing else
+    #[arg(long)]
+    count: bool,
+}
+
+/// The arguments of `perch sweep run`.
+#[derive(Args)]
+pub struct RunArguments {
+    /// The sweep's file (docs/sweeps.md)
+    #[arg(value_name = "SWEEP.toml")]
+    sweep: PathBuf,
+    /// The folder that keeps the results; it is made where it is not there
+    #[arg(long, value_name = "FOLDER")]
+    store: PathBuf,
+    /// A part alone, for example 3/64: what one task of a Slurm array does
+    #[arg(long, value_name = "K/N", default_value_t = Shard::WHOLE)]
+    shard: Shard,
+    /// Threads to simulate on; results do not depend on them [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    jobs: Option<u32>,
+    /// Memory that the tasks and the scores of one simulation may take; what asks for more is refused
+    #[arg(long, default_value_t = Budget::DEFAULT, value_name = "MEMORY")]
+    budget: Budget,
+    /// Say nothing on stderr but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// The arguments of `perch sweep status`.
+#[derive(Args)]
+pub struct StatusArguments {
+    /// The sweep's file
+    #[arg(value_name = "SWEEP.toml")]
+    sweep: PathBuf,
+    /// The folder that keeps the results
+    #[arg(long, value_name = "FOLDER")]
+    store: PathBuf,
+}
+
+/// The arguments of `perch sweep collect`.
+#[derive(Args)]
+pub struct CollectArguments {
+    /// The sweep's file
+    #[arg(value_name = "SWEEP.toml")]
+    sweep: PathBuf,
+    /// The folder that keeps the results
+    #[arg(long, value_name = "FOLDER")]
+    store: PathBuf,
+    /// The score to show alone, by its name
+    #[arg(long, value_name = "NAME")]
+    score: Option<String>,
+    /// How to write the table: table, markdown, csv or json
+    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    format: Format,
+}
+
+/// Carries out a command of `perch sweep`.
+pub fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Plan(arguments) => plan(&arguments),
+        Command::Run(arguments) => simulate(&arguments),
+        Command::Status(arguments) => status(&arguments),
+        Command::Collect(arguments) => collect(&arguments),
+    }
+}
+
+fn plan(arguments: &PlanArguments) -> Result<(), Failure> {
+    let sweep = Sweep::from_file(&arguments.sweep)?;
+    let simulations = sweep.simulations(arguments.shard)?;
+    if arguments.count {
+        return emit(&format!("{}\n", simulations.len()));
+    }
+    let mut out = String::new();
+    for prepared in &simulations {
+        let asked = serde_json::to_string(&prepared.asked).expect("texts and numbers");
+        out += &format!("{} {asked}\n", prepared.key);
+    }
+    emit(&out)
+}
+
+fn simulate(arguments: &RunArguments) -> Result<(), Failure> {
+    let sweep = Sweep::from_file(&arguments.sweep)?.within(arguments.budget);
+    // A mistake in the sweep must not leave an empty store behind.
+    sweep.simulations(arguments.shard)?;
+    let store = Store::open(&arguments.store)?;
+    let jobs = threads(arguments.jobs);
+    let name = arguments.sweep.display().to_string();
+    let meter = Meter::new(&name, Unit::Each, arguments.quiet);
+    let advance = |done, total| meter.advance(done as u64, total as u64);
+    let done = sweep.run(&store, arguments.shard, jobs, &advance)?;
+    meter.say_simulated(jobs);
+    if !arguments.quiet {
+        say(format_args!(
+            "{} simulations, of which {} were there and {} are new",
+            done.all, done.had, done.made
+        ));
+    }
+    match done.failed.as_slice() {
+        [] => Ok(()),
+        [first, rest @ ..] => Err(Failure::run(match rest.len() {
+            0 => first.clone(),
+            more => format!("{first}; and {more} more simulations failed"),
+        })),
+    }
+}
+
+fn status(arguments: &StatusArguments) -> Result<(), Failure> {
+    let sweep = Sweep::from_file(&arguments.sweep)?;
+    let store = Store::existing(&arguments.store)?;
+    let keys = store.keys()?;
+    let simulations = sweep.simulations(Shard::WHOLE)?;
+    let had = simulations
+        .iter()
+        .filter(|one| keys.contains(&one.key))
+        .count();
+    let all = simulations.len();
+    emit(&format!(
+        "{all} simulations: {had} are there, {} are missing; {} results of others\n",
+        all - had,
+        keys.len() - had
+    ))
+}
+
+fn collect(arguments: &CollectArguments) -> Result<(), Failure> {
+    let sweep = Sweep::from_file(&arguments.sweep)?;
+    let store = Store::existing(&arguments.store)?;
+    let (mut rows, missing) = sweep.collect(&store)?;
+    if let Some(score) = &arguments.score {
+        let mut known: Vec<String> = rows.iter().map(|row| row.score.clone()).collect();
+        known.sort();
+        known.dedup();
+        if !rows.is_empty() && !known.contains(score) {
+            let known = known.join(", ");
+            return Err(Failure::input(format!(
+                "--score {score}: no such score: expected one of {known}"
+            )));
+        }
+        rows.retain(|row| row.score == *score);
+    }
+    if missing > 0 {
+        say(format_args!(
+            "{missing} points have no result yet: perch sweep run makes them"
+        ));
+    }
+    let names = sweep.names();
+    emit(&match arguments.format {
+        Format::Json => {
+            let rows: Vec<Value> = rows.iter().map(|row| object(&names, row)).collect();
+            serde_json::to_string_pretty(&rows).expect("texts and numbers") + "\n"
+        }
+        Format::Csv => sheet(&names, &rows),
+        Format::Markdown => grid(&names, &rows).markdown(),
+        Format::Table => grid(&names, &rows).text(),
+    })
+}
+
+fn object(names: &[&str], row: &Row) -> Value {
+    let point = names
+        .iter()
+        .zip(&row.point)
+        .map(|(name, value)| (name.to_string(), json!(value)));
+    json!({
+        "point": point.collect::<serde_json::Map<_, _>>(),
+        "score": row.score,
+        "unit": row.unit,
+        "higher_is_better": row.higher_is_better,
+        "repetitions": row.repetitions,
+        "mean": row.mean,
+        "ci95": row.ci95,
+        "settled": row.is_settled,
+        "change_pct": row.change_pct,
+        "change_ci95_pct": row.change_ci95_pct,
+    })
+}
+
+/// The columns after the axes.
+const COLUMNS: [(&str, &str, Align); 8] = [
+    ("", "score", Align::Left),
+    ("", "unit", Align::Left),
+    ("", "runs", Align::Right),
+    ("", "mean", Align::Right),
+    ("", "±95%", Align::Right),
+    ("from the baseline", "change", Align::Right),
+    ("from the baseline", "±95%", Align::Right),
+    ("", "", Align::Left),
+];
+
+fn grid(names: &[&str], rows: &[Row]) -> Grid {
+    let mut grid = Grid::default();
+    for name in names {
+        grid.column("", name, Align::Left);
+    }
+    for (group, name, align) in COLUMNS {
+        grid.column(group, name, align);
+    }
+    for row in rows {
+        let blank = String::new;
+        let mut cells: Vec<String> = row.point.iter().map(plain).collect();
+        cells.extend([
+            row.score.clone(),
+            row.unit.clone(),
+            row.repetitions.to_string(),
+            figure(row.mean),
+            row.ci95.map_or_else(blank, figure),
+            row.change_pct.map_or_else(blank, percent),
+            row.change_ci95_pct
+                .map_or_else(blank, |half| format!("{half:.2}")),
+            if row.is_settled {
+                blank()
+            } else {
+                "not settled".to_string()
+            },
+        ]);
+        grid.row(cells);
+    }
+    grid
+}
+
+/// Returns a value without the quotes of TOML.
+fn plain(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+/// Returns the table in CSV, with figures in full precision.
+fn sheet(names: &[&str], rows: &[Row]) -> String {
+    let mut sheet = csv::Writer::from_writer(Vec::new());
+    let columns = [
+        "score",
+        "unit",
+        "higher_is_better",
+        "repetitions",
+        "mean",
+        "ci95",
+        "settled",
+        "change_pct",
+        "change_ci95_pct",
+    ];
+    let head = names.iter().copied().chain(columns);
+    let written = sheet.write_record(head);
+    written.expect("memory takes all that is written");
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    for row in rows {
+        let cells = [
+            row.score.clone(),
+            row.unit.clone(),
+            row.higher_is_better.to_string(),
+            row.repetitions.to_string(),
+            row.mean.to_string(),
+            number(row.ci95),
+            row.is_settled.to_string(),
+            number(row.change_pct),
+            number(row.change_ci95_pct),
+        ];
+        let written = sheet.write_record(row.point.iter().map(plain).chain(cells));
+        written.expect("each row has as many cells as the head");
+    }
+    let bytes = sheet
+        .into_inner()
+        .expect("memory takes all that is written");
+    String::from_utf8(bytes).expect("texts")
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `perch sweep`, `perch store` and `perch simulate`: a sweep in parts, killed and resumed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const SWEEP: &str = r#"
+machine = "kunpeng920"
+workload = "pipe:where=node0"
+era = "6.5"
+effort = { warmup_ms = 1, measure_ms = 1, repetitions = 2 }
+baseline = "stock"
+[axes]
+workload.pairs = [1, 2]
+arm = { stock = "off", posted = "cluster=posted" }
+"#;
+
+fn command(folder: &Path, line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perch"));
+    command
+        .args(line.split_whitespace())
+        .current_dir(folder)
+        .stdin(Stdio::null());
+    command
+}
+
+fn perch(folder: &Path, line: &str) -> Output {
+    command(folder, line).output().unwrap()
+}
+
+fn prints(folder: &Path, line: &str) -> String {
+    let output = perch(folder, line);
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{line}: {words}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_sweep_in_parts_makes_one_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("s.toml"), SWEEP).unwrap();
+    assert_eq!(prints(folder, "sweep plan s.toml --count"), "4\n");
+    prints(folder, "sweep run s.toml --store st --shard 2/2 -q");
+    let status = prints(folder, "sweep status s.toml --store st");
+    assert!(
+        status.starts_with("4 simulations: 2 are there, 2 are missing"),
+        "{status}"
+    );
+    let half = perch(folder, "sweep collect s.toml --store st");
+    assert!(String::from_utf8_lossy(&half.stderr).contains("2 points"));
+    prints(folder, "sweep run s.toml --store st --shard 1/2 -q");
+    let csv = prints(folder, "sweep collect s.toml --store st --format csv");
+    let first = csv.lines().next().unwrap();
+    assert!(
+        first.starts_with("arm,workload.pairs,score,unit,"),
+        "{first}"
+    );
+    // Two scores at each of four points.
+    assert_eq!(csv.lines().count(), 1 + 8, "{csv}");
+    let json = prints(folder, "sweep collect s.toml --store st --format json");
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
+    let base = rows.iter().filter(|row| row["point"]["arm"] == "stock");
+    assert!(base.clone().count() == 4 && base.clone().all(|row| row["change_pct"] == 0.0));
+    assert_eq!(
+        prints(folder, "store verify st"),
+        "4 results, all as they were written\n"
+    );
+    let export = prints(folder, "store export st");
+    assert_eq!(export.lines().count(), 1 + 4 * 2 * 2, "{export}");
+}
+
+#[test]
+fn a_plan_s_line_is_a_simulation() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("s.toml"), SWEEP).unwrap();
+    let plan = prints(folder, "sweep plan s.toml");
+    let (key, spec) = plan.lines().next().unwrap().split_once(' ').unwrap();
+    fs::write(folder.join("one.json"), spec).unwrap();
+    let alone = prints(folder, "simulate one.json");
+    assert!(alone.contains(key));
+    prints(folder, "sweep run s.toml --store st -q");
+    let kept = folder.join(format!("st/results/{}/{key}.json", &key[..2]));
+    assert_eq!(fs::read_to_string(kept).unwrap(), alone);
+    assert_eq!(prints(folder, "simulate one.json --store st"), alone);
+}
+
+/// A sweep is killed once at least one of its results is there; another process makes the rest.
+#[test]
+fn a_killed_sweep_is_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let seeds: Vec<String> = (1..=400).map(|seed| seed.to_string()).collect();
+    let axis = format!("[axes]\nseed = [{}]\n", seeds.join(", "));
+    fs::write(folder.join("s.toml"), SWEEP.replace("[axes]\n", &axis)).unwrap();
+    let mut victim = command(folder, "sweep run s.toml --store st --jobs 2 -q")
+        .spawn()
+        .unwrap();
+    let results = folder.join("st/results");
+    // Either a result appears or the sweep ends, however slow the host is.
+    while fs::read_dir(&results).map_or(0, Iterator::count) == 0 {
+        assert!(
+            victim
+                .try_wait()
+                .unwrap()
+                .is_none_or(|status| status.success())
+        );
+        std::thread::yield_now();
+    }
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    prints(folder, "store prune st");
+    let some = prints(folder, "store verify st");
+    assert!(
+        some.ends_with(" results, all as they were written\n"),
+        "{some}"
+    );
+    prints(folder, "sweep run s.toml --store st -q");
+    assert_eq!(
+        prints(folder, "store verify st"),
+        "1600 results, all as they were written\n"
+    );
+}
+
+#[test]
+fn refusals_name_the_key_and_leave_no_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(
+        folder.join("s.toml"),
+        SWEEP.replace("workload.pairs", "workload.pears"),
+    )
+    .unwrap();
+    let refused = |line: &str, words: &str| {
+        let output = perch(folder, line);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains(words), "{line}: {said}");
+    };
+    refused("sweep run s.toml --store st", "pears");
+    assert!(!folder.join("st").exists());
+    fs::write(folder.join("s.toml"), SWEEP).unwrap();
+    refused("sweep run s.toml --store st --shard 3/2", "3 of 2");
+    refused("sweep run s.toml --store st --shard x", "3/64");
+    refused("sweep status s.toml --store st", "perch-store.json");
+    refused("store verify .", "perch-store.json");
+    refused("sweep run s.toml --store .", "other files");
+    refused("sweep run none.toml --store st", "none.toml");
+    prints(folder, "sweep run s.toml --store st -q");
+    refused("sweep collect s.toml --store st --score speed", "speed");
+    fs::write(
+        folder.join("one.json"),
+        r#"{"workload": "pipe", "sede": 1}"#,
+    )
+    .unwrap();
+    refused("simulate one.json", "sede");
+    fs::write(folder.join("one.json"), r#"{"workload": "pipe"}"#).unwrap();
+    refused("simulate one.json", "machine");
+}
