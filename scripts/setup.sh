@@ -341,7 +341,7 @@ setup_cross() {
 	[ ! -d "$std" ] || cross_flags+=" -L $std"
 }
 
-# What the tests that boot guests need on this side: a reader of the recordings that trace-cmd makes.
+# A load that keeps all CPUs busy.
 setup_soak() {
 	! command -v stress-ng >/dev/null || return 0
 	open_install_log
@@ -350,6 +350,18 @@ setup_soak() {
 	apt_install stress-ng
 }
 
+# A Slurm of one machine, for the sweep that runs as an array of it.
+setup_slurm() {
+	if command -v slurmctld && command -v slurmd && command -v sbatch && command -v munged; then
+		return 0
+	fi >/dev/null
+	open_install_log
+	can_install "slurmctld, slurmd, sbatch, munged" "slurmctld slurmd slurm-client munge"
+	apt_update
+	apt_install slurmctld slurmd slurm-client munge
+}
+
+# What the tests that boot guests need on this side: a reader of the recordings that trace-cmd makes.
 setup_guests() {
 	! command -v trace-cmd >/dev/null || return 0
 	open_install_log
