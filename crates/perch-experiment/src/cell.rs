@@ -8,7 +8,8 @@ use crate::json::null_is_nan;
 use crate::judge::{Tolerance, Verdict, direction, judge};
 use crate::model::{Cell, Effort, Load};
 use crate::published::Published;
-use crate::stats::{Delta, ci95};
+use crate::statistic::Statistic;
+use crate::stats::{Delta, ci95, spread};
 
 /// A simulated baseline is close when it is within these multiples of the published one.
 const CLOSE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
@@ -28,6 +29,13 @@ pub struct Simulated {
     /// Half the width of the change's 95 % confidence interval, in percentage points; null where
     /// the repetitions are too few for one.
     pub ci95_pct: Option<f64>,
+    /// The standard deviation of a sample over the baseline arm's repetitions, in the cell's unit;
+    /// null for fewer than two, and where the row's statistic is not the mean.
+    #[serde(default)]
+    pub baseline_std: Option<f64>,
+    /// The same over the patched arm's repetitions.
+    #[serde(default)]
+    pub patched_std: Option<f64>,
 }
 
 /// A further arm, which has no published figures.
@@ -42,6 +50,9 @@ pub struct ArmResult {
     pub delta_pct: f64,
     /// The same as [`Simulated::ci95_pct`], for this arm's change.
     pub ci95_pct: Option<f64>,
+    /// The same as [`Simulated::baseline_std`], over this arm's repetitions.
+    #[serde(default)]
+    pub std: Option<f64>,
 }
 
 /// The simulated values of one load.
@@ -166,6 +177,8 @@ impl CellReport {
         }
         let (baseline, patched) = (&arms[0], &arms[1]);
         let change = |values: &[f64]| statistic.change(baseline, values, found.draws);
+        // The deviation belongs to the mean: that of a maximum would take many runs of it.
+        let std = |values: &[f64]| spread(values).filter(|_| statistic == Statistic::Mean);
         let changed = change(patched);
         let Delta { pct, ci95_pct } = changed;
         let further = found
@@ -180,6 +193,7 @@ impl CellReport {
                     mean: statistic.of(values),
                     delta_pct: pct,
                     ci95_pct,
+                    std: std(values),
                 }
             });
         let tolerance = Tolerance::of(published);
@@ -206,6 +220,8 @@ impl CellReport {
                 patched: statistic.of(patched),
                 delta_pct: pct,
                 ci95_pct,
+                baseline_std: std(baseline),
+                patched_std: std(patched),
             },
             baseline_ratio: (!cell.judging.relative).then_some(baseline_ratio),
             calibration: cell.calibration.is_some(),
@@ -253,7 +269,6 @@ impl CellReport {
 mod tests {
     use super::*;
     use crate::model::{BASELINE, Calibration, Judging, Wanted};
-    use crate::statistic::Statistic;
     use crate::summary::Summary;
     use std::sync::Arc;
 

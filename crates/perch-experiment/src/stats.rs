@@ -40,6 +40,11 @@ pub(crate) fn t95(freedom: usize) -> f64 {
     StudentsT::ppf(0.975, freedom as f64)
 }
 
+/// Returns the deviation of [`deviation`]; none for fewer than two values.
+pub(crate) fn spread(values: &[f64]) -> Option<f64> {
+    (values.len() >= 2).then(|| deviation(values))
+}
+
 /// Returns Spearman's coefficient of rank correlation, -1 to 1; equal values share the mean of
 /// their ranks. Returns none where there are fewer than two values, or all values of one side are
 /// equal.

@@ -240,6 +240,7 @@ mod tests {
             arm: name.to_string(),
             mean,
             ci95: Some(12.5),
+            std: Some(5.0),
             delta_pct,
             delta_ci95_pct: Some(0.5),
             transient_ms: None,

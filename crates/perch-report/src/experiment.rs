@@ -266,7 +266,7 @@ fn summary(report: &Report) -> Vec<String> {
             share(agree, whole)
         )
     };
-    let unsettled = unsettled(report);
+    let unsettled = settled::of_report(report);
     [
         format!(
             "changes: {}",
@@ -288,26 +288,6 @@ fn summary(report: &Report) -> Vec<String> {
     .into_iter()
     .chain(unsettled)
     .collect()
-}
-
-/// Returns a line that names the cells whose scores were not steady; none where all were.
-fn unsettled(report: &Report) -> Option<String> {
-    let moving = report
-        .cells
-        .iter()
-        .filter(|cell| cell.transient_ms.is_some());
-    let paths: Vec<String> = moving
-        .map(|cell| format!("{}/{}/{}", cell.benchmark, cell.place, cell.row))
-        .collect();
-    (!paths.is_empty()).then(|| {
-        format!(
-            "{}: time alone still changed {} of {} cells: {}",
-            settled::MARK,
-            paths.len(),
-            report.cells.len(),
-            paths.join(", ")
-        )
-    })
 }
 
 /// Returns a row a table: how far its changes lie from the published ones, in the simulation and in

@@ -28,18 +28,23 @@ const FORMATS: [(&str, Format); 4] = [
     ("json", Format::Json),
 ];
 
-/// The form in which results of simulations are written: one of [`Format`], or one of two that are
+/// The form in which results of simulations are written: one of [`Format`], or one of those that are
 /// pasted elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultFormat {
     /// A form that all results have.
     Plain(Format),
-    /// A form for a mail, or to stand beside tables of mmtests.
+    /// A form for a mail, or to stand beside tables of mmtests or of other people's replies.
     Paste(Paste),
 }
 
 /// The forms beyond [`FORMATS`], by name.
-const PASTES: [(&str, Paste); 2] = [("lkml", Paste::Lkml), ("mmtests", Paste::Mmtests)];
+const PASTES: [(&str, Paste); 4] = [
+    ("lkml", Paste::Lkml),
+    ("mmtests", Paste::Mmtests),
+    ("cases", Paste::Cases),
+    ("imp", Paste::Imp),
+];
 
 impl FromStr for ResultFormat {
     type Err = UnknownFormat;
@@ -106,7 +111,8 @@ mod tests {
         let error = "xml".parse::<ResultFormat>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "unknown format `xml`: expected one of table, markdown, csv, json, lkml, mmtests"
+            "unknown format `xml`: expected one of table, markdown, csv, json, lkml, mmtests, cases, \
+             imp"
         );
         let csv = Ok(ResultFormat::Plain(Format::Csv));
         assert_eq!("csv".parse::<ResultFormat>(), csv);

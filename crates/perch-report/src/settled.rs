@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Words that tell whether a comparison's figures may be believed.
+//! Words that tell whether figures may be believed.
 
-use perch_experiment::{ArmScore, Comparison, ScoreRow, Thoroughness, Window};
+use perch_experiment::{ArmScore, Comparison, Report, ScoreRow, Thoroughness, Window};
 
 use crate::figure::figure;
 
@@ -76,6 +76,26 @@ pub(crate) fn doubts(found: &Comparison) -> Vec<String> {
         ));
     }
     doubts
+}
+
+/// Returns a line that names the cells whose scores were not steady; none where all were.
+pub(crate) fn of_report(report: &Report) -> Option<String> {
+    let moving = report
+        .cells
+        .iter()
+        .filter(|cell| cell.transient_ms.is_some());
+    let paths: Vec<String> = moving
+        .map(|cell| format!("{}/{}/{}", cell.benchmark, cell.place, cell.row))
+        .collect();
+    (!paths.is_empty()).then(|| {
+        format!(
+            "{}: time alone still changed {} of {} cells: {}",
+            MARK,
+            paths.len(),
+            report.cells.len(),
+            paths.join(", ")
+        )
+    })
 }
 
 /// Returns until when a score changed in which arms; none where it was steady in all.

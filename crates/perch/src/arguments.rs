@@ -11,8 +11,9 @@ use perch_workload::Budget;
 /// The options of commands that simulate and show results.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// How to write the result: table, markdown, csv or json; lkml, for a mail to a kernel list; or
-    /// mmtests, as its compare-mmtests.pl prints comparisons
+    /// How to write the result: table, markdown, csv or json; lkml, for a mail to a kernel list;
+    /// mmtests, as its compare-mmtests.pl prints comparisons; cases or imp, as replies to scheduler
+    /// series there have it: changes and their std%, or [pct imp](CV)
     #[arg(long, default_value = "table", value_name = "FORMAT")]
     pub format: ResultFormat,
     /// The seed that all others are derived from

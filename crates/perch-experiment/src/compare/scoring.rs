@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::null_is_nan;
 use crate::statistic::{DESCRIBE, Statistic};
-use crate::stats::{Delta, ci95, delta, mean};
+use crate::stats::{Delta, ci95, delta, mean, spread};
 
 /// One arm's score.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,10 @@ pub struct ArmScore {
     /// Half the width of the mean's 95 % confidence interval, in the score's unit; null for fewer
     /// than two repetitions.
     pub ci95: Option<f64>,
+    /// The standard deviation of a sample over the repetitions, in the score's unit; null for fewer
+    /// than two.
+    #[serde(default)]
+    pub std: Option<f64>,
     /// The change from the first arm, in percent of the first arm's mean.
     #[serde(deserialize_with = "null_is_nan")]
     pub delta_pct: f64,
@@ -83,6 +87,7 @@ pub(super) fn arm_scores<'a>(
             arm: arm.to_string(),
             mean: mean(&values),
             ci95: ci95(&values),
+            std: spread(&values),
             delta_pct: pct,
             delta_ci95_pct: ci95_pct,
             transient_ms: None,

@@ -27,6 +27,8 @@ fn cell(row: &str, published: [f64; 3], simulated: [f64; 3], calibration: bool) 
             patched,
             delta_pct,
             ci95_pct: Some(0.25),
+            baseline_std: Some(0.5),
+            patched_std: Some(0.75),
         },
         baseline_ratio: Some(baseline / published[0]),
         calibration,
@@ -138,6 +140,7 @@ fn with_further() -> Report {
             mean: 400.5,
             delta_pct: 21.5,
             ci95_pct,
+            std: Some(0.5),
         }];
     }
     report

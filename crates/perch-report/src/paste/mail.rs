@@ -56,7 +56,7 @@ pub fn heading(heading: &Heading) -> String {
 
 /// Returns the words of `text` in lines of [`WIDTH`]; `end` closes each line that another follows.
 /// A word that is longer than a line has a line of its own.
-fn wrapped(text: &str, first: &str, next: &str, end: &str) -> String {
+pub fn wrapped(text: &str, first: &str, next: &str, end: &str) -> String {
     let mut done = String::new();
     let mut line = first.to_string();
     let mut is_empty = true;

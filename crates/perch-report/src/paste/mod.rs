@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Results as text to paste elsewhere: into a mail, or beside tables of mmtests.
+//! Results as text to paste elsewhere: into a mail, or beside tables of mmtests and of
+//! replies on the kernel list.
 
+mod block;
+mod cases;
+mod imp;
 mod lines;
 mod mail;
 mod mmtests;
@@ -21,6 +25,10 @@ pub enum Paste {
     Lkml,
     /// The layout of mmtests' comparisons.
     Mmtests,
+    /// The table of cases and loads that replies on the kernel list have.
+    Cases,
+    /// The form of K Prateek Nayak's replies there.
+    Imp,
 }
 
 /// Returns the text of experiments' reports.
@@ -28,7 +36,11 @@ pub fn paste_experiments(reports: &[Report], origin: &Origin, paste: Paste) -> S
     let texts = reports.iter().map(|report| {
         let heading = mail::Heading {
             origin,
-            circumstances: format!("Machine {}", circumstances::of_report(report)),
+            circumstances: ["Machine ".to_string() + &circumstances::of_report(report)]
+                .into_iter()
+                .chain(settled::of_report(report))
+                .collect::<Vec<_>>()
+                .join("; "),
             arms: arms(&report.arms),
             source: Some(&report.source),
             in_guests: false,
@@ -69,14 +81,14 @@ pub fn paste_comparison(comparison: &Comparison, origin: &Origin, paste: Paste) 
 /// Returns the contended cache lines, for which mmtests has no form.
 fn contended(arms: &[Contention], paste: Paste) -> String {
     match paste {
-        Paste::Lkml => lines::lines(arms),
+        Paste::Lkml | Paste::Cases | Paste::Imp => lines::lines(arms),
         Paste::Mmtests => "\n# Contended cache lines are not shown in this format.\n".to_string(),
     }
 }
 
 fn text(heading: &mail::Heading, sheets: &[Sheet], paste: Paste) -> String {
     let mut text = match paste {
-        Paste::Lkml => mail::heading(heading),
+        Paste::Lkml | Paste::Cases | Paste::Imp => mail::heading(heading),
         // Every line that is no row of a table begins with a #, with which no row begins.
         Paste::Mmtests => {
             let lines = mail::heading(heading);
@@ -88,6 +100,8 @@ fn text(heading: &mail::Heading, sheets: &[Sheet], paste: Paste) -> String {
         text.push('\n');
         match paste {
             Paste::Lkml => text.push_str(&mail::tables(sheet)),
+            Paste::Cases => text.push_str(&cases::tables(sheet)),
+            Paste::Imp => text.push_str(&imp::tables(sheet)),
             Paste::Mmtests => {
                 let place = match sheet.place.as_str() {
                     "" => String::new(),
@@ -107,5 +121,7 @@ fn arms(arms: &[ArmModes]) -> Vec<(&str, &str)> {
         .collect()
 }
 
+#[cfg(test)]
+mod replies_tests;
 #[cfg(test)]
 mod tests;

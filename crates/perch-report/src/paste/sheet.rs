@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One table of an experiment or a comparison, as the input of the formats for mails and for
-//! mmtests.
+//! One table of an experiment or a comparison, as the input of the formats that are pasted
+//! elsewhere.
 
 use perch_experiment::{CellReport, Comparison, Report};
+
+use crate::settled::is_unsettled;
 
 /// An arm's figure in a row, and its change from the first arm's.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +16,9 @@ pub struct Figure {
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points.
     pub ci95_pct: Option<f64>,
+    /// The standard deviation over the repetitions, in the unit of the figure; none where the
+    /// figure is not their mean, or there is one repetition.
+    pub std: Option<f64>,
 }
 
 /// A row: its label, and a figure an arm.
@@ -31,6 +36,8 @@ pub struct Row {
     pub published_pct: Option<f64>,
     /// True where costs were fitted on the row.
     pub fitted: bool,
+    /// True where time alone still changed the figure of an arm.
+    pub unsettled: bool,
 }
 
 impl Row {
@@ -153,11 +160,6 @@ impl Sheet {
             rows,
             iterations,
         };
-        let figure = |value, delta_pct, ci95_pct| Figure {
-            value,
-            delta_pct,
-            ci95_pct,
-        };
         let mut means = Vec::new();
         let mut sheets = Vec::new();
         for score in &comparison.scores {
@@ -168,19 +170,31 @@ impl Sheet {
                 figures,
                 published_pct: None,
                 fitted: false,
+                unsettled: score.arms.iter().any(|arm| is_unsettled(comparison, arm)),
             };
             let count = score.arms.first().map_or(0, |arm| arm.statistics.len());
             if count == 0 {
                 let figures = score.arms.iter();
-                let figures =
-                    figures.map(|arm| figure(arm.mean, arm.delta_pct, arm.delta_ci95_pct));
+                let figures = figures.map(|arm| Figure {
+                    value: arm.mean,
+                    delta_pct: arm.delta_pct,
+                    ci95_pct: arm.delta_ci95_pct,
+                    std: arm.std,
+                });
                 means.push(row(&score.name, score.higher_is_better, figures.collect()));
                 continue;
             }
             let rows = (0..count).map(|index| {
-                let found = score.arms.iter().map(|arm| &arm.statistics[index]);
                 let name = score.arms[0].statistics[index].statistic.as_str();
-                let figures = found.map(|s| figure(s.value, s.delta_pct, s.delta_ci95_pct));
+                let figures = score.arms.iter().map(|arm| {
+                    let found = &arm.statistics[index];
+                    Figure {
+                        value: found.value,
+                        delta_pct: found.delta_pct,
+                        ci95_pct: found.delta_ci95_pct,
+                        std: arm.std.filter(|_| name == "mean"),
+                    }
+                });
                 row(
                     name,
                     better(name, score.higher_is_better),
@@ -213,16 +227,19 @@ impl Row {
             value: simulated.baseline,
             delta_pct: 0.0,
             ci95_pct: None,
+            std: simulated.baseline_std,
         };
         let second = Figure {
             value: simulated.patched,
             delta_pct: simulated.delta_pct,
             ci95_pct: simulated.ci95_pct,
+            std: simulated.patched_std,
         };
         let further = cell.further.iter().map(|arm| Figure {
             value: arm.mean,
             delta_pct: arm.delta_pct,
             ci95_pct: arm.ci95_pct,
+            std: arm.std,
         });
         Row {
             label: cell.row.clone(),
@@ -231,6 +248,7 @@ impl Row {
             figures: [first, second].into_iter().chain(further).collect(),
             published_pct: Some(cell.published.delta_pct),
             fitted: cell.calibration,
+            unsettled: cell.transient_ms.is_some(),
         }
     }
 }

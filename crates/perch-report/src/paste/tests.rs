@@ -7,11 +7,12 @@ use proptest::prelude::*;
 use super::sheet::{Figure, Iterations, Row};
 use super::*;
 
-fn row(label: &str, higher_is_better: bool, values: &[f64], published_pct: f64) -> Row {
+pub(super) fn row(label: &str, higher_is_better: bool, values: &[f64], published_pct: f64) -> Row {
     let figure = |value: &f64| Figure {
         value: *value,
         delta_pct: 100.0 * (value / values[0] - 1.0),
         ci95_pct: Some(1.5),
+        std: Some(0.01 * value),
     };
     Row {
         label: label.to_string(),
@@ -20,10 +21,11 @@ fn row(label: &str, higher_is_better: bool, values: &[f64], published_pct: f64) 
         figures: values.iter().map(figure).collect(),
         published_pct: Some(published_pct),
         fitted: label == "n=1",
+        unsettled: false,
     }
 }
 
-fn sheet(benchmark: &str, arms: &[&str], rows: Vec<Row>) -> Sheet {
+pub(super) fn sheet(benchmark: &str, arms: &[&str], rows: Vec<Row>) -> Sheet {
     Sheet {
         benchmark: benchmark.to_string(),
         place: "node0".to_string(),
@@ -243,7 +245,7 @@ fn label() -> impl Strategy<Value = String> {
 }
 
 prop_compose! {
-    fn any_sheet()(arms in 1usize..5, count in 1usize..5)(
+    pub(super) fn any_sheet()(arms in 1usize..5, count in 1usize..5)(
         benchmark in "\\PC{1,90}",
         arms in prop::collection::vec("\\PC{1,40}", arms),
         rows in prop::collection::vec(

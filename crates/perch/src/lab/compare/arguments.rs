@@ -86,8 +86,9 @@ pub struct Arguments {
     /// costs on its way between caches does not count
     #[arg(long)]
     pub untimed: bool,
-    /// How to write the result: table, markdown, csv or json; lkml, for a mail to a kernel list; or
-    /// mmtests, as its compare-mmtests.pl prints comparisons
+    /// How to write the result: table, markdown, csv or json; lkml, for a mail to a kernel list;
+    /// mmtests, as its compare-mmtests.pl prints comparisons; cases or imp, as replies to scheduler
+    /// series there have it: changes and their std%, or [pct imp](CV)
     #[arg(long, default_value = "table", value_name = "FORMAT")]
     pub format: ResultFormat,
     /// Also show std, min, percentiles and max over the repetitions, and how they spread
