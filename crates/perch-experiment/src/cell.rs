@@ -2,6 +2,7 @@
 //! A cell of a table: the simulated figures beside the published ones. The field names are the keys of
 //! the JSON that docs/formats.md describes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::null_is_nan;
@@ -15,7 +16,7 @@ use crate::stats::{Delta, ci95, spread};
 const CLOSE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
 /// The simulated figures of the two arms that are compared with the published columns.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Simulated {
     /// The statistic of the row over the baseline arm's repetitions, in the cell's unit: where rows
     /// are workloads, their mean.
@@ -25,6 +26,7 @@ pub struct Simulated {
     /// The change from the baseline's statistic to the patched one, in percent of the baseline;
     /// null in JSON where the baseline is 0.
     #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Option<f64>")]
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points; null where
     /// the repetitions are too few for one.
@@ -39,7 +41,7 @@ pub struct Simulated {
 }
 
 /// A further arm, which has no published figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmResult {
     /// The arm's name.
     pub arm: String,
@@ -47,6 +49,7 @@ pub struct ArmResult {
     pub mean: f64,
     /// The change from the baseline, in percent of the baseline.
     #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Option<f64>")]
     pub delta_pct: f64,
     /// The same as [`Simulated::ci95_pct`], for this arm's change.
     pub ci95_pct: Option<f64>,
@@ -105,7 +108,7 @@ impl LoadResult<'_> {
 }
 
 /// One row of one table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellReport {
     /// The benchmark.
     pub benchmark: String,

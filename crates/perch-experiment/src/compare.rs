@@ -12,6 +12,7 @@ mod spec;
 
 use perch_policy::{CacheStep, Reason, Topology};
 use perch_sim::{Scenario, Watch};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::contention::Contention;
@@ -34,7 +35,7 @@ pub use spec::CompareSpec;
 use spec::{affordable, check, failure, parts, scenario};
 
 /// One score of the workload.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScoreRow {
     /// The quantity that the score measures.
     pub name: String,
@@ -47,7 +48,7 @@ pub struct ScoreRow {
 }
 
 /// The result of a comparison.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// The machine's name.
     pub machine: String,

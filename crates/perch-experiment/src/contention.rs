@@ -2,11 +2,12 @@
 //! The kernel's contended cache lines, by arm, in the terms of `perf c2c`.
 
 use perch_sim::{C2c, Row};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Accesses of one kernel function to one field. Percentages are shares of the line's accesses of
 /// that kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LineUser {
     /// Loads that met the line modified in another node, percent.
     pub remote_hitm_pct: f64,
@@ -31,7 +32,7 @@ pub struct LineUser {
 }
 
 /// One cache line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContendedLine {
     /// The structure that the line is a part of.
     pub line: String,
@@ -52,7 +53,7 @@ pub struct ContendedLine {
 }
 
 /// An arm's contended lines, the one with the most HITM first; sums over its repetitions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Contention {
     /// The arm's name.
     pub arm: String,

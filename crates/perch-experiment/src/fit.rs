@@ -2,13 +2,14 @@
 //! The distance of a whole table's changes from the published ones, in the simulation and in other
 //! postings of the series, which show how much of a miss is the measurement's own.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::CellReport;
 use crate::stats::spearman;
 
 /// The distance of one column of changes from the published one, over the rows that have both.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Closeness {
     /// The number of rows.
     pub rows: usize,
@@ -33,7 +34,7 @@ impl Closeness {
 }
 
 /// Another posting of the published table, and the simulation on the same rows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Posting {
     /// The posting, for example `v8`.
     pub posting: String,
@@ -44,7 +45,7 @@ pub struct Posting {
 }
 
 /// The fit of one table, or of all tables of an experiment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fit {
     /// The benchmark; null for all tables together.
     pub benchmark: Option<String>,

@@ -17,6 +17,8 @@ use perch_file::Kind;
 use perch_policy::{Era, Modes};
 use perch_sim::RootDomain;
 use perch_sim::workload::Budget;
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
 
 use crate::error::{ExperimentError, Source};
 use crate::model::{Arm, BASELINE, Experiment, PATCHED};
@@ -26,6 +28,14 @@ use refuse::refuse;
 
 /// The range of ticks per second with which Linux can be configured.
 const HZ: std::ops::RangeInclusive<u32> = 100..=1000;
+
+/// Returns the schema of an experiment's TOML. It refuses the keys that the reader refuses, and
+/// leaves to the reader what only several keys together tell.
+pub fn schema() -> Schema {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    settings.into_generator().into_root_schema_for::<RawFile>()
+}
 
 impl Experiment {
     /// Reads the experiment in the file at `path`; the file with the figures stands beside it. Each

@@ -4,6 +4,7 @@
 //! A point estimate alone decides nothing: of an interval that reaches over the edge of the
 //! tolerance either side may hold the truth, and more repetitions tell which.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::published::Published;
@@ -17,7 +18,7 @@ const TOLERANCE_PP: f64 = 3.0;
 const DIRECTION_PCT: f64 = 3.0;
 
 /// The answer of a simulation to a published change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The whole interval lies where the published change allows.
@@ -50,7 +51,7 @@ impl Verdict {
 }
 
 /// The changes that count as the published one, in percent of the baseline.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tolerance {
     /// The least of them.
     pub low_pct: f64,

@@ -24,6 +24,7 @@ mod published;
 mod raw;
 mod report;
 mod run;
+mod schema;
 mod seed;
 mod statistic;
 pub mod stats;
@@ -43,6 +44,7 @@ pub use compare::{
 pub use contention::{ContendedLine, Contention, LineUser};
 pub use error::ExperimentError;
 pub use fit::{Closeness, Fit, Posting};
+pub use format::schema as experiment_schema;
 pub use judge::{Tolerance, Verdict};
 pub use line::{LineFound, PublishedLine, Ranking};
 pub use model::{
@@ -53,6 +55,7 @@ pub use published::{Printed, Published, Repeat};
 pub use raw::{Each, Repetition};
 pub use report::{ArmIterations, ArmModes, Iterations, Report};
 pub use run::{OnTable, RunOptions, foresee, run, run_raw, run_tables};
+pub use schema::{comparison_schema, result_schema};
 pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};
 pub use summary::Summary;
 pub use tally::{ArmCpus, LoadFound, WakeLatency};

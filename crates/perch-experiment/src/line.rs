@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A published cache line beside the simulated one.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::contention::{Contention, LineUser};
@@ -25,7 +26,7 @@ pub struct PublishedLine {
 }
 
 /// A comparison of the simulated ranking of functions with the published one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ranking {
     /// The quantity that ranks the functions.
     pub by: String,
@@ -39,7 +40,7 @@ pub struct Ranking {
 }
 
 /// The published line, and the simulated lines where it was seen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LineFound {
     /// The benchmark.
     pub benchmark: String,

@@ -2,6 +2,7 @@
 //! The published figures: a CSV beside the experiment.
 
 use perch_machine::Problem;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ExperimentError;
@@ -26,7 +27,7 @@ const COLUMNS: [&str; 10] = [
 const REPEAT: &str = "repeat_";
 
 /// The change that another posting of the same series has for the same row of the same table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Repeat {
     /// The posting, for example `v8`.
     pub posting: String,
@@ -35,7 +36,7 @@ pub struct Repeat {
 }
 
 /// The figures measured on hardware, in the unit of their cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
     /// The figure without the patch.
     pub baseline: f64,
@@ -44,6 +45,7 @@ pub struct Published {
     /// The change from the baseline to the patched figure, in percent of the baseline: a rise is
     /// positive, whichever sign the source printed.
     #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Option<f64>")]
     pub delta_pct: f64,
     /// The larger of the two columns' standard deviations, in percent, where published.
     #[serde(skip)]

@@ -2,6 +2,7 @@
 //! The result of an experiment, cell by cell, compared with the published figures. The field names
 //! are the keys of the JSON that docs/formats.md describes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{CellReport, LoadResult};
@@ -11,7 +12,7 @@ use crate::summary::Summary;
 use crate::tally::LoadFound;
 
 /// Every iteration behind one table whose rows are statistics, which shows the distribution.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Iterations {
     /// The benchmark.
     pub benchmark: String,
@@ -31,7 +32,7 @@ pub struct Iterations {
 }
 
 /// One arm's iterations.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmIterations {
     /// The arm's name.
     pub arm: String,
@@ -60,7 +61,7 @@ impl Iterations {
 }
 
 /// The result of an experiment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// The experiment's name.
     pub experiment: String,
@@ -103,7 +104,7 @@ pub struct Report {
 }
 
 /// An arm's name and modes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmModes {
     /// The arm's name.
     pub name: String,

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The counts of an experiment's cells.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::CellReport;
 use crate::judge::Verdict;
 
 /// Counts of the cells, without the calibration cells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Cells that count.
     pub scored: usize,

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use perch_policy::Reason;
 use perch_sim::{Latencies, Metrics};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compare::{CountRow, distances, occurred};
@@ -15,7 +16,7 @@ use crate::model::{Arm, Experiment, Load};
 /// The time that woken tasks waited until they ran, in one arm, over all repetitions together.
 /// Percentiles are the upper ends of the histogram's buckets: a percentile is never less than the
 /// true one, and at most a 32nd more.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WakeLatency {
     /// The arm's name.
     pub arm: String,
@@ -24,21 +25,27 @@ pub struct WakeLatency {
     /// The mean in microseconds, exact; null in JSON without a wake-up, as are all the fields
     /// below.
     #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Option<f64>")]
     pub mean_us: f64,
     /// Microseconds that half of the wake-ups did not exceed.
     #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Option<f64>")]
     pub p50_us: f64,
     /// Microseconds that 90 % of the wake-ups did not exceed.
     #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Option<f64>")]
     pub p90_us: f64,
     /// Microseconds that 99 % of the wake-ups did not exceed.
     #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Option<f64>")]
     pub p99_us: f64,
     /// Microseconds that 99.9 % of the wake-ups did not exceed.
     #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Option<f64>")]
     pub p99_9_us: f64,
     /// The longest wait in microseconds, exact.
     #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Option<f64>")]
     pub max_us: f64,
     /// The histogram: the longest latency that a bucket takes, nanoseconds, and the number of
     /// wake-ups in the bucket; the shortest comes first, and empty buckets are left out. An
@@ -61,7 +68,7 @@ impl WakeLatency {
 }
 
 /// The busy time and the decisions of the machine's CPUs in one arm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmCpus {
     /// The arm's name.
     pub arm: String,
@@ -74,7 +81,7 @@ pub struct ArmCpus {
 }
 
 /// The counts of one load of an experiment. Lists by arm are in the order of the report's arms.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadFound {
     /// The benchmark.
     pub benchmark: String,

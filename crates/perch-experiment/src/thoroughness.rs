@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! How far simulations go on until a figure is decided.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The effort that a run or a comparison may spend.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Thoroughness {
     /// An experiment: the repetitions of its file. A comparison: 10 million events an arm.

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The one reader of files that perch takes whole, and the one door to files that it reads piece by
 //! piece. It takes regular files and pipes, and no more bytes than a file of the kind can have: a
-//! device such as /dev/zero has no end, and would fill the memory.
+//! device such as /dev/zero has no end, and would fill the memory. [`Spanned`] is a value of such a
+//! file with its place.
+
+mod spanned;
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+
+pub use spanned::Spanned;
 
 /// A kind of file: its name, and the most bytes that such a file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

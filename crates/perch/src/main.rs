@@ -20,6 +20,7 @@ mod replay;
 mod report;
 mod rtapp;
 mod run;
+mod schema;
 mod self_test;
 mod shell;
 mod simulate;
@@ -97,6 +98,8 @@ enum Command {
     Bench(bench::Arguments),
     /// Make one file for a browser of results: charts with their tables
     Report(report::Arguments),
+    /// Print the JSON Schema of a kind of file, or name the kinds
+    Schema(schema::Arguments),
     /// Print what a shell needs to complete perch's commands and options
     Completions(shell::CompletionsArguments),
     /// Write manual pages, one a command
@@ -151,6 +154,7 @@ fn main() -> ExitCode {
         Command::Import(arguments) => import::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
         Command::Completions(arguments) => shell::completions(Cli::command(), &arguments),
         Command::Man(arguments) => shell::man(Cli::command(), &arguments),
         Command::BenchRow(arguments) => bench::run_row(arguments),

@@ -3,6 +3,7 @@
 
 use perch_machine::Distance;
 use perch_sim::{GuestMetrics, Metrics};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The names of all distances, nearest first.
@@ -11,7 +12,7 @@ pub(crate) fn distances() -> [&'static str; Distance::ALL.len()] {
 }
 
 /// The frequency of one event, per simulated second, by arm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountRow {
     /// The event's name.
     pub name: String,

@@ -2,6 +2,7 @@
 //! How long a comparison simulates, and how often.
 
 use perch_sim::workload::Workload;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Effort;
@@ -60,7 +61,7 @@ impl Plan {
 }
 
 /// The times of a comparison's simulations.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
     /// Simulated time before anything was counted, in milliseconds.
     pub warmup_ms: f64,

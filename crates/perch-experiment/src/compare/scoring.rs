@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The arms' entries of one score: means, intervals, changes from the first arm, statistics.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::null_is_nan;
@@ -8,7 +9,7 @@ use crate::statistic::{DESCRIBE, Statistic};
 use crate::stats::{Delta, ci95, delta, mean, spread};
 
 /// One arm's score.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmScore {
     /// The arm's name.
     pub arm: String,
@@ -23,6 +24,7 @@ pub struct ArmScore {
     pub std: Option<f64>,
     /// The change from the first arm, in percent of the first arm's mean.
     #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Option<f64>")]
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points.
     pub delta_ci95_pct: Option<f64>,
@@ -46,7 +48,7 @@ pub struct ArmScore {
 }
 
 /// The value of one statistic over an arm's repetitions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatisticScore {
     /// The statistic's name.
     pub statistic: String,
@@ -55,6 +57,7 @@ pub struct StatisticScore {
     /// The change from the first arm, in percent of the first arm's value; null in JSON where that
     /// value is 0.
     #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Option<f64>")]
     pub delta_pct: f64,
     /// Half the width of the change's 95 % confidence interval, in percentage points; null where
     /// the repetitions are too few for one.

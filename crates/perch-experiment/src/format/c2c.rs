@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The report of `perf c2c` about a cache line, as an experiment's file has it.
 
+use perch_file::Spanned;
 use perch_sim::Symbol;
-use toml::Spanned;
 
 use super::raw::{RawC2c, RawLineUser};
 use super::refuse::refuse;

@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use perch_file::Spanned;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
 
-#[derive(Deserialize)]
+/// An experiment, as `perch experiment run FILE` reads it.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(title = "experiment")]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawFile {
     pub name: Spanned<String>,
@@ -35,14 +38,14 @@ fn default_seed() -> u64 {
     1
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawArm {
     pub name: Spanned<String>,
     pub modes: Spanned<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawBenchmark {
     pub name: Spanned<String>,
@@ -76,7 +79,7 @@ pub(super) struct RawBenchmark {
 }
 
 /// One score of several: every row has a cell for it.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawScore {
     pub name: Spanned<String>,
@@ -87,7 +90,7 @@ pub(super) struct RawScore {
     pub relative: bool,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RawPrinted {
     #[default]
@@ -96,7 +99,7 @@ pub(super) enum RawPrinted {
 }
 
 /// A place that differs from its neighbours in more than its name.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawPlace {
     pub name: Spanned<String>,
@@ -105,7 +108,7 @@ pub(super) struct RawPlace {
 }
 
 /// An effort for rows that need to be simulated for longer or shorter, more or less often.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawEffort {
     /// The rows that the effort is for, where rows are workloads; statistics share their
@@ -118,7 +121,7 @@ pub(super) struct RawEffort {
     pub measure_ms: Option<Spanned<u32>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawCalibration {
     pub benchmarks: Vec<Spanned<String>>,
@@ -130,7 +133,7 @@ pub(super) struct RawCalibration {
 }
 
 /// A cache line as `perf c2c` reported it.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawC2c {
     pub benchmark: Spanned<String>,
@@ -143,7 +146,7 @@ pub(super) struct RawC2c {
 }
 
 /// A row of such a report, which is one function's accesses.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawLineUser {
     pub symbol: Spanned<String>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! An error about one value of an experiment.
 
-use toml::Spanned;
+use perch_file::Spanned;
 
 use crate::error::{ExperimentError, Source};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The rows of a benchmark, and the efforts of those that need another one.
 
-use toml::Spanned;
+use perch_file::Spanned;
 
 use super::raw::RawBenchmark;
 use super::refuse::refuse;

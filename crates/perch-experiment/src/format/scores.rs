@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The score, or several scores, of a simulation that a benchmark's cells show.
 
-use toml::Spanned;
+use perch_file::Spanned;
 
 use super::raw::{RawBenchmark, RawPrinted};
 use super::refuse::refuse;

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use perch_file::Spanned;
 use perch_machine::Machine;
 use perch_policy::Era;
 use perch_workload::{Budget, Workload};
-use toml::Spanned;
 
 use super::calibration::calibrate;
 use super::raw::{RawBenchmark, RawFile};

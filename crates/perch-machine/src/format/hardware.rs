@@ -5,8 +5,8 @@ use super::Source;
 use super::raw::{Bytes, RawByDistance, RawContendedLine, RawCore, RawHardware};
 use crate::error::MachineError;
 use crate::hardware::{ByDistance, ContendedLine, Core, Hardware, IdleState};
+use perch_file::Spanned;
 use std::fmt::Display;
-use toml::Spanned;
 
 /// The longest time that may be given for any cost: a second. Sums of a few such times stay below
 /// 2^32.

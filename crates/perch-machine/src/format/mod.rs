@@ -17,10 +17,12 @@ use crate::error::{MachineError, Place, Problem};
 use crate::lines::Lines;
 use crate::model::Machine;
 use perch_file::Kind;
+use perch_file::Spanned;
 use raw::{RawFile, RawGroup};
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
 use std::ops::Range;
 use std::path::Path;
-use toml::Spanned;
 
 /// The file that is being read; this structure turns byte offsets into the lines that errors name.
 pub(crate) struct Source<'a> {
@@ -93,6 +95,14 @@ impl Machine {
     pub fn to_toml(&self) -> String {
         write::to_toml(self)
     }
+}
+
+/// Returns the JSON Schema of a machine file. It is made of the types that read the file: keys that
+/// the reader refuses it refuses too, and what only all keys together tell it leaves to the reader.
+pub fn schema() -> Schema {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    settings.into_generator().into_root_schema_for::<RawFile>()
 }
 
 fn draft(file: RawFile, source: &Source) -> Result<Draft, MachineError> {

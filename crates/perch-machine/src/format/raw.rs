@@ -2,12 +2,16 @@
 //! The keys of a machine file, in the form in which serde reads them. This module checks only their
 //! types.
 
+use perch_file::Spanned;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
+use std::borrow::Cow;
 use std::fmt;
-use toml::Spanned;
 
-#[derive(Deserialize)]
+/// A machine, as `-m FILE` reads it.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(title = "machine")]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawFile {
     pub name: String,
@@ -33,7 +37,7 @@ pub(super) struct RawFile {
     pub hardware: Option<RawHardware>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawTopology {
     pub packages: Option<u64>,
@@ -49,32 +53,32 @@ pub(super) struct RawTopology {
     pub numbering: super::Numbering,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawGroup {
     pub cpus: Spanned<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawDeclared {
     pub llc: Vec<Spanned<String>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawCapacity {
     pub cpus: Spanned<String>,
     pub value: Spanned<i64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawNuma {
     pub distance: Spanned<Vec<Vec<u32>>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawHardware {
     pub frequency_mhz: Option<Spanned<u32>>,
@@ -100,7 +104,7 @@ pub(super) struct RawHardware {
     pub idle_state: Vec<Spanned<RawIdleState>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawByDistance {
     pub cpu: Option<u32>,
@@ -112,7 +116,7 @@ pub(super) struct RawByDistance {
     pub machine: Option<u32>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawContendedLine {
     pub hit_ns: Option<u32>,
@@ -120,7 +124,7 @@ pub(super) struct RawContendedLine {
     pub hold_ns: Option<u32>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawCore {
     pub instructions_per_100_cycles: Option<Spanned<u32>>,
@@ -129,14 +133,14 @@ pub(super) struct RawCore {
     pub store_buffer: Option<Spanned<u32>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawMemory {
     pub local: Option<u32>,
     pub remote: Option<u32>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawIdleState {
     pub name: String,
@@ -164,6 +168,22 @@ impl Bytes {
         };
         let bytes = digits.parse::<u64>().ok()?.checked_mul(1 << shift)?;
         (bytes <= MAX_BYTES).then_some(Bytes(bytes))
+    }
+}
+
+impl JsonSchema for Bytes {
+    fn schema_name() -> Cow<'static, str> {
+        "Bytes".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "bytes up to 1 TiB, as a number or as text such as \"512K\" or \"32M\"",
+            "type": ["integer", "string"],
+            "minimum": 0,
+            "maximum": MAX_BYTES,
+            "pattern": "^\\s*[0-9]+\\s*(B|K|KiB|M|MiB|G|GiB)?\\s*$",
+        })
     }
 }
 

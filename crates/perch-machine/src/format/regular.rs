@@ -7,10 +7,11 @@ use crate::draft::{Draft, Group};
 use crate::error::{MachineError, Place};
 use crate::hardware::Hardware;
 use crate::model::{MAX_CPUS, Machine};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The order in which CPU numbers run through the topology.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Numbering {
     /// The numbers run core by core, with a core's threads next to each other (Arm, POWER).

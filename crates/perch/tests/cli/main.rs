@@ -11,6 +11,7 @@ mod progress;
 mod recordings;
 mod refusals;
 mod report_page;
+mod schemas;
 #[path = "../support/mod.rs"]
 mod support;
 mod sweep;
