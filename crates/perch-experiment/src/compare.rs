@@ -10,7 +10,7 @@ mod rounds;
 mod scoring;
 mod spec;
 
-use perch_policy::{CacheStep, Reason, Topology};
+use perch_policy::{CacheStep, Reason};
 use perch_sim::{Scenario, Watch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -214,7 +214,7 @@ pub fn watch<W: Watch>(
     let effort = spec.plan.watched(&check(spec)?);
     let arm = &spec.arms[arm];
     let failed = |reason: String| failure(spec, arm, 0, reason);
-    let scenario = scenario(spec, &Topology::new(&spec.machine), arm, 0, effort);
+    let scenario = scenario(spec, arm, 0, effort);
     let scenario = scenario.map_err(|error| failed(error.to_string()))?;
     let mut watch = begin(&scenario).map_err(|error| failed(error.to_string()))?;
     let run = scenario.run_watched(&mut watch);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use perch_machine::Machine;
+use perch_policy::Topology;
 
 use crate::error::SweepError;
 use crate::simulation::digest;
@@ -16,6 +17,8 @@ pub(crate) struct Known {
     pub base: Arc<Machine>,
     /// The machine with all that is changed.
     pub machine: Arc<Machine>,
+    /// The changed machine as the kernel sees it.
+    pub topology: Arc<Topology>,
     /// The digest of its text.
     pub digest: String,
 }
@@ -30,6 +33,7 @@ impl Known {
         let machine = changed(&base, changes, origin)?;
         Ok(Known {
             digest: digest(machine.to_toml().as_bytes()),
+            topology: Topology::new(&machine),
             base: Arc::new(base),
             machine: Arc::new(machine),
         })

@@ -11,7 +11,7 @@ use perch_experiment::{
     Arm, CompareSpec, Comparison, CountRow, ExperimentError, Plan, Thoroughness, Window,
 };
 use perch_machine::Machine;
-use perch_policy::{Era, Modes};
+use perch_policy::{Era, Modes, Topology};
 use perch_sim::RootDomain;
 use perch_workload::{Budget, OF_FILES};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -179,6 +179,7 @@ pub struct Prepared {
     pub machine: Arc<Machine>,
     /// The key.
     pub key: Key,
+    topology: Arc<Topology>,
     era: Era,
     root_domain: RootDomain,
     modes: Modes,
@@ -292,7 +293,9 @@ impl Simulation {
         budget: Budget,
     ) -> Result<Prepared, SweepError> {
         let refused = |key: &str, reason: String| SweepError::key(origin, key, reason);
-        if self.machine_toml.is_none() && perch_machine::library::load(&self.machine).is_err() {
+        if self.machine_toml.is_none()
+            && perch_machine::library::names().all(|name| name != self.machine)
+        {
             // The file may be another one tomorrow, and does not exist on another machine.
             self.machine_toml = Some(known.base.to_toml());
             self.machine = String::new();
@@ -325,6 +328,7 @@ impl Simulation {
         Ok(Prepared {
             asked: self,
             machine: known.machine,
+            topology: known.topology,
             key,
             era,
             root_domain,
@@ -338,6 +342,7 @@ impl Prepared {
     fn spec(&self) -> CompareSpec {
         CompareSpec {
             machine: Arc::clone(&self.machine),
+            topology: Arc::clone(&self.topology),
             era: self.era,
             hz: self.asked.hz,
             root_domain: self.root_domain,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use perch_experiment::{Arm, CompareSpec, Plan};
-use perch_policy::Era;
+use perch_policy::{Era, Topology};
 use perch_report::{PerfettoTrace, ResultFormat, comparison, paste_comparison};
 use perch_sim::{RootDomain, Scenario, Watch};
 
@@ -78,8 +78,10 @@ pub struct Arguments {
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let common = &arguments.common;
     let plan = plan(&arguments);
+    let machine = Arc::new(perch_machine::resolve(&arguments.machine)?);
     let spec = CompareSpec {
-        machine: Arc::new(perch_machine::resolve(&arguments.machine)?),
+        topology: Topology::new(&machine),
+        machine,
         era: arguments.era,
         hz: arguments.hz,
         root_domain: arguments.root_domain,

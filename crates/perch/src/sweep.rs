@@ -117,14 +117,11 @@ fn plan(arguments: &PlanArguments) -> Result<(), Failure> {
 
 fn simulate(arguments: &RunArguments) -> Result<(), Failure> {
     let sweep = Sweep::from_file(&arguments.sweep)?.within(arguments.budget);
-    // A mistake in the sweep must not leave an empty store behind.
-    sweep.simulations(arguments.shard)?;
-    let store = Store::open(&arguments.store)?;
     let jobs = threads(arguments.jobs);
     let name = arguments.sweep.display().to_string();
     let meter = Meter::new(&name, Unit::Each, arguments.quiet);
     let advance = |done, total| meter.advance(done as u64, total as u64);
-    let done = sweep.run(&store, arguments.shard, jobs, &advance)?;
+    let done = sweep.run(&arguments.store, arguments.shard, jobs, &advance)?;
     meter.say_simulated(jobs);
     if !arguments.quiet {
         say(format_args!(

@@ -3,9 +3,6 @@
 //! narrow, or the effort is spent. All of it depends on simulated events and figures alone, so the
 //! result does not depend on the host or the number of jobs.
 
-use std::sync::Arc;
-
-use perch_policy::Topology;
 use perch_sim::workload::Workload;
 use perch_sim::{Batch, Outcome, Score, balancing_ns};
 
@@ -105,7 +102,6 @@ impl Found {
 /// Runs the simulations of a comparison.
 pub(super) struct Rounds<'a> {
     spec: &'a CompareSpec,
-    topology: Arc<Topology>,
     is_timed: bool,
     /// The longest time that may pass until the balancer has tried to move any task.
     balance_ns: u64,
@@ -124,11 +120,9 @@ impl<'a> Rounds<'a> {
         jobs: usize,
         progress: Progress<'a>,
     ) -> Rounds<'a> {
-        let topology = Topology::new(&spec.machine);
         Rounds {
             spec,
-            balance_ns: balancing_ns(spec.era, &topology, workload),
-            topology,
+            balance_ns: balancing_ns(spec.era, &spec.topology, workload),
             is_timed: workload.is_timed(),
             jobs,
             progress,
@@ -244,7 +238,7 @@ impl<'a> Rounds<'a> {
             let arm = &self.spec.arms[index / each];
             let repetition = from as usize + index % each;
             let failed = |reason: String| failure(self.spec, arm, repetition, reason);
-            let scenario = scenario(self.spec, &self.topology, arm, repetition, effort);
+            let scenario = scenario(self.spec, arm, repetition, effort);
             let scenario = scenario.map_err(|error| failed(error.to_string()))?;
             scenario
                 .run_in_batches(BATCHES)

@@ -19,6 +19,9 @@ use crate::statistic::{DESCRIBE, Statistic};
 pub struct CompareSpec {
     /// The machine.
     pub machine: Arc<Machine>,
+    /// The machine as the kernel sees it: `Topology::new(&machine)`. Comparisons of one machine share
+    /// it.
+    pub topology: Arc<Topology>,
     /// The stock kernel.
     pub era: Era,
     /// Ticks of the kernel per second.
@@ -51,14 +54,13 @@ pub(super) fn parts(spec: &CompareSpec) -> [&str; 3] {
 /// Returns a repetition of an arm.
 pub(super) fn scenario(
     spec: &CompareSpec,
-    topology: &Arc<Topology>,
     arm: &Arm,
     repetition: usize,
     effort: Effort,
 ) -> Result<Scenario, WorkloadError> {
     Ok(Scenario {
         machine: Arc::clone(&spec.machine),
-        topology: Arc::clone(topology),
+        topology: Arc::clone(&spec.topology),
         policy: Policy::new(spec.era, arm.modes),
         hz: spec.hz,
         root_domain: spec.root_domain,

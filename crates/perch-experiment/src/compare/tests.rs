@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use perch_policy::Era;
+use perch_machine::Machine;
+use perch_policy::{Era, Topology};
 use perch_sim::RootDomain;
 use perch_sim::workload::{Budget, Demand};
 
@@ -13,10 +14,16 @@ use super::*;
 use crate::model::{Arm, Effort};
 use crate::thoroughness::Thoroughness;
 
+fn x5570() -> Arc<Machine> {
+    Arc::new(perch_machine::resolve("x5570").unwrap())
+}
+
 fn steering(workload: &str, measure_ms: u64) -> Comparison {
     let arms = ["off", "posted", "perch"].map(|mode| Arm::parse(&format!("{mode}:steer={mode}")));
+    let machine = x5570();
     let spec = CompareSpec {
-        machine: Arc::new(perch_machine::resolve("x5570").unwrap()),
+        topology: Topology::new(&machine),
+        machine,
         era: Era::V3_4,
         hz: 1000,
         root_domain: RootDomain::Stock,
@@ -36,8 +43,10 @@ fn steering(workload: &str, measure_ms: u64) -> Comparison {
 }
 
 fn tiny(repetitions: u32) -> CompareSpec {
+    let machine = x5570();
     CompareSpec {
-        machine: Arc::new(perch_machine::resolve("x5570").unwrap()),
+        topology: Topology::new(&machine),
+        machine,
         era: Era::V7_2,
         hz: 250,
         root_domain: RootDomain::Stock,
@@ -62,12 +71,11 @@ fn tiny(repetitions: u32) -> CompareSpec {
 #[test]
 fn what_is_kept_does_not_grow_but_for_the_scores() {
     let spec = tiny(1);
-    let topology = Topology::new(&spec.machine);
     let mut kept = ArmFound::default();
     let mut sizes = Vec::new();
     for repetition in 0..100 {
         let effort = spec.plan.watched(&check(&spec).unwrap());
-        let scenario = scenario(&spec, &topology, &spec.arms[0], repetition, effort).unwrap();
+        let scenario = scenario(&spec, &spec.arms[0], repetition, effort).unwrap();
         let (outcome, batches) = scenario.run_in_batches(20).unwrap();
         kept.add(&outcome, &batches);
         sizes.push((kept.scores.len(), kept.values(), kept.sums()));
@@ -274,6 +282,7 @@ fn a_transient_in_a_window_by_hand_is_said() {
     let mut spec = tiny(3);
     spec.workload = "tbench:n=16".to_string();
     spec.machine = Arc::new(perch_machine::resolve("kunpeng920").unwrap());
+    spec.topology = Topology::new(&spec.machine);
     spec.arms = vec![Arm::parse("off:cluster=off").unwrap()];
     spec.plan = Plan::ByHand(Effort {
         repetitions: 3,

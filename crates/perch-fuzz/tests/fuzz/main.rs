@@ -9,6 +9,7 @@ mod perfdata;
 mod recordings;
 mod results;
 mod settings;
+mod sweeps;
 mod workloads;
 
 use std::fs;

@@ -12,7 +12,7 @@ use crate::error::SweepError;
 use crate::simulation::Simulation;
 
 /// The most values of a range.
-const MOST_VALUES: usize = 1_000_000;
+const MOST_VALUES: usize = 100_000;
 
 /// The part of a simulation that an axis varies.
 #[derive(Clone, Debug, PartialEq, Eq)]

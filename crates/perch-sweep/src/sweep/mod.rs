@@ -24,7 +24,7 @@ pub use run::{Done, Shard};
 pub use table::Row;
 
 /// The most points that a sweep has.
-const MOST_POINTS: usize = 10_000_000;
+const MOST_POINTS: usize = 1_000_000;
 
 /// The file as it is written.
 #[derive(Deserialize)]
@@ -177,7 +177,7 @@ impl Sweep {
     }
 
     /// Returns the number of combinations, before conditions.
-    fn combinations(&self) -> usize {
+    pub fn combinations(&self) -> usize {
         let product =
             (self.axes.iter()).fold(1_usize, |product, axis| product.saturating_mul(axis.len()));
         product.saturating_mul(self.design.as_ref().map_or(1, Design::points))

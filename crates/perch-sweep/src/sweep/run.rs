@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,19 +89,21 @@ impl Sweep {
         Ok(simulations)
     }
 
-    /// Simulates what of a part of the sweep the store does not have, on `jobs` threads, and keeps
-    /// each result as soon as it is there. A simulation that fails does not stop the others.
+    /// Opens the store at `folder`, simulates what of a part of the sweep it does not have, on `jobs`
+    /// threads, and keeps each result as soon as it is there. A simulation that fails does not stop the
+    /// others.
     ///
     /// # Errors
-    /// When a point cannot be simulated, or the store cannot be written.
+    /// When a point cannot be simulated, before a store is made, or the store cannot be written.
     pub fn run(
         &self,
-        store: &Store,
+        folder: &Path,
         shard: Shard,
         jobs: usize,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Done, SweepError> {
         let simulations = self.simulations(shard)?;
+        let store = Store::open(folder)?;
         let there = store.keys()?;
         let missing: Vec<&Prepared> = (simulations.iter())
             .filter(|prepared| !there.contains(&prepared.key))
