@@ -13,6 +13,7 @@ mod contention;
 mod error;
 mod fit;
 mod format;
+mod gate;
 mod glob;
 mod json;
 mod judge;
@@ -45,6 +46,7 @@ pub use contention::{ContendedLine, Contention, LineUser};
 pub use error::ExperimentError;
 pub use fit::{Closeness, Fit, Posting};
 pub use format::schema as experiment_schema;
+pub use gate::{Change, Gate, GateError, GateOutcome, Judged, check_gates, judge_gates};
 pub use judge::{Tolerance, Verdict};
 pub use line::{LineFound, PublishedLine, Ranking};
 pub use model::{

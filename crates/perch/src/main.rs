@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The command. Data goes to stdout and words to stderr; it exits with 0 when what was asked is
-//! done, 1 when it failed and 2 when what was asked, or a file that was given, makes no sense.
+//! done, 1 when it failed, 2 when what was asked, or a file that was given, makes no sense, and 3 when
+//! it is done and a gate failed.
 
 mod advise;
 mod arguments;
@@ -8,6 +9,7 @@ mod bench;
 mod compare;
 mod experiment;
 mod fresh;
+mod gate;
 mod import;
 mod lab;
 mod machine;
