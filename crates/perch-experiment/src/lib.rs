@@ -10,6 +10,7 @@ mod bootstrap;
 mod cell;
 mod compare;
 mod contention;
+mod diff;
 mod error;
 mod fit;
 mod format;
@@ -43,6 +44,7 @@ pub use compare::{
     watch,
 };
 pub use contention::{ContendedLine, Contention, LineUser};
+pub use diff::{ArmDiff, CountDiff, Diff, Difference, ScoreDiff};
 pub use error::ExperimentError;
 pub use fit::{Closeness, Fit, Posting};
 pub use format::schema as experiment_schema;

@@ -8,6 +8,7 @@
 mod circumstances;
 mod comparison;
 mod contention;
+mod diff;
 mod experiment;
 mod figure;
 mod format;
@@ -28,6 +29,7 @@ mod shape;
 
 pub use comparison::comparison;
 pub use contention::contention;
+pub use diff::diff;
 pub use experiment::{experiments, tables_so_far};
 pub use figure::{figure, percent};
 pub use format::{Format, ResultFormat, UnknownFormat};

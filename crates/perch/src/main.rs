@@ -7,6 +7,7 @@ mod advise;
 mod arguments;
 mod bench;
 mod compare;
+mod diff;
 mod experiment;
 mod fresh;
 mod gate;
@@ -59,6 +60,8 @@ enum Command {
     /// Look after a store of results
     #[command(subcommand)]
     Store(store::Command),
+    /// Compare an old result of perch compare with a new one of the same question
+    Diff(diff::Arguments),
     /// Show the machines that perch knows, or describe another one
     #[command(subcommand)]
     Machine(machine::Command),
@@ -137,6 +140,7 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Sweep(command) => sweep::run(command),
         Command::Store(command) => store::run(command),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Machine(command) => machine::run(command),
         Command::Workload(command) => workload::run(command),
         Command::Lab(command) => lab::run(command),

@@ -5,7 +5,7 @@ use std::process::Output;
 
 use perch_report::Results;
 
-use crate::refusals::{directory, refused};
+use crate::refusals::{directory, file, refused};
 use crate::support::perch;
 
 /// A comparison of two arms that differ by much, in a moment.
@@ -197,5 +197,157 @@ fn junit_has_one_test_per_gate_and_arm() {
     // A second parser has its say where the host has one.
     if let Ok(read) = read {
         assert!(read.status.success(), "{read:?}");
+    }
+}
+
+/// Writes the JSON of the comparison, with `from` replaced by `to`, and returns the file's path.
+fn written(name: &str, from: &str, to: &str) -> String {
+    let (code, json, stderr) = compare(&["-q", "--format", "json"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(json.contains(from), "no `{from}` in {json}");
+    file("gates", name, &json.replacen(from, to, 1))
+}
+
+#[test]
+fn diff_of_a_result_with_itself_is_zero() {
+    let path = written("same.json", "", "");
+    let diff = |further: &[&str]| told(&perch(&[&["diff", &path, &path], further].concat()));
+    let (code, json, stderr) = diff(&["--format", "json"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let found: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let scores = found["scores"].as_array().unwrap();
+    assert_eq!(scores.len(), 2, "{json}");
+    for arm in scores
+        .iter()
+        .flat_map(|score| score["arms"].as_array().unwrap())
+    {
+        assert_eq!(
+            (arm["delta_pct"].as_f64(), arm["delta_ci95_pct"].as_f64()),
+            (Some(0.0), Some(0.0))
+        );
+    }
+    for empty in ["counts", "differs", "notes"] {
+        assert_eq!(found[empty], serde_json::json!([]), "{empty}");
+    }
+    let (code, table, stderr) = diff(&[
+        "--fail-if",
+        "transactions<0%",
+        "--fail-if",
+        "stock:wake-up latency>0%",
+    ]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(table.contains("no count moved"), "{table}");
+    assert_eq!(stderr.matches(" passed: ").count(), 3, "{stderr}");
+    for format in ["markdown", "csv"] {
+        let (code, text, _) = diff(&["--format", format]);
+        assert!(code == Some(0) && text.contains("near"), "{text}");
+    }
+}
+
+#[test]
+fn diff_shows_what_moved_between_builds() {
+    let old = written("old.json", "", "");
+    let text = std::fs::read_to_string(&old).unwrap();
+    // A build that is twice as fast in one arm, and wakes up a CPU less.
+    let mut new: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mean = &mut new["scores"][0]["arms"][1]["mean"];
+    *mean = (2.0 * mean.as_f64().unwrap()).into();
+    new["totals"][0]["per_second"][0] = 1.into();
+    let new = file("gates", "new.json", &new.to_string());
+    let (code, table, stderr) = told(&perch(&[
+        "diff",
+        &old,
+        &new,
+        "--fail-if",
+        "near:transactions>50%",
+    ]));
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(table.contains("+100.00%"), "{table}");
+    assert!(table.contains("counts that moved"), "{table}");
+    let (code, _, stderr) = told(&perch(&[
+        "diff",
+        &old,
+        &new,
+        "--fail-if",
+        "stock:transactions>50%",
+    ]));
+    assert_eq!(code, Some(0), "{stderr}");
+    refused(
+        &["diff", &old, &new, "--fail-if", "far:x<1%"],
+        &["no arm `far`", "stock, near"],
+    );
+}
+
+#[test]
+fn diff_of_different_questions_is_refused() {
+    let old = written("v7.json", "", "");
+    let new = written("v65.json", "\"era\": \"7.2\"", "\"era\": \"6.5\"");
+    refused(
+        &["diff", &old, &new],
+        &["era is `7.2` in the old and `6.5` in the new", "--anyway"],
+    );
+    let (code, table, stderr) = told(&perch(&["diff", &old, &new, "--anyway"]));
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(table.contains("+0.00%"), "{table}");
+}
+
+/// The commands of perch in a block of YAML, each with its continued lines.
+fn commands(yaml: &str) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    for line in yaml.lines().map(str::trim) {
+        let line = line.strip_prefix("- ").unwrap_or(line);
+        if goes_on {
+            let last = commands.last_mut().unwrap();
+            last.push('\n');
+            last.push_str(line);
+        } else if line.starts_with("perch ") {
+            commands.push(line.to_string());
+        } else {
+            continue;
+        }
+        goes_on = line.ends_with('\\');
+    }
+    commands
+}
+
+/// A shell runs the commands of both examples, with a short window, and no gate fails.
+#[test]
+fn examples_for_ci_run() {
+    let page = include_str!("../../../../docs/gates.md");
+    let blocks: Vec<&str> = page.split("```yaml\n").skip(1).collect();
+    assert_eq!(blocks.len(), 2, "one example for GitHub, one for GitLab");
+    for (number, block) in blocks.iter().enumerate() {
+        let (yaml, _) = block.split_once("```").unwrap();
+        let commands = commands(yaml);
+        assert_eq!(commands.len(), 1 + number, "{commands:?}");
+        let folder = directory(&format!("gates-ci-{number}"));
+        // The result that GitLab's example keeps is one of its own first command.
+        let keep = match number {
+            0 => "",
+            _ => "cp new.json kept.json",
+        };
+        let script = format!(
+            "perch() {{
+               case $1 in
+                 compare) \"$PERCH\" \"$@\" --warmup 20ms --measure 20ms --repetitions 3 ;;
+                 *) \"$PERCH\" \"$@\" ;;
+               esac
+             }}
+             set -eu\n{}\n{keep}\n{}",
+            commands[0],
+            commands[1..].join("\n")
+        );
+        let output = std::process::Command::new("bash")
+            .args(["-c", &script])
+            .env("PERCH", env!("CARGO_BIN_EXE_perch"))
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let (code, _, stderr) = told(&output);
+        assert_eq!(code, Some(0), "{script}: {stderr}");
+        assert!(stderr.contains("passed: "), "{stderr}");
+        let xml = std::fs::read_to_string(folder.join("gates.xml")).unwrap();
+        assert!(xml.contains("failures=\"0\""), "{xml}");
     }
 }
