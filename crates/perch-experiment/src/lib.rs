@@ -36,6 +36,7 @@ mod tally;
 mod testing;
 mod thoroughness;
 mod transient;
+mod verdicts;
 
 pub use cell::{ArmResult, CellReport, Simulated};
 pub use compare::{
@@ -64,3 +65,4 @@ pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};
 pub use summary::Summary;
 pub use tally::{ArmCpus, LoadFound, WakeLatency};
 pub use thoroughness::Thoroughness;
+pub use verdicts::{CellVerdict, Moved, verdicts};

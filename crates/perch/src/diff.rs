@@ -81,7 +81,8 @@ fn comparison(path: &Path) -> Result<Comparison, Failure> {
     let what = match results(path)? {
         Results::Comparison(found) => return Ok(*found),
         Results::Experiments(_) => {
-            "a result of perch experiment run, whose cells don't keep how far each arm spread"
+            "a result of perch experiment run, and perch diff compares comparisons only; perch \
+             experiment check compares the verdicts of two such files"
         }
         Results::Counts(_) => "a file of counts, which has no scores",
     };

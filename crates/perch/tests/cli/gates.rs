@@ -291,6 +291,79 @@ fn diff_of_different_questions_is_refused() {
     assert!(table.contains("+0.00%"), "{table}");
 }
 
+/// A small experiment of three cells in the JSON of `perch experiment run`.
+fn experiment() -> String {
+    let output = perch(&[
+        "experiment",
+        "run",
+        "cluster-scan",
+        "-q",
+        "--only",
+        "*/node0/n=4",
+        "--repetitions",
+        "2",
+        "--format",
+        "json",
+    ]);
+    let (code, json, stderr) = told(&output);
+    assert_eq!(code, Some(0), "{stderr}");
+    json
+}
+
+#[test]
+fn check_fails_where_a_kept_cell_no_longer_agrees() {
+    let json = experiment();
+    let with = |name: &str, verdict: &str| {
+        let mut found: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let report = match found.is_array() {
+            true => &mut found[0],
+            false => &mut found,
+        };
+        for cell in report["cells"].as_array_mut().unwrap() {
+            cell["calibration"] = false.into();
+            cell["verdict"] = verdict.into();
+        }
+        file("gates", name, &found.to_string())
+    };
+    let [agrees, undecided, disagrees] = ["agrees", "undecided", "disagrees"]
+        .map(|verdict| with(&format!("{verdict}.json"), verdict));
+    let check =
+        |new: &str, kept: &str| told(&perch(&["experiment", "check", new, "--against", kept]));
+    let (code, stdout, stderr) = check(&agrees, &agrees);
+    assert_eq!((code, stdout.as_str()), (Some(0), ""), "{stderr}");
+    assert!(stderr.contains(" 0 failed"), "{stderr}");
+    assert_eq!(check(&agrees, &disagrees).0, Some(0));
+    let (code, stdout, stderr) = check(&undecided, &agrees);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("worse"), "{stdout}");
+    let junit = directory("gates").join("check.xml");
+    let junit = junit.to_str().unwrap();
+    let arguments = [
+        "experiment",
+        "check",
+        &disagrees,
+        "--against",
+        &agrees,
+        "--junit",
+        junit,
+    ];
+    let (code, stdout, stderr) = told(&perch(&arguments));
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stdout.contains("FAILED"), "{stdout}");
+    assert!(stderr.contains("disagree that agreed in"), "{stderr}");
+    let xml = std::fs::read_to_string(junit).unwrap();
+    assert!(
+        xml.contains("<failure message=\"agrees in the kept result"),
+        "{xml}"
+    );
+    refused(&["diff", &agrees, &agrees], &["perch experiment check"]);
+    let comparison = written("no-cells.json", "", "");
+    refused(
+        &["experiment", "check", &comparison, "--against", &agrees],
+        &["no cells"],
+    );
+}
+
 /// The commands of perch in a block of YAML, each with its continued lines.
 fn commands(yaml: &str) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
