@@ -10,9 +10,11 @@ mod bootstrap;
 mod cell;
 mod compare;
 mod contention;
+mod diff;
 mod error;
 mod fit;
 mod format;
+mod gate;
 mod glob;
 mod json;
 mod judge;
@@ -34,6 +36,7 @@ mod tally;
 mod testing;
 mod thoroughness;
 mod transient;
+mod verdicts;
 
 pub use cell::{ArmResult, CellReport, Simulated};
 pub use compare::{
@@ -42,9 +45,11 @@ pub use compare::{
     watch,
 };
 pub use contention::{ContendedLine, Contention, LineUser};
+pub use diff::{ArmDiff, CountDiff, Diff, Difference, ScoreDiff};
 pub use error::ExperimentError;
 pub use fit::{Closeness, Fit, Posting};
 pub use format::schema as experiment_schema;
+pub use gate::{Change, Gate, GateError, GateOutcome, Judged, check_gates, judge_gates};
 pub use judge::{Tolerance, Verdict};
 pub use line::{LineFound, PublishedLine, Ranking};
 pub use model::{
@@ -60,3 +65,4 @@ pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};
 pub use summary::Summary;
 pub use tally::{ArmCpus, LoadFound, WakeLatency};
 pub use thoroughness::Thoroughness;
+pub use verdicts::{CellVerdict, Moved, verdicts};

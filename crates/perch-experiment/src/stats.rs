@@ -37,7 +37,12 @@ pub fn deviation(values: &[f64]) -> f64 {
 /// Returns the bound that Student's t with `freedom` degrees of freedom, 1 or more, stays within 95
 /// times in 100, on either side of 0.
 pub(crate) fn t95(freedom: usize) -> f64 {
-    StudentsT::ppf(0.975, freedom as f64)
+    t95_between(freedom as f64)
+}
+
+/// The same for degrees of freedom that need not be whole.
+fn t95_between(freedom: f64) -> f64 {
+    StudentsT::ppf(0.975, freedom)
 }
 
 /// Returns the deviation of [`deviation`]; none for fewer than two values.
@@ -130,9 +135,79 @@ pub fn delta(baseline: &[f64], patched: &[f64]) -> Delta {
     }
 }
 
+/// A sample of which only its mean and the mean's interval are left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    /// The mean.
+    pub mean: f64,
+    /// Half the width of the mean's interval, as [`ci95`] returns it.
+    pub ci95: Option<f64>,
+    /// The number of values.
+    pub n: usize,
+}
+
+impl Sample {
+    /// Returns the mean's standard error; none for fewer than two values.
+    fn error(&self) -> Option<f64> {
+        let half = self.ci95.filter(|_| self.n >= 2)?;
+        Some(half / t95(self.n - 1))
+    }
+}
+
+/// Returns the change from one sample to another that was drawn independently of it.
+///
+/// The interval is that of a ratio of means by the delta method. The spreads need not be equal, so
+/// the degrees of freedom are those of Welch and Satterthwaite.
+pub(crate) fn welch(old: Sample, new: Sample) -> Delta {
+    if old.mean == 0.0 && new.mean == 0.0 {
+        return Delta::none(old.n.min(new.n));
+    }
+    let ratio = new.mean / old.mean;
+    let half = || {
+        let (of_old, of_new) = ((ratio * old.error()?).powi(2), new.error()?.powi(2));
+        let both = of_old + of_new;
+        if both == 0.0 {
+            return Some(0.0);
+        }
+        let each = of_old.powi(2) / (old.n - 1) as f64 + of_new.powi(2) / (new.n - 1) as f64;
+        let freedom = both.powi(2) / each;
+        Some(100.0 * t95_between(freedom) * both.sqrt() / old.mean.abs())
+    };
+    Delta {
+        pct: 100.0 * (ratio - 1.0),
+        ci95_pct: half().filter(|half| half.is_finite()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn welch_uses_both_spreads() {
+        let sample = |values: &[f64]| Sample {
+            mean: mean(values),
+            ci95: ci95(values),
+            n: values.len(),
+        };
+        let (a, b) = (
+            sample(&[98.0, 100.0, 102.0]),
+            sample(&[105.0, 110.0, 115.0]),
+        );
+        let found = welch(a, b);
+        assert!((found.pct - 10.0).abs() < 1e-9);
+        // Errors are 1.1 * 2 / sqrt 3 and 5 / sqrt 3, so freedom is 29.84^2 / (4.84^2 + 25^2) * 2.
+        let freedom = 29.84f64.powi(2) / (4.84f64.powi(2) + 625.0) * 2.0;
+        let half = t95_between(freedom) * (29.84f64 / 3.0).sqrt();
+        assert!((found.ci95_pct.unwrap() - half).abs() < 1e-9, "{found:?}");
+        let one = sample(&[1.0]);
+        assert_eq!(welch(one, b).ci95_pct, None);
+        let still = sample(&[2.0, 2.0]);
+        assert_eq!(welch(still, still), Delta::none(2));
+        let zero = sample(&[0.0, 0.0]);
+        assert_eq!(welch(zero, zero), Delta::none(2));
+        assert_eq!(welch(zero, still).ci95_pct, None);
+    }
 
     /// The examples are worked out by hand: 1 - 6 Σd²/(n (n² - 1)) where there are no ties.
     #[test]

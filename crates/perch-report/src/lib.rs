@@ -8,11 +8,14 @@
 mod circumstances;
 mod comparison;
 mod contention;
+mod diff;
 mod experiment;
 mod figure;
 mod format;
+mod gate;
 mod grid;
 mod html;
+mod junit;
 mod latency;
 mod line;
 mod moved;
@@ -26,11 +29,14 @@ mod shape;
 
 pub use comparison::comparison;
 pub use contention::contention;
+pub use diff::diff;
 pub use experiment::{experiments, tables_so_far};
 pub use figure::{figure, percent};
 pub use format::{Format, ResultFormat, UnknownFormat};
+pub use gate::{gate_case, gate_words};
 pub use grid::{Align, Grid};
 pub use html::html;
+pub use junit::{TestCase, TestOutcome, junit};
 pub use moved::{
     Cause, CountsFormat, LineCounts, LineKind, LineMoves, Move, Moves, SlotCounts, TaskCounts,
 };

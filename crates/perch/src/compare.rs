@@ -16,6 +16,7 @@ use perch_sim::{RootDomain, Scenario, Watch};
 
 use crate::arguments::{Common, Effort, at_least_one, duration_ns, origin};
 use crate::fresh::Fresh;
+use crate::gate;
 use crate::meter::{Meter, MeteredWatch, Unit};
 use crate::output::{Failure, emit, say};
 use crate::raw::Raw;
@@ -71,6 +72,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     #[command(flatten)]
+    gates: gate::Gates,
+    #[command(flatten)]
     common: Common,
 }
 
@@ -97,6 +100,11 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         jobs: common.jobs(),
         budget: common.budget,
     };
+    let names: Vec<&str> = spec.arms.iter().map(|arm| arm.name.as_str()).collect();
+    let others = names.get(1..).unwrap_or_default();
+    let begin = spec.plan.repetitions();
+    let first = names.first().copied();
+    let gates = (arguments.gates).begin(first, others, begin, common.quiet)?;
     for file in [&arguments.trace, &arguments.record].into_iter().flatten() {
         for arm in &spec.arms {
             writable(&of_arm(&spec, file, arm))?;
@@ -120,7 +128,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     emit(&match common.format {
         ResultFormat::Plain(format) => comparison(&result, format),
         ResultFormat::Paste(paste) => paste_comparison(&result, &origin(), paste),
-    })
+    })?;
+    gates.judge(&result.workload, &result.changes())
 }
 
 /// Returns how long to simulate, and how often.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch experiment`: the published tables, reproduced side by side.
 
+mod check;
+
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -15,6 +17,7 @@ use crate::arguments::{Common, Effort, at_least_one, origin};
 use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit, say};
 use crate::raw::Raw;
+use check::CheckArguments;
 
 /// The subcommands of `perch experiment`.
 #[derive(Subcommand)]
@@ -23,6 +26,8 @@ pub enum Command {
     List,
     /// Run experiments and show what was published beside what was simulated
     Run(RunArguments),
+    /// Exit with 3 where a cell disagrees that agreed in a kept result
+    Check(CheckArguments),
 }
 
 /// The arguments of `perch experiment run`.
@@ -61,6 +66,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::List => list(),
         Command::Run(arguments) => run_all(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
     }
 }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The command. Data goes to stdout and words to stderr; it exits with 0 when what was asked is
-//! done, 1 when it failed and 2 when what was asked, or a file that was given, makes no sense.
+//! done, 1 when it failed, 2 when what was asked, or a file that was given, makes no sense, and 3 when
+//! it is done and a gate failed.
 
 mod advise;
 mod arguments;
 mod bench;
 mod compare;
+mod diff;
 mod experiment;
 mod fresh;
+mod gate;
 mod import;
 mod lab;
 mod machine;
@@ -57,6 +60,8 @@ enum Command {
     /// Look after a store of results
     #[command(subcommand)]
     Store(store::Command),
+    /// Compare an old result of perch compare with a new one of the same question
+    Diff(diff::Arguments),
     /// Show the machines that perch knows, or describe another one
     #[command(subcommand)]
     Machine(machine::Command),
@@ -135,6 +140,7 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Sweep(command) => sweep::run(command),
         Command::Store(command) => store::run(command),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Machine(command) => machine::run(command),
         Command::Workload(command) => workload::run(command),
         Command::Lab(command) => lab::run(command),

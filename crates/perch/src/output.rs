@@ -12,7 +12,8 @@ use perch_sweep::SweepError;
 /// The reason why the command ends early.
 #[derive(Debug)]
 pub struct Failure {
-    /// The exit code: 1 when the work failed, 2 when the request makes no sense.
+    /// The exit code: 1 when the work failed, 2 when the request makes no sense, 3 when a gate
+    /// failed.
     pub code: u8,
     /// The message for the user.
     pub message: String,
@@ -23,6 +24,14 @@ impl Failure {
     pub fn input(message: impl Into<String>) -> Failure {
         Failure {
             code: 2,
+            message: message.into(),
+        }
+    }
+
+    /// A gate that failed: the work is done, and its result is not as somebody wants it.
+    pub fn gate(message: impl Into<String>) -> Failure {
+        Failure {
+            code: 3,
             message: message.into(),
         }
     }

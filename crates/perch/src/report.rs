@@ -27,16 +27,19 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let results: Vec<Results> = arguments
         .results
         .iter()
-        .map(|path| {
-            let text = read(path)?;
-            Results::parse(&text).map_err(|why| Failure::input(format!("{} {why}", path.display())))
-        })
+        .map(|path| results(path))
         .collect::<Result<_, _>>()?;
     let page = html(&results, env!("CARGO_PKG_VERSION"));
     match &arguments.output {
         None => emit(&page),
         Some(path) => fresh::write(path, &page),
     }
+}
+
+/// Reads results from a file; `-` is stdin.
+pub fn results(path: &Path) -> Result<Results, Failure> {
+    let text = read(path)?;
+    Results::parse(&text).map_err(|why| Failure::input(format!("{} {why}", path.display())))
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

@@ -39,6 +39,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         )));
     }
     let topology = Topology::of(Arch::X86_64, &machine, arguments.cpus.0)?;
+    let names: Vec<&str> = arguments.arms.iter().map(|arm| arm.name.as_str()).collect();
+    let (first, others) = (names.first().copied(), names.get(1..).unwrap_or_default());
+    let (repetitions, quiet) = (arguments.repetitions, arguments.quiet);
+    let gates = (arguments.gates).begin(first, others, repetitions, quiet)?;
     let mut raw = Raw::begin(arguments.raw.as_deref())?;
     if let Some(folder) = &arguments.outputs {
         std::fs::create_dir_all(folder)
@@ -69,7 +73,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     emit(&match arguments.format {
         ResultFormat::Plain(format) => comparison(&found, format),
         ResultFormat::Paste(paste) => paste_comparison(&found, &origin(), paste),
-    })
+    })?;
+    gates.judge(&found.workload, &found.changes())
 }
 
 fn spec(arguments: &Arguments, guests: &Guests) -> MeasuredSpec {

@@ -5,6 +5,7 @@
 
 mod command;
 mod files;
+mod gates;
 mod overload;
 mod predicted;
 mod progress;

@@ -13,6 +13,7 @@ use super::super::options::{Limit, limit, time};
 use super::arm::Arm;
 use super::wanted::Wanted;
 use crate::arguments::at_least_one;
+use crate::gate;
 
 /// The end of `--help`.
 const HELP: &str = "\
@@ -101,6 +102,8 @@ pub struct Arguments {
     /// Also keep what the command wrote in each guest, in a folder: ARM.REPETITION.txt
     #[arg(long, value_name = "FOLDER")]
     pub outputs: Option<PathBuf>,
+    #[command(flatten)]
+    pub gates: gate::Gates,
     /// The seed that those of the repetitions are derived from
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,

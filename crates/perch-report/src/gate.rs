@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The answers of gates in words: a line on stderr, and a test of a JUnit file.
+
+use perch_experiment::{GateOutcome, Judged};
+
+use crate::figure::percent;
+use crate::junit::{TestCase, TestOutcome};
+
+/// Returns what a gate answers, in one line.
+pub fn gate_words(judged: &Judged) -> String {
+    let answer = match judged.outcome {
+        GateOutcome::Passed => "passed",
+        GateOutcome::Failed => "failed",
+        GateOutcome::Undecided => "undecided",
+    };
+    format!("gate '{}' {answer}: {}", judged.gate, reason(judged))
+}
+
+/// Returns the figures behind an answer.
+fn reason(judged: &Judged) -> String {
+    let change = &judged.change;
+    let who = format!("{} of {}", change.score, change.arm);
+    let bound = format!("{}%", judged.gate.bound_pct());
+    let Some(half) = change.ci95_pct.filter(|_| change.pct.is_finite()) else {
+        let why = match change.pct.is_finite() {
+            true => "has no interval",
+            false => "has no interval, because it is a change from 0",
+        };
+        return format!("the change of {who} {why}");
+    };
+    let changed = format!("{who} changed by {} ±{half:.2} points", percent(change.pct));
+    match judged.outcome {
+        GateOutcome::Passed => changed,
+        GateOutcome::Failed => format!(
+            "{changed}; the whole 95 % interval lies {} {bound}",
+            judged.gate.side()
+        ),
+        GateOutcome::Undecided => {
+            format!("{changed}; the 95 % interval contains {bound}, and more repetitions narrow it")
+        }
+    }
+}
+
+/// Returns a gate's answer as a test. An undecided gate passes, and says why.
+pub fn gate_case(workload: &str, judged: &Judged) -> TestCase {
+    let change = &judged.change;
+    let words = gate_words(judged);
+    TestCase {
+        class: format!("perch.{workload}"),
+        name: format!("{} [{}]", judged.gate, change.arm),
+        outcome: match judged.outcome {
+            GateOutcome::Passed => TestOutcome::Passed(String::new()),
+            GateOutcome::Undecided => TestOutcome::Passed(words),
+            GateOutcome::Failed => TestOutcome::Failed(words),
+        },
+    }
+}

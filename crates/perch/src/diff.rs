@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `perch diff`: an old result of `perch compare` against a new one.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use perch_experiment::{Comparison, Diff};
+use perch_report::{Format, Results, diff};
+
+use crate::gate::Gates;
+use crate::output::{Failure, emit, say};
+use crate::report::results;
+
+/// The arguments of `perch diff`.
+#[derive(Args)]
+pub struct Arguments {
+    /// The old result: of perch compare or perch lab compare, with --format json; - is stdin
+    #[arg(value_name = "OLD.json", value_hint = ValueHint::FilePath)]
+    old: PathBuf,
+    /// The new result of the same question, by another build or kernel
+    #[arg(value_name = "NEW.json", value_hint = ValueHint::FilePath)]
+    new: PathBuf,
+    /// Also compare results whose machine, workload or kernel differ
+    #[arg(long)]
+    anyway: bool,
+    #[command(flatten)]
+    gates: Gates,
+    /// How to write the result: table, markdown, csv or json
+    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    format: Format,
+    /// Say nothing on stderr but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Carries out `perch diff`.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (old_path, new_path) = (&arguments.old, &arguments.new);
+    if old_path == new_path && old_path == Path::new("-") {
+        return Err(Failure::input(
+            "both results are -, and stdin has one; expected a file for one of them",
+        ));
+    }
+    let (old, new) = (comparison(old_path)?, comparison(new_path)?);
+    let found = Diff::of(&old, &new);
+    let files = format!("{} and {}", old_path.display(), new_path.display());
+    if !arguments.anyway && !found.differs.is_empty() {
+        let keys = found.differs.iter().map(|one| {
+            let [old, new] = [&one.old, &one.new].map(|value| match value.as_str() {
+                "" => "nothing".to_string(),
+                value => format!("`{value}`"),
+            });
+            format!("{} is {old} in the old and {new} in the new one", one.key)
+        });
+        return Err(Failure::input(format!(
+            "{files} answer different questions: {}; --anyway compares them all the same",
+            keys.collect::<Vec<_>>().join("; ")
+        )));
+    }
+    let arms: Vec<&str> = match found.scores.first() {
+        Some(score) => score.arms.iter().map(|arm| arm.arm.as_str()).collect(),
+        None => Vec::new(),
+    };
+    if arms.is_empty() {
+        return Err(Failure::input(format!(
+            "{files} have no arm and score in common: {}",
+            found.notes.join("; ")
+        )));
+    }
+    let repetitions = old.repetitions.min(new.repetitions);
+    let gates = (arguments.gates).begin(None, &arms, repetitions, arguments.quiet)?;
+    if !arguments.quiet {
+        found.notes.iter().for_each(say);
+    }
+    emit(&diff(&found, arguments.format))?;
+    gates.judge(&found.workload, &found.changes())
+}
+
+/// Reads a comparison.
+fn comparison(path: &Path) -> Result<Comparison, Failure> {
+    let what = match results(path)? {
+        Results::Comparison(found) => return Ok(*found),
+        Results::Experiments(_) => {
+            "a result of perch experiment run, and perch diff compares comparisons only; perch \
+             experiment check compares the verdicts of two such files"
+        }
+        Results::Counts(_) => "a file of counts, which has no scores",
+    };
+    Err(Failure::input(format!(
+        "{} is {what}; expected the output of perch compare --format json",
+        path.display()
+    )))
+}

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Gates, which answer yes or no: `--fail-if` and `--junit`.
+
+use std::process::Output;
+
+use perch_report::Results;
+
+use crate::refusals::{directory, file, refused};
+use crate::support::perch;
+
+/// A comparison of two arms that differ by much, in a moment.
+const COMPARE: [&str; 17] = [
+    "compare",
+    "-m",
+    "kunpeng920",
+    "-w",
+    "tcp_rr:n=4,where=node0",
+    "--arm",
+    "stock:cluster=off",
+    "--arm",
+    "near:cluster=perch",
+    "--warmup",
+    "20ms",
+    "--measure",
+    "20ms",
+    "--repetitions",
+    "3",
+    "--jobs",
+    "2",
+];
+
+/// Runs the comparison with further arguments, and returns its exit code, stdout and stderr.
+fn compare(further: &[&str]) -> (Option<i32>, String, String) {
+    told(&perch(&[&COMPARE[..], further].concat()))
+}
+
+fn told(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+/// The change of the second arm's first score, in percent.
+fn change() -> f64 {
+    let (code, json, stderr) = compare(&["-q", "--format", "json"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let Ok(Results::Comparison(found)) = Results::parse(&json) else {
+        panic!("no comparison: {json}");
+    };
+    let score = &found.scores[0];
+    assert_eq!(score.name, "transactions", "the tests name this score");
+    assert!(score.arms[1].delta_ci95_pct.unwrap() > 0.0);
+    score.arms[1].delta_pct
+}
+
+#[test]
+fn gates_pass_fail_or_stay_undecided() {
+    let pct = change();
+    let (code, stdout, stderr) = compare(&["--fail-if", "transactions<-50%"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("transactions ("), "{stdout}");
+    assert!(
+        stderr.contains("perch: gate 'transactions<-50%' passed: transactions of near changed by"),
+        "{stderr}"
+    );
+    // Results stand on stdout whatever the gates answer.
+    let failing = format!("near:transactions>{}%", pct - 50.0);
+    let (code, stdout, stderr) = compare(&[
+        "-q",
+        "--fail-if",
+        &failing,
+        "--fail-if",
+        "transactions<-50%",
+    ]);
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stdout.contains("transactions ("), "{stdout}");
+    assert!(stderr.contains("failed: transactions of near"), "{stderr}");
+    assert!(
+        stderr.contains("the whole 95 % interval lies above"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("perch: 1 of 2 answers"), "{stderr}");
+    assert!(!stderr.contains("passed"), "{stderr}");
+    let (code, _, stderr) = compare(&["--fail-if", &format!("transactions>{pct}%")]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(
+        stderr.contains("undecided: transactions of near"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn gates_name_arms_and_scores_that_exist() {
+    let refused = |further: &[&str], words: &[&str]| {
+        refused(&[&COMPARE[..], &["-q"], further].concat(), words);
+    };
+    refused(
+        &["--fail-if", "far:transactions<-2%"],
+        &["no arm `far`", "expected one of near"],
+    );
+    refused(
+        &["--fail-if", "stock:transactions<-2%"],
+        &["first arm, `stock`", "one of near"],
+    );
+    refused(
+        &["--fail-if", "transactions-2%"],
+        &["--fail-if", "expected [ARM:]SCORE<PERCENT%"],
+    );
+    refused(&["--junit", "x.xml"], &["--fail-if"]);
+    let unwritable = ["--junit", "/no/such/folder/x.xml"];
+    let (code, stdout, stderr) = compare(&[&["--fail-if", "p99<-2%"], &unwritable[..]].concat());
+    assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+}
+
+#[test]
+fn lab_refuses_gates_before_it_boots_guests() {
+    let lab = |further: &[&str], words: &[&str]| {
+        let arms = [
+            "lab", "compare", "-m", "x5570", "--arm", "stock", "--arm", "perch",
+        ];
+        refused(&[&arms[..], further, &["--", "true"]].concat(), words);
+    };
+    lab(
+        &["--fail-if", "far:time>2%"],
+        &["no arm `far`", "expected one of perch"],
+    );
+    let one = ["--fail-if", "time>2%", "--repetitions", "1"];
+    lab(&one, &["one repetition has no interval"]);
+}
+
+#[test]
+fn unknown_score_lists_those_that_were_measured() {
+    let (code, stdout, stderr) = compare(&["-q", "--fail-if", "speed<-2%"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stdout.contains("transactions ("), "{stdout}");
+    assert!(
+        stderr.contains("no score `speed`; expected one of transactions, "),
+        "{stderr}"
+    );
+    assert!(stderr.contains("wake-up latency"), "{stderr}");
+}
+
+#[test]
+fn one_repetition_or_one_arm_has_no_gate() {
+    let alone = [
+        "compare",
+        "-m",
+        "x5570",
+        "-w",
+        "runsleep:tasks=1,run_us=100,sleep_us=100",
+    ];
+    let gate = ["--fail-if", "transactions<-2%", "--arm", "a:cluster=off"];
+    refused(
+        &[&alone[..], &gate].concat(),
+        &["only one arm", "second --arm"],
+    );
+    let one = ["--arm", "b:cache=off", "--repetitions", "1"];
+    refused(
+        &[&alone[..], &gate, &one].concat(),
+        &["one repetition has no interval", "at least 2 repetitions"],
+    );
+}
+
+#[test]
+fn junit_has_one_test_per_gate_and_arm() {
+    let path = directory("gates").join("gates.xml");
+    let path = path.to_str().unwrap();
+    let further = [
+        "--arm",
+        "far:cluster=posted",
+        "--fail-if",
+        "transactions<-50%",
+    ];
+    let failing = ["--fail-if", "near:wake-up latency>-99%", "--junit", path];
+    let (code, _, stderr) = compare(&[&further[..], &failing].concat());
+    assert_eq!(code, Some(3), "{stderr}");
+    let xml = std::fs::read_to_string(path).unwrap();
+    assert!(
+        xml.contains("<testsuites tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"0\">"),
+        "{xml}"
+    );
+    assert!(xml.contains("name=\"transactions&lt;-50% [far]\""), "{xml}");
+    assert!(
+        xml.contains("<failure message=\"gate &apos;near:wake-up latency&gt;-99%&apos; failed"),
+        "{xml}"
+    );
+    let read = std::process::Command::new("python3")
+        .args([
+            "-c",
+            "import sys, xml.dom.minidom as d; d.parse(sys.argv[1])",
+            path,
+        ])
+        .output();
+    // A second parser has its say where the host has one.
+    if let Ok(read) = read {
+        assert!(read.status.success(), "{read:?}");
+    }
+}
+
+/// Writes the JSON of the comparison, with `from` replaced by `to`, and returns the file's path.
+fn written(name: &str, from: &str, to: &str) -> String {
+    let (code, json, stderr) = compare(&["-q", "--format", "json"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(json.contains(from), "no `{from}` in {json}");
+    file("gates", name, &json.replacen(from, to, 1))
+}
+
+#[test]
+fn diff_of_a_result_with_itself_is_zero() {
+    let path = written("same.json", "", "");
+    let diff = |further: &[&str]| told(&perch(&[&["diff", &path, &path], further].concat()));
+    let (code, json, stderr) = diff(&["--format", "json"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let found: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let scores = found["scores"].as_array().unwrap();
+    assert_eq!(scores.len(), 2, "{json}");
+    for arm in scores
+        .iter()
+        .flat_map(|score| score["arms"].as_array().unwrap())
+    {
+        assert_eq!(
+            (arm["delta_pct"].as_f64(), arm["delta_ci95_pct"].as_f64()),
+            (Some(0.0), Some(0.0))
+        );
+    }
+    for empty in ["counts", "differs", "notes"] {
+        assert_eq!(found[empty], serde_json::json!([]), "{empty}");
+    }
+    let (code, table, stderr) = diff(&[
+        "--fail-if",
+        "transactions<0%",
+        "--fail-if",
+        "stock:wake-up latency>0%",
+    ]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(table.contains("no count moved"), "{table}");
+    assert_eq!(stderr.matches(" passed: ").count(), 3, "{stderr}");
+    for format in ["markdown", "csv"] {
+        let (code, text, _) = diff(&["--format", format]);
+        assert!(code == Some(0) && text.contains("near"), "{text}");
+    }
+}
+
+#[test]
+fn diff_shows_what_moved_between_builds() {
+    let old = written("old.json", "", "");
+    let text = std::fs::read_to_string(&old).unwrap();
+    // A build that is twice as fast in one arm, and wakes up a CPU less.
+    let mut new: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mean = &mut new["scores"][0]["arms"][1]["mean"];
+    *mean = (2.0 * mean.as_f64().unwrap()).into();
+    new["totals"][0]["per_second"][0] = 1.into();
+    let new = file("gates", "new.json", &new.to_string());
+    let (code, table, stderr) = told(&perch(&[
+        "diff",
+        &old,
+        &new,
+        "--fail-if",
+        "near:transactions>50%",
+    ]));
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(table.contains("+100.00%"), "{table}");
+    assert!(table.contains("counts that moved"), "{table}");
+    let (code, _, stderr) = told(&perch(&[
+        "diff",
+        &old,
+        &new,
+        "--fail-if",
+        "stock:transactions>50%",
+    ]));
+    assert_eq!(code, Some(0), "{stderr}");
+    refused(
+        &["diff", &old, &new, "--fail-if", "far:x<1%"],
+        &["no arm `far`", "stock, near"],
+    );
+}
+
+#[test]
+fn diff_of_different_questions_is_refused() {
+    let old = written("v7.json", "", "");
+    let new = written("v65.json", "\"era\": \"7.2\"", "\"era\": \"6.5\"");
+    refused(
+        &["diff", &old, &new],
+        &["era is `7.2` in the old and `6.5` in the new", "--anyway"],
+    );
+    let (code, table, stderr) = told(&perch(&["diff", &old, &new, "--anyway"]));
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(table.contains("+0.00%"), "{table}");
+}
+
+/// A small experiment of three cells in the JSON of `perch experiment run`.
+fn experiment() -> String {
+    let output = perch(&[
+        "experiment",
+        "run",
+        "cluster-scan",
+        "-q",
+        "--only",
+        "*/node0/n=4",
+        "--repetitions",
+        "2",
+        "--format",
+        "json",
+    ]);
+    let (code, json, stderr) = told(&output);
+    assert_eq!(code, Some(0), "{stderr}");
+    json
+}
+
+#[test]
+fn check_fails_where_a_kept_cell_no_longer_agrees() {
+    let json = experiment();
+    let with = |name: &str, verdict: &str| {
+        let mut found: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let report = match found.is_array() {
+            true => &mut found[0],
+            false => &mut found,
+        };
+        for cell in report["cells"].as_array_mut().unwrap() {
+            cell["calibration"] = false.into();
+            cell["verdict"] = verdict.into();
+        }
+        file("gates", name, &found.to_string())
+    };
+    let [agrees, undecided, disagrees] = ["agrees", "undecided", "disagrees"]
+        .map(|verdict| with(&format!("{verdict}.json"), verdict));
+    let check =
+        |new: &str, kept: &str| told(&perch(&["experiment", "check", new, "--against", kept]));
+    let (code, stdout, stderr) = check(&agrees, &agrees);
+    assert_eq!((code, stdout.as_str()), (Some(0), ""), "{stderr}");
+    assert!(stderr.contains(" 0 failed"), "{stderr}");
+    assert_eq!(check(&agrees, &disagrees).0, Some(0));
+    let (code, stdout, stderr) = check(&undecided, &agrees);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("worse"), "{stdout}");
+    let junit = directory("gates").join("check.xml");
+    let junit = junit.to_str().unwrap();
+    let arguments = [
+        "experiment",
+        "check",
+        &disagrees,
+        "--against",
+        &agrees,
+        "--junit",
+        junit,
+    ];
+    let (code, stdout, stderr) = told(&perch(&arguments));
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stdout.contains("FAILED"), "{stdout}");
+    assert!(stderr.contains("disagree that agreed in"), "{stderr}");
+    let xml = std::fs::read_to_string(junit).unwrap();
+    assert!(
+        xml.contains("<failure message=\"agrees in the kept result"),
+        "{xml}"
+    );
+    refused(&["diff", &agrees, &agrees], &["perch experiment check"]);
+    let comparison = written("no-cells.json", "", "");
+    refused(
+        &["experiment", "check", &comparison, "--against", &agrees],
+        &["no cells"],
+    );
+}
+
+/// The commands of perch in a block of YAML, each with its continued lines.
+fn commands(yaml: &str) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    for line in yaml.lines().map(str::trim) {
+        let line = line.strip_prefix("- ").unwrap_or(line);
+        if goes_on {
+            let last = commands.last_mut().unwrap();
+            last.push('\n');
+            last.push_str(line);
+        } else if line.starts_with("perch ") {
+            commands.push(line.to_string());
+        } else {
+            continue;
+        }
+        goes_on = line.ends_with('\\');
+    }
+    commands
+}
+
+/// A shell runs the commands of both examples, with a short window, and no gate fails.
+#[test]
+fn examples_for_ci_run() {
+    let page = include_str!("../../../../docs/gates.md");
+    let blocks: Vec<&str> = page.split("```yaml\n").skip(1).collect();
+    assert_eq!(blocks.len(), 2, "one example for GitHub, one for GitLab");
+    for (number, block) in blocks.iter().enumerate() {
+        let (yaml, _) = block.split_once("```").unwrap();
+        let commands = commands(yaml);
+        assert_eq!(commands.len(), 1 + number, "{commands:?}");
+        let folder = directory(&format!("gates-ci-{number}"));
+        // The result that GitLab's example keeps is one of its own first command.
+        let keep = match number {
+            0 => "",
+            _ => "cp new.json kept.json",
+        };
+        let script = format!(
+            "perch() {{
+               case $1 in
+                 compare) \"$PERCH\" \"$@\" --warmup 20ms --measure 20ms --repetitions 3 ;;
+                 *) \"$PERCH\" \"$@\" ;;
+               esac
+             }}
+             set -eu\n{}\n{keep}\n{}",
+            commands[0],
+            commands[1..].join("\n")
+        );
+        let output = std::process::Command::new("bash")
+            .args(["-c", &script])
+            .env("PERCH", env!("CARGO_BIN_EXE_perch"))
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let (code, _, stderr) = told(&output);
+        assert_eq!(code, Some(0), "{script}: {stderr}");
+        assert!(stderr.contains("passed: "), "{stderr}");
+        let xml = std::fs::read_to_string(folder.join("gates.xml")).unwrap();
+        assert!(xml.contains("failures=\"0\""), "{xml}");
+    }
+}
