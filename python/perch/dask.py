@@ -155,4 +155,5 @@ def _results(
             submit()
             yield results
     finally:
-        client.cancel(list(pending))
+        if pending:
+            client.cancel(list(pending))

@@ -90,11 +90,11 @@ def fit(
         return error(seen, simulated(seen, values))
 
     sampler = optuna.samplers.TPESampler(seed=seed)
-    study = optuna.create_study(sampler=sampler, direction="minimize")
-    # A line for each trial is for those who ask for it.
+    # optuna prints a line for each trial.
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(max(level, optuna.logging.WARNING))
     try:
+        study = optuna.create_study(sampler=sampler, direction="minimize")
         study.optimize(objective, n_trials=trials)
     finally:
         optuna.logging.set_verbosity(level)

@@ -16,7 +16,7 @@ MANY = SWEEP.replace("[1, 4]", "{ from = 1, to = 16, step = 1 }")
 
 @pytest.fixture
 def client(tmp_path):
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         distributed.LocalCluster(**options, local_directory=tmp_path / "dask") as cluster,
         distributed.Client(cluster) as client,
