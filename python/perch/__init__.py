@@ -57,7 +57,8 @@ def simulate(spec: Spec, store: str | os.PathLike[str] | None = None) -> dict[st
     The result is taken from the store where it is there, and kept there. A score that nothing was
     counted for is None.
     """
-    return json.loads(simulate_json(_text(spec), store))
+    found: dict[str, Any] = json.loads(simulate_json(_text(spec), store))
+    return found
 
 
 def key(spec: Spec) -> str:

@@ -1,9 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 import os
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict, final, type_check_only
 
 from matplotlib.figure import Figure
+
+__all__ = [
+    "MODEL",
+    "Comparison",
+    "Machine",
+    "Store",
+    "Sweep",
+    "Table",
+    "__version__",
+    "compare",
+    "key",
+    "machine",
+    "machines",
+    "simulate_json",
+    "workloads",
+]
 
 MODEL: str
 """The model's version: results of the same simulation and the same model are the same bytes."""
@@ -11,6 +27,7 @@ __version__: str
 
 _Path = str | os.PathLike[str]
 
+@type_check_only
 class Done(TypedDict):
     """The numbers of a sweep's simulations, and the messages of those that failed."""
 
@@ -19,6 +36,7 @@ class Done(TypedDict):
     made: int
     failed: list[str]
 
+@final
 class Machine:
     @property
     def name(self) -> str: ...
@@ -37,6 +55,7 @@ class Machine:
     @property
     def toml(self) -> str: ...
 
+@final
 class Table:
     """A table that pyarrow.table, polars.DataFrame and pandas.DataFrame.from_arrow take."""
 
@@ -48,20 +67,23 @@ class Table:
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+@final
 class Comparison:
     @property
     def json(self) -> str: ...
     def table(self) -> Table: ...
     def plot(self, score: str | None = None, **kwargs: Any) -> Figure: ...
 
+@final
 class Store:
-    def __init__(self, path: _Path) -> None: ...
+    def __new__(cls, path: _Path) -> Self: ...
     @property
     def path(self) -> os.PathLike[str]: ...
     def keys(self) -> list[str]: ...
     def put(self, text: str) -> str: ...
     def verify(self) -> list[tuple[str, str]]: ...
 
+@final
 class Sweep:
     @staticmethod
     def from_file(path: _Path) -> Sweep: ...

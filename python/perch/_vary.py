@@ -73,7 +73,7 @@ def mean(found: Mapping[str, Any], score: str | None) -> float:
     if not named:
         known = ", ".join(one["name"] for one in scores)
         raise ValueError(f"score {score}: no such score: expected one of {known}")
-    counted = [value for value in named[0]["values"] if value is not None]
+    counted: list[float] = [value for value in named[0]["values"] if value is not None]
     workload = found["simulation"]["workload"]
     if not counted:
         raise ValueError(f"{workload}: nothing was counted for `{named[0]['name']}`: measure longer")

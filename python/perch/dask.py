@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from distributed import Client, Future, as_completed
 
@@ -130,7 +131,7 @@ def _results(
     waiting = iter(specs)
     size = batch or 1
     tasks = as_completed()
-    pending: set[Future] = set()
+    pending: set[Future[Any]] = set()
 
     def submit() -> None:
         # Workers come and go: a cluster that grows gets more.

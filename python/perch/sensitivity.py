@@ -106,7 +106,7 @@ def analyze(
         raise ValueError("the first arm's score is 0, from which there is no change in percent")
     base, *change = [100 * (b / a - 1) for a, b in zip(means[::2], means[1::2])]
     if min(change) == max(change):
-        # Of a variance of 0 there are no shares.
+        # Shares of a variance of 0 are undefined.
         zeros = [0.0] * len(axes)
         found, columns = {"none": zeros}, ("none", "none", "none")
     elif method == "morris":

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use perch_sweep::{Prepared, Row, Shard, Store, Stored, SweepError};
@@ -180,7 +180,7 @@ fn pool(
 ) -> PyResult<Vec<String>> {
     let next = AtomicUsize::new(0);
     let stop = || next.store(missing.len(), Ordering::Relaxed);
-    let worker = |ended: Sender<End>| {
+    let worker = |ended: SyncSender<End>| {
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(prepared) = missing.get(place) else {
@@ -200,7 +200,8 @@ fn pool(
         }
     };
     std::thread::scope(|scope| {
-        let (ended, ends) = channel();
+        // Bounded, so that an error of `advance` stops threads that are faster than this one.
+        let (ended, ends) = sync_channel(jobs);
         for _ in 0..jobs.min(missing.len()) {
             let ended = ended.clone();
             let worker = &worker;

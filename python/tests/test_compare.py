@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 import json
-import os
 import subprocess
 
 import pytest
@@ -30,10 +29,7 @@ def test_a_comparison_has_the_scores_of_each_arm():
     assert "pipe:pairs=2" in str(found)
 
 
-def test_a_comparison_is_the_one_that_the_program_prints():
-    program = os.environ.get("PERCH_PROGRAM")
-    if program is None:
-        pytest.skip("PERCH_PROGRAM names no perch")
+def test_a_comparison_is_the_one_that_the_program_prints(program):
     command = [program, "compare", "-m", "x5570", "-w", "pipe:pairs=2", "--effort", "quick"]
     command += ["--arm", "near:cluster=perch", "--arm", "posted:cluster=posted", "--quiet"]
     printed = subprocess.run([*command, "--format", "json"], check=True, capture_output=True).stdout

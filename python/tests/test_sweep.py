@@ -33,9 +33,10 @@ def test_an_error_of_the_progress_stops_the_sweep(sweep, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         sweep.run(tmp_path / "store", jobs=1, progress=stop)
-    # What was made stays, and the sweep goes on from there.
+    # What was made stays, and the sweep goes on from there. A thread is at most two simulations
+    # ahead of the progress.
     had = len(results(tmp_path / "store"))
-    assert 1 <= had < 8
+    assert 1 <= had <= 3
     assert sweep.run(tmp_path / "store") == {"all": 8, "had": had, "made": 8 - had, "failed": []}
 
 
