@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use perch_experiment::{Arm, CompareSpec, Plan};
-use perch_policy::{Era, Modes};
+use perch_policy::{Era, Modes, Topology};
 use perch_report::Format;
 use perch_sim::RootDomain;
 use perch_sweep::Times;
@@ -98,8 +98,10 @@ pub fn compare(
     let era: Era = (era.parse()).map_err(|error| of_argument(format!("era: {error}")))?;
     let root_domain: RootDomain =
         (root_domain.parse()).map_err(|error| of_argument(format!("root_domain: {error}")))?;
+    let machine = Arc::new(perch_machine::resolve(machine).map_err(of_machine)?);
     let spec = CompareSpec {
-        machine: Arc::new(perch_machine::resolve(machine).map_err(of_machine)?),
+        topology: Topology::new(&machine),
+        machine,
         era,
         hz,
         root_domain,
