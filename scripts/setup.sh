@@ -350,6 +350,15 @@ setup_soak() {
 	apt_install stress-ng
 }
 
+# A Python that makes virtual environments.
+setup_python() {
+	! python3 -c 'import ensurepip, venv' 2>/dev/null || return 0
+	open_install_log
+	can_install "python3 with venv" "python3 python3-venv"
+	apt_update
+	apt_install python3 python3-venv
+}
+
 # A Slurm of one machine, for the sweep that runs as an array of it.
 setup_slurm() {
 	if command -v slurmctld && command -v slurmd && command -v sbatch && command -v munged; then
