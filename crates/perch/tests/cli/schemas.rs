@@ -136,13 +136,17 @@ fn read(text: &str) -> Value {
 /// The form of a file, and what is in it.
 fn carried() -> Vec<(&'static str, PathBuf, Value)> {
     let files = ["experiments", "crates/perch-machine/library"].map(toml_below);
-    let files = files.into_iter().flatten().map(|path| {
+    let files = files.into_iter().flatten().filter_map(|path| {
         let value = read(&std::fs::read_to_string(&path).unwrap());
+        if value.get("axes").is_some() {
+            // A sweep, of which there is no schema.
+            return None;
+        }
         let form = match value.get("benchmark") {
             Some(_) => "experiment",
             None => "machine",
         };
-        (form, path, value)
+        Some((form, path, value))
     });
     files.collect()
 }

@@ -124,6 +124,14 @@ fn a_killed_sweep_is_resumed() {
     );
 }
 
+/// Every simulation of the sweeps that the tree carries is accepted.
+#[test]
+fn carried_sweeps_have_their_plans() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let line = "sweep plan experiments/sweeps/cluster-costs.toml --count";
+    assert_eq!(prints(&root, line), "672\n");
+}
+
 #[test]
 fn refusals_name_the_key_and_leave_no_store() {
     let folder = tempfile::tempdir().unwrap();
