@@ -13,7 +13,7 @@ use perch_workload::Budget;
 pub struct Common {
     /// How to write the result: table, markdown, csv or json; lkml, for a mail to a kernel list;
     /// mmtests, as its compare-mmtests.pl prints comparisons; cases or imp, as replies to scheduler
-    /// series there have it: changes and their std%, or [pct imp](CV)
+    /// series there have it: changes with std%, or improvements with CV
     #[arg(long, default_value = "table", value_name = "FORMAT")]
     pub format: ResultFormat,
     /// The seed that all others are derived from

@@ -89,7 +89,7 @@ pub struct Arguments {
     pub untimed: bool,
     /// How to write the result: table, markdown, csv or json; lkml, for a mail to a kernel list;
     /// mmtests, as its compare-mmtests.pl prints comparisons; cases or imp, as replies to scheduler
-    /// series there have it: changes and their std%, or [pct imp](CV)
+    /// series there have it: changes with std%, or improvements with CV
     #[arg(long, default_value = "table", value_name = "FORMAT")]
     pub format: ResultFormat,
     /// Also show std, min, percentiles and max over the repetitions, and how they spread
