@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use perch_experiment::{Arm, CompareSpec, Plan};
-use perch_policy::{Era, Modes, Topology};
+use perch_policy::{Era, Topology};
 use perch_report::Format;
 use perch_sim::RootDomain;
 use perch_sweep::Times;
@@ -118,12 +118,8 @@ pub fn compare(
 }
 
 fn arm((name, modes): (String, String)) -> PyResult<Arm> {
-    let modes = match modes.as_str() {
-        "off" => Modes::default(),
-        modes => modes
-            .parse()
-            .map_err(|error| of_argument(format!("arm `{name}`: {error}")))?,
-    };
+    let modes = perch_sweep::modes(&modes)
+        .map_err(|error| of_argument(format!("arm `{name}`: {error}")))?;
     Ok(Arm { name, modes })
 }
 
@@ -133,16 +129,5 @@ fn plan(effort: &str) -> PyResult<Plan> {
             "effort {effort}: expected quick, normal, full, or warmup_ms, measure_ms and repetitions"
         ))
     })?;
-    let ns = |ms: u32| u64::from(ms) * 1_000_000;
-    Ok(match times {
-        Times::Until(effort) => Plan::Until {
-            effort,
-            repetitions: None,
-        },
-        Times::ByHand(times) => Plan::by_hand(
-            ns(times.warmup_ms),
-            ns(times.measure_ms),
-            Some(times.repetitions),
-        ),
-    })
+    Ok(times.plan())
 }

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Sweeps: many simulations into a store.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::time::Duration;
+use std::path::PathBuf;
 
-use perch_sweep::{Prepared, Row, Shard, Store, Stored, SweepError};
+use perch_sweep::{Prepared, Row, Shard, Store, SweepError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -14,21 +11,11 @@ use crate::error::{of_argument, of_sweep};
 use crate::table::{Columns, Table};
 use crate::threads;
 
-/// The time between two looks whether the user wants the sweep to stop.
-const INTERRUPT: Duration = Duration::from_millis(100);
-
 /// A sweep: one simulation, and axes along which it varies (docs/sweeps.md).
 #[pyclass(module = "perch", frozen)]
 pub struct Sweep {
     sweep: perch_sweep::Sweep,
     origin: String,
-}
-
-/// The end of one simulation: kept, failed, or not to be kept.
-enum End {
-    Kept,
-    Failed(usize, String),
-    Lost(SweepError),
 }
 
 #[pymethods]
@@ -77,9 +64,8 @@ impl Sweep {
         shard: &str,
     ) -> PyResult<Vec<(String, String)>> {
         let simulations = self.simulations(py, shard)?;
-        let (_, missing) = py
-            .detach(|| missing(&store, &simulations))
-            .map_err(of_sweep)?;
+        let missing = || Store::open(&store)?.lacks(&simulations);
+        let missing = py.detach(missing).map_err(of_sweep)?;
         Ok(missing.into_iter().map(spec).collect())
     }
 
@@ -99,28 +85,27 @@ impl Sweep {
         shard: &str,
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let simulations = self.simulations(py, shard)?;
-        let (store, missing) = py
-            .detach(|| missing(&store, &simulations))
-            .map_err(of_sweep)?;
+        let shard = part(shard)?;
         let progress = progress.map(Bound::unbind);
-        let advance = |done: usize| {
+        let mut told = 0;
+        let mut advance = |done: usize, all: usize| {
             Python::attach(|py| {
                 py.check_signals()?;
                 match &progress {
-                    Some(progress) if done > 0 => {
-                        progress.call1(py, (done, missing.len())).map(drop)
-                    }
-                    _ => Ok(()),
+                    Some(progress) if done > told => progress.call1(py, (done, all)).map(drop)?,
+                    _ => {}
                 }
+                told = done;
+                Ok::<_, Stop>(())
             })
         };
-        let failed = py.detach(|| pool(&store, &missing, threads(jobs), &advance))?;
+        let run = || self.sweep.run(&store, shard, threads(jobs), &mut advance);
+        let found = py.detach(run).map_err(|Stop(error)| error)?;
         let done = PyDict::new(py);
-        done.set_item("all", simulations.len())?;
-        done.set_item("had", simulations.len() - missing.len())?;
-        done.set_item("made", missing.len() - failed.len())?;
-        done.set_item("failed", failed)?;
+        done.set_item("all", found.all)?;
+        done.set_item("had", found.had)?;
+        done.set_item("made", found.made)?;
+        done.set_item("failed", found.failed)?;
         Ok(done)
     }
 
@@ -143,9 +128,7 @@ impl Sweep {
 
 impl Sweep {
     fn simulations(&self, py: Python<'_>, shard: &str) -> PyResult<Vec<Prepared>> {
-        let shard: Shard = shard
-            .parse()
-            .map_err(|reason| of_argument(format!("shard {shard}: {reason}")))?;
+        let shard = part(shard)?;
         py.detach(|| self.sweep.simulations(shard))
             .map_err(of_sweep)
     }
@@ -156,81 +139,24 @@ fn spec(prepared: &Prepared) -> (String, String) {
     (prepared.key.to_string(), asked)
 }
 
-/// Opens the store, and returns the simulations that it does not have.
-fn missing<'a>(
-    store: &Path,
-    simulations: &'a [Prepared],
-) -> Result<(Store, Vec<&'a Prepared>), SweepError> {
-    let store = Store::open(store)?;
-    let there = store.keys()?;
-    let missing = simulations.iter();
-    let missing = missing.filter(|prepared| !there.contains(&prepared.key));
-    let missing = missing.collect();
-    Ok((store, missing))
+fn part(shard: &str) -> PyResult<Shard> {
+    let refused = |reason| of_argument(format!("shard {shard}: {reason}"));
+    shard.parse().map_err(refused)
 }
 
-/// Simulates on `jobs` threads, and returns the messages of the simulations that failed. This thread
-/// waits: it is the interpreter's, which alone hears of Ctrl-C. After an error of `advance` the
-/// threads end what they are at.
-fn pool(
-    store: &Store,
-    missing: &[&Prepared],
-    jobs: usize,
-    advance: &dyn Fn(usize) -> PyResult<()>,
-) -> PyResult<Vec<String>> {
-    let next = AtomicUsize::new(0);
-    let stop = || next.store(missing.len(), Ordering::Relaxed);
-    let worker = |ended: SyncSender<End>| {
-        loop {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(prepared) = missing.get(place) else {
-                return;
-            };
-            let end = match prepared.run() {
-                Err(error) => End::Failed(place, error.to_string()),
-                Ok(found) => {
-                    let asked = prepared.asked.clone();
-                    let kept = store.put(&Stored::new(prepared.key.clone(), asked, found));
-                    kept.map_or_else(End::Lost, |()| End::Kept)
-                }
-            };
-            if ended.send(end).is_err() {
-                return;
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        // Bounded, so that an error of `advance` stops threads that are faster than this one.
-        let (ended, ends) = sync_channel(jobs);
-        for _ in 0..jobs.min(missing.len()) {
-            let ended = ended.clone();
-            let worker = &worker;
-            scope.spawn(move || worker(ended));
-        }
-        drop(ended);
-        let mut failed = Vec::new();
-        let mut done = 0;
-        loop {
-            let advanced = match ends.recv_timeout(INTERRUPT) {
-                Ok(End::Lost(error)) => Err(of_sweep(error)),
-                Ok(end) => {
-                    if let End::Failed(place, message) = end {
-                        failed.push((place, message));
-                    }
-                    done += 1;
-                    advance(done)
-                }
-                Err(RecvTimeoutError::Timeout) => advance(0),
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
-            if let Err(error) = advanced {
-                stop();
-                return Err(error);
-            }
-        }
-        failed.sort();
-        Ok(failed.into_iter().map(|(_, message)| message).collect())
-    })
+/// The reason why a sweep stopped, as Python is to hear it.
+struct Stop(PyErr);
+
+impl From<PyErr> for Stop {
+    fn from(error: PyErr) -> Stop {
+        Stop(error)
+    }
+}
+
+impl From<SweepError> for Stop {
+    fn from(error: SweepError) -> Stop {
+        Stop(of_sweep(error))
+    }
 }
 
 /// Returns the table, with the columns of `perch sweep collect --format csv`.

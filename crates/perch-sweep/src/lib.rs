@@ -13,6 +13,6 @@ mod store;
 mod sweep;
 
 pub use error::SweepError;
-pub use simulation::{Found, Key, MODEL, Prepared, ScoreFound, Simulation, Times};
+pub use simulation::{Found, Key, MODEL, Prepared, ScoreFound, Simulation, Times, modes};
 pub use store::{Fault, Pruned, Store, Stored};
 pub use sweep::{Done, Point, Row, Shard, Sweep};

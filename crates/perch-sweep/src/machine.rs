@@ -54,16 +54,14 @@ fn changed(
     let mut machine = base.clone();
     for (key, value) in changes {
         let refused = |reason: String| SweepError::key(origin, key, reason);
-        let text = machine.to_toml();
         let mut table: toml::Table =
-            toml::from_str(&text).expect("perch reads the machines that it writes");
+            toml::from_str(&machine.to_toml()).expect("perch reads the machines that it writes");
+        let is_same = read(&table, key) == Some(value);
         set(&mut table, key, value.clone()).map_err(refused)?;
         let text = toml::to_string(&table).expect("a table of TOML");
         let named = format!("{} with {key} = {value}", base.name);
-        let refused = |reason: String| SweepError::key(origin, key, reason);
         let made = Machine::from_toml_str(&text, &named)
             .map_err(|error| refused(format!("machine {} does not take it: {error}", base.name)))?;
-        let is_same = read(&text_table(&machine), key) == Some(value);
         if made == machine && !is_same {
             return Err(refused(format!(
                 "machine {} has no such value; perch machine show --toml {0} prints those that it has",
@@ -73,10 +71,6 @@ fn changed(
         machine = made;
     }
     Ok(machine)
-}
-
-fn text_table(machine: &Machine) -> toml::Table {
-    toml::from_str(&machine.to_toml()).expect("perch reads the machines that it writes")
 }
 
 /// Returns the value at a dotted key.

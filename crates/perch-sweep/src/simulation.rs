@@ -108,7 +108,8 @@ pub struct ByHand {
 }
 
 impl Times {
-    fn plan(self) -> Plan {
+    /// Returns how long a comparison of these times simulates, and how often.
+    pub fn plan(self) -> Plan {
         let ns = |ms: u32| u64::from(ms) * 1_000_000;
         match self {
             Times::Until(effort) => Plan::Until {
@@ -220,6 +221,17 @@ pub struct Found {
     pub counts: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
+/// Reads the modes of a simulation: `cluster=posted,cache=off`, or `off`.
+///
+/// # Errors
+/// Returns a sentence that says what was expected.
+pub fn modes(text: &str) -> Result<Modes, String> {
+    match text {
+        OFF => Ok(Modes::default()),
+        text => text.parse().map_err(|error| format!("{error}")),
+    }
+}
+
 fn null_is_nan<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
     let values = Vec::<Option<f64>>::deserialize(from)?;
     Ok(values
@@ -303,12 +315,7 @@ impl Simulation {
         let era: Era = (self.era.parse()).map_err(|error| refused("era", format!("{error}")))?;
         let root_domain: RootDomain = (self.root_domain.parse())
             .map_err(|error| refused("root_domain", format!("{error}")))?;
-        let modes = match self.modes.as_str() {
-            OFF => Modes::default(),
-            modes => modes
-                .parse()
-                .map_err(|error| refused("modes", format!("{error}")))?,
-        };
+        let modes = modes(&self.modes).map_err(|error| refused("modes", error))?;
         era.check(&modes)
             .map_err(|error| refused("modes", format!("{error}")))?;
         let canonical = Canonical {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::Builder;
 
 use crate::error::SweepError;
-use crate::simulation::{Found, Key, MODEL, Simulation, digest};
+use crate::simulation::{Found, Key, MODEL, Prepared, Simulation, digest};
 
 /// The file that says what the folder is.
 const HEADER: &str = "perch-store.json";
@@ -202,6 +202,16 @@ impl Store {
             Ok(())
         })?;
         Ok(keys)
+    }
+
+    /// Returns those of `simulations` whose results are not there.
+    ///
+    /// # Errors
+    /// When the system does not let it read the folders.
+    pub fn lacks<'a>(&self, simulations: &'a [Prepared]) -> Result<Vec<&'a Prepared>, SweepError> {
+        let there = self.keys()?;
+        let missing = simulations.iter();
+        Ok(missing.filter(|one| !there.contains(&one.key)).collect())
     }
 
     /// Calls `visit` with each file among the results, and with its key where its name is one.

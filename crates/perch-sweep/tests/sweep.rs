@@ -26,7 +26,9 @@ fn sweep(text: &str) -> Result<Sweep, SweepError> {
     Sweep::from_toml(text, "test.toml")
 }
 
-fn quiet(_: usize, _: usize) {}
+fn quiet(_: usize, _: usize) -> Result<(), SweepError> {
+    Ok(())
+}
 
 /// Runs parts of the sweep into a store of their own, and returns the bytes of all files by name.
 fn files(folder: &Path, shards: &[&str], jobs: usize) -> Vec<(PathBuf, Vec<u8>)> {
@@ -34,7 +36,7 @@ fn files(folder: &Path, shards: &[&str], jobs: usize) -> Vec<(PathBuf, Vec<u8>)>
     for shard in shards {
         let shard = shard.parse().unwrap();
         let sweep = sweep(SWEEP).unwrap();
-        let done = sweep.run(folder, shard, jobs, &quiet);
+        let done = sweep.run(folder, shard, jobs, &mut quiet);
         assert_eq!(done.unwrap().failed, Vec::<String>::new());
     }
     assert_eq!(store.verify().unwrap(), []);
@@ -83,7 +85,7 @@ fn a_table_has_changes_from_the_baseline_at_the_same_point() {
     assert_eq!(sweep.names(), names);
     let (rows, missing) = sweep.collect(&store).unwrap();
     assert_eq!((rows.len(), missing), (0, 8));
-    let done = sweep.run(folder.path(), Shard::WHOLE, 2, &quiet);
+    let done = sweep.run(folder.path(), Shard::WHOLE, 2, &mut quiet);
     assert_eq!(done.unwrap().made, 8);
     let (rows, missing) = sweep.collect(&store).unwrap();
     assert_eq!(missing, 0);
@@ -196,7 +198,7 @@ fn damage_is_found_and_half_files_are_no_results() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
     let sweep = sweep(SWEEP).unwrap();
-    let done = sweep.run(folder.path(), Shard::WHOLE, 2, &quiet);
+    let done = sweep.run(folder.path(), Shard::WHOLE, 2, &mut quiet);
     assert_eq!(done.unwrap().made, 8);
     let results = walk(&folder.path().join("results"));
     // As a writer leaves it that is killed.

@@ -120,8 +120,11 @@ fn simulate(arguments: &RunArguments) -> Result<(), Failure> {
     let jobs = threads(arguments.jobs);
     let name = arguments.sweep.display().to_string();
     let meter = Meter::new(&name, Unit::Each, arguments.quiet);
-    let advance = |done, total| meter.advance(done as u64, total as u64);
-    let done = sweep.run(&arguments.store, arguments.shard, jobs, &advance)?;
+    let mut advance = |done, total| {
+        meter.advance(done as u64, total as u64);
+        Ok::<_, Failure>(())
+    };
+    let done = sweep.run(&arguments.store, arguments.shard, jobs, &mut advance)?;
     meter.say_simulated(jobs);
     if !arguments.quiet {
         say(format_args!(
@@ -141,17 +144,13 @@ fn simulate(arguments: &RunArguments) -> Result<(), Failure> {
 fn status(arguments: &StatusArguments) -> Result<(), Failure> {
     let sweep = Sweep::from_file(&arguments.sweep)?;
     let store = Store::existing(&arguments.store)?;
-    let keys = store.keys()?;
     let simulations = sweep.simulations(Shard::WHOLE)?;
-    let had = simulations
-        .iter()
-        .filter(|one| keys.contains(&one.key))
-        .count();
     let all = simulations.len();
+    let had = all - store.lacks(&simulations)?.len();
     emit(&format!(
         "{all} simulations: {had} are there, {} are missing; {} results of others\n",
         all - had,
-        keys.len() - had
+        store.keys()?.len() - had
     ))
 }
 

@@ -5,13 +5,17 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
 
 use super::Sweep;
 use crate::error::SweepError;
 use crate::simulation::{Key, Prepared};
 use crate::store::{Store, Stored};
+
+/// The time between two calls of a caller who may want the sweep to stop.
+const MEANWHILE: Duration = Duration::from_millis(100);
 
 /// A part of a sweep: `3/64` is the third of 64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +74,12 @@ pub struct Done {
     pub failed: Vec<String>,
 }
 
+/// The end of one simulation.
+enum End {
+    Kept,
+    Failed(String),
+}
+
 impl Sweep {
     /// Returns the simulations of a part of the sweep, each once, after all of the sweep's were
     /// checked: a sweep with a mistake in its last point is refused before its first is simulated.
@@ -93,63 +103,90 @@ impl Sweep {
     /// threads, and keeps each result as soon as it is there. A simulation that fails does not stop the
     /// others.
     ///
+    /// This thread calls `advance` with the numbers of simulations that are done and that are to do:
+    /// after each, and ten times a second meanwhile. After an error of it the threads end what they are at.
+    ///
     /// # Errors
-    /// When a point cannot be simulated, before a store is made, or the store cannot be written.
-    pub fn run(
+    /// When a point cannot be simulated, before a store is made, when the store cannot be written, or
+    /// that of `advance`.
+    pub fn run<E: From<SweepError>>(
         &self,
         folder: &Path,
         shard: Shard,
         jobs: usize,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<Done, SweepError> {
+        advance: &mut dyn FnMut(usize, usize) -> Result<(), E>,
+    ) -> Result<Done, E> {
         let simulations = self.simulations(shard)?;
         let store = Store::open(folder)?;
-        let there = store.keys()?;
-        let missing: Vec<&Prepared> = (simulations.iter())
-            .filter(|prepared| !there.contains(&prepared.key))
-            .collect();
-        let mut done = Done {
+        let missing = store.lacks(&simulations)?;
+        let failed = simulate(&store, &missing, jobs, advance)?;
+        Ok(Done {
             all: simulations.len(),
             had: simulations.len() - missing.len(),
-            ..Done::default()
-        };
-        let next = AtomicUsize::new(0);
-        let ended = Mutex::new((0, Vec::new(), None));
-        let worker = || {
-            while let Some(prepared) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let kept = prepared.run().map(|found| {
+            made: missing.len() - failed.len(),
+            failed,
+        })
+    }
+}
+
+/// Simulates on `jobs` threads, and returns the messages of the simulations that failed, in the order of
+/// the sweep. This thread only waits, so that it hears of all that happens.
+fn simulate<E: From<SweepError>>(
+    store: &Store,
+    missing: &[&Prepared],
+    jobs: usize,
+    advance: &mut dyn FnMut(usize, usize) -> Result<(), E>,
+) -> Result<Vec<String>, E> {
+    let next = AtomicUsize::new(0);
+    let worker = |ended: SyncSender<(usize, Result<End, SweepError>)>| {
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(prepared) = missing.get(place) else {
+                return;
+            };
+            let end = match prepared.run() {
+                Err(error) => Ok(End::Failed(error.to_string())),
+                Ok(found) => {
                     let asked = prepared.asked.clone();
-                    store.put(&Stored::new(prepared.key.clone(), asked, found))
-                });
-                let mut ended = ended
-                    .lock()
-                    .expect("no worker panics while it holds the lock");
-                ended.0 += 1;
-                match kept {
-                    Ok(Ok(())) => {}
-                    // A disk that is full stays full.
-                    Ok(Err(error)) => {
-                        ended.2 = Some(error);
-                        next.store(missing.len(), Ordering::Relaxed);
-                    }
-                    Err(error) => ended.1.push((prepared.key.clone(), error.to_string())),
+                    let stored = Stored::new(prepared.key.clone(), asked, found);
+                    store.put(&stored).map(|()| End::Kept)
                 }
-                progress(ended.0, missing.len());
+            };
+            if ended.send((place, end)).is_err() {
+                return;
             }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..jobs.min(missing.len()) {
-                scope.spawn(worker);
+        }
+    };
+    std::thread::scope(|scope| {
+        // Bounded, so that an error of `advance` stops threads that are faster than this one.
+        let (ended, ends) = sync_channel(jobs);
+        for _ in 0..jobs.min(missing.len()) {
+            let (ended, worker) = (ended.clone(), &worker);
+            scope.spawn(move || worker(ended));
+        }
+        drop(ended);
+        let mut failed = Vec::new();
+        let mut done = 0;
+        loop {
+            let advanced = match ends.recv_timeout(MEANWHILE) {
+                // A disk that is full stays full.
+                Ok((_, Err(error))) => Err(error.into()),
+                Ok((place, Ok(end))) => {
+                    if let End::Failed(message) = end {
+                        failed.push((place, message));
+                    }
+                    done += 1;
+                    advance(done, missing.len())
+                }
+                Err(RecvTimeoutError::Timeout) => advance(done, missing.len()),
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            if let Err(error) = advanced {
+                next.store(missing.len(), Ordering::Relaxed);
+                return Err(error);
             }
-            worker();
-        });
-        let (count, mut failed, error) = ended.into_inner().expect("the workers are gone");
-        if let Some(error) = error {
-            return Err(error);
         }
         failed.sort();
-        done.made = count - failed.len();
-        done.failed = failed.into_iter().map(|(_, message)| message).collect();
-        Ok(done)
-    }
+        Ok(failed.into_iter().map(|(_, message)| message).collect())
+    })
 }
