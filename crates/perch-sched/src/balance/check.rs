@@ -8,17 +8,18 @@ use crate::hold;
 impl Sched<'_> {
     /// Returns whether the running task of `cpu` is noted as one that does not fit there.
     pub(crate) fn is_misfit(&self, cpu: usize) -> bool {
-        self.cpus[cpu].balance.misfit > 0
+        self.balance.cpus[cpu].misfit > 0
     }
 
     /// Checks that a CPU is marked as crowded exactly when it has more than one task, that the root
     /// domain's flag is set then, and that only a task that could run elsewhere is a misfit.
     pub(crate) fn check_balance(&self, cpu: usize) -> Result<(), String> {
-        let (current, nr) = (self.cpus[cpu].current, self.nr(cpu));
+        let (current, nr) = (self.rq.cpus[cpu].current, self.nr(cpu));
         hold!(
-            !self.is_misfit(cpu) || self.unequal && current.is_some_and(|t| !self.is_stuck(t, cpu)),
+            !self.is_misfit(cpu)
+                || self.rq.unequal && current.is_some_and(|t| !self.is_stuck(t, cpu)),
             "a misfit of load {} with current {current:?}",
-            self.cpus[cpu].balance.misfit
+            self.balance.cpus[cpu].misfit
         );
         let crowded = self.balance.crowded[cpu / 64] >> (cpu % 64) & 1 != 0;
         hold!(crowded == (nr > 1), "crowded {crowded} with {nr} tasks");

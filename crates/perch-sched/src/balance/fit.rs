@@ -15,9 +15,9 @@ impl Sched<'_> {
     /// capacity to spare.
     pub(crate) fn fits(&self, task: TaskId, cpu: usize) -> bool {
         let util = self.task_average(task).util.max(self.expected_util(task));
-        let (min, max) = self.tasks[task].state.uclamp();
+        let (min, max) = self.rq.tasks[task].state.uclamp();
         let fits = |util: u32| u64::from(util) * 1280 < u64::from(self.capacity_now(cpu)) * 1024;
-        if self.rules.balance.clamps_util {
+        if self.rq.rules.balance.clamps_util {
             return fits(util.max(min).min(max));
         }
         // A task that is capped to the CPU's capacity or less always fits, but a cap of full
@@ -32,8 +32,8 @@ impl Sched<'_> {
     /// is left to run.
     #[inline]
     pub(crate) fn note_misfit(&mut self, cpu: usize) {
-        if self.unequal {
-            self.cpus[cpu].balance.misfit = self.misfit(cpu);
+        if self.rq.unequal {
+            self.balance.cpus[cpu].misfit = self.misfit(cpu);
         }
     }
 
@@ -50,9 +50,9 @@ impl Sched<'_> {
 
     /// Returns whether the affinity of `task` leaves it no better CPU, as far as the era checks.
     pub(super) fn is_stuck(&self, task: TaskId, cpu: usize) -> bool {
-        let allowed = &self.affinities[self.tasks[task].affinity];
+        let allowed = &self.rq.affinities[self.rq.tasks[task].affinity];
         let topology = self.host.topology();
-        match self.rules.balance.stuck {
+        match self.rq.rules.balance.stuck {
             Stuck::Nobody => false,
             Stuck::Pinned => allowed.weight() == 1,
             Stuck::NowhereLarger => {

@@ -22,7 +22,7 @@ impl Sched<'_> {
             let sums = self.balance.groups.sums(shape, self.host.cpus());
             self.host
                 .note_llc(llc, sums.util as u32, sums.running as u32);
-            self.caches.note(llc, self.now);
+            self.caches.note(llc, self.rq.now);
         }
     }
 
@@ -36,7 +36,7 @@ impl Sched<'_> {
         migrate: Migrate,
         unequal: bool,
     ) -> bool {
-        let t = &self.tasks[task];
+        let t = &self.rq.tasks[task];
         let mut state = t.state;
         match self.caches.mode() {
             Mode::Off => return false,
@@ -79,7 +79,7 @@ impl Sched<'_> {
             Mode::Perch => self.is_kept(current, source, cpu, migrate, unequal),
             // The mechanism holds the task only where every task would rather stay.
             Mode::Upstream => {
-                let at_home = |t: TaskId| home.is_some() && self.tasks[t].cache.wants() == home;
+                let at_home = |t: TaskId| home.is_some() && self.rq.tasks[t].cache.wants() == home;
                 let stays = |t: TaskId| self.is_delayed(t) || at_home(t);
                 self.each_waiting(source, &mut |t| stays(t))
                     && at_home(current)
@@ -107,7 +107,7 @@ impl Sched<'_> {
             return None;
         }
         let here = self.cpus[cpu].llc?;
-        let state = &self.cpus[cpu].balance.domains[i];
+        let state = &self.balance.cpus[cpu].domains[i];
         let local = state.local_group;
         if state.failed > nice_tries(self.host.topology(), number) {
             return None;
@@ -122,7 +122,7 @@ impl Sched<'_> {
             if most.map_or(0, |(_, than)| than) >= wanting {
                 continue;
             }
-            let misfit = |c: usize| self.cpus[c].balance.misfit > 0;
+            let misfit = |c: usize| self.balance.cpus[c].misfit > 0;
             if domain.asymmetric() && group.iter().any(misfit) {
                 continue;
             }
@@ -152,7 +152,7 @@ impl Sched<'_> {
         let mut after = self.first_turn();
         while let Some((turn, task)) = self.coldest(source, after) {
             after = turn;
-            let wants = self.tasks[task].cache.wants();
+            let wants = self.rq.tasks[task].cache.wants();
             let delayed = self.is_delayed(task);
             if self.may_run_on(task, cpu) && !delayed && wants == here {
                 self.move_waiting(task, source, cpu);
@@ -160,7 +160,7 @@ impl Sched<'_> {
             }
         }
         let current = self.fair_current(source);
-        current.is_some_and(|t| self.tasks[t].cache.wants() == here)
+        current.is_some_and(|t| self.rq.tasks[t].cache.wants() == here)
             && self.push_running(vacated, source, cpu)
     }
 }

@@ -15,7 +15,7 @@ impl Sched<'_> {
     /// does for its misfit, if there are larger CPUs. The number of other busy CPUs in its LLC does
     /// not count there.
     pub(super) fn kicks_for_misfit(&self, cpu: usize) -> bool {
-        self.cpus[cpu].balance.misfit > 0
+        self.balance.cpus[cpu].misfit > 0
             && self.host.topology().capacity(cpu) < self.balance.largest
     }
 
@@ -24,7 +24,7 @@ impl Sched<'_> {
         let shape = &self.balance.groups.of_domain(number)[g];
         let mut group = self.group(shape, self.balance.groups.yardstick(number));
         let set = self.host.topology().domain(number).group(g);
-        let misfits = set.iter().map(|c| self.cpus[c].balance.misfit);
+        let misfits = set.iter().map(|c| self.balance.cpus[c].misfit);
         group.misfit = misfits.max().unwrap_or(0);
         if group.misfit > 0 && group.business < Business::Misfit {
             group.business = Business::Misfit;
@@ -59,7 +59,10 @@ impl Sched<'_> {
 
     /// Returns whether misfits of a group would fit better on the balancing CPU.
     fn is_larger_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
-        let (rules, shapes) = (&self.rules.balance, self.balance.groups.of_domain(number));
+        let (rules, shapes) = (
+            &self.rq.rules.balance,
+            self.balance.groups.of_domain(number),
+        );
         if rules.larger_by_group {
             return rules.is_larger(shapes[local].most, shapes[group].most);
         }
@@ -71,7 +74,10 @@ impl Sched<'_> {
 
     /// Returns whether tasks of a group would be worse off on the balancing CPU.
     fn is_smaller_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
-        let (rules, shapes) = (&self.rules.balance, self.balance.groups.of_domain(number));
+        let (rules, shapes) = (
+            &self.rq.rules.balance,
+            self.balance.groups.of_domain(number),
+        );
         let here = match rules.larger_by_group {
             true => shapes[local].least,
             false => self.capacity_now(cpu),
@@ -88,9 +94,11 @@ impl Sched<'_> {
             Business::HasSpare => {
                 group.idle < than.idle || group.idle == than.idle && group.running > than.running
             }
-            Business::FullyBusy => !self.rules.balance.fully_busy_first,
+            Business::FullyBusy => !self.rq.rules.balance.fully_busy_first,
             // 7.2 takes the first of equal groups, earlier kernels the last.
-            Business::Misfit if self.rules.balance.misfit_no_failure => group.misfit > than.misfit,
+            Business::Misfit if self.rq.rules.balance.misfit_no_failure => {
+                group.misfit > than.misfit
+            }
             Business::Misfit => group.misfit >= than.misfit,
             Business::Overloaded | Business::Wanted => group.avg_load > than.avg_load,
         }
@@ -100,7 +108,7 @@ impl Sched<'_> {
     /// same asymmetric domain. The task has its CPU for itself, and the balancer would have to push
     /// it off.
     pub(super) fn is_better_off(&self, source: usize, cpu: usize) -> bool {
-        let rules = &self.rules.balance;
+        let rules = &self.rq.rules.balance;
         let (there, here) = (self.capacity_now(source), self.capacity_now(cpu));
         self.nr_fair(source) - self.nr_delayed(source) == 1
             && match rules.larger_by_group {
@@ -117,7 +125,7 @@ impl Sched<'_> {
             domain
                 .group(g)
                 .iter()
-                .any(|c| self.cpus[c].balance.misfit > 0)
+                .any(|c| self.balance.cpus[c].misfit > 0)
         })
     }
 

@@ -31,7 +31,6 @@ use domain::DomainState;
 use imbalance::Idle;
 use pull::Pass;
 
-pub(crate) use domain::CpuBalance;
 pub(crate) use moves::Vacated;
 pub(crate) use state::BalanceState;
 pub(crate) use sums::Sums;
@@ -78,7 +77,7 @@ impl Sched<'_> {
     /// Returns whether a periodic pass of the busy `cpu` is due.
     #[inline]
     pub(crate) fn is_balance_due(&self, cpu: usize) -> bool {
-        self.now >= self.cpus[cpu].balance.next_balance_ns
+        self.rq.now >= self.balance.cpus[cpu].next_balance_ns
     }
 
     /// Does the periodic passes of `cpu` over those of its domains that are due. Returns the time
@@ -91,42 +90,42 @@ impl Sched<'_> {
     ) -> u64 {
         self.touch(cpu);
         self.publish(cpu);
-        let mut next = self.now + 60_000_000_000;
+        let mut next = self.rq.now + 60_000_000_000;
         let (mut cost, mut spent) = (0, 0);
-        for i in 0..self.cpus[cpu].balance.domains.len() {
+        for i in 0..self.balance.cpus[cpu].domains.len() {
             self.decay_newidle_cost(cpu, i);
-            cost += self.cpus[cpu].balance.domains[i].newidle_cost_ns;
+            cost += self.balance.cpus[cpu].domains[i].newidle_cost_ns;
             let mut interval = self.interval_ns(cpu, i, idle);
             let mut designated = true;
-            if self.now >= self.cpus[cpu].balance.domains[i].last_ns + interval {
+            if self.rq.now >= self.balance.cpus[cpu].domains[i].last_ns + interval {
                 designated = self.should_balance(cpu, i);
                 if designated {
                     let kind = if idle { Idle::Due } else { Idle::Busy };
                     spent += self.pass_ns(cpu, i);
                     if self.balance_domain(vacated, cpu, i, kind) > 0 {
-                        idle = self.cpus[cpu].current.is_none() && self.nr(cpu) == 0;
+                        idle = self.rq.cpus[cpu].current.is_none() && self.nr(cpu) == 0;
                     }
                 } else {
                     self.wait_longer(cpu, i);
                 }
-                self.cpus[cpu].balance.domains[i].last_ns = self.now;
+                self.balance.cpus[cpu].domains[i].last_ns = self.rq.now;
                 interval = self.interval_ns(cpu, i, idle);
             }
-            next = next.min(self.cpus[cpu].balance.domains[i].last_ns + interval);
+            next = next.min(self.balance.cpus[cpu].domains[i].last_ns + interval);
             // A CPU that does not balance for its group does not for a wider one either.
             if !designated {
                 break;
             }
         }
-        self.cpus[cpu].balance.next_balance_ns = next;
-        let most = cost.max(self.rules.migration_cost_ns);
-        self.cpus[cpu].idleness.set_max_cost(most);
+        self.balance.cpus[cpu].next_balance_ns = next;
+        let most = cost.max(self.rq.rules.migration_cost_ns);
+        self.rq.cpus[cpu].idleness.set_max_cost(most);
         spent
     }
 
     /// Updates the averages of all entities in a CPU's queues.
     fn touch(&mut self, cpu: usize) {
-        if self.fair.wants_accounts() {
+        if self.rq.fair.wants_accounts() {
             self.update_current(cpu);
         }
         self.touch_active(cpu);
@@ -134,27 +133,27 @@ impl Sched<'_> {
 
     /// Returns the number of CPUs of one of a CPU's domains.
     fn span_weight(&self, cpu: usize, i: usize) -> u32 {
-        let domain = self.cpus[cpu].balance.domains[i].domain;
+        let domain = self.balance.cpus[cpu].domains[i].domain;
         self.host.topology().domain(domain).span().weight()
     }
 
     fn least_interval_ns(&self, cpu: usize, i: usize) -> u64 {
-        let rules = &self.rules.balance;
+        let rules = &self.rq.rules.balance;
         least_interval_ns(rules, self.span_weight(cpu, i), self.is_numa(cpu, i))
     }
 
     fn is_numa(&self, cpu: usize, i: usize) -> bool {
-        let domain = self.cpus[cpu].balance.domains[i].domain;
+        let domain = self.balance.cpus[cpu].domains[i].domain;
         self.host.topology().domain(domain).level() == Level::Numa
     }
 
     /// Returns the factor by which the time between two passes may exceed the shortest while a
     /// domain is balanced.
     fn most_times(&self, cpu: usize, i: usize) -> u64 {
-        let domain = self.cpus[cpu].balance.domains[i].domain;
+        let domain = self.balance.cpus[cpu].domains[i].domain;
         match self.host.topology().domain(domain).level() {
             Level::Smt => 2,
-            _ if self.rules.balance.fixed_intervals => 4,
+            _ if self.rq.rules.balance.fixed_intervals => 4,
             _ => 2,
         }
     }
@@ -167,7 +166,7 @@ impl Sched<'_> {
     /// Notes that a domain is balanced: the next pass may come later.
     fn wait_longer(&mut self, cpu: usize, i: usize) {
         let most = self.most_times(cpu, i) * self.least_interval_ns(cpu, i);
-        let state = &mut self.cpus[cpu].balance.domains[i];
+        let state = &mut self.balance.cpus[cpu].domains[i];
         state.failed = 0;
         if state.interval_ns < most {
             state.interval_ns *= 2;
@@ -176,22 +175,22 @@ impl Sched<'_> {
 
     /// Brings the next pass of a CPU that goes idle forward to the interval of an idle CPU.
     fn due_as_idle(&mut self, cpu: usize, i: usize) {
-        let due = self.cpus[cpu].balance.domains[i].last_ns + self.interval_ns(cpu, i, true);
-        let next = &mut self.cpus[cpu].balance.next_balance_ns;
+        let due = self.balance.cpus[cpu].domains[i].last_ns + self.interval_ns(cpu, i, true);
+        let next = &mut self.balance.cpus[cpu].next_balance_ns;
         *next = (*next).min(due);
     }
 
     /// Returns the time between two passes, in nanoseconds: the span's weight in milliseconds, more
     /// while the domain is balanced, and much more for a busy CPU.
     fn interval_ns(&self, cpu: usize, i: usize, idle: bool) -> u64 {
-        let mut interval = self.cpus[cpu].balance.domains[i].interval_ns;
+        let mut interval = self.balance.cpus[cpu].domains[i].interval_ns;
         if !idle {
-            let rules = &self.rules.balance;
-            let less = u64::from(rules.busy_less_a_tick) * self.tick_ns;
+            let rules = &self.rq.rules.balance;
+            let less = u64::from(rules.busy_less_a_tick) * self.rq.tick_ns;
             let factor = busy_factor(rules, self.is_numa(cpu, i));
             interval = (interval * factor).saturating_sub(less);
         }
-        interval.clamp(self.tick_ns, 100_000_000 * self.cpus.len() as u64)
+        interval.clamp(self.rq.tick_ns, 100_000_000 * self.cpus.len() as u64)
     }
 
     /// Does one pass over one domain. Returns the number of tasks that came.
@@ -202,10 +201,10 @@ impl Sched<'_> {
         i: usize,
         idle: Idle,
     ) -> u32 {
-        let number = self.cpus[cpu].balance.domains[i].domain;
+        let number = self.balance.cpus[cpu].domains[i].domain;
         let pass = self.try_domain(vacated, cpu, i, number, idle);
         let least = self.least_interval_ns(cpu, i);
-        let state: &mut DomainState = &mut self.cpus[cpu].balance.domains[i];
+        let state: &mut DomainState = &mut self.balance.cpus[cpu].domains[i];
         match pass {
             Pass::Balanced if idle == Idle::Newly => {
                 state.failed = 0;
@@ -232,10 +231,10 @@ impl Sched<'_> {
                 0
             }
             Pass::Pinned => {
-                if idle != Idle::Newly && !self.rules.balance.misfit_no_failure {
+                if idle != Idle::Newly && !self.rq.rules.balance.misfit_no_failure {
                     let failed = state.failed + 1;
                     self.wait_longer(cpu, i);
-                    self.cpus[cpu].balance.domains[i].failed = failed;
+                    self.balance.cpus[cpu].domains[i].failed = failed;
                 }
                 0
             }
@@ -246,11 +245,11 @@ impl Sched<'_> {
     /// of an idle core comes before an idle thread of a busy one.
     fn should_balance(&self, cpu: usize, i: usize) -> bool {
         let topology = self.host.topology();
-        let state = &self.cpus[cpu].balance.domains[i];
+        let state = &self.balance.cpus[cpu].domains[i];
         let local = topology.domain(state.domain).group(state.local_group);
         let mut thread = None;
         for c in local.iter().filter(|&c| self.host.is_idle(c)) {
-            let cores_first = topology.has_smt() && self.rules.balance.idle_core_balances;
+            let cores_first = topology.has_smt() && self.rq.rules.balance.idle_core_balances;
             if !cores_first || topology.core_span(c).iter().all(|s| self.host.is_idle(s)) {
                 return c == cpu;
             }
@@ -262,9 +261,8 @@ impl Sched<'_> {
     /// Looks for a task nearby for `cpu`, which ran out of tasks, if its average idle time is long
     /// enough for this to pay. Returns whether a task came.
     pub(crate) fn balance_newidle(&mut self, vacated: &mut dyn Vacated, cpu: usize) -> bool {
-        let avg_idle = self.cpus[cpu].idleness.avg_idle_ns();
-        let Some(first) = self.cpus[cpu]
-            .balance
+        let avg_idle = self.rq.cpus[cpu].idleness.avg_idle_ns();
+        let Some(first) = self.balance.cpus[cpu]
             .domains
             .first()
             .map(|d| d.newidle_cost_ns)
@@ -274,14 +272,14 @@ impl Sched<'_> {
         self.due_as_idle(cpu, 0);
         let newidle = Symbol::SchedBalanceNewidle;
         self.line(cpu, newidle, Field::Overloaded, Access::Load);
-        let least = first.max(self.rules.balance.newidle_least_ns);
+        let least = first.max(self.rq.rules.balance.newidle_least_ns);
         if !self.is_overloaded() || avg_idle < least {
             return false;
         }
         let mut spent = 0;
         let mut pulled = false;
-        for i in 0..self.cpus[cpu].balance.domains.len() {
-            let d = self.cpus[cpu].balance.domains[i];
+        for i in 0..self.balance.cpus[cpu].domains.len() {
+            let d = self.balance.cpus[cpu].domains[i];
             self.due_as_idle(cpu, i);
             if avg_idle < spent + d.newidle_cost_ns {
                 break;
@@ -290,18 +288,18 @@ impl Sched<'_> {
                 continue;
             };
             pulled = self.balance_domain(vacated, cpu, i, Idle::Newly) > 0;
-            let lot = &mut self.cpus[cpu].balance.domains[i].lot;
-            lot.note(self.now, weight * u32::from(pulled));
+            let lot = &mut self.balance.cpus[cpu].domains[i].lot;
+            lot.note(self.rq.now, weight * u32::from(pulled));
             let cost = self.pass_ns(cpu, i);
             self.add_chore(cpu, cost);
-            let d = &mut self.cpus[cpu].balance.domains[i];
+            let d = &mut self.balance.cpus[cpu].domains[i];
             d.newidle_cost_ns = d.newidle_cost_ns.max(cost);
             spent += cost;
             if pulled || self.nr(cpu) > 0 {
                 break;
             }
         }
-        self.cpus[cpu].idleness.raise_max_cost(spent);
+        self.rq.cpus[cpu].idleness.raise_max_cost(spent);
         let mut first = None;
         self.each_waiting(cpu, &mut |task| {
             first = Some(task);
@@ -316,22 +314,22 @@ impl Sched<'_> {
     /// Returns for how many passes the success of a newidle pass over a domain counts, or `None` if
     /// the pass is not tried: 7.2 draws a lot.
     fn newidle_by_chance(&mut self, cpu: usize, i: usize) -> Option<u32> {
-        if !self.rules.balance.newidle_by_success {
+        if !self.rq.rules.balance.newidle_by_success {
             return Some(1);
         }
-        let lot = &mut self.cpus[cpu].balance.domains[i].lot;
+        let lot = &mut self.balance.cpus[cpu].domains[i].lot;
         let drawn = lot.draw(self.random.below(1024));
         if drawn.is_none() {
-            lot.note(self.now, 0);
+            lot.note(self.rq.now, 0);
         }
         drawn
     }
 
     /// Lets the maximum cost of a newidle pass decay by about 1 % a second.
     fn decay_newidle_cost(&mut self, cpu: usize, i: usize) {
-        let d = &mut self.cpus[cpu].balance.domains[i];
-        if self.now > d.newidle_decay_ns + 1_000_000_000 {
-            d.newidle_decay_ns = self.now;
+        let d = &mut self.balance.cpus[cpu].domains[i];
+        if self.rq.now > d.newidle_decay_ns + 1_000_000_000 {
+            d.newidle_decay_ns = self.rq.now;
             d.newidle_cost_ns = d.newidle_cost_ns * 253 / 256;
         }
     }
@@ -340,25 +338,25 @@ impl Sched<'_> {
     /// and the first idle CPU balances for all, for itself last. It does so for as long as it stays
     /// idle: when it is woken, it leaves the rest to the next tick.
     pub(crate) fn balance_sleepers(&mut self, vacated: &mut dyn Vacated) {
-        if self.now >= self.balance.decay_next_ns {
-            self.balance.decay_next_ns = self.now + 32_000_000;
+        if self.rq.now >= self.balance.decay_next_ns {
+            self.balance.decay_next_ns = self.rq.now + 32_000_000;
             self.decay_sleepers();
         }
-        if self.now < self.balance.nohz_next_ns || !self.nohz_kick() {
+        if self.rq.now < self.balance.nohz_next_ns || !self.nohz_kick() {
             return;
         }
-        self.balance.nohz_next_ns = self.now + self.tick_ns;
+        self.balance.nohz_next_ns = self.rq.now + self.rq.tick_ns;
         let n = self.cpus.len();
         let Some(first) = (0..n).find(|&cpu| self.host.is_idle(cpu)) else {
             return;
         };
-        let patience = self.cpus[first].idleness.avg_idle_ns();
-        let (mut next, mut spent) = (self.now + 60_000_000_000, 0);
+        let patience = self.rq.cpus[first].idleness.avg_idle_ns();
+        let (mut next, mut spent) = (self.rq.now + 60_000_000_000, 0);
         for cpu in (first + 1..n).chain(std::iter::once(first)) {
             if !self.host.is_idle(cpu) {
                 continue;
             }
-            if self.now >= self.cpus[cpu].balance.next_balance_ns {
+            if self.rq.now >= self.balance.cpus[cpu].next_balance_ns {
                 if spent > patience {
                     return;
                 }
@@ -366,7 +364,7 @@ impl Sched<'_> {
                 spent += took;
                 self.add_chore(first, took);
             }
-            next = next.min(self.cpus[cpu].balance.next_balance_ns);
+            next = next.min(self.balance.cpus[cpu].next_balance_ns);
         }
         self.balance.nohz_next_ns = self.balance.nohz_next_ns.max(next);
     }
@@ -374,7 +372,7 @@ impl Sched<'_> {
     /// Lets the averages of idle CPUs decay, whose queues nothing else updates.
     fn decay_sleepers(&mut self) {
         for cpu in 0..self.cpus.len() {
-            if self.cpus[cpu].idleness.is_idle()
+            if self.rq.cpus[cpu].idleness.is_idle()
                 && self.host.cpu(cpu).load + self.host.cpu(cpu).util > 0
             {
                 self.touch(cpu);
@@ -389,14 +387,14 @@ impl Sched<'_> {
         let topology = self.host.topology();
         self.balance.scratch.busy.clear();
         self.balance.scratch.busy.resize(topology.nr_llcs(), false);
-        for (cpu, c) in self.cpus.iter().enumerate() {
+        for (cpu, c) in self.rq.cpus.iter().enumerate() {
             if c.current.is_none() {
                 continue;
             }
             if self.nr(cpu) >= 2 || self.kicks_for_misfit(cpu) {
                 return true;
             }
-            if self.unequal && topology.asym_span(cpu).is_some() {
+            if self.rq.unequal && topology.asym_span(cpu).is_some() {
                 continue;
             }
             if let Some(llc) = topology.llc(cpu) {

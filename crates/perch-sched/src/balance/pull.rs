@@ -45,7 +45,7 @@ impl Sched<'_> {
         self.balance.scratch.pinned.clear();
         let level = self.host.topology().domain(number).level();
         let tries = nice_tries(self.host.topology(), number);
-        let failed = self.cpus[cpu].balance.domains[i].failed;
+        let failed = self.balance.cpus[cpu].domains[i].failed;
         let hot_too = level == Level::Smt || failed > tries;
         let misfit = found.migrate == Migrate::Misfit;
         let mut movable = false;
@@ -95,7 +95,7 @@ impl Sched<'_> {
             return Pass::Moved(1);
         }
         let failed = failed + u32::from(idle != Idle::Newly && !kept);
-        let pushes = self.rules.balance.pushes_for_all || found.migrate == Migrate::Task;
+        let pushes = self.rq.rules.balance.pushes_for_all || found.migrate == Migrate::Task;
         let stubborn = pushes && !held && failed > tries + 2;
         if stubborn && self.push_running(vacated, source, cpu) {
             return Pass::Moved(1);
@@ -124,16 +124,16 @@ impl Sched<'_> {
         hot_too: bool,
         idle: Idle,
     ) -> (u32, bool) {
-        let DomainState { failed, domain, .. } = self.cpus[cpu].balance.domains[i];
+        let DomainState { failed, domain, .. } = self.balance.cpus[cpu].domains[i];
         let unequal = self.host.topology().domain(domain).asymmetric();
-        let shift = match self.rules.balance.util_by_failures {
+        let shift = match self.rq.rules.balance.util_by_failures {
             true => failed.min(20),
             false => 0,
         };
-        let moves_delayed = self.rules.balance.moves_delayed;
+        let moves_delayed = self.rq.rules.balance.moves_delayed;
         let (mut moved, mut kept) = (0, false);
         let mut after = self.first_turn();
-        for _ in 0..self.rules.balance.nr_migrate.min(self.nr(source)) {
+        for _ in 0..self.rq.rules.balance.nr_migrate.min(self.nr(source)) {
             if idle != Idle::Busy && self.nr(source) <= 1 || found.amount <= 0 {
                 break;
             }
@@ -141,8 +141,8 @@ impl Sched<'_> {
                 break;
             };
             after = turn;
-            let hot =
-                self.ran_since_ns(task) < self.rules.migration_cost_ns || self.is_buddy(cpu, task);
+            let hot = self.ran_since_ns(task) < self.rq.rules.migration_cost_ns
+                || self.is_buddy(cpu, task);
             let delayed = self.is_delayed(task);
             let stays = delayed && !(moves_delayed && found.migrate == Migrate::Load);
             if stays || failed == 0 && self.owes_time(task, cpu) || !self.may_run_on(task, cpu) {
@@ -172,7 +172,7 @@ impl Sched<'_> {
             moved += 1;
             // A newly idle CPU keeps its run queue's lock for one task only, where the kernel can be
             // preempted.
-            if idle == Idle::Newly && self.rules.preemption != Preemption::Voluntary {
+            if idle == Idle::Newly && self.rq.rules.preemption != Preemption::Voluntary {
                 break;
             }
         }
@@ -182,9 +182,9 @@ impl Sched<'_> {
     /// Returns whether a task's load is too much for an imbalance of `amount`, after `failed`
     /// failed passes.
     fn is_too_much(&self, load: i64, amount: i64, failed: u32, tried: bool) -> bool {
-        match self.rules.balance.load_by_failures {
+        match self.rq.rules.balance.load_by_failures {
             true => load >> failed.min(20) > amount,
-            false => load / 2 > amount && (!tried || self.rules.balance.by_weight),
+            false => load / 2 > amount && (!tried || self.rq.rules.balance.by_weight),
         }
     }
 }

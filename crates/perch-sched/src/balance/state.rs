@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The balancer's state that belongs to no single CPU.
 
+use perch_engine::Random;
 use perch_policy::Topology;
 
+use super::domain::CpuBalance;
 use super::sums::{Groups, Sums};
 use crate::era::BalanceRules;
 
 /// The balancer's state that belongs to no single CPU: the groups of the domains with their sums,
 /// the crowded CPUs, and the times of the passes for idle CPUs.
 pub(crate) struct BalanceState {
+    /// The balancer's part of each CPU.
+    pub(super) cpus: Vec<CpuBalance>,
     /// The groups of every domain, and the sums over their CPUs.
     pub(super) groups: Groups,
     /// The working memory of a pass.
@@ -34,9 +38,11 @@ pub(crate) struct Scratch {
 
 impl BalanceState {
     /// Returns the state of a machine on which nothing runs.
-    pub fn new(topology: &Topology, rules: &BalanceRules) -> BalanceState {
+    pub fn new(topology: &Topology, rules: &BalanceRules, random: &mut Random) -> BalanceState {
         let cpus = topology.nr_cpus();
+        let state = |cpu| CpuBalance::new(topology, cpu, random.below(64_000_000));
         BalanceState {
+            cpus: (0..cpus).map(state).collect(),
             groups: Groups::new(topology, rules),
             scratch: Scratch::default(),
             crowded: vec![0; cpus.div_ceil(64)],

@@ -29,7 +29,7 @@ impl Sched<'_> {
         if i == 0 && idle != Idle::Newly {
             self.scale_capacity(cpu);
         }
-        let state = &self.cpus[cpu].balance.domains[i];
+        let state = &self.balance.cpus[cpu].domains[i];
         let (number, local) = (state.domain, state.local_group);
         let prefer = state.prefer_sibling;
         let domain = self.host.topology().domain(number);
@@ -48,12 +48,12 @@ impl Sched<'_> {
         }
         // Among equal CPUs, a newidle pass only gets here if some CPU is crowded: the flag stays
         // set.
-        if (idle != Idle::Newly || unequal) && i + 1 == self.cpus[cpu].balance.domains.len() {
+        if (idle != Idle::Newly || unequal) && i + 1 == self.balance.cpus[cpu].domains.len() {
             let overload = self.balance.crowded.iter().any(|&w| w != 0)
                 || unequal && self.any_misfit(number, local);
             self.set_overload(cpu, Symbol::SchedBalanceRq, overload);
         }
-        if self.rules.balance.by_weight {
+        if self.rq.rules.balance.by_weight {
             return self.find_by_weight(cpu, i, idle);
         }
         let wanted = self.wanted_group(cpu, i, number);
@@ -82,7 +82,7 @@ impl Sched<'_> {
             }
         };
         let domain = self.host.topology().domain(number);
-        let rules = &self.rules.balance;
+        let rules = &self.rq.rules.balance;
         let numa = rules.numa_imbalance && domain.level() == Level::Numa;
         let terms = Terms {
             mean,
@@ -105,7 +105,7 @@ impl Sched<'_> {
     /// asymmetric domain, from the utilisation of all of it (docs/mechanisms/stock.md#scan). Only
     /// periodic passes over that domain write it.
     fn update_scan_budget(&mut self, cpu: usize, number: usize, util: u64) {
-        if self.rules.scan_by_cost {
+        if self.rq.rules.scan_by_cost {
             return;
         }
         let topology = self.host.topology();
@@ -139,7 +139,7 @@ impl Sched<'_> {
         // if none but those do, every queue of one task counts.
         let crowded = match found.migrate {
             Migrate::Task => self.balance.scratch.pinned.is_empty(),
-            Migrate::Util => self.rules.balance.util_of_many,
+            Migrate::Util => self.rq.rules.balance.util_of_many,
             Migrate::Load | Migrate::Misfit | Migrate::Wanted => false,
         };
         let best = match crowded {
@@ -167,7 +167,7 @@ impl Sched<'_> {
         found: &Imbalance,
         unequal: bool,
     ) -> Option<(usize, u64)> {
-        let util_of_many = self.rules.balance.util_of_many;
+        let util_of_many = self.rq.rules.balance.util_of_many;
         let mut best: Option<(usize, u64, u64)> = None;
         let crowded = &self.balance.crowded[group.first_word()..];
         let words = group.words().iter().zip(crowded);
@@ -193,8 +193,8 @@ impl Sched<'_> {
                         continue;
                     }
                     Migrate::Load => (u64::from(state.load), capacity),
-                    Migrate::Misfit if self.cpus[c].balance.misfit == 0 => continue,
-                    Migrate::Misfit => (self.cpus[c].balance.misfit.into(), 1),
+                    Migrate::Misfit if self.balance.cpus[c].misfit == 0 => continue,
+                    Migrate::Misfit => (self.balance.cpus[c].misfit.into(), 1),
                     Migrate::Wanted => match self.wanting(c, cpu) {
                         0 => continue,
                         tasks => (tasks.into(), 1),

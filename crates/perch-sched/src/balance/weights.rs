@@ -44,9 +44,9 @@ impl Group {
 impl Sched<'_> {
     /// Updates 3.4's averages of a busy CPU at a tick.
     pub(crate) fn tick_weights(&mut self, cpu: usize) {
-        let tick = self.now / self.tick_ns;
+        let tick = self.rq.now / self.rq.tick_ns;
         let weight = self.queued_weight(cpu);
-        self.cpus[cpu].balance.weights.advance(tick, weight);
+        self.balance.cpus[cpu].weights.advance(tick, weight);
     }
 
     /// Returns the power of `cpu`, 1024 for a core of its own.
@@ -84,12 +84,12 @@ impl Sched<'_> {
             let now = self.queued_weight(cpu);
             let mut load = now;
             if index > 0 {
-                let tick = self.now / self.tick_ns;
-                let c = &mut self.cpus[cpu];
-                if c.current.is_none() {
-                    c.balance.weights.advance(tick, now);
+                let tick = self.rq.now / self.rq.tick_ns;
+                let weights = &mut self.balance.cpus[cpu].weights;
+                if self.rq.cpus[cpu].current.is_none() {
+                    weights.advance(tick, now);
                 }
-                let average = c.balance.weights.averages[index - 1];
+                let average = weights.averages[index - 1];
                 load = if local {
                     now.max(average)
                 } else {
@@ -117,12 +117,12 @@ impl Sched<'_> {
     /// Examines every group of a domain, the local one first, and returns from which one to take
     /// how much (`find_busiest_group`).
     pub(super) fn find_by_weight(&mut self, cpu: usize, i: usize, idle: Idle) -> Option<Imbalance> {
-        let state = &self.cpus[cpu].balance.domains[i];
+        let state = &self.balance.cpus[cpu].domains[i];
         let (number, local) = (state.domain, state.local_group);
         let prefer = state.prefer_sibling;
         let below = i
             .checked_sub(1)
-            .map(|b| self.cpus[cpu].balance.domains[b].domain);
+            .map(|b| self.balance.cpus[cpu].domains[b].domain);
         let topology = self.host.topology().clone();
         let level = |number: usize| topology.domain(number).level();
         // 3.4 does not ask for tasks to be spread over cores (the level below is SMT), only over
@@ -147,7 +147,12 @@ impl Sched<'_> {
         }
         let (group, there) = busiest.filter(|(_, b)| b.running > 0)?;
         let mean = load * SCALE / power;
-        let pct = u64::from(self.rules.balance.imbalance_pct(&topology.domain(number)));
+        let pct = u64::from(
+            self.rq
+                .rules
+                .balance
+                .imbalance_pct(&topology.domain(number)),
+        );
         let forced = there.uneven || idle == Idle::Newly && here.has_room && !there.has_room;
         if !forced {
             let enough = match idle {

@@ -16,7 +16,7 @@ impl Sched<'_> {
     pub(crate) fn check_caches(&self) -> Result<(), String> {
         let mode = self.caches.mode;
         if mode == Mode::Off {
-            let told = self.tasks.iter().any(|t| t.state.process().is_some());
+            let told = self.rq.tasks.iter().any(|t| t.state.process().is_some());
             hold!(!told, "a task has a process with the mechanism off");
             return Ok(());
         }
@@ -30,7 +30,7 @@ impl Sched<'_> {
 
     fn check_threads(&self) -> Result<(), String> {
         let mut processes = BTreeMap::new();
-        for t in &self.tasks {
+        for t in &self.rq.tasks {
             let Some(process) = t.state.process() else {
                 continue;
             };
@@ -56,7 +56,7 @@ impl Sched<'_> {
                 let awake = matches!(t.life, Life::Waking | Life::Queued | Life::Running);
                 awake && self.cpus[t.cpu].llc == Some(llc)
             };
-            let nr = self.tasks.iter().filter(here).count() as u32;
+            let nr = self.rq.tasks.iter().filter(here).count() as u32;
             let cpus = topology.llc_span(llc).iter();
             let util = cpus.map(|c| self.host.cpu(c).util).sum::<u32>();
             let load = self.host.llc_load(llc);
@@ -74,7 +74,7 @@ impl Sched<'_> {
         let llcs = self.host.topology().nr_llcs();
         let mut walked = vec![0; self.cpus.len() * llcs];
         let mut away = vec![0; llcs];
-        for (id, t) in self.tasks.named() {
+        for (id, t) in self.rq.tasks.named() {
             if !self.on_queue(id) {
                 continue;
             }

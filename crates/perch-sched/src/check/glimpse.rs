@@ -92,7 +92,7 @@ impl TaskGlimpse {
 impl Glimpse {
     /// Returns the scheduler's state at this moment.
     pub fn of(sched: &Sched<'_>) -> Glimpse {
-        let tasks = sched.tasks.named().map(|(id, t)| {
+        let tasks = sched.rq.tasks.named().map(|(id, t)| {
             let average = sched.task_average(id);
             let (priority, first) = sched.rt_rank(id);
             TaskGlimpse {
@@ -114,7 +114,7 @@ impl Glimpse {
                 },
             }
         });
-        let cpus = sched.cpus.iter().enumerate().map(|(cpu, c)| CpuGlimpse {
+        let cpus = sched.rq.cpus.iter().enumerate().map(|(cpu, c)| CpuGlimpse {
             current: c.current,
             nr: sched.nr(cpu),
             idle: sched.host.is_idle(cpu),
@@ -133,10 +133,10 @@ impl Glimpse {
             noted_ns: sched.caches.noted_ns(llc),
         });
         Glimpse {
-            settled: (sched.cpus.iter())
-                .all(|c| !c.inbox.is_told() && !c.need_resched && c.inbox.tasks().is_empty()),
+            settled: (sched.cpus.iter()).all(|c| !c.inbox.is_told() && c.inbox.tasks().is_empty())
+                && !sched.rq.cpus.iter().any(|c| c.need_resched),
             loads: loads.collect(),
-            now_ns: sched.now,
+            now_ns: sched.rq.now,
             tasks: tasks.collect(),
             cpus: cpus.collect(),
             llcs: llcs.collect(),

@@ -79,16 +79,17 @@ impl Sched<'_> {
     /// Checks that every task is in exactly as many places as its life allows.
     fn check_places(&self, reasons: &[u32]) -> Result<(), String> {
         // The places of each task: timelines, CPUs that run it, inboxes.
-        let mut places = IdVec::<TaskId, [u32; 3]>::from_iter(self.tasks.iter().map(|_| [0; 3]));
+        let mut places = IdVec::<TaskId, [u32; 3]>::from_iter(self.rq.tasks.iter().map(|_| [0; 3]));
         for (cpu, c) in self.cpus.iter().enumerate() {
             let waiting = self.rt_waiting(cpu);
             waiting.for_each(|t| places[t][0] += 1);
-            c.current.iter().for_each(|&t| places[t][1] += 1);
+            let current = self.rq.cpus[cpu].current;
+            current.iter().for_each(|&t| places[t][1] += 1);
             c.inbox.tasks().iter().for_each(|&t| places[t][2] += 1);
         }
         let waiting = self.fair_waiting();
         waiting.for_each(|t| places[t][0] += 1);
-        for (id, t) in self.tasks.named() {
+        for (id, t) in self.rq.tasks.named() {
             let at = &places[id];
             let delayed = self.is_delayed(id);
             let expected = match t.life {
@@ -112,7 +113,7 @@ impl Sched<'_> {
                 "task {id} is {:?} with {reasons} reasons to wake",
                 t.life
             );
-            let allowed = &self.affinities[t.affinity];
+            let allowed = &self.rq.affinities[t.affinity];
             hold!(
                 t.life == Life::Unborn || allowed.contains(t.cpu),
                 "task {id} on cpu {}",
@@ -135,18 +136,19 @@ impl Sched<'_> {
     /// it has to do.
     fn check_cpu(&self, cpu: usize, coming: Coming) -> Result<(), String> {
         let (c, nr) = (&self.cpus[cpu], self.nr(cpu));
+        let current = self.rq.cpus[cpu].current;
         hold!(
-            self.cpus[cpu].idleness.is_idle() == c.current.is_none(),
+            self.rq.cpus[cpu].idleness.is_idle() == current.is_none(),
             "idle {} with current {:?}",
-            self.cpus[cpu].idleness.is_idle(),
-            c.current
+            self.rq.cpus[cpu].idleness.is_idle(),
+            current
         );
-        let free = c.current.is_none() && nr == 0 && c.inbox.tasks().is_empty();
+        let free = current.is_none() && nr == 0 && c.inbox.tasks().is_empty();
         let says = self.host.is_idle(cpu);
         hold!(
             says == free,
             "idle bit {says}: current {:?}, {nr} queued, {} to come",
-            c.current,
+            current,
             c.inbox.tasks().len()
         );
         let sent = usize::from(c.inbox.is_told());
@@ -161,11 +163,11 @@ impl Sched<'_> {
             c.inbox.tasks()
         );
         hold!(
-            c.inbox.is_told() || nr == 0 || c.current.is_some(),
+            c.inbox.is_told() || nr == 0 || current.is_some(),
             "idles with {nr} queued"
         );
         hold!(
-            c.current.is_none() || coming.ends == 1,
+            current.is_none() || coming.ends == 1,
             "{} ends of the running segment",
             coming.ends
         );

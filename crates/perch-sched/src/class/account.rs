@@ -8,7 +8,7 @@ impl Sched<'_> {
     /// Accounts the run time of the running task of `cpu` up to now.
     #[inline]
     pub(crate) fn update_current(&mut self, cpu: usize) {
-        let Some(task) = self.cpus[cpu].current else {
+        let Some(task) = self.rq.cpus[cpu].current else {
             return;
         };
         match self.rank_running(cpu) {

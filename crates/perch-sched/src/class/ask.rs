@@ -38,7 +38,7 @@ impl Sched<'_> {
     /// Returns the running task of `cpu` if the balancer may move it: a task of the lowest class.
     #[inline]
     pub(crate) fn fair_current(&self, cpu: usize) -> Option<TaskId> {
-        self.cpus[cpu].current.filter(|_| !self.runs_rt(cpu))
+        self.rq.cpus[cpu].current.filter(|_| !self.runs_rt(cpu))
     }
 
     /// Returns whether the balancer may move `task`: a task of the lowest class.

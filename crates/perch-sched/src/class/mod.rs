@@ -11,7 +11,9 @@ mod account;
 mod ask;
 mod below;
 pub(crate) mod fair;
+mod idleness;
 pub(crate) mod pelt;
+mod queues;
 pub(crate) mod rt;
 pub(crate) mod run_time;
 pub(crate) mod table;
@@ -22,6 +24,8 @@ use crate::core::{Life, Sched, Waker};
 use crate::id::TaskId;
 
 use ask::Rank;
+pub(crate) use queues::{RunQueue, RunQueues};
+
 use fair::FairClass;
 use rt::RtClass;
 use table::{Class, Yield};
@@ -80,7 +84,7 @@ impl Sched<'_> {
 
     /// Puts the running task back among those that wait, see [`Class::put`].
     pub(crate) fn put(&mut self, cpu: usize) {
-        let Some(task) = self.cpus[cpu].current else {
+        let Some(task) = self.rq.cpus[cpu].current else {
             return;
         };
         ask!(self.rank_running(cpu), put(self, cpu, task));

@@ -9,15 +9,15 @@ use crate::id::{MaskId, TaskId};
 impl Sched<'_> {
     /// Returns the CPUs that `task` may use.
     pub fn allowed(&self, task: TaskId) -> &CpuMask {
-        &self.affinities[self.tasks[task].affinity]
+        &self.rq.affinities[self.rq.tasks[task].affinity]
     }
 
     /// Returns a set of CPUs that tasks can be bound to, by its place in [`crate::Setup::masks`].
     pub fn mask(&self, mask: MaskId) -> &CpuMask {
-        &self.affinities[mask]
+        &self.rq.affinities[mask]
     }
 
     pub(crate) fn may_run_on(&self, task: TaskId, cpu: usize) -> bool {
-        self.affinities[self.tasks[task].affinity].contains(cpu)
+        self.rq.affinities[self.rq.tasks[task].affinity].contains(cpu)
     }
 }

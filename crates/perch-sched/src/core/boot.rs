@@ -14,6 +14,7 @@ use crate::balance::BalanceState;
 use crate::cache::{self, CacheTask};
 use crate::class::fair::{self, FairState};
 use crate::class::rt;
+use crate::class::{RunQueue, RunQueues};
 use crate::era::{EraRules, NICE_WEIGHT};
 use crate::hardware::{Costs, Layouts, Lines, Llcs};
 use crate::id::{IdVec, TaskId};
@@ -61,22 +62,11 @@ impl<'a> Sched<'a> {
             counters: policy.modes().overload_layout(),
             rearranged: setup.rearranged,
         };
-        Sched {
+        let rq = RunQueues {
             now: 0,
-            events,
-            host,
-            policy,
             rules,
-            lines: Contended::new(Lines::new(machine, layouts)),
-            acting: 0,
             tick_ns,
-            cpus: (0..n)
-                .map(|cpu| new_cpu(topology, &costs, cpu, &mut random))
-                .collect(),
-            costs,
-            idle_tasks: (0..n)
-                .map(|cpu| TaskState::new(u32::MAX - cpu as u32))
-                .collect(),
+            cpus: (0..n).map(|cpu| RunQueue::new(topology, cpu)).collect(),
             fair: FairState::new(
                 rules,
                 tick_ns,
@@ -85,16 +75,29 @@ impl<'a> Sched<'a> {
                 &groups,
                 n,
             ),
+            rt: rt::domain(specs, &policy, topology),
             tasks,
             affinities: setup.masks.iter().cloned().collect(),
             unequal: (0..n).any(|cpu| topology.capacity(cpu) != topology.capacity(0)),
-            rt: rt::domain(specs, &policy, topology),
+        };
+        Sched {
+            rq,
+            events,
+            host,
+            policy,
+            lines: Contended::new(Lines::new(machine, layouts)),
+            acting: 0,
+            cpus: (0..n).map(|cpu| new_cpu(topology, &costs, cpu)).collect(),
+            costs,
+            idle_tasks: (0..n)
+                .map(|cpu| TaskState::new(u32::MAX - cpu as u32))
+                .collect(),
             handled: (0, 0),
             llcs: Llcs::new(machine, setup.spaces, specs.iter().map(|t| t.space)),
             counts: Counts::new(),
+            balance: BalanceState::new(topology, &rules.balance, &mut random),
             random,
             watch: Watch::default(),
-            balance: BalanceState::new(topology, &rules.balance),
             caches: cache::CacheBooks::new(&policy, topology),
         }
     }

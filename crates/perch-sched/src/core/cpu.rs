@@ -1,38 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A CPU: the task that runs on it, the tasks and interrupts that are on their way to it, and the
-//! balancer's state of it.
+//! A CPU: its speed, the segment of work under way, and what is on its way to it.
 
-use perch_engine::Random;
 use perch_policy::Topology;
 
 use super::chores::Chores;
 use super::contended::Owed;
-use super::idleness::Idleness;
 use super::inbox::Inbox;
 use super::segment::Segment;
-use crate::balance::CpuBalance;
-use crate::class::pelt::Clock;
-use crate::class::rt::RtQueue;
 use crate::hardware::Costs;
-use crate::id::TaskId;
 
 /// A CPU.
 #[derive(Debug)]
 pub struct Cpu {
     /// The CPU's LLC domain, if it shares a last-level cache.
     pub llc: Option<usize>,
-    /// The running task.
-    pub current: Option<TaskId>,
-    /// The real-time class's part of the CPU.
-    pub rt: RtQueue,
     /// The running task's segment.
     pub segment: Segment,
     /// The CPU's speed, in 1024ths of full capacity.
     pub speed_1024: u32,
-    /// The clock of the PELT averages of this CPU's queue.
-    pub pelt: Clock,
-    /// True if the running task should give way as soon as possible.
-    pub need_resched: bool,
     /// The interrupts and the tasks that are on their way to the CPU.
     pub inbox: Inbox,
     /// The number of lines that tasks have brought into this CPU's caches so far.
@@ -41,10 +26,6 @@ pub struct Cpu {
     pub lines: Owed,
     /// The kernel's own work that the CPU does while it is idle.
     pub chores: Chores,
-    /// The CPU's idle and busy times, and the average length of its idle periods.
-    pub idleness: Idleness,
-    /// The balancer's part of the CPU.
-    pub balance: CpuBalance,
 }
 
 impl Cpu {
@@ -60,20 +41,14 @@ impl Cpu {
 }
 
 /// Returns a CPU on which nothing has run yet.
-pub(super) fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize, random: &mut Random) -> Cpu {
+pub(super) fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize) -> Cpu {
     Cpu {
         llc: topology.llc(cpu),
-        current: None,
-        rt: RtQueue::default(),
         segment: Segment::default(),
         speed_1024: costs.speed_1024(topology.capacity(cpu), 0),
-        pelt: Clock::new(topology.capacity(cpu)),
-        need_resched: false,
         inbox: Inbox::default(),
         fill: 0,
         lines: Owed::default(),
         chores: Chores::default(),
-        idleness: Idleness::new(),
-        balance: CpuBalance::new(topology, cpu, random.below(64_000_000)),
     }
 }

@@ -13,7 +13,6 @@ mod contend;
 mod contended;
 pub(crate) mod cpu;
 mod idle;
-mod idleness;
 mod inbox;
 mod interrupt;
 mod ipi;
@@ -28,18 +27,14 @@ mod wake;
 mod warmth;
 mod watch;
 
-use std::sync::Arc;
-
 use perch_engine::{Event, EventQueue, Random};
-use perch_policy::{CpuMask, Host, Policy, TaskState};
+use perch_policy::{Host, Policy, TaskState};
 
 use crate::balance::BalanceState;
 use crate::cache;
-use crate::class::fair::FairState;
-use crate::class::rt;
-use crate::era::EraRules;
+use crate::class::RunQueues;
 use crate::hardware::{Costs, Llcs};
-use crate::id::{IdVec, MaskId, TaskId};
+use crate::id::TaskId;
 use crate::observe::{Counts, Observed, Observer};
 
 use contended::Contended;
@@ -77,11 +72,11 @@ pub trait Programs {
 
 /// The scheduler of a machine.
 pub struct Sched<'a> {
-    pub(crate) now: u64,
+    /// The run queues, and the time.
+    pub(crate) rq: RunQueues,
     pub(crate) events: EventQueue,
     pub(crate) host: Host,
     pub(crate) policy: Policy,
-    pub(crate) rules: EraRules,
     pub(crate) costs: Costs,
     /// The contents of the last-level caches, on a machine where the threads of some process share
     /// data.
@@ -90,25 +85,15 @@ pub struct Sched<'a> {
     lines: Contended,
     /// The CPU that executes kernel code at this moment: the time is charged to it.
     pub(crate) acting: usize,
-    pub(crate) tick_ns: u64,
     pub(crate) cpus: Vec<Cpu>,
-    pub(crate) tasks: IdVec<TaskId, Task>,
-    /// The tasks' affinities, each stored once.
-    pub(crate) affinities: IdVec<MaskId, Arc<CpuMask>>,
     /// The policy's state of each CPU's idle task, which is the waker of timer interrupts.
     pub(crate) idle_tasks: Vec<TaskState>,
-    /// True if the CPUs differ in capacity.
-    pub(crate) unequal: bool,
-    /// The real-time class's part of the root domain, if any task is of that class.
-    pub(crate) rt: Option<Box<rt::RtDomain>>,
     /// The kind and the key of the event that is being handled.
     pub(crate) handled: (u8, u32),
     pub(crate) counts: Counts,
     pub(crate) random: Random,
     pub(crate) watch: Watch<'a>,
-    /// The fair class's state that belongs to no single CPU.
-    pub(crate) fair: FairState,
-    /// The balancer's state that belongs to no single CPU.
+    /// The balancer's state.
     pub(crate) balance: BalanceState,
     /// The cache mechanism's books: its counts for processes and LLCs.
     pub(crate) caches: cache::CacheBooks,
@@ -147,7 +132,7 @@ impl Sched<'_> {
     #[cold]
     #[inline(never)]
     fn tell(&mut self, what: Observed<'_>) {
-        self.watch.tell(self.now, &what);
+        self.watch.tell(self.rq.now, &what);
     }
 
     /// Schedules an event of this kind, key and tag for `at_ns`, which must not lie in the past.
@@ -164,7 +149,7 @@ impl Sched<'_> {
     /// Adds a stretch of `ns` nanoseconds of the kernel's own work to what an idle CPU has to do.
     pub(crate) fn add_chore(&mut self, cpu: usize, ns: u64) {
         if self.costs.tick_ns() > 0 {
-            self.cpus[cpu].chores.add(self.now, ns);
+            self.cpus[cpu].chores.add(self.rq.now, ns);
         }
     }
 }

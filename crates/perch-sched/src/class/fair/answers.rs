@@ -78,19 +78,23 @@ impl Class for FairClass {
 
     fn born(sched: &mut Sched<'_>, task: TaskId, cpu: usize) {
         sched.touch_queue(cpu);
-        let queue = sched.fair.queue_at(sched.tasks[task].group, cpu);
+        let queue = sched.rq.fair.queue_at(sched.rq.tasks[task].group, cpu);
         let own = match queue {
             QueueId::NONE => Average::default(),
-            queue => sched.fair.queue(queue).average,
+            queue => sched.rq.fair.queue(queue).average,
         };
         // A new task counts as always runnable. It probably uses as much for its weight as the
         // others of its queue do, and at most half of the capacity that they leave
         // (`post_init_entity_util_avg`).
         let capacity = sched.host.topology().capacity(cpu);
         let spare = capacity.saturating_sub(own.util) / 2;
-        let scale = if sched.rules.born_by_queue { 1 } else { 1024 };
-        let now = sched.now;
-        let se = sched.fair.entity_of_mut(task);
+        let scale = if sched.rq.rules.born_by_queue {
+            1
+        } else {
+            1024
+        };
+        let now = sched.rq.now;
+        let se = sched.rq.fair.entity_of_mut(task);
         let alike = u64::from(own.util) * u64::from(se.weight) * scale / (u64::from(own.load) + 1);
         let util = match own.util {
             0 => spare,

@@ -20,9 +20,9 @@ impl Sched<'_> {
     pub(super) fn enqueue_fair(&mut self, cpu: usize, task: TaskId, moved: bool) {
         let (queue, entity) = (self.queue_on(task, cpu), EntityId::of_task(task));
         self.touch_levels(queue);
-        let rules = self.rules.fair;
-        let now = self.cpus[cpu].pelt.read(self.now);
-        let (fair, se) = self.fair.both_mut(queue, entity);
+        let rules = self.rq.rules.fair;
+        let now = self.rq.cpus[cpu].pelt.read(self.rq.now);
+        let (fair, se) = self.rq.fair.both_mut(queue, entity);
         assert!(!se.queued, "task {task} is enqueued twice");
         let joins = !se.attached;
         if se.attached {
@@ -40,37 +40,37 @@ impl Sched<'_> {
                     se.vruntime += fair.min_vruntime;
                 }
                 if new && !moved {
-                    let slice_ns = self.fair.slice_ns(queue, entity, true);
-                    let (fair, se) = self.fair.both_mut(queue, entity);
+                    let slice_ns = self.rq.fair.slice_ns(queue, entity, true);
+                    let (fair, se) = self.rq.fair.both_mut(queue, entity);
                     cfs::place_new(fair, se, slice_ns);
                 } else if !moved {
                     cfs::place_sleeper(fair, se, latency_ns);
                 }
             }
             FairRules::Eevdf { slice_ns } => {
-                let mean = self.fair.mean(queue);
-                eevdf::place(mean, self.fair.entity_mut(entity), slice_ns, new);
+                let mean = self.rq.fair.mean(queue);
+                eevdf::place(mean, self.rq.fair.entity_mut(entity), slice_ns, new);
             }
         }
-        self.fair.turns += 1;
-        let t = &mut self.tasks[task];
+        self.rq.fair.turns += 1;
+        let t = &mut self.rq.tasks[task];
         t.cpu = cpu;
         t.life = Life::Queued;
-        let se = &mut self.fair.entities[entity];
-        se.turn = self.fair.turns;
+        let se = &mut self.rq.fair.entities[entity];
+        se.turn = self.rq.fair.turns;
         se.queued = true;
         let (weight, est) = (se.weight, se.est());
-        self.fair.cpu_queue_mut(cpu).est += est;
-        let fair = self.fair.queue_mut(queue);
+        self.rq.fair.cpu_queue_mut(cpu).est += est;
+        let fair = self.rq.fair.queue_mut(queue);
         fair.entities += 1;
         fair.weight += u64::from(weight);
-        self.fair.insert_waiting(queue, entity);
+        self.rq.fair.insert_waiting(queue, entity);
         if joins && queue != QueueId::of_cpu(cpu) {
-            let average = &self.fair.entity_of(task).average;
+            let average = &self.rq.fair.entity_of(task).average;
             let periods = average.runnable_periods(weight);
-            self.fair.propagate(queue, periods, self.now);
+            self.rq.fair.propagate(queue, periods, self.rq.now);
         }
-        self.fair.climb_in(&mut self.host, queue);
+        self.rq.fair.climb_in(&mut self.host, queue);
         if self.nr(cpu) == 2 {
             self.set_overload(self.acting, Symbol::EnqueueTaskFair, true);
         }
@@ -89,10 +89,10 @@ impl Sched<'_> {
         self.touch_levels(queue);
         self.touch_task(task);
         self.update_estimate(task);
-        if let FairRules::Eevdf { .. } = self.rules.fair {
-            self.fair.settle_lag(queue, EntityId::of_task(task));
-            let lag = self.fair.entity_of(task).vlag;
-            if lag < 0 && self.fair.queue(queue).entities > 1 {
+        if let FairRules::Eevdf { .. } = self.rq.rules.fair {
+            self.rq.fair.settle_lag(queue, EntityId::of_task(task));
+            let lag = self.rq.fair.entity_of(task).vlag;
+            if lag < 0 && self.rq.fair.queue(queue).entities > 1 {
                 self.delay(cpu, task);
                 return false;
             }
@@ -104,12 +104,12 @@ impl Sched<'_> {
     /// Notes that a queued task sleeps and only pays what it owes (`set_delayed`).
     pub(super) fn delay(&mut self, cpu: usize, task: TaskId) {
         let queue = self.queue_of(task);
-        self.fair.clear_buddies(queue, EntityId::of_task(task));
-        let se = self.fair.entity_of_mut(task);
+        self.rq.fair.clear_buddies(queue, EntityId::of_task(task));
+        let se = self.rq.fair.entity_of_mut(task);
         se.delayed = true;
         let est = se.est();
-        self.fair.climb_delayed(&mut self.host, queue, 1);
-        let fair = self.fair.cpu_queue_mut(cpu);
+        self.rq.fair.climb_delayed(&mut self.host, queue, 1);
+        let fair = self.rq.fair.cpu_queue_mut(cpu);
         fair.est = fair.est.saturating_sub(est);
     }
 
@@ -118,8 +118,8 @@ impl Sched<'_> {
     /// by itself.
     pub(super) fn leave_queue(&mut self, cpu: usize, task: TaskId, sleeps: bool) {
         let (queue, entity) = self.level_of(task);
-        self.fair.clear_buddies(queue, entity);
-        let (fair, se) = self.fair.both_mut(queue, entity);
+        self.rq.fair.clear_buddies(queue, entity);
+        let (fair, se) = self.rq.fair.both_mut(queue, entity);
         assert!(se.queued, "task {task} leaves a queue that it is not on");
         fair.entities -= 1;
         fair.weight -= u64::from(se.weight);
@@ -127,25 +127,27 @@ impl Sched<'_> {
         let delayed = std::mem::take(&mut se.delayed);
         if !delayed {
             let est = se.est();
-            let fair = self.fair.cpu_queue_mut(cpu);
+            let fair = self.rq.fair.cpu_queue_mut(cpu);
             fair.est = fair.est.saturating_sub(est);
         }
-        self.fair.climb_out(&mut self.host, queue, delayed, sleeps);
+        self.rq
+            .fair
+            .climb_out(&mut self.host, queue, delayed, sleeps);
     }
 
     /// Updates util_est at a dequeue: a rise takes effect at once, and a fall by a quarter of the
     /// difference.
     fn update_estimate(&mut self, task: TaskId) {
-        let cpu = self.tasks[task].cpu;
+        let cpu = self.rq.tasks[task].cpu;
         let (queue, entity) = (QueueId::of_cpu(cpu), EntityId::of_task(task));
-        let (fair, se) = self.fair.both_mut(queue, entity);
+        let (fair, se) = self.rq.fair.both_mut(queue, entity);
         // The queue counts the old estimate until the task leaves it.
         let old = se.est();
         let util = se.average.util;
         // The utilisation on a CPU that is too small does not show what the task would have used
         // elsewhere, and neither does that of a task that waited while it wanted to run.
-        let waited = self.rules.est_got_all && util + EST_MARGIN < se.average.runnable;
-        let small = self.rules.est_within_capacity && util > self.host.topology().capacity(cpu);
+        let waited = self.rq.rules.est_got_all && util + EST_MARGIN < se.average.runnable;
+        let small = self.rq.rules.est_within_capacity && util > self.host.topology().capacity(cpu);
         let told = !waited && !small;
         se.est_enqueued = util;
         if se.est_average < util {
@@ -158,13 +160,13 @@ impl Sched<'_> {
 
     /// Takes a sleeping task's averages and vruntime away from the CPU that it leaves.
     pub(super) fn leave_cpu(&mut self, task: TaskId) {
-        let cpu = self.tasks[task].cpu;
+        let cpu = self.rq.tasks[task].cpu;
         let (queue, entity) = self.level_of(task);
         self.touch_levels(queue);
-        let now = self.cpus[cpu].pelt.read(self.now);
-        let moved_is_cold = self.rules.balance.moved_is_cold;
-        let cfs = matches!(self.rules.fair, FairRules::Cfs { .. });
-        let (fair, se) = self.fair.both_mut(queue, entity);
+        let now = self.rq.cpus[cpu].pelt.read(self.rq.now);
+        let moved_is_cold = self.rq.rules.balance.moved_is_cold;
+        let cfs = matches!(self.rq.rules.fair, FairRules::Cfs { .. });
+        let (fair, se) = self.rq.fair.both_mut(queue, entity);
         let leaves = std::mem::take(&mut se.attached);
         if leaves {
             se.average.update(now, Activity::NONE);
@@ -181,7 +183,7 @@ impl Sched<'_> {
             se.relative = true;
         }
         if leaves && queue != QueueId::of_cpu(cpu) {
-            self.fair.propagate(queue, -1, self.now);
+            self.rq.fair.propagate(queue, -1, self.rq.now);
         }
         self.publish(cpu);
     }
@@ -191,12 +193,12 @@ impl Sched<'_> {
         let queue = self.queue_of(task);
         self.touch_levels(queue);
         self.touch_task(task);
-        self.fair.requeue(queue, EntityId::of_task(task));
-        self.tasks[task].life = Life::Queued;
-        let est = self.fair.entity_of(task).est();
-        self.fair.cpu_queue_mut(cpu).est += est;
+        self.rq.fair.requeue(queue, EntityId::of_task(task));
+        self.rq.tasks[task].life = Life::Queued;
+        let est = self.rq.fair.entity_of(task).est();
+        self.rq.fair.cpu_queue_mut(cpu).est += est;
         // The groups above the task may be delayed with it; they are runnable again too.
-        self.fair.climb_awake(&mut self.host, queue);
+        self.rq.fair.climb_awake(&mut self.host, queue);
         self.publish(cpu);
     }
 }

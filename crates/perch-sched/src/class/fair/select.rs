@@ -11,30 +11,30 @@ use crate::observe::{Asked, Decided, Observed};
 impl Sched<'_> {
     /// Asks the policy for the CPU of `task`, and records its answer.
     pub(crate) fn decide(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> Verdict {
-        let load = match self.rules.balance.by_weight {
+        let load = match self.rq.rules.balance.by_weight {
             true => self.predict_weights(task, wake, waker),
             false => self.task_load(task),
         };
-        let t = &mut self.tasks[task];
+        let t = &mut self.rq.tasks[task];
         t.state.load = load;
-        let se = self.fair.entity_of(task);
+        let se = self.rq.fair.entity_of(task);
         t.state.util = se.average.util.max(se.est());
         let (process, affinity) = (t.state.process(), t.affinity);
-        if self.rules.scan_by_cost {
+        if self.rq.rules.scan_by_cost {
             self.limit_scan(wake, process);
         }
         let (waker_state, wakee) = match waker {
             Waker::Task(id) if id != task => {
-                let (waker, wakee) = self.tasks.two_mut(id, task);
+                let (waker, wakee) = self.rq.tasks.two_mut(id, task);
                 (&mut waker.state, &mut wakee.state)
             }
             // A task that calls exec is its own waker, so the policy counts no task's wakee flips.
             Waker::Task(_) | Waker::Idle => (
                 &mut self.idle_tasks[wake.this_cpu],
-                &mut self.tasks[task].state,
+                &mut self.rq.tasks[task].state,
             ),
         };
-        let allowed = &self.affinities[affinity];
+        let allowed = &self.rq.affinities[affinity];
         if self.watch.is_any() {
             let asked = Observed::Asked(Asked {
                 host: &self.host,
@@ -43,17 +43,17 @@ impl Sched<'_> {
                 wakee,
                 allowed,
             });
-            self.watch.tell(self.now, &asked);
+            self.watch.tell(self.rq.now, &asked);
         }
         let verdict = (self.host).select(&self.policy, wake, waker_state, wakee, allowed);
-        if self.rules.scan_by_cost {
+        if self.rq.rules.scan_by_cost {
             self.learn_scan_cost(wake.this_cpu, &verdict);
         }
         let from_waker = self.costs.distance(wake.this_cpu, verdict.cpu);
         let from_prev = self.costs.distance(wake.prev_cpu, verdict.cpu);
         let busy = !self.host.is_idle(verdict.cpu);
         debug_assert_eq!(self.check_verdict(&verdict, task), Ok(()));
-        let is_new = self.tasks[task].life == Life::Unborn;
+        let is_new = self.rq.tasks[task].life == Life::Unborn;
         self.happened(Observed::Decided(Decided {
             task,
             waker,
@@ -73,8 +73,8 @@ impl Sched<'_> {
     /// LLC, and never less than 4. The kernel's limit counts the target, though it is known to be
     /// busy, and the scan does not look at the last CPU that it counts.
     fn limit_scan(&mut self, wake: &Wake, process: Option<ProcessId>) {
-        let idle = self.cpus[wake.this_cpu].idleness.avg_idle_ns() / 512;
-        let cost = self.fair.scan_cost_ns[wake.this_cpu] + 1;
+        let idle = self.rq.cpus[wake.this_cpu].idleness.avg_idle_ns() / 512;
+        let cost = self.rq.fair.scan_cost_ns[wake.this_cpu] + 1;
         let preferred = process.and_then(|p| self.host.preferred_cpu(p));
         for cpu in [wake.this_cpu, wake.prev_cpu].into_iter().chain(preferred) {
             let Some(llc) = self.host.topology().llc(cpu) else {
@@ -104,7 +104,7 @@ impl Sched<'_> {
         if scanned {
             // The scan looked at the target too.
             let cost = self.costs.examine_ns(examined + 1) as i64;
-            let average = &mut self.fair.scan_cost_ns[this_cpu];
+            let average = &mut self.rq.fair.scan_cost_ns[this_cpu];
             *average = (*average as i64 + (cost - *average as i64) / 8) as u64;
         }
     }
@@ -113,8 +113,8 @@ impl Sched<'_> {
     /// where the reason says so; the queue of the task's group is empty there where the reason says
     /// that (P12); and it is busy only where no idle CPU was at hand (P18).
     fn check_verdict(&self, verdict: &Verdict, task: TaskId) -> Result<(), String> {
-        let t = &self.tasks[task];
-        let (cpu, allowed) = (verdict.cpu, &self.affinities[t.affinity]);
+        let t = &self.rq.tasks[task];
+        let (cpu, allowed) = (verdict.cpu, &self.rq.affinities[t.affinity]);
         hold!(
             allowed.contains(cpu),
             "cpu {cpu} is not allowed: {verdict:?}"
@@ -125,7 +125,7 @@ impl Sched<'_> {
             "cpu {cpu} is busy: {verdict:?}"
         );
         if verdict.reason == Reason::EmptyQueue {
-            return self.fair.check_steered(t.group, cpu);
+            return self.rq.fair.check_steered(t.group, cpu);
         }
         if verdict.reason != Reason::TargetBusy {
             return Ok(());
@@ -138,7 +138,7 @@ impl Sched<'_> {
         }
         hold!(!idle, "cpu {cpu} is idle: {verdict:?}");
         // 3.4 knows no clusters.
-        if self.rules.balance.by_weight {
+        if self.rq.rules.balance.by_weight {
             return Ok(());
         }
         let cluster = topology.cluster_span(verdict.target);
@@ -160,18 +160,22 @@ impl Sched<'_> {
     #[cold]
     fn predict_weights(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> u32 {
         let (this, prev) = (wake.this_cpu, wake.prev_cpu);
-        let task_group = self.tasks[task].group;
-        let weight = i64::from(self.fair.entity_of(task).weight);
-        let shift = self.fair.effective_load(task_group, prev, 0, weight);
-        self.tasks[task].state.load_shift = shift as i32;
-        let heavier = self.fair.effective_load(task_group, this, weight, weight);
+        let task_group = self.rq.tasks[task].group;
+        let weight = i64::from(self.rq.fair.entity_of(task).weight);
+        let shift = self.rq.fair.effective_load(task_group, prev, 0, weight);
+        self.rq.tasks[task].state.load_shift = shift as i32;
+        let heavier = self
+            .rq
+            .fair
+            .effective_load(task_group, this, weight, weight);
         let leaves = match waker {
             Waker::Task(waker) if wake.sync && waker != task => {
-                let waker_group = self.tasks[waker].group;
-                let weight = i64::from(self.fair.entity_of(waker).weight);
-                let shift = self.fair.effective_load(waker_group, prev, 0, -weight);
-                self.tasks[waker].state.load_shift = shift as i32;
+                let waker_group = self.rq.tasks[waker].group;
+                let weight = i64::from(self.rq.fair.entity_of(waker).weight);
+                let shift = self.rq.fair.effective_load(waker_group, prev, 0, -weight);
+                self.rq.tasks[waker].state.load_shift = shift as i32;
                 -self
+                    .rq
                     .fair
                     .effective_load(waker_group, this, -weight, -weight)
             }

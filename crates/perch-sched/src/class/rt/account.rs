@@ -9,8 +9,8 @@ impl Sched<'_> {
     /// Updates the CPU's real-time average. The caller does so before the CPU's running task
     /// changes.
     pub(super) fn touch_rt(&mut self, cpu: usize) {
-        let c = &mut self.cpus[cpu];
-        let now = c.pelt.read(self.now);
+        let c = &mut self.rq.cpus[cpu];
+        let now = c.pelt.read(self.rq.now);
         let did = match c.rt.running {
             true => Activity {
                 weight: 0,
@@ -25,11 +25,11 @@ impl Sched<'_> {
     /// Charges the running task the time since the last accounting.
     #[inline(never)]
     pub(in crate::class) fn account_rt(&mut self, cpu: usize, task: TaskId) {
-        let now = self.now;
+        let now = self.rq.now;
         let delta = self.run_time_mut(task).account(now);
         if delta > 0 {
-            let rule = self.rules.rt_limit;
-            self.cpus[cpu].rt.limit.runs(rule, delta);
+            let rule = self.rq.rules.rt_limit;
+            self.rq.cpus[cpu].rt.limit.runs(rule, delta);
         }
     }
 }

@@ -10,12 +10,12 @@ const RR_SLICE_NS: u64 = 100_000_000;
 
 impl Sched<'_> {
     pub(super) fn rr_ticks(&self) -> u64 {
-        (RR_SLICE_NS / self.tick_ns).max(1)
+        (RR_SLICE_NS / self.rq.tick_ns).max(1)
     }
 
     /// Updates cpupri after a change that may have changed the highest priority on `cpu`.
     fn note_highest(&mut self, cpu: usize) {
-        let highest = self.cpus[cpu].rt.runnable.highest();
+        let highest = self.rq.cpus[cpu].rt.runnable.highest();
         let here = self.acting;
         if let Some(old) = self.rt_domain_mut().cpupri.set(cpu, highest) {
             for level in [highest, old] {
@@ -40,7 +40,7 @@ impl Sched<'_> {
     /// flag, and sets it if need be. All real-time tasks of a queue leave the number and come back
     /// whenever one enters or leaves.
     fn add_running(&mut self, cpu: usize, symbol: Symbol) {
-        let (below, rt) = (self.nr_below_rt(cpu), self.cpus[cpu].rt.nr());
+        let (below, rt) = (self.nr_below_rt(cpu), self.rq.cpus[cpu].rt.nr());
         if rt > 0 && below < 2 && below + rt >= 2 {
             self.set_overload(self.acting, symbol, true);
         }
@@ -51,7 +51,7 @@ impl Sched<'_> {
     #[inline(never)]
     pub(super) fn enqueue_rt(&mut self, cpu: usize, task: TaskId) {
         let slice = self.rr_ticks();
-        let t = &mut self.tasks[task];
+        let t = &mut self.rq.tasks[task];
         let queued = matches!(t.life, Life::Queued | Life::Running);
         assert!(!queued, "task {task} is enqueued twice");
         t.cpu = cpu;
@@ -60,13 +60,13 @@ impl Sched<'_> {
             t.rt.ticks = slice;
         }
         let priority = t.rt.priority;
-        self.cpus[cpu].rt.enqueue(priority, task);
+        self.rq.cpus[cpu].rt.enqueue(priority, task);
         self.note_highest(cpu);
         self.add_running(cpu, Symbol::EnqueueTaskRt);
         if self.may_move(task) {
             self.enqueue_pushable(cpu, task);
         }
-        if !self.cpus[cpu].rt.limit.is_throttled() {
+        if !self.rq.cpus[cpu].rt.limit.is_throttled() {
             self.host.set_idle(cpu, false);
         }
         self.publish(cpu);
@@ -74,11 +74,11 @@ impl Sched<'_> {
 
     /// Dequeues `task`, whether it runs or waits.
     pub(super) fn dequeue_rt(&mut self, cpu: usize, task: TaskId) {
-        let current = self.cpus[cpu].current;
+        let current = self.rq.cpus[cpu].current;
         if let Some(current) = current.filter(|_| self.runs_rt(cpu)) {
             self.account_rt(cpu, current);
         }
-        let queued = self.cpus[cpu].rt.dequeue(task);
+        let queued = self.rq.cpus[cpu].rt.dequeue(task);
         assert!(queued, "task {task} was not on cpu {cpu}");
         self.note_highest(cpu);
         self.add_running(cpu, Symbol::DequeueTaskRt);

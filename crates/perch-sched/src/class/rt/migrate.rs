@@ -18,7 +18,7 @@ impl Sched<'_> {
     }
 
     fn push_one(&mut self, cpu: usize) -> bool {
-        let Some((priority, task)) = self.cpus[cpu].rt.pushable.first() else {
+        let Some((priority, task)) = self.rq.cpus[cpu].rt.pushable.first() else {
             return false;
         };
         // A task of a higher priority than the running one, which was enqueued meanwhile, needs no
@@ -30,7 +30,7 @@ impl Sched<'_> {
         let Some(to) = self.find_lowest(task) else {
             return false;
         };
-        if to == cpu || self.cpus[to].rt.runnable.highest() >= priority {
+        if to == cpu || self.rq.cpus[to].rt.runnable.highest() >= priority {
             return false;
         }
         self.move_rt(task, cpu, to, RtStep::Push);
@@ -48,8 +48,8 @@ impl Sched<'_> {
         let mut from = 0;
         while let Some(source) = self.next_overloaded(from) {
             from = source + 1;
-            let own = self.cpus[cpu].rt.runnable.highest();
-            let waiting = &self.cpus[source].rt.pushable;
+            let own = self.rq.cpus[cpu].rt.runnable.highest();
+            let waiting = &self.rq.cpus[source].rt.pushable;
             if source == cpu || waiting.highest() <= own {
                 continue;
             }
@@ -65,8 +65,8 @@ impl Sched<'_> {
     /// Asks `cpu` to reschedule; if it is another CPU, by an interrupt.
     fn resched(&mut self, cpu: usize) {
         let here = self.acting;
-        let asked = std::mem::replace(&mut self.cpus[cpu].need_resched, true);
-        if cpu != here && (!asked || self.cpus[cpu].current.is_none()) {
+        let asked = std::mem::replace(&mut self.rq.cpus[cpu].need_resched, true);
+        if cpu != here && (!asked || self.rq.cpus[cpu].current.is_none()) {
             self.send_ipi(cpu, here, 0);
         }
     }
@@ -77,7 +77,7 @@ impl Sched<'_> {
         let here = self.acting;
         self.dequeue_rt(from, task);
         self.publish(from);
-        self.tasks[task].life = Life::Waking;
+        self.rq.tasks[task].life = Life::Waking;
         if self.cpus[from].llc != self.cpus[to].llc {
             self.reserve(from, -1);
             self.reserve(to, 1);
@@ -86,7 +86,7 @@ impl Sched<'_> {
         self.end_streak(to);
         self.update_current(to);
         self.enqueue_rt(to, task);
-        let pays = self.cpus[here].current.unwrap_or(task);
+        let pays = self.rq.cpus[here].current.unwrap_or(task);
         let cost = self.costs.wake_ns(0);
         self.charge_kernel(here, pays, cost);
     }

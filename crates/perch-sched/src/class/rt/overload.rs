@@ -13,8 +13,8 @@ impl Sched<'_> {
     /// one makes the CPU overloaded. The mask is written before the counter, so that a CPU that
     /// sees the counter finds the mask set.
     pub(super) fn enqueue_pushable(&mut self, cpu: usize, task: TaskId) {
-        let priority = self.tasks[task].rt.priority;
-        let pushable = &mut self.cpus[cpu].rt.pushable;
+        let priority = self.rq.tasks[task].rt.priority;
+        let pushable = &mut self.rq.cpus[cpu].rt.pushable;
         let first = pushable.is_empty();
         pushable.push_back(priority, task);
         if first {
@@ -29,7 +29,7 @@ impl Sched<'_> {
     /// Takes `task` out of the pushable tasks, if it is one of them. Without any pushable task the
     /// CPU is no longer overloaded.
     pub(super) fn dequeue_pushable(&mut self, cpu: usize, task: TaskId) {
-        let pushable = &mut self.cpus[cpu].rt.pushable;
+        let pushable = &mut self.rq.cpus[cpu].rt.pushable;
         if pushable.remove(task) && pushable.is_empty() {
             let (here, symbol) = (self.acting, Symbol::DequeuePushableTask);
             let counter = self.rt_domain().overload.clear(cpu);
@@ -91,7 +91,7 @@ impl Sched<'_> {
     pub(super) fn check_rt_domain(&self) -> Result<(), String> {
         let domain = self.rt_domain();
         let mut overloaded = 0;
-        for (cpu, c) in self.cpus.iter().enumerate() {
+        for (cpu, c) in self.rq.cpus.iter().enumerate() {
             let marked = domain.mask[cpu / 64] >> (cpu % 64) & 1 != 0;
             let is = !c.rt.pushable.is_empty();
             overloaded += i32::from(is);

@@ -12,15 +12,15 @@ impl Sched<'_> {
     /// Returns whether `cpu` has the capacity that `task` asks for; every CPU does where CPUs are
     /// equal.
     fn fits_rt(&self, task: TaskId, cpu: usize) -> bool {
-        let asked = self.tasks[task].rt.capacity;
-        !self.unequal || self.host.topology().capacity(cpu) >= asked
+        let asked = self.rq.tasks[task].rt.capacity;
+        !self.rq.unequal || self.host.topology().capacity(cpu) >= asked
     }
 
     /// Chooses a CPU for a task that `waker` wakes or forks, and records the choice.
     #[inline(never)]
     pub(super) fn place_rt(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> usize {
         let prev = wake.prev_cpu;
-        let prev_cpu = self.tasks[task].cpu;
+        let prev_cpu = self.rq.tasks[task].cpu;
         let (cpu, place) = self.choose_rt(task, prev);
         let here = self.acting;
         let busy = !self.host.is_idle(cpu);
@@ -44,9 +44,9 @@ impl Sched<'_> {
             let cpu = allowed.iter().find(near).or(allowed.iter().next());
             return (cpu.unwrap_or(prev), RtStep::Allowed);
         }
-        let priority = self.tasks[task].rt.priority;
-        let taken = self.cpus[prev].current.is_some_and(|current| {
-            let running = self.tasks[current].rt.priority;
+        let priority = self.rq.tasks[task].rt.priority;
+        let taken = self.rq.cpus[prev].current.is_some_and(|current| {
+            let running = self.rq.tasks[current].rt.priority;
             running > 0 && (self.allowed(current).weight() < 2 || running >= priority)
         });
         if !taken && self.fits_rt(task, prev) {
@@ -56,7 +56,7 @@ impl Sched<'_> {
             return (prev, RtStep::Stay);
         };
         let no_better = !taken && !self.fits_rt(task, target);
-        if target == prev || no_better || self.cpus[target].rt.runnable.highest() >= priority {
+        if target == prev || no_better || self.rq.cpus[target].rt.runnable.highest() >= priority {
             return (prev, RtStep::Stay);
         }
         (target, RtStep::Lowest)
@@ -90,7 +90,7 @@ impl Sched<'_> {
 
     /// Returns whether any CPU that `task` may use runs a lower priority.
     pub(super) fn any_lower(&mut self, task: TaskId) -> bool {
-        let priority = self.tasks[task].rt.priority;
+        let priority = self.rq.tasks[task].rt.priority;
         let any = self
             .rt_domain()
             .cpupri
@@ -106,11 +106,11 @@ impl Sched<'_> {
         if self.allowed(task).weight() == 1 {
             return None;
         }
-        let priority = self.tasks[task].rt.priority;
+        let priority = self.rq.tasks[task].rt.priority;
         let mut lowest = std::mem::take(&mut self.rt_domain_mut().lowest);
         let (cpupri, allowed) = (&self.rt_domain().cpupri, self.allowed(task));
         let fits = |cpu: usize| self.fits_rt(task, cpu);
-        let fitting = match self.unequal {
+        let fitting = match self.rq.unequal {
             true => cpupri.lowest(priority, allowed, Some(&fits), &mut lowest),
             false => None,
         };
@@ -123,7 +123,7 @@ impl Sched<'_> {
     }
 
     fn nearest(&mut self, task: TaskId, lowest: &[u64]) -> usize {
-        let cpu = self.tasks[task].cpu;
+        let cpu = self.rq.tasks[task].cpu;
         let is_in = |cpu: usize| lowest[cpu / 64] >> (cpu % 64) & 1 != 0;
         if is_in(cpu) {
             return cpu;
@@ -147,7 +147,7 @@ impl Sched<'_> {
     /// beginning anew after the last.
     fn rotate(&mut self, word: impl Fn(usize) -> u64) -> Option<usize> {
         let words = self.host.idle_words().len();
-        let from = self.cpus[self.acting].rt.rotor + 1;
+        let from = self.rq.cpus[self.acting].rt.rotor + 1;
         let first = |at: usize, bits: u64| at * 64 + bits.trailing_zeros() as usize;
         let at = from / 64;
         let high = !0 << (from % 64);
@@ -160,7 +160,7 @@ impl Sched<'_> {
             let bits = word(at) & part;
             (bits != 0).then(|| first(at, bits))
         })?;
-        self.cpus[self.acting].rt.rotor = found;
+        self.rq.cpus[self.acting].rt.rotor = found;
         Some(found)
     }
 

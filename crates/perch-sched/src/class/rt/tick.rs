@@ -11,7 +11,7 @@ impl Sched<'_> {
     /// Does the class's work of a tick that concerns all CPUs, before the work of each CPU.
     #[inline]
     pub(crate) fn tick_all(&mut self) {
-        if self.rt.is_some() {
+        if self.rq.rt.is_some() {
             self.limit_period();
         }
     }
@@ -20,7 +20,7 @@ impl Sched<'_> {
     /// share.
     #[inline]
     pub(in crate::class) fn tick_below(&mut self, cpu: usize) {
-        if self.cpus[cpu].rt.limit.serves() {
+        if self.rq.cpus[cpu].rt.limit.serves() {
             self.limit_served(cpu);
         }
     }
@@ -29,14 +29,14 @@ impl Sched<'_> {
     /// tasks leave of the CPU (`scale_rt_capacity`).
     #[inline]
     pub(crate) fn scale_capacity(&mut self, cpu: usize) {
-        if self.rt.is_some() {
+        if self.rq.rt.is_some() {
             self.update_capacity(cpu);
         }
     }
 
     fn update_capacity(&mut self, cpu: usize) {
         self.touch_rt(cpu);
-        let used = self.cpus[cpu].rt.average.util;
+        let used = self.rq.cpus[cpu].rt.average.util;
         let all = self.host.topology().capacity(cpu);
         self.host.cpu_mut(cpu).capacity = all.saturating_sub(used).max(1);
     }
@@ -45,12 +45,15 @@ impl Sched<'_> {
     /// class.
     pub(super) fn limit_ticks(&mut self, cpu: usize) {
         let waiting = self.waits_below_rt(cpu);
-        let c = &mut self.cpus[cpu];
-        if c.rt.limit.tick(self.rules.rt_limit, self.now, waiting) {
+        let c = &mut self.rq.cpus[cpu];
+        if c.rt
+            .limit
+            .tick(self.rq.rules.rt_limit, self.rq.now, waiting)
+        {
             c.need_resched = true;
             self.happened(Observed::RtLimited { cpu });
         }
-        let c = &mut self.cpus[cpu];
+        let c = &mut self.rq.cpus[cpu];
         if c.rt.limit.is_throttled() {
             c.rt.count();
             self.publish(cpu);
@@ -60,8 +63,8 @@ impl Sched<'_> {
     /// Handles a tick that finds a fair task running that the server put there.
     #[inline(never)]
     fn limit_served(&mut self, cpu: usize) {
-        let c = &mut self.cpus[cpu];
-        if c.rt.limit.served(self.now) {
+        let c = &mut self.rq.cpus[cpu];
+        if c.rt.limit.served(self.rq.now) {
             c.need_resched |= !c.rt.runnable.is_empty();
         }
     }
@@ -70,22 +73,22 @@ impl Sched<'_> {
     /// used of their share.
     #[inline(never)]
     fn limit_period(&mut self) {
-        if self.rules.rt_limit != RtLimit::Throttle || self.now < self.rt_domain().period_ns {
+        if self.rq.rules.rt_limit != RtLimit::Throttle || self.rq.now < self.rt_domain().period_ns {
             return;
         }
-        self.rt_domain_mut().period_ns = self.now + PERIOD_NS;
-        for cpu in 0..self.cpus.len() {
-            if !self.cpus[cpu].rt.limit.renew() {
+        self.rt_domain_mut().period_ns = self.rq.now + PERIOD_NS;
+        for cpu in 0..self.rq.cpus.len() {
+            if !self.rq.cpus[cpu].rt.limit.renew() {
                 continue;
             }
-            self.cpus[cpu].rt.count();
+            self.rq.cpus[cpu].rt.count();
             self.publish(cpu);
-            if self.cpus[cpu].rt.runnable.is_empty() {
+            if self.rq.cpus[cpu].rt.runnable.is_empty() {
                 continue;
             }
             self.host.set_idle(cpu, false);
-            match self.cpus[cpu].current {
-                Some(_) => self.cpus[cpu].need_resched = true,
+            match self.rq.cpus[cpu].current {
+                Some(_) => self.rq.cpus[cpu].need_resched = true,
                 None => self.send_ipi(cpu, cpu, 0),
             }
         }

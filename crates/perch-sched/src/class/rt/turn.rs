@@ -11,8 +11,8 @@ impl Sched<'_> {
     /// the queue.
     #[inline]
     pub(super) fn pick_rt(&self, cpu: usize) -> Option<TaskId> {
-        self.rt.as_ref()?;
-        let first = self.cpus[cpu].rt.runnable.first();
+        self.rq.rt.as_ref()?;
+        let first = self.rq.cpus[cpu].rt.runnable.first();
         let (_, task) = first.filter(|_| self.rt_may_run(cpu))?;
         Some(task)
     }
@@ -22,16 +22,16 @@ impl Sched<'_> {
     pub(super) fn set_next_rt(&mut self, cpu: usize, task: TaskId) {
         self.touch_rt(cpu);
         self.dequeue_pushable(cpu, task);
-        self.tasks[task].life = Life::Running;
-        self.run_time_mut(task).start_ns = self.now;
-        let c = &mut self.cpus[cpu];
+        self.rq.tasks[task].life = Life::Running;
+        self.run_time_mut(task).start_ns = self.rq.now;
+        let c = &mut self.rq.cpus[cpu];
         assert!(c.current.is_none(), "cpu {cpu} runs two tasks");
         let takes_over = !c.rt.running;
         c.current = Some(task);
         c.need_resched = false;
         c.rt.running = true;
         if takes_over {
-            c.rt.limit.starts(self.now);
+            c.rt.limit.starts(self.rq.now);
         }
         if self.caches.is_on() {
             self.starts_running(task);
@@ -44,7 +44,7 @@ impl Sched<'_> {
     #[inline(never)]
     pub(super) fn put_rt(&mut self, cpu: usize, task: TaskId) {
         self.stop_current_rt(cpu, task);
-        self.tasks[task].life = Life::Queued;
+        self.rq.tasks[task].life = Life::Queued;
         if self.may_move(task) {
             self.enqueue_pushable(cpu, task);
         }
@@ -54,10 +54,10 @@ impl Sched<'_> {
     fn stop_current_rt(&mut self, cpu: usize, task: TaskId) {
         self.account_rt(cpu, task);
         self.touch_rt(cpu);
-        let c = &mut self.cpus[cpu];
+        let c = &mut self.rq.cpus[cpu];
         c.current = None;
         c.rt.running = false;
-        c.rt.limit.stops(self.now);
+        c.rt.limit.stops(self.rq.now);
         if self.caches.is_on() {
             self.stops_running(cpu, task);
         }
@@ -70,14 +70,14 @@ impl Sched<'_> {
         let priority = self.priority(task);
         self.dequeue_rt(cpu, task);
         self.stop_current_rt(cpu, task);
-        self.tasks[task].life = life;
+        self.rq.tasks[task].life = life;
         if self.caches.is_on() {
             self.reserve(cpu, -1);
             if life == Life::Dead {
                 self.count_thread(task, -1);
             }
         }
-        if self.cpus[cpu].rt.runnable.highest() < priority {
+        if self.rq.cpus[cpu].rt.runnable.highest() < priority {
             self.pull_rt(cpu);
         }
     }
@@ -90,7 +90,7 @@ impl Sched<'_> {
         self.publish(cpu);
         self.limit_ticks(cpu);
         let slice = self.rr_ticks();
-        let t = &mut self.tasks[task];
+        let t = &mut self.rq.tasks[task];
         if !t.rt.slices {
             return;
         }
@@ -100,7 +100,7 @@ impl Sched<'_> {
         }
         t.rt.ticks = slice;
         let priority = t.rt.priority;
-        let c = &mut self.cpus[cpu];
+        let c = &mut self.rq.cpus[cpu];
         if c.rt.runnable.equals(priority) > 1 {
             c.rt.runnable.remove(task);
             c.rt.runnable.push_back(priority, task);
@@ -113,7 +113,7 @@ impl Sched<'_> {
     pub(super) fn yield_rt(&mut self, cpu: usize, task: TaskId) -> Yield {
         self.account_rt(cpu, task);
         let priority = self.priority(task);
-        let queue = &mut self.cpus[cpu].rt.runnable;
+        let queue = &mut self.rq.cpus[cpu].rt.runnable;
         queue.remove(task);
         queue.push_back(priority, task);
         match self.pick_rt(cpu) == Some(task) {
@@ -125,9 +125,9 @@ impl Sched<'_> {
     /// Returns whether the running task would be picked again. If so, the CPU does not switch.
     #[inline(never)]
     pub(super) fn goes_on_rt(&mut self, cpu: usize, task: TaskId) -> bool {
-        let same = self.cpus[cpu].rt.running && self.pick_rt(cpu) == Some(task);
+        let same = self.rq.cpus[cpu].rt.running && self.pick_rt(cpu) == Some(task);
         if same {
-            self.cpus[cpu].need_resched = false;
+            self.rq.cpus[cpu].need_resched = false;
         }
         same
     }
@@ -139,20 +139,20 @@ impl Sched<'_> {
         if !self.rt_may_run(cpu) {
             return;
         }
-        let Some(current) = self.cpus[cpu].current else {
-            self.cpus[cpu].need_resched = true;
+        let Some(current) = self.rq.cpus[cpu].current else {
+            self.rq.cpus[cpu].need_resched = true;
             return;
         };
         let (priority, running) = (self.priority(wakee), self.priority(current));
         if priority > running {
-            if !std::mem::replace(&mut self.cpus[cpu].need_resched, true) {
+            if !std::mem::replace(&mut self.rq.cpus[cpu].need_resched, true) {
                 self.happened(Observed::Preempted { cpu, wakee });
             }
-        } else if priority == running && !self.cpus[cpu].need_resched {
+        } else if priority == running && !self.rq.cpus[cpu].need_resched {
             self.check_equal(cpu, wakee, current);
         }
         let stays = running >= priority || !self.may_move(current);
-        let c = &self.cpus[cpu];
+        let c = &self.rq.cpus[cpu];
         if running > 0 && stays && !c.need_resched && self.may_move(wakee) {
             self.push_rt(cpu);
         }
@@ -167,7 +167,7 @@ impl Sched<'_> {
             return;
         }
         let priority = self.priority(wakee);
-        let c = &mut self.cpus[cpu];
+        let c = &mut self.rq.cpus[cpu];
         c.rt.runnable.remove(wakee);
         c.rt.runnable.push_front(priority, wakee);
         c.need_resched = true;
