@@ -14,7 +14,11 @@ impl Sched<'_> {
     /// Returns whether the utilisation of `task`, within its clamps, fits `cpu` with a fifth of its
     /// capacity to spare.
     pub(crate) fn fits(&self, task: TaskId, cpu: usize) -> bool {
-        let util = self.task_average(task).util.max(self.expected_util(task));
+        let util = self
+            .rq
+            .task_average(task)
+            .util
+            .max(self.rq.expected_util(task));
         let (min, max) = self.rq.tasks[task].state.uclamp();
         let fits = |util: u32| u64::from(util) * 1280 < u64::from(self.capacity_now(cpu)) * 1024;
         if self.rq.rules.balance.clamps_util {
@@ -39,13 +43,13 @@ impl Sched<'_> {
 
     /// Returns the load of the CPU's running task if it does not fit there, at least 1; else 0.
     fn misfit(&mut self, cpu: usize) -> u32 {
-        let Some(task) = self.fair_current(cpu) else {
+        let Some(task) = self.rq.fair_current(cpu) else {
             return 0;
         };
         if self.fits(task, cpu) || self.is_stuck(task, cpu) {
             return 0;
         }
-        self.task_load(task).max(1)
+        self.rq.task_load(task).max(1)
     }
 
     /// Returns whether the affinity of `task` leaves it no better CPU, as far as the era checks.

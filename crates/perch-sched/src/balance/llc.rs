@@ -49,7 +49,7 @@ impl Sched<'_> {
                 if unequal && !self.fits(task, cpu) && self.fits(task, source) {
                     return true;
                 }
-                state.util = self.task_average(task).util;
+                state.util = self.rq.task_average(task).util;
             }
             // A larger CPU is worth more than a near cache.
             Mode::Perch if migrate == Migrate::Misfit => return false,
@@ -67,7 +67,7 @@ impl Sched<'_> {
         migrate: Migrate,
         unequal: bool,
     ) -> bool {
-        let Some(current) = self.fair_current(source) else {
+        let Some(current) = self.rq.fair_current(source) else {
             return false;
         };
         let home = self.cpus[source].llc;
@@ -80,10 +80,10 @@ impl Sched<'_> {
             // The mechanism holds the task only where every task would rather stay.
             Mode::Upstream => {
                 let at_home = |t: TaskId| home.is_some() && self.rq.tasks[t].cache.wants() == home;
-                let stays = |t: TaskId| self.is_delayed(t) || at_home(t);
-                self.each_waiting(source, &mut |t| stays(t))
+                let stays = |t: TaskId| self.rq.is_delayed(t) || at_home(t);
+                self.rq.each_waiting(source, &mut |t| stays(t))
                     && at_home(current)
-                    && (self.nr_fair(source) <= 1
+                    && (self.rq.nr_fair(source) <= 1
                         || self.is_kept(current, source, cpu, migrate, unequal))
             }
         }
@@ -149,17 +149,17 @@ impl Sched<'_> {
         cpu: usize,
     ) -> bool {
         let here = self.cpus[cpu].llc;
-        let mut after = self.first_turn();
-        while let Some((turn, task)) = self.coldest(source, after) {
+        let mut after = self.rq.first_turn();
+        while let Some((turn, task)) = self.rq.coldest(source, after) {
             after = turn;
             let wants = self.rq.tasks[task].cache.wants();
-            let delayed = self.is_delayed(task);
-            if self.may_run_on(task, cpu) && !delayed && wants == here {
+            let delayed = self.rq.is_delayed(task);
+            if self.rq.may_run_on(task, cpu) && !delayed && wants == here {
                 self.move_waiting(task, source, cpu);
                 return true;
             }
         }
-        let current = self.fair_current(source);
+        let current = self.rq.fair_current(source);
         current.is_some_and(|t| self.rq.tasks[t].cache.wants() == here)
             && self.push_running(vacated, source, cpu)
     }

@@ -110,7 +110,7 @@ impl Sched<'_> {
     pub(super) fn is_better_off(&self, source: usize, cpu: usize) -> bool {
         let rules = &self.rq.rules.balance;
         let (there, here) = (self.capacity_now(source), self.capacity_now(cpu));
-        self.nr_fair(source) - self.nr_delayed(source) == 1
+        self.rq.nr_fair(source) - self.rq.nr_delayed(source) == 1
             && match rules.larger_by_group {
                 true => here < there,
                 false => !rules.is_larger(here, there),
@@ -138,10 +138,10 @@ impl Sched<'_> {
         source: usize,
         cpu: usize,
     ) -> bool {
-        let mut after = self.first_turn();
-        while let Some((turn, task)) = self.coldest(source, after) {
+        let mut after = self.rq.first_turn();
+        while let Some((turn, task)) = self.rq.coldest(source, after) {
             after = turn;
-            if self.may_run_on(task, cpu) && !self.is_delayed(task) {
+            if self.rq.may_run_on(task, cpu) && !self.rq.is_delayed(task) {
                 self.move_waiting(task, source, cpu);
                 return true;
             }

@@ -16,6 +16,7 @@ mod lot;
 mod misfit;
 mod moves;
 mod pull;
+mod rt;
 mod state;
 mod stats;
 mod sums;
@@ -103,7 +104,7 @@ impl Sched<'_> {
                     let kind = if idle { Idle::Due } else { Idle::Busy };
                     spent += self.pass_ns(cpu, i);
                     if self.balance_domain(vacated, cpu, i, kind) > 0 {
-                        idle = self.rq.cpus[cpu].current.is_none() && self.nr(cpu) == 0;
+                        idle = self.rq.cpus[cpu].current.is_none() && self.rq.nr(cpu) == 0;
                     }
                 } else {
                     self.wait_longer(cpu, i);
@@ -126,9 +127,9 @@ impl Sched<'_> {
     /// Updates the averages of all entities in a CPU's queues.
     fn touch(&mut self, cpu: usize) {
         if self.rq.fair.wants_accounts() {
-            self.update_current(cpu);
+            self.rq.update_current(cpu);
         }
-        self.touch_active(cpu);
+        self.rq.touch_active(cpu);
     }
 
     /// Returns the number of CPUs of one of a CPU's domains.
@@ -295,13 +296,13 @@ impl Sched<'_> {
             let d = &mut self.balance.cpus[cpu].domains[i];
             d.newidle_cost_ns = d.newidle_cost_ns.max(cost);
             spent += cost;
-            if pulled || self.nr(cpu) > 0 {
+            if pulled || self.rq.nr(cpu) > 0 {
                 break;
             }
         }
         self.rq.cpus[cpu].idleness.raise_max_cost(spent);
         let mut first = None;
-        self.each_waiting(cpu, &mut |task| {
+        self.rq.each_waiting(cpu, &mut |task| {
             first = Some(task);
             false
         });
@@ -391,7 +392,7 @@ impl Sched<'_> {
             if c.current.is_none() {
                 continue;
             }
-            if self.nr(cpu) >= 2 || self.kicks_for_misfit(cpu) {
+            if self.rq.nr(cpu) >= 2 || self.kicks_for_misfit(cpu) {
                 return true;
             }
             if self.rq.unequal && topology.asym_span(cpu).is_some() {

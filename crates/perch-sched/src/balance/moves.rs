@@ -17,13 +17,15 @@ pub(crate) trait Vacated {
 impl Sched<'_> {
     /// Moves a waiting task from the queue of `from` to that of `to`.
     pub(super) fn move_waiting(&mut self, task: TaskId, from: usize, to: usize) {
-        self.update_current(from);
+        self.rq.update_current(from);
         assert!(
-            self.may_run_on(task, to),
+            self.rq.may_run_on(task, to),
             "task {task} is moved to cpu {to}, which it may not use"
         );
-        let delayed = self.is_delayed(task);
-        self.detach_waiting(task, from);
+        let delayed = self.rq.is_delayed(task);
+        self.rq.detach_waiting(task, from);
+        self.count_wish(from, task, -1);
+        self.publish(from);
         if self.cpus[from].llc != self.cpus[to].llc && !delayed {
             self.reserve(from, -1);
             self.reserve(to, 1);
@@ -37,7 +39,10 @@ impl Sched<'_> {
         });
         self.enqueue(to, task, true);
         match delayed {
-            true => self.delay_moved(to, task),
+            true => {
+                self.rq.delay_moved(to, task);
+                self.publish(to);
+            }
             false => self.check_preempt(to, task),
         }
         // A CPU that balances for itself looks at its queue next; one that is idle must be told.
@@ -54,14 +59,14 @@ impl Sched<'_> {
         source: usize,
         cpu: usize,
     ) -> bool {
-        let Some(task) = self.fair_current(source) else {
+        let Some(task) = self.rq.fair_current(source) else {
             return false;
         };
-        if !self.may_run_on(task, cpu) {
+        if !self.rq.may_run_on(task, cpu) {
             return false;
         }
         // The kernel enqueues the stopper on the CPU of the task that it moves.
-        if self.nr(source) == 1 {
+        if self.rq.nr(source) == 1 {
             let symbol = Symbol::EnqueueTaskStop;
             self.line(self.acting, symbol, Field::Overloaded, Access::Load);
         }

@@ -54,7 +54,7 @@ impl Sched<'_> {
             let Some(source) = self.busiest_queue(number, cpu, &found) else {
                 break None;
             };
-            if source == cpu || self.nr(source) < 2 {
+            if source == cpu || self.rq.nr(source) < 2 {
                 movable |= source != cpu && self.current_may_come(source, cpu);
                 break Some(source);
             }
@@ -70,7 +70,7 @@ impl Sched<'_> {
         };
         // A queue of one keeps its task, even while the task only waits for its idle CPU to wake
         // up.
-        let spare = source != cpu && self.nr(source) > 1;
+        let spare = source != cpu && self.rq.nr(source) > 1;
         let (moved, kept) = if spare {
             self.pull(source, cpu, i, &mut found, hot_too, idle)
         } else {
@@ -104,12 +104,14 @@ impl Sched<'_> {
     }
 
     fn current_may_come(&self, source: usize, cpu: usize) -> bool {
-        let current = self.fair_current(source);
-        current.is_some_and(|t| self.may_run_on(t, cpu))
+        let current = self.rq.fair_current(source);
+        current.is_some_and(|t| self.rq.may_run_on(t, cpu))
     }
 
     fn any_may_come(&self, source: usize, cpu: usize) -> bool {
-        !self.each_waiting(source, &mut |task| !self.may_run_on(task, cpu))
+        !self
+            .rq
+            .each_waiting(source, &mut |task| !self.rq.may_run_on(task, cpu))
     }
 
     /// Pulls waiting tasks, the one whose turn was longest ago first, until the imbalance is gone.
@@ -132,20 +134,23 @@ impl Sched<'_> {
         };
         let moves_delayed = self.rq.rules.balance.moves_delayed;
         let (mut moved, mut kept) = (0, false);
-        let mut after = self.first_turn();
-        for _ in 0..self.rq.rules.balance.nr_migrate.min(self.nr(source)) {
-            if idle != Idle::Busy && self.nr(source) <= 1 || found.amount <= 0 {
+        let mut after = self.rq.first_turn();
+        for _ in 0..self.rq.rules.balance.nr_migrate.min(self.rq.nr(source)) {
+            if idle != Idle::Busy && self.rq.nr(source) <= 1 || found.amount <= 0 {
                 break;
             }
-            let Some((turn, task)) = self.coldest(source, after) else {
+            let Some((turn, task)) = self.rq.coldest(source, after) else {
                 break;
             };
             after = turn;
-            let hot = self.ran_since_ns(task) < self.rq.rules.migration_cost_ns
-                || self.is_buddy(cpu, task);
-            let delayed = self.is_delayed(task);
+            let hot = self.rq.ran_since_ns(task) < self.rq.rules.migration_cost_ns
+                || self.rq.is_buddy(cpu, task);
+            let delayed = self.rq.is_delayed(task);
             let stays = delayed && !(moves_delayed && found.migrate == Migrate::Load);
-            if stays || failed == 0 && self.owes_time(task, cpu) || !self.may_run_on(task, cpu) {
+            if stays
+                || failed == 0 && self.rq.owes_time(task, cpu)
+                || !self.rq.may_run_on(task, cpu)
+            {
                 continue;
             }
             if !hot_too && self.is_kept(task, source, cpu, found.migrate, unequal) {
@@ -155,8 +160,12 @@ impl Sched<'_> {
             if hot && !hot_too {
                 continue;
             }
-            let load = i64::from(self.task_load(task).max(1));
-            let util = i64::from(self.expected_util(task).max(self.task_average(task).util));
+            let load = i64::from(self.rq.task_load(task).max(1));
+            let util = i64::from(
+                self.rq
+                    .expected_util(task)
+                    .max(self.rq.task_average(task).util),
+            );
             let cost = match found.migrate {
                 Migrate::Task => 1,
                 Migrate::Util if util >> shift > found.amount => continue,

@@ -177,7 +177,7 @@ impl Sched<'_> {
                 let c = number * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let state = self.host.cpu(c);
-                let running = self.nr_fair(c) - self.nr_delayed(c);
+                let running = self.rq.nr_fair(c) - self.rq.nr_delayed(c);
                 if running == 0 || self.balance.scratch.pinned.contains(&c) {
                     continue;
                 }

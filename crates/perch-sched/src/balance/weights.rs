@@ -45,7 +45,7 @@ impl Sched<'_> {
     /// Updates 3.4's averages of a busy CPU at a tick.
     pub(crate) fn tick_weights(&mut self, cpu: usize) {
         let tick = self.rq.now / self.rq.tick_ns;
-        let weight = self.queued_weight(cpu);
+        let weight = self.rq.queued_weight(cpu);
         self.balance.cpus[cpu].weights.advance(tick, weight);
     }
 
@@ -81,7 +81,7 @@ impl Sched<'_> {
         };
         let (mut most, mut least, mut most_running) = (0, u64::MAX, 0);
         for cpu in set.iter() {
-            let now = self.queued_weight(cpu);
+            let now = self.rq.queued_weight(cpu);
             let mut load = now;
             if index > 0 {
                 let tick = self.rq.now / self.rq.tick_ns;
@@ -96,7 +96,7 @@ impl Sched<'_> {
                     now.min(average)
                 };
             }
-            let running = u64::from(self.nr(cpu));
+            let running = u64::from(self.rq.nr(cpu));
             if load > most {
                 (most, most_running) = (load, running);
             }

@@ -75,7 +75,7 @@ impl Sched<'_> {
         let mut walked = vec![0; self.cpus.len() * llcs];
         let mut away = vec![0; llcs];
         for (id, t) in self.rq.tasks.named() {
-            if !self.on_queue(id) {
+            if !self.rq.on_queue(id) {
                 continue;
             }
             if let Some(llc) = t.cache.wants {

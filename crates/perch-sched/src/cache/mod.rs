@@ -46,13 +46,13 @@ impl Sched<'_> {
         let Some(process) = self.rq.tasks[task].state.process() else {
             return;
         };
-        let ran_ns = self.run_time(task).sum_ns;
+        let ran_ns = self.rq.run_time(task).sum_ns;
         let t = &mut self.rq.tasks[task];
         let delta_ns = ran_ns - std::mem::replace(&mut t.cache.accounted_ns, ran_ns);
         if delta_ns > 0 {
             self.host.account(process, cpu, self.rq.now, delta_ns);
         }
-        if self.caches.mode == Mode::Upstream && self.is_balanced(task) {
+        if self.caches.mode == Mode::Upstream && self.rq.is_balanced(task) {
             self.host.check(process, cpu);
             self.follow_preference(cpu, task, process);
         }

@@ -93,8 +93,8 @@ impl Glimpse {
     /// Returns the scheduler's state at this moment.
     pub fn of(sched: &Sched<'_>) -> Glimpse {
         let tasks = sched.rq.tasks.named().map(|(id, t)| {
-            let average = sched.task_average(id);
-            let (priority, first) = sched.rt_rank(id);
+            let average = sched.rq.task_average(id);
+            let (priority, first) = sched.rq.rt_rank(id);
             TaskGlimpse {
                 cpu: t.cpu,
                 running: t.life == Life::Running,
@@ -102,8 +102,8 @@ impl Glimpse {
                 ran_ns: sched.ran_ns(id),
                 load: average.load,
                 util: average.util,
-                lag_ns: match sched.is_balanced(id) {
-                    true => sched.lag_now(id),
+                lag_ns: match sched.rq.is_balanced(id) {
+                    true => sched.rq.lag_now(id),
                     false => 0,
                 },
                 priority,
@@ -116,7 +116,7 @@ impl Glimpse {
         });
         let cpus = sched.rq.cpus.iter().enumerate().map(|(cpu, c)| CpuGlimpse {
             current: c.current,
-            nr: sched.nr(cpu),
+            nr: sched.rq.nr(cpu),
             idle: sched.host.is_idle(cpu),
             misfit: sched.is_misfit(cpu),
             capacity: sched.host.cpu(cpu).capacity,

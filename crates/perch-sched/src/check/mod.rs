@@ -54,13 +54,13 @@ impl Auditor {
                     .check_cpu(cpu, coming)
                     .map_err(|e| format!("cpu {cpu}: {e}"))?;
             }
-            sched.check_queues()?;
-            sched.check_averages()?;
+            sched.rq.check_queues(&sched.host)?;
+            sched.rq.check_averages()?;
             sched.check_groups()?;
-            sched.check_rt()?;
+            sched.rq.check_rt(&|cpu| sched.cpus[cpu].inbox.is_told())?;
             sched.check_caches()
         };
-        let floors = sched.floors();
+        let floors = sched.rq.floors();
         let fell = self
             .floors
             .iter()
@@ -81,17 +81,17 @@ impl Sched<'_> {
         // The places of each task: timelines, CPUs that run it, inboxes.
         let mut places = IdVec::<TaskId, [u32; 3]>::from_iter(self.rq.tasks.iter().map(|_| [0; 3]));
         for (cpu, c) in self.cpus.iter().enumerate() {
-            let waiting = self.rt_waiting(cpu);
+            let waiting = self.rq.rt_waiting(cpu);
             waiting.for_each(|t| places[t][0] += 1);
             let current = self.rq.cpus[cpu].current;
             current.iter().for_each(|&t| places[t][1] += 1);
             c.inbox.tasks().iter().for_each(|&t| places[t][2] += 1);
         }
-        let waiting = self.fair_waiting();
+        let waiting = self.rq.fair_waiting();
         waiting.for_each(|t| places[t][0] += 1);
         for (id, t) in self.rq.tasks.named() {
             let at = &places[id];
-            let delayed = self.is_delayed(id);
+            let delayed = self.rq.is_delayed(id);
             let expected = match t.life {
                 Life::Unborn | Life::Dead => [0, 0, 0],
                 Life::Asleep => [delayed.into(), 0, 0],
@@ -125,7 +125,7 @@ impl Sched<'_> {
                 t.life
             );
             hold!(
-                !self.on_queue(id) || self.is_attached(id) == self.is_balanced(id),
+                !self.rq.on_queue(id) || self.rq.is_attached(id) == self.rq.is_balanced(id),
                 "task {id} is queued but not attached"
             );
         }
@@ -135,7 +135,7 @@ impl Sched<'_> {
     /// Checks that the CPU is idle exactly if it seems to be, and that an event is pending for what
     /// it has to do.
     fn check_cpu(&self, cpu: usize, coming: Coming) -> Result<(), String> {
-        let (c, nr) = (&self.cpus[cpu], self.nr(cpu));
+        let (c, nr) = (&self.cpus[cpu], self.rq.nr(cpu));
         let current = self.rq.cpus[cpu].current;
         hold!(
             self.rq.cpus[cpu].idleness.is_idle() == current.is_none(),
@@ -178,7 +178,7 @@ impl Sched<'_> {
             state.nr_running
         );
         hold!(
-            state.nr_delayed == self.nr_delayed(cpu),
+            state.nr_delayed == self.rq.nr_delayed(cpu),
             "the policy sees other delayed tasks"
         );
         self.check_balance(cpu)

@@ -2,13 +2,13 @@
 //! The accounting of the running task's time, in any class.
 
 use super::ask::Rank;
-use crate::core::Sched;
+use crate::class::RunQueues;
 
-impl Sched<'_> {
+impl RunQueues {
     /// Accounts the run time of the running task of `cpu` up to now.
     #[inline]
     pub(crate) fn update_current(&mut self, cpu: usize) {
-        let Some(task) = self.rq.cpus[cpu].current else {
+        let Some(task) = self.cpus[cpu].current else {
             return;
         };
         match self.rank_running(cpu) {

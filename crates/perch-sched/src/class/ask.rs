@@ -2,7 +2,7 @@
 //! The questions of other rooms about the class of a task, and about the tasks of all classes on a
 //! CPU.
 
-use crate::core::Sched;
+use crate::class::RunQueues;
 use crate::id::TaskId;
 
 /// The class of a task, lowest first.
@@ -12,7 +12,7 @@ pub(super) enum Rank {
     Rt,
 }
 
-impl Sched<'_> {
+impl RunQueues {
     #[inline]
     pub(super) fn rank(&self, task: TaskId) -> Rank {
         match self.is_rt(task) {
@@ -38,7 +38,7 @@ impl Sched<'_> {
     /// Returns the running task of `cpu` if the balancer may move it: a task of the lowest class.
     #[inline]
     pub(crate) fn fair_current(&self, cpu: usize) -> Option<TaskId> {
-        self.rq.cpus[cpu].current.filter(|_| !self.runs_rt(cpu))
+        self.cpus[cpu].current.filter(|_| !self.runs_rt(cpu))
     }
 
     /// Returns whether the balancer may move `task`: a task of the lowest class.

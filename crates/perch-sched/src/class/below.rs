@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The questions that the real-time class may ask about the classes below it.
 
-use crate::core::Sched;
+use crate::class::RunQueues;
 
-impl Sched<'_> {
+impl RunQueues {
     /// Returns the number of tasks on `cpu` of the classes below the real-time one.
     #[inline]
     pub(in crate::class) fn nr_below_rt(&self, cpu: usize) -> u32 {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The scheduling classes and the one place that knows all of them.
+//! The run queues of all CPUs, and the scheduling classes whose tasks are in them.
 //!
-//! A class is a type without a value that answers the questions of [`Class`], as a kernel's class
-//! is a table of functions (`DEFINE_SCHED_CLASS`). The methods of [`Sched`] in this file find the
-//! class of a task, or of the task that a CPU runs, and pass the question on. The core and the
-//! balancer call these methods and never ask which class a task has; the classes do not know each
-//! other. `below.rs` has what a class must know of those below it.
+//! [`RunQueues`] owns what runs and waits on each CPU, and offers the operations of the kernel's
+//! `struct rq` and `struct sched_class`. This file finds the class of a task, or of the task that a
+//! CPU runs, and passes an operation on to it: no other room knows the classes, and the classes do
+//! not know each other. `below.rs` has what a class must know of those below it.
+//!
+//! An operation changes the queues and nothing else. What it does beyond them, such as an access to
+//! a contended line, is an [`Effect`], which the core takes afterwards.
 
 mod account;
 mod ask;
 mod below;
+mod effect;
 pub(crate) mod fair;
 mod idleness;
 pub(crate) mod pelt;
@@ -20,132 +23,161 @@ pub(crate) mod table;
 
 use perch_policy::Wake;
 
-use crate::core::{Life, Sched, Waker};
+use crate::core::Life;
 use crate::id::TaskId;
 
+pub(crate) use effect::Effect;
+pub(crate) use queues::{New, RunQueues};
+
 use ask::Rank;
-pub(crate) use queues::{RunQueue, RunQueues};
+use table::{Arrival, Choice, Departure, Yield};
 
-use fair::FairClass;
-use rt::RtClass;
-use table::{Class, Yield};
-
-/// Passes a question on to the class of rank `$rank`: the table of classes.
-macro_rules! ask {
-    ($rank:expr, $question:ident($($with:expr),*)) => {
-        match $rank {
-            Rank::Fair => FairClass::$question($($with),*),
-            Rank::Rt => RtClass::$question($($with),*),
-        }
-    };
-}
-
-/// Questions about a task, or about the running task of a CPU.
-impl Sched<'_> {
-    /// Enqueues `task` on `cpu`, see [`Class::enqueue`].
+/// The operations on a task, or on the running task of a CPU.
+impl RunQueues {
+    /// Enqueues a task, which is on no queue, on `cpu`. `moved` says that the balancer brings the
+    /// task, and that it was not woken.
     pub(crate) fn enqueue(&mut self, cpu: usize, task: TaskId, moved: bool) {
-        self.end_streak(cpu);
         self.update_current(cpu);
-        ask!(self.rank(task), enqueue(self, cpu, task, moved));
+        match self.rank(task) {
+            Rank::Fair => self.enqueue_fair(cpu, task, moved),
+            Rank::Rt => self.enqueue_rt(cpu, task),
+        }
     }
 
-    /// Takes the running task off its CPU, see [`Class::leave`].
-    pub(crate) fn leave(&mut self, cpu: usize, task: TaskId, life: Life) {
-        ask!(self.rank(task), leave(self, cpu, task, life));
+    /// Puts the running task to sleep or ends it, as `life` says, and leaves the CPU without a task.
+    pub(crate) fn leave(&mut self, cpu: usize, task: TaskId, life: Life) -> Departure {
+        match self.rank(task) {
+            Rank::Fair => Departure {
+                dequeued: self.leave_fair(cpu, task, life),
+                pulls: false,
+            },
+            Rank::Rt => Departure {
+                dequeued: true,
+                pulls: self.leave_rt(cpu, task, life),
+            },
+        }
     }
 
     /// Picks the task that runs next on `cpu`, which runs none: that of the highest class that has
     /// one.
     pub(crate) fn pick(&mut self, cpu: usize) -> Option<TaskId> {
-        RtClass::pick(self, cpu).or_else(|| FairClass::pick(self, cpu))
+        self.pick_rt(cpu).or_else(|| self.pick_skipping(cpu, false))
     }
 
     /// Returns whether a class above that of the running task has a task that may run.
     #[inline]
-    pub(crate) fn is_outranked(&mut self, cpu: usize, task: TaskId) -> bool {
-        self.rank(task) < Rank::Rt && RtClass::pick(self, cpu).is_some()
+    pub(crate) fn is_outranked(&self, cpu: usize, task: TaskId) -> bool {
+        self.rank(task) < Rank::Rt && self.pick_rt(cpu).is_some()
     }
 
-    /// Makes the picked task the running one, see [`Class::set_next`].
+    /// Makes the picked task the running one.
     pub(crate) fn set_next(&mut self, cpu: usize, task: TaskId) {
-        let rank = self.rank(task);
-        if rank > Rank::Fair {
-            self.touch_queue(cpu);
+        match self.rank(task) {
+            Rank::Fair => self.set_next_fair(cpu, task),
+            Rank::Rt => {
+                self.touch_queue(cpu);
+                self.set_next_rt(cpu, task);
+            }
         }
-        ask!(rank, set_next(self, cpu, task));
-        self.note_misfit(cpu);
     }
 
-    /// Tells the class that the switch to the running task is done, see [`Class::switched`].
+    /// Returns whether `cpu` pushes waiting tasks away now that its switch is done.
     #[inline]
-    pub(crate) fn switched(&mut self, cpu: usize) {
-        ask!(self.rank_running(cpu), switched(self, cpu));
+    pub(crate) fn pushes(&self, cpu: usize) -> bool {
+        self.rank_running(cpu) == Rank::Rt
     }
 
-    /// Puts the running task back among those that wait, see [`Class::put`].
-    pub(crate) fn put(&mut self, cpu: usize) {
-        let Some(task) = self.rq.cpus[cpu].current else {
-            return;
-        };
-        ask!(self.rank_running(cpu), put(self, cpu, task));
+    /// Puts the running task back among those that wait, and leaves the CPU without a task.
+    pub(crate) fn put(&mut self, cpu: usize, task: TaskId) {
+        match self.rank_running(cpu) {
+            Rank::Fair => self.put_fair(cpu, task),
+            Rank::Rt => self.put_rt(cpu, task),
+        }
     }
 
-    /// Returns whether the running task would be picked again, see [`Class::goes_on`].
+    /// Returns whether the running task, which was asked to give way, would be picked again. If so,
+    /// the CPU does not switch.
     #[inline]
     pub(crate) fn goes_on(&mut self, cpu: usize, task: TaskId) -> bool {
-        ask!(self.rank_running(cpu), goes_on(self, cpu, task))
+        match self.rank_running(cpu) {
+            Rank::Fair => false,
+            Rank::Rt => self.goes_on_rt(cpu, task),
+        }
     }
 
-    /// Makes the running task yield, see [`Class::yields`].
+    /// Makes the running task yield.
     pub(crate) fn yields(&mut self, cpu: usize, task: TaskId) -> Yield {
-        ask!(self.rank(task), yields(self, cpu, task))
+        match self.rank(task) {
+            Rank::Fair => self.yield_fair(cpu, task),
+            Rank::Rt => self.yield_rt(cpu, task),
+        }
     }
 
     /// Lets `wakee`, which was just enqueued on `cpu`, preempt the running task. A task of a lower
     /// class never does.
-    pub(crate) fn check_preempt(&mut self, cpu: usize, wakee: TaskId) {
+    pub(crate) fn arrives(&mut self, cpu: usize, wakee: TaskId) -> Arrival {
         let rank = self.rank(wakee);
         if self.rank_running(cpu) > rank {
-            return;
+            return Arrival::default();
         }
-        ask!(rank, check_preempt(self, cpu, wakee));
+        match rank {
+            Rank::Fair => Arrival {
+                preempts: self.check_preempt_fair(cpu, wakee),
+                pushes: false,
+            },
+            Rank::Rt => self.check_preempt_rt(cpu, wakee),
+        }
     }
 
-    /// Handles a tick during which `task` runs, see [`Class::tick`].
-    pub(crate) fn tick_current(&mut self, cpu: usize, task: TaskId) {
+    /// Handles a tick during which `task` runs. Returns whether the task's class has had its share of
+    /// the CPU.
+    pub(crate) fn tick(&mut self, cpu: usize, task: TaskId) -> bool {
         match self.rank_running(cpu) {
             Rank::Fair => {
-                FairClass::tick(self, cpu, task);
-                self.note_misfit(cpu);
+                self.tick_fair(cpu, task);
                 self.tick_below(cpu);
+                false
             }
             Rank::Rt => {
                 self.touch_queue(cpu);
-                RtClass::tick(self, cpu, task);
+                self.tick_rt(cpu, task)
             }
         }
     }
 
-    /// Chooses a task's CPU, see [`Class::select`].
-    pub(crate) fn select(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> (usize, u32) {
-        ask!(self.rank(task), select(self, task, wake, waker))
-    }
-
-    /// Prepares a sleeping task to change its CPU, see [`Class::migrate`].
-    pub(crate) fn migrate(&mut self, task: TaskId) {
-        ask!(self.rank(task), migrate(self, task));
-    }
-
-    /// Prepares a task for its first wake-up, see [`Class::born`].
-    pub(crate) fn born(&mut self, task: TaskId, cpu: usize) {
-        ask!(self.rank(task), born(self, task, cpu));
-    }
-
-    /// Returns the [`Class::SWITCHES_PARENT`] of the class of `task`.
-    pub(crate) fn switches_parent(&self, task: TaskId) -> bool {
+    /// Chooses the CPU of a task that `here` wakes or forks, if its class does so itself.
+    #[inline]
+    pub(crate) fn choose(&mut self, task: TaskId, wake: &Wake, here: usize) -> Choice {
         match self.rank(task) {
-            Rank::Fair => FairClass::SWITCHES_PARENT,
-            Rank::Rt => RtClass::SWITCHES_PARENT,
+            Rank::Fair => Choice::Policy,
+            // `select_task_rq_rt` looks at wake-ups and forks only.
+            Rank::Rt if wake.exec => Choice::Stays,
+            Rank::Rt => {
+                let (cpu, step) = self.choose_rt(task, wake.prev_cpu, here);
+                Choice::Class(cpu, step)
+            }
         }
+    }
+
+    /// Prepares a sleeping task to change its CPU. Returns whether this changes the old CPU's queue.
+    pub(crate) fn migrate(&mut self, task: TaskId) -> bool {
+        let fair = self.rank(task) == Rank::Fair;
+        if fair {
+            self.leave_cpu(task);
+        }
+        fair
+    }
+
+    /// Prepares a task for its first wake-up, which will send it to `cpu`.
+    pub(crate) fn born(&mut self, task: TaskId, cpu: usize) {
+        if self.rank(task) == Rank::Fair {
+            self.born_fair(task, cpu);
+        }
+    }
+
+    /// Returns whether the CPU of the parent checks at once for a reschedule when `task` appears,
+    /// whose parent is not simulated.
+    pub(crate) fn switches_parent(&self, task: TaskId) -> bool {
+        self.rank(task) == Rank::Rt
     }
 }

@@ -9,15 +9,11 @@ use crate::id::{MaskId, TaskId};
 impl Sched<'_> {
     /// Returns the CPUs that `task` may use.
     pub fn allowed(&self, task: TaskId) -> &CpuMask {
-        &self.rq.affinities[self.rq.tasks[task].affinity]
+        self.rq.allowed(task)
     }
 
     /// Returns a set of CPUs that tasks can be bound to, by its place in [`crate::Setup::masks`].
     pub fn mask(&self, mask: MaskId) -> &CpuMask {
         &self.rq.affinities[mask]
-    }
-
-    pub(crate) fn may_run_on(&self, task: TaskId, cpu: usize) -> bool {
-        self.rq.affinities[self.rq.tasks[task].affinity].contains(cpu)
     }
 }

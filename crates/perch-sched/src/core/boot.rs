@@ -12,9 +12,9 @@ use super::watch::Watch;
 use super::{Sched, kind};
 use crate::balance::BalanceState;
 use crate::cache::{self, CacheTask};
-use crate::class::fair::{self, FairState};
+use crate::class::fair;
 use crate::class::rt;
-use crate::class::{RunQueue, RunQueues};
+use crate::class::{New, RunQueues};
 use crate::era::{EraRules, NICE_WEIGHT};
 use crate::hardware::{Costs, Layouts, Lines, Llcs};
 use crate::id::{IdVec, TaskId};
@@ -62,30 +62,22 @@ impl<'a> Sched<'a> {
             counters: policy.modes().overload_layout(),
             rearranged: setup.rearranged,
         };
-        let rq = RunQueues {
-            now: 0,
-            rules,
-            tick_ns,
-            cpus: (0..n).map(|cpu| RunQueue::new(topology, cpu)).collect(),
-            fair: FairState::new(
+        let lines = Lines::new(machine, layouts);
+        let rq = RunQueues::new(
+            &New {
+                setup,
                 rules,
-                tick_ns,
-                tasks.iter().map(|t| t.state.load),
-                setup.groups,
-                &groups,
-                n,
-            ),
-            rt: rt::domain(specs, &policy, topology),
+                groups: &groups,
+                has_lines: lines.is_some(),
+            },
             tasks,
-            affinities: setup.masks.iter().cloned().collect(),
-            unequal: (0..n).any(|cpu| topology.capacity(cpu) != topology.capacity(0)),
-        };
+        );
         Sched {
             rq,
             events,
             host,
             policy,
-            lines: Contended::new(Lines::new(machine, layouts)),
+            lines: Contended::new(lines),
             acting: 0,
             cpus: (0..n).map(|cpu| new_cpu(topology, &costs, cpu)).collect(),
             costs,

@@ -22,12 +22,6 @@ impl Sched<'_> {
         }
     }
 
-    /// Returns whether the machine has figures for contended lines.
-    #[inline]
-    pub(crate) fn has_lines(&self) -> bool {
-        self.lines.lines.is_some()
-    }
-
     /// Returns whether the root domain's flag says that some CPU is overloaded.
     pub(crate) fn is_overloaded(&self) -> bool {
         self.lines.overload

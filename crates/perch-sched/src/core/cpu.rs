@@ -24,6 +24,8 @@ pub struct Cpu {
     pub fill: u64,
     /// The time that the CPU has waited for contended cache lines.
     pub lines: Owed,
+    /// 5.5: the average cost of the idle scans of wakers here, in nanoseconds.
+    pub scan_cost_ns: u64,
     /// The kernel's own work that the CPU does while it is idle.
     pub chores: Chores,
 }
@@ -49,6 +51,7 @@ pub(super) fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize) -> Cpu {
         inbox: Inbox::default(),
         fill: 0,
         lines: Owed::default(),
+        scan_cost_ns: 0,
         chores: Chores::default(),
     }
 }

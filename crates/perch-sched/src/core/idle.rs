@@ -8,7 +8,7 @@ impl Sched<'_> {
     /// Makes `cpu`, which has no task to run, idle.
     pub(super) fn go_idle(&mut self, cpu: usize) {
         if !self.rq.cpus[cpu].idleness.is_idle() {
-            let full = self.is_full(cpu);
+            let full = self.rq.is_full(cpu);
             let c = &mut self.rq.cpus[cpu];
             c.pelt.stop(self.rq.now, full);
             c.idleness.begin(self.rq.now);
@@ -19,7 +19,7 @@ impl Sched<'_> {
         let state = self.host.cpu_mut(cpu);
         state.idle_since_ns = self.rq.now;
         state.idle_exit_ns = exit_ns;
-        let idle = self.cpus[cpu].inbox.is_empty() && self.nr(cpu) == 0;
+        let idle = self.cpus[cpu].inbox.is_empty() && self.rq.nr(cpu) == 0;
         self.host.set_idle(cpu, idle);
         if idle {
             self.note_idle_core(cpu);

@@ -13,7 +13,7 @@ impl Sched<'_> {
             self.check_preempt(cpu, task);
         }
         if self.rq.cpus[cpu].current.is_none() {
-            if self.nr(cpu) > 0 {
+            if self.rq.nr(cpu) > 0 {
                 self.schedule(programs, cpu);
             } else {
                 self.host.set_idle(cpu, true);

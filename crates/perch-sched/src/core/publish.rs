@@ -8,11 +8,12 @@ impl Sched<'_> {
     /// Shows the policy the queue of `cpu` as it is now, and brings all sums over queues up to
     /// date.
     pub(crate) fn publish(&mut self, cpu: usize) {
-        let current = self.fair_current(cpu);
-        let curr_load = current.map_or(0, |task| self.task_load(task));
-        let nr = self.nr(cpu);
+        self.tell_groups();
+        let current = self.rq.fair_current(cpu);
+        let curr_load = current.map_or(0, |task| self.rq.task_load(task));
+        let nr = self.rq.nr(cpu);
         let capacity = self.host.topology().capacity(cpu);
-        let shown = self.shown(cpu, capacity);
+        let shown = self.rq.shown(cpu, capacity);
         let state = self.host.cpu_mut(cpu);
         let before = Sums::of(state);
         state.nr_running = nr;

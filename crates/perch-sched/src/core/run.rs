@@ -71,7 +71,7 @@ impl Sched<'_> {
         let Some(task) = self.rq.cpus[cpu].current else {
             return;
         };
-        if self.goes_on(cpu, task) {
+        if self.rq.goes_on(cpu, task) {
             return self.go_on(programs, cpu, task);
         }
         self.leave_caches(cpu, task);
@@ -81,12 +81,12 @@ impl Sched<'_> {
 
     /// The running task yields. Returns whether it left the CPU.
     pub fn give_way(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) -> bool {
-        if self.is_outranked(cpu, task) {
+        if self.rq.is_outranked(cpu, task) {
             self.preempt(programs, cpu);
             return true;
         }
         match self.yields(cpu, task) {
-            Yield::Keeps => return false,
+            Yield::Keeps | Yield::Again => return false,
             Yield::GivesWay => {
                 self.leave_caches(cpu, task);
                 self.put(cpu);

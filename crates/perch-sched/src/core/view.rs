@@ -76,6 +76,12 @@ impl Sched<'_> {
         self.rq.cpus[cpu].need_resched
     }
 
+    /// Returns the number of runnable tasks of all classes on `cpu`, the running one included.
+    #[inline]
+    pub fn nr(&self, cpu: usize) -> u32 {
+        self.rq.nr(cpu)
+    }
+
     /// Returns the speed of `cpu`, in 1024ths of full capacity.
     pub fn speed_1024(&self, cpu: usize) -> u32 {
         self.cpus[cpu].speed_1024
@@ -129,7 +135,7 @@ impl Sched<'_> {
 
     /// Returns the time that `task` has run so far, in nanoseconds.
     pub fn ran_ns(&self, task: TaskId) -> u64 {
-        let run = self.run_time(task);
+        let run = self.rq.run_time(task);
         match self.rq.tasks[task].life {
             Life::Running => run.sum_ns + self.rq.now.saturating_sub(run.start_ns),
             _ => run.sum_ns,
@@ -229,6 +235,6 @@ impl Sched<'_> {
     /// charge it.
     pub fn is_alone(&mut self, cpu: usize) -> bool {
         self.settle_lines(cpu);
-        self.nr(cpu) == 1 && self.nr_fair(cpu) == 1
+        self.rq.nr(cpu) == 1 && self.rq.nr_fair(cpu) == 1
     }
 }

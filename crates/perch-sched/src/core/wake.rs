@@ -24,7 +24,7 @@ impl Sched<'_> {
         t.woken_ns = now;
         t.waits_since_ns = now;
         let prev = t.cpu;
-        if self.is_delayed(task) {
+        if self.rq.is_delayed(task) {
             return self.wake_delayed(task, this_cpu, waker);
         }
         let wake = Wake {
@@ -54,8 +54,9 @@ impl Sched<'_> {
         if self.caches.reserves() {
             self.reserve(cpu, 1);
         }
-        self.update_current(cpu);
-        self.requeue_delayed(cpu, task);
+        self.rq.update_current(cpu);
+        self.rq.requeue_delayed(cpu, task);
+        self.publish(cpu);
         self.happened(Observed::Requeued {
             task,
             waker,
@@ -72,12 +73,12 @@ impl Sched<'_> {
     /// such a task; otherwise `cpu` enqueues it when the interrupt arrives.
     fn send_to(&mut self, task: TaskId, cpu: usize, this_cpu: usize, cost_ns: u64, direct: bool) {
         assert!(
-            self.allowed(task).contains(cpu),
+            self.rq.allowed(task).contains(cpu),
             "task {task} is sent to cpu {cpu}, which it may not use"
         );
         let busy = match cpu == this_cpu {
-            true => self.rq.cpus[cpu].current.is_some() || self.nr(cpu) > 0,
-            false => self.is_near(cpu, this_cpu) && self.nr(cpu) > 0,
+            true => self.rq.cpus[cpu].current.is_some() || self.rq.nr(cpu) > 0,
+            false => self.is_near(cpu, this_cpu) && self.rq.nr(cpu) > 0,
         };
         if busy || direct && cpu != this_cpu {
             self.enqueue(cpu, task, false);
@@ -104,8 +105,9 @@ impl Sched<'_> {
     fn preempt_from(&mut self, cpu: usize, task: TaskId, this_cpu: usize, cost_ns: u64) {
         let before = self.rq.cpus[cpu].need_resched;
         self.check_preempt(cpu, task);
-        let lazy = self.rq.rules.preemption == Preemption::Lazy && self.fair_current(cpu).is_some();
-        let told = !lazy || !self.is_balanced(task);
+        let lazy =
+            self.rq.rules.preemption == Preemption::Lazy && self.rq.fair_current(cpu).is_some();
+        let told = !lazy || !self.rq.is_balanced(task);
         if self.rq.cpus[cpu].need_resched && !before && cpu != this_cpu && told {
             self.send_ipi(cpu, this_cpu, cost_ns);
         }
@@ -116,7 +118,7 @@ impl Sched<'_> {
         self.acting = parent;
         let (cpu, _) = self.start(task, parent);
         self.send_to(task, cpu, parent, 0, true);
-        if self.switches_parent(task) {
+        if self.rq.switches_parent(task) {
             self.resched_if_needed(programs, parent);
         }
     }
@@ -149,7 +151,7 @@ impl Sched<'_> {
         self.count_thread(task, 1);
         let (cpu, examined) = self.select(task, &wake, Waker::Idle);
         self.reserve(cpu, 1);
-        self.born(task, cpu);
+        self.rq.born(task, cpu);
         let t = &mut self.rq.tasks[task];
         (t.cpu, t.woken_ns) = (cpu, self.rq.now);
         (cpu, self.costs.examine_ns(examined))

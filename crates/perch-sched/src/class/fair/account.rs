@@ -2,15 +2,15 @@
 //! The accounting of the time that a task of the fair class runs.
 
 use super::{cfs, eevdf};
-use crate::core::Sched;
+use crate::class::RunQueues;
 use crate::era::FairRules;
 use crate::id::{EntityId, QueueId, TaskId};
 
-impl Sched<'_> {
+impl RunQueues {
     /// Charges the running task, and the groups above it, the time since the last accounting.
     #[inline]
     pub(in crate::class) fn account_fair(&mut self, cpu: usize, task: TaskId) {
-        if self.rq.tasks[task].group.is_none() {
+        if self.tasks[task].group.is_none() {
             self.update_level(cpu, QueueId::of_cpu(cpu), EntityId::of_task(task));
         } else {
             self.update_levels(cpu, task);
@@ -21,7 +21,7 @@ impl Sched<'_> {
     fn update_levels(&mut self, cpu: usize, task: TaskId) {
         let (mut queue, mut entity) = self.level_of(task);
         while self.update_level(cpu, queue, entity)
-            && let Some(above) = self.rq.fair.above(queue)
+            && let Some(above) = self.fair.above(queue)
         {
             (queue, entity) = above;
         }
@@ -31,8 +31,8 @@ impl Sched<'_> {
     /// there was any.
     #[inline(always)]
     fn update_level(&mut self, cpu: usize, queue: QueueId, entity: EntityId) -> bool {
-        let (now, rules) = (self.rq.now, self.rq.rules.fair);
-        let (fair, se) = self.rq.fair.both_mut(queue, entity);
+        let (now, rules) = (self.now, self.rules.fair);
+        let (fair, se) = self.fair.both_mut(queue, entity);
         let delta = se.run.account(now);
         if delta == 0 {
             return false;
@@ -43,7 +43,7 @@ impl Sched<'_> {
             FairRules::Eevdf { slice_ns } => {
                 eevdf::update_floor(fair, Some(se));
                 if eevdf::renew_deadline(se, slice_ns) && fair.entities > 1 {
-                    self.rq.cpus[cpu].need_resched = true;
+                    self.cpus[cpu].need_resched = true;
                 }
             }
         }

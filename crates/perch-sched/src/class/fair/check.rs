@@ -2,24 +2,27 @@
 //! The books of the fair class: the numbers of every queue, of a CPU or of a group, agree with the
 //! entities in it, and the levels agree with one another.
 
+use perch_policy::Host;
+
 use super::entity::Owner;
+use crate::class::RunQueues;
 use crate::class::pelt::{Activity, Average};
-use crate::core::{Life, Sched};
+use crate::core::Life;
 use crate::era::FairRules;
 use crate::hold;
 use crate::id::{EntityId, IdVec, QueueId, TaskId};
 
-impl Sched<'_> {
+impl RunQueues {
     /// Returns the numbers of all queues.
     fn queue_numbers(&self) -> impl Iterator<Item = QueueId> + use<> {
-        self.rq.fair.queues.ids()
+        self.fair.queues.ids()
     }
 
     /// Returns the tasks that are queued and do not run.
     pub(crate) fn fair_waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
         let queues = self.queue_numbers();
-        let entities = queues.flat_map(|q| self.rq.fair.queue(q).timeline.iter().map(|w| w.entity));
-        entities.filter_map(|entity| match self.rq.fair.owner(entity) {
+        let entities = queues.flat_map(|q| self.fair.queue(q).timeline.iter().map(|w| w.entity));
+        entities.filter_map(|entity| match self.fair.owner(entity) {
             Owner::Task(task) => Some(task),
             Owner::Group(_) => None,
         })
@@ -28,23 +31,23 @@ impl Sched<'_> {
     /// Returns each queue's floor, which never goes back.
     pub(crate) fn floors(&self) -> Vec<i64> {
         let queues = self.queue_numbers();
-        queues.map(|q| self.rq.fair.queue(q).min_vruntime).collect()
+        queues.map(|q| self.fair.queue(q).min_vruntime).collect()
     }
 
     /// Returns whether `task` is counted in a queue's averages.
     pub(crate) fn is_attached(&self, task: TaskId) -> bool {
-        self.rq.fair.entity_of(task).attached
+        self.fair.entity_of(task).attached
     }
 
-    pub(crate) fn check_queues(&self) -> Result<(), String> {
-        let mut est = vec![0; self.rq.cpus.len()];
-        for (t, se) in self.rq.tasks.iter().zip(&self.rq.fair.entities) {
+    pub(crate) fn check_queues(&self, host: &Host) -> Result<(), String> {
+        let mut est = vec![0; self.cpus.len()];
+        for (t, se) in self.tasks.iter().zip(&self.fair.entities) {
             if se.queued && !se.delayed {
                 est[t.cpu] += se.est();
             }
         }
         for (cpu, est) in est.into_iter().enumerate() {
-            let fair = self.rq.fair.cpu_queue(cpu);
+            let fair = self.fair.cpu_queue(cpu);
             hold!(
                 fair.est == est,
                 "cpu {cpu}: util_est {}, not {est}",
@@ -58,20 +61,20 @@ impl Sched<'_> {
             );
         }
         for queue in self.queue_numbers() {
-            let cpu = self.rq.fair.cpu_of(queue);
+            let cpu = self.fair.cpu_of(queue);
             self.check_queue(queue)
                 .map_err(|e| format!("cpu {cpu}, queue {queue}: {e}"))?;
         }
-        self.rq.fair.check_shares(&self.host, &self.rq.tasks)
+        self.fair.check_shares(host, &self.tasks)
     }
 
     /// Returns the task that runs, as the queues from this one downwards have it.
     fn each_running(&self, queue: QueueId) -> Option<TaskId> {
-        let curr = self.rq.fair.queue(queue).curr;
+        let curr = self.fair.queue(queue).curr;
         if curr == EntityId::NONE {
             return None;
         }
-        match self.rq.fair.owner(curr) {
+        match self.fair.owner(curr) {
             Owner::Group(below) => self.each_running(below),
             Owner::Task(task) => Some(task),
         }
@@ -79,18 +82,18 @@ impl Sched<'_> {
 
     /// Checks that a queue's numbers are those of the entities in it.
     fn check_queue(&self, queue: QueueId) -> Result<(), String> {
-        let (cpu, fair) = (self.rq.fair.cpu_of(queue), self.rq.fair.queue(queue));
-        let eevdf = matches!(self.rq.rules.fair, FairRules::Eevdf { .. });
+        let (cpu, fair) = (self.fair.cpu_of(queue), self.fair.queue(queue));
+        let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
         let (mut weight, mut weighted, mut len) = (0, 0, 0);
         let (mut nr, mut delayed) = (0, 0);
         let mut last = i64::MIN;
         let mut count = |entity: EntityId| -> Result<(), String> {
-            let se = self.rq.fair.entity(entity);
+            let se = self.fair.entity(entity);
             len += 1;
             hold!(se.queued, "{entity} stands there and is not queued");
-            match self.rq.fair.owner(entity) {
+            match self.fair.owner(entity) {
                 Owner::Task(task) => {
-                    let t = &self.rq.tasks[task];
+                    let t = &self.tasks[task];
                     hold!(
                         t.cpu == cpu && self.queue_of(task) == queue,
                         "task {task} thinks it is on cpu {}, queue {}",
@@ -101,9 +104,9 @@ impl Sched<'_> {
                     delayed += u32::from(se.delayed);
                 }
                 Owner::Group(below) => {
-                    let fair = self.rq.fair.queue(below);
+                    let fair = self.fair.queue(below);
                     hold!(
-                        self.rq.fair.above(below) == Some((queue, entity)),
+                        self.fair.above(below) == Some((queue, entity)),
                         "group {entity} stands in the wrong queue"
                     );
                     hold!(
@@ -119,7 +122,7 @@ impl Sched<'_> {
             Ok(())
         };
         for w in fair.timeline.iter() {
-            let se = self.rq.fair.entity(w.entity);
+            let se = self.fair.entity(w.entity);
             let key = if eevdf { se.deadline } else { se.vruntime };
             hold!(
                 (w.key, w.vruntime, w.weight) == (key, se.vruntime, se.weight),
@@ -143,18 +146,17 @@ impl Sched<'_> {
             fair.weighted_v
         );
         if fair.curr != EntityId::NONE {
-            weight += u64::from(self.rq.fair.entity(fair.curr).weight);
+            weight += u64::from(self.fair.entity(fair.curr).weight);
             count(fair.curr)?;
-            if let Owner::Task(task) = self.rq.fair.owner(fair.curr) {
-                let life = self.rq.tasks[task].life;
+            if let Owner::Task(task) = self.fair.owner(fair.curr) {
+                let life = self.tasks[task].life;
                 hold!(life == Life::Running, "runs task {task}, which is {life:?}");
             }
         }
         hold!(fair.entities == len, "{} entities of {len}", fair.entities);
         hold!(fair.nr == nr, "nr {} of {nr} tasks", fair.nr);
         hold!(
-            self.rq
-                .fair
+            self.fair
                 .says_runnable(queue)
                 .is_none_or(|says| says == (nr > delayed)),
             "the policy is told the opposite of {nr} tasks, {delayed} asleep"
@@ -174,11 +176,11 @@ impl Sched<'_> {
 
     /// Checks that a queue's buddies are queued and not delayed.
     fn check_buddies(&self, queue: QueueId) -> Result<(), String> {
-        let fair = self.rq.fair.queue(queue);
+        let fair = self.fair.queue(queue);
         for buddy in [fair.next_buddy, fair.last_buddy] {
             hold!(
                 buddy == EntityId::NONE
-                    || self.rq.fair.entity(buddy).queued && !self.rq.fair.entity(buddy).delayed,
+                    || self.fair.entity(buddy).queued && !self.fair.entity(buddy).delayed,
                 "its buddy {buddy} is not queued"
             );
         }
@@ -189,7 +191,7 @@ impl Sched<'_> {
     /// included. (The averages themselves lag behind by up to a period, here as in the kernel.)
     pub(crate) fn check_averages(&self) -> Result<(), String> {
         // 3.4 keeps no averages of groups.
-        if self.rq.rules.groups.by_weight && self.rq.fair.groups.any() {
+        if self.rules.groups.by_weight && self.fair.groups.any() {
             return Ok(());
         }
         let mut sums: IdVec<QueueId, [u64; 3]> = self.queue_numbers().map(|_| [0; 3]).collect();
@@ -201,8 +203,8 @@ impl Sched<'_> {
             members[queue] += 1;
             heaviest = heaviest.max(u64::from(weight));
         };
-        for (id, t) in self.rq.tasks.named() {
-            let se = self.rq.fair.entity_of(id);
+        for (id, t) in self.tasks.named() {
+            let se = self.fair.entity_of(id);
             if t.life == Life::Dead && self.queue_of(id) != QueueId::NONE {
                 // A task that ended in this queue left its rounding error there, so it counts as a
                 // member.
@@ -221,17 +223,17 @@ impl Sched<'_> {
             }
         }
         for queue in self.queue_numbers() {
-            let Some((parent, entity)) = self.rq.fair.above(queue) else {
+            let Some((parent, entity)) = self.fair.above(queue) else {
                 continue;
             };
-            let (fair, se) = (self.rq.fair.queue(queue), self.rq.fair.entity(entity));
+            let (fair, se) = (self.fair.queue(queue), self.fair.entity(entity));
             let now = self.sums_now(
-                self.rq.fair.cpu_of(queue),
+                self.fair.cpu_of(queue),
                 se.average,
                 Activity {
                     weight: if se.queued { se.weight } else { 0 },
                     runnable: fair.nr - fair.nr_delayed,
-                    running: self.rq.fair.queue(parent).curr == entity,
+                    running: self.fair.queue(parent).curr == entity,
                 },
             );
             add(parent, now, se.weight);
@@ -240,7 +242,7 @@ impl Sched<'_> {
         // each member.
         let unit = 1024 + heaviest;
         for queue in self.queue_numbers() {
-            let (cpu, fair) = (self.rq.fair.cpu_of(queue), self.rq.fair.queue(queue));
+            let (cpu, fair) = (self.fair.cpu_of(queue), self.fair.queue(queue));
             let (sums, members) = (sums[queue], members[queue]);
             let kept = self.sums_now(
                 cpu,
@@ -271,7 +273,7 @@ impl Sched<'_> {
         } else {
             did
         };
-        average.update(self.rq.cpus[cpu].pelt.read(self.rq.now), did);
+        average.update(self.cpus[cpu].pelt.read(self.now), did);
         average.sums()
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! How a task enters a queue of the fair class, and leaves it.
 
-use perch_policy::Mode;
-
 use super::{cfs, eevdf};
-use crate::class::pelt::Activity;
-use crate::core::{Life, Sched};
+use crate::class::RunQueues;
+use crate::class::effect::Effect;
+use crate::class::pelt::{Activity, Average};
+use crate::core::Life;
 use crate::era::FairRules;
 use crate::hardware::Symbol;
 use crate::id::{EntityId, QueueId, TaskId};
@@ -13,16 +13,16 @@ use crate::id::{EntityId, QueueId, TaskId};
 /// util_est ignores changes smaller than about 1 % of a CPU.
 const EST_MARGIN: u32 = 10;
 
-impl Sched<'_> {
+impl RunQueues {
     /// Enqueues `task` on `cpu`. `moved` says that the balancer brings it; in CFS it then keeps its
     /// place relative to the queue's floor.
     #[inline(always)]
-    pub(super) fn enqueue_fair(&mut self, cpu: usize, task: TaskId, moved: bool) {
+    pub(in crate::class) fn enqueue_fair(&mut self, cpu: usize, task: TaskId, moved: bool) {
         let (queue, entity) = (self.queue_on(task, cpu), EntityId::of_task(task));
         self.touch_levels(queue);
-        let rules = self.rq.rules.fair;
-        let now = self.rq.cpus[cpu].pelt.read(self.rq.now);
-        let (fair, se) = self.rq.fair.both_mut(queue, entity);
+        let rules = self.rules.fair;
+        let now = self.cpus[cpu].pelt.read(self.now);
+        let (fair, se) = self.fair.both_mut(queue, entity);
         assert!(!se.queued, "task {task} is enqueued twice");
         let joins = !se.attached;
         if se.attached {
@@ -40,45 +40,40 @@ impl Sched<'_> {
                     se.vruntime += fair.min_vruntime;
                 }
                 if new && !moved {
-                    let slice_ns = self.rq.fair.slice_ns(queue, entity, true);
-                    let (fair, se) = self.rq.fair.both_mut(queue, entity);
+                    let slice_ns = self.fair.slice_ns(queue, entity, true);
+                    let (fair, se) = self.fair.both_mut(queue, entity);
                     cfs::place_new(fair, se, slice_ns);
                 } else if !moved {
                     cfs::place_sleeper(fair, se, latency_ns);
                 }
             }
             FairRules::Eevdf { slice_ns } => {
-                let mean = self.rq.fair.mean(queue);
-                eevdf::place(mean, self.rq.fair.entity_mut(entity), slice_ns, new);
+                let mean = self.fair.mean(queue);
+                eevdf::place(mean, self.fair.entity_mut(entity), slice_ns, new);
             }
         }
-        self.rq.fair.turns += 1;
-        let t = &mut self.rq.tasks[task];
+        self.fair.turns += 1;
+        let t = &mut self.tasks[task];
         t.cpu = cpu;
         t.life = Life::Queued;
-        let se = &mut self.rq.fair.entities[entity];
-        se.turn = self.rq.fair.turns;
+        let se = &mut self.fair.entities[entity];
+        se.turn = self.fair.turns;
         se.queued = true;
         let (weight, est) = (se.weight, se.est());
-        self.rq.fair.cpu_queue_mut(cpu).est += est;
-        let fair = self.rq.fair.queue_mut(queue);
+        self.fair.cpu_queue_mut(cpu).est += est;
+        let fair = self.fair.queue_mut(queue);
         fair.entities += 1;
         fair.weight += u64::from(weight);
-        self.rq.fair.insert_waiting(queue, entity);
+        self.fair.insert_waiting(queue, entity);
         if joins && queue != QueueId::of_cpu(cpu) {
-            let average = &self.rq.fair.entity_of(task).average;
+            let average = &self.fair.entity_of(task).average;
             let periods = average.runnable_periods(weight);
-            self.rq.fair.propagate(queue, periods, self.rq.now);
+            self.fair.propagate(queue, periods, self.now);
         }
-        self.rq.fair.climb_in(&mut self.host, queue);
+        self.fair.climb_in(queue);
         if self.nr(cpu) == 2 {
-            self.set_overload(self.acting, Symbol::EnqueueTaskFair, true);
+            self.effects.push(Effect::Crowded(Symbol::EnqueueTaskFair));
         }
-        if self.caches.mode() == Mode::Upstream {
-            self.count_wish(cpu, task, 1);
-        }
-        self.host.set_idle(cpu, false);
-        self.publish(cpu);
     }
 
     /// Dequeues `task`, which goes to sleep. Returns false if EEVDF keeps it queued until its debt
@@ -89,10 +84,10 @@ impl Sched<'_> {
         self.touch_levels(queue);
         self.touch_task(task);
         self.update_estimate(task);
-        if let FairRules::Eevdf { .. } = self.rq.rules.fair {
-            self.rq.fair.settle_lag(queue, EntityId::of_task(task));
-            let lag = self.rq.fair.entity_of(task).vlag;
-            if lag < 0 && self.rq.fair.queue(queue).entities > 1 {
+        if let FairRules::Eevdf { .. } = self.rules.fair {
+            self.fair.settle_lag(queue, EntityId::of_task(task));
+            let lag = self.fair.entity_of(task).vlag;
+            if lag < 0 && self.fair.queue(queue).entities > 1 {
                 self.delay(cpu, task);
                 return false;
             }
@@ -104,12 +99,12 @@ impl Sched<'_> {
     /// Notes that a queued task sleeps and only pays what it owes (`set_delayed`).
     pub(super) fn delay(&mut self, cpu: usize, task: TaskId) {
         let queue = self.queue_of(task);
-        self.rq.fair.clear_buddies(queue, EntityId::of_task(task));
-        let se = self.rq.fair.entity_of_mut(task);
+        self.fair.clear_buddies(queue, EntityId::of_task(task));
+        let se = self.fair.entity_of_mut(task);
         se.delayed = true;
         let est = se.est();
-        self.rq.fair.climb_delayed(&mut self.host, queue, 1);
-        let fair = self.rq.fair.cpu_queue_mut(cpu);
+        self.fair.climb_delayed(queue, 1);
+        let fair = self.fair.cpu_queue_mut(cpu);
         fair.est = fair.est.saturating_sub(est);
     }
 
@@ -118,8 +113,8 @@ impl Sched<'_> {
     /// by itself.
     pub(super) fn leave_queue(&mut self, cpu: usize, task: TaskId, sleeps: bool) {
         let (queue, entity) = self.level_of(task);
-        self.rq.fair.clear_buddies(queue, entity);
-        let (fair, se) = self.rq.fair.both_mut(queue, entity);
+        self.fair.clear_buddies(queue, entity);
+        let (fair, se) = self.fair.both_mut(queue, entity);
         assert!(se.queued, "task {task} leaves a queue that it is not on");
         fair.entities -= 1;
         fair.weight -= u64::from(se.weight);
@@ -127,27 +122,25 @@ impl Sched<'_> {
         let delayed = std::mem::take(&mut se.delayed);
         if !delayed {
             let est = se.est();
-            let fair = self.rq.fair.cpu_queue_mut(cpu);
+            let fair = self.fair.cpu_queue_mut(cpu);
             fair.est = fair.est.saturating_sub(est);
         }
-        self.rq
-            .fair
-            .climb_out(&mut self.host, queue, delayed, sleeps);
+        self.fair.climb_out(queue, delayed, sleeps);
     }
 
     /// Updates util_est at a dequeue: a rise takes effect at once, and a fall by a quarter of the
     /// difference.
     fn update_estimate(&mut self, task: TaskId) {
-        let cpu = self.rq.tasks[task].cpu;
+        let cpu = self.tasks[task].cpu;
         let (queue, entity) = (QueueId::of_cpu(cpu), EntityId::of_task(task));
-        let (fair, se) = self.rq.fair.both_mut(queue, entity);
+        let (fair, se) = self.fair.both_mut(queue, entity);
         // The queue counts the old estimate until the task leaves it.
         let old = se.est();
         let util = se.average.util;
         // The utilisation on a CPU that is too small does not show what the task would have used
         // elsewhere, and neither does that of a task that waited while it wanted to run.
-        let waited = self.rq.rules.est_got_all && util + EST_MARGIN < se.average.runnable;
-        let small = self.rq.rules.est_within_capacity && util > self.host.topology().capacity(cpu);
+        let waited = self.rules.est_got_all && util + EST_MARGIN < se.average.runnable;
+        let small = self.rules.est_within_capacity && util > self.cpus[cpu].capacity;
         let told = !waited && !small;
         se.est_enqueued = util;
         if se.est_average < util {
@@ -159,14 +152,14 @@ impl Sched<'_> {
     }
 
     /// Takes a sleeping task's averages and vruntime away from the CPU that it leaves.
-    pub(super) fn leave_cpu(&mut self, task: TaskId) {
-        let cpu = self.rq.tasks[task].cpu;
+    pub(in crate::class) fn leave_cpu(&mut self, task: TaskId) {
+        let cpu = self.tasks[task].cpu;
         let (queue, entity) = self.level_of(task);
         self.touch_levels(queue);
-        let now = self.rq.cpus[cpu].pelt.read(self.rq.now);
-        let moved_is_cold = self.rq.rules.balance.moved_is_cold;
-        let cfs = matches!(self.rq.rules.fair, FairRules::Cfs { .. });
-        let (fair, se) = self.rq.fair.both_mut(queue, entity);
+        let now = self.cpus[cpu].pelt.read(self.now);
+        let moved_is_cold = self.rules.balance.moved_is_cold;
+        let cfs = matches!(self.rules.fair, FairRules::Cfs { .. });
+        let (fair, se) = self.fair.both_mut(queue, entity);
         let leaves = std::mem::take(&mut se.attached);
         if leaves {
             se.average.update(now, Activity::NONE);
@@ -183,9 +176,8 @@ impl Sched<'_> {
             se.relative = true;
         }
         if leaves && queue != QueueId::of_cpu(cpu) {
-            self.rq.fair.propagate(queue, -1, self.rq.now);
+            self.fair.propagate(queue, -1, self.now);
         }
-        self.publish(cpu);
     }
 
     /// Wakes a delayed task, which never left its queue and needs no new place there.
@@ -193,12 +185,36 @@ impl Sched<'_> {
         let queue = self.queue_of(task);
         self.touch_levels(queue);
         self.touch_task(task);
-        self.rq.fair.requeue(queue, EntityId::of_task(task));
-        self.rq.tasks[task].life = Life::Queued;
-        let est = self.rq.fair.entity_of(task).est();
-        self.rq.fair.cpu_queue_mut(cpu).est += est;
+        self.fair.requeue(queue, EntityId::of_task(task));
+        self.tasks[task].life = Life::Queued;
+        let est = self.fair.entity_of(task).est();
+        self.fair.cpu_queue_mut(cpu).est += est;
         // The groups above the task may be delayed with it; they are runnable again too.
-        self.rq.fair.climb_awake(&mut self.host, queue);
-        self.publish(cpu);
+        self.fair.climb_awake(queue);
+    }
+
+    /// Prepares a task for its first wake-up, which will send it to `cpu`.
+    pub(in crate::class) fn born_fair(&mut self, task: TaskId, cpu: usize) {
+        self.touch_queue(cpu);
+        let queue = self.fair.queue_at(self.tasks[task].group, cpu);
+        let own = match queue {
+            QueueId::NONE => Average::default(),
+            queue => self.fair.queue(queue).average,
+        };
+        // A new task counts as always runnable. It probably uses as much for its weight as the
+        // others of its queue do, and at most half of the capacity that they leave
+        // (`post_init_entity_util_avg`).
+        let capacity = self.cpus[cpu].capacity;
+        let spare = capacity.saturating_sub(own.util) / 2;
+        let scale = if self.rules.born_by_queue { 1 } else { 1024 };
+        let now = self.now;
+        let se = self.fair.entity_of_mut(task);
+        let alike = u64::from(own.util) * u64::from(se.weight) * scale / (u64::from(own.load) + 1);
+        let util = match own.util {
+            0 => spare,
+            _ => alike.min(spare.into()) as u32,
+        };
+        se.average = Average::starting(now, se.weight, util);
+        se.vruntime = 0;
     }
 }

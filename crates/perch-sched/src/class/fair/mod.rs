@@ -2,7 +2,6 @@
 //! The fair class: what CFS and EEVDF have in common, and the choice between the two.
 
 mod account;
-mod answers;
 mod ask;
 mod cfs;
 mod check;
@@ -12,7 +11,6 @@ mod entity;
 mod group;
 mod pick;
 mod queue;
-mod select;
 pub(crate) mod snapshot;
 mod standing;
 mod state;
@@ -20,6 +18,5 @@ mod touch;
 mod turn;
 mod waiting;
 
-pub(crate) use answers::FairClass;
 pub(crate) use group::of_task;
 pub(crate) use state::FairState;

@@ -25,8 +25,6 @@ pub(crate) struct FairState {
     /// The era's rules.
     pub(super) rules: EraRules,
     pub(super) tick_ns: u64,
-    /// 5.5: for each CPU, the average cost of the idle scans of wakers there, in nanoseconds.
-    pub(super) scan_cost_ns: Vec<u64>,
 }
 
 impl FairState {
@@ -44,7 +42,6 @@ impl FairState {
         let entities: IdVec<EntityId, Entity> = weights.map(Entity::of_task).collect();
         FairState {
             queues: (0..cpus).map(|_| FairQueue::default()).collect(),
-            scan_cost_ns: vec![0; cpus],
             choices: vec![0; cpus],
             rules,
             tick_ns,

@@ -2,16 +2,17 @@
 //! The updates of averages, which come before every change of what they are made of.
 
 use super::group::Moment;
+use crate::class::RunQueues;
 use crate::class::pelt::Activity;
-use crate::core::{Life, Sched};
+use crate::core::Life;
 use crate::id::{EntityId, Id, QueueId, TaskId};
 
-impl Sched<'_> {
+impl RunQueues {
     /// Updates the averages of a CPU's queue. The caller does so before anything in the queue
     /// changes.
     pub(in crate::class) fn touch_queue(&mut self, cpu: usize) {
-        let (c, fair) = (&mut self.rq.cpus[cpu], self.rq.fair.cpu_queue_mut(cpu));
-        let now = c.pelt.read(self.rq.now);
+        let (c, fair) = (&mut self.cpus[cpu], self.fair.cpu_queue_mut(cpu));
+        let now = c.pelt.read(self.now);
         if !fair.average.is_due(now) {
             return;
         }
@@ -25,11 +26,11 @@ impl Sched<'_> {
 
     /// Updates a task's averages. The caller does so before the task's life changes.
     pub(super) fn touch_task(&mut self, task: TaskId) {
-        let t = &self.rq.tasks[task];
-        let now = self.rq.cpus[t.cpu].pelt.read(self.rq.now);
+        let t = &self.tasks[task];
+        let now = self.cpus[t.cpu].pelt.read(self.now);
         let running = t.life == Life::Running;
         let awake = running || t.life == Life::Queued;
-        let se = self.rq.fair.entity_of_mut(task);
+        let se = self.fair.entity_of_mut(task);
         if !se.average.is_due(now) {
             return;
         }
@@ -46,7 +47,7 @@ impl Sched<'_> {
     #[inline]
     pub(super) fn touch_levels(&mut self, queue: QueueId) {
         let mut queue = queue;
-        if self.rq.fair.above(queue).is_some() {
+        if self.fair.above(queue).is_some() {
             queue = self.touch_above(queue);
         }
         self.touch_queue(queue.index());
@@ -54,9 +55,9 @@ impl Sched<'_> {
 
     #[cold]
     fn touch_above(&mut self, mut queue: QueueId) -> QueueId {
-        let now = self.moment_on(self.rq.fair.cpu_of(queue));
-        while let Some((parent, entity)) = self.rq.fair.above(queue) {
-            self.rq.fair.touch_group(queue, entity, now);
+        let now = self.moment_on(self.fair.cpu_of(queue));
+        while let Some((parent, entity)) = self.fair.above(queue) {
+            self.fair.touch_group(queue, entity, now);
             queue = parent;
         }
         queue
@@ -66,17 +67,17 @@ impl Sched<'_> {
     /// forgets the groups whose averages have decayed to nothing (`update_blocked_averages`,
     /// `update_shares`). Then updates those of the CPU's queue.
     pub(crate) fn touch_active(&mut self, cpu: usize) {
-        if self.rq.fair.groups.any() {
+        if self.fair.groups.any() {
             let now = self.moment_on(cpu);
-            self.rq.fair.touch_groups(cpu, now);
+            self.fair.touch_groups(cpu, now);
         }
         self.touch_queue(cpu);
     }
 
     fn moment_on(&self, cpu: usize) -> Moment {
         Moment {
-            ns: self.rq.now,
-            pelt_ns: self.rq.cpus[cpu].pelt.read(self.rq.now),
+            ns: self.now,
+            pelt_ns: self.cpus[cpu].pelt.read(self.now),
         }
     }
 }

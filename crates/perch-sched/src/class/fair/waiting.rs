@@ -3,11 +3,12 @@
 
 use super::entity::Owner;
 use super::{cfs, eevdf};
-use crate::core::{Life, Sched};
+use crate::class::RunQueues;
+use crate::core::Life;
 use crate::era::FairRules;
 use crate::id::{EntityId, QueueId, TaskId};
 
-impl Sched<'_> {
+impl RunQueues {
     /// Shows `look` every task that waits on `cpu`, until it returns false. Returns whether it
     /// never did.
     pub(crate) fn each_waiting(&self, cpu: usize, look: &mut dyn FnMut(TaskId) -> bool) -> bool {
@@ -15,10 +16,10 @@ impl Sched<'_> {
     }
 
     fn each_waiting_in(&self, queue: QueueId, look: &mut dyn FnMut(TaskId) -> bool) -> bool {
-        let fair = self.rq.fair.queue(queue);
+        let fair = self.fair.queue(queue);
         let current = (fair.curr != EntityId::NONE).then_some(fair.curr);
         let mut entities = fair.timeline.iter().map(|w| w.entity).chain(current);
-        entities.all(|entity| match self.rq.fair.owner(entity) {
+        entities.all(|entity| match self.fair.owner(entity) {
             Owner::Group(below) => self.each_waiting_in(below, look),
             Owner::Task(task) => Some(entity) == current || look(task),
         })
@@ -28,36 +29,35 @@ impl Sched<'_> {
     /// balancer may bring it, has a task. The balancer then takes the task for cache-hot.
     pub(crate) fn is_buddy(&self, cpu: usize, task: TaskId) -> bool {
         let (queue, entity) = self.level_of(task);
-        let fair = self.rq.fair.queue(queue);
+        let fair = self.fair.queue(queue);
         let buddy = fair.next_buddy == entity || fair.last_buddy == entity;
-        buddy && self.rq.fair.cpu_queue(cpu).nr > 0
+        buddy && self.fair.cpu_queue(cpu).nr > 0
     }
 
     /// Returns whether the waiting `task` owes time on its CPU while `cpu`, to which the balancer may
     /// bring it, has tasks of its group. It would wait there too (`task_is_ineligible_on_dst_cpu`).
     pub(crate) fn owes_time(&self, task: TaskId, cpu: usize) -> bool {
-        if !self.rq.rules.balance.eligible_first {
+        if !self.rules.balance.eligible_first {
             return false;
         }
-        let there = self.rq.fair.queue_at(self.rq.tasks[task].group, cpu);
-        if there == QueueId::NONE || self.rq.fair.queue(there).entities == 0 {
+        let there = self.fair.queue_at(self.tasks[task].group, cpu);
+        if there == QueueId::NONE || self.fair.queue(there).entities == 0 {
             return false;
         }
         let queue = self.queue_of(task);
-        let (fair, current) = (self.rq.fair.queue(queue), self.rq.fair.current_in(queue));
-        !eevdf::eligible(fair, current, self.rq.fair.entity_of(task).vruntime)
+        let (fair, current) = (self.fair.queue(queue), self.fair.current_in(queue));
+        !eevdf::eligible(fair, current, self.fair.entity_of(task).vruntime)
     }
 
     /// Marks a delayed task, which the balancer has just brought to `cpu`, as delayed there.
     pub(crate) fn delay_moved(&mut self, cpu: usize, task: TaskId) {
         self.delay(cpu, task);
-        self.rq.tasks[task].life = Life::Asleep;
-        self.publish(cpu);
+        self.tasks[task].life = Life::Asleep;
     }
 
     /// Returns the turn at which a walk over waiting tasks begins, see [`Sched::coldest`].
     pub(crate) fn first_turn(&self) -> u64 {
-        match self.rq.rules.balance.newest_first {
+        match self.rules.balance.newest_first {
             true => u64::MAX,
             false => 0,
         }
@@ -67,10 +67,10 @@ impl Sched<'_> {
     /// turn `after`, and its turn; in 3.4 the one that was enqueued most recently, among those
     /// before `after`.
     pub(crate) fn coldest(&self, source: usize, after: u64) -> Option<(u64, TaskId)> {
-        let newest = self.rq.rules.balance.newest_first;
+        let newest = self.rules.balance.newest_first;
         let mut coldest: Option<(u64, TaskId)> = None;
         self.each_waiting(source, &mut |task| {
-            let turn = self.rq.fair.entity_of(task).turn;
+            let turn = self.fair.entity_of(task).turn;
             let next = match newest {
                 true => turn < after && coldest.is_none_or(|(than, _)| turn > than),
                 false => turn > after && coldest.is_none_or(|(than, _)| turn < than),
@@ -88,20 +88,19 @@ impl Sched<'_> {
         let (queue, entity) = self.level_of(task);
         self.touch_levels(queue);
         self.touch_task(task);
-        if let FairRules::Eevdf { .. } = self.rq.rules.fair {
-            self.rq.fair.settle_lag(queue, entity);
-            let se = self.rq.fair.entity_mut(entity);
+        if let FairRules::Eevdf { .. } = self.rules.fair {
+            self.fair.settle_lag(queue, entity);
+            let se = self.fair.entity_mut(entity);
             se.deadline -= se.vruntime;
             se.relative = true;
         }
-        self.rq.fair.remove_waiting(queue, entity);
-        self.count_wish(from, task, -1);
+        self.fair.remove_waiting(queue, entity);
         self.leave_queue(from, task, false);
-        self.rq.tasks[task].life = Life::Waking;
+        self.tasks[task].life = Life::Waking;
         self.leave_cpu(task);
-        if let FairRules::Cfs { .. } = self.rq.rules.fair {
-            let current = self.rq.fair.current_in(queue).map(|se| se.vruntime);
-            cfs::update_floor(self.rq.fair.queue_mut(queue), current);
+        if let FairRules::Cfs { .. } = self.rules.fair {
+            let current = self.fair.current_in(queue).map(|se| se.vruntime);
+            cfs::update_floor(self.fair.queue_mut(queue), current);
         }
     }
 }

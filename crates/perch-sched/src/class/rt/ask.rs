@@ -2,74 +2,72 @@
 //! The questions to the real-time class about a task or a CPU.
 
 use super::state::RtDomain;
+use crate::class::RunQueues;
 use crate::class::pelt::Average;
-use crate::core::Sched;
 use crate::id::TaskId;
 
-impl Sched<'_> {
+impl RunQueues {
     /// # Panics
     /// No task of the workload is real-time. Without such a task no function asks.
     pub(super) fn rt_domain(&self) -> &RtDomain {
-        self.rq.rt.as_ref().expect("a real-time task")
+        self.rt.as_ref().expect("a real-time task")
     }
 
     pub(super) fn rt_domain_mut(&mut self) -> &mut RtDomain {
-        self.rq.rt.as_mut().expect("a real-time task")
+        self.rt.as_mut().expect("a real-time task")
     }
 
     /// Returns whether `task` is in this class. On a machine without such tasks the answer costs a
     /// comparison.
     #[inline]
     pub(in crate::class) fn is_rt(&self, task: TaskId) -> bool {
-        self.rq.rt.is_some() && self.rq.tasks[task].rt.priority > 0
+        self.rt.is_some() && self.tasks[task].rt.priority > 0
     }
 
     /// Returns whether `cpu` runs a task of this class.
     #[inline]
     pub(in crate::class) fn runs_rt(&self, cpu: usize) -> bool {
-        self.rq.rt.is_some() && self.rq.cpus[cpu].rt.running
+        self.rt.is_some() && self.cpus[cpu].rt.running
     }
 
     /// Returns the priority of `task`; 0 for a fair one.
     pub(super) fn priority(&self, task: TaskId) -> u8 {
-        self.rq.tasks[task].rt.priority
+        self.tasks[task].rt.priority
     }
 
     /// Returns the priority of the task that `cpu` runs; 0 if that is a fair task or none.
     pub(super) fn running_priority(&self, cpu: usize) -> u8 {
-        self.rq.cpus[cpu]
-            .current
-            .map_or(0, |task| self.priority(task))
+        self.cpus[cpu].current.map_or(0, |task| self.priority(task))
     }
 
     /// Returns whether `task` may run on several CPUs.
     pub(super) fn may_move(&self, task: TaskId) -> bool {
-        self.rq.affinities[self.rq.tasks[task].affinity].weight() > 1
+        self.affinities[self.tasks[task].affinity].weight() > 1
     }
 
     /// Returns the number of real-time tasks that count as runnable on `cpu`: none while the class
     /// is throttled there.
     #[inline]
-    pub(in crate::class) fn nr_rt(&self, cpu: usize) -> u32 {
-        self.rq.cpus[cpu].rt.nr()
+    pub(crate) fn nr_rt(&self, cpu: usize) -> u32 {
+        self.cpus[cpu].rt.nr()
     }
 
     /// Returns the averages of the CPU's real-time tasks.
     pub(in crate::class) fn rt_average(&self, cpu: usize) -> &Average {
-        &self.rq.cpus[cpu].rt.average
+        &self.cpus[cpu].rt.average
     }
 
     /// Returns the real-time priority of `task`, 0 for a task of another class, and whether the
     /// task is the first of those that wait on its CPU and may run elsewhere.
     pub(crate) fn rt_rank(&self, task: TaskId) -> (u8, bool) {
         let priority = self.priority(task);
-        let pushable = &self.rq.cpus[self.rq.tasks[task].cpu].rt.pushable;
+        let pushable = &self.cpus[self.tasks[task].cpu].rt.pushable;
         (priority, pushable.first() == Some((priority, task)))
     }
 
     /// Returns the real-time tasks that wait on `cpu`, in the order of their queue.
     pub(crate) fn rt_waiting(&self, cpu: usize) -> impl Iterator<Item = TaskId> + '_ {
-        let c = &self.rq.cpus[cpu];
+        let c = &self.cpus[cpu];
         let tasks = c.rt.runnable.iter().map(|(_, task)| task);
         tasks.filter(|&task| c.current != Some(task))
     }
@@ -77,7 +75,7 @@ impl Sched<'_> {
     /// Returns whether real-time tasks of the CPU's queue may run now.
     #[inline]
     pub(super) fn rt_may_run(&self, cpu: usize) -> bool {
-        let limit = &self.rq.cpus[cpu].rt.limit;
+        let limit = &self.cpus[cpu].rt.limit;
         !(limit.is_throttled() || limit.serves() && self.waits_below_rt(cpu))
     }
 }

@@ -2,16 +2,17 @@
 //! The books of the real-time class (P10 of docs/testing.md#properties, and what P13 and P16 rest
 //! on).
 
-use crate::core::{Life, Sched};
+use crate::class::RunQueues;
+use crate::core::Life;
 use crate::hold;
 
-impl Sched<'_> {
+impl RunQueues {
     /// Checks that every queue holds its tasks in order, with the pushable ones among the pushable
     /// tasks, and that the root domain knows the CPUs' highest priorities and which CPUs are
-    /// overloaded.
-    pub(crate) fn check_rt(&self) -> Result<(), String> {
-        for (cpu, c) in self.rq.cpus.iter().enumerate() {
-            self.check_rt_queue(cpu)
+    /// overloaded. `told` says of a CPU whether an interrupt is on its way there.
+    pub(crate) fn check_rt(&self, told: &dyn Fn(usize) -> bool) -> Result<(), String> {
+        for (cpu, c) in self.cpus.iter().enumerate() {
+            self.check_rt_queue(cpu, told)
                 .map_err(|why| format!("cpu {cpu}: {why}"))?;
             let running = c.current.is_some_and(|task| self.is_rt(task));
             hold!(
@@ -21,14 +22,14 @@ impl Sched<'_> {
                 c.rt.running
             );
         }
-        match &self.rq.rt {
+        match &self.rt {
             Some(_) => self.check_rt_domain(),
             None => Ok(()),
         }
     }
 
-    fn check_rt_queue(&self, cpu: usize) -> Result<(), String> {
-        let c = &self.rq.cpus[cpu];
+    fn check_rt_queue(&self, cpu: usize, told: &dyn Fn(usize) -> bool) -> Result<(), String> {
+        let c = &self.cpus[cpu];
         let counted = match c.rt.limit.is_throttled() {
             true => 0,
             false => c.rt.runnable.len(),
@@ -40,7 +41,7 @@ impl Sched<'_> {
         );
         let mut last = u8::MAX;
         for (priority, task) in c.rt.runnable.iter() {
-            let t = &self.rq.tasks[task];
+            let t = &self.tasks[task];
             hold!(
                 t.cpu == cpu && t.rt.priority == priority && priority > 0,
                 "holds task {task} of cpu {} at {priority}, its priority is {}",
@@ -53,7 +54,7 @@ impl Sched<'_> {
                 c.rt.pushable
                     .iter()
                     .filter(|&(p, t)| (p, t) == (priority, task));
-            let several = self.rq.affinities[t.affinity].weight() > 1;
+            let several = self.affinities[t.affinity].weight() > 1;
             let wanted = usize::from(several && t.life == Life::Queued);
             hold!(
                 pushable.count() == wanted,
@@ -62,18 +63,18 @@ impl Sched<'_> {
             );
         }
         let alone = c.rt.pushable.iter().find(|&(_, task)| {
-            let t = &self.rq.tasks[task];
+            let t = &self.tasks[task];
             t.cpu != cpu || t.life != Life::Queued
         });
         hold!(alone.is_none(), "pushable, yet not here: {alone:?}");
         // A task waits behind one of a lower priority only while a reschedule is pending or an
         // interrupt is on its way.
         if let Some((priority, task)) = c.rt.runnable.first() {
-            let current = c.current.map_or(0, |t| self.rq.tasks[t].rt.priority);
-            let atomic = c.current.is_some_and(|t| self.rq.tasks[t].atomic);
-            let told = self.cpus[cpu].inbox.is_told() || c.need_resched || atomic;
+            let current = c.current.map_or(0, |t| self.tasks[t].rt.priority);
+            let atomic = c.current.is_some_and(|t| self.tasks[t].atomic);
+            let asked = told(cpu) || c.need_resched || atomic;
             hold!(
-                priority <= current || told || self.pick_rt(cpu).is_none(),
+                priority <= current || asked || self.pick_rt(cpu).is_none(),
                 "task {task} of priority {priority} waits behind {current}"
             );
         }

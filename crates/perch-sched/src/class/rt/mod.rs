@@ -8,7 +8,6 @@
 //! depends on the layout of the counters of overloaded CPUs in memory.
 
 mod account;
-mod answers;
 mod ask;
 mod check;
 mod cpupri;
@@ -22,7 +21,7 @@ mod state;
 mod tick;
 mod turn;
 
-pub(crate) use answers::RtClass;
+pub(crate) use migrate::Push;
 pub use queue::RtQueue;
 pub use state::RtEntity;
 pub(crate) use state::{RtDomain, domain};

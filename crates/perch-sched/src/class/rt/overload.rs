@@ -3,72 +3,68 @@
 
 use perch_policy::OverloadLevel;
 
-use crate::core::Sched;
+use crate::class::RunQueues;
+use crate::class::effect::Effect;
 use crate::hardware::{Access, Field, Symbol};
 use crate::id::TaskId;
-use crate::observe::Observed;
 
-impl Sched<'_> {
+impl RunQueues {
     /// Adds `task`, which waits on `cpu` and may run elsewhere, to the pushable tasks. The first
     /// one makes the CPU overloaded. The mask is written before the counter, so that a CPU that
     /// sees the counter finds the mask set.
     pub(super) fn enqueue_pushable(&mut self, cpu: usize, task: TaskId) {
-        let priority = self.rq.tasks[task].rt.priority;
-        let pushable = &mut self.rq.cpus[cpu].rt.pushable;
+        let priority = self.tasks[task].rt.priority;
+        let pushable = &mut self.cpus[cpu].rt.pushable;
         let first = pushable.is_empty();
         pushable.push_back(priority, task);
         if first {
-            let (here, symbol) = (self.acting, Symbol::EnqueuePushableTask);
+            let symbol = Symbol::EnqueuePushableTask;
             self.write_mask(cpu, symbol, true);
             let counter = self.rt_domain().overload.set(cpu);
-            self.line(here, symbol, Field::RtoCount(counter as u16), Access::Store);
-            self.happened(Observed::RtOverloaded { cpu });
+            self.line(symbol, Field::RtoCount(counter as u16), Access::Store);
+            self.effects.push(Effect::Overloaded(cpu));
         }
     }
 
     /// Takes `task` out of the pushable tasks, if it is one of them. Without any pushable task the
     /// CPU is no longer overloaded.
     pub(super) fn dequeue_pushable(&mut self, cpu: usize, task: TaskId) {
-        let pushable = &mut self.rq.cpus[cpu].rt.pushable;
+        let pushable = &mut self.cpus[cpu].rt.pushable;
         if pushable.remove(task) && pushable.is_empty() {
-            let (here, symbol) = (self.acting, Symbol::DequeuePushableTask);
+            let symbol = Symbol::DequeuePushableTask;
             let counter = self.rt_domain().overload.clear(cpu);
-            self.line(here, symbol, Field::RtoCount(counter as u16), Access::Store);
+            self.line(symbol, Field::RtoCount(counter as u16), Access::Store);
             self.write_mask(cpu, symbol, false);
         }
     }
 
     fn write_mask(&mut self, cpu: usize, symbol: Symbol, is: bool) {
-        let here = self.acting;
         let bit = 1 << (cpu % 64);
         let word = &mut self.rt_domain_mut().mask[cpu / 64];
         match is {
             true => *word |= bit,
             false => *word &= !bit,
         }
-        self.line(here, symbol, Field::RtoMaskPointer, Access::Load);
-        self.line(here, symbol, Field::RtoMask, Access::Store);
+        self.line(symbol, Field::RtoMaskPointer, Access::Load);
+        self.line(symbol, Field::RtoMask, Access::Store);
     }
 
     /// Returns whether a CPU other than `cpu` may be overloaded, as `cpu` reads the counters.
-    pub(super) fn others_overloaded(&mut self, cpu: usize) -> bool {
+    pub(crate) fn others_overloaded(&mut self, cpu: usize) -> bool {
         let symbol = Symbol::PullRtTask;
         let domain = self.rt_domain();
         let (reading, home) = (domain.overload.read(cpu), domain.overload.home(cpu));
         let counters = domain.overload.counters();
-        self.happened(Observed::RtLooked {
-            cpu,
-            loads: reading.loads,
-        });
+        self.effects.push(Effect::Looked(cpu, reading.loads));
         for step in 0..reading.loads as usize {
             let counter = (home + step) % counters;
-            self.line(cpu, symbol, Field::RtoCount(counter as u16), Access::Load);
+            self.line(symbol, Field::RtoCount(counter as u16), Access::Load);
         }
         if reading.level == OverloadLevel::None {
             return false;
         }
-        self.line(cpu, symbol, Field::RtoMaskPointer, Access::Load);
-        self.line(cpu, symbol, Field::RtoMask, Access::Load);
+        self.line(symbol, Field::RtoMaskPointer, Access::Load);
+        self.line(symbol, Field::RtoMask, Access::Load);
         let own = self.rt_domain().mask[cpu / 64] >> (cpu % 64) & 1 != 0;
         !(reading.level == OverloadLevel::One && own)
     }
@@ -91,7 +87,7 @@ impl Sched<'_> {
     pub(super) fn check_rt_domain(&self) -> Result<(), String> {
         let domain = self.rt_domain();
         let mut overloaded = 0;
-        for (cpu, c) in self.rq.cpus.iter().enumerate() {
+        for (cpu, c) in self.cpus.iter().enumerate() {
             let marked = domain.mask[cpu / 64] >> (cpu % 64) & 1 != 0;
             let is = !c.rt.pushable.is_empty();
             overloaded += i32::from(is);

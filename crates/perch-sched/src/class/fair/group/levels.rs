@@ -2,8 +2,6 @@
 //! The levels above a task: the changes in the queues of its groups when the task enters or leaves
 //! a queue, runs or stops.
 
-use perch_policy::Host;
-
 use crate::class::fair::state::FairState;
 use crate::class::fair::{cfs, eevdf};
 use crate::id::{EntityId, QueueId};
@@ -15,19 +13,19 @@ impl FairState {
     /// entity of each group that had no task is enqueued in the queue above it; once the climb
     /// meets an entity that is queued already, it enqueues no more of them.
     #[inline]
-    pub(in crate::class::fair) fn climb_in(&mut self, host: &mut Host, queue: QueueId) {
+    pub(in crate::class::fair) fn climb_in(&mut self, queue: QueueId) {
         self.queue_mut(queue).nr += 1;
         if self.above(queue).is_some() {
-            self.climb_groups(host, queue);
+            self.climb_groups(queue);
         }
     }
 
     #[cold]
-    fn climb_groups(&mut self, host: &mut Host, mut queue: QueueId) {
+    fn climb_groups(&mut self, mut queue: QueueId) {
         self.activate(queue);
         let mut arrives = true;
         while let Some((parent, entity)) = self.above(queue) {
-            self.note_runnable(host, queue);
+            self.note_runnable(queue);
             self.update_shares(queue);
             if arrives && self.entity(entity).queued {
                 arrives = false;
@@ -69,7 +67,6 @@ impl FairState {
     #[inline]
     pub(in crate::class::fair) fn climb_out(
         &mut self,
-        host: &mut Host,
         queue: QueueId,
         delayed: bool,
         sleeps: bool,
@@ -78,15 +75,15 @@ impl FairState {
         fair.nr -= 1;
         fair.nr_delayed -= u32::from(delayed);
         if self.above(queue).is_some() {
-            self.leave_groups(host, queue, delayed, sleeps);
+            self.leave_groups(queue, delayed, sleeps);
         }
     }
 
     #[cold]
-    fn leave_groups(&mut self, host: &mut Host, mut queue: QueueId, delayed: bool, sleeps: bool) {
+    fn leave_groups(&mut self, mut queue: QueueId, delayed: bool, sleeps: bool) {
         let mut leaves = true;
         while let Some((parent, entity)) = self.above(queue) {
-            self.note_runnable(host, queue);
+            self.note_runnable(queue);
             if leaves && self.queue(queue).entities > 0 {
                 leaves = false;
                 if sleeps {
@@ -109,12 +106,7 @@ impl FairState {
     /// Counts, in a queue and in every queue above, a delayed task more (`by` is 1) when a task
     /// fell asleep and stays queued, or one less (`by` is -1) when it woke up again.
     #[inline]
-    pub(in crate::class::fair) fn climb_delayed(
-        &mut self,
-        host: &mut Host,
-        queue: QueueId,
-        by: i32,
-    ) {
+    pub(in crate::class::fair) fn climb_delayed(&mut self, queue: QueueId, by: i32) {
         let mut queue = queue;
         loop {
             let fair = self.queue_mut(queue);
@@ -122,15 +114,15 @@ impl FairState {
             let Some((parent, _)) = self.above(queue) else {
                 return;
             };
-            self.note_runnable(host, queue);
+            self.note_runnable(queue);
             queue = parent;
         }
     }
 
     /// Makes a delayed task that woke up runnable again, and with it every delayed group above it.
     #[inline]
-    pub(in crate::class::fair) fn climb_awake(&mut self, host: &mut Host, queue: QueueId) {
-        self.climb_delayed(host, queue, -1);
+    pub(in crate::class::fair) fn climb_awake(&mut self, queue: QueueId) {
+        self.climb_delayed(queue, -1);
         let mut queue = queue;
         while let Some((parent, entity)) = self.above(queue) {
             if self.entity(entity).delayed {

@@ -2,7 +2,7 @@
 //! The load of groups: the averages of their queues and entities, the load of a task as its CPU's
 //! own queue sees it, and the windows of 3.4.
 
-use perch_policy::Host;
+use perch_policy::GroupId;
 
 use super::state::MIN_SHARES;
 use crate::class::fair::state::FairState;
@@ -223,15 +223,27 @@ impl FairState {
         self.above(queue).map(|_| self.groups.place(queue).runnable)
     }
 
-    /// Tells the policy whether a group has a runnable task on a CPU.
-    pub(super) fn note_runnable(&mut self, host: &mut Host, queue: QueueId) {
+    /// Returns whether groups have or lost their only runnable task on a CPU since the caller last
+    /// asked for the changes.
+    #[inline]
+    pub(crate) fn any_told(&self) -> bool {
+        !self.groups.told.is_empty()
+    }
+
+    /// Takes these changes: a group, a CPU, and whether the group has a runnable task there now.
+    pub(crate) fn take_told(&mut self) -> impl Iterator<Item = (GroupId, usize, bool)> + '_ {
+        self.groups.told.drain(..)
+    }
+
+    /// Notes for the policy whether a group has a runnable task on a CPU.
+    pub(super) fn note_runnable(&mut self, queue: QueueId) {
         let fair = self.queue(queue);
         let any = fair.nr > fair.nr_delayed;
         let place = self.groups.place_mut(queue);
         if std::mem::replace(&mut place.runnable, any) != any {
             let (group, cpu) = (place.group, place.cpu);
             let id = self.groups.groups[group].id;
-            host.set_queued(id, cpu, any);
+            self.groups.told.push((id, cpu, any));
         }
     }
 }

@@ -103,7 +103,7 @@ impl FairState {
     }
 
     /// Checks that a task that was steered went to a CPU on which its group has no runnable task.
-    pub(in crate::class::fair) fn check_steered(
+    pub(crate) fn check_steered(
         &self,
         group: Option<TaskGroupId>,
         cpu: usize,

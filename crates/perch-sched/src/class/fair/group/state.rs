@@ -59,6 +59,9 @@ pub(crate) struct TaskGroups {
     pub(in crate::class::fair) places: Vec<Place>,
     /// For each CPU, the queues of groups that have or had a task there, children first.
     pub(in crate::class::fair) active: Vec<Vec<QueueId>>,
+    /// The changes that the policy has still to be told: whether a group has a runnable task on a
+    /// CPU.
+    pub(in crate::class::fair) told: Vec<(GroupId, usize, bool)>,
 }
 
 impl TaskGroups {
@@ -81,6 +84,7 @@ impl TaskGroups {
             active: vec![Vec::new(); if groups.is_empty() { 0 } else { cpus }],
             groups,
             places: Vec::new(),
+            told: Vec::new(),
         }
     }
 

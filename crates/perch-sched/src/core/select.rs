@@ -3,22 +3,40 @@
 
 use perch_policy::{Mode, ProcessId, Reason, ReasonClass, Verdict, Wake};
 
-use crate::core::{Life, Sched, Waker};
+use super::{Life, Sched, Waker};
+use crate::class::table::Choice;
 use crate::hold;
 use crate::id::TaskId;
 use crate::observe::{Asked, Decided, Observed};
 
 impl Sched<'_> {
+    /// Chooses the CPU of a task that wakes up, is forked or calls exec. Returns the CPU, and how
+    /// many CPUs the policy examined for it.
+    pub(super) fn select(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> (usize, u32) {
+        match self.rq.choose(task, wake, self.acting) {
+            Choice::Policy => {
+                let verdict = self.decide(task, wake, waker);
+                (verdict.cpu, verdict.examined)
+            }
+            Choice::Stays => (wake.prev_cpu, 0),
+            Choice::Class(cpu, step) => {
+                self.apply();
+                self.note_rt_choice(task, wake, waker, (cpu, step));
+                (cpu, 0)
+            }
+        }
+    }
+
     /// Asks the policy for the CPU of `task`, and records its answer.
     pub(crate) fn decide(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> Verdict {
         let load = match self.rq.rules.balance.by_weight {
             true => self.predict_weights(task, wake, waker),
-            false => self.task_load(task),
+            false => self.rq.task_load(task),
         };
+        let util = self.rq.util(task);
         let t = &mut self.rq.tasks[task];
         t.state.load = load;
-        let se = self.rq.fair.entity_of(task);
-        t.state.util = se.average.util.max(se.est());
+        t.state.util = util;
         let (process, affinity) = (t.state.process(), t.affinity);
         if self.rq.rules.scan_by_cost {
             self.limit_scan(wake, process);
@@ -74,7 +92,7 @@ impl Sched<'_> {
     /// busy, and the scan does not look at the last CPU that it counts.
     fn limit_scan(&mut self, wake: &Wake, process: Option<ProcessId>) {
         let idle = self.rq.cpus[wake.this_cpu].idleness.avg_idle_ns() / 512;
-        let cost = self.rq.fair.scan_cost_ns[wake.this_cpu] + 1;
+        let cost = self.cpus[wake.this_cpu].scan_cost_ns + 1;
         let preferred = process.and_then(|p| self.host.preferred_cpu(p));
         for cpu in [wake.this_cpu, wake.prev_cpu].into_iter().chain(preferred) {
             let Some(llc) = self.host.topology().llc(cpu) else {
@@ -104,7 +122,7 @@ impl Sched<'_> {
         if scanned {
             // The scan looked at the target too.
             let cost = self.costs.examine_ns(examined + 1) as i64;
-            let average = &mut self.rq.fair.scan_cost_ns[this_cpu];
+            let average = &mut self.cpus[this_cpu].scan_cost_ns;
             *average = (*average as i64 + (cost - *average as i64) / 8) as u64;
         }
     }
@@ -160,24 +178,16 @@ impl Sched<'_> {
     #[cold]
     fn predict_weights(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> u32 {
         let (this, prev) = (wake.this_cpu, wake.prev_cpu);
-        let task_group = self.rq.tasks[task].group;
-        let weight = i64::from(self.rq.fair.entity_of(task).weight);
-        let shift = self.rq.fair.effective_load(task_group, prev, 0, weight);
+        let weight = i64::from(self.rq.weight(task));
+        let shift = self.rq.effective_load(task, prev, 0, weight);
         self.rq.tasks[task].state.load_shift = shift as i32;
-        let heavier = self
-            .rq
-            .fair
-            .effective_load(task_group, this, weight, weight);
+        let heavier = self.rq.effective_load(task, this, weight, weight);
         let leaves = match waker {
             Waker::Task(waker) if wake.sync && waker != task => {
-                let waker_group = self.rq.tasks[waker].group;
-                let weight = i64::from(self.rq.fair.entity_of(waker).weight);
-                let shift = self.rq.fair.effective_load(waker_group, prev, 0, -weight);
+                let weight = i64::from(self.rq.weight(waker));
+                let shift = self.rq.effective_load(waker, prev, 0, -weight);
                 self.rq.tasks[waker].state.load_shift = shift as i32;
-                -self
-                    .rq
-                    .fair
-                    .effective_load(waker_group, this, -weight, -weight)
+                -self.rq.effective_load(waker, this, -weight, -weight)
             }
             _ => 0,
         };
