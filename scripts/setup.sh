@@ -350,6 +350,15 @@ setup_soak() {
 	apt_install stress-ng
 }
 
+# The interpreter for scripts/tidy.
+setup_tidy() {
+	! command -v python3 >/dev/null || return 0
+	open_install_log
+	can_install python3 python3
+	apt_update
+	apt_install python3
+}
+
 # A Python that makes virtual environments.
 setup_python() {
 	! python3 -c 'import ensurepip, venv' 2>/dev/null || return 0
@@ -381,6 +390,7 @@ setup_guests() {
 
 # The programs that ./x lint needs beyond those of a build. Clippy and rustfmt must be of the toolchain in use.
 setup_lint() {
+	setup_tidy
 	local packages=() flavour=''
 	cargo fmt --version >/dev/null 2>&1 || packages+=(rustfmt)
 	cargo clippy --version >/dev/null 2>&1 || packages+=(clippy)

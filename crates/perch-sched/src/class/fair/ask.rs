@@ -81,7 +81,7 @@ impl RunQueues {
         &self.fair.entity_of(task).run
     }
 
-    /// See [`Sched::run_time`].
+    /// See [`RunQueues::run_time`].
     #[inline]
     pub(in crate::class) fn run_time_mut(&mut self, task: TaskId) -> &mut RunTime {
         &mut self.fair.entity_of_mut(task).run

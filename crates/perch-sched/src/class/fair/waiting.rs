@@ -55,7 +55,7 @@ impl RunQueues {
         self.tasks[task].life = Life::Asleep;
     }
 
-    /// Returns the turn at which a walk over waiting tasks begins, see [`Sched::coldest`].
+    /// Returns the turn at which a walk over waiting tasks begins, see [`RunQueues::coldest`].
     pub(crate) fn first_turn(&self) -> u64 {
         match self.rules.balance.newest_first {
             true => u64::MAX,
