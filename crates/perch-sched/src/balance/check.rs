@@ -14,10 +14,10 @@ impl Sched<'_> {
     /// Checks that a CPU is marked as crowded exactly when it has more than one task, that the root
     /// domain's flag is set then, and that only a task that could run elsewhere is a misfit.
     pub(crate) fn check_balance(&self, cpu: usize) -> Result<(), String> {
-        let (current, nr) = (self.rq.cpus[cpu].current, self.rq.nr(cpu));
+        let (current, nr) = (self.rq.current(cpu), self.rq.nr(cpu));
         hold!(
             !self.is_misfit(cpu)
-                || self.rq.unequal && current.is_some_and(|t| !self.is_stuck(t, cpu)),
+                || self.rq.is_unequal() && current.is_some_and(|t| !self.is_stuck(t, cpu)),
             "a misfit of load {} with current {current:?}",
             self.balance.cpus[cpu].misfit
         );

@@ -19,9 +19,9 @@ impl Sched<'_> {
             .task_average(task)
             .util
             .max(self.rq.expected_util(task));
-        let (min, max) = self.rq.tasks[task].state.uclamp();
+        let (min, max) = self.rq.task(task).state.uclamp();
         let fits = |util: u32| u64::from(util) * 1280 < u64::from(self.capacity_now(cpu)) * 1024;
-        if self.rq.rules.balance.clamps_util {
+        if self.balance.rules.clamps_util {
             return fits(util.max(min).min(max));
         }
         // A task that is capped to the CPU's capacity or less always fits, but a cap of full
@@ -36,7 +36,7 @@ impl Sched<'_> {
     /// is left to run.
     #[inline]
     pub(crate) fn note_misfit(&mut self, cpu: usize) {
-        if self.rq.unequal {
+        if self.rq.is_unequal() {
             self.balance.cpus[cpu].misfit = self.misfit(cpu);
         }
     }
@@ -54,9 +54,9 @@ impl Sched<'_> {
 
     /// Returns whether the affinity of `task` leaves it no better CPU, as far as the era checks.
     pub(super) fn is_stuck(&self, task: TaskId, cpu: usize) -> bool {
-        let allowed = &self.rq.affinities[self.rq.tasks[task].affinity];
+        let allowed = self.rq.allowed(task);
         let topology = self.host.topology();
-        match self.rq.rules.balance.stuck {
+        match self.balance.rules.stuck {
             Stuck::Nobody => false,
             Stuck::Pinned => allowed.weight() == 1,
             Stuck::NowhereLarger => {

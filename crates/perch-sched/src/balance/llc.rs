@@ -22,7 +22,7 @@ impl Sched<'_> {
             let sums = self.balance.groups.sums(shape, self.host.cpus());
             self.host
                 .note_llc(llc, sums.util as u32, sums.running as u32);
-            self.caches.note(llc, self.rq.now);
+            self.caches.note(llc, self.rq.now());
         }
     }
 
@@ -36,7 +36,7 @@ impl Sched<'_> {
         migrate: Migrate,
         unequal: bool,
     ) -> bool {
-        let t = &self.rq.tasks[task];
+        let t = self.rq.task(task);
         let mut state = t.state;
         match self.caches.mode() {
             Mode::Off => return false,
@@ -79,7 +79,7 @@ impl Sched<'_> {
             Mode::Perch => self.is_kept(current, source, cpu, migrate, unequal),
             // The mechanism holds the task only where every task would rather stay.
             Mode::Upstream => {
-                let at_home = |t: TaskId| home.is_some() && self.rq.tasks[t].cache.wants() == home;
+                let at_home = |t: TaskId| home.is_some() && self.rq.task(t).cache.wants() == home;
                 let stays = |t: TaskId| self.rq.is_delayed(t) || at_home(t);
                 self.rq.each_waiting(source, &mut |t| stays(t))
                     && at_home(current)
@@ -152,7 +152,7 @@ impl Sched<'_> {
         let mut after = self.rq.first_turn();
         while let Some((turn, task)) = self.rq.coldest(source, after) {
             after = turn;
-            let wants = self.rq.tasks[task].cache.wants();
+            let wants = self.rq.task(task).cache.wants();
             let delayed = self.rq.is_delayed(task);
             if self.rq.may_run_on(task, cpu) && !delayed && wants == here {
                 self.move_waiting(task, source, cpu);
@@ -160,7 +160,7 @@ impl Sched<'_> {
             }
         }
         let current = self.rq.fair_current(source);
-        current.is_some_and(|t| self.rq.tasks[t].cache.wants() == here)
+        current.is_some_and(|t| self.rq.task(t).cache.wants() == here)
             && self.push_running(vacated, source, cpu)
     }
 }

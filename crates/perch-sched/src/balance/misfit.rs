@@ -59,10 +59,7 @@ impl Sched<'_> {
 
     /// Returns whether misfits of a group would fit better on the balancing CPU.
     fn is_larger_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
-        let (rules, shapes) = (
-            &self.rq.rules.balance,
-            self.balance.groups.of_domain(number),
-        );
+        let (rules, shapes) = (&self.balance.rules, self.balance.groups.of_domain(number));
         if rules.larger_by_group {
             return rules.is_larger(shapes[local].most, shapes[group].most);
         }
@@ -74,10 +71,7 @@ impl Sched<'_> {
 
     /// Returns whether tasks of a group would be worse off on the balancing CPU.
     fn is_smaller_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
-        let (rules, shapes) = (
-            &self.rq.rules.balance,
-            self.balance.groups.of_domain(number),
-        );
+        let (rules, shapes) = (&self.balance.rules, self.balance.groups.of_domain(number));
         let here = match rules.larger_by_group {
             true => shapes[local].least,
             false => self.capacity_now(cpu),
@@ -94,11 +88,9 @@ impl Sched<'_> {
             Business::HasSpare => {
                 group.idle < than.idle || group.idle == than.idle && group.running > than.running
             }
-            Business::FullyBusy => !self.rq.rules.balance.fully_busy_first,
+            Business::FullyBusy => !self.balance.rules.fully_busy_first,
             // 7.2 takes the first of equal groups, earlier kernels the last.
-            Business::Misfit if self.rq.rules.balance.misfit_no_failure => {
-                group.misfit > than.misfit
-            }
+            Business::Misfit if self.balance.rules.misfit_no_failure => group.misfit > than.misfit,
             Business::Misfit => group.misfit >= than.misfit,
             Business::Overloaded | Business::Wanted => group.avg_load > than.avg_load,
         }
@@ -108,7 +100,7 @@ impl Sched<'_> {
     /// same asymmetric domain. The task has its CPU for itself, and the balancer would have to push
     /// it off.
     pub(super) fn is_better_off(&self, source: usize, cpu: usize) -> bool {
-        let rules = &self.rq.rules.balance;
+        let rules = &self.balance.rules;
         let (there, here) = (self.capacity_now(source), self.capacity_now(cpu));
         self.rq.nr_fair(source) - self.rq.nr_delayed(source) == 1
             && match rules.larger_by_group {

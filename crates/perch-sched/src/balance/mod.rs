@@ -78,7 +78,7 @@ impl Sched<'_> {
     /// Returns whether a periodic pass of the busy `cpu` is due.
     #[inline]
     pub(crate) fn is_balance_due(&self, cpu: usize) -> bool {
-        self.rq.now >= self.balance.cpus[cpu].next_balance_ns
+        self.rq.now() >= self.balance.cpus[cpu].next_balance_ns
     }
 
     /// Does the periodic passes of `cpu` over those of its domains that are due. Returns the time
@@ -91,25 +91,25 @@ impl Sched<'_> {
     ) -> u64 {
         self.touch(cpu);
         self.publish(cpu);
-        let mut next = self.rq.now + 60_000_000_000;
+        let mut next = self.rq.now() + 60_000_000_000;
         let (mut cost, mut spent) = (0, 0);
         for i in 0..self.balance.cpus[cpu].domains.len() {
             self.decay_newidle_cost(cpu, i);
             cost += self.balance.cpus[cpu].domains[i].newidle_cost_ns;
             let mut interval = self.interval_ns(cpu, i, idle);
             let mut designated = true;
-            if self.rq.now >= self.balance.cpus[cpu].domains[i].last_ns + interval {
+            if self.rq.now() >= self.balance.cpus[cpu].domains[i].last_ns + interval {
                 designated = self.should_balance(cpu, i);
                 if designated {
                     let kind = if idle { Idle::Due } else { Idle::Busy };
                     spent += self.pass_ns(cpu, i);
                     if self.balance_domain(vacated, cpu, i, kind) > 0 {
-                        idle = self.rq.cpus[cpu].current.is_none() && self.rq.nr(cpu) == 0;
+                        idle = self.rq.current(cpu).is_none() && self.rq.nr(cpu) == 0;
                     }
                 } else {
                     self.wait_longer(cpu, i);
                 }
-                self.balance.cpus[cpu].domains[i].last_ns = self.rq.now;
+                self.balance.cpus[cpu].domains[i].last_ns = self.rq.now();
                 interval = self.interval_ns(cpu, i, idle);
             }
             next = next.min(self.balance.cpus[cpu].domains[i].last_ns + interval);
@@ -119,14 +119,14 @@ impl Sched<'_> {
             }
         }
         self.balance.cpus[cpu].next_balance_ns = next;
-        let most = cost.max(self.rq.rules.migration_cost_ns);
-        self.rq.cpus[cpu].idleness.set_max_cost(most);
+        let most = cost.max(self.rules.migration_cost_ns);
+        self.rq.idleness_mut(cpu).set_max_cost(most);
         spent
     }
 
     /// Updates the averages of all entities in a CPU's queues.
     fn touch(&mut self, cpu: usize) {
-        if self.rq.fair.wants_accounts() {
+        if self.rq.wants_accounts() {
             self.rq.update_current(cpu);
         }
         self.rq.touch_active(cpu);
@@ -139,7 +139,7 @@ impl Sched<'_> {
     }
 
     fn least_interval_ns(&self, cpu: usize, i: usize) -> u64 {
-        let rules = &self.rq.rules.balance;
+        let rules = &self.balance.rules;
         least_interval_ns(rules, self.span_weight(cpu, i), self.is_numa(cpu, i))
     }
 
@@ -154,7 +154,7 @@ impl Sched<'_> {
         let domain = self.balance.cpus[cpu].domains[i].domain;
         match self.host.topology().domain(domain).level() {
             Level::Smt => 2,
-            _ if self.rq.rules.balance.fixed_intervals => 4,
+            _ if self.balance.rules.fixed_intervals => 4,
             _ => 2,
         }
     }
@@ -186,12 +186,12 @@ impl Sched<'_> {
     fn interval_ns(&self, cpu: usize, i: usize, idle: bool) -> u64 {
         let mut interval = self.balance.cpus[cpu].domains[i].interval_ns;
         if !idle {
-            let rules = &self.rq.rules.balance;
-            let less = u64::from(rules.busy_less_a_tick) * self.rq.tick_ns;
+            let rules = &self.balance.rules;
+            let less = u64::from(rules.busy_less_a_tick) * self.rq.tick_ns();
             let factor = busy_factor(rules, self.is_numa(cpu, i));
             interval = (interval * factor).saturating_sub(less);
         }
-        interval.clamp(self.rq.tick_ns, 100_000_000 * self.cpus.len() as u64)
+        interval.clamp(self.rq.tick_ns(), 100_000_000 * self.cpus.len() as u64)
     }
 
     /// Does one pass over one domain. Returns the number of tasks that came.
@@ -232,7 +232,7 @@ impl Sched<'_> {
                 0
             }
             Pass::Pinned => {
-                if idle != Idle::Newly && !self.rq.rules.balance.misfit_no_failure {
+                if idle != Idle::Newly && !self.balance.rules.misfit_no_failure {
                     let failed = state.failed + 1;
                     self.wait_longer(cpu, i);
                     self.balance.cpus[cpu].domains[i].failed = failed;
@@ -250,7 +250,7 @@ impl Sched<'_> {
         let local = topology.domain(state.domain).group(state.local_group);
         let mut thread = None;
         for c in local.iter().filter(|&c| self.host.is_idle(c)) {
-            let cores_first = topology.has_smt() && self.rq.rules.balance.idle_core_balances;
+            let cores_first = topology.has_smt() && self.balance.rules.idle_core_balances;
             if !cores_first || topology.core_span(c).iter().all(|s| self.host.is_idle(s)) {
                 return c == cpu;
             }
@@ -262,7 +262,7 @@ impl Sched<'_> {
     /// Looks for a task nearby for `cpu`, which ran out of tasks, if its average idle time is long
     /// enough for this to pay. Returns whether a task came.
     pub(crate) fn balance_newidle(&mut self, vacated: &mut dyn Vacated, cpu: usize) -> bool {
-        let avg_idle = self.rq.cpus[cpu].idleness.avg_idle_ns();
+        let avg_idle = self.rq.idleness(cpu).avg_idle_ns();
         let Some(first) = self.balance.cpus[cpu]
             .domains
             .first()
@@ -273,7 +273,7 @@ impl Sched<'_> {
         self.due_as_idle(cpu, 0);
         let newidle = Symbol::SchedBalanceNewidle;
         self.line(cpu, newidle, Field::Overloaded, Access::Load);
-        let least = first.max(self.rq.rules.balance.newidle_least_ns);
+        let least = first.max(self.balance.rules.newidle_least_ns);
         if !self.is_overloaded() || avg_idle < least {
             return false;
         }
@@ -290,7 +290,7 @@ impl Sched<'_> {
             };
             pulled = self.balance_domain(vacated, cpu, i, Idle::Newly) > 0;
             let lot = &mut self.balance.cpus[cpu].domains[i].lot;
-            lot.note(self.rq.now, weight * u32::from(pulled));
+            lot.note(self.rq.now(), weight * u32::from(pulled));
             let cost = self.pass_ns(cpu, i);
             self.add_chore(cpu, cost);
             let d = &mut self.balance.cpus[cpu].domains[i];
@@ -300,7 +300,7 @@ impl Sched<'_> {
                 break;
             }
         }
-        self.rq.cpus[cpu].idleness.raise_max_cost(spent);
+        self.rq.idleness_mut(cpu).raise_max_cost(spent);
         let mut first = None;
         self.rq.each_waiting(cpu, &mut |task| {
             first = Some(task);
@@ -315,13 +315,13 @@ impl Sched<'_> {
     /// Returns for how many passes the success of a newidle pass over a domain counts, or `None` if
     /// the pass is not tried: 7.2 draws a lot.
     fn newidle_by_chance(&mut self, cpu: usize, i: usize) -> Option<u32> {
-        if !self.rq.rules.balance.newidle_by_success {
+        if !self.balance.rules.newidle_by_success {
             return Some(1);
         }
         let lot = &mut self.balance.cpus[cpu].domains[i].lot;
         let drawn = lot.draw(self.random.below(1024));
         if drawn.is_none() {
-            lot.note(self.rq.now, 0);
+            lot.note(self.rq.now(), 0);
         }
         drawn
     }
@@ -329,8 +329,8 @@ impl Sched<'_> {
     /// Lets the maximum cost of a newidle pass decay by about 1 % a second.
     fn decay_newidle_cost(&mut self, cpu: usize, i: usize) {
         let d = &mut self.balance.cpus[cpu].domains[i];
-        if self.rq.now > d.newidle_decay_ns + 1_000_000_000 {
-            d.newidle_decay_ns = self.rq.now;
+        if self.rq.now() > d.newidle_decay_ns + 1_000_000_000 {
+            d.newidle_decay_ns = self.rq.now();
             d.newidle_cost_ns = d.newidle_cost_ns * 253 / 256;
         }
     }
@@ -339,25 +339,25 @@ impl Sched<'_> {
     /// and the first idle CPU balances for all, for itself last. It does so for as long as it stays
     /// idle: when it is woken, it leaves the rest to the next tick.
     pub(crate) fn balance_sleepers(&mut self, vacated: &mut dyn Vacated) {
-        if self.rq.now >= self.balance.decay_next_ns {
-            self.balance.decay_next_ns = self.rq.now + 32_000_000;
+        if self.rq.now() >= self.balance.decay_next_ns {
+            self.balance.decay_next_ns = self.rq.now() + 32_000_000;
             self.decay_sleepers();
         }
-        if self.rq.now < self.balance.nohz_next_ns || !self.nohz_kick() {
+        if self.rq.now() < self.balance.nohz_next_ns || !self.nohz_kick() {
             return;
         }
-        self.balance.nohz_next_ns = self.rq.now + self.rq.tick_ns;
+        self.balance.nohz_next_ns = self.rq.now() + self.rq.tick_ns();
         let n = self.cpus.len();
         let Some(first) = (0..n).find(|&cpu| self.host.is_idle(cpu)) else {
             return;
         };
-        let patience = self.rq.cpus[first].idleness.avg_idle_ns();
-        let (mut next, mut spent) = (self.rq.now + 60_000_000_000, 0);
+        let patience = self.rq.idleness(first).avg_idle_ns();
+        let (mut next, mut spent) = (self.rq.now() + 60_000_000_000, 0);
         for cpu in (first + 1..n).chain(std::iter::once(first)) {
             if !self.host.is_idle(cpu) {
                 continue;
             }
-            if self.rq.now >= self.balance.cpus[cpu].next_balance_ns {
+            if self.rq.now() >= self.balance.cpus[cpu].next_balance_ns {
                 if spent > patience {
                     return;
                 }
@@ -373,7 +373,7 @@ impl Sched<'_> {
     /// Lets the averages of idle CPUs decay, whose queues nothing else updates.
     fn decay_sleepers(&mut self) {
         for cpu in 0..self.cpus.len() {
-            if self.rq.cpus[cpu].idleness.is_idle()
+            if self.rq.idleness(cpu).is_idle()
                 && self.host.cpu(cpu).load + self.host.cpu(cpu).util > 0
             {
                 self.touch(cpu);
@@ -388,14 +388,14 @@ impl Sched<'_> {
         let topology = self.host.topology();
         self.balance.scratch.busy.clear();
         self.balance.scratch.busy.resize(topology.nr_llcs(), false);
-        for (cpu, c) in self.rq.cpus.iter().enumerate() {
-            if c.current.is_none() {
+        for cpu in 0..self.cpus.len() {
+            if self.rq.current(cpu).is_none() {
                 continue;
             }
             if self.rq.nr(cpu) >= 2 || self.kicks_for_misfit(cpu) {
                 return true;
             }
-            if self.rq.unequal && topology.asym_span(cpu).is_some() {
+            if self.rq.is_unequal() && topology.asym_span(cpu).is_some() {
                 continue;
             }
             if let Some(llc) = topology.llc(cpu) {

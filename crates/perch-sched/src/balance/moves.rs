@@ -46,7 +46,7 @@ impl Sched<'_> {
             false => self.check_preempt(to, task),
         }
         // A CPU that balances for itself looks at its queue next; one that is idle must be told.
-        if self.rq.cpus[to].idleness.is_idle() {
+        if self.rq.idleness(to).is_idle() {
             self.send_ipi(to, to, 0);
         }
     }

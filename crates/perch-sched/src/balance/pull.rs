@@ -95,7 +95,7 @@ impl Sched<'_> {
             return Pass::Moved(1);
         }
         let failed = failed + u32::from(idle != Idle::Newly && !kept);
-        let pushes = self.rq.rules.balance.pushes_for_all || found.migrate == Migrate::Task;
+        let pushes = self.balance.rules.pushes_for_all || found.migrate == Migrate::Task;
         let stubborn = pushes && !held && failed > tries + 2;
         if stubborn && self.push_running(vacated, source, cpu) {
             return Pass::Moved(1);
@@ -128,14 +128,14 @@ impl Sched<'_> {
     ) -> (u32, bool) {
         let DomainState { failed, domain, .. } = self.balance.cpus[cpu].domains[i];
         let unequal = self.host.topology().domain(domain).asymmetric();
-        let shift = match self.rq.rules.balance.util_by_failures {
+        let shift = match self.balance.rules.util_by_failures {
             true => failed.min(20),
             false => 0,
         };
-        let moves_delayed = self.rq.rules.balance.moves_delayed;
+        let moves_delayed = self.balance.rules.moves_delayed;
         let (mut moved, mut kept) = (0, false);
         let mut after = self.rq.first_turn();
-        for _ in 0..self.rq.rules.balance.nr_migrate.min(self.rq.nr(source)) {
+        for _ in 0..self.balance.rules.nr_migrate.min(self.rq.nr(source)) {
             if idle != Idle::Busy && self.rq.nr(source) <= 1 || found.amount <= 0 {
                 break;
             }
@@ -143,7 +143,7 @@ impl Sched<'_> {
                 break;
             };
             after = turn;
-            let hot = self.rq.ran_since_ns(task) < self.rq.rules.migration_cost_ns
+            let hot = self.rq.ran_since_ns(task) < self.rules.migration_cost_ns
                 || self.rq.is_buddy(cpu, task);
             let delayed = self.rq.is_delayed(task);
             let stays = delayed && !(moves_delayed && found.migrate == Migrate::Load);
@@ -181,7 +181,7 @@ impl Sched<'_> {
             moved += 1;
             // A newly idle CPU keeps its run queue's lock for one task only, where the kernel can be
             // preempted.
-            if idle == Idle::Newly && self.rq.rules.preemption != Preemption::Voluntary {
+            if idle == Idle::Newly && self.rules.preemption != Preemption::Voluntary {
                 break;
             }
         }
@@ -191,9 +191,9 @@ impl Sched<'_> {
     /// Returns whether a task's load is too much for an imbalance of `amount`, after `failed`
     /// failed passes.
     fn is_too_much(&self, load: i64, amount: i64, failed: u32, tried: bool) -> bool {
-        match self.rq.rules.balance.load_by_failures {
+        match self.balance.rules.load_by_failures {
             true => load >> failed.min(20) > amount,
-            false => load / 2 > amount && (!tried || self.rq.rules.balance.by_weight),
+            false => load / 2 > amount && (!tried || self.balance.rules.by_weight),
         }
     }
 }

@@ -17,7 +17,7 @@ impl Sched<'_> {
         waker: Waker,
         (cpu, step): (usize, RtStep),
     ) {
-        let prev_cpu = self.rq.tasks[task].cpu;
+        let prev_cpu = self.rq.task(task).cpu();
         let busy = !self.host.is_idle(cpu);
         self.note_place(task, wake.prev_cpu, cpu, step);
         self.happened(Observed::RtWoken {
@@ -114,7 +114,7 @@ impl Sched<'_> {
 
     #[inline(never)]
     fn renew_rt(&mut self) {
-        for cpu in 0..self.rq.cpus.len() {
+        for cpu in 0..self.nr_cpus() {
             if !self.rq.renew_rt(cpu) {
                 continue;
             }

@@ -11,6 +11,8 @@ use crate::era::BalanceRules;
 /// The balancer's state that belongs to no single CPU: the groups of the domains with their sums,
 /// the crowded CPUs, and the times of the passes for idle CPUs.
 pub(crate) struct BalanceState {
+    /// The rules of the stock kernel.
+    pub(super) rules: BalanceRules,
     /// The balancer's part of each CPU.
     pub(super) cpus: Vec<CpuBalance>,
     /// The groups of every domain, and the sums over their CPUs.
@@ -42,6 +44,7 @@ impl BalanceState {
         let cpus = topology.nr_cpus();
         let state = |cpu| CpuBalance::new(topology, cpu, random.below(64_000_000));
         BalanceState {
+            rules: *rules,
             cpus: (0..cpus).map(state).collect(),
             groups: Groups::new(topology, rules),
             scratch: Scratch::default(),

@@ -53,7 +53,7 @@ impl Sched<'_> {
                 || unequal && self.any_misfit(number, local);
             self.set_overload(cpu, Symbol::SchedBalanceRq, overload);
         }
-        if self.rq.rules.balance.by_weight {
+        if self.balance.rules.by_weight {
             return self.find_by_weight(cpu, i, idle);
         }
         let wanted = self.wanted_group(cpu, i, number);
@@ -82,7 +82,7 @@ impl Sched<'_> {
             }
         };
         let domain = self.host.topology().domain(number);
-        let rules = &self.rq.rules.balance;
+        let rules = &self.balance.rules;
         let numa = rules.numa_imbalance && domain.level() == Level::Numa;
         let terms = Terms {
             mean,
@@ -105,7 +105,7 @@ impl Sched<'_> {
     /// asymmetric domain, from the utilisation of all of it (docs/mechanisms/stock.md#scan). Only
     /// periodic passes over that domain write it.
     fn update_scan_budget(&mut self, cpu: usize, number: usize, util: u64) {
-        if self.rq.rules.scan_by_cost {
+        if self.rules.scan_by_cost {
             return;
         }
         let topology = self.host.topology();
@@ -139,7 +139,7 @@ impl Sched<'_> {
         // if none but those do, every queue of one task counts.
         let crowded = match found.migrate {
             Migrate::Task => self.balance.scratch.pinned.is_empty(),
-            Migrate::Util => self.rq.rules.balance.util_of_many,
+            Migrate::Util => self.balance.rules.util_of_many,
             Migrate::Load | Migrate::Misfit | Migrate::Wanted => false,
         };
         let best = match crowded {
@@ -167,7 +167,7 @@ impl Sched<'_> {
         found: &Imbalance,
         unequal: bool,
     ) -> Option<(usize, u64)> {
-        let util_of_many = self.rq.rules.balance.util_of_many;
+        let util_of_many = self.balance.rules.util_of_many;
         let mut best: Option<(usize, u64, u64)> = None;
         let crowded = &self.balance.crowded[group.first_word()..];
         let words = group.words().iter().zip(crowded);

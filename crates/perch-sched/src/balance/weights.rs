@@ -44,7 +44,7 @@ impl Group {
 impl Sched<'_> {
     /// Updates 3.4's averages of a busy CPU at a tick.
     pub(crate) fn tick_weights(&mut self, cpu: usize) {
-        let tick = self.rq.now / self.rq.tick_ns;
+        let tick = self.rq.now() / self.rq.tick_ns();
         let weight = self.rq.queued_weight(cpu);
         self.balance.cpus[cpu].weights.advance(tick, weight);
     }
@@ -84,9 +84,9 @@ impl Sched<'_> {
             let now = self.rq.queued_weight(cpu);
             let mut load = now;
             if index > 0 {
-                let tick = self.rq.now / self.rq.tick_ns;
+                let tick = self.rq.now() / self.rq.tick_ns();
                 let weights = &mut self.balance.cpus[cpu].weights;
-                if self.rq.cpus[cpu].current.is_none() {
+                if self.rq.current(cpu).is_none() {
                     weights.advance(tick, now);
                 }
                 let average = weights.averages[index - 1];
@@ -147,12 +147,7 @@ impl Sched<'_> {
         }
         let (group, there) = busiest.filter(|(_, b)| b.running > 0)?;
         let mean = load * SCALE / power;
-        let pct = u64::from(
-            self.rq
-                .rules
-                .balance
-                .imbalance_pct(&topology.domain(number)),
-        );
+        let pct = u64::from(self.balance.rules.imbalance_pct(&topology.domain(number)));
         let forced = there.uneven || idle == Idle::Newly && here.has_room && !there.has_room;
         if !forced {
             let enough = match idle {

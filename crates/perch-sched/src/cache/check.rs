@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use perch_policy::Mode;
 
-use crate::core::task::Task;
+use crate::class::Task;
 use crate::core::{Life, Sched};
 use crate::hold;
+use crate::id::TaskId;
 
 impl Sched<'_> {
     /// Checks that a process has as many threads, alive and running, as the tasks show; that an LLC
@@ -16,7 +17,7 @@ impl Sched<'_> {
     pub(crate) fn check_caches(&self) -> Result<(), String> {
         let mode = self.caches.mode;
         if mode == Mode::Off {
-            let told = self.rq.tasks.iter().any(|t| t.state.process().is_some());
+            let told = self.rq.tasks().any(|(_, t)| t.state.process().is_some());
             hold!(!told, "a task has a process with the mechanism off");
             return Ok(());
         }
@@ -30,13 +31,13 @@ impl Sched<'_> {
 
     fn check_threads(&self) -> Result<(), String> {
         let mut processes = BTreeMap::new();
-        for t in &self.rq.tasks {
+        for (_, t) in self.rq.tasks() {
             let Some(process) = t.state.process() else {
                 continue;
             };
             let (threads, running): &mut (u32, u32) = processes.entry(process).or_default();
-            *threads += u32::from(!matches!(t.life, Life::Unborn | Life::Dead));
-            *running += u32::from(t.life == Life::Running);
+            *threads += u32::from(!matches!(t.life(), Life::Unborn | Life::Dead));
+            *running += u32::from(t.life() == Life::Running);
         }
         for (process, walked) in processes {
             let kept = self.host.nr_threads(process);
@@ -52,11 +53,11 @@ impl Sched<'_> {
     fn check_loads(&self) -> Result<(), String> {
         let topology = self.host.topology();
         for llc in 0..topology.nr_llcs() {
-            let here = |t: &&Task| {
-                let awake = matches!(t.life, Life::Waking | Life::Queued | Life::Running);
-                awake && self.cpus[t.cpu].llc == Some(llc)
+            let here = |(_, t): &(TaskId, &Task)| {
+                let awake = matches!(t.life(), Life::Waking | Life::Queued | Life::Running);
+                awake && self.cpus[t.cpu()].llc == Some(llc)
             };
-            let nr = self.rq.tasks.iter().filter(here).count() as u32;
+            let nr = self.rq.tasks().filter(here).count() as u32;
             let cpus = topology.llc_span(llc).iter();
             let util = cpus.map(|c| self.host.cpu(c).util).sum::<u32>();
             let load = self.host.llc_load(llc);
@@ -74,13 +75,13 @@ impl Sched<'_> {
         let llcs = self.host.topology().nr_llcs();
         let mut walked = vec![0; self.cpus.len() * llcs];
         let mut away = vec![0; llcs];
-        for (id, t) in self.rq.tasks.named() {
+        for (id, t) in self.rq.tasks() {
             if !self.rq.on_queue(id) {
                 continue;
             }
             if let Some(llc) = t.cache.wants {
-                walked[t.cpu * llcs + llc] += 1;
-                let home = self.cpus[t.cpu].llc == Some(llc);
+                walked[t.cpu() * llcs + llc] += 1;
+                let home = self.cpus[t.cpu()].llc == Some(llc);
                 away[llc] += u32::from(!home);
             }
         }

@@ -25,32 +25,33 @@ impl Sched<'_> {
     #[cold]
     pub(crate) fn changes_llc(&mut self, cpu: usize, task: TaskId) {
         let here = self.cpus[cpu].llc;
-        let trail = &mut self.rq.tasks[task].cache.trail;
+        let now = self.rq.now();
+        let trail = self.rq.task(task).cache.trail;
         let first = trail.now.is_none();
         let back = here.is_some() && trail.before == here;
         if !first && here.is_some() {
-            let bounces = back && self.rq.now - trail.since_ns <= BOUNCE_NS;
+            let bounces = back && now - trail.since_ns <= BOUNCE_NS;
             self.happened(Observed::ChangedLlc { task, cpu, bounces });
         }
-        let trail = &mut self.rq.tasks[task].cache.trail;
+        let trail = &mut self.rq.task_mut(task).cache.trail;
         *trail = Trail {
             now: here,
             before: trail.now,
-            since_ns: self.rq.now,
+            since_ns: now,
         };
     }
 
     /// Charges the task's process the time that the running task has run since the last charge: at
     /// ticks, and when the task leaves the CPU.
     fn account_slice(&mut self, cpu: usize, task: TaskId) {
-        let Some(process) = self.rq.tasks[task].state.process() else {
+        let Some(process) = self.rq.task(task).state.process() else {
             return;
         };
         let ran_ns = self.rq.run_time(task).sum_ns;
-        let t = &mut self.rq.tasks[task];
+        let t = self.rq.task_mut(task);
         let delta_ns = ran_ns - std::mem::replace(&mut t.cache.accounted_ns, ran_ns);
         if delta_ns > 0 {
-            self.host.account(process, cpu, self.rq.now, delta_ns);
+            self.host.account(process, cpu, self.rq.now(), delta_ns);
         }
         if self.caches.mode == Mode::Upstream && self.rq.is_balanced(task) {
             self.host.check(process, cpu);
@@ -63,7 +64,7 @@ impl Sched<'_> {
         let topology = self.host.topology();
         let preferred = self.host.preferred_cpu(process);
         let wants = preferred.and_then(|c| topology.llc(c));
-        let t = &mut self.rq.tasks[task];
+        let t = self.rq.task_mut(task);
         if t.cache.wants != wants {
             let home = self.cpus[cpu].llc;
             self.caches.count(cpu, home, t.cache.wants, -1);
@@ -78,7 +79,7 @@ impl Sched<'_> {
         if self.caches.mode != Mode::Upstream {
             return;
         }
-        let (home, wants) = (self.cpus[cpu].llc, self.rq.tasks[task].cache.wants);
+        let (home, wants) = (self.cpus[cpu].llc, self.rq.task(task).cache.wants);
         self.caches.count(cpu, home, wants, by);
     }
 
@@ -87,17 +88,17 @@ impl Sched<'_> {
     /// returns to user mode.
     #[cold]
     pub(crate) fn tick_cache(&mut self, cpu: usize) {
-        let Some(task) = self.rq.cpus[cpu].current else {
+        let Some(task) = self.rq.current(cpu) else {
             return;
         };
-        let Some(process) = self.rq.tasks[task].state.process() else {
+        let Some(process) = self.rq.task(task).state.process() else {
             return;
         };
         self.account_slice(cpu, task);
-        if !self.host.due(&self.policy, process, cpu, self.rq.now) {
+        if !self.host.due(&self.policy, process, cpu, self.rq.now()) {
             return;
         }
-        self.host.scan(&self.policy, process, cpu, self.rq.now);
+        self.host.scan(&self.policy, process, cpu, self.rq.now());
         // For a process with one thread the kernel scans nothing.
         if self.host.nr_threads(process).0 > 1 {
             self.stop_segment(cpu);
@@ -109,7 +110,7 @@ impl Sched<'_> {
 
     /// Counts that a thread is forked (`by` is 1) or ends (-1).
     pub(crate) fn count_thread(&mut self, task: TaskId, by: i32) {
-        if let Some(process) = self.rq.tasks[task].state.process() {
+        if let Some(process) = self.rq.task(task).state.process() {
             let threads = self.host.threads(process).0;
             *threads = threads.wrapping_add_signed(by);
         }
@@ -118,7 +119,7 @@ impl Sched<'_> {
     /// Counts that a thread gets a CPU.
     #[cold]
     pub(crate) fn starts_running(&mut self, task: TaskId) {
-        if let Some(process) = self.rq.tasks[task].state.process() {
+        if let Some(process) = self.rq.task(task).state.process() {
             *self.host.threads(process).1 += 1;
         }
     }
@@ -127,7 +128,7 @@ impl Sched<'_> {
     #[cold]
     pub(crate) fn stops_running(&mut self, cpu: usize, task: TaskId) {
         self.account_slice(cpu, task);
-        if let Some(process) = self.rq.tasks[task].state.process() {
+        if let Some(process) = self.rq.task(task).state.process() {
             *self.host.threads(process).1 -= 1;
         }
     }

@@ -92,13 +92,13 @@ impl TaskGlimpse {
 impl Glimpse {
     /// Returns the scheduler's state at this moment.
     pub fn of(sched: &Sched<'_>) -> Glimpse {
-        let tasks = sched.rq.tasks.named().map(|(id, t)| {
+        let tasks = sched.rq.tasks().map(|(id, t)| {
             let average = sched.rq.task_average(id);
             let (priority, first) = sched.rq.rt_rank(id);
             TaskGlimpse {
-                cpu: t.cpu,
-                running: t.life == Life::Running,
-                waiting: t.life == Life::Queued,
+                cpu: t.cpu(),
+                running: t.life() == Life::Running,
+                waiting: t.life() == Life::Queued,
                 ran_ns: sched.ran_ns(id),
                 load: average.load,
                 util: average.util,
@@ -114,8 +114,8 @@ impl Glimpse {
                 },
             }
         });
-        let cpus = sched.rq.cpus.iter().enumerate().map(|(cpu, c)| CpuGlimpse {
-            current: c.current,
+        let cpus = (0..sched.nr_cpus()).map(|cpu| CpuGlimpse {
+            current: sched.rq.current(cpu),
             nr: sched.rq.nr(cpu),
             idle: sched.host.is_idle(cpu),
             misfit: sched.is_misfit(cpu),
@@ -134,9 +134,9 @@ impl Glimpse {
         });
         Glimpse {
             settled: (sched.cpus.iter()).all(|c| !c.inbox.is_told() && c.inbox.tasks().is_empty())
-                && !sched.rq.cpus.iter().any(|c| c.need_resched),
+                && !(0..sched.nr_cpus()).any(|cpu| sched.rq.need_resched(cpu)),
             loads: loads.collect(),
-            now_ns: sched.rq.now,
+            now_ns: sched.rq.now(),
             tasks: tasks.collect(),
             cpus: cpus.collect(),
             llcs: llcs.collect(),

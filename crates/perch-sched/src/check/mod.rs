@@ -79,20 +79,20 @@ impl Sched<'_> {
     /// Checks that every task is in exactly as many places as its life allows.
     fn check_places(&self, reasons: &[u32]) -> Result<(), String> {
         // The places of each task: timelines, CPUs that run it, inboxes.
-        let mut places = IdVec::<TaskId, [u32; 3]>::from_iter(self.rq.tasks.iter().map(|_| [0; 3]));
+        let mut places = IdVec::<TaskId, [u32; 3]>::from_iter(self.rq.tasks().map(|_| [0; 3]));
         for (cpu, c) in self.cpus.iter().enumerate() {
             let waiting = self.rq.rt_waiting(cpu);
             waiting.for_each(|t| places[t][0] += 1);
-            let current = self.rq.cpus[cpu].current;
+            let current = self.rq.current(cpu);
             current.iter().for_each(|&t| places[t][1] += 1);
             c.inbox.tasks().iter().for_each(|&t| places[t][2] += 1);
         }
         let waiting = self.rq.fair_waiting();
         waiting.for_each(|t| places[t][0] += 1);
-        for (id, t) in self.rq.tasks.named() {
+        for (id, t) in self.rq.tasks() {
             let at = &places[id];
             let delayed = self.rq.is_delayed(id);
-            let expected = match t.life {
+            let expected = match t.life() {
                 Life::Unborn | Life::Dead => [0, 0, 0],
                 Life::Asleep => [delayed.into(), 0, 0],
                 Life::Waking => [0, 0, 1],
@@ -102,27 +102,27 @@ impl Sched<'_> {
             hold!(
                 *at == expected,
                 "task {id} is {:?}, yet on {} timelines, {} CPUs, {} wake lists",
-                t.life,
+                t.life(),
                 at[0],
                 at[1],
                 at[2]
             );
-            let (reasons, wanted) = (reasons[id.index()], u32::from(t.life == Life::Asleep));
+            let (reasons, wanted) = (reasons[id.index()], u32::from(t.life() == Life::Asleep));
             hold!(
                 reasons == wanted,
                 "task {id} is {:?} with {reasons} reasons to wake",
-                t.life
+                t.life()
             );
-            let allowed = &self.rq.affinities[t.affinity];
+            let allowed = self.rq.allowed(id);
             hold!(
-                t.life == Life::Unborn || allowed.contains(t.cpu),
+                t.life() == Life::Unborn || allowed.contains(t.cpu()),
                 "task {id} on cpu {}",
-                t.cpu
+                t.cpu()
             );
             hold!(
-                !delayed || t.life == Life::Asleep,
+                !delayed || t.life() == Life::Asleep,
                 "task {id} is delayed and {:?}",
-                t.life
+                t.life()
             );
             hold!(
                 !self.rq.on_queue(id) || self.rq.is_attached(id) == self.rq.is_balanced(id),
@@ -136,11 +136,11 @@ impl Sched<'_> {
     /// it has to do.
     fn check_cpu(&self, cpu: usize, coming: Coming) -> Result<(), String> {
         let (c, nr) = (&self.cpus[cpu], self.rq.nr(cpu));
-        let current = self.rq.cpus[cpu].current;
+        let current = self.rq.current(cpu);
         hold!(
-            self.rq.cpus[cpu].idleness.is_idle() == current.is_none(),
+            self.rq.idleness(cpu).is_idle() == current.is_none(),
             "idle {} with current {:?}",
-            self.rq.cpus[cpu].idleness.is_idle(),
+            self.rq.idleness(cpu).is_idle(),
             current
         );
         let free = current.is_none() && nr == 0 && c.inbox.tasks().is_empty();

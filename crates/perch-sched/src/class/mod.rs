@@ -20,6 +20,7 @@ mod queues;
 pub(crate) mod rt;
 pub(crate) mod run_time;
 pub(crate) mod table;
+mod task;
 
 use perch_policy::Wake;
 
@@ -28,6 +29,7 @@ use crate::id::TaskId;
 
 pub(crate) use effect::Effect;
 pub(crate) use queues::{New, RunQueues};
+pub(crate) use task::Task;
 
 use ask::Rank;
 use table::{Arrival, Choice, Departure, Yield};

@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
-use perch_policy::{CpuMask, GroupId, Topology};
+use perch_policy::{CpuMask, GroupId, TaskState, Topology};
 
 use super::effect::Effect;
 use super::fair::FairState;
 use super::idleness::Idleness;
 use super::pelt::Clock;
 use super::rt::{self, RtDomain, RtQueue};
-use crate::core::Task;
+use super::task::Task;
+use crate::core::Life;
 use crate::era::EraRules;
 use crate::hardware::{Access, Field, Symbol};
 use crate::id::{IdVec, MaskId, TaskId};
@@ -18,19 +19,19 @@ use crate::setup::Setup;
 
 /// The run queues of all CPUs, and the tasks in them.
 pub(crate) struct RunQueues {
-    pub(crate) now: u64,
-    pub(crate) rules: EraRules,
-    pub(crate) tick_ns: u64,
-    pub(crate) cpus: Vec<RunQueue>,
-    pub(crate) tasks: IdVec<TaskId, Task>,
+    pub(in crate::class) now: u64,
+    pub(in crate::class) rules: EraRules,
+    pub(in crate::class) tick_ns: u64,
+    pub(in crate::class) cpus: Vec<RunQueue>,
+    pub(in crate::class) tasks: IdVec<TaskId, Task>,
     /// The tasks' affinities, each stored once.
-    pub(crate) affinities: IdVec<MaskId, Arc<CpuMask>>,
+    pub(in crate::class) affinities: IdVec<MaskId, Arc<CpuMask>>,
     /// True if the CPUs differ in capacity.
-    pub(crate) unequal: bool,
+    pub(in crate::class) unequal: bool,
     /// The fair class's state that belongs to no single CPU.
-    pub(crate) fair: FairState,
+    pub(in crate::class) fair: FairState,
     /// The real-time class's part of the root domain, if any task is of that class.
-    pub(crate) rt: Option<Box<RtDomain>>,
+    pub(in crate::class) rt: Option<Box<RtDomain>>,
     /// What operations did beyond the queues, until the core takes it.
     pub(in crate::class) effects: Vec<Effect>,
     /// True if accesses to contended lines cost anything on this machine.
@@ -78,17 +79,17 @@ impl RunQueues {
 #[derive(Debug)]
 pub(crate) struct RunQueue {
     /// The running task.
-    pub(crate) current: Option<TaskId>,
+    pub(in crate::class) current: Option<TaskId>,
     /// True if the running task should give way as soon as possible.
-    pub(crate) need_resched: bool,
+    pub(in crate::class) need_resched: bool,
     /// The capacity, 1024 for the machine's largest CPU.
     pub(in crate::class) capacity: u32,
     /// The clock of the PELT averages.
-    pub(crate) pelt: Clock,
+    pub(in crate::class) pelt: Clock,
     /// The idle and busy times, and the average length of idle periods.
-    pub(crate) idleness: Idleness,
+    pub(in crate::class) idleness: Idleness,
     /// The real-time class's part.
-    pub(crate) rt: RtQueue,
+    pub(in crate::class) rt: RtQueue,
 }
 
 impl RunQueue {
@@ -133,8 +134,144 @@ impl RunQueues {
     }
 }
 
-/// The running tasks.
+/// The time.
 impl RunQueues {
+    /// Returns the time of the run, in nanoseconds.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Lets time pass until `now_ns`.
+    #[inline]
+    pub(crate) fn pass_to(&mut self, now_ns: u64) {
+        self.now = now_ns;
+    }
+
+    /// Returns the length of a tick, in nanoseconds.
+    #[inline]
+    pub(crate) fn tick_ns(&self) -> u64 {
+        self.tick_ns
+    }
+}
+
+/// The tasks.
+impl RunQueues {
+    /// Returns a task.
+    #[inline]
+    pub(crate) fn task(&self, task: TaskId) -> &Task {
+        &self.tasks[task]
+    }
+
+    /// See [`RunQueues::task`].
+    #[inline]
+    pub(crate) fn task_mut(&mut self, task: TaskId) -> &mut Task {
+        &mut self.tasks[task]
+    }
+
+    /// Returns what the policy is asked about: the state of `wakee`, that of another task that wakes
+    /// it, and the CPUs that the wakee may use.
+    #[inline]
+    pub(crate) fn asked(
+        &mut self,
+        wakee: TaskId,
+        waker: Option<TaskId>,
+    ) -> (&mut TaskState, Option<&mut TaskState>, &CpuMask) {
+        let allowed = &self.affinities[self.tasks[wakee].affinity];
+        match waker {
+            Some(waker) => {
+                let (waker, wakee) = self.tasks.two_mut(waker, wakee);
+                (&mut wakee.state, Some(&mut waker.state), allowed)
+            }
+            None => (&mut self.tasks[wakee].state, None, allowed),
+        }
+    }
+
+    /// Returns all tasks with their numbers.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = (TaskId, &Task)> {
+        self.tasks.named()
+    }
+
+    /// Returns the number of tasks.
+    pub(crate) fn nr_tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Notes that `task`, which was woken, is on its way to its CPU.
+    pub(crate) fn travels(&mut self, task: TaskId) {
+        self.tasks[task].life = Life::Waking;
+    }
+
+    /// Makes `cpu` the CPU of `task`, which is on no queue.
+    pub(crate) fn assign(&mut self, task: TaskId, cpu: usize) {
+        self.tasks[task].cpu = cpu;
+    }
+
+    /// Sets the affinity of `task`.
+    pub(crate) fn bind(&mut self, task: TaskId, mask: MaskId) {
+        self.tasks[task].affinity = mask;
+    }
+}
+
+/// The running tasks and the idle CPUs.
+impl RunQueues {
+    /// Returns whether the CPUs differ in capacity.
+    #[inline]
+    pub(crate) fn is_unequal(&self) -> bool {
+        self.unequal
+    }
+
+    /// Returns the idle and busy times of `cpu`.
+    #[inline]
+    pub(crate) fn idleness(&self, cpu: usize) -> &Idleness {
+        &self.cpus[cpu].idleness
+    }
+
+    /// See [`RunQueues::idleness`].
+    #[inline]
+    pub(crate) fn idleness_mut(&mut self, cpu: usize) -> &mut Idleness {
+        &mut self.cpus[cpu].idleness
+    }
+
+    /// Notes that `cpu` becomes idle; the clock of its averages stops.
+    pub(crate) fn begin_idle(&mut self, cpu: usize) {
+        let full = self.is_full(cpu);
+        let c = &mut self.cpus[cpu];
+        c.pelt.stop(self.now, full);
+        c.idleness.begin(self.now);
+    }
+
+    /// Notes that `cpu` becomes busy.
+    pub(crate) fn end_idle(&mut self, cpu: usize) {
+        let c = &mut self.cpus[cpu];
+        c.idleness.end(self.now);
+        c.pelt.start(self.now);
+    }
+
+    /// Returns the time for which `cpu` was busy since this was last taken, in nanoseconds.
+    pub(crate) fn busy_ns(&self, cpu: usize) -> u64 {
+        let c = &self.cpus[cpu];
+        c.idleness.busy_ns(self.now, c.current.is_some())
+    }
+
+    /// Takes that time.
+    pub(crate) fn take_busy(&mut self, cpu: usize) -> u64 {
+        let c = &mut self.cpus[cpu];
+        c.idleness.take_busy(self.now, c.current.is_some())
+    }
+
+    /// Returns whether the running task of `cpu` should give way as soon as possible.
+    #[inline]
+    pub(crate) fn need_resched(&self, cpu: usize) -> bool {
+        self.cpus[cpu].need_resched
+    }
+
+    /// Takes the request to reschedule `cpu` back.
+    #[inline]
+    pub(crate) fn clear_resched(&mut self, cpu: usize) {
+        self.cpus[cpu].need_resched = false;
+    }
+
     /// Returns the task that runs on `cpu`.
     #[inline]
     pub(crate) fn current(&self, cpu: usize) -> Option<TaskId> {
@@ -153,6 +290,12 @@ impl RunQueues {
     #[inline]
     pub(crate) fn allowed(&self, task: TaskId) -> &CpuMask {
         &self.affinities[self.tasks[task].affinity]
+    }
+
+    /// Returns the CPUs of an affinity.
+    #[inline]
+    pub(crate) fn mask(&self, mask: MaskId) -> &CpuMask {
+        &self.affinities[mask]
     }
 
     /// Returns whether `task` may use `cpu`.

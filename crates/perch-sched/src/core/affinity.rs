@@ -14,6 +14,6 @@ impl Sched<'_> {
 
     /// Returns a set of CPUs that tasks can be bound to, by its place in [`crate::Setup::masks`].
     pub fn mask(&self, mask: MaskId) -> &CpuMask {
-        &self.rq.affinities[mask]
+        self.rq.mask(mask)
     }
 }

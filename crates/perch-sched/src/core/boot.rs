@@ -6,20 +6,16 @@ use perch_policy::{GroupId, Host, TaskState};
 
 use super::contended::Contended;
 use super::cpu::new_cpu;
-use super::life::Life;
-use super::task::Task;
 use super::watch::Watch;
 use super::{Sched, kind};
 use crate::balance::BalanceState;
-use crate::cache::{self, CacheTask};
-use crate::class::fair;
-use crate::class::rt;
-use crate::class::{New, RunQueues};
-use crate::era::{EraRules, NICE_WEIGHT};
+use crate::cache;
+use crate::class::{New, RunQueues, Task};
+use crate::era::EraRules;
 use crate::hardware::{Costs, Layouts, Lines, Llcs};
 use crate::id::{IdVec, TaskId};
 use crate::observe::Counts;
-use crate::setup::{NewTask, Setup};
+use crate::setup::Setup;
 
 impl<'a> Sched<'a> {
     /// Returns a scheduler on which nothing has run yet, and whose tasks are still to be forked.
@@ -51,7 +47,7 @@ impl<'a> Sched<'a> {
             .map(TaskId)
             .zip(specs)
             .map(|(id, spec)| {
-                let mut task = new_task(id, spec);
+                let mut task = Task::new(id, spec);
                 let process = spec.space.and_then(|s| processes.get(s as usize));
                 task.state.set_process(process.copied());
                 task.state.set_group(spec.group.map(|g| groups[g]));
@@ -74,6 +70,7 @@ impl<'a> Sched<'a> {
         );
         Sched {
             rq,
+            rules,
             events,
             host,
             policy,
@@ -92,30 +89,5 @@ impl<'a> Sched<'a> {
             watch: Watch::default(),
             caches: cache::CacheBooks::new(&policy, topology),
         }
-    }
-}
-
-fn new_task(id: TaskId, spec: &NewTask) -> Task {
-    let weight = NICE_WEIGHT[(i32::from(spec.nice) + 20) as usize];
-    let mut state = TaskState::new(id.0 + 1);
-    state.load = weight;
-    state.set_uclamp(spec.uclamp.0, spec.uclamp.1);
-    Task {
-        state,
-        affinity: spec.affinity,
-        cpu: 0,
-        life: Life::Unborn,
-        group: fair::of_task(spec),
-        rt: rt::RtEntity::new(spec),
-        carries: spec.carries,
-        atomic: false,
-        left_ns: 0,
-        debt_ns: 0,
-        footprint: spec.footprint,
-        warm_cpu: None,
-        warm_fill: 0,
-        woken_ns: 0,
-        waits_since_ns: 0,
-        cache: CacheTask::default(),
     }
 }

@@ -35,10 +35,10 @@ impl Sched<'_> {
         let Some(lines) = &mut self.lines.lines else {
             return;
         };
-        let took_ns = lines.access(&self.costs, self.rq.now, cpu, symbol, field, access);
+        let took_ns = lines.access(&self.costs, self.rq.now(), cpu, symbol, field, access);
         let c = &mut self.cpus[cpu];
         c.lines.ns += took_ns;
-        c.lines.since_ns = self.rq.now;
+        c.lines.since_ns = self.rq.now();
         self.happened(Observed::InKernel { cpu, ns: took_ns });
     }
 
@@ -57,7 +57,7 @@ impl Sched<'_> {
     /// the CPU does next happens that much later.
     pub(super) fn waited_ns(&self, cpu: usize) -> u64 {
         let lines = self.lines.lines.as_ref();
-        lines.map_or(0, |lines| lines.spent_ns(cpu, self.rq.now))
+        lines.map_or(0, |lines| lines.spent_ns(cpu, self.rq.now()))
     }
 
     /// Returns whether `cpu` has waited for lines for a time that was not charged to any task yet.
@@ -77,11 +77,11 @@ impl Sched<'_> {
 
     fn settle_owed(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
-        let Some(task) = self.rq.cpus[cpu].current else {
+        let Some(task) = self.rq.current(cpu) else {
             return;
         };
         let owed_ns = std::mem::take(&mut c.lines.ns);
-        self.rq.tasks[task].debt_ns += owed_ns * u64::from(c.speed_1024) / 1024;
+        self.rq.task_mut(task).debt_ns += owed_ns * u64::from(c.speed_1024) / 1024;
     }
 
     /// Reduces the time that `cpu`, which was idle until now, has still to charge to a task. The
@@ -93,16 +93,16 @@ impl Sched<'_> {
             return;
         }
         let c = &mut self.cpus[cpu];
-        let spent_ns = c.lines.ns.min(self.rq.now - c.lines.since_ns);
+        let spent_ns = c.lines.ns.min(self.rq.now() - c.lines.since_ns);
         c.lines.ns -= spent_ns;
-        self.rq.cpus[cpu].idleness.add_busy(spent_ns);
+        self.rq.idleness_mut(cpu).add_busy(spent_ns);
     }
 
     /// Charges `task` the kernel work `work_ns`, in nanoseconds at full capacity, before it goes
     /// on.
     #[inline]
     pub fn charge_kernel(&mut self, cpu: usize, task: TaskId, work_ns: u64) {
-        self.rq.tasks[task].debt_ns += work_ns;
+        self.rq.task_mut(task).debt_ns += work_ns;
         self.note_kernel(cpu, work_ns);
     }
 

@@ -7,17 +7,14 @@ use super::Sched;
 impl Sched<'_> {
     /// Makes `cpu`, which has no task to run, idle.
     pub(super) fn go_idle(&mut self, cpu: usize) {
-        if !self.rq.cpus[cpu].idleness.is_idle() {
-            let full = self.rq.is_full(cpu);
-            let c = &mut self.rq.cpus[cpu];
-            c.pelt.stop(self.rq.now, full);
-            c.idleness.begin(self.rq.now);
+        if !self.rq.idleness(cpu).is_idle() {
+            self.rq.begin_idle(cpu);
         }
-        let expected = self.rq.cpus[cpu].idleness.avg_idle_ns();
+        let expected = self.rq.idleness(cpu).avg_idle_ns();
         self.publish(cpu);
         let exit_ns = self.costs.idle_exit_ns(expected);
         let state = self.host.cpu_mut(cpu);
-        state.idle_since_ns = self.rq.now;
+        state.idle_since_ns = self.rq.now();
         state.idle_exit_ns = exit_ns;
         let idle = self.cpus[cpu].inbox.is_empty() && self.rq.nr(cpu) == 0;
         self.host.set_idle(cpu, idle);
@@ -30,24 +27,18 @@ impl Sched<'_> {
     /// Makes `cpu`, which was idle and has a task to run, busy.
     pub(super) fn leave_idle(&mut self, cpu: usize) {
         self.rest_lines(cpu);
-        let c = &mut self.rq.cpus[cpu];
-        c.idleness.end(self.rq.now);
-        c.pelt.start(self.rq.now);
+        self.rq.end_idle(cpu);
     }
 
     /// Returns the busy time of each CPU since this was last called, in nanoseconds.
     pub fn take_busy(&mut self) -> Vec<u64> {
-        let now = self.rq.now;
-        let busy = self.rq.cpus.iter_mut();
-        let busy = busy.map(|cpu| cpu.idleness.take_busy(now, cpu.current.is_some()));
-        busy.collect()
+        let cpus = 0..self.nr_cpus();
+        cpus.map(|cpu| self.rq.take_busy(cpu)).collect()
     }
 
     /// Returns the busy time since that was last taken, summed over the CPUs, in nanoseconds.
     pub fn busy_ns(&self) -> u64 {
-        let busy = self.rq.cpus.iter();
-        let busy = busy.map(|cpu| cpu.idleness.busy_ns(self.rq.now, cpu.current.is_some()));
-        busy.sum()
+        (0..self.nr_cpus()).map(|cpu| self.rq.busy_ns(cpu)).sum()
     }
 
     /// Sets the flag that the LLC has an idle core, if `cpu` is the last CPU of its core to become
@@ -76,7 +67,7 @@ impl Sched<'_> {
         let core = topology.core_span(cpu);
         let busy = core
             .iter()
-            .filter(|&c| self.rq.cpus[c].current.is_some())
+            .filter(|&c| self.rq.current(c).is_some())
             .count() as u32;
         for sibling in core.iter() {
             let speed = self
@@ -85,7 +76,7 @@ impl Sched<'_> {
             if self.cpus[sibling].speed_1024 == speed {
                 continue;
             }
-            if sibling != cpu && self.rq.cpus[sibling].current.is_some() {
+            if sibling != cpu && self.rq.current(sibling).is_some() {
                 self.stop_segment(sibling);
                 self.cpus[sibling].speed_1024 = speed;
                 self.begin_segment(sibling);

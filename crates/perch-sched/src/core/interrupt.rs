@@ -12,7 +12,7 @@ impl Sched<'_> {
             self.enqueue(cpu, task, false);
             self.check_preempt(cpu, task);
         }
-        if self.rq.cpus[cpu].current.is_none() {
+        if self.rq.current(cpu).is_none() {
             if self.rq.nr(cpu) > 0 {
                 self.schedule(programs, cpu);
             } else {
@@ -28,8 +28,8 @@ impl Sched<'_> {
     /// the stretches that would follow.
     pub fn finish_chore(&mut self, cpu: usize) -> bool {
         let c = &mut self.cpus[cpu];
-        let end = c.chores.drop_all(self.rq.now);
-        let Some(at_ns) = end.filter(|_| self.rq.cpus[cpu].current.is_none()) else {
+        let end = c.chores.drop_all(self.rq.now());
+        let Some(at_ns) = end.filter(|_| self.rq.current(cpu).is_none()) else {
             return false;
         };
         self.at(at_ns, kind::IPI, cpu as u32, 0);

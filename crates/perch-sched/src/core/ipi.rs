@@ -14,15 +14,15 @@ impl Sched<'_> {
         if cpu != from {
             delay += self.costs.ipi_ns(from, cpu);
         }
-        if self.rq.cpus[cpu].current.is_none() {
+        if self.rq.current(cpu).is_none() {
             delay += u64::from(self.host.cpu(cpu).idle_exit_ns);
         }
         // An idle sender handles an interrupt itself, which had to wake it from its idle state
         // first.
-        if cpu != from && self.rq.cpus[from].idleness.is_idle() {
+        if cpu != from && self.rq.idleness(from).is_idle() {
             delay += u64::from(self.host.cpu(from).idle_exit_ns);
         }
-        let at_ns = self.rq.now + delay;
+        let at_ns = self.rq.now() + delay;
         self.at(at_ns, kind::IPI, cpu as u32, 0);
     }
 }

@@ -22,7 +22,6 @@ mod queue;
 mod run;
 mod segment;
 mod select;
-pub(crate) mod task;
 mod tick;
 mod view;
 mod wake;
@@ -35,13 +34,13 @@ use perch_policy::{Host, Policy, TaskState};
 use crate::balance::BalanceState;
 use crate::cache;
 use crate::class::RunQueues;
+use crate::era::EraRules;
 use crate::hardware::{Costs, Llcs};
 use crate::id::TaskId;
 use crate::observe::{Counts, Observed, Observer};
 
 use contended::Contended;
 use cpu::Cpu;
-pub(crate) use task::Task;
 use watch::Watch;
 
 pub use life::{Life, Waker};
@@ -90,6 +89,8 @@ pub struct Sched<'a> {
     pub(crate) cpus: Vec<Cpu>,
     /// The policy's state of each CPU's idle task, which is the waker of timer interrupts.
     pub(crate) idle_tasks: Vec<TaskState>,
+    /// The rules of the stock kernel.
+    pub(crate) rules: EraRules,
     /// The kind and the key of the event that is being handled.
     pub(crate) handled: (u8, u32),
     pub(crate) counts: Counts,
@@ -134,7 +135,7 @@ impl Sched<'_> {
     #[cold]
     #[inline(never)]
     fn tell(&mut self, what: Observed<'_>) {
-        self.watch.tell(self.rq.now, &what);
+        self.watch.tell(self.rq.now(), &what);
     }
 
     /// Schedules an event of this kind, key and tag for `at_ns`, which must not lie in the past.
@@ -151,7 +152,7 @@ impl Sched<'_> {
     /// Adds a stretch of `ns` nanoseconds of the kernel's own work to what an idle CPU has to do.
     pub(crate) fn add_chore(&mut self, cpu: usize, ns: u64) {
         if self.costs.tick_ns() > 0 {
-            self.cpus[cpu].chores.add(self.rq.now, ns);
+            self.cpus[cpu].chores.add(self.rq.now(), ns);
         }
     }
 }

@@ -127,7 +127,7 @@ impl Sched<'_> {
     /// Prepares a sleeping task to change its CPU.
     pub(super) fn migrate(&mut self, task: TaskId) {
         if self.rq.migrate(task) {
-            self.publish(self.rq.tasks[task].cpu);
+            self.publish(self.rq.task(task).cpu());
         }
     }
 
@@ -161,8 +161,8 @@ impl Sched<'_> {
     /// Tells the policy which groups have got or lost their only runnable task on a CPU.
     #[inline]
     pub(super) fn tell_groups(&mut self) {
-        if self.rq.fair.any_told() {
-            for (group, cpu, any) in self.rq.fair.take_told() {
+        if self.rq.any_told() {
+            for (group, cpu, any) in self.rq.take_told() {
                 self.host.set_queued(group, cpu, any);
             }
         }

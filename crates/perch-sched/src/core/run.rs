@@ -32,11 +32,11 @@ impl Sched<'_> {
     /// The running task calls exec, the cheapest moment to move it. Returns whether the task left
     /// `cpu`.
     pub fn exec(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) -> bool {
-        if self.rq.tasks[task].carries {
+        if self.rq.task(task).carries {
             return false;
         }
         let wake = Wake {
-            now_ns: self.rq.now,
+            now_ns: self.rq.now(),
             this_cpu: cpu,
             prev_cpu: cpu,
             exec: true,
@@ -56,7 +56,7 @@ impl Sched<'_> {
         mask: MaskId,
         to: Option<usize>,
     ) -> bool {
-        self.rq.tasks[task].affinity = mask;
+        self.rq.bind(task, mask);
         to.is_some_and(|to| self.push_running(&mut Switching(programs), cpu, to))
     }
 
@@ -68,7 +68,7 @@ impl Sched<'_> {
 
     /// Makes the running task of `cpu` give way, unless its class would pick it again.
     pub fn preempt(&mut self, programs: &mut dyn Programs, cpu: usize) {
-        let Some(task) = self.rq.cpus[cpu].current else {
+        let Some(task) = self.rq.current(cpu) else {
             return;
         };
         if self.rq.goes_on(cpu, task) {
@@ -102,10 +102,9 @@ impl Sched<'_> {
 
     /// Switches if a reschedule was requested while the running task was in the middle of its work.
     pub fn resched_if_needed(&mut self, programs: &mut dyn Programs, cpu: usize) {
-        let c = &self.rq.cpus[cpu];
-        if c.need_resched
-            && let Some(task) = c.current
-            && !self.rq.tasks[task].atomic
+        if self.rq.need_resched(cpu)
+            && let Some(task) = self.rq.current(cpu)
+            && !self.rq.task(task).atomic
         {
             self.stop_segment(cpu);
             self.preempt(programs, cpu);
@@ -114,11 +113,8 @@ impl Sched<'_> {
 
     /// Picks the task that runs next on `cpu`, which runs none, and switches to it.
     pub(crate) fn schedule(&mut self, programs: &mut dyn Programs, cpu: usize) {
-        assert!(
-            self.rq.cpus[cpu].current.is_none(),
-            "cpu {cpu} runs somebody"
-        );
-        self.rq.cpus[cpu].need_resched = false;
+        assert!(self.rq.current(cpu).is_none(), "cpu {cpu} runs somebody");
+        self.rq.clear_resched(cpu);
         let mut next = self.pick(cpu);
         if next.is_none() {
             self.note_misfit(cpu);
@@ -136,20 +132,20 @@ impl Sched<'_> {
     }
 
     fn switch_to(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) {
-        let was_idle = self.rq.cpus[cpu].idleness.is_idle();
+        let was_idle = self.rq.idleness(cpu).is_idle();
         if was_idle {
             self.leave_idle(cpu);
         }
         self.cpus[cpu].chores.clear();
         self.set_next(cpu, task);
-        let woken_ns = std::mem::take(&mut self.rq.tasks[task].woken_ns);
-        let latency_ns = (woken_ns > 0).then(|| self.rq.now - woken_ns);
+        let woken_ns = std::mem::take(&mut self.rq.task_mut(task).woken_ns);
+        let latency_ns = (woken_ns > 0).then(|| self.rq.now() - woken_ns);
         self.happened(Observed::Switched {
             task,
             cpu,
             latency_ns,
         });
-        let t = &mut self.rq.tasks[task];
+        let t = self.rq.task_mut(task);
         let warm = t.warm();
         let c = &mut self.cpus[cpu];
         let others = c.fill - t.warm_fill.min(c.fill);
@@ -177,7 +173,7 @@ impl Sched<'_> {
         self.switched(cpu);
         // The task continues the operation under way; a task that was between two operations starts
         // the next.
-        if self.rq.tasks[task].carries {
+        if self.rq.task(task).carries {
             programs.enter(self, cpu, task);
         } else if between {
             programs.advance(self, cpu, task);
@@ -188,7 +184,7 @@ impl Sched<'_> {
 
     /// Lets the running task go on although it was asked to give way.
     fn go_on(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) {
-        match self.rq.tasks[task].left_ns {
+        match self.rq.task(task).left_ns {
             0 => programs.advance(self, cpu, task),
             _ => self.begin_segment(cpu),
         }

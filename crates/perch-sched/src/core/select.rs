@@ -29,30 +29,26 @@ impl Sched<'_> {
 
     /// Asks the policy for the CPU of `task`, and records its answer.
     pub(crate) fn decide(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> Verdict {
-        let load = match self.rq.rules.balance.by_weight {
+        let load = match self.rules.balance.by_weight {
             true => self.predict_weights(task, wake, waker),
             false => self.rq.task_load(task),
         };
         let util = self.rq.util(task);
-        let t = &mut self.rq.tasks[task];
+        let t = self.rq.task_mut(task);
         t.state.load = load;
         t.state.util = util;
-        let (process, affinity) = (t.state.process(), t.affinity);
-        if self.rq.rules.scan_by_cost {
+        let process = t.state.process();
+        if self.rules.scan_by_cost {
             self.limit_scan(wake, process);
         }
-        let (waker_state, wakee) = match waker {
-            Waker::Task(id) if id != task => {
-                let (waker, wakee) = self.rq.tasks.two_mut(id, task);
-                (&mut waker.state, &mut wakee.state)
-            }
-            // A task that calls exec is its own waker, so the policy counts no task's wakee flips.
-            Waker::Task(_) | Waker::Idle => (
-                &mut self.idle_tasks[wake.this_cpu],
-                &mut self.rq.tasks[task].state,
-            ),
+        // A task that calls exec is its own waker, so the policy counts no task's wakee flips.
+        let other = match waker {
+            Waker::Task(id) if id != task => Some(id),
+            Waker::Task(_) | Waker::Idle => None,
         };
-        let allowed = &self.rq.affinities[affinity];
+        let now = self.rq.now();
+        let (wakee, waker_state, allowed) = self.rq.asked(task, other);
+        let waker_state = waker_state.unwrap_or(&mut self.idle_tasks[wake.this_cpu]);
         if self.watch.is_any() {
             let asked = Observed::Asked(Asked {
                 host: &self.host,
@@ -61,17 +57,17 @@ impl Sched<'_> {
                 wakee,
                 allowed,
             });
-            self.watch.tell(self.rq.now, &asked);
+            self.watch.tell(now, &asked);
         }
         let verdict = (self.host).select(&self.policy, wake, waker_state, wakee, allowed);
-        if self.rq.rules.scan_by_cost {
+        if self.rules.scan_by_cost {
             self.learn_scan_cost(wake.this_cpu, &verdict);
         }
         let from_waker = self.costs.distance(wake.this_cpu, verdict.cpu);
         let from_prev = self.costs.distance(wake.prev_cpu, verdict.cpu);
         let busy = !self.host.is_idle(verdict.cpu);
         debug_assert_eq!(self.check_verdict(&verdict, task), Ok(()));
-        let is_new = self.rq.tasks[task].life == Life::Unborn;
+        let is_new = self.rq.task(task).life() == Life::Unborn;
         self.happened(Observed::Decided(Decided {
             task,
             waker,
@@ -91,7 +87,7 @@ impl Sched<'_> {
     /// LLC, and never less than 4. The kernel's limit counts the target, though it is known to be
     /// busy, and the scan does not look at the last CPU that it counts.
     fn limit_scan(&mut self, wake: &Wake, process: Option<ProcessId>) {
-        let idle = self.rq.cpus[wake.this_cpu].idleness.avg_idle_ns() / 512;
+        let idle = self.rq.idleness(wake.this_cpu).avg_idle_ns() / 512;
         let cost = self.cpus[wake.this_cpu].scan_cost_ns + 1;
         let preferred = process.and_then(|p| self.host.preferred_cpu(p));
         for cpu in [wake.this_cpu, wake.prev_cpu].into_iter().chain(preferred) {
@@ -131,8 +127,7 @@ impl Sched<'_> {
     /// where the reason says so; the queue of the task's group is empty there where the reason says
     /// that (P12); and it is busy only where no idle CPU was at hand (P18).
     fn check_verdict(&self, verdict: &Verdict, task: TaskId) -> Result<(), String> {
-        let t = &self.rq.tasks[task];
-        let (cpu, allowed) = (verdict.cpu, &self.rq.affinities[t.affinity]);
+        let (cpu, allowed) = (verdict.cpu, self.rq.allowed(task));
         hold!(
             allowed.contains(cpu),
             "cpu {cpu} is not allowed: {verdict:?}"
@@ -143,7 +138,7 @@ impl Sched<'_> {
             "cpu {cpu} is busy: {verdict:?}"
         );
         if verdict.reason == Reason::EmptyQueue {
-            return self.rq.fair.check_steered(t.group, cpu);
+            return self.rq.check_steered(task, cpu);
         }
         if verdict.reason != Reason::TargetBusy {
             return Ok(());
@@ -156,7 +151,7 @@ impl Sched<'_> {
         }
         hold!(!idle, "cpu {cpu} is idle: {verdict:?}");
         // 3.4 knows no clusters.
-        if self.rq.rules.balance.by_weight {
+        if self.rules.balance.by_weight {
             return Ok(());
         }
         let cluster = topology.cluster_span(verdict.target);
@@ -180,13 +175,13 @@ impl Sched<'_> {
         let (this, prev) = (wake.this_cpu, wake.prev_cpu);
         let weight = i64::from(self.rq.weight(task));
         let shift = self.rq.effective_load(task, prev, 0, weight);
-        self.rq.tasks[task].state.load_shift = shift as i32;
+        self.rq.task_mut(task).state.load_shift = shift as i32;
         let heavier = self.rq.effective_load(task, this, weight, weight);
         let leaves = match waker {
             Waker::Task(waker) if wake.sync && waker != task => {
                 let weight = i64::from(self.rq.weight(waker));
                 let shift = self.rq.effective_load(waker, prev, 0, -weight);
-                self.rq.tasks[waker].state.load_shift = shift as i32;
+                self.rq.task_mut(waker).state.load_shift = shift as i32;
                 -self.rq.effective_load(waker, this, -weight, -weight)
             }
             _ => 0,

@@ -13,13 +13,13 @@ impl Sched<'_> {
         self.tick_all();
         for cpu in 0..self.cpus.len() {
             self.acting = cpu;
-            let Some(task) = self.rq.cpus[cpu].current else {
+            let Some(task) = self.rq.current(cpu) else {
                 self.tick_idle(cpu);
                 continue;
             };
             self.happened(Observed::Ticked { cpu });
             self.tick_current(cpu, task);
-            if self.rq.rules.balance.by_weight {
+            if self.rules.balance.by_weight {
                 self.tick_weights(cpu);
             }
             if self.caches.is_on() {
@@ -33,13 +33,13 @@ impl Sched<'_> {
             self.resched_if_needed(programs, cpu);
         }
         self.balance_sleepers(&mut Switching(programs));
-        let next_ns = self.rq.now + self.rq.tick_ns;
+        let next_ns = self.rq.now() + self.rq.tick_ns();
         self.at(next_ns, kind::TICK, 0, 0);
     }
 
     /// Charges the running task of `cpu` `ns` nanoseconds of the kernel's own work.
     pub fn take_time(&mut self, cpu: usize, ns: u64) {
-        let Some(task) = self.rq.cpus[cpu].current else {
+        let Some(task) = self.rq.current(cpu) else {
             return;
         };
         if self.costs.tick_ns() == 0 {
@@ -53,8 +53,8 @@ impl Sched<'_> {
     /// Handles the tick of an idle CPU, unless its tick is stopped: the governor keeps the tick
     /// while it expects the next wake-up to come before it.
     pub(super) fn tick_idle(&mut self, cpu: usize) {
-        if self.rq.cpus[cpu].idleness.is_idle()
-            && self.rq.cpus[cpu].idleness.avg_idle_ns() < self.rq.tick_ns
+        if self.rq.idleness(cpu).is_idle()
+            && self.rq.idleness(cpu).avg_idle_ns() < self.rq.tick_ns()
         {
             self.add_chore(cpu, self.costs.tick_ns());
         }

@@ -15,12 +15,12 @@ impl Sched<'_> {
     /// Returns the current time of the run, in nanoseconds.
     #[inline]
     pub fn now_ns(&self) -> u64 {
-        self.rq.now
+        self.rq.now()
     }
 
     /// Lets time pass until `now_ns`; the caller makes sure that no event is pending before it.
     pub fn pass_to(&mut self, now_ns: u64) {
-        self.rq.now = now_ns;
+        self.rq.pass_to(now_ns);
     }
 
     /// Takes the next event up to `until_ns`, and lets time pass to it. With `in_order`, this is
@@ -29,7 +29,7 @@ impl Sched<'_> {
     #[inline]
     pub fn next(&mut self, until_ns: u64, in_order: bool) -> Option<Event> {
         let event = self.events.pop_until(until_ns)?;
-        self.rq.now = event.at_ns;
+        self.rq.pass_to(event.at_ns);
         let event = match in_order {
             false => event,
             // Streaks leave out events, so the order of those that remain must not depend on when
@@ -61,19 +61,19 @@ impl Sched<'_> {
 
     /// Returns the number of tasks; those that sleep, are unborn or are dead count too.
     pub fn nr_tasks(&self) -> usize {
-        self.rq.tasks.len()
+        self.rq.nr_tasks()
     }
 
     /// Returns the task that runs on `cpu`.
     #[inline]
     pub fn current(&self, cpu: usize) -> Option<TaskId> {
-        self.rq.cpus[cpu].current
+        self.rq.current(cpu)
     }
 
     /// Returns whether the running task of `cpu` should give way as soon as possible.
     #[inline]
     pub fn need_resched(&self, cpu: usize) -> bool {
-        self.rq.cpus[cpu].need_resched
+        self.rq.need_resched(cpu)
     }
 
     /// Returns the number of runnable tasks of all classes on `cpu`, the running one included.
@@ -105,39 +105,39 @@ impl Sched<'_> {
     /// Returns the state that `task` is in.
     #[inline]
     pub fn life(&self, task: TaskId) -> Life {
-        self.rq.tasks[task].life
+        self.rq.task(task).life()
     }
 
     /// Returns the CPU on which `task` runs or ran last.
     #[inline]
     pub fn cpu_of_task(&self, task: TaskId) -> usize {
-        self.rq.tasks[task].cpu
+        self.rq.task(task).cpu()
     }
 
     /// Returns the CPU whose caches hold the lines of `task`, and that CPU's fill counter at the
     /// moment at which the task left it.
     pub fn warmth(&self, task: TaskId) -> (Option<usize>, u64) {
-        let t = &self.rq.tasks[task];
+        let t = self.rq.task(task);
         let warm = t.warm();
         (warm, t.warm_fill)
     }
 
     /// Returns the number of lines of its own that `task` touches every time it runs.
     pub fn footprint(&self, task: TaskId) -> u32 {
-        self.rq.tasks[task].footprint
+        self.rq.task(task).footprint
     }
 
     /// Returns the time at which `task` was last woken, or last left a CPU while it was runnable,
     /// in nanoseconds.
     pub fn waits_since_ns(&self, task: TaskId) -> u64 {
-        self.rq.tasks[task].waits_since_ns
+        self.rq.task(task).waits_since_ns
     }
 
     /// Returns the time that `task` has run so far, in nanoseconds.
     pub fn ran_ns(&self, task: TaskId) -> u64 {
         let run = self.rq.run_time(task);
-        match self.rq.tasks[task].life {
-            Life::Running => run.sum_ns + self.rq.now.saturating_sub(run.start_ns),
+        match self.rq.task(task).life() {
+            Life::Running => run.sum_ns + self.rq.now().saturating_sub(run.start_ns),
             _ => run.sum_ns,
         }
     }
@@ -185,18 +185,18 @@ impl Sched<'_> {
     /// Returns the work that is left of the operation under way, in nanoseconds at full capacity.
     #[inline]
     pub fn left_ns(&self, task: TaskId) -> u64 {
-        self.rq.tasks[task].left_ns
+        self.rq.task(task).left_ns
     }
 
     /// Gives `task` the work `work_ns` instead of what was left to it.
     #[inline]
     pub fn set_work(&mut self, task: TaskId, work_ns: u64) {
-        self.rq.tasks[task].left_ns = work_ns;
+        self.rq.task_mut(task).left_ns = work_ns;
     }
 
     /// Gives `task` the work `work_ns` in addition to what is left to it.
     pub fn add_work(&mut self, task: TaskId, work_ns: u64) {
-        self.rq.tasks[task].left_ns += work_ns;
+        self.rq.task_mut(task).left_ns += work_ns;
     }
 
     /// Gives `task` the work `work_ns`, which is the kernel's, instead of what was left to it.
@@ -208,18 +208,18 @@ impl Sched<'_> {
     /// Charges `task` the work `work_ns`, which is not the kernel's, before its next operation.
     #[inline]
     pub fn charge(&mut self, task: TaskId, work_ns: u64) {
-        self.rq.tasks[task].debt_ns += work_ns;
+        self.rq.task_mut(task).debt_ns += work_ns;
     }
 
     /// Returns whether `task` has to work off a charge before its next operation.
     #[inline]
     pub fn owes_work(&self, task: TaskId) -> bool {
-        self.rq.tasks[task].debt_ns > 0
+        self.rq.task(task).debt_ns > 0
     }
 
     /// Takes all work away from `task`, and returns it: what is left and what the task owes.
     pub fn take_work(&mut self, task: TaskId) -> u64 {
-        let t = &mut self.rq.tasks[task];
+        let t = self.rq.task_mut(task);
         std::mem::take(&mut t.left_ns) + std::mem::take(&mut t.debt_ns)
     }
 
@@ -227,7 +227,7 @@ impl Sched<'_> {
     /// off, in which no other task preempts it.
     #[inline]
     pub fn set_atomic(&mut self, task: TaskId, is: bool) {
-        self.rq.tasks[task].atomic = is;
+        self.rq.task_mut(task).atomic = is;
     }
 
     /// Returns whether the running task is alone on `cpu`, which a streak requires. The time that

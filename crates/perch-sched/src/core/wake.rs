@@ -12,18 +12,18 @@ use crate::observe::Observed;
 impl Sched<'_> {
     /// Returns the waker of a task that an interrupt on `cpu` wakes.
     pub fn interrupted(&self, cpu: usize) -> Waker {
-        self.rq.cpus[cpu].current.map_or(Waker::Idle, Waker::Task)
+        self.rq.current(cpu).map_or(Waker::Idle, Waker::Task)
     }
 
     /// Wakes the sleeping `task` from `this_cpu`. Returns the cost of the wake-up for the waker, as
     /// nanoseconds of work.
     pub fn wake(&mut self, task: TaskId, this_cpu: usize, waker: Waker, sync: bool) -> u64 {
-        let now = self.rq.now;
-        let t = &mut self.rq.tasks[task];
-        assert_eq!(t.life, Life::Asleep, "task {task} is woken");
+        let now = self.rq.now();
+        let t = self.rq.task_mut(task);
+        assert_eq!(t.life(), Life::Asleep, "task {task} is woken");
         t.woken_ns = now;
         t.waits_since_ns = now;
-        let prev = t.cpu;
+        let prev = t.cpu();
         if self.rq.is_delayed(task) {
             return self.wake_delayed(task, this_cpu, waker);
         }
@@ -40,17 +40,17 @@ impl Sched<'_> {
         }
         if cpu != prev {
             self.migrate(task);
-            self.rq.tasks[task].cpu = cpu;
+            self.rq.assign(task, cpu);
         }
         let cost = self.costs.wake_ns(examined);
-        let direct = !self.rq.rules.idle_by_wake_list && self.is_near(cpu, this_cpu);
+        let direct = !self.rules.idle_by_wake_list && self.is_near(cpu, this_cpu);
         self.send_to(task, cpu, this_cpu, cost, direct);
         cost
     }
 
     /// Wakes a task that EEVDF left on its queue, delayed, when it fell asleep.
     fn wake_delayed(&mut self, task: TaskId, this_cpu: usize, waker: Waker) -> u64 {
-        let cpu = self.rq.tasks[task].cpu;
+        let cpu = self.rq.task(task).cpu();
         if self.caches.reserves() {
             self.reserve(cpu, 1);
         }
@@ -77,7 +77,7 @@ impl Sched<'_> {
             "task {task} is sent to cpu {cpu}, which it may not use"
         );
         let busy = match cpu == this_cpu {
-            true => self.rq.cpus[cpu].current.is_some() || self.rq.nr(cpu) > 0,
+            true => self.rq.current(cpu).is_some() || self.rq.nr(cpu) > 0,
             false => self.is_near(cpu, this_cpu) && self.rq.nr(cpu) > 0,
         };
         if busy || direct && cpu != this_cpu {
@@ -85,7 +85,7 @@ impl Sched<'_> {
             self.preempt_from(cpu, task, this_cpu, cost_ns);
             return;
         }
-        self.rq.tasks[task].life = Life::Waking;
+        self.rq.travels(task);
         self.cpus[cpu].inbox.put(task);
         self.host.set_idle(cpu, false);
         self.send_ipi(cpu, this_cpu, cost_ns);
@@ -103,12 +103,11 @@ impl Sched<'_> {
     /// the CPU sees the request when it leaves the kernel next, or at its tick.
     #[inline(always)]
     fn preempt_from(&mut self, cpu: usize, task: TaskId, this_cpu: usize, cost_ns: u64) {
-        let before = self.rq.cpus[cpu].need_resched;
+        let before = self.rq.need_resched(cpu);
         self.check_preempt(cpu, task);
-        let lazy =
-            self.rq.rules.preemption == Preemption::Lazy && self.rq.fair_current(cpu).is_some();
+        let lazy = self.rules.preemption == Preemption::Lazy && self.rq.fair_current(cpu).is_some();
         let told = !lazy || !self.rq.is_balanced(task);
-        if self.rq.cpus[cpu].need_resched && !before && cpu != this_cpu && told {
+        if self.rq.need_resched(cpu) && !before && cpu != this_cpu && told {
             self.send_ipi(cpu, this_cpu, cost_ns);
         }
     }
@@ -136,13 +135,14 @@ impl Sched<'_> {
     /// Prepares `task` for its first wake-up. Returns its CPU and the cost of choosing it, in
     /// nanoseconds.
     fn start(&mut self, task: TaskId, parent: usize) -> (usize, u64) {
-        let t = &mut self.rq.tasks[task];
-        t.cpu = parent;
+        let now = self.rq.now();
+        self.rq.assign(task, parent);
+        let t = self.rq.task_mut(task);
         // The kernel starts a child's recent_used_cpu with its parent's CPU: a server forked on
         // another node comes back to where its daemon ran, not next to its client.
         t.state.set_recent_cpu(Some(parent));
         let wake = Wake {
-            now_ns: self.rq.now,
+            now_ns: now,
             this_cpu: parent,
             prev_cpu: parent,
             fork: true,
@@ -152,8 +152,8 @@ impl Sched<'_> {
         let (cpu, examined) = self.select(task, &wake, Waker::Idle);
         self.reserve(cpu, 1);
         self.rq.born(task, cpu);
-        let t = &mut self.rq.tasks[task];
-        (t.cpu, t.woken_ns) = (cpu, self.rq.now);
+        self.rq.assign(task, cpu);
+        self.rq.task_mut(task).woken_ns = now;
         (cpu, self.costs.examine_ns(examined))
     }
 }

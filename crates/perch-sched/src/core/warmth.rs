@@ -9,7 +9,7 @@ impl Sched<'_> {
     /// Notes where the lines of `task`, which leaves `cpu`, are cached.
     pub(crate) fn leave_caches(&mut self, cpu: usize, task: TaskId) {
         let fill = self.cpus[cpu].fill;
-        let t = &mut self.rq.tasks[task];
+        let t = self.rq.task_mut(task);
         t.warm_cpu = Some(cpu as u32);
         t.warm_fill = fill;
     }
@@ -27,7 +27,7 @@ impl Sched<'_> {
         let Some(llcs) = &mut self.llcs else {
             return;
         };
-        let t = &mut self.rq.tasks[task];
+        let t = self.rq.task_mut(task);
         let charge = llcs.touch(
             &self.costs,
             &Use {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The questions of other rooms to the fair class about a CPU's queue or a task.
 
+use perch_policy::GroupId;
+
 use super::eevdf;
 use crate::class::RunQueues;
 use crate::class::pelt::Average;
@@ -197,5 +199,31 @@ impl RunQueues {
     pub(crate) fn effective_load(&self, task: TaskId, cpu: usize, here: i64, all: i64) -> i64 {
         self.fair
             .effective_load(self.tasks[task].group, cpu, here, all)
+    }
+}
+
+/// What the policy has to be told of groups.
+impl RunQueues {
+    /// Returns whether groups have got or lost their only runnable task on a CPU since the caller last
+    /// asked for the changes.
+    #[inline]
+    pub(crate) fn any_told(&self) -> bool {
+        self.fair.any_told()
+    }
+
+    /// Takes these changes: a group, a CPU, and whether the group has a runnable task there now.
+    pub(crate) fn take_told(&mut self) -> impl Iterator<Item = (GroupId, usize, bool)> + '_ {
+        self.fair.take_told()
+    }
+
+    /// Returns whether the walk over a CPU's groups depends on the run time of its running task up to
+    /// now (3.4).
+    pub(crate) fn wants_accounts(&self) -> bool {
+        self.fair.wants_accounts()
+    }
+
+    /// Checks that `task`, which was steered, went to a CPU on which its group has no runnable task.
+    pub(crate) fn check_steered(&self, task: TaskId, cpu: usize) -> Result<(), String> {
+        self.fair.check_steered(self.tasks[task].group, cpu)
     }
 }

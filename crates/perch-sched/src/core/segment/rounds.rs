@@ -10,7 +10,8 @@ impl Sched<'_> {
     /// on. The task's program has asked [`Sched::is_alone`] first.
     pub fn begin_streak(&mut self, cpu: usize, task: TaskId, of: &Rounds) {
         debug_assert!(of.rounds >= 2 && of.held_ns > 0 && self.cpus[cpu].segment.ended.is_none());
-        let t = &mut self.rq.tasks[task];
+        let now = self.rq.now();
+        let t = self.rq.task_mut(task);
         let c = &mut self.cpus[cpu];
         let span = |work_ns: u64| Span {
             work_ns,
@@ -19,14 +20,14 @@ impl Sched<'_> {
         let first = span(of.held_ns + std::mem::take(&mut t.debt_ns));
         let streak = Streak {
             rounds: of.rounds,
-            start_ns: self.rq.now,
+            start_ns: now,
             first,
             free: span(of.free_ns),
             held: span(of.held_ns),
         };
         t.left_ns = first.work_ns;
         c.segment.streak = Some(streak);
-        c.segment.start_ns = self.rq.now;
+        c.segment.start_ns = self.rq.now();
         c.segment.tag = c.segment.tag.wrapping_add(1);
         let tag = c.segment.tag;
         let end_ns = streak.freed_ns(of.rounds - 1);
@@ -57,13 +58,13 @@ impl Sched<'_> {
 
     fn cut_streak(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
-        let current = self.rq.cpus[cpu].current;
+        let current = self.rq.current(cpu);
         let (Some(streak), Some(task)) = (c.segment.streak.take(), current) else {
             return;
         };
         let done = (kind::SEGMENT, cpu as u32) < self.handled;
-        let stretch = streak.at(self.rq.now, done);
-        self.rq.tasks[task].left_ns = stretch.span.work_ns;
+        let stretch = streak.at(self.rq.now(), done);
+        self.rq.task_mut(task).left_ns = stretch.span.work_ns;
         c.segment.ended = Some(Ended {
             round: stretch.round,
             held: stretch.held,

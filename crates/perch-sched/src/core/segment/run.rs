@@ -10,14 +10,15 @@ impl Sched<'_> {
     pub fn begin_segment(&mut self, cpu: usize) {
         self.settle_lines(cpu);
         let c = &mut self.cpus[cpu];
-        let Some(task) = self.rq.cpus[cpu].current else {
+        let Some(task) = self.rq.current(cpu) else {
             return;
         };
-        let t = &mut self.rq.tasks[task];
+        let now = self.rq.now();
+        let t = self.rq.task_mut(task);
         t.left_ns += std::mem::take(&mut t.debt_ns);
-        c.segment.start_ns = self.rq.now;
+        c.segment.start_ns = now;
         c.segment.tag = c.segment.tag.wrapping_add(1);
-        let (at_ns, tag) = (self.rq.now + c.wall_ns(t.left_ns), c.segment.tag);
+        let (at_ns, tag) = (now + c.wall_ns(t.left_ns), c.segment.tag);
         self.at(at_ns, kind::SEGMENT, cpu as u32, tag);
     }
 
@@ -25,12 +26,12 @@ impl Sched<'_> {
     pub fn stop_segment(&mut self, cpu: usize) {
         self.end_streak(cpu);
         let c = &mut self.cpus[cpu];
-        let Some(task) = self.rq.cpus[cpu].current else {
+        let Some(task) = self.rq.current(cpu) else {
             return;
         };
         c.segment.tag = c.segment.tag.wrapping_add(1);
-        let done = (self.rq.now - c.segment.start_ns) * u64::from(c.speed_1024) / 1024;
-        let t = &mut self.rq.tasks[task];
+        let done = (self.rq.now() - c.segment.start_ns) * u64::from(c.speed_1024) / 1024;
+        let t = self.rq.task_mut(task);
         t.left_ns = t.left_ns.saturating_sub(done);
     }
 
@@ -42,9 +43,9 @@ impl Sched<'_> {
         if c.segment.tag != tag {
             return None;
         }
-        let task = self.rq.cpus[cpu].current?;
+        let task = self.rq.current(cpu)?;
         self.finish_streak(cpu);
-        self.rq.tasks[task].left_ns = 0;
+        self.rq.task_mut(task).left_ns = 0;
         Some(task)
     }
 }

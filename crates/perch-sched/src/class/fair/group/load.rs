@@ -80,7 +80,7 @@ impl FairState {
 
     /// Returns whether the walk over a CPU's groups depends on the run time of its running task up
     /// to now (3.4).
-    pub(crate) fn wants_accounts(&self) -> bool {
+    pub(in crate::class::fair) fn wants_accounts(&self) -> bool {
         self.rules.groups.by_weight && self.groups.any()
     }
 
@@ -226,12 +226,14 @@ impl FairState {
     /// Returns whether groups have or lost their only runnable task on a CPU since the caller last
     /// asked for the changes.
     #[inline]
-    pub(crate) fn any_told(&self) -> bool {
+    pub(in crate::class::fair) fn any_told(&self) -> bool {
         !self.groups.told.is_empty()
     }
 
     /// Takes these changes: a group, a CPU, and whether the group has a runnable task there now.
-    pub(crate) fn take_told(&mut self) -> impl Iterator<Item = (GroupId, usize, bool)> + '_ {
+    pub(in crate::class::fair) fn take_told(
+        &mut self,
+    ) -> impl Iterator<Item = (GroupId, usize, bool)> + '_ {
         self.groups.told.drain(..)
     }
 

@@ -6,9 +6,9 @@
 use perch_policy::Host;
 
 use super::state::MIN_SHARES;
+use crate::class::Task;
 use crate::class::fair::eevdf;
 use crate::class::fair::state::FairState;
-use crate::core::Task;
 use crate::era::FairRules;
 use crate::id::{EntityId, IdVec, QueueId, TaskGroupId, TaskId};
 
@@ -103,7 +103,7 @@ impl FairState {
     }
 
     /// Checks that a task that was steered went to a CPU on which its group has no runnable task.
-    pub(crate) fn check_steered(
+    pub(in crate::class::fair) fn check_steered(
         &self,
         group: Option<TaskGroupId>,
         cpu: usize,
