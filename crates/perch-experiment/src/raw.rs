@@ -8,13 +8,14 @@ use crate::model::{Arm, Cell, Experiment};
 use crate::seed::seed;
 
 /// One score of one repetition of one arm. Repetitions of the same number share a seed in all arms.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Repetition<'a> {
     /// The experiment's name; none in a comparison.
     pub experiment: Option<&'a str>,
     /// The benchmark, as in [`Cell::benchmark`]; none in a comparison.
     pub benchmark: Option<&'a str>,
     /// The place, as in [`Cell::place`]; none in a comparison.
+    #[serde(rename = "where")]
     pub place: Option<&'a str>,
     /// The row's name; none where the rows are statistics over these repetitions, and none in a
     /// comparison.

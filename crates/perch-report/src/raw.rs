@@ -6,8 +6,6 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use perch_experiment::Repetition;
-use perch_parquet::{Column, Kind, Value};
-use serde_json::json;
 
 /// The format in which repetitions are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,15 +16,12 @@ pub enum RawFormat {
     Json,
     /// A table.
     Markdown,
-    /// A Parquet file.
-    Parquet,
 }
 
-const ENDINGS: [(&str, RawFormat); 4] = [
+const ENDINGS: [(&str, RawFormat); 3] = [
     ("csv", RawFormat::Csv),
     ("json", RawFormat::Json),
     ("md", RawFormat::Markdown),
-    ("parquet", RawFormat::Parquet),
 ];
 
 impl RawFormat {
@@ -49,69 +44,17 @@ impl RawFormat {
     }
 }
 
-const COLUMNS: usize = 16;
-
-fn columns() -> [Column; COLUMNS] {
-    [
-        Column::optional("experiment", Kind::Text),
-        Column::optional("benchmark", Kind::Text),
-        Column::optional("where", Kind::Text),
-        Column::optional("row", Kind::Text),
-        Column::new("machine", Kind::Text),
-        Column::new("workload", Kind::Text),
-        Column::new("era", Kind::Text),
-        Column::new("arm", Kind::Text),
-        Column::new("modes", Kind::Text),
-        Column::new("repetition", Kind::U32),
-        Column::new("seed", Kind::U64),
-        Column::new("score", Kind::Text),
-        Column::new("unit", Kind::Text),
-        Column::new("higher_is_better", Kind::Bool),
-        Column::new("value", Kind::F64),
-        Column::new("divisor", Kind::F64),
-    ]
-}
-
-fn values<'a>(of: &Repetition<'a>) -> [Value<'a>; COLUMNS] {
-    let optional = |text: Option<&'a str>| text.map_or(Value::Null, Value::Text);
-    [
-        optional(of.experiment),
-        optional(of.benchmark),
-        optional(of.place),
-        optional(of.row),
-        Value::Text(of.machine),
-        Value::Text(of.workload),
-        Value::Text(of.era),
-        Value::Text(of.arm),
-        Value::Text(of.modes),
-        Value::U32(of.repetition),
-        Value::U64(of.seed),
-        Value::Text(of.score),
-        Value::Text(of.unit),
-        Value::Bool(of.higher_is_better),
-        Value::F64(of.value),
-        Value::F64(of.divisor),
-    ]
-}
-
 /// The output.
 enum Sink<W: Write> {
     Csv(Box<csv::Writer<W>>),
     /// The second field is true where an object stands in the list already.
     Json(W, bool),
-    Markdown(W),
-    Parquet(Box<perch_parquet::Writer<W>>),
+    /// The second field is true where the header is written.
+    Markdown(W, bool),
 }
 
 /// A writer that writes repetitions as they come: its memory does not grow with their number.
 pub struct RawWriter<W: Write>(Sink<W>);
-
-fn of_parquet(error: perch_parquet::Error) -> io::Error {
-    match error {
-        perch_parquet::Error::Io(error) => error,
-        other => io::Error::other(other),
-    }
-}
 
 impl<W: Write> RawWriter<W> {
     /// Begins a file. Its content does not depend on how perch was called.
@@ -119,26 +62,13 @@ impl<W: Write> RawWriter<W> {
     /// # Errors
     /// Returns an error when writing fails.
     pub fn new(mut out: W, format: RawFormat) -> io::Result<RawWriter<W>> {
-        let names = columns().map(|column| column.name);
         Ok(RawWriter(match format {
-            RawFormat::Csv => {
-                let mut writer = csv::Writer::from_writer(out);
-                writer.write_record(&names)?;
-                Sink::Csv(Box::new(writer))
-            }
+            RawFormat::Csv => Sink::Csv(Box::new(csv::Writer::from_writer(out))),
             RawFormat::Json => {
                 out.write_all(b"[")?;
                 Sink::Json(out, false)
             }
-            RawFormat::Markdown => {
-                writeln!(out, "| {} |", names.join(" | "))?;
-                writeln!(out, "|{}", " --- |".repeat(COLUMNS))?;
-                Sink::Markdown(out)
-            }
-            RawFormat::Parquet => {
-                let writer = perch_parquet::Writer::new(out, &columns(), &[]);
-                Sink::Parquet(Box::new(writer.map_err(of_parquet)?))
-            }
+            RawFormat::Markdown => Sink::Markdown(out, false),
         }))
     }
 
@@ -147,30 +77,22 @@ impl<W: Write> RawWriter<W> {
     /// # Errors
     /// Returns an error when writing fails: then the file is lost.
     pub fn add(&mut self, repetition: &Repetition) -> io::Result<()> {
-        let values = values(repetition);
         match &mut self.0 {
-            Sink::Csv(writer) => writer.write_record(values.iter().map(text))?,
+            Sink::Csv(writer) => writer.serialize(repetition).map_err(io::Error::other),
             Sink::Json(out, any) => {
                 let comma = if std::mem::replace(any, true) {
                     ","
                 } else {
                     ""
                 };
-                let pairs = columns().into_iter().zip(&values);
-                let pairs = pairs.map(|(column, value)| {
-                    let name = serde_json::Value::from(column.name);
-                    format!("{name}: {}", json(value))
-                });
-                let object = pairs.collect::<Vec<_>>().join(", ");
-                write!(out, "{comma}\n{{{object}}}")?;
+                let object = serde_json::to_string(repetition)?;
+                write!(out, "{comma}\n{object}")
             }
-            Sink::Markdown(out) => {
-                let cells = values.iter().map(|value| text(value).replace('|', "\\|"));
-                writeln!(out, "| {} |", cells.collect::<Vec<_>>().join(" | "))?;
+            Sink::Markdown(out, any) => {
+                let header = !std::mem::replace(any, true);
+                markdown(out, repetition, header)
             }
-            Sink::Parquet(writer) => writer.row(&values).map_err(of_parquet)?,
         }
-        Ok(())
     }
 
     /// Ends the file. Returns the output.
@@ -185,40 +107,33 @@ impl<W: Write> RawWriter<W> {
                 out.flush()?;
                 Ok(out)
             }
-            Sink::Markdown(mut out) => {
+            Sink::Markdown(mut out, _) => {
                 out.flush()?;
                 Ok(out)
             }
-            Sink::Parquet(writer) => writer.finish().map_err(of_parquet),
         }
     }
 }
 
-/// Returns a value in full precision; an empty text where there is none.
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::Bool(v) => v.to_string(),
-        Value::I32(v) => v.to_string(),
-        Value::I64(v) => v.to_string(),
-        Value::U32(v) => v.to_string(),
-        Value::U64(v) => v.to_string(),
-        Value::F64(v) => v.to_string(),
-        Value::Text(v) => v.to_string(),
+/// Writes a repetition as a row of a Markdown table, below the table's header where `header` says so.
+fn markdown(out: &mut dyn Write, repetition: &Repetition, header: bool) -> io::Result<()> {
+    let mut row = csv::WriterBuilder::new()
+        .has_headers(header)
+        .from_writer(Vec::new());
+    row.serialize(repetition).map_err(io::Error::other)?;
+    let row = row.into_inner().map_err(|error| error.into_error())?;
+    let mut lines = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .from_reader(row.as_slice());
+    for (number, line) in lines.records().enumerate() {
+        let line = line.map_err(io::Error::other)?;
+        let cells: Vec<String> = line.iter().map(|cell| cell.replace('|', "\\|")).collect();
+        writeln!(out, "| {} |", cells.join(" | "))?;
+        if header && number == 0 {
+            writeln!(out, "|{}", " --- |".repeat(cells.len()))?;
+        }
     }
-}
-
-fn json(value: &Value) -> serde_json::Value {
-    match *value {
-        Value::Null => json!(null),
-        Value::Bool(v) => json!(v),
-        Value::I32(v) => json!(v),
-        Value::I64(v) => json!(v),
-        Value::U32(v) => json!(v),
-        Value::U64(v) => json!(v),
-        Value::F64(v) => json!(v),
-        Value::Text(v) => json!(v),
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -286,13 +201,10 @@ mod tests {
     fn endings_say_how_it_is_written() {
         let of = |name: &str| RawFormat::of(Path::new(name));
         assert_eq!(of("a/b.csv"), Ok(RawFormat::Csv));
-        assert_eq!(of("b.x.PARQUET"), Ok(RawFormat::Parquet));
-        for name in ["raw", "raw.txt", ".csv", "csv", "a.csv.gz", ""] {
+        assert_eq!(of("b.x.JSON"), Ok(RawFormat::Json));
+        for name in ["raw", "raw.parquet", ".csv", "csv", "a.csv.gz", ""] {
             let error = of(name).unwrap_err();
-            assert!(
-                error.ends_with("one of .csv, .json, .md, .parquet"),
-                "{error}"
-            );
+            assert!(error.ends_with("one of .csv, .json, .md"), "{error}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct Common {
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub jobs: Option<u32>,
     /// Also write every repetition's scores, a line each, to a file whose ending says how: .csv,
-    /// .json, .md or .parquet
+    /// .json or .md
     #[arg(long, value_name = "FILE")]
     pub raw: Option<PathBuf>,
     /// Memory that the tasks of the workloads and the scores of all repetitions may take, as perch

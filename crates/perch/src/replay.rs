@@ -34,8 +34,8 @@ pub struct Arguments {
     /// Model the kernel by the rules of this era [default: by the recorded kernel's version]
     #[arg(long, value_name = "ERA")]
     era: Option<Era>,
-    /// How to write the result: table, markdown, csv or json [default: table]; with --list csv or
-    /// parquet [default: csv]
+    /// How to write the result: table, markdown, csv or json [default: table]; with --list only
+    /// csv
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
     /// List the wake-ups themselves: what was chosen, and what the policies say
@@ -45,7 +45,7 @@ pub struct Arguments {
     /// model's answer differs
     #[arg(long, conflicts_with = "list")]
     list_decisions: bool,
-    /// The file to list them to; a Parquet file needs one
+    /// The file to list them to [default: stdout]
     #[arg(long, short, value_name = "FILE", requires = "list")]
     output: Option<PathBuf>,
     /// Also write what was recorded as a Perfetto trace
@@ -88,26 +88,11 @@ fn same(one: &Path, other: &Path) -> bool {
 /// Carries out `perch replay`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let format = arguments.format.as_deref();
-    let parquet = match (arguments.list, format) {
-        (true, None | Some("csv")) => false,
-        (true, Some("parquet")) if arguments.output.is_some() => true,
-        (true, Some("parquet")) => {
-            return Err(Failure::input(
-                "--format parquet: expected a file to write it to, for example -o run.parquet",
-            ));
-        }
-        (true, Some(other)) => {
-            return Err(Failure::input(format!(
-                "--list --format {other}: expected csv or parquet"
-            )));
-        }
-        (false, Some("parquet")) => {
-            return Err(Failure::input(
-                "--format parquet: only wake-ups can be written so; add --list and -o FILE",
-            ));
-        }
-        (false, _) => false,
-    };
+    if let (true, Some(other)) = (arguments.list, format.filter(|name| *name != "csv")) {
+        return Err(Failure::input(format!(
+            "--list --format {other}: expected csv"
+        )));
+    }
     let format = match format.filter(|_| !arguments.list) {
         Some(name) => {
             let parsed = name.parse::<Format>();
@@ -133,7 +118,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let other = other(model.modes(), &arguments.set)?.map(|m| Policy::new(model.era(), m));
     let topology = recording.topology.clone();
     if arguments.list {
-        list::list(&mut recording, other, parquet, arguments.output.as_deref())?;
+        list::list(&mut recording, other, arguments.output.as_deref())?;
         recording.warn();
         return Ok(());
     }

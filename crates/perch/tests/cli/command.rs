@@ -333,7 +333,7 @@ fn an_experiment_leaves_its_repetitions_where_it_is_told_to() {
     };
     let (text, _) = with("run.json", "1");
     assert_eq!(text, stdout(&small));
-    assert_eq!(with("1.parquet", "1"), with("3.parquet", "3"));
+    assert_eq!(with("1.csv", "1"), with("3.csv", "3"));
     let raw = raw(&folder.join("run.json"));
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
     let cell = &report["cells"][0];
@@ -401,10 +401,7 @@ fn a_file_that_cannot_be_written_is_told_at_once() {
     };
     let (code, said) = raw(&folder.join("raw.txt"));
     assert_eq!(code, Some(2));
-    assert!(
-        said.contains("expected one of .csv, .json, .md, .parquet"),
-        "{said}"
-    );
+    assert!(said.contains("expected one of .csv, .json, .md"), "{said}");
     let (code, said) = raw(&folder.join("nowhere/raw.csv"));
     assert_eq!(code, Some(1));
     assert!(

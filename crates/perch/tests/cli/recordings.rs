@@ -167,7 +167,7 @@ fn stdin_is_a_recording_too() {
 }
 
 #[test]
-fn lists_are_the_same_as_csv_and_as_parquet() {
+fn list_has_one_line_per_wake_up() {
     let path = put("list", &recording(LOAD));
     let csv = stdout(&perch(&["replay", "--list", &path]));
     let file = put("list.csv", b"");
@@ -176,18 +176,8 @@ fn lists_are_the_same_as_csv_and_as_parquet() {
     assert_eq!(csv.lines().count(), 4001);
     let names = csv.lines().next().expect("a header").split(',').count();
     assert!(csv.lines().all(|line| line.split(',').count() == names));
-    let file = put("list.parquet", b"");
-    let list = ["replay", "--list", &path, "--format", "parquet"];
-    stdout(&perch(&[&list[..], &["-o", &file]].concat()));
-    // The tests of perch-parquet hold that the values come back.
-    let bytes = std::fs::read(&file).expect("written");
-    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
-    refused(&list, &["-o"]);
-    refused(&["replay", &path, "--format", "parquet"], &["--list"]);
-    refused(
-        &["replay", "--list", &path, "--format", "json"],
-        &["csv or parquet"],
-    );
+    let list = ["replay", "--list", &path];
+    refused(&[&list[..], &["--format", "json"]].concat(), &["csv"]);
     let full = ["-o", "/dev/full"];
     let output = perch(&[&list[..], &full[..]].concat());
     let said = String::from_utf8_lossy(&output.stderr);

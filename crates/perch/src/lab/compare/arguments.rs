@@ -96,7 +96,7 @@ pub struct Arguments {
     #[arg(long)]
     pub statistics: bool,
     /// Also write every repetition's scores, a line each, to a file whose ending says how: .csv,
-    /// .json, .md or .parquet
+    /// .json or .md
     #[arg(long, value_name = "FILE")]
     pub raw: Option<PathBuf>,
     /// Also keep what the command wrote in each guest, in a folder: ARM.REPETITION.txt
