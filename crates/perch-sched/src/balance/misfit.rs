@@ -102,7 +102,7 @@ impl Sched<'_> {
     pub(super) fn is_better_off(&self, source: usize, cpu: usize) -> bool {
         let rules = &self.balance.rules;
         let (there, here) = (self.capacity_now(source), self.capacity_now(cpu));
-        self.rq.nr_fair(source) - self.rq.nr_delayed(source) == 1
+        self.rq.nr_runnable_fair(source) == 1
             && match rules.larger_by_group {
                 true => here < there,
                 false => !rules.is_larger(here, there),

@@ -281,7 +281,9 @@ impl Sched<'_> {
         let mut pulled = false;
         for i in 0..self.balance.cpus[cpu].domains.len() {
             let d = self.balance.cpus[cpu].domains[i];
-            self.due_as_idle(cpu, i);
+            if i > 0 {
+                self.due_as_idle(cpu, i);
+            }
             if avg_idle < spent + d.newidle_cost_ns {
                 break;
             }

@@ -176,14 +176,14 @@ impl Sched<'_> {
             while left != 0 {
                 let c = number * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
-                let state = self.host.cpu(c);
-                let running = self.rq.nr_fair(c) - self.rq.nr_delayed(c);
+                let running = self.rq.nr_runnable_fair(c);
                 if running == 0 || self.balance.scratch.pinned.contains(&c) {
                     continue;
                 }
                 if unequal && self.is_better_off(c, cpu) {
                     continue;
                 }
+                let state = self.host.cpu(c);
                 let capacity = u64::from(state.capacity.max(1));
                 let (value, per) = match found.migrate {
                     Migrate::Task => (u64::from(running), 1),

@@ -2,6 +2,7 @@
 //! The questions of other rooms about the class of a task, and about the tasks of all classes on a
 //! CPU.
 
+use super::fair::ShownFair;
 use crate::class::RunQueues;
 use crate::id::TaskId;
 
@@ -51,4 +52,27 @@ impl RunQueues {
     pub(crate) fn is_full(&self, cpu: usize) -> bool {
         self.fair_average(cpu).is_full_with(self.rt_average(cpu))
     }
+
+    /// Returns the figures of the CPU's queue that the policy sees. One look at the queue finds all of
+    /// them, because every change of a queue asks for them.
+    #[inline(always)]
+    pub(crate) fn shown(&mut self, cpu: usize) -> Shown {
+        let has_rt = self.rt.is_some();
+        let c = &self.cpus[cpu];
+        let current = c.current.filter(|_| !(has_rt && c.rt.is_running()));
+        let (nr_rt, capacity) = (c.rt.nr(), c.capacity);
+        let fair = self.fair.shown(cpu, capacity);
+        Shown {
+            nr_running: fair.nr + nr_rt,
+            curr_load: current.map_or(0, |task| self.task_load(task)),
+            fair,
+        }
+    }
+}
+
+/// The figures of a CPU's queue that the policy sees, in the words of [`perch_policy::CpuState`].
+pub(crate) struct Shown {
+    pub nr_running: u32,
+    pub curr_load: u32,
+    pub fair: ShownFair,
 }

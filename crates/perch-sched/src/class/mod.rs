@@ -38,6 +38,7 @@ use table::{Arrival, Choice, Departure, Yield};
 impl RunQueues {
     /// Enqueues a task, which is on no queue, on `cpu`. `moved` says that the balancer brings the
     /// task, and that it was not woken.
+    #[inline(always)]
     pub(crate) fn enqueue(&mut self, cpu: usize, task: TaskId, moved: bool) {
         self.update_current(cpu);
         match self.rank(task) {
@@ -47,6 +48,7 @@ impl RunQueues {
     }
 
     /// Puts the running task to sleep or ends it, as `life` says, and leaves the CPU without a task.
+    #[inline(always)]
     pub(crate) fn leave(&mut self, cpu: usize, task: TaskId, life: Life) -> Departure {
         match self.rank(task) {
             Rank::Fair => Departure {
@@ -62,6 +64,7 @@ impl RunQueues {
 
     /// Picks the task that runs next on `cpu`, which runs none: that of the highest class that has
     /// one.
+    #[inline(always)]
     pub(crate) fn pick(&mut self, cpu: usize) -> Option<TaskId> {
         self.pick_rt(cpu).or_else(|| self.pick_skipping(cpu, false))
     }
@@ -73,6 +76,7 @@ impl RunQueues {
     }
 
     /// Makes the picked task the running one.
+    #[inline(always)]
     pub(crate) fn set_next(&mut self, cpu: usize, task: TaskId) {
         match self.rank(task) {
             Rank::Fair => self.set_next_fair(cpu, task),
@@ -90,6 +94,7 @@ impl RunQueues {
     }
 
     /// Puts the running task back among those that wait, and leaves the CPU without a task.
+    #[inline(always)]
     pub(crate) fn put(&mut self, cpu: usize, task: TaskId) {
         match self.rank_running(cpu) {
             Rank::Fair => self.put_fair(cpu, task),
@@ -117,6 +122,7 @@ impl RunQueues {
 
     /// Lets `wakee`, which was just enqueued on `cpu`, preempt the running task. A task of a lower
     /// class never does.
+    #[inline(always)]
     pub(crate) fn arrives(&mut self, cpu: usize, wakee: TaskId) -> Arrival {
         let rank = self.rank(wakee);
         if self.rank_running(cpu) > rank {
@@ -133,6 +139,7 @@ impl RunQueues {
 
     /// Handles a tick during which `task` runs. Returns whether the task's class has had its share of
     /// the CPU.
+    #[inline(always)]
     pub(crate) fn tick(&mut self, cpu: usize, task: TaskId) -> bool {
         match self.rank_running(cpu) {
             Rank::Fair => {
@@ -162,6 +169,7 @@ impl RunQueues {
     }
 
     /// Prepares a sleeping task to change its CPU. Returns whether this changes the old CPU's queue.
+    #[inline(always)]
     pub(crate) fn migrate(&mut self, task: TaskId) -> bool {
         let fair = self.rank(task) == Rank::Fair;
         if fair {

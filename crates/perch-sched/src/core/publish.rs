@@ -9,21 +9,17 @@ impl Sched<'_> {
     /// date.
     pub(crate) fn publish(&mut self, cpu: usize) {
         self.tell_groups();
-        let current = self.rq.fair_current(cpu);
-        let curr_load = current.map_or(0, |task| self.rq.task_load(task));
-        let nr = self.rq.nr(cpu);
-        let capacity = self.host.topology().capacity(cpu);
-        let shown = self.rq.shown(cpu, capacity);
+        let shown = self.rq.shown(cpu);
         let state = self.host.cpu_mut(cpu);
         let before = Sums::of(state);
-        state.nr_running = nr;
-        state.nr_delayed = shown.nr_delayed;
-        state.load = shown.load;
-        state.runnable = shown.runnable;
-        state.util = shown.util;
-        state.curr_load = curr_load;
+        state.nr_running = shown.nr_running;
+        state.nr_delayed = shown.fair.nr_delayed;
+        state.load = shown.fair.load;
+        state.runnable = shown.fair.runnable;
+        state.util = shown.fair.util;
+        state.curr_load = shown.curr_load;
         let after = Sums::of(state);
-        self.balance.follow(cpu, &before, &after, nr);
+        self.balance.follow(cpu, &before, &after, shown.nr_running);
         if self.caches.reserves() {
             self.sum_util(cpu);
         }

@@ -46,6 +46,7 @@ impl Sched<'_> {
     }
 
     /// Picks the task that runs next on `cpu`, which runs none.
+    #[inline(always)]
     pub(super) fn pick(&mut self, cpu: usize) -> Option<TaskId> {
         let next = self.rq.pick(cpu);
         self.apply();

@@ -11,15 +11,6 @@ use crate::core::Life;
 use crate::era::FairRules;
 use crate::id::{EntityId, QueueId, TaskId};
 
-/// The figures of a CPU's fair tasks that the policy sees, in the words of
-/// [`perch_policy::CpuState`].
-pub(crate) struct Shown {
-    pub nr_delayed: u32,
-    pub load: u32,
-    pub runnable: u32,
-    pub util: u32,
-}
-
 /// Questions about a CPU's queue.
 impl RunQueues {
     /// Returns the number of fair tasks on `cpu`; the running one and delayed ones count too.
@@ -34,6 +25,13 @@ impl RunQueues {
         self.fair.cpu_queue(cpu).nr_delayed
     }
 
+    /// Returns the number of fair tasks on `cpu` that are runnable, that is, not delayed.
+    #[inline]
+    pub(crate) fn nr_runnable_fair(&self, cpu: usize) -> u32 {
+        let fair = self.fair.cpu_queue(cpu);
+        fair.nr - fair.nr_delayed
+    }
+
     /// Returns the sum of the weights of the entities in the CPU's own queue.
     pub(crate) fn queued_weight(&self, cpu: usize) -> u64 {
         self.fair.cpu_queue(cpu).weight
@@ -42,22 +40,6 @@ impl RunQueues {
     /// Returns the averages of the CPU's queue.
     pub(in crate::class) fn fair_average(&self, cpu: usize) -> &Average {
         &self.fair.cpu_queue(cpu).average
-    }
-
-    /// Returns the figures of the CPU's fair tasks that the policy sees; `capacity` is the most
-    /// that the tasks can use.
-    #[inline(always)]
-    pub(crate) fn shown(&self, cpu: usize, capacity: u32) -> Shown {
-        let fair = self.fair.cpu_queue(cpu);
-        Shown {
-            nr_delayed: fair.nr_delayed,
-            load: match self.rules.groups.by_weight {
-                true => fair.weight as u32,
-                false => fair.average.load,
-            },
-            runnable: fair.average.runnable,
-            util: fair.average.util.max(fair.est).min(capacity),
-        }
     }
 }
 

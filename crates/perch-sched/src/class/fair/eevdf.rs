@@ -47,6 +47,7 @@ pub fn update_floor(fair: &mut FairQueue, current: Option<&Entity>) {
 
 /// Returns an entity's lag, limited in both directions to `limit_ns`, the time that the kernel lets
 /// it keep: see `LagLimit`.
+#[inline(always)]
 pub fn lag(fair: &FairQueue, current: Option<&Entity>, se: &Entity, limit_ns: u64) -> i64 {
     let limit = virtual_ns(limit_ns, se.weight);
     (virtual_time(fair, current) - se.vruntime).clamp(-limit, limit)
@@ -55,6 +56,7 @@ pub fn lag(fair: &FairQueue, current: Option<&Entity>, se: &Entity, limit_ns: u6
 /// Returns the lag with which an entity leaves a queue that it is still in. A delayed one gets no
 /// credit for its wait, and in 7.2 (`keeps_older`) it does not owe more than when it fell asleep
 /// (`update_entity_lag`).
+#[inline(never)]
 pub fn settled_lag(
     fair: &FairQueue,
     current: Option<&Entity>,

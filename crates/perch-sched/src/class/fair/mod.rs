@@ -19,4 +19,4 @@ mod turn;
 mod waiting;
 
 pub(crate) use group::of_task;
-pub(crate) use state::FairState;
+pub(crate) use state::{FairState, ShownFair};

@@ -50,4 +50,31 @@ impl FairState {
             entities,
         }
     }
+
+    /// Returns the figures of the CPU's fair tasks that the policy sees; `capacity` is the most that
+    /// the tasks can use.
+    #[inline(always)]
+    pub(in crate::class) fn shown(&self, cpu: usize, capacity: u32) -> ShownFair {
+        let fair = self.cpu_queue(cpu);
+        ShownFair {
+            nr: fair.nr,
+            nr_delayed: fair.nr_delayed,
+            load: match self.rules.groups.by_weight {
+                true => fair.weight as u32,
+                false => fair.average.load,
+            },
+            runnable: fair.average.runnable,
+            util: fair.average.util.max(fair.est).min(capacity),
+        }
+    }
+}
+
+/// The part of a CPU's figures that its fair tasks make up, in the words of
+/// [`perch_policy::CpuState`].
+pub(crate) struct ShownFair {
+    pub nr: u32,
+    pub nr_delayed: u32,
+    pub load: u32,
+    pub runnable: u32,
+    pub util: u32,
 }

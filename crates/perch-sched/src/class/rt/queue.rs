@@ -93,6 +93,12 @@ impl RtQueue {
         self.counted
     }
 
+    /// Returns whether the CPU runs a real-time task.
+    #[inline]
+    pub fn is_running(&self) -> bool {
+        self.running
+    }
+
     /// Counts the runnable tasks again. The caller does so after the class was throttled or
     /// released.
     pub fn count(&mut self) {
