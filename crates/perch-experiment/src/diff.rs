@@ -2,6 +2,7 @@
 //! Two results of the same question set side by side: what an old build or kernel answered, and
 //! what a new one answers.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compare::{ArmScore, Comparison, CountRow, ScoreRow};
@@ -11,7 +12,7 @@ use crate::stats::{Delta, Sample, welch};
 
 /// The changes from an old comparison to a new one. The field names are the keys of the JSON that
 /// docs/formats.md describes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Diff {
     /// The new comparison's machine.
     pub machine: String,
@@ -32,7 +33,7 @@ pub struct Diff {
 }
 
 /// A key whose values differ.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Difference {
     /// The key.
     pub key: &'static str,
@@ -43,7 +44,7 @@ pub struct Difference {
 }
 
 /// One score of both comparisons.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScoreDiff {
     /// The quantity that the score measures.
     pub name: String,
@@ -56,7 +57,7 @@ pub struct ScoreDiff {
 }
 
 /// One arm's score in both comparisons.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ArmDiff {
     /// The arm's name.
     pub arm: String,
@@ -69,13 +70,14 @@ pub struct ArmDiff {
     /// Half the width of the new mean's 95 % interval.
     pub new_ci95: Option<f64>,
     /// The change, in percent of the old mean; null in JSON where only that is 0.
+    #[schemars(with = "Option<f64>")]
     pub delta_pct: f64,
     /// Half the width of the change's 95 % interval, in percentage points.
     pub delta_ci95_pct: Option<f64>,
 }
 
 /// The rate of one event that differs, per simulated second.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CountDiff {
     /// The list that the event is counted in, by its key in the JSON of a comparison.
     pub kind: &'static str,
@@ -88,6 +90,7 @@ pub struct CountDiff {
     /// The new rate.
     pub new: f64,
     /// The change, in percent of the old rate; null in JSON where that is 0.
+    #[schemars(with = "Option<f64>")]
     pub delta_pct: f64,
 }
 

@@ -60,7 +60,7 @@ pub use published::{Printed, Published, Repeat};
 pub use raw::{Each, Repetition};
 pub use report::{ArmIterations, ArmModes, Iterations, Report};
 pub use run::{OnTable, RunOptions, foresee, run, run_raw, run_tables};
-pub use schema::{comparison_schema, result_schema};
+pub use schema::{comparison_schema, diff_schema, result_schema};
 pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};
 pub use summary::Summary;
 pub use tally::{ArmCpus, LoadFound, WakeLatency};

@@ -5,6 +5,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
 use crate::compare::Comparison;
+use crate::diff::Diff;
 use crate::report::Report;
 
 /// The form that the experiments of one command have in JSON.
@@ -26,6 +27,11 @@ pub fn comparison_schema() -> Schema {
 /// Returns the schema of what `perch experiment run --format json` writes.
 pub fn result_schema() -> Schema {
     written::<Results>("result of perch experiment run")
+}
+
+/// Returns the schema of what `perch diff --format json` writes.
+pub fn diff_schema() -> Schema {
+    written::<Diff>("result of perch diff")
 }
 
 /// Returns the schema of what this version writes. Readers of results take more: files of older

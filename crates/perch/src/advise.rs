@@ -12,6 +12,7 @@ use clap::Args;
 use perch_policy::Mechanism;
 use perch_record::advice::{Advice, Change, Net, Share, advise};
 use perch_report::{Align, Format, Grid};
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::arguments::{at_least_one, threads};
@@ -68,7 +69,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 /// The subject of the advice: a recording, its machine and its kernel.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Of<'a> {
     file: &'a str,
     machine: &'a str,
@@ -203,7 +204,7 @@ fn csv(advice: &Advice) -> String {
     out
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JsonShare {
     part: u64,
     of: u64,
@@ -228,7 +229,7 @@ impl From<&Share> for JsonShare {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JsonNet {
     won: u64,
     lost: u64,
@@ -247,7 +248,7 @@ impl From<&Net> for JsonNet {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JsonChange {
     mode: &'static str,
     changed: JsonShare,
@@ -257,7 +258,7 @@ struct JsonChange {
     verdict: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JsonMechanism {
     mechanism: &'static str,
     can_act: bool,
@@ -267,7 +268,7 @@ struct JsonMechanism {
     changes: Vec<JsonChange>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Json<'a> {
     #[serde(flatten)]
     of: &'a Of<'a>,
@@ -280,6 +281,11 @@ struct Json<'a> {
     nothing_idle: Option<JsonShare>,
     mechanisms: Vec<JsonMechanism>,
     unknown: Vec<String>,
+}
+
+/// Returns the schema of the JSON.
+pub fn schema() -> Schema {
+    crate::schema::written::<Json>("result of perch advise")
 }
 
 fn json(of: &Of, advice: &Advice) -> String {

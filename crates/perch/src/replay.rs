@@ -13,6 +13,7 @@ use perch_policy::{Era, Mechanism, Mode, Modes, Policy, Reason, Topology};
 use perch_record::format::{Header, Undecided};
 use perch_record::{Agreement, Cause, Distance, Outcome, Tally};
 use perch_report::{Align, Format, Grid};
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::arguments::{at_least_one, threads};
@@ -305,7 +306,12 @@ impl Report<'_> {
     }
 }
 
-#[derive(Serialize)]
+/// Returns the schema of the JSON.
+pub fn schema() -> Schema {
+    crate::schema::written::<Json>("result of perch replay")
+}
+
+#[derive(Serialize, JsonSchema)]
 struct Json<'a> {
     file: &'a str,
     kernel: &'a str,
@@ -323,7 +329,7 @@ struct Json<'a> {
     change: Option<JsonTally>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JsonTally {
     modes: String,
     wake_ups: u64,
@@ -337,7 +343,7 @@ struct JsonTally {
 }
 
 /// The choices for one reason: first those while no CPU was idle, then those with one to win.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JsonAgreement {
     idle_to_win: bool,
     wake_ups: u64,

@@ -4,6 +4,7 @@
 
 use perch_policy::Era;
 use perch_record::{Agreement, ENOUGH, Tally};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// `part` of `whole` as a percentage.
@@ -60,7 +61,7 @@ pub fn lines(era: Era, model: &Tally) -> String {
 }
 
 /// The agreement as JSON.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct Json {
     total: Part,
     forced: Part,
@@ -70,7 +71,7 @@ pub struct Json {
     worst_at_least: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Part {
     wake_ups: u64,
     same: u64,
@@ -78,7 +79,7 @@ struct Part {
     share: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Worst {
     reason: &'static str,
     #[serde(flatten)]

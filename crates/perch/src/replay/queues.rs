@@ -6,6 +6,7 @@ use std::io::{BufWriter, ErrorKind, Write};
 
 use perch_record::{Decision, Kind, KindTally, Outcome, Replay, Why};
 use perch_report::{Align, Grid};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::Failure;
@@ -77,7 +78,7 @@ pub fn csv(outcome: &Outcome, out: &mut String) {
 }
 
 /// The agreement about one kind.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct JsonKind {
     asked: u64,
     choice: u64,
