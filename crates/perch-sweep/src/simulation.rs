@@ -83,7 +83,8 @@ fn seed() -> u64 {
     1
 }
 
-/// The schema of a value of a machine's file.
+// TOML's own type has no schema.
+/// A value of the machine's file.
 #[derive(JsonSchema)]
 #[schemars(extend("type" = ["number", "string", "boolean", "array"]))]
 pub(crate) struct OfMachine(

@@ -218,7 +218,8 @@ struct JsonRow<'a> {
     change_ci95_pct: Option<f64>,
 }
 
-/// The schema of a value of an axis.
+// TOML's own type has no schema.
+/// A value of an axis.
 #[derive(JsonSchema)]
 #[schemars(extend("type" = ["number", "string", "boolean", "array"]))]
 struct AxisValue(#[expect(dead_code, reason = "only the schema is used")] serde_json::Value);

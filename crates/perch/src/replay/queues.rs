@@ -80,9 +80,13 @@ pub fn csv(outcome: &Outcome, out: &mut String) {
 /// The agreement about one kind.
 #[derive(Serialize, JsonSchema)]
 pub struct JsonKind {
+    /// The decisions.
     asked: u64,
+    /// Those with a choice.
     choice: u64,
+    /// Those that differ from the kernel's.
     differ: u64,
+    /// Those that differ, by cause.
     because: BTreeMap<&'static str, u64>,
 }
 
