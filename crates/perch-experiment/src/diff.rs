@@ -2,6 +2,8 @@
 //! Two results of the same question set side by side: what an old build or kernel answered, and
 //! what a new one answers.
 
+mod report;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,6 +11,8 @@ use crate::compare::{ArmScore, Comparison, CountRow, ScoreRow};
 use crate::gate::Change;
 use crate::report::ArmModes;
 use crate::stats::{Delta, Sample, welch};
+
+pub use report::{CellDiff, ReportDiff, ReportsDiff};
 
 /// The changes from an old comparison to a new one. The field names are the keys of the JSON that
 /// docs/formats.md describes.
@@ -165,11 +169,21 @@ fn differs(old: &Comparison, new: &Comparison) -> Vec<Difference> {
             ("root_domain", one.root_domain.clone().unwrap_or_default()),
         ]
     };
-    let both = keys(old).into_iter().zip(keys(new));
-    let differing = both.filter(|(old, new)| old != new);
-    differing
-        .map(|((key, old), (_, new))| Difference { key, old, new })
-        .collect()
+    Difference::of(keys(old), keys(new))
+}
+
+impl Difference {
+    /// Returns the keys whose values differ.
+    fn of<const N: usize>(
+        old: [(&'static str, String); N],
+        new: [(&'static str, String); N],
+    ) -> Vec<Difference> {
+        let both = old.into_iter().zip(new);
+        let differing = both.filter(|(old, new)| old != new);
+        differing
+            .map(|((key, old), (_, new))| Difference { key, old, new })
+            .collect()
+    }
 }
 
 /// Says what else is not the same in both comparisons.
@@ -189,8 +203,14 @@ fn notes(old: &Comparison, new: &Comparison) -> Vec<String> {
             ));
         }
     }
-    for arm in &old.arms {
-        match new.arms.iter().find(|other| other.name == arm.name) {
+    arm_notes(&old.arms, &new.arms, &mut notes);
+    notes
+}
+
+/// Says which arms only one result has, and which have other modes.
+fn arm_notes(old: &[ArmModes], new: &[ArmModes], notes: &mut Vec<String>) {
+    for arm in old {
+        match new.iter().find(|other| other.name == arm.name) {
             None => notes.push(format!("only the old result has arm {}", arm.name)),
             Some(other) if other.modes != arm.modes => notes.push(format!(
                 "the modes of arm {} were {}, and are {}",
@@ -199,10 +219,9 @@ fn notes(old: &Comparison, new: &Comparison) -> Vec<String> {
             Some(_) => {}
         }
     }
-    let is_new = |arm: &&ArmModes| old.arms.iter().all(|other| other.name != arm.name);
-    let added = new.arms.iter().filter(is_new);
+    let is_new = |arm: &&ArmModes| old.iter().all(|other| other.name != arm.name);
+    let added = new.iter().filter(is_new);
     notes.extend(added.map(|arm| format!("only the new result has arm {}", arm.name)));
-    notes
 }
 
 fn score_diff(

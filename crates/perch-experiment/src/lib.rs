@@ -45,7 +45,9 @@ pub use compare::{
     watch,
 };
 pub use contention::{ContendedLine, Contention, LineUser};
-pub use diff::{ArmDiff, CountDiff, Diff, Difference, ScoreDiff};
+pub use diff::{
+    ArmDiff, CellDiff, CountDiff, Diff, Difference, ReportDiff, ReportsDiff, ScoreDiff,
+};
 pub use error::ExperimentError;
 pub use fit::{Closeness, Fit, Posting};
 pub use format::schema as experiment_schema;

@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
 use crate::compare::Comparison;
-use crate::diff::Diff;
+use crate::diff::{Diff, ReportDiff};
 use crate::report::Report;
 
 /// The form that the experiments of one command have in JSON.
@@ -17,6 +17,19 @@ enum Results {
     One(Box<Report>),
     /// Of several.
     Several(Vec<Report>),
+}
+
+/// The form that the changes between two files have in JSON.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is asked for")]
+enum Diffs {
+    /// Of two comparisons.
+    Comparisons(Box<Diff>),
+    /// Of two results of one experiment.
+    Experiment(Box<ReportDiff>),
+    /// Of two results of several.
+    Experiments(Vec<ReportDiff>),
 }
 
 /// Returns the schema of what `perch compare --format json` writes.
@@ -31,7 +44,7 @@ pub fn result_schema() -> Schema {
 
 /// Returns the schema of what `perch diff --format json` writes.
 pub fn diff_schema() -> Schema {
-    written::<Diff>("result of perch diff")
+    written::<Diffs>("result of perch diff")
 }
 
 /// Returns the schema of what this version writes. Readers of results take more: files of older

@@ -29,7 +29,7 @@ mod shape;
 
 pub use comparison::comparison;
 pub use contention::contention;
-pub use diff::diff;
+pub use diff::{diff, report_diffs};
 pub use experiment::{experiments, tables_so_far};
 pub use figure::{figure, percent};
 pub use format::{Format, ResultFormat, UnknownFormat};

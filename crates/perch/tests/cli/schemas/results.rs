@@ -121,6 +121,19 @@ fn diffs_are_as_their_schema_says() {
         ["1", "2"].map(|seed| file("schemas", &format!("{seed}.json"), &compare(seed)));
     let diff = printed(&["diff", &old, &new, "--format", "json"]);
     holds("diff", &serde_json::from_str(&diff).unwrap());
+    let run = |names: &str, seed: &str| {
+        let run = format!(
+            "experiment run {names} --repetitions 2 --format json --quiet --only */node0/n=4 --seed \
+             {seed}"
+        );
+        printed(&words(&run))
+    };
+    for names in ["cluster-scan", "cluster-scan cluster-scan"] {
+        let [old, new] =
+            ["1", "2"].map(|seed| file("schemas", &format!("run-{seed}.json"), &run(names, seed)));
+        let diff = printed(&["diff", &old, &new, "--format", "json"]);
+        holds("diff", &serde_json::from_str(&diff).unwrap());
+    }
 }
 
 #[test]
