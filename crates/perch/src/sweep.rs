@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use perch_report::{Align, Format, Grid, figure, percent};
-use perch_sweep::{Row, Shard, Store, Sweep};
+use perch_sweep::{Progress, Row, Shard, Store, Sweep};
 use perch_workload::Budget;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -122,9 +122,9 @@ fn simulate(arguments: &RunArguments) -> Result<(), Failure> {
     let sweep = Sweep::from_file(&arguments.sweep)?.within(arguments.budget);
     let jobs = threads(arguments.jobs);
     let name = arguments.sweep.display().to_string();
-    let meter = Meter::new(&name, Unit::Each, arguments.quiet);
-    let mut advance = |done, total| {
-        meter.advance(done as u64, total as u64);
+    let meter = Meter::new(&name, Unit::Weighed, arguments.quiet);
+    let mut advance = |at: Progress| {
+        meter.advance_by_cost(at.done as u64, at.all as u64, at.part);
         Ok::<_, Failure>(())
     };
     let done = sweep.run(&arguments.store, arguments.shard, jobs, &mut advance)?;
