@@ -42,5 +42,5 @@ pub use moved::{
 };
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
 pub use perfetto::{Choice, PerfettoTrace, Recorded, RecordedTrace};
-pub use raw::{RawFormat, RawWriter};
+pub use raw::{RawFormat, RawWriter, raw_schema};
 pub use results::Results;

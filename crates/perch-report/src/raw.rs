@@ -7,7 +7,8 @@ use std::path::Path;
 
 use perch_experiment::Repetition;
 use perch_parquet::{Column, Kind, Value};
-use serde_json::json;
+use schemars::{Schema, json_schema};
+use serde_json::{Map, json};
 
 /// The format in which repetitions are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,33 @@ fn columns() -> [Column; COLUMNS] {
         Column::new("value", Kind::F64),
         Column::new("divisor", Kind::F64),
     ]
+}
+
+/// Returns the schema of the JSON: a list with an object for each repetition.
+pub fn raw_schema() -> Schema {
+    let mut properties = Map::new();
+    for column in columns() {
+        let kind = match column.kind {
+            Kind::Bool => "boolean",
+            Kind::I32 | Kind::I64 | Kind::U32 | Kind::U64 => "integer",
+            Kind::F64 => "number",
+            Kind::Text => "string",
+        };
+        // A score that nothing was counted for is null, as a column without a value is.
+        let is_null = column.optional || column.name == "value";
+        let kind = match is_null {
+            true => json!([kind, "null"]),
+            false => json!(kind),
+        };
+        properties.insert(column.name, json!({ "type": kind }));
+    }
+    let required: Vec<&String> = properties.keys().collect();
+    json_schema!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "every repetition of a run of perch",
+        "type": "array",
+        "items": { "type": "object", "properties": properties, "required": required },
+    })
 }
 
 fn values<'a>(of: &Repetition<'a>) -> [Value<'a>; COLUMNS] {

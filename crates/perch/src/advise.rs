@@ -269,7 +269,7 @@ impl From<&Net> for JsonNet {
     }
 }
 
-/// What a mode would change.
+/// The effect of another mode.
 #[derive(Serialize, JsonSchema)]
 struct JsonChange {
     /// The mode.
@@ -299,7 +299,7 @@ struct JsonMechanism {
     advice: &'static str,
     /// The same in sentences.
     text: String,
-    /// What each mode would change.
+    /// The effect of each other mode.
     changes: Vec<JsonChange>,
 }
 
@@ -324,13 +324,13 @@ struct Json<'a> {
     nothing_idle: Option<JsonShare>,
     /// By mechanism.
     mechanisms: Vec<JsonMechanism>,
-    /// What the recording cannot tell, in sentences.
+    /// Facts that the recording cannot tell, in sentences.
     unknown: Vec<String>,
 }
 
 /// Returns the schema of the JSON.
 pub fn schema() -> Schema {
-    crate::schema::written::<Json>("result of perch advise")
+    perch_file::result_schema::<Json>("result of perch advise")
 }
 
 fn json(of: &Of, advice: &Advice) -> String {

@@ -70,16 +70,16 @@ fn kind(results: &Results) -> &'static str {
 
 /// The changes between the two files, of either kind.
 struct Changes<'a> {
-    /// What differs between the questions, in words.
+    /// The differences between the questions, in words.
     differs: Vec<String>,
-    /// What else is not in both.
+    /// Everything else that is not in both.
     notes: Vec<&'a String>,
     /// The repetitions of each arm, where there are most.
     repetitions: u32,
     /// The workload or the experiments.
     of: String,
     changes: Vec<Change<'a>>,
-    /// What goes to stdout.
+    /// The text for stdout.
     text: String,
 }
 

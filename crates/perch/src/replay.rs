@@ -308,7 +308,7 @@ impl Report<'_> {
 
 /// Returns the schema of the JSON.
 pub fn schema() -> Schema {
-    crate::schema::written::<Json>("result of perch replay")
+    perch_file::result_schema::<Json>("result of perch replay")
 }
 
 #[derive(Serialize, JsonSchema)]

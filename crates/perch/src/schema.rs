@@ -2,9 +2,8 @@
 //! `perch schema`: JSON Schemas of the files that perch reads and writes, for editors and scripts.
 
 use clap::Args;
+use perch_file::result_schema;
 use perch_report::{Align, Grid};
-use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema};
 
 use crate::output::{Failure, emit};
 
@@ -44,19 +43,28 @@ const FORMS: &[Form] = &[
     ("experiment-run", "the JSON of perch experiment run", || {
         text(&perch_experiment::result_schema())
     }),
+    ("raw", "what --raw FILE.json writes", || {
+        text(&perch_report::raw_schema())
+    }),
     ("diff", "the JSON of perch diff", || {
         text(&perch_experiment::diff_schema())
     }),
     (
         "simulate",
         "the JSON of perch simulate, and each line of perch store export",
-        || text(&written::<perch_sweep::Stored>("result of perch simulate")),
+        || {
+            text(&result_schema::<perch_sweep::Stored>(
+                "result of perch simulate",
+            ))
+        },
     ),
     ("sweep-collect", "the JSON of perch sweep collect", || {
         text(&crate::sweep::collected_schema())
     }),
     ("import", "the JSON of perch import", || {
-        text(&written::<perch_import::Summary>("result of perch import"))
+        text(&result_schema::<perch_import::Summary>(
+            "result of perch import",
+        ))
     }),
     ("replay", "the JSON of perch replay", || {
         text(&crate::replay::schema())
@@ -65,7 +73,7 @@ const FORMS: &[Form] = &[
         text(&crate::advise::schema())
     }),
     ("stats", "the JSON of perch stats", || {
-        text(&written::<perch_scheduler::stats::Report>(
+        text(&result_schema::<perch_scheduler::stats::Report>(
             "result of perch stats",
         ))
     }),
@@ -106,14 +114,6 @@ fn list() -> Result<(), Failure> {
         grid.row(vec![name.to_string(), what.to_string()]);
     }
     emit(&grid.text())
-}
-
-/// Returns the schema of what this version writes; keys may be added to it.
-pub fn written<T: JsonSchema>(title: &str) -> Schema {
-    let settings = SchemaSettings::draft2020_12().for_serialize();
-    let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    schema.insert("title".to_string(), title.into());
-    schema
 }
 
 fn text(schema: &impl serde::Serialize) -> String {

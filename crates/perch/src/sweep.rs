@@ -14,7 +14,6 @@ use serde::Serialize;
 use crate::arguments::{at_least_one, threads};
 use crate::meter::{Meter, Unit};
 use crate::output::{Failure, emit, say};
-use crate::schema::written;
 
 /// The commands of `perch sweep`.
 #[derive(Subcommand)]
@@ -243,7 +242,7 @@ impl<'a> JsonRow<'a> {
 
 /// Returns the schema of the table in JSON.
 pub fn collected_schema() -> Schema {
-    written::<Vec<JsonRow>>("result of perch sweep collect")
+    perch_file::result_schema::<Vec<JsonRow>>("result of perch sweep collect")
 }
 
 /// The columns after the axes.

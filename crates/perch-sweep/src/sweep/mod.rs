@@ -29,7 +29,7 @@ pub use table::Row;
 /// The most points that a sweep has.
 const MOST_POINTS: usize = 1_000_000;
 
-/// A sweep, as perch sweep takes it (docs/sweeps.md). What it leaves out is as `perch compare` has it.
+/// A sweep, as perch sweep takes it (docs/sweeps.md). A key that is left out is as `perch compare` has it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {

@@ -17,7 +17,7 @@ use crate::support::perch;
 use validator::check;
 
 /// The names that `perch schema` lists.
-const FORMS: [&str; 14] = [
+const FORMS: [&str; 15] = [
     "machine",
     "experiment",
     "sweep",
@@ -25,6 +25,7 @@ const FORMS: [&str; 14] = [
     "configuration",
     "compare",
     "experiment-run",
+    "raw",
     "diff",
     "simulate",
     "sweep-collect",
@@ -267,120 +268,83 @@ fn a_misspelt_key_in_any_table_is_refused_where_perch_refuses_it() {
     }
 }
 
-/// Files of which the schema tells more than the keys.
-#[test]
-fn schemas_and_readers_agree_about_values() {
-    let sweep = |lines: &str| format!("machine = \"kunpeng920\"\nworkload = \"pipe\"\n{lines}\n");
-    let band = |lines: &str| format!("[[band]]\ncomm = \"a\"\n{lines}\n");
-    for (form, text, is_good) in [
-        ("sweep", sweep("[axes]\nworkload.pairs = [1, 2]"), true),
-        (
-            "sweep",
-            sweep("[axes]\n\"workload.pairs\" = [1, 2]\nworkload = [\"pipe\"]"),
-            true,
-        ),
-        (
-            "sweep",
-            sweep("[axes]\n\"hardware.wake_ns\" = { from = 1, to = 2.5 }"),
-            true,
-        ),
-        (
-            "sweep",
-            sweep("[axes]\nhardware.wake_ns = { from = 1, to = 8, scale = \"log\" }"),
-            true,
-        ),
-        (
-            "sweep",
-            sweep("[axes]\nhardware.wake_ns = { from = 1, to = 8, scale = \"exp\" }"),
-            false,
-        ),
-        (
-            "sweep",
-            sweep("[axes]\nhardware.wake_ns = { from = 1, upto = 8 }"),
-            false,
-        ),
-        ("sweep", sweep("[axes]\nhardware.wake_ns = 8"), false),
-        ("sweep", sweep("[axes]\nhardware.wake_ns = []"), false),
-        (
-            "sweep",
-            sweep("[axes]\narm = [\"off\", \"cluster=posted\"]"),
-            true,
-        ),
-        ("sweep", sweep("[axes]\narm = { a = 1 }"), false),
-        ("sweep", sweep("[axes]\nera = [6.5]"), false),
-        (
-            "sweep",
-            sweep("[axes]\nseed = { from = 1, to = 3, step = 1 }"),
-            true,
-        ),
-        ("sweep", sweep("[axes]\nseed = [-1]"), false),
-        ("sweep", sweep("[axes]\ncost.wake_ns = [1]"), false),
-        ("sweep", sweep("effort = \"normal\""), true),
-        ("sweep", sweep("effort = \"some\""), false),
-        (
-            "sweep",
-            sweep("effort = { warmup_ms = 1, measure_ms = 1 }"),
-            false,
-        ),
-        (
-            "sweep",
-            sweep("[design]\npoints = 2\naxes.hardware.wake_ns = [1, 2]"),
-            true,
-        ),
-        (
-            "sweep",
-            sweep("[design]\npoints = 0\naxes.hardware.wake_ns = [1, 2]"),
-            false,
-        ),
-        (
-            "sweep",
-            sweep("[design]\npoints = 2\naxes.arm = [\"off\"]"),
-            false,
-        ),
-        ("configuration", String::new(), true),
-        (
-            "configuration",
-            "groups = 0\ndetail = true\n".to_string(),
-            true,
-        ),
-        ("configuration", "slice_us = 99\n".to_string(), false),
-        ("configuration", "slice_us = 100.0\n".to_string(), false),
-        ("configuration", "detail = 1\n".to_string(), false),
-        ("configuration", "modes = 1\n".to_string(), false),
-        ("configuration", band("priority = 99"), true),
-        ("configuration", band("nice = 3"), false),
-        (
-            "configuration",
-            band("priority = 1\npolicy = \"rr\"\nslice_ms = 1"),
-            true,
-        ),
-        (
-            "configuration",
-            band("priority = 1\npolicy = \"fifo\"\nslice_ms = 1"),
-            false,
-        ),
-        (
-            "configuration",
-            band("priority = 1\npolicy = \"other\""),
-            false,
-        ),
-        (
-            "configuration",
-            "[[band]]\npriority = 1\n".to_string(),
-            false,
-        ),
-        (
-            "configuration",
-            "[band]\npriority = 1\ncomm = \"a\"\n".to_string(),
-            false,
-        ),
-        ("configuration", band("priority = 1").repeat(16), true),
-        ("configuration", band("priority = 1").repeat(17), false),
-    ] {
-        let value = read(&text);
+/// Demands that the schema and the reader of a form both take these files, or both refuse them.
+fn agree(form: &str, files: &[(String, bool)]) {
+    let schema = schema(form);
+    for (text, is_good) in files {
+        let value = read(text);
         let reader = reads(form, &value);
-        assert_eq!(reader.is_ok(), is_good, "{text}: {reader:?}");
-        let schema = check(&schema(form), &value);
-        assert_eq!(schema.is_none(), is_good, "{text}: {schema:?}");
+        assert_eq!(reader.is_ok(), *is_good, "{text}: {reader:?}");
+        let found = check(&schema, &value);
+        assert_eq!(found.is_none(), *is_good, "{text}: {found:?}");
     }
+}
+
+#[test]
+fn schema_and_reader_agree_about_values_of_sweeps() {
+    let files = [
+        ("[axes]\nworkload.pairs = [1, 2]", true),
+        (
+            "[axes]\n\"workload.pairs\" = [1, 2]\nworkload = [\"pipe\"]",
+            true,
+        ),
+        (
+            "[axes]\n\"hardware.wake_ns\" = { from = 1, to = 2.5 }",
+            true,
+        ),
+        (
+            "[axes]\nhardware.wake_ns = { from = 1, to = 8, scale = \"log\" }",
+            true,
+        ),
+        (
+            "[axes]\nhardware.wake_ns = { from = 1, to = 8, scale = \"exp\" }",
+            false,
+        ),
+        ("[axes]\nhardware.wake_ns = { from = 1, upto = 8 }", false),
+        ("[axes]\nhardware.wake_ns = 8", false),
+        ("[axes]\nhardware.wake_ns = []", false),
+        ("[axes]\narm = [\"off\", \"cluster=posted\"]", true),
+        ("[axes]\narm = { a = 1 }", false),
+        ("[axes]\nera = [6.5]", false),
+        ("[axes]\nseed = { from = 1, to = 3, step = 1 }", true),
+        ("[axes]\nseed = [-1]", false),
+        ("[axes]\ncost.wake_ns = [1]", false),
+        ("effort = \"normal\"", true),
+        ("effort = \"some\"", false),
+        ("effort = { warmup_ms = 1, measure_ms = 1 }", false),
+        ("[design]\npoints = 2\naxes.hardware.wake_ns = [1, 2]", true),
+        (
+            "[design]\npoints = 0\naxes.hardware.wake_ns = [1, 2]",
+            false,
+        ),
+        ("[design]\npoints = 2\naxes.arm = [\"off\"]", false),
+    ];
+    let files = files.map(|(lines, is_good)| {
+        let text = format!("machine = \"kunpeng920\"\nworkload = \"pipe\"\n{lines}\n");
+        (text, is_good)
+    });
+    agree("sweep", &files);
+}
+
+#[test]
+fn schema_and_reader_agree_about_values_of_configurations() {
+    let band = |lines: &str| format!("[[band]]\ncomm = \"a\"\n{lines}\n");
+    let files = [
+        (String::new(), true),
+        ("groups = 0\ndetail = true\n".to_string(), true),
+        ("slice_us = 99\n".to_string(), false),
+        ("slice_us = 100.5\n".to_string(), false),
+        ("detail = 1\n".to_string(), false),
+        ("modes = 1\n".to_string(), false),
+        (band("priority = 99"), true),
+        (band("nice = 3"), false),
+        (band("priority = 1\npolicy = \"rr\"\nslice_ms = 1"), true),
+        (band("priority = 1\npolicy = \"fifo\"\nslice_ms = 1"), false),
+        (band("priority = 1\npolicy = \"other\""), false),
+        ("[[band]]\npriority = 1\n".to_string(), false),
+        ("[band]\npriority = 1\ncomm = \"a\"\n".to_string(), false),
+        (band("priority = 1").repeat(16), true),
+        (band("priority = 1").repeat(17), false),
+    ];
+    agree("configuration", &files);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the commands print is what their schemas say.
+//! The commands print what their schemas say.
 
 use std::fs;
 
@@ -107,6 +107,21 @@ fn results_are_as_their_schemas_say() {
         ),
     ] {
         holds(form, &serde_json::from_str(&result).unwrap());
+    }
+}
+
+#[test]
+fn repetitions_are_as_their_schema_says() {
+    let raw = directory("schemas").join("raw.json");
+    let raw = raw.to_str().unwrap();
+    let run = "experiment run cluster-scan --only tbench/node0/n=4 --repetitions 2 --quiet --raw";
+    printed(&words(run).into_iter().chain([raw]).collect::<Vec<_>>());
+    let found: Value = serde_json::from_str(&fs::read_to_string(raw).unwrap()).unwrap();
+    assert_eq!(found.as_array().map(Vec::len), Some(4));
+    holds("raw", &found);
+    let schema = schema("raw");
+    for (key, wrong) in without_a_key(&found[0]) {
+        assert!(check(&schema, &Value::from(vec![wrong])).is_some(), "{key}");
     }
 }
 
