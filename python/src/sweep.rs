@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use perch_sweep::{Prepared, Row, Shard, Store, SweepError};
+use perch_sweep::{Prepared, Progress, Row, Shard, Store, SweepError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -88,7 +88,7 @@ impl Sweep {
         let shard = part(shard)?;
         let progress = progress.map(Bound::unbind);
         let mut told = 0;
-        let mut advance = |done: usize, all: usize| {
+        let mut advance = |Progress { done, all, .. }: Progress| {
             Python::attach(|py| {
                 py.check_signals()?;
                 match &progress {

@@ -2,6 +2,9 @@
 //! Two results of the same question set side by side: what an old build or kernel answered, and
 //! what a new one answers.
 
+mod report;
+
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compare::{ArmScore, Comparison, CountRow, ScoreRow};
@@ -9,9 +12,11 @@ use crate::gate::Change;
 use crate::report::ArmModes;
 use crate::stats::{Delta, Sample, welch};
 
+pub use report::{CellDiff, ReportDiff, ReportsDiff};
+
 /// The changes from an old comparison to a new one. The field names are the keys of the JSON that
 /// docs/formats.md describes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Diff {
     /// The new comparison's machine.
     pub machine: String,
@@ -32,7 +37,7 @@ pub struct Diff {
 }
 
 /// A key whose values differ.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Difference {
     /// The key.
     pub key: &'static str,
@@ -43,7 +48,7 @@ pub struct Difference {
 }
 
 /// One score of both comparisons.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScoreDiff {
     /// The quantity that the score measures.
     pub name: String,
@@ -56,7 +61,7 @@ pub struct ScoreDiff {
 }
 
 /// One arm's score in both comparisons.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ArmDiff {
     /// The arm's name.
     pub arm: String,
@@ -69,13 +74,14 @@ pub struct ArmDiff {
     /// Half the width of the new mean's 95 % interval.
     pub new_ci95: Option<f64>,
     /// The change, in percent of the old mean; null in JSON where only that is 0.
+    #[schemars(with = "Option<f64>")]
     pub delta_pct: f64,
     /// Half the width of the change's 95 % interval, in percentage points.
     pub delta_ci95_pct: Option<f64>,
 }
 
 /// The rate of one event that differs, per simulated second.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CountDiff {
     /// The list that the event is counted in, by its key in the JSON of a comparison.
     pub kind: &'static str,
@@ -88,6 +94,7 @@ pub struct CountDiff {
     /// The new rate.
     pub new: f64,
     /// The change, in percent of the old rate; null in JSON where that is 0.
+    #[schemars(with = "Option<f64>")]
     pub delta_pct: f64,
 }
 
@@ -162,11 +169,21 @@ fn differs(old: &Comparison, new: &Comparison) -> Vec<Difference> {
             ("root_domain", one.root_domain.clone().unwrap_or_default()),
         ]
     };
-    let both = keys(old).into_iter().zip(keys(new));
-    let differing = both.filter(|(old, new)| old != new);
-    differing
-        .map(|((key, old), (_, new))| Difference { key, old, new })
-        .collect()
+    Difference::of(keys(old), keys(new))
+}
+
+impl Difference {
+    /// Returns the keys whose values differ.
+    fn of<const N: usize>(
+        old: [(&'static str, String); N],
+        new: [(&'static str, String); N],
+    ) -> Vec<Difference> {
+        let both = old.into_iter().zip(new);
+        let differing = both.filter(|(old, new)| old != new);
+        differing
+            .map(|((key, old), (_, new))| Difference { key, old, new })
+            .collect()
+    }
 }
 
 /// Says what else is not the same in both comparisons.
@@ -186,8 +203,14 @@ fn notes(old: &Comparison, new: &Comparison) -> Vec<String> {
             ));
         }
     }
-    for arm in &old.arms {
-        match new.arms.iter().find(|other| other.name == arm.name) {
+    arm_notes(&old.arms, &new.arms, &mut notes);
+    notes
+}
+
+/// Says which arms only one result has, and which have other modes.
+fn arm_notes(old: &[ArmModes], new: &[ArmModes], notes: &mut Vec<String>) {
+    for arm in old {
+        match new.iter().find(|other| other.name == arm.name) {
             None => notes.push(format!("only the old result has arm {}", arm.name)),
             Some(other) if other.modes != arm.modes => notes.push(format!(
                 "the modes of arm {} were {}, and are {}",
@@ -196,10 +219,9 @@ fn notes(old: &Comparison, new: &Comparison) -> Vec<String> {
             Some(_) => {}
         }
     }
-    let is_new = |arm: &&ArmModes| old.arms.iter().all(|other| other.name != arm.name);
-    let added = new.arms.iter().filter(is_new);
+    let is_new = |arm: &&ArmModes| old.iter().all(|other| other.name != arm.name);
+    let added = new.iter().filter(is_new);
     notes.extend(added.map(|arm| format!("only the new result has arm {}", arm.name)));
-    notes
 }
 
 fn score_diff(

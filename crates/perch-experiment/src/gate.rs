@@ -8,8 +8,10 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::compare::Comparison;
+use crate::glob;
 
-/// A bound on the changes of one score, written `[ARM:]SCORE<PERCENT%` or `[ARM:]SCORE>PERCENT%`.
+/// A bound on the changes of one score, written `[ARM:]SCORE<PERCENT%` or `[ARM:]SCORE>PERCENT%`, or of
+/// several, where the score is a pattern with `*` and `?`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate {
     /// What stands before the operator: a score, perhaps behind an arm.
@@ -158,6 +160,11 @@ impl fmt::Display for Gate {
 }
 
 impl Gate {
+    /// Returns true where the gate may name several scores.
+    pub fn is_pattern(&self) -> bool {
+        self.target.contains(['*', '?'])
+    }
+
     /// Returns the bound, in percent.
     pub fn bound_pct(&self) -> f64 {
         self.pct
@@ -253,7 +260,7 @@ pub fn judge_gates<'a>(
     for gate in gates {
         let (arm, score) = gate.split(|name| changes.iter().any(|change| change.arm == name));
         let wanted = changes.iter().filter(|change| {
-            is_same(score, change.score) && arm.is_none_or(|arm| arm == change.arm)
+            is_named(score, change.score) && arm.is_none_or(|arm| arm == change.arm)
         });
         let before = judged.len();
         judged.extend(wanted.map(|change| Judged {
@@ -271,20 +278,30 @@ pub fn judge_gates<'a>(
             return Err(GateError::UnknownScore {
                 gate: gate.to_string(),
                 score: score.to_string(),
-                known: known.join(", "),
+                known: some(&known),
             });
         }
     }
     Ok(judged)
 }
 
-/// Returns whether two names differ in spaces and case at most.
-fn is_same(a: &str, b: &str) -> bool {
+/// Returns the names with commas. An experiment may have hundreds.
+fn some(names: &[&str]) -> String {
+    const SHOWN: usize = 12;
+    let (shown, further) = names.split_at(names.len().min(SHOWN));
+    match further.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Returns whether a pattern matches a name, spaces and case apart.
+fn is_named(pattern: &str, name: &str) -> bool {
     let plain = |text: &str| -> String {
         let kept = text.chars().filter(|c| !c.is_whitespace());
         kept.flat_map(char::to_lowercase).collect()
     };
-    plain(a) == plain(b)
+    glob::matches(&plain(pattern), &plain(name))
 }
 
 impl Comparison {
@@ -353,6 +370,9 @@ mod tests {
             ("b: wake-up latency>1%", 1),
             ("n=1: time>1%", 2),
             ("a:n=1: time>1%", 1),
+            ("*>1%", 4),
+            ("b:*time>1%", 1),
+            ("n=?: time>1%", 2),
         ] {
             let gates = [gate(text)];
             assert_eq!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The matcher for the pattern of `--only`.
+//! The matcher for the patterns of `--only` and of gates.
 
 /// Returns true where `text` matches `pattern`, in which `*` stands for any text and `?` for one
 /// character.

@@ -45,7 +45,9 @@ pub use compare::{
     watch,
 };
 pub use contention::{ContendedLine, Contention, LineUser};
-pub use diff::{ArmDiff, CountDiff, Diff, Difference, ScoreDiff};
+pub use diff::{
+    ArmDiff, CellDiff, CountDiff, Diff, Difference, ReportDiff, ReportsDiff, ScoreDiff,
+};
 pub use error::ExperimentError;
 pub use fit::{Closeness, Fit, Posting};
 pub use format::schema as experiment_schema;
@@ -60,7 +62,7 @@ pub use published::{Printed, Published, Repeat};
 pub use raw::{Each, Repetition};
 pub use report::{ArmIterations, ArmModes, Iterations, Report};
 pub use run::{OnTable, RunOptions, foresee, run, run_raw, run_tables};
-pub use schema::{comparison_schema, result_schema};
+pub use schema::{comparison_schema, diff_schema, result_schema};
 pub use statistic::{DESCRIBE, Statistic, UnknownStatistic};
 pub use summary::Summary;
 pub use tally::{ArmCpus, LoadFound, WakeLatency};

@@ -8,7 +8,7 @@ use crate::model::{Arm, Cell, Experiment};
 use crate::seed::seed;
 
 /// One score of one repetition of one arm. Repetitions of the same number share a seed in all arms.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Repetition<'a> {
     /// The experiment's name; none in a comparison.
     pub experiment: Option<&'a str>,
@@ -40,7 +40,8 @@ pub struct Repetition<'a> {
     pub unit: &'a str,
     /// True where more is better.
     pub higher_is_better: bool,
-    /// The score.
+    /// The score; nothing in JSON where none was counted.
+    #[schemars(with = "Option<f64>")]
     pub value: f64,
     /// The number by which the values were divided to make the table's figures: 1, except where the
     /// published figures are relative to a baseline that nobody knows.

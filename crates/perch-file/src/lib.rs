@@ -4,6 +4,7 @@
 //! device such as /dev/zero has no end, and would fill the memory. [`Spanned`] is a value of such a
 //! file with its place.
 
+mod schema;
 mod spanned;
 
 use std::fs::{File, Metadata};
@@ -11,6 +12,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+pub use schema::result_schema;
 pub use spanned::Spanned;
 
 /// A kind of file: its name, and the most bytes that such a file has.

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The counts of the tasks of one name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TaskSummary {
     /// The tasks' command.
     pub name: String,
@@ -19,9 +20,9 @@ pub struct TaskSummary {
     pub wakes: u64,
 }
 
-/// Tasks by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names(BTreeMap<String, TaskSummary>);
+/// Tasks by name. In JSON a list, those whose tasks ran longest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+pub struct Names(#[schemars(with = "Vec<TaskSummary>")] BTreeMap<String, TaskSummary>);
 
 impl Names {
     pub(crate) fn add(&mut self, name: &str, cpu_ns: u64, wakes: u64) {
@@ -52,7 +53,7 @@ impl Serialize for Names {
 }
 
 /// The summary of the workload that was made of a recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Summary {
     /// The program that made the recording: `perf` or `trace-cmd`.
     pub tool: String,

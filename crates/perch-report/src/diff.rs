@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Tables of a diff: what an old result and a new one answer to the same question.
 
+mod report;
+
 use std::fmt::Write as _;
 
 use perch_experiment::{CountDiff, Diff, ScoreDiff};
@@ -10,6 +12,8 @@ use crate::figure::{figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
 use crate::records::write_csv;
+
+pub use report::report_diffs;
 
 /// Tables leave out counts that moved by less than this, in percent. CSV and JSON have them all.
 const SHOWN_PCT: f64 = 1.0;

@@ -45,9 +45,14 @@ fn reason(judged: &Judged) -> String {
 pub fn gate_case(workload: &str, judged: &Judged) -> TestCase {
     let change = &judged.change;
     let words = gate_words(judged);
+    // Tests of one gate need names of their own.
+    let who = match judged.gate.is_pattern() {
+        true => format!("{} of {}", change.score, change.arm),
+        false => change.arm.to_string(),
+    };
     TestCase {
         class: format!("perch.{workload}"),
-        name: format!("{} [{}]", judged.gate, change.arm),
+        name: format!("{} [{who}]", judged.gate),
         outcome: match judged.outcome {
             GateOutcome::Passed => TestOutcome::Passed(String::new()),
             GateOutcome::Undecided => TestOutcome::Passed(words),

@@ -29,7 +29,7 @@ mod shape;
 
 pub use comparison::comparison;
 pub use contention::contention;
-pub use diff::diff;
+pub use diff::{diff, report_diffs};
 pub use experiment::{experiments, tables_so_far};
 pub use figure::{figure, percent};
 pub use format::{Format, ResultFormat, UnknownFormat};
@@ -42,5 +42,5 @@ pub use moved::{
 };
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
 pub use perfetto::{Choice, PerfettoTrace, Recorded, RecordedTrace};
-pub use raw::{RawFormat, RawWriter};
+pub use raw::{RawFormat, RawWriter, raw_schema};
 pub use results::Results;

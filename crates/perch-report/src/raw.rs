@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use perch_experiment::Repetition;
+use schemars::Schema;
 
 /// The format in which repetitions are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,11 @@ impl RawFormat {
             )
         })
     }
+}
+
+/// Returns the schema of the JSON: a list with an object for each repetition.
+pub fn raw_schema() -> Schema {
+    perch_file::result_schema::<Vec<Repetition>>("every repetition of a run of perch")
 }
 
 /// The output.

@@ -3,6 +3,7 @@
 
 mod error;
 mod read;
+mod schema;
 mod show;
 mod table;
 
@@ -11,6 +12,7 @@ use perch_policy::{Layout, Mechanism, Mode, Modes, Setting, Topology};
 use crate::band::Band;
 use crate::interface::MAX_BANDS;
 pub use error::{Problem, SettingsError};
+pub use schema::schema;
 pub use show::{help, markdown};
 use table::SETTINGS;
 pub(crate) use table::{DEFAULT_GROUPS, Tuning};

@@ -13,6 +13,8 @@ mod store;
 mod sweep;
 
 pub use error::SweepError;
-pub use simulation::{Found, Key, MODEL, Prepared, ScoreFound, Simulation, Times, modes};
+pub use simulation::{
+    Found, Key, MODEL, Prepared, ScoreFound, Simulation, Times, modes, simulation_schema,
+};
 pub use store::{Fault, Pruned, Store, Stored};
-pub use sweep::{Done, Point, Row, Shard, Sweep};
+pub use sweep::{Done, Point, Progress, Row, Shard, Sweep, sweep_schema};

@@ -14,6 +14,8 @@ use perch_machine::Machine;
 use perch_policy::{Era, Modes, Topology};
 use perch_sim::RootDomain;
 use perch_workload::{Budget, OF_FILES};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -28,8 +30,9 @@ const OFF: &str = "off";
 
 /// One simulation: a machine, a workload, a kernel, the mechanisms' modes, an effort and a seed.
 /// Keys that are left out are as `perch compare` has them by default.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [{ "required": ["machine"] }, { "required": ["machine_toml"] }]))]
 pub struct Simulation {
     /// A machine of the library or the path of a machine's file.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -40,6 +43,7 @@ pub struct Simulation {
     /// Values of the machine's file that differ in this simulation, by key:
     /// `hardware.transfer_ns.llc`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(with = "BTreeMap<String, OfMachine>")]
     pub changed: BTreeMap<String, toml::Value>,
     /// The workload, as `perch compare` takes it.
     pub workload: String,
@@ -79,8 +83,24 @@ fn seed() -> u64 {
     1
 }
 
+// TOML's own type has no schema.
+/// A value of the machine's file.
+#[derive(JsonSchema)]
+#[schemars(extend("type" = ["number", "string", "boolean", "array"]))]
+pub(crate) struct OfMachine(
+    #[expect(dead_code, reason = "only the schema is used")] serde_json::Value,
+);
+
+/// Returns the schema of a simulation in JSON.
+pub fn simulation_schema() -> Schema {
+    let settings = SchemaSettings::draft2020_12();
+    settings
+        .into_generator()
+        .into_root_schema_for::<Simulation>()
+}
+
 /// How long a simulation lasts, and how often it is repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Times {
     /// Until its scores are steady, or this effort is spent.
@@ -96,14 +116,16 @@ impl Default for Times {
 }
 
 /// The times of a simulation that somebody has said.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ByHand {
     /// Simulated time before anything is counted, in milliseconds.
     pub warmup_ms: u32,
     /// Simulated time that is counted, in milliseconds, at least 1.
+    #[schemars(range(min = 1))]
     pub measure_ms: u32,
     /// The number of repetitions, each with a seed of its own, at least 1.
+    #[schemars(range(min = 1))]
     pub repetitions: u32,
 }
 
@@ -127,8 +149,8 @@ impl Times {
 
 /// The key of a simulation: the digest of all that its result depends on, the model's version among
 /// it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Key(String);
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Key(#[schemars(extend("pattern" = "^[0-9a-f]{64}$"))] String);
 
 impl Key {
     /// Returns the key that a file's name is, where it is one.
@@ -188,7 +210,7 @@ pub struct Prepared {
 }
 
 /// One score of a simulation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScoreFound {
     /// The quantity.
     pub name: String,
@@ -199,6 +221,7 @@ pub struct ScoreFound {
     /// The values, one a repetition. Repetitions of the same number share a seed in all modes. A
     /// score that nothing was counted for is NaN, and null in JSON.
     #[serde(deserialize_with = "null_is_nan")]
+    #[schemars(with = "Vec<Option<f64>>")]
     pub values: Vec<f64>,
     /// The simulated time, in milliseconds from the beginning, until which the score changed with
     /// time while it was measured; none where it was steady.
@@ -207,7 +230,7 @@ pub struct ScoreFound {
 }
 
 /// The result of a simulation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Found {
     /// The number of repetitions.
     pub repetitions: u32,

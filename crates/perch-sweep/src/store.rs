@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use perch_file::Kind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tempfile::Builder;
 
@@ -38,7 +39,7 @@ pub struct Store {
 }
 
 /// A result as the store keeps it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stored {
     /// The key.
     pub key: Key,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perch_sweep::{MODEL, Shard, Simulation, Store, Stored, Sweep, SweepError};
+use perch_sweep::{MODEL, Progress, Shard, Simulation, Store, Stored, Sweep, SweepError};
 use perch_workload::Budget;
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn sweep(text: &str) -> Result<Sweep, SweepError> {
     Sweep::from_toml(text, "test.toml")
 }
 
-fn quiet(_: usize, _: usize) -> Result<(), SweepError> {
+fn quiet(_: Progress) -> Result<(), SweepError> {
     Ok(())
 }
 
@@ -191,6 +191,29 @@ fn a_store_of_another_model_is_refused_until_it_is_pruned() {
     assert_eq!(pruned.results, 1);
     let store = Store::open(folder.path()).unwrap();
     assert!(store.keys().unwrap().is_empty());
+}
+
+/// The first simulation has two tasks, the second one more than there are CPUs.
+#[test]
+fn progress_goes_by_cost() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "machine = \"x5570\"\nworkload = \"pipe\"\n\
+                effort = { warmup_ms = 1, measure_ms = 1, repetitions = 1 }\n\
+                axes.workload.pairs = [1, 100]\n";
+    let sweep = sweep(text).unwrap();
+    let mut parts = vec![0.0];
+    let done = sweep.run(folder.path(), Shard::WHOLE, 1, &mut |at| {
+        assert_eq!(at.all, 2);
+        parts.resize(at.done + 1, at.part);
+        Ok::<_, SweepError>(())
+    });
+    assert_eq!(done.unwrap().made, 2);
+    let [_, first, last] = parts[..] else {
+        panic!("{parts:?}");
+    };
+    // 2 busy CPUs, and all 16 of the machine.
+    assert!((first - 2.0 / 18.0).abs() < 1e-9, "{parts:?}");
+    assert!((last - 1.0).abs() < 1e-9, "{parts:?}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use clap::Args;
 use perch_policy::Mechanism;
 use perch_record::advice::{Advice, Change, Net, Share, advise};
 use perch_report::{Align, Format, Grid};
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::arguments::{at_least_one, threads};
@@ -68,15 +69,21 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 /// The subject of the advice: a recording, its machine and its kernel.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Of<'a> {
+    /// The file.
     file: &'a str,
+    /// The recorded machine's name.
     machine: &'a str,
+    /// The recorded kernel's version.
     kernel: &'a str,
+    /// The kernel that the model is of.
     era: String,
+    /// The command that was recorded.
     command: String,
+    /// CPUs of the machine.
     cpus: usize,
-    /// Wake-ups that were not recorded; `None` when the end of the file is missing.
+    /// Wake-ups that were not recorded; null where the end of the file is missing.
     lost: Option<u64>,
 }
 
@@ -203,11 +210,18 @@ fn csv(advice: &Advice) -> String {
     out
 }
 
-#[derive(Serialize)]
+/// A share of wake-ups.
+#[derive(Serialize, JsonSchema)]
 struct JsonShare {
+    /// These wake-ups.
     part: u64,
+    /// Of so many.
     of: u64,
+    /// The low end of the share's 95 % interval, 0 to 1; null where the recording is too short.
+    #[schemars(with = "Option<f64>")]
     low: f64,
+    /// The high end.
+    #[schemars(with = "Option<f64>")]
     high: f64,
 }
 
@@ -228,11 +242,19 @@ impl From<&Share> for JsonShare {
     }
 }
 
-#[derive(Serialize)]
+/// The wake-ups that a mode wins and loses.
+#[derive(Serialize, JsonSchema)]
 struct JsonNet {
+    /// Wake-ups that the mode wins.
     won: u64,
+    /// Wake-ups that the mode loses.
     lost: u64,
+    /// The low end of the 95 % interval of their difference as a share, -1 to 1; null where the
+    /// recording is too short.
+    #[schemars(with = "Option<f64>")]
     low: f64,
+    /// The high end.
+    #[schemars(with = "Option<f64>")]
     high: f64,
 }
 
@@ -247,39 +269,68 @@ impl From<&Net> for JsonNet {
     }
 }
 
-#[derive(Serialize)]
+/// The effect of another mode.
+#[derive(Serialize, JsonSchema)]
 struct JsonChange {
+    /// The mode.
     mode: &'static str,
+    /// The choices that would be others.
     changed: JsonShare,
+    /// Wakees that would land nearer to the CPU that the kernel aims at, and farther from it.
     near: JsonNet,
+    /// Choices of an idle CPU in place of a busy one, and the reverse.
     idle: JsonNet,
+    /// Choices of a CPU that the task fits in place of one that is too slow for it, and the reverse.
     fits: JsonNet,
+    /// `better`, `worse`, `trade`, `sideways`, `nothing`, `unsure` or `unclear`.
     verdict: &'static str,
 }
 
-#[derive(Serialize)]
+/// The advice about one mechanism.
+#[derive(Serialize, JsonSchema)]
 struct JsonMechanism {
+    /// The mechanism's name.
     mechanism: &'static str,
+    /// True where the machine has anything for it.
     can_act: bool,
+    /// Its mode in the recorded kernel.
     kernel: &'static str,
+    /// `try`, `trade`, `leave`, `cannot act` or `cannot tell`.
     advice: &'static str,
+    /// The same in sentences.
     text: String,
+    /// The effect of each other mode.
     changes: Vec<JsonChange>,
 }
 
-#[derive(Serialize)]
+/// The advice.
+#[derive(Serialize, JsonSchema)]
 struct Json<'a> {
     #[serde(flatten)]
     of: &'a Of<'a>,
+    /// Wake-ups of the fair class.
     wake_ups: u64,
+    /// Wake-ups of the real-time class.
     real_time: u64,
+    /// The recording's length.
     seconds: f64,
+    /// The number of parts of the recording between which the intervals are made.
     slices: usize,
+    /// The length of each.
     slice_ms: u64,
+    /// The choices that the model explains; null, as all shares, where the recording is too short.
     explained: Option<JsonShare>,
+    /// Wake-ups for which the model found nothing idle.
     nothing_idle: Option<JsonShare>,
+    /// By mechanism.
     mechanisms: Vec<JsonMechanism>,
+    /// Facts that the recording cannot tell, in sentences.
     unknown: Vec<String>,
+}
+
+/// Returns the schema of the JSON.
+pub fn schema() -> Schema {
+    perch_file::result_schema::<Json>("result of perch advise")
 }
 
 fn json(of: &Of, advice: &Advice) -> String {

@@ -15,10 +15,11 @@ use crate::output::{Failure, say};
 #[derive(Args, Clone, Debug)]
 pub struct Gates {
     /// Exit with 3 where the whole 95 % interval of a score's change lies beyond a bound, for example
-    /// 'throughput<-2%' or 'perch:wake-up latency>5%' for one arm; may be repeated
+    /// 'throughput<-2%' or 'perch:wake-up latency>5%' for one arm; * in a score stands for any text; may
+    /// be repeated
     #[arg(long = "fail-if", value_name = "[ARM:]SCORE<PERCENT%")]
     gates: Vec<Gate>,
-    /// Also write what the gates answer as JUnit XML: one test per gate and arm
+    /// Also write what the gates answer as JUnit XML: one test per gate, arm and score
     #[arg(long, value_name = "FILE", requires = "gates", value_hint = ValueHint::FilePath)]
     junit: Option<PathBuf>,
 }

@@ -60,7 +60,7 @@ enum Command {
     /// Look after a store of results
     #[command(subcommand)]
     Store(store::Command),
-    /// Compare an old result of perch compare with a new one of the same question
+    /// Compare an old result of perch compare or perch experiment run with a new one of the same question
     Diff(diff::Arguments),
     /// Show the machines that perch knows, or describe another one
     #[command(subcommand)]

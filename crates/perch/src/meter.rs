@@ -9,7 +9,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perch_sim::{Asked, Switched, Watch, Woken};
 
 /// The time after which a bar appears; shorter work is over before a person has read a bar.
@@ -20,6 +20,8 @@ const BAR_AFTER: Duration = Duration::from_secs(2);
 pub enum Unit {
     /// Simulations, rows, milliseconds.
     Each,
+    /// Simulations of different costs, which [`Meter::advance_by_cost`] tells.
+    Weighed,
     /// Bytes.
     Bytes,
 }
@@ -60,8 +62,9 @@ pub struct Meter {
 
 fn style(unit: Unit, total: u64) -> ProgressStyle {
     let template = match (unit, total) {
-        (Unit::Each, 0) => "{prefix} {pos}, {per_sec}, {elapsed}",
+        (Unit::Each | Unit::Weighed, 0) => "{prefix} {pos}, {per_sec}, {elapsed}",
         (Unit::Each, _) => "{prefix} [{bar:40}] {pos}/{len}, {per_sec}, {eta} left",
+        (Unit::Weighed, _) => "{prefix} [{bar:40}] {pos}/{len}, {per_sec}{msg}",
         (Unit::Bytes, 0) => "{prefix} {bytes}, {bytes_per_sec}, {elapsed}",
         (Unit::Bytes, _) => {
             "{prefix} [{bar:40}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left"
@@ -106,6 +109,17 @@ impl Meter {
                 self.bar.enable_steady_tick(Duration::from_millis(200));
             });
         }
+    }
+
+    /// As [`Meter::advance`], where `part` of the work is done, 0 to 1: the time that is left follows from
+    /// that, as the last of `total` may cost more than all others.
+    pub fn advance_by_cost(&self, done: u64, total: u64, part: f64) {
+        if part > 0.0 {
+            let left = (self.around.elapsed()).mul_f64((1.0 - part).max(0.0) / part);
+            let left = HumanDuration(left);
+            self.bar.set_message(format!(", {left:#} left"));
+        }
+        self.advance(done, total);
     }
 
     /// Runs `write`, which writes to the terminal, while no bar is there that it could write into.

@@ -13,6 +13,7 @@ use perch_policy::{Era, Mechanism, Mode, Modes, Policy, Reason, Topology};
 use perch_record::format::{Header, Undecided};
 use perch_record::{Agreement, Cause, Distance, Outcome, Tally};
 use perch_report::{Align, Format, Grid};
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::arguments::{at_least_one, threads};
@@ -290,43 +291,75 @@ impl Report<'_> {
     }
 }
 
-#[derive(Serialize)]
+/// Returns the schema of the JSON.
+pub fn schema() -> Schema {
+    perch_file::result_schema::<Json>("result of perch replay")
+}
+
+#[derive(Serialize, JsonSchema)]
 struct Json<'a> {
+    /// The file.
     file: &'a str,
+    /// The recorded kernel's version.
     kernel: &'a str,
+    /// The kernel that the model is of.
     era: String,
+    /// The command that was recorded.
     command: &'a [String],
+    /// CPUs of the machine.
     cpus: usize,
+    /// Wake-ups of other classes.
     others: u64,
+    /// Wake-ups that what was not recorded decides.
     unseen: u64,
+    /// The agreement of the model with the kernel.
     agreement: agreement::Json,
+    /// The choices that differ, by cause.
     causes: std::collections::BTreeMap<&'static str, u64>,
+    /// Wake-ups that needed no decision, by reason; null where the end of the file is missing.
     undecided: Option<std::collections::BTreeMap<&'static str, u64>>,
+    /// Decisions about queues, by kind.
     #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     decisions: std::collections::BTreeMap<&'static str, queues::JsonKind>,
+    /// The comparison of the kernel with the model in detail.
     model: JsonTally,
+    /// The same of the model with the policy of --set; null without --set.
     change: Option<JsonTally>,
 }
 
-#[derive(Serialize)]
+/// A comparison of two policies.
+#[derive(Serialize, JsonSchema)]
 struct JsonTally {
+    /// The second policy's modes.
     modes: String,
+    /// Wake-ups that were compared.
     wake_ups: u64,
+    /// Those for which both choose the same CPU.
     same: u64,
+    /// By reason: wake-ups, and those that differ.
     reasons: std::collections::BTreeMap<&'static str, [u64; 2]>,
+    /// By reason: choices while no CPU was idle, and with an idle CPU to win.
     stakes: std::collections::BTreeMap<&'static str, [JsonAgreement; 2]>,
+    /// By distance from the previous CPU: the first policy's choices, and the second one's.
     distances: std::collections::BTreeMap<&'static str, [u64; 2]>,
+    /// Choices of idle CPUs: the first policy's, and the second one's.
     idle: [u64; 2],
+    /// Choices of CPUs that the task fits: the first policy's, and the second one's.
     fits: [u64; 2],
+    /// CPUs that the second policy looked at.
     examined: u64,
 }
 
-/// The choices for one reason: first those while no CPU was idle, then those with one to win.
-#[derive(Serialize)]
+/// The choices for one reason.
+#[derive(Serialize, JsonSchema)]
 struct JsonAgreement {
+    /// True of those with an idle CPU to win.
     idle_to_win: bool,
+    /// The choices.
     wake_ups: u64,
+    /// Those that differ.
     differ: u64,
+    /// Those that differ for no cause.
     unexplained: u64,
 }
 

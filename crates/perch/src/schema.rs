@@ -2,6 +2,7 @@
 //! `perch schema`: JSON Schemas of the files that perch reads and writes, for editors and scripts.
 
 use clap::Args;
+use perch_file::result_schema;
 use perch_report::{Align, Grid};
 
 use crate::output::{Failure, emit};
@@ -9,8 +10,8 @@ use crate::output::{Failure, emit};
 /// A file's form: its name, what it is, and its schema as JSON.
 type Form = (&'static str, &'static str, fn() -> String);
 
-/// Every form that has a schema.
-const FORMS: [Form; 4] = [
+/// Every form that has a schema: first what perch reads, then what it writes.
+const FORMS: &[Form] = &[
     ("machine", "a machine in TOML, as -m FILE takes it", || {
         text(&perch_machine::schema())
     }),
@@ -20,12 +21,61 @@ const FORMS: [Form; 4] = [
         || text(&perch_experiment::experiment_schema()),
     ),
     (
+        "sweep",
+        "a sweep in TOML, as perch sweep run FILE takes it",
+        || text(&perch_sweep::sweep_schema()),
+    ),
+    (
+        "simulation",
+        "a simulation in JSON, as perch simulate FILE takes it",
+        || text(&perch_sweep::simulation_schema()),
+    ),
+    (
+        "configuration",
+        "the settings of perch run in TOML, as --config FILE takes them",
+        || text(&perch_scheduler::settings::schema()),
+    ),
+    (
         "compare",
         "the JSON of perch compare and of perch lab compare",
         || text(&perch_experiment::comparison_schema()),
     ),
     ("experiment-run", "the JSON of perch experiment run", || {
         text(&perch_experiment::result_schema())
+    }),
+    ("raw", "what --raw FILE.json writes", || {
+        text(&perch_report::raw_schema())
+    }),
+    ("diff", "the JSON of perch diff", || {
+        text(&perch_experiment::diff_schema())
+    }),
+    (
+        "simulate",
+        "the JSON of perch simulate, and each line of perch store export",
+        || {
+            text(&result_schema::<perch_sweep::Stored>(
+                "result of perch simulate",
+            ))
+        },
+    ),
+    ("sweep-collect", "the JSON of perch sweep collect", || {
+        text(&crate::sweep::collected_schema())
+    }),
+    ("import", "the JSON of perch import", || {
+        text(&result_schema::<perch_import::Summary>(
+            "result of perch import",
+        ))
+    }),
+    ("replay", "the JSON of perch replay", || {
+        text(&crate::replay::schema())
+    }),
+    ("advise", "the JSON of perch advise", || {
+        text(&crate::advise::schema())
+    }),
+    ("stats", "the JSON of perch stats", || {
+        text(&result_schema::<perch_scheduler::stats::Report>(
+            "result of perch stats",
+        ))
     }),
 ];
 
@@ -44,7 +94,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match FORMS.iter().find(|(known, ..)| known == name) {
         Some((_, _, schema)) => emit(&schema()),
         None => {
-            let known = FORMS.map(|(name, ..)| name).join(", ");
+            let known = FORMS
+                .iter()
+                .map(|(name, ..)| *name)
+                .collect::<Vec<_>>()
+                .join(", ");
             Err(Failure::input(format!(
                 "no schema is called `{name}`: expected one of {known}"
             )))

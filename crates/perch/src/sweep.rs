@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch sweep`: many simulations, here or on the machines of a cluster, into one store.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use perch_report::{Align, Format, Grid, figure, percent};
-use perch_sweep::{Row, Shard, Store, Sweep};
+use perch_sweep::{Progress, Row, Shard, Store, Sweep};
 use perch_workload::Budget;
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
 
 use crate::arguments::{at_least_one, threads};
 use crate::meter::{Meter, Unit};
@@ -119,9 +121,9 @@ fn simulate(arguments: &RunArguments) -> Result<(), Failure> {
     let sweep = Sweep::from_file(&arguments.sweep)?.within(arguments.budget);
     let jobs = threads(arguments.jobs);
     let name = arguments.sweep.display().to_string();
-    let meter = Meter::new(&name, Unit::Each, arguments.quiet);
-    let mut advance = |done, total| {
-        meter.advance(done as u64, total as u64);
+    let meter = Meter::new(&name, Unit::Weighed, arguments.quiet);
+    let mut advance = |at: Progress| {
+        meter.advance_by_cost(at.done as u64, at.all as u64, at.part);
         Ok::<_, Failure>(())
     };
     let done = sweep.run(&arguments.store, arguments.shard, jobs, &mut advance)?;
@@ -178,7 +180,7 @@ fn collect(arguments: &CollectArguments) -> Result<(), Failure> {
     let names = sweep.names();
     emit(&match arguments.format {
         Format::Json => {
-            let rows: Vec<Value> = rows.iter().map(|row| object(&names, row)).collect();
+            let rows: Vec<JsonRow> = (rows.iter().map(|row| JsonRow::of(&names, row))).collect();
             serde_json::to_string_pretty(&rows).expect("texts and numbers") + "\n"
         }
         Format::Csv => sheet(&names, &rows),
@@ -187,23 +189,60 @@ fn collect(arguments: &CollectArguments) -> Result<(), Failure> {
     })
 }
 
-fn object(names: &[&str], row: &Row) -> Value {
-    let point = names
-        .iter()
-        .zip(&row.point)
-        .map(|(name, value)| (name.to_string(), json!(value)));
-    json!({
-        "point": point.collect::<serde_json::Map<_, _>>(),
-        "score": row.score,
-        "unit": row.unit,
-        "higher_is_better": row.higher_is_better,
-        "repetitions": row.repetitions,
-        "mean": row.mean,
-        "ci95": row.ci95,
-        "settled": row.is_settled,
-        "change_pct": row.change_pct,
-        "change_ci95_pct": row.change_ci95_pct,
-    })
+/// One score at one point of a sweep.
+#[derive(Serialize, JsonSchema)]
+struct JsonRow<'a> {
+    /// The values of the axes, by their names.
+    #[schemars(with = "BTreeMap<String, AxisValue>")]
+    point: BTreeMap<&'a str, &'a toml::Value>,
+    /// The quantity.
+    score: &'a str,
+    /// Its unit.
+    unit: &'a str,
+    /// True where more is better.
+    higher_is_better: bool,
+    /// The number of repetitions.
+    repetitions: usize,
+    /// Their mean; null where nothing happened that the score could be made of.
+    #[schemars(with = "Option<f64>")]
+    mean: f64,
+    /// Half the width of the mean's 95 % interval; null for one repetition.
+    ci95: Option<f64>,
+    /// False where the score still changed with time while it was measured.
+    settled: bool,
+    /// The change from the baseline at the same values of the other axes, in percent; null without a
+    /// baseline.
+    change_pct: Option<f64>,
+    /// Half the width of the change's 95 % interval, in percentage points.
+    change_ci95_pct: Option<f64>,
+}
+
+// TOML's own type has no schema.
+/// A value of an axis.
+#[derive(JsonSchema)]
+#[schemars(extend("type" = ["number", "string", "boolean", "array"]))]
+struct AxisValue(#[expect(dead_code, reason = "only the schema is used")] serde_json::Value);
+
+impl<'a> JsonRow<'a> {
+    fn of(names: &[&'a str], row: &'a Row) -> JsonRow<'a> {
+        JsonRow {
+            point: names.iter().copied().zip(&row.point).collect(),
+            score: &row.score,
+            unit: &row.unit,
+            higher_is_better: row.higher_is_better,
+            repetitions: row.repetitions,
+            mean: row.mean,
+            ci95: row.ci95,
+            settled: row.is_settled,
+            change_pct: row.change_pct,
+            change_ci95_pct: row.change_ci95_pct,
+        }
+    }
+}
+
+/// Returns the schema of the table in JSON.
+pub fn collected_schema() -> Schema {
+    perch_file::result_schema::<Vec<JsonRow>>("result of perch sweep collect")
 }
 
 /// The columns after the axes.

@@ -4,6 +4,8 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use schemars::{Schema, json_schema};
+
 use super::error::{BandError, CgroupError, CommError};
 use super::{Band, folders};
 use crate::interface::{BAND_GLOB, BAND_NAME, BAND_PATH};
@@ -49,6 +51,8 @@ pub(crate) struct Key {
     pub help: &'static str,
     /// Puts a value into its place, if the key takes it.
     read: fn(&mut Draft, &Raw) -> Result<(), BandError>,
+    /// The JSON Schema of the values, as far as it can tell them.
+    pub schema: fn() -> Schema,
 }
 
 /// Every key, in the order in which they are read, shown and documented.
@@ -68,6 +72,7 @@ pub(crate) const KEYS: &[Key] = &[
             draft.comm = Some(given);
             Ok(())
         },
+        schema: || json_schema!({ "type": "string", "minLength": 1 }),
     },
     Key {
         name: "cgroup",
@@ -84,6 +89,7 @@ pub(crate) const KEYS: &[Key] = &[
             draft.cgroup = Some(given);
             Ok(())
         },
+        schema: || json_schema!({ "type": "string", "pattern": "^/" }),
     },
     Key {
         name: "nice",
@@ -96,6 +102,7 @@ pub(crate) const KEYS: &[Key] = &[
             draft.nice = Some(whole("nice", value, NICENESSES)?);
             Ok(())
         },
+        schema: || integer(NICENESSES),
     },
     Key {
         name: "priority",
@@ -107,6 +114,7 @@ pub(crate) const KEYS: &[Key] = &[
             draft.priority = Some(whole("priority", value, PRIORITIES)?);
             Ok(())
         },
+        schema: || integer(PRIORITIES),
     },
     Key {
         name: "policy",
@@ -123,6 +131,7 @@ pub(crate) const KEYS: &[Key] = &[
             });
             Ok(())
         },
+        schema: || json_schema!({ "type": "string", "enum": ["fifo", "rr"] }),
     },
     Key {
         name: "slice_ms",
@@ -135,8 +144,14 @@ pub(crate) const KEYS: &[Key] = &[
             draft.slice = Some(Millis(ms.unsigned_abs()));
             Ok(())
         },
+        schema: || integer(SLICES_MS),
     },
 ];
+
+/// The schema of a whole number of a range.
+fn integer(range: RangeInclusive<i64>) -> Schema {
+    json_schema!({ "type": "integer", "minimum": range.start(), "maximum": range.end() })
+}
 
 fn text(key: &'static str, value: &Raw, example: &'static str) -> Result<String, BandError> {
     let text = value.text(example);

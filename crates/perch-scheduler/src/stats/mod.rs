@@ -13,6 +13,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use perch_machine::Machine;
 use perch_policy::{Modes, Reason};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::{Counters, Totals};
@@ -26,7 +27,7 @@ pub use server::Server;
 pub const SOCKET: &str = "/var/run/scx/root/stats";
 
 /// The machine, kernel and settings with which a scheduler was loaded.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct About {
     /// The machine's name, as its processor tells it.
     pub machine: String,
@@ -58,14 +59,14 @@ impl About {
 }
 
 /// How often one reason decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decisions {
     /// The number of wake-ups that the reason decided.
     pub wakeups: u64,
 }
 
 /// The work of a scheduler since it was loaded, reloads included.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// When it was read, nanoseconds since 1970.
     pub at_ns: u64,

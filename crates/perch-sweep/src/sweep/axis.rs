@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use crate::error::SweepError;
@@ -60,23 +61,34 @@ pub(super) struct Axis {
     range: Option<Range>,
 }
 
-/// A range, as it is written.
-#[derive(Clone, Debug, Deserialize)]
+/// A range, as it is written. A range of two whole numbers has whole numbers.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Range {
+pub(super) struct Range {
+    /// The first value.
+    #[schemars(with = "f64")]
     from: Value,
+    /// The last value.
+    #[schemars(with = "f64")]
     to: Value,
+    /// The distance between two values, above 0.
+    #[schemars(with = "Option<f64>")]
     step: Option<Value>,
+    /// The number of values, in place of `step`.
     points: Option<u32>,
+    /// Equal distances or equal factors.
     #[serde(default)]
     scale: Scale,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+/// The scale on which the values of a range have equal distances.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Scale {
+pub(super) enum Scale {
+    /// Equal distances.
     #[default]
     Linear,
+    /// Equal factors.
     Log,
 }
 

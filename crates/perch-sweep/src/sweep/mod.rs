@@ -4,6 +4,7 @@
 mod axis;
 mod condition;
 mod run;
+mod schema;
 mod table;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use std::sync::Mutex;
 
 use perch_file::Kind;
 use perch_workload::Budget;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::error::SweepError;
@@ -20,41 +22,61 @@ use crate::simulation::{Prepared, Simulation, Times};
 use axis::{Axis, Design, axes};
 use condition::Condition;
 
-pub use run::{Done, Shard};
+pub use run::{Done, Progress, Shard};
+pub use schema::sweep_schema;
 pub use table::Row;
 
 /// The most points that a sweep has.
 const MOST_POINTS: usize = 1_000_000;
 
-/// The file as it is written.
-#[derive(Deserialize)]
+/// A sweep, as perch sweep takes it (docs/sweeps.md). A key that is left out is as `perch compare` has it.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// A machine of the library, or the path of a machine's file.
     #[serde(default)]
     machine: String,
+    /// The workload, as `perch compare` takes it.
     #[serde(default)]
     workload: String,
+    /// The stock kernel: `6.5`.
     era: Option<String>,
+    /// Ticks per second.
     hz: Option<u32>,
+    /// The layout of the kernel's root domain.
     root_domain: Option<String>,
+    /// The mechanisms' modes, or `off`, where no axis is `arm`.
     modes: Option<String>,
+    /// How long to simulate, and how often.
     effort: Option<Times>,
+    /// The seed.
     seed: Option<u64>,
     /// The arm from which changes are shown.
     baseline: Option<String>,
+    /// A combination is simulated if all of these hold: `workload.n <= cpus`.
     #[serde(default)]
     conditions: Vec<String>,
+    /// Every combination of these is taken.
     #[serde(default)]
+    #[schemars(with = "schema::Axes")]
     axes: toml::Table,
+    /// A Latin hypercube.
     design: Option<DesignFile>,
 }
 
-#[derive(Deserialize)]
+/// A Latin hypercube: each axis is cut into as many parts as there are points, and each part has one
+/// point.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DesignFile {
+    /// The number of points.
+    #[schemars(range(min = 1))]
     points: u32,
+    /// The seed of the draws.
     #[serde(default)]
     seed: u64,
+    /// The axes; none of them is `arm`.
+    #[schemars(with = "schema::Axes", extend("not" = { "required": ["arm"] }))]
     axes: toml::Table,
 }
 

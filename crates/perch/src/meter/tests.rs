@@ -99,6 +99,33 @@ fn long_work_has_a_bar_with_rate_and_time_left() {
     );
 }
 
+/// One of four simulations took 3 s, and a tenth of the work: 27 s are left.
+#[test]
+fn time_left_follows_from_costs() {
+    let bench = Bench::default();
+    let meter = bench.meter("s.toml", Unit::Weighed, false);
+    meter.advance_by_cost(0, 4, 0.0);
+    bench.set(3.0);
+    meter.advance_by_cost(1, 4, 0.1);
+    let text = bench.text();
+    assert!(
+        text.contains("1/4, ") && text.contains(", 27s left"),
+        "{text:?}"
+    );
+    // Sums of parts may end beside 1.
+    meter.advance_by_cost(4, 4, 1.0 + 1e-12);
+    // Before the first simulation is over, nothing is known.
+    let bench = Bench::default();
+    let meter = bench.meter("s.toml", Unit::Weighed, false);
+    bench.set(3.0);
+    meter.advance_by_cost(0, 4, 0.0);
+    let text = bench.text();
+    assert!(
+        text.contains("0/4, ") && !text.contains(" left"),
+        "{text:?}"
+    );
+}
+
 #[test]
 fn quiet_work_draws_nothing() {
     let bench = Bench::default();

@@ -4,6 +4,7 @@
 
 use perch_policy::Era;
 use perch_record::{Agreement, ENOUGH, Tally};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// `part` of `whole` as a percentage.
@@ -60,26 +61,35 @@ pub fn lines(era: Era, model: &Tally) -> String {
 }
 
 /// The agreement as JSON.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct Json {
+    /// All choices.
     total: Part,
+    /// Those for which one CPU was possible.
     forced: Part,
+    /// All others.
     unforced: Part,
+    /// The reason that agrees least often; null where no reason has enough choices.
     worst: Option<Worst>,
     /// The number of choices that a reason needs to be the worst.
     worst_at_least: u64,
 }
 
-#[derive(Serialize)]
+/// The agreement about some of the choices.
+#[derive(Serialize, JsonSchema)]
 struct Part {
+    /// The choices.
     wake_ups: u64,
+    /// Those that are the kernel's.
     same: u64,
-    /// 0 to 1; null where there are no wake-ups.
+    /// Their share, 0 to 1; null where there are no wake-ups.
     share: Option<f64>,
 }
 
-#[derive(Serialize)]
+/// The agreement about one reason.
+#[derive(Serialize, JsonSchema)]
 struct Worst {
+    /// The reason.
     reason: &'static str,
     #[serde(flatten)]
     part: Part,

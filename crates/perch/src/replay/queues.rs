@@ -6,6 +6,7 @@ use std::io::{BufWriter, ErrorKind, Write};
 
 use perch_record::{Decision, Kind, KindTally, Outcome, Replay, Why};
 use perch_report::{Align, Grid};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::Failure;
@@ -77,11 +78,15 @@ pub fn csv(outcome: &Outcome, out: &mut String) {
 }
 
 /// The agreement about one kind.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct JsonKind {
+    /// The decisions.
     asked: u64,
+    /// Those with a choice.
     choice: u64,
+    /// Those that differ from the kernel's.
     differ: u64,
+    /// Those that differ, by cause.
     because: BTreeMap<&'static str, u64>,
 }
 

@@ -11,7 +11,7 @@ use perch_policy::{Era, Mode, Modes, Policy, Topology};
 use perch_record::format::{Footer, Header, Writer};
 use perch_record::synthetic::{Synthetic, synthetic};
 
-const LOAD: Synthetic = Synthetic {
+pub const LOAD: Synthetic = Synthetic {
     seed: 1,
     wake_ups: 4_000,
     every_ns: 1_000_000,
@@ -23,7 +23,7 @@ fn machine() -> Machine {
     library::load("jacobsville").expect("in the library")
 }
 
-fn recording(what: Synthetic) -> Vec<u8> {
+pub fn recording(what: Synthetic) -> Vec<u8> {
     let modes = Modes {
         cluster: Mode::Upstream,
         capacity: Mode::Upstream,
@@ -34,7 +34,7 @@ fn recording(what: Synthetic) -> Vec<u8> {
     file
 }
 
-fn put(name: &str, bytes: &[u8]) -> String {
+pub fn put(name: &str, bytes: &[u8]) -> String {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recordings");
     std::fs::create_dir_all(&directory).expect("a directory for tests");
     let path: PathBuf = directory.join(name);

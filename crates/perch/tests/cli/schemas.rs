@@ -2,14 +2,38 @@
 //! `perch schema`: the files that perch carries and the results that it writes are what the schemas
 //! say, and misspelt keys are not.
 
+mod results;
+mod validator;
+
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use perch_experiment::Experiment;
+use perch_machine::Machine;
+use perch_scheduler::Settings;
+use perch_sweep::{Simulation, Sweep};
+use serde_json::Value;
 
 use crate::support::perch;
+use validator::check;
 
 /// The names that `perch schema` lists.
-const FORMS: [&str; 4] = ["machine", "experiment", "compare", "experiment-run"];
+const FORMS: [&str; 15] = [
+    "machine",
+    "experiment",
+    "sweep",
+    "simulation",
+    "configuration",
+    "compare",
+    "experiment-run",
+    "raw",
+    "diff",
+    "simulate",
+    "sweep-collect",
+    "import",
+    "replay",
+    "advise",
+    "stats",
+];
 
 fn printed(arguments: &[&str]) -> String {
     let output = perch(arguments);
@@ -20,92 +44,6 @@ fn printed(arguments: &[&str]) -> String {
 
 fn schema(name: &str) -> Value {
     serde_json::from_str(&printed(&["schema", name])).unwrap()
-}
-
-/// Looks for the first contradiction between a value and a schema: its place and the keyword.
-///
-/// The crates that do all of JSON Schema bring fifty others along. This one knows the keywords that
-/// our schemas have, and panics at any other, so that none is passed over.
-fn contradiction(root: &Value, schema: &Value, value: &Value, at: &str) -> Option<String> {
-    let Some(keywords) = schema.as_object() else {
-        return (schema == &Value::Bool(false)).then(|| format!("{at}: nothing may be here"));
-    };
-    keywords.iter().find_map(|(keyword, of)| {
-        let holds = |schema: &Value| contradiction(root, schema, value, at).is_none();
-        let wrong = |is_right: bool| (!is_right).then(|| format!("{at}: {keyword} {of}"));
-        let number = value.as_f64();
-        let length = value.as_array().map(Vec::len);
-        match keyword.as_str() {
-            // A pattern stands beside the type that matters here, and its reader has tests.
-            "$schema" | "$defs" | "title" | "description" | "default" | "format" | "pattern" => {
-                None
-            }
-            "$ref" => {
-                let path = of.as_str().unwrap().strip_prefix('#').unwrap();
-                contradiction(root, root.pointer(path).unwrap(), value, at)
-            }
-            "type" => wrong(match of {
-                Value::Array(types) => types.iter().any(|of| has_type(value, of)),
-                of => has_type(value, of),
-            }),
-            "const" => wrong(value == of),
-            "enum" => wrong(of.as_array().unwrap().contains(value)),
-            "anyOf" => wrong(of.as_array().unwrap().iter().any(holds)),
-            "oneOf" => wrong(
-                of.as_array()
-                    .unwrap()
-                    .iter()
-                    .filter(|one| holds(one))
-                    .count()
-                    == 1,
-            ),
-            "minimum" => wrong(number.is_none_or(|n| n >= of.as_f64().unwrap())),
-            "maximum" => wrong(number.is_none_or(|n| n <= of.as_f64().unwrap())),
-            "minItems" => wrong(length.is_none_or(|n| n as u64 >= of.as_u64().unwrap())),
-            "maxItems" => wrong(length.is_none_or(|n| n as u64 <= of.as_u64().unwrap())),
-            "items" => value.as_array().and_then(|all| {
-                let mut all = all.iter().enumerate();
-                all.find_map(|(n, one)| contradiction(root, of, one, &format!("{at}[{n}]")))
-            }),
-            "required" => wrong(value.as_object().is_none_or(|map| {
-                let mut keys = of.as_array().unwrap().iter();
-                keys.all(|key| map.contains_key(key.as_str().unwrap()))
-            })),
-            "properties" => value.as_object().and_then(|map| {
-                map.iter().find_map(|(key, value)| {
-                    contradiction(root, of.get(key)?, value, &format!("{at}.{key}"))
-                })
-            }),
-            "additionalProperties" => value.as_object().and_then(|map| {
-                let named = |key: &str| {
-                    keywords
-                        .get("properties")
-                        .is_some_and(|p| p.get(key).is_some())
-                };
-                let mut others = map.iter().filter(|(key, _)| !named(key));
-                others
-                    .find_map(|(key, value)| contradiction(root, of, value, &format!("{at}.{key}")))
-            }),
-            other => panic!("{at}: a schema has the keyword {other}"),
-        }
-    })
-}
-
-fn has_type(value: &Value, of: &Value) -> bool {
-    match of.as_str().unwrap() {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        other => panic!("a schema has the type {other}"),
-    }
-}
-
-fn check(schema: &Value, value: &Value) -> Option<String> {
-    contradiction(schema, schema, value, "")
 }
 
 /// Every file of ours that ends in `.toml`, below a folder of the tree.
@@ -133,22 +71,85 @@ fn read(text: &str) -> Value {
     toml::from_str(text).unwrap()
 }
 
-/// The form of a file, and what is in it.
-fn carried() -> Vec<(&'static str, PathBuf, Value)> {
-    let files = ["experiments", "crates/perch-machine/library"].map(toml_below);
-    let files = files.into_iter().flatten().filter_map(|path| {
-        let value = read(&std::fs::read_to_string(&path).unwrap());
-        if value.get("axes").is_some() {
-            // A sweep, of which there is no schema.
-            return None;
+/// The blocks of a language in a page of the documentation.
+fn blocks<'a>(page: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
+    let begin = format!("```{language}\n");
+    let blocks = page.split(&begin).skip(1).collect::<Vec<_>>().into_iter();
+    blocks.map(|block| block.split_once("```").expect("a block ends").0)
+}
+
+/// The form of a file, its name, and what is in it.
+type Carried = (&'static str, String, Value);
+
+/// The form that a file of TOML has, by its keys.
+fn form_of(value: &Value) -> &'static str {
+    match value {
+        _ if value.get("axes").is_some() => "sweep",
+        _ if value.get("benchmark").is_some() => "experiment",
+        _ => "machine",
+    }
+}
+
+/// The files of the repository, and the examples of its documentation that are whole files.
+fn carried() -> Vec<Carried> {
+    let mut all = Vec::new();
+    for folder in ["experiments", "crates/perch-machine/library"] {
+        for path in toml_below(folder) {
+            let value = read(&std::fs::read_to_string(&path).unwrap());
+            all.push((form_of(&value), path.display().to_string(), value));
         }
-        let form = match value.get("benchmark") {
-            Some(_) => "experiment",
-            None => "machine",
-        };
-        Some((form, path, value))
-    });
-    files.collect()
+    }
+    let settings = include_str!("../../../perch-fuzz/seeds/settings/all.toml");
+    all.push(("configuration", "all.toml".to_string(), read(settings)));
+    let sweeps = include_str!("../../../../docs/sweeps.md");
+    let machines = include_str!("../../../../docs/machines.md");
+    for page in [sweeps, machines] {
+        let values = blocks(page, "toml").map(read);
+        all.extend(values.map(|value| (form_of(&value), "an example".to_string(), value)));
+    }
+    for block in blocks(sweeps, "json") {
+        let value = serde_json::from_str(block).unwrap();
+        all.push(("simulation", "an example".to_string(), value));
+    }
+    all
+}
+
+/// Returns whether the reader of a form takes what is in a file of it.
+fn reads(form: &str, value: &Value) -> Result<(), String> {
+    let toml = || {
+        let value = toml::Value::try_from(value).expect("a table of TOML");
+        toml::to_string(&value).expect("a table of TOML")
+    };
+    let said = |error: &dyn std::fmt::Display| error.to_string();
+    match form {
+        "machine" => Machine::from_toml_str(&toml(), "file")
+            .map(drop)
+            .map_err(|e| said(&e)),
+        "sweep" => Sweep::from_toml(&toml(), "file")
+            .map(drop)
+            .map_err(|e| said(&e)),
+        "configuration" => Settings::from_toml(&toml(), "file")
+            .map(drop)
+            .map_err(|e| said(&e)),
+        "simulation" => {
+            let read = Simulation::from_json(&value.to_string(), "file");
+            read.map(drop).map_err(|e| said(&e))
+        }
+        "experiment" => {
+            let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+            let folder = root.join("experiments");
+            // A path in a file is relative to where perch runs: here, the root of the repository.
+            let text = toml().replace("\"experiments", &format!("\"{}", folder.display()));
+            let beside = |name: &str| {
+                let places = [folder.join(name), folder.join("predicted").join(name)];
+                let place = places.iter().find(|path| path.exists());
+                Ok(std::fs::read_to_string(place.expect("figures")).unwrap())
+            };
+            let read = Experiment::from_toml(&text, "file", &beside);
+            read.map(drop).map_err(|e| said(&e))
+        }
+        other => panic!("no reader of {other}"),
+    }
 }
 
 #[test]
@@ -176,15 +177,22 @@ fn the_list_names_every_schema() {
 #[test]
 fn files_that_perch_carries_are_as_their_schemas_say() {
     let carried = carried();
-    for form in ["machine", "experiment"] {
+    for (form, least) in [
+        ("machine", 12),
+        ("experiment", 8),
+        ("sweep", 2),
+        ("simulation", 1),
+        ("configuration", 1),
+    ] {
         let schema = schema(form);
         let files = carried.iter().filter(|(of, ..)| *of == form);
         let mut count = 0;
         for (_, path, value) in files {
-            assert_eq!(check(&schema, value), None, "{}", path.display());
+            assert_eq!(check(&schema, value), None, "{path}");
+            assert_eq!(reads(form, value), Ok(()), "{path}");
             count += 1;
         }
-        assert!(count >= 8, "{count} files of {form}");
+        assert!(count >= least, "{count} files of {form}");
     }
 }
 
@@ -232,105 +240,111 @@ fn with_a_wrong_key(value: &Value) -> Vec<Value> {
     }
 }
 
+/// A schema refuses a misspelt key where the reader does, and nowhere else: an arm of a sweep, for
+/// one, may have any name.
 #[test]
-fn a_misspelt_key_in_any_table_is_refused() {
-    let schemas = ["machine", "experiment"].map(|form| (form, schema(form)));
+fn a_misspelt_key_in_any_table_is_refused_where_perch_refuses_it() {
+    let forms = [
+        "machine",
+        "experiment",
+        "sweep",
+        "simulation",
+        "configuration",
+    ];
+    let schemas = forms.map(|form| (form, schema(form)));
     for (form, path, value) in carried() {
         let (_, schema) = schemas.iter().find(|(of, _)| *of == form).unwrap();
+        let mut refused = 0;
         for wrong in with_a_wrong_key(&value) {
-            assert!(
-                check(schema, &wrong).is_some(),
-                "{}: {wrong}",
-                path.display()
+            let (schema, reader) = (check(schema, &wrong), reads(form, &wrong).err());
+            assert_eq!(
+                schema.is_some(),
+                reader.is_some(),
+                "{path}: {wrong}: {schema:?}, {reader:?}"
             );
+            refused += usize::from(reader.is_some());
         }
+        assert!(refused > 0, "{path}");
     }
 }
 
-/// Removes one key of the outermost object, one at a time.
-fn without_a_key(value: &Value) -> Vec<(String, Value)> {
-    let map = value.as_object().unwrap();
-    let without = |key: &String| {
-        let rest = map.iter().filter(|(other, _)| *other != key);
-        let rest: Map<String, Value> = rest.map(|(k, v)| (k.clone(), v.clone())).collect();
-        (key.clone(), Value::Object(rest))
-    };
-    map.keys().map(without).collect()
+/// Demands that the schema and the reader of a form both take these files, or both refuse them.
+fn agree(form: &str, files: &[(String, bool)]) {
+    let schema = schema(form);
+    for (text, is_good) in files {
+        let value = read(text);
+        let reader = reads(form, &value);
+        assert_eq!(reader.is_ok(), *is_good, "{text}: {reader:?}");
+        let found = check(&schema, &value);
+        assert_eq!(found.is_none(), *is_good, "{text}: {found:?}");
+    }
 }
 
 #[test]
-fn results_are_as_their_schemas_say() {
-    let scan = |row| {
-        let run =
-            "experiment run cluster-scan --repetitions 2 --format json --arms perch --quiet --only";
-        let arguments: Vec<&str> = run.split(' ').chain([row]).collect();
-        printed(&arguments)
-    };
-    let statistics = "experiment run capacity-wakeup --repetitions 3 --format json --quiet --only \
-                      sysbench/juno/mean";
-    let short = [
-        "--warmup",
-        "2ms",
-        "--measure",
-        "4ms",
-        "--quiet",
-        "--format",
-        "json",
+fn schema_and_reader_agree_about_values_of_sweeps() {
+    let files = [
+        ("[axes]\nworkload.pairs = [1, 2]", true),
+        (
+            "[axes]\n\"workload.pairs\" = [1, 2]\nworkload = [\"pipe\"]",
+            true,
+        ),
+        (
+            "[axes]\n\"hardware.wake_ns\" = { from = 1, to = 2.5 }",
+            true,
+        ),
+        (
+            "[axes]\nhardware.wake_ns = { from = 1, to = 8, scale = \"log\" }",
+            true,
+        ),
+        (
+            "[axes]\nhardware.wake_ns = { from = 1, to = 8, scale = \"exp\" }",
+            false,
+        ),
+        ("[axes]\nhardware.wake_ns = { from = 1, upto = 8 }", false),
+        ("[axes]\nhardware.wake_ns = 8", false),
+        ("[axes]\nhardware.wake_ns = []", false),
+        ("[axes]\narm = [\"off\", \"cluster=posted\"]", true),
+        ("[axes]\narm = { a = 1 }", false),
+        ("[axes]\nera = [6.5]", false),
+        ("[axes]\nseed = { from = 1, to = 3, step = 1 }", true),
+        ("[axes]\nseed = [-1]", false),
+        ("[axes]\ncost.wake_ns = [1]", false),
+        ("effort = \"normal\"", true),
+        ("effort = \"some\"", false),
+        ("effort = { warmup_ms = 1, measure_ms = 1 }", false),
+        ("[design]\npoints = 2\naxes.hardware.wake_ns = [1, 2]", true),
+        (
+            "[design]\npoints = 0\naxes.hardware.wake_ns = [1, 2]",
+            false,
+        ),
+        ("[design]\npoints = 2\naxes.arm = [\"off\"]", false),
     ];
-    let arms = ["--arm", "a:cluster=off", "--arm", "b:cluster=perch"];
-    let compare = |further: &[&str]| printed(&[&["compare"], further, &arms, &short].concat());
-    let several = "experiment run cluster-scan cluster-scan --repetitions 1 --format json --quiet \
-                   --only */node0/n=1";
-    for (form, result) in [
-        ("experiment-run", scan("tbench/node0/n=1")),
-        ("experiment-run", printed(&words(statistics))),
-        ("experiment-run", printed(&words(several))),
-        (
-            "compare",
-            compare(&["-m", "kunpeng920", "-w", "tbench:n=4", "--statistics"]),
-        ),
-        // One repetition and nothing done: many figures are null.
-        (
-            "compare",
-            compare(&[
-                "-m",
-                "rt480",
-                "-w",
-                "ffmpeg:instances=1",
-                "--repetitions",
-                "1",
-            ]),
-        ),
-    ] {
-        let schema = schema(form);
-        let value: Value = serde_json::from_str(&result).unwrap();
-        assert_eq!(check(&schema, &value), None, "{form}");
-        if value.is_object() {
-            for (key, wrong) in without_a_key(&value) {
-                // Keys that are left out where they are empty may be missing.
-                let is_left_out = [
-                    "iterations",
-                    "latency",
-                    "cpus",
-                    "window",
-                    "loads",
-                    "fits",
-                    "machine_toml",
-                    "machines_toml",
-                    "chosen",
-                    "contention",
-                ];
-                let is_refused = check(&schema, &wrong).is_some();
-                assert_eq!(
-                    is_refused,
-                    !is_left_out.contains(&key.as_str()),
-                    "{form}: {key}"
-                );
-            }
-        }
-    }
+    let files = files.map(|(lines, is_good)| {
+        let text = format!("machine = \"kunpeng920\"\nworkload = \"pipe\"\n{lines}\n");
+        (text, is_good)
+    });
+    agree("sweep", &files);
 }
 
-fn words(text: &str) -> Vec<&str> {
-    text.split_whitespace().collect()
+#[test]
+fn schema_and_reader_agree_about_values_of_configurations() {
+    let band = |lines: &str| format!("[[band]]\ncomm = \"a\"\n{lines}\n");
+    let files = [
+        (String::new(), true),
+        ("groups = 0\ndetail = true\n".to_string(), true),
+        ("slice_us = 99\n".to_string(), false),
+        ("slice_us = 100.5\n".to_string(), false),
+        ("detail = 1\n".to_string(), false),
+        ("modes = 1\n".to_string(), false),
+        (band("priority = 99"), true),
+        (band("nice = 3"), false),
+        (band("priority = 1\npolicy = \"rr\"\nslice_ms = 1"), true),
+        (band("priority = 1\npolicy = \"fifo\"\nslice_ms = 1"), false),
+        (band("priority = 1\npolicy = \"other\""), false),
+        ("[[band]]\npriority = 1\n".to_string(), false),
+        ("[band]\npriority = 1\ncomm = \"a\"\n".to_string(), false),
+        (band("priority = 1").repeat(16), true),
+        (band("priority = 1").repeat(17), false),
+    ];
+    agree("configuration", &files);
 }

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The commands print what their schemas say.
+
+use std::fs;
+
+use perch_import::{Options, import_text};
+use perch_scheduler::stats::Source;
+use serde_json::{Map, Value};
+
+use super::validator::check;
+use super::{printed, schema};
+use crate::recordings::{LOAD, put, recording};
+use crate::refusals::{directory, file};
+
+/// Keys that are left out where they are empty.
+const LEFT_OUT: [(&str, &str); 11] = [
+    ("experiment-run", "iterations"),
+    ("experiment-run", "loads"),
+    ("experiment-run", "fits"),
+    ("experiment-run", "machines_toml"),
+    ("compare", "latency"),
+    ("compare", "cpus"),
+    ("compare", "window"),
+    ("compare", "machine_toml"),
+    ("compare", "chosen"),
+    ("compare", "contention"),
+    ("replay", "decisions"),
+];
+
+/// Removes one key of the outermost object, one at a time.
+fn without_a_key(value: &Value) -> Vec<(String, Value)> {
+    let map = value.as_object().unwrap();
+    let without = |key: &String| {
+        let rest = map.iter().filter(|(other, _)| *other != key);
+        let rest: Map<String, Value> = rest.map(|(k, v)| (k.clone(), v.clone())).collect();
+        (key.clone(), Value::Object(rest))
+    };
+    map.keys().map(without).collect()
+}
+
+/// Demands that a result is what the schema of its form says, and would not be without one of its keys.
+fn holds(form: &str, value: &Value) {
+    let schema = schema(form);
+    assert_eq!(check(&schema, value), None, "{form}");
+    if !value.is_object() {
+        return;
+    }
+    for (key, wrong) in without_a_key(value) {
+        let may_be_missing = match form {
+            // The events that a scheduler counts stand beside its other keys.
+            "stats" => {
+                value[&key].is_u64()
+                    && !schema["properties"].as_object().unwrap().contains_key(&key)
+            }
+            _ => LEFT_OUT.contains(&(form, key.as_str())),
+        };
+        assert_eq!(
+            check(&schema, &wrong).is_none(),
+            may_be_missing,
+            "{form}: {key}"
+        );
+    }
+}
+
+#[test]
+fn results_are_as_their_schemas_say() {
+    let scan = |row| {
+        let run =
+            "experiment run cluster-scan --repetitions 2 --format json --arms perch --quiet --only";
+        let arguments: Vec<&str> = run.split(' ').chain([row]).collect();
+        printed(&arguments)
+    };
+    let statistics = "experiment run capacity-wakeup --repetitions 3 --format json --quiet --only \
+                      sysbench/juno/mean";
+    let short = [
+        "--warmup",
+        "2ms",
+        "--measure",
+        "4ms",
+        "--quiet",
+        "--format",
+        "json",
+    ];
+    let arms = ["--arm", "a:cluster=off", "--arm", "b:cluster=perch"];
+    let compare = |further: &[&str]| printed(&[&["compare"], further, &arms, &short].concat());
+    let several = "experiment run cluster-scan cluster-scan --repetitions 1 --format json --quiet \
+                   --only */node0/n=1";
+    for (form, result) in [
+        ("experiment-run", scan("tbench/node0/n=1")),
+        ("experiment-run", printed(&words(statistics))),
+        ("experiment-run", printed(&words(several))),
+        (
+            "compare",
+            compare(&["-m", "kunpeng920", "-w", "tbench:n=4", "--statistics"]),
+        ),
+        // One repetition and nothing done: many figures are null.
+        (
+            "compare",
+            compare(&[
+                "-m",
+                "rt480",
+                "-w",
+                "ffmpeg:instances=1",
+                "--repetitions",
+                "1",
+            ]),
+        ),
+    ] {
+        holds(form, &serde_json::from_str(&result).unwrap());
+    }
+}
+
+#[test]
+fn repetitions_are_as_their_schema_says() {
+    let raw = directory("schemas").join("raw.json");
+    let raw = raw.to_str().unwrap();
+    let run = "experiment run cluster-scan --only tbench/node0/n=4 --repetitions 2 --quiet --raw";
+    printed(&words(run).into_iter().chain([raw]).collect::<Vec<_>>());
+    let found: Value = serde_json::from_str(&fs::read_to_string(raw).unwrap()).unwrap();
+    assert_eq!(found.as_array().map(Vec::len), Some(4));
+    holds("raw", &found);
+    let schema = schema("raw");
+    for (key, wrong) in without_a_key(&found[0]) {
+        assert!(check(&schema, &Value::from(vec![wrong])).is_some(), "{key}");
+    }
+}
+
+#[test]
+fn diffs_are_as_their_schema_says() {
+    let compare = |seed| {
+        let run = "compare -m kunpeng920 -w tbench:n=4 --arm a:cluster=off --arm b:cluster=perch \
+                   --warmup 2ms --measure 4ms --repetitions 2 --quiet --format json --seed";
+        printed(&words(run).into_iter().chain([seed]).collect::<Vec<_>>())
+    };
+    let [old, new] =
+        ["1", "2"].map(|seed| file("schemas", &format!("{seed}.json"), &compare(seed)));
+    let diff = printed(&["diff", &old, &new, "--format", "json"]);
+    holds("diff", &serde_json::from_str(&diff).unwrap());
+    let run = |names: &str, seed: &str| {
+        let run = format!(
+            "experiment run {names} --repetitions 2 --format json --quiet --only */node0/n=4 --seed \
+             {seed}"
+        );
+        printed(&words(&run))
+    };
+    for names in ["cluster-scan", "cluster-scan cluster-scan"] {
+        let [old, new] =
+            ["1", "2"].map(|seed| file("schemas", &format!("run-{seed}.json"), &run(names, seed)));
+        let diff = printed(&["diff", &old, &new, "--format", "json"]);
+        holds("diff", &serde_json::from_str(&diff).unwrap());
+    }
+}
+
+#[test]
+fn sweeps_and_their_results_are_as_their_schemas_say() {
+    let folder = directory("schemas-sweep");
+    let store = folder.join("store");
+    let _ = fs::remove_dir_all(&store);
+    let store = store.to_str().unwrap();
+    let sweep = file(
+        "schemas-sweep",
+        "sweep.toml",
+        "workload = \"pipe:pairs=2\"\nbaseline = \"off\"\n\
+         effort = { warmup_ms = 1, measure_ms = 1, repetitions = 2 }\n\
+         [axes]\nmachine = [\"kunpeng920\", \"x5570\"]\n\
+         arm = { off = \"off\", near = \"cluster=perch\" }\nhardware.wake_ns = [400, 500]\n",
+    );
+    let plan = printed(&["sweep", "plan", &sweep]);
+    let asked = schema("simulation");
+    for line in plan.lines() {
+        let (_, simulation) = line.split_once(' ').unwrap();
+        let simulation: Value = serde_json::from_str(simulation).unwrap();
+        assert_eq!(check(&asked, &simulation), None, "{line}");
+    }
+    let (_, first) = plan.lines().next().unwrap().split_once(' ').unwrap();
+    let spec = file("schemas-sweep", "spec.json", first);
+    let result: Value = serde_json::from_str(&printed(&["simulate", &spec])).unwrap();
+    holds("simulate", &result);
+    printed(&["sweep", "run", &sweep, "--store", store, "--quiet"]);
+    let export = printed(&["store", "export", store, "--format", "json"]);
+    assert_eq!(export.lines().count(), 8);
+    for line in export.lines() {
+        holds("simulate", &serde_json::from_str(line).unwrap());
+    }
+    let collect = [
+        "sweep", "collect", &sweep, "--store", store, "--format", "json",
+    ];
+    let rows: Value = serde_json::from_str(&printed(&collect)).unwrap();
+    assert!(
+        rows.as_array().is_some_and(|rows| rows.len() >= 8),
+        "{rows}"
+    );
+    holds("sweep-collect", &rows);
+}
+
+#[test]
+fn what_is_made_of_recordings_is_as_the_schemas_say() {
+    let path = put("schemas", &recording(LOAD));
+    for (form, further) in [
+        ("replay", &[][..]),
+        ("replay", &["--set", "cluster=perch"]),
+        ("replay", &["--era", "6.5"]),
+        ("advise", &[]),
+    ] {
+        let result = printed(&[&[form, &path, "--format", "json"], further].concat());
+        holds(form, &serde_json::from_str(&result).unwrap());
+    }
+    let report = include_str!("../../../../perch-import/tests/import/fixture.txt");
+    let (_, summary) = import_text(&mut report.as_bytes(), &Options::default()).unwrap();
+    assert!(!summary.kept.longest().is_empty());
+    holds("import", &serde_json::to_value(&summary).unwrap());
+}
+
+/// A report has every reason and event, loaded or not.
+#[test]
+fn statistics_are_as_their_schema_says() {
+    let report = serde_json::to_value(Source::default().report()).unwrap();
+    assert!(report["reasons"].as_object().unwrap().len() > 5, "{report}");
+    holds("stats", &report);
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
+}
