@@ -2,13 +2,19 @@
 //! Machines some of whose values a simulation changes.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use perch_machine::Machine;
+use perch_machine::{Machine, library};
 use perch_policy::Topology;
 
 use crate::error::SweepError;
 use crate::simulation::digest;
+
+/// The library's machines for which this process was asked. Reading a machine and laying out its
+/// topology takes longer than simulating a millisecond of a pipe, and a Python program calls for one
+/// simulation at a time. The program holds the library, so that a machine in it stays as it is; the
+/// file of another machine may change between two simulations, and is read for each.
+static LIBRARY: Mutex<BTreeMap<&'static str, Known>> = Mutex::new(BTreeMap::new());
 
 /// A machine, and what it is in a key.
 #[derive(Clone, Debug)]
@@ -30,13 +36,45 @@ impl Known {
         changes: &BTreeMap<String, toml::Value>,
         origin: &str,
     ) -> Result<Known, SweepError> {
-        let machine = changed(&base, changes, origin)?;
+        let base = Arc::new(base);
+        let machine = match changes.is_empty() {
+            true => Arc::clone(&base),
+            false => Arc::new(changed(&base, changes, origin)?),
+        };
         Ok(Known {
             digest: digest(machine.to_toml().as_bytes()),
             topology: Topology::new(&machine),
-            base: Arc::new(base),
-            machine: Arc::new(machine),
+            base,
+            machine,
         })
+    }
+
+    /// Returns the library's machine of that name, as long as the library has one.
+    pub fn of_library(name: &str) -> Option<Result<Known, SweepError>> {
+        let name = library::names().find(|known| *known == name)?;
+        // Whoever panicked while it held the lock left a map of whole machines.
+        let mut known = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.get(name) {
+            return Some(Ok(found.clone()));
+        }
+        let made = library::load(name).map_err(SweepError::from);
+        let made = made.and_then(|base| Known::new(base, &BTreeMap::new(), name));
+        if let Ok(made) = &made {
+            known.insert(name, made.clone());
+        }
+        Some(made)
+    }
+
+    /// Returns the machine with some of its file's values changed.
+    pub fn with(
+        self,
+        changes: &BTreeMap<String, toml::Value>,
+        origin: &str,
+    ) -> Result<Known, SweepError> {
+        match changes.is_empty() {
+            true => Ok(self),
+            false => Known::new(Machine::clone(&self.base), changes, origin),
+        }
     }
 
     /// Returns the number of its CPUs.

@@ -258,21 +258,26 @@ impl Simulation {
     /// # Errors
     /// Returns the reason why it cannot be simulated, with the key to blame.
     pub fn prepare(self, origin: &str, budget: Budget) -> Result<Prepared, SweepError> {
-        let base = self.machine_as_said(origin)?;
-        let known = Known::new(base, &self.changed, origin)?;
+        let known = self.machine_as_said(origin)?;
         self.with_machine(known, origin, budget)
     }
 
-    fn machine_as_said(&self, origin: &str) -> Result<Machine, SweepError> {
-        match (&self.machine_toml, self.machine.is_empty()) {
-            (Some(text), true) => Ok(Machine::from_toml_str(text, "machine_toml")?),
-            (None, false) => Ok(perch_machine::resolve(&self.machine)?),
-            _ => Err(SweepError::key(
-                origin,
-                "machine",
-                "expected either `machine`, a name or a path, or `machine_toml`, the text",
-            )),
-        }
+    fn machine_as_said(&self, origin: &str) -> Result<Known, SweepError> {
+        let base = match (&self.machine_toml, self.machine.is_empty()) {
+            (Some(text), true) => Machine::from_toml_str(text, "machine_toml")?,
+            (None, false) => match Known::of_library(&self.machine) {
+                Some(known) => return known?.with(&self.changed, origin),
+                None => perch_machine::resolve(&self.machine)?,
+            },
+            _ => {
+                return Err(SweepError::key(
+                    origin,
+                    "machine",
+                    "expected either `machine`, a name or a path, or `machine_toml`, the text",
+                ));
+            }
+        };
+        Known::new(base, &self.changed, origin)
     }
 
     /// As [`Simulation::prepare`], with a machine that is there.
@@ -292,8 +297,7 @@ impl Simulation {
 
     /// Computes the key of a simulation that ran, whatever it may have taken.
     pub(crate) fn key(self, origin: &str) -> Result<Key, SweepError> {
-        let base = self.machine_as_said(origin)?;
-        let known = Known::new(base, &self.changed, origin)?;
+        let known = self.machine_as_said(origin)?;
         Ok(self.resolve(known, origin, Budget::DEFAULT)?.key)
     }
 
