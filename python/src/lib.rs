@@ -12,6 +12,7 @@ mod simulate;
 mod store;
 mod sweep;
 mod table;
+mod wake_ups;
 
 use pyo3::prelude::*;
 

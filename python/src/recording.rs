@@ -16,7 +16,8 @@ use pyo3::types::PyDict;
 use crate::error::of_argument;
 use crate::machine::Machine;
 use crate::replay::{Changes, other};
-use crate::rows::{Rows, What};
+use crate::rows::Rows;
+use crate::wake_ups::{What, rows};
 
 /// A recording: where it was made, and its wake-ups (docs/recordings.md).
 #[pyclass(module = "perch", frozen)]
@@ -139,13 +140,13 @@ impl Recording {
     #[pyo3(signature = (modes=None))]
     fn wake_ups(&self, modes: Option<Changes>) -> PyResult<Rows> {
         let other = other(self.model, modes)?;
-        Ok(self.rows(What::WakeUps(other)))
+        Ok(rows(self.path.clone(), self.era, What::WakeUps(other)))
     }
 
     /// Returns the decisions about queues, one row each. `why` says why the model's answer differs,
     /// and `decision` is what `perch replay --list-decisions` prints of it.
     fn decisions(&self) -> Rows {
-        self.rows(What::Decisions)
+        rows(self.path.clone(), self.era, What::Decisions)
     }
 
     fn __repr__(&self) -> String {
@@ -155,16 +156,6 @@ impl Recording {
             self.header.kernel,
             self.machine.cpus.len()
         )
-    }
-}
-
-impl Recording {
-    fn rows(&self, what: What) -> Rows {
-        Rows {
-            path: self.path.clone(),
-            era: self.era,
-            what,
-        }
     }
 }
 

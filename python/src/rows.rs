@@ -1,80 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The rows of a recording, read from the file block by block while another program takes them by
-//! Arrow's C data interface: a table of a long recording needs no more memory than its reader keeps.
+//! Rows that are read from files while another program takes them by Arrow's C data interface: a long
+//! table needs no more memory than its reader keeps.
 
-use std::fmt::Display;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{
-    ArrayRef, RecordBatch, RecordBatchReader, StringArray, UInt32Array, UInt64Array,
-};
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use perch_policy::{Era, Policy};
-use perch_record::format::{Block, FormatError};
-use perch_record::{Cause, Decided, Decision, Outcome, Replay, Why};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::error::of_argument;
-use crate::recording::Opened;
 
-/// What a row is.
-#[derive(Clone, Copy)]
-pub enum What {
-    /// A wake-up, with the choice of another policy.
-    WakeUps(Option<Policy>),
-    /// A decision about a queue.
-    Decisions,
+/// A function that reads the next rows; none at the end.
+pub type Step = Box<dyn FnMut() -> Result<Option<RecordBatch>, ArrowError> + Send>;
+
+/// Returns the schema of these columns: the name, the type, and whether a value may be missing.
+pub fn schema(columns: &[(&str, DataType, bool)]) -> SchemaRef {
+    let fields = columns.iter();
+    let fields = fields.map(|(name, kind, null)| Field::new(*name, kind.clone(), *null));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-impl What {
-    fn schema(self) -> SchemaRef {
-        use DataType::{UInt32, UInt64, Utf8};
-        let columns: &[(&str, DataType, bool)] = match self {
-            What::WakeUps(_) => &[
-                ("at_ns", UInt64, false),
-                ("class", Utf8, false),
-                ("flags", UInt32, false),
-                ("this_cpu", UInt32, false),
-                ("prev_cpu", UInt32, false),
-                ("waker", UInt32, false),
-                ("wakee", UInt32, false),
-                ("chosen", UInt32, false),
-                ("model", UInt32, true),
-                ("reason", Utf8, true),
-                ("target", UInt32, true),
-                ("cause", Utf8, true),
-                ("other", UInt32, true),
-                ("other_reason", Utf8, true),
-            ],
-            What::Decisions => &[
-                ("at_ns", UInt64, false),
-                ("cpu", UInt32, false),
-                ("kind", Utf8, false),
-                ("waiting", UInt32, false),
-                ("why", Utf8, true),
-                ("decision", Utf8, false),
-            ],
-        };
-        let fields = columns.iter();
-        let fields = fields.map(|(name, kind, null)| Field::new(*name, kind.clone(), *null));
-        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-    }
-}
-
-/// The rows of a recording. `pyarrow.RecordBatchReader.from_stream` takes them a block of the file at
-/// a time; `pyarrow.table`, `polars.DataFrame` and `pandas.DataFrame.from_arrow` take them all.
+/// Rows of a file or a store. `pyarrow.RecordBatchReader.from_stream` takes them a part at a time;
+/// `pyarrow.table`, `polars.DataFrame` and `pandas.DataFrame.from_arrow` take them all.
 #[pyclass(module = "perch", frozen)]
 pub struct Rows {
-    /// The recording.
-    pub path: PathBuf,
-    /// The era that the caller named.
-    pub era: Option<Era>,
-    /// What a row is.
-    pub what: What,
+    origin: String,
+    schema: SchemaRef,
+    begin: Box<dyn Fn() -> PyResult<Step> + Send + Sync>,
+}
+
+impl Rows {
+    /// Returns rows of `origin`, which `begin` begins to read whenever somebody takes them.
+    pub fn new(
+        origin: String,
+        schema: SchemaRef,
+        begin: impl Fn() -> PyResult<Step> + Send + Sync + 'static,
+    ) -> Rows {
+        Rows {
+            origin,
+            schema,
+            begin: Box::new(begin),
+        }
+    }
 }
 
 #[pymethods]
@@ -82,21 +52,17 @@ impl Rows {
     /// The names of the columns.
     #[getter]
     fn column_names(&self) -> Vec<String> {
-        let schema = self.what.schema();
-        schema
-            .fields()
-            .iter()
-            .map(|field| field.name().clone())
-            .collect()
+        let fields = self.schema.fields().iter();
+        fields.map(|field| field.name().clone()).collect()
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(self.what.schema().as_ref());
+        let schema = FFI_ArrowSchema::try_from(self.schema.as_ref());
         let schema = schema.map_err(|error| of_argument(error.to_string()))?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// Reads the recording from its beginning. Arrow lets a producer ignore the schema that was asked
+    /// Reads the rows from their beginning. Arrow lets a producer ignore the schema that was asked
     /// for.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
@@ -105,19 +71,9 @@ impl Rows {
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let opened = Opened::new(&self.path, self.era)?;
-        let other = match self.what {
-            What::WakeUps(other) => other,
-            What::Decisions => None,
-        };
-        let hz = opened.reader.header().hz;
-        let replay = Replay::new(&opened.topology, hz, opened.model, other);
         let batches = Batches {
-            schema: self.what.schema(),
-            what: self.what,
-            opened,
-            replay,
-            has_ended: false,
+            schema: Arc::clone(&self.schema),
+            step: Some((self.begin)()?),
         };
         let stream = FFI_ArrowArrayStream::new(Box::new(batches));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
@@ -125,169 +81,30 @@ impl Rows {
 
     fn __repr__(&self) -> String {
         let names = self.column_names().join(", ");
-        format!("<perch.Rows of {}: {names}>", self.path.display())
+        format!("<perch.Rows of {}: {names}>", self.origin)
     }
 }
 
-/// A recording that is being read, one batch for each of its blocks that has rows.
+/// Rows that are being read. There is no step after the end, or after an error.
 struct Batches {
-    opened: Opened,
-    replay: Replay,
     schema: SchemaRef,
-    what: What,
-    has_ended: bool,
-}
-
-impl Batches {
-    fn wrong(&self, error: impl Display) -> ArrowError {
-        ArrowError::ParseError(format!("{}: {error}", self.opened.path))
-    }
-
-    fn step(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        loop {
-            let block = self.opened.reader.next_block();
-            let Some(block) = block.map_err(|error| self.wrong(error))? else {
-                return Ok(None);
-            };
-            let columns = match self.what {
-                What::WakeUps(_) => WakeUps::columns(&mut self.replay, &block),
-                What::Decisions => Decisions::columns(&self.replay, &block),
-            };
-            let columns = columns.map_err(|error| self.wrong(error))?;
-            if columns.iter().any(|column| !column.is_empty()) {
-                return RecordBatch::try_new(Arc::clone(&self.schema), columns).map(Some);
-            }
-        }
-    }
+    step: Option<Step>,
 }
 
 impl Iterator for Batches {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.has_ended {
-            return None;
+        let read = self.step.as_mut()?().transpose();
+        if !matches!(read, Some(Ok(_))) {
+            self.step = None;
         }
-        let step = self.step().transpose();
-        self.has_ended = !matches!(step, Some(Ok(_)));
-        step
+        read
     }
 }
 
 impl RecordBatchReader for Batches {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
-    }
-}
-
-/// The columns of a block's wake-ups, as they are filled.
-#[derive(Default)]
-struct WakeUps {
-    at_ns: Vec<u64>,
-    class: Vec<&'static str>,
-    /// Flags, this_cpu, prev_cpu, waker, wakee and chosen.
-    numbers: [Vec<u32>; 6],
-    /// The model's choice, its target, and the other policy's choice.
-    cpus: [Vec<Option<u32>>; 3],
-    /// The model's reason, the cause of a difference, and the other policy's reason.
-    texts: [Vec<Option<&'static str>>; 3],
-}
-
-impl WakeUps {
-    fn columns(replay: &mut Replay, block: &Block) -> Result<Vec<ArrayRef>, FormatError> {
-        let mut rows = WakeUps::default();
-        replay.block(block, |decided| rows.add(decided))?;
-        let [flags, this_cpu, prev_cpu, waker, wakee, chosen] = rows
-            .numbers
-            .map(|column| Arc::new(UInt32Array::from(column)) as ArrayRef);
-        let [model, target, other] = rows
-            .cpus
-            .map(|column| Arc::new(UInt32Array::from(column)) as ArrayRef);
-        let [reason, cause, other_reason] = rows
-            .texts
-            .map(|column| Arc::new(StringArray::from(column)) as ArrayRef);
-        Ok(vec![
-            Arc::new(UInt64Array::from(rows.at_ns)),
-            Arc::new(StringArray::from(rows.class)),
-            flags,
-            this_cpu,
-            prev_cpu,
-            waker,
-            wakee,
-            chosen,
-            model,
-            reason,
-            target,
-            cause,
-            other,
-            other_reason,
-        ])
-    }
-
-    fn add(&mut self, decided: &Decided) {
-        let w = decided.moment.wake_up();
-        let (model, other) = match &decided.verdicts {
-            Some((model, other)) => (Some(model), other.as_ref()),
-            None => (None, None),
-        };
-        self.at_ns.push(w.at_ns);
-        self.class.push(w.class.name());
-        let numbers = [w.flags, w.this_cpu, w.prev_cpu, w.waker, w.wakee, w.chosen];
-        for (column, number) in self.numbers.iter_mut().zip(numbers) {
-            column.push(number);
-        }
-        let cpus = [
-            model.map(|verdict| verdict.cpu),
-            model.map(|verdict| verdict.target),
-            other.map(|verdict| verdict.cpu),
-        ];
-        for (column, cpu) in self.cpus.iter_mut().zip(cpus) {
-            column.push(cpu.map(|cpu| cpu as u32));
-        }
-        let texts = [
-            model.map(|verdict| verdict.reason.name()),
-            decided.cause.map(Cause::name),
-            other.map(|verdict| verdict.reason.name()),
-        ];
-        for (column, text) in self.texts.iter_mut().zip(texts) {
-            column.push(text);
-        }
-    }
-}
-
-/// The columns of a block's decisions about queues, as they are filled.
-#[derive(Default)]
-struct Decisions {
-    at_ns: Vec<u64>,
-    cpu: Vec<u32>,
-    kind: Vec<&'static str>,
-    waiting: Vec<u32>,
-    why: Vec<Option<&'static str>>,
-    decision: Vec<String>,
-}
-
-impl Decisions {
-    fn columns(replay: &Replay, block: &Block) -> Result<Vec<ArrayRef>, FormatError> {
-        let mut rows = Decisions::default();
-        let mut outcome = Outcome::default();
-        replay.decisions(block, &mut outcome, |decision, why| rows.add(decision, why))?;
-        Ok(vec![
-            Arc::new(UInt64Array::from(rows.at_ns)),
-            Arc::new(UInt32Array::from(rows.cpu)),
-            Arc::new(StringArray::from(rows.kind)),
-            Arc::new(UInt32Array::from(rows.waiting)),
-            Arc::new(StringArray::from(rows.why)),
-            Arc::new(StringArray::from(rows.decision)),
-        ])
-    }
-
-    fn add(&mut self, decision: &Decision, why: Option<Why>) {
-        self.at_ns.push(decision.at_ns);
-        self.cpu.push(decision.cpu);
-        self.kind.push(decision.kind().name());
-        self.waiting.push(decision.queue.waiting.len() as u32);
-        self.why.push(why.map(Why::name));
-        let text = serde_json::to_string(decision).expect("numbers and truth values");
-        self.decision.push(text);
     }
 }
