@@ -263,21 +263,21 @@ impl Simulation {
     }
 
     fn machine_as_said(&self, origin: &str) -> Result<Known, SweepError> {
-        let base = match (&self.machine_toml, self.machine.is_empty()) {
-            (Some(text), true) => Machine::from_toml_str(text, "machine_toml")?,
-            (None, false) => match Known::of_library(&self.machine) {
-                Some(known) => return known?.with(&self.changed, origin),
-                None => perch_machine::resolve(&self.machine)?,
-            },
-            _ => {
-                return Err(SweepError::key(
-                    origin,
-                    "machine",
-                    "expected either `machine`, a name or a path, or `machine_toml`, the text",
-                ));
+        match (&self.machine_toml, self.machine.is_empty()) {
+            (Some(text), true) => Known::of_text(text, &self.changed, origin),
+            (None, false) => {
+                if let Some(known) = Known::of_library_with(&self.machine, &self.changed, origin) {
+                    return known;
+                }
+                let base = perch_machine::resolve(&self.machine)?;
+                Known::new(base, &self.changed, origin)
             }
-        };
-        Known::new(base, &self.changed, origin)
+            _ => Err(SweepError::key(
+                origin,
+                "machine",
+                "expected either `machine`, a name or a path, or `machine_toml`, the text",
+            )),
+        }
     }
 
     /// As [`Simulation::prepare`], with a machine that is there.
