@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,14 +18,18 @@ from distributed import Client, Future, as_completed
 
 import perch
 
-BATCH_SECONDS = 0.5
-"""What a task should take where `batch` is not given: dask's scheduler spends some 1 ms on a task."""
+BATCH_SECONDS = 1.0
+"""CPU time that a task may take where `batch` is not given: dask's scheduler, the client and the
+worker spend some 5 ms of theirs on a task. On a machine that others use a second of time is less."""
 
-MOST_IN_A_BATCH = 256
+FIRST_BATCH = 32
+"""Simulations of a task before any has been timed."""
 
-AHEAD = 4
-"""Tasks for each thread of the workers that wait in dask. The others wait here: dask's scheduler
-keeps some kilobytes for each."""
+MOST_IN_A_BATCH = 1024
+
+AHEAD = 2
+"""Tasks for each thread of the workers: one that runs, and one that is there when it ends. The
+others wait here: dask's scheduler keeps some kilobytes for each."""
 
 
 @dataclass
@@ -52,18 +57,26 @@ def _model() -> str:
     return perch.MODEL
 
 
-def _simulate(specs: list[str]) -> tuple[list[tuple[str | None, str | None]], float]:
-    """Return the result or the error of each simulation, and the seconds that all took."""
+def _simulate(
+    specs: list[str], limit_seconds: float | None
+) -> tuple[list[tuple[str | None, str | None]], float]:
+    """Return the result or the error of each simulation, and the seconds of CPU time that all took.
+
+    None begins after the limit, so that there may be fewer results than simulations.
+    """
     import perch
 
-    begin = time.perf_counter()
+    begin = time.thread_time()
     results: list[tuple[str | None, str | None]] = []
     for spec in specs:
+        is_late = limit_seconds is not None and time.thread_time() - begin > limit_seconds
+        if results and is_late:
+            break
         try:
             results.append((perch.simulate_json(spec), None))
         except (ValueError, RuntimeError) as error:
             results.append((None, str(error)))
-    return results, time.perf_counter() - begin
+    return results, time.thread_time() - begin
 
 
 def check(client: Client) -> None:
@@ -97,8 +110,8 @@ def run(
 ) -> Done:
     """Simulate on a cluster what the store does not have, and keep each result as it comes.
 
-    `batch` is the number of simulations of a task; without one it follows from what the first ones
-    took. `progress` is called with the number done and the number to do. The tasks of a worker that
+    `batch` is the number of simulations of a task; without one a task has as many as a worker makes
+    in a second of CPU time. `progress` is called with the number done and the number to do. The tasks of a worker that
     is lost are done again by dask. After an error, or Ctrl-C, what was made stays in the store.
     """
     if batch is not None and batch < 1:
@@ -128,31 +141,37 @@ def _results(
     client: Client, specs: list[str], batch: int | None
 ) -> Iterator[list[tuple[str | None, str | None]]]:
     """Yield the results of each task as it ends."""
-    waiting = iter(specs)
-    size = batch or 1
+    waiting = deque(specs)
+    # Nobody knows how long a simulation takes before it has run. A task has a limit, and what it did
+    # not come to waits here again: the first tasks may be large, and none takes long.
+    limit = BATCH_SECONDS if batch is None else None
+    size = batch or FIRST_BATCH
     tasks = as_completed()
-    pending: set[Future[Any]] = set()
+    pending: dict[Future[Any], list[str]] = {}
 
     def submit() -> None:
         # Workers come and go: a cluster that grows gets more.
-        threads = sum(client.nthreads().values())
-        while len(pending) < AHEAD * max(threads, 1):
-            some = [spec for _, spec in zip(range(size), waiting)]
-            if not some:
-                return
+        threads = max(sum(client.nthreads().values()), 1)
+        while waiting and len(pending) < AHEAD * threads:
+            # Towards the end the tasks become smaller, so that all workers end at about the same time;
+            # below a sixteenth they would cost more than they save.
+            share = max(-(-len(waiting) // (AHEAD * threads)), size // 16, 1)
+            some = size if batch is not None else min(size, share)
+            specs = [waiting.popleft() for _ in range(min(some, len(waiting)))]
             # Not pure: nobody asks for the same task twice, and a key for it would cost a digest.
-            task = client.submit(_simulate, some, pure=False)
-            pending.add(task)
+            task = client.submit(_simulate, specs, limit, pure=False)
+            pending[task] = specs
             tasks.add(task)
 
     try:
         submit()
         for task in tasks:
             results, seconds = task.result()
-            pending.discard(task)
+            specs = pending.pop(task)
+            waiting.extendleft(reversed(specs[len(results) :]))
             if batch is None:
                 each = max(seconds / len(results), 1e-6)
-                size = max(1, min(int(BATCH_SECONDS / each), MOST_IN_A_BATCH, 2 * len(results)))
+                size = max(1, min(int(BATCH_SECONDS / each), MOST_IN_A_BATCH))
             submit()
             yield results
     finally:

@@ -5,10 +5,14 @@
 mod compare;
 mod error;
 mod machine;
+mod recording;
+mod replay;
+mod rows;
 mod simulate;
 mod store;
 mod sweep;
 mod table;
+mod wake_ups;
 
 use pyo3::prelude::*;
 
@@ -24,6 +28,8 @@ fn _perch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<compare::Comparison>()?;
     module.add_class::<machine::Machine>()?;
+    module.add_class::<recording::Recording>()?;
+    module.add_class::<rows::Rows>()?;
     module.add_class::<store::Store>()?;
     module.add_class::<sweep::Sweep>()?;
     module.add_class::<table::Table>()?;
@@ -31,6 +37,7 @@ fn _perch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(machine::machine, module)?)?;
     module.add_function(wrap_pyfunction!(machine::machines, module)?)?;
     module.add_function(wrap_pyfunction!(machine::workloads, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::key, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate_json, module)?)?;
     Ok(())

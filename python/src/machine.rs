@@ -7,7 +7,7 @@ use crate::error::of_machine;
 
 /// A machine: its name, and how its CPUs hang together.
 #[pyclass(module = "perch", frozen)]
-pub struct Machine(perch_machine::Machine);
+pub struct Machine(pub perch_machine::Machine);
 
 #[pymethods]
 impl Machine {

@@ -93,6 +93,25 @@ def test_simulations_that_fail_do_not_stop_the_others(sweep, client, tmp_path):
     assert "x5571" in done.failed[0]
 
 
+def test_what_a_task_did_not_come_to_is_done_by_another(client, tmp_path, monkeypatch):
+    # Each task makes one simulation of those that it was given.
+    monkeypatch.setattr(dask, "BATCH_SECONDS", 0.0)
+    monkeypatch.setattr(dask, "FIRST_BATCH", 5)
+    sweep = perch.Sweep.from_toml(MANY)
+    done = dask.run(sweep, client, tmp_path / "far")
+    assert (done.all, done.made, done.failed) == (64, 64, [])
+    sweep.run(tmp_path / "near")
+    assert results(tmp_path / "far") == results(tmp_path / "near")
+
+
+def test_a_task_stops_at_its_limit_after_one_simulation(sweep):
+    specs = [spec for _, spec in sweep.specs()]
+    made, seconds = dask._simulate(specs, 0.0)
+    assert len(made) == 1
+    assert seconds > 0
+    assert len(dask._simulate(specs, None)[0]) == len(specs)
+
+
 def test_a_batch_of_nothing_is_refused(sweep, tmp_path):
     with pytest.raises(ValueError, match="batch 0"):
         dask.run(sweep, None, tmp_path / "store", batch=0)

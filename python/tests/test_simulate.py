@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 import json
+import re
 import subprocess
 import threading
 import tomllib
@@ -142,3 +143,22 @@ def test_a_machine_in_a_file_is_part_of_the_specification(spec, tmp_path):
     found = perch.simulate(spec | {"machine": str(file)})
     assert "machine" not in found["simulation"]
     assert found["key"] == perch.key(spec)
+
+
+def test_a_machine_of_the_library_stays_as_it_is_after_a_change(spec):
+    plain = perch.simulate_json(json.dumps(spec))
+    changed = spec | {"changed": {"hardware.transfer_ns.llc": 400}}
+    assert perch.key(changed) != perch.key(spec)
+    assert perch.simulate(changed)["result"] != json.loads(plain)["result"]
+    assert perch.simulate_json(json.dumps(spec)) == plain
+
+
+def test_a_machine_in_a_file_is_read_anew_for_each_simulation(spec, tmp_path):
+    file = tmp_path / "mine.toml"
+    keys = []
+    for cost in ["context_switch_ns = 1000", "context_switch_ns = 9000"]:
+        text, replaced = re.subn(r"context_switch_ns = \d+", cost, perch.machine("x5570").toml)
+        assert replaced == 1
+        file.write_text(text)
+        keys.append(perch.simulate(spec | {"machine": str(file)})["key"])
+    assert keys[0] != keys[1]

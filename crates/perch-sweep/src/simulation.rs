@@ -281,15 +281,20 @@ impl Simulation {
     /// # Errors
     /// Returns the reason why it cannot be simulated, with the key to blame.
     pub fn prepare(self, origin: &str, budget: Budget) -> Result<Prepared, SweepError> {
-        let base = self.machine_as_said(origin)?;
-        let known = Known::new(base, &self.changed, origin)?;
+        let known = self.machine_as_said(origin)?;
         self.with_machine(known, origin, budget)
     }
 
-    fn machine_as_said(&self, origin: &str) -> Result<Machine, SweepError> {
+    fn machine_as_said(&self, origin: &str) -> Result<Known, SweepError> {
         match (&self.machine_toml, self.machine.is_empty()) {
-            (Some(text), true) => Ok(Machine::from_toml_str(text, "machine_toml")?),
-            (None, false) => Ok(perch_machine::resolve(&self.machine)?),
+            (Some(text), true) => Known::of_text(text, &self.changed, origin),
+            (None, false) => {
+                if let Some(known) = Known::of_library_with(&self.machine, &self.changed, origin) {
+                    return known;
+                }
+                let base = perch_machine::resolve(&self.machine)?;
+                Known::new(base, &self.changed, origin)
+            }
             _ => Err(SweepError::key(
                 origin,
                 "machine",
@@ -315,8 +320,7 @@ impl Simulation {
 
     /// Computes the key of a simulation that ran, whatever it may have taken.
     pub(crate) fn key(self, origin: &str) -> Result<Key, SweepError> {
-        let base = self.machine_as_said(origin)?;
-        let known = Known::new(base, &self.changed, origin)?;
+        let known = self.machine_as_said(origin)?;
         Ok(self.resolve(known, origin, Budget::DEFAULT)?.key)
     }
 
