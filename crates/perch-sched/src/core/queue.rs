@@ -28,8 +28,6 @@ impl Sched<'_> {
     /// Takes the running task off its CPU: it sleeps or ends, as `life` says.
     pub(super) fn leave(&mut self, cpu: usize, task: TaskId, life: Life) {
         let departure = self.rq.leave(cpu, task, life);
-        self.apply();
-        self.tell_groups();
         if self.caches.is_on() {
             self.stops_running(cpu, task);
             self.reserve(cpu, -1);
@@ -45,7 +43,8 @@ impl Sched<'_> {
         }
     }
 
-    /// Picks the task that runs next on `cpu`, which runs none.
+    /// Picks the task that runs next on `cpu`, which runs none. Applies what the departure of the task
+    /// before it did, too.
     #[inline(always)]
     pub(super) fn pick(&mut self, cpu: usize) -> Option<TaskId> {
         let next = self.rq.pick(cpu);
@@ -78,7 +77,6 @@ impl Sched<'_> {
             return;
         };
         self.rq.put(cpu, task);
-        self.apply();
         if self.caches.is_on() {
             self.stops_running(cpu, task);
         }
@@ -117,7 +115,6 @@ impl Sched<'_> {
     /// Handles a tick during which `task` runs.
     pub(super) fn tick_current(&mut self, cpu: usize, task: TaskId) {
         let limited = self.rq.tick(cpu, task);
-        self.apply();
         if limited {
             self.happened(Observed::RtLimited { cpu });
         }
