@@ -191,3 +191,6 @@ impl RunQueues {
         self.rank(task) == Rank::Rt
     }
 }
+
+#[cfg(test)]
+mod tests;
