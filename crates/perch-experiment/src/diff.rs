@@ -196,6 +196,15 @@ fn notes(old: &Comparison, new: &Comparison) -> Vec<String> {
             Some(_) => {}
         }
     }
+    for was in &old.kernels {
+        let mut same_arm = new.kernels.iter().filter(|other| other.arm == was.arm);
+        if let Some(other) = same_arm.find(|other| other.release != was.release) {
+            notes.push(format!(
+                "arm {} ran on Linux {}, and runs on {}",
+                was.arm, was.release, other.release
+            ));
+        }
+    }
     let is_new = |arm: &&ArmModes| old.arms.iter().all(|other| other.name != arm.name);
     let added = new.arms.iter().filter(is_new);
     notes.extend(added.map(|arm| format!("only the new result has arm {}", arm.name)));

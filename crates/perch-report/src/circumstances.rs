@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The circumstances that bring results back, in the words that every format uses.
 
-use perch_experiment::{ArmModes, Comparison, Report};
+use perch_experiment::{ArmKernel, ArmModes, Comparison, Report};
 
 /// Returns the circumstances of an experiment: machine, kernel, ticks and seed.
 pub(crate) fn of_report(report: &Report) -> String {
     let domain = report.root_domain.as_deref();
-    said(&report.machine, &report.era, domain, report.hz, report.seed)
+    let kernel = kernel(&report.era, domain, report.hz);
+    said(&report.machine, &kernel, report.seed)
 }
 
 /// Returns the circumstances of a comparison: machine, kernel, ticks and seed.
@@ -16,10 +17,37 @@ pub(crate) fn of_comparison(found: &Comparison) -> String {
         None => found.machine.clone(),
         Some(place) => format!("{} as {place}", found.machine),
     };
-    said(&machine, &found.era, domain, found.hz, found.seed)
+    let kernel = match has_several_kernels(found) {
+        false => kernel(&found.era, domain, found.hz),
+        true => kernels(&found.kernels),
+    };
+    said(&machine, &kernel, found.seed)
 }
 
-fn said(machine: &str, era: &str, domain: Option<&str>, hz: u32, seed: u64) -> String {
+/// Returns whether the arms ran on kernels of different releases or ticks.
+pub(crate) fn has_several_kernels(found: &Comparison) -> bool {
+    let identity = |kernel: &ArmKernel| (kernel.release.clone(), kernel.hz);
+    let mut all = found.kernels.iter().map(identity);
+    let first = all.next();
+    all.any(|other| Some(other) != first)
+}
+
+/// Returns all kernels, each with the names of its arms in brackets.
+fn kernels(all: &[ArmKernel]) -> String {
+    let mut named: Vec<(String, Vec<&str>)> = Vec::new();
+    for one in all {
+        let words = kernel(&one.release, None, one.hz);
+        match named.iter_mut().find(|(kernel, _)| *kernel == words) {
+            Some((_, arms)) => arms.push(&one.arm),
+            None => named.push((words, vec![&one.arm])),
+        }
+    }
+    let words = named.iter();
+    let words = words.map(|(kernel, arms)| format!("{kernel} ({})", arms.join(", ")));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn kernel(era: &str, domain: Option<&str>, hz: u32) -> String {
     // The text names the root domain only where it is not the stock one.
     let domain = domain.map_or(String::new(), |name| {
         format!(" with its root domain {name}")
@@ -28,7 +56,11 @@ fn said(machine: &str, era: &str, domain: Option<&str>, hz: u32, seed: u64) -> S
         0 => String::new(),
         hz => format!(", {hz} Hz"),
     };
-    format!("{machine}, Linux {era}{domain}{hz}, seed {seed}")
+    format!("Linux {era}{domain}{hz}")
+}
+
+fn said(machine: &str, kernel: &str, seed: u64) -> String {
+    format!("{machine}, {kernel}, seed {seed}")
 }
 
 /// Returns the arms with their modes, in one line.

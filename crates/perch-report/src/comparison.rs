@@ -170,7 +170,7 @@ fn count_grid(comparison: &Comparison, rows: &[CountRow]) -> Grid {
 }
 
 /// Writes one line a figure: its kind, its name, the arm, the value, and the interval where the
-/// figure has one.
+/// figure has one. Arms on several kernels have a line with the name of their kernel.
 fn csv(comparison: &Comparison) -> String {
     let header = [
         "kind",
@@ -183,6 +183,15 @@ fn csv(comparison: &Comparison) -> String {
         "delta_ci95_pct",
     ];
     let mut records = vec![header.map(str::to_string).to_vec()];
+    if circumstances::has_several_kernels(comparison) {
+        for kernel in &comparison.kernels {
+            let mut record = ["kernel", &kernel.release, "", &kernel.arm]
+                .map(str::to_string)
+                .to_vec();
+            record.extend([const { String::new() }; 4]);
+            records.push(record);
+        }
+    }
     for score in &comparison.scores {
         for arm in &score.arms {
             records.push(vec![
@@ -231,8 +240,9 @@ fn csv(comparison: &Comparison) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paste::{Origin, Paste, paste_comparison};
     use perch_experiment::{
-        ArmCpus, ArmModes, ArmScore, StatisticScore, Thoroughness, WakeLatency, Window,
+        ArmCpus, ArmKernel, ArmModes, ArmScore, StatisticScore, Thoroughness, WakeLatency, Window,
     };
 
     fn given() -> Comparison {
@@ -292,6 +302,7 @@ mod tests {
                     modes: modes.to_string(),
                 })
                 .to_vec(),
+            kernels: Vec::new(),
             scores: vec![ScoreRow {
                 name: "throughput".to_string(),
                 unit: "MB/s".to_string(),
@@ -376,6 +387,41 @@ mod tests {
             line.ends_with(settled::MARK)
         });
         (settled::doubts(&found), beside)
+    }
+
+    #[test]
+    fn arms_on_several_kernels_are_named_with_them() {
+        let mut found = given();
+        let on = |arm: &str, release: &str, hz| ArmKernel {
+            arm: arm.to_string(),
+            release: release.to_string(),
+            hz,
+        };
+        found.era = "7.2".to_string();
+        found.kernels = vec![on("a", "7.2", 250), on("b", "7.2", 250)];
+        let head = |found: &Comparison, format| {
+            let text = comparison(found, format);
+            text.lines().next().unwrap().to_string()
+        };
+        assert!(head(&found, Format::Table).contains("kunpeng920, Linux 7.2, 250 Hz, seed 1"));
+        assert!(!comparison(&found, Format::Csv).contains("\nkernel,"));
+        found.kernels[1] = on("b", "7.3", 1000);
+        let words = "kunpeng920, Linux 7.2, 250 Hz (a), Linux 7.3, 1000 Hz (b), seed 1";
+        for format in [Format::Table, Format::Markdown] {
+            let head = head(&found, format);
+            assert!(head.contains(words), "{head}");
+        }
+        let text = comparison(&found, Format::Csv);
+        assert_eq!(text.lines().nth(2), Some("kernel,7.3,,b,,,,"));
+        let origin = Origin {
+            version: "0.1.0".to_string(),
+            command: "perch lab compare".to_string(),
+        };
+        for paste in [Paste::Lkml, Paste::Mmtests, Paste::Cases, Paste::Imp] {
+            let text = paste_comparison(&found, &origin, paste);
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains("Linux 7.3, 1000 Hz (b)"), "{text}");
+        }
     }
 
     #[test]

@@ -6,14 +6,13 @@ mod arguments;
 mod arm;
 mod change;
 mod inside;
+mod kernels;
 mod measure;
 mod programs;
 mod score;
 mod wanted;
 
 use perch_experiment::{ArmModes, MeasuredSpec, compare_measured};
-use perch_file::Kind;
-use perch_lab::kernel::Kernel;
 use perch_lab::{Arch, Store, Topology};
 use perch_report::{ResultFormat, comparison, paste_comparison};
 
@@ -92,22 +91,11 @@ fn spec(arguments: &Arguments, guests: &Guests) -> MeasuredSpec {
         machine: guests.topology.machine().clone(),
         place: guests.place(),
         workload: arguments.name.clone().unwrap_or_else(command),
-        kernel: guests.kernel.release.clone(),
-        hz: hz(&guests.kernel),
         arms: arguments.arms.iter().map(modes).collect(),
+        kernels: guests.kernels(),
         repetitions: arguments.repetitions,
         statistics: arguments.statistics,
         seed: arguments.seed,
         jobs: guests.jobs(arguments),
     }
-}
-
-/// Ticks of the kernel per second by its configuration; 0 where nobody knows.
-fn hz(kernel: &Kernel) -> u32 {
-    let text = kernel.config.as_ref();
-    let text = text.and_then(|path| perch_file::text(path, Kind::KERNEL_CONFIG).ok());
-    let text = text.unwrap_or_default();
-    let mut lines = text.lines();
-    let hz = lines.find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok());
-    hz.unwrap_or(0)
 }

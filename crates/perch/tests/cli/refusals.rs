@@ -447,6 +447,37 @@ fn arms_of_the_lab_are_read_before_guests_boot() {
     );
     with("perch:clutser=perch", &["clutser"]);
     with("a=", &["no scheduler after `a=`"]);
+    with("a=stock@", &["no kernel after `stock@`", "`stock@7.2`"]);
+    with(
+        "a=stock with clusters=off@7.2",
+        &["right behind the scheduler", "`stock@7.2`"],
+    );
+    with(
+        "new=stock@/no/such/bzImage",
+        &["arm new", "there is no file /no/such/bzImage"],
+    );
+    with(
+        "new=perch:cluster=perch@seven",
+        &["arm new: kernel seven", "such as 7.2"],
+    );
+    let text = file("kernels", "text", "text\n");
+    with(
+        &format!("new=stock@{text}"),
+        &["arm new", &text, "it is no kernel"],
+    );
+    let unused = [
+        "lab",
+        "compare",
+        "-m",
+        "kunpeng920",
+        "--kernel",
+        "6.18",
+        "--arm",
+        "a=stock@7.2",
+        "--",
+        "true",
+    ];
+    refused(&unused, &["--kernel 6.18", "every arm has one"]);
     let juno = [
         "lab", "compare", "-m", "juno", "--arm", "stock", "--", "true",
     ];
