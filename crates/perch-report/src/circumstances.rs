@@ -68,3 +68,47 @@ pub(crate) fn modes(arms: &[ArmModes]) -> String {
     let arms = arms.iter().map(|arm| format!("{} {}", arm.name, arm.modes));
     arms.collect::<Vec<_>>().join("; ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::comparison;
+    use crate::comparison::tests::given;
+    use crate::format::Format;
+    use crate::paste::{Origin, Paste, paste_comparison};
+
+    #[test]
+    fn arms_on_several_kernels_are_named_with_them() {
+        let mut found = given();
+        let on = |arm: &str, release: &str, hz| ArmKernel {
+            arm: arm.to_string(),
+            release: release.to_string(),
+            hz,
+        };
+        found.era = "7.2".to_string();
+        found.kernels = vec![on("a", "7.2", 250), on("b", "7.2", 250)];
+        let head = |found: &Comparison, format| {
+            let text = comparison(found, format);
+            text.lines().next().unwrap().to_string()
+        };
+        assert!(head(&found, Format::Table).contains("kunpeng920, Linux 7.2, 250 Hz, seed 1"));
+        assert!(!comparison(&found, Format::Csv).contains("\nkernel,"));
+        found.kernels[1] = on("b", "7.3", 1000);
+        let words = "kunpeng920, Linux 7.2, 250 Hz (a), Linux 7.3, 1000 Hz (b), seed 1";
+        for format in [Format::Table, Format::Markdown] {
+            let head = head(&found, format);
+            assert!(head.contains(words), "{head}");
+        }
+        let text = comparison(&found, Format::Csv);
+        assert_eq!(text.lines().nth(2), Some("kernel,7.3,,b,,,,"));
+        let origin = Origin {
+            version: "0.1.0".to_string(),
+            command: "perch lab compare".to_string(),
+        };
+        for paste in [Paste::Lkml, Paste::Mmtests, Paste::Cases, Paste::Imp] {
+            let text = paste_comparison(&found, &origin, paste);
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains("Linux 7.3, 1000 Hz (b)"), "{text}");
+        }
+    }
+}

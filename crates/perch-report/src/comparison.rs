@@ -15,6 +15,7 @@ use crate::latency;
 use crate::records::write_csv;
 use crate::settled;
 use crate::shape::shapes;
+use crate::shares::share_grid;
 
 /// Returns `comparison` in the form of `format`.
 pub fn comparison(comparison: &Comparison, format: Format) -> String {
@@ -61,7 +62,10 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
     }
     text.push_str(&latency::section(comparison, mark, write));
     for (title, rows) in counted(comparison) {
-        if !rows.is_empty() {
+        if !rows.is_empty() && comparison.place.is_some() {
+            let _ = writeln!(text, "\n{mark}{title}, % of the recorded wake-ups{blank}");
+            text.push_str(&write(&share_grid(comparison, rows)));
+        } else if !rows.is_empty() {
             let _ = writeln!(text, "\n{mark}{title}, per simulated second{blank}");
             text.push_str(&write(&count_grid(comparison, rows)));
         }
@@ -238,14 +242,13 @@ fn csv(comparison: &Comparison) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::paste::{Origin, Paste, paste_comparison};
     use perch_experiment::{
-        ArmCpus, ArmKernel, ArmModes, ArmScore, StatisticScore, Thoroughness, WakeLatency, Window,
+        ArmCpus, ArmModes, ArmScore, StatisticScore, Thoroughness, WakeLatency, Window,
     };
 
-    fn given() -> Comparison {
+    pub(crate) fn given() -> Comparison {
         let arm = |name: &str, mean, delta_pct| ArmScore {
             arm: name.to_string(),
             mean,
@@ -387,41 +390,6 @@ mod tests {
             line.ends_with(settled::MARK)
         });
         (settled::doubts(&found), beside)
-    }
-
-    #[test]
-    fn arms_on_several_kernels_are_named_with_them() {
-        let mut found = given();
-        let on = |arm: &str, release: &str, hz| ArmKernel {
-            arm: arm.to_string(),
-            release: release.to_string(),
-            hz,
-        };
-        found.era = "7.2".to_string();
-        found.kernels = vec![on("a", "7.2", 250), on("b", "7.2", 250)];
-        let head = |found: &Comparison, format| {
-            let text = comparison(found, format);
-            text.lines().next().unwrap().to_string()
-        };
-        assert!(head(&found, Format::Table).contains("kunpeng920, Linux 7.2, 250 Hz, seed 1"));
-        assert!(!comparison(&found, Format::Csv).contains("\nkernel,"));
-        found.kernels[1] = on("b", "7.3", 1000);
-        let words = "kunpeng920, Linux 7.2, 250 Hz (a), Linux 7.3, 1000 Hz (b), seed 1";
-        for format in [Format::Table, Format::Markdown] {
-            let head = head(&found, format);
-            assert!(head.contains(words), "{head}");
-        }
-        let text = comparison(&found, Format::Csv);
-        assert_eq!(text.lines().nth(2), Some("kernel,7.3,,b,,,,"));
-        let origin = Origin {
-            version: "0.1.0".to_string(),
-            command: "perch lab compare".to_string(),
-        };
-        for paste in [Paste::Lkml, Paste::Mmtests, Paste::Cases, Paste::Imp] {
-            let text = paste_comparison(&found, &origin, paste);
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(text.contains("Linux 7.3, 1000 Hz (b)"), "{text}");
-        }
     }
 
     #[test]

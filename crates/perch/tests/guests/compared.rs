@@ -16,6 +16,10 @@ const SCRIPT: &str = "cat /sys/kernel/sched_ext/state; \
                       grep -o NO_SIS_UTIL /sys/kernel/debug/sched/features; \
                       echo label: near; perch lab ping --cpus 0,1 --rounds 50 >&2";
 
+/// A score that depends on the kernel alone, the kernel's release, and some wake-ups.
+const KERNEL: &str = "echo Linux $(uname -r | cut -d. -f1); uname -r; \
+                      perch lab ping --cpus 0,1 --rounds 50 >/dev/null";
+
 /// Two arms that differ in nothing but their names have the same figures and the same output, to the
 /// byte: the guests are deterministic, their seed does not depend on the arm, and a repetition's
 /// command begins at the same time in each. One names its kernel by version, the other by the path of
@@ -60,8 +64,8 @@ fn arms_that_are_the_same_have_the_same_scores() {
     assert_eq!(text("a"), text("b"));
 }
 
-/// Every arm's guests run the arm's kernel, reports name it, and gates judge the change between the
-/// kernels.
+/// Every arm's guests run the arm's kernel, reports name it, gates judge the change between the
+/// kernels, and both kernels' decisions have their reasons.
 #[test]
 fn every_arm_runs_on_its_kernel() {
     let _place = Place::take();
@@ -70,6 +74,7 @@ fn every_arm_runs_on_its_kernel() {
         .args(["lab", "compare", "-m", "kunpeng920", "--cpus", "2"])
         .args(["--repetitions", "2", "--jobs", "1", "--settle", "1s"])
         .args(["--untimed", "--format", "json", "--score", "major=Linux"])
+        .arg("--decisions")
         .args([
             "--kernel",
             "7.2",
@@ -86,12 +91,7 @@ fn every_arm_runs_on_its_kernel() {
             "--outputs",
         ])
         .arg(&folder)
-        .args([
-            "--",
-            "sh",
-            "-c",
-            "echo Linux $(uname -r | cut -d. -f1); uname -r",
-        ])
+        .args(["--", "sh", "-c", KERNEL])
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -111,6 +111,13 @@ fn every_arm_runs_on_its_kernel() {
         era.push(named.to_string());
     }
     assert_eq!(found["era"], era.join(" and "));
+    for arm in [0, 1] {
+        let rows = found["decisions"].as_array().unwrap().iter();
+        let sum: f64 = rows
+            .map(|row| row["per_second"][arm].as_f64().unwrap())
+            .sum();
+        assert!(sum > 0.0, "{found}");
+    }
 }
 
 /// A scheduler that does not load is an error with its words, and no number.

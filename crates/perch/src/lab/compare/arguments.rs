@@ -90,6 +90,11 @@ pub struct Arguments {
     /// are loaded in it, and the kernel comes to rest
     #[arg(long, value_name = "TIME", default_value = "6s", value_parser = time)]
     pub settle: Duration,
+    /// Also show by which reasons the kernel put woken tasks where it did, and how their shares change
+    /// from the first arm. Another guest per measurement records them, and the model of the kernel's
+    /// era names the reasons. Takes --untimed, and arms with the kernel's own scheduler
+    #[arg(long)]
+    pub decisions: bool,
     /// The guests' clocks count instructions and don't show modelled time: faster, and what a line
     /// costs on its way between caches does not count
     #[arg(long)]

@@ -80,8 +80,9 @@ impl Kernels {
     }
 }
 
-/// Refuses an arm whose kernel lacks what its scheduler or its changes need.
-pub fn check(arm: &Arm, kernel: &Kernel) -> Result<(), Failure> {
+/// Refuses an arm whose kernel lacks what its scheduler or its changes need, or whose decisions can't
+/// be recorded where they are to be.
+pub fn check(arm: &Arm, kernel: &Kernel, is_recorded: bool) -> Result<(), Failure> {
     let release = &kernel.release;
     if arm.scheduler != Scheduler::Stock && !kernel.sched_ext {
         let words = format!(
@@ -96,6 +97,14 @@ pub fn check(arm: &Arm, kernel: &Kernel) -> Result<(), Failure> {
         let words = format!(
             "kernel {release} has no cache-aware balancing (CONFIG_SCHED_CACHE, Linux 7.2 and newer) \
              that cache=off or cache=on could change; leave the change out, or take another kernel"
+        );
+        return Err(refused(arm, &words));
+    }
+    let has_types = || config(kernel).is_none_or(|text| has(&text, "CONFIG_DEBUG_INFO_BTF=y"));
+    if is_recorded && !has_types() {
+        let words = format!(
+            "kernel {release} has no BTF (CONFIG_DEBUG_INFO_BTF), without which --decisions can't \
+             record; build it in, or leave --decisions out"
         );
         return Err(refused(arm, &words));
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use perch_experiment::{ArmKernel, MeasuredScore, Measurement};
+use perch_experiment::{ArmKernel, CountRow, MeasuredScore, Measurement};
 use perch_lab::agent::{FAILED, Scheduled};
 use perch_lab::guest::{self, Clock, Guest, Output, Setup, Status};
 use perch_lab::initramfs::Contents;
@@ -15,6 +15,7 @@ use perch_lab::{Store, Topology};
 use super::super::options::{in_guest, watched};
 use super::arguments::Arguments;
 use super::arm::{Arm, Scheduler};
+use super::decisions::{self, Decisions};
 use super::inside;
 use super::kernels::{self, Kernels, refused};
 use super::score::{scores, tail};
@@ -44,6 +45,8 @@ pub struct Guests {
     settle: Duration,
     timed: bool,
     outputs: Option<PathBuf>,
+    /// The decisions of each arm, where they are recorded.
+    decisions: Option<Mutex<Vec<Decisions>>>,
     /// Words for the user beside the scores, with the arm and the repetition.
     trouble: Mutex<Vec<(usize, u32, String)>>,
 }
@@ -80,7 +83,7 @@ impl Guests {
                 let hidden = topology.clone().without_clusters();
                 hidden.map_err(|error| refused(arm, &error.to_string()))?;
             }
-            kernels::check(arm, kernels.of(index))?;
+            kernels::check(arm, kernels.of(index), arguments.decisions)?;
             if let Scheduler::Program(words) = &mut arm.scheduler {
                 let (there, more) = in_guest(words, &[]);
                 *words = there;
@@ -105,11 +108,13 @@ impl Guests {
             settle: arguments.settle,
             timed: !arguments.untimed,
             outputs: arguments.outputs.clone(),
+            decisions: (arguments.decisions)
+                .then(|| Mutex::new(vec![Decisions::default(); arguments.arms.len()])),
             trouble: Mutex::default(),
         };
         // The second arm's kernel is looked at before the first arm's guests run for minutes.
         for (index, arm) in guests.arms.iter().enumerate() {
-            let setup = guests.setup(index, 0);
+            let setup = guests.setup(index, 0, false);
             let setup = setup.map_err(|words| refused(arm, &words))?;
             let fits = setup.check();
             fits.map_err(|error| refused(arm, &error.to_string()))?;
@@ -154,16 +159,46 @@ impl Guests {
         trouble.iter().map(line).collect()
     }
 
-    /// Boots the guest of a measurement, runs the command in it and reads the scores.
+    /// The decisions by reason; empty where none were recorded.
+    pub fn decisions(&self) -> Vec<CountRow> {
+        let recorded = self.decisions.as_ref();
+        recorded.map_or(Vec::new(), |recorded| {
+            let recorded = recorded.lock().unwrap_or_else(PoisonError::into_inner);
+            decisions::rows(&recorded)
+        })
+    }
+
+    /// Makes a measurement. Where decisions are recorded, another guest of the same seed does so.
     ///
     /// # Errors
     /// The reason in words, with the output where that helps.
     pub fn measure(&self, at: Measurement) -> Result<Vec<MeasuredScore>, String> {
+        let scores = self.score(at)?;
+        if let Some(decisions) = self.decisions.as_ref() {
+            let found = self.record(at)?;
+            if let Some(doubt) = found.doubt() {
+                let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+                trouble.push((at.arm, at.repetition, doubt));
+            }
+            let mut all = decisions.lock().unwrap_or_else(PoisonError::into_inner);
+            all[at.arm].add(&found);
+        }
+        Ok(scores)
+    }
+
+    /// Boots the guest that records an arm's decisions, and reads its recording.
+    fn record(&self, at: Measurement) -> Result<Decisions, String> {
+        let (guest, output) = run(&self.setup(at.arm, at.seed, true)?)?;
+        let failed = |words: String| format!("in the guest that records decisions: {words}");
+        ended(&guest, &output).map_err(failed)?;
+        let recording = guest.get(decisions::FILE);
+        Decisions::read(&recording.map_err(|error| failed(error.to_string()))?)
+    }
+
+    /// Boots the guest of a measurement, runs the command in it and reads the scores.
+    fn score(&self, at: Measurement) -> Result<Vec<MeasuredScore>, String> {
         let arm = &self.arms[at.arm];
-        let setup = self.setup(at.arm, at.seed)?;
-        let guest = Guest::boot(&setup).map_err(|error| error.to_string())?;
-        let job = guest.job().expect("the setup has a job, asked for once");
-        let output = job.wait().map_err(|error| error.to_string())?;
+        let (guest, output) = run(&self.setup(at.arm, at.seed, false)?)?;
         self.check_release(&guest, at)?;
         self.note(&guest, at).map_err(|error| error.to_string())?;
         let text = output.text();
@@ -209,7 +244,7 @@ impl Guests {
         ))
     }
 
-    fn setup(&self, arm: usize, seed: u64) -> Result<Setup, String> {
+    fn setup(&self, arm: usize, seed: u64, is_recorded: bool) -> Result<Setup, String> {
         let (kernel, contents) = (self.kernels.of(arm), &self.contents[arm]);
         let arm = &self.arms[arm];
         let mut topology = self.topology.clone();
@@ -223,13 +258,24 @@ impl Guests {
         if !arm.kernel.boot.is_empty() {
             setup.kernel_words = Some(arm.kernel.boot.join(" "));
         }
-        let command = prepare(&mut setup, self.timed, seed, &self.command);
+        let mut command = prepare(&mut setup, self.timed, seed, &self.command);
+        if is_recorded {
+            command = decisions::recorded(command);
+        }
         // The command begins at any point of a tick, which the seed chooses.
         let settle = self.settle + Duration::from_nanos(seed % TICK_NS);
         let job = guest::Command::new(inside::words(arm, settle, &command));
         setup.job = Some(job.timeout(self.timeout));
         Ok(setup)
     }
+}
+
+/// Boots a guest and waits for the end of its job.
+fn run(setup: &Setup) -> Result<(Guest, Output), String> {
+    let guest = Guest::boot(setup).map_err(|error| error.to_string())?;
+    let job = guest.job().expect("the setup has a job, asked for once");
+    let output = job.wait().map_err(|error| error.to_string())?;
+    Ok((guest, output))
 }
 
 /// Returns an error unless the command ended well, and its scheduler with it.
