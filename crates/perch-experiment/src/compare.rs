@@ -4,6 +4,7 @@
 
 mod counts;
 mod found;
+mod kernels;
 mod measured;
 mod plan;
 mod rounds;
@@ -26,7 +27,8 @@ use crate::tally::{ArmCpus, WakeLatency};
 pub use counts::CountRow;
 use counts::{Rates, chosen, counts, guests, totals};
 pub(crate) use counts::{distances, occurred};
-pub use measured::{ArmKernel, MeasuredScore, MeasuredSpec, Measurement, compare_measured};
+pub use kernels::ArmKernel;
+pub use measured::{MeasuredScore, MeasuredSpec, Measurement, compare_measured};
 pub use plan::{Plan, Window};
 use rounds::{Found, Rounds};
 use scoring::arm_scores;

@@ -2,9 +2,8 @@
 //! A comparison whose scores are measured somewhere else than in the simulator.
 
 use perch_machine::Machine;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+use super::kernels::{ArmKernel, common_hz, releases};
 use super::scoring::arm_scores;
 use super::{Comparison, ScoreRow};
 use crate::error::ExperimentError;
@@ -13,17 +12,6 @@ use crate::raw::{Each, Repetition};
 use crate::report::ArmModes;
 use crate::seed::seed;
 use crate::statistic::{DESCRIBE, Statistic};
-
-/// The kernel that an arm ran on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ArmKernel {
-    /// The arm's name.
-    pub arm: String,
-    /// The kernel's release, as `uname -r` prints it.
-    pub release: String,
-    /// Ticks of the kernel per second; 0 where nobody knows them.
-    pub hz: u32,
-}
 
 /// The request for a comparison of measurements.
 #[derive(Clone, Debug)]
@@ -167,26 +155,6 @@ pub fn compare_measured(
         totals: Vec::new(),
         contention: Vec::new(),
     })
-}
-
-/// The releases of all kernels, each once, in the order of the arms.
-fn releases(kernels: &[ArmKernel]) -> String {
-    let mut releases: Vec<&str> = Vec::new();
-    for kernel in kernels {
-        if !releases.contains(&kernel.release.as_str()) {
-            releases.push(&kernel.release);
-        }
-    }
-    releases.join(" and ")
-}
-
-/// The ticks per second that all kernels have; 0 where they differ.
-fn common_hz(kernels: &[ArmKernel]) -> u32 {
-    let first = kernels.first().map_or(0, |kernel| kernel.hz);
-    match kernels.iter().all(|kernel| kernel.hz == first) {
-        true => first,
-        false => 0,
-    }
 }
 
 fn check(spec: &MeasuredSpec) -> Result<(), ExperimentError> {

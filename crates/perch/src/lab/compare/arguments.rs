@@ -53,7 +53,7 @@ pub struct Arguments {
     /// The machine that the guests show, by name or TOML file
     #[arg(long, short, value_name = "MACHINE")]
     pub machine: String,
-    /// An arm: [NAME=]SCHEDULER[@KERNEL] [with CHANGE...], see below; changes are shown from the first
+    /// An arm: `[NAME=]SCHEDULER[@KERNEL] [with CHANGE...]`, see below; changes are shown from the first
     #[arg(long = "arm", value_name = "ARM", required = true, value_parser = Arm::parse)]
     pub arms: Vec<Arm>,
     /// Guests per arm, each with a seed of its own; repetitions of the same number share it

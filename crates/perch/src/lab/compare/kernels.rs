@@ -59,7 +59,7 @@ impl Kernels {
         &self.found[self.of[arm]]
     }
 
-    /// What `make` makes of each kernel, by arm; it is called once per kernel.
+    /// Calls `make` once per kernel, and returns by arm what it made of the arm's kernel.
     pub fn each<T: Clone>(
         &self,
         make: impl FnMut(&Kernel) -> Result<T, Failure>,
