@@ -4,6 +4,7 @@
 
 mod counts;
 mod found;
+mod kernels;
 mod measured;
 mod plan;
 mod rounds;
@@ -26,6 +27,7 @@ use crate::tally::{ArmCpus, WakeLatency};
 pub use counts::CountRow;
 use counts::{Rates, chosen, counts, guests, totals};
 pub(crate) use counts::{distances, occurred};
+pub use kernels::ArmKernel;
 pub use measured::{MeasuredScore, MeasuredSpec, Measurement, compare_measured};
 pub use plan::{Plan, Window};
 use rounds::{Found, Rounds};
@@ -57,9 +59,10 @@ pub struct Comparison {
     pub place: Option<String>,
     /// The workload.
     pub workload: String,
-    /// The stock kernel.
+    /// The stock kernel; where the arms ran on several, their releases.
     pub era: String,
-    /// Ticks of the kernel per second; 0 where nobody knows them.
+    /// Ticks of the kernel per second; 0 where nobody knows them or the arms' kernels differ in
+    /// them.
     pub hz: u32,
     /// The layout of that kernel's root domain, where it differs from the stock one's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,6 +76,9 @@ pub struct Comparison {
     pub window: Option<Window>,
     /// The arms and their modes; changes are from the first.
     pub arms: Vec<ArmModes>,
+    /// The kernel that each arm ran on; empty where that was the simulator.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<ArmKernel>,
     /// Every score of the workload, and the mean time from wake-up to running.
     pub scores: Vec<ScoreRow>,
     /// The time that woken tasks waited until they ran, by arm.
@@ -177,6 +183,7 @@ pub fn compare_raw(
                 modes: arm.modes.to_string(),
             })
             .collect(),
+        kernels: Vec::new(),
         scores,
         latency,
         cpus,

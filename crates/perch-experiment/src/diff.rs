@@ -203,6 +203,15 @@ fn notes(old: &Comparison, new: &Comparison) -> Vec<String> {
             ));
         }
     }
+    for was in &old.kernels {
+        let mut same_arm = new.kernels.iter().filter(|other| other.arm == was.arm);
+        if let Some(other) = same_arm.find(|other| other.release != was.release) {
+            notes.push(format!(
+                "arm {} ran on Linux {}, and runs on {}",
+                was.arm, was.release, other.release
+            ));
+        }
+    }
     arm_notes(&old.arms, &new.arms, &mut notes);
     notes
 }

@@ -40,9 +40,9 @@ mod verdicts;
 
 pub use cell::{ArmResult, CellReport, Simulated};
 pub use compare::{
-    ArmScore, CompareSpec, Comparison, CountRow, MeasuredScore, MeasuredSpec, Measurement, Plan,
-    ScoreRow, StatisticScore, Window, check_comparison, compare, compare_measured, compare_raw,
-    watch,
+    ArmKernel, ArmScore, CompareSpec, Comparison, CountRow, MeasuredScore, MeasuredSpec,
+    Measurement, Plan, ScoreRow, StatisticScore, Window, check_comparison, compare,
+    compare_measured, compare_raw, watch,
 };
 pub use contention::{ContendedLine, Contention, LineUser};
 pub use diff::{

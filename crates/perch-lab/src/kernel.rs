@@ -16,8 +16,8 @@ use crate::store::Store;
 
 pub use stored::Kernel;
 use stored::{NEEDED, built_in, shelf, unpack, write};
-use version::Wanted;
 pub use version::{NEWEST_TESTED, OLDEST};
+use version::{Wanted, dotted};
 
 impl Kernel {
     /// The kernel that `spec` names, for guests of `arch`.
@@ -96,6 +96,14 @@ fn booted(store: &Store, wanted: &Wanted, arch: Arch) -> Result<Option<Kernel>> 
 
 /// The kernel in a file that the user gave, unpacked into the store unless it boots as it is.
 fn from_file(store: &Store, path: &Path, arch: Arch) -> Result<Kernel> {
+    if !path.exists() {
+        return Err(Error::Input(format!(
+            "there is no file {}; give the path of a kernel's bzImage, vmlinux or Image, or a version \
+             such as {}",
+            path.display(),
+            dotted(&NEWEST_TESTED)
+        )));
+    }
     let path = fs::canonicalize(path).map_err(Error::file("read the kernel", path))?;
     let metadata = fs::metadata(&path).map_err(Error::file("read the kernel", &path))?;
     let mut hasher = DefaultHasher::new();

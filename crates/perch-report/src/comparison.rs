@@ -15,6 +15,7 @@ use crate::latency;
 use crate::records::write_csv;
 use crate::settled;
 use crate::shape::shapes;
+use crate::shares::share_grid;
 
 /// Returns `comparison` in the form of `format`.
 pub fn comparison(comparison: &Comparison, format: Format) -> String {
@@ -61,7 +62,10 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
     }
     text.push_str(&latency::section(comparison, mark, write));
     for (title, rows) in counted(comparison) {
-        if !rows.is_empty() {
+        if !rows.is_empty() && comparison.place.is_some() {
+            let _ = writeln!(text, "\n{mark}{title}, % of the recorded wake-ups{blank}");
+            text.push_str(&write(&share_grid(comparison, rows)));
+        } else if !rows.is_empty() {
             let _ = writeln!(text, "\n{mark}{title}, per simulated second{blank}");
             text.push_str(&write(&count_grid(comparison, rows)));
         }
@@ -170,7 +174,7 @@ fn count_grid(comparison: &Comparison, rows: &[CountRow]) -> Grid {
 }
 
 /// Writes one line a figure: its kind, its name, the arm, the value, and the interval where the
-/// figure has one.
+/// figure has one. Arms on several kernels have a line with the name of their kernel.
 fn csv(comparison: &Comparison) -> String {
     let header = [
         "kind",
@@ -183,6 +187,15 @@ fn csv(comparison: &Comparison) -> String {
         "delta_ci95_pct",
     ];
     let mut records = vec![header.map(str::to_string).to_vec()];
+    if circumstances::has_several_kernels(comparison) {
+        for kernel in &comparison.kernels {
+            let mut record = ["kernel", &kernel.release, "", &kernel.arm]
+                .map(str::to_string)
+                .to_vec();
+            record.extend([const { String::new() }; 4]);
+            records.push(record);
+        }
+    }
     for score in &comparison.scores {
         for arm in &score.arms {
             records.push(vec![
@@ -229,13 +242,13 @@ fn csv(comparison: &Comparison) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use perch_experiment::{
         ArmCpus, ArmModes, ArmScore, StatisticScore, Thoroughness, WakeLatency, Window,
     };
 
-    fn given() -> Comparison {
+    pub(crate) fn given() -> Comparison {
         let arm = |name: &str, mean, delta_pct| ArmScore {
             arm: name.to_string(),
             mean,
@@ -292,6 +305,7 @@ mod tests {
                     modes: modes.to_string(),
                 })
                 .to_vec(),
+            kernels: Vec::new(),
             scores: vec![ScoreRow {
                 name: "throughput".to_string(),
                 unit: "MB/s".to_string(),

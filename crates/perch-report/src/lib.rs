@@ -26,6 +26,7 @@ mod records;
 mod results;
 mod settled;
 mod shape;
+mod shares;
 
 pub use comparison::comparison;
 pub use contention::contention;

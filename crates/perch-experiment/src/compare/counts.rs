@@ -11,7 +11,7 @@ pub(crate) fn distances() -> [&'static str; Distance::ALL.len()] {
     Distance::ALL.map(Distance::name)
 }
 
-/// The frequency of one event, per simulated second, by arm.
+/// The frequency of one event, per simulated second, or per second of a guest's clock, by arm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountRow {
     /// The event's name.

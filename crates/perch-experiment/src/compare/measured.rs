@@ -3,6 +3,7 @@
 
 use perch_machine::Machine;
 
+use super::kernels::{ArmKernel, common_hz, releases};
 use super::scoring::arm_scores;
 use super::{Comparison, ScoreRow};
 use crate::error::ExperimentError;
@@ -21,12 +22,10 @@ pub struct MeasuredSpec {
     pub place: String,
     /// The load, in words.
     pub workload: String,
-    /// The kernel's release.
-    pub kernel: String,
-    /// Ticks of the kernel per second; 0 where nobody knows them.
-    pub hz: u32,
     /// The arms, at least one; changes are from the first.
     pub arms: Vec<ArmModes>,
+    /// The kernel of each arm, in the order of the arms.
+    pub kernels: Vec<ArmKernel>,
     /// Measurements of each arm, at least 1.
     pub repetitions: u32,
     /// True where every score is also described by its statistics over the repetitions.
@@ -134,13 +133,14 @@ pub fn compare_measured(
         machine: spec.machine.name.clone(),
         place: Some(spec.place.clone()),
         workload: spec.workload.clone(),
-        era: spec.kernel.clone(),
-        hz: spec.hz,
+        era: releases(&spec.kernels),
+        hz: common_hz(&spec.kernels),
         root_domain: None,
         seed: spec.seed,
         repetitions: spec.repetitions,
         window: None,
         arms: spec.arms.clone(),
+        kernels: spec.kernels.clone(),
         scores,
         latency: Vec::new(),
         cpus: Vec::new(),
@@ -162,6 +162,10 @@ fn check(spec: &MeasuredSpec) -> Result<(), ExperimentError> {
     let names: Vec<&str> = spec.arms.iter().map(|arm| arm.name.as_str()).collect();
     if names.is_empty() {
         return refuse("no arm: expected --arm at least once".to_string());
+    }
+    let of_kernels = spec.kernels.iter().map(|kernel| kernel.arm.as_str());
+    if !of_kernels.eq(names.iter().copied()) {
+        return refuse("the list of kernels must have one kernel per arm".to_string());
     }
     let again = (1..names.len()).find(|&index| names[..index].contains(&names[index]));
     if let Some(index) = again {
@@ -219,7 +223,8 @@ fn hand_out(
     seed_of: &dyn Fn(u32) -> u64,
     each: Each,
 ) -> Result<(), ExperimentError> {
-    for (found, arm) in score.arms.iter().zip(&spec.arms) {
+    let arms = spec.arms.iter().zip(&spec.kernels);
+    for (found, (arm, kernel)) in score.arms.iter().zip(arms) {
         for (repetition, &value) in (0..).zip(&found.iterations) {
             each(&Repetition {
                 experiment: None,
@@ -228,7 +233,7 @@ fn hand_out(
                 row: None,
                 machine: &spec.machine.name,
                 workload: &spec.workload,
-                era: &spec.kernel,
+                era: &kernel.release,
                 arm: &arm.name,
                 modes: &arm.modes,
                 repetition,
@@ -253,13 +258,19 @@ mod tests {
             machine: perch_machine::resolve("x5570").unwrap(),
             place: "a guest of 4 CPUs".to_string(),
             workload: "hackbench".to_string(),
-            kernel: "7.2".to_string(),
-            hz: 250,
             arms: arms
                 .iter()
                 .map(|name| ArmModes {
                     name: name.to_string(),
                     modes: String::new(),
+                })
+                .collect(),
+            kernels: arms
+                .iter()
+                .map(|arm| ArmKernel {
+                    arm: arm.to_string(),
+                    release: "7.2".to_string(),
+                    hz: 250,
                 })
                 .collect(),
             repetitions,
@@ -304,6 +315,31 @@ mod tests {
         spec.jobs = 4;
         let parallel = compare_measured(&spec, &|_, _| {}, &mut |_| Ok(()), measure).unwrap();
         assert_eq!(found, parallel);
+    }
+
+    #[test]
+    fn every_arm_has_its_own_kernel_and_the_seeds_of_the_others() {
+        let mut spec = spec(&["old", "new", "perch"], 2);
+        spec.kernels[0].release = "6.18".to_string();
+        spec.kernels[0].hz = 100;
+        let mut raw = Vec::new();
+        let mut note = |one: &Repetition| {
+            raw.push((one.arm.to_string(), one.era.to_string(), one.seed));
+            Ok(())
+        };
+        let measure = |at: Measurement| Ok(score("time", (at.seed % 1000) as f64 + 1.0));
+        let found = compare_measured(&spec, &|_, _| {}, &mut note, measure).unwrap();
+        assert_eq!((found.era.as_str(), found.hz), ("6.18 and 7.2", 0));
+        assert_eq!(found.kernels, spec.kernels);
+        assert_eq!((raw[0].1.as_str(), raw[2].1.as_str()), ("6.18", "7.2"));
+        assert_eq!(raw[0].2, raw[2].2);
+        for arm in &found.scores[0].arms[1..] {
+            assert_eq!((arm.delta_pct, arm.delta_ci95_pct), (0.0, Some(0.0)));
+        }
+        spec.kernels.pop();
+        let refused = compare_measured(&spec, &|_, _| {}, &mut |_| Ok(()), measure);
+        let words = refused.unwrap_err().to_string();
+        assert!(words.contains("one kernel per arm"), "{words}");
     }
 
     #[test]

@@ -157,8 +157,12 @@ impl Setup {
         (duties.count || duties.time).then_some(duties)
     }
 
-    /// Refuses parts that do not fit each other, before QEMU is started.
-    pub(super) fn check(&self) -> Result<()> {
+    /// Refuses parts that do not fit each other, before QEMU is started. [`super::Guest::boot`] does
+    /// so, too; who boots many guests can look at all of them first.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with the part that is at fault.
+    pub fn check(&self) -> Result<()> {
         let arch = self.topology.arch();
         if self.kernel.arch != arch {
             return Err(Error::Input(format!(

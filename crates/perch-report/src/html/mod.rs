@@ -398,12 +398,18 @@ fn comparison(body: &mut String, section: usize, title: &str, found: &Comparison
         // The drawing shows these decisions and more: it shows the CPUs on which tasks ran.
         let is_drawn = what == "decisions by chosen CPU" && !found.cpus.is_empty();
         if !counted.is_empty() && !is_drawn {
-            counts(body, &names, title, what, counted);
+            let said = match found.place {
+                None => "Per simulated second, mean of the repetitions.",
+                Some(_) => "Per second of the guest that recorded them.",
+            };
+            counts(body, &names, [title, what, said], counted);
         }
     }
 }
 
-fn counts(body: &mut String, arms: &[String], title: &str, what: &str, counted: &[CountRow]) {
+/// Shows what was counted, under its title, by what it is, and with what is said about it.
+fn counts(body: &mut String, arms: &[String], words: [&str; 3], counted: &[CountRow]) {
+    let [title, what, said] = words;
     let mut heading = what.to_string();
     heading[..1].make_ascii_uppercase();
     let _ = writeln!(body, "<h3>{}</h3>", escape(&heading));
@@ -413,7 +419,7 @@ fn counts(body: &mut String, arms: &[String], title: &str, what: &str, counted: 
         .collect();
     let words = Words {
         name: &format!("{title}: {what}"),
-        said: "Per simulated second, mean of the repetitions.",
+        said,
     };
     captioned(body, &chart::bars(&words, arms, &rows), words.said);
     let head: Vec<String> = [String::new()]

@@ -75,6 +75,17 @@ pub fn comparison(value: &Value, found: &Comparison) -> Checked {
     if arms == 0 {
         return Err("arms: found none, expected at least one".to_string());
     }
+    if !found.kernels.is_empty() {
+        number_of("kernels", found.kernels.len(), arms, "one an arm")?;
+    }
+    for (number, (kernel, arm)) in found.kernels.iter().zip(&found.arms).enumerate() {
+        if kernel.arm != arm.name {
+            return Err(format!(
+                "kernels[{number}].arm: found `{}`, expected `{}`, the name in arms[{number}]",
+                kernel.arm, arm.name
+            ));
+        }
+    }
     few("scores", found.scores.len(), MOST_ROWS)?;
     for (number, row) in found.scores.iter().enumerate() {
         score(&format!("scores[{number}]"), row, found)?;

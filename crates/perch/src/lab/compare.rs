@@ -5,15 +5,15 @@
 mod arguments;
 mod arm;
 mod change;
+mod decisions;
 mod inside;
+mod kernels;
 mod measure;
 mod programs;
 mod score;
 mod wanted;
 
 use perch_experiment::{ArmModes, MeasuredSpec, compare_measured};
-use perch_file::Kind;
-use perch_lab::kernel::Kernel;
 use perch_lab::{Arch, Store, Topology};
 use perch_report::{ResultFormat, comparison, paste_comparison};
 
@@ -43,6 +43,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (first, others) = (names.first().copied(), names.get(1..).unwrap_or_default());
     let (repetitions, quiet) = (arguments.repetitions, arguments.quiet);
     let gates = (arguments.gates).begin(first, others, repetitions, quiet)?;
+    if arguments.decisions {
+        decisions::check(arguments)?;
+    }
     let mut raw = Raw::begin(arguments.raw.as_deref())?;
     if let Some(folder) = &arguments.outputs {
         std::fs::create_dir_all(folder)
@@ -57,12 +60,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         eprint!("{}", left_out(&guests.topology));
     }
     let meter = Meter::new(&spec.workload, Unit::Each, arguments.quiet);
-    let total = u64::from(spec.repetitions) * spec.arms.len() as u64;
-    meter.advance(0, total);
-    let advance = |done, total| meter.advance(done as u64, total as u64);
-    let found = compare_measured(&spec, &advance, &mut |r| raw.add(r), |at| {
+    let total = spec.repetitions as usize * spec.arms.len();
+    // A measurement has another guest that records its decisions.
+    let guests_each = if arguments.decisions { 2 } else { 1 };
+    let advance = |done, total| {
+        meter.advance(guests_each * done as u64, guests_each * total as u64);
+    };
+    advance(0, total);
+    let mut found = compare_measured(&spec, &advance, &mut |r| raw.add(r), |at| {
         guests.measure(at)
     })?;
+    found.decisions = guests.decisions();
     meter.say("guests", spec.jobs);
     raw.finish()?;
     if !arguments.quiet {
@@ -92,22 +100,11 @@ fn spec(arguments: &Arguments, guests: &Guests) -> MeasuredSpec {
         machine: guests.topology.machine().clone(),
         place: guests.place(),
         workload: arguments.name.clone().unwrap_or_else(command),
-        kernel: guests.kernel.release.clone(),
-        hz: hz(&guests.kernel),
         arms: arguments.arms.iter().map(modes).collect(),
+        kernels: guests.kernels(),
         repetitions: arguments.repetitions,
         statistics: arguments.statistics,
         seed: arguments.seed,
         jobs: guests.jobs(arguments),
     }
-}
-
-/// Ticks of the kernel per second by its configuration; 0 where nobody knows.
-fn hz(kernel: &Kernel) -> u32 {
-    let text = kernel.config.as_ref();
-    let text = text.and_then(|path| perch_file::text(path, Kind::KERNEL_CONFIG).ok());
-    let text = text.unwrap_or_default();
-    let mut lines = text.lines();
-    let hz = lines.find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok());
-    hz.unwrap_or(0)
 }

@@ -6,6 +6,7 @@
 mod command;
 mod files;
 mod gates;
+mod lab_arms;
 mod overload;
 mod predicted;
 mod progress;

@@ -104,4 +104,17 @@ fn a_kernel_without_sched_ext_is_refused_before_it_boots() {
     assert!(said.contains(&kernel.release), "{said}");
     assert!(said.contains("sched_ext"), "{said}");
     assert!(said.contains("--kernel"), "{said}");
+
+    let on_it = |arm: &str| format!("{arm}@{}", image.display());
+    let output = Command::new(PERCH)
+        .args(["lab", "compare", "--machine", "kunpeng920", "--cpus", "8"])
+        .args(["--arm", &on_it("old=stock"), "--arm", &on_it("new=perch")])
+        .args(["--", "true"])
+        .env("PERCH_CACHE", folder.0.join("cache"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let words = format!("arm new: kernel {} has no sched_ext", kernel.release);
+    assert!(said.contains(&words), "{said}");
 }

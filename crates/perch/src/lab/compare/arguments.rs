@@ -17,11 +17,15 @@ use crate::gate;
 
 /// The end of `--help`.
 const HELP: &str = "\
-Arms: [NAME=]SCHEDULER [with CHANGE...]
+Arms: [NAME=]SCHEDULER[@KERNEL] [with CHANGE...]
   stock                      the kernel's own scheduler
   perch[:KEY=VALUE,...]      perch, with modes and settings as perch run --set takes them
   NAME=PROGRAM ARGUMENTS     any other scheduler's program. perch takes it along, waits until the
                              kernel says that it is loaded, and ends it by SIGINT
+
+An arm's KERNEL is what --kernel takes, a version or a file: stock@7.2, stock@/path/to/bzImage,
+perch:cluster=perch@7.2. It comes right behind the scheduler, before a program's arguments. An arm
+without one runs on the kernel of --kernel.
 
 Changes of an arm's kernel, whatever its scheduler:
   clusters=off               the kernel does not know of clusters: no scan, no domain of them. What
@@ -38,7 +42,9 @@ command with several results prints a line `label: WORDS` before each.
 
 Example:
   perch lab compare -m kunpeng920 --cpus 8 --arm stock --arm 'noscan=stock with clusters=off' \\
-      --arm perch:cluster=perch -- hackbench -g 1 -l 50";
+      --arm perch:cluster=perch -- hackbench -g 1 -l 50
+  perch lab compare -m kunpeng920 --cpus 8 --arm old=stock@7.2 --arm new=stock@arch/x86/boot/bzImage \\
+      --fail-if 'time>2%' -- hackbench -g 1 -l 50";
 
 /// The arguments of `perch lab compare`.
 #[derive(Args)]
@@ -47,7 +53,7 @@ pub struct Arguments {
     /// The machine that the guests show, by name or TOML file
     #[arg(long, short, value_name = "MACHINE")]
     pub machine: String,
-    /// An arm: [NAME=]SCHEDULER [with CHANGE...], see below; changes are shown from the first
+    /// An arm: `[NAME=]SCHEDULER[@KERNEL] [with CHANGE...]`, see below; changes are shown from the first
     #[arg(long = "arm", value_name = "ARM", required = true, value_parser = Arm::parse)]
     pub arms: Vec<Arm>,
     /// Guests per arm, each with a seed of its own; repetitions of the same number share it
@@ -61,7 +67,8 @@ pub struct Arguments {
     /// What tables call the load [default: the command]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// The kernel: a version such as 7.2, or a file [default: the newest that was tried]
+    /// The kernel of arms that name none of their own: a version such as 7.2, or a file [default: the
+    /// newest that was tried]
     #[arg(
         long,
         value_name = "VERSION|FILE",
@@ -83,6 +90,11 @@ pub struct Arguments {
     /// are loaded in it, and the kernel comes to rest
     #[arg(long, value_name = "TIME", default_value = "6s", value_parser = time)]
     pub settle: Duration,
+    /// Also show by which reasons the kernel put woken tasks where it did, and how their shares change
+    /// from the first arm. Another guest per measurement records them, and the model of the kernel's
+    /// era names the reasons. Takes --untimed, and arms with the kernel's own scheduler
+    #[arg(long)]
+    pub decisions: bool,
     /// The guests' clocks count instructions and don't show modelled time: faster, and what a line
     /// costs on its way between caches does not count
     #[arg(long)]

@@ -24,6 +24,8 @@ pub struct Arm {
     pub name: String,
     /// The scheduler.
     pub scheduler: Scheduler,
+    /// The kernel that the arm's guests boot, as `--kernel` takes it; none for that of all arms.
+    pub image: Option<String>,
     /// The changes of the kernel that the scheduler runs on.
     pub kernel: Kernel,
     /// All of it but the name, in the words of the user.
@@ -33,9 +35,13 @@ pub struct Arm {
 /// The word between a scheduler and what changes in the kernel.
 const WITH: &str = "with";
 
+/// The character between a scheduler and the kernel that it runs on.
+const ON: char = '@';
+
 impl Arm {
-    /// Reads `[NAME=]SCHEDULER [with CHANGE…]`, in which the scheduler is `stock`,
-    /// `perch[:KEY=VALUE,…]`, or a program and its arguments, quoted as for a shell.
+    /// Reads `[NAME=]SCHEDULER[@KERNEL] [with CHANGE…]`, in which the scheduler is `stock`,
+    /// `perch[:KEY=VALUE,…]`, or a program and its arguments, quoted as for a shell. The kernel is
+    /// behind the program, before its arguments, which may have an `@` of their own.
     ///
     /// # Errors
     /// A sentence that says what was wrong and what was expected.
@@ -56,8 +62,19 @@ impl Arm {
         if with.is_some() && changes.is_empty() {
             return Err("nothing comes after `with`".to_string());
         }
-        let scheduler = scheduler(&first, mine)?;
-        let changes: Result<Vec<Change>, String> = changes.iter().map(|w| w.parse()).collect();
+        let alone = [mine.last(), changes.last()];
+        if let Some(word) = alone.into_iter().flatten().find(|w| w.starts_with(ON)) {
+            return Err(format!("`{word}` stands alone; {}", place_of(word, &first)));
+        }
+        let (program, image) = on(&first)?;
+        let scheduler = scheduler(program, mine)?;
+        let change = |word: &String| {
+            word.parse().map_err(|error| match word.find(ON) {
+                Some(at) => format!("{error}; {}", place_of(&word[at..], &first)),
+                None => error,
+            })
+        };
+        let changes: Result<Vec<Change>, String> = changes.iter().map(change).collect();
         let name = match name {
             Some(name) => name,
             None => default_name(&scheduler),
@@ -69,6 +86,7 @@ impl Arm {
             words: all.join(" "),
             name,
             scheduler,
+            image,
             kernel: Kernel::of(changes?),
         })
     }
@@ -94,7 +112,9 @@ fn named(first: &str) -> Result<(Option<String>, String), String> {
     if first.starts_with("perch:") || first.starts_with("stock:") {
         return Ok((None, first.to_string()));
     }
-    let Some((name, rest)) = first.split_once('=') else {
+    let split = first.split_once('=');
+    // An `=` behind the kernel's `@` is in the name of a file.
+    let Some((name, rest)) = split.filter(|(name, _)| !name.contains(ON)) else {
         return Ok((None, first.to_string()));
     };
     let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
@@ -109,6 +129,31 @@ fn named(first: &str) -> Result<(Option<String>, String), String> {
         ));
     }
     Ok((Some(name.to_string()), rest.to_string()))
+}
+
+/// Takes the kernel from the scheduler's word, and returns both.
+fn on(first: &str) -> Result<(&str, Option<String>), String> {
+    let Some((scheduler, kernel)) = first.split_once(ON) else {
+        return Ok((first, None));
+    };
+    if scheduler.is_empty() {
+        return Err(format!(
+            "no scheduler before `{first}`: expected for example stock{first}"
+        ));
+    }
+    if kernel.is_empty() {
+        return Err(format!(
+            "no kernel after `{first}`: expected a version (`{first}7.2`) or a file \
+             (`{first}/path/to/bzImage`)"
+        ));
+    }
+    Ok((scheduler, Some(kernel.to_string())))
+}
+
+/// Says where in an arm a kernel belongs that was found somewhere else.
+fn place_of(kernel: &str, first: &str) -> String {
+    let scheduler = first.split(ON).next().unwrap_or(first);
+    format!("a kernel comes right behind the scheduler: `{scheduler}{kernel}`")
 }
 
 fn scheduler(first: &str, more: &[String]) -> Result<Scheduler, String> {
@@ -213,6 +258,43 @@ mod tests {
     }
 
     #[test]
+    fn any_scheduler_may_name_its_kernel() {
+        let arm = |text: &str| {
+            let arm = Arm::parse(text).unwrap();
+            let loader = arm.loader().unwrap_or_default().join(" ");
+            (arm.name, arm.image.unwrap_or_default(), loader, arm.words)
+        };
+        let same = |text: &str, expected: [&str; 4]| {
+            let [name, image, loader, words] = expected.map(str::to_string);
+            assert_eq!(arm(text), (name, image, loader, words), "{text}");
+        };
+        same("old=stock@7.2", ["old", "7.2", "", "stock@7.2"]);
+        same(
+            "stock@/a=b/bzImage",
+            ["stock", "/a=b/bzImage", "", "stock@/a=b/bzImage"],
+        );
+        same(
+            "new=stock@'/my kernel/a@b'",
+            ["new", "/my kernel/a@b", "", "'stock@/my kernel/a@b'"],
+        );
+        same(
+            "p=perch@6.18",
+            ["p", "6.18", "/bin/perch run", "perch@6.18"],
+        );
+        let set = "/bin/perch run --set cluster=perch";
+        same(
+            "perch:cluster=perch@7.2",
+            ["perch", "7.2", set, "perch:cluster=perch@7.2"],
+        );
+        let words = "scx_cosmos@7.2 -s 700 --at a@b with clusters=off";
+        same(
+            words,
+            ["scx_cosmos", "7.2", "scx_cosmos -s 700 --at a@b", words],
+        );
+        same("stock", ["stock", "", "", "stock"]);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_with_what_was_expected() {
         for (text, words) in [
             ("", "it is empty"),
@@ -228,6 +310,16 @@ mod tests {
             ("perch:cluster=never", "never"),
             ("stock with", "nothing comes after `with`"),
             ("stock with clutser=off", "`clutser=off`"),
+            ("stock@", "no kernel after `stock@`: expected a version"),
+            ("x=@7.2", "no scheduler before `@7.2`"),
+            (
+                "stock with clusters=off@7.2",
+                "behind the scheduler: `stock@7.2`",
+            ),
+            ("stock with feature=NO_SIS_UTIL@7.2", "`stock@7.2`"),
+            ("stock with clusters=off @7.2", "`@7.2` stands alone"),
+            ("scx_cosmos -s 700 @7.2", "`scx_cosmos@7.2`"),
+            ("perch:cluster=prech@7.2", "prech"),
         ] {
             if words == "nosuch" {
                 // The first word is a program, which is looked for before any guest boots.

@@ -6,6 +6,9 @@ use std::str::FromStr;
 /// The folder of the scheduler's files in debugfs.
 const SCHED: &str = "/sys/kernel/debug/sched";
 
+/// The file that turns cache-aware balancing on and off.
+pub const CACHE_AWARE: &str = "/sys/kernel/debug/sched/llc_balancing/enabled";
+
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -72,9 +75,11 @@ impl FromStr for Change {
         };
         match key {
             "clusters" if value == "off" => Ok(Change::HideClusters),
-            "cache" if value == "off" => write(format!("{SCHED}/llc_balancing/enabled"), "0"),
-            "cache" if value == "on" => write(format!("{SCHED}/llc_balancing/enabled"), "1"),
+            "cache" if value == "off" => write(CACHE_AWARE.to_string(), "0"),
+            "cache" if value == "on" => write(CACHE_AWARE.to_string(), "1"),
             "clusters" | "cache" => Err(format!("`{text}`: expected {key}=off")),
+            // The kernel's names of features are words; a kernel behind one would be lost on it.
+            "feature" if value.contains('@') => Err(format!("`{text}`: expected a feature's name")),
             "feature" => write(format!("{SCHED}/features"), value),
             "boot" => Ok(Change::Boot(value.to_string())),
             _ if key.starts_with('/') => write(key.to_string(), value),

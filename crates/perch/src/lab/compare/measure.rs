@@ -5,18 +5,19 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use perch_experiment::{MeasuredScore, Measurement};
+use perch_experiment::{ArmKernel, CountRow, MeasuredScore, Measurement};
 use perch_lab::agent::{FAILED, Scheduled};
 use perch_lab::guest::{self, Clock, Guest, Output, Setup, Status};
 use perch_lab::initramfs::Contents;
-use perch_lab::kernel::Kernel;
 use perch_lab::qemu::Qemu;
 use perch_lab::{Store, Topology};
 
 use super::super::options::{in_guest, watched};
 use super::arguments::Arguments;
 use super::arm::{Arm, Scheduler};
+use super::decisions::{self, Decisions};
 use super::inside;
+use super::kernels::{self, Kernels, refused};
 use super::score::{scores, tail};
 use super::wanted::Wanted;
 use crate::arguments::threads;
@@ -32,10 +33,10 @@ const TICK_NS: u64 = 10_000_000;
 pub struct Guests {
     /// The machine that they show.
     pub topology: Topology,
-    /// Their kernel.
-    pub kernel: Kernel,
+    kernels: Kernels,
     qemu: Qemu,
-    contents: Contents,
+    /// The files of each arm's guests.
+    contents: Vec<Contents>,
     /// The arms, the words of whose programs are those in a guest.
     arms: Vec<Arm>,
     command: Vec<String>,
@@ -44,6 +45,8 @@ pub struct Guests {
     settle: Duration,
     timed: bool,
     outputs: Option<PathBuf>,
+    /// The decisions of each arm, where they are recorded.
+    decisions: Option<Mutex<Vec<Decisions>>>,
     /// Words for the user beside the scores, with the arm and the repetition.
     trouble: Mutex<Vec<(usize, u32, String)>>,
 }
@@ -72,22 +75,15 @@ impl Guests {
     ) -> Result<Guests, Failure> {
         // The perch for the guest comes first: nothing can fetch it.
         let perch = guest::perch_for(topology.arch(), "/proc/self/exe".as_ref())?;
-        let kernel = Kernel::find(store, &arguments.kernel, topology.arch())?;
+        let kernels = Kernels::find(&arguments.arms, &arguments.kernel, store, topology.arch())?;
         let mut arms = arguments.arms.clone();
         let (command, mut tools) = in_guest(&arguments.command, &arguments.with);
-        for arm in &mut arms {
+        for (index, arm) in arms.iter_mut().enumerate() {
             if arm.kernel.clusters_hidden {
                 let hidden = topology.clone().without_clusters();
                 hidden.map_err(|error| refused(arm, &error.to_string()))?;
             }
-            if arm.scheduler != Scheduler::Stock && !kernel.sched_ext {
-                let words = format!(
-                    "kernel {} has no sched_ext, so no other scheduler can be loaded into it; take \
-                     another (--kernel 7.2)",
-                    kernel.release
-                );
-                return Err(refused(arm, &words));
-            }
+            kernels::check(arm, kernels.of(index), arguments.decisions)?;
             if let Scheduler::Program(words) = &mut arm.scheduler {
                 let (there, more) = in_guest(words, &[]);
                 *words = there;
@@ -97,11 +93,12 @@ impl Guests {
         let mut need = topology.need();
         need.plugin = !arguments.untimed;
         let qemu = Qemu::find(store, need)?;
-        // All arms have the same files, so that no arm differs by what it does not use.
-        let contents = guest::contents(store, &kernel, &perch, tools)?;
-        Ok(Guests {
+        // All arms of a kernel have the same files, so that no arm differs by what it does not use.
+        let contents =
+            kernels.each(|kernel| Ok(guest::contents(store, kernel, &perch, &tools)?))?;
+        let guests = Guests {
             topology,
-            kernel,
+            kernels,
             qemu,
             contents,
             arms,
@@ -111,8 +108,23 @@ impl Guests {
             settle: arguments.settle,
             timed: !arguments.untimed,
             outputs: arguments.outputs.clone(),
+            decisions: (arguments.decisions)
+                .then(|| Mutex::new(vec![Decisions::default(); arguments.arms.len()])),
             trouble: Mutex::default(),
-        })
+        };
+        // The second arm's kernel is looked at before the first arm's guests run for minutes.
+        for (index, arm) in guests.arms.iter().enumerate() {
+            let setup = guests.setup(index, 0, false);
+            let setup = setup.map_err(|words| refused(arm, &words))?;
+            let fits = setup.check();
+            fits.map_err(|error| refused(arm, &error.to_string()))?;
+        }
+        Ok(guests)
+    }
+
+    /// The kernel of each arm.
+    pub fn kernels(&self) -> Vec<ArmKernel> {
+        self.kernels.named(&self.arms)
     }
 
     /// Describes the guests in words.
@@ -147,16 +159,47 @@ impl Guests {
         trouble.iter().map(line).collect()
     }
 
-    /// Boots the guest of a measurement, runs the command in it and reads the scores.
+    /// The decisions by reason; empty where none were recorded.
+    pub fn decisions(&self) -> Vec<CountRow> {
+        let recorded = self.decisions.as_ref();
+        recorded.map_or(Vec::new(), |recorded| {
+            let recorded = recorded.lock().unwrap_or_else(PoisonError::into_inner);
+            decisions::rows(&recorded)
+        })
+    }
+
+    /// Makes a measurement. Where decisions are recorded, another guest of the same seed does so.
     ///
     /// # Errors
     /// The reason in words, with the output where that helps.
     pub fn measure(&self, at: Measurement) -> Result<Vec<MeasuredScore>, String> {
+        let scores = self.score(at)?;
+        if let Some(decisions) = self.decisions.as_ref() {
+            let found = self.record(at)?;
+            if let Some(doubt) = found.doubt() {
+                let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+                trouble.push((at.arm, at.repetition, doubt));
+            }
+            let mut all = decisions.lock().unwrap_or_else(PoisonError::into_inner);
+            all[at.arm].add(&found);
+        }
+        Ok(scores)
+    }
+
+    /// Boots the guest that records an arm's decisions, and reads its recording.
+    fn record(&self, at: Measurement) -> Result<Decisions, String> {
+        let (guest, output) = run(&self.setup(at.arm, at.seed, true)?)?;
+        let failed = |words: String| format!("in the guest that records decisions: {words}");
+        ended(&guest, &output).map_err(failed)?;
+        let recording = guest.get(decisions::FILE);
+        Decisions::read(&recording.map_err(|error| failed(error.to_string()))?)
+    }
+
+    /// Boots the guest of a measurement, runs the command in it and reads the scores.
+    fn score(&self, at: Measurement) -> Result<Vec<MeasuredScore>, String> {
         let arm = &self.arms[at.arm];
-        let setup = self.setup(arm, at.seed)?;
-        let guest = Guest::boot(&setup).map_err(|error| error.to_string())?;
-        let job = guest.job().expect("the setup has a job, asked for once");
-        let output = job.wait().map_err(|error| error.to_string())?;
+        let (guest, output) = run(&self.setup(at.arm, at.seed, false)?)?;
+        self.check_release(&guest, at)?;
         self.note(&guest, at).map_err(|error| error.to_string())?;
         let text = output.text();
         if let Some(folder) = &self.outputs {
@@ -186,19 +229,39 @@ impl Guests {
         Ok(())
     }
 
-    fn setup(&self, arm: &Arm, seed: u64) -> Result<Setup, String> {
+    /// Returns an error unless the guest runs the kernel that the result names.
+    fn check_release(&self, guest: &Guest, at: Measurement) -> Result<(), String> {
+        let found = guest.get("/proc/sys/kernel/osrelease");
+        let found = found.map_err(|error| error.to_string())?;
+        let found = String::from_utf8_lossy(&found);
+        let expected = &self.kernels.of(at.arm).release;
+        if found.trim() == expected {
+            return Ok(());
+        }
+        Err(format!(
+            "the guest's kernel says that it is {}, and its image that it is {expected}",
+            found.trim()
+        ))
+    }
+
+    fn setup(&self, arm: usize, seed: u64, is_recorded: bool) -> Result<Setup, String> {
+        let (kernel, contents) = (self.kernels.of(arm), &self.contents[arm]);
+        let arm = &self.arms[arm];
         let mut topology = self.topology.clone();
         if arm.kernel.clusters_hidden {
             topology = topology
                 .without_clusters()
                 .map_err(|error| error.to_string())?;
         }
-        let (kernel, qemu) = (self.kernel.clone(), self.qemu.clone());
-        let mut setup = Setup::new(kernel, qemu, topology, self.contents.clone());
+        let (kernel, qemu) = (kernel.clone(), self.qemu.clone());
+        let mut setup = Setup::new(kernel, qemu, topology, contents.clone());
         if !arm.kernel.boot.is_empty() {
             setup.kernel_words = Some(arm.kernel.boot.join(" "));
         }
-        let command = prepare(&mut setup, self.timed, seed, &self.command);
+        let mut command = prepare(&mut setup, self.timed, seed, &self.command);
+        if is_recorded {
+            command = decisions::recorded(command);
+        }
         // The command begins at any point of a tick, which the seed chooses.
         let settle = self.settle + Duration::from_nanos(seed % TICK_NS);
         let job = guest::Command::new(inside::words(arm, settle, &command));
@@ -207,8 +270,12 @@ impl Guests {
     }
 }
 
-fn refused(arm: &Arm, words: &str) -> Failure {
-    Failure::input(format!("arm {}: {words}", arm.name))
+/// Boots a guest and waits for the end of its job.
+fn run(setup: &Setup) -> Result<(Guest, Output), String> {
+    let guest = Guest::boot(setup).map_err(|error| error.to_string())?;
+    let job = guest.job().expect("the setup has a job, asked for once");
+    let output = job.wait().map_err(|error| error.to_string())?;
+    Ok((guest, output))
 }
 
 /// Returns an error unless the command ended well, and its scheduler with it.
