@@ -7,6 +7,7 @@ in_every_era! {
     groups_share_evenly_whatever_their_number_of_tasks
     shares_divide_the_cpu
     nested_group_has_its_parents_share
+    group_on_two_cpus_weighs_half_on_each
     policy_hears_of_the_first_and_the_last_task
 }
 
@@ -59,6 +60,21 @@ fn nested_group_has_its_parents_share(era: Era) {
     };
     let ran = shared(era, &[member(1), FAIR], &[GROUP, inner]);
     assert!(ran[0].abs_diff(ran[1]) <= 300, "{ran:?}");
+}
+
+fn group_on_two_cpus_weighs_half_on_each(era: Era) {
+    let mut q = Queues::with(era, &[member(0), member(0), FAIR], &[GROUP], false);
+    q.fork(0, 0);
+    q.fork(1, 1);
+    q.fork(0, 2);
+    q.schedule(0);
+    q.schedule(1);
+    q.ticks_on(&[0, 1], 2500);
+    // A weight of 512 against one of 1024.
+    let (member, other) = (q.ran_ms(0), q.ran_ms(2));
+    let share = 100 * member / (member + other);
+    assert!((28..=39).contains(&share), "{member} and {other} ms");
+    q.check();
 }
 
 fn policy_hears_of_the_first_and_the_last_task(era: Era) {

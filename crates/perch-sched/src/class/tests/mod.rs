@@ -215,6 +215,11 @@ impl Queues {
 
     /// Lets the running task of a CPU and whoever follows it run for a number of ticks.
     fn ticks(&mut self, cpu: usize, ticks: u64) {
+        self.ticks_on(&[cpu], ticks);
+    }
+
+    /// See [`Queues::ticks`], for several CPUs at once.
+    fn ticks_on(&mut self, cpus: &[usize], ticks: u64) {
         for _ in 0..ticks {
             self.pass(self.rq.tick_ns());
             if self.rq.ends_rt_period() {
@@ -222,12 +227,14 @@ impl Queues {
                     self.rq.renew_rt(cpu);
                 }
             }
-            let Some(current) = self.rq.current(cpu) else {
-                continue;
-            };
-            self.rq.tick(cpu, current);
-            if self.rq.need_resched(cpu) {
-                self.preempt(cpu);
+            for &cpu in cpus {
+                let Some(current) = self.rq.current(cpu) else {
+                    continue;
+                };
+                self.rq.tick(cpu, current);
+                if self.rq.need_resched(cpu) {
+                    self.preempt(cpu);
+                }
             }
         }
     }

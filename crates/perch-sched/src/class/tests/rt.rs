@@ -15,6 +15,7 @@ in_every_era! {
     fifo_task_never_ends_its_turn
     round_robin_tasks_take_turns
     higher_priority_preempts
+    pinned_equal_preempts_a_task_that_can_move
     preempted_task_goes_on_first_among_equals
     yielding_task_goes_behind_its_equals
     hog_leaves_fair_tasks_their_share
@@ -89,6 +90,18 @@ fn higher_priority_preempts(era: Era) {
     assert!(!q.rq.arrives(0, TaskId(2)).preempts && !q.rq.need_resched(0));
     q.fork(0, 1);
     assert!(q.rq.arrives(0, TaskId(1)).preempts && q.rq.need_resched(0));
+    assert_eq!(q.preempt(0), Some(1));
+}
+
+fn pinned_equal_preempts_a_task_that_can_move(era: Era) {
+    let mut q = Queues::new(era, &[fifo(10), pinned(10, 0), fifo(10)]);
+    q.fork(0, 0);
+    q.schedule(0);
+    // An equal that can move itself preempts nobody.
+    q.fork(0, 2);
+    assert!(!q.rq.arrives(0, TaskId(2)).preempts);
+    q.fork(0, 1);
+    assert!(q.rq.arrives(0, TaskId(1)).preempts);
     assert_eq!(q.preempt(0), Some(1));
 }
 
