@@ -42,7 +42,7 @@ impl Sched<'_> {
             Mode::Off => return false,
             Mode::Posted => {}
             Mode::Upstream => {
-                let here = self.cpus[cpu].llc;
+                let here = self.llc(cpu);
                 if migrate == Migrate::Wanted && t.cache.wants() != here {
                     return true;
                 }
@@ -70,8 +70,8 @@ impl Sched<'_> {
         let Some(current) = self.rq.fair_current(source) else {
             return false;
         };
-        let home = self.cpus[source].llc;
-        if home == self.cpus[cpu].llc || migrate == Migrate::Misfit {
+        let home = self.llc(source);
+        if home == self.llc(cpu) || migrate == Migrate::Misfit {
             return false;
         }
         match self.caches.mode() {
@@ -94,9 +94,7 @@ impl Sched<'_> {
     pub(super) fn is_wanted(&self, cpu: usize, number: usize) -> bool {
         self.caches.mode() == Mode::Upstream
             && !self.host.topology().domain(number).shares_llc()
-            && self.cpus[cpu]
-                .llc
-                .is_some_and(|llc| self.caches.away(llc) > 0)
+            && self.llc(cpu).is_some_and(|llc| self.caches.away(llc) > 0)
     }
 
     /// Mode upstream: returns the group of a domain with most tasks that prefer the balancing CPU's
@@ -106,7 +104,7 @@ impl Sched<'_> {
         if !self.is_wanted(cpu, number) {
             return None;
         }
-        let here = self.cpus[cpu].llc?;
+        let here = self.llc(cpu)?;
         let state = &self.balance.cpus[cpu].domains[i];
         let local = state.local_group;
         if state.failed > nice_tries(self.host.topology(), number) {
@@ -117,7 +115,7 @@ impl Sched<'_> {
         let mut most: Option<(usize, u32)> = None;
         for g in (local + 1..domain.groups()).chain(0..local) {
             let group = domain.group(g);
-            let elsewhere = group.iter().filter(|&c| self.cpus[c].llc != Some(here));
+            let elsewhere = group.iter().filter(|&c| self.llc(c) != Some(here));
             let wanting = elsewhere.map(|c| self.caches.wanting(c, here)).sum();
             if most.map_or(0, |(_, than)| than) >= wanting {
                 continue;
@@ -136,7 +134,7 @@ impl Sched<'_> {
 
     /// Returns the number of tasks on the queue of `source` that prefer the LLC of `cpu`.
     pub(crate) fn wanting(&self, source: usize, cpu: usize) -> u32 {
-        let here = self.cpus[cpu].llc;
+        let here = self.llc(cpu);
         here.map_or(0, |llc| self.caches.wanting(source, llc))
     }
 
@@ -148,7 +146,7 @@ impl Sched<'_> {
         source: usize,
         cpu: usize,
     ) -> bool {
-        let here = self.cpus[cpu].llc;
+        let here = self.llc(cpu);
         let mut after = self.rq.first_turn();
         while let Some((turn, task)) = self.rq.coldest(source, after) {
             after = turn;

@@ -119,7 +119,7 @@ impl Sched<'_> {
             }
         }
         self.balance.cpus[cpu].next_balance_ns = next;
-        let most = cost.max(self.rules.migration_cost_ns);
+        let most = cost.max(self.balance.era.migration_cost_ns);
         self.rq.idleness_mut(cpu).set_max_cost(most);
         spent
     }
@@ -191,7 +191,7 @@ impl Sched<'_> {
             let factor = busy_factor(rules, self.is_numa(cpu, i));
             interval = (interval * factor).saturating_sub(less);
         }
-        interval.clamp(self.rq.tick_ns(), 100_000_000 * self.cpus.len() as u64)
+        interval.clamp(self.rq.tick_ns(), 100_000_000 * self.nr_cpus() as u64)
     }
 
     /// Does one pass over one domain. Returns the number of tasks that came.
@@ -321,7 +321,7 @@ impl Sched<'_> {
             return Some(1);
         }
         let lot = &mut self.balance.cpus[cpu].domains[i].lot;
-        let drawn = lot.draw(self.random.below(1024));
+        let drawn = lot.draw(self.balance.random.below(1024));
         if drawn.is_none() {
             lot.note(self.rq.now(), 0);
         }
@@ -349,7 +349,7 @@ impl Sched<'_> {
             return;
         }
         self.balance.nohz_next_ns = self.rq.now() + self.rq.tick_ns();
-        let n = self.cpus.len();
+        let n = self.nr_cpus();
         let Some(first) = (0..n).find(|&cpu| self.host.is_idle(cpu)) else {
             return;
         };
@@ -374,7 +374,7 @@ impl Sched<'_> {
 
     /// Lets the averages of idle CPUs decay, whose queues nothing else updates.
     fn decay_sleepers(&mut self) {
-        for cpu in 0..self.cpus.len() {
+        for cpu in 0..self.nr_cpus() {
             if self.rq.idleness(cpu).is_idle()
                 && self.host.cpu(cpu).load + self.host.cpu(cpu).util > 0
             {
@@ -390,7 +390,7 @@ impl Sched<'_> {
         let topology = self.host.topology();
         self.balance.scratch.busy.clear();
         self.balance.scratch.busy.resize(topology.nr_llcs(), false);
-        for cpu in 0..self.cpus.len() {
+        for cpu in 0..self.nr_cpus() {
             if self.rq.current(cpu).is_none() {
                 continue;
             }

@@ -26,7 +26,7 @@ impl Sched<'_> {
         self.rq.detach_waiting(task, from);
         self.count_wish(from, task, -1);
         self.publish(from);
-        if self.cpus[from].llc != self.cpus[to].llc && !delayed {
+        if self.llc(from) != self.llc(to) && !delayed {
             self.reserve(from, -1);
             self.reserve(to, 1);
         }
@@ -68,15 +68,16 @@ impl Sched<'_> {
         // The kernel enqueues the stopper on the CPU of the task that it moves.
         if self.rq.nr(source) == 1 {
             let symbol = Symbol::EnqueueTaskStop;
-            self.line(self.acting, symbol, Field::Overloaded, Access::Load);
+            self.line(self.acting(), symbol, Field::Overloaded, Access::Load);
         }
         self.stop_segment(source);
         self.leave_caches(source, task);
         self.put(source);
         self.move_waiting(task, source, cpu);
-        let here = std::mem::replace(&mut self.acting, source);
+        let here = self.acting();
+        self.act_on(source);
         vacated.choose(self, source);
-        self.acting = here;
+        self.act_on(here);
         true
     }
 }

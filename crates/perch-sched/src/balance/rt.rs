@@ -35,7 +35,7 @@ impl Sched<'_> {
     #[inline(never)]
     pub(crate) fn push_rt(&mut self, cpu: usize) {
         loop {
-            let push = self.rq.next_push(cpu, self.acting);
+            let push = self.rq.next_push(cpu, self.acting());
             self.apply();
             match push {
                 Push::Stops => return,
@@ -65,7 +65,7 @@ impl Sched<'_> {
 
     /// Asks `cpu` to reschedule; if it is another CPU, by an interrupt.
     fn resched(&mut self, cpu: usize) {
-        let here = self.acting;
+        let here = self.acting();
         let asked = self.rq.ask_resched(cpu);
         if cpu != here && (!asked || self.rq.current(cpu).is_none()) {
             self.send_ipi(cpu, here, 0);
@@ -75,11 +75,11 @@ impl Sched<'_> {
     /// Moves a waiting task to the queue of another CPU. The cost, that of a wake-up, is charged to
     /// the task that runs where the move is decided, or to the moved task if none does.
     fn move_rt(&mut self, task: TaskId, from: usize, to: usize, step: RtStep) {
-        let here = self.acting;
+        let here = self.acting();
         self.rq.detach_rt(task);
         self.apply();
         self.publish(from);
-        if self.cpus[from].llc != self.cpus[to].llc {
+        if self.llc(from) != self.llc(to) {
             self.reserve(from, -1);
             self.reserve(to, 1);
         }
@@ -95,7 +95,7 @@ impl Sched<'_> {
         let distance = self.costs.distance(from, to);
         self.happened(Observed::RtMoved(Moved {
             task,
-            this_cpu: self.acting,
+            this_cpu: self.acting(),
             from,
             to,
             distance,

@@ -6,13 +6,15 @@ use perch_policy::Topology;
 
 use super::domain::CpuBalance;
 use super::sums::{Groups, Sums};
-use crate::era::BalanceRules;
+use crate::era::{BalanceRules, EraRules};
 
 /// The balancer's state that belongs to no single CPU: the groups of the domains with their sums,
 /// the crowded CPUs, and the times of the passes for idle CPUs.
 pub(crate) struct BalanceState {
-    /// The rules of the stock kernel.
+    /// The rules of the stock kernel, and those of the balancer among them.
+    pub(super) era: EraRules,
     pub(super) rules: BalanceRules,
+    pub(super) random: Random,
     /// The balancer's part of each CPU.
     pub(super) cpus: Vec<CpuBalance>,
     /// The groups of every domain, and the sums over their CPUs.
@@ -40,12 +42,14 @@ pub(crate) struct Scratch {
 
 impl BalanceState {
     /// Returns the state of a machine on which nothing runs.
-    pub fn new(topology: &Topology, rules: &BalanceRules, random: &mut Random) -> BalanceState {
-        let cpus = topology.nr_cpus();
+    pub fn new(topology: &Topology, era: &EraRules, mut random: Random) -> BalanceState {
+        let (cpus, rules) = (topology.nr_cpus(), &era.balance);
         let state = |cpu| CpuBalance::new(topology, cpu, random.below(64_000_000));
         BalanceState {
+            era: *era,
             rules: *rules,
             cpus: (0..cpus).map(state).collect(),
+            random,
             groups: Groups::new(topology, rules),
             scratch: Scratch::default(),
             crowded: vec![0; cpus.div_ceil(64)],

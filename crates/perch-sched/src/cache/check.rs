@@ -55,7 +55,7 @@ impl Sched<'_> {
         for llc in 0..topology.nr_llcs() {
             let here = |(_, t): &(TaskId, &Task)| {
                 let awake = matches!(t.life(), Life::Waking | Life::Queued | Life::Running);
-                awake && self.cpus[t.cpu()].llc == Some(llc)
+                awake && self.llc(t.cpu()) == Some(llc)
             };
             let nr = self.rq.tasks().filter(here).count() as u32;
             let cpus = topology.llc_span(llc).iter();
@@ -73,7 +73,7 @@ impl Sched<'_> {
 
     fn check_wishes(&self) -> Result<(), String> {
         let llcs = self.host.topology().nr_llcs();
-        let mut walked = vec![0; self.cpus.len() * llcs];
+        let mut walked = vec![0; self.nr_cpus() * llcs];
         let mut away = vec![0; llcs];
         for (id, t) in self.rq.tasks() {
             if !self.rq.on_queue(id) {
@@ -81,7 +81,7 @@ impl Sched<'_> {
             }
             if let Some(llc) = t.cache.wants {
                 walked[t.cpu() * llcs + llc] += 1;
-                let home = self.cpus[t.cpu()].llc == Some(llc);
+                let home = self.llc(t.cpu()) == Some(llc);
                 away[llc] += u32::from(!home);
             }
         }
@@ -92,7 +92,7 @@ impl Sched<'_> {
                 "{kept} of {} tasks away from LLC {llc}",
                 away[llc]
             );
-            for cpu in 0..self.cpus.len() {
+            for cpu in 0..self.nr_cpus() {
                 let (kept, walked) = (self.caches.wanting(cpu, llc), walked[cpu * llcs + llc]);
                 hold!(
                     kept == walked,

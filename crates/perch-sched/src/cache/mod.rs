@@ -24,7 +24,7 @@ impl Sched<'_> {
     /// if the task comes back to the LLC that it left a short time ago.
     #[cold]
     pub(crate) fn changes_llc(&mut self, cpu: usize, task: TaskId) {
-        let here = self.cpus[cpu].llc;
+        let here = self.llc(cpu);
         let now = self.rq.now();
         let trail = self.rq.task(task).cache.trail;
         let first = trail.now.is_none();
@@ -64,9 +64,9 @@ impl Sched<'_> {
         let topology = self.host.topology();
         let preferred = self.host.preferred_cpu(process);
         let wants = preferred.and_then(|c| topology.llc(c));
+        let home = self.llc(cpu);
         let t = self.rq.task_mut(task);
         if t.cache.wants != wants {
-            let home = self.cpus[cpu].llc;
             self.caches.count(cpu, home, t.cache.wants, -1);
             self.caches.count(cpu, home, wants, 1);
             t.cache.wants = wants;
@@ -79,7 +79,7 @@ impl Sched<'_> {
         if self.caches.mode != Mode::Upstream {
             return;
         }
-        let (home, wants) = (self.cpus[cpu].llc, self.rq.task(task).cache.wants);
+        let (home, wants) = (self.llc(cpu), self.rq.task(task).cache.wants);
         self.caches.count(cpu, home, wants, by);
     }
 
@@ -141,7 +141,7 @@ impl Sched<'_> {
         if self.caches.mode != Mode::Perch {
             return;
         }
-        if let Some(llc) = self.cpus[cpu].llc {
+        if let Some(llc) = self.llc(cpu) {
             let load = self.host.llc_load_mut(llc);
             load.nr = load.nr.wrapping_add_signed(by);
         }
@@ -152,7 +152,7 @@ impl Sched<'_> {
     pub(crate) fn sum_util(&mut self, cpu: usize) {
         let now = self.host.cpu(cpu).util;
         let before = std::mem::replace(&mut self.caches.util[cpu], now);
-        if let Some(llc) = self.cpus[cpu].llc {
+        if let Some(llc) = self.llc(cpu) {
             let load = self.host.llc_load_mut(llc);
             load.util = load.util.wrapping_add(now).wrapping_sub(before);
         }

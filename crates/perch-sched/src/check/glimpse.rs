@@ -133,8 +133,10 @@ impl Glimpse {
             noted_ns: sched.caches.noted_ns(llc),
         });
         Glimpse {
-            settled: (sched.cpus.iter()).all(|c| !c.inbox.is_told() && c.inbox.tasks().is_empty())
-                && !(0..sched.nr_cpus()).any(|cpu| sched.rq.need_resched(cpu)),
+            settled: (0..sched.nr_cpus()).all(|cpu| {
+                let inbox = sched.inbox(cpu);
+                !inbox.is_told() && inbox.tasks().is_empty()
+            }) && !(0..sched.nr_cpus()).any(|cpu| sched.rq.need_resched(cpu)),
             loads: loads.collect(),
             now_ns: sched.rq.now(),
             tasks: tasks.collect(),

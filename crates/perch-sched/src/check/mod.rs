@@ -36,12 +36,12 @@ impl Auditor {
     /// The text names the invariant that does not hold.
     pub fn check(&mut self, sched: &Sched<'_>, reasons: &[u32]) -> Result<(), String> {
         self.coming.clear();
-        self.coming.resize(sched.cpus.len(), Coming::default());
-        for event in sched.events.iter() {
+        self.coming.resize(sched.nr_cpus(), Coming::default());
+        for event in sched.events().iter() {
             let cpu = event.key as usize;
             match event.kind {
                 kind::IPI => self.coming[cpu].interrupts += 1,
-                kind::SEGMENT if event.tag == sched.cpus[cpu].segment.tag() => {
+                kind::SEGMENT if event.tag == sched.segment_tag(cpu) => {
                     self.coming[cpu].ends += 1;
                 }
                 _ => {}
@@ -57,7 +57,7 @@ impl Auditor {
             sched.rq.check_queues(&sched.host)?;
             sched.rq.check_averages()?;
             sched.check_groups()?;
-            sched.rq.check_rt(&|cpu| sched.cpus[cpu].inbox.is_told())?;
+            sched.rq.check_rt(&|cpu| sched.inbox(cpu).is_told())?;
             sched.check_caches()
         };
         let floors = sched.rq.floors();
@@ -80,12 +80,13 @@ impl Sched<'_> {
     fn check_places(&self, reasons: &[u32]) -> Result<(), String> {
         // The places of each task: timelines, CPUs that run it, inboxes.
         let mut places = IdVec::<TaskId, [u32; 3]>::from_iter(self.rq.tasks().map(|_| [0; 3]));
-        for (cpu, c) in self.cpus.iter().enumerate() {
+        for cpu in 0..self.nr_cpus() {
             let waiting = self.rq.rt_waiting(cpu);
             waiting.for_each(|t| places[t][0] += 1);
             let current = self.rq.current(cpu);
             current.iter().for_each(|&t| places[t][1] += 1);
-            c.inbox.tasks().iter().for_each(|&t| places[t][2] += 1);
+            let coming = self.inbox(cpu).tasks();
+            coming.iter().for_each(|&t| places[t][2] += 1);
         }
         let waiting = self.rq.fair_waiting();
         waiting.for_each(|t| places[t][0] += 1);
@@ -135,7 +136,7 @@ impl Sched<'_> {
     /// Checks that the CPU is idle exactly if it seems to be, and that an event is pending for what
     /// it has to do.
     fn check_cpu(&self, cpu: usize, coming: Coming) -> Result<(), String> {
-        let (c, nr) = (&self.cpus[cpu], self.rq.nr(cpu));
+        let (inbox, nr) = (self.inbox(cpu), self.rq.nr(cpu));
         let current = self.rq.current(cpu);
         hold!(
             self.rq.idleness(cpu).is_idle() == current.is_none(),
@@ -143,27 +144,27 @@ impl Sched<'_> {
             self.rq.idleness(cpu).is_idle(),
             current
         );
-        let free = current.is_none() && nr == 0 && c.inbox.tasks().is_empty();
+        let free = current.is_none() && nr == 0 && inbox.tasks().is_empty();
         let says = self.host.is_idle(cpu);
         hold!(
             says == free,
             "idle bit {says}: current {:?}, {nr} queued, {} to come",
             current,
-            c.inbox.tasks().len()
+            inbox.tasks().len()
         );
-        let sent = usize::from(c.inbox.is_told());
+        let sent = usize::from(inbox.is_told());
         hold!(
             coming.interrupts == sent,
             "{} interrupts on their way, not {sent}",
             coming.interrupts
         );
         hold!(
-            c.inbox.is_told() || c.inbox.tasks().is_empty(),
+            inbox.is_told() || inbox.tasks().is_empty(),
             "nobody tells of {:?}",
-            c.inbox.tasks()
+            inbox.tasks()
         );
         hold!(
-            c.inbox.is_told() || nr == 0 || current.is_some(),
+            inbox.is_told() || nr == 0 || current.is_some(),
             "idles with {nr} queued"
         );
         hold!(

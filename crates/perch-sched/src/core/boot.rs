@@ -31,7 +31,7 @@ impl<'a> Sched<'a> {
         let n = machine.cpus.len();
         let rules = EraRules::new(policy.era(), n);
         let costs = Costs::new(machine);
-        let mut random = Random::new(setup.seed, 0);
+        let random = Random::new(setup.seed, 0);
         let tick_ns = 1_000_000_000 / u64::from(setup.hz);
         let mut events = EventQueue::with_capacity(n * 2 + specs.len());
         events.push(Event {
@@ -84,8 +84,7 @@ impl<'a> Sched<'a> {
             handled: (0, 0),
             llcs: Llcs::new(machine, setup.spaces, specs.iter().map(|t| t.space)),
             counts: Counts::new(),
-            balance: BalanceState::new(topology, &rules.balance, &mut random),
-            random,
+            balance: BalanceState::new(topology, &rules, random),
             watch: Watch::default(),
             caches: cache::CacheBooks::new(&policy, topology),
         }

@@ -13,27 +13,27 @@ use crate::hardware::Costs;
 #[derive(Debug)]
 pub struct Cpu {
     /// The CPU's LLC domain, if it shares a last-level cache.
-    pub llc: Option<usize>,
+    pub(super) llc: Option<usize>,
     /// The running task's segment.
-    pub segment: Segment,
+    pub(super) segment: Segment,
     /// The CPU's speed, in 1024ths of full capacity.
-    pub speed_1024: u32,
+    pub(super) speed_1024: u32,
     /// The interrupts and the tasks that are on their way to the CPU.
-    pub inbox: Inbox,
+    pub(super) inbox: Inbox,
     /// The number of lines that tasks have brought into this CPU's caches so far.
-    pub fill: u64,
+    pub(super) fill: u64,
     /// The time that the CPU has waited for contended cache lines.
-    pub lines: Owed,
+    pub(super) lines: Owed,
     /// 5.5: the average cost of the idle scans of wakers here, in nanoseconds.
-    pub scan_cost_ns: u64,
+    pub(super) scan_cost_ns: u64,
     /// The kernel's own work that the CPU does while it is idle.
-    pub chores: Chores,
+    pub(super) chores: Chores,
 }
 
 impl Cpu {
     /// Returns how many nanoseconds this CPU takes for `work_ns`, which is work in nanoseconds at
     /// full capacity.
-    pub fn wall_ns(&self, work_ns: u64) -> u64 {
+    pub(super) fn wall_ns(&self, work_ns: u64) -> u64 {
         if self.speed_1024 == 1024 {
             work_ns
         } else {

@@ -28,7 +28,7 @@ mod wake;
 mod warmth;
 mod watch;
 
-use perch_engine::{Event, EventQueue, Random};
+use perch_engine::{Event, EventQueue};
 use perch_policy::{Host, Policy, TaskState};
 
 use crate::balance::BalanceState;
@@ -75,27 +75,26 @@ pub trait Programs {
 pub struct Sched<'a> {
     /// The run queues, and the time.
     pub(crate) rq: RunQueues,
-    pub(crate) events: EventQueue,
+    events: EventQueue,
     pub(crate) host: Host,
     pub(crate) policy: Policy,
     pub(crate) costs: Costs,
     /// The contents of the last-level caches, on a machine where the threads of some process share
     /// data.
-    pub(crate) llcs: Option<Llcs>,
+    llcs: Option<Llcs>,
     /// The kernel's contended cache lines.
     lines: Contended,
     /// The CPU that executes kernel code at this moment: the time is charged to it.
-    pub(crate) acting: usize,
-    pub(crate) cpus: Vec<Cpu>,
+    acting: usize,
+    cpus: Vec<Cpu>,
     /// The policy's state of each CPU's idle task, which is the waker of timer interrupts.
-    pub(crate) idle_tasks: Vec<TaskState>,
+    idle_tasks: Vec<TaskState>,
     /// The rules of the stock kernel.
-    pub(crate) rules: EraRules,
+    rules: EraRules,
     /// The kind and the key of the event that is being handled.
-    pub(crate) handled: (u8, u32),
-    pub(crate) counts: Counts,
-    pub(crate) random: Random,
-    pub(crate) watch: Watch<'a>,
+    handled: (u8, u32),
+    counts: Counts,
+    watch: Watch<'a>,
     /// The balancer's state.
     pub(crate) balance: BalanceState,
     /// The cache mechanism's books: its counts for processes and LLCs.

@@ -5,6 +5,7 @@
 use perch_engine::{Event, EventQueue};
 use perch_policy::Host;
 
+use super::inbox::Inbox;
 use super::{Life, Sched};
 use crate::hardware::{C2c, Costs};
 use crate::id::TaskId;
@@ -43,6 +44,12 @@ impl Sched<'_> {
     /// Returns the pending events.
     pub fn events(&self) -> &EventQueue {
         &self.events
+    }
+
+    /// Returns the CPU that executes kernel code at this moment.
+    #[inline]
+    pub(crate) fn acting(&self) -> usize {
+        self.acting
     }
 
     /// Makes `cpu` the one that executes kernel code from now on: the time is charged to it.
@@ -90,6 +97,16 @@ impl Sched<'_> {
     /// Returns the LLC of `cpu`, if it shares one.
     pub fn llc(&self, cpu: usize) -> Option<usize> {
         self.cpus[cpu].llc
+    }
+
+    /// Returns the tasks and the interrupts that are on their way to `cpu`, for checks.
+    pub(crate) fn inbox(&self, cpu: usize) -> &Inbox {
+        &self.cpus[cpu].inbox
+    }
+
+    /// Returns the tag of the event that ends the segment of `cpu`, for checks.
+    pub(crate) fn segment_tag(&self, cpu: usize) -> u32 {
+        self.cpus[cpu].segment.tag()
     }
 
     /// Returns the number of lines that tasks have brought into the caches of `cpu` so far.
