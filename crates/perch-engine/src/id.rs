@@ -124,9 +124,10 @@ impl<I: Id, T> IdVec<I, T> {
     pub fn two_mut(&mut self, one: I, other: I) -> (&mut T, &mut T) {
         let (one, other) = (one.index(), other.index());
         let (low, high) = self.items.split_at_mut(one.max(other));
-        match one < other {
-            true => (&mut low[one], &mut high[0]),
-            false => (&mut high[0], &mut low[other]),
+        if one < other {
+            (&mut low[one], &mut high[0])
+        } else {
+            (&mut high[0], &mut low[other])
         }
     }
 

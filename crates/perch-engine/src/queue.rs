@@ -199,9 +199,10 @@ impl EventQueue {
             }
         }
         let other = &mut self.nodes[least as usize].event;
-        match other.at_ns == event.at_ns && rank(other) < rank(&event) {
-            true => std::mem::replace(other, event),
-            false => event,
+        if other.at_ns == event.at_ns && rank(other) < rank(&event) {
+            std::mem::replace(other, event)
+        } else {
+            event
         }
     }
 

@@ -100,9 +100,10 @@ impl LoadResult<'_> {
     /// figures are multiples of a baseline of 1 or 100, the number that makes the simulated
     /// baseline 1 or 100.
     pub fn divisor(&self, cell: &Cell) -> f64 {
-        match cell.judging.relative {
-            true => cell.statistic.of(&self.arms[0].1[cell.score]) / cell.published.baseline,
-            false => 1.0,
+        if cell.judging.relative {
+            cell.statistic.of(&self.arms[0].1[cell.score]) / cell.published.baseline
+        } else {
+            1.0
         }
     }
 }

@@ -244,9 +244,10 @@ fn score_diff(
         // repetitions, and none of them changed.
         let is_same = (from.mean, from.ci95, old.seed) == (to.mean, to.ci95, new.seed)
             && old.repetitions == new.repetitions;
-        let Delta { pct, ci95_pct } = match is_same {
-            true => Delta::none(new.repetitions as usize),
-            false => welch(sample(from, old), sample(to, new)),
+        let Delta { pct, ci95_pct } = if is_same {
+            Delta::none(new.repetitions as usize)
+        } else {
+            welch(sample(from, old), sample(to, new))
         };
         ArmDiff {
             arm: to.arm.clone(),

@@ -140,9 +140,10 @@ impl FromStr for Gate {
         };
         Ok(Gate {
             target: target.to_string(),
-            side: match text[at..].starts_with('<') {
-                true => Side::Below,
-                false => Side::Above,
+            side: if text[at..].starts_with('<') {
+                Side::Below
+            } else {
+                Side::Above
             },
             pct,
         })

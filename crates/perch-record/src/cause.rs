@@ -127,9 +127,10 @@ impl Replay {
             }));
         }
         let explains = |given: &Given| self.ask(self.model, given).cpu == chosen;
-        match others.iter().any(explains) {
-            true => Cause::NotRecorded,
-            false => Cause::Model,
+        if others.iter().any(explains) {
+            Cause::NotRecorded
+        } else {
+            Cause::Model
         }
     }
 }

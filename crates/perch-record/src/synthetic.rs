@@ -119,9 +119,10 @@ pub fn synthetic(
             row[Task::Process] = u64::from(task.id) / 8;
             row
         });
-        let chosen = match real_time {
-            true => wake.prev_cpu,
-            false => decide(
+        let chosen = if real_time {
+            wake.prev_cpu
+        } else {
+            decide(
                 &topology,
                 policy,
                 &wake,
@@ -130,13 +131,14 @@ pub fn synthetic(
                 &mut |left| {
                     (tasks[one].state, tasks[other].state) = left;
                 },
-            ),
+            )
         };
         let wake_up = WakeUp {
             at_ns,
-            class: match real_time {
-                true => Class::RealTime,
-                false => Class::Fair,
+            class: if real_time {
+                Class::RealTime
+            } else {
+                Class::Fair
             },
             flags: wake.flags(),
             this_cpu: wake.this_cpu as u32,

@@ -17,9 +17,10 @@ pub(crate) fn of_comparison(found: &Comparison) -> String {
         None => found.machine.clone(),
         Some(place) => format!("{} as {place}", found.machine),
     };
-    let kernel = match has_several_kernels(found) {
-        false => kernel(&found.era, domain, found.hz),
-        true => kernels(&found.kernels),
+    let kernel = if !has_several_kernels(found) {
+        kernel(&found.era, domain, found.hz)
+    } else {
+        kernels(&found.kernels)
     };
     said(&machine, &kernel, found.seed)
 }

@@ -39,9 +39,10 @@ fn sections(diff: &Diff, mark: &str, write: fn(&Grid) -> String) -> String {
         diff.workload, diff.machine, diff.era
     );
     for score in &diff.scores {
-        let direction = match score.higher_is_better {
-            true => "more is better",
-            false => "less is better",
+        let direction = if score.higher_is_better {
+            "more is better"
+        } else {
+            "less is better"
         };
         let title = format!("{} ({}, {direction})", score.name, score.unit);
         let _ = writeln!(text, "\n{mark}{title}{blank}");

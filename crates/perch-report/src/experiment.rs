@@ -218,12 +218,13 @@ fn row(cell: &CellReport) -> Vec<String> {
         Verdict::Disagrees => "DISAGREES".to_string(),
         other => other.name().to_string(),
     };
-    let (change, direction) = match cell.calibration {
-        true => ("fitted".to_string(), cell.fitted.join("+")),
-        false => (
+    let (change, direction) = if cell.calibration {
+        ("fitted".to_string(), cell.fitted.join("+"))
+    } else {
+        (
             said(cell.verdict),
             cell.direction.map_or("-".to_string(), said),
-        ),
+        )
     };
     let tolerance = cell.tolerance.map_or("-".to_string(), |tolerance| {
         let [low, high] = [tolerance.low_pct, tolerance.high_pct].map(percent);

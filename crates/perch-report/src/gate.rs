@@ -22,9 +22,10 @@ fn reason(judged: &Judged) -> String {
     let who = format!("{} of {}", change.score, change.arm);
     let bound = format!("{}%", judged.gate.bound_pct());
     let Some(half) = change.ci95_pct.filter(|_| change.pct.is_finite()) else {
-        let why = match change.pct.is_finite() {
-            true => "has no interval",
-            false => "has no interval, because it is a change from 0",
+        let why = if change.pct.is_finite() {
+            "has no interval"
+        } else {
+            "has no interval, because it is a change from 0"
         };
         return format!("the change of {who} {why}");
     };
@@ -46,9 +47,10 @@ pub fn gate_case(workload: &str, judged: &Judged) -> TestCase {
     let change = &judged.change;
     let words = gate_words(judged);
     // Tests of one gate need names of their own.
-    let who = match judged.gate.is_pattern() {
-        true => format!("{} of {}", change.score, change.arm),
-        false => change.arm.to_string(),
+    let who = if judged.gate.is_pattern() {
+        format!("{} of {}", change.score, change.arm)
+    } else {
+        change.arm.to_string()
     };
     TestCase {
         class: format!("perch.{workload}"),

@@ -37,9 +37,10 @@ fn grid(found: &[WakeLatency]) -> Option<Grid> {
 
 /// Returns a figure; a dash where there is none.
 pub(crate) fn said(value: f64) -> String {
-    match value.is_finite() {
-        true => figure(value),
-        false => "-".to_string(),
+    if value.is_finite() {
+        figure(value)
+    } else {
+        "-".to_string()
     }
 }
 

@@ -133,9 +133,10 @@ fn time(ms: f64) -> String {
         _ => (ms * 1000.0, "us"),
     };
     let shown = figure(value);
-    let shown = match shown.contains('.') {
-        true => shown.trim_end_matches('0').trim_end_matches('.'),
-        false => &shown,
+    let shown = if shown.contains('.') {
+        shown.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &shown
     };
     format!("{shown} {unit}")
 }

@@ -109,9 +109,10 @@ impl Scenario {
         if stepwise {
             run.step_by_step();
         }
-        let (outcome, batches) = match self.workload.is_timed() {
-            true => (self.run_timed(&mut run)?, Vec::new()),
-            false => self.run_measured(&mut run, parts)?,
+        let (outcome, batches) = if self.workload.is_timed() {
+            (self.run_timed(&mut run)?, Vec::new())
+        } else {
+            self.run_measured(&mut run, parts)?
         };
         run.end()?;
         Ok((outcome, batches))

@@ -47,9 +47,10 @@ impl Known {
         origin: &str,
     ) -> Result<Known, SweepError> {
         let base = Arc::new(base);
-        let machine = match changes.is_empty() {
-            true => Arc::clone(&base),
-            false => Arc::new(changed(&base, changes, origin)?),
+        let machine = if changes.is_empty() {
+            Arc::clone(&base)
+        } else {
+            Arc::new(changed(&base, changes, origin)?)
         };
         Ok(Known {
             digest: digest(machine.to_toml().as_bytes()),

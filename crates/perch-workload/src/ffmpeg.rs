@@ -313,9 +313,10 @@ fn cpus_of_instances(
             while (cpus.len() as u64) < each {
                 cpus.extend(cores.next().unwrap_or_default());
             }
-            match cpus.len() as u64 == each {
-                true => Ok(Arc::new(CpuMask::of(n, cpus))),
-                false => Err(SpecError::SharedCore { each, instance }),
+            if cpus.len() as u64 == each {
+                Ok(Arc::new(CpuMask::of(n, cpus)))
+            } else {
+                Err(SpecError::SharedCore { each, instance })
             }
         })
         .collect()

@@ -167,9 +167,10 @@ impl Workload {
                 known: KINDS.iter().map(|k| k.name).collect(),
             });
         };
-        let (file, rest) = match OF_FILES.contains(&name) {
-            true => rest.split_once(',').unwrap_or((rest, "")),
-            false => ("", rest),
+        let (file, rest) = if OF_FILES.contains(&name) {
+            rest.split_once(',').unwrap_or((rest, ""))
+        } else {
+            ("", rest)
         };
         let mut keys = Keys::parse(rest, machine, budget)?;
         keys.file = file.to_string();

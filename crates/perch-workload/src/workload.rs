@@ -44,12 +44,13 @@ impl Workload {
     /// # Errors
     /// The error displays the keys, and says what the user can do.
     pub fn check(&self, era: Era) -> Result<(), EraError> {
-        match era == Era::V3_4 && self.tasks.iter().any(|t| t.uclamp != UNCLAMPED) {
-            true => Err(EraError::NoUclamp {
+        if era == Era::V3_4 && self.tasks.iter().any(|t| t.uclamp != UNCLAMPED) {
+            Err(EraError::NoUclamp {
                 spec: self.spec.clone(),
                 era,
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 

@@ -158,9 +158,10 @@ fn all<T>(by_arm: &[&Rates], names: &[Named<T>], of: impl Fn(&Rates) -> &[f64]) 
 
 /// Makes the rows of virtual machines, if any of them had a vCPU that ran.
 pub(super) fn guests(by_arm: &[&Rates]) -> Vec<CountRow> {
-    match by_arm.iter().any(|rates| rates.has_guests) {
-        true => all(by_arm, &GUESTS, |rates| &rates.guests),
-        false => Vec::new(),
+    if by_arm.iter().any(|rates| rates.has_guests) {
+        all(by_arm, &GUESTS, |rates| &rates.guests)
+    } else {
+        Vec::new()
     }
 }
 

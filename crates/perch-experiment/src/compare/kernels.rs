@@ -29,8 +29,9 @@ pub(super) fn releases(kernels: &[ArmKernel]) -> String {
 /// The ticks per second that all kernels have; 0 where they differ.
 pub(super) fn common_hz(kernels: &[ArmKernel]) -> u32 {
     let first = kernels.first().map_or(0, |kernel| kernel.hz);
-    match kernels.iter().all(|kernel| kernel.hz == first) {
-        true => first,
-        false => 0,
+    if kernels.iter().all(|kernel| kernel.hz == first) {
+        first
+    } else {
+        0
     }
 }

@@ -161,9 +161,10 @@ impl<'a> Rounds<'a> {
     /// Measures within `events` of all simulations together, beginning with `first` repetitions of
     /// each arm and with at most `most`.
     fn settle(&mut self, events: u64, first: u32, most: u32) -> Result<Found, ExperimentError> {
-        let mut found = match self.is_timed {
-            true => self.measure(timed(first))?,
-            false => self.begin(events, first)?,
+        let mut found = if self.is_timed {
+            self.measure(timed(first))?
+        } else {
+            self.begin(events, first)?
         };
         loop {
             let repetitions = found.effort.repetitions;

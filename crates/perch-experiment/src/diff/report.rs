@@ -226,9 +226,10 @@ fn cell_diff((old, was): (&Report, &CellReport), (new, cell): (&Report, &CellRep
         let is_repeated = (old.seed, was.repetitions, from.mean, from.std)
             == (new.seed, cell.repetitions, to.mean, to.std)
             && (to.std.is_some() || values(old, was, arm) == values(new, cell, arm));
-        let Delta { pct, ci95_pct } = match is_repeated {
-            true => Delta::none(cell.repetitions),
-            false => welch(old_sample, new_sample),
+        let Delta { pct, ci95_pct } = if is_repeated {
+            Delta::none(cell.repetitions)
+        } else {
+            welch(old_sample, new_sample)
         };
         Some(ArmDiff {
             arm: arm.to_string(),

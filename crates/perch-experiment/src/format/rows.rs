@@ -107,9 +107,10 @@ pub(super) fn check_keys(
     let unknown = benchmark.keys.iter().find(|(row, _)| !rows.contains(row));
     unknown.map_or(Ok(()), |(row, keys)| {
         let reason = format!("there is no row `{row}`");
-        let expected = match rows.is_empty() {
-            true => "expected no `keys` where rows are statistics".to_string(),
-            false => format!("expected one of {}", rows.join(", ")),
+        let expected = if rows.is_empty() {
+            "expected no `keys` where rows are statistics".to_string()
+        } else {
+            format!("expected one of {}", rows.join(", "))
         };
         Err(refuse(source, keys, "benchmark.keys", &reason, &expected))
     })

@@ -65,9 +65,10 @@ fn bytes<R: BufRead + Seek>(
     file.seek(SeekFrom::Start(section.offset))?;
     let mut bytes = Vec::new();
     file.by_ref().take(section.size).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 == section.size {
-        true => Ok(bytes),
-        false => Err(damaged(&format!("{what} goes beyond the end"))),
+    if bytes.len() as u64 == section.size {
+        Ok(bytes)
+    } else {
+        Err(damaged(&format!("{what} goes beyond the end")))
     }
 }
 
@@ -200,12 +201,13 @@ impl Header {
 
     /// Returns the descriptions of the kernel's events.
     pub fn tracing_data(&self) -> Result<&[u8], ImportError> {
-        match self.tracing_data.is_empty() {
-            true => Err(ImportError::Input(
+        if self.tracing_data.is_empty() {
+            Err(ImportError::Input(
                 "it has no events of the kernel's tracepoints: record with perf sched record"
                     .to_string(),
-            )),
-            false => Ok(&self.tracing_data),
+            ))
+        } else {
+            Ok(&self.tracing_data)
         }
     }
 
@@ -221,13 +223,14 @@ impl Header {
                 .iter()
                 .all(|attr| attr.info.sample_format.contains(format))
         };
-        let id = match all(SampleFormat::IDENTIFIER) {
-            true => get_record_identifier::<T>(
+        let id = if all(SampleFormat::IDENTIFIER) {
+            get_record_identifier::<T>(
                 kind,
                 RawData::from(body),
                 first.common_data_offset_from_end.is_some(),
-            ),
-            false => get_record_id::<T>(kind, RawData::from(body), &first.id_parse_info),
+            )
+        } else {
+            get_record_id::<T>(kind, RawData::from(body), &first.id_parse_info)
         };
         match (id, self.attrs.len()) {
             (_, 1) | (None, _) => Ok(*first),

@@ -56,14 +56,16 @@ impl Format {
             return None;
         }
         let fold = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
-        let value = match big {
-            true => bytes.iter().fold(0, fold),
-            false => bytes.iter().rev().fold(0, fold),
+        let value = if big {
+            bytes.iter().fold(0, fold)
+        } else {
+            bytes.iter().rev().fold(0, fold)
         };
         let unused = 64 - 8 * bytes.len() as u32;
-        Some(match field.signed {
-            true => (value << unused) as i64 >> unused,
-            false => value as i64,
+        Some(if field.signed {
+            (value << unused) as i64 >> unused
+        } else {
+            value as i64
         })
     }
 
@@ -183,9 +185,10 @@ impl<'a> Cursor<'a> {
         let fold = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
         let big = self.big;
         let bytes = self.take(size)?;
-        Some(match big {
-            true => bytes.iter().fold(0, fold),
-            false => bytes.iter().rev().fold(0, fold),
+        Some(if big {
+            bytes.iter().fold(0, fold)
+        } else {
+            bytes.iter().rev().fold(0, fold)
         })
     }
 

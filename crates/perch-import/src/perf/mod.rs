@@ -252,9 +252,10 @@ impl Reader<'_> {
         let Some(id) = raw.get(..2) else {
             return Err(RecordError::ShortEvent);
         };
-        let id = match big {
-            true => u16::from_be_bytes([id[0], id[1]]),
-            false => u16::from_le_bytes([id[0], id[1]]),
+        let id = if big {
+            u16::from_be_bytes([id[0], id[1]])
+        } else {
+            u16::from_le_bytes([id[0], id[1]])
         };
         let Some(format) = self.formats.get(&id) else {
             return Ok(None);

@@ -130,11 +130,10 @@ impl Weaver {
     /// Refuses a script of `count` tasks that has none, or too many.
     fn has_tasks(&self, count: u32) -> Result<(), ImportError> {
         if count == 0 {
-            return Err(ImportError::Input(match self.tasks.is_empty() {
-                true => {
-                    "it has no events of the scheduler: record with perf sched record".to_string()
-                }
-                false => "no task is left: expected --only and --without to keep one".to_string(),
+            return Err(ImportError::Input(if self.tasks.is_empty() {
+                "it has no events of the scheduler: record with perf sched record".to_string()
+            } else {
+                "no task is left: expected --only and --without to keep one".to_string()
             }));
         }
         if count as usize > MOST_TASKS {
@@ -172,9 +171,10 @@ impl Weaver {
         if fits(STOPPERS, &name) || any(&self.options.without) {
             return false;
         }
-        match self.options.only.is_empty() {
-            true => !RECORDERS.contains(&name.as_str()) && (!task.did.is_empty() || task.forked),
-            false => any(&self.options.only),
+        if self.options.only.is_empty() {
+            !RECORDERS.contains(&name.as_str()) && (!task.did.is_empty() || task.forked)
+        } else {
+            any(&self.options.only)
         }
     }
 }
@@ -241,9 +241,10 @@ fn steps(task: &Task, numbers: &[Option<u32>], born_ns: u64, summary: &mut Summa
                 let at = alarms.next().copied().unwrap_or(last);
                 let gap = at.saturating_sub(last);
                 last = at;
-                match periodic {
-                    true => Step::Next(gap),
-                    false => Step::Sleep(ns),
+                if periodic {
+                    Step::Next(gap)
+                } else {
+                    Step::Sleep(ns)
                 }
             }
             Did::Exec => Step::Exec,

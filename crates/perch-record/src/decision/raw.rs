@@ -75,9 +75,10 @@ impl Raw {
             pid: member.pid,
             weight: member.weight,
             vruntime: self.since_zero(member.vruntime),
-            deadline: match is(RAW_RELATIVE) {
-                true => member.deadline as i64,
-                false => self.since_zero(member.deadline),
+            deadline: if is(RAW_RELATIVE) {
+                member.deadline as i64
+            } else {
+                self.since_zero(member.deadline)
             },
             vlag: member.vlag,
             slice_ns: member.slice_ns,
@@ -106,9 +107,10 @@ impl Raw {
             RAW_PLACE => Question::Place {
                 entity: Entity {
                     vruntime: 0,
-                    deadline: match subject.relative {
-                        true => subject.deadline,
-                        false => 0,
+                    deadline: if subject.relative {
+                        subject.deadline
+                    } else {
+                        0
                     },
                     protected: None,
                     ..subject
@@ -119,9 +121,10 @@ impl Raw {
             RAW_LEAVE => {
                 // The kernel brings the vruntime of the entity that runs up to now before it
                 // reckons; what it reckons from otherwise is as it was.
-                let now = match self.is(RAW_RUNS) {
-                    true => &self.running,
-                    false => &self.subject,
+                let now = if self.is(RAW_RUNS) {
+                    &self.running
+                } else {
+                    &self.subject
                 };
                 Question::Leave {
                     entity: Entity {

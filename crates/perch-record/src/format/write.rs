@@ -83,9 +83,10 @@ impl<W: Write> Writer<W> {
         let bytes = std::mem::take(&mut self.decisions);
         self.decisions = postcard::to_extend(decision, bytes).map_err(std::io::Error::other)?;
         self.nr_decisions += 1;
-        match self.decisions.len() >= BLOCK {
-            true => self.flush_decisions(),
-            false => Ok(()),
+        if self.decisions.len() >= BLOCK {
+            self.flush_decisions()
+        } else {
+            Ok(())
         }
     }
 

@@ -47,9 +47,10 @@ fn sections(diff: &ReportDiff, mark: &str, write: fn(&Grid) -> String) -> String
     };
     for cells in diff.cells.chunk_by(|one, next| table(one) == table(next)) {
         let first = &cells[0];
-        let direction = match first.higher_is_better {
-            true => "more is better",
-            false => "less is better",
+        let direction = if first.higher_is_better {
+            "more is better"
+        } else {
+            "less is better"
         };
         let _ = writeln!(
             text,

@@ -189,14 +189,15 @@ const OFF: f64 = 1.5;
 fn within(p: &Point, most: f64) -> Point {
     let span = p.span.map(|span| span.map(|x| x.clamp(-most, most)));
     let half = p.half.map(|half| half.min(most));
-    match p.y.abs() <= most {
-        true => Point { half, span, ..*p },
-        false => Point {
+    if p.y.abs() <= most {
+        Point { half, span, ..*p }
+    } else {
+        Point {
             y: p.y.clamp(-most, most),
             half: None,
             span,
             ..*p
-        },
+        }
     }
 }
 
@@ -341,9 +342,10 @@ fn mark(
 ) -> Result<(), Failed> {
     let at = || EmptyElement::at((point.x, point.y));
     let color = SERIES[look % SERIES.len()];
-    let style = match hollow {
-        true => color.stroke_width(1),
-        false => color.filled(),
+    let style = if hollow {
+        color.stroke_width(1)
+    } else {
+        color.filled()
     };
     match look % SERIES.len() {
         0 => area.draw(&(at() + Circle::new((0, 0), 4, style))),

@@ -80,10 +80,10 @@ fn levels(machine: &Machine) -> Vec<Level> {
     let nested = within.fold(true, |nested, cpu| {
         nested & (*home.entry(cpu.llc).or_insert(cpu.node) == cpu.node)
     });
-    let mut levels = match nested {
-        true => vec![Level::Node, Level::Llc],
-        // Nodes that cut an LLC (sub-NUMA clustering) lie inside it in the drawing.
-        false => vec![Level::Llc, Level::Node],
+    let mut levels = if nested {
+        vec![Level::Node, Level::Llc]
+    } else {
+        vec![Level::Llc, Level::Node]
     };
     levels.retain(|level| match level {
         Level::Node => machine.nodes() > 1,

@@ -212,9 +212,10 @@ fn sheet_section(body: &mut String, section: usize, sheet: &Sheet, cells: &[&Cel
 }
 
 fn better(row: &Row) -> &'static str {
-    match row.higher_is_better {
-        true => "more is better",
-        false => "less is better",
+    if row.higher_is_better {
+        "more is better"
+    } else {
+        "less is better"
     }
 }
 
@@ -334,9 +335,10 @@ fn rows(body: &mut String, sheet: &Sheet, cells: &[&CellReport]) {
             }
         }
         if let Some(cell) = cells.get(at) {
-            let verdict = match cell.calibration {
-                true => "fitted",
-                false => cell.verdict.name(),
+            let verdict = if cell.calibration {
+                "fitted"
+            } else {
+                cell.verdict.name()
             };
             line.extend([
                 figure(cell.published.baseline),

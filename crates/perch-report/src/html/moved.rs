@@ -33,9 +33,12 @@ fn names(files: &[&LineCounts]) -> Vec<String> {
         |file| format!("Linux {}", file.kernel),
         |file| file.machine.clone(),
         |file| format!("{} CPUs", file.cpus),
-        |file| match file.slots.iter().any(SlotCounts::is_timed) {
-            true => "timed".to_string(),
-            false => "not timed".to_string(),
+        |file| {
+            if file.slots.iter().any(SlotCounts::is_timed) {
+                "timed".to_string()
+            } else {
+                "not timed".to_string()
+            }
         },
     ];
     let differ = |of: &&Of| files.iter().any(|file| of(file) != of(files[0]));
@@ -46,12 +49,13 @@ fn names(files: &[&LineCounts]) -> Vec<String> {
     };
     let names: Vec<String> = files.iter().map(name).collect();
     let is_alone = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
-    match names.iter().all(is_alone) {
-        true => names,
-        false => (1..)
+    if names.iter().all(is_alone) {
+        names
+    } else {
+        (1..)
             .zip(&names)
             .map(|(number, name)| format!("{number} {name}").trim().to_string())
-            .collect(),
+            .collect()
     }
 }
 
@@ -174,9 +178,10 @@ fn before(name: &str) -> String {
 
 /// Returns the words for the figures of arms.
 fn each(arms: &Arms) -> &'static str {
-    match arms.iter().all(|(_, slot)| slot.operations == 1) {
-        true => "in all",
-        false => "for each operation",
+    if arms.iter().all(|(_, slot)| slot.operations == 1) {
+        "in all"
+    } else {
+        "for each operation"
     }
 }
 
@@ -219,12 +224,11 @@ fn by_kind(body: &mut String, title: &str, arms: &Arms) {
             (kind.name().to_string(), bars.collect())
         })
         .collect();
-    let aside = match arms.iter().any(|(_, slot)| slot.is_timed()) {
-        true => {
-            " Lines aside moved to a CPU that had woken another one, before it halted: nobody waits \
-             for them while the interrupt is on its way."
-        }
-        false => "",
+    let aside = if arms.iter().any(|(_, slot)| slot.is_timed()) {
+        " Lines aside moved to a CPU that had woken another one, before it halted: nobody waits \
+         for them while the interrupt is on its way."
+    } else {
+        ""
     };
     let caption = format!(
         "Lines that moved, {}, by the distance to the CPU that had the line: the nearest thing that \

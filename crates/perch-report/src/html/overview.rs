@@ -65,9 +65,10 @@ pub fn comparison(contents: &mut String, section: usize, title: &str, found: &Co
         let changes = score.arms.iter().skip(1);
         let changes = changes.map(|arm| format!("{} {}", arm.arm, percent(arm.delta_pct)));
         let changes: Vec<String> = changes.collect();
-        match changes.is_empty() {
-            true => String::new(),
-            false => format!("{}: {}.", score.name, changes.join(", ")),
+        if changes.is_empty() {
+            String::new()
+        } else {
+            format!("{}: {}.", score.name, changes.join(", "))
         }
     });
     entry(contents, section, title, &said);

@@ -84,9 +84,10 @@ impl<'a> Object<'a> {
 
     /// Returns the text of a key that may be missing, which is then empty.
     fn optional(&self, key: &str) -> Result<String, String> {
-        match self.map.contains_key(key) {
-            true => self.text(key),
-            false => Ok(String::new()),
+        if self.map.contains_key(key) {
+            self.text(key)
+        } else {
+            Ok(String::new())
         }
     }
 

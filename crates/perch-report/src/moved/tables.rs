@@ -290,9 +290,10 @@ pub fn between(arms: &Arms) -> Vec<Distance> {
 /// Returns a difference with its sign.
 fn signed(difference: f64) -> String {
     let text = figure(difference);
-    match text.starts_with('-') || text.bytes().all(|c| matches!(c, b'0' | b'.')) {
-        true => text,
-        false => format!("+{text}"),
+    if text.starts_with('-') || text.bytes().all(|c| matches!(c, b'0' | b'.')) {
+        text
+    } else {
+        format!("+{text}")
     }
 }
 

@@ -107,8 +107,9 @@ fn signed(value: Option<f64>) -> String {
 
 /// Returns what a benchmark's `n` counts.
 fn noun(kind: &str) -> &'static str {
-    match kind.starts_with("schbench") {
-        true => "workers",
-        false => "threads",
+    if kind.starts_with("schbench") {
+        "workers"
+    } else {
+        "threads"
     }
 }

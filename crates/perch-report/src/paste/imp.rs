@@ -79,9 +79,10 @@ fn description(block: &Block) -> String {
     } else {
         "Lower"
     };
-    let statistic = match block.of_statistics {
-        true => "Named in each row",
-        false => "AMean",
+    let statistic = if block.of_statistics {
+        "Named in each row"
+    } else {
+        "AMean"
     };
     let mut text = format!("{line}\n");
     for (name, value) in [

@@ -35,12 +35,13 @@ pub struct Heading<'a> {
 /// Returns the heading as text.
 pub fn heading(heading: &Heading) -> String {
     let origin = heading.origin;
-    let mut text = match heading.in_guests {
-        false => format!("Simulated by perch {}, not measured:\n\n", origin.version),
-        true => format!(
+    let mut text = if !heading.in_guests {
+        format!("Simulated by perch {}, not measured:\n\n", origin.version)
+    } else {
+        format!(
             "Run by perch {} in guests, not on the machine itself:\n\n",
             origin.version
-        ),
+        )
     };
     text.push_str(&wrapped(&origin.command, "  ", "      ", " \\"));
     text.push('\n');
@@ -107,17 +108,19 @@ fn title(sheet: &Sheet) -> String {
         place => format!(" ({place})"),
     };
     let first = &sheet.rows[0];
-    let unit = match sheet.rows.iter().all(|row| row.unit == first.unit) {
-        true => format!(", {}", first.unit),
-        false => String::new(),
+    let unit = if sheet.rows.iter().all(|row| row.unit == first.unit) {
+        format!(", {}", first.unit)
+    } else {
+        String::new()
     };
     format!("{} results{place}{unit}", sheet.benchmark)
 }
 
 fn direction(row: &Row) -> &'static str {
-    match row.higher_is_better {
-        true => "more is better",
-        false => "less is better",
+    if row.higher_is_better {
+        "more is better"
+    } else {
+        "less is better"
     }
 }
 

@@ -47,9 +47,10 @@ pub fn table(sheet: &Sheet) -> String {
         for (arm, figure) in row.figures.iter().enumerate() {
             let gain = row.gain_pct(arm);
             let gain = if gain.is_finite() { gain } else { f64::NAN };
-            let [open, close] = match is_mean(row) && arm > 0 && row.is_significant(arm) {
-                true => ['*', '*'],
-                false => ['(', ')'],
+            let [open, close] = if is_mean(row) && arm > 0 && row.is_significant(arm) {
+                ['*', '*']
+            } else {
+                ['(', ')']
             };
             let _ = write!(
                 text,
@@ -114,8 +115,9 @@ fn is_percentile(label: &str) -> bool {
 
 /// Returns `50` as `50.0`.
 fn decimal(number: &str) -> String {
-    match number.contains('.') {
-        true => number.to_string(),
-        false => format!("{number}.0"),
+    if number.contains('.') {
+        number.to_string()
+    } else {
+        format!("{number}.0")
     }
 }

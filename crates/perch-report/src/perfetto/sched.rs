@@ -144,9 +144,10 @@ impl Cpu {
             self.flags.bare(0);
             return;
         }
-        let kind = match waking.is_new {
-            true => SCHED_WAKEUP_NEW,
-            false => SCHED_WAKING,
+        let kind = if waking.is_new {
+            SCHED_WAKEUP_NEW
+        } else {
+            SCHED_WAKING
         };
         self.others.within(EVENT, |event| {
             event

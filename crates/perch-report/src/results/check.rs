@@ -29,9 +29,10 @@ pub fn experiment(at: &str, value: &Value, report: &Report) -> Checked {
     let first = report.cells.first().map(names).unwrap_or_default();
     few(&at("cells[0].further"), first.len(), MOST_ARMS)?;
     if let Some((number, _)) = cells.find(|(_, cell)| names(cell) != first) {
-        let of_first = match first.is_empty() {
-            true => "none".to_string(),
-            false => first.join(", "),
+        let of_first = if first.is_empty() {
+            "none".to_string()
+        } else {
+            first.join(", ")
         };
         return Err(format!(
             "{}: other arms than in cells[0], expected {of_first}",
@@ -196,20 +197,22 @@ fn half(at: &str, half: Option<f64>) -> Checked {
 }
 
 fn few(at: &str, found: usize, most: usize) -> Checked {
-    match found > most {
-        true => Err(format!(
+    if found > most {
+        Err(format!(
             "{at}: found {found} of them, expected {most} at most"
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
 fn number_of(at: &str, found: usize, expected: usize, why: &str) -> Checked {
-    match found == expected {
-        true => Ok(()),
-        false => Err(format!(
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!(
             "{at}: found {found} of them, expected {expected}, {why}"
-        )),
+        ))
     }
 }
 

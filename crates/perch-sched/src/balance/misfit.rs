@@ -72,9 +72,10 @@ impl Sched<'_> {
     /// Returns whether tasks of a group would be worse off on the balancing CPU.
     fn is_smaller_than(&self, cpu: usize, local: usize, group: usize, number: usize) -> bool {
         let (rules, shapes) = (&self.balance.rules, self.balance.groups.of_domain(number));
-        let here = match rules.larger_by_group {
-            true => shapes[local].least,
-            false => self.capacity_now(cpu),
+        let here = if rules.larger_by_group {
+            shapes[local].least
+        } else {
+            self.capacity_now(cpu)
         };
         rules.is_larger(shapes[group].least, here)
     }
@@ -103,9 +104,10 @@ impl Sched<'_> {
         let rules = &self.balance.rules;
         let (there, here) = (self.capacity_now(source), self.capacity_now(cpu));
         self.rq.nr_runnable_fair(source) == 1
-            && match rules.larger_by_group {
-                true => here < there,
-                false => !rules.is_larger(here, there),
+            && if rules.larger_by_group {
+                here < there
+            } else {
+                !rules.is_larger(here, there)
             }
     }
 

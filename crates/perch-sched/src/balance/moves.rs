@@ -38,12 +38,11 @@ impl Sched<'_> {
             distance,
         });
         self.enqueue(to, task, true);
-        match delayed {
-            true => {
-                self.rq.delay_moved(to, task);
-                self.publish(to);
-            }
-            false => self.check_preempt(to, task),
+        if delayed {
+            self.rq.delay_moved(to, task);
+            self.publish(to);
+        } else {
+            self.check_preempt(to, task)
         }
         // A CPU that balances for itself looks at its queue next; one that is idle must be told.
         if self.rq.idleness(to).is_idle() {

@@ -80,11 +80,10 @@ impl Sched<'_> {
             return Pass::Moved(moved);
         }
         if misfit {
-            return match self.current_may_come(source, cpu)
-                && self.push_misfit(vacated, source, cpu)
-            {
-                true => Pass::Moved(1),
-                false => Pass::Pinned,
+            return if self.current_may_come(source, cpu) && self.push_misfit(vacated, source, cpu) {
+                Pass::Moved(1)
+            } else {
+                Pass::Pinned
             };
         }
         if !movable {
@@ -128,9 +127,10 @@ impl Sched<'_> {
     ) -> (u32, bool) {
         let DomainState { failed, domain, .. } = self.balance.cpus[cpu].domains[i];
         let unequal = self.host.topology().domain(domain).asymmetric();
-        let shift = match self.balance.rules.util_by_failures {
-            true => failed.min(20),
-            false => 0,
+        let shift = if self.balance.rules.util_by_failures {
+            failed.min(20)
+        } else {
+            0
         };
         let moves_delayed = self.balance.rules.moves_delayed;
         let (mut moved, mut kept) = (0, false);
@@ -191,9 +191,10 @@ impl Sched<'_> {
     /// Returns whether a task's load is too much for an imbalance of `amount`, after `failed`
     /// failed passes.
     fn is_too_much(&self, load: i64, amount: i64, failed: u32, tried: bool) -> bool {
-        match self.balance.rules.load_by_failures {
-            true => load >> failed.min(20) > amount,
-            false => load / 2 > amount && (!tried || self.balance.rules.by_weight),
+        if self.balance.rules.load_by_failures {
+            load >> failed.min(20) > amount
+        } else {
+            load / 2 > amount && (!tried || self.balance.rules.by_weight)
         }
     }
 }

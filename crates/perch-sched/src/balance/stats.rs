@@ -37,9 +37,10 @@ impl Sched<'_> {
         let span = domain.span();
         let words = span.first_word()..span.first_word() + span.words().len();
         self.balance.groups.see_idle(words, self.host.idle_words());
-        let busiest = match unequal {
-            true => self.busiest_unequal(cpu, number, local),
-            false => self.balance.groups.busiest(number, local, self.host.cpus()),
+        let busiest = if unequal {
+            self.busiest_unequal(cpu, number, local)
+        } else {
+            self.balance.groups.busiest(number, local, self.host.cpus())
         };
         if idle != Idle::Newly {
             let util = self.balance.groups.total(number, self.host.cpus()).util;
@@ -63,9 +64,10 @@ impl Sched<'_> {
             self.balance.groups.yardstick(number),
         );
         let local = self.group(&shapes[local], yardstick);
-        let mut busiest = match unequal {
-            true => self.unequal_group(number, group),
-            false => self.group(&shapes[group], yardstick),
+        let mut busiest = if unequal {
+            self.unequal_group(number, group)
+        } else {
+            self.group(&shapes[group], yardstick)
         };
         let mut group = group;
         if let Some(wanted) = wanted.filter(|_| busiest.business < Business::Overloaded) {
@@ -142,18 +144,22 @@ impl Sched<'_> {
             Migrate::Util => self.balance.rules.util_of_many,
             Migrate::Load | Migrate::Misfit | Migrate::Wanted => false,
         };
-        let best = match crowded {
-            true => self.busiest_of(group, true, cpu, found, unequal),
-            false => None,
+        let best = if crowded {
+            self.busiest_of(group, true, cpu, found, unequal)
+        } else {
+            None
         };
         let best = match best {
             Some((_, tasks)) if found.migrate == Migrate::Task && tasks < 2 => None,
             best => best,
         };
         let all = !crowded || found.migrate == Migrate::Task;
-        best.or_else(|| match all {
-            true => self.busiest_of(group, false, cpu, found, unequal),
-            false => None,
+        best.or_else(|| {
+            if all {
+                self.busiest_of(group, false, cpu, found, unequal)
+            } else {
+                None
+            }
         })
         .map(|(source, _)| source)
     }

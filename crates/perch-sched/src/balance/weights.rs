@@ -176,9 +176,10 @@ fn calculate(here: &Group, there: &Group, mean: u64) -> u64 {
     if there.per_power < mean {
         return small(here, there, each, 0);
     }
-    let beyond = match there.uneven {
-        true => u64::MAX,
-        false => (there.running - there.capacity.min(there.running)) * SCALE * SCALE / there.power,
+    let beyond = if there.uneven {
+        u64::MAX
+    } else {
+        (there.running - there.capacity.min(there.running)) * SCALE * SCALE / there.power
     };
     let pull = (there.per_power - mean).min(beyond);
     // If the local group exceeds the mean, this wraps around in the kernel, and the other term
@@ -187,9 +188,10 @@ fn calculate(here: &Group, there: &Group, mean: u64) -> u64 {
         .checked_sub(here.per_power)
         .map_or(u64::MAX, |r| r * here.power);
     let amount = (pull * there.power).min(room) / SCALE;
-    match amount < each {
-        true => small(here, there, each, amount),
-        false => amount,
+    if amount < each {
+        small(here, there, each, amount)
+    } else {
+        amount
     }
 }
 
@@ -209,9 +211,10 @@ fn small(here: &Group, there: &Group, each: u64, amount: u64) -> u64 {
     }
     let now = there.power * each.min(there.per_power) + here.power * here_each.min(here.per_power);
     let left = there.per_power.saturating_sub(scaled);
-    let brought = match there.per_power * there.power < each * SCALE {
-        true => there.per_power * there.power / here.power,
-        false => each * SCALE / here.power,
+    let brought = if there.per_power * there.power < each * SCALE {
+        there.per_power * there.power / here.power
+    } else {
+        each * SCALE / here.power
     };
     let then = there.power * each.min(left) + here.power * here_each.min(here.per_power + brought);
     if then / SCALE > now / SCALE {

@@ -35,9 +35,12 @@ impl CacheBooks {
             mode,
             looked_at: (0..llcs).map(|l| topology.llc_span(l).weight()).sum(),
             groups_of: (0..topology.nr_domains())
-                .map(|number| match notes {
-                    true => llcs_of(topology, number),
-                    false => Vec::new(),
+                .map(|number| {
+                    if notes {
+                        llcs_of(topology, number)
+                    } else {
+                        Vec::new()
+                    }
                 })
                 .collect(),
             noted_ns: vec![None; llcs],

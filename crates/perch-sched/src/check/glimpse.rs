@@ -102,9 +102,10 @@ impl Glimpse {
                 ran_ns: sched.ran_ns(id),
                 load: average.load,
                 util: average.util,
-                lag_ns: match sched.rq.is_balanced(id) {
-                    true => sched.rq.lag_now(id),
-                    false => 0,
+                lag_ns: if sched.rq.is_balanced(id) {
+                    sched.rq.lag_now(id)
+                } else {
+                    0
                 },
                 priority,
                 first,

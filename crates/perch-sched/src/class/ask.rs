@@ -16,17 +16,19 @@ pub(super) enum Rank {
 impl RunQueues {
     #[inline]
     pub(super) fn rank(&self, task: TaskId) -> Rank {
-        match self.is_rt(task) {
-            true => Rank::Rt,
-            false => Rank::Fair,
+        if self.is_rt(task) {
+            Rank::Rt
+        } else {
+            Rank::Fair
         }
     }
 
     #[inline]
     pub(super) fn rank_running(&self, cpu: usize) -> Rank {
-        match self.runs_rt(cpu) {
-            true => Rank::Rt,
-            false => Rank::Fair,
+        if self.runs_rt(cpu) {
+            Rank::Rt
+        } else {
+            Rank::Fair
         }
     }
 

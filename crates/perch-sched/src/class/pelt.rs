@@ -151,9 +151,10 @@ impl Clock {
     }
 
     fn raw(&self, now_ns: u64) -> u64 {
-        match self.idle {
-            true => now_ns,
-            false => self.then_ns + (now_ns - self.since_ns) * u64::from(self.capacity) / 1024,
+        if self.idle {
+            now_ns
+        } else {
+            self.then_ns + (now_ns - self.since_ns) * u64::from(self.capacity) / 1024
         }
     }
 

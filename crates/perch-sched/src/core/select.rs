@@ -29,9 +29,10 @@ impl Sched<'_> {
 
     /// Asks the policy for the CPU of `task`, and records its answer.
     pub(crate) fn decide(&mut self, task: TaskId, wake: &Wake, waker: Waker) -> Verdict {
-        let load = match self.rules.balance.by_weight {
-            true => self.predict_weights(task, wake, waker),
-            false => self.rq.task_load(task),
+        let load = if self.rules.balance.by_weight {
+            self.predict_weights(task, wake, waker)
+        } else {
+            self.rq.task_load(task)
         };
         let util = self.rq.util(task);
         let t = self.rq.task_mut(task);

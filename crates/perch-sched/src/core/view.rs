@@ -31,11 +31,10 @@ impl Sched<'_> {
     pub fn next(&mut self, until_ns: u64, in_order: bool) -> Option<Event> {
         let event = self.events.pop_until(until_ns)?;
         self.rq.pass_to(event.at_ns);
-        let event = match in_order {
-            false => event,
-            // Streaks leave out events, so the order of those that remain must not depend on when
-            // each was pushed.
-            true => self.events.exchange_for_least(event, |e| (e.kind, e.key)),
+        let event = if !in_order {
+            event
+        } else {
+            self.events.exchange_for_least(event, |e| (e.kind, e.key))
         };
         self.handled = (event.kind, event.key);
         Some(event)

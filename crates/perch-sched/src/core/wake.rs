@@ -76,9 +76,10 @@ impl Sched<'_> {
             self.rq.allowed(task).contains(cpu),
             "task {task} is sent to cpu {cpu}, which it may not use"
         );
-        let busy = match cpu == this_cpu {
-            true => self.rq.current(cpu).is_some() || self.rq.nr(cpu) > 0,
-            false => self.is_near(cpu, this_cpu) && self.rq.nr(cpu) > 0,
+        let busy = if cpu == this_cpu {
+            self.rq.current(cpu).is_some() || self.rq.nr(cpu) > 0
+        } else {
+            self.is_near(cpu, this_cpu) && self.rq.nr(cpu) > 0
         };
         if busy || direct && cpu != this_cpu {
             self.enqueue(cpu, task, false);

@@ -239,16 +239,18 @@ impl Lines {
         atomic: bool,
     ) -> u64 {
         let line = &self.lines[place.line];
-        let own_ns = match atomic {
-            true => u64::from(self.figures.atomic_ns),
-            false => u64::from(self.figures.hit_ns),
+        let own_ns = if atomic {
+            u64::from(self.figures.atomic_ns)
+        } else {
+            u64::from(self.figures.hit_ns)
         };
         let source = self.source(line, cpu);
         let mut took_ns = own_ns;
         if source != Source::Own {
-            let fetch_ns = match has(&line.sharers, cpu) {
-                true => 0,
-                false => self.fetch_ns(costs, line, cpu),
+            let fetch_ns = if has(&line.sharers, cpu) {
+                0
+            } else {
+                self.fetch_ns(costs, line, cpu)
             };
             let way_ns = fetch_ns.max(self.throw_away_ns(costs, line, cpu));
             let hold_ns = u64::from(self.figures.hold_ns);

@@ -210,14 +210,12 @@ impl Llcs {
         }
         self.held[llc * self.sets.len() + slot as usize] = self.bring_in(llc, held, set.lines);
         self.sets[slot as usize].last = Some(cpu);
-        let filled = match near == slot {
-            true => missing,
-            false => set.lines,
-        };
+        let filled = if near == slot { missing } else { set.lines };
         if near != slot {
-            ns += match by.warm == Some(cpu) {
-                true => costs.lost_ns(held, by.others),
-                false => held * u64::from(costs.hardware.llc_hit_ns),
+            ns += if by.warm == Some(cpu) {
+                costs.lost_ns(held, by.others)
+            } else {
+                held * u64::from(costs.hardware.llc_hit_ns)
             };
         }
         Charge { ns, filled }

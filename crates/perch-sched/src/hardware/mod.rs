@@ -36,9 +36,10 @@ impl Costs {
 
     /// Returns the distance between two CPUs.
     pub fn distance(&self, a: usize, b: usize) -> Distance {
-        match a == b {
-            true => Distance::Cpu,
-            false => self.cpus[a].distance(&self.cpus[b]),
+        if a == b {
+            Distance::Cpu
+        } else {
+            self.cpus[a].distance(&self.cpus[b])
         }
     }
 

@@ -135,9 +135,10 @@ impl Interpreter {
         cpu: usize,
         allowed: &CpuMask,
     ) -> Option<usize> {
-        match allowed.contains(cpu) {
-            true => None,
-            false => self.threads[task].draw_cpu(allowed),
+        if allowed.contains(cpu) {
+            None
+        } else {
+            self.threads[task].draw_cpu(allowed)
         }
     }
 
@@ -349,9 +350,10 @@ impl Interpreter {
             Op::WakeAll(call) => {
                 let progress = self.futexes.wake_all(system, cpu, t, call);
                 // A call that has woken a task can be interrupted before it wakes the next one.
-                return match system.need_resched(cpu) {
-                    true => Next::Stop(Stop::Preempted),
-                    false => unseen(progress),
+                return if system.need_resched(cpu) {
+                    Next::Stop(Stop::Preempted)
+                } else {
+                    unseen(progress)
                 };
             }
             Op::NoteLatency => {

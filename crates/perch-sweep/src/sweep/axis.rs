@@ -198,9 +198,10 @@ impl Axis {
                 "a whole number or a text",
             ),
         };
-        match fits {
-            true => Ok(()),
-            false => Err(format!("{value}: expected {expected}")),
+        if fits {
+            Ok(())
+        } else {
+            Err(format!("{value}: expected {expected}"))
         }
     }
 
@@ -284,9 +285,10 @@ impl Range {
             Scale::Linear => from + part * (to - from),
             Scale::Log => from * libm::pow(to / from, part),
         };
-        Ok(match self.is_whole() {
-            true => Value::Integer(value.round() as i64),
-            false => Value::Float(value),
+        Ok(if self.is_whole() {
+            Value::Integer(value.round() as i64)
+        } else {
+            Value::Float(value)
         })
     }
 
@@ -330,9 +332,10 @@ impl Range {
     }
 
     fn counted(&self, count: usize) -> Result<(), String> {
-        match count < MOST_VALUES {
-            true => Ok(()),
-            false => Err(format!("{count} values: expected less than {MOST_VALUES}")),
+        if count < MOST_VALUES {
+            Ok(())
+        } else {
+            Err(format!("{count} values: expected less than {MOST_VALUES}"))
         }
     }
 }

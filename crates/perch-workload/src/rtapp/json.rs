@@ -53,9 +53,10 @@ pub fn parse(text: &str) -> Result<Value, JsonError> {
     };
     let value = parser.value(0)?;
     parser.space()?;
-    match parser.rest.is_empty() {
-        true => Ok(value),
-        false => parser.wrong("the end of the file"),
+    if parser.rest.is_empty() {
+        Ok(value)
+    } else {
+        parser.wrong("the end of the file")
     }
 }
 

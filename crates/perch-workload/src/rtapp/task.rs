@@ -152,9 +152,10 @@ impl<'a> Tasks<'a> {
                 }
             }
         }
-        match cpus.is_empty() {
-            true => wrong(member, KeyError::NoCpus),
-            false => Ok(Arc::new(CpuMask::of(count, cpus))),
+        if cpus.is_empty() {
+            wrong(member, KeyError::NoCpus)
+        } else {
+            Ok(Arc::new(CpuMask::of(count, cpus)))
         }
     }
 

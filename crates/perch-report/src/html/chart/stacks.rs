@@ -49,9 +49,10 @@ fn color(look: usize) -> RGBColor {
 
 /// Shortens a name that is too long for its place; the table below the chart has the whole name.
 fn short(name: &str, most: usize) -> String {
-    match name.chars().count() > most {
-        true => format!("{}…", name.chars().take(most - 1).collect::<String>()),
-        false => name.to_string(),
+    if name.chars().count() > most {
+        format!("{}…", name.chars().take(most - 1).collect::<String>())
+    } else {
+        name.to_string()
     }
 }
 
@@ -68,9 +69,10 @@ pub fn stacks(words: &Words, arms: &[String], parts: &[Part], rows: &[Row]) -> S
     let arms: Vec<String> = arms.iter().map(|arm| short(arm, 20)).collect();
     let longest = arms.iter().map(|arm| arm.chars().count() + 1).max();
     let figures = letters(longest.unwrap_or(0) + 7, 12);
-    let scale = match most > 0.0 {
-        true => f64::from(WIDTH as i32 - NAMES - figures) / most,
-        false => 0.0,
+    let scale = if most > 0.0 {
+        f64::from(WIDTH as i32 - NAMES - figures) / most
+    } else {
+        0.0
     };
     svg(height, words, |root| {
         draw_legend(root, parts, &legend)?;

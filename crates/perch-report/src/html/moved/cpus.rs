@@ -21,9 +21,10 @@ fn longest(cpus: Vec<(u32, Vec<Vec<f64>>)>, which: &str) -> (Vec<Row>, String) {
     cpus.sort_by(|(_, a), (_, b)| most(b).total_cmp(&most(a)));
     cpus.truncate(MOST_CPUS);
     cpus.sort_by_key(|(cpu, _)| *cpu);
-    let which = match all > cpus.len() {
-        true => format!(", of the {MOST_CPUS} CPUs that {which} most"),
-        false => String::new(),
+    let which = if all > cpus.len() {
+        format!(", of the {MOST_CPUS} CPUs that {which} most")
+    } else {
+        String::new()
     };
     let rows = cpus.into_iter();
     let rows = rows.map(|(cpu, bars)| (format!("CPU {cpu}"), bars));

@@ -135,13 +135,14 @@ impl RunQueues {
     /// (`find_matching_se`). Returns that queue and the two entities.
     #[inline]
     pub(super) fn matching(&self, one: TaskId, other: TaskId) -> (QueueId, EntityId, EntityId) {
-        match self.fair.groups.any() {
-            true => self.fair.meet(self.level_of(one), self.level_of(other)),
-            false => (
+        if self.fair.groups.any() {
+            self.fair.meet(self.level_of(one), self.level_of(other))
+        } else {
+            (
                 QueueId::of_cpu(self.tasks[one].cpu),
                 EntityId::of_task(one),
                 EntityId::of_task(other),
-            ),
+            )
         }
     }
 }
@@ -153,10 +154,13 @@ impl RunQueues {
     pub(crate) fn task_load(&mut self, task: TaskId) -> u32 {
         let se = self.fair.entity_of(task);
         match self.tasks[task].group {
-            None => match self.rules.groups.by_weight {
-                true => se.weight,
-                false => se.average.load,
-            },
+            None => {
+                if self.rules.groups.by_weight {
+                    se.weight
+                } else {
+                    se.average.load
+                }
+            }
             _ => self.fair.grouped_load(self.queue_of(task), task, self.now),
         }
     }

@@ -69,9 +69,10 @@ pub fn pick(fair: &FairQueue, skip: Option<EntityId>, granularity_ns: u64) -> Op
             return Some(buddy);
         }
     }
-    let second = match skip == Some(first.entity) {
-        true => fair.timeline.iter().nth(1).filter(near),
-        false => None,
+    let second = if skip == Some(first.entity) {
+        fair.timeline.iter().nth(1).filter(near)
+    } else {
+        None
     };
     Some(second.unwrap_or(first).entity)
 }

@@ -86,18 +86,20 @@ impl QueueRules {
 
     /// Returns a weight with which the queue reckons.
     fn weight(&self, member: &Member) -> u32 {
-        match self.rules.whole_weights {
-            true => member.weight.max(1),
-            false => (member.weight / FINE).max(2),
+        if self.rules.whole_weights {
+            member.weight.max(1)
+        } else {
+            (member.weight / FINE).max(2)
         }
     }
 
     /// Returns a time that makes of itself and such a weight the virtual time that it is. The
     /// model's unit of weight is 1024 at nice 0, so where weights are in a finer unit, times are too.
     fn time_ns(&self, ns: u64) -> u64 {
-        match self.rules.whole_weights {
-            true => ns * u64::from(FINE),
-            false => ns,
+        if self.rules.whole_weights {
+            ns * u64::from(FINE)
+        } else {
+            ns
         }
     }
 }
@@ -202,9 +204,10 @@ impl Snapshot {
         let lag = eevdf::settled_lag(&fair, running.as_ref(), &entity, limit_ns, keeps_older_lag);
         let stays = sleeps && !member.delayed && lag < 0;
         // Before 7.2 the kernel works the lag of a delayed entity out when that leaves.
-        match stays && !keeps_older_lag {
-            true => (member.vlag, true),
-            false => (lag, stays),
+        if stays && !keeps_older_lag {
+            (member.vlag, true)
+        } else {
+            (lag, stays)
         }
     }
 }

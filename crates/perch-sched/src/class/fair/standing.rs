@@ -212,9 +212,10 @@ impl FairState {
             slice_ns = slice_ns * u64::from(se.weight) / (fair.weight + more).max(1);
             queue = parent;
         }
-        match bounded {
-            true => slice_ns.max(min_granularity_ns),
-            false => slice_ns,
+        if bounded {
+            slice_ns.max(min_granularity_ns)
+        } else {
+            slice_ns
         }
     }
 

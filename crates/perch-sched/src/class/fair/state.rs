@@ -59,9 +59,10 @@ impl FairState {
         ShownFair {
             nr: fair.nr,
             nr_delayed: fair.nr_delayed,
-            load: match self.rules.groups.by_weight {
-                true => fair.weight as u32,
-                false => fair.average.load,
+            load: if self.rules.groups.by_weight {
+                fair.weight as u32
+            } else {
+                fair.average.load
             },
             runnable: fair.average.runnable,
             util: fair.average.util.max(fair.est).min(capacity),

@@ -57,9 +57,10 @@ impl RunQueues {
 
     /// Returns the turn at which a walk over waiting tasks begins, see [`RunQueues::coldest`].
     pub(crate) fn first_turn(&self) -> u64 {
-        match self.rules.balance.newest_first {
-            true => u64::MAX,
-            false => 0,
+        if self.rules.balance.newest_first {
+            u64::MAX
+        } else {
+            0
         }
     }
 
@@ -71,9 +72,10 @@ impl RunQueues {
         let mut coldest: Option<(u64, TaskId)> = None;
         self.each_waiting(source, &mut |task| {
             let turn = self.fair.entity_of(task).turn;
-            let next = match newest {
-                true => turn < after && coldest.is_none_or(|(than, _)| turn > than),
-                false => turn > after && coldest.is_none_or(|(than, _)| turn < than),
+            let next = if newest {
+                turn < after && coldest.is_none_or(|(than, _)| turn > than)
+            } else {
+                turn > after && coldest.is_none_or(|(than, _)| turn < than)
             };
             if next {
                 coldest = Some((turn, task));

@@ -11,13 +11,14 @@ impl RunQueues {
     pub(super) fn touch_rt(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         let now = c.pelt.read(self.now);
-        let did = match c.rt.running {
-            true => Activity {
+        let did = if c.rt.running {
+            Activity {
                 weight: 0,
                 runnable: 1,
                 running: true,
-            },
-            false => Activity::NONE,
+            }
+        } else {
+            Activity::NONE
         };
         c.rt.average.update(now, did);
     }

@@ -30,9 +30,10 @@ impl RunQueues {
 
     fn check_rt_queue(&self, cpu: usize, told: &dyn Fn(usize) -> bool) -> Result<(), String> {
         let c = &self.cpus[cpu];
-        let counted = match c.rt.limit.is_throttled() {
-            true => 0,
-            false => c.rt.runnable.len(),
+        let counted = if c.rt.limit.is_throttled() {
+            0
+        } else {
+            c.rt.runnable.len()
         };
         hold!(
             c.rt.nr() == counted,

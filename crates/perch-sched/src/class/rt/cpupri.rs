@@ -59,9 +59,10 @@ impl CpuPri {
         for (level, joins) in [(level, true), (old, false)] {
             let at = usize::from(level);
             self.cpus[at * self.words + cpu / 64] ^= bit;
-            match joins {
-                true => self.counts[at] += 1,
-                false => self.counts[at] -= 1,
+            if joins {
+                self.counts[at] += 1
+            } else {
+                self.counts[at] -= 1
             }
             match self.counts[at] {
                 0 => self.levels &= !(1 << level),

@@ -41,9 +41,10 @@ impl RunQueues {
     fn write_mask(&mut self, cpu: usize, symbol: Symbol, is: bool) {
         let bit = 1 << (cpu % 64);
         let word = &mut self.rt_domain_mut().mask[cpu / 64];
-        match is {
-            true => *word |= bit,
-            false => *word &= !bit,
+        if is {
+            *word |= bit
+        } else {
+            *word &= !bit
         }
         self.line(symbol, Field::RtoMaskPointer, Access::Load);
         self.line(symbol, Field::RtoMask, Access::Store);

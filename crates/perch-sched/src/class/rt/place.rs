@@ -87,9 +87,10 @@ impl RunQueues {
         let mut lowest = std::mem::take(&mut self.rt_domain_mut().lowest);
         let (cpupri, allowed) = (&self.rt_domain().cpupri, self.allowed(task));
         let fits = |cpu: usize| self.fits_rt(task, cpu);
-        let fitting = match self.unequal {
-            true => cpupri.lowest(priority, allowed, Some(&fits), &mut lowest),
-            false => None,
+        let fitting = if self.unequal {
+            cpupri.lowest(priority, allowed, Some(&fits), &mut lowest)
+        } else {
+            None
         };
         // That a task of a higher priority runs at all is more important than that it fits its CPU.
         let found = fitting.or_else(|| cpupri.lowest(priority, allowed, None, &mut lowest));

@@ -102,9 +102,10 @@ impl RtQueue {
     /// Counts the runnable tasks again. The caller does so after the class was throttled or
     /// released.
     pub fn count(&mut self) {
-        self.counted = match self.limit.is_throttled() {
-            true => 0,
-            false => self.runnable.len(),
+        self.counted = if self.limit.is_throttled() {
+            0
+        } else {
+            self.runnable.len()
         };
     }
 

@@ -106,9 +106,10 @@ impl RunQueues {
         let queue = &mut self.cpus[cpu].rt.runnable;
         queue.remove(task);
         queue.push_back(priority, task);
-        match self.pick_rt(cpu) == Some(task) {
-            true => Yield::Keeps,
-            false => Yield::GivesWay,
+        if self.pick_rt(cpu) == Some(task) {
+            Yield::Keeps
+        } else {
+            Yield::GivesWay
         }
     }
 

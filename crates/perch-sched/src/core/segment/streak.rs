@@ -107,9 +107,10 @@ impl Streak {
             Some(since) => {
                 let period = self.free.wall_ns + self.held.wall_ns;
                 let (round, rest) = (since / period, since % period);
-                match rest < self.free.wall_ns {
-                    true => self.free(round),
-                    false => self.held(round + 1),
+                if rest < self.free.wall_ns {
+                    self.free(round)
+                } else {
+                    self.held(round + 1)
                 }
             }
         };

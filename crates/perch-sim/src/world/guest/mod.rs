@@ -404,12 +404,11 @@ impl Guests {
             return 0;
         }
         // The waker on the host is the vCPU, not the task that runs on it.
-        let (waker, exit_ns) = match job.inward {
-            true => (waker, 0),
-            false => {
-                let vcpu = sched.current(cpu).map_or(waker, Waker::Task);
-                (vcpu, g.spec.exit_ns)
-            }
+        let (waker, exit_ns) = if job.inward {
+            (waker, 0)
+        } else {
+            let vcpu = sched.current(cpu).map_or(waker, Waker::Task);
+            (vcpu, g.spec.exit_ns)
         };
         self.metrics.overhead_ns += exit_ns;
         exit_ns + sched.wake(vhost, cpu, waker, false)

@@ -82,9 +82,10 @@ impl Scheduler {
         let (here, there) = (self.nr(this), self.nr(prev));
         let left = here.saturating_sub(sync.into());
         let both_idle = left <= there && left + there <= 1;
-        match both_idle || 100 * (left + 1) <= AFFINE_PCT * there {
-            true => this,
-            false => prev,
+        if both_idle || 100 * (left + 1) <= AFFINE_PCT * there {
+            this
+        } else {
+            prev
         }
     }
 

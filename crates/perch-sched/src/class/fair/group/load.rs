@@ -135,9 +135,10 @@ impl FairState {
         let by_weight = self.rules.groups.by_weight;
         let Some((parent, entity)) = self.above(queue) else {
             let fair = self.queue(queue);
-            return match by_weight {
-                true => fair.weight,
-                false => fair.average.load.into(),
+            return if by_weight {
+                fair.weight
+            } else {
+                fair.average.load.into()
             };
         };
         let tick = now_ns / self.tick_ns;
@@ -170,9 +171,10 @@ impl FairState {
         let (weight, load) = (u64::from(se.weight), u64::from(se.average.load));
         let above = self.h_load(queue, now_ns);
         let fair = self.queue(queue);
-        match self.rules.groups.by_weight {
-            true => (weight * above / (fair.weight + 1)) as u32,
-            false => (load * above / (u64::from(fair.average.load) + 1)) as u32,
+        if self.rules.groups.by_weight {
+            (weight * above / (fair.weight + 1)) as u32
+        } else {
+            (load * above / (u64::from(fair.average.load) + 1)) as u32
         }
     }
 
@@ -207,9 +209,10 @@ impl FairState {
             let total = g.load as i64 - known + weight + all;
             let shares = i64::from(g.shares);
             let weight = weight + here;
-            let then = match total > 0 && weight < total {
-                true => weight * shares / total,
-                false => shares,
+            let then = if total > 0 && weight < total {
+                weight * shares / total
+            } else {
+                shares
             };
             here = then.max(MIN_SHARES.into()) - i64::from(own);
             (group, all) = (g.parent, 0);

@@ -74,9 +74,10 @@ impl FairState {
         se.deadline = now + scaled(se.deadline - now);
         se.vruntime = now - scaled(now - se.vruntime);
         if runs {
-            fair.protected_v = match protected {
-                true => now + scaled(fair.protected_v - now),
-                false => se.vruntime,
+            fair.protected_v = if protected {
+                now + scaled(fair.protected_v - now)
+            } else {
+                se.vruntime
             };
             return;
         }
@@ -153,9 +154,10 @@ impl FairState {
                 return Err(format!("group {number}: load {}, not {load}", group.load));
             }
         }
-        match self.rules.groups.by_weight {
-            true => self.check_windows(tasks),
-            false => Ok(()),
+        if self.rules.groups.by_weight {
+            self.check_windows(tasks)
+        } else {
+            Ok(())
         }
     }
 
