@@ -11,6 +11,7 @@ mod cpu_load;
 mod domain;
 mod fit;
 mod imbalance;
+mod judge;
 mod llc;
 mod lot;
 mod misfit;

@@ -4,14 +4,11 @@
 
 use perch_policy::{Level, SetView};
 
-use super::imbalance::{Group, Idle, Imbalance, Migrate};
+use super::imbalance::{Idle, Imbalance, Migrate};
+use super::judge::{Terms, judge};
 use super::sums::Business;
 use crate::core::Sched;
-use crate::era::BalanceRules;
 use crate::hardware::Symbol;
-
-/// A pair of tasks may stay together: a gap of at most this many tasks is no NUMA imbalance.
-const NUMA_IMBALANCE_MIN: i64 = 2;
 
 impl Sched<'_> {
     /// Returns whether any queue of a domain has a task to spare. If none has, a newidle pass need
@@ -93,7 +90,7 @@ impl Sched<'_> {
             prefer_sibling: prefer,
             numa: numa.then(|| domain.imb_numa_nr()),
             by_tasks: rules.llc_by_tasks && domain.shares_llc(),
-            rules,
+            stops_at_mean: rules.stops_at_mean,
         };
         let (migrate, amount) = judge(local, busiest, &terms)?;
         (amount > 0).then_some(Imbalance {
@@ -213,88 +210,4 @@ impl Sched<'_> {
         }
         best.map(|(c, value, _)| (c, value))
     }
-}
-
-/// The terms by which two groups are judged.
-struct Terms<'a> {
-    /// The domain's load per capacity; 0 where it is not needed.
-    mean: u64,
-    /// The domain's imbalance_pct.
-    pct: u64,
-    idle: Idle,
-    prefer_sibling: bool,
-    /// The number of tasks that a NUMA node may keep to itself.
-    numa: Option<u32>,
-    /// True if spare capacity is filled by number of tasks.
-    by_tasks: bool,
-    rules: &'a BalanceRules,
-}
-
-/// Returns the quantity and the amount that should move, if the busiest group is busy enough
-/// compared with the local one.
-fn judge(mut local: Group, busiest: Group, terms: &Terms<'_>) -> Option<(Migrate, i64)> {
-    if busiest.business == Business::Misfit {
-        return Some((Migrate::Misfit, 1));
-    }
-    if local.business > busiest.business {
-        return None;
-    }
-    if local.business == Business::Overloaded {
-        let worse = busiest.avg_load > local.avg_load
-            && local.avg_load < terms.mean
-            && 100 * busiest.avg_load > terms.pct * local.avg_load;
-        return worse.then(|| by_load(&local, &busiest, terms.mean));
-    }
-    let spread = terms.prefer_sibling
-        && local.business == Business::HasSpare
-        && (busiest.business == Business::Wanted || busiest.running > local.running + 1);
-    if !spread && busiest.business != Business::Overloaded {
-        let alike = busiest.weight > 1 && local.idle <= busiest.idle + 1;
-        if terms.idle == Idle::Busy || alike || busiest.running == 1 {
-            return None;
-        }
-    }
-    if busiest.business == Business::Wanted {
-        return Some((Migrate::Wanted, 1));
-    }
-    if local.business == Business::HasSpare {
-        if busiest.business == Business::Overloaded && !terms.by_tasks {
-            let spare = local.capacity.saturating_sub(local.util) as i64;
-            if spare == 0 && terms.idle != Idle::Busy {
-                return Some((Migrate::Task, 1));
-            }
-            return Some((Migrate::Util, spare));
-        }
-        let mut gap = if busiest.weight == 1 || terms.prefer_sibling {
-            (i64::from(busiest.running) - i64::from(local.running)).max(0)
-        } else {
-            (i64::from(local.idle) - i64::from(busiest.idle)).max(0)
-        };
-        if let Some(limit) = terms.numa {
-            if local.running < limit && gap <= NUMA_IMBALANCE_MIN {
-                gap = 0;
-            }
-        }
-        return Some((Migrate::Task, gap >> 1));
-    }
-    // The local group is fully busy: level the loads, if the busiest group is more than that. A
-    // fully busy group has no average load in 6.5, and so never more than the local one.
-    local.set_avg_load();
-    if terms.rules.stops_at_mean
-        && (local.avg_load >= busiest.avg_load || local.avg_load >= terms.mean)
-    {
-        return None;
-    }
-    Some(by_load(&local, &busiest, terms.mean))
-}
-
-/// Returns the load that raises the local group up to the mean, or lowers the busiest one down to
-/// it, if that is less. Where one of the differences is negative it wraps around, as the kernel's
-/// does, and the other one counts (5.5; later kernels do not get here then).
-fn by_load(local: &Group, busiest: &Group, mean: u64) -> (Migrate, i64) {
-    let above = busiest.avg_load.wrapping_sub(mean);
-    let below = mean.wrapping_sub(local.avg_load);
-    let above = above.wrapping_mul(busiest.capacity);
-    let below = below.wrapping_mul(local.capacity);
-    (Migrate::Load, (above.min(below) / 1024) as i64)
 }
