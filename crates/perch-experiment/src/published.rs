@@ -194,7 +194,7 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
             },
         };
         let Some(baseline) = optional("baseline")?.filter(|value| *value > 0.0) else {
-            let reason = format!("`{}` is no baseline", field("baseline"));
+            let reason = format!("`{}` is not a baseline", field("baseline"));
             return Err(problem(
                 Some(number),
                 "baseline",
@@ -320,7 +320,7 @@ mod tests {
                 "s,b,w,u,r,~20,1,,,\n",
                 "p.csv:2: `baseline`: `~20` is not a number",
             ),
-            ("s,b,w,u,r,0,1,,,\n", "`0` is no baseline"),
+            ("s,b,w,u,r,0,1,,,\n", "`0` is not a baseline"),
             ("s,b,w,u,r,1,,,,\n", "neither `patched` nor"),
             (
                 "s,b,w,u,r,1,1,,,\ns,b,w,u,r,1,1,,,\n",
