@@ -161,7 +161,7 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
     let header: Vec<String> = header.iter().map(str::to_string).collect();
     let Some(postings) = postings(&header) else {
         let expected = format!(
-            "expected {}, then a column each of other postings, if any: {REPEAT}v8",
+            "expected {}, then one column per other posting, if any: {REPEAT}v8",
             COLUMNS.join(",")
         );
         return Err(problem(

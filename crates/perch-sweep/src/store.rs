@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A folder of results, one file each, under their keys. Any number of processes may write to it at
+//! A folder of results, one file per key. Any number of processes may write to it at
 //! once, on any number of machines that share the folder: each file appears whole, and whoever
 //! computes it writes the same bytes.
 

@@ -148,7 +148,7 @@ impl Sheet {
         }
     }
 
-    /// Returns a comparison's scores: a table each where they come with statistics, else one table
+    /// Returns a comparison's scores: one table per score where they come with statistics, else one table
     /// of all.
     pub fn of_comparison(comparison: &Comparison) -> Vec<Sheet> {
         let arms: Vec<String> = comparison.arms.iter().map(|arm| arm.name.clone()).collect();
