@@ -89,8 +89,8 @@ pub enum KeyError {
     /// Only later versions of rt-app have the event.
     #[error("rt-app 1.0 has no such event, and it is not simulated")]
     LaterEvent,
-    /// rt-app 1.0 would pass the key over.
-    #[error("rt-app 1.0 passes this over, and so would do something else")]
+    /// rt-app 1.0 would ignore the key.
+    #[error("rt-app 1.0 ignores this, and would do something else")]
     PassedOver,
     /// The key belongs to the deadline class.
     #[error("the deadline class is not simulated")]
