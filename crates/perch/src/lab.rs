@@ -50,7 +50,7 @@ pub enum Command {
     /// Boot a guest that looks like a machine, and run a command in it
     // It has many options, and a mark none.
     Run(Box<RunArguments>),
-    /// Run arms on a real kernel: its own scheduler, perch, any other, in a guest each
+    /// Run arms on a real kernel: its own scheduler, perch, any other, each in its own guest
     Compare(Box<compare::Arguments>),
     /// Tell a guest that counts cache lines where counting begins and ends
     #[command(subcommand)]

@@ -57,7 +57,7 @@ enum Command {
     /// Run many simulations, here or on a cluster, into one store
     #[command(subcommand)]
     Sweep(sweep::Command),
-    /// Look after a store of results
+    /// Verify, prune or export a store of results
     #[command(subcommand)]
     Store(store::Command),
     /// Compare an old result of perch compare or perch experiment run with a new one of the same question
