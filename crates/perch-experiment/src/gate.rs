@@ -31,7 +31,7 @@ enum Side {
 /// The reason why gates cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GateError {
-    /// The text is no gate.
+    /// The text is not a gate.
     #[error(
         "{0}; expected [ARM:]SCORE<PERCENT% or [ARM:]SCORE>PERCENT%, for example 'throughput<-2%'"
     )]

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Deserializer};
 
-/// Reads null as NaN: JSON writes null for a value that is no number, such as a change from 0.
+/// Reads null as NaN: JSON writes null for a value that is not a number, such as a change from 0.
 pub(crate) fn null_is_nan<'a, D: Deserializer<'a>>(from: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }

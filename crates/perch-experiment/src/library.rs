@@ -150,7 +150,7 @@ mod tests {
         assert_eq!((change("n=1:wake_p99.0"), change("4m-4w")), (-55.17, 4.32));
     }
 
-    /// Frames were published as a change alone: nobody measured the 100, and it is no baseline to
+    /// Frames were published as a change alone: nobody measured the 100, and it is not a baseline to
     /// be close to.
     #[test]
     fn of_the_overload_counters_the_kernels_share_is_fitted_and_frames_are_relative() {

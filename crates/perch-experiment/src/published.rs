@@ -161,7 +161,7 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
     let header: Vec<String> = header.iter().map(str::to_string).collect();
     let Some(postings) = postings(&header) else {
         let expected = format!(
-            "expected {}, then a column each of other postings, if any: {REPEAT}v8",
+            "expected {}, then one column per other posting, if any: {REPEAT}v8",
             COLUMNS.join(",")
         );
         return Err(problem(
@@ -194,7 +194,7 @@ pub(crate) fn read(text: &str, origin: &str) -> Result<Vec<Line>, ExperimentErro
             },
         };
         let Some(baseline) = optional("baseline")?.filter(|value| *value > 0.0) else {
-            let reason = format!("`{}` is no baseline", field("baseline"));
+            let reason = format!("`{}` is not a baseline", field("baseline"));
             return Err(problem(
                 Some(number),
                 "baseline",
@@ -320,7 +320,7 @@ mod tests {
                 "s,b,w,u,r,~20,1,,,\n",
                 "p.csv:2: `baseline`: `~20` is not a number",
             ),
-            ("s,b,w,u,r,0,1,,,\n", "`0` is no baseline"),
+            ("s,b,w,u,r,0,1,,,\n", "`0` is not a baseline"),
             ("s,b,w,u,r,1,,,,\n", "neither `patched` nor"),
             (
                 "s,b,w,u,r,1,1,,,\ns,b,w,u,r,1,1,,,\n",

@@ -90,7 +90,7 @@ pub enum FileError {
         /// The kind of file that was expected.
         kind: Kind,
     },
-    /// The file is no text.
+    /// The file is not text.
     #[error("{path}:{line}: byte {byte} of the line is not UTF-8; expected {}, which is text", .kind.name)]
     NoText {
         /// The file's name.

@@ -35,7 +35,7 @@ pub struct Target<'a> {
     pub seeds: Vec<Vec<u8>>,
     /// Words of the format: keys, marks, units.
     pub words: &'a [&'a str],
-    /// True where the format is no text.
+    /// True where the format is not text.
     pub binary: bool,
     /// Mends what would have every changed input refused in the same way, such as a checksum.
     pub seal: fn(&mut Vec<u8>),

@@ -92,7 +92,7 @@ pub struct Machine {
     pub name: String,
     /// One line for `perch machine list`.
     pub description: String,
-    /// The sources of the facts, a line each.
+    /// The sources of the facts, one per line.
     pub sources: Vec<String>,
     /// The CPUs; the index is the CPU's number.
     pub cpus: Vec<Cpu>,

@@ -139,7 +139,7 @@ fn find<'a>(
     let found = mechanisms.iter_mut().find(|(_, m)| m.name == name);
     found.map(|(_, m)| m).ok_or_else(|| {
         line.wrong(format!(
-            "\"{name}\" is no mechanism: expected PERCH_MECHANISM({name}, ...) above"
+            "\"{name}\" is not a mechanism: expected PERCH_MECHANISM({name}, ...) above"
         ))
     })
 }
@@ -221,7 +221,7 @@ impl Mechanism {
                 line.takes(3)?;
                 self.recording = (line.one_of(1, RECORDINGS)?, line.text(2)?);
             }
-            other => return Err(line.wrong(format!("{other} is no macro of this table"))),
+            other => return Err(line.wrong(format!("{other} is not a macro of this table"))),
         }
         Ok(())
     }

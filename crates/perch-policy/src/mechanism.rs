@@ -130,7 +130,7 @@ impl fmt::Display for Mechanism {
     }
 }
 
-/// The mechanisms with their modes and what each does, a line each: for the help of options that
+/// The mechanisms with their modes and what each does, one per line: for the help of options that
 /// take MECHANISM=MODE.
 pub fn mechanisms_in_words() -> String {
     let mut out = "Mechanisms, with their modes:".to_string();

@@ -32,7 +32,7 @@ pub struct TaskState = perch_task {
     allowed: u64,
     /// When the flips were halved last, nanoseconds.
     pub flip_decay_at_ns: u64,
-    /// Unique while the task lives; 0 is no task.
+    /// Unique while the task lives; 0 is not a task.
     pub id: u32,
     /// Id of the task that it woke last.
     pub last_wakee: u32,

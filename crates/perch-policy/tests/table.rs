@@ -50,7 +50,7 @@ fn a_mistake_is_refused_by_its_line() {
         (
             "PERCH_ERA(steer, 3.4)",
             "PERCH_ERA(stear, 3.4)",
-            "\"stear\" is no mechanism: expected PERCH_MECHANISM(stear, ...) above",
+            "\"stear\" is not a mechanism: expected PERCH_MECHANISM(stear, ...) above",
         ),
         (
             "PERCH_ERA(steer, 3.4)",
@@ -65,7 +65,7 @@ fn a_mistake_is_refused_by_its_line() {
         (
             "PERCH_ERA(steer, 3.4)",
             "PERCH_AERA(steer, 3.4)",
-            "PERCH_AERA is no macro of this table",
+            "PERCH_AERA is not a macro of this table",
         ),
         (
             "PERCH_ERA(steer, 3.4)",

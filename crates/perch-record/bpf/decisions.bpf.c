@@ -161,7 +161,7 @@ int BPF_PROG(pick_ends, struct cfs_rq *cfs)
 	return 0;
 }
 
-/* ENQUEUE_INITIAL as it was up to 6.18, which is no flag now, and as it is. */
+/* ENQUEUE_INITIAL as it was up to 6.18, which is not a flag now, and as it is. */
 #define ENQUEUE_INITIAL (0x80 | 0x80000)
 
 SEC("fentry/place_entity")

@@ -57,21 +57,21 @@ struct counts {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* the loader sets one a CPU */
+	__uint(max_entries, 1); /* the loader sets one per CPU */
 	__uint(key_size, 4);
 	__uint(value_size, sizeof(struct raw_wake)); /* the loader adds sets and rows */
 } places SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* the loader sets one a CPU */
+	__uint(max_entries, 1); /* the loader sets one per CPU */
 	__type(key, __u32);
 	__type(value, struct counts);
 } counts SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* the loader sets one a CPU: the CPUs of its LLC */
+	__uint(max_entries, 1); /* the loader sets one per CPU: the CPUs of its LLC */
 	__uint(key_size, 4);
 	__uint(value_size, 8); /* the loader sets it */
 	__uint(map_flags, BPF_F_RDONLY_PROG);

@@ -440,8 +440,8 @@ pub(crate) fn optional(value: Option<f64>) -> String {
     value.map_or(String::new(), finite)
 }
 
-/// Writes the value; an empty text where it is no finite number, such as a change from 0, for which
-/// JSON has null.
+/// Writes the value; an empty text where it is not a finite number, such as a change from 0. JSON
+/// has null there.
 pub(crate) fn finite(value: f64) -> String {
     if value.is_finite() {
         value.to_string()

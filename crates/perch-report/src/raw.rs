@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A writer of every repetition's scores, a line each: for data frames, databases and spreadsheets.
+//! A writer of every repetition's scores, one per line: for data frames, databases and spreadsheets.
 //! docs/formats.md describes the columns.
 
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use schemars::Schema;
 pub enum RawFormat {
     /// Comma-separated, with a header.
     Csv,
-    /// A list of objects, one a line.
+    /// A list of objects, one per line.
     Json,
     /// A table.
     Markdown,

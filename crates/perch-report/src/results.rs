@@ -25,7 +25,7 @@ impl Results {
     /// Reads results in the form in which the command printed them.
     ///
     /// # Errors
-    /// Returns a sentence that says why the text is no such file, with the line or the key.
+    /// Returns a sentence that says why the text is not such a file, with the line or the key.
     pub fn parse(text: &str) -> Result<Results, String> {
         let value: Value =
             serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;

@@ -186,7 +186,7 @@ struct perch_group_slot {
 	perch_u32 parent;  /* slot of the group above; 0: the root group */
 	perch_u32 refs;	   /* tasks and groups in it, and one more until it is deleted */
 	perch_u64 PERCH_AS *queued; /* a bit for each CPU, by words of 64: it has a task there */
-	struct perch_group_cell PERCH_AS *cells; /* one a CPU */
+	struct perch_group_cell PERCH_AS *cells; /* one per CPU */
 	perch_u64 line[3];
 };
 
@@ -220,7 +220,7 @@ struct perch_config {
 	perch_u64 PERCH_AS
 		*waiting; /* a bit for each CPU, by words of 64: its queue may hold a task */
 	perch_u64 PERCH_AS *misfits;	     /* likewise: it runs a task that does not fit it */
-	struct perch_epoch PERCH_AS *epochs; /* one a CPU, for the cache mechanism */
+	struct perch_epoch PERCH_AS *epochs; /* one per CPU, for the cache mechanism */
 	struct perch_llc_load PERCH_AS *llc_loads; /* one an LLC, for the cache mechanism */
 	perch_u64 slice_ns;			   /* slice of a task that is alone */
 	perch_u64 slice_min_ns;			   /* the least slice, however many tasks wait */

@@ -95,7 +95,7 @@ fn find_clang() -> String {
                 "$PERCH_CLANG is {clang}, which is clang {version}; \
                  perch's BPF program needs clang {CLANG_WANTED} or newer"
             )),
-            None => fail(&format!("$PERCH_CLANG is {clang}, which is no clang")),
+            None => fail(&format!("$PERCH_CLANG is {clang}, which is not clang")),
         }
     }
     let mut names = vec![format!("clang-{CLANG_WANTED}"), "clang".to_string()];

@@ -184,6 +184,6 @@ fn set(table: &mut toml::Table, key: &str, value: toml::Value) -> Result<(), Str
         .or_insert_with(|| toml::Value::Table(toml::Table::new()));
     match inner.as_table_mut() {
         Some(inner) => set(inner, rest, value),
-        None => Err(format!("`{first}` is no table of the machine's file")),
+        None => Err(format!("`{first}` is not a table of the machine's file")),
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A folder of results, one file each, under their keys. Any number of processes may write to it at
+//! A folder of results, one file per key. Any number of processes may write to it at
 //! once, on any number of machines that share the folder: each file appears whole, and whoever
 //! computes it writes the same bytes.
 
@@ -97,7 +97,7 @@ impl Store {
     /// Opens the store at `root`, and makes it where nothing is.
     ///
     /// # Errors
-    /// Refuses a folder that is no store, and results of another model.
+    /// Refuses a folder that is not a store, and results of another model.
     pub fn open(root: &Path) -> Result<Store, SweepError> {
         let store = Store::at(root);
         if !root.join(HEADER).exists() {
@@ -110,7 +110,7 @@ impl Store {
     /// Opens a store that must be there.
     ///
     /// # Errors
-    /// Refuses what [`Store::open`] refuses, and a folder that is no store yet.
+    /// Refuses what [`Store::open`] refuses, and a folder that is not a store yet.
     pub fn existing(root: &Path) -> Result<Store, SweepError> {
         let store = Store::at(root);
         store.check()?;
@@ -152,7 +152,7 @@ impl Store {
         self.write(&self.root.join(HEADER), &(json(&header) + "\n"))
     }
 
-    /// Refuses what is no store of this model.
+    /// Refuses what is not a store of this model.
     fn check(&self) -> Result<(), SweepError> {
         let model = self.model()?;
         if model != MODEL {

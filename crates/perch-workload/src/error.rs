@@ -57,7 +57,7 @@ pub enum SpecError {
         /// The workload's keys.
         known: Vec<&'static str>,
     },
-    /// A value is no whole number, or out of range.
+    /// A value is not a whole number, or out of range.
     #[error("{key}={value}: expected a whole number from {low} to {high}")]
     Number {
         /// The key.
@@ -108,10 +108,10 @@ pub enum SpecError {
     /// The workload takes more memory than it may.
     #[error(transparent)]
     Budget(#[from] OverBudget),
-    /// The value of `class` is no class.
+    /// The value of `class` is not a class.
     #[error(transparent)]
     Class(#[from] ClassError),
-    /// `tasks` of `runsleep` is no number of tasks.
+    /// `tasks` of `runsleep` is not a number of tasks.
     #[error("tasks={value}: expected a number from 1 to {MAX_TASKS}, or N/cpu")]
     Tasks {
         /// The value.

@@ -34,9 +34,9 @@ pub struct GroupSpec {
 /// The reason why a kernel cannot have a workload's groups, or the tasks in them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
-    /// There are more groups than a run on so many CPUs may have.
+    /// There are more groups than a run on this number of CPUs may have.
     #[error(
-        "{groups} groups on {cpus} CPUs: expected at most {} groups on so many CPUs",
+        "{groups} groups on {cpus} CPUs: expected at most {} groups",
         MOST_ENTRIES / .cpus
     )]
     TooMany {

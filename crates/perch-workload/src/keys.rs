@@ -66,7 +66,7 @@ impl<'a> Keys<'a> {
     /// Takes out a number from `low` to `high`; the default if the spec does not give the key.
     ///
     /// # Errors
-    /// A text that is no such number.
+    /// A text that is not such a number.
     pub fn number<T>(
         &mut self,
         key: &'static str,
@@ -94,7 +94,7 @@ impl<'a> Keys<'a> {
     /// Takes out a number, as [`Keys::number`] does, of a key that has several names.
     ///
     /// # Errors
-    /// A text that is no such number, or a spec that gives the key by two of its names.
+    /// A text that is not such a number, or a spec that gives the key by two of its names.
     pub fn number_of(
         &mut self,
         names: &[&'static str],

@@ -151,7 +151,7 @@ fn markdown(of: &Of, advice: &Advice) -> String {
     out
 }
 
-/// The changes that each mode would make, a line each.
+/// The changes that each mode would make, one per line.
 fn figures(advice: &Advice) -> Grid {
     let mut grid = Grid::default();
     grid.column("", "mechanism", Align::Left);

@@ -22,7 +22,7 @@ pub struct Common {
     /// Threads to simulate on; the result does not depend on them [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub jobs: Option<u32>,
-    /// Also write every repetition's scores, a line each, to a file whose ending says how: .csv,
+    /// Also write every repetition's scores, one per line, to a file whose ending says how: .csv,
     /// .json or .md
     #[arg(long, value_name = "FILE")]
     pub raw: Option<PathBuf>,

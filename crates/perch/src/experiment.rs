@@ -51,7 +51,7 @@ pub struct RunArguments {
     #[arg(long, value_enum, default_value_t, conflicts_with = "repetitions")]
     effort: Effort,
     /// Simulations per cell and arm (per table and arm where rows are statistics), instead of the
-    /// experiment's own number and whatever they decide
+    /// experiment's own number; none are added while cells are undecided
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     repetitions: Option<u32>,
     /// Further arms beside baseline and patched: their names, or all

@@ -33,7 +33,7 @@ pub struct Arguments {
     /// Keep only commands with this name; * stands for anything; again for more
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Leave commands with this name out, as perf and trace-cmd are without --only
+    /// Leave commands with this name out; perf and trace-cmd are left out unless --only is given
     #[arg(long, value_name = "NAME")]
     without: Vec<String>,
     /// How to write the summary: table or json

@@ -50,7 +50,7 @@ pub enum Command {
     /// Boot a guest that looks like a machine, and run a command in it
     // It has many options, and a mark none.
     Run(Box<RunArguments>),
-    /// Run arms on a real kernel: its own scheduler, perch, any other, in a guest each
+    /// Run arms on a real kernel: its own scheduler, perch, any other, each in its own guest
     Compare(Box<compare::Arguments>),
     /// Tell a guest that counts cache lines where counting begins and ends
     #[command(subcommand)]
@@ -129,7 +129,7 @@ pub struct RunArguments {
     /// Count only between the marks that the command sets itself (perch lab mark)
     #[arg(long, requires = "coherence", help_heading = "Counting lines")]
     marked: bool,
-    /// The command does so many operations: divide by them, and not by the rounds that it marks
+    /// Number of operations that the command does: divide by it instead of the rounds that it marks
     #[arg(long, value_name = "N", requires = "coherence", help_heading = "Counting lines",
           value_parser = clap::value_parser!(u64).range(1..))]
     operations: Option<u64>,

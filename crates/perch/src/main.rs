@@ -57,7 +57,7 @@ enum Command {
     /// Run many simulations, here or on a cluster, into one store
     #[command(subcommand)]
     Sweep(sweep::Command),
-    /// Look after a store of results
+    /// Verify, prune or export a store of results
     #[command(subcommand)]
     Store(store::Command),
     /// Compare an old result of perch compare or perch experiment run with a new one of the same question
@@ -107,7 +107,7 @@ enum Command {
     Schema(schema::Arguments),
     /// Print what a shell needs to complete perch's commands and options
     Completions(shell::CompletionsArguments),
-    /// Write manual pages, one a command
+    /// Write manual pages, one per command
     Man(shell::ManArguments),
     #[command(name = bench::ROW, hide = true)]
     BenchRow(bench::RowArguments),
@@ -121,7 +121,7 @@ enum Command {
 fn refused(error: &clap::Error) -> ExitCode {
     let words = error.render().to_string();
     let words = output::escaped(&words);
-    // A reader that is gone, of `perch --help | head` for example, is no failure.
+    // A reader that is gone, of `perch --help | head` for example, is not a failure.
     let _ = match error.use_stderr() {
         true => std::io::stderr().write_all(words.as_bytes()),
         false => std::io::stdout().write_all(words.as_bytes()),

@@ -42,7 +42,7 @@ impl Surroundings for Host {
         self.0.elapsed()
     }
 
-    /// A bar draws nothing where stderr is no terminal.
+    /// A bar draws nothing where stderr is not a terminal.
     fn target(&self) -> ProgressDrawTarget {
         ProgressDrawTarget::stderr()
     }

@@ -111,7 +111,7 @@ pub fn say(words: impl Display) {
     let _ = std::io::stderr().write_all(escaped(&words).as_bytes());
 }
 
-/// Writes `text` to stdout. A reader that has seen enough (`| head`) is no failure.
+/// Writes `text` to stdout. A reader that has seen enough (`| head`) is not a failure.
 pub fn emit(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout

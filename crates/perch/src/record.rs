@@ -20,7 +20,7 @@ use crate::output::{Failure, say};
 /// The arguments of `perch record`.
 #[derive(Args)]
 pub struct Arguments {
-    /// The file to write; one that is there is replaced
+    /// The file to write; an existing file is replaced
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
     /// Memory for wake-ups that are not in the file yet: 64k to 1g, rounded up to a power of two.

@@ -29,7 +29,7 @@ pub struct Recording {
 }
 
 /// The modes of the mechanisms that a kernel has in its own wake-up path, by its release, or by its
-/// era where the release is no number. The table of mechanisms names the first release of each.
+/// era where the release is not a number. The table of mechanisms names the first release of each.
 fn upstream(release: &str, era: Era) -> Modes {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     let mut number = || numbers.next()?.parse::<u32>().ok();

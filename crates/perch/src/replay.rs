@@ -42,7 +42,7 @@ pub struct Arguments {
     /// List the wake-ups themselves: what was chosen, and what the policies say
     #[arg(long)]
     list: bool,
-    /// List the decisions about queues instead, one JSON object a line, with the reason where the
+    /// List the decisions about queues instead, one JSON object per line, with the reason where the
     /// model's answer differs
     #[arg(long, conflicts_with = "list")]
     list_decisions: bool,

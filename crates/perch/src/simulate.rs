@@ -16,7 +16,7 @@ pub struct Arguments {
     /// The simulation in JSON: machine, workload, era, modes, effort, seed (docs/sweeps.md)
     #[arg(value_name = "SPEC.json")]
     file: PathBuf,
-    /// A store: the result is taken from it where it is there, and kept there
+    /// A store: take the result from it if it is there, else keep it there
     #[arg(long, value_name = "FOLDER")]
     store: Option<PathBuf>,
     /// Memory that the workload's tasks and the scores may take; what asks for more is refused

@@ -16,7 +16,7 @@ use crate::output::{Failure, emit};
 /// The arguments of `perch stats`.
 #[derive(Args)]
 pub struct Arguments {
-    /// Show what happened in each such time, until Ctrl-C, instead of the sums since it was loaded
+    /// Show what happened in each interval, until Ctrl-C, instead of the sums since it was loaded
     #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Duration>,
     /// How to write it
@@ -31,7 +31,7 @@ pub struct Arguments {
 enum Form {
     /// For a person
     Table,
-    /// One object; with --interval one in a line for each, counting from when it was loaded
+    /// One object; with --interval one per line, counting from when it was loaded
     Json,
     /// For Prometheus and its like
     Openmetrics,

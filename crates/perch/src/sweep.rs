@@ -18,7 +18,7 @@ use crate::output::{Failure, emit, say};
 /// The commands of `perch sweep`.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Check a sweep, and list its simulations: keys and values, a line each
+    /// Check a sweep, and list its simulations: keys and values, one per line
     Plan(PlanArguments),
     /// Simulate what the store does not have
     Run(RunArguments),
@@ -48,7 +48,7 @@ pub struct RunArguments {
     /// The sweep's file (docs/sweeps.md)
     #[arg(value_name = "SWEEP.toml")]
     sweep: PathBuf,
-    /// The folder that keeps the results; it is made where it is not there
+    /// The folder that keeps the results; it is created if it does not exist
     #[arg(long, value_name = "FOLDER")]
     store: PathBuf,
     /// A part alone, for example 3/64: what one task of a Slurm array does

@@ -20,7 +20,7 @@
  * - If a CPU changes its node between raising and lowering, one counter goes
  *   below zero and another stays raised for ever. In mode perch the CPU
  *   remembers the counter that it raised.
- * - Reading one counter after the other is no snapshot. Overload that moves
+ * - Reading one counter after the other is not a snapshot. Overload that moves
  *   from a counter not read yet to one that has been read is missed, though at
  *   each moment some CPU was overloaded. Mode perch counts in the upper half of
  *   a counter how often it was raised. If the first round does not find several
@@ -45,9 +45,9 @@
 /* How the counters lie in memory. */
 enum perch_overload_layout {
 	PERCH_OVERLOAD_SHARED = 0,	/* one for all, among other data: Linux up to 7.2 */
-	PERCH_OVERLOAD_NODE = 1,	/* one a node, eight bytes of the allocator's: as posted */
-	PERCH_OVERLOAD_NODE_PADDED = 2, /* one a node, a line each */
-	PERCH_OVERLOAD_LLC_PADDED = 3, /* one a last-level cache, a line each: as reviewers asked */
+	PERCH_OVERLOAD_NODE = 1,	/* one per node, eight bytes of the slab: as posted */
+	PERCH_OVERLOAD_NODE_PADDED = 2, /* one per node, each on its own line */
+	PERCH_OVERLOAD_LLC_PADDED = 3,	/* one per LLC, each on its own line: as reviewers asked */
 	PERCH_NR_OVERLOAD_LAYOUTS,
 };
 

@@ -149,7 +149,7 @@ PERCH_INLINE perch_u8 perch_idler(const struct perch_group *a, const struct perc
 	return a->util < b->util;
 }
 
-/* The two tasks of a pair may stay in one node: a smaller difference than this is no imbalance. */
+/* The two tasks of a pair may stay in one node: less than this is not an imbalance. */
 #define PERCH_NUMA_IMBALANCE_MIN 2
 
 /* True if the task should leave the local group for the idlest other group. */

@@ -101,7 +101,7 @@ struct perch_rules {
 	 */
 	perch_u64 flip_decay_ns;
 	/*
-	 * 7.2: a CPU that runs only SCHED_IDLE tasks is no idle CPU to a wakee
+	 * 7.2: a CPU that runs only SCHED_IDLE tasks is not an idle CPU to a wakee
 	 * that is SCHED_IDLE itself.
 	 */
 	perch_u8 idle_sees_policy;
@@ -201,7 +201,7 @@ struct perch_seat {
  * the fields marked "host"; cache.h writes the others.
  */
 struct perch_process {
-	struct perch_occupancy PERCH_AS *occupancy; /* one a CPU */
+	struct perch_occupancy PERCH_AS *occupancy; /* one per CPU */
 	struct perch_seat PERCH_AS *seats;	    /* one an LLC */
 	perch_u64 scan_epoch;			    /* of the CPU whose tick led to the last scan */
 	perch_u32 pref_cpu;	 /* in the preferred LLC; PERCH_NONE: none is preferred */
@@ -234,7 +234,7 @@ struct perch_task {
 	/* The allowed CPUs, by words of 64; hosts other than the native leave it 0. */
 	const perch_u64 PERCH_AS *allowed;
 	perch_u64 flip_decay_at_ns;
-	perch_u32 id;	       /* unique while the task lives; 0 is no task */
+	perch_u32 id;	       /* unique while the task lives; 0 is not a task */
 	perch_u32 last_wakee;  /* id of the task it woke last */
 	perch_u32 wakee_flips; /* how often that changed, decayed */
 	perch_u32 recent_cpu;  /* recent_used_cpu: where it ran before prev_cpu */

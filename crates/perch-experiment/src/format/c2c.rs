@@ -57,7 +57,7 @@ fn read_user(source: &Source, raw: &RawLineUser) -> Result<LineUser, ExperimentE
     let mut known = Symbol::ALL.iter().map(|symbol| symbol.name());
     let Some(symbol) = known.find(|known| known == name) else {
         let known: Vec<&str> = Symbol::ALL.iter().map(|symbol| symbol.name()).collect();
-        let reason = format!("`{name}` is no function of the simulated kernel");
+        let reason = format!("`{name}` is not a function of the simulated kernel");
         let expected = format!("expected one of {}", known.join(", "));
         return Err(refuse(
             source,
@@ -123,7 +123,7 @@ mod tests {
                 "symbol = \"push_rt_task\"",
                 &[
                     "`c2c.users.symbol`",
-                    "`push_rt_task` is no function",
+                    "`push_rt_task` is not a function",
                     "pull_rt_task",
                 ],
             ),

@@ -48,7 +48,7 @@ pub(super) fn scores<'a>(
     };
     let judging = |rounded: &Option<Spanned<f64>>, relative: bool| match rounded {
         Some(off) if !(off.get_ref().is_finite() && *off.get_ref() >= 0.0) => {
-            let reason = format!("{} is no distance", off.get_ref());
+            let reason = format!("{} is not a distance", off.get_ref());
             let expected = "expected how far a rounded figure may be off, 0 or more";
             Err(refuse(source, off, "within_rounded", &reason, expected))
         }
@@ -137,7 +137,7 @@ mod tests {
             loads,
             ["several/all/two", "several/all/n=3", "multiples/all/n=2"]
         );
-        // Where a row is no key and value itself, another key says what the row stands for.
+        // Where a row is not a key and value itself, another key says what the row stands for.
         assert_eq!(experiment.loads[0].workload, "schbench:workers=2");
         let cells = experiment.cells.iter();
         let cells: Vec<_> = cells.map(|c| (c.row.as_str(), c.load, c.score)).collect();
@@ -191,7 +191,7 @@ mod tests {
                 "within_rounded = 1 }",
                 "within_rounded = -1 }",
                 "within_rounded = 1 }",
-                &["`within_rounded`: -1 is no distance", "0 or more"],
+                &["`within_rounded`: -1 is not a distance", "0 or more"],
             ),
             (
                 "\"rps20\", unit = \"req/s\"",

@@ -14,7 +14,7 @@ pub enum RecordError {
     #[error("an event of less than 2 bytes")]
     ShortEvent,
     /// The record is of an event that the file does not describe.
-    #[error("a record of event number {0}, which there is not")]
+    #[error("a record of event number {0}, which the file does not describe")]
     NoEvent(u64),
     /// A tracepoint lacks a field that it has in every kernel.
     #[error("{event} without its field {field}")]

@@ -87,8 +87,8 @@ impl Weaver {
         self.odd.late += count;
     }
 
-    /// Takes an event. Events come in the order of time; an event that does not gets the time of
-    /// the last one, and is counted.
+    /// Takes an event. Events come in the order of time; an out-of-order event takes the previous
+    /// timestamp, and is counted.
     ///
     /// # Errors
     /// Returns an error for a recording of more tasks or steps than a workload may have.

@@ -95,7 +95,7 @@ impl Shape {
         levels.extend(self.llc[cpu].clone());
         levels.push(self.node(cpu));
         levels.extend(self.reach(cpu));
-        // A node that an LLC sticks out of is no level.
+        // A node that an LLC sticks out of is not a level.
         let mut widest = 0;
         levels.retain(|level| {
             let wider = level.len() > widest;

@@ -115,7 +115,7 @@ impl<'a> Builder<'a> {
 
     fn find_spans(&mut self) {
         let cpus = &self.machine.cpus;
-        // A cluster that is as wide as its LLC is no level of its own: the kernel's cluster mask
+        // A cluster that is as wide as its LLC is not a level of its own: the kernel's cluster mask
         // then falls back to the core.
         let mut llc_size = HashMap::new();
         let mut cluster_size = HashMap::new();

@@ -151,7 +151,7 @@ proptest! {
                 (Reason::CapacitySpare | Reason::TargetBusy, _) => {
                     assert!(found.is_empty(), "{at}: {found:?}");
                 }
-                _ => panic!("{at}: chosen is no candidate of {found:?}"),
+                _ => panic!("{at}: chosen is not a candidate of {found:?}"),
             }
         });
     }

@@ -100,7 +100,7 @@ proptest! {
         });
     }
 
-    /// P6: a busy target is no answer while prev or recent is still idle in the LLC. Nothing
+    /// P6: a busy target is not an answer while prev or recent is still idle in the LLC. Nothing
     /// changes during a decision here; where it does, posted and perch look again before they
     /// fall back on a candidate, while upstream takes one that may be busy by then.
     #[test]

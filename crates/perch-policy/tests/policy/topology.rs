@@ -42,7 +42,7 @@ fn show(domain: DomainView) -> String {
     )
 }
 
-/// The domains of a CPU with their groups, lowest first, a line each.
+/// The domains of a CPU with their groups, lowest first, one per line.
 fn chain(machine: &Machine, cpu: usize) -> Vec<String> {
     Topology::new(machine).domains(cpu).map(show).collect()
 }
@@ -288,12 +288,15 @@ fn sound(machine: &Machine) {
                 "leaves out the level below; {at}"
             );
             assert_eq!(domain.span().weight() as usize, span.len(), "{at}");
-            assert!(domain.groups() > 1, "one group is no choice; {at}");
+            assert!(domain.groups() > 1, "one group is not a choice; {at}");
             let numa = domain.level() == Level::Numa;
             let groups: Vec<Vec<usize>> = (0..domain.groups())
                 .map(|i| cpus(domain.group(i)))
                 .collect();
-            assert!(groups.contains(&below), "the level below is no group; {at}");
+            assert!(
+                groups.contains(&below),
+                "the level below is not a group; {at}"
+            );
             if numa {
                 assert_eq!(groups[0], below, "not the first group; {at}");
             }

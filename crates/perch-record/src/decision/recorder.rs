@@ -43,7 +43,7 @@ pub(crate) struct QueueRecorder {
     cpus: usize,
 }
 
-/// The functions of the running kernel, one a line behind address and kind.
+/// The functions of the running kernel, one per line behind address and kind.
 fn functions() -> Result<String, RecordError> {
     let path = "/proc/kallsyms";
     std::fs::read_to_string(path).map_err(|error| RecordError::Functions(path, error))

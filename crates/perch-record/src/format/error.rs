@@ -53,8 +53,8 @@ pub enum FormatError {
 /// The difference between a block and the one that was written.
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {
-    /// The first block is no header, but every recording begins with one.
-    #[error("the first block is no header")]
+    /// The first block is not a header, but every recording begins with one.
+    #[error("the first block is not a header")]
     NoHeader,
     /// No writer writes a block of this kind, or not at this place.
     #[error("a block of kind {0:#04x} here")]

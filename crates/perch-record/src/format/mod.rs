@@ -129,7 +129,7 @@ impl Undecided {
         let sum: u64 = self.by_name().iter().map(|(_, count)| count).sum();
         (sum > 0).then(|| {
             let words = words.join(", ");
-            format!("{sum} wake-ups more had not to be decided: {words}")
+            format!("{sum} other wake-ups needed no decision: {words}")
         })
     }
 

@@ -83,7 +83,7 @@ impl<R: Read> Reader<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// Returns an error when the file is no recording, has another version, or is damaged before
+    /// Returns an error when the file is not a recording, has another version, or is damaged before
     /// the first wake-up.
     pub fn new(mut input: R) -> Result<Reader<R>, FormatError> {
         let mut start = [0; 12];

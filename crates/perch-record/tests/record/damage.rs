@@ -160,7 +160,7 @@ fn blocks_in_the_wrong_place_are_refused() {
     file.extend(&good[all[1].0..]);
     assert_eq!(
         said(&file),
-        "byte 12: the first block is no header; what comes before it is good"
+        "byte 12: the first block is not a header; what comes before it is good"
     );
     // This file has more wake-ups behind the footer.
     let mut file = good.clone();

@@ -262,7 +262,7 @@ fn json_has_every_iteration_beside_the_cells() {
     assert!(!text.contains("iterations"), "{text}");
 }
 
-/// A deviation may be 0, and then its change is no number.
+/// A deviation may be 0, and then its change is not a number.
 #[test]
 fn a_change_from_nothing_is_null_empty_or_a_dash() {
     let mut report = report();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A drawing of the machine as nested boxes with a bar a CPU, which shows where tasks ran. Each bar
+//! A drawing of the machine as nested boxes with one bar per CPU: where tasks ran. Each bar
 //! has its figure below it, so that nothing depends on colour. The drawing has few long paths,
 //! since there may be hundreds of CPUs and many machines on a page.
 

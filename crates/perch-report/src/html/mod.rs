@@ -153,7 +153,7 @@ fn agreement(body: &mut String, report: &Report) {
     ];
     let summary = &report.summary;
     let caption = format!(
-        "The change that was published against the simulated one, a mark a cell. Upright: the 95 % \
+        "The change that was published against the simulated one, one mark per cell. Upright: the 95 % \
          interval of the simulated change; across: the changes that count as the published one. On the \
          line they are equal; dotted: 3 percentage points off. With their intervals, {} of {} agree within what the published noise allows, {} disagree and {} are \
          undecided; {} of {} directions agree. A simulated change beyond one and a half times the \

@@ -89,7 +89,7 @@ fn contended(arms: &[Contention], paste: Paste) -> String {
 fn text(heading: &mail::Heading, sheets: &[Sheet], paste: Paste) -> String {
     let mut text = match paste {
         Paste::Lkml | Paste::Cases | Paste::Imp => mail::heading(heading),
-        // Every line that is no row of a table begins with a #, with which no row begins.
+        // Every line that is not a row of a table begins with a #, with which no row begins.
         Paste::Mmtests => {
             let lines = mail::heading(heading);
             let lines = lines.lines().filter(|line| !line.is_empty());

@@ -148,8 +148,8 @@ impl Sheet {
         }
     }
 
-    /// Returns a comparison's scores: a table each where they come with statistics, else one table
-    /// of all.
+    /// Returns a comparison's scores: one table per score if they come with statistics, else one
+    /// table of all.
     pub fn of_comparison(comparison: &Comparison) -> Vec<Sheet> {
         let arms: Vec<String> = comparison.arms.iter().map(|arm| arm.name.clone()).collect();
         let sheet = |benchmark: &str, rows, iterations| Sheet {

@@ -9,7 +9,7 @@
 //! cache.
 //!
 //! Memory does not grow with the run: a CPU's events are written by the hundred, and the writer
-//! remembers one number a task. docs/traces.md says what a wake-up takes.
+//! remembers one number per task. docs/traces.md says what a wake-up takes.
 
 mod proto;
 mod recorded;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The hooks by which the base serves the band where there is one. The band
- * itself is no follower but a scheduler above the base, with callbacks of its
+ * itself is not a follower but a scheduler above the base, with callbacks of its
  * own (ops.h).
  */
 #ifndef PERCH_BAND_FOLLOW_H

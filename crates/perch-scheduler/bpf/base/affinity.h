@@ -14,7 +14,7 @@ static inline bool may_run(const struct task_struct *p, perch_u32 cpu)
 /*
  * The address of the task's affinity mask as a number. The verifier would
  * follow a pointer through every count of a loop that reads by it; an address
- * that was read back from this CPU's memory is no pointer to the verifier any
+ * that was read back from this CPU's memory is not a pointer to the verifier any
  * more.
  */
 static inline perch_u64 allowed_at(const struct task_struct *p, perch_u32 cpu)

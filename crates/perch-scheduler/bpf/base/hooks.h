@@ -95,7 +95,7 @@ struct perch_follower {
 	void (*left)(const struct perch_cpu __arena *c, perch_u32 cpu);
 	void (*stopping)(struct task_struct *p, perch_u32 cpu, bool runnable, perch_u64 ran);
 
-	/* The CPU has no task to run next. True: the CPU had better idle than steal. */
+	/* The CPU has no task to run next. True: stay idle, do not steal. */
 	bool (*idle)(perch_u32 cpu);
 
 	/*

@@ -96,8 +96,8 @@ pub(crate) const KEYS: &[Key] = &[
         range: "-20 to 19",
         example: "-20",
         default: "any niceness",
-        help: "the niceness; a rule has at least one of these three keys, and chooses the tasks \
-               for which all of them are so",
+        help: "the niceness; a rule has at least one of these three keys, and matches the tasks \
+               for which all of them hold",
         read: |draft, value| {
             draft.nice = Some(whole("nice", value, NICENESSES)?);
             Ok(())

@@ -87,7 +87,7 @@ pub(super) struct Setting {
     pub name: &'static str,
     pub unit: &'static str,
     pub range: Range,
-    /// The default where it is no constant: the most that it is, and on what it depends.
+    /// The default where it is not a constant: the most that it is, and on what it depends.
     pub unasked: Option<(u64, &'static str)>,
     pub needs: Need,
     /// A sentence for `perch run --help` and the documentation, without its point.
@@ -137,44 +137,44 @@ macro_rules! settings {
 settings! {
     // Two tasks that share a CPU then change about as often as under the stock kernel.
     slice_us: Micros = Micros(6_000), range(100, SECOND_US), Nothing;
-    "a task that is alone on its CPU runs so long until it is looked at again"
+    "slice of a task that is alone on its CPU"
 
     slice_min_us: Micros = Micros(1_000),
         Range { least: 10, most: Most::Setting("slice_us", |tuning| tuning.slice_us.0) }, Nothing;
-    "the slice that a task has at least, however many tasks share the CPU"
+    "minimum slice of a task, however many tasks share the CPU"
 
     lag_us: Micros = Micros(10_000), range(100, SECOND_US), Nothing;
-    "the most virtual time that a task is owed or owes"
+    "maximum virtual time that a task is owed or owes"
 
     // hackbench at 2 ms: one wake-up in six interrupted a task, and nothing became faster.
     preempt_us: Micros = Micros(4_000), range(1, SECOND_US), Nothing;
-    "a wakee so far behind the running task, in virtual time, interrupts it"
+    "a wakee that is this far behind the running task in virtual time preempts it"
 
     // The kernel's shortest interval between two balances of a small domain. Not 0: the BPF
     // program has one timer, which starts itself anew after so long, and at 0 would fire without
     // end on one CPU. It cannot be left out either: besides levelling queues, this timer keeps the
     // CPUs' utilisation and finds tasks that wait for too long.
     balance_ms: Millis = Millis(4), range(1, 1_000), Nothing;
-    "the time between two looks at all queues and CPUs, which level the queues"
+    "time between two passes over all queues and CPUs, which level the queues"
 
     steal_remote_us: Micros = Micros(500), range(0, SECOND_US), Nodes;
     "an idle CPU takes a task from a queue of another node only when no CPU has taken one from it \
-     for so long; 0: at once"
+     for this long; 0: at once"
 
     processes: u64 = 1_024, range(1, 65_536), Cache;
-    "so many processes are followed; those beyond are placed as if cache were off"
+    "maximum number of tracked processes; those beyond are placed as if cache were off"
 
     groups: Option<u64> = None, range(0, 65_536), Nothing, unasked DEFAULT_GROUPS;
-    "so many cgroups have their cpu.weight followed; those beyond are part of the one above, and \
+    "maximum number of cgroups whose cpu.weight counts; those beyond are part of the one above, and \
      at 0 no weight counts"
 
     // Of each period, as the kernel's own real-time class has it, though of a second. Less than
     // all: the kernel throws a scheduler out that lets a task wait for ever.
     band_percent: Percent = Percent(95), range(1, 99), Band;
-    "the real-time band has at most so much of a CPU on which other tasks wait"
+    "maximum share of a CPU for the real-time band while other tasks wait there"
 
     band_period_ms: Millis = Millis(100), range(10, 1_000), Band;
-    "the period of which band_percent is a part"
+    "period of which band_percent is a part"
 
     detail: bool = false, SWITCH, Clusters;
     "also count wake-ups that had an idle CPU in the target's cluster, at some cost for each"

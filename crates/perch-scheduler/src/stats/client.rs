@@ -37,7 +37,7 @@ pub enum StatisticsError {
     /// The scheduler was unloaded.
     #[error("the scheduler has ended")]
     Ended,
-    /// The answer is no report of perch's.
+    /// The answer is not a report of perch's.
     #[error("another scheduler than perch is loaded, and answers otherwise")]
     Foreign(#[source] serde_json::Error),
     /// The scheduler does not know the request.

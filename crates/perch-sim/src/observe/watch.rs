@@ -62,7 +62,7 @@ pub trait Watch {
     /// The scheduler asks the policy. An onlooker need not listen to this.
     ///
     /// # Errors
-    /// When the onlooker cannot keep what it hears.
+    /// The onlooker's I/O error.
     fn asked(&mut self, _asked: &Asked) -> io::Result<()> {
         Ok(())
     }
@@ -70,24 +70,24 @@ pub trait Watch {
     /// A woken task has a CPU to go to.
     ///
     /// # Errors
-    /// When the onlooker cannot keep what it hears.
+    /// The onlooker's I/O error.
     fn woken(&mut self, woken: &Woken) -> io::Result<()>;
 
     /// A CPU turned to another task.
     ///
     /// # Errors
-    /// When the onlooker cannot keep what it hears.
+    /// The onlooker's I/O error.
     fn switched(&mut self, switched: &Switched) -> io::Result<()>;
 
     /// The number of runnable tasks in a last-level cache, running ones included, has changed.
     ///
     /// # Errors
-    /// When the onlooker cannot keep what it hears.
+    /// The onlooker's I/O error.
     fn loaded(&mut self, at_ns: u64, llc: usize, runnable: u32) -> io::Result<()>;
 
     /// The run is over.
     ///
     /// # Errors
-    /// When the onlooker cannot keep what it hears.
+    /// The onlooker's I/O error.
     fn ended(&mut self, at_ns: u64) -> io::Result<()>;
 }

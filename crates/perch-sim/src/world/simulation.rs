@@ -81,7 +81,7 @@ impl<'a> Simulation<'a> {
     /// Handles every event up to `until_ns`, or until the workload stops its clock.
     ///
     /// # Errors
-    /// When the onlooker cannot keep what it hears.
+    /// The first I/O error of the observer or the watcher, which also ends the run.
     pub fn run_until(&mut self, until_ns: u64) -> io::Result<()> {
         let in_order = self.world.programs.has_mutexes();
         while self.stopwatch().stopped_ns.is_none()
@@ -90,7 +90,7 @@ impl<'a> Simulation<'a> {
             self.handle(event);
             if let Some(watcher) = &mut self.watcher {
                 let seen = watcher.look(&self.sched);
-                // An onlooker that cannot keep what it hears is told no more.
+                // An observer is dropped after its first I/O error.
                 self.sched.take_observer_error().map_or(seen, Err)?;
             }
         }
@@ -183,7 +183,7 @@ impl<'a> Simulation<'a> {
     /// The run is over.
     ///
     /// # Errors
-    /// When the onlooker cannot keep that.
+    /// The onlooker's I/O error.
     pub fn end(&mut self) -> io::Result<()> {
         let now_ns = self.now_ns();
         self.watcher.as_mut().map_or(Ok(()), |w| w.end(now_ns))

@@ -178,7 +178,7 @@ proptest! {
         prop_assert!(u64::from(apart) <= 12 + little / 64, "{:?}", utils);
     }
 
-    /// A task that fits every CPU is no misfit anywhere, once its averages are its own.
+    /// A task that fits every CPU is not a misfit anywhere, once its averages are its own.
     #[test]
     fn small_tasks_are_no_misfits(seed in any::<u64>().no_shrink()) {
         let machine = unequal(seed);

@@ -364,7 +364,7 @@ impl Design {
         let mut drawn = vec![Vec::new(); points as usize];
         for axis in &axes {
             if axis.what == What::Arm {
-                let reason = "an arm is no axis of a design: all points need all arms";
+                let reason = "an arm is not an axis of a design: all points need all arms";
                 return Err(SweepError::key(origin, "design.axes.arm", reason));
             }
             let mut order: Vec<u32> = (0..points).collect();

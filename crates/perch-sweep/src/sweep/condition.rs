@@ -132,10 +132,10 @@ impl Term {
             Some((factor, name)) => (factor.trim(), name.trim()),
             None => ("1", text),
         };
-        let factor: f64 = (factor.parse()).map_err(|_| format!("`{factor}` is no number"))?;
+        let factor: f64 = (factor.parse()).map_err(|_| format!("`{factor}` is not a number"))?;
         if name != CPUS && !known.contains(&name) {
             return Err(format!(
-                "`{name}` is no axis of this sweep: expected {}, {CPUS}, a number or a \"text\"",
+                "`{name}` is not an axis of this sweep: expected {}, {CPUS}, a number or a \"text\"",
                 known.join(", ")
             ));
         }

@@ -153,7 +153,7 @@ impl Sweep {
         if let Some(baseline) = &file.baseline
             && !arms.is_some_and(|arms| arms.labels.contains(baseline))
         {
-            let reason = format!("`{baseline}` is no arm: expected one of [axes.arm]");
+            let reason = format!("`{baseline}` is not an arm: expected one of [axes.arm]");
             return Err(SweepError::key(origin, "baseline", reason));
         }
         let base: Simulation = Simulation {

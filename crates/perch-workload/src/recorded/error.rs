@@ -27,7 +27,7 @@ pub enum ReadError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// The line is not UTF-8.
-    #[error("this is no text")]
+    #[error("this is not text")]
     NotText,
     /// The line is too long.
     #[error("a line of {LONGEST_LINE} bytes or more: expected steps in several lines")]
@@ -36,7 +36,7 @@ pub enum LineError {
     #[error("the file ends without its \"end\" line: it was cut off; import the recording again")]
     CutOff,
     /// The first line is that of another file.
-    #[error("expected \"{MAGIC} {VERSION}\": this is no workload that perch import wrote")]
+    #[error("expected \"{MAGIC} {VERSION}\": this is not a workload that perch import wrote")]
     NoWorkload,
     /// The file has another version of the format.
     #[error(
@@ -59,7 +59,7 @@ pub enum LineError {
     /// There are more tasks than a file may have.
     #[error("more than {MOST_TASKS} tasks: record for a shorter time")]
     TooManyTasks,
-    /// A value is no whole number, or out of range.
+    /// A value is not a whole number, or out of range.
     #[error("{key}: \"{value}\": expected a whole number up to {most}")]
     Number {
         /// The key, or the whole step.
@@ -77,13 +77,13 @@ pub enum LineError {
         /// The number that it should have.
         expected: usize,
     },
-    /// A nice level is no number, or out of range.
+    /// A nice level is not a number, or out of range.
     #[error("nice={value}: expected -20 to 19")]
     Nice {
         /// The value.
         value: String,
     },
-    /// The value of `class` is no class.
+    /// The value of `class` is not a class.
     #[error(transparent)]
     Class(#[from] ClassError),
     /// A task has no such key.

@@ -16,7 +16,7 @@ pub enum RtAppError {
     /// The file is no JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// The file's value is no object.
+    /// The file's value is not an object.
     #[error("line 1: expected an object, {{ ... }}")]
     NoObject,
     /// The file describes no tasks.
@@ -60,10 +60,10 @@ fn there(found: Option<&str>) -> String {
 /// The reason why a key of rt-app, or its value, is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// The value is no object.
+    /// The value is not an object.
     #[error("expected an object, {{ ... }}")]
     NoObject,
-    /// The value is no whole number, or out of range.
+    /// The value is not a whole number, or out of range.
     #[error("expected a whole number from {low} to {high}")]
     Number {
         /// The least number that the key takes.
@@ -71,7 +71,7 @@ pub enum KeyError {
         /// The greatest number that the key takes.
         high: i64,
     },
-    /// The value is no text.
+    /// The value is not text.
     #[error("expected a text")]
     NoText,
     /// The key is there twice.
@@ -89,8 +89,8 @@ pub enum KeyError {
     /// Only later versions of rt-app have the event.
     #[error("rt-app 1.0 has no such event, and it is not simulated")]
     LaterEvent,
-    /// rt-app 1.0 would pass the key over.
-    #[error("rt-app 1.0 passes this over, and so would do something else")]
+    /// rt-app 1.0 would ignore the key.
+    #[error("rt-app 1.0 ignores this, and would do something else")]
     PassedOver,
     /// The key belongs to the deadline class.
     #[error("the deadline class is not simulated")]
@@ -134,7 +134,7 @@ pub enum KeyError {
     /// A task has events beside its phases.
     #[error("an event beside \"phases\": expected it in one of them")]
     BesidePhases,
-    /// The value is no array of CPUs.
+    /// The value is not an array of CPUs.
     #[error("expected an array of CPUs")]
     NoCpuArray,
     /// The array has a CPU that the machine does not have.
@@ -148,7 +148,7 @@ pub enum KeyError {
     /// The array of CPUs is empty.
     #[error("expected at least one CPU")]
     NoCpus,
-    /// The value is no array of nodes.
+    /// The value is not an array of nodes.
     #[error("expected an array of nodes")]
     NoNodeArray,
     /// The array has a node that the machine does not have.
@@ -275,7 +275,7 @@ pub enum NoWord {
         /// The verb of what takes the time.
         does: &'static str,
     },
-    /// A time is no multiple of a microsecond.
+    /// A time is not a multiple of a microsecond.
     #[error("it {does} for {ns} ns, and rt-app counts microseconds{HINT}")]
     Nanoseconds {
         /// The verb of what takes the time.
@@ -300,7 +300,7 @@ pub enum NoWord {
         /// Its shares.
         shares: u32,
     },
-    /// The program jumps in a way that is no phase.
+    /// The program jumps in a way that is not a phase.
     #[error("loops in loops, or jumps, that rt-app has not")]
     Jumps,
     /// The program counts in an inner loop.

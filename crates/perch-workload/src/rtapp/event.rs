@@ -62,7 +62,7 @@ impl Shared {
     /// the task names the barrier.
     ///
     /// # Errors
-    /// A task that is no object, and the like.
+    /// A task that is not an object, and the like.
     pub fn count_users(&mut self, tasks: &[Member]) -> Result<(), RtAppError> {
         for task in tasks {
             let task_members = members(task)?;
@@ -196,7 +196,7 @@ impl Events<'_> {
                 self.wait(condition, mutex, ops);
                 return Ok(true);
             }
-            event => unreachable!("{event} is no event where tasks meet"),
+            event => unreachable!("{event} is not an event where tasks meet"),
         }
         Ok(false)
     }

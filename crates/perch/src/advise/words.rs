@@ -278,12 +278,12 @@ fn lands(change: &Change) -> String {
         ),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    let whither = match parts.is_empty() {
+    let destination = match parts.is_empty() {
         true => "none nearer to or farther from where the kernel aims, none idler".to_string(),
         false => parts.join("; "),
     };
     format!(
-        "{} of wake-ups ({} %) would land on another CPU: {whither}",
+        "{} of wake-ups ({} %) would land on another CPU: {destination}",
         percent(change.changed.value()),
         range(&change.changed)
     )

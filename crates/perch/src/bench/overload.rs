@@ -33,7 +33,7 @@ pub struct Arguments {
     /// Seconds to spend on a row, about
     #[arg(long, value_name = "N", default_value_t = 2.0)]
     seconds: f64,
-    /// Take the CPUs for so many nodes, whatever the machine says; the memory stays where it is
+    /// Treat the CPUs as this many nodes, whatever the machine says; the memory stays where it is
     #[arg(long, value_name = "N")]
     nodes: Option<usize>,
     /// How to write the result: table, markdown, csv or json

@@ -34,9 +34,9 @@ const LONGEST_NS: u64 = 1_000 * 1_000_000_000;
 /// The length of a row's simulation.
 #[derive(Clone, Copy, Debug)]
 pub enum Length {
-    /// Until about so many CPU seconds are spent.
+    /// Until about this many CPU seconds are spent.
     CpuSeconds(f64),
-    /// Exactly so many nanoseconds of simulated time.
+    /// Exactly this many nanoseconds of simulated time.
     SimulatedNs(u64),
 }
 
@@ -66,11 +66,11 @@ pub struct RowArguments {
     simulated_ns: Option<u64>,
 }
 
-/// The benchmark's machine with so many CPUs: clusters of 4 where they divide, LLCs of at most 32
+/// The benchmark's machine with this many CPUs: clusters of 4 where they divide, LLCs of at most 32
 /// CPUs, nodes of at most 128, a package a node.
 ///
 /// # Errors
-/// When so many CPUs don't fill such a machine evenly.
+/// When this many CPUs don't fill such a machine evenly.
 pub fn machine(cpus: usize) -> Result<Machine, Failure> {
     let llc = cpus.min(LLC);
     let node = cpus.min(NODE);

@@ -30,7 +30,7 @@ pub fn limit(text: &str) -> Result<Limit, String> {
     }
 }
 
-/// The parts of its machine that a guest lacks, for stderr: a line each.
+/// The parts of its machine that a guest lacks, for stderr: one per line.
 pub fn left_out(topology: &Topology) -> String {
     let sentences = topology.left_out().iter();
     sentences

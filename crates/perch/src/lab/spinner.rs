@@ -11,7 +11,7 @@ use perch_lab::Progress;
 pub struct Spinner(ProgressBar);
 
 impl Spinner {
-    /// Hidden if `quiet`, or where stderr is no terminal.
+    /// Hidden if `quiet`, or where stderr is not a terminal.
     pub fn new(quiet: bool) -> Spinner {
         let target = match quiet {
             true => ProgressDrawTarget::hidden(),

@@ -88,7 +88,7 @@ fn write(
     cannot: &dyn Fn(&dyn std::fmt::Display) -> Failure,
 ) -> Result<(), Failure> {
     let mut writer = csv::Writer::from_writer(out);
-    // A reader that has seen enough (`| head`) is no failure.
+    // A reader that has seen enough (`| head`) is not a failure.
     let goes_on = |result: Result<(), csv::Error>| match result {
         Ok(()) => Ok(true),
         Err(error) => match error.kind() {

@@ -301,7 +301,7 @@ impl Use {
 }
 
 impl Lab {
-    /// Linux of this version on so many CPUs in two nodes with two clusters each.
+    /// Linux of this version on this many CPUs in two nodes with two clusters each.
     pub fn boot(kernel: &str, cpus: usize) -> Use {
         Lab::of(setup(&nodes(), Cpus::AtMost(cpus), kernel))
     }

@@ -53,7 +53,7 @@ fn imported(lab: &Lab, file: &str) -> (PathBuf, Script, Value) {
     (workload, script, summary)
 }
 
-/// The workload on so many CPUs.
+/// The workload on this many CPUs.
 fn simulated(workload: &Path, cpus: usize) -> Outcome {
     let machine = Arc::new(Machine::regular("here", 1, 1, 1, 0, cpus, 1).unwrap());
     let spec = format!("recorded:{},spread=0", workload.display());

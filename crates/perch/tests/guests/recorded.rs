@@ -72,7 +72,7 @@ fn replayed(lab: &Lab, what: &str, script: &str, arguments: &[&str]) -> Value {
 fn number(value: &Value) -> u64 {
     value
         .as_u64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
+        .unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 /// The reasons for which the model errs too often where an idle CPU was to be won.

@@ -19,8 +19,9 @@ pub const NAME: &str = "bench-guest";
 /// The number of times that each workload is measured, one after the other.
 const TURNS: usize = 3;
 
-/// The time by which each run's start is shifted against that of the run before. It is no multiple
-/// of a tick, so that a ping-pong that depends on the tick's phase shows each of its placements.
+/// The time by which each run's start is shifted against that of the run before. It is not a
+/// multiple of a tick, so that a ping-pong that depends on the tick's phase shows each of its
+/// placements.
 const SHIFT: Duration = Duration::from_micros(1_300);
 
 /// The workloads: name, command, and the shorter command that runs before it.

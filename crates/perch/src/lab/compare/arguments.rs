@@ -107,7 +107,7 @@ pub struct Arguments {
     /// Also show std, min, percentiles and max over the repetitions, and how they spread
     #[arg(long)]
     pub statistics: bool,
-    /// Also write every repetition's scores, a line each, to a file whose ending says how: .csv,
+    /// Also write every repetition's scores, one per line, to a file whose ending says how: .csv,
     /// .json or .md
     #[arg(long, value_name = "FILE")]
     pub raw: Option<PathBuf>,

@@ -120,7 +120,7 @@ fn named(first: &str) -> Result<(Option<String>, String), String> {
     let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
     if name.is_empty() || !name.chars().all(is_plain) {
         return Err(format!(
-            "`{name}` is no name: expected letters, digits and -_.+ before the first `=`"
+            "`{name}` is not a name: expected letters, digits and -_.+ before the first `=`"
         ));
     }
     if rest.is_empty() {
@@ -300,8 +300,8 @@ mod tests {
             ("", "it is empty"),
             ("x='a", "quote"),
             ("a b=stock", "nosuch"),
-            ("=stock", "`` is no name"),
-            ("x:y=stock", "`x:y` is no name"),
+            ("=stock", "`` is not a name"),
+            ("x:y=stock", "`x:y` is not a name"),
             ("x=", "no scheduler after `x=`"),
             ("stock:clusters=off", "`stock with clusters=off`"),
             ("stock clusters=off", "`stock with clusters=off`"),

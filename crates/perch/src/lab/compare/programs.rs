@@ -237,7 +237,7 @@ fn pairs(lines: &[&str]) -> Vec<Score> {
 mod tests {
     use super::super::score::scores;
 
-    /// The scores in an output, a line each.
+    /// The scores in an output, one per line.
     fn read(output: &str) -> Vec<String> {
         let found = scores(output, &[]).unwrap();
         let line = |s: &super::Score| {
