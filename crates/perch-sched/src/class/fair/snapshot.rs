@@ -192,6 +192,7 @@ impl Snapshot {
         let EraRules {
             lag,
             keeps_older_lag,
+            delays_dequeue,
             ..
         } = rules.rules;
         let members = self.waiting.iter().chain(&self.running);
@@ -200,7 +201,7 @@ impl Snapshot {
         let (fair, running) = (self.queue(rules), self.running(rules));
         let entity = member.entity(rules);
         let lag = eevdf::settled_lag(&fair, running.as_ref(), &entity, limit_ns, keeps_older_lag);
-        let stays = sleeps && !member.delayed && lag < 0;
+        let stays = delays_dequeue && sleeps && !member.delayed && lag < 0;
         // Before 7.2 the kernel works the lag of a delayed entity out when that leaves.
         match stays && !keeps_older_lag {
             true => (member.vlag, true),
