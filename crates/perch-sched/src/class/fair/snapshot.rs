@@ -271,6 +271,21 @@ mod tests {
     }
 
     #[test]
+    fn a_sleeper_leaves_with_its_debt_before_6_12() {
+        let queue = Snapshot {
+            waiting: vec![member(0, 100)],
+            running: Some(member(800, 5000)),
+            ..Snapshot::default()
+        };
+        let leaves = |era: &str| {
+            let rules = QueueRules::new(era.parse().unwrap(), 250).unwrap();
+            queue.leave(&rules, &queue.running.unwrap(), true)
+        };
+        assert_eq!(leaves("6.11"), (-400, false));
+        assert!(leaves("6.12").1);
+    }
+
+    #[test]
     fn lag_comes_back_as_it_left() {
         let queue = Snapshot {
             waiting: vec![member(0, 100)],
