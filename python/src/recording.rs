@@ -162,9 +162,9 @@ impl Recording {
 /// Reads an era by whose rules a recording can be replayed.
 pub fn read_era(text: &str) -> PyResult<Era> {
     match text.parse() {
-        Ok(Era::V3_4) => Err(of_argument(
-            "era 3.4: its wake-ups were decided by what no recording has; expected 5.5 or later",
-        )),
+        Ok(era) if era < Era::V5_5 => Err(of_argument(format!(
+            "era {era}: its wake-ups were decided by what no recording has; expected 5.5 or later"
+        ))),
         Ok(era) => Ok(era),
         Err(error) => Err(of_argument(format!("era: {error}"))),
     }

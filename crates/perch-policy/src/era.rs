@@ -8,22 +8,19 @@ use crate::mechanism::Mechanism;
 use crate::mode::{Mode, ParseError};
 use crate::modes::{Modes, OVERLOAD_LAYOUT};
 
-/// The stock kernel whose rules hold (docs/mechanisms/stock.md#eras).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Era {
-    /// Linux 3.4: CFS, before PELT and before the scan for idle CPUs. Of the mechanisms it has `steer`.
-    V3_4,
-    /// Linux 5.5: CFS, before capacity-aware wake-up.
-    V5_5,
-    /// Linux 6.5: CFS.
-    V6_5,
-    /// Linux 6.15: EEVDF, before cache-aware scheduling.
-    V6_15,
-    /// Linux 7.2: EEVDF.
-    V7_2,
+mod changes;
+
+pub use changes::{CHANGES, Change, Row};
+
+/// The stock kernel whose rules hold: a release of Linux from 3.4 to 7.2, older before newer
+/// (docs/mechanisms/stock.md#eras). [`CHANGES`] tells one era from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Era {
+    major: u8,
+    minor: u8,
 }
 
-/// Every era this version has, by name, in the order of [`Era`].
+/// The eras of the published tables, by name, the oldest first.
 pub const ERAS: [(&str, Era); 5] = [
     ("3.4", Era::V3_4),
     ("5.5", Era::V5_5),
@@ -32,9 +29,13 @@ pub const ERAS: [(&str, Era); 5] = [
     ("7.2", Era::V7_2),
 ];
 
+/// The last release of each major number that had a successor. Linux has no rule for when it counts
+/// on.
+const LAST: [(u8, u8); 4] = [(3, 19), (4, 20), (5, 19), (6, 19)];
+
 impl fmt::Display for Era {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(ERAS[*self as usize].0)
+        f.pad(&format!("{}.{}", self.major, self.minor))
     }
 }
 
@@ -42,16 +43,31 @@ impl FromStr for Era {
     type Err = ParseError;
 
     fn from_str(s: &str) -> Result<Era, ParseError> {
-        ERAS.iter()
-            .find(|(name, _)| *name == s)
-            .map(|&(_, era)| era)
-            .ok_or_else(|| {
-                let names: Vec<_> = ERAS.iter().map(|(name, _)| *name).collect();
-                ParseError(format!(
-                    "unknown era \"{s}\": this version has {}",
-                    names.join(", ")
-                ))
-            })
+        let number = |digits: &str| {
+            let plain = digits.bytes().all(|b| b.is_ascii_digit());
+            let short = digits == "0" || !digits.starts_with('0');
+            digits.parse::<u8>().ok().filter(|_| plain && short)
+        };
+        let numbers = s.split_once('.').map(|(a, b)| (number(a), number(b)));
+        let (oldest, newest) = (Era::V3_4, Era::V7_2);
+        let Some((Some(major), Some(minor))) = numbers else {
+            return Err(ParseError(format!(
+                "unknown era \"{s}\": expected a release of Linux from {oldest} to {newest}, such as \
+                 6.12"
+            )));
+        };
+        let era = Era::at(major, minor);
+        if era < oldest || era > newest {
+            return Err(ParseError(format!(
+                "unknown era \"{s}\": this version has {oldest} to {newest}"
+            )));
+        }
+        match LAST.iter().find(|last| last.0 == major && last.1 < minor) {
+            Some((_, last)) => Err(ParseError(format!(
+                "unknown era \"{s}\": the last Linux {major} was {major}.{last}"
+            ))),
+            None => Ok(era),
+        }
     }
 }
 
@@ -82,15 +98,33 @@ pub struct Rules {
 }
 
 impl Era {
+    /// Linux 3.4: CFS, before PELT and before the scan for idle CPUs. Of the mechanisms it has `steer`.
+    pub const V3_4: Era = Era::at(3, 4);
+    /// Linux 5.5: CFS, before capacity-aware wake-up; the oldest whose wake-ups perch records.
+    pub const V5_5: Era = Era::at(5, 5);
+    /// Linux 6.5: CFS.
+    pub const V6_5: Era = Era::at(6, 5);
+    /// Linux 6.15: EEVDF, before cache-aware scheduling.
+    pub const V6_15: Era = Era::at(6, 15);
+    /// Linux 7.2: EEVDF.
+    pub const V7_2: Era = Era::at(7, 2);
+
+    const fn at(major: u8, minor: u8) -> Era {
+        Era { major, minor }
+    }
+
+    /// Returns the era of a kernel of this release: the release itself, or the oldest or newest era
+    /// for one beyond them.
+    pub fn nearest(major: u32, minor: u32) -> Era {
+        let last = LAST.iter().find(|last| u32::from(last.0) == major);
+        let minor = last.map_or(minor, |last| minor.min(last.1.into()));
+        let byte = |n: u32| u8::try_from(n).unwrap_or(u8::MAX);
+        Era::at(byte(major), byte(minor)).clamp(Era::V3_4, Era::V7_2)
+    }
+
     /// The kernel's release: major and minor number.
     pub fn release(self) -> (u32, u32) {
-        match self {
-            Era::V3_4 => (3, 4),
-            Era::V5_5 => (5, 5),
-            Era::V6_5 => (6, 5),
-            Era::V6_15 => (6, 15),
-            Era::V7_2 => (7, 2),
-        }
+        (self.major.into(), self.minor.into())
     }
 
     /// Refuses modes of mechanisms that are not modelled on the era's kernel: the wake-up path of
@@ -122,42 +156,22 @@ impl Era {
 
     /// The era's rules for the wake-up path. 6.5 and 7.2: docs/mechanisms/stock.md#idle-search.
     /// 5.5: docs/mechanisms/capacity.md#before, and 5.6.4 where that is silent. 3.4:
-    /// docs/mechanisms/stock.md#34, and the kernel where that is silent. The groups of fork and
-    /// exec: kernel commit 82d6e01a0699 of 6.19.
+    /// docs/mechanisms/stock.md#34, and the kernel where that is silent. The date of each:
+    /// [`CHANGES`].
     pub fn rules(self) -> Rules {
-        let common = Rules {
+        let early = !self.has(Change::Averages);
+        let percent = |tolerates: bool| if tolerates { 125 } else { 0 };
+        Rules {
             flip_decay_ns: 1_000_000_000,
-            idle_sees_policy: false,
-            empty_mask_fails_early: false,
-            groups_by_affinity: false,
-            wake_cap: false,
-            early_groups: false,
-            recent_when_taken: false,
-            far_imbalance_pct: 0,
-            near_imbalance_pct: 0,
-            early_path: false,
-        };
-        match self {
-            Era::V3_4 => Rules {
-                far_imbalance_pct: 125,
-                near_imbalance_pct: 125,
-                early_path: true,
-                ..common
-            },
-            Era::V5_5 => Rules {
-                wake_cap: true,
-                early_groups: true,
-                recent_when_taken: true,
-                far_imbalance_pct: 125,
-                ..common
-            },
-            Era::V6_5 | Era::V6_15 => common,
-            Era::V7_2 => Rules {
-                idle_sees_policy: true,
-                empty_mask_fails_early: true,
-                groups_by_affinity: true,
-                ..common
-            },
+            idle_sees_policy: self.has(Change::IdleSeesPolicy),
+            empty_mask_fails_early: self.has(Change::EmptyMaskFailsEarly),
+            groups_by_affinity: self.has(Change::GroupsByAffinity),
+            wake_cap: self.has(Change::WakeCap) && !self.has(Change::CapacityScan),
+            early_groups: !early && !self.has(Change::LaterGroups),
+            recent_when_taken: !early && !self.has(Change::RecentAlways),
+            far_imbalance_pct: percent(!self.has(Change::WideImbalance117)),
+            near_imbalance_pct: percent(early),
+            early_path: early,
         }
     }
 }

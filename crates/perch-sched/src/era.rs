@@ -2,7 +2,7 @@
 //! The differences between stock kernels outside the choice of a CPU: the constants of the fair
 //! class and of the balancer. The wake-up path's own rules are [`perch_policy::Rules`].
 
-use perch_policy::{DomainView, Era, Level};
+use perch_policy::{Change, DomainView, Era, Level};
 
 /// The fair class of an era and its constants, scaled for the machine; all in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +112,7 @@ pub struct BalanceRules {
     /// A newly idle CPU does not look for work when its average idle time is shorter than this, in
     /// nanoseconds. 5.10 has this limit; in 6.1 only the cost of the pass counts.
     pub newidle_least_ns: u64,
-    /// True if a newidle pass is tried at random, as often as such passes succeeded lately (7.2).
+    /// True if a newidle pass is tried at random, as often as such passes succeeded lately (6.19).
     pub newidle_by_success: bool,
     /// True if delayed tasks do not count in a queue as tasks to take, and a task that would not be
     /// eligible beside the tasks of the balancing CPU stays, unless earlier passes failed (6.14).
@@ -209,8 +209,11 @@ pub struct EraRules {
     /// error of scale made it half of the CPU's spare capacity wherever the queue had any.
     pub born_by_queue: bool,
     /// True if the waker hands a task for an idle CPU of its own LLC to that CPU, which enqueues it
-    /// (5.8). Earlier wakers enqueue it there themselves.
+    /// (6.0). Earlier wakers enqueue it there themselves.
     pub idle_by_wake_list: bool,
+    /// EEVDF: true if a task or group that sleeps while it owes time stays queued (since 6.12).
+    /// Before, it leaves and keeps its lag.
+    pub delays_dequeue: bool,
     /// EEVDF: true if a delayed task leaves with the greater of its lag then and when it fell asleep
     /// (7.2); in 6.12 with its lag then.
     pub keeps_older_lag: bool,
@@ -224,7 +227,7 @@ pub struct EraRules {
     /// EEVDF: the rule for how much lag a task keeps.
     pub lag: LagLimit,
     /// EEVDF: true if a task that yields while it is owed time forfeits the rest of its slice
-    /// (7.2). In 6.12 the deadline of every task that yields moves on by a slice, and its vruntime
+    /// (6.19). In 6.12 the deadline of every task that yields moves on by a slice, and its vruntime
     /// stays.
     pub yield_forfeits: bool,
     /// The means that keep real-time tasks from taking all the time of a CPU.
@@ -232,87 +235,56 @@ pub struct EraRules {
 }
 
 impl BalanceRules {
-    const V3_4: BalanceRules = BalanceRules {
-        busy_factor: 64,
-        by_weight: true,
-        fixed_intervals: true,
-        newest_first: true,
-        moved_is_cold: false,
-        ..BalanceRules::V5_5
-    };
-
-    const V5_5: BalanceRules = BalanceRules {
-        nr_migrate: 32,
-        busy_factor: 32,
-        busy_less_a_tick: false,
-        wide_imbalance_pct: 125,
-        by_weight: false,
-        fixed_intervals: false,
-        newest_first: false,
-        moved_is_cold: true,
-        newidle_least_ns: 500_000,
-        newidle_by_success: false,
-        eligible_first: false,
-        moves_delayed: false,
-        counts_waiting: false,
-        fully_busy_first: true,
-        idle_core_balances: false,
-        stops_at_mean: false,
-        llc_by_tasks: false,
-        numa_imbalance: false,
-        util_of_many: false,
-        util_by_failures: false,
-        load_by_failures: false,
-        pushes_for_all: true,
-        misfit_no_failure: false,
-        stuck: Stuck::Nobody,
-        larger_1024: 1280,
-        larger_by_group: true,
-        clamps_util: true,
-    };
-
-    const V6_5: BalanceRules = BalanceRules {
-        nr_migrate: 32,
-        busy_factor: 16,
-        busy_less_a_tick: true,
-        wide_imbalance_pct: 117,
-        by_weight: false,
-        fixed_intervals: false,
-        newest_first: false,
-        moved_is_cold: true,
-        newidle_least_ns: 0,
-        newidle_by_success: false,
-        eligible_first: false,
-        moves_delayed: false,
-        counts_waiting: true,
-        fully_busy_first: false,
-        idle_core_balances: true,
-        stops_at_mean: true,
-        llc_by_tasks: true,
-        numa_imbalance: true,
-        util_of_many: true,
-        util_by_failures: true,
-        load_by_failures: true,
-        pushes_for_all: false,
-        misfit_no_failure: false,
-        stuck: Stuck::Pinned,
-        larger_1024: 1078,
-        larger_by_group: false,
-        clamps_util: false,
-    };
-
-    const V6_15: BalanceRules = BalanceRules {
-        eligible_first: true,
-        misfit_no_failure: true,
-        stuck: Stuck::NowhereLarger,
-        ..BalanceRules::V6_5
-    };
-
-    const V7_2: BalanceRules = BalanceRules {
-        newidle_by_success: true,
-        moves_delayed: true,
-        ..BalanceRules::V6_15
-    };
+    /// Returns the balancer's rules of `era`.
+    fn new(era: Era) -> BalanceRules {
+        let by_weight = !era.has(Change::Averages);
+        BalanceRules {
+            nr_migrate: 32,
+            busy_factor: match (era.has(Change::BusyFactor32), era.has(Change::BusyFactor16)) {
+                (false, _) => 64,
+                (true, false) => 32,
+                (true, true) => 16,
+            },
+            busy_less_a_tick: era.has(Change::BusyFactor16),
+            wide_imbalance_pct: match era.has(Change::WideImbalance117) {
+                true => 117,
+                false => 125,
+            },
+            by_weight,
+            fixed_intervals: !era.has(Change::GrowingIntervals),
+            newest_first: !era.has(Change::OldestFirst),
+            moved_is_cold: era.has(Change::MovedIsCold),
+            newidle_least_ns: match era.has(Change::NewidleByCost) {
+                true => 0,
+                false => 500_000,
+            },
+            newidle_by_success: era.has(Change::NewidleBySuccess),
+            eligible_first: era.has(Change::EligibleFirst),
+            moves_delayed: era.has(Change::MovesDelayed),
+            counts_waiting: era.has(Change::CountsWaiting),
+            fully_busy_first: !era.has(Change::LastFullyBusy),
+            idle_core_balances: era.has(Change::IdleCoreBalances),
+            stops_at_mean: era.has(Change::StopsAtMean),
+            llc_by_tasks: era.has(Change::LlcByTasks),
+            numa_imbalance: era.has(Change::NumaImbalance),
+            util_of_many: era.has(Change::UtilOfMany),
+            util_by_failures: era.has(Change::UtilByFailures),
+            load_by_failures: era.has(Change::LoadByFailures),
+            pushes_for_all: !era.has(Change::PushesForTasks),
+            misfit_no_failure: era.has(Change::MisfitNoFailure),
+            stuck: match (era.has(Change::PinnedFits), era.has(Change::NowhereLarger)) {
+                (false, _) => Stuck::Nobody,
+                (true, false) => Stuck::Pinned,
+                (true, true) => Stuck::NowhereLarger,
+            },
+            larger_1024: match era.has(Change::LargerByTwentieth) {
+                true => 1078,
+                false => 1280,
+            },
+            larger_by_group: !era.has(Change::LargerByTwentieth),
+            clamps_util: !era.has(Change::UtilFitsCpu),
+        }
+    }
 
     /// Returns `imbalance_pct` of `domain`: the load from which a group counts as imbalanced, in
     /// percent of the other group's.
@@ -339,54 +311,55 @@ impl EraRules {
     /// of the number of CPUs up to 8, as the kernel's default `tunable_scaling` has it.
     pub fn new(era: Era, nr_cpus: usize) -> EraRules {
         let factor = u64::from(1 + (nr_cpus.clamp(1, 8) as u32).ilog2());
-        let cfs = FairRules::Cfs {
-            latency_ns: 6_000_000 * factor,
-            min_granularity_ns: 750_000 * factor,
-            wakeup_granularity_ns: 1_000_000 * factor,
-            bounded: era != Era::V3_4,
+        let fair = match era.has(Change::Eevdf) {
+            false => FairRules::Cfs {
+                latency_ns: 6_000_000 * factor,
+                min_granularity_ns: 750_000 * factor,
+                wakeup_granularity_ns: 1_000_000 * factor,
+                bounded: era.has(Change::BoundedSlices),
+            },
+            true if era.has(Change::Slice700Us) => FairRules::Eevdf {
+                slice_ns: 700_000 * factor,
+            },
+            true => FairRules::Eevdf {
+                slice_ns: 750_000 * factor,
+            },
         };
-        let eevdf = FairRules::Eevdf {
-            slice_ns: 700_000 * factor,
-        };
-        let (fair, balance) = match era {
-            Era::V3_4 => (cfs, BalanceRules::V3_4),
-            Era::V5_5 => (cfs, BalanceRules::V5_5),
-            Era::V6_5 => (cfs, BalanceRules::V6_5),
-            Era::V6_15 => (eevdf, BalanceRules::V6_15),
-            Era::V7_2 => (eevdf, BalanceRules::V7_2),
-        };
-        let lazy = matches!(era, Era::V6_15 | Era::V7_2);
         EraRules {
             fair,
-            balance,
+            balance: BalanceRules::new(era),
             groups: GroupRules {
-                by_weight: era == Era::V3_4,
-                contribution_ns: if lazy { 1_000_000 } else { 0 },
-                keeps_empty: lazy,
-                turns_anew: era == Era::V3_4,
+                by_weight: !era.has(Change::Averages),
+                contribution_ns: match era.has(Change::RatedContributions) {
+                    true => 1_000_000,
+                    false => 0,
+                },
+                keeps_empty: era.has(Change::DelayedDequeue),
+                turns_anew: !era.has(Change::TurnsGoOn),
             },
             migration_cost_ns: 500_000,
-            scan_by_cost: era == Era::V5_5,
-            preemption: match era {
-                Era::V3_4 => Preemption::Voluntary,
-                Era::V5_5 | Era::V6_5 | Era::V6_15 => Preemption::Full,
-                Era::V7_2 => Preemption::Lazy,
+            scan_by_cost: era.has(Change::ScanByCost) && !era.has(Change::SisUtil),
+            preemption: match (era.has(Change::Preemptible), era.has(Change::PreemptLazy)) {
+                (false, _) => Preemption::Voluntary,
+                (true, false) => Preemption::Full,
+                (true, true) => Preemption::Lazy,
             },
-            est_within_capacity: era != Era::V7_2,
-            est_got_all: lazy,
-            born_by_queue: lazy,
-            idle_by_wake_list: !matches!(era, Era::V3_4 | Era::V5_5),
-            keeps_older_lag: era == Era::V7_2,
-            preempts_again: era == Era::V7_2,
-            whole_weights: era == Era::V7_2,
-            lag: match era {
-                Era::V7_2 => LagLimit::SliceAndTick,
-                _ => LagLimit::TwoSlices,
+            est_within_capacity: !era.has(Change::EstBeyondCapacity),
+            est_got_all: era.has(Change::EstGotAll),
+            born_by_queue: era.has(Change::BornByQueue),
+            idle_by_wake_list: era.has(Change::IdleByWakeList),
+            delays_dequeue: era.has(Change::DelayedDequeue),
+            keeps_older_lag: era.has(Change::KeepsOlderLag),
+            preempts_again: era.has(Change::PreemptsAgain),
+            whole_weights: era.has(Change::WholeWeights),
+            lag: match era.has(Change::LagSliceAndTick) {
+                true => LagLimit::SliceAndTick,
+                false => LagLimit::TwoSlices,
             },
-            yield_forfeits: era == Era::V7_2,
-            rt_limit: match era {
-                Era::V3_4 | Era::V5_5 | Era::V6_5 => RtLimit::Throttle,
-                Era::V6_15 | Era::V7_2 => RtLimit::Server,
+            yield_forfeits: era.has(Change::YieldForfeits),
+            rt_limit: match era.has(Change::FairServer) {
+                true => RtLimit::Server,
+                false => RtLimit::Throttle,
             },
         }
     }
@@ -399,3 +372,6 @@ pub const NICE_WEIGHT: [u32; 40] = [
     3906, 3121, 2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87,
     70, 56, 45, 36, 29, 23, 18, 15,
 ];
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use perch_policy::{CpuMask, Era};
+use perch_policy::{Change, CpuMask, Era};
 
 use crate::{Basis, GroupSpec, GuestSpec, Measure, Network, Space, TaskSpec, UNCLAMPED};
 
@@ -44,7 +44,7 @@ impl Workload {
     /// # Errors
     /// The error displays the keys, and says what the user can do.
     pub fn check(&self, era: Era) -> Result<(), EraError> {
-        if era == Era::V3_4 && self.tasks.iter().any(|t| t.uclamp != UNCLAMPED) {
+        if !era.has(Change::Uclamp) && self.tasks.iter().any(|t| t.uclamp != UNCLAMPED) {
             Err(EraError::NoUclamp {
                 spec: self.spec.clone(),
                 era,
@@ -76,7 +76,7 @@ pub enum EraError {
     /// The workload clamps utilisation, and uclamp came with Linux 5.3.
     #[error(
         "workload \"{spec}\": era {era} has no uclamp: leave uclamp_min and uclamp_max out, or \
-         choose era 5.5 or a later one"
+         choose era 5.3 or a later one"
     )]
     NoUclamp {
         /// The workload.

@@ -35,7 +35,7 @@ pub struct Arguments {
     /// An arm, for example near:cluster=perch; changes are shown from the first
     #[arg(long = "arm", value_name = "NAME:MODES", required = true)]
     arms: Vec<String>,
-    /// The stock kernel
+    /// The stock kernel, from 3.4 to 7.2
     #[arg(long, default_value = "7.2", value_name = "VERSION")]
     era: Era,
     /// Ticks per second

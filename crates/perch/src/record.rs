@@ -61,17 +61,12 @@ impl From<RecordError> for Failure {
     }
 }
 
-/// The era whose rules a kernel follows, by its release.
+/// The era whose rules a kernel follows, by its release; `None` for a kernel that is too old to
+/// record.
 pub fn era_of(release: &str) -> Option<Era> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     let (major, minor) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
-    match (major, minor) {
-        (7.., _) => Some(Era::V7_2),
-        (6, 6u32..) => Some(Era::V6_15),
-        (6, _) => Some(Era::V6_5),
-        (5u32, 5..) => Some(Era::V5_5),
-        _ => None,
-    }
+    Some(Era::nearest(major, minor)).filter(|&era| era >= Era::V5_5)
 }
 
 /// Carries out `perch record`.
@@ -236,7 +231,9 @@ mod tests {
     #[test]
     fn releases_have_eras() {
         assert_eq!(era_of("7.2.12+deb14-cloud-amd64"), Some(Era::V7_2));
-        assert_eq!(era_of("6.18.15"), Some(Era::V6_15));
+        assert_eq!(era_of("8.1.0"), Some(Era::V7_2));
+        assert_eq!(era_of("6.18.15"), Some("6.18".parse().unwrap()));
+        assert_eq!(era_of("6.12.117+deb13"), Some("6.12".parse().unwrap()));
         assert_eq!(era_of("6.5.0-rc1"), Some(Era::V6_5));
         assert_eq!(era_of("4.19.0"), None);
         assert_eq!(era_of("of unknown version"), None);

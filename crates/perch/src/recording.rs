@@ -57,11 +57,11 @@ impl Recording {
     /// era that the recorder found. A long reading shows its progress on a terminal, unless
     /// `quiet`.
     pub fn open(file: &Path, era: Option<Era>, quiet: bool) -> Result<Recording, Failure> {
-        if era == Some(Era::V3_4) {
-            return Err(Failure::input(
-                "--era 3.4: its wake-ups were decided by what no recording has; expected 5.5 or \
-                 later",
-            ));
+        if let Some(era) = era.filter(|&era| era < Era::V5_5) {
+            return Err(Failure::input(format!(
+                "--era {era}: its wake-ups were decided by what no recording has; expected 5.5 or \
+                 later"
+            )));
         }
         let path = match file.as_os_str() == "-" {
             true => "stdin".to_string(),

@@ -54,11 +54,55 @@ fn eras_read_back() {
         assert_eq!((era.to_string().as_str(), name.parse()), (name, Ok(era)));
         assert_eq!(Policy::new(era, Modes::default()).era(), era);
     }
-    let error = "6.6".parse::<Era>().expect_err("no such era").to_string();
-    assert_eq!(
-        error,
-        "unknown era \"6.6\": this version has 3.4, 5.5, 6.5, 6.15, 7.2"
-    );
+    for era in ["3.19", "4.9", "4.20", "6.0", "6.6", "6.12", "7.1"] {
+        assert_eq!(era.parse::<Era>().expect(era).to_string(), era);
+    }
+    let era = |name: &str| name.parse::<Era>().expect(name);
+    assert!(era("6.9") < era("6.12") && era("6.19") < era("7.0"));
+}
+
+#[test]
+fn error_about_an_era_names_the_value_and_the_range() {
+    for (era, rest) in [
+        ("3.3", "this version has 3.4 to 7.2"),
+        ("7.3", "this version has 3.4 to 7.2"),
+        ("6.20", "the last Linux 6 was 6.19"),
+        (
+            "6",
+            "expected a release of Linux from 3.4 to 7.2, such as 6.12",
+        ),
+        (
+            "6.12.1",
+            "expected a release of Linux from 3.4 to 7.2, such as 6.12",
+        ),
+        (
+            "6.05",
+            "expected a release of Linux from 3.4 to 7.2, such as 6.12",
+        ),
+        (
+            "+6.5",
+            "expected a release of Linux from 3.4 to 7.2, such as 6.12",
+        ),
+        (
+            "6.999",
+            "expected a release of Linux from 3.4 to 7.2, such as 6.12",
+        ),
+    ] {
+        let error = era.parse::<Era>().expect_err(era).to_string();
+        assert_eq!(error, format!("unknown era \"{era}\": {rest}"));
+    }
+}
+
+#[test]
+fn kernels_beyond_the_eras_have_the_nearest() {
+    for (release, era) in [
+        ((3, 2), "3.4"),
+        ((6, 12), "6.12"),
+        ((6, 40), "6.19"),
+        ((300, 0), "7.2"),
+    ] {
+        assert_eq!(Era::nearest(release.0, release.1).to_string(), era);
+    }
 }
 
 #[test]

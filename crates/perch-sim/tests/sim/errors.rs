@@ -308,7 +308,7 @@ fn what_the_era_has_not_is_refused() {
     assert_eq!(
         refused("pipe:uclamp_max=512", "steer=off"),
         "workload \"pipe:uclamp_max=512\": era 3.4 has no uclamp: leave uclamp_min and uclamp_max \
-         out, or choose era 5.5 or a later one"
+         out, or choose era 5.3 or a later one"
     );
 }
 

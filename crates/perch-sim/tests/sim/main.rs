@@ -14,6 +14,7 @@ mod common;
 mod contend;
 mod costs;
 mod determinism;
+mod eras;
 mod errors;
 mod fair;
 mod ffmpeg;

@@ -87,7 +87,8 @@ impl RunQueues {
         if let FairRules::Eevdf { .. } = self.rules.fair {
             self.fair.settle_lag(queue, EntityId::of_task(task));
             let lag = self.fair.entity_of(task).vlag;
-            if lag < 0 && self.fair.queue(queue).entities > 1 {
+            let stays = self.rules.delays_dequeue && lag < 0;
+            if stays && self.fair.queue(queue).entities > 1 {
                 self.delay(cpu, task);
                 return false;
             }

@@ -194,6 +194,7 @@ impl Snapshot {
         let EraRules {
             lag,
             keeps_older_lag,
+            delays_dequeue,
             ..
         } = rules.rules;
         let members = self.waiting.iter().chain(&self.running);
@@ -202,7 +203,7 @@ impl Snapshot {
         let (fair, running) = (self.queue(rules), self.running(rules));
         let entity = member.entity(rules);
         let lag = eevdf::settled_lag(&fair, running.as_ref(), &entity, limit_ns, keeps_older_lag);
-        let stays = sleeps && !member.delayed && lag < 0;
+        let stays = delays_dequeue && sleeps && !member.delayed && lag < 0;
         // Before 7.2 the kernel works the lag of a delayed entity out when that leaves.
         if stays && !keeps_older_lag {
             (member.vlag, true)
@@ -270,6 +271,21 @@ mod tests {
         assert!(queue.preempts(&rules(), 1, false));
         let old = QueueRules::new(Era::V6_15, 250).unwrap();
         assert!(!queue.preempts(&old, 1, false));
+    }
+
+    #[test]
+    fn a_sleeper_leaves_with_its_debt_before_6_12() {
+        let queue = Snapshot {
+            waiting: vec![member(0, 100)],
+            running: Some(member(800, 5000)),
+            ..Snapshot::default()
+        };
+        let leaves = |era: &str| {
+            let rules = QueueRules::new(era.parse().unwrap(), 250).unwrap();
+            queue.leave(&rules, &queue.running.unwrap(), true)
+        };
+        assert_eq!(leaves("6.11"), (-400, false));
+        assert!(leaves("6.12").1);
     }
 
     #[test]

@@ -137,7 +137,8 @@ impl FairState {
     fn dequeue_group(&mut self, queue: QueueId, entity: EntityId) -> bool {
         if let FairRules::Eevdf { .. } = self.rules.fair {
             self.settle_lag(queue, entity);
-            if self.entity(entity).vlag < 0 && self.queue(queue).entities > 1 {
+            let stays = self.rules.delays_dequeue && self.entity(entity).vlag < 0;
+            if stays && self.queue(queue).entities > 1 {
                 self.entity_mut(entity).delayed = true;
                 self.clear_buddies(queue, entity);
                 return false;
