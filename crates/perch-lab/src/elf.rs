@@ -59,10 +59,7 @@ pub(crate) fn parse(file: &[u8]) -> Option<Elf> {
         let strings = loaded.find_map(|s| s.data_range(LE, file, address, size).ok()?);
         let strings = StringTable::new(strings.unwrap_or_default(), 0, size);
         for entry in entries {
-            let text = || {
-                let text = entry.string(LE, strings).ok()?;
-                Some(str::from_utf8(text).ok()?.to_string())
-            };
+            let text = || String::from_utf8(entry.string(LE, strings).ok()?.to_vec()).ok();
             match entry.tag32(LE) {
                 Some(DT_NEEDED) => elf.needed.extend(text()),
                 Some(DT_RPATH | DT_RUNPATH) => {
