@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 use object::LittleEndian as LE;
 use object::elf::{
-    DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_STRTAB, EM_AARCH64, EM_X86_64, FileHeader64, PT_LOAD,
+    DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, EM_AARCH64, EM_X86_64, FileHeader64,
+    PT_LOAD,
 };
+use object::read::StringTable;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 
 use crate::arch::Arch;
@@ -31,30 +33,14 @@ pub(crate) struct Elf {
 /// Reads an ELF file; `None` when it is none that a guest can run.
 pub(crate) fn parse(file: &[u8]) -> Option<Elf> {
     let header = FileHeader64::<LE>::parse(file).ok()?;
-    let arch = match header.e_machine.get(LE) {
-        EM_X86_64 => Arch::X86_64,
-        EM_AARCH64 => Arch::Aarch64,
-        _ => return None,
-    };
-    let segments = header.program_headers(LE, file).ok()?;
     let mut elf = Elf {
-        arch,
+        arch: machine(header)?,
         interpreter: None,
         needed: Vec::new(),
         run_path: Vec::new(),
     };
-    // The segment that an address lies in tells its offset in the file.
-    let offset = |address: u64| {
-        let loaded = segments
-            .iter()
-            .filter(|segment| segment.p_type(LE) == PT_LOAD);
-        let mut inside = loaded.filter_map(|segment| {
-            let within = address.checked_sub(segment.p_vaddr(LE))?;
-            let inside = within < segment.p_filesz(LE);
-            inside.then(|| segment.p_offset(LE).checked_add(within))?
-        });
-        inside.next()
-    };
+    // Segments suffice, and `loaded_part` leaves no sections.
+    let segments = header.program_headers(LE, file).ok()?;
     for segment in segments {
         if let Ok(Some(interpreter)) = segment.interpreter(LE, file) {
             elf.interpreter = Some(String::from_utf8_lossy(interpreter).into_owned());
@@ -62,21 +48,22 @@ pub(crate) fn parse(file: &[u8]) -> Option<Elf> {
         let Ok(Some(entries)) = segment.dynamic(LE, file) else {
             continue;
         };
-        let tag = |entry: &object::elf::Dyn64<LE>| u32::try_from(entry.d_tag(LE)).ok();
-        let table = entries.iter().find(|entry| tag(entry) == Some(DT_STRTAB));
-        let Some(strings) = table.and_then(|entry| offset(entry.d_val(LE))) else {
+        let value = |tag| {
+            let entry = entries.iter().find(|entry| entry.tag32(LE) == Some(tag))?;
+            Some(entry.d_val(LE))
+        };
+        let (Some(address), Some(size)) = (value(DT_STRTAB), value(DT_STRSZ)) else {
             continue;
         };
-        let text = |at: u64| {
-            let start = usize::try_from(strings.checked_add(at)?).ok()?;
-            let end = file.get(start..)?.iter().position(|byte| *byte == 0)?;
-            String::from_utf8(file[start..start + end].to_vec()).ok()
-        };
+        let mut loaded = segments.iter().filter(|s| s.p_type(LE) == PT_LOAD);
+        let strings = loaded.find_map(|s| s.data_range(LE, file, address, size).ok()?);
+        let strings = StringTable::new(strings.unwrap_or_default(), 0, size);
         for entry in entries {
-            match tag(entry) {
-                Some(DT_NEEDED) => elf.needed.extend(text(entry.d_val(LE))),
+            let text = || String::from_utf8(entry.string(LE, strings).ok()?.to_vec()).ok();
+            match entry.tag32(LE) {
+                Some(DT_NEEDED) => elf.needed.extend(text()),
                 Some(DT_RPATH | DT_RUNPATH) => {
-                    let paths = text(entry.d_val(LE)).unwrap_or_default();
+                    let paths = text().unwrap_or_default();
                     elf.run_path.extend(paths.split(':').map(str::to_string));
                 }
                 _ => {}
@@ -84,6 +71,15 @@ pub(crate) fn parse(file: &[u8]) -> Option<Elf> {
         }
     }
     Some(elf)
+}
+
+/// The machine that a file is for; `None` for one that no guest has.
+fn machine(header: &FileHeader64<LE>) -> Option<Arch> {
+    match header.e_machine.get(LE) {
+        EM_X86_64 => Some(Arch::X86_64),
+        EM_AARCH64 => Some(Arch::Aarch64),
+        _ => None,
+    }
 }
 
 /// Returns `file` without the parts that no segment loads, symbols and debug information; a debug
@@ -186,16 +182,10 @@ fn locate_interpreter(interpreter: &str, folders: &[PathBuf]) -> Option<PathBuf>
 pub(crate) fn arch_of(path: &Path) -> std::io::Result<Option<Arch>> {
     use std::io::Read;
     let mut start = Vec::new();
-    fs::File::open(path)?.take(20).read_to_end(&mut start)?;
-    // These are 64-bit, little-endian files.
-    let known = start.len() == 20 && start.starts_with(b"\x7fELF\x02\x01");
-    Ok(
-        match known.then(|| u16::from_le_bytes([start[18], start[19]])) {
-            Some(EM_X86_64) => Some(Arch::X86_64),
-            Some(EM_AARCH64) => Some(Arch::Aarch64),
-            _ => None,
-        },
-    )
+    let header = size_of::<FileHeader64<LE>>() as u64;
+    fs::File::open(path)?.take(header).read_to_end(&mut start)?;
+    let header = FileHeader64::<LE>::parse(&*start).ok();
+    Ok(header.and_then(machine))
 }
 
 /// Returns whether the file at `path` is an ELF file for `arch`.
@@ -228,20 +218,10 @@ fn configured(file: &Path, folders: &mut Vec<PathBuf>, depth: u32) {
         .map(|line| line.split('#').next().unwrap_or_default().trim())
     {
         if let Some(pattern) = line.strip_prefix("include ") {
-            // Only the last part has a star, in every distribution.
-            let pattern = Path::new(pattern.trim());
-            let pattern = file.parent().unwrap_or(Path::new("/")).join(pattern);
-            let (Some(folder), true) = (pattern.parent(), depth < 4) else {
-                continue;
-            };
-            let entries = fs::read_dir(folder).into_iter().flatten();
-            let mut files: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
-            files.sort();
-            for path in files
-                .iter()
-                .filter(|path| path.extension().is_some_and(|e| e == "conf"))
-            {
-                configured(path, folders, depth + 1);
+            let pattern = file.parent().unwrap_or(Path::new("/")).join(pattern.trim());
+            let files = pattern.to_str().and_then(|text| glob::glob(text).ok());
+            for path in files.into_iter().flatten().flatten().filter(|_| depth < 4) {
+                configured(&path, folders, depth + 1);
             }
         } else if line.starts_with('/') {
             folders.push(PathBuf::from(line));
@@ -305,6 +285,29 @@ mod tests {
             !error.contains(&interpreter),
             "it is at its own path: {error}"
         );
+    }
+
+    #[test]
+    fn included_files_are_those_that_match_in_their_order() {
+        let folder = crate::testing::Folder::new();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write(
+            "ld.so.conf",
+            "include parts/*.conf\n/last # the comment\ninclude /nowhere/*.conf\n",
+        );
+        write("parts/b.conf", "/b\nrelative\n");
+        write("parts/a.conf", "/a\n");
+        write("parts/c.conf.old", "/never\n");
+        let mut folders = Vec::new();
+        configured(&folder.path().join("ld.so.conf"), &mut folders, 0);
+        assert_eq!(folders, ["/a", "/b", "/last"].map(PathBuf::from));
+        // A file that includes itself ends.
+        write("parts/a.conf", "/a\ninclude a.conf\n");
+        configured(&folder.path().join("parts/a.conf"), &mut folders, 0);
     }
 
     #[test]

@@ -25,6 +25,7 @@ use perch_machine::Machine;
 use perch_report::{CountsFormat, LineCounts};
 use perch_scheduler::Settings;
 
+use crate::agent;
 use crate::arguments::duration_ns;
 use crate::fresh::Fresh;
 use crate::output::{Failure, emit};
@@ -37,12 +38,10 @@ pub use ping::{PONG, PongArguments, run_pong};
 pub use spinner::Spinner;
 pub use watched::{WATCHED, WatchedArguments, run as run_watched};
 
-/// The hidden command that runs another one between two marks, in a guest.
-pub const MARKED: &str = "lab-marked";
-/// The hidden command that is the agent in a guest.
-pub const AGENT: &str = "lab-agent";
-/// The hidden command that runs another one under the scheduler, in a guest.
-pub const SCHEDULED: &str = "lab-scheduled";
+/// The agent's command that runs another one between two marks, in a guest.
+pub const MARKED: &str = "marked";
+/// The agent's command that runs another one under the scheduler, in a guest.
+pub const SCHEDULED: &str = "scheduled";
 
 /// The subcommands of `perch lab`.
 #[derive(Subcommand)]
@@ -414,12 +413,14 @@ fn command_line(arguments: &RunArguments) -> (Vec<String>, Vec<String>) {
 
 /// The command between two marks.
 fn marked(command: Vec<String>) -> Vec<String> {
-    let words = ["/bin/perch", MARKED, "--"].map(str::to_string);
-    words.into_iter().chain(command).collect()
+    let mut argv = agent::in_guest(MARKED);
+    argv.push("--".to_string());
+    argv.extend(command);
+    argv
 }
 
 fn scheduled(settings: &[String], command: Vec<String>) -> Vec<String> {
-    let mut argv = vec!["/bin/perch".to_string(), SCHEDULED.to_string()];
+    let mut argv = agent::in_guest(SCHEDULED);
     for setting in settings {
         argv.extend(["--set".to_string(), setting.clone()]);
     }

@@ -4,6 +4,7 @@
 //! it is done and a gate failed.
 
 mod advise;
+mod agent;
 mod arguments;
 mod bench;
 mod compare;
@@ -83,22 +84,9 @@ enum Command {
     /// Run commands in guests that look like any machine
     #[command(subcommand)]
     Lab(lab::Command),
-    #[command(name = lab::AGENT, hide = true)]
-    LabAgent(lab::AgentArguments),
-    #[command(name = lab::SCHEDULED, hide = true)]
-    LabScheduled(lab::ScheduledArguments),
-    #[command(name = lab::PONG, hide = true)]
-    LabPong(lab::PongArguments),
-    #[command(name = lab::ARM, hide = true)]
-    LabArm(lab::ArmArguments),
-    #[command(name = lab::MARKED, hide = true)]
-    LabMarked(lab::MarkedArguments),
-    #[command(name = lab::PAIR, hide = true)]
-    LabPair(lab::PairArguments),
-    #[command(name = lab::WATCHED, hide = true)]
-    LabWatched(lab::WatchedArguments),
-    #[command(name = rtapp::GUEST, hide = true)]
-    LabRtApp(rtapp::Arguments),
+    /// Do what perch itself starts, in a guest or as a process beside its own
+    #[command(name = agent::NAME, hide = true, subcommand)]
+    Agent(agent::Command),
     /// Measure what the simulator costs, or, with --lab, a decision of the live scheduler
     Bench(bench::Arguments),
     /// Make one file for a browser of results: charts with their tables
@@ -111,8 +99,6 @@ enum Command {
     Man(shell::ManArguments),
     #[command(name = bench::ROW, hide = true)]
     BenchRow(bench::RowArguments),
-    #[command(name = bench::GUEST, hide = true)]
-    BenchGuest(bench::GuestArguments),
     #[command(name = self_test::NAME, hide = true, subcommand)]
     SelfTest(self_test::Command),
 }
@@ -144,14 +130,7 @@ fn main() -> ExitCode {
         Command::Machine(command) => machine::run(command),
         Command::Workload(command) => workload::run(command),
         Command::Lab(command) => lab::run(command),
-        Command::LabAgent(arguments) => lab::run_agent(&arguments),
-        Command::LabScheduled(arguments) => lab::run_scheduled(arguments),
-        Command::LabPong(arguments) => lab::run_pong(&arguments),
-        Command::LabArm(arguments) => lab::run_arm(arguments),
-        Command::LabMarked(arguments) => lab::run_marked(&arguments),
-        Command::LabPair(arguments) => lab::run_pair(&arguments),
-        Command::LabWatched(arguments) => lab::run_watched(&arguments),
-        Command::LabRtApp(arguments) => rtapp::run_in_guest(&arguments),
+        Command::Agent(command) => agent::run(command),
         Command::Run(arguments) => run::run(arguments),
         Command::Stats(arguments) => stats::run(arguments),
         Command::Record(arguments) => record::run(arguments),
@@ -164,7 +143,6 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => shell::completions(Cli::command(), &arguments),
         Command::Man(arguments) => shell::man(Cli::command(), &arguments),
         Command::BenchRow(arguments) => bench::run_row(arguments),
-        Command::BenchGuest(arguments) => bench::run_in_guest(arguments),
         Command::SelfTest(command) => self_test::run(command),
     };
     match result {

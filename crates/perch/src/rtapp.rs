@@ -17,10 +17,11 @@ use perch_file::Kind;
 use perch_report::{Align, Grid};
 use perch_workload::rtapp::runnable;
 
+use crate::agent;
 use crate::output::{Failure, emit};
 
-/// The hidden command that runs and counts in a guest.
-pub const GUEST: &str = "lab-rt-app";
+/// The agent's command that runs and counts in a guest.
+pub const GUEST: &str = "rt-app";
 /// The path of the file in the guest.
 pub const FILE: &str = "/rt-app.json";
 
@@ -32,7 +33,7 @@ const BUFFER_KIB: &str = "8192";
 /// The time that rt-app may take beyond the window; it calibrates itself for some seconds.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The arguments of the hidden command.
+/// The arguments of that command.
 #[derive(Args)]
 pub struct Arguments {
     /// Nanoseconds after the last of the file's tasks was created
@@ -60,15 +61,9 @@ pub fn file_for_guest(file: &Path, warmup_ns: u64, measure_ns: u64) -> Result<St
 /// The command in the guest.
 pub fn command(warmup_ns: u64, measure_ns: u64) -> Vec<String> {
     let (warmup, measure) = (warmup_ns.to_string(), measure_ns.to_string());
-    let words = [
-        "/bin/perch",
-        GUEST,
-        "--warmup",
-        &warmup,
-        "--measure",
-        &measure,
-    ];
-    words.map(str::to_string).to_vec()
+    let mut words = agent::in_guest(GUEST);
+    words.extend(["--warmup", &warmup, "--measure", &measure].map(str::to_string));
+    words
 }
 
 /// Runs rt-app in the guest in which this process runs, and prints the counts.

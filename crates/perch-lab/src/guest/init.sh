@@ -50,7 +50,7 @@ do
     if [ "$($b cat "$port/name")" = perch.agent ]
     then
         # shellcheck disable=SC2086 # no argument where there is no job
-        perch lab-agent "/dev/${port##*/}" $job
+        perch agent serve "/dev/${port##*/}" $job
     fi
 done
 $b poweroff -f

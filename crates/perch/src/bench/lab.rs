@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch bench --lab` measures the instructions that a decision takes, of the live scheduler and
 //! of every other scheduler that this host has. perch loads each of them in a deterministic guest
-//! of its own, where the hidden command [`GUEST`] measures it.
+//! of its own, where the agent's command [`GUEST`] measures it.
 
 mod collect;
 mod figures;
@@ -20,6 +20,7 @@ use perch_lab::{Arch, Cpus, Progress, Store, Topology};
 use perch_report::Format;
 
 use super::row;
+use crate::agent;
 use crate::lab::Spinner;
 use crate::output::{Failure, emit};
 pub use collect::{GuestArguments, NAME as GUEST, run as run_in_guest};
@@ -156,7 +157,7 @@ fn measure(
     if let Some(program) = &candidate.program {
         contents.program(program, &candidate.argv[0])?;
     }
-    let mut argv = vec!["/bin/perch".to_string(), GUEST.to_string()];
+    let mut argv = agent::in_guest(GUEST);
     argv.extend(threads.then(|| "--threads".to_string()));
     argv.push("--".to_string());
     argv.extend(candidate.argv.iter().cloned());

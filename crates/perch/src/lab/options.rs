@@ -6,6 +6,7 @@ use std::time::Duration;
 use perch_lab::{Cpus, Topology};
 
 use super::watched::WATCHED;
+use crate::agent;
 use crate::arguments::with_unit;
 
 /// [`Cpus`] as an argument.
@@ -65,7 +66,7 @@ pub fn in_guest(command: &[String], with: &[String]) -> (Vec<String>, Vec<String
 /// The command where lines are followed; with a seed, in modelled time, in which it begins at a moment
 /// that the seed chooses.
 pub fn watched(seed: Option<u64>, command: Vec<String>) -> Vec<String> {
-    let mut argv = vec!["/bin/perch".to_string(), WATCHED.to_string()];
+    let mut argv = agent::in_guest(WATCHED);
     argv.extend(seed.map(|seed| format!("--seed={seed}")));
     argv.push("--".to_string());
     argv.extend(command);

@@ -11,11 +11,12 @@ use clap::Args;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::ping::{By, End, failed, start};
+use crate::agent;
 use crate::arguments::duration_ns;
 use crate::output::{Failure, emit};
 
-/// The hidden command that is one pair.
-pub const PAIR: &str = "lab-pair";
+/// The agent's command that is one pair.
+pub const PAIR: &str = "pair";
 
 /// The time that a pair's start takes at most on a guest's CPUs in modelled time, in nanoseconds; all
 /// pairs begin before the warm-up does.
@@ -75,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let to = from + arguments.measure;
     let start = |_| {
         let mut command = Command::new(&this);
-        command.args([PAIR, "--by", arguments.by.name()]);
+        command.args([agent::NAME, PAIR, "--by", arguments.by.name()]);
         command.args(["--from", &from.to_string(), "--to", &to.to_string()]);
         let command = command.stdout(Stdio::piped());
         command.spawn().map_err(failed("start a pair"))

@@ -13,10 +13,11 @@ use std::time::Instant;
 use clap::{Args, ValueEnum};
 use perch_lab::coherence::{Mark, SLOTS, mark};
 
+use crate::agent;
 use crate::output::{Failure, emit};
 
-/// The hidden command that is the other side.
-pub const PONG: &str = "lab-pong";
+/// The agent's command that is the other side.
+pub const PONG: &str = "pong";
 
 /// Rounds before those that count, beside a quarter of these: connections, caches and estimates
 /// settle.
@@ -152,7 +153,7 @@ pub fn start(
 ) -> Result<(Child, Box<dyn End>), Failure> {
     let this = std::env::current_exe().map_err(failed("find this program"))?;
     let mut command = Command::new(this);
-    command.args([PONG, "--by", by.name()]);
+    command.args([agent::NAME, PONG, "--by", by.name()]);
     command.args(["--rounds", &rounds.to_string()]);
     place()?;
     let spawn = |command: &mut Command| command.spawn().map_err(failed("start the other side"));

@@ -11,8 +11,8 @@ use perch_lab::coherence::{Mark, mark};
 
 use crate::output::Failure;
 
-/// The hidden command that runs another one in a guest whose lines are followed.
-pub const WATCHED: &str = "lab-watched";
+/// The agent's command that runs another one in a guest whose lines are followed.
+pub const WATCHED: &str = "watched";
 
 /// A guest has settled when its CPUs have done nearly nothing for so long; the kernel checks
 /// certificates in its first seconds.

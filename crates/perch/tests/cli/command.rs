@@ -74,7 +74,10 @@ fn workloads_are_written_as_rt_app_files() {
 fn completions_and_manual_pages_have_every_command() {
     let script = stdout(&["completions", "bash"])
         + "\nCOMP_WORDS=(perch '') COMP_CWORD=1; _perch perch '' perch; echo ${COMPREPLY[@]}";
-    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+    // A file, because the kernel takes no word longer than 128 KiB in a command line.
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("completions.bash");
+    std::fs::write(&file, script).unwrap();
+    let output = Command::new("bash").arg(&file).output().unwrap();
     let offered = String::from_utf8(output.stdout).unwrap();
     let offered: Vec<&str> = offered.split_whitespace().collect();
     let pages = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("man1");

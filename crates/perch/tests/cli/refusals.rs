@@ -80,7 +80,7 @@ fn no_pairs() {
 /// A pair that was not ready in time has nothing to say of the time that was to be measured.
 #[test]
 fn a_pair_that_begins_too_late() {
-    let output = perch(&["lab-pair", "--by", "pipe", "--from", "0", "--to", "1"]);
+    let output = perch(&["agent", "pair", "--by", "pipe", "--from", "0", "--to", "1"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(

@@ -95,7 +95,7 @@ fn juno_comes_up_as_promised_and_perch_schedules_it() {
     assert!(has(&domains[0].1, "SD_SHARE_LLC") && !has(&domains[0].1, "SD_ASYM_CPUCAPACITY"));
     assert!(has(&domains[1].1, "SD_ASYM_CPUCAPACITY_FULL") && !has(&domains[1].1, "SD_SHARE_LLC"));
 
-    let run = "perch lab-scheduled --set cluster=off -- hackbench -g 2 -l 100";
+    let run = "perch agent scheduled --set cluster=off -- hackbench -g 2 -l 100";
     let said = lab.text(run);
     assert!(said.contains("Time: "), "{said}");
     assert_eq!(lab.text("cat /sys/kernel/sched_ext/state"), "disabled\n");

@@ -24,7 +24,7 @@ fn counted() -> Guest {
     setup.coherence = true;
     let ping = "perch lab ping --rounds 400 --cpus 0,$cpu --slot $cpu";
     let script = format!("sleep 4; for cpu in 1 2 4; do {ping} || exit 1; done");
-    let words = ["/bin/perch", "lab-watched", "--", "sh", "-c", &script];
+    let words = ["/bin/perch", "agent", "watched", "--", "sh", "-c", &script];
     setup.job = Some(Command::new(words));
     let guest = boot(&setup);
     let output = guest.job().unwrap().wait().unwrap();

@@ -251,7 +251,7 @@ fn a_deterministic_guest_does_the_same_twice_and_rt_app_as_simulated() {
     let runnable = perch_workload::rtapp::runnable(text, 3).unwrap();
     setup.contents.bytes("rt-app.json", 0o644, runnable);
     setup.clock = Clock::Deterministic;
-    let count = "perch lab-rt-app --warmup 500000000 --measure 1000000000";
+    let count = "perch agent rt-app --warmup 500000000 --measure 1000000000";
     let script = format!("{count} && cat /proc/uptime /proc/schedstat /proc/interrupts");
     setup.job = Some(Command::shell(script));
     let job = same_twice(&setup);

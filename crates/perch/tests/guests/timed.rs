@@ -38,7 +38,8 @@ fn timed(machine: &Machine, seed: &str, script: &str) -> (Guest, String) {
     setup.timed = true;
     let words = [
         "/bin/perch",
-        "lab-watched",
+        "agent",
+        "watched",
         "--seed",
         seed,
         "--",

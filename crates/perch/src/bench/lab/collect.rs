@@ -11,10 +11,11 @@ use perch_lab::agent::Scheduled;
 use perch_scheduler::cost::{Costs, Meter};
 use serde::{Deserialize, Serialize};
 
+use crate::agent;
 use crate::output::{Failure, emit};
 
-/// The hidden command.
-pub const NAME: &str = "bench-guest";
+/// The agent's command.
+pub const NAME: &str = "bench";
 
 /// The number of times that each workload is measured, one after the other.
 const TURNS: usize = 3;
@@ -38,7 +39,7 @@ const WORKLOADS: [(&str, &[&str], &[&str]); 2] = [
     ),
 ];
 
-/// The arguments of the hidden command.
+/// The arguments of that command.
 #[derive(Args)]
 pub struct GuestArguments {
     /// Run the workloads' tasks as threads of one process
@@ -69,9 +70,8 @@ pub fn run(arguments: GuestArguments) -> Result<(), Failure> {
         let text = serde_json::to_string(&found).expect("the figures have only text keys");
         return emit(&text);
     }
-    let again = ["/bin/perch", NAME].into_iter();
-    let again = again.chain(arguments.threads.then_some("--threads"));
-    let again = again.map(str::to_string).collect();
+    let mut again = agent::in_guest(NAME);
+    again.extend(arguments.threads.then(|| "--threads".to_string()));
     exit(Scheduled::new(arguments.scheduler, again).run().into())
 }
 

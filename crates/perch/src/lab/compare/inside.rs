@@ -17,16 +17,17 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::arm::Arm;
 use super::change::Write;
+use crate::agent;
 use crate::output::Failure;
 
-/// The hidden command that runs another one as an arm, in a guest.
-pub const NAME: &str = "lab-arm";
+/// The agent's command that runs another one as an arm, in a guest.
+pub const NAME: &str = "arm";
 
 /// The file in a guest that says how late the command began, in seconds, where it did not begin in
 /// time.
 pub const LATE: &str = "/run/perch-arm.late";
 
-/// The hidden command's arguments.
+/// The command's arguments.
 #[derive(Args)]
 pub struct ArmArguments {
     /// The time from the start of this program to that of the command, in nanoseconds
@@ -47,7 +48,7 @@ pub struct ArmArguments {
 
 /// The words that run `command` as an arm in its guest, `settle` after they themselves begin.
 pub fn words(arm: &Arm, settle: Duration, command: &[String]) -> Vec<String> {
-    let mut words = vec!["/bin/perch".to_string(), NAME.to_string()];
+    let mut words = agent::in_guest(NAME);
     words.push(format!("--settle={}", settle.as_nanos()));
     for write in &arm.kernel.writes {
         words.push(format!("--write={}", write.argument()));
@@ -75,9 +76,8 @@ pub fn run(arguments: ArmArguments) -> Result<(), Failure> {
     if arguments.scheduler.is_empty() {
         return begin(at, &arguments.command);
     }
-    let mut command = ["/bin/perch", NAME, "--at", &at.to_string(), "--"]
-        .map(str::to_string)
-        .to_vec();
+    let mut command = agent::in_guest(NAME);
+    command.extend(["--at", &at.to_string(), "--"].map(str::to_string));
     command.extend(arguments.command);
     std::process::exit(Scheduled::new(arguments.scheduler, command).run().into())
 }

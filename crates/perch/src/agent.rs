@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `perch agent`, hidden: what perch itself starts, in a guest or as a process beside its own, and
+//! no user types.
+
+use clap::Subcommand;
+
+use crate::output::Failure;
+use crate::{bench, lab, rtapp};
+
+/// The hidden command.
+pub const NAME: &str = "agent";
+
+/// The subcommands of `perch agent`.
+// Nobody asks for their help, which would only lengthen what shells load to complete words.
+#[derive(Subcommand)]
+#[command(disable_help_subcommand = true)]
+pub enum Command {
+    /// Do what the host says; a guest's init script starts it
+    Serve(lab::AgentArguments),
+    /// Run a command under the scheduler
+    #[command(name = lab::SCHEDULED)]
+    Scheduled(lab::ScheduledArguments),
+    /// Run a command between two marks
+    #[command(name = lab::MARKED)]
+    Marked(lab::MarkedArguments),
+    /// Run a command where lines are followed
+    #[command(name = lab::WATCHED)]
+    Watched(lab::WatchedArguments),
+    /// Run a command as an arm of a comparison
+    #[command(name = lab::ARM)]
+    Arm(lab::ArmArguments),
+    /// Be the other side of `perch lab ping`
+    #[command(name = lab::PONG)]
+    Pong(lab::PongArguments),
+    /// Be one pair of `perch lab pairs`
+    #[command(name = lab::PAIR)]
+    Pair(lab::PairArguments),
+    /// Run the real rt-app and count its wake-ups
+    #[command(name = rtapp::GUEST)]
+    RtApp(rtapp::Arguments),
+    /// Measure a scheduler's BPF programs, for `perch bench --lab`
+    #[command(name = bench::GUEST)]
+    Bench(bench::GuestArguments),
+}
+
+/// The words that start the subcommand `name` in a guest.
+pub fn in_guest(name: &str) -> Vec<String> {
+    ["/bin/perch", NAME, name].map(str::to_string).to_vec()
+}
+
+/// Carries out `perch agent`.
+pub fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Serve(arguments) => lab::run_agent(&arguments),
+        Command::Scheduled(arguments) => lab::run_scheduled(arguments),
+        Command::Marked(arguments) => lab::run_marked(&arguments),
+        Command::Watched(arguments) => lab::run_watched(&arguments),
+        Command::Arm(arguments) => lab::run_arm(arguments),
+        Command::Pong(arguments) => lab::run_pong(&arguments),
+        Command::Pair(arguments) => lab::run_pair(&arguments),
+        Command::RtApp(arguments) => rtapp::run_in_guest(&arguments),
+        Command::Bench(arguments) => bench::run_in_guest(arguments),
+    }
+}
