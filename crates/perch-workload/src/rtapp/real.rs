@@ -228,7 +228,7 @@ mod tests {
         for (task, why) in [
             (
                 "\"run\": 1,\n\"taskgroup\": \"/a\"",
-                "line 2: \"taskgroup\": rt-app 1.0 passes",
+                "line 2: \"taskgroup\": rt-app 1.0 ignores",
             ),
             (
                 "\"phases\": {\"p\": {\"run\": 1,\n\"priority\": 3}}",
