@@ -110,8 +110,8 @@ fn files_that_make_no_sense_are_refused_by_their_line() {
         assert!(good.contains(from), "{good}");
         good.replacen(from, to, 1)
     };
-    refused("", 1, "no workload that perch import wrote");
-    refused("\u{1}\u{2}", 1, "no workload");
+    refused("", 1, "not a workload that perch import wrote");
+    refused("\u{1}\u{2}", 1, "not a workload");
     refused(
         &with("perch-workload 1", "perch-workload 2"),
         1,
