@@ -4,10 +4,10 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use perch_policy::{Era, Mechanism, Mode, Modes, Policy, Topology};
+use perch_policy::{Era, Policy};
 use perch_record::format::{Footer, FormatError, Header, Reader};
+use perch_record::{Subject, check_era};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
@@ -42,8 +42,8 @@ impl Recording {
             path,
             era,
             header: opened.reader.header().clone(),
-            machine: opened.machine,
-            model: opened.model,
+            machine: opened.subject.machine,
+            model: opened.subject.model,
         })
     }
 
@@ -161,13 +161,9 @@ impl Recording {
 
 /// Reads an era by whose rules a recording can be replayed.
 pub fn read_era(text: &str) -> PyResult<Era> {
-    match text.parse() {
-        Ok(era) if era < Era::V5_5 => Err(of_argument(format!(
-            "era {era}: its wake-ups were decided by what no recording has; expected 5.5 or later"
-        ))),
-        Ok(era) => Ok(era),
-        Err(error) => Err(of_argument(format!("era: {error}"))),
-    }
+    let era: Era = (text.parse()).map_err(|error| of_argument(format!("era: {error}")))?;
+    check_era(era).map_err(|why| of_argument(format!("era {era}: {why}")))?;
+    Ok(era)
 }
 
 /// Returns the error of a file that cannot be read any further.
@@ -195,12 +191,8 @@ pub struct Opened {
     pub path: String,
     /// The blocks.
     pub reader: Reader<Box<dyn Read + Send>>,
-    /// The recorded machine.
-    pub machine: perch_machine::Machine,
-    /// The same machine, as the kernel sees it.
-    pub topology: Arc<Topology>,
-    /// The model of the recorded kernel.
-    pub model: Policy,
+    /// The recorded machine and kernel.
+    pub subject: Subject,
 }
 
 impl Opened {
@@ -221,87 +213,21 @@ impl Opened {
         let path = path.display().to_string();
         let input: Box<dyn Read + Send> = Box::new(BufReader::with_capacity(1 << 16, input));
         let reader = Reader::new(input).map_err(wrong(&path))?;
-        let header = reader.header();
-        let refused = |reason: String| of_argument(format!("{path}: {reason}"));
-        let of_header = |reason: String| refused(format!("header: {reason}"));
-        let machine = perch_machine::Machine::from_toml_str(&header.machine, "its machine")
-            .map_err(|error| refused(error.to_string()))?;
-        let topology = Topology::new(&machine);
-        let [cpus, shared] = [topology.nr_cpus(), topology.nr_shared()];
-        let rows = header.rows.unwrap_or([cpus, shared]);
-        if rows != [cpus, shared] {
-            return Err(of_header(format!(
-                "its wake-ups are of {} CPUs and {} sets that share a cache, but its machine has \
-                 {cpus} and {shared}: record again",
-                rows[0], rows[1],
-            )));
-        }
-        let era = match era {
-            Some(era) => era,
-            None => (header.era.parse()).map_err(|error| of_header(format!("{error}")))?,
-        };
-        let modes: Modes = match header.modes.as_str() {
-            "" => upstream(&header.kernel, era),
-            modes => (modes.parse()).map_err(|error| of_header(format!("{error}")))?,
-        };
-        let never = |mechanism: Mechanism| {
-            mechanism.recording().0 == perch_policy::Recording::Never
-                && modes[mechanism] != Mode::Off
-        };
-        if let Some(mechanism) = Mechanism::ALL.into_iter().find(|&one| never(one)) {
-            return Err(of_header(format!(
-                "{modes}, and a recording does not have what {mechanism} decides by"
-            )));
-        }
+        let subject = Subject::new(reader.header(), era)
+            .map_err(|error| of_argument(format!("{path}: {error}")))?;
         Ok(Opened {
-            model: Policy::new(era, modes),
             path,
             reader,
-            machine,
-            topology,
+            subject,
         })
     }
 
     /// Warns of what the recording lacks. The caller has read it to its end.
     pub fn warn(&self, py: Python<'_>) -> PyResult<()> {
-        let path = &self.path;
-        let footer = self.reader.footer();
-        let mut lacks = Vec::new();
-        if let Some(at) = self.reader.cut_off() {
-            lacks.push(format!(
-                "{path} ends at byte {at} before its end was written: what comes before it is \
-                 counted"
-            ));
-        }
-        if let Some(n) = footer.map(|footer| footer.dropped).filter(|&n| n > 0) {
-            lacks.push(format!("{n} wake-ups were lost while {path} was recorded"));
-        }
-        let decisions = footer.and_then(|footer| footer.decisions.as_ref());
-        if let Some(n) = decisions.map(|counts| counts.dropped).filter(|&n| n > 0) {
-            lacks.push(format!(
-                "{n} decisions about queues were lost while {path} was recorded"
-            ));
-        }
-        for lack in lacks {
+        for lack in self.reader.missing(&self.path) {
             let lack = std::ffi::CString::new(lack).expect("a path has no NUL");
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &lack, 1)?;
         }
         Ok(())
     }
-}
-
-/// Returns the modes of the mechanisms that a kernel has in its own wake-up path, by its release, or
-/// by its era where the release has no number. The table of mechanisms names the first release of
-/// each. A kernel's mechanisms are the program's: crates/perch/src/recording.rs.
-fn upstream(release: &str, era: Era) -> Modes {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
-    let mut number = || numbers.next()?.parse::<u32>().ok();
-    let version = number().zip(number()).unwrap_or(era.release());
-    let mut modes = Modes::default();
-    for mechanism in Mechanism::ALL {
-        if mechanism.since().is_some_and(|since| version >= since) {
-            modes[mechanism] = Mode::Upstream;
-        }
-    }
-    modes
 }

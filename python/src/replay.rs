@@ -228,22 +228,18 @@ pub fn replay<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let era = era.map(read_era).transpose()?;
     let mut opened = Opened::interruptible(&path, era)?;
-    let other = other(opened.model, modes)?;
+    let other = other(opened.subject.model, modes)?;
     let outcome = py.detach(|| {
-        let (reader, topology) = (&mut opened.reader, &opened.topology);
-        perch_record::replay(reader, topology, opened.model, other, threads(jobs))
+        let (reader, topology) = (&mut opened.reader, &opened.subject.topology);
+        perch_record::replay(reader, topology, opened.subject.model, other, threads(jobs))
     });
     let outcome = outcome.map_err(wrong(&opened.path))?;
     opened.warn(py)?;
     if outcome.model.asked == 0 {
-        let holds = match outcome.others {
-            0 => "no wake-up".to_string(),
-            others => format!("no wake-up of the fair class, and {others} of others"),
-        };
         return Err(of_argument(format!(
-            "{}: it holds {holds}: there is nothing to ask a policy about; record while the \
-             workload runs",
-            opened.path
+            "{}: {}",
+            opened.path,
+            perch_record::no_wake_ups(outcome.others)
         )));
     }
     let header = opened.reader.header();
@@ -256,9 +252,9 @@ pub fn replay<'py>(
     let found = PyDict::new(py);
     found.set_item("file", &opened.path)?;
     found.set_item("kernel", &header.kernel)?;
-    found.set_item("era", opened.model.era().to_string())?;
+    found.set_item("era", opened.subject.model.era().to_string())?;
     found.set_item("command", &header.command)?;
-    found.set_item("cpus", opened.topology.nr_cpus())?;
+    found.set_item("cpus", opened.subject.topology.nr_cpus())?;
     found.set_item("others", outcome.others)?;
     found.set_item("unseen", outcome.unseen)?;
     found.set_item("agreement", Agreements::of(&outcome.model.summary()))?;
@@ -268,7 +264,7 @@ pub fn replay<'py>(
     if !queues.is_empty() {
         found.set_item("decisions", queues)?;
     }
-    found.set_item("model", Choices::of(&opened.model, &outcome.model))?;
+    found.set_item("model", Choices::of(&opened.subject.model, &outcome.model))?;
     let change = change.map(|(policy, tally)| Choices::of(&policy, tally));
     found.set_item("change", change)?;
     Ok(found)

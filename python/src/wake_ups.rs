@@ -64,7 +64,7 @@ pub fn rows(path: PathBuf, era: Option<Era>, what: What) -> Rows {
             What::Decisions => None,
         };
         let hz = opened.reader.header().hz;
-        let replay = Replay::new(&opened.topology, hz, opened.model, other);
+        let replay = Replay::new(&opened.subject.topology, hz, opened.subject.model, other);
         let mut batches = Batches {
             opened,
             replay,

@@ -17,6 +17,7 @@ mod recorder;
 mod replay;
 mod sink;
 mod stake;
+mod subject;
 #[doc(hidden)]
 pub mod synthetic;
 
@@ -29,3 +30,4 @@ pub use moment::{
 };
 pub use recorder::{RecordError, Recorder};
 pub use replay::{Decided, Distance, Outcome, Replay, Tally, replay};
+pub use subject::{Subject, SubjectError, check_era, no_wake_ups, unrecorded};

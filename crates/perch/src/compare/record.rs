@@ -9,7 +9,7 @@ use perch_record::format::{Footer, Header, Writer};
 use perch_record::{Class, CpuRow, GroupRow, Row, Task, TaskRow, WakeUp};
 use perch_sim::{Asked, Scenario, Switched, Watch, Woken};
 
-use crate::recording::unrecorded;
+use perch_record::unrecorded;
 
 /// A watcher that writes the decisions of a run.
 pub struct SimulatedRecording<W: Write> {
