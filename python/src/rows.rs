@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::error::of_argument;
+use crate::table::schema_capsule;
 
 /// A function that reads the next rows; none at the end.
 pub type Step = Box<dyn FnMut() -> Result<Option<RecordBatch>, ArrowError> + Send>;
@@ -57,9 +56,7 @@ impl Rows {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(self.schema.as_ref());
-        let schema = schema.map_err(|error| of_argument(error.to_string()))?;
-        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+        schema_capsule(py, &self.schema)
     }
 
     /// Reads the rows from their beginning. Arrow lets a producer ignore the schema that was asked

@@ -7,6 +7,7 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
 };
+use arrow_schema::Schema;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -39,9 +40,7 @@ impl Table {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(self.0.schema_ref().as_ref());
-        let schema = schema.map_err(|error| of_argument(error.to_string()))?;
-        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+        schema_capsule(py, self.0.schema_ref())
     }
 
     /// Hands the table over. Arrow lets a producer ignore the schema that was asked for.
@@ -62,6 +61,13 @@ impl Table {
         let names = self.column_names().join(", ");
         format!("<perch.Table of {} rows: {names}>", self.0.num_rows())
     }
+}
+
+/// Returns a schema as Arrow's C data interface hands it over.
+pub fn schema_capsule<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(schema);
+    let schema = schema.map_err(|error| of_argument(error.to_string()))?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
 /// The columns of a table that is being made.
