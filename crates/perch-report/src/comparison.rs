@@ -8,7 +8,7 @@ use perch_experiment::{Comparison, CountRow, ScoreRow};
 use crate::circumstances;
 use crate::contention;
 use crate::experiment::{finite, optional};
-use crate::figure::{figure, interval, percent};
+use crate::figure::{direction, figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
 use crate::latency;
@@ -42,11 +42,7 @@ fn sections(comparison: &Comparison, mark: &str, write: fn(&Grid) -> String) -> 
         let _ = writeln!(text, "{blank}{doubt}");
     }
     for score in &comparison.scores {
-        let direction = if score.higher_is_better {
-            "more is better"
-        } else {
-            "less is better"
-        };
+        let direction = direction(score.higher_is_better);
         let title = format!("{} ({}, {direction})", score.name, score.unit);
         let _ = writeln!(text, "\n{mark}{title}{blank}");
         text.push_str(&write(&score_grid(comparison, score)));

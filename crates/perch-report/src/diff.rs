@@ -5,10 +5,10 @@ mod report;
 
 use std::fmt::Write as _;
 
-use perch_experiment::{CountDiff, Diff, ScoreDiff};
+use perch_experiment::{ArmDiff, CountDiff, Diff, ScoreDiff};
 
 use crate::experiment::{finite, optional};
-use crate::figure::{figure, interval, percent};
+use crate::figure::{direction, figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
 use crate::records::write_csv;
@@ -39,11 +39,7 @@ fn sections(diff: &Diff, mark: &str, write: fn(&Grid) -> String) -> String {
         diff.workload, diff.machine, diff.era
     );
     for score in &diff.scores {
-        let direction = if score.higher_is_better {
-            "more is better"
-        } else {
-            "less is better"
-        };
+        let direction = direction(score.higher_is_better);
         let title = format!("{} ({}, {direction})", score.name, score.unit);
         let _ = writeln!(text, "\n{mark}{title}{blank}");
         text.push_str(&write(&score_grid(score)));
@@ -113,12 +109,9 @@ fn count_grid(counts: &[&CountDiff]) -> Grid {
     grid
 }
 
-/// Writes one line per figure.
-fn csv(diff: &Diff) -> String {
-    let header = [
-        "kind",
-        "name",
-        "unit",
+/// Returns the header of a CSV whose lines say with `what` which figure an arm's change is of.
+fn header(what: &[&str]) -> Vec<String> {
+    let change = [
         "arm",
         "old",
         "old_ci95",
@@ -127,21 +120,32 @@ fn csv(diff: &Diff) -> String {
         "delta_pct",
         "delta_ci95_pct",
     ];
-    let mut records = vec![header.map(str::to_string).to_vec()];
+    let columns = what.iter().chain(&change);
+    columns.map(|column| column.to_string()).collect()
+}
+
+/// Returns the line of one arm's change.
+fn record(what: &[&str], arm: &ArmDiff) -> Vec<String> {
+    let change = [
+        arm.arm.clone(),
+        arm.old.to_string(),
+        optional(arm.old_ci95),
+        arm.new.to_string(),
+        optional(arm.new_ci95),
+        finite(arm.delta_pct),
+        optional(arm.delta_ci95_pct),
+    ];
+    let what = what.iter().map(|word| word.to_string());
+    what.chain(change).collect()
+}
+
+/// Writes one line per figure.
+fn csv(diff: &Diff) -> String {
+    let mut records = vec![header(&["kind", "name", "unit"])];
     for score in &diff.scores {
         let lines = score.arms.iter().map(|arm| {
-            vec![
-                "score".to_string(),
-                score.name.clone(),
-                score.unit.clone(),
-                arm.arm.clone(),
-                arm.old.to_string(),
-                optional(arm.old_ci95),
-                arm.new.to_string(),
-                optional(arm.new_ci95),
-                finite(arm.delta_pct),
-                optional(arm.delta_ci95_pct),
-            ]
+            let what = ["score", &score.name, &score.unit];
+            record(&what, arm)
         });
         records.extend(lines);
     }

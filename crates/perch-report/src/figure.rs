@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Figures for people: a figure has as many digits as mean something.
 
+/// Returns which way a score is better.
+pub fn direction(higher_is_better: bool) -> &'static str {
+    if higher_is_better {
+        "more is better"
+    } else {
+        "less is better"
+    }
+}
+
 /// Returns `value` with about four significant digits, and none after the point from 10 000 on.
 pub fn figure(value: f64) -> String {
     let size = value.abs();

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use perch_experiment::{CellDiff, ReportDiff};
 
-use crate::experiment::{finite, optional};
-use crate::figure::{figure, interval, percent};
+use super::{header, record};
+use crate::figure::{direction, figure, interval, percent};
 use crate::format::Format;
 use crate::grid::{Align, Grid};
 use crate::records::write_csv;
@@ -47,11 +47,7 @@ fn sections(diff: &ReportDiff, mark: &str, write: fn(&Grid) -> String) -> String
     };
     for cells in diff.cells.chunk_by(|one, next| table(one) == table(next)) {
         let first = &cells[0];
-        let direction = if first.higher_is_better {
-            "more is better"
-        } else {
-            "less is better"
-        };
+        let direction = direction(first.higher_is_better);
         let _ = writeln!(
             text,
             "\n{mark}{}, {} ({}, {direction}){blank}",
@@ -101,39 +97,18 @@ fn grid(cells: &[CellDiff]) -> Grid {
 
 /// Writes one line per figure.
 fn csv(diffs: &[ReportDiff]) -> String {
-    let header = [
-        "experiment",
-        "benchmark",
-        "where",
-        "row",
-        "unit",
-        "arm",
-        "old",
-        "old_ci95",
-        "new",
-        "new_ci95",
-        "delta_pct",
-        "delta_ci95_pct",
-    ];
-    let mut records = vec![header.map(str::to_string).to_vec()];
+    let what = ["experiment", "benchmark", "where", "row", "unit"];
+    let mut records = vec![header(&what)];
     for diff in diffs {
         for cell in &diff.cells {
-            records.extend(cell.arms.iter().map(|arm| {
-                vec![
-                    diff.experiment.clone(),
-                    cell.benchmark.clone(),
-                    cell.place.clone(),
-                    cell.row.clone(),
-                    cell.unit.clone(),
-                    arm.arm.clone(),
-                    arm.old.to_string(),
-                    optional(arm.old_ci95),
-                    arm.new.to_string(),
-                    optional(arm.new_ci95),
-                    finite(arm.delta_pct),
-                    optional(arm.delta_ci95_pct),
-                ]
-            }));
+            let what = [
+                diff.experiment.as_str(),
+                &cell.benchmark,
+                &cell.place,
+                &cell.row,
+                &cell.unit,
+            ];
+            records.extend(cell.arms.iter().map(|arm| record(&what, arm)));
         }
     }
     write_csv(&records)

@@ -16,7 +16,7 @@ use std::fmt::Write;
 use perch_experiment::{CellReport, Comparison, CountRow, Report, Verdict};
 
 use crate::circumstances;
-use crate::figure::{figure, interval, percent};
+use crate::figure::{direction, figure, interval, percent};
 use crate::moved::LineCounts;
 use crate::paste::sheet::{Row, Sheet};
 use crate::results::Results;
@@ -212,11 +212,7 @@ fn sheet_section(body: &mut String, section: usize, sheet: &Sheet, cells: &[&Cel
 }
 
 fn better(row: &Row) -> &'static str {
-    if row.higher_is_better {
-        "more is better"
-    } else {
-        "less is better"
-    }
+    direction(row.higher_is_better)
 }
 
 /// Draws the scores of a load's table by load, a chart each.

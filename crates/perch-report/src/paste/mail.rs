@@ -9,7 +9,7 @@
 
 use std::fmt::Write;
 
-use crate::figure::figure;
+use crate::figure::{direction, figure};
 use crate::paste::Origin;
 use crate::paste::mmtests;
 use crate::paste::sheet::{Row, Sheet};
@@ -116,19 +116,15 @@ fn title(sheet: &Sheet) -> String {
     format!("{} results{place}{unit}", sheet.benchmark)
 }
 
-fn direction(row: &Row) -> &'static str {
-    if row.higher_is_better {
-        "more is better"
-    } else {
-        "less is better"
-    }
-}
-
 /// Writes a table in the form in which tbench and netperf were published: `n: baseline patched
 /// (delta)`.
 fn sweep(sheet: &Sheet, arm: Option<usize>) -> String {
     let mut text = wrapped(
-        &format!("{}, {}:", title(sheet), direction(&sheet.rows[0])),
+        &format!(
+            "{}, {}:",
+            title(sheet),
+            direction(sheet.rows[0].higher_is_better)
+        ),
         "",
         "  ",
         "",
@@ -182,7 +178,7 @@ fn statistics(sheet: &Sheet, arm: Option<usize>) -> String {
             sheet.rows[0].unit,
             // For a spread less is better, so the direction of the benchmark is taken from the
             // first row.
-            direction(&sheet.rows[0])
+            direction(sheet.rows[0].higher_is_better)
         );
         text.push_str(&wrapped(&title, "", "  ", ""));
         text.push('\n');
