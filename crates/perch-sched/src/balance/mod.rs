@@ -120,7 +120,7 @@ impl Sched<'_> {
             }
         }
         self.balance.cpus[cpu].next_balance_ns = next;
-        let most = cost.max(self.balance.era.migration_cost_ns);
+        let most = cost.max(self.rules().migration_cost_ns);
         self.rq.idleness_mut(cpu).set_max_cost(most);
         spent
     }

@@ -143,7 +143,7 @@ impl Sched<'_> {
                 break;
             };
             after = turn;
-            let hot = self.rq.ran_since_ns(task) < self.balance.era.migration_cost_ns
+            let hot = self.rq.ran_since_ns(task) < self.rules().migration_cost_ns
                 || self.rq.is_buddy(cpu, task);
             let delayed = self.rq.is_delayed(task);
             let stays = delayed && !(moves_delayed && found.migrate == Migrate::Load);
@@ -181,7 +181,7 @@ impl Sched<'_> {
             moved += 1;
             // A newly idle CPU keeps its run queue's lock for one task only, where the kernel can be
             // preempted.
-            if idle == Idle::Newly && self.balance.era.preemption != Preemption::Voluntary {
+            if idle == Idle::Newly && self.rules().preemption != Preemption::Voluntary {
                 break;
             }
         }

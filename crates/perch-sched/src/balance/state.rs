@@ -6,14 +6,14 @@ use perch_policy::Topology;
 
 use super::domain::CpuBalance;
 use super::sums::{Groups, Sums};
-use crate::era::{BalanceRules, EraRules};
+use crate::era::BalanceRules;
 
 /// The balancer's state that belongs to no single CPU: the groups of the domains with their sums,
 /// the crowded CPUs, and the times of the passes for idle CPUs.
 pub(crate) struct BalanceState {
-    /// The rules of the stock kernel, and those of the balancer among them.
-    pub(super) era: EraRules,
+    /// The balancer's rules of the stock kernel.
     pub(super) rules: BalanceRules,
+    /// The source of the lots that newidle passes draw.
     pub(super) random: Random,
     /// The balancer's part of each CPU.
     pub(super) cpus: Vec<CpuBalance>,
@@ -42,11 +42,10 @@ pub(crate) struct Scratch {
 
 impl BalanceState {
     /// Returns the state of a machine on which nothing runs.
-    pub fn new(topology: &Topology, era: &EraRules, mut random: Random) -> BalanceState {
-        let (cpus, rules) = (topology.nr_cpus(), &era.balance);
+    pub fn new(topology: &Topology, rules: &BalanceRules, mut random: Random) -> BalanceState {
+        let cpus = topology.nr_cpus();
         let state = |cpu| CpuBalance::new(topology, cpu, random.below(64_000_000));
         BalanceState {
-            era: *era,
             rules: *rules,
             cpus: (0..cpus).map(state).collect(),
             random,

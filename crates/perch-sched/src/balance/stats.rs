@@ -104,7 +104,7 @@ impl Sched<'_> {
     /// asymmetric domain, from the utilisation of all of it (docs/mechanisms/stock.md#scan). Only
     /// periodic passes over that domain write it.
     fn update_scan_budget(&mut self, cpu: usize, number: usize, util: u64) {
-        if self.balance.era.scan_by_cost {
+        if self.rules().scan_by_cost {
             return;
         }
         let topology = self.host.topology();

@@ -32,14 +32,6 @@ impl<'a> Sched<'a> {
         let rules = EraRules::new(policy.era(), n);
         let costs = Costs::new(machine);
         let random = Random::new(setup.seed, 0);
-        let tick_ns = 1_000_000_000 / u64::from(setup.hz);
-        let mut events = EventQueue::with_capacity(n * 2 + specs.len());
-        events.push(Event {
-            at_ns: tick_ns,
-            kind: kind::TICK,
-            key: 0,
-            tag: 0,
-        });
         let mut host = Host::new(topology.clone());
         let processes = cache::processes(&mut host, &policy, setup);
         let groups: Vec<GroupId> = setup.groups.iter().map(|_| host.add_group()).collect();
@@ -68,6 +60,13 @@ impl<'a> Sched<'a> {
             },
             tasks,
         );
+        let mut events = EventQueue::with_capacity(n * 2 + specs.len());
+        events.push(Event {
+            at_ns: rq.tick_ns(),
+            kind: kind::TICK,
+            key: 0,
+            tag: 0,
+        });
         Sched {
             rq,
             rules,
@@ -84,7 +83,7 @@ impl<'a> Sched<'a> {
             handled: (0, 0),
             llcs: Llcs::new(machine, setup.spaces, specs.iter().map(|t| t.space)),
             counts: Counts::new(),
-            balance: BalanceState::new(topology, &rules, random),
+            balance: BalanceState::new(topology, &rules.balance, random),
             watch: Watch::default(),
             caches: cache::CacheBooks::new(&policy, topology),
         }

@@ -3,12 +3,13 @@
 //! are, and the work that they have left.
 
 use perch_engine::{Event, EventQueue};
-use perch_policy::Host;
+use perch_policy::{CpuMask, Host};
 
 use super::inbox::Inbox;
 use super::{Life, Sched};
+use crate::era::EraRules;
 use crate::hardware::{C2c, Costs};
-use crate::id::TaskId;
+use crate::id::{MaskId, TaskId};
 use crate::observe::Counts;
 
 /// Time and events.
@@ -43,6 +44,12 @@ impl Sched<'_> {
     /// Returns the pending events.
     pub fn events(&self) -> &EventQueue {
         &self.events
+    }
+
+    /// Returns the rules of the stock kernel.
+    #[inline]
+    pub(crate) fn rules(&self) -> &EraRules {
+        &self.rules
     }
 
     /// Returns the CPU that executes kernel code at this moment.
@@ -116,6 +123,16 @@ impl Sched<'_> {
     /// Notes that a task brings `lines` lines into the caches of `cpu`.
     pub fn add_fill(&mut self, cpu: usize, lines: u32) {
         self.cpus[cpu].fill += u64::from(lines);
+    }
+
+    /// Returns the CPUs that `task` may use.
+    pub fn allowed(&self, task: TaskId) -> &CpuMask {
+        self.rq.allowed(task)
+    }
+
+    /// Returns a set of CPUs that tasks can be bound to, by its place in [`crate::Setup::masks`].
+    pub fn mask(&self, mask: MaskId) -> &CpuMask {
+        self.rq.mask(mask)
     }
 
     /// Returns the state that `task` is in.

@@ -194,18 +194,18 @@ impl RunQueues {
     /// asked for the changes.
     #[inline]
     pub(crate) fn any_told(&self) -> bool {
-        self.fair.any_told()
+        !self.fair.groups.told.is_empty()
     }
 
     /// Takes these changes: a group, a CPU, and whether the group has a runnable task there now.
-    pub(crate) fn take_told(&mut self) -> impl Iterator<Item = (GroupId, usize, bool)> + '_ {
-        self.fair.take_told()
+    pub(crate) fn take_told(&mut self) -> impl Iterator<Item = (GroupId, usize, bool)> {
+        self.fair.groups.told.drain(..)
     }
 
     /// Returns whether the walk over a CPU's groups depends on the run time of its running task up to
     /// now (3.4).
     pub(crate) fn wants_accounts(&self) -> bool {
-        self.fair.wants_accounts()
+        self.rules.groups.by_weight && self.fair.groups.any()
     }
 
     /// Checks that `task`, which was steered, went to a CPU on which its group has no runnable task.

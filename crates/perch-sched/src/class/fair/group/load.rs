@@ -2,8 +2,6 @@
 //! The load of groups: the averages of their queues and entities, the load of a task as its CPU's
 //! own queue sees it, and the windows of 3.4.
 
-use perch_policy::GroupId;
-
 use super::state::MIN_SHARES;
 use crate::class::fair::state::FairState;
 use crate::class::pelt::Activity;
@@ -76,12 +74,6 @@ impl FairState {
             self.update_shares(queue);
             queue = parent;
         }
-    }
-
-    /// Returns whether the walk over a CPU's groups depends on the run time of its running task up
-    /// to now (3.4).
-    pub(in crate::class::fair) fn wants_accounts(&self) -> bool {
-        self.rules.groups.by_weight && self.groups.any()
     }
 
     /// Updates the averages of all groups that have or had a task on `cpu`, and forgets the groups
@@ -224,20 +216,6 @@ impl FairState {
     /// queue of a CPU.
     pub(in crate::class::fair) fn says_runnable(&self, queue: QueueId) -> Option<bool> {
         self.above(queue).map(|_| self.groups.place(queue).runnable)
-    }
-
-    /// Returns whether groups have or lost their only runnable task on a CPU since the caller last
-    /// asked for the changes.
-    #[inline]
-    pub(in crate::class::fair) fn any_told(&self) -> bool {
-        !self.groups.told.is_empty()
-    }
-
-    /// Takes these changes: a group, a CPU, and whether the group has a runnable task there now.
-    pub(in crate::class::fair) fn take_told(
-        &mut self,
-    ) -> impl Iterator<Item = (GroupId, usize, bool)> + '_ {
-        self.groups.told.drain(..)
     }
 
     /// Notes for the policy whether a group has a runnable task on a CPU.
