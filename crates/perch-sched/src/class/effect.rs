@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What an operation on the run queues does beyond them.
+//! The side effects of operations on the run queues.
 
 use crate::hardware::{Access, Field, Symbol};
 use crate::id::TaskId;
 
-/// What an operation on the run queues does beyond them, in the order in which it does so. The core
-/// charges the accesses and tells observers.
+/// A side effect of an operation on the run queues. The core applies them in order: it charges the
+/// accesses and tells observers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Effect {
     /// The CPU that executes the operation accesses a contended line.
@@ -15,7 +15,7 @@ pub(crate) enum Effect {
     Crowded(Symbol),
     /// This CPU has got its first pushable task.
     Overloaded(usize),
-    /// This CPU has read so many counters of overloaded CPUs.
+    /// This CPU has read this many counters of overloaded CPUs.
     Looked(usize, u32),
     /// This delayed task has paid what it owed, and left the queue of this CPU.
     Paid(TaskId, usize),

@@ -6,8 +6,8 @@
 //! CPU runs, and passes an operation on to it: no other room knows the classes, and the classes do
 //! not know each other. `below.rs` has what a class must know of those below it.
 //!
-//! An operation changes the queues and nothing else. What it does beyond them, such as an access to
-//! a contended line, is an [`Effect`], which the core takes afterwards.
+//! An operation changes only the queues. Its side effects, such as an access to a contended line, are
+//! recorded as [`Effect`]s, which the core applies afterwards.
 
 mod account;
 mod ask;

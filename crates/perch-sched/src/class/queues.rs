@@ -32,14 +32,14 @@ pub(crate) struct RunQueues {
     pub(in crate::class) fair: FairState,
     /// The real-time class's part of the root domain, if any task is of that class.
     pub(in crate::class) rt: Option<Box<RtDomain>>,
-    /// What operations did beyond the queues, until the core takes it.
+    /// The side effects of operations, until the core takes them.
     pub(in crate::class) effects: Vec<Effect>,
     /// True if accesses to contended lines cost anything on this machine.
     pub(in crate::class) has_lines: bool,
     pub(in crate::class) topology: Arc<Topology>,
 }
 
-/// What run queues are made of, beside the tasks.
+/// The arguments of [`RunQueues::new`], beside the tasks.
 pub(crate) struct New<'n> {
     pub setup: &'n Setup<'n>,
     pub rules: EraRules,
@@ -106,15 +106,15 @@ impl RunQueue {
     }
 }
 
-/// What operations do beyond the queues.
+/// The side effects of operations.
 impl RunQueues {
-    /// Returns whether operations did anything beyond the queues since the core last took it.
+    /// Returns whether there are side effects that the core has not taken yet.
     #[inline]
     pub(crate) fn any_effect(&self) -> bool {
         !self.effects.is_empty()
     }
 
-    /// Takes all of it, in order. The caller gives the memory back with [`RunQueues::reuse`].
+    /// Takes all of them, in order. The caller gives the memory back with [`RunQueues::reuse`].
     pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }

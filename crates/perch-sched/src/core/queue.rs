@@ -43,8 +43,8 @@ impl Sched<'_> {
         }
     }
 
-    /// Picks the task that runs next on `cpu`, which runs none. Applies what the departure of the task
-    /// before it did, too.
+    /// Picks the task that runs next on `cpu`, which runs none. Also applies the side effects of the
+    /// previous task's departure.
     #[inline(always)]
     pub(super) fn pick(&mut self, cpu: usize) -> Option<TaskId> {
         let next = self.rq.pick(cpu);
@@ -129,7 +129,7 @@ impl Sched<'_> {
         }
     }
 
-    /// Does what the last operation on the run queues did beyond them.
+    /// Applies the side effects of the last operations on the run queues.
     #[inline]
     pub(crate) fn apply(&mut self) {
         if self.rq.any_effect() {
