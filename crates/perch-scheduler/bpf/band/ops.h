@@ -160,8 +160,11 @@ void BPF_PROG(perch_band_dispatch, __s32 cpu, struct task_struct *prev)
 		}
 		return;
 	}
-	if (spent)
-		band_dispatch(cpu, t, prev);
+	/* A task of the band may have come while the others were looked for: see serve_latecomer(). */
+	if ((spent || c->band_first) && band_dispatch(cpu, t, prev))
+		return;
+	if (calls_for_band(c, 0))
+		scx_bpf_kick_cpu(cpu, 0);
 }
 
 /* The CPU runs this task from now on, be it in the band or not. */

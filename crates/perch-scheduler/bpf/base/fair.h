@@ -67,6 +67,8 @@ static __always_inline bool dispatch(perch_u32 cpu, struct task_struct *prev, bo
 	}
 	if (!follow_idle(cpu) && nr_waiting && has_place(cpu) && steal(cpu))
 		return true;
+	if (is_waiting(cpu) && serve_latecomer(cpu))
+		return true;
 	c->curr_weight = 0;
 	c->idle_since_ns = coarse_now;
 	return false;

@@ -6,8 +6,9 @@
  * The words `waiting` tell in whose queue a task may wait, so that a CPU that
  * goes idle reads a word instead of asking the kernel about every queue. Bit c
  * is set before a task enters queue c, under CPU c's run-queue lock, and
- * cleared by CPU c alone, under the same lock, once it has found the queue
- * empty: a set bit may be stale, a clear one is true.
+ * cleared by CPU c alone, under the same lock, once it has found nothing to run
+ * in the queue: a set bit may be stale, a clear one is true. send_back() is the
+ * exception.
  */
 #ifndef PERCH_QUEUE_H
 #define PERCH_QUEUE_H
@@ -15,7 +16,10 @@
 #include "base/clock.h"
 #include "base/hooks.h"
 
-/* The number of bits that are set in all words: while it is 0, an idle CPU need not look. */
+/*
+ * The number of bits that are set in all words: while it is 0, an idle CPU need not look. It may
+ * be too high, as send_back() sets a bit without the lock, and never too low.
+ */
 static perch_u64 nr_waiting;
 
 static inline bool is_waiting(perch_u32 cpu)
@@ -101,7 +105,36 @@ static __always_inline void queue_task(struct task_struct *p, perch_u32 cpu, per
 	}
 }
 
-/* Takes the first task of the CPU's own queue; false: no task waits there. */
+/*
+ * A pulled task stays on its old CPU's run queue until this CPU takes it from the
+ * queue. A CPU that is about to go offline may not take it any more, nor may one
+ * that the task's affinity has left meanwhile. Such tasks go back to the queue of
+ * the CPU on whose run queue they are. That CPU's lock is not held here, so its
+ * bit is set behind the task, and the kick makes it look.
+ */
+static __attribute__((noinline)) void send_back(perch_u32 cpu)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+
+	if (!bpf_iter_scx_dsq_new(&it, cpu, 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it)) && can_loop) {
+			perch_u32 from = scx_bpf_task_cpu(p);
+			perch_u64 ahead = cpu_state(from)->clock - cpu_state(cpu)->clock;
+
+			if (from == cpu)
+				continue;
+			scx_bpf_dsq_move_set_vtime(&it, p->scx.dsq_vtime + ahead);
+			if (!scx_bpf_dsq_move_vtime(&it, p, from, 0))
+				continue;
+			mark_waiting(from);
+			scx_bpf_kick_cpu(from, 0);
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+}
+
+/* Takes the first task of the CPU's own queue; false: none waits there that may run here. */
 static inline bool serve(perch_u32 cpu)
 {
 	if (!move_to_local(cpu)) {
@@ -110,12 +143,31 @@ static inline bool serve(perch_u32 cpu)
 		 * before or after this line.
 		 */
 		mark_empty(cpu);
-		if (!move_to_local(cpu))
+		if (!move_to_local(cpu)) {
+			if (scx_bpf_dsq_nr_queued(cpu) > 0)
+				send_back(cpu);
 			return false;
+		}
 		mark_waiting(cpu);
 	}
 	cpu_state(cpu)->served_ns = scx_bpf_now();
 	return true;
+}
+
+/*
+ * The CPU is about to idle, and a task is in its queue: the kernel lets go of the
+ * run queue's lock while a task comes over from another CPU, and a wakee may
+ * have entered meanwhile. As this CPU runs no idle task yet, the kernel does not
+ * make it look again for that wakee; if one enters during this last look as well,
+ * the kick does.
+ */
+static __attribute__((noinline)) bool serve_latecomer(perch_u32 cpu)
+{
+	if (serve(cpu))
+		return true;
+	if (is_waiting(cpu))
+		scx_bpf_kick_cpu(cpu, 0);
+	return false;
 }
 
 /*
