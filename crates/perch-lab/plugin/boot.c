@@ -2,37 +2,19 @@
 /* The guest's clock until its second CPU starts (boot.h). */
 #include "boot.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "accel.h"
 #include "code.h"
+#include "jump.h"
 
-/* The table of the accelerator's functions is longer by little. */
-#define OPS 40
 /* A pause adds so many nanoseconds: a fifty-thousandth of the 100 ms that are counted. */
 #define PAUSE 2000
 
 static int64_t added;
 static bool over;
 
-void replace(void *old, void *const *by, int count)
-{
-	void **ops = cpus_get_accel();
-
-	for (int i = 0; i < OPS && count; i++)
-		if (ops[i] == old) {
-			ops[i] = *by++;
-			count--;
-		}
-	if (count) {
-		fputs("perch: this QEMU's clock is not what the plugin knows: use Debian's 10.0\n",
-		      stderr);
-		exit(1);
-	}
-}
-
 int64_t boot_clock(void)
 {
+	jump_clock_is_read();
 	return icount_get() + added;
 }
 
@@ -43,7 +25,7 @@ void boot_cpu_starts(void)
 	static bool replaced;
 
 	if (!replaced)
-		replace((void *)icount_get, clocks, 2);
+		accel_replace((void *)icount_get, clocks, 2);
 	replaced = true;
 }
 

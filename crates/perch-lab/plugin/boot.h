@@ -23,10 +23,4 @@ void boot_translate(struct qemu_plugin_tb *tb, size_t insns);
 /* The guest's clock, ns: icount's, and what pauses have added to it. */
 int64_t boot_clock(void);
 
-/*
- * Puts other functions in the places where the accelerator's table has `old`, in their order; ends
- * QEMU with a message when they are not there.
- */
-void replace(void *old, void *const *by, int count);
-
 #endif

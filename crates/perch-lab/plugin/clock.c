@@ -11,8 +11,10 @@
 
 #include <stddef.h>
 
+#include "accel.h"
 #include "boot.h"
 #include "cost.h"
+#include "jump.h"
 
 struct cpu {
 	void *state;
@@ -141,6 +143,7 @@ static int64_t virtual_clock(void)
 	int cpu = current();
 	uint64_t local;
 
+	jump_clock_is_read();
 	if (cpu >= 0 && cpus[cpu].away) {
 		cpus[cpu].gone = true;
 		cpu = -1;
@@ -384,8 +387,8 @@ static void take_over(void *cpu, void *data)
 		clocks.entry[c]->ahead = CLOCK_LIMIT | CLOCK_AWAY;
 	}
 	deliver = icount_handle_interrupt;
-	replace((void *)boot_clock, of_clock, 2);
-	replace((void *)icount_handle_interrupt, of_interrupts, 1);
+	accel_replace((void *)boot_clock, of_clock, 2);
+	accel_replace((void *)icount_handle_interrupt, of_interrupts, 1);
 	runs = true;
 }
 

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A QEMU plugin that follows the cache lines of a guest. It counts those that move between CPUs,
- * from one mark in the guest's code to the next (count.c), and, where time is modelled, charges the
- * clocks of CPUs with what they cost (clock.c).
- *
- * src/coherence/arguments.rs writes its arguments. Nothing happens before the first mark, and the
- * guest's code is only watched from then on; its caches are empty at that moment.
+ * The QEMU plugin of a deterministic guest. It sees to it that the host's speed does not decide when
+ * the guest's clock jumps (jump.c). With arguments, which src/coherence/arguments.rs writes, it
+ * follows the guest's cache lines: it counts those that move between CPUs, from one mark in the
+ * guest's code to the next (count.c), and, where time is modelled, charges the clocks of CPUs with
+ * what they cost (clock.c). No line is followed before the first mark; the caches are empty at that
+ * moment.
  */
 #include "boot.h"
 #include "clock.h"
 #include "code.h"
 #include "cost.h"
 #include "count.h"
+#include "jump.h"
 #include "lines.h"
 #include "machine.h"
 #include "pages.h"
 #include "qemu.h"
 #include "tasks.h"
 
-static struct machine machine;
+static struct machine machine; /* without CPUs: no lines are followed */
 static struct lines lines;
 static struct pages pages;
 static bool counting;
@@ -184,8 +185,11 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 static void cpu_starts(qemu_plugin_id_t id, unsigned int cpu)
 {
 	(void)id;
-	number_cpu_truly(cpu);
 	boot_cpu_starts();
+	jump_cpu_starts(cpu);
+	if (!machine.cpus)
+		return;
+	number_cpu_truly(cpu);
 	if (machine.timed)
 		clock_cpu_starts(cpu);
 }
@@ -206,6 +210,9 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *in
 {
 	const char *out = argument(argc, argv, "out");
 
+	qemu_plugin_register_vcpu_init_cb(id, cpu_starts);
+	if (!argc)
+		return 0;
 	if (!machine_read(&machine, argc, argv))
 		return 1;
 	if ((int)machine.cpus != info->system.smp_vcpus) {
@@ -219,7 +226,6 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *in
 		count_start(&machine, out);
 	if (machine.timed)
 		clock_start(&machine);
-	qemu_plugin_register_vcpu_init_cb(id, cpu_starts);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
 	qemu_plugin_register_atexit_cb(id, guest_ends, NULL);
 	return 0;

@@ -96,6 +96,8 @@ extern __thread void *current_cpu;
 void async_run_on_cpu(void *cpu, void (*function)(void *cpu, void *data), void *data);
 void cpu_exit(void *cpu);
 void *cpus_get_accel(void);
+void rr_kick_vcpu_thread(void *cpu);
+void qemu_notify_event(void);
 void bql_lock_impl(const char *file, int line);
 void bql_unlock(void);
 void tcg_handle_interrupt(void *cpu, int mask);

@@ -15,7 +15,7 @@ use crate::tree;
 /// The first version in which CPUs can share an L2 cache (`smp-cache` with `modules`).
 pub(crate) const WITH_L2_CLUSTERS: Version = (10, 0, 0);
 
-/// The first version with which the plugin that counts cache lines was tried.
+/// The first version with which perch's plugin was tried.
 const WITH_PLUGIN: Version = (10, 0, 0);
 
 /// The oldest version on which guests were tried (Debian 12's).
@@ -34,7 +34,7 @@ pub struct Need {
     pub arch: Arch,
     /// True when groups of CPUs share an L2 cache.
     pub l2_clusters: bool,
-    /// True when QEMU loads the plugin that counts cache lines.
+    /// True when QEMU loads perch's plugin, as it does for a deterministic guest.
     pub plugin: bool,
 }
 
@@ -53,7 +53,7 @@ impl Need {
     /// The oldest version that has them. arm64's clusters are older than [`OLDEST`].
     fn version(self) -> Version {
         match self.arch {
-            Arch::X86_64 if self.plugin => WITH_PLUGIN,
+            _ if self.plugin => WITH_PLUGIN,
             Arch::X86_64 if self.l2_clusters => WITH_L2_CLUSTERS,
             _ => OLDEST,
         }

@@ -279,7 +279,7 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
         )));
     }
     let mut need = topology.need();
-    need.plugin = arguments.coherence || arguments.timed;
+    need.plugin = clock == Clock::Deterministic;
     let qemu = Qemu::find(&store, need)?;
     let (argv, tools) = command_line(arguments);
     let mut contents = guest::contents(&store, &kernel, &perch, tools)?;

@@ -15,6 +15,6 @@ mod record;
 mod symbols;
 
 pub use marks::{Mark, SLOTS, mark};
-pub(crate) use plugin::{Duties, Plugin, check};
+pub(crate) use plugin::{Duties, Plugin, check, check_lines, is_here};
 pub use record::{Counted, Kind, Line, Moved, Slot, Spent, Task};
 pub use symbols::Symbols;

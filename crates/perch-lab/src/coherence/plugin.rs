@@ -23,7 +23,7 @@ const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plugin.so"));
 const MAX_CPUS: usize = 56;
 
 /// The functions of QEMU beside the plugin interface that the plugin calls.
-const NEEDED: [&str; 14] = [
+const NEEDED: [&str; 16] = [
     "qemu_plugin_register_vcpu_tb_exec_cond_cb",
     "qemu_get_cpu",
     "tb_flush",
@@ -32,6 +32,8 @@ const NEEDED: [&str; 14] = [
     "async_run_on_cpu",
     "cpu_exit",
     "cpus_get_accel",
+    "rr_kick_vcpu_thread",
+    "qemu_notify_event",
     "bql_lock_impl",
     "tcg_handle_interrupt",
     "icount_handle_interrupt",
@@ -49,12 +51,25 @@ pub(crate) struct Duties {
     pub time: bool,
 }
 
-/// Returns an error if `qemu` cannot load the plugin, or the machine is too large for it.
+impl Duties {
+    /// Returns whether it follows the cache lines. Without duties it only keeps the host's speed from
+    /// the guest's clock.
+    pub fn follows(self) -> bool {
+        self.count || self.time
+    }
+}
+
+/// Returns whether this perch has the plugin.
+pub(crate) fn is_here() -> bool {
+    !PLUGIN.is_empty()
+}
+
+/// Returns an error if the machine is too large for lines to be followed.
 ///
 /// # Errors
-/// [`Error::Input`] with what is missing and what to do.
-pub(crate) fn check(qemu: &Qemu, machine: &Machine) -> Result<()> {
-    if PLUGIN.is_empty() {
+/// [`Error::Input`] with the limit and what to do.
+pub(crate) fn check_lines(machine: &Machine) -> Result<()> {
+    if !is_here() {
         return Err(Error::Input(
             "lines are counted and timed by a perch for x86-64, and this one is not".to_string(),
         ));
@@ -66,10 +81,18 @@ pub(crate) fn check(qemu: &Qemu, machine: &Machine) -> Result<()> {
             machine.cpus.len()
         )));
     }
+    Ok(())
+}
+
+/// Returns an error if `qemu` cannot load the plugin.
+///
+/// # Errors
+/// [`Error::Input`] with what is missing and what to do.
+pub(crate) fn check(qemu: &Qemu) -> Result<()> {
     match missing(&qemu.program, &NEEDED)?[..] {
         [] => Ok(()),
         ref names => Err(Error::Input(format!(
-            "{} does not export {}, which counting and timing lines needs; Debian's QEMU 10.0 does (take it \
+            "{} does not export {}, which a deterministic guest needs; Debian's QEMU 10.0 does (take it \
              off PATH, and perch fetches that one)",
             qemu.program.display(),
             names.join(", ")
@@ -108,7 +131,9 @@ impl Plugin {
     pub fn arguments(&self, machine: &Machine, memory_mib: u64, duties: Duties) -> [String; 2] {
         let path = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd());
         let mut words = vec![path(&self.library)];
-        words.extend(shape(machine, memory_mib));
+        if duties.follows() {
+            words.extend(shape(machine, memory_mib));
+        }
         if duties.count {
             words.push(format!("out={}", path(&self.counts)));
         }
@@ -145,6 +170,8 @@ mod tests {
         let [option, counts] = words(true, false);
         assert_eq!(option, "-plugin");
         assert!(counts.contains(",out=/proc/self/fd/") && !counts.contains(",transfer="));
+        let [_, neither] = words(false, false);
+        assert!(neither.starts_with("/proc/self/fd/") && !neither.contains(','));
         let [_, times] = words(false, true);
         assert!(!times.contains(",out=") && times.contains(",transfer="));
         assert_eq!(plugin.counted().unwrap(), Counted::default());

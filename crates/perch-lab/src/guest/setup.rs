@@ -154,7 +154,8 @@ impl Setup {
             count: self.coherence,
             time: self.timed,
         };
-        (duties.count || duties.time).then_some(duties)
+        let has_it = self.clock == Clock::Deterministic && coherence::is_here();
+        (duties.follows() || has_it).then_some(duties)
     }
 
     /// Refuses parts that do not fit each other, before QEMU is started. [`super::Guest::boot`] does
@@ -191,8 +192,11 @@ impl Setup {
                 self.qemu.version
             )));
         }
-        if self.duties().is_some() {
-            self.check_coherence()?;
+        if let Some(duties) = self.duties() {
+            if duties.follows() {
+                self.check_lines()?;
+            }
+            coherence::check(&self.qemu)?;
         }
         if self.clock.counts() && self.accelerator == Accelerator::Kvm {
             return Err(Error::Input(
@@ -204,7 +208,7 @@ impl Setup {
     }
 
     /// Refuses a guest whose lines can't be counted.
-    fn check_coherence(&self) -> Result<()> {
+    fn check_lines(&self) -> Result<()> {
         if self.topology.arch() != Arch::X86_64 {
             return Err(Error::Input(
                 "lines are counted and timed in x86-64 guests only; leave --arch out, or take a machine \
@@ -217,6 +221,6 @@ impl Setup {
                 "lines are counted and timed in deterministic guests only".to_string(),
             ));
         }
-        coherence::check(&self.qemu, self.topology.machine())
+        coherence::check_lines(self.topology.machine())
     }
 }

@@ -151,7 +151,9 @@ fn measure(
     candidate: &Candidate,
     threads: bool,
 ) -> Result<Vec<collect::Found>, Failure> {
-    let qemu = Qemu::find(store, topology.need())?;
+    let mut need = topology.need();
+    need.plugin = true;
+    let qemu = Qemu::find(store, need)?;
     let perch = "/proc/self/exe".as_ref();
     let mut contents = guest::contents(store, kernel, perch, ["perf", "hackbench"])?;
     if let Some(program) = &candidate.program {

@@ -7,11 +7,11 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use perch_lab::guest::{Clock, Command, perch_for};
+use perch_lab::guest::{Command, perch_for};
 use perch_lab::{Arch, Cpus};
 use perch_machine::Machine;
 
-use crate::guest::{Lab, PERCH, Place, resolve, same_twice, setup};
+use crate::guest::{Lab, PERCH, Place, deterministic, resolve, same_twice, setup};
 use crate::support;
 
 /// The newest of perch's source files, and its time.
@@ -161,8 +161,7 @@ fn an_irregular_machine_comes_up_as_promised() {
 #[test]
 fn a_deterministic_guest_does_the_same_twice() {
     let _place = Place::take();
-    let mut setup = setup(&resolve("juno"), Cpus::All, "");
-    setup.clock = Clock::Deterministic;
+    let mut setup = deterministic(&resolve("juno"), Cpus::All);
     let script = "hackbench -g 1 -l 5 -p; cat /proc/uptime /proc/schedstat /proc/interrupts";
     setup.job = Some(Command::shell(script));
     let output = same_twice(&setup);

@@ -3,10 +3,10 @@
 
 use perch_lab::Cpus;
 use perch_lab::coherence::{Kind, Slot};
-use perch_lab::guest::{Clock, Command, Guest};
+use perch_lab::guest::{Command, Guest};
 use perch_machine::Distance;
 
-use crate::guest::{Place, bare_setup, boot, resolve};
+use crate::guest::{Place, bare_deterministic, boot, resolve};
 
 /// The slots of the three distances: CPU 1 shares CPU 0's cluster, CPU 2 its LLC, CPU 4 is in
 /// another package's node.
@@ -19,8 +19,7 @@ const SLOTS: [(u8, Distance); 3] = [
 /// Boots 8 CPUs of kunpeng920 and counts a pinned pipe's rounds over each distance. The kernel checks
 /// certificates for its first seconds, so the load begins after them.
 fn counted() -> Guest {
-    let mut setup = bare_setup(&resolve("kunpeng920"), Cpus::AtMost(8), "");
-    setup.clock = Clock::Deterministic;
+    let mut setup = bare_deterministic(&resolve("kunpeng920"), Cpus::AtMost(8));
     setup.coherence = true;
     let ping = "perch lab ping --rounds 400 --cpus 0,$cpu --slot $cpu";
     let script = format!("sleep 4; for cpu in 1 2 4; do {ping} || exit 1; done");

@@ -103,13 +103,18 @@ fn programs(arch: Arch) -> &'static [&'static str] {
 /// The setup of a guest that shows so many CPUs of a machine to a kernel (a version as `--kernel`
 /// takes it, "" for the default).
 pub fn setup(machine: &Machine, cpus: Cpus, kernel: &str) -> Setup {
-    setup_with(machine, cpus, kernel, &programs)
+    setup_with(machine, cpus, kernel, &programs, Clock::Host)
 }
 
-/// As [`setup`], without programs beside perch and busybox: a deterministic guest takes longer to
+/// As [`setup`], of a deterministic guest.
+pub fn deterministic(machine: &Machine, cpus: Cpus) -> Setup {
+    setup_with(machine, cpus, "", &programs, Clock::Deterministic)
+}
+
+/// As [`deterministic`], without programs beside perch and busybox: such a guest takes longer to
 /// boot the more files it has, and shares no snapshot.
-pub fn bare_setup(machine: &Machine, cpus: Cpus, kernel: &str) -> Setup {
-    setup_with(machine, cpus, kernel, &|_| &[])
+pub fn bare_deterministic(machine: &Machine, cpus: Cpus) -> Setup {
+    setup_with(machine, cpus, "", &|_| &[], Clock::Deterministic)
 }
 
 fn setup_with(
@@ -117,6 +122,7 @@ fn setup_with(
     cpus: Cpus,
     kernel: &str,
     programs: &dyn Fn(Arch) -> &'static [&'static str],
+    clock: Clock,
 ) -> Setup {
     let made = || {
         let topology = Topology::new(machine, cpus)?;
@@ -126,7 +132,9 @@ fn setup_with(
         let store = Store::open()?;
         let kernel = Kernel::find(&store, kernel, topology.arch())?;
         kernel.require_sched_ext()?;
-        let qemu = Qemu::find(&store, topology.need())?;
+        let mut need = topology.need();
+        need.plugin = clock == Clock::Deterministic;
+        let qemu = Qemu::find(&store, need)?;
         let programs = programs(topology.arch());
         let perch = match Arch::host() == Some(topology.arch()) {
             true => &*STRIPPED,
@@ -136,6 +144,7 @@ fn setup_with(
         Ok::<_, Error>(Setup::new(kernel, qemu, topology, files))
     };
     let mut setup = made().unwrap_or_else(|error| panic!("no guest for this test: {error}"));
+    setup.clock = clock;
     setup.boot_timeout = PATIENCE;
     setup
 }

@@ -7,10 +7,12 @@ use std::process::{Child, Command as HostCommand, Stdio};
 use std::time::{Duration, Instant};
 
 use perch_lab::Cpus;
-use perch_lab::guest::{Clock, Command, Guest, Signal, Snapshot, Status};
+use perch_lab::guest::{Command, Guest, Signal, Snapshot, Status};
 use perch_machine::Machine;
 
-use crate::guest::{Lab, PATIENCE, PERCH, Place, Use, comes, resolve, same_twice, setup};
+use crate::guest::{
+    Lab, PATIENCE, PERCH, Place, Use, comes, deterministic, resolve, same_twice, setup,
+};
 use crate::support;
 
 /// A kunpeng920 of 8 CPUs: two nodes with two clusters each.
@@ -77,9 +79,8 @@ fn guests_that_go_on_from_one_state_are_apart() {
         refused.starts_with("a guest with a job cannot"),
         "{refused}"
     );
-    let mut deterministic = setup();
-    deterministic.clock = Clock::Deterministic;
-    assert!(Snapshot::take(deterministic).err().unwrap().is_input());
+    let refused = deterministic(&resolve("kunpeng920"), Cpus::AtMost(4));
+    assert!(Snapshot::take(refused).err().unwrap().is_input());
 
     let began = Instant::now();
     let snapshot = Snapshot::take(setup()).unwrap();
@@ -247,10 +248,9 @@ fn a_deterministic_guest_does_the_same_twice_and_rt_app_as_simulated() {
     let [file, toml] = [file, toml].map(|path| path.to_str().unwrap().to_string());
 
     let machine = Machine::from_toml_str(topology, "four").unwrap();
-    let mut setup = setup(&machine, Cpus::All, "");
+    let mut setup = deterministic(&machine, Cpus::All);
     let runnable = perch_workload::rtapp::runnable(text, 3).unwrap();
     setup.contents.bytes("rt-app.json", 0o644, runnable);
-    setup.clock = Clock::Deterministic;
     let count = "perch agent rt-app --warmup 500000000 --measure 1000000000";
     let script = format!("{count} && cat /proc/uptime /proc/schedstat /proc/interrupts");
     setup.job = Some(Command::shell(script));

@@ -3,10 +3,10 @@
 
 use perch_lab::Cpus;
 use perch_lab::coherence::{Counted, Kind, Moved, Slot};
-use perch_lab::guest::{Clock, Command, Guest};
+use perch_lab::guest::{Command, Guest};
 use perch_machine::{Distance, Machine};
 
-use crate::guest::{Place, bare_setup, boot, resolve};
+use crate::guest::{Place, bare_deterministic, boot, resolve};
 
 /// CPU 1 shares CPU 0's cluster, CPU 2 its LLC, CPU 4 is in another node of its package.
 const PARTNERS: [(usize, Distance); 3] = [
@@ -32,8 +32,7 @@ fn plain() -> Machine {
 
 /// A guest of 8 CPUs in modelled time that has run `script`, and what the script printed.
 fn timed(machine: &Machine, seed: &str, script: &str) -> (Guest, String) {
-    let mut setup = bare_setup(machine, Cpus::AtMost(8), "");
-    setup.clock = Clock::Deterministic;
+    let mut setup = bare_deterministic(machine, Cpus::AtMost(8));
     setup.coherence = true;
     setup.timed = true;
     let words = [

@@ -91,7 +91,7 @@ impl Guests {
             }
         }
         let mut need = topology.need();
-        need.plugin = !arguments.untimed;
+        need.plugin = true;
         let qemu = Qemu::find(store, need)?;
         // All arms of a kernel have the same files, so that no arm differs by what it does not use.
         let contents =
