@@ -64,9 +64,9 @@ fn an_arm_has_its_scheduler_and_its_kernel() {
     let (found, texts) = equal_arms("compared");
     assert!(means(&found).iter().all(|mean| *mean > 1000.0), "{found}");
     assert!(found["era"].as_str().unwrap().starts_with("7."), "{found}");
-    for arm in [0, 1] {
+    for (arm, text) in texts.iter().enumerate() {
         assert_eq!(found["kernels"][arm]["release"], found["era"], "{found}");
-        assert!(texts[arm].starts_with("enabled\nNO_SIS_UTIL\nlabel: near\npipe"));
+        assert!(text.starts_with("enabled\nNO_SIS_UTIL\nlabel: near\npipe"));
     }
 }
 
