@@ -11,7 +11,7 @@ use perch_lab::guest::{Command, perch_for};
 use perch_lab::{Arch, Cpus};
 use perch_machine::Machine;
 
-use crate::guest::{Lab, PERCH, Place, deterministic, resolve, same_twice, setup};
+use crate::guest::{Lab, PERCH, Place, deterministic, resolve, same_twice};
 use crate::support;
 
 /// The newest of perch's source files, and its time.
