@@ -8,6 +8,7 @@ use std::process::Command;
 use crate::apt::{Apt, Host, Package};
 use crate::arch::Arch;
 use crate::error::{Error, Result};
+use crate::guest::Clock;
 use crate::process;
 use crate::store::{Locked, Store};
 use crate::tree;
@@ -39,6 +40,12 @@ pub struct Need {
 }
 
 impl Need {
+    /// What a guest with this clock needs beside.
+    pub fn with_clock(self, clock: Clock) -> Need {
+        let plugin = self.plugin || clock.has_plugin();
+        Need { plugin, ..self }
+    }
+
     fn program(self) -> String {
         format!("qemu-system-{}", self.arch)
     }

@@ -278,9 +278,7 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
             kernel.release
         )));
     }
-    let mut need = topology.need();
-    need.plugin = clock == Clock::Deterministic;
-    let qemu = Qemu::find(&store, need)?;
+    let qemu = Qemu::find(&store, topology.need().with_clock(clock))?;
     let (argv, tools) = command_line(arguments);
     let mut contents = guest::contents(&store, &kernel, &perch, tools)?;
     if let Some(file) = rt_app {

@@ -45,6 +45,11 @@ impl Clock {
         self != Clock::Host
     }
 
+    /// Returns whether its guests have perch's plugin, whatever else it does for them.
+    pub(crate) fn has_plugin(self) -> bool {
+        self == Clock::Deterministic && coherence::is_here()
+    }
+
     /// The value of QEMU's option -icount. By its shift an instruction takes 2^shift ns. A
     /// larger shift leaves a second fewer instructions, of which eight CPUs need most for their ticks; a
     /// smaller one makes a task that computes for a second cost the host more. We tried some of
@@ -154,8 +159,7 @@ impl Setup {
             count: self.coherence,
             time: self.timed,
         };
-        let has_it = self.clock == Clock::Deterministic && coherence::is_here();
-        (duties.follows() || has_it).then_some(duties)
+        (duties.follows() || self.clock.has_plugin()).then_some(duties)
     }
 
     /// Refuses parts that do not fit each other, before QEMU is started. [`super::Guest::boot`] does

@@ -151,9 +151,8 @@ fn measure(
     candidate: &Candidate,
     threads: bool,
 ) -> Result<Vec<collect::Found>, Failure> {
-    let mut need = topology.need();
-    need.plugin = true;
-    let qemu = Qemu::find(store, need)?;
+    let clock = Clock::Deterministic;
+    let qemu = Qemu::find(store, topology.need().with_clock(clock))?;
     let perch = "/proc/self/exe".as_ref();
     let mut contents = guest::contents(store, kernel, perch, ["perf", "hackbench"])?;
     if let Some(program) = &candidate.program {
@@ -166,7 +165,7 @@ fn measure(
     let limit = LEAST.max(LIMIT * topology.cpus() as u32);
     let job = guest::Command::new(argv).timeout(limit);
     let mut setup = Setup::new(kernel.clone(), qemu, topology.clone(), contents);
-    setup.clock = Clock::Deterministic;
+    setup.clock = clock;
     setup.boot_timeout *= 4;
     setup.job = Some(job);
     let guest = Guest::boot(&setup)?;

@@ -132,9 +132,7 @@ fn setup_with(
         let store = Store::open()?;
         let kernel = Kernel::find(&store, kernel, topology.arch())?;
         kernel.require_sched_ext()?;
-        let mut need = topology.need();
-        need.plugin = clock == Clock::Deterministic;
-        let qemu = Qemu::find(&store, need)?;
+        let qemu = Qemu::find(&store, topology.need().with_clock(clock))?;
         let programs = programs(topology.arch());
         let perch = match Arch::host() == Some(topology.arch()) {
             true => &*STRIPPED,

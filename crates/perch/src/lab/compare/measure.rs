@@ -90,8 +90,7 @@ impl Guests {
                 tools.extend(more);
             }
         }
-        let mut need = topology.need();
-        need.plugin = true;
+        let need = topology.need().with_clock(Clock::Deterministic);
         let qemu = Qemu::find(store, need)?;
         // All arms of a kernel have the same files, so that no arm differs by what it does not use.
         let contents =
