@@ -15,6 +15,7 @@ mod parallel;
 mod raw;
 mod recorder;
 mod replay;
+pub mod result;
 mod sink;
 mod stake;
 mod subject;
@@ -30,4 +31,7 @@ pub use moment::{
 };
 pub use recorder::{RecordError, Recorder};
 pub use replay::{Decided, Distance, Outcome, Replay, Tally, replay};
-pub use subject::{Subject, SubjectError, check_era, no_wake_ups, unrecorded};
+pub use result::ReplayResult;
+pub use subject::{
+    ChangeError, Subject, SubjectError, change_mode, check_era, no_wake_ups, unrecorded,
+};

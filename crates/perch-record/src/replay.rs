@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A replay: the choices of a policy at the moments of a recording.
 
+use std::cmp::Reverse;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -153,11 +154,27 @@ impl Tally {
     /// Returns the comparison in a few counts.
     pub fn summary(&self) -> Summary {
         let all = Reason::ALL.iter().zip(&self.by_reason).zip(&self.forced);
-        Summary::of(all.map(|((&reason, [saturated, idle]), &forced)| {
-            let mut whole = *saturated;
-            whole.add(idle);
-            (reason, whole, forced)
-        }))
+        Summary::of(all.map(|((&reason, stakes), &forced)| (reason, stakes.iter().sum(), forced)))
+    }
+
+    /// Returns the reasons that decided at all, the most frequent first: the choices while no CPU
+    /// was idle, then those with an idle CPU to win.
+    pub fn reasons(&self) -> impl Iterator<Item = (Reason, [Agreement; 2])> {
+        let asked = |stakes: &[Agreement; 2]| stakes.iter().sum::<Agreement>().asked;
+        let all = Reason::ALL.iter().copied().zip(self.by_reason);
+        let mut rows: Vec<_> = all.filter(|(_, stakes)| asked(stakes) > 0).collect();
+        rows.sort_by_key(|(_, stakes)| Reverse(asked(stakes)));
+        rows.into_iter()
+    }
+
+    /// Returns how many of the reference's choices and of the policy's are at each distance from
+    /// the CPU where the wakee ran last.
+    pub fn distances(&self) -> impl Iterator<Item = (Distance, [u64; 2])> {
+        let by = self.by_distance;
+        Distance::ALL.into_iter().map(move |d| {
+            let was = by[d as usize].iter().sum();
+            (d, [was, by.iter().map(|row| row[d as usize]).sum()])
+        })
     }
 
     fn add(&mut self, other: &Tally) {
@@ -222,6 +239,12 @@ impl Outcome {
         }
         let spans = [self.span_ns, other.span_ns].into_iter().flatten();
         self.span_ns = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    }
+
+    /// Returns the kinds of decision about queues that were recorded at all.
+    pub fn kinds(&self) -> impl Iterator<Item = (Kind, &KindTally)> {
+        let all = Kind::ALL.into_iter().zip(&self.decisions);
+        all.filter(|(_, tally)| tally.asked > 0)
     }
 }
 
