@@ -30,7 +30,7 @@ pub use moment::{
     WakeUp,
 };
 pub use recorder::{RecordError, Recorder};
-pub use replay::{Decided, Distance, Outcome, Replay, Tally, replay};
+pub use replay::{Decided, DomainDistance, Outcome, Replay, Tally, replay};
 pub use result::ReplayResult;
 pub use subject::{
     ChangeError, Subject, SubjectError, change_mode, check_era, no_wake_ups, unrecorded,
