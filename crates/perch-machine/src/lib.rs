@@ -16,6 +16,7 @@ pub mod hwloc;
 pub mod library;
 mod lines;
 pub mod model;
+pub mod moves;
 mod survey;
 #[doc(hidden)]
 pub mod testing;

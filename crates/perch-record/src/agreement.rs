@@ -2,6 +2,8 @@
 //! How often a policy's choices are those of its reference, and for which reason they are so least
 //! often. Most wake-ups are easy, so a total stays near 100 % whatever the hard ones do.
 
+use std::iter::Sum;
+
 use perch_policy::Reason;
 
 /// The least number of choices by which a reason can be called the worst. One choice more or less
@@ -43,6 +45,15 @@ impl Agreement {
     /// Returns the number of choices that are the reference's.
     pub fn same(&self) -> u64 {
         self.asked - self.differ
+    }
+}
+
+impl<'a> Sum<&'a Agreement> for Agreement {
+    fn sum<I: Iterator<Item = &'a Agreement>>(parts: I) -> Agreement {
+        parts.fold(Agreement::default(), |mut sum, part| {
+            sum.add(part);
+            sum
+        })
     }
 }
 

@@ -15,6 +15,7 @@ mod parallel;
 mod raw;
 mod recorder;
 mod replay;
+pub mod result;
 mod sink;
 mod stake;
 mod subject;
@@ -29,5 +30,8 @@ pub use moment::{
     WakeUp,
 };
 pub use recorder::{RecordError, Recorder};
-pub use replay::{Decided, Distance, Outcome, Replay, Tally, replay};
-pub use subject::{Subject, SubjectError, check_era, no_wake_ups, unrecorded};
+pub use replay::{Decided, DomainDistance, Outcome, Replay, Tally, replay};
+pub use result::ReplayResult;
+pub use subject::{
+    ChangeError, Subject, SubjectError, change_mode, check_era, no_wake_ups, unrecorded,
+};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A replay: the choices of a policy at the moments of a recording.
 
+use std::cmp::Reverse;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -14,9 +15,11 @@ use crate::moment::{Class, Task, UNSEEN_ROWS, WakeUp};
 use crate::parallel::in_parallel;
 use crate::stake::Stake;
 
-/// The distance of the chosen CPU from the one where the wakee ran last.
+/// The distance of the chosen CPU from the one where the wakee ran last, by the scheduling domains
+/// that have both. The hardware's own distance, [`perch_machine::Distance`], also tells packages apart
+/// and goes by the last-level caches that there are, not by those that firmware declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Distance {
+pub enum DomainDistance {
     /// The same CPU.
     Same,
     /// The other thread of the same core.
@@ -31,47 +34,47 @@ pub enum Distance {
     Machine,
 }
 
-impl Distance {
+impl DomainDistance {
     /// All distances, nearest first.
-    pub const ALL: [Distance; 6] = [
-        Distance::Same,
-        Distance::Core,
-        Distance::Cluster,
-        Distance::Llc,
-        Distance::Node,
-        Distance::Machine,
+    pub const ALL: [DomainDistance; 6] = [
+        DomainDistance::Same,
+        DomainDistance::Core,
+        DomainDistance::Cluster,
+        DomainDistance::Llc,
+        DomainDistance::Node,
+        DomainDistance::Machine,
     ];
 
     /// Returns the distance between two CPUs.
-    pub fn between(topology: &Topology, one: usize, other: usize) -> Distance {
+    pub fn between(topology: &Topology, one: usize, other: usize) -> DomainDistance {
         let llc = |cpu| topology.llc(cpu);
         if one == other {
-            Distance::Same
+            DomainDistance::Same
         } else if topology.core_span(one).contains(other) {
-            Distance::Core
+            DomainDistance::Core
         } else if topology
             .cluster_span(one)
             .is_some_and(|c| c.contains(other))
         {
-            Distance::Cluster
+            DomainDistance::Cluster
         } else if llc(one).is_some() && llc(one) == llc(other) {
-            Distance::Llc
+            DomainDistance::Llc
         } else if topology.node(one) == topology.node(other) {
-            Distance::Node
+            DomainDistance::Node
         } else {
-            Distance::Machine
+            DomainDistance::Machine
         }
     }
 
     /// Returns the distance's name.
     pub fn name(self) -> &'static str {
         match self {
-            Distance::Same => "same CPU",
-            Distance::Core => "core",
-            Distance::Cluster => "cluster",
-            Distance::Llc => "LLC",
-            Distance::Node => "node",
-            Distance::Machine => "machine",
+            DomainDistance::Same => "same CPU",
+            DomainDistance::Core => "core",
+            DomainDistance::Cluster => "cluster",
+            DomainDistance::Llc => "LLC",
+            DomainDistance::Node => "node",
+            DomainDistance::Machine => "machine",
         }
     }
 }
@@ -93,7 +96,7 @@ pub struct Tally {
     pub forced: [Agreement; Reason::ALL.len()],
     /// By the distance of the choice from the CPU where the wakee ran last: the reference's
     /// choices, then the policy's.
-    pub by_distance: [[u64; Distance::ALL.len()]; Distance::ALL.len()],
+    pub by_distance: [[u64; DomainDistance::ALL.len()]; DomainDistance::ALL.len()],
     /// Choices of a CPU that was idle: the reference's, then the policy's.
     pub idle: [u64; 2],
     /// Choices of a CPU that the wakee fits, with a fifth to spare: the reference's, then the
@@ -130,7 +133,7 @@ impl Tally {
         if stake.forces(reason) {
             self.forced[reason as usize].add(&one);
         }
-        let [was, is] = choices.map(|cpu| Distance::between(host.topology(), prev, cpu));
+        let [was, is] = choices.map(|cpu| DomainDistance::between(host.topology(), prev, cpu));
         self.by_distance[was as usize][is as usize] += 1;
         for (i, cpu) in choices.into_iter().enumerate() {
             let room = u64::from(host.cpu(cpu).capacity) * 1024;
@@ -153,11 +156,27 @@ impl Tally {
     /// Returns the comparison in a few counts.
     pub fn summary(&self) -> Summary {
         let all = Reason::ALL.iter().zip(&self.by_reason).zip(&self.forced);
-        Summary::of(all.map(|((&reason, [saturated, idle]), &forced)| {
-            let mut whole = *saturated;
-            whole.add(idle);
-            (reason, whole, forced)
-        }))
+        Summary::of(all.map(|((&reason, stakes), &forced)| (reason, stakes.iter().sum(), forced)))
+    }
+
+    /// Returns the reasons that decided at all, the most frequent first: the choices while no CPU
+    /// was idle, then those with an idle CPU to win.
+    pub fn reasons(&self) -> impl Iterator<Item = (Reason, [Agreement; 2])> {
+        let asked = |stakes: &[Agreement; 2]| stakes.iter().sum::<Agreement>().asked;
+        let all = Reason::ALL.iter().copied().zip(self.by_reason);
+        let mut rows: Vec<_> = all.filter(|(_, stakes)| asked(stakes) > 0).collect();
+        rows.sort_by_key(|(_, stakes)| Reverse(asked(stakes)));
+        rows.into_iter()
+    }
+
+    /// Returns how many of the reference's choices and of the policy's are at each distance from
+    /// the CPU where the wakee ran last.
+    pub fn distances(&self) -> impl Iterator<Item = (DomainDistance, [u64; 2])> {
+        let by = self.by_distance;
+        DomainDistance::ALL.into_iter().map(move |d| {
+            let was = by[d as usize].iter().sum();
+            (d, [was, by.iter().map(|row| row[d as usize]).sum()])
+        })
     }
 
     fn add(&mut self, other: &Tally) {
@@ -222,6 +241,12 @@ impl Outcome {
         }
         let spans = [self.span_ns, other.span_ns].into_iter().flatten();
         self.span_ns = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    }
+
+    /// Returns the kinds of decision about queues that were recorded at all.
+    pub fn kinds(&self) -> impl Iterator<Item = (Kind, &KindTally)> {
+        let all = Kind::ALL.into_iter().zip(&self.decisions);
+        all.filter(|(_, tally)| tally.asked > 0)
     }
 }
 

@@ -88,6 +88,36 @@ impl Subject {
     }
 }
 
+/// A reason why a recorded kernel's modes cannot be changed so.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// The text has another form.
+    #[error("expected MECHANISM=MODE")]
+    Form,
+    /// The mechanism or its mode does not exist.
+    #[error(transparent)]
+    Mode(#[from] ParseError),
+    /// The mechanism would decide by something that the recording of a kernel does not hold.
+    #[error("a recording does not have what {0} decides by: {1}")]
+    Unrecorded(Mechanism, &'static str),
+}
+
+/// Changes the mode of one mechanism; `text` is `MECHANISM=MODE`, as `perch replay --set` takes it.
+///
+/// # Errors
+/// The error says what is wrong with the text; it does not repeat the text.
+pub fn change_mode(modes: &mut Modes, text: &str) -> Result<(), ChangeError> {
+    let (name, mode) = text.split_once('=').ok_or(ChangeError::Form)?;
+    let mode: Mode = mode.parse()?;
+    if let Some(mechanism) = Mechanism::named(name).filter(|_| mode != Mode::Off) {
+        let (whose, lacks) = mechanism.recording();
+        if whose != Recording::Kernel {
+            return Err(ChangeError::Unrecorded(mechanism, lacks));
+        }
+    }
+    Ok(modes.set(name, mode)?)
+}
+
 /// Checks that wake-ups of `era` can be replayed.
 ///
 /// # Errors

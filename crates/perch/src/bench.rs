@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `perch bench` measures the cost of the simulator, each row in a process of its own, so that the
 //! peak memory is the row's alone. With `--lab` it measures the cost of a decision of the live
-//! scheduler. `perch bench overload` measures the cost of the counters of overloaded CPUs on this
-//! machine, and `perch bench replay` the speed at which recordings are replayed.
+//! scheduler. `perch bench replay` measures the speed at which recordings are replayed.
 
 mod format;
 mod lab;
-mod overload;
 mod replay;
 mod row;
 
@@ -58,9 +56,6 @@ pub struct Arguments {
 /// The further benchmarks.
 #[derive(Subcommand)]
 enum What {
-    /// Measure the cost of raising, lowering and reading the counters of overloaded CPUs on this
-    /// machine, in each layout, by pinned threads
-    Overload(overload::Arguments),
     /// Measure how many wake-ups of a synthetic recording a core replays in a second
     Replay(replay::Arguments),
 }
@@ -92,10 +87,8 @@ struct Measurements {
 
 /// Carries out `perch bench`.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    match &arguments.what {
-        Some(What::Overload(arguments)) => return overload::run(arguments),
-        Some(What::Replay(arguments)) => return replay::run(arguments),
-        None => {}
+    if let Some(What::Replay(arguments)) = &arguments.what {
+        return replay::run(arguments);
     }
     if arguments.lab.is_asked_for() {
         return lab::run(&arguments.lab, &arguments.cpus, arguments.format);

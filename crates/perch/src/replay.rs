@@ -6,15 +6,14 @@ mod list;
 mod queues;
 mod trace;
 
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use perch_policy::{Era, Mechanism, Mode, Modes, Policy, Reason, Topology};
-use perch_record::format::{Header, Undecided};
-use perch_record::{Agreement, Cause, Distance, Outcome, Tally};
+use perch_policy::{Era, Policy};
+use perch_record::{Agreement, Cause, Outcome, ReplayResult, Tally};
 use perch_report::{Align, Format, Grid};
-use schemars::{JsonSchema, Schema};
-use serde::Serialize;
+use schemars::Schema;
 
 use crate::arguments::{at_least_one, threads};
 use crate::output::{Failure, emit};
@@ -57,27 +56,15 @@ pub struct Arguments {
     jobs: Option<u32>,
 }
 
-/// The kernel's own modes with the changes that the user asks for; `None` without changes.
-fn other(modes: Modes, set: &[String]) -> Result<Option<Modes>, Failure> {
-    let mut other = modes;
+/// Returns the policy with the model's modes and the changes that the user asks for; `None` without
+/// changes.
+fn other(model: Policy, set: &[String]) -> Result<Option<Policy>, Failure> {
+    let mut modes = model.modes();
     for pair in set.iter().flat_map(|text| text.split(',')) {
-        let wrong = |why: String| Failure::input(format!("--set {pair}: {why}"));
-        let (mechanism, mode) = pair
-            .split_once('=')
-            .ok_or_else(|| wrong("expected MECHANISM=MODE".to_string()))?;
-        let mode: Mode = mode.parse().map_err(|e| wrong(format!("{e}")))?;
-        let recording = Mechanism::named(mechanism).map(Mechanism::recording);
-        let lacks = recording.filter(|(whose, _)| *whose != perch_policy::Recording::Kernel);
-        if let Some((_, lacks)) = lacks.filter(|_| mode != Mode::Off) {
-            return Err(wrong(format!(
-                "a recording does not have what {mechanism} decides by: {lacks}"
-            )));
-        }
-        other
-            .set(mechanism, mode)
-            .map_err(|e| wrong(format!("{e}")))?;
+        let changed = perch_record::change_mode(&mut modes, pair);
+        changed.map_err(|error| Failure::input(format!("--set {pair}: {error}")))?;
     }
-    Ok((!set.is_empty()).then_some(other))
+    Ok((!set.is_empty()).then(|| Policy::new(model.era(), modes)))
 }
 
 /// Returns whether two paths lead to the same file.
@@ -116,7 +103,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let lines = arguments.list && arguments.output.is_none();
     let mut recording = Recording::open(&arguments.file, arguments.era, lines)?;
     let model = recording.model;
-    let other = other(model.modes(), &arguments.set)?.map(|m| Policy::new(model.era(), m));
+    let other = other(model, &arguments.set)?;
     let topology = recording.topology.clone();
     if arguments.list {
         list::list(&mut recording, other, arguments.output.as_deref())?;
@@ -145,55 +132,47 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         return Err(recording.no_wake_ups(outcome.others));
     }
     trace.map_or(Ok(()), trace::Trace::keep)?;
+    let (path, reader) = (&recording.path, &recording.reader);
     let report = Report {
-        path: &recording.path,
-        header: &recording.header,
-        topology: &topology,
-        model,
-        other,
+        result: ReplayResult::of(path, reader, &topology, model, other, &outcome),
         outcome: &outcome,
-        undecided: recording
-            .reader
-            .footer()
-            .map(|footer| footer.undecided.clone()),
+        undecided: (reader.footer()).and_then(|footer| footer.undecided.words()),
     };
     emit(&match format {
         Format::Table => report.text(Grid::text),
         Format::Markdown => report.text(Grid::markdown),
-        Format::Csv => report.csv(),
-        Format::Json => report.json(),
+        Format::Csv => csv(&outcome),
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&report.result);
+            text.expect("the result has only text keys") + "\n"
+        }
     })
 }
 
-/// A replay to be shown.
+/// A replay to be shown to a person.
 struct Report<'a> {
-    path: &'a str,
-    header: &'a Header,
-    topology: &'a Topology,
-    model: Policy,
-    other: Option<Policy>,
+    result: ReplayResult<'a>,
     outcome: &'a Outcome,
-    undecided: Option<Undecided>,
+    undecided: Option<String>,
 }
 
 impl Report<'_> {
     fn text(&self, form: impl Fn(&Grid) -> String) -> String {
-        let (outcome, model) = (self.outcome, &self.outcome.model);
+        let (result, outcome, model) = (&self.result, self.outcome, &self.outcome.model);
         let seconds = outcome
             .span_ns
             .map_or(0.0, |(from, to)| (to - from) as f64 / 1e9);
         let mut out = format!(
             "{}: {} wake-ups in {seconds:.1} s, Linux {}, {} CPUs\n",
-            self.path,
+            result.file,
             model.asked + outcome.others + outcome.unseen,
-            self.header.kernel,
-            self.topology.nr_cpus(),
+            result.kernel,
+            result.cpus,
         );
         if outcome.others > 0 {
             out += &format!("{} of them are not the fair class's\n", outcome.others);
         }
-        let undecided = self.undecided.as_ref().map(Undecided::words);
-        if let Some(words) = undecided.flatten() {
+        if let Some(words) = &self.undecided {
             out += &format!("{words}\n");
         }
         if outcome.unseen > 0 {
@@ -202,7 +181,7 @@ impl Report<'_> {
                 outcome.unseen
             );
         }
-        out += &agreement::lines(self.model.era(), model);
+        out += &agreement::lines(&result.era, model);
         for (cause, count) in Cause::ALL.into_iter().zip(model.by_cause) {
             if count > 0 {
                 let share = share(count, model.asked);
@@ -215,13 +194,13 @@ impl Report<'_> {
             out += &format!("\n{}", queues::sentence(outcome));
             out += &form(&grid);
         }
-        let (Some(other), Some(change)) = (self.other, &outcome.change) else {
+        let (Some(other), Some(change)) = (&result.change, &outcome.change) else {
             return out;
         };
         let differ = change.asked - change.same;
         out += &format!(
             "\nwith {} {differ} choices would be others: {}\n\n",
-            other.modes(),
+            other.modes,
             share(differ, change.asked)
         );
         out += &form(&by_reason(change, "changed", false));
@@ -229,200 +208,37 @@ impl Report<'_> {
         out += &form(&before_and_after(change));
         out
     }
+}
 
-    fn csv(&self) -> String {
-        let mut out = "table,row,wake_ups,differ,idle_to_win,idle_to_win_differ,unexplained,\
-                       forced,forced_differ\n"
-            .to_string();
-        let tallies = [
-            ("model", Some(&self.outcome.model)),
-            ("change", self.outcome.change.as_ref()),
-        ];
-        for (name, tally) in tallies {
-            for (tally, (reason, stakes)) in
-                (tally.iter()).flat_map(|tally| reasons(tally).map(move |row| (tally, row)))
-            {
-                let (all, [_, idle]) = (whole(&stakes), &stakes);
-                let forced = tally.forced[reason as usize];
-                let counts = [
-                    all.asked,
-                    all.differ,
-                    idle.asked,
-                    idle.differ,
-                    all.unexplained,
-                    forced.asked,
-                    forced.differ,
-                ];
-                let cells = counts.map(|count| count.to_string()).join(",");
-                out += &format!("{name},{},{cells}\n", reason.name());
-            }
+fn csv(outcome: &Outcome) -> String {
+    let mut out = "table,row,wake_ups,differ,idle_to_win,idle_to_win_differ,unexplained,\
+                   forced,forced_differ\n"
+        .to_string();
+    let change = outcome.change.iter().map(|tally| ("change", tally));
+    for (name, tally) in iter::once(("model", &outcome.model)).chain(change) {
+        for (reason, stakes) in tally.reasons() {
+            let (all, [_, idle]) = (stakes.iter().sum::<Agreement>(), &stakes);
+            let forced = tally.forced[reason as usize];
+            let counts = [
+                all.asked,
+                all.differ,
+                idle.asked,
+                idle.differ,
+                all.unexplained,
+                forced.asked,
+                forced.differ,
+            ];
+            let cells = counts.map(|count| count.to_string()).join(",");
+            out += &format!("{name},{},{cells}\n", reason.name());
         }
-        queues::csv(self.outcome, &mut out);
-        out
     }
-
-    fn json(&self) -> String {
-        let json = Json {
-            file: self.path,
-            kernel: &self.header.kernel,
-            era: self.model.era().to_string(),
-            command: &self.header.command,
-            cpus: self.topology.nr_cpus(),
-            others: self.outcome.others,
-            unseen: self.outcome.unseen,
-            agreement: agreement::json(&self.outcome.model),
-            causes: Cause::ALL
-                .into_iter()
-                .map(|cause| (cause.name(), self.outcome.model.by_cause[cause as usize]))
-                .collect(),
-            undecided: self
-                .undecided
-                .as_ref()
-                .map(|u| u.by_name().into_iter().collect()),
-            decisions: queues::json(self.outcome),
-            model: JsonTally::of(self.model, &self.outcome.model),
-            change: self
-                .other
-                .zip(self.outcome.change.as_ref())
-                .map(|(p, t)| JsonTally::of(p, t)),
-        };
-        let text = serde_json::to_string_pretty(&json).unwrap_or_default();
-        format!("{text}\n")
-    }
+    queues::csv(outcome, &mut out);
+    out
 }
 
 /// Returns the schema of the JSON.
 pub fn schema() -> Schema {
-    perch_file::result_schema::<Json>("result of perch replay")
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Json<'a> {
-    /// The file.
-    file: &'a str,
-    /// The recorded kernel's version.
-    kernel: &'a str,
-    /// The kernel that the model is of.
-    era: String,
-    /// The command that was recorded.
-    command: &'a [String],
-    /// CPUs of the machine.
-    cpus: usize,
-    /// Wake-ups of other classes.
-    others: u64,
-    /// Wake-ups that what was not recorded decides.
-    unseen: u64,
-    /// The agreement of the model with the kernel.
-    agreement: agreement::Json,
-    /// The choices that differ, by cause.
-    causes: std::collections::BTreeMap<&'static str, u64>,
-    /// Wake-ups that needed no decision, by reason; null where the end of the file is missing.
-    undecided: Option<std::collections::BTreeMap<&'static str, u64>>,
-    /// Decisions about queues, by kind.
-    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    decisions: std::collections::BTreeMap<&'static str, queues::JsonKind>,
-    /// The comparison of the kernel with the model in detail.
-    model: JsonTally,
-    /// The same of the model with the policy of --set; null without --set.
-    change: Option<JsonTally>,
-}
-
-/// A comparison of two policies.
-#[derive(Serialize, JsonSchema)]
-struct JsonTally {
-    /// The second policy's modes.
-    modes: String,
-    /// Wake-ups that were compared.
-    wake_ups: u64,
-    /// Those for which both choose the same CPU.
-    same: u64,
-    /// By reason: wake-ups, and those that differ.
-    reasons: std::collections::BTreeMap<&'static str, [u64; 2]>,
-    /// By reason: choices while no CPU was idle, and with an idle CPU to win.
-    stakes: std::collections::BTreeMap<&'static str, [JsonAgreement; 2]>,
-    /// By distance from the previous CPU: the first policy's choices, and the second one's.
-    distances: std::collections::BTreeMap<&'static str, [u64; 2]>,
-    /// Choices of idle CPUs: the first policy's, and the second one's.
-    idle: [u64; 2],
-    /// Choices of CPUs that the task fits: the first policy's, and the second one's.
-    fits: [u64; 2],
-    /// CPUs that the second policy looked at.
-    examined: u64,
-}
-
-/// The choices for one reason.
-#[derive(Serialize, JsonSchema)]
-struct JsonAgreement {
-    /// True of those with an idle CPU to win.
-    idle_to_win: bool,
-    /// The choices.
-    wake_ups: u64,
-    /// Those that differ.
-    differ: u64,
-    /// Those that differ for no cause.
-    unexplained: u64,
-}
-
-impl JsonAgreement {
-    fn of(agreement: Agreement, idle_to_win: bool) -> JsonAgreement {
-        JsonAgreement {
-            idle_to_win,
-            wake_ups: agreement.asked,
-            differ: agreement.differ,
-            unexplained: agreement.unexplained,
-        }
-    }
-}
-
-impl JsonTally {
-    fn of(policy: Policy, tally: &Tally) -> JsonTally {
-        JsonTally {
-            modes: policy.modes().to_string(),
-            wake_ups: tally.asked,
-            same: tally.same,
-            reasons: reasons(tally)
-                .map(|(r, stakes)| (r.name(), whole(&stakes)))
-                .map(|(name, all)| (name, [all.asked, all.differ]))
-                .collect(),
-            stakes: reasons(tally)
-                .map(|(r, [saturated, idle])| {
-                    let parts = [(saturated, false), (idle, true)];
-                    (
-                        r.name(),
-                        parts.map(|(part, is)| JsonAgreement::of(part, is)),
-                    )
-                })
-                .collect(),
-            distances: distances(tally).map(|(d, n)| (d.name(), n)).collect(),
-            idle: tally.idle,
-            fits: tally.fits,
-            examined: tally.examined,
-        }
-    }
-}
-
-/// The counts of a reason, whatever was at stake.
-fn whole(stakes: &[Agreement; 2]) -> Agreement {
-    let mut all = stakes[0];
-    all.add(&stakes[1]);
-    all
-}
-
-/// Reasons that decided at all, the most frequent first: without and with an idle CPU to win.
-fn reasons(tally: &Tally) -> impl Iterator<Item = (Reason, [Agreement; 2])> {
-    let all = Reason::ALL.iter().copied().zip(tally.by_reason);
-    let mut rows: Vec<_> = all.filter(|(_, stakes)| whole(stakes).asked > 0).collect();
-    rows.sort_by_key(|(_, stakes)| std::cmp::Reverse(whole(stakes).asked));
-    rows.into_iter()
-}
-
-/// The number of the reference's choices and of the policy's at each distance.
-fn distances(tally: &Tally) -> impl Iterator<Item = (Distance, [u64; 2])> {
-    let by = tally.by_distance;
-    Distance::ALL.into_iter().map(move |d| {
-        let was = by[d as usize].iter().sum();
-        (d, [was, by.iter().map(|row| row[d as usize]).sum()])
-    })
+    perch_file::result_schema::<ReplayResult>("result of perch replay")
 }
 
 /// A table of reasons. The last columns are of the choices in which there was an idle CPU to win, and
@@ -439,8 +255,8 @@ fn by_reason(tally: &Tally, differ: &str, causes: bool) -> Grid {
     if causes {
         grid.column("", "model wrong", Align::Right);
     }
-    for (reason, stakes) in reasons(tally) {
-        let (all, [_, idle]) = (whole(&stakes), &stakes);
+    for (reason, stakes) in tally.reasons() {
+        let (all, [_, idle]) = (stakes.iter().sum::<Agreement>(), &stakes);
         let mut row = vec![
             reason.name().to_string(),
             all.asked.to_string(),
@@ -469,7 +285,7 @@ fn before_and_after(tally: &Tally) -> Grid {
         ];
         grid.row(cells.to_vec());
     };
-    for (distance, counts) in distances(tally) {
+    for (distance, counts) in tally.distances() {
         if counts != [0, 0] {
             row(distance.name(), counts);
         }

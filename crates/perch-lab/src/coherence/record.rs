@@ -4,72 +4,9 @@
 use std::collections::BTreeMap;
 
 use perch_machine::Distance;
+use perch_machine::moves::{LineKind, Move, Moves};
 
 use crate::error::{Error, Result};
-
-/// The way in which a line moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A CPU loaded a line that another CPU had modified.
-    LoadDirty,
-    /// A CPU wrote to a line that another CPU had modified.
-    StoreDirty,
-    /// A CPU wrote to a line that it held clean, and copies elsewhere were invalidated.
-    Upgrade,
-    /// A CPU wrote to a line that only others held, clean.
-    StoreClean,
-    /// A CPU loaded a line that only others held, clean.
-    LoadClean,
-    /// A line came from memory: no cache had it.
-    Cold,
-    /// A line came from an LLC: no CPU had it, because the private caches had displaced it.
-    Llc,
-}
-
-impl Kind {
-    /// Every kind, in the order of the plugin's numbers, which begin at 1.
-    pub const ALL: [Kind; 7] = [
-        Kind::LoadDirty,
-        Kind::StoreDirty,
-        Kind::Upgrade,
-        Kind::StoreClean,
-        Kind::LoadClean,
-        Kind::Cold,
-        Kind::Llc,
-    ];
-
-    /// The kind's name in tables and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::LoadDirty => "dirty load",
-            Kind::StoreDirty => "dirty store",
-            Kind::Upgrade => "upgrade",
-            Kind::StoreClean => "clean store",
-            Kind::LoadClean => "clean load",
-            Kind::Cold => "cold",
-            Kind::Llc => "LLC",
-        }
-    }
-
-    /// Returns whether the CPU loaded.
-    pub fn is_load(self) -> bool {
-        matches!(self, Kind::LoadDirty | Kind::LoadClean)
-    }
-
-    /// Returns whether the line, or the message that invalidates its copies, went from CPU to CPU.
-    pub fn is_between_cpus(self) -> bool {
-        !matches!(self, Kind::Cold | Kind::Llc)
-    }
-}
-
-/// How often lines moved in one way over one distance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moved {
-    /// The way.
-    pub kind: Kind,
-    /// The distance to the CPU that had the line.
-    pub distance: Distance,
-}
 
 /// A line that moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,10 +37,10 @@ pub struct Spent {
     /// Out of idle states.
     pub exit: u64,
     /// For lines, by the way in which they came, less what overlapped.
-    pub lines: BTreeMap<Moved, u64>,
+    pub lines: Moves,
     /// Not time but a number: lines that moved to the CPU after it had woken another one and before
     /// it halted. While the interrupt is on its way, nobody waits for them.
-    pub aside: BTreeMap<Moved, u64>,
+    pub aside: Moves,
 }
 
 impl Spent {
@@ -135,7 +72,7 @@ pub struct Task {
     /// Its runs by CPU.
     pub ran: BTreeMap<u32, u64>,
     /// The lines that it moved.
-    pub moved: BTreeMap<Moved, u64>,
+    pub moved: Moves,
 }
 
 /// The counts between two marks.
@@ -154,9 +91,9 @@ pub struct Slot {
     /// By CPU, where its time went; empty where time is not modelled.
     pub spent: Vec<Spent>,
     /// Moves by users' code and by the kernel's.
-    pub moved: [BTreeMap<Moved, u64>; 2],
+    pub moved: [Moves; 2],
     /// Moves by the address of the instruction.
-    pub code: BTreeMap<u64, BTreeMap<Moved, u64>>,
+    pub code: BTreeMap<u64, Moves>,
     /// The lines that moved.
     pub lines: Vec<Line>,
     /// The tasks that executed anything; none where time is modelled.
@@ -165,8 +102,8 @@ pub struct Slot {
 
 impl Slot {
     /// Moves of users' and the kernel's code, of one kind over one distance.
-    pub fn moves(&self, kind: Kind, distance: Distance) -> u64 {
-        let moved = Moved { kind, distance };
+    pub fn moves(&self, kind: LineKind, distance: Distance) -> u64 {
+        let moved = Move { kind, distance };
         self.moved.iter().filter_map(|by| by.get(&moved)).sum()
     }
 }
@@ -345,10 +282,10 @@ fn hex(word: &str) -> Option<u64> {
     u64::from_str_radix(word, 16).ok()
 }
 
-fn moved(kind: &str, distance: &str) -> Option<Moved> {
+fn moved(kind: &str, distance: &str) -> Option<Move> {
     let kind = kind.parse::<usize>().ok()?.checked_sub(1)?;
-    Some(Moved {
-        kind: *Kind::ALL.get(kind)?,
+    Some(Move {
+        kind: *LineKind::ALL.get(kind)?,
         distance: *Distance::ALL.get(distance.parse::<usize>().ok()?)?,
     })
 }
@@ -378,8 +315,8 @@ mod tests {
             (&slot.touched[..], slot.spent[0].total()),
             (&[[5, 6]][..], 71)
         );
-        assert_eq!(slot.moves(Kind::LoadDirty, Distance::Cluster), 10);
-        assert_eq!(slot.moves(Kind::Cold, Distance::Cpu), 1);
+        assert_eq!(slot.moves(LineKind::LoadDirty, Distance::Cluster), 10);
+        assert_eq!(slot.moves(LineKind::Cold, Distance::Cpu), 1);
         assert_eq!(slot.code[&0xffff_ffff_8100_0010].len(), 2);
         assert_eq!(slot.lines[0].moves, 10);
         let task = &slot.tasks[0];

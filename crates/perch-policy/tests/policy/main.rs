@@ -16,6 +16,7 @@ mod model;
 mod modes;
 mod moves;
 mod overload;
+mod overload_threads;
 mod properties;
 mod question;
 mod slow;

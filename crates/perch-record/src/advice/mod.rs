@@ -18,7 +18,7 @@ use perch_policy::{Mechanism, Mode, Modes, Policy, Premise, ReasonClass, Recordi
 use crate::format::{FormatError, Reader};
 use crate::moment::{Class, Task};
 use crate::parallel::in_parallel;
-use crate::replay::{Distance, Given, Replay};
+use crate::replay::{DomainDistance, Given, Replay};
 
 pub use slices::{LEAST_SLICES, Net, Share};
 pub use spread::Spread;
@@ -353,7 +353,7 @@ fn count(replay: &mut Replay, model: Policy, others: &[Policy], row: &mut [u64])
         }
         let row = &mut row[at::COLUMNS + i * change::COLUMNS..][..change::COLUMNS];
         let host = replay.host();
-        let far = |cpu| Distance::between(host.topology(), verdict.target, cpu);
+        let far = |cpu| DomainDistance::between(host.topology(), verdict.target, cpu);
         let fits = |cpu| util * 1280 < u64::from(host.cpu(cpu).capacity) * 1024;
         let (is, was) = (far(cpu), far(chosen));
         row[change::CHANGED] += 1;

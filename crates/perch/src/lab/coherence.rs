@@ -5,11 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use perch_lab::coherence::{Counted, Kind, Line, Moved, Slot, Spent, Symbols, Task};
+use perch_lab::coherence::{Counted, Line, Slot, Spent, Symbols, Task};
 use perch_lab::guest::Setup;
-use perch_report::{
-    Cause, CountsFormat, LineCounts, LineKind, LineMoves, Move, Moves, SlotCounts, TaskCounts,
-};
+use perch_report::{Cause, CountsFormat, LineCounts, LineMoves, Moves, SlotCounts, TaskCounts};
 
 use super::{RunArguments, Scheduler};
 use crate::arguments::origin;
@@ -68,8 +66,8 @@ fn slots(counted: &Counted, symbols: &Symbols, operations: Option<u64>) -> Vec<S
             instructions: slot.instructions.clone(),
             used: by_cpu(&slot.touched, |used| (*used != [0, 0]).then_some(*used)),
             time_ps: by_cpu(&slot.spent, |spent| some(time(spent))),
-            aside: by_cpu(&slot.spent, |spent| some(moves(&spent.aside))),
-            moved: slot.moved.each_ref().map(moves),
+            aside: by_cpu(&slot.spent, |spent| some(spent.aside.clone())),
+            moved: slot.moved.clone(),
             functions: functions(slot, symbols),
             lines: lines(slot, symbols),
             tasks: tasks(slot),
@@ -98,33 +96,10 @@ fn time(spent: &Spent) -> BTreeMap<Cause, u64> {
         (Cause::Stores, spent.stores),
         (Cause::Exit, spent.exit),
     ];
-    let lines = moves(&spent.lines).into_iter();
-    let lines = lines.map(|(moved, ps)| (Cause::Line(moved), ps));
+    let lines = spent.lines.iter();
+    let lines = lines.map(|(moved, ps)| (Cause::Line(*moved), *ps));
     let all = others.into_iter().chain(lines);
     all.filter(|(_, ps)| *ps > 0).collect()
-}
-
-fn kind(kind: Kind) -> LineKind {
-    match kind {
-        Kind::LoadDirty => LineKind::LoadDirty,
-        Kind::StoreDirty => LineKind::StoreDirty,
-        Kind::Upgrade => LineKind::Upgrade,
-        Kind::StoreClean => LineKind::StoreClean,
-        Kind::LoadClean => LineKind::LoadClean,
-        Kind::Cold => LineKind::Cold,
-        Kind::Llc => LineKind::Llc,
-    }
-}
-
-fn moves(moved: &BTreeMap<Moved, u64>) -> Moves {
-    let of = |(moved, count): (&Moved, &u64)| {
-        let moved = Move {
-            kind: kind(moved.kind),
-            distance: moved.distance,
-        };
-        (moved, *count)
-    };
-    moved.iter().map(of).collect()
 }
 
 /// Returns the function of an instruction.
@@ -140,8 +115,8 @@ fn functions(slot: &Slot, symbols: &Symbols) -> BTreeMap<String, Moves> {
     let mut functions: BTreeMap<String, Moves> = BTreeMap::new();
     for (address, moved) in &slot.code {
         let sums = functions.entry(function(symbols, *address)).or_default();
-        for (moved, count) in moves(moved) {
-            *sums.entry(moved).or_default() += count;
+        for (moved, count) in moved {
+            *sums.entry(*moved).or_default() += count;
         }
     }
     functions
@@ -211,7 +186,7 @@ fn tasks(slot: &Slot) -> Vec<TaskCounts> {
             data: task.data,
             own: task.own,
             code: task.code,
-            moved: moves(&task.moved),
+            moved: task.moved.clone(),
         }
     };
     tasks.map(of).collect()

@@ -2,10 +2,7 @@
 //! The agreement of the model with the kernel: the total, the forced choices apart, and the reason
 //! that agrees least often.
 
-use perch_policy::Era;
 use perch_record::{Agreement, ENOUGH, Tally};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// `part` of `whole` as a percentage.
 pub fn share(part: u64, whole: u64) -> String {
@@ -26,7 +23,7 @@ fn tenths(part: &Agreement) -> String {
 }
 
 /// Returns the agreement in lines: the total first, then what it is made of.
-pub fn lines(era: Era, model: &Tally) -> String {
+pub fn lines(era: &str, model: &Tally) -> String {
     let summary = model.summary();
     let total = summary.total;
     let mut out = format!(
@@ -35,10 +32,7 @@ pub fn lines(era: Era, model: &Tally) -> String {
         total.asked,
         share(total.same(), total.asked)
     );
-    let mut to_win = Agreement::default();
-    for [_, idle] in &model.by_reason {
-        to_win.add(idle);
-    }
+    let to_win = model.by_reason.iter().map(|[_, idle]| idle).sum();
     for (name, part) in [
         ("forced, one CPU possible", summary.forced),
         ("not forced", summary.unforced()),
@@ -58,66 +52,6 @@ pub fn lines(era: Era, model: &Tally) -> String {
         None => format!("  worst: -, no reason has {ENOUGH} choices that were not forced\n"),
     };
     out
-}
-
-/// The agreement as JSON.
-#[derive(Serialize, JsonSchema)]
-pub struct Json {
-    /// All choices.
-    total: Part,
-    /// Those for which one CPU was possible.
-    forced: Part,
-    /// All others.
-    unforced: Part,
-    /// The reason that agrees least often; null where no reason has enough choices.
-    worst: Option<Worst>,
-    /// The number of choices that a reason needs to be the worst.
-    worst_at_least: u64,
-}
-
-/// The agreement about some of the choices.
-#[derive(Serialize, JsonSchema)]
-struct Part {
-    /// The choices.
-    wake_ups: u64,
-    /// Those that are the kernel's.
-    same: u64,
-    /// Their share, 0 to 1; null where there are no wake-ups.
-    share: Option<f64>,
-}
-
-/// The agreement about one reason.
-#[derive(Serialize, JsonSchema)]
-struct Worst {
-    /// The reason.
-    reason: &'static str,
-    #[serde(flatten)]
-    part: Part,
-}
-
-impl Part {
-    fn of(part: &Agreement) -> Part {
-        Part {
-            wake_ups: part.asked,
-            same: part.same(),
-            share: (part.asked > 0).then(|| part.same() as f64 / part.asked as f64),
-        }
-    }
-}
-
-/// Returns the agreement as JSON.
-pub fn json(model: &Tally) -> Json {
-    let summary = model.summary();
-    Json {
-        total: Part::of(&summary.total),
-        forced: Part::of(&summary.forced),
-        unforced: Part::of(&summary.unforced()),
-        worst: summary.worst.map(|(reason, part)| Worst {
-            reason: reason.name(),
-            part: Part::of(&part),
-        }),
-        worst_at_least: ENOUGH,
-    }
 }
 
 #[cfg(test)]
@@ -150,7 +84,7 @@ mod tests {
         ]);
         tally.by_reason[Reason::Affinity as usize][0].asked = 80;
         tally.forced[Reason::Affinity as usize].asked = 80;
-        let text = lines(Era::V7_2, &tally);
+        let text = lines("7.2", &tally);
         assert_eq!(
             text,
             "the model of 7.2 chooses as the kernel did in 10046 of 10100: 99.47 %\n\
@@ -159,48 +93,35 @@ mod tests {
              \x20 with an idle CPU to win: in 9966 of 10020, 99.46 %\n\
              \x20 worst: slow path 120 of 150 (80.0 %)\n"
         );
-        let json = serde_json::to_value(json(&tally)).expect("JSON");
-        let worst = serde_json::json!(
-            {"reason": "slow path", "wake_ups": 150, "same": 120, "share": 0.8}
-        );
-        assert_eq!(json["worst"], worst);
-        assert_eq!(json["worst_at_least"], 30);
-        let forced = serde_json::json!({"wake_ups": 80, "same": 80, "share": 1.0});
-        assert_eq!(json["forced"], forced);
     }
 
     #[test]
     fn agreement_over_nothing_is_a_dash() {
-        let text = lines(Era::V7_2, &Tally::default());
+        let text = lines("7.2", &Tally::default());
         assert!(text.contains("in 0 of 0: -\n"), "{text}");
         assert_eq!(text.matches("in 0 of 0, -\n").count(), 3, "{text}");
         assert!(text.contains("  worst: -, no reason has 30"), "{text}");
-        let json = serde_json::to_value(json(&Tally::default())).expect("JSON");
-        assert_eq!(json["worst"], serde_json::Value::Null);
-        for part in ["total", "forced", "unforced"] {
-            assert_eq!(json[part]["share"], serde_json::Value::Null, "{part}");
-        }
         assert_eq!(tenths(&Agreement::default()), "-");
     }
 
     #[test]
     fn few_choices_of_each_reason_have_no_worst() {
         let few = tally(&[(Reason::SlowPath, 29, 20), (Reason::LlcScan, 29, 0)]);
-        let text = lines(Era::V7_2, &few);
+        let text = lines("7.2", &few);
         assert!(
             text.ends_with("  worst: -, no reason has 30 choices that were not forced\n"),
             "{text}"
         );
         let enough = tally(&[(Reason::SlowPath, 30, 20)]);
-        let text = lines(Era::V7_2, &enough);
+        let text = lines("7.2", &enough);
         assert!(text.ends_with("slow path 10 of 30 (33.3 %)\n"), "{text}");
     }
 
     #[test]
     fn one_difference_in_many_is_not_rounded_away() {
-        let text = lines(Era::V7_2, &tally(&[(Reason::LlcScan, 100_000, 1)]));
+        let text = lines("7.2", &tally(&[(Reason::LlcScan, 100_000, 1)]));
         assert!(text.ends_with("99999 of 100000 (99.9 %)\n"), "{text}");
-        let text = lines(Era::V7_2, &tally(&[(Reason::LlcScan, 100_000, 0)]));
+        let text = lines("7.2", &tally(&[(Reason::LlcScan, 100_000, 0)]));
         assert!(text.ends_with("100000 of 100000 (100.0 %)\n"), "{text}");
     }
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The part of a replay that is about queues.
 
-use std::collections::BTreeMap;
 use std::io::{BufWriter, ErrorKind, Write};
 
-use perch_record::{Decision, Kind, KindTally, Outcome, Replay, Why};
+use perch_record::{Decision, Outcome, Replay, Why};
 use perch_report::{Align, Grid};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::Failure;
@@ -14,15 +12,9 @@ use crate::recording::Recording;
 
 use super::agreement::share;
 
-/// The kinds that were recorded at all.
-fn kinds(outcome: &Outcome) -> impl Iterator<Item = (Kind, &KindTally)> {
-    let all = Kind::ALL.into_iter().zip(&outcome.decisions);
-    all.filter(|(_, tally)| tally.asked > 0)
-}
-
 /// Returns how many decisions agree, in a sentence.
 pub fn sentence(outcome: &Outcome) -> String {
-    let (asked, differ) = kinds(outcome).fold((0, 0), |(asked, differ), (_, tally)| {
+    let (asked, differ) = outcome.kinds().fold((0, 0), |(asked, differ), (_, tally)| {
         (asked + tally.asked, differ + tally.differ())
     });
     let unasked = match outcome.unasked {
@@ -38,7 +30,7 @@ pub fn sentence(outcome: &Outcome) -> String {
 
 /// Returns a table of the kinds; `None` if none was recorded.
 pub fn table(outcome: &Outcome) -> Option<Grid> {
-    kinds(outcome).next()?;
+    outcome.kinds().next()?;
     let mut grid = Grid::default();
     grid.column("", "decision", Align::Left);
     for name in ["asked", "a choice", "otherwise"] {
@@ -47,7 +39,7 @@ pub fn table(outcome: &Outcome) -> Option<Grid> {
     for why in Why::ALL {
         grid.column("because", why.name(), Align::Right);
     }
-    for (kind, tally) in kinds(outcome) {
+    for (kind, tally) in outcome.kinds() {
         let mut row = vec![
             kind.name().to_string(),
             tally.asked.to_string(),
@@ -64,7 +56,7 @@ pub fn table(outcome: &Outcome) -> Option<Grid> {
 /// decisions with a choice, and the forced decisions are those without; how many of each differ is
 /// not counted.
 pub fn csv(outcome: &Outcome, out: &mut String) {
-    for (kind, tally) in kinds(outcome) {
+    for (kind, tally) in outcome.kinds() {
         let wrong = tally.by_why[Why::Model as usize];
         *out += &format!(
             "decisions,{},{},{},{},,{wrong},{},\n",
@@ -75,34 +67,6 @@ pub fn csv(outcome: &Outcome, out: &mut String) {
             tally.asked - tally.choice
         );
     }
-}
-
-/// The agreement about one kind.
-#[derive(Serialize, JsonSchema)]
-pub struct JsonKind {
-    /// The decisions.
-    asked: u64,
-    /// Those with a choice.
-    choice: u64,
-    /// Those that differ from the kernel's.
-    differ: u64,
-    /// Those that differ, by cause.
-    because: BTreeMap<&'static str, u64>,
-}
-
-/// Returns the agreement by kind.
-pub fn json(outcome: &Outcome) -> BTreeMap<&'static str, JsonKind> {
-    let kind = |(kind, tally): (Kind, &KindTally)| {
-        let because = Why::ALL.into_iter().zip(tally.by_why);
-        let json = JsonKind {
-            asked: tally.asked,
-            choice: tally.choice,
-            differ: tally.differ(),
-            because: because.map(|(why, n)| (why.name(), n)).collect(),
-        };
-        (kind.name(), json)
-    };
-    kinds(outcome).map(kind).collect()
 }
 
 #[derive(Serialize)]

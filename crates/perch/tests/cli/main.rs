@@ -7,7 +7,6 @@ mod command;
 mod files;
 mod gates;
 mod lab_arms;
-mod overload;
 mod predicted;
 mod progress;
 mod recordings;

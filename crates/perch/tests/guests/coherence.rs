@@ -2,9 +2,10 @@
 //! The cache lines that move between a guest's CPUs.
 
 use perch_lab::Cpus;
-use perch_lab::coherence::{Kind, Slot};
+use perch_lab::coherence::Slot;
 use perch_lab::guest::{Command, Guest};
 use perch_machine::Distance;
+use perch_machine::moves::LineKind;
 
 use crate::guest::{Place, bare_deterministic, boot, resolve};
 
@@ -32,7 +33,7 @@ fn counted() -> Guest {
 }
 
 /// Moves a round of one kind: over `distance`, and over all distances.
-fn moves(slot: &Slot, kind: Kind, distance: Distance) -> [f64; 2] {
+fn moves(slot: &Slot, kind: LineKind, distance: Distance) -> [f64; 2] {
     let all = Distance::ALL.iter().map(|d| slot.moves(kind, *d)).sum();
     [slot.moves(kind, distance), all].map(|count: u64| count as f64 / slot.rounds as f64)
 }
@@ -50,8 +51,8 @@ fn a_pinned_pipes_lines_move_between_its_two_cpus() {
     let mut loads = Vec::new();
     for (slot, (_, distance)) in counted.slots.iter().zip(SLOTS) {
         assert_eq!(slot.rounds, 400);
-        let [there, all] = moves(slot, Kind::LoadDirty, distance);
-        let [upgrades, _] = moves(slot, Kind::Upgrade, distance);
+        let [there, all] = moves(slot, LineKind::LoadDirty, distance);
+        let [upgrades, _] = moves(slot, LineKind::Upgrade, distance);
         println!("{distance:?}: {there:.2} of {all:.2} dirty loads, {upgrades:.2} upgrades");
         assert!(there >= 0.9 * all, "{distance:?}: {there} of {all}");
         assert!(

@@ -196,26 +196,6 @@ fn programs_in_the_background_are_watched_and_killed() {
     );
 }
 
-/// `perch bench overload` on nodes that a kernel knows: its times mean nothing in a guest, but the
-/// places of the counters do.
-#[test]
-fn counters_lie_on_the_nodes_that_they_are_of() {
-    let lab = kunpeng();
-    let command = "perch bench overload --seconds 0.05 --threads 1,2,9 --format json";
-    let result: serde_json::Value = serde_json::from_str(&lab.text(command)).unwrap();
-    let machine = lab.machine();
-    assert_eq!((machine.nodes(), machine.llcs()), (2, 2));
-    for row in result["rows"].as_array().unwrap() {
-        let shared = row["layout"] == "shared";
-        assert_eq!(row["counters"], if shared { 1 } else { 2 }, "{row}");
-    }
-    let notes = result["notes"].to_string();
-    for words in ["the kernel says that it is there", "no rows for 9 threads"] {
-        assert!(notes.contains(words), "{notes}");
-    }
-    assert!(!notes.contains("one node"), "{notes}");
-}
-
 #[test]
 fn files_travel_both_ways() {
     let lab = kunpeng();

@@ -2,8 +2,9 @@
 //! Guests whose clocks show modelled time.
 
 use perch_lab::Cpus;
-use perch_lab::coherence::{Counted, Kind, Moved, Slot};
+use perch_lab::coherence::{Counted, Slot};
 use perch_lab::guest::{Command, Guest};
+use perch_machine::moves::{LineKind, Move};
 use perch_machine::{Distance, Machine};
 
 use crate::guest::{Place, bare_deterministic, boot, resolve};
@@ -60,8 +61,9 @@ fn cost(slot: &Slot, machine: &Machine, of: [usize; 2]) -> f64 {
     let ps = of.map(|cpu| {
         let spent = &slot.spent[cpu];
         let transfer =
-            |moved: &Moved| 1000 * u64::from(machine.hardware.transfer_ns.at(moved.distance));
-        let between = |moved: &Moved| moved.kind.is_between_cpus() && moved.kind != Kind::LoadClean;
+            |moved: &Move| 1000 * u64::from(machine.hardware.transfer_ns.at(moved.distance));
+        let between =
+            |moved: &Move| moved.kind.is_between_cpus() && moved.kind != LineKind::LoadClean;
         let aside = spent.aside.iter().filter(|(moved, _)| between(moved));
         let aside: u64 = aside.map(|(moved, count)| count * transfer(moved)).sum();
         // Nothing overlaps, so that a line's time is what the machine says.

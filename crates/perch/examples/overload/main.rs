@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `perch bench overload` measures the time that this machine takes to raise, lower and read the
-//! counters of overloaded CPUs (policy/include/perch/overload.h), in each layout, by threads that
-//! are pinned as far apart as the machine allows.
+//! Measures the time that this machine takes to raise, lower and read the counters of overloaded CPUs
+//! (policy/include/perch/overload.h), in each layout, by threads that are pinned as far apart as the
+//! machine allows. docs/performance.md has an output and what it shows.
 
 mod measure;
 mod memory;
 mod places;
 mod table;
 
-use clap::Args;
-use perch_policy::{Layout, Memory, OutOfMemory, Overload, Topology};
-use perch_report::Format;
-use serde::Serialize;
+use std::error::Error;
 
-use crate::output::{Failure, emit};
+use clap::Parser;
+use perch_policy::{Layout, Memory, OutOfMemory, Overload, Topology};
+
 use measure::{Load, Span, Sums};
 use places::Places;
 
 /// The number of times that each load is measured; the loads also run once before that to warm up.
-pub const REPETITIONS: usize = 7;
+const REPETITIONS: usize = 7;
 
 /// The least share of its CPUs' time that a measurement needs. Below it other programs had the
 /// CPUs, and threads that should have met at a line did not.
 const UNDISTURBED: f64 = 0.95;
 
-/// The arguments of `perch bench overload`.
-#[derive(Args)]
-pub struct Arguments {
+/// The error of a thread or of the whole measurement.
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// Measures the cost of the counters of overloaded CPUs on this machine, in each layout.
+#[derive(Parser)]
+struct Arguments {
     /// Numbers of threads to measure with [default: 1, 2, 4, … and all the CPUs]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     threads: Vec<usize>,
@@ -36,13 +38,9 @@ pub struct Arguments {
     /// Treat the CPUs as this many nodes, whatever the machine says; the memory stays where it is
     #[arg(long, value_name = "N")]
     nodes: Option<usize>,
-    /// How to write the result: table, markdown, csv or json
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = super::format::format)]
-    format: Format,
 }
 
 /// One number of threads in one layout.
-#[derive(Debug, Serialize)]
 struct Row {
     threads: usize,
     layout: &'static str,
@@ -64,7 +62,7 @@ struct Row {
 }
 
 /// Nanoseconds of CPU time for an operation, over the repetitions.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Figure {
     median: f64,
     min: f64,
@@ -85,8 +83,7 @@ impl Figure {
     }
 }
 
-/// All that `perch bench overload` measured.
-#[derive(Debug, Serialize)]
+/// All that was measured.
 struct Measurements {
     machine: String,
     cpus: usize,
@@ -97,24 +94,28 @@ struct Measurements {
     notes: Vec<String>,
 }
 
-/// Carries out `perch bench overload`.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+fn main() -> Result<(), Failure> {
+    let result = measure(&Arguments::parse())?;
+    print!("{}", table::text(&result));
+    Ok(())
+}
+
+fn measure(arguments: &Arguments) -> Result<Measurements, Failure> {
     if !(arguments.seconds > 0.0 && arguments.seconds <= 600.0) {
-        return Err(Failure::input(
-            "--seconds: expected more than 0 and at most 600",
-        ));
+        return Err("--seconds: expected more than 0 and at most 600".into());
     }
     if arguments.threads.contains(&0) {
-        return Err(Failure::input("--threads 0: expected 1 or more"));
+        return Err("--threads 0: expected 1 or more".into());
     }
     let places = Places::here(arguments.nodes)?;
     let (ladder, too_many) = places.ladder(&arguments.threads);
     if ladder.is_empty() {
-        return Err(Failure::input(format!(
+        return Err(format!(
             "--threads: expected 1 to {}, the CPUs that this program may use here: each thread \
              needs one of its own",
             places.cpus.len()
-        )));
+        )
+        .into());
     }
     let span = Span::of_row(arguments.seconds, REPETITIONS);
     let (mut rows, mut sums) = (Vec::new(), Sums::default());
@@ -132,15 +133,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             100.0 * sums.undisturbed()
         ));
     }
-    let result = Measurements {
+    Ok(Measurements {
         machine: places.name.clone(),
         cpus: places.cpus.len(),
         llcs: places.machine.declared_llcs(),
         nodes: places.machine.nodes(),
         rows,
         notes,
-    };
-    emit(&table::write(&result, arguments.format))
+    })
 }
 
 /// The counters of a layout, in memory laid out as by the kernel's allocator.
@@ -151,7 +151,7 @@ fn counters(places: &Places, layout: Layout, topology: &Topology) -> Result<Over
     });
     // Only mode perch has checked reads, and only mode perch has layouts with padding.
     Overload::new_in(layout, layout.padded(), topology, memory)
-        .map_err(|error: OutOfMemory| Failure::run(error.to_string()))
+        .map_err(|error: OutOfMemory| error.to_string().into())
 }
 
 fn row(
@@ -201,9 +201,8 @@ fn memory_note(places: &Places) -> Result<Option<String>, Failure> {
     if places.real_nodes < 2 || places.split {
         return Ok(None);
     }
-    let strays = places.strays().map_err(|OutOfMemory| {
-        Failure::run("no memory to look where counters of a node would lie")
-    })?;
+    let strays = (places.strays())
+        .map_err(|OutOfMemory| "no memory to look where counters of a node would lie")?;
     let what = "a node's counters lie in memory that a thread on that node touched first";
     Ok(Some(match strays.as_slice() {
         [] => format!("{what}; the kernel says that it is there"),
@@ -228,5 +227,48 @@ mod tests {
         assert_eq!((odd.median, odd.min, odd.max), (3.0, 1.0, 9.0));
         let even = Figure::of(vec![4.0, 1.0, 2.0, 9.0]).unwrap();
         assert_eq!((even.median, even.min, even.max), (3.0, 1.0, 9.0));
+    }
+
+    #[test]
+    fn every_layout_is_measured_with_every_number_of_threads() {
+        let arguments = Arguments::parse_from(["overload", "--seconds", "0.02"]);
+        let result = measure(&arguments).unwrap();
+        let ladder = Places::here(None).unwrap().ladder(&[]).0;
+        let expected: Vec<(usize, &str)> = (ladder.iter())
+            .flat_map(|&threads| Layout::ALL.map(|layout| (threads, layout.name())))
+            .collect();
+        let found = result.rows.iter().map(|row| (row.threads, row.layout));
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+        for row in &result.rows {
+            let both = [row.update_beside_readers, row.read_beside_writers];
+            assert!(both.iter().all(|load| load.is_some() == (row.threads > 1)));
+            let alone = [row.update, row.read, row.switch];
+            for Figure { median, min, max } in alone.into_iter().chain(both.into_iter().flatten()) {
+                assert!(0.0 < min && min <= median && median <= max);
+            }
+            let counters = match row.layout {
+                "shared" => 1,
+                "llc-padded" => result.llcs,
+                _ => result.nodes,
+            };
+            assert_eq!(row.counters, counters, "{}", row.layout);
+        }
+    }
+
+    #[test]
+    fn measurements_that_make_no_sense_are_refused() {
+        for (option, words) in [
+            ("--seconds=0", "more than 0 and at most 600"),
+            ("--seconds=NaN", "more than 0 and at most 600"),
+            ("--seconds=601", "more than 0 and at most 600"),
+            ("--threads=2,0", "--threads 0"),
+            ("--threads=9000", "expected 1 to"),
+            ("--nodes=0", "the cores of this machine"),
+            ("--nodes=9000", "the cores of this machine"),
+        ] {
+            let error = measure(&Arguments::parse_from(["overload", option])).err();
+            let error = error.expect(option).to_string();
+            assert!(error.contains(words), "{option}: {error}");
+        }
     }
 }

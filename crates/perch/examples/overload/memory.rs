@@ -103,7 +103,7 @@ impl Region {
         let region = Region {
             at: NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED)?,
         };
-        // A huge page may span the regions of several nodes, so perch asks for none. A kernel
+        // A huge page may span the regions of several nodes, so none is asked for. A kernel
         // without huge pages refuses the call, which is harmless.
         // SAFETY: the mapping is ours.
         unsafe { libc::madvise(at, REGION, libc::MADV_NOHUGEPAGE) };

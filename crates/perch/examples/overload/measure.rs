@@ -10,7 +10,7 @@ use perch_policy::Overload;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::places::pin;
-use crate::output::Failure;
+use crate::Failure;
 
 /// Operations between two readings of the clock; one reading takes as long as a few operations.
 const BATCH: u64 = 1024;
@@ -155,7 +155,7 @@ fn work(overload: &Overload, cpu: usize, load: Load, reads: bool, span: Span) ->
 }
 
 /// Repeats the operation for the span, and for one batch at the least. Each thread looks at the
-/// clock itself: when a user starts perch with a real-time priority, the threads leave no CPU to
+/// clock itself: when a user starts this with a real-time priority, the threads leave no CPU to
 /// another thread that could tell them to stop.
 fn repeat(span: Span, operation: impl Fn()) -> Ran {
     let (began, cpu_began) = (Instant::now(), cpu_ns());
@@ -215,6 +215,9 @@ mod tests {
         let overload = Overload::new(Layout::Shared, false, &Topology::new(&machine)).unwrap();
         let cpus = [allowed().unwrap()[0], perch_machine::MAX_CPUS - 1];
         let error = once(&overload, &cpus, Load::Read, Span::of_row(0.01, 1)).unwrap_err();
-        assert!(error.message.contains("cannot stay on CPU"), "{error:?}");
+        assert!(
+            error.to_string().contains("cannot stay on CPU"),
+            "{error:?}"
+        );
     }
 }

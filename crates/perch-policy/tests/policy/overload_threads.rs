@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The counters of overloaded CPUs under real threads (P10), and the output of `perch bench
-//! overload`. perch-policy's tests/loom.rs shows for small cases that no interleaving breaks them;
-//! these tests take many threads, a large machine and the memory of a real one.
+//! The counters of overloaded CPUs under real threads (P10). tests/loom.rs shows for small cases that
+//! no interleaving breaks them; these tests take many threads and a large machine.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
 
-use crate::support::perch;
 use perch_policy::{Layout, Overload, OverloadLevel, Topology};
 
 /// The counters of a machine of 480 CPUs in several nodes, each with several last-level caches, and
@@ -114,69 +112,4 @@ fn a_checked_read_sees_what_moves() {
             assert_eq!(overload.counts().iter().sum::<i32>(), moving as i32);
         }
     }
-}
-
-fn bench(arguments: &[&str]) -> String {
-    let output = perch(&[&["bench", "overload", "--seconds", "0.02"], arguments].concat());
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[test]
-fn every_layout_is_measured_with_every_number_of_threads() {
-    let text = bench(&["--format", "json"]);
-    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let cpus = result["cpus"].as_u64().unwrap();
-    let rows = result["rows"].as_array().unwrap();
-    let mut ladder: Vec<u64> = (0..64).map(|n| 1 << n).take_while(|&n| n < cpus).collect();
-    ladder.push(cpus);
-    let expected: Vec<(u64, &str)> = (ladder.iter())
-        .flat_map(|&threads| Layout::ALL.map(|layout| (threads, layout.name())))
-        .collect();
-    let found: Vec<(u64, &str)> = (rows.iter())
-        .map(|row| {
-            (
-                row["threads"].as_u64().unwrap(),
-                row["layout"].as_str().unwrap(),
-            )
-        })
-        .collect();
-    assert_eq!(found, expected);
-    for row in rows {
-        let mut loads = vec!["update", "read", "switch"];
-        let both = ["update_beside_readers", "read_beside_writers"];
-        match row["threads"].as_u64() {
-            Some(1) => both.iter().for_each(|load| assert!(row[load].is_null())),
-            _ => loads.extend(both),
-        }
-        for load in loads {
-            // JSON has null for NaN, so each of these must be a number.
-            let [min, median, max] =
-                ["min", "median", "max"].map(|key| row[load][key].as_f64().unwrap());
-            assert!(
-                0.0 < min && min <= median && median <= max,
-                "{load} of {row}"
-            );
-        }
-        let most = match row["layout"].as_str() {
-            Some("shared") => 1,
-            Some("llc-padded") => result["llcs"].as_u64().unwrap(),
-            _ => result["nodes"].as_u64().unwrap(),
-        };
-        assert_eq!(row["counters"].as_u64(), Some(most), "{row}");
-    }
-    let notes = result["notes"].to_string();
-    let one_node = result["nodes"].as_u64() == Some(1);
-    assert_eq!(notes.contains("about lines only"), one_node, "{notes}");
-}
-
-#[test]
-fn threads_without_a_cpu_of_their_own_are_told_of() {
-    let text = bench(&["--threads", "1,5000", "--format", "markdown"]);
-    assert!(text.contains("no rows for 5000 threads"), "{text}");
-    let rows = text.lines().filter(|line| line.starts_with("| 1 | "));
-    assert_eq!(rows.count(), 4, "{text}");
-    let nodes = bench(&["--threads", "1", "--nodes", "1", "--format", "csv"]);
-    assert_eq!(nodes.lines().count(), 1 + 4 * 3, "{nodes}");
 }

@@ -8,7 +8,7 @@ use perch_machine::{Machine, cpulist};
 use perch_policy::{Memory, OutOfMemory};
 
 use super::memory::{Slabs, node_of};
-use crate::output::Failure;
+use crate::Failure;
 
 /// The machine, and the CPUs of it that this program may use.
 pub struct Places {
@@ -37,17 +37,18 @@ impl Places {
         if let Some(nodes) = nodes {
             let cores = machine.cores();
             if nodes == 0 || nodes > cores {
-                return Err(Failure::input(format!(
+                return Err(format!(
                     "--nodes {nodes}: expected 1 to {cores}, the cores of this machine"
-                )));
+                )
+                .into());
             }
             split(&mut machine, nodes);
         }
-        let allowed = allowed()
-            .map_err(|error| Failure::run(format!("which CPUs this program may use: {error}")))?;
+        let allowed =
+            allowed().map_err(|error| format!("which CPUs this program may use: {error}"))?;
         let cpus = spread(&machine, &allowed);
         if cpus.is_empty() {
-            return Err(Failure::run("none of the machine's CPUs may be used here"));
+            return Err("none of the machine's CPUs may be used here".into());
         }
         Ok(Places {
             machine,
@@ -220,10 +221,11 @@ pub fn pin(cpu: usize) -> Result<(), Failure> {
     let result = unsafe { libc::sched_setaffinity(0, size_of_val(&mask), mask.as_ptr().cast()) };
     match result {
         0 => Ok(()),
-        _ => Err(Failure::run(format!(
+        _ => Err(format!(
             "cannot stay on CPU {cpu}: {}",
             std::io::Error::last_os_error()
-        ))),
+        )
+        .into()),
     }
 }
 

@@ -1,34 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The figures as text, Markdown, CSV and JSON.
+//! The figures as a table.
 
 use std::fmt::Write;
 
-use perch_report::{Align, Format, Grid};
+use perch_report::{Align, Grid};
 
-use super::{Figure, Measurements, REPETITIONS, Row};
+use super::{Figure, Measurements, REPETITIONS};
 
-/// The result in the format asked for.
-pub fn write(result: &Measurements, format: Format) -> String {
-    match format {
-        Format::Table => format!("{}\n{}", grid(result).text(), notes(result, "")),
-        Format::Markdown => format!("{}\n{}", grid(result).markdown(), notes(result, "- ")),
-        Format::Csv => csv(result),
-        Format::Json => {
-            let text = serde_json::to_string_pretty(result);
-            text.expect("the result has only text keys") + "\n"
-        }
-    }
-}
-
-/// The loads by their names in a CSV file, with the figures of a row.
-fn figures(row: &Row) -> [(&'static str, Option<Figure>); 5] {
-    [
-        ("update", Some(row.update)),
-        ("read", Some(row.read)),
-        ("update_beside_readers", row.update_beside_readers),
-        ("read_beside_writers", row.read_beside_writers),
-        ("switch", Some(row.switch)),
-    ]
+/// Returns the figures, and below them the notes.
+pub fn text(result: &Measurements) -> String {
+    format!("{}\n{}", grid(result).text(), notes(result))
 }
 
 fn grid(result: &Measurements) -> Grid {
@@ -51,26 +32,32 @@ fn grid(result: &Measurements) -> Grid {
             row.layout.to_string(),
             row.counters.to_string(),
         ];
-        let texts = figures(row).map(|(_, figure)| figure.map_or("-".to_string(), text));
-        cells.extend(texts);
+        let figures = [
+            Some(row.update),
+            Some(row.read),
+            row.update_beside_readers,
+            row.read_beside_writers,
+            Some(row.switch),
+        ];
+        cells.extend(figures.map(|figure| figure.map_or("-".to_string(), cell)));
         grid.row(cells);
     }
     grid
 }
 
 /// A figure's median and spread.
-fn text(figure: Figure) -> String {
+fn cell(figure: Figure) -> String {
     let Figure { median, min, max } = figure;
     format!("{median:.1} ({min:.1}-{max:.1})")
 }
 
-fn notes(result: &Measurements, bullet: &str) -> String {
+fn notes(result: &Measurements) -> String {
     let count = |number: usize, what: &str| match number {
         1 => format!("1 {what}"),
         _ => format!("{number} {what}s"),
     };
     let mut text = format!(
-        "{bullet}{}: {}, {}, {}\n{bullet}CPU time of a thread for an operation: the median of \
+        "{}: {}, {}, {}\nCPU time of a thread for an operation: the median of \
          {REPETITIONS} (least-most); update: raise and lower; switch: raise, lower, read\n",
         result.machine,
         count(result.cpus, "CPU"),
@@ -78,30 +65,14 @@ fn notes(result: &Measurements, bullet: &str) -> String {
         count(result.nodes, "node"),
     );
     for note in &result.notes {
-        let _ = writeln!(text, "{bullet}{note}");
-    }
-    text
-}
-
-fn csv(result: &Measurements) -> String {
-    let mut text = String::from("threads,layout,counters,load,median_ns,min_ns,max_ns\n");
-    for row in &result.rows {
-        for (load, figure) in figures(row) {
-            let Some(Figure { median, min, max }) = figure else {
-                continue;
-            };
-            let _ = writeln!(
-                text,
-                "{},{},{},{load},{median},{min},{max}",
-                row.threads, row.layout, row.counters
-            );
-        }
+        let _ = writeln!(text, "{note}");
     }
     text
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Row;
     use super::*;
 
     fn result() -> Measurements {
@@ -132,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_row_is_a_line_and_what_one_thread_cannot_do_a_dash() {
-        let text = write(&result(), Format::Table);
+        let text = text(&result());
         let lines: Vec<Vec<&str>> = text
             .lines()
             .map(|line| line.split("  ").map(str::trim).collect::<Vec<_>>())
@@ -150,15 +121,5 @@ mod tests {
         assert_eq!(lines[3][5..7], ["40.0 (39.8-50.0)", "20.0 (19.8-30.0)"]);
         assert!(text.contains("Some CPU: 2 CPUs, 1 last-level cache, 1 node\n"));
         assert!(text.ends_with("one node\n"), "{text}");
-    }
-
-    #[test]
-    fn csv_has_a_line_a_figure() {
-        let text = write(&result(), Format::Csv);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 1 + 3 + 5);
-        assert_eq!(lines[1], "1,node-padded,2,update,12,11.75,22");
-        assert_eq!(lines[7], "2,node-padded,2,read_beside_writers,20,19.75,30");
-        assert!(lines.iter().all(|line| line.split(',').count() == 7));
     }
 }
