@@ -27,5 +27,6 @@ mod setup;
 pub use crate::balance::longest_busy_interval_ns;
 pub use crate::class::fair::snapshot::{Member, QueueRules, Snapshot};
 pub use crate::core::{Ended, Life, Programs, Rounds, Sched, Waker, kind};
+pub use hold::Violation;
 pub use id::MaskId;
 pub use setup::{NewGroup, NewTask, Setup};

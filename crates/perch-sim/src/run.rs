@@ -177,14 +177,13 @@ impl Scenario {
     /// is judged by its time may be cut short.
     ///
     /// # Errors
-    /// The statement that does not hold, and the moment. This error, like those of all `check`
-    /// functions below it, is a text: it tells a developer of a bug, and no program acts on it.
+    /// [`SimError::Violation`], with the statement that does not hold, and the moment.
     #[doc(hidden)]
     pub fn run_checked(
         &self,
         every_ns: u64,
         look: &mut dyn FnMut(&Glimpse),
-    ) -> Result<Metrics, String> {
+    ) -> Result<Metrics, SimError> {
         let end_ns = self.warmup_ns + self.measure_ns;
         let mut run = Simulation::new(self);
         let mut auditor = Auditor::default();
@@ -195,8 +194,7 @@ impl Scenario {
                 _ => run.now_ns() + every_ns,
             };
             let stop_ns = if measuring { end_ns } else { self.warmup_ns };
-            run.run_until(next.min(stop_ns))
-                .map_err(|e| e.to_string())?;
+            run.run_until(next.min(stop_ns))?;
             run.check(&mut auditor)?;
             look(&run.glimpse());
             let clock = run.stopwatch();

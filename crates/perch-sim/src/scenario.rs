@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{CpuMask, Era, ParseError, Policy, Topology};
-use perch_sched::longest_busy_interval_ns;
+use perch_sched::{Violation, longest_busy_interval_ns};
 
 use crate::observe::Metrics;
 use crate::workload::{ClassError, EraError, GroupError, Site, Workload};
@@ -161,4 +161,7 @@ pub enum SimError {
     /// The trace could not be written.
     #[error("writing the trace: {0}")]
     Trace(#[from] std::io::Error),
+    /// The books do not hold, where they are checked.
+    #[error(transparent)]
+    Violation(#[from] Violation),
 }

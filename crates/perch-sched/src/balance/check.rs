@@ -3,7 +3,7 @@
 
 use super::Sums;
 use crate::core::Sched;
-use crate::hold;
+use crate::{Violation, hold};
 
 impl Sched<'_> {
     /// Returns whether the running task of `cpu` is noted as one that does not fit there.
@@ -13,7 +13,7 @@ impl Sched<'_> {
 
     /// Checks that a CPU is marked as crowded exactly when it has more than one task, that the root
     /// domain's flag is set then, and that only a task that could run elsewhere is a misfit.
-    pub(crate) fn check_balance(&self, cpu: usize) -> Result<(), String> {
+    pub(crate) fn check_balance(&self, cpu: usize) -> Result<(), Violation> {
         let (current, nr) = (self.rq.current(cpu), self.rq.nr(cpu));
         hold!(
             !self.is_misfit(cpu)
@@ -31,7 +31,7 @@ impl Sched<'_> {
     }
 
     /// Checks that the balancer's sums are those of the CPUs.
-    pub(crate) fn check_groups(&self) -> Result<(), String> {
+    pub(crate) fn check_groups(&self) -> Result<(), Violation> {
         let topology = self.host.topology();
         for number in 0..topology.nr_domains() {
             let domain = topology.domain(number);

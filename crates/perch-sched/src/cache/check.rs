@@ -7,14 +7,14 @@ use perch_policy::Mode;
 
 use crate::class::Task;
 use crate::core::{Life, Sched};
-use crate::hold;
 use crate::id::TaskId;
+use crate::{Violation, hold};
 
 impl Sched<'_> {
     /// Checks that a process has as many threads, alive and running, as the tasks show; that an LLC
     /// has as many tasks and as much utilisation, where the mode keeps these; and that preferences
     /// are counted where tasks are queued.
-    pub(crate) fn check_caches(&self) -> Result<(), String> {
+    pub(crate) fn check_caches(&self) -> Result<(), Violation> {
         let mode = self.caches.mode;
         if mode == Mode::Off {
             let told = self.rq.tasks().any(|(_, t)| t.state.process().is_some());
@@ -29,7 +29,7 @@ impl Sched<'_> {
         }
     }
 
-    fn check_threads(&self) -> Result<(), String> {
+    fn check_threads(&self) -> Result<(), Violation> {
         let mut processes = BTreeMap::new();
         for (_, t) in self.rq.tasks() {
             let Some(process) = t.state.process() else {
@@ -50,7 +50,7 @@ impl Sched<'_> {
     }
 
     /// Checks the loads of the LLCs: a task counts from the choice of its CPU until it sleeps.
-    fn check_loads(&self) -> Result<(), String> {
+    fn check_loads(&self) -> Result<(), Violation> {
         let topology = self.host.topology();
         for llc in 0..topology.nr_llcs() {
             let here = |(_, t): &(TaskId, &Task)| {
@@ -71,7 +71,7 @@ impl Sched<'_> {
         Ok(())
     }
 
-    fn check_wishes(&self) -> Result<(), String> {
+    fn check_wishes(&self) -> Result<(), Violation> {
         let llcs = self.host.topology().nr_llcs();
         let mut walked = vec![0; self.nr_cpus() * llcs];
         let mut away = vec![0; llcs];

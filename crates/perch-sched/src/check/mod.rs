@@ -4,8 +4,8 @@
 //! wake (P13 of docs/testing.md#properties), and no task is where it may not be (P1).
 
 use crate::core::{Life, Sched, kind};
-use crate::hold;
 use crate::id::{Id, IdVec, TaskId};
+use crate::{Violation, hold};
 
 mod glimpse;
 
@@ -33,8 +33,8 @@ impl Auditor {
     /// many things will wake it: messages and locks that it waits for, and timers.
     ///
     /// # Errors
-    /// The text names the invariant that does not hold.
-    pub fn check(&mut self, sched: &Sched<'_>, reasons: &[u32]) -> Result<(), String> {
+    /// The invariant that does not hold.
+    pub fn check(&mut self, sched: &Sched<'_>, reasons: &[u32]) -> Result<(), Violation> {
         self.coming.clear();
         self.coming.resize(sched.nr_cpus(), Coming::default());
         for event in sched.events().iter() {
@@ -52,7 +52,7 @@ impl Auditor {
             for (cpu, &coming) in self.coming.iter().enumerate() {
                 sched
                     .check_cpu(cpu, coming)
-                    .map_err(|e| format!("cpu {cpu}: {e}"))?;
+                    .map_err(|e| e.within(format_args!("cpu {cpu}")))?;
             }
             sched.rq.check_queues(&sched.host)?;
             sched.rq.check_averages()?;
@@ -67,7 +67,9 @@ impl Auditor {
             .zip(&floors)
             .position(|(before, now)| now < before);
         let result = walk().and_then(|()| match fell {
-            Some(queue) => Err(format!("queue {queue}: min_vruntime went back")),
+            Some(queue) => Err(Violation::new(format!(
+                "queue {queue}: min_vruntime went back"
+            ))),
             None => Ok(()),
         });
         self.floors = floors;
@@ -77,7 +79,7 @@ impl Auditor {
 
 impl Sched<'_> {
     /// Checks that every task is in exactly as many places as its life allows.
-    fn check_places(&self, reasons: &[u32]) -> Result<(), String> {
+    fn check_places(&self, reasons: &[u32]) -> Result<(), Violation> {
         // The places of each task: timelines, CPUs that run it, inboxes.
         let mut places = IdVec::<TaskId, [u32; 3]>::from_iter(self.rq.tasks().map(|_| [0; 3]));
         for cpu in 0..self.nr_cpus() {
@@ -135,7 +137,7 @@ impl Sched<'_> {
 
     /// Checks that the CPU is idle exactly if it seems to be, and that an event is pending for what
     /// it has to do.
-    fn check_cpu(&self, cpu: usize, coming: Coming) -> Result<(), String> {
+    fn check_cpu(&self, cpu: usize, coming: Coming) -> Result<(), Violation> {
         let (inbox, nr) = (self.inbox(cpu), self.rq.nr(cpu));
         let current = self.rq.current(cpu);
         hold!(

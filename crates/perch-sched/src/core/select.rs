@@ -5,9 +5,9 @@ use perch_policy::{Mode, ProcessId, Reason, ReasonClass, Verdict, Wake};
 
 use super::{Life, Sched, Waker};
 use crate::class::table::Choice;
-use crate::hold;
 use crate::id::TaskId;
 use crate::observe::{Asked, Decided, Observed};
+use crate::{Violation, hold};
 
 impl Sched<'_> {
     /// Chooses the CPU of a task that wakes up, is forked or calls exec. Returns the CPU, and how
@@ -127,7 +127,7 @@ impl Sched<'_> {
     /// Compares a decision with the state in which it was made: the CPU is allowed (P1); it is idle
     /// where the reason says so; the queue of the task's group is empty there where the reason says
     /// that (P12); and it is busy only where no idle CPU was at hand (P18).
-    fn check_verdict(&self, verdict: &Verdict, task: TaskId) -> Result<(), String> {
+    fn check_verdict(&self, verdict: &Verdict, task: TaskId) -> Result<(), Violation> {
         let (cpu, allowed) = (verdict.cpu, self.rq.allowed(task));
         hold!(
             allowed.contains(cpu),

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use perch_sched::{Life, hold};
+use perch_sched::{Life, Violation, hold};
 use perch_workload::Op;
 
 use super::system::System;
@@ -220,7 +220,7 @@ impl Channels {
     ///
     /// # Errors
     /// The channel in which this does not hold.
-    pub fn check(&self, threads: &Threads, life: &dyn Fn(TaskId) -> Life) -> Result<(), String> {
+    pub fn check(&self, threads: &Threads, life: &dyn Fn(TaskId) -> Life) -> Result<(), Violation> {
         let channels = || self.channels.iter();
         let mut woken: IdVec<ChannelId, usize> = channels().map(|_| 0).collect();
         let mut waking: IdVec<ChannelId, bool> = channels().map(|_| false).collect();

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use perch_sched::hold;
+use perch_sched::{Violation, hold};
 use perch_workload::{FutexCall, Op};
 
 use super::shared_line::SharedLine;
@@ -182,7 +182,7 @@ impl Conditions {
     ///
     /// # Errors
     /// The condition variable of which this does not hold.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Violation> {
         for (number, c) in self.conditions.named() {
             let signalled = |task| c.signalled.iter().any(|&(_, woken)| woken == task);
             let in_order = |task| c.waiting.contains(&task) || signalled(task);

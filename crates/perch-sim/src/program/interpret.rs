@@ -3,7 +3,7 @@
 
 use perch_engine::Random;
 use perch_policy::CpuMask;
-use perch_sched::Life;
+use perch_sched::{Life, Violation};
 use perch_workload::{Op, Workload};
 
 use super::channel::Channels;
@@ -412,7 +412,7 @@ impl Interpreter {
     ///
     /// # Errors
     /// The thing that is not, and why.
-    pub fn check(&self, life: &dyn Fn(TaskId) -> Life) -> Result<(), String> {
+    pub fn check(&self, life: &dyn Fn(TaskId) -> Life) -> Result<(), Violation> {
         self.channels.check(&self.threads, life)?;
         self.mutexes.check(&self.threads, life)?;
         self.conditions.check()

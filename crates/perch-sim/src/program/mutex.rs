@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use perch_engine::Dist;
-use perch_sched::{Life, hold};
+use perch_sched::{Life, Violation, hold};
 use perch_workload::Op;
 
 use super::shared_line::SharedLine;
@@ -177,7 +177,7 @@ impl Mutexes {
     ///
     /// # Errors
     /// The mutex of which this does not hold.
-    pub fn check(&self, threads: &Threads, life: &dyn Fn(TaskId) -> Life) -> Result<(), String> {
+    pub fn check(&self, threads: &Threads, life: &dyn Fn(TaskId) -> Life) -> Result<(), Violation> {
         let mutexes = self.mutexes.iter();
         let mut awake: IdVec<MutexId, bool> = mutexes.map(|_| false).collect();
         let up = |l: Life| matches!(l, Life::Waking | Life::Queued | Life::Running);

@@ -2,7 +2,7 @@
 //! The conditions that hold of the whole world between any two moments, for tests.
 
 use perch_sched::check::Auditor;
-use perch_sched::{Life, Sched, hold};
+use perch_sched::{Life, Sched, Violation, hold};
 
 use super::event;
 use super::state::World;
@@ -14,7 +14,7 @@ impl World {
         &mut self,
         sched: &mut Sched<'_>,
         auditor: &mut Auditor,
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         let (programs, mut here) = self.here(sched);
         programs.see_streaks(&mut here);
         let mut reasons = vec![0; sched.nr_tasks()];

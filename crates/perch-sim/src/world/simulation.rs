@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use perch_engine::Event;
 use perch_sched::check::Auditor;
-use perch_sched::{Programs, Sched, kind};
+use perch_sched::{Programs, Sched, Violation, kind};
 
 use super::place::Place;
 use super::state::World;
@@ -193,10 +193,10 @@ impl<'a> Simulation<'a> {
     ///
     /// # Errors
     /// The statement that does not hold, and the moment.
-    pub fn check(&mut self, auditor: &mut Auditor) -> Result<(), String> {
+    pub fn check(&mut self, auditor: &mut Auditor) -> Result<(), Violation> {
         let now_ns = self.now_ns();
         let result = self.world.check(&mut self.sched, auditor);
-        result.map_err(|why| format!("at {now_ns} ns: {why}"))
+        result.map_err(|why| why.within(format_args!("at {now_ns} ns")))
     }
 
     /// The inside of the run at this moment.

@@ -4,6 +4,7 @@
 use perch_policy::GroupId;
 
 use super::eevdf;
+use crate::Violation;
 use crate::class::RunQueues;
 use crate::class::pelt::Average;
 use crate::class::run_time::RunTime;
@@ -209,7 +210,7 @@ impl RunQueues {
     }
 
     /// Checks that `task`, which was steered, went to a CPU on which its group has no runnable task.
-    pub(crate) fn check_steered(&self, task: TaskId, cpu: usize) -> Result<(), String> {
+    pub(crate) fn check_steered(&self, task: TaskId, cpu: usize) -> Result<(), Violation> {
         self.fair.check_steered(self.tasks[task].group, cpu)
     }
 }

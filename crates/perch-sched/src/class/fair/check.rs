@@ -9,8 +9,8 @@ use crate::class::RunQueues;
 use crate::class::pelt::{Activity, Average};
 use crate::core::Life;
 use crate::era::FairRules;
-use crate::hold;
 use crate::id::{EntityId, IdVec, QueueId, TaskId};
+use crate::{Violation, hold};
 
 impl RunQueues {
     /// Returns the numbers of all queues.
@@ -39,7 +39,7 @@ impl RunQueues {
         self.fair.entity_of(task).attached
     }
 
-    pub(crate) fn check_queues(&self, host: &Host) -> Result<(), String> {
+    pub(crate) fn check_queues(&self, host: &Host) -> Result<(), Violation> {
         let mut est = vec![0; self.cpus.len()];
         for (t, se) in self.tasks.iter().zip(&self.fair.entities) {
             if se.queued && !se.delayed {
@@ -63,7 +63,7 @@ impl RunQueues {
         for queue in self.queue_numbers() {
             let cpu = self.fair.cpu_of(queue);
             self.check_queue(queue)
-                .map_err(|e| format!("cpu {cpu}, queue {queue}: {e}"))?;
+                .map_err(|e| e.within(format_args!("cpu {cpu}, queue {queue}")))?;
         }
         self.fair.check_shares(host, &self.tasks)
     }
@@ -81,13 +81,13 @@ impl RunQueues {
     }
 
     /// Checks that a queue's numbers are those of the entities in it.
-    fn check_queue(&self, queue: QueueId) -> Result<(), String> {
+    fn check_queue(&self, queue: QueueId) -> Result<(), Violation> {
         let (cpu, fair) = (self.fair.cpu_of(queue), self.fair.queue(queue));
         let eevdf = matches!(self.rules.fair, FairRules::Eevdf { .. });
         let (mut weight, mut weighted, mut len) = (0, 0, 0);
         let (mut nr, mut delayed) = (0, 0);
         let mut last = i64::MIN;
-        let mut count = |entity: EntityId| -> Result<(), String> {
+        let mut count = |entity: EntityId| -> Result<(), Violation> {
             let se = self.fair.entity(entity);
             len += 1;
             hold!(se.queued, "{entity} stands there and is not queued");
@@ -175,7 +175,7 @@ impl RunQueues {
     }
 
     /// Checks that a queue's buddies are queued and not delayed.
-    fn check_buddies(&self, queue: QueueId) -> Result<(), String> {
+    fn check_buddies(&self, queue: QueueId) -> Result<(), Violation> {
         let fair = self.fair.queue(queue);
         for buddy in [fair.next_buddy, fair.last_buddy] {
             hold!(
@@ -189,7 +189,7 @@ impl RunQueues {
 
     /// Checks that the sums behind a queue's averages are those of the entities in it, sleepers
     /// included. (The averages themselves lag behind by up to a period, here as in the kernel.)
-    pub(crate) fn check_averages(&self) -> Result<(), String> {
+    pub(crate) fn check_averages(&self) -> Result<(), Violation> {
         // 3.4 keeps no averages of groups.
         if self.rules.groups.by_weight && self.fair.groups.any() {
             return Ok(());

@@ -4,16 +4,16 @@
 
 use crate::class::RunQueues;
 use crate::core::Life;
-use crate::hold;
+use crate::{Violation, hold};
 
 impl RunQueues {
     /// Checks that every queue holds its tasks in order, with the pushable ones among the pushable
     /// tasks, and that the root domain knows the CPUs' highest priorities and which CPUs are
     /// overloaded. `told` says of a CPU whether an interrupt is on its way there.
-    pub(crate) fn check_rt(&self, told: &dyn Fn(usize) -> bool) -> Result<(), String> {
+    pub(crate) fn check_rt(&self, told: &dyn Fn(usize) -> bool) -> Result<(), Violation> {
         for (cpu, c) in self.cpus.iter().enumerate() {
             self.check_rt_queue(cpu, told)
-                .map_err(|why| format!("cpu {cpu}: {why}"))?;
+                .map_err(|why| why.within(format_args!("cpu {cpu}")))?;
             let running = c.current.is_some_and(|task| self.is_rt(task));
             hold!(
                 c.rt.running == running,
@@ -28,7 +28,7 @@ impl RunQueues {
         }
     }
 
-    fn check_rt_queue(&self, cpu: usize, told: &dyn Fn(usize) -> bool) -> Result<(), String> {
+    fn check_rt_queue(&self, cpu: usize, told: &dyn Fn(usize) -> bool) -> Result<(), Violation> {
         let c = &self.cpus[cpu];
         let counted = if c.rt.limit.is_throttled() {
             0

@@ -7,6 +7,7 @@ use crate::class::RunQueues;
 use crate::class::effect::Effect;
 use crate::hardware::{Access, Field, Symbol};
 use crate::id::TaskId;
+use crate::{Violation, hold};
 
 impl RunQueues {
     /// Adds `task`, which waits on `cpu` and may run elsewhere, to the pushable tasks. The first
@@ -85,25 +86,28 @@ impl RunQueues {
     /// Checks P10: at any moment between two events the counters add up to the CPUs in the mask,
     /// which are those with a pushable task, and none is below zero. Also checks that cpupri agrees
     /// with the queues.
-    pub(super) fn check_rt_domain(&self) -> Result<(), String> {
+    pub(super) fn check_rt_domain(&self) -> Result<(), Violation> {
         let domain = self.rt_domain();
         let mut overloaded = 0;
         for (cpu, c) in self.cpus.iter().enumerate() {
             let marked = domain.mask[cpu / 64] >> (cpu % 64) & 1 != 0;
             let is = !c.rt.pushable.is_empty();
             overloaded += i32::from(is);
-            if marked != is || domain.overload.is_set(cpu) != is {
-                return Err(format!("cpu {cpu}: overloaded {is}, marked {marked}"));
-            }
+            hold!(
+                marked == is && domain.overload.is_set(cpu) == is,
+                "cpu {cpu}: overloaded {is}, marked {marked}"
+            );
             let (level, highest) = (domain.cpupri.level(cpu), c.rt.runnable.highest());
-            if level != highest {
-                return Err(format!("cpu {cpu}: cpupri says {level}, not {highest}"));
-            }
+            hold!(
+                level == highest,
+                "cpu {cpu}: cpupri says {level}, not {highest}"
+            );
         }
         let counts = domain.overload.counts();
-        if counts.iter().any(|&count| count < 0) || counts.iter().sum::<i32>() != overloaded {
-            return Err(format!("{overloaded} CPUs overloaded, counted {counts:?}"));
-        }
+        hold!(
+            counts.iter().all(|&count| count >= 0) && counts.iter().sum::<i32>() == overloaded,
+            "{overloaded} CPUs overloaded, counted {counts:?}"
+        );
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! Statements that must hold of guests between any two moments, for tests.
 
 use perch_engine::Event;
-use perch_sched::{Life, Sched, hold};
+use perch_sched::{Life, Sched, Violation, hold};
 
 use super::{Guests, interrupt};
 use crate::id::{Id, IdVec, TaskId};
@@ -15,51 +15,58 @@ impl Guests {
     ///
     /// # Errors
     /// The statement that does not hold.
-    pub fn check(&self, sched: &Sched<'_>) -> Result<(), String> {
+    pub fn check(&self, sched: &Sched<'_>) -> Result<(), Violation> {
         let vcpus: usize = self.guests.iter().map(|g| g.vcpus.len()).sum();
         let tick = |e: &Event| e.kind == event::VCPU && e.tag == interrupt::TICK;
         let ticks = match vcpus {
             0 => 0,
             _ => sched.events().iter().filter(tick).count(),
         };
-        if ticks != vcpus {
-            return Err(format!("{ticks} ticks to come for {vcpus} vCPUs"));
-        }
+        hold!(ticks == vcpus, "{ticks} ticks to come for {vcpus} vCPUs");
         for (number, guest) in self.guests.named() {
             for (vcpu, v) in guest.vcpus.named() {
                 let at = || format!("guest {number}, vCPU {vcpu}");
-                if self.place(v.task) != Place::Vcpu(number, vcpu) {
-                    return Err(format!("{}: task {} is another", at(), v.task));
-                }
+                hold!(
+                    self.place(v.task) == Place::Vcpu(number, vcpu),
+                    "{}: task {} is another",
+                    at(),
+                    v.task
+                );
                 let inside = guest.sched.current(vcpu);
                 for task in guest.sched.waiting(vcpu).chain(inside) {
                     let t = &self.elsewhere[task];
                     let place = self.place(task);
-                    if t.vcpu != vcpu || place != Place::Guest(number) {
-                        return Err(format!("{}: task {task} thinks it is elsewhere", at()));
-                    }
+                    hold!(
+                        t.vcpu == vcpu && place == Place::Guest(number),
+                        "{}: task {task} thinks it is elsewhere",
+                        at()
+                    );
                 }
                 let busy = guest.sched.nr(vcpu) > 0 || v.tick || !v.packets.is_empty();
-                if busy && sched.life(v.task) == Life::Asleep {
-                    return Err(format!("{}: sleeps on the host with work to do", at()));
-                }
-                if v.halting && inside.is_some() {
-                    return Err(format!("{}: halts with a task on it", at()));
-                }
+                hold!(
+                    !busy || sched.life(v.task) != Life::Asleep,
+                    "{}: sleeps on the host with work to do",
+                    at()
+                );
+                hold!(
+                    !v.halting || inside.is_none(),
+                    "{}: halts with a task on it",
+                    at()
+                );
             }
             let vhost = guest.vhost.map(|task| sched.life(task));
-            if vhost == Some(Life::Asleep) && (!guest.jobs.is_empty() || guest.moving.is_some()) {
-                return Err(format!("guest {number}: vhost sleeps with packets to move"));
-            }
+            hold!(
+                vhost != Some(Life::Asleep) || guest.jobs.is_empty() && guest.moving.is_none(),
+                "guest {number}: vhost sleeps with packets to move"
+            );
             let inside = self.elsewhere.named();
             let inside = inside.filter(|&(id, _)| self.place(id) == Place::Guest(number));
             let ran_ns: u64 = inside.map(|(_, t)| t.ran_ns).sum();
             let had_ns: u64 = guest.vcpus.iter().map(|v| sched.ran_ns(v.task)).sum();
-            if ran_ns > had_ns {
-                return Err(format!(
-                    "guest {number} ran {ran_ns} ns, its vCPUs {had_ns}"
-                ));
-            }
+            hold!(
+                ran_ns <= had_ns,
+                "guest {number} ran {ran_ns} ns, its vCPUs {had_ns}"
+            );
         }
         Ok(())
     }
@@ -77,7 +84,7 @@ impl Guests {
     ///
     /// # Errors
     /// The statement that does not hold.
-    pub fn check_places(&self, sched: &Sched<'_>, reasons: &[u32]) -> Result<(), String> {
+    pub fn check_places(&self, sched: &Sched<'_>, reasons: &[u32]) -> Result<(), Violation> {
         let all = self.elsewhere.iter();
         let mut places: IdVec<TaskId, [u32; 3]> = all.map(|_| [0; 3]).collect();
         for guest in self.guests.iter() {

@@ -11,6 +11,7 @@ use crate::class::fair::eevdf;
 use crate::class::fair::state::FairState;
 use crate::era::FairRules;
 use crate::id::{EntityId, IdVec, QueueId, TaskGroupId, TaskId};
+use crate::{Violation, hold};
 
 impl FairState {
     /// Updates the weight of a group's entity in the queue above.
@@ -108,17 +109,18 @@ impl FairState {
         &self,
         group: Option<TaskGroupId>,
         cpu: usize,
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         let Some(group) = group else {
-            return Err("a task of the root group was steered".to_string());
+            return Err(Violation::new("a task of the root group was steered"));
         };
-        match self.groups.find(group, cpu).map(|q| self.queue(q)) {
-            Some(fair) if fair.nr > fair.nr_delayed => Err(format!(
+        if let Some(fair) = self.groups.find(group, cpu).map(|q| self.queue(q)) {
+            hold!(
+                fair.nr <= fair.nr_delayed,
                 "steered to cpu {cpu}, where its group has {} tasks",
                 fair.nr
-            )),
-            _ => Ok(()),
+            );
         }
+        Ok(())
     }
 
     /// Checks that a group's load is the sum of its queues' contributions, and that no group's
@@ -127,7 +129,7 @@ impl FairState {
         &self,
         host: &Host,
         tasks: &IdVec<TaskId, Task>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         let groups = &self.groups;
         let mut loads: IdVec<TaskGroupId, u64> = groups.groups.iter().map(|_| 0).collect();
         for (place, se) in groups
@@ -136,23 +138,26 @@ impl FairState {
             .zip(self.entities.iter().skip(groups.tasks as usize))
         {
             let id = groups.groups[place.group].id;
-            if host.is_queued(id, place.cpu) != place.runnable {
-                return Err(format!(
-                    "the policy is wrong about a group on cpu {}",
-                    place.cpu
-                ));
-            }
+            hold!(
+                host.is_queued(id, place.cpu) == place.runnable,
+                "the policy is wrong about a group on cpu {}",
+                place.cpu
+            );
             loads[place.group] += place.contribution;
             let shares = groups.groups[place.group].shares;
-            if !(MIN_SHARES..=shares).contains(&se.weight) {
-                return Err(format!("a group of {shares} shares weighs {}", se.weight));
-            }
+            hold!(
+                (MIN_SHARES..=shares).contains(&se.weight),
+                "a group of {shares} shares weighs {}",
+                se.weight
+            );
         }
         for (number, group) in groups.groups.named() {
             let load = loads[number];
-            if group.load != load {
-                return Err(format!("group {number}: load {}, not {load}", group.load));
-            }
+            hold!(
+                group.load == load,
+                "group {number}: load {}, not {load}",
+                group.load
+            );
         }
         if self.rules.groups.by_weight {
             self.check_windows(tasks)
@@ -163,7 +168,7 @@ impl FairState {
 
     /// 3.4: checks that no queue's average exceeds the weight that the queue would have with all
     /// tasks and groups of its group in it.
-    fn check_windows(&self, tasks: &IdVec<TaskId, Task>) -> Result<(), String> {
+    fn check_windows(&self, tasks: &IdVec<TaskId, Task>) -> Result<(), Violation> {
         let groups = &self.groups;
         let mut most: IdVec<TaskGroupId, u64> = groups.groups.iter().map(|_| 0).collect();
         for (t, se) in tasks.iter().zip(&self.entities) {
@@ -178,10 +183,11 @@ impl FairState {
         }
         for place in &groups.places {
             let (group, load) = (place.group, place.contribution);
-            if load > most[group] {
-                let (most, cpu) = (most[group], place.cpu);
-                return Err(format!("group {group} on cpu {cpu}: load {load} of {most}"));
-            }
+            let (most, cpu) = (most[group], place.cpu);
+            hold!(
+                load <= most,
+                "group {group} on cpu {cpu}: load {load} of {most}"
+            );
         }
         Ok(())
     }
