@@ -33,7 +33,7 @@ pub use contention::contention;
 pub use diff::{diff, report_diffs};
 pub use experiment::{experiments, tables_so_far};
 pub use figure::{figure, percent};
-pub use format::{Format, ResultFormat, UnknownFormat};
+pub use format::{Format, ResultFormat, UnknownEnding, UnknownFormat};
 pub use gate::{gate_case, gate_words};
 pub use grid::{Align, Grid};
 pub use html::html;
@@ -44,4 +44,4 @@ pub use moved::{
 pub use paste::{Origin, Paste, paste_comparison, paste_experiments};
 pub use perfetto::{Choice, PerfettoTrace, Recorded, RecordedTrace};
 pub use raw::{RawFormat, RawWriter, raw_schema};
-pub use results::Results;
+pub use results::{Defect, Results, ResultsError};

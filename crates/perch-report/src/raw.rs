@@ -8,6 +8,8 @@ use std::path::Path;
 use perch_experiment::Repetition;
 use schemars::Schema;
 
+use crate::format::UnknownEnding;
+
 /// The format in which repetitions are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawFormat {
@@ -19,29 +21,19 @@ pub enum RawFormat {
     Markdown,
 }
 
-const ENDINGS: [(&str, RawFormat); 3] = [
-    ("csv", RawFormat::Csv),
-    ("json", RawFormat::Json),
-    ("md", RawFormat::Markdown),
-];
-
 impl RawFormat {
     /// Returns the format that the file's ending names.
     ///
     /// # Errors
-    /// Returns a sentence that lists the endings.
-    pub fn of(path: &Path) -> Result<RawFormat, String> {
-        let ending = path.extension().unwrap_or_default().to_string_lossy();
-        let known = |(name, _): &&(&str, RawFormat)| ending.eq_ignore_ascii_case(name);
-        let found = ENDINGS.iter().find(known).map(|(_, format)| *format);
-        let endings = ENDINGS.map(|(name, _)| format!(".{name}"));
-        found.ok_or_else(|| {
-            format!(
-                "{}: its ending says how it is written, expected one of {}",
-                path.display(),
-                endings.join(", ")
-            )
-        })
+    /// Another ending, or none.
+    pub fn of(path: &Path) -> Result<RawFormat, UnknownEnding> {
+        let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
+        match ending.to_str() {
+            Some("csv") => Ok(RawFormat::Csv),
+            Some("json") => Ok(RawFormat::Json),
+            Some("md") => Ok(RawFormat::Markdown),
+            _ => Err(UnknownEnding(path.to_path_buf())),
+        }
     }
 }
 
@@ -209,7 +201,7 @@ mod tests {
         assert_eq!(of("a/b.csv"), Ok(RawFormat::Csv));
         assert_eq!(of("b.x.JSON"), Ok(RawFormat::Json));
         for name in ["raw", "raw.parquet", ".csv", "csv", "a.csv.gz", ""] {
-            let error = of(name).unwrap_err();
+            let error = of(name).unwrap_err().to_string();
             assert!(error.ends_with("one of .csv, .json, .md"), "{error}");
         }
     }

@@ -4,6 +4,8 @@
 
 mod check;
 
+use std::fmt;
+
 use perch_experiment::{Comparison, Report};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -21,54 +23,99 @@ pub enum Results {
     Counts(Box<LineCounts>),
 }
 
+/// The reason why a text holds no results. It follows the file's name.
+#[derive(Debug)]
+pub enum ResultsError {
+    /// Not JSON at all.
+    Json(serde_json::Error),
+    /// JSON, of none of the three.
+    Unknown,
+    /// A key is missing, or its value has another type.
+    Type(&'static str, serde_json::Error),
+    /// Values of the right types that contradict each other, or that no page can show.
+    Changed(&'static str, Defect),
+    /// A file of counts that perch does not write.
+    Counts(Defect),
+}
+
+impl fmt::Display for ResultsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ResultsError::Json(error) => write!(f, "is not JSON: {error}"),
+            ResultsError::Unknown => f.write_str(
+                "is none of `perch experiment run --format json`, `perch compare --format json` \
+                 and `perch lab run --coherence --counts FILE.json`",
+            ),
+            ResultsError::Type(what, error) => write!(f, "is not {what}: {error}"),
+            ResultsError::Changed(what, why) => write!(
+                f,
+                "is not {what} as perch writes it: {why}; write it again with --format json"
+            ),
+            ResultsError::Counts(why) => write!(f, "is not a file of counts: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for ResultsError {}
+
+/// A place in a file of results, and what is wrong there.
+#[derive(Debug)]
+pub struct Defect(String);
+
+impl<T: Into<String>> From<T> for Defect {
+    fn from(words: T) -> Defect {
+        Defect(words.into())
+    }
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Defect {}
+
 impl Results {
     /// Reads results in the form in which the command printed them.
     ///
     /// # Errors
-    /// Returns a sentence that says why the text is not such a file, with the line or the key.
-    pub fn parse(text: &str) -> Result<Results, String> {
-        let value: Value =
-            serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
+    /// Says why the text is not such a file, with the line or the key.
+    pub fn parse(text: &str) -> Result<Results, ResultsError> {
+        let value: Value = serde_json::from_str(text).map_err(ResultsError::Json)?;
         let has = |key: &str| value.get(key).is_some();
         match &value {
             Value::Array(all) if !all.is_empty() => {
                 let reports: Vec<Report> = typed(text, "a list of experiments")?;
                 for (at, (report, value)) in reports.iter().zip(all).enumerate() {
                     check::experiment(&format!("[{at}]"), value, report)
-                        .map_err(|why| changed("an experiment", &why))?;
+                        .map_err(|why| ResultsError::Changed("an experiment", why))?;
                 }
                 Ok(Results::Experiments(reports))
             }
             _ if has("experiment") => {
                 let report: Report = typed(text, "an experiment")?;
                 check::experiment("", &value, &report)
-                    .map_err(|why| changed("an experiment", &why))?;
+                    .map_err(|why| ResultsError::Changed("an experiment", why))?;
                 Ok(Results::Experiments(vec![report]))
             }
             _ if has("workload") && has("scores") => {
                 let found: Comparison = typed(text, "a comparison")?;
-                check::comparison(&value, &found).map_err(|why| changed("a comparison", &why))?;
+                check::comparison(&value, &found)
+                    .map_err(|why| ResultsError::Changed("a comparison", why))?;
                 Ok(Results::Comparison(Box::new(found)))
             }
             one if has(HEAD.0) => parse(one)
                 .map(|found| Results::Counts(Box::new(found)))
-                .map_err(|error| format!("is not a file of counts: {error}")),
-            _ => Err(
-                "is none of `perch experiment run --format json`, `perch compare --format \
-                 json` and `perch lab run --coherence --counts FILE.json`"
-                    .to_string(),
-            ),
+                .map_err(ResultsError::Counts),
+            _ => Err(ResultsError::Unknown),
         }
     }
 }
 
 /// Reads the text again, because only a reader of text knows the line of a mistake.
-fn typed<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|error| format!("is not {what}: {error}"))
-}
-
-fn changed(what: &str, why: &str) -> String {
-    format!("is not {what} as perch writes it: {why}; write it again with --format json")
+fn typed<T: DeserializeOwned>(text: &str, what: &'static str) -> Result<T, ResultsError> {
+    serde_json::from_str(text).map_err(|error| ResultsError::Type(what, error))
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ fn results() {
                     false => Ok(()),
                 }
             }
-            Err(why) => refused(&why, "", input),
+            Err(why) => refused(&why.to_string(), "", input),
         }
     });
 }

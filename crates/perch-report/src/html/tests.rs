@@ -205,7 +205,7 @@ fn what_is_no_result_is_refused_in_words() {
             "is not an experiment: invalid type: integer `7`",
         ),
     ] {
-        let error = Results::parse(text).unwrap_err();
+        let error = Results::parse(text).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }

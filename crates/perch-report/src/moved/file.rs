@@ -13,6 +13,7 @@ use super::{
     Cause, HEAD, LineCounts, MODES, Move, SlotCounts, USES, VERSION, between_cpus, distance_name,
 };
 use crate::experiment::finite;
+use crate::format::UnknownEnding;
 use crate::grid::Grid;
 use crate::records::write_csv;
 
@@ -31,16 +32,13 @@ impl CountsFormat {
     /// Returns the format that the file's ending names.
     ///
     /// # Errors
-    /// Returns a sentence that lists the endings.
-    pub fn of(path: &Path) -> Result<CountsFormat, String> {
+    /// Another ending, or none.
+    pub fn of(path: &Path) -> Result<CountsFormat, UnknownEnding> {
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("csv") => Ok(CountsFormat::Csv),
             Some("json") => Ok(CountsFormat::Json),
             Some("md") => Ok(CountsFormat::Markdown),
-            _ => Err(format!(
-                "{}: its ending says how it is written, expected one of .csv, .json, .md",
-                path.display()
-            )),
+            _ => Err(UnknownEnding(path.to_path_buf())),
         }
     }
 }

@@ -11,6 +11,7 @@ use super::{
     Cause, HEAD, LineCounts, LineKind, LineMoves, MODES, Move, SlotCounts, USES, VERSION,
     distance_name,
 };
+use crate::results::Defect;
 
 /// The most stretches between marks: a page has a table for each.
 const MOST_SLOTS: usize = 4096;
@@ -36,10 +37,10 @@ fn shown(value: &Value) -> String {
 }
 
 impl<'a> Object<'a> {
-    fn new(at: String, value: &'a Value) -> Result<Object<'a>, String> {
+    fn new(at: String, value: &'a Value) -> Result<Object<'a>, Defect> {
         match value {
             Value::Object(map) => Ok(Object { at, map }),
-            other => Err(format!("{at}: found {}, expected an object", shown(other))),
+            other => Err(format!("{at}: found {}, expected an object", shown(other)).into()),
         }
     }
 
@@ -52,14 +53,15 @@ impl<'a> Object<'a> {
     }
 
     /// Refuses keys other than `keys`.
-    fn only(&self, keys: &[&str]) -> Result<(), String> {
+    fn only(&self, keys: &[&str]) -> Result<(), Defect> {
         match self.map.keys().find(|key| !keys.contains(&key.as_str())) {
             None => Ok(()),
             Some(key) => Err(format!(
                 "{}: no such key, expected one of {}",
                 self.place(key),
                 keys.join(", ")
-            )),
+            )
+            .into()),
         }
     }
 
@@ -69,21 +71,22 @@ impl<'a> Object<'a> {
         key: &str,
         expected: &str,
         read: impl Fn(&'a Value) -> Option<T>,
-    ) -> Result<T, String> {
+    ) -> Result<T, Defect> {
         let place = self.place(key);
         match self.map.get(key) {
-            None => Err(format!("{place}: missing, expected {expected}")),
-            Some(value) => read(value)
-                .ok_or_else(|| format!("{place}: found {}, expected {expected}", shown(value))),
+            None => Err(format!("{place}: missing, expected {expected}").into()),
+            Some(value) => read(value).ok_or_else(|| {
+                format!("{place}: found {}, expected {expected}", shown(value)).into()
+            }),
         }
     }
 
-    fn text(&self, key: &str) -> Result<String, String> {
+    fn text(&self, key: &str) -> Result<String, Defect> {
         self.read(key, "a text", |value| value.as_str().map(str::to_string))
     }
 
     /// Returns the text of a key that may be missing, which is then empty.
-    fn optional(&self, key: &str) -> Result<String, String> {
+    fn optional(&self, key: &str) -> Result<String, Defect> {
         if self.map.contains_key(key) {
             self.text(key)
         } else {
@@ -91,7 +94,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    fn whole(&self, key: &str, least: u64, most: u64) -> Result<u64, String> {
+    fn whole(&self, key: &str, least: u64, most: u64) -> Result<u64, Defect> {
         let expected = match (least, most) {
             (0, u64::MAX) => "a whole number".to_string(),
             (least, u64::MAX) => format!("a whole number, at least {least}"),
@@ -104,16 +107,16 @@ impl<'a> Object<'a> {
         })
     }
 
-    fn count(&self) -> Result<u64, String> {
+    fn count(&self) -> Result<u64, Defect> {
         self.whole("count", 0, u64::MAX)
     }
 
-    fn list(&self, key: &str) -> Result<&'a [Value], String> {
+    fn list(&self, key: &str) -> Result<&'a [Value], Defect> {
         self.read(key, "a list", |value| value.as_array().map(Vec::as_slice))
     }
 
     /// Returns the one of `all` that has the key's text as its name.
-    fn one_of<T: Copy>(&self, key: &str, all: &[(&str, T)]) -> Result<T, String> {
+    fn one_of<T: Copy>(&self, key: &str, all: &[(&str, T)]) -> Result<T, Defect> {
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
         let expected = format!("one of {}", names.join(", "));
         self.read(key, &expected, |value| {
@@ -123,23 +126,23 @@ impl<'a> Object<'a> {
     }
 
     /// Returns the number of the record's mode.
-    fn mode(&self) -> Result<usize, String> {
+    fn mode(&self) -> Result<usize, Defect> {
         self.one_of("mode", &[(MODES[0], 0), (MODES[1], 1)])
     }
 
     /// Returns the CPU that the record's name is.
-    fn cpu(&self, cpus: u32) -> Result<u32, String> {
+    fn cpu(&self, cpus: u32) -> Result<u32, Defect> {
         self.read("name", &format!("a CPU, 0 to {}", cpus - 1), |value| {
             let cpu = value.as_str()?.parse::<u32>().ok()?;
             (cpu < cpus).then_some(cpu)
         })
     }
 
-    fn distance(&self) -> Result<Distance, String> {
+    fn distance(&self) -> Result<Distance, Defect> {
         self.one_of("distance", &Distance::ALL.map(|d| (distance_name(d), d)))
     }
 
-    fn moved(&self) -> Result<Move, String> {
+    fn moved(&self) -> Result<Move, Defect> {
         Ok(Move {
             kind: self.one_of("kind", &LineKind::ALL.map(|kind| (kind.name(), kind)))?,
             distance: self.distance()?,
@@ -147,13 +150,12 @@ impl<'a> Object<'a> {
     }
 
     /// Adds a count, of which there may be one alone.
-    fn add<K: Ord>(&self, counts: &mut BTreeMap<K, u64>, key: K) -> Result<(), String> {
+    fn add<K: Ord>(&self, counts: &mut BTreeMap<K, u64>, key: K) -> Result<(), Defect> {
         match counts.insert(key, self.count()?) {
             None => Ok(()),
-            Some(_) => Err(format!(
-                "{}: a record above counts the same, expected one",
-                self.at
-            )),
+            Some(_) => {
+                Err(format!("{}: a record above counts the same, expected one", self.at).into())
+            }
         }
     }
 }
@@ -162,7 +164,7 @@ impl<'a> Object<'a> {
 ///
 /// # Errors
 /// Returns the key, its value and what was expected.
-pub fn parse(value: &Value) -> Result<LineCounts, String> {
+pub fn parse(value: &Value) -> Result<LineCounts, Defect> {
     let file = Object::new(String::new(), value)?;
     file.one_of(HEAD.0, &[(HEAD.1, ())])?;
     // Keys of a later version would be refused by their names, which would not tell the reason.
@@ -186,9 +188,7 @@ pub fn parse(value: &Value) -> Result<LineCounts, String> {
     let slots = file.list("slots")?;
     if slots.len() > MOST_SLOTS {
         let found = slots.len();
-        return Err(format!(
-            "slots: found {found}, expected {MOST_SLOTS} at most"
-        ));
+        return Err(format!("slots: found {found}, expected {MOST_SLOTS} at most").into());
     }
     let slots = slots.iter().enumerate();
     Ok(LineCounts {
@@ -216,7 +216,7 @@ struct Reading {
     tasks: BTreeMap<String, usize>,
 }
 
-fn slot(object: Object, cpus: u32) -> Result<SlotCounts, String> {
+fn slot(object: Object, cpus: u32) -> Result<SlotCounts, Defect> {
     object.only(&["slot", "operations", "accesses", "records"])?;
     let mut reading = Reading {
         cpus,
@@ -230,7 +230,7 @@ fn slot(object: Object, cpus: u32) -> Result<SlotCounts, String> {
         used: BTreeMap::new(),
         tasks: BTreeMap::new(),
     };
-    type Add = fn(&Object, &mut Reading) -> Result<(), String>;
+    type Add = fn(&Object, &mut Reading) -> Result<(), Defect>;
     let kinds: [(&str, Add); 8] = [
         ("instructions", instructions),
         ("used", used),
@@ -261,7 +261,8 @@ fn slot(object: Object, cpus: u32) -> Result<SlotCounts, String> {
             object.place("records"),
             instructions.len(),
             2 * u64::from(cpus)
-        ));
+        )
+        .into());
     }
     let counts: Vec<u64> = instructions.into_values().collect();
     slot.instructions = counts
@@ -274,20 +275,20 @@ fn slot(object: Object, cpus: u32) -> Result<SlotCounts, String> {
     Ok(slot)
 }
 
-fn instructions(record: &Object, reading: &mut Reading) -> Result<(), String> {
+fn instructions(record: &Object, reading: &mut Reading) -> Result<(), Defect> {
     record.only(&["what", "name", "mode", "count"])?;
     let of = (record.cpu(reading.cpus)?, record.mode()?);
     record.add(&mut reading.instructions, of)
 }
 
-fn used(record: &Object, reading: &mut Reading) -> Result<(), String> {
+fn used(record: &Object, reading: &mut Reading) -> Result<(), Defect> {
     record.only(&["what", "name", "kind", "count"])?;
     let kind = record.one_of("kind", &[(USES[0], 0), (USES[1], 1)])?;
     let of = (record.cpu(reading.cpus)?, kind);
     record.add(&mut reading.used, of)
 }
 
-fn time(record: &Object, reading: &mut Reading) -> Result<(), String> {
+fn time(record: &Object, reading: &mut Reading) -> Result<(), Defect> {
     let line = |kind| {
         let distance = Distance::Cpu;
         Cause::Line(Move { kind, distance })
@@ -306,26 +307,26 @@ fn time(record: &Object, reading: &mut Reading) -> Result<(), String> {
     record.add(reading.slot.time_ps.entry(cpu).or_default(), cause)
 }
 
-fn moved(record: &Object, reading: &mut Reading) -> Result<(), String> {
+fn moved(record: &Object, reading: &mut Reading) -> Result<(), Defect> {
     record.only(&["what", "mode", "kind", "distance", "count"])?;
     record.add(&mut reading.slot.moved[record.mode()?], record.moved()?)
 }
 
-fn aside(record: &Object, reading: &mut Reading) -> Result<(), String> {
+fn aside(record: &Object, reading: &mut Reading) -> Result<(), Defect> {
     record.only(&["what", "name", "kind", "distance", "count"])?;
     let cpu = record.cpu(reading.cpus)?;
     let moves = reading.slot.aside.entry(cpu).or_default();
     record.add(moves, record.moved()?)
 }
 
-fn function(record: &Object, reading: &mut Reading) -> Result<(), String> {
+fn function(record: &Object, reading: &mut Reading) -> Result<(), Defect> {
     record.only(&["what", "name", "kind", "distance", "count"])?;
     let functions = &mut reading.slot.functions;
     let moves = functions.entry(record.text("name")?).or_default();
     record.add(moves, record.moved()?)
 }
 
-fn line(record: &Object, reading: &mut Reading) -> Result<(), String> {
+fn line(record: &Object, reading: &mut Reading) -> Result<(), Defect> {
     record.only(&["what", "name", "count", "loaded_by", "written_by"])?;
     reading.slot.lines.push(LineMoves {
         name: record.text("name")?,
@@ -336,7 +337,7 @@ fn line(record: &Object, reading: &mut Reading) -> Result<(), String> {
     Ok(())
 }
 
-fn task(record: &Object, reading: &mut Reading) -> Result<(), String> {
+fn task(record: &Object, reading: &mut Reading) -> Result<(), Defect> {
     let name = record.text("name")?;
     let kind = record.text("kind")?;
     let slot = &mut reading.slot;

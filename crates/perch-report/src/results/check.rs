@@ -4,6 +4,8 @@
 use perch_experiment::{ArmCpus, Comparison, CountRow, LoadFound, Report, ScoreRow, WakeLatency};
 use serde_json::Value;
 
+use super::Defect;
+
 /// The largest size of a figure. No machine counts so far, and sums of such figures stay finite.
 const LARGEST: f64 = 1e18;
 /// The most arms, cells, and rows of a table of counts. A page of more would be unreadable, and the
@@ -12,7 +14,7 @@ const MOST_ARMS: usize = 256;
 const MOST_CELLS: usize = 4096;
 const MOST_ROWS: usize = 16384;
 
-type Checked = Result<(), String>;
+type Checked = Result<(), Defect>;
 
 /// Checks an experiment that stands at `at`.
 pub fn experiment(at: &str, value: &Value, report: &Report) -> Checked {
@@ -37,7 +39,8 @@ pub fn experiment(at: &str, value: &Value, report: &Report) -> Checked {
         return Err(format!(
             "{}: other arms than in cells[0], expected {of_first}",
             at(&format!("cells[{number}].further"))
-        ));
+        )
+        .into());
     }
     for (number, cell) in report.cells.iter().enumerate() {
         let here = |key: &str| at(&format!("cells[{number}].{key}"));
@@ -74,7 +77,7 @@ pub fn comparison(value: &Value, found: &Comparison) -> Checked {
     let arms = found.arms.len();
     few("arms", arms, MOST_ARMS)?;
     if arms == 0 {
-        return Err("arms: found none, expected at least one".to_string());
+        return Err("arms: found none, expected at least one".into());
     }
     if !found.kernels.is_empty() {
         number_of("kernels", found.kernels.len(), arms, "one an arm")?;
@@ -84,7 +87,8 @@ pub fn comparison(value: &Value, found: &Comparison) -> Checked {
             return Err(format!(
                 "kernels[{number}].arm: found `{}`, expected `{}`, the name in arms[{number}]",
                 kernel.arm, arm.name
-            ));
+            )
+            .into());
         }
     }
     few("scores", found.scores.len(), MOST_ROWS)?;
@@ -122,12 +126,14 @@ fn score(at: &str, row: &ScoreRow, found: &Comparison) -> Checked {
             return Err(format!(
                 "{here}.arm: found `{}`, expected `{}`, the name in arms[{number}]",
                 arm.arm, named.name
-            ));
+            )
+            .into());
         }
         if names(number) != names(0) {
             return Err(format!(
                 "{here}.statistics: other statistics than those of arms[0], expected the same"
-            ));
+            )
+            .into());
         }
         few(&format!("{here}.course"), arm.course.len(), MOST_ROWS)?;
         half(&format!("{here}.ci95"), arm.ci95)?;
@@ -150,14 +156,16 @@ fn latency(at: &str, found: &[WakeLatency]) -> Checked {
                 return Err(format!(
                     "{}: {ns} ns does not follow the bucket before it, expected the shortest first",
                     here()
-                ));
+                )
+                .into());
             }
             sum = sum.saturating_add(count);
             if count == 0 || sum as f64 > LARGEST {
                 return Err(format!(
                     "{}: {count} wake-ups, expected 1 at least and {LARGEST:e} at most in all",
                     here()
-                ));
+                )
+                .into());
             }
             shortest = Some(ns);
         }
@@ -191,16 +199,14 @@ fn busy(at: &str, cpus: &[ArmCpus]) -> Checked {
 /// Checks half the width of an interval.
 fn half(at: &str, half: Option<f64>) -> Checked {
     match half {
-        Some(half) if half < 0.0 => Err(format!("{at}: found {half}, expected 0 or more")),
+        Some(half) if half < 0.0 => Err(format!("{at}: found {half}, expected 0 or more").into()),
         _ => Ok(()),
     }
 }
 
 fn few(at: &str, found: usize, most: usize) -> Checked {
     if found > most {
-        Err(format!(
-            "{at}: found {found} of them, expected {most} at most"
-        ))
+        Err(format!("{at}: found {found} of them, expected {most} at most").into())
     } else {
         Ok(())
     }
@@ -210,9 +216,7 @@ fn number_of(at: &str, found: usize, expected: usize, why: &str) -> Checked {
     if found == expected {
         Ok(())
     } else {
-        Err(format!(
-            "{at}: found {found} of them, expected {expected}, {why}"
-        ))
+        Err(format!("{at}: found {found} of them, expected {expected}, {why}").into())
     }
 }
 
@@ -229,9 +233,9 @@ fn place(at: &str, key: &str) -> String {
 fn figures(at: &str, value: &Value) -> Checked {
     match value {
         Value::Number(number) if is_figure(number) => Ok(()),
-        Value::Number(number) => Err(format!(
-            "{at}: found {number}, expected a number of at most {LARGEST:e}"
-        )),
+        Value::Number(number) => {
+            Err(format!("{at}: found {number}, expected a number of at most {LARGEST:e}").into())
+        }
         Value::Array(all) => {
             let mut all = all.iter().enumerate();
             all.try_for_each(|(number, one)| match one {

@@ -36,7 +36,10 @@ fn places(value: &Value, at: &str, all: &mut Vec<String>) {
 
 /// Makes a page of the results, if they are taken.
 fn shown(value: &Value) -> Result<String, String> {
-    Results::parse(&value.to_string()).map(|found| html(&[found], "0.1.0"))
+    let found = Results::parse(&value.to_string());
+    found
+        .map(|found| html(&[found], "0.1.0"))
+        .map_err(|why| why.to_string())
 }
 
 /// The page is made, or the results are refused, whatever a value is replaced by.
@@ -161,6 +164,6 @@ fn a_value_of_another_type_is_named_with_its_line() {
         .lines()
         .position(|line| line.contains("often"))
         .unwrap();
-    let why = Results::parse(&text).unwrap_err();
+    let why = Results::parse(&text).unwrap_err().to_string();
     assert!(why.contains(&format!("line {line} ")), "{why}");
 }
