@@ -88,25 +88,35 @@ impl Node {
     }
 }
 
+/// What is wrong with a blob, in words that follow its name. QEMU wrote it, so nobody can do more
+/// than read them.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Damage(String);
+
+impl<T: Into<String>> From<T> for Damage {
+    fn from(words: T) -> Damage {
+        Damage(words.into())
+    }
+}
+
 /// Reads a blob.
 ///
 /// # Errors
-/// The damage, in words.
-pub(crate) fn read(blob: &[u8]) -> Result<Tree, String> {
+/// The damage.
+pub(crate) fn read(blob: &[u8]) -> Result<Tree, Damage> {
     let header = |index: usize| word(blob, index * 4);
     if header(0)? != MAGIC {
-        return Err("it does not begin with a device tree's magic number".to_string());
+        return Err("it does not begin with a device tree's magic number".into());
     }
     let (version, compatible) = (header(5)?, header(6)?);
     if version < VERSION || compatible > VERSION {
-        return Err(format!(
-            "it is of version {version}, and {VERSION} is expected"
-        ));
+        return Err(format!("it is of version {version}, and {VERSION} is expected").into());
     }
     let part = |offset: u32, size: u32, what: &str| {
         let (from, size) = (offset as usize, size as usize);
         let part = blob.get(from..).and_then(|rest| rest.get(..size));
-        part.ok_or_else(|| format!("its {what} lies beyond its end"))
+        part.ok_or_else(|| Damage(format!("its {what} lies beyond its end")))
     };
     let structure = part(header(2)?, header(9)?, "structure")?;
     let strings = part(header(3)?, header(8)?, "table of names")?;
@@ -118,9 +128,7 @@ pub(crate) fn read(blob: &[u8]) -> Result<Tree, String> {
     match reader.next()? {
         BEGIN_NODE => {}
         other => {
-            return Err(format!(
-                "its structure begins with {other}, not with a node"
-            ));
+            return Err(format!("its structure begins with {other}, not with a node").into());
         }
     }
     Ok(Tree {
@@ -131,12 +139,12 @@ pub(crate) fn read(blob: &[u8]) -> Result<Tree, String> {
 }
 
 /// The list of reserved memory, which an entry of zeroes ends.
-fn reserved(blob: &[u8], mut at: usize) -> Result<Vec<(u64, u64)>, String> {
+fn reserved(blob: &[u8], mut at: usize) -> Result<Vec<(u64, u64)>, Damage> {
     let mut list = Vec::new();
     loop {
         let pair = [0, 8].map(|more| {
             let (high, low) = (word(blob, at + more)?, word(blob, at + more + 4)?);
-            Ok::<u64, String>(u64::from(high) << 32 | u64::from(low))
+            Ok::<u64, Damage>(u64::from(high) << 32 | u64::from(low))
         });
         let [address, size] = pair;
         match (address?, size?) {
@@ -147,7 +155,7 @@ fn reserved(blob: &[u8], mut at: usize) -> Result<Vec<(u64, u64)>, String> {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Result<u32, String> {
+fn word(bytes: &[u8], at: usize) -> Result<u32, Damage> {
     let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
     let found = found.ok_or_else(|| format!("it ends before its byte {at}"))?;
     Ok(u32::from_be_bytes(*found))
@@ -160,14 +168,14 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn word(&mut self) -> Result<u32, String> {
+    fn word(&mut self) -> Result<u32, Damage> {
         let word = word(self.structure, self.at)?;
         self.at += 4;
         Ok(word)
     }
 
     /// The next word that is no padding.
-    fn next(&mut self) -> Result<u32, String> {
+    fn next(&mut self) -> Result<u32, Damage> {
         loop {
             match self.word()? {
                 NOTHING => {}
@@ -177,9 +185,9 @@ impl Reader<'_> {
     }
 
     /// A node whose beginning has been read.
-    fn node(&mut self, depth: usize) -> Result<Node, String> {
+    fn node(&mut self, depth: usize) -> Result<Node, Damage> {
         if depth > DEEPEST {
-            return Err(format!("its nodes are nested more than {DEEPEST} deep"));
+            return Err(format!("its nodes are nested more than {DEEPEST} deep").into());
         }
         let name = text(self.structure, self.at)?;
         self.at = (self.at + name.len() + 1).next_multiple_of(4);
@@ -196,18 +204,18 @@ impl Reader<'_> {
                 }
                 BEGIN_NODE => node.children.push(self.node(depth + 1)?),
                 END_NODE => return Ok(node),
-                other => return Err(format!("its structure has a word {other} in a node")),
+                other => return Err(format!("its structure has a word {other} in a node").into()),
             }
         }
     }
 }
 
 /// The characters from `at` up to a zero.
-fn text(bytes: &[u8], at: usize) -> Result<String, String> {
+fn text(bytes: &[u8], at: usize) -> Result<String, Damage> {
     let rest = bytes.get(at..).unwrap_or_default();
     let end = rest.iter().position(|byte| *byte == 0);
     let text = end.and_then(|end| String::from_utf8(rest[..end].to_vec()).ok());
-    text.ok_or_else(|| format!("it has no name at its byte {at}"))
+    text.ok_or_else(|| Damage(format!("it has no name at its byte {at}")))
 }
 
 impl Tree {
@@ -366,8 +374,8 @@ mod tests {
 
     #[test]
     fn what_is_no_tree_is_refused() {
-        assert!(read(b"").unwrap_err().contains("ends before"));
-        assert!(read(&[1; 64]).unwrap_err().contains("magic"));
+        assert!(read(b"").unwrap_err().0.contains("ends before"));
+        assert!(read(&[1; 64]).unwrap_err().0.contains("magic"));
         let mut deep = Node::new("x");
         for _ in 0..DEEPEST + 1 {
             let mut above = Node::new("x");
@@ -379,6 +387,6 @@ mod tests {
             reserved: Vec::new(),
             boot_cpu: 0,
         };
-        assert!(read(&tree.write()).unwrap_err().contains("deep"));
+        assert!(read(&tree.write()).unwrap_err().0.contains("deep"));
     }
 }

@@ -6,7 +6,7 @@
 //! its Documentation/arch/arm64/booting.rst.
 
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use object::LittleEndian;
 use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64};
@@ -31,11 +31,43 @@ pub(crate) struct Image {
     pub sched_ext: Option<bool>,
 }
 
+/// The fault of a file that should be a kernel, in words that follow the file's name.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ImageError {
+    #[error("it is no kernel: neither bzImage nor vmlinux (x86) nor Image (arm64)")]
+    NoKernel,
+    #[error(
+        "it is a vmlinux without a PVH entry, which QEMU cannot boot; build it with CONFIG_PVH=y \
+         or give its bzImage"
+    )]
+    NoEntry,
+    #[error("it is a vmlinux; for arm64 give arch/arm64/boot/Image")]
+    Vmlinux,
+    #[error("it is an ELF file for machine {0}, not a kernel")]
+    Machine(u16),
+    #[error("what is packed in it is no arm64 kernel")]
+    Packed,
+    #[error("it does not say which Linux version it is")]
+    NoRelease,
+    #[error("its ELF header is damaged ({0})")]
+    Header(#[from] object::read::Error),
+    #[error("it ends within byte {offset} and the {size} that should follow")]
+    Short { offset: usize, size: usize },
+    #[error("its payload is compressed in a way that perch does not know")]
+    Compression,
+    #[error("its payload is damaged ({0})")]
+    Payload(String),
+    #[error("its payload is to be unpacked with {0}, which failed: {1}; install it")]
+    Unpacker(String, #[source] std::io::Error),
+    #[error("{0} cannot unpack its payload ({1})")]
+    Unpacked(String, ExitStatus),
+}
+
 /// Reads a kernel: a bzImage or vmlinux for x86, an Image, compressed or not, for arm64.
 ///
 /// # Errors
-/// The fault of the file, in words that follow the file's name.
-pub(crate) fn read(file: &[u8]) -> Result<Image, String> {
+/// The fault of the file.
+pub(crate) fn read(file: &[u8]) -> Result<Image, ImageError> {
     if at(file, 0x202, b"HdrS") {
         return bzimage(file);
     }
@@ -58,21 +90,15 @@ pub(crate) fn read(file: &[u8]) -> Result<Image, String> {
         let header = elf(file)?;
         return match header.e_machine.get(LittleEndian) {
             EM_X86_64 if has_pvh(header, file) => describe(Arch::X86_64, file, None),
-            EM_X86_64 => Err(
-                "it is a vmlinux without a PVH entry, which QEMU cannot boot; build \
-                              it with CONFIG_PVH=y or give its bzImage"
-                    .to_string(),
-            ),
-            EM_AARCH64 => Err("it is a vmlinux; for arm64 give arch/arm64/boot/Image".to_string()),
-            machine => Err(format!(
-                "it is an ELF file for machine {machine}, not a kernel"
-            )),
+            EM_X86_64 => Err(ImageError::NoEntry),
+            EM_AARCH64 => Err(ImageError::Vmlinux),
+            machine => Err(ImageError::Machine(machine)),
         };
     }
-    Err("it is no kernel: neither bzImage nor vmlinux (x86) nor Image (arm64)".to_string())
+    Err(ImageError::NoKernel)
 }
 
-fn bzimage(file: &[u8]) -> Result<Image, String> {
+fn bzimage(file: &[u8]) -> Result<Image, ImageError> {
     let sectors = match slice(file, 0x1f1, 1)?[0] {
         0 => 4,
         sectors => usize::from(sectors),
@@ -89,15 +115,15 @@ fn bzimage(file: &[u8]) -> Result<Image, String> {
     Ok(image)
 }
 
-fn arm64(kernel: &[u8], unpacked: Option<Vec<u8>>) -> Result<Image, String> {
+fn arm64(kernel: &[u8], unpacked: Option<Vec<u8>>) -> Result<Image, ImageError> {
     if !at(kernel, 0x38, b"ARM\x64") {
-        return Err("what is packed in it is no arm64 kernel".to_string());
+        return Err(ImageError::Packed);
     }
     describe(Arch::Aarch64, kernel, unpacked)
 }
 
-fn describe(arch: Arch, kernel: &[u8], unpacked: Option<Vec<u8>>) -> Result<Image, String> {
-    let release = release(kernel).ok_or("it does not say which Linux version it is")?;
+fn describe(arch: Arch, kernel: &[u8], unpacked: Option<Vec<u8>>) -> Result<Image, ImageError> {
+    let release = release(kernel).ok_or(ImageError::NoRelease)?;
     Ok(Image {
         arch,
         release,
@@ -129,8 +155,8 @@ fn sched_ext(kernel: &[u8]) -> Option<bool> {
     Some(find(&kernel[btf..], b"\0sched_ext_ops\0").is_some())
 }
 
-fn elf(file: &[u8]) -> Result<&FileHeader64<LittleEndian>, String> {
-    FileHeader64::parse(file).map_err(|error| format!("its ELF header is damaged ({error})"))
+fn elf(file: &[u8]) -> Result<&FileHeader64<LittleEndian>, ImageError> {
+    Ok(FileHeader64::parse(file)?)
 }
 
 fn has_pvh(header: &FileHeader64<LittleEndian>, file: &[u8]) -> bool {
@@ -147,7 +173,7 @@ fn has_pvh(header: &FileHeader64<LittleEndian>, file: &[u8]) -> bool {
 }
 
 /// Unpacks `body`, which is `whole` without its last four bytes; gzip alone needs these four.
-fn decompress(whole: &[u8], body: &[u8]) -> Result<Vec<u8>, String> {
+fn decompress(whole: &[u8], body: &[u8]) -> Result<Vec<u8>, ImageError> {
     match whole {
         [0x28, 0xb5, 0x2f, 0xfd, ..] if whole.len() != body.len() => {
             let size = word(whole, whole.len() - 4)?;
@@ -162,7 +188,7 @@ fn decompress(whole: &[u8], body: &[u8]) -> Result<Vec<u8>, String> {
         [0x89, b'L', b'Z', b'O', ..] => host(&["lzop", "-dc"], body),
         // The kernel is not compressed.
         [0x7f, b'E', b'L', b'F', ..] => Ok(body.to_vec()),
-        _ => Err("its payload is compressed in a way that perch does not know".to_string()),
+        _ => Err(ImageError::Compression),
     }
 }
 
@@ -171,7 +197,7 @@ fn decompress(whole: &[u8], body: &[u8]) -> Result<Vec<u8>, String> {
 /// The kernel's build packs through a pipe, with a window of 128 MB whatever the size. That is more
 /// than decoders allow. No distance in the frame exceeds the frame's own length, so that length is
 /// a window large enough.
-fn one_segment(frame: &[u8], size: u32) -> Result<Vec<u8>, String> {
+fn one_segment(frame: &[u8], size: u32) -> Result<Vec<u8>, ImageError> {
     const SINGLE_SEGMENT: u8 = 1 << 5;
     const DICTIONARY: u8 = 3;
     let descriptor = slice(frame, 4, 1)?[0];
@@ -188,8 +214,8 @@ fn one_segment(frame: &[u8], size: u32) -> Result<Vec<u8>, String> {
     Ok(packed)
 }
 
-fn zstd(frame: &[u8]) -> Result<Vec<u8>, String> {
-    let damaged = |error: &dyn std::fmt::Display| format!("its payload is damaged ({error})");
+fn zstd(frame: &[u8]) -> Result<Vec<u8>, ImageError> {
+    let damaged = |error: &dyn std::fmt::Display| ImageError::Payload(error.to_string());
     let mut decoder = ruzstd::decoding::StreamingDecoder::new(frame).map_err(|e| damaged(&e))?;
     let mut unpacked = Vec::new();
     decoder
@@ -199,11 +225,9 @@ fn zstd(frame: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 /// Unpacks with a program of the host, for compressions that few kernels have.
-fn host(command: &[&str], packed: &[u8]) -> Result<Vec<u8>, String> {
+fn host(command: &[&str], packed: &[u8]) -> Result<Vec<u8>, ImageError> {
     let program = command[0];
-    let failed = |error: std::io::Error| {
-        format!("its payload is to be unpacked with {program}, which failed: {error}; install it")
-    };
+    let failed = |error| ImageError::Unpacker(program.to_string(), error);
     let mut child = Command::new(program)
         .args(&command[1..])
         .stdin(Stdio::piped())
@@ -222,10 +246,7 @@ fn host(command: &[&str], packed: &[u8]) -> Result<Vec<u8>, String> {
     let output = output.map_err(failed)?;
     // gzip ends with exit code 2 to warn of bytes behind its data.
     if output.stdout.is_empty() {
-        return Err(format!(
-            "{program} cannot unpack its payload ({})",
-            output.status
-        ));
+        return Err(ImageError::Unpacked(program.to_string(), output.status));
     }
     Ok(output.stdout)
 }
@@ -235,13 +256,13 @@ fn at(file: &[u8], offset: usize, magic: &[u8]) -> bool {
         .is_some_and(|rest| rest.starts_with(magic))
 }
 
-fn slice(file: &[u8], offset: usize, size: usize) -> Result<&[u8], String> {
+fn slice(file: &[u8], offset: usize, size: usize) -> Result<&[u8], ImageError> {
     let end = offset.checked_add(size);
     end.and_then(|end| file.get(offset..end))
-        .ok_or_else(|| format!("it ends within byte {offset} and the {size} that should follow"))
+        .ok_or(ImageError::Short { offset, size })
 }
 
-fn word(file: &[u8], offset: usize) -> Result<u32, String> {
+fn word(file: &[u8], offset: usize) -> Result<u32, ImageError> {
     let bytes = slice(file, offset, 4)?;
     Ok(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
 }
@@ -322,10 +343,7 @@ mod tests {
     #[test]
     fn what_is_no_kernel_or_only_half_of_one_is_refused() {
         let no_kernel = read(b"#!/bin/sh\n").err().unwrap();
-        assert!(
-            no_kernel.contains("neither bzImage nor vmlinux"),
-            "{no_kernel}"
-        );
+        assert!(matches!(no_kernel, ImageError::NoKernel), "{no_kernel}");
         let whole = bzimage_of(b"Linux version 6.18.15 ");
         for length in 0..whole.len() {
             assert!(read(&whole[..length]).is_err(), "{length} bytes");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A kernel, and the folder of the store that holds it.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -127,7 +128,7 @@ pub(super) fn unpack(
     config: Option<PathBuf>,
 ) -> Result<()> {
     let bytes = fs::read(path).map_err(Error::file("read the kernel", path))?;
-    let refused = |why: &str| Error::Input(format!("{}: {why}", path.display()));
+    let refused = |why: &dyn Display| Error::Input(format!("{}: {why}", path.display()));
     let image = image::read(&bytes).map_err(|why| refused(&why))?;
     if image.arch != arch {
         let why = format!("it is a kernel for {} and the guest is {arch}", image.arch);

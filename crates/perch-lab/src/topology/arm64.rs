@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use perch_machine::{Cpu, Machine};
 
 use super::memory::{self, Memory};
-use crate::fdt::{self, Node};
+use crate::fdt::{self, Damage, Node};
 
 /// The model of CPU that QEMU emulates. It has two levels of caches of its own, to which a tree may
 /// add. It has the atomic instructions of Armv8.1, without which the kernel refuses BPF programs
@@ -41,9 +41,9 @@ pub(super) fn arguments(machine: &Machine, memory: &Memory) -> Vec<String> {
 /// QEMU's device tree `blob` with the CPUs of `machine`.
 ///
 /// # Errors
-/// In words, when this is not the tree of a `virt` board with so many CPUs, or when a cache is
+/// When this is not the tree of a `virt` board with so many CPUs, or when a cache is
 /// larger than a tree can express.
-pub(super) fn describe(machine: &Machine, blob: &[u8]) -> Result<Vec<u8>, String> {
+pub(super) fn describe(machine: &Machine, blob: &[u8]) -> Result<Vec<u8>, Damage> {
     let mut tree = fdt::read(blob)?;
     let mut handles = Handles(tree.root.last_phandle());
     let cpus = tree.root.child("cpus").ok_or("it has no /cpus")?;
@@ -54,11 +54,12 @@ pub(super) fn describe(machine: &Machine, blob: &[u8]) -> Result<Vec<u8>, String
             "it has {} CPUs and the machine {}",
             nodes.len(),
             machine.cpus.len()
-        ));
+        )
+        .into());
     }
     // The kernel numbers CPUs in the tree's order.
     if !nodes.is_sorted_by_key(|node| node.cell("reg")) {
-        return Err("its CPUs are not in the order of their numbers".to_string());
+        return Err("its CPUs are not in the order of their numbers".into());
     }
     let mut caches = Caches::new(machine)?;
     let mut places = Vec::new();
@@ -117,7 +118,7 @@ enum Sharers {
 }
 
 impl Caches {
-    fn new(machine: &Machine) -> Result<Caches, String> {
+    fn new(machine: &Machine) -> Result<Caches, Damage> {
         let hardware = &machine.hardware;
         let cell = |bytes: u64| {
             u32::try_from(bytes)
@@ -138,7 +139,7 @@ impl Caches {
     }
 
     /// Writes the caches of `cpu` into its node.
-    fn attach(&mut self, cpu: &Cpu, node: &mut Node, handles: &mut Handles) -> Result<(), String> {
+    fn attach(&mut self, cpu: &Cpu, node: &mut Node, handles: &mut Handles) -> Result<(), Damage> {
         // The machine file tells the data cache only; the kernel needs both kinds, or counts caches
         // wrongly.
         for kind in ["d", "i"] {

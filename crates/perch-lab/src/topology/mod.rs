@@ -16,6 +16,7 @@ use perch_machine::{Cpu, Machine};
 
 use crate::arch::Arch;
 use crate::error::{Error, Result};
+use crate::fdt::Damage;
 use crate::qemu::Need;
 pub(crate) use memory::Memory;
 use tree::{Branch, CLUSTER, CORE, Caps, LEVELS};
@@ -210,8 +211,8 @@ impl Topology {
     /// QEMU's device tree `blob` for this guest, with its CPUs described as they should be.
     ///
     /// # Errors
-    /// The fault of the blob, in words.
-    pub(crate) fn device_tree(&self, blob: &[u8]) -> std::result::Result<Vec<u8>, String> {
+    /// The fault of the blob.
+    pub(crate) fn device_tree(&self, blob: &[u8]) -> std::result::Result<Vec<u8>, Damage> {
         arm64::describe(&self.machine, blob)
     }
 }
