@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The reasons why a sweep, a simulation of it or a store was refused or failed.
 
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
@@ -67,15 +68,11 @@ impl SweepError {
         }
     }
 
-    pub(crate) fn key(
-        origin: &str,
-        key: impl Into<String>,
-        reason: impl Into<String>,
-    ) -> SweepError {
+    pub(crate) fn key(origin: &str, key: impl Into<String>, reason: impl Display) -> SweepError {
         SweepError::Key {
             origin: origin.to_string(),
             key: key.into(),
-            reason: reason.into(),
+            reason: reason.to_string(),
         }
     }
 

@@ -17,4 +17,4 @@ pub use simulation::{
     Found, Key, MODEL, Prepared, ScoreFound, Simulation, Times, modes, simulation_schema,
 };
 pub use store::{Fault, Pruned, Store, Stored};
-pub use sweep::{Done, Point, Progress, Row, Shard, Sweep, sweep_schema};
+pub use sweep::{Done, Point, Progress, Row, Shard, ShardError, Sweep, sweep_schema};

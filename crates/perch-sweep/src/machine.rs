@@ -149,7 +149,8 @@ fn changed(
         let mut table: toml::Table =
             toml::from_str(&machine.to_toml()).expect("perch reads the machines that it writes");
         let is_same = read(&table, key) == Some(value);
-        set(&mut table, key, value.clone()).map_err(refused)?;
+        set(&mut table, key, value.clone())
+            .map_err(|key| refused(format!("`{key}` is not a table of the machine's file")))?;
         let text = toml::to_string(&table).expect("a table of TOML");
         let named = format!("{} with {key} = {value}", base.name);
         let made = Machine::from_toml_str(&text, &named)
@@ -173,8 +174,9 @@ fn read<'a>(table: &'a toml::Table, key: &str) -> Option<&'a toml::Value> {
     }
 }
 
-/// Sets the value at a dotted key; makes the tables on the way to it.
-fn set(table: &mut toml::Table, key: &str, value: toml::Value) -> Result<(), String> {
+/// Sets the value at a dotted key; makes the tables on the way to it. An error is the part of the key
+/// that is no table.
+fn set<'a>(table: &mut toml::Table, key: &'a str, value: toml::Value) -> Result<(), &'a str> {
     let Some((first, rest)) = key.split_once('.') else {
         table.insert(key.to_string(), value);
         return Ok(());
@@ -184,6 +186,6 @@ fn set(table: &mut toml::Table, key: &str, value: toml::Value) -> Result<(), Str
         .or_insert_with(|| toml::Value::Table(toml::Table::new()));
     match inner.as_table_mut() {
         Some(inner) => set(inner, rest, value),
-        None => Err(format!("`{first}` is not a table of the machine's file")),
+        None => Err(first),
     }
 }

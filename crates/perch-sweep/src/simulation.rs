@@ -3,7 +3,7 @@
 //! kept.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Display};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use perch_experiment::{
     Arm, CompareSpec, Comparison, CountRow, ExperimentError, Plan, Thoroughness, Window,
 };
 use perch_machine::Machine;
-use perch_policy::{Era, Modes, Topology};
+use perch_policy::{Era, Modes, ParseError, Topology};
 use perch_sim::RootDomain;
 use perch_workload::{Budget, OF_FILES};
 use schemars::generate::SchemaSettings;
@@ -247,11 +247,11 @@ pub struct Found {
 /// Reads the modes of a simulation: `cluster=posted,cache=off`, or `off`.
 ///
 /// # Errors
-/// Returns a sentence that says what was expected.
-pub fn modes(text: &str) -> Result<Modes, String> {
+/// The mechanism or the mode that does not exist.
+pub fn modes(text: &str) -> Result<Modes, ParseError> {
     match text {
         OFF => Ok(Modes::default()),
-        text => text.parse().map_err(|error| format!("{error}")),
+        text => text.parse(),
     }
 }
 
@@ -331,7 +331,7 @@ impl Simulation {
         origin: &str,
         budget: Budget,
     ) -> Result<Prepared, SweepError> {
-        let refused = |key: &str, reason: String| SweepError::key(origin, key, reason);
+        let refused = |key: &str, why: &dyn Display| SweepError::key(origin, key, why);
         if self.machine_toml.is_none()
             && perch_machine::library::names().all(|name| name != self.machine)
         {
@@ -339,12 +339,12 @@ impl Simulation {
             self.machine_toml = Some(known.base.to_toml());
             self.machine = String::new();
         }
-        let era: Era = (self.era.parse()).map_err(|error| refused("era", format!("{error}")))?;
-        let root_domain: RootDomain = (self.root_domain.parse())
-            .map_err(|error| refused("root_domain", format!("{error}")))?;
-        let modes = modes(&self.modes).map_err(|error| refused("modes", error))?;
+        let era: Era = (self.era.parse()).map_err(|error| refused("era", &error))?;
+        let root_domain: RootDomain =
+            (self.root_domain.parse()).map_err(|error| refused("root_domain", &error))?;
+        let modes = modes(&self.modes).map_err(|error| refused("modes", &error))?;
         era.check(&modes)
-            .map_err(|error| refused("modes", format!("{error}")))?;
+            .map_err(|error| refused("modes", &error))?;
         let canonical = Canonical {
             model: MODEL,
             machine: known.digest,

@@ -48,6 +48,44 @@ impl What {
     }
 }
 
+/// The reason why there is no axis of that name and value. It follows the axis's name.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AxisError {
+    #[error(
+        "no such axis: expected machine, workload, workload.KEY, hardware.KEY, numa.KEY, era, hz, \
+         arm or seed"
+    )]
+    Name,
+    #[error(
+        "{0} is neither a list nor a range: expected [A, B] or {{ from = A, to = B, step = S }}"
+    )]
+    Form(Value),
+    #[error("{}; expected {{ from = A, to = B, step = S }} or points = N", .0.message())]
+    Range(#[from] toml::de::Error),
+    #[error("it has no value")]
+    Empty,
+    #[error("{0} is there twice")]
+    Twice(Value),
+    #[error("{0}: expected {1}")]
+    Value(Value, &'static str),
+    #[error("expected a whole number below 2^32")]
+    Hz,
+    #[error("expected a whole number")]
+    Seed,
+    #[error("from and to: expected numbers")]
+    Ends,
+    #[error("from {0} is greater than to {1}")]
+    Backwards(f64, f64),
+    #[error("from {0}: expected more than 0 on a logarithmic scale")]
+    Logarithm(f64),
+    #[error("step and points exclude each other")]
+    StepAndPoints,
+    #[error("step {0}: expected a number above 0, whole where from and to are")]
+    Step(Value),
+    #[error("{0} values: expected less than {MOST_VALUES}")]
+    Many(usize),
+}
+
 /// One axis.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
@@ -96,15 +134,10 @@ pub(super) enum Scale {
 pub(super) fn axes(table: &toml::Table, key: &str, origin: &str) -> Result<Vec<Axis>, SweepError> {
     let mut found = Vec::new();
     collect(table, "", &mut |name, value| {
-        let refused = |reason: String| SweepError::key(origin, format!("{key}.{name}"), reason);
-        let what = What::of(name).ok_or_else(|| {
-            refused(
-                "no such axis: expected machine, workload, workload.KEY, hardware.KEY, numa.KEY, \
-                 era, hz, arm or seed"
-                    .to_string(),
-            )
-        })?;
-        found.push(Axis::read(name, what, value).map_err(refused)?);
+        let what = What::of(name).ok_or(AxisError::Name);
+        let axis = what.and_then(|what| Axis::read(name, what, value));
+        let refused = |error| SweepError::key(origin, format!("{key}.{name}"), error);
+        found.push(axis.map_err(refused)?);
         Ok(())
     })?;
     Ok(found)
@@ -133,7 +166,7 @@ fn collect(
 }
 
 impl Axis {
-    fn read(name: &str, what: What, value: &Value) -> Result<Axis, String> {
+    fn read(name: &str, what: What, value: &Value) -> Result<Axis, AxisError> {
         let mut axis = Axis {
             name: name.to_string(),
             what,
@@ -156,26 +189,19 @@ impl Axis {
                 };
             }
             (Value::Table(_), false) => {
-                let range: Range = value.clone().try_into().map_err(|error| {
-                    let reason = toml::de::Error::message(&error).to_string();
-                    format!("{reason}; expected {{ from = A, to = B, step = S }} or points = N")
-                })?;
+                let range: Range = value.clone().try_into()?;
                 axis.values = range.values()?;
                 axis.range = Some(range);
             }
-            _ => {
-                return Err(format!(
-                    "{value} is neither a list nor a range: expected [A, B] or {{ from = A, to = B, step = S }}"
-                ));
-            }
+            _ => return Err(AxisError::Form(value.clone())),
         }
         if axis.values.is_empty() {
-            return Err("it has no value".to_string());
+            return Err(AxisError::Empty);
         }
         let mut seen = BTreeSet::new();
         for value in &axis.values {
             if !seen.insert(value.to_string()) {
-                return Err(format!("{value} is there twice"));
+                return Err(AxisError::Twice(value.clone()));
             }
             axis.takes(value)?;
         }
@@ -183,7 +209,7 @@ impl Axis {
     }
 
     /// Refuses a value that is not of the axis's kind.
-    fn takes(&self, value: &Value) -> Result<(), String> {
+    fn takes(&self, value: &Value) -> Result<(), AxisError> {
         let (fits, expected) = match self.what {
             What::Machine | What::Workload | What::Era | What::Arm => {
                 (value.is_str(), "a text in quotes")
@@ -201,7 +227,7 @@ impl Axis {
         if fits {
             Ok(())
         } else {
-            Err(format!("{value}: expected {expected}"))
+            Err(AxisError::Value(value.clone(), expected))
         }
     }
 
@@ -227,7 +253,7 @@ impl Axis {
         value: &Value,
         simulation: &mut Simulation,
         keys: &mut Vec<(String, String)>,
-    ) -> Result<(), String> {
+    ) -> Result<(), AxisError> {
         let text = || match value {
             Value::String(text) => text.clone(),
             value => value.to_string(),
@@ -242,12 +268,12 @@ impl Axis {
             What::Era => simulation.era = text(),
             What::Hz => {
                 let hz = value.as_integer().and_then(|hz| u32::try_from(hz).ok());
-                simulation.hz = hz.ok_or("expected a whole number below 2^32")?;
+                simulation.hz = hz.ok_or(AxisError::Hz)?;
             }
             What::Arm => simulation.modes = text(),
             What::Seed => {
                 let seed = value.as_integer().and_then(|seed| u64::try_from(seed).ok());
-                simulation.seed = seed.ok_or("expected a whole number")?;
+                simulation.seed = seed.ok_or(AxisError::Seed)?;
             }
         }
         Ok(())
@@ -255,21 +281,19 @@ impl Axis {
 }
 
 impl Range {
-    fn ends(&self) -> Result<(f64, f64), String> {
+    fn ends(&self) -> Result<(f64, f64), AxisError> {
         let number = |value: &Value| match value {
             Value::Integer(number) => Some(*number as f64),
             Value::Float(number) => Some(*number).filter(|number| number.is_finite()),
             _ => None,
         };
         match (number(&self.from), number(&self.to)) {
-            (Some(from), Some(to)) if from > to => {
-                Err(format!("from {from} is greater than to {to}"))
+            (Some(from), Some(to)) if from > to => Err(AxisError::Backwards(from, to)),
+            (Some(from), Some(_)) if self.scale == Scale::Log && from <= 0.0 => {
+                Err(AxisError::Logarithm(from))
             }
-            (Some(from), Some(_)) if self.scale == Scale::Log && from <= 0.0 => Err(format!(
-                "from {from}: expected more than 0 on a logarithmic scale"
-            )),
             (Some(from), Some(to)) => Ok((from, to)),
-            _ => Err("from and to: expected numbers".to_string()),
+            _ => Err(AxisError::Ends),
         }
     }
 
@@ -279,7 +303,7 @@ impl Range {
     }
 
     /// Returns the value at a part of the way, 0 to 1.
-    fn at(&self, part: f64) -> Result<Value, String> {
+    fn at(&self, part: f64) -> Result<Value, AxisError> {
         let (from, to) = self.ends()?;
         let value = match self.scale {
             Scale::Linear => from + part * (to - from),
@@ -292,10 +316,10 @@ impl Range {
         })
     }
 
-    fn values(&self) -> Result<Vec<Value>, String> {
+    fn values(&self) -> Result<Vec<Value>, AxisError> {
         let (from, to) = self.ends()?;
         let mut values = match (&self.step, self.points) {
-            (Some(_), Some(_)) => return Err("step and points exclude each other".to_string()),
+            (Some(_), Some(_)) => return Err(AxisError::StepAndPoints),
             (Some(Value::Integer(step)), None) if self.is_whole() && *step > 0 => {
                 let count = ((to - from) / *step as f64) as usize;
                 self.counted(count)?;
@@ -311,11 +335,7 @@ impl Range {
                     .map(|n| Value::Float(from + n as f64 * step))
                     .collect()
             }
-            (Some(step), None) => {
-                return Err(format!(
-                    "step {step}: expected a number above 0, whole where from and to are"
-                ));
-            }
+            (Some(step), None) => return Err(AxisError::Step(step.clone())),
             (None, Some(points)) => {
                 self.counted(points as usize)?;
                 let last = points.saturating_sub(1).max(1);
@@ -331,11 +351,11 @@ impl Range {
         Ok(values)
     }
 
-    fn counted(&self, count: usize) -> Result<(), String> {
+    fn counted(&self, count: usize) -> Result<(), AxisError> {
         if count < MOST_VALUES {
             Ok(())
         } else {
-            Err(format!("{count} values: expected less than {MOST_VALUES}"))
+            Err(AxisError::Many(count))
         }
     }
 }

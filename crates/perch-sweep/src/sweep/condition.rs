@@ -61,7 +61,7 @@ impl Condition {
                 "expected TERM <= TERM, or with <, >=, >, == or !=".to_string(),
             ));
         };
-        let term = |text: &str| Term::parse(text.trim(), known).map_err(refused);
+        let term = |text: &str| Term::parse(text.trim(), known, &refused);
         Ok(Condition {
             text: text.to_string(),
             left: term(left)?,
@@ -116,7 +116,11 @@ impl Condition {
 }
 
 impl Term {
-    fn parse(text: &str, known: &[&str]) -> Result<Term, String> {
+    fn parse(
+        text: &str,
+        known: &[&str],
+        refused: &dyn Fn(String) -> SweepError,
+    ) -> Result<Term, SweepError> {
         if let Some(inner) = text
             .strip_prefix('"')
             .and_then(|text| text.strip_suffix('"'))
@@ -132,12 +136,13 @@ impl Term {
             Some((factor, name)) => (factor.trim(), name.trim()),
             None => ("1", text),
         };
-        let factor: f64 = (factor.parse()).map_err(|_| format!("`{factor}` is not a number"))?;
+        let factor: f64 =
+            (factor.parse()).map_err(|_| refused(format!("`{factor}` is not a number")))?;
         if name != CPUS && !known.contains(&name) {
-            return Err(format!(
+            return Err(refused(format!(
                 "`{name}` is not an axis of this sweep: expected {}, {CPUS}, a number or a \"text\"",
                 known.join(", ")
-            ));
+            )));
         }
         Ok(Term::Name(factor, name.to_string()))
     }

@@ -22,7 +22,7 @@ use crate::simulation::{Prepared, Simulation, Times};
 use axis::{Axis, Design, axes};
 use condition::Condition;
 
-pub use run::{Done, Progress, Shard};
+pub use run::{Done, Progress, Shard, ShardError};
 pub use schema::sweep_schema;
 pub use table::Row;
 

@@ -37,10 +37,21 @@ impl Shard {
     }
 }
 
-impl FromStr for Shard {
-    type Err = String;
+/// The reason why a text names no part of a sweep.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShardError {
+    /// Something else than `K/N`.
+    #[error("expected a part of the whole, for example 3/64")]
+    Form,
+    /// A part, of so many, that the whole does not have.
+    #[error("part {0} of {1}: expected 1/{whole} to {whole}/{whole}", whole = (*.1).max(1))]
+    Beyond(usize, usize),
+}
 
-    fn from_str(text: &str) -> Result<Shard, String> {
+impl FromStr for Shard {
+    type Err = ShardError;
+
+    fn from_str(text: &str) -> Result<Shard, ShardError> {
         let numbers = text.split_once('/');
         let numbers = numbers.and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
         match numbers {
@@ -48,11 +59,8 @@ impl FromStr for Shard {
                 index: index - 1,
                 of,
             }),
-            Some((index, of)) => Err(format!(
-                "part {index} of {of}: expected 1/{0} to {0}/{0}",
-                of.max(1)
-            )),
-            None => Err("expected a part of the whole, for example 3/64".to_string()),
+            Some((index, of)) => Err(ShardError::Beyond(index, of)),
+            None => Err(ShardError::Form),
         }
     }
 }
