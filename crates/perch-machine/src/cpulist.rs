@@ -5,12 +5,35 @@
 use crate::model::MAX_CPUS;
 use std::fmt::Write;
 
+/// The reason why a text is no list of CPUs, for the person who wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListError {
+    /// A part of the whole.
+    #[error("`{0}` in `{1}` is not a number")]
+    Number(String, String),
+    /// A CPU that no machine may have.
+    #[error("CPU {0} is beyond the {MAX_CPUS} CPUs that a machine may have")]
+    Beyond(u64),
+    /// A range whose first CPU is after its last.
+    #[error("the range `{0}` runs backwards")]
+    Backwards(String),
+    /// A range whose stride is not whole.
+    #[error("`{0}` lacks the `/` of a stride as in 0-14:2/4")]
+    Stride(String),
+    /// A range that takes none, or more CPUs of each group than there are.
+    #[error("`{0}` takes {1} of every {2} CPUs")]
+    Group(String, u32, u32),
+    /// A CPU of the whole.
+    #[error("CPU {0} is named twice in `{1}`")]
+    Twice(u32, String),
+}
+
 /// Returns the CPUs that `text` names, ascending, each once. Empty text names none.
 ///
 /// # Errors
-/// Returns a sentence for the person who wrote the list. It names the part that is not a number, a
-/// range that runs backwards, a CPU named twice, or a CPU at or above [`MAX_CPUS`].
-pub fn parse(text: &str) -> Result<Vec<u32>, String> {
+/// The part that is not a number, a range that runs backwards, a CPU named twice, or a CPU at or
+/// above [`MAX_CPUS`].
+pub fn parse(text: &str) -> Result<Vec<u32>, ListError> {
     let mut cpus = Vec::new();
     if text.trim().is_empty() {
         return Ok(cpus);
@@ -26,35 +49,33 @@ pub fn parse(text: &str) -> Result<Vec<u32>, String> {
             None => (number(range, text)?, number(range, text)?),
         };
         if first > last {
-            return Err(format!("the range `{part}` runs backwards"));
+            return Err(ListError::Backwards(part.to_string()));
         }
         let (used, group) = match stride.map(|s| s.split_once('/')) {
             None => (1, 1),
-            Some(None) => return Err(format!("`{part}` lacks the `/` of a stride as in 0-14:2/4")),
+            Some(None) => return Err(ListError::Stride(part.to_string())),
             Some(Some((used, group))) => (number(used, text)?, number(group, text)?),
         };
         if used == 0 || used > group {
-            return Err(format!("`{part}` takes {used} of every {group} CPUs"));
+            return Err(ListError::Group(part.to_string(), used, group));
         }
         cpus.extend((first..=last).filter(|cpu| (cpu - first) % group < used));
     }
     cpus.sort_unstable();
     if let Some(pair) = cpus.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(format!("CPU {} is named twice in `{text}`", pair[0]));
+        return Err(ListError::Twice(pair[0], text.to_string()));
     }
     Ok(cpus)
 }
 
-fn number(text: &str, whole: &str) -> Result<u32, String> {
+fn number(text: &str, whole: &str) -> Result<u32, ListError> {
     let text = text.trim();
     let value: u64 = text
         .parse()
-        .map_err(|_| format!("`{text}` in `{whole}` is not a number"))?;
+        .map_err(|_| ListError::Number(text.to_string(), whole.to_string()))?;
     match u32::try_from(value) {
         Ok(small) if (small as usize) < MAX_CPUS => Ok(small),
-        _ => Err(format!(
-            "CPU {value} is beyond the {MAX_CPUS} CPUs that a machine may have"
-        )),
+        _ => Err(ListError::Beyond(value)),
     }
 }
 

@@ -197,7 +197,7 @@ fn cpu_list() {
                 Ok(again) if again == cpus => Ok(()),
                 other => Err(format!("{cpus:?} is read again as {other:?}")),
             },
-            Err(why) => refused(&why, "", input),
+            Err(why) => refused(&why.to_string(), "", input),
         }
     });
 }

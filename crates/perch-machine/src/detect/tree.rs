@@ -54,7 +54,8 @@ impl Tree {
         self.text(file)
             .map(|text| {
                 let expected = "expected a CPU list such as 0,3-5";
-                cpulist::parse(&text).map_err(|reason| self.problem(file, reason, expected))
+                cpulist::parse(&text)
+                    .map_err(|reason| self.problem(file, reason.to_string(), expected))
             })
             .transpose()
     }

@@ -178,7 +178,7 @@ fn group(list: &Spanned<String>, key: String, source: &Source) -> Result<Group, 
         Ok(cpus) => Ok(Group { cpus, place }),
         Err(reason) => Err(place.problem(
             source.origin,
-            reason,
+            reason.to_string(),
             "expected a CPU list such as \"0,3-5\"",
         )),
     }

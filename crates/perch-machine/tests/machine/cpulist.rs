@@ -22,7 +22,7 @@ fn bad_lists_are_refused_in_words() {
         ("0-3:1", "lacks the `/`"),
         ("0-3:0/2", "takes 0 of every 2"),
     ] {
-        let message = parse(text).unwrap_err();
+        let message = parse(text).unwrap_err().to_string();
         assert!(message.contains(words), "{text}: {message}");
     }
 }
