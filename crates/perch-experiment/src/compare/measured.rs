@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A comparison whose scores are measured somewhere else than in the simulator.
 
+use std::fmt::Display;
+
 use perch_machine::Machine;
 
 use super::kernels::{ArmKernel, common_hz, releases};
@@ -67,11 +69,11 @@ pub struct Measurement {
 /// [`ExperimentError::Argument`] when there is no arm, two have the same name or a number makes no
 /// sense; [`ExperimentError::Run`] with the words of `measure` when a measurement fails, and when
 /// a measurement has other scores than the first one; and those of `each`.
-pub fn compare_measured(
+pub fn compare_measured<E: Display>(
     spec: &MeasuredSpec,
     progress: Progress,
     each: Each,
-    measure: impl Fn(Measurement) -> Result<Vec<MeasuredScore>, String> + Sync,
+    measure: impl Fn(Measurement) -> Result<Vec<MeasuredScore>, E> + Sync,
 ) -> Result<Comparison, ExperimentError> {
     check(spec)?;
     let repetitions = spec.repetitions as usize;
@@ -84,8 +86,10 @@ pub fn compare_measured(
     let mut described: Vec<MeasuredScore> = Vec::new();
     // The values by score, then by arm.
     let mut values: Vec<Vec<Vec<f64>>> = Vec::new();
-    let run =
-        |index: usize| measure(what(index)).map_err(|reason| failure(spec, what(index), reason));
+    let run = |index: usize| {
+        let found = measure(what(index));
+        found.map_err(|error| failure(spec, what(index), error.to_string()))
+    };
     let keep = |index: usize, found: Vec<MeasuredScore>| {
         if index == 0 {
             values = found
@@ -94,7 +98,14 @@ pub fn compare_measured(
                 .collect();
             described = found.clone();
         }
-        same(&described, &found).map_err(|reason| failure(spec, what(index), reason))?;
+        if !same(&described, &found) {
+            let reason = format!(
+                "its scores are {}, and those of the first arm's first repetition are {}",
+                names(&found),
+                names(&described)
+            );
+            return Err(failure(spec, what(index), reason));
+        }
         let scores = values.iter_mut().zip(&found);
         scores.for_each(|(arms, score)| arms[index / repetitions].push(score.value));
         Ok(())
@@ -193,8 +204,8 @@ fn failure(spec: &MeasuredSpec, at: Measurement, reason: String) -> ExperimentEr
     ExperimentError::Run { what, reason }
 }
 
-/// Refuses scores of other names, units or order than the first measurement's.
-fn same(first: &[MeasuredScore], scores: &[MeasuredScore]) -> Result<(), String> {
+/// Returns whether scores have the names, units and order of the first measurement's.
+fn same(first: &[MeasuredScore], scores: &[MeasuredScore]) -> bool {
     let described = |scores: &[MeasuredScore]| -> Vec<(String, String, bool)> {
         let one = |score: &MeasuredScore| {
             let MeasuredScore { name, unit, .. } = score;
@@ -202,18 +213,12 @@ fn same(first: &[MeasuredScore], scores: &[MeasuredScore]) -> Result<(), String>
         };
         scores.iter().map(one).collect()
     };
-    if described(first) == described(scores) {
-        return Ok(());
-    }
-    let named = |scores: &[MeasuredScore]| {
-        let names = scores.iter().map(|score| score.name.as_str());
-        names.collect::<Vec<_>>().join(", ")
-    };
-    Err(format!(
-        "its scores are {}, and those of the first arm's first repetition are {}",
-        named(scores),
-        named(first)
-    ))
+    described(first) == described(scores)
+}
+
+fn names(scores: &[MeasuredScore]) -> String {
+    let names = scores.iter().map(|score| score.name.as_str());
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// Hands out the values of one score, arm by arm.
@@ -253,6 +258,8 @@ fn hand_out(
 mod tests {
     use super::*;
 
+    type Measured = Result<Vec<MeasuredScore>, &'static str>;
+
     fn spec(arms: &[&str], repetitions: u32) -> MeasuredSpec {
         MeasuredSpec {
             machine: perch_machine::resolve("x5570").unwrap(),
@@ -280,13 +287,13 @@ mod tests {
         }
     }
 
-    fn score(name: &str, value: f64) -> Vec<MeasuredScore> {
-        vec![MeasuredScore {
+    fn score(name: &str, value: f64) -> Measured {
+        Ok(vec![MeasuredScore {
             name: name.to_string(),
             unit: "s".to_string(),
             higher_is_better: false,
             value,
-        }]
+        }])
     }
 
     #[test]
@@ -295,7 +302,7 @@ mod tests {
         // The value depends on the seed and on the arm, in which b is twice a.
         let measure = |at: Measurement| {
             let by_seed = 10.0 + (at.seed % 8) as f64 + f64::from(at.repetition);
-            Ok(score("time", by_seed * (1 + at.arm) as f64))
+            score("time", by_seed * (1 + at.arm) as f64)
         };
         let mut raw = Vec::new();
         let mut note = |one: &Repetition| {
@@ -327,7 +334,7 @@ mod tests {
             raw.push((one.arm.to_string(), one.era.to_string(), one.seed));
             Ok(())
         };
-        let measure = |at: Measurement| Ok(score("time", (at.seed % 1000) as f64 + 1.0));
+        let measure = |at: Measurement| score("time", (at.seed % 1000) as f64 + 1.0);
         let found = compare_measured(&spec, &|_, _| {}, &mut note, measure).unwrap();
         assert_eq!((found.era.as_str(), found.hz), ("6.18 and 7.2", 0));
         assert_eq!(found.kernels, spec.kernels);
@@ -345,19 +352,19 @@ mod tests {
     #[test]
     fn a_failure_and_another_score_name_the_arm() {
         let spec = spec(&["stock", "perch"], 2);
-        let run = |measure: &(dyn Fn(Measurement) -> Result<Vec<MeasuredScore>, String> + Sync)| {
+        let run = |measure: &(dyn Fn(Measurement) -> Measured + Sync)| {
             let found = compare_measured(&spec, &|_, _| {}, &mut |_| Ok(()), measure);
             found.unwrap_err().to_string()
         };
         let words = run(&|at| match (at.arm, at.repetition) {
-            (1, 0) => Err("it stalled".to_string()),
-            _ => Ok(score("time", 1.0)),
+            (1, 0) => Err("it stalled"),
+            _ => score("time", 1.0),
         });
         assert!(
             words.contains("arm perch, repetition 0") && words.contains("it stalled"),
             "{words}"
         );
-        let words = run(&|at| Ok(score(if at.arm == 1 { "n=4" } else { "n=2" }, 1.0)));
+        let words = run(&|at| score(if at.arm == 1 { "n=4" } else { "n=2" }, 1.0));
         assert!(
             words.contains("its scores are n=4, and those of the first arm's"),
             "{words}"
@@ -367,7 +374,7 @@ mod tests {
     #[test]
     fn arms_and_numbers_are_refused() {
         let refused = |spec: &MeasuredSpec| {
-            let measure = |_| Ok(score("time", 1.0));
+            let measure = |_| score("time", 1.0);
             let found = compare_measured(spec, &|_, _| {}, &mut |_| Ok(()), measure);
             found.unwrap_err().to_string()
         };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The simulations of a run.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use perch_machine::Machine;
 use perch_policy::{Policy, Topology};
-use perch_sim::workload::{Budget, Workload};
+use perch_sim::workload::{Budget, Workload, WorkloadError};
 use perch_sim::{Batch, Outcome, Scenario, Score, balancing_ns};
 
 use super::gathered::is_of;
@@ -67,7 +68,7 @@ pub(super) fn scenario(
     topology: &Arc<Topology>,
     trial: &Trial,
     budget: Budget,
-) -> Result<Scenario, String> {
+) -> Result<Scenario, WorkloadError> {
     let Trial {
         load, arm, effort, ..
     } = trial;
@@ -77,8 +78,7 @@ pub(super) fn scenario(
         policy: Policy::new(experiment.era, arm.modes),
         hz: experiment.hz,
         root_domain: experiment.root_domain,
-        workload: Workload::parse_within(&load.workload, &load.machine, budget)
-            .map_err(|error| error.to_string())?,
+        workload: Workload::parse_within(&load.workload, &load.machine, budget)?,
         warmup_ns: effort.warmup_ns,
         measure_ns: effort.measure_ns,
         seed: trial.seed,
@@ -124,18 +124,18 @@ fn simulate(
     tallies: &Tallies,
 ) -> Result<Found, ExperimentError> {
     let Trial { load, arm, .. } = trial;
-    let failed = |reason: String| ExperimentError::Run {
+    let failed = |reason: &dyn Display| ExperimentError::Run {
         what: format!(
             "{}, arm {}, repetition {}",
             load.path(),
             arm.name,
             trial.repetition
         ),
-        reason,
+        reason: reason.to_string(),
     };
-    let scenario = scenario(experiment, topology, trial, budget).map_err(failed)?;
+    let scenario = scenario(experiment, topology, trial, budget).map_err(|error| failed(&error))?;
     let run = scenario.run_in_batches(BATCHES);
-    let (outcome, batches) = run.map_err(|error| failed(error.to_string()))?;
+    let (outcome, batches) = run.map_err(|error| failed(&error))?;
     let scores = load.scores.iter().enumerate();
     tallies.add(load, arm, &outcome.metrics);
     let scores: Result<_, _> = scores
@@ -144,7 +144,7 @@ fn simulate(
             let mut cells =
                 cells().filter(|cell| std::ptr::eq(&experiment.loads[cell.load], *load));
             let relative = cells.any(|cell| cell.judging.relative);
-            read(&outcome, &batches, wanted, relative).map_err(failed)
+            read(&outcome, &batches, wanted, relative).map_err(|error| failed(&error))
         })
         .collect();
     let published = experiment.c2c.as_ref().filter(|line| is_of(line, load));
@@ -155,14 +155,24 @@ fn simulate(
     })
 }
 
-/// Returns the score of `outcome` that is `wanted`; if there is none, a sentence that says so. A
-/// score that is shown `relative` to another may be in any unit.
+/// The reason why the score that a cell wants is not among those of its workload.
+#[derive(Debug, thiserror::Error)]
+enum ScoreError {
+    #[error("the workload has no score `{0}`; it has {1}")]
+    Name(String, String),
+    #[error("the workload scores in {0}, the experiment in {1}")]
+    Unit(&'static str, String),
+    #[error("the score {0} is {1}; measure_ms is too short for this workload")]
+    Value(String, f64),
+}
+
+/// Returns the score of `outcome` that is `wanted`. A score that is shown `relative` to another may be in any unit.
 fn read(
     outcome: &Outcome,
     batches: &[Batch],
     wanted: &Wanted,
     relative: bool,
-) -> Result<Scored, String> {
+) -> Result<Scored, ScoreError> {
     let name = wanted.name.as_deref();
     let is_wanted = |score: &Score| name.is_none_or(|name| name == score.name);
     let Some(index) = outcome.scores.iter().position(is_wanted) else {
@@ -171,24 +181,15 @@ fn read(
             .iter()
             .map(|score| score.name.as_str())
             .collect();
-        return Err(format!(
-            "the workload has no score `{}`; it has {}",
-            name.unwrap_or("any"),
-            names.join(", ")
-        ));
+        let name = name.unwrap_or("any").to_string();
+        return Err(ScoreError::Name(name, names.join(", ")));
     };
     let score = &outcome.scores[index];
     if score.unit != wanted.unit && !relative {
-        return Err(format!(
-            "the workload scores in {}, the experiment in {}",
-            score.unit, wanted.unit
-        ));
+        return Err(ScoreError::Unit(score.unit, wanted.unit.clone()));
     }
     if !(score.value.is_finite() && score.value > 0.0) {
-        return Err(format!(
-            "the score {} is {}; measure_ms is too short for this workload",
-            score.name, score.value
-        ));
+        return Err(ScoreError::Value(score.name.clone(), score.value));
     }
     Ok(Scored {
         value: score.value,
