@@ -8,6 +8,17 @@ use perch_experiment::Thoroughness;
 use perch_report::{Origin, ResultFormat};
 use perch_workload::Budget;
 
+/// The reason why a value was refused, in words that follow the argument's name and the value.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadValue(String);
+
+impl<T: Into<String>> From<T> for BadValue {
+    fn from(words: T) -> BadValue {
+        BadValue(words.into())
+    }
+}
+
 /// The options of commands that simulate and show results.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
@@ -70,11 +81,11 @@ pub fn threads(jobs: Option<u32>) -> usize {
 }
 
 /// Reads a count that must not be 0.
-pub fn at_least_one(text: &str) -> Result<u32, String> {
+pub fn at_least_one(text: &str) -> Result<u32, BadValue> {
     match text.parse() {
-        Ok(0) => Err("expected at least 1".to_string()),
+        Ok(0) => Err("expected at least 1".into()),
         Ok(count) => Ok(count),
-        Err(_) => Err("expected a whole number, at least 1".to_string()),
+        Err(_) => Err("expected a whole number, at least 1".into()),
     }
 }
 
@@ -99,18 +110,22 @@ impl From<Effort> for Thoroughness {
 
 /// Reads a duration such as `250ms` or `2s` and returns nanoseconds; refuses more than an hour,
 /// which is probably a wrong unit.
-pub fn duration_ns(text: &str) -> Result<u64, String> {
+pub fn duration_ns(text: &str) -> Result<u64, BadValue> {
     const LIMIT_NS: u64 = 3600 * 1_000_000_000;
     let units = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
     match with_unit(text, &units, "250ms or 2s")? {
         Some(ns) if ns <= LIMIT_NS => Ok(ns),
-        _ => Err("more than an hour of simulated time".to_string()),
+        _ => Err("more than an hour of simulated time".into()),
     }
 }
 
 /// Reads a whole number followed by one of `units`, each given with its size, and returns their
 /// product; `None` where that does not fit in 64 bits.
-pub fn with_unit(text: &str, units: &[(&str, u64)], examples: &str) -> Result<Option<u64>, String> {
+pub fn with_unit(
+    text: &str,
+    units: &[(&str, u64)],
+    examples: &str,
+) -> Result<Option<u64>, BadValue> {
     let expected = || format!("expected a whole number and a unit, for example {examples}");
     let at = text
         .find(|c: char| !c.is_ascii_digit())

@@ -12,6 +12,7 @@ mod watched;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -77,7 +78,7 @@ pub struct RunArguments {
     machine: Option<String>,
     /// The guest's architecture [default: arm64 for a machine whose CPUs differ in capacity, else
     /// amd64]
-    #[arg(long, value_name = "amd64|arm64", value_parser = arch)]
+    #[arg(long, value_name = "amd64|arm64", value_parser = Arch::from_str)]
     arch: Option<Arch>,
     /// The kernel: a version such as 7.2, or a file [default: the newest that was tried]
     #[arg(
@@ -188,11 +189,6 @@ pub struct ScheduledArguments {
 pub struct MarkedArguments {
     #[arg(required = true, trailing_var_arg = true)]
     command: Vec<String>,
-}
-
-fn arch(text: &str) -> Result<Arch, String> {
-    text.parse()
-        .map_err(|error: perch_lab::Error| error.to_string())
 }
 
 impl From<perch_lab::Error> for Failure {

@@ -14,7 +14,7 @@ use perch_record::format::{Decisions, Footer, Header, Writer};
 use perch_record::{RecordError, Recorder};
 use perch_scheduler::{Kernel, Signals};
 
-use crate::arguments::with_unit;
+use crate::arguments::{BadValue, with_unit};
 use crate::output::{Failure, say};
 
 /// The arguments of `perch record`.
@@ -46,12 +46,12 @@ enum Which {
     All,
 }
 
-fn ring(text: &str) -> Result<u32, String> {
+fn ring(text: &str) -> Result<u32, BadValue> {
     let units = [("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)];
     let bytes = with_unit(text, &units, "64k, 16m or 1g")?;
     match bytes {
         Some(bytes @ 0x1_0000..=0x4000_0000) => Ok((bytes as u32).next_power_of_two()),
-        _ => Err("expected 64k to 1g".to_string()),
+        _ => Err("expected 64k to 1g".into()),
     }
 }
 
@@ -243,7 +243,7 @@ mod tests {
     fn buffers_are_powers_of_two() {
         assert_eq!(ring("16m"), Ok(16 << 20));
         assert_eq!(ring("100k"), Ok(128 << 10));
-        assert_eq!(ring("2g").unwrap_err(), "expected 64k to 1g");
-        assert!(ring("16").unwrap_err().contains("unit"));
+        assert_eq!(ring("2g"), Err("expected 64k to 1g".into()));
+        assert!(ring("16").unwrap_err().to_string().contains("unit"));
     }
 }

@@ -10,7 +10,7 @@ use perch_report::{Align, Grid};
 use perch_scheduler::interface::Event;
 use perch_scheduler::stats::{Client, Report, SOCKET, openmetrics};
 
-use crate::arguments::duration_ns;
+use crate::arguments::{BadValue, duration_ns};
 use crate::output::{Failure, emit};
 
 /// The arguments of `perch stats`.
@@ -38,10 +38,10 @@ enum Form {
 }
 
 /// A duration from 100 ms to an hour.
-pub fn interval(text: &str) -> Result<Duration, String> {
+pub fn interval(text: &str) -> Result<Duration, BadValue> {
     match duration_ns(text) {
         Ok(ns) if ns >= 100_000_000 => Ok(Duration::from_nanos(ns)),
-        _ => Err("expected a time from 100ms to 3600s, for example 1s".to_string()),
+        _ => Err("expected a time from 100ms to 3600s, for example 1s".into()),
     }
 }
 

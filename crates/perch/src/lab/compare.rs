@@ -68,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     advance(0, total);
     let mut found = compare_measured(&spec, &advance, &mut |r| raw.add(r), |at| {
-        guests.measure(at)
+        guests.measure(at).map_err(|failure| failure.message)
     })?;
     found.decisions = guests.decisions();
     meter.say("guests", spec.jobs);

@@ -7,7 +7,7 @@ use perch_lab::{Cpus, Topology};
 
 use super::watched::WATCHED;
 use crate::agent;
-use crate::arguments::with_unit;
+use crate::arguments::{BadValue, with_unit};
 
 /// [`Cpus`] as an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,11 @@ impl std::fmt::Display for Limit {
 }
 
 /// Reads [`Limit`].
-pub fn limit(text: &str) -> Result<Limit, String> {
+pub fn limit(text: &str) -> Result<Limit, BadValue> {
     match text.parse() {
         _ if text == "all" => Ok(Limit(Cpus::All)),
         Ok(count) if count > 0 => Ok(Limit(Cpus::AtMost(count))),
-        _ => Err("expected a whole number, at least 1, or `all`".to_string()),
+        _ => Err("expected a whole number, at least 1, or `all`".into()),
     }
 }
 
@@ -40,11 +40,11 @@ pub fn left_out(topology: &Topology) -> String {
 }
 
 /// A time of the host's clock, such as `90s`, `10m` or `2h`.
-pub fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, BadValue> {
     let units = [("s", 1), ("m", 60), ("h", 3600)];
     match with_unit(text, &units, "90s, 10m or 2h")? {
         Some(seconds @ 1..=604_800) => Ok(Duration::from_secs(seconds)),
-        _ => Err("expected at least a second and at most a week".to_string()),
+        _ => Err("expected at least a second and at most a week".into()),
     }
 }
 

@@ -4,7 +4,7 @@
 use perch_scheduler::Settings;
 
 use super::change::{Change, Kernel};
-use crate::arguments::quoted;
+use crate::arguments::{BadValue, quoted};
 
 /// How the scheduler of an arm's guests comes to be theirs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +44,11 @@ impl Arm {
     /// behind the program, before its arguments, which may have an `@` of their own.
     ///
     /// # Errors
-    /// A sentence that says what was wrong and what was expected.
-    pub fn parse(text: &str) -> Result<Arm, String> {
+    /// What was wrong, and what was expected.
+    pub fn parse(text: &str) -> Result<Arm, BadValue> {
         let words = shlex::split(text).ok_or("it has a quote that is not closed")?;
         let Some((first, _)) = words.split_first() else {
-            return Err("it is empty: expected stock, perch, or NAME=PROGRAM".to_string());
+            return Err("it is empty: expected stock, perch, or NAME=PROGRAM".into());
         };
         let (name, first) = named(first)?;
         let with = words
@@ -60,21 +60,21 @@ impl Arm {
             Some(at) => (&words[1..at], &words[at + 1..]),
         };
         if with.is_some() && changes.is_empty() {
-            return Err("nothing comes after `with`".to_string());
+            return Err("nothing comes after `with`".into());
         }
         let alone = [mine.last(), changes.last()];
         if let Some(word) = alone.into_iter().flatten().find(|w| w.starts_with(ON)) {
-            return Err(format!("`{word}` stands alone; {}", place_of(word, &first)));
+            return Err(format!("`{word}` stands alone; {}", place_of(word, &first)).into());
         }
         let (program, image) = on(&first)?;
         let scheduler = scheduler(program, mine)?;
         let change = |word: &String| {
             word.parse().map_err(|error| match word.find(ON) {
-                Some(at) => format!("{error}; {}", place_of(&word[at..], &first)),
+                Some(at) => format!("{error}; {}", place_of(&word[at..], &first)).into(),
                 None => error,
             })
         };
-        let changes: Result<Vec<Change>, String> = changes.iter().map(change).collect();
+        let changes: Result<Vec<Change>, BadValue> = changes.iter().map(change).collect();
         let name = match name {
             Some(name) => name,
             None => default_name(&scheduler),
@@ -108,7 +108,7 @@ impl Arm {
 }
 
 /// Takes the name from the first word, and returns both.
-fn named(first: &str) -> Result<(Option<String>, String), String> {
+fn named(first: &str) -> Result<(Option<String>, String), BadValue> {
     if first.starts_with("perch:") || first.starts_with("stock:") {
         return Ok((None, first.to_string()));
     }
@@ -121,31 +121,34 @@ fn named(first: &str) -> Result<(Option<String>, String), String> {
     if name.is_empty() || !name.chars().all(is_plain) {
         return Err(format!(
             "`{name}` is not a name: expected letters, digits and -_.+ before the first `=`"
-        ));
+        )
+        .into());
     }
     if rest.is_empty() {
         return Err(format!(
             "no scheduler after `{name}=`: expected stock, perch[:KEY=VALUE,…] or a program"
-        ));
+        )
+        .into());
     }
     Ok((Some(name.to_string()), rest.to_string()))
 }
 
 /// Takes the kernel from the scheduler's word, and returns both.
-fn on(first: &str) -> Result<(&str, Option<String>), String> {
+fn on(first: &str) -> Result<(&str, Option<String>), BadValue> {
     let Some((scheduler, kernel)) = first.split_once(ON) else {
         return Ok((first, None));
     };
     if scheduler.is_empty() {
-        return Err(format!(
-            "no scheduler before `{first}`: expected for example stock{first}"
-        ));
+        return Err(
+            format!("no scheduler before `{first}`: expected for example stock{first}").into(),
+        );
     }
     if kernel.is_empty() {
         return Err(format!(
             "no kernel after `{first}`: expected a version (`{first}7.2`) or a file \
              (`{first}/path/to/bzImage`)"
-        ));
+        )
+        .into());
     }
     Ok((scheduler, Some(kernel.to_string())))
 }
@@ -156,7 +159,7 @@ fn place_of(kernel: &str, first: &str) -> String {
     format!("a kernel comes right behind the scheduler: `{scheduler}{kernel}`")
 }
 
-fn scheduler(first: &str, more: &[String]) -> Result<Scheduler, String> {
+fn scheduler(first: &str, more: &[String]) -> Result<Scheduler, BadValue> {
     let (word, set) = match first.split_once(':') {
         Some((word, set)) => (word, Some(set)),
         None => (first, None),
@@ -166,7 +169,8 @@ fn scheduler(first: &str, more: &[String]) -> Result<Scheduler, String> {
             "`{}` after {word}: expected `{WITH}` and what is different in its kernel, for \
              example `{word} {WITH} clusters=off`",
             more.join(" ")
-        ));
+        )
+        .into());
     }
     match (word, set) {
         ("stock", None) => Ok(Scheduler::Stock),
@@ -174,10 +178,11 @@ fn scheduler(first: &str, more: &[String]) -> Result<Scheduler, String> {
             "stock has no modes; what is different in its kernel comes after `{WITH}`: `stock \
              {WITH} {}`",
             if set.is_empty() { "clusters=off" } else { set }
-        )),
+        )
+        .into()),
         ("perch", None) => Ok(Scheduler::Perch(String::new())),
         ("perch", Some("")) => {
-            Err("no modes after `perch:`: expected for example perch:cluster=perch".to_string())
+            Err("no modes after `perch:`: expected for example perch:cluster=perch".into())
         }
         ("perch", Some(set)) => {
             let mut settings = Settings::default();
@@ -209,7 +214,7 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        Arm::parse(text).unwrap_err()
+        Arm::parse(text).unwrap_err().to_string()
     }
 
     #[test]

@@ -3,6 +3,9 @@
 
 use std::str::FromStr;
 
+use crate::arguments::BadValue;
+use crate::output::Failure;
+
 /// The folder of the scheduler's files in debugfs.
 const SCHED: &str = "/sys/kernel/debug/sched";
 
@@ -56,9 +59,9 @@ impl Kernel {
 }
 
 impl FromStr for Change {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Change, String> {
+    fn from_str(text: &str) -> Result<Change, BadValue> {
         let expected = || {
             format!(
                 "`{text}` changes nothing: expected clusters=off, cache=off, feature=NAME, \
@@ -67,7 +70,7 @@ impl FromStr for Change {
         };
         let (key, value) = text.split_once('=').ok_or_else(expected)?;
         if value.is_empty() {
-            return Err(format!("`{text}`: nothing comes after `=`"));
+            return Err(format!("`{text}`: nothing comes after `=`").into());
         }
         let write = |file: String, value: &str| {
             let value = value.to_string();
@@ -77,16 +80,18 @@ impl FromStr for Change {
             "clusters" if value == "off" => Ok(Change::HideClusters),
             "cache" if value == "off" => write(CACHE_AWARE.to_string(), "0"),
             "cache" if value == "on" => write(CACHE_AWARE.to_string(), "1"),
-            "clusters" | "cache" => Err(format!("`{text}`: expected {key}=off")),
+            "clusters" | "cache" => Err(format!("`{text}`: expected {key}=off").into()),
             // The kernel's names of features are words; a kernel behind one would be lost on it.
-            "feature" if value.contains('@') => Err(format!("`{text}`: expected a feature's name")),
+            "feature" if value.contains('@') => {
+                Err(format!("`{text}`: expected a feature's name").into())
+            }
             "feature" => write(format!("{SCHED}/features"), value),
             "boot" => Ok(Change::Boot(value.to_string())),
             _ if key.starts_with('/') => write(key.to_string(), value),
             _ if key.contains('.') && !key.contains('/') => {
                 write(format!("/proc/sys/{}", key.replace('.', "/")), value)
             }
-            _ => Err(expected()),
+            _ => Err(expected().into()),
         }
     }
 }
@@ -98,7 +103,7 @@ impl Write {
     }
 
     /// Reads [`Write::argument`].
-    pub fn parse(text: &str) -> Result<Write, String> {
+    pub fn parse(text: &str) -> Result<Write, BadValue> {
         let (file, value) = text.split_once('=').ok_or("expected FILE=VALUE")?;
         Ok(Write {
             file: file.to_string(),
@@ -109,8 +114,8 @@ impl Write {
     /// Writes the value.
     ///
     /// # Errors
-    /// A sentence that names the file and says what the kernel takes, where it tells.
-    pub fn make(&self) -> Result<(), String> {
+    /// Names the file and says what the kernel takes, where it tells.
+    pub fn make(&self) -> Result<(), Failure> {
         let Write { file, value } = self;
         let Err(error) = std::fs::write(file, value) else {
             return Ok(());
@@ -123,7 +128,9 @@ impl Write {
             },
             _ => String::new(),
         };
-        Err(format!("cannot write {value} to {file}: {error}{hint}"))
+        Err(Failure::run(format!(
+            "cannot write {value} to {file}: {error}{hint}"
+        )))
     }
 }
 
@@ -163,14 +170,17 @@ mod tests {
             "x=1",
             "cache=maybe",
         ] {
-            assert!(bad.parse::<Change>().unwrap_err().contains(bad), "{bad}");
+            assert!(
+                bad.parse::<Change>().unwrap_err().to_string().contains(bad),
+                "{bad}"
+            );
         }
     }
 
     #[test]
     fn a_file_that_is_not_there_is_named() {
         let write = Write::parse("/nonexistent/file=1").unwrap();
-        let words = write.make().unwrap_err();
+        let words = write.make().unwrap_err().message;
         assert!(
             words.contains("cannot write 1 to /nonexistent/file"),
             "{words}"

@@ -74,9 +74,9 @@ impl Decisions {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn read(bytes: &[u8]) -> Result<Decisions, String> {
-        let wrong = |error: &dyn std::fmt::Display| format!("the recorded decisions: {error}");
-        let failed = |failure: Failure| wrong(&failure.message);
+    pub fn read(bytes: &[u8]) -> Result<Decisions, Failure> {
+        let failed = |failure: Failure| failure.of("the recorded decisions");
+        let wrong = |error: &dyn std::fmt::Display| failed(Failure::run(error.to_string()));
         let mut file = tempfile::NamedTempFile::new().map_err(|error| wrong(&error))?;
         file.write_all(bytes).map_err(|error| wrong(&error))?;
         let mut recording = Recording::open(file.path(), None, true).map_err(failed)?;

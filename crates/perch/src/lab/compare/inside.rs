@@ -7,6 +7,7 @@
 //! seconds after its boot, and a stock arm's command would run in those seconds while another
 //! arm's scheduler is still being loaded: with 4 CPUs, hackbench took twice as long there.
 
+use std::fmt::Display;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
@@ -70,8 +71,8 @@ pub fn run(arguments: ArmArguments) -> Result<(), Failure> {
         return begin(at, &arguments.command);
     }
     let at = now() + arguments.settle;
-    if let Err(words) = change(&arguments.write) {
-        return fail(&words);
+    if let Err(failure) = change(&arguments.write) {
+        return fail(&failure.message);
     }
     if arguments.scheduler.is_empty() {
         return begin(at, &arguments.command);
@@ -103,16 +104,17 @@ fn begin(at: u64, command: &[String]) -> Result<(), Failure> {
 
 /// Makes the arm's changes. All arms mount debugfs, so that an arm without changes differs in
 /// nothing else from one with them.
-fn change(writes: &[String]) -> Result<(), String> {
+fn change(writes: &[String]) -> Result<(), Failure> {
     let mount = ["mount", "-t", "debugfs", "none", "/sys/kernel/debug"];
     let mounted = Command::new("/bin/busybox").args(mount).output();
-    let mounted = mounted.map_err(|error| format!("cannot mount debugfs: {error}"))?;
+    let unmounted = |why: &dyn Display| Failure::run(format!("cannot mount debugfs: {why}"));
+    let mounted = mounted.map_err(|error| unmounted(&error))?;
     let is_there = mounted.status.success();
     for write in writes {
-        let write = Write::parse(write)?;
+        let write = Write::parse(write).map_err(|why| Failure::run(why.to_string()))?;
         if write.file.starts_with("/sys/kernel/debug") && !is_there {
             let why = String::from_utf8_lossy(&mounted.stderr);
-            return Err(format!("cannot mount debugfs: {}", why.trim()));
+            return Err(unmounted(&why.trim()));
         }
         write.make()?;
     }

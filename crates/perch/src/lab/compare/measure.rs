@@ -114,8 +114,7 @@ impl Guests {
         // The second arm's kernel is looked at before the first arm's guests run for minutes.
         for (index, arm) in guests.arms.iter().enumerate() {
             let setup = guests.setup(index, 0, false);
-            let setup = setup.map_err(|words| refused(arm, &words))?;
-            let fits = setup.check();
+            let fits = setup.and_then(|setup| setup.check());
             fits.map_err(|error| refused(arm, &error.to_string()))?;
         }
         Ok(guests)
@@ -170,8 +169,8 @@ impl Guests {
     /// Makes a measurement. Where decisions are recorded, another guest of the same seed does so.
     ///
     /// # Errors
-    /// The reason in words, with the output where that helps.
-    pub fn measure(&self, at: Measurement) -> Result<Vec<MeasuredScore>, String> {
+    /// The reason, with the output where that helps.
+    pub fn measure(&self, at: Measurement) -> Result<Vec<MeasuredScore>, Failure> {
         let scores = self.score(at)?;
         if let Some(decisions) = self.decisions.as_ref() {
             let found = self.record(at)?;
@@ -186,25 +185,25 @@ impl Guests {
     }
 
     /// Boots the guest that records an arm's decisions, and reads its recording.
-    fn record(&self, at: Measurement) -> Result<Decisions, String> {
+    fn record(&self, at: Measurement) -> Result<Decisions, Failure> {
         let (guest, output) = run(&self.setup(at.arm, at.seed, true)?)?;
-        let failed = |words: String| format!("in the guest that records decisions: {words}");
-        ended(&guest, &output).map_err(failed)?;
-        let recording = guest.get(decisions::FILE);
-        Decisions::read(&recording.map_err(|error| failed(error.to_string()))?)
+        let recording = ended(&guest, &output).and_then(|()| Ok(guest.get(decisions::FILE)?));
+        let recording = recording.map_err(|why| why.of("in the guest that records decisions"));
+        Decisions::read(&recording?)
     }
 
     /// Boots the guest of a measurement, runs the command in it and reads the scores.
-    fn score(&self, at: Measurement) -> Result<Vec<MeasuredScore>, String> {
+    fn score(&self, at: Measurement) -> Result<Vec<MeasuredScore>, Failure> {
         let arm = &self.arms[at.arm];
         let (guest, output) = run(&self.setup(at.arm, at.seed, false)?)?;
         self.check_release(&guest, at)?;
-        self.note(&guest, at).map_err(|error| error.to_string())?;
+        self.note(&guest, at)?;
         let text = output.text();
         if let Some(folder) = &self.outputs {
             let file = folder.join(format!("{}.{}.txt", arm.name, at.repetition));
-            std::fs::write(&file, &text)
-                .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+            std::fs::write(&file, &text).map_err(|error| {
+                Failure::run(format!("cannot write {}: {error}", file.display()))
+            })?;
         }
         ended(&guest, &output)?;
         scores(&text, &self.wanted)
@@ -229,28 +228,25 @@ impl Guests {
     }
 
     /// Returns an error unless the guest runs the kernel that the result names.
-    fn check_release(&self, guest: &Guest, at: Measurement) -> Result<(), String> {
-        let found = guest.get("/proc/sys/kernel/osrelease");
-        let found = found.map_err(|error| error.to_string())?;
+    fn check_release(&self, guest: &Guest, at: Measurement) -> Result<(), Failure> {
+        let found = guest.get("/proc/sys/kernel/osrelease")?;
         let found = String::from_utf8_lossy(&found);
         let expected = &self.kernels.of(at.arm).release;
         if found.trim() == expected {
             return Ok(());
         }
-        Err(format!(
+        Err(Failure::run(format!(
             "the guest's kernel says that it is {}, and its image that it is {expected}",
             found.trim()
-        ))
+        )))
     }
 
-    fn setup(&self, arm: usize, seed: u64, is_recorded: bool) -> Result<Setup, String> {
+    fn setup(&self, arm: usize, seed: u64, is_recorded: bool) -> perch_lab::Result<Setup> {
         let (kernel, contents) = (self.kernels.of(arm), &self.contents[arm]);
         let arm = &self.arms[arm];
         let mut topology = self.topology.clone();
         if arm.kernel.clusters_hidden {
-            topology = topology
-                .without_clusters()
-                .map_err(|error| error.to_string())?;
+            topology = topology.without_clusters()?;
         }
         let (kernel, qemu) = (kernel.clone(), self.qemu.clone());
         let mut setup = Setup::new(kernel, qemu, topology, contents.clone());
@@ -270,21 +266,21 @@ impl Guests {
 }
 
 /// Boots a guest and waits for the end of its job.
-fn run(setup: &Setup) -> Result<(Guest, Output), String> {
-    let guest = Guest::boot(setup).map_err(|error| error.to_string())?;
+fn run(setup: &Setup) -> perch_lab::Result<(Guest, Output)> {
+    let guest = Guest::boot(setup)?;
     let job = guest.job().expect("the setup has a job, asked for once");
-    let output = job.wait().map_err(|error| error.to_string())?;
+    let output = job.wait()?;
     Ok((guest, output))
 }
 
 /// Returns an error unless the command ended well, and its scheduler with it.
-fn ended(guest: &Guest, output: &Output) -> Result<(), String> {
+fn ended(guest: &Guest, output: &Output) -> Result<(), Failure> {
     let how = match output.status {
         Status::Code(0) => return Ok(()),
         Status::Code(code) if code == u32::from(FAILED) => {
             // The command may end with the same number; only the file tells that the arm failed.
             match guest.get(Scheduled::failure()) {
-                Ok(words) => return Err(String::from_utf8_lossy(&words).trim().to_string()),
+                Ok(words) => return Err(Failure::run(String::from_utf8_lossy(&words).trim())),
                 Err(_) => format!("the command ended with {code}"),
             }
         }
@@ -297,10 +293,10 @@ fn ended(guest: &Guest, output: &Output) -> Result<(), String> {
         Status::Signal(signal) => format!("the command was ended by signal {signal}"),
     };
     let said = output.text() + &output.error_text();
-    match said.trim().is_empty() {
-        true => Err(format!("{how}, without a word")),
-        false => Err(format!("{how}; the end of its output is:\n{}", tail(&said))),
-    }
+    Err(Failure::run(match said.trim().is_empty() {
+        true => format!("{how}, without a word"),
+        false => format!("{how}; the end of its output is:\n{}", tail(&said)),
+    }))
 }
 
 /// MiB of memory that the host could still give; a large number where it does not tell.

@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn a_tbench_that_counted_nothing_has_no_score() {
         let nothing = include_str!("output/tbench.txt").replace("53.7477", "0");
-        let words = scores(&nothing, &[]).unwrap_err();
+        let words = scores(&nothing, &[]).unwrap_err().message;
         assert!(
             words.contains("no score") && words.contains("Throughput 0 MB"),
             "{words}"

@@ -5,6 +5,7 @@ use perch_experiment::MeasuredScore;
 
 use super::programs::{KNOWN, names, score};
 use super::wanted::Wanted;
+use crate::output::Failure;
 
 /// The beginning of a line by which the command names the results that come after it.
 const LABEL: &str = "label:";
@@ -18,7 +19,7 @@ const SHOWN: usize = 20;
 /// # Errors
 /// Says that a part of the output has no score, or one of them twice, and shows the end of that
 /// part.
-pub fn scores(output: &str, wanted: &[Wanted]) -> Result<Vec<MeasuredScore>, String> {
+pub fn scores(output: &str, wanted: &[Wanted]) -> Result<Vec<MeasuredScore>, Failure> {
     let mut all: Vec<MeasuredScore> = Vec::new();
     let parts = parts(output);
     let labelled = parts.len() > 1;
@@ -32,7 +33,10 @@ pub fn scores(output: &str, wanted: &[Wanted]) -> Result<Vec<MeasuredScore>, Str
                 Ok(found) => found,
                 // A command may say anything before its first result.
                 Err(_) if label.is_none() && labelled => Vec::new(),
-                Err(words) => return Err(told(label, &words, &lines)),
+                Err(missing) => {
+                    let words = format!("no line has a number for --score {missing}");
+                    return Err(told(label, &words, &lines));
+                }
             },
         };
         if found.is_empty() && label.is_some() {
@@ -71,10 +75,10 @@ fn parts(output: &str) -> Vec<(Option<&str>, Vec<&str>)> {
     parts
 }
 
-fn chosen(wanted: &[Wanted], lines: &[&str]) -> Result<Vec<MeasuredScore>, String> {
-    let one = |wanted: &Wanted| {
-        let value = wanted.read(lines);
-        let value = value.ok_or_else(|| format!("no line has a number for --score {wanted}"))?;
+/// Reads the `wanted` scores; an error is the first that no line has.
+fn chosen<'a>(wanted: &'a [Wanted], lines: &[&str]) -> Result<Vec<MeasuredScore>, &'a Wanted> {
+    let one = |wanted: &'a Wanted| {
+        let value = wanted.read(lines).ok_or(wanted)?;
         Ok(score(&wanted.name, &wanted.unit, wanted.more, value))
     };
     wanted.iter().map(one).collect()
@@ -89,16 +93,16 @@ fn nothing() -> String {
 }
 
 /// An error about a part of the output, with the end of that part.
-fn told(label: Option<&str>, words: &str, lines: &[&str]) -> String {
+fn told(label: Option<&str>, words: &str, lines: &[&str]) -> Failure {
     let which = label.map_or(String::new(), |label| format!(" after `{LABEL} {label}`"));
     if lines.iter().all(|line| line.trim().is_empty()) {
-        return format!("the output{which} is empty: {words}");
+        return Failure::run(format!("the output{which} is empty: {words}"));
     }
     let last = &lines[lines.len().saturating_sub(SHOWN)..];
-    format!(
+    Failure::run(format!(
         "the output{which}: {words}; its end is:\n{}",
         last.join("\n")
-    )
+    ))
 }
 
 /// The end of an output, for errors.
@@ -115,6 +119,10 @@ mod tests {
         vec![text.parse().unwrap()]
     }
 
+    fn refusal(output: &str, wanted: &[Wanted]) -> String {
+        scores(output, wanted).unwrap_err().message
+    }
+
     #[test]
     fn labels_name_the_results_after_them() {
         let output = "warming up\nlabel: n=1\nTime: 0.5\nlabel: n=2\nTime: 0.25\n";
@@ -129,22 +137,22 @@ mod tests {
 
     #[test]
     fn an_output_without_scores_is_shown() {
-        let words = scores("it\nbroke\n", &[]).unwrap_err();
+        let words = refusal("it\nbroke\n", &[]);
         assert!(
             words.contains("hackbench") && words.contains("--score"),
             "{words}"
         );
         assert!(words.ends_with("its end is:\nit\nbroke"), "{words}");
-        assert!(scores("", &[]).unwrap_err().contains("output is empty"));
-        let words = scores("label: n=1\nTime: 1\nlabel: n=2\nno\n", &[]).unwrap_err();
+        assert!(refusal("", &[]).contains("output is empty"));
+        let words = refusal("label: n=1\nTime: 1\nlabel: n=2\nno\n", &[]);
         assert!(words.contains("after `label: n=2`"), "{words}");
-        let words = scores("Time: 1\n", &wanted("x=Rate:")).unwrap_err();
+        let words = refusal("Time: 1\n", &wanted("x=Rate:"));
         assert!(words.contains("--score x=Rate:"), "{words}");
     }
 
     #[test]
     fn results_that_cannot_be_told_apart_are_refused() {
-        let words = scores("Time: 1.0\nTime: 2.0\n", &[]).unwrap_err();
+        let words = refusal("Time: 1.0\nTime: 2.0\n", &[]);
         assert!(words.contains("`time` is in it twice"), "{words}");
         assert!(words.contains("label: WORDS"), "{words}");
     }

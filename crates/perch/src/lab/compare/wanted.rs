@@ -5,6 +5,8 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
+use crate::arguments::BadValue;
+
 /// A score that the user described.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -29,10 +31,10 @@ const NUMBER: &str = "number";
 const TIMES: [&str; 7] = ["s", "sec", "ms", "us", "usec", "ns", "min"];
 
 impl FromStr for Wanted {
-    type Err = String;
+    type Err = BadValue;
 
     /// Reads `NAME[/UNIT][:less|more]=WORDS`, where a `#` in the words stands for the number.
-    fn from_str(text: &str) -> Result<Wanted, String> {
+    fn from_str(text: &str) -> Result<Wanted, BadValue> {
         let (described, words) = text.split_once('=').ok_or(
             "expected NAME/UNIT=WORDS, the words being those before the number, for example \
              'rate/op/s=operations per second:'",
@@ -43,16 +45,14 @@ impl FromStr for Wanted {
         };
         let (name, unit) = described.split_once('/').unwrap_or((described, NUMBER));
         if name.is_empty() || unit.is_empty() {
-            return Err("the name or the unit before `=` is empty".to_string());
+            return Err("the name or the unit before `=` is empty".into());
         }
         let more = match direction {
             None => !TIMES.contains(&unit),
             Some("more") => true,
             Some("less") => false,
             Some(other) => {
-                return Err(format!(
-                    "`:{other}`: expected :less or :more, which is better"
-                ));
+                return Err(format!("`:{other}`: expected :less or :more, which is better").into());
             }
         };
         let (before, after) = match words.split_once('#') {
@@ -61,7 +61,7 @@ impl FromStr for Wanted {
         };
         let (before, after) = (single(before), after.map(single));
         if before.is_empty() && after.as_ref().is_none_or(String::is_empty) {
-            return Err("no words say where the number stands".to_string());
+            return Err("no words say where the number stands".into());
         }
         Ok(Wanted {
             name: name.to_string(),
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_refused() {
-        let refusal = |text: &str| text.parse::<Wanted>().unwrap_err();
+        let refusal = |text: &str| text.parse::<Wanted>().unwrap_err().to_string();
         assert!(refusal("rate").contains("NAME/UNIT=WORDS"));
         assert!(refusal("=rate").contains("name"));
         assert!(refusal("rate/=rate").contains("unit"));
