@@ -230,6 +230,9 @@ pub struct EraRules {
     /// (6.19). In 6.12 the deadline of every task that yields moves on by a slice, and its vruntime
     /// stays.
     pub yield_forfeits: bool,
+    /// True if a CPU that turns from a real-time task to something lower asks the overloaded CPUs by
+    /// interrupt to push their tasks, and pulls none itself (RT_PUSH_IPI, 4.1 to 7.0).
+    pub rt_asks: bool,
     /// The means that keep real-time tasks from taking all the time of a CPU.
     pub rt_limit: RtLimit,
 }
@@ -357,6 +360,7 @@ impl EraRules {
                 false => LagLimit::TwoSlices,
             },
             yield_forfeits: era.has(Change::YieldForfeits),
+            rt_asks: era.has(Change::RtPushByInterrupt) && !era.has(Change::RtPullsAgain),
             rt_limit: match era.has(Change::FairServer) {
                 true => RtLimit::Server,
                 false => RtLimit::Throttle,

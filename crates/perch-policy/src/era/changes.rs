@@ -59,6 +59,10 @@ changes! {
         "intervals are 32 times as long on busy CPUs (64 before)",
         "143e1e28cb40", "from memory",
         "one function sets up the domains of every level";
+    RtPushByInterrupt: 4, 1,
+        "a CPU that turns to something lower asks overloaded CPUs by interrupt to push (it pulled before)",
+        "b6366f048e0c", "from memory; the model has the rounds of 4.15 (4bdced5c9a29)",
+        "many CPUs that pulled at once fought for one queue's lock";
     Averages: 4, 9,
         "wake-ups, groups and balancing go by PELT's averages, and the scan goes CPU by CPU",
         "10e2f1acd010", "parts came from 3.8 (PELT) to 5.5 (kinds of groups); taken as 4.9 for all",
@@ -232,6 +236,10 @@ changes! {
         "the kernel is preempted lazily",
         "", "a choice of configuration, whose default changed in 7.0",
         "fair tasks gave way more often than throughput wants";
+    RtPullsAgain: 7, 1,
+        "a CPU pulls itself again, unless the kernel is PREEMPT_RT",
+        "", "RT_PUSH_IPI is on in Debian's 7.0.13 and off in its 7.1.13",
+        "interrupts cost more than the locks where these are held for a short time";
     WholeWeights: 7, 2,
         "queues reckon with weights in full",
         "", "between 6.18 and 7.2, taken as 7.2",

@@ -48,13 +48,17 @@ impl Sched<'_> {
         }
     }
 
-    /// Pulls tasks to `cpu`, which goes from a real-time task to a lower priority.
+    /// Pulls tasks to `cpu`, which goes from a real-time task to a lower priority, or has the
+    /// overloaded CPUs push theirs.
     #[inline(never)]
     pub(crate) fn pull_rt(&mut self, cpu: usize) {
         let others = self.rq.others_overloaded(cpu);
         self.apply();
         if !others {
             return;
+        }
+        if self.rq.asks_by_interrupt() {
+            return self.ask_push();
         }
         let mut from = 0;
         while let Some((task, source)) = self.rq.next_pull(cpu, from) {

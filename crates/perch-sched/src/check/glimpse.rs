@@ -19,7 +19,8 @@ pub struct Glimpse {
     pub llcs: Vec<(u32, u64)>,
     /// For each LLC, the load that cache-aware wake-up compares.
     pub loads: Vec<LoadGlimpse>,
-    /// True if no CPU is about to pick another task, and no task is on its way to a CPU.
+    /// True if no CPU is about to pick another task or asked to push, and no task is on its way to a
+    /// CPU.
     pub settled: bool,
 }
 
@@ -137,7 +138,8 @@ impl Glimpse {
             settled: (0..sched.nr_cpus()).all(|cpu| {
                 let inbox = sched.inbox(cpu);
                 !inbox.is_told() && inbox.tasks().is_empty()
-            }) && !(0..sched.nr_cpus()).any(|cpu| sched.rq.need_resched(cpu)),
+            }) && !(0..sched.nr_cpus()).any(|cpu| sched.rq.need_resched(cpu))
+                && sched.rq.round_at().is_none(),
             loads: loads.collect(),
             now_ns: sched.rq.now(),
             tasks: tasks.collect(),

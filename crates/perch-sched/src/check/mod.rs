@@ -37,10 +37,12 @@ impl Auditor {
     pub fn check(&mut self, sched: &Sched<'_>, reasons: &[u32]) -> Result<(), Violation> {
         self.coming.clear();
         self.coming.resize(sched.nr_cpus(), Coming::default());
+        let mut rounds = Vec::new();
         for event in sched.events().iter() {
             let cpu = event.key as usize;
             match event.kind {
                 kind::IPI => self.coming[cpu].interrupts += 1,
+                kind::PUSH => rounds.push(cpu),
                 kind::SEGMENT if event.tag == sched.segment_tag(cpu) => {
                     self.coming[cpu].ends += 1;
                 }
@@ -54,6 +56,11 @@ impl Auditor {
                     .check_cpu(cpu, coming)
                     .map_err(|e| e.within(format_args!("cpu {cpu}")))?;
             }
+            let round = sched.rq.round_at();
+            hold!(
+                rounds.iter().copied().eq(round),
+                "a round is at {round:?}, its interrupts go to {rounds:?}"
+            );
             sched.rq.check_queues(&sched.host)?;
             sched.rq.check_averages()?;
             sched.check_groups()?;

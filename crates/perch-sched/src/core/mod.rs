@@ -56,6 +56,8 @@ pub mod kind {
     pub const IPI: u8 = 1;
     /// A tick of all CPUs.
     pub const TICK: u8 = 4;
+    /// The interrupt that asks a CPU, which is the key, to push its real-time tasks.
+    pub const PUSH: u8 = 7;
 }
 
 /// The programs that run on the CPUs. All that the scheduler knows of a program is that its task

@@ -104,7 +104,7 @@ impl<'a> Simulation<'a> {
         world.events += 1;
         sched.act_on(match event.kind {
             event::TIMER => world.guests.host_cpu(sched, TaskId(event.key)),
-            kind::SEGMENT | kind::IPI => event.key as usize,
+            kind::SEGMENT | kind::IPI | kind::PUSH => event.key as usize,
             event::VCPU => world.guests.cpu_of_vcpu(sched, event.key),
             _ => 0,
         });
@@ -118,6 +118,7 @@ impl<'a> Simulation<'a> {
             }
             kind::IPI if sched.finish_chore(event.key as usize) => world.events -= 1,
             kind::IPI => sched.interrupt(world, event.key as usize),
+            kind::PUSH => sched.push_interrupt(world, event.key as usize),
             event::TIMER => world.timer(sched, TaskId(event.key)),
             event::FORK => world.appear(sched, TaskId(event.key)),
             event::VCPU => world.vcpu_interrupt(sched, event.key, event.tag),

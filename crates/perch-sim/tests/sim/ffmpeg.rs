@@ -261,10 +261,10 @@ fn without_costs_of_lines_the_counters_change_nothing() {
     }
 }
 
-/// The counter's line has more HITM than any other line before, and none after: no CPU writes to it
+/// The counter's line has about as much HITM as the line with the most before, and none after: no CPU writes to it
 /// any more. The loads that waited for it are no longer among the dear ones.
 #[test]
-fn the_counters_line_is_on_top_before_and_gone_after() {
+fn the_counters_line_is_among_the_first_before_and_gone_after() {
     let rt480 = machine("rt480");
     let spec = "ffmpeg:rows=30,lag=3,main_us=30,decode_us=320,filter_us=155,lookahead_us=245,\
                 encode_us=2400,kernel_us=490,kworker_ms=0";
@@ -280,8 +280,11 @@ fn the_counters_line_is_on_top_before_and_gone_after() {
             .position(|line| line.name == "root_domain+0x0");
         at.map(|at| (at, c2c.lines[at].total.hitm(), c2c.lines[0].total.hitm()))
     };
-    let (rank, hitm, _) = line(Mode::Off).expect("the line is used");
-    assert!(rank == 0 && hitm > 1000, "number {rank}, {hitm} HITM");
+    let (rank, hitm, most) = line(Mode::Off).expect("the line is used");
+    assert!(
+        rank < 3 && hitm > 1000 && hitm * 10 > most * 9,
+        "number {rank}, {hitm} of {most} HITM"
+    );
     for mode in [Mode::Posted, Mode::Perch] {
         // The fair class's flag is left there.
         if let Some((rank, hitm, most)) = line(mode) {

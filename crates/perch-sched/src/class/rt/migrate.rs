@@ -2,8 +2,7 @@
 //! The choices of pushing and pulling (`push_rt_task`, `pull_rt_task` of 6.12).
 //!
 //! The kernel may have to release its queue's lock to take another's, and then looks again, up to
-//! three times; a sequential simulation looks once. The model pulls directly, as kernels without
-//! PREEMPT_RT do, and sends no CPU an interrupt to push (RT_PUSH_IPI).
+//! three times; a sequential simulation looks once. Eras that pull by interrupt only push (round.rs).
 
 use crate::class::RunQueues;
 use crate::core::Life;

@@ -17,6 +17,7 @@ mod migrate;
 mod overload;
 mod place;
 mod queue;
+mod round;
 mod state;
 mod tick;
 mod turn;

@@ -65,22 +65,18 @@ impl RunQueues {
         if reading.level == OverloadLevel::None {
             return false;
         }
-        self.line(symbol, Field::RtoMaskPointer, Access::Load);
-        self.line(symbol, Field::RtoMask, Access::Load);
+        // A CPU that has others push looks at the mask only to find whether it is the one.
+        if reading.level == OverloadLevel::One || !self.rules.rt_asks {
+            self.line(symbol, Field::RtoMaskPointer, Access::Load);
+            self.line(symbol, Field::RtoMask, Access::Load);
+        }
         let own = self.rt_domain().mask[cpu / 64] >> (cpu % 64) & 1 != 0;
         !(reading.level == OverloadLevel::One && own)
     }
 
     /// Returns the first overloaded CPU whose number is `from` or more.
     pub(super) fn next_overloaded(&self, from: usize) -> Option<usize> {
-        let mask = &self.rt_domain().mask;
-        let mut at = from / 64;
-        let mut word = mask.get(at)? & (!0 << (from % 64));
-        while word == 0 {
-            at += 1;
-            word = *mask.get(at)?;
-        }
-        Some(at * 64 + word.trailing_zeros() as usize)
+        first_of(&self.rt_domain().mask, from)
     }
 
     /// Checks P10: at any moment between two events the counters add up to the CPUs in the mask,
@@ -110,4 +106,15 @@ impl RunQueues {
         );
         Ok(())
     }
+}
+
+/// Returns the first CPU of `mask` whose number is `from` or more.
+pub(super) fn first_of(mask: &[u64], from: usize) -> Option<usize> {
+    let mut at = from / 64;
+    let mut word = mask.get(at)? & (!0 << (from % 64));
+    while word == 0 {
+        at += 1;
+        word = *mask.get(at)?;
+    }
+    Some(at * 64 + word.trailing_zeros() as usize)
 }

@@ -4,6 +4,7 @@
 use perch_policy::{Mode, Overload, Policy, Topology};
 
 use super::cpupri::CpuPri;
+use super::round::Round;
 use crate::setup::NewTask;
 
 /// The real-time part of the root domain: what CPUs know of one another.
@@ -14,6 +15,8 @@ pub(crate) struct RtDomain {
     pub(super) overload: Overload,
     /// The overloaded CPUs, in words of 64 bits (`rto_mask`).
     pub(super) mask: Vec<u64>,
+    /// The round of interrupts that ask overloaded CPUs to push.
+    pub(super) round: Round,
     /// Up to 6.11: the time at which the class's period ends.
     pub(super) period_ns: u64,
     /// Working memory: the CPUs of the lowest level.
@@ -29,6 +32,7 @@ impl RtDomain {
             cpupri: CpuPri::new(topology.nr_cpus()),
             overload: overload.expect("memory for a counter a cache"),
             mask: vec![0; topology.nr_cpus().div_ceil(64)],
+            round: Round::default(),
             period_ns: 1_000_000_000,
             lowest: Vec::new(),
         }

@@ -3,7 +3,7 @@
 //!
 //! Offsets of the stock layout are those of `struct root_domain` in 6.15 on x86-64, without lock
 //! debugging, and those that the series' reports name: `rto_count` at 0x4 and `overloaded` at 0x28
-//! of the first line, `rto_loop_next` at 0x24, `rto_loop_start` at 0x28, `rto_mask` at 0x30 and the
+//! of the first line, `rto_push_work` at 0x0, `rto_lock` at 0x18, `rto_loop_next` at 0x24, `rto_loop_start` at 0x28, `rto_mask` at 0x30 and the
 //! first of cpupri's counts at 0x38 of the third. The bitmaps are objects of their own, and so are
 //! counters other than the shared one. An unpadded counter has neighbours on its node's slab line
 //! that the reports do not name. The model leaves them out, so that with as many nodes an unpadded
@@ -28,8 +28,10 @@ pub enum Field {
     RtoLoopNext,
     /// The flag that the CPU takes that sends the first interrupt of a round.
     RtoLoopStart,
-    /// The lock of a round's state.
+    /// The lock of a round's state, and that state.
     RtoLock,
+    /// The flags of the work that the interrupt of a round does (`rto_push_work`).
+    RtoPushWork,
     /// `cpupri.pri_to_cpu[i].count`: the number of CPUs at this level, 0 to 100.
     CpupriCount(u8),
     /// The bits that `cpupri.pri_to_cpu[i].mask` points to.
@@ -70,13 +72,21 @@ pub enum Symbol {
     CpupriSet,
     /// The search for CPUs of a lower priority.
     CpupriFind,
+    /// The lock of a round, which its two users take by this function.
+    RawSpinLock,
+    /// The choice of the next CPU of a round.
+    RtoNextCpu,
+    /// The sending of a round's interrupt.
+    IrqWorkQueueOn,
     /// The interrupt that tells a CPU to push.
     RtoPushIrqWork,
+    /// The frame around that interrupt's work.
+    IrqWorkSingle,
 }
 
 impl Symbol {
     /// Every symbol, in the order of their numbers.
-    pub const ALL: [Symbol; 12] = [
+    pub const ALL: [Symbol; 16] = [
         Symbol::PullRtTask,
         Symbol::EnqueuePushableTask,
         Symbol::DequeuePushableTask,
@@ -88,7 +98,11 @@ impl Symbol {
         Symbol::SchedBalanceRq,
         Symbol::CpupriSet,
         Symbol::CpupriFind,
+        Symbol::RawSpinLock,
+        Symbol::RtoNextCpu,
+        Symbol::IrqWorkQueueOn,
         Symbol::RtoPushIrqWork,
+        Symbol::IrqWorkSingle,
     ];
 
     /// Returns the kernel's name of the function.
@@ -105,7 +119,11 @@ impl Symbol {
             Symbol::SchedBalanceRq => "sched_balance_rq",
             Symbol::CpupriSet => "cpupri_set",
             Symbol::CpupriFind => "cpupri_find_fitness",
+            Symbol::RawSpinLock => "_raw_spin_lock",
+            Symbol::RtoNextCpu => "rto_next_cpu",
+            Symbol::IrqWorkQueueOn => "irq_work_queue_on",
             Symbol::RtoPushIrqWork => "rto_push_irq_work_func",
+            Symbol::IrqWorkSingle => "irq_work_single",
         }
     }
 }
@@ -148,7 +166,7 @@ const ROOT_LINES: usize = 32;
 /// The offset at which cpupri begins in the root domain, with 16 bytes for each level.
 const CPUPRI: u32 = 0xb8;
 /// The number of fields that exist once: those before cpupri's.
-const SINGLE: usize = 7;
+const SINGLE: usize = 8;
 
 /// The places of all fields.
 #[derive(Debug)]
@@ -190,6 +208,7 @@ impl Map {
             Field::RtoLoopNext => 4,
             Field::RtoLoopStart => 5,
             Field::RtoLock => 6,
+            Field::RtoPushWork => 7,
             Field::CpupriCount(level) => SINGLE + checked(level.into(), LEVELS),
             Field::CpupriMask(level) => SINGLE + LEVELS + checked(level.into(), LEVELS),
             Field::RtoCount(i) => SINGLE + 2 * LEVELS + checked(i.into(), self.counters),
@@ -228,6 +247,7 @@ impl Map {
             4 => Field::RtoLoopNext,
             5 => Field::RtoLoopStart,
             6 => Field::RtoLock,
+            7 => Field::RtoPushWork,
             n if n < levels => Field::CpupriCount((n - SINGLE) as u8),
             n if n < levels + LEVELS => Field::CpupriMask((n - levels) as u8),
             n => Field::RtoCount((n - levels - LEVELS) as u16),
@@ -255,6 +275,7 @@ impl Map {
             Field::Overloaded => root(0x740),
             Field::RtoMaskPointer if stock => root(0xb0),
             Field::RtoMaskPointer => root(0x700),
+            Field::RtoPushWork => root(0x80),
             Field::RtoLock => root(0x98),
             Field::RtoLoopNext => root(0xa4),
             Field::RtoLoopStart => root(0xa8),

@@ -60,6 +60,7 @@ fn fields_lie_where_the_reports_of_the_series_have_them() {
     let third = "root_domain+0x80".to_string();
     assert_eq!(at(&stock, COUNT), (first.clone(), 0x4));
     assert_eq!(at(&stock, Field::Overloaded), (first.clone(), 0x28));
+    assert_eq!(at(&stock, Field::RtoPushWork), (third.clone(), 0x0));
     assert_eq!(at(&stock, Field::RtoLock), (third.clone(), 0x18));
     assert_eq!(at(&stock, Field::RtoLoopNext), (third.clone(), 0x24));
     assert_eq!(at(&stock, Field::RtoLoopStart), (third.clone(), 0x28));
