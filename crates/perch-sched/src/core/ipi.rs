@@ -42,6 +42,7 @@ impl Sched<'_> {
     }
 
     /// Handles the interrupt that asks `cpu` to push, and passes it on.
+    #[cold]
     pub fn push_interrupt(&mut self, programs: &mut dyn Programs, cpu: usize) {
         self.end_streak(cpu);
         let pushes = self.rq.take_round(cpu);

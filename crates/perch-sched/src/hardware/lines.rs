@@ -31,8 +31,8 @@ use perch_policy::Layout;
 
 use super::Costs;
 use super::c2c::{C2c, Row};
+use place::Map;
 pub use place::{Access, Field, Layouts, Symbol};
-use place::{Map, Place};
 
 /// Stands for no CPU.
 const NONE: u32 = u32::MAX;
@@ -51,6 +51,8 @@ struct Line {
     /// The CPUs that have a copy, and the LLCs that have one, in words of 64 bits.
     sharers: Box<[u64]>,
     llcs: Box<[u64]>,
+    /// The number of CPUs that have a copy. The CPU that got the line last is always one of them.
+    nr_sharers: u32,
     /// The spans of time in which the line is on its way or held, in order, without those that are
     /// past. A CPU that waits for another line first asks for this one later, so there may be gaps.
     busy: Vec<(u64, u64)>,
@@ -77,6 +79,25 @@ impl Line {
             .busy
             .partition_point(|&(begin_ns, _)| begin_ns < from_ns);
         self.busy.insert(at, (from_ns, to_ns));
+    }
+
+    /// Notes that `cpu`, which is in `llc`, got a copy.
+    fn share(&mut self, cpu: usize, llc: u32) {
+        self.nr_sharers += u32::from(!has(&self.sharers, cpu));
+        self.from = cpu as u32;
+        set(&mut self.sharers, cpu);
+        set(&mut self.llcs, llc as usize);
+    }
+
+    /// Notes that all copies are invalidated.
+    fn clear(&mut self) {
+        match self.nr_sharers {
+            0 => {}
+            1 => self.sharers[self.from as usize / 64] = 0,
+            _ => self.sharers.fill(0),
+        }
+        self.llcs.fill(0);
+        self.nr_sharers = 0;
     }
 }
 
@@ -136,6 +157,7 @@ impl Lines {
             from: NONE,
             sharers: vec![0; words].into(),
             llcs: vec![0; nr_llcs.div_ceil(64)].into(),
+            nr_sharers: 0,
             busy: Vec::new(),
         };
         Some(Lines {
@@ -170,11 +192,11 @@ impl Lines {
         self.now_ns = now_ns;
         let row = self.map.field(field) * Symbol::ALL.len() + symbol as usize;
         let mut took_ns = 0;
-        for place in self.map.places(field, access, cpu) {
+        for line in self.map.lines(field, access, cpu) {
             let at_ns = now_ns + spent_ns + took_ns;
             took_ns += match access {
-                Access::Load => self.load(costs, at_ns, cpu, place, row),
-                Access::Store => self.store(costs, at_ns, cpu, place, row, field.is_atomic()),
+                Access::Load => self.load(costs, at_ns, cpu, line, row),
+                Access::Store => self.store(costs, at_ns, cpu, line, row, field.is_atomic()),
             };
         }
         self.last = (cpu as u32, now_ns, spent_ns + took_ns);
@@ -204,8 +226,8 @@ impl Lines {
         C2c::new(self.frequency_mhz, met)
     }
 
-    fn load(&mut self, costs: &Costs, at_ns: u64, cpu: usize, place: Place, row: usize) -> u64 {
-        let line = &self.lines[place.line];
+    fn load(&mut self, costs: &Costs, at_ns: u64, cpu: usize, number: usize, row: usize) -> u64 {
+        let line = &self.lines[number];
         let (source, took_ns) = if has(&line.sharers, cpu) {
             (Source::Own, u64::from(self.figures.hit_ns))
         } else {
@@ -215,14 +237,12 @@ impl Lines {
             let done_ns = begin_ns + fetch_ns;
             let source = self.source(line, cpu);
             let (_, llc) = self.of[cpu];
-            let line = &mut self.lines[place.line];
+            let line = &mut self.lines[number];
             if line.owner != NONE {
                 line.owner = NONE;
                 line.occupy(self.now_ns, begin_ns, done_ns + hold_ns);
             }
-            line.from = cpu as u32;
-            set(&mut line.sharers, cpu);
-            set(&mut line.llcs, llc as usize);
+            line.share(cpu, llc);
             (source, done_ns - at_ns)
         };
         self.count_load(row, source, took_ns);
@@ -234,11 +254,11 @@ impl Lines {
         costs: &Costs,
         at_ns: u64,
         cpu: usize,
-        place: Place,
+        number: usize,
         row: usize,
         atomic: bool,
     ) -> u64 {
-        let line = &self.lines[place.line];
+        let line = &self.lines[number];
         let own_ns = if atomic {
             u64::from(self.figures.atomic_ns)
         } else {
@@ -257,14 +277,11 @@ impl Lines {
             let begin_ns = line.gap(at_ns, way_ns + hold_ns);
             let done_ns = begin_ns + way_ns;
             let (_, llc) = self.of[cpu];
-            let line = &mut self.lines[place.line];
+            let line = &mut self.lines[number];
             line.occupy(self.now_ns, begin_ns, done_ns + hold_ns);
             line.owner = cpu as u32;
-            line.from = cpu as u32;
-            line.sharers.fill(0);
-            line.llcs.fill(0);
-            set(&mut line.sharers, cpu);
-            set(&mut line.llcs, llc as usize);
+            line.clear();
+            line.share(cpu, llc);
             if atomic {
                 took_ns += done_ns - at_ns;
             }
@@ -298,7 +315,7 @@ impl Lines {
     fn source(&self, line: &Line, cpu: usize) -> Source {
         match line.owner {
             NONE => Source::Clean,
-            owner if owner as usize == cpu && count(&line.sharers) == 1 => Source::Own,
+            owner if owner as usize == cpu && line.nr_sharers == 1 => Source::Own,
             owner => Source::Modified {
                 remote: self.of[owner as usize].0 != self.of[cpu].0,
             },
@@ -317,6 +334,13 @@ impl Lines {
 
     /// Returns the time that the invalidation of a line's farthest copy takes, there and back.
     fn throw_away_ns(&self, costs: &Costs, line: &Line, cpu: usize) -> u64 {
+        if line.nr_sharers <= 1 {
+            let from = line.from as usize;
+            return match line.nr_sharers == 1 && from != cpu {
+                true => costs.transfer_ns(1, from, cpu),
+                false => 0,
+            };
+        }
         let mut farthest = 0;
         for (i, &word) in line.llcs.iter().enumerate() {
             let mut word = word;
@@ -339,10 +363,6 @@ fn has(words: &[u64], bit: usize) -> bool {
 
 fn set(words: &mut [u64], bit: usize) {
     words[bit / 64] |= 1 << (bit % 64);
-}
-
-fn count(words: &[u64]) -> u32 {
-    words.iter().map(|w| w.count_ones()).sum()
 }
 
 /// Returns a sharer in an LLC other than `cpu`. The sharers in one LLC are about equally far away.

@@ -9,6 +9,8 @@
 //! that the reports do not name. The model leaves them out, so that with as many nodes an unpadded
 //! counter costs what a padded one does.
 
+use std::ops::Range;
+
 use perch_policy::Layout;
 
 /// A field of the root domain, or what it points to (`struct root_domain`, 6.15).
@@ -149,12 +151,11 @@ pub struct Layouts {
 }
 
 /// The line of a field, and the field's place on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+struct Place {
     /// The line's number.
-    pub line: usize,
+    line: usize,
     /// The offset of the field on the line, in bytes.
-    pub offset: u32,
+    offset: u32,
 }
 
 /// The number of levels of cpupri.
@@ -200,6 +201,7 @@ impl Map {
     ///
     /// # Panics
     /// There is no such counter, or level.
+    #[inline]
     pub fn field(&self, field: Field) -> usize {
         match field {
             Field::Overloaded => 1,
@@ -215,26 +217,18 @@ impl Map {
         }
     }
 
-    /// Returns the places on all lines that an access touches.
-    pub fn places(
-        &self,
-        field: Field,
-        access: Access,
-        cpu: usize,
-    ) -> impl Iterator<Item = Place> + use<> {
-        let first = self.place(field);
-        let lines = match (field, access) {
-            (Field::RtoMask | Field::CpupriMask(_), Access::Load) => 0..self.mask_lines,
+    /// Returns the numbers of the lines that an access touches.
+    #[inline]
+    pub fn lines(&self, field: Field, access: Access, cpu: usize) -> Range<usize> {
+        let first = self.place(field).line;
+        match (field, access) {
+            (Field::RtoMask | Field::CpupriMask(_), Access::Load) => first..first + self.mask_lines,
             (Field::RtoMask | Field::CpupriMask(_), Access::Store) => {
-                let line = cpu / self.mask_bits;
+                let line = first + cpu / self.mask_bits;
                 line..line + 1
             }
-            _ => 0..1,
-        };
-        lines.map(move |i| Place {
-            line: first.line + i,
-            ..first
-        })
+            _ => first..first + 1,
+        }
     }
 
     /// Returns the name of a field's line, and the field's offset on it.
@@ -264,6 +258,7 @@ impl Map {
         (name, place.offset)
     }
 
+    #[inline]
     fn place(&self, field: Field) -> Place {
         let stock = !self.layouts.rearranged;
         match field {

@@ -94,9 +94,9 @@ fn no_two_objects_share_a_line() {
             let mut owners: BTreeMap<usize, String> = BTreeMap::new();
             for field in fields {
                 let (name, _) = map.describe(map.field(field));
-                for place in map.places(field, Access::Load, 0) {
-                    assert!(place.line < map.nr_lines(), "{field:?}");
-                    let owner = owners.entry(place.line).or_insert_with(|| name.clone());
+                for line in map.lines(field, Access::Load, 0) {
+                    assert!(line < map.nr_lines(), "{field:?}");
+                    let owner = owners.entry(line).or_insert_with(|| name.clone());
                     assert_eq!(*owner, name, "{field:?}");
                 }
             }
@@ -111,15 +111,11 @@ fn a_cpu_sets_its_bit_and_reads_all() {
         rearranged: false,
     };
     let map = Map::new(layouts, 1, 3, 512);
-    let first = map.places(Field::RtoMask, Access::Store, 0).next();
-    let first = first.expect("one line").line;
-    let lines = |access, cpu| {
-        map.places(Field::RtoMask, access, cpu)
-            .map(|p| p.line - first)
-    };
-    assert_eq!(lines(Access::Store, 511).collect::<Vec<_>>(), [0]);
-    assert_eq!(lines(Access::Store, 1024).collect::<Vec<_>>(), [2]);
-    assert_eq!(lines(Access::Load, 1024).collect::<Vec<_>>(), [0, 1, 2]);
+    let lines = |access, cpu| map.lines(Field::RtoMask, access, cpu);
+    let first = lines(Access::Store, 0).start;
+    assert_eq!(lines(Access::Store, 511), first..first + 1);
+    assert_eq!(lines(Access::Store, 1024), first + 2..first + 3);
+    assert_eq!(lines(Access::Load, 1024), first..first + 3);
 }
 
 proptest! {
