@@ -27,7 +27,7 @@ impl RunQueues {
         let joins = !se.attached;
         if se.attached {
             // The task slept here: its part of the queue's averages decayed with them.
-            se.average.update(now, Activity::NONE);
+            se.age(now, Activity::NONE);
         } else {
             se.average.align(&fair.average);
             fair.average.attach(&se.average);
@@ -130,11 +130,15 @@ impl RunQueues {
     }
 
     /// Updates util_est at a dequeue: a rise takes effect at once, and a fall by a quarter of the
-    /// difference.
+    /// difference. A task that sleeps again before a period of PELT has ended keeps its estimate.
     fn update_estimate(&mut self, task: TaskId) {
         let cpu = self.tasks[task].cpu;
         let (queue, entity) = (QueueId::of_cpu(cpu), EntityId::of_task(task));
         let (fair, se) = self.fair.both_mut(queue, entity);
+        if se.est_stays {
+            return;
+        }
+        se.est_stays = true;
         // The queue counts the old estimate until the task leaves it.
         let old = se.est();
         let util = se.average.util;

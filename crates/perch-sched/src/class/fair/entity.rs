@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! An entity of the fair class: a task, or the part of a group that is on one CPU.
 
-use crate::class::pelt::Average;
+use crate::class::pelt::{Activity, Average};
 use crate::class::run_time::RunTime;
 use crate::id::{QueueId, TaskId};
 
@@ -29,6 +29,9 @@ pub struct Entity {
     pub est_enqueued: u32,
     /// See `est_enqueued`.
     pub est_average: u32,
+    /// True if the averages have not changed since the estimate was last updated
+    /// (`UTIL_AVG_UNCHANGED`).
+    pub est_stays: bool,
     /// True while the entity is in a queue or runs from it.
     pub queued: bool,
     /// EEVDF: true while the task sleeps, but stays queued until its lag is gone.
@@ -68,6 +71,7 @@ impl Entity {
             average: Average::default(),
             est_enqueued: 0,
             est_average: 0,
+            est_stays: false,
             queued: false,
             delayed: false,
             attached: false,
@@ -84,6 +88,11 @@ impl Entity {
             new: true,
             ..Entity::of_weight(weight)
         }
+    }
+
+    /// Updates the averages to `now_ns`, by the clock of the CPU where the entity belongs.
+    pub fn age(&mut self, now_ns: u64, did: Activity) {
+        self.est_stays &= !self.average.update(now_ns, did);
     }
 
     /// Returns the utilisation that the task will probably have when it wakes up (util_est).

@@ -39,7 +39,7 @@ impl RunQueues {
             runnable: (awake && !se.delayed).into(),
             running,
         };
-        se.average.update(now, did);
+        se.age(now, did);
     }
 
     /// Updates the averages of a queue and of all above it. The caller does so before anything in

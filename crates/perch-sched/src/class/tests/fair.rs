@@ -387,3 +387,32 @@ fn lag_is_a_debt_after_running_and_a_credit_while_waiting() {
         assert!((debt + credit).abs() <= 1, "{debt} and {credit}");
     }
 }
+
+#[test]
+fn util_est_falls_once_in_a_period_of_pelt() {
+    const NS: u64 = 1024 * 1024;
+    // Runs and sleeps for as long each, and returns the changes of the estimate.
+    let changes = |half_ns: u64| {
+        let mut q = Queues::new(Era::V6_15, &[FAIR]);
+        q.fork(0, 0);
+        q.schedule(0);
+        q.ticks(0, 50);
+        q.sleep(0);
+        // The utilisation falls, and with it what the estimate tends to.
+        q.pass(20 * NS);
+        let mut seen = Vec::new();
+        for _ in 0..17 {
+            q.wake(0);
+            // The estimate exceeds the average.
+            seen.push(q.rq.shown(0).fair.util);
+            q.schedule(0);
+            q.pass(half_ns);
+            q.sleep(0);
+            q.pass(half_ns);
+        }
+        seen.windows(2).filter(|pair| pair[0] != pair[1]).count()
+    };
+    assert_eq!(changes(NS), 16);
+    // Eight cycles make a period; one more has ended in the sleep before the first.
+    assert_eq!(changes(NS / 16), 3);
+}
