@@ -238,21 +238,26 @@ PERCH_OUTLINE perch_u32 perch_search_idle(struct perch_host *h PERCH_GIVEN,
 
 /*
  * Replaces a choice that is not allowed (the affinity changed while the task
- * slept): returns the nearest allowed CPU of prev's domains, else any allowed
- * CPU; prev when the affinity is empty, which no host should let happen.
+ * slept): returns the first allowed CPU of prev's node, else the first allowed
+ * CPU of all (select_fallback_rq); prev when the affinity is empty, which no
+ * host should let happen.
  */
 PERCH_RARE perch_u32 perch_fallback_cpu(const struct perch_host *h PERCH_GIVEN,
 					const struct perch_task *p PERCH_GIVEN, perch_u32 prev)
 {
-	perch_u32 level, k, words = (perch_host_nr_cpus(h) + 63) / 64;
+	perch_u32 level, k, sd, node = PERCH_NONE, words = (perch_host_nr_cpus(h) + 63) / 64;
 
+	/* The node is the widest domain below the NUMA levels. */
 	for (level = PERCH_ZERO; PERCH_MORE; level++) {
-		perch_u32 sd = perch_host_domain(h, prev, level), set, first;
-
-		if (sd == PERCH_NONE)
+		sd = perch_host_domain(h, prev, level);
+		if (sd == PERCH_NONE || perch_host_domain_flags(h, sd) & PERCH_SD_NUMA)
 			break;
-		set = perch_host_domain_set(h, sd);
-		first = perch_host_set_first(h, set);
+		node = sd;
+	}
+	if (node != PERCH_NONE) {
+		perch_u32 set = perch_host_domain_set(h, node);
+		perch_u32 first = perch_host_set_first(h, set);
+
 		for (k = PERCH_ZERO; k < perch_host_set_words(h, set) && PERCH_MORE; k++) {
 			perch_u64 m = perch_host_set_word(h, set, first + k);
 

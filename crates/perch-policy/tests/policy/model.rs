@@ -137,19 +137,12 @@ impl<'a> Model<'a> {
         Choice::Search(if pulled { wake.this } else { self.prev })
     }
 
-    /// "The defined fallback" of P1: the first allowed CPU of the nearest set around prev that
-    /// has one, prev where nothing is allowed.
+    /// "The defined fallback" of P1: the first allowed CPU of prev's node, else of the machine;
+    /// prev where nothing is allowed.
     fn fallback(&self) -> usize {
         let prev = self.s.wake.prev;
-        let mut around = vec![self.shape.core[prev].clone()];
-        around.extend(self.shape.cluster[prev].clone());
-        around.extend(self.shape.llc[prev].clone());
-        around.push(self.shape.node(prev));
-        around.extend(self.shape.reach(prev));
-        around.push((0..self.shape.nr_cpus()).collect());
-        let mut sets = around.iter().filter(|set| set.len() > 1);
-        let allowed = |set: &Vec<usize>| set.iter().copied().find(|&c| self.s.allowed[c]);
-        sets.find_map(allowed).unwrap_or(prev)
+        let mut near_first = (self.shape.node(prev).into_iter()).chain(0..self.shape.nr_cpus());
+        near_first.find(|&cpu| self.s.allowed[cpu]).unwrap_or(prev)
     }
 
     fn record_wakee(&mut self) {
