@@ -91,7 +91,8 @@ pub(crate) fn lines(input: &mut dyn BufRead, weaver: &mut Weaver) -> Result<Orig
         if let Some(count) = text.strip_prefix("cpus=") {
             origin.cpus = count.parse().ok();
         } else if let Some(rest) = text.strip_prefix("CPU:") {
-            origin.lost += dropped(rest).ok_or_else(wrong)?;
+            let lost = dropped(rest).and_then(|lost| origin.lost.checked_add(lost));
+            origin.lost = lost.ok_or_else(wrong)?;
         } else if let Some((head, name, fields)) = parts(text) {
             if let Some(kind) = kind(name, fields).ok_or_else(wrong)? {
                 weaver.event(&Event { kind, ..head })?;
@@ -228,5 +229,17 @@ mod tests {
         assert_eq!(dropped("3 [17 EVENTS DROPPED]"), Some(17));
         assert_eq!(dropped("3 [EVENTS DROPPED]"), Some(1));
         assert_eq!(dropped("3 is empty"), None);
+    }
+
+    /// Found by fuzzing: an optimised build went on with what was left of the sum.
+    #[test]
+    fn more_lost_events_than_a_count_holds_are_refused() {
+        let text = format!(
+            "CPU:0 [{} EVENTS DROPPED]\nCPU:1 [1 EVENTS DROPPED]\n",
+            u64::MAX
+        );
+        let mut weaver = Weaver::new(&crate::Options::default());
+        let error = lines(&mut text.as_bytes(), &mut weaver).unwrap_err();
+        assert!(error.to_string().contains("line 2"), "{error}");
     }
 }

@@ -184,20 +184,23 @@ fn add(slot: &mut Slot, words: &[&str]) -> Option<()> {
         }
         ["waited", cpu, kind, distance, ps] => {
             let spent = slot.spent.get_mut(cpu.parse::<usize>().ok()?)?;
-            *spent.lines.entry(moved(kind, distance)?).or_default() += ps.parse::<u64>().ok()?;
+            raise(spent.lines.entry(moved(kind, distance)?).or_default(), ps)?;
         }
         ["aside", cpu, kind, distance, count] => {
             let spent = slot.spent.get_mut(cpu.parse::<usize>().ok()?)?;
-            *spent.aside.entry(moved(kind, distance)?).or_default() += count.parse::<u64>().ok()?;
+            raise(
+                spent.aside.entry(moved(kind, distance)?).or_default(),
+                count,
+            )?;
         }
         ["moved", cpu, mode, kind, distance, count] => {
             (cpu.parse::<usize>().ok()? < slot.instructions.len()).then_some(())?;
             let by = slot.moved.get_mut(mode.parse::<usize>().ok()?)?;
-            *by.entry(moved(kind, distance)?).or_default() += count.parse::<u64>().ok()?;
+            raise(by.entry(moved(kind, distance)?).or_default(), count)?;
         }
         ["code", address, kind, distance, count] => {
             let by = slot.code.entry(hex(address)?).or_default();
-            *by.entry(moved(kind, distance)?).or_default() += count.parse::<u64>().ok()?;
+            raise(by.entry(moved(kind, distance)?).or_default(), count)?;
         }
         ["line", physical, address, moves, reader, writer] => slot.lines.push(Line {
             physical: hex(physical)?,
@@ -278,6 +281,12 @@ fn spent(words: &[&str]) -> Option<Spent> {
     })
 }
 
+/// Adds the number `by` to a count; `None` if that exceeds what a count can hold.
+fn raise(count: &mut u64, by: &str) -> Option<()> {
+    *count = count.checked_add(by.parse().ok()?)?;
+    Some(())
+}
+
 fn hex(word: &str) -> Option<u64> {
     u64::from_str_radix(word, 16).ok()
 }
@@ -302,6 +311,15 @@ mod tests {
                         line 1040 ffff888000001040 10 ffffffff81000010 0\n\
                         task ffff888000000f10 runs 3 halts 0 user 10 kernel 97 data 12 own 4 code 9\n\
                         ran 0 2\nran 1 1\ncarried 1 2 10\nend 3\n";
+
+    /// Found by fuzzing: an optimised build went on with what was left of the sum.
+    #[test]
+    fn counts_that_no_count_can_hold_are_refused() {
+        let large = format!("moved 0 0 1 2 {}\nmoved 0 1 1 2 6", u64::MAX);
+        let file = FILE.replace("moved 0 1 1 2 6", &format!("{large}\nmoved 0 0 1 2 1"));
+        let error = Counted::parse(&file).unwrap_err().to_string();
+        assert!(error.contains("line 8"), "{error}");
+    }
 
     #[test]
     fn a_slot_is_read_as_it_was_written() {
