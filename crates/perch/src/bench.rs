@@ -3,7 +3,6 @@
 //! peak memory is the row's alone. With `--lab` it measures the cost of a decision of the live
 //! scheduler. `perch bench replay` measures the speed at which recordings are replayed.
 
-mod format;
 mod lab;
 mod replay;
 mod row;
@@ -47,7 +46,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 2.0)]
     seconds: f64,
     /// How to write the result: table or json; with --lab also markdown or csv
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format::format)]
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
     #[command(flatten)]
     lab: lab::LabArguments,

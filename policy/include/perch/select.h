@@ -385,6 +385,9 @@ PERCH_INLINE perch_u32 perch_choose(struct perch_host *h, const struct perch_pol
 	v->target = wake->prev_cpu;
 	if (p->nr_allowed == 1) {
 		v->reason = PERCH_BY_AFFINITY;
+		/* The task is nearly always there already. */
+		if (perch_allowed(h, p, wake->prev_cpu))
+			return wake->prev_cpu;
 		return perch_fallback_cpu(h, p, wake->prev_cpu);
 	}
 	if (wake->flags & (PERCH_WAKE_FORK | PERCH_WAKE_EXEC)) {

@@ -166,7 +166,8 @@ enum ScoreError {
     Value(String, f64),
 }
 
-/// Returns the score of `outcome` that is `wanted`. A score that is shown `relative` to another may be in any unit.
+/// Returns the score of `outcome` that is `wanted`. A score that is shown `relative` to another may
+/// be in any unit.
 fn read(
     outcome: &Outcome,
     batches: &[Batch],

@@ -184,23 +184,20 @@ fn add(slot: &mut Slot, words: &[&str]) -> Option<()> {
         }
         ["waited", cpu, kind, distance, ps] => {
             let spent = slot.spent.get_mut(cpu.parse::<usize>().ok()?)?;
-            raise(spent.lines.entry(moved(kind, distance)?).or_default(), ps)?;
+            raise(&mut spent.lines, moved(kind, distance)?, ps)?;
         }
         ["aside", cpu, kind, distance, count] => {
             let spent = slot.spent.get_mut(cpu.parse::<usize>().ok()?)?;
-            raise(
-                spent.aside.entry(moved(kind, distance)?).or_default(),
-                count,
-            )?;
+            raise(&mut spent.aside, moved(kind, distance)?, count)?;
         }
         ["moved", cpu, mode, kind, distance, count] => {
             (cpu.parse::<usize>().ok()? < slot.instructions.len()).then_some(())?;
             let by = slot.moved.get_mut(mode.parse::<usize>().ok()?)?;
-            raise(by.entry(moved(kind, distance)?).or_default(), count)?;
+            raise(by, moved(kind, distance)?, count)?;
         }
         ["code", address, kind, distance, count] => {
             let by = slot.code.entry(hex(address)?).or_default();
-            raise(by.entry(moved(kind, distance)?).or_default(), count)?;
+            raise(by, moved(kind, distance)?, count)?;
         }
         ["line", physical, address, moves, reader, writer] => slot.lines.push(Line {
             physical: hex(physical)?,
@@ -281,8 +278,9 @@ fn spent(words: &[&str]) -> Option<Spent> {
     })
 }
 
-/// Adds the number `by` to a count; `None` if that exceeds what a count can hold.
-fn raise(count: &mut u64, by: &str) -> Option<()> {
+/// Adds the number `by` to the count of a move; `None` if that exceeds what a count can hold.
+fn raise(moves: &mut Moves, at: Move, by: &str) -> Option<()> {
+    let count = moves.entry(at).or_default();
     *count = count.checked_add(by.parse().ok()?)?;
     Some(())
 }

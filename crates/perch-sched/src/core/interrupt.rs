@@ -23,6 +23,21 @@ impl Sched<'_> {
         }
     }
 
+    /// Handles the interrupt that asks `cpu` to push its real-time tasks, and passes it on.
+    #[cold]
+    pub fn push_interrupt(&mut self, programs: &mut dyn Programs, cpu: usize) {
+        self.end_streak(cpu);
+        let pushes = self.rq.take_round(cpu);
+        self.apply();
+        if pushes {
+            self.push_rt(cpu);
+        }
+        let to = self.rq.pass_round();
+        self.apply();
+        self.send_round(to);
+        self.resched_if_needed(programs, cpu);
+    }
+
     /// Returns whether an interrupt has to wait, because `cpu` is idle and does the kernel's own
     /// work. The interrupt then comes again when the stretch under way is done, and the CPU drops
     /// the stretches that would follow.

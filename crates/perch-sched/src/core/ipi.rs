@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Interrupts that CPUs send one another.
 
-use super::{Programs, Sched, kind};
+use super::{Sched, kind};
 
 impl Sched<'_> {
     /// Sends an interrupt to `cpu`, unless one is on its way already. The sender `from` sends it in
@@ -10,13 +10,7 @@ impl Sched<'_> {
         if self.cpus[cpu].inbox.tell(true) {
             return;
         }
-        let mut delay = after_ns + self.waited_ns(from);
-        if cpu != from {
-            delay += self.costs.ipi_ns(from, cpu);
-        }
-        if self.rq.current(cpu).is_none() {
-            delay += u64::from(self.host.cpu(cpu).idle_exit_ns);
-        }
+        let mut delay = after_ns + self.way_ns(cpu, from);
         // An idle sender handles an interrupt itself, which had to wake it from its idle state
         // first.
         if cpu != from && self.rq.idleness(from).is_idle() {
@@ -41,33 +35,25 @@ impl Sched<'_> {
         self.send_round(to);
     }
 
-    /// Handles the interrupt that asks `cpu` to push, and passes it on.
-    #[cold]
-    pub fn push_interrupt(&mut self, programs: &mut dyn Programs, cpu: usize) {
-        self.end_streak(cpu);
-        let pushes = self.rq.take_round(cpu);
-        self.apply();
-        if pushes {
-            self.push_rt(cpu);
+    /// Sends the interrupt of a round to `to`, if there is such a CPU.
+    pub(super) fn send_round(&mut self, to: Option<usize>) {
+        if let Some(to) = to {
+            let at_ns = self.rq.now() + self.way_ns(to, self.acting);
+            self.at(at_ns, kind::PUSH, to as u32, 0);
         }
-        let to = self.rq.pass_round();
-        self.apply();
-        self.send_round(to);
-        self.resched_if_needed(programs, cpu);
     }
 
-    /// Sends the interrupt of a round to `to`, if there is such a CPU.
-    fn send_round(&mut self, to: Option<usize>) {
-        let (Some(to), from) = (to, self.acting) else {
-            return;
-        };
-        let mut delay = self.waited_ns(from);
-        if to != from {
-            delay += self.costs.ipi_ns(from, to);
+    /// Returns how many nanoseconds an interrupt takes from `from`, once it has the lines that it
+    /// waits for, to the first instruction of its handler on `cpu`.
+    #[inline]
+    fn way_ns(&self, cpu: usize, from: usize) -> u64 {
+        let mut way_ns = self.waited_ns(from);
+        if cpu != from {
+            way_ns += self.costs.ipi_ns(from, cpu);
         }
-        if self.rq.current(to).is_none() {
-            delay += u64::from(self.host.cpu(to).idle_exit_ns);
+        if self.rq.current(cpu).is_none() {
+            way_ns += u64::from(self.host.cpu(cpu).idle_exit_ns);
         }
-        self.at(self.rq.now() + delay, kind::PUSH, to as u32, 0);
+        way_ns
     }
 }

@@ -261,8 +261,8 @@ fn without_costs_of_lines_the_counters_change_nothing() {
     }
 }
 
-/// The counter's line has about as much HITM as the line with the most before, and none after: no CPU writes to it
-/// any more. The loads that waited for it are no longer among the dear ones.
+/// The counter's line has about as much HITM as the line with the most before, and none after: no
+/// CPU writes to it any more. The loads that waited for it are no longer among the dear ones.
 #[test]
 fn the_counters_line_is_among_the_first_before_and_gone_after() {
     let rt480 = machine("rt480");

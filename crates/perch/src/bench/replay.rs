@@ -32,7 +32,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1000..=10_000_000))]
     wake_ups: u64,
     /// How to write the result: table, markdown, csv or json
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = super::format::format)]
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
 }
 

@@ -2,7 +2,8 @@
 //! The choices of pushing and pulling (`push_rt_task`, `pull_rt_task` of 6.12).
 //!
 //! The kernel may have to release its queue's lock to take another's, and then looks again, up to
-//! three times; a sequential simulation looks once. Eras that pull by interrupt only push (round.rs).
+//! three times; a sequential simulation looks once. Kernels that ask by interrupt
+//! for pushes do not pull (round.rs).
 
 use crate::class::RunQueues;
 use crate::core::Life;

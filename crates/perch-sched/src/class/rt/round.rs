@@ -27,14 +27,14 @@ impl Round {
     /// Moves on to the next CPU of `mask`, which is `None` at the end of the round. Also returns how
     /// often this looked at the mask.
     fn advance(&mut self, mask: &[u64]) -> (Option<usize>, u32) {
-        for looks in 1.. {
-            self.at = first_of(mask, self.at.map_or(0, |cpu| cpu + 1));
-            if self.at.is_some() || self.answered == self.asked {
-                return (self.at, looks);
-            }
+        let mut looks = 1;
+        self.at = first_of(mask, self.at.map_or(0, |cpu| cpu + 1));
+        if self.at.is_none() && self.answered != self.asked {
             self.answered = self.asked;
+            self.at = first_of(mask, 0);
+            looks = 2;
         }
-        unreachable!("the second look from the beginning of the mask is the last")
+        (self.at, looks)
     }
 }
 
