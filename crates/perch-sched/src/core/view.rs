@@ -268,6 +268,8 @@ impl Sched<'_> {
     /// charge it.
     pub fn is_alone(&mut self, cpu: usize) -> bool {
         self.settle_lines(cpu);
-        self.rq.nr(cpu) == 1 && self.rq.nr_fair(cpu) == 1
+        let one = self.rq.nr(cpu) == 1 && self.rq.nr_fair(cpu) == 1;
+        // What asked may be gone again, but the next yield still reschedules.
+        one && !self.rq.need_resched(cpu)
     }
 }
