@@ -7,8 +7,9 @@
 //! wake-up is a sync one (`sock_def_readable`).
 //!
 //! A shell forks the clients. Each client connects, which wakes the listening daemon, and the
-//! daemon forks the server of the pair. So the kernel's own fork balancing decides where a pair
-//! starts, and the wake-ups decide where it stays.
+//! daemon forks the server of the pair. The client's first message waits for that server, whose
+//! reply wakes the client. So the kernel's own fork balancing decides where a pair starts, and
+//! the wake-ups decide where it stays.
 
 use perch_engine::Dist;
 
@@ -30,34 +31,56 @@ pub(crate) struct Exchange {
     pub footprint: u32,
 }
 
-/// A client's work from its connection to its first request: buffers, names, options. It takes
-/// longer than the daemon takes to fork the server.
-const SETUP_NS: u64 = 300_000;
-
-/// The moment at which a client sends its first request.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Start {
-    /// Each client begins as soon as it is connected: a loop in a shell starts instances of
-    /// netperf.
-    AtOnce,
-    /// All clients begin together, when the last one is connected: tbench prepares its clients
-    /// first.
-    Together,
+/// The work of a pair's start, in microseconds. It spaces the starts, and with them decides where
+/// pairs begin.
+///
+/// A deterministic guest with Debian's 6.1 counts the instructions between the events of six
+/// pairs' starts (docs/calibration.md); these are their times at 1.2 instructions a cycle and
+/// 2.6 GHz.
+struct Start {
+    /// The shell's work from one fork to the next.
+    gap: u64,
+    /// A client's work from its fork to its exec; tbench forks its clients without one.
+    exec: Option<u64>,
+    /// A client's work until it connects.
+    startup: u64,
+    /// The daemon's work from its wake-up to its fork of the server.
+    accept: u64,
+    /// A client's work after it has connected, until it waits for the first reply.
+    greeting: u64,
+    /// A server's work from its fork to its first reply.
+    server: u64,
+    /// A client's work before its first request that counts.
+    setup: u64,
+    /// True if all clients send that request together, when the last one has been greeted; else
+    /// each sends it at once.
+    together: bool,
 }
 
-impl Start {
-    /// Time between two forks of the shell, and a client's work until it connects, microseconds.
-    ///
-    /// Rough figures: a shell's fork and exec, dynamic linking and the control connection take a
-    /// millisecond or two; tbench forks without exec, and each client then connects, reads its
-    /// load file and clears its directory, so that all of them start up at the same time.
-    fn costs_us(self) -> (u64, u64) {
-        match self {
-            Start::AtOnce => (1000, 1500),
-            Start::Together => (200, 5000),
-        }
-    }
-}
+/// A loop in a shell starts instances of netperf.
+const NETPERF: Start = Start {
+    gap: 230,
+    exec: Some(800),
+    startup: 2300,
+    accept: 340,
+    greeting: 600,
+    server: 1600,
+    setup: 110,
+    together: false,
+};
+
+/// tbench forks its clients, and lets them go when all are ready. The kernel's tbench polls for
+/// that ten times a second; here the last one's message wakes it.
+const TBENCH: Start = Start {
+    gap: 290,
+    exec: None,
+    startup: 900,
+    accept: 340,
+    greeting: 110,
+    server: 320,
+    setup: 190,
+    together: true,
+};
 
 /// Builds pairs of clients and servers, with the shell and the daemon that start them.
 fn pairs(
@@ -67,12 +90,11 @@ fn pairs(
     measure: impl Fn(u64) -> Measure,
 ) -> Result<Workload, SpecError> {
     let n = keys.number("n", 1, 1, MAX_TASKS / 2)?;
-    let counts = Demand::new(2 * n + 2, 20 * n, 2 * n + 3);
+    let counts = Demand::new(2 * n + 2, 30 * n, 2 * n + 3);
     keys.afford(&[("n", &n)], counts)?;
     let allowed = keys.cpus()?;
-    let (gap, startup) = start.costs_us();
-    let gap = keys.number("gap_us", gap, 1, 1_000_000)? * 1000;
-    let startup = keys.number("startup_us", startup, 1, 1_000_000)? * 1000;
+    let gap = keys.number("gap_us", start.gap, 1, 1_000_000)?;
+    let startup = keys.number("startup_us", start.startup, 1, 1_000_000)?;
     let Exchange {
         before,
         after,
@@ -97,27 +119,32 @@ fn pairs(
         sync: true,
     };
     let [connect, ready, go] = [0, 1, 2].map(|i| 2 * n as u32 + i);
-    // Fork and, in the shell, exec: rough figures; they only space the starts.
+    let work = |us: u64| Op::Run(Dist::around(us * 1000, 20));
     let (mut shell, mut daemon) = (Vec::new(), Vec::new());
     let mut tasks = Vec::with_capacity(2 * n as usize + 2);
     for pair in 0..n as u32 {
         let (request, reply) = (2 * pair, 2 * pair + 1);
-        shell.extend([Op::Run(Dist::around(gap, 20)), Op::Fork(2 * pair)]);
+        shell.extend([work(gap), Op::Fork(2 * pair)]);
         daemon.extend([
             Op::Receive { channel: connect },
-            Op::Run(Dist::around(100_000, 20)),
+            work(start.accept),
             Op::Fork(2 * pair + 1),
         ]);
-        let mut client = vec![Op::Run(Dist::around(startup, 20)), send(connect)];
-        client.push(Op::Run(Dist::around(SETUP_NS, 20)));
-        match start {
-            Start::AtOnce => client.insert(0, Op::Exec),
-            // tbench forks its clients and they stay what they are.
-            Start::Together => client.extend([send(ready), Op::Receive { channel: go }]),
+        let mut client = Vec::new();
+        if let Some(exec) = start.exec {
+            client.extend([work(exec), Op::Exec]);
         }
+        client.extend([
+            work(startup),
+            send(connect),
+            work(start.greeting),
+            Op::Receive { channel: reply },
+        ]);
+        if start.together {
+            client.extend([send(ready), Op::Receive { channel: go }]);
+        }
+        client.push(work(start.setup));
         let first = client.len() as u32;
-        // The client speaks first (netperf's control request, tbench's first operation), and by
-        // then the server is there and waits for it.
         client.extend([
             Op::Run(before),
             send(request),
@@ -126,18 +153,24 @@ fn pairs(
             Op::Count,
             Op::Jump(first),
         ]);
-        let server = vec![
+        let mut server = vec![work(start.server), send(reply)];
+        let first = server.len() as u32;
+        server.extend([
             Op::Receive { channel: request },
             Op::Run(before),
             send(reply),
             Op::Run(after),
-            Op::Jump(0),
-        ];
+            Op::Jump(first),
+        ]);
         tasks.extend([task(client, None), task(server, None)]);
     }
-    if start == Start::Together {
+    if start.together {
         shell.extend((0..n).map(|_| Op::Receive { channel: ready }));
-        shell.extend((0..n).map(|_| send(go)));
+        shell.extend((0..n).map(|_| Op::Send {
+            channel: go,
+            lines,
+            sync: false,
+        }));
     }
     shell.push(Op::Exit);
     daemon.push(Op::Exit);
@@ -183,7 +216,7 @@ fn netperf(keys: &mut Keys<'_>, values: [u64; 4]) -> Result<Workload, SpecError>
         lines: lines as u32,
         footprint: footprint as u32,
     };
-    pairs(keys, exchange, Start::AtOnce, transactions)
+    pairs(keys, exchange, NETPERF, transactions)
 }
 
 /// Builds netperf's TCP_RR.
@@ -225,5 +258,5 @@ pub(crate) fn tbench_exchange(keys: &mut Keys<'_>) -> Result<Exchange, SpecError
 /// Builds tbench.
 pub(crate) fn tbench(keys: &mut Keys<'_>) -> Result<Workload, SpecError> {
     let exchange = tbench_exchange(keys)?;
-    pairs(keys, exchange, Start::Together, |_| tbench_measure())
+    pairs(keys, exchange, TBENCH, |_| tbench_measure())
 }

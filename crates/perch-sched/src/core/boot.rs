@@ -33,6 +33,11 @@ impl<'a> Sched<'a> {
         let costs = Costs::new(machine);
         let random = Random::new(setup.seed, 0);
         let mut host = Host::new(topology.clone());
+        // CPUs are brought up one after another, so a group's last one went idle last: where
+        // nothing has run since, a fork takes that one.
+        for cpu in 0..n {
+            host.cpu_mut(cpu).idle_since_ns = cpu as u64;
+        }
         let processes = cache::processes(&mut host, &policy, setup);
         let groups: Vec<GroupId> = setup.groups.iter().map(|_| host.add_group()).collect();
         let tasks: IdVec<TaskId, Task> = (0..)

@@ -322,21 +322,22 @@ fn a_change_that_is_soon_undone_is_a_bounce() {
 /// Shares of time that the threads of each of two processes spent in the LLC that they prefer,
 /// after six seconds: 7.2 has its balancer alone, and that takes its time.
 fn gathered(mode: Mode) -> Vec<f64> {
-    let machine = two_llcs(8);
+    let machine = two_llcs(16);
     let half = |first: usize| {
         let burst = vec![
             Op::Run(Dist::Const(2 * MS)),
             Op::Sleep(Dist::Const(2 * MS)),
             Op::Jump(0),
         ];
-        // Three threads are bound to its LLC, the other two start where they like.
-        let bound = |i| task(&machine, hog(), first + i..first + i + 1);
-        let free = task(&machine, burst, 0..16);
-        [bound(0), bound(1), bound(2), free.clone(), free]
+        // Five threads are bound to its LLC, the other two start where they like. Each that has a
+        // CPU for itself occupies it, so the five must be more than twice the others.
+        let bound = (first..first + 5).map(|cpu| task(&machine, hog(), cpu..cpu + 1));
+        let free = task(&machine, burst, 0..32);
+        bound.chain([free.clone(), free]).collect::<Vec<_>>()
     };
-    let tasks: Vec<TaskSpec> = [half(0), half(8)].concat();
+    let tasks: Vec<TaskSpec> = [half(0), half(16)].concat();
     let tasks = tasks.into_iter().enumerate().map(|(i, task)| TaskSpec {
-        space: Some(i as u32 / 5),
+        space: Some(i as u32 / 7),
         ..task
     });
     let load = Workload {
@@ -351,8 +352,8 @@ fn gathered(mode: Mode) -> Vec<f64> {
             return;
         }
         looks += 2.0;
-        for (i, t) in now.tasks.iter().enumerate().filter(|(i, _)| i % 5 > 2) {
-            home[i / 5] += f64::from(u8::from(llc(&machine, t.cpu) == i / 5));
+        for (i, t) in now.tasks.iter().enumerate().filter(|(i, _)| i % 7 > 4) {
+            home[i / 7] += f64::from(u8::from(llc(&machine, t.cpu) == i / 7));
         }
     });
     home.map(|n| n / looks).to_vec()
