@@ -213,7 +213,7 @@ fn traced(scenario: &Scenario) -> (Outcome, Vec<u8>) {
 #[test]
 fn slices_add_up_to_the_time_that_the_metrics_state() {
     for (machine, workload) in [
-        ("kunpeng920", "tbench:n=64,where=node0-1"),
+        ("kunpeng920", "tbench:n=16,where=node0-1"),
         ("juno", "sysbench:threads=12"),
         ("xeon240", "schbench:n=4"),
         (
