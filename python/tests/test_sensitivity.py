@@ -10,7 +10,7 @@ SPEC = {
     "machine": "kunpeng920",
     "workload": "tcp_rr:where=node0,n=12",
     "era": "6.5",
-    "effort": {"warmup_ms": 2, "measure_ms": 4, "repetitions": 2},
+    "effort": {"warmup_ms": 12, "measure_ms": 4, "repetitions": 2},
 }
 AXES = {"hardware.transfer_ns.llc": (20, 60), "hardware.context_switch_ns": (500, 3000)}
 
