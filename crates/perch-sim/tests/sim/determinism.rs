@@ -92,7 +92,7 @@ proptest! {
 fn another_seed_gives_another_trace() {
     let kunpeng = machine("kunpeng920");
     let spec = workload(&kunpeng, "tcp_rr:n=4,where=node0");
-    let one = scenario(&kunpeng, ERAS[0], spec, [0, 5]);
+    let one = scenario(&kunpeng, ERAS[0], spec, [0, 12]);
     let two = Scenario {
         seed: 2,
         ..one.clone()
@@ -116,7 +116,7 @@ fn machines_of_the_library_without_clusters_make_no_difference() {
         }
         for (i, spec) in loads.into_iter().enumerate() {
             let load = workload(&machine, spec);
-            let scenario = scenario(&machine, ERAS[i % 3], load, [0, 8]);
+            let scenario = scenario(&machine, ERAS[i % 3], load, [0, 16]);
             cluster_is_nothing(&scenario).unwrap_or_else(|e| panic!("{name}, {spec}: {e}"));
             tried += 1;
         }
