@@ -34,9 +34,8 @@ pub(crate) struct Exchange {
 /// The work of a pair's start, in microseconds. It spaces the starts, and with them decides where
 /// pairs begin.
 ///
-/// A deterministic guest with Debian's 6.1 counts the instructions between the events of six
-/// pairs' starts (docs/calibration.md); these are their times at 1.2 instructions a cycle and
-/// 2.6 GHz.
+/// The times were read off a trace of Debian's 6.1 in a guest that counts instructions, at 1.2
+/// instructions a cycle and 2.6 GHz (docs/calibration.md).
 struct Start {
     /// The shell's work from one fork to the next.
     gap: u64,
@@ -69,8 +68,8 @@ const NETPERF: Start = Start {
     together: false,
 };
 
-/// tbench forks its clients, and lets them go when all are ready. The kernel's tbench polls for
-/// that ten times a second; here the last one's message wakes it.
+/// tbench forks its clients, and lets them go when all are ready. The real one looks for that ten
+/// times a second; here the last client's message wakes it.
 const TBENCH: Start = Start {
     gap: 290,
     exec: None,
@@ -113,11 +112,12 @@ fn pairs(
         start,
         site: Site::Host,
     };
-    let send = |channel| Op::Send {
+    let message = |channel, sync| Op::Send {
         channel,
         lines,
-        sync: true,
+        sync,
     };
+    let send = |channel| message(channel, true);
     let [connect, ready, go] = [0, 1, 2].map(|i| 2 * n as u32 + i);
     let work = |us: u64| Op::Run(Dist::around(us * 1000, 20));
     let (mut shell, mut daemon) = (Vec::new(), Vec::new());
@@ -166,11 +166,8 @@ fn pairs(
     }
     if start.together {
         shell.extend((0..n).map(|_| Op::Receive { channel: ready }));
-        shell.extend((0..n).map(|_| Op::Send {
-            channel: go,
-            lines,
-            sync: false,
-        }));
+        // A signal, which is no sync wake-up.
+        shell.extend((0..n).map(|_| message(go, false)));
     }
     shell.push(Op::Exit);
     daemon.push(Op::Exit);

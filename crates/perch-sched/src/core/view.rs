@@ -263,13 +263,13 @@ impl Sched<'_> {
         self.rq.task_mut(task).atomic = is;
     }
 
-    /// Returns whether the running task is alone on `cpu`, which a streak requires. The time that
-    /// the CPU has waited for contended lines is charged to the task first, because a streak cannot
-    /// charge it.
+    /// Returns whether the running task is alone on `cpu` and not asked to reschedule, as a streak
+    /// requires. The time that the CPU has waited for contended lines is charged to the task first,
+    /// because a streak cannot charge it.
     pub fn is_alone(&mut self, cpu: usize) -> bool {
         self.settle_lines(cpu);
         let one = self.rq.nr(cpu) == 1 && self.rq.nr_fair(cpu) == 1;
-        // What asked may be gone again, but the next yield still reschedules.
+        // The task that asked may have left again, but the next yield still reschedules.
         one && !self.rq.need_resched(cpu)
     }
 }
