@@ -84,10 +84,9 @@ impl Process {
     /// A process without threads, which has occupied nothing yet.
     pub(crate) fn new(topology: &Topology) -> Process {
         let empty = ffi::Seat {
-            hot_cpu: ffi::NONE,
             occupancy: 0,
+            hot_cpu: ffi::NONE,
             preferred: 0,
-            pad: 0,
         };
         Process {
             raw: ffi::Process {

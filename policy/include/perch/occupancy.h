@@ -17,6 +17,8 @@
 #define PERCH_EPOCH_NS 10000000ull
 /* The number of epochs without a scan after which a preference is forgotten. */
 #define PERCH_EPOCH_OLD 5
+/* The share of a CPU that a process has all to itself; Linux counts shares so finely. */
+#define PERCH_SHARE_ALL (1ull << 20)
 
 /* The number of epochs that have passed at `now` and that `e` has not counted yet. */
 PERCH_INLINE perch_u64 perch_epochs_late(const struct perch_epoch PERCH_AS *e, perch_u64 now_ns)
@@ -93,7 +95,7 @@ PERCH_INLINE int perch_cache_due(const struct perch_host *h, const struct perch_
 	return 1;
 }
 
-/* The share of the time that `cpu` ran lately in which it ran this process, 0 to 1024. */
+/* The share of the time that `cpu` ran lately in which it ran this process, 0 to PERCH_SHARE_ALL. */
 PERCH_OUTLINE perch_u32 perch_occupancy(const struct perch_host *h PERCH_GIVEN,
 					struct perch_process PERCH_AS *process PERCH_GIVEN_AS,
 					perch_u32 cpu, perch_u64 now_ns)
@@ -104,9 +106,9 @@ PERCH_OUTLINE perch_u32 perch_occupancy(const struct perch_host *h PERCH_GIVEN,
 
 	own = perch_halved(o->runtime_ns, e->epoch + late - o->epoch);
 	all = perch_halved(e->runtime_ns, late);
-	own = own * 1024 / (all + 1);
+	own = own * PERCH_SHARE_ALL / (all + 1);
 	/* A reader on another CPU may see one sum already updated and the other not yet. */
-	return own < 1024 ? own : 1024;
+	return own < PERCH_SHARE_ALL ? own : PERCH_SHARE_ALL;
 }
 
 /*
@@ -118,7 +120,8 @@ PERCH_OUTLINE int perch_cache_seat(const struct perch_host *h PERCH_GIVEN,
 				   perch_u32 llc, perch_u64 now_ns)
 {
 	struct perch_seat PERCH_AS *seat = &process->seats[llc];
-	perch_u32 set = perch_host_llc_cpus(h, llc), k, sum = 0, most = 0, hot = PERCH_NONE;
+	perch_u32 set = perch_host_llc_cpus(h, llc), k, most = 0, hot = PERCH_NONE;
+	perch_u64 sum = 0;
 	perch_u32 first = perch_host_set_first(h, set), words = perch_host_set_words(h, set);
 
 	for (k = PERCH_ZERO; k < words && PERCH_MORE; k++) {
@@ -150,7 +153,8 @@ PERCH_INLINE perch_u32 perch_llc_weight(const struct perch_host *h, perch_u32 ll
 PERCH_INLINE void perch_cache_prefer_posted(const struct perch_host *h,
 					    struct perch_process PERCH_AS *process)
 {
-	perch_u32 llc, average, best = 0, pref = PERCH_NONE;
+	perch_u64 average, best = 0;
+	perch_u32 llc, pref = PERCH_NONE;
 
 	for (llc = PERCH_ZERO; llc < perch_host_nr_llcs(h) && PERCH_MORE; llc++) {
 		average = process->seats[llc].occupancy / perch_llc_weight(h, llc);
@@ -159,7 +163,7 @@ PERCH_INLINE void perch_cache_prefer_posted(const struct perch_host *h,
 			pref = process->seats[llc].hot_cpu;
 		}
 	}
-	process->pref_cpu = best < 1024 / 32 ? PERCH_NONE : pref;
+	process->pref_cpu = best < PERCH_SHARE_ALL / 32 ? PERCH_NONE : pref;
 	process->nr_preferred = process->pref_cpu != PERCH_NONE;
 }
 
@@ -200,12 +204,13 @@ PERCH_INLINE void perch_cache_check(const struct perch_host *h,
 PERCH_INLINE void perch_cache_prefer_upstream(const struct perch_host *h,
 					      struct perch_process PERCH_AS *process)
 {
-	perch_u32 llc, best = 0, held = 0, pref = PERCH_NONE, here = PERCH_NONE;
+	perch_u64 best = 0, held = 0;
+	perch_u32 llc, pref = PERCH_NONE, here = PERCH_NONE;
 
 	if (process->pref_cpu != PERCH_NONE)
 		here = perch_host_llc(h, process->pref_cpu);
 	for (llc = PERCH_ZERO; llc < perch_host_nr_llcs(h) && PERCH_MORE; llc++) {
-		perch_u32 sum = process->seats[llc].occupancy;
+		perch_u64 sum = process->seats[llc].occupancy;
 
 		if (sum > best) {
 			best = sum;
@@ -236,7 +241,7 @@ PERCH_INLINE perch_u32 perch_llc_holds(const struct perch_llc_load PERCH_AS *loa
  * Mode perch: an LLC's claim. A preferred LLC's occupancy counts double, so
  * that the process does not alternate between two equal LLCs.
  */
-PERCH_INLINE perch_u32 perch_seat_claim(const struct perch_seat PERCH_AS *seat)
+PERCH_INLINE perch_u64 perch_seat_claim(const struct perch_seat PERCH_AS *seat)
 {
 	return seat->preferred ? 2 * seat->occupancy : seat->occupancy;
 }
@@ -248,7 +253,8 @@ PERCH_INLINE perch_u32 perch_seat_claim(const struct perch_seat PERCH_AS *seat)
 PERCH_OUTLINE perch_u32 perch_cache_next_seat(const struct perch_host *h PERCH_GIVEN,
 					      struct perch_process PERCH_AS *process PERCH_GIVEN_AS)
 {
-	perch_u32 llc, best = PERCH_NONE, claim, most = PERCH_ZERO;
+	perch_u64 claim, most = PERCH_ZERO;
+	perch_u32 llc, best = PERCH_NONE;
 
 	for (llc = PERCH_ZERO; llc < perch_host_nr_llcs(h) && PERCH_MORE; llc++) {
 		if (process->seats[llc].preferred & 2)

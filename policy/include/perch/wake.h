@@ -190,10 +190,9 @@ struct perch_epoch {
 
 /* The share of one LLC that a process occupies, as of the last scan of the process. */
 struct perch_seat {
+	perch_u64 occupancy; /* sum over the LLC's CPUs, PERCH_SHARE_ALL for each that is all its own */
 	perch_u32 hot_cpu;   /* where it occupies most; PERCH_NONE: nowhere */
-	perch_u32 occupancy; /* sum over the LLC's CPUs, 1024 for each that it has to itself */
 	perch_u32 preferred; /* perch mode: it wants to be here */
-	perch_u32 pad;
 };
 
 /*

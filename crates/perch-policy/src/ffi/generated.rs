@@ -178,27 +178,23 @@ const _: () = {
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct perch_seat {
+    pub occupancy: u64,
     pub hot_cpu: u32,
-    pub occupancy: u32,
     pub preferred: u32,
-    pub pad: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of perch_seat"][::std::mem::size_of::<perch_seat>() - 16usize];
-    ["Alignment of perch_seat"][::std::mem::align_of::<perch_seat>() - 4usize];
-    [
-        "Offset of field: perch_seat::hot_cpu",
-    ][::std::mem::offset_of!(perch_seat, hot_cpu) - 0usize];
+    ["Alignment of perch_seat"][::std::mem::align_of::<perch_seat>() - 8usize];
     [
         "Offset of field: perch_seat::occupancy",
-    ][::std::mem::offset_of!(perch_seat, occupancy) - 4usize];
+    ][::std::mem::offset_of!(perch_seat, occupancy) - 0usize];
+    [
+        "Offset of field: perch_seat::hot_cpu",
+    ][::std::mem::offset_of!(perch_seat, hot_cpu) - 8usize];
     [
         "Offset of field: perch_seat::preferred",
-    ][::std::mem::offset_of!(perch_seat, preferred) - 8usize];
-    [
-        "Offset of field: perch_seat::pad",
-    ][::std::mem::offset_of!(perch_seat, pad) - 12usize];
+    ][::std::mem::offset_of!(perch_seat, preferred) - 12usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]

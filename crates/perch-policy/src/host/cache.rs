@@ -56,9 +56,9 @@ impl Host {
         preferred.map(|(llc, _)| llc).collect()
     }
 
-    /// The share of each LLC that the process occupied at its last scan: 1024 for each CPU that it
+    /// The share of each LLC that the process occupied at its last scan: 2^20 for each CPU that it
     /// had to itself.
-    pub fn occupancy(&self, process: ProcessId) -> Vec<u32> {
+    pub fn occupancy(&self, process: ProcessId) -> Vec<u64> {
         let seats = self.processes[process.0 as usize].seats.iter();
         seats.map(|seat| seat.occupancy).collect()
     }

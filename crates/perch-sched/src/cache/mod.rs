@@ -99,8 +99,9 @@ impl Sched<'_> {
             return;
         }
         self.host.scan(&self.policy, process, cpu, self.rq.now());
-        // For a process with one thread the kernel scans nothing.
-        if self.host.nr_threads(process).0 > 1 {
+        // 7.2 scans nothing for a process with one thread; the posted form scans and then prefers
+        // nothing.
+        if self.caches.mode == Mode::Posted || self.host.nr_threads(process).0 > 1 {
             self.stop_segment(cpu);
             let cost = self.costs.examine_ns(self.caches.looked_at);
             self.charge_kernel(cpu, task, cost);
