@@ -107,6 +107,9 @@ pub struct Hardware {
     pub ipi_ns: ByDistance,
     /// The time of one switch between two tasks on a CPU: scheduler, registers, address space.
     pub context_switch_ns: u32,
+    /// The part of such a switch after which a CPU that runs out of tasks counts as idle, from the
+    /// task's call of the scheduler on. Wakers look elsewhere until then.
+    pub switch_out_ns: u32,
     /// The time to fetch one line from the last-level cache.
     pub llc_hit_ns: u32,
     /// The time of the waker's part of a wake-up: locks and queue, without the scans.
@@ -150,6 +153,7 @@ impl Default for Hardware {
             transfer_ns: ByDistance([4, 10, 30, 50, 100, 110, 180]),
             ipi_ns: ByDistance([300, 600, 700, 800, 1000, 1000, 1300]),
             context_switch_ns: 1000,
+            switch_out_ns: 700,
             llc_hit_ns: 20,
             wake_ns: 500,
             examine_ns: 15,

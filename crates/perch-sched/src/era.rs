@@ -209,7 +209,9 @@ pub struct EraRules {
     /// error of scale made it half of the CPU's spare capacity wherever the queue had any.
     pub born_by_queue: bool,
     /// True if the waker hands a task for an idle CPU of its own LLC to that CPU, which enqueues it
-    /// (6.0). Earlier wakers enqueue it there themselves.
+    /// (6.0). Earlier wakers enqueue it there themselves. A task that its CPU is about to switch
+    /// away from goes there without a choice (5.8; here from 6.0 on); earlier wakers wait for the
+    /// switch.
     pub idle_by_wake_list: bool,
     /// EEVDF: true if a task or group that sleeps while it owes time stays queued (since 6.12).
     /// Before, it leaves and keeps its lag.

@@ -72,6 +72,13 @@ pub(super) fn read(raw: &RawHardware, source: &Source) -> Result<Hardware, Machi
             0..=MAX_NS,
             source,
         )?,
+        switch_out_ns: number(
+            "switch_out_ns",
+            &raw.switch_out_ns,
+            base.switch_out_ns,
+            0..=MAX_NS,
+            source,
+        )?,
         llc_hit_ns: number(
             "llc_hit_ns",
             &raw.llc_hit_ns,

@@ -153,7 +153,10 @@ impl Sched<'_> {
             self.rq.idleness(cpu).is_idle(),
             current
         );
-        let free = current.is_none() && nr == 0 && inbox.tasks().is_empty();
+        let free = current.is_none()
+            && nr == 0
+            && inbox.tasks().is_empty()
+            && self.leaves_for_ns(cpu) == 0;
         let says = self.host.is_idle(cpu);
         hold!(
             says == free,

@@ -6,6 +6,7 @@ use perch_policy::{GroupId, Host, TaskState};
 
 use super::contended::Contended;
 use super::cpu::new_cpu;
+use super::leaving::Leaving;
 use super::watch::Watch;
 use super::{Sched, kind};
 use crate::balance::BalanceState;
@@ -81,6 +82,7 @@ impl<'a> Sched<'a> {
             lines: Contended::new(lines),
             acting: 0,
             cpus: (0..n).map(|cpu| new_cpu(topology, &costs, cpu)).collect(),
+            leaving: Leaving::default(),
             costs,
             idle_tasks: (0..n)
                 .map(|cpu| TaskState::new(u32::MAX - cpu as u32))

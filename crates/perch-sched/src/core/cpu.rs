@@ -6,6 +6,7 @@ use perch_policy::Topology;
 use super::chores::Chores;
 use super::contended::Owed;
 use super::inbox::Inbox;
+use super::leaving::Leaver;
 use super::segment::Segment;
 use crate::hardware::Costs;
 
@@ -28,6 +29,8 @@ pub struct Cpu {
     pub(super) scan_cost_ns: u64,
     /// The kernel's own work that the CPU does while it is idle.
     pub(super) chores: Chores,
+    /// The last task that fell asleep here.
+    pub(super) leaver: Leaver,
 }
 
 impl Cpu {
@@ -53,5 +56,6 @@ pub(super) fn new_cpu(topology: &Topology, costs: &Costs, cpu: usize) -> Cpu {
         lines: Owed::default(),
         scan_cost_ns: 0,
         chores: Chores::default(),
+        leaver: Leaver::default(),
     }
 }

@@ -17,6 +17,7 @@ impl Sched<'_> {
         state.idle_since_ns = self.rq.now();
         state.idle_exit_ns = exit_ns;
         let idle = self.cpus[cpu].inbox.is_empty() && self.rq.nr(cpu) == 0;
+        let idle = idle && !self.begin_leaving(cpu);
         self.host.set_idle(cpu, idle);
         if idle {
             self.note_idle_core(cpu);
@@ -43,7 +44,7 @@ impl Sched<'_> {
 
     /// Sets the flag that the LLC has an idle core, if `cpu` is the last CPU of its core to become
     /// idle.
-    fn note_idle_core(&mut self, cpu: usize) {
+    pub(super) fn note_idle_core(&mut self, cpu: usize) {
         let topology = self.host.topology();
         if !topology.has_smt() {
             return;

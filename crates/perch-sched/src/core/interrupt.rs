@@ -16,7 +16,7 @@ impl Sched<'_> {
             if self.rq.nr(cpu) > 0 {
                 self.schedule(programs, cpu);
             } else {
-                self.host.set_idle(cpu, true);
+                self.host.set_idle(cpu, self.leaves_for_ns(cpu) == 0);
             }
         } else {
             self.resched_if_needed(programs, cpu);

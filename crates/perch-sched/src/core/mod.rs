@@ -15,6 +15,7 @@ mod idle;
 mod inbox;
 mod interrupt;
 mod ipi;
+mod leaving;
 mod life;
 mod publish;
 mod queue;
@@ -40,6 +41,7 @@ use crate::observe::{Counts, Observed, Observer};
 
 use contended::Contended;
 use cpu::Cpu;
+use leaving::Leaving;
 use watch::Watch;
 
 pub use life::{Life, Waker};
@@ -88,6 +90,8 @@ pub struct Sched<'a> {
     /// The CPU that executes kernel code at this moment: the time is charged to it.
     acting: usize,
     cpus: Vec<Cpu>,
+    /// The CPUs that are about to idle.
+    leaving: Leaving,
     /// The policy's state of each CPU's idle task, which is the waker of timer interrupts.
     idle_tasks: Vec<TaskState>,
     /// The rules of the stock kernel.

@@ -26,6 +26,7 @@ impl Sched<'_> {
     pub fn block(&mut self, programs: &mut dyn Programs, cpu: usize, task: TaskId) {
         self.leave_caches(cpu, task);
         self.leave(cpu, task, Life::Asleep);
+        self.cpus[cpu].leaver.sleeps(task);
         self.schedule(programs, cpu);
     }
 

@@ -23,6 +23,7 @@ impl Sched<'_> {
     /// Lets time pass until `now_ns`; the caller makes sure that no event is pending before it.
     pub fn pass_to(&mut self, now_ns: u64) {
         self.rq.pass_to(now_ns);
+        self.end_leaving();
     }
 
     /// Takes the next event up to `until_ns`, and lets time pass to it. With `in_order`, this is
@@ -31,7 +32,7 @@ impl Sched<'_> {
     #[inline]
     pub fn next(&mut self, until_ns: u64, in_order: bool) -> Option<Event> {
         let event = self.events.pop_until(until_ns)?;
-        self.rq.pass_to(event.at_ns);
+        self.pass_to(event.at_ns);
         let event = if !in_order {
             event
         } else {

@@ -27,6 +27,16 @@ impl Sched<'_> {
         if self.rq.is_delayed(task) {
             return self.wake_delayed(task, this_cpu, waker);
         }
+        let leaves_ns = self.is_left_for_ns(prev, task);
+        let mut spin_ns = 0;
+        if leaves_ns > 0 {
+            if this_cpu != prev && self.rules.idle_by_wake_list {
+                return self.wake_leaver(task, this_cpu, waker);
+            }
+            // Earlier wakers wait until the CPU has switched. An interrupt there comes afterwards.
+            self.hurry_leaving(prev);
+            spin_ns = if this_cpu == prev { 0 } else { leaves_ns };
+        }
         let wake = Wake {
             now_ns: now,
             this_cpu,
@@ -42,9 +52,28 @@ impl Sched<'_> {
             self.migrate(task);
             self.rq.assign(task, cpu);
         }
-        let cost = self.costs.wake_ns(examined);
+        let cost = self.costs.wake_ns(examined) + spin_ns;
         let direct = !self.rules.idle_by_wake_list && self.is_near(cpu, this_cpu);
         self.send_to(task, cpu, this_cpu, cost, direct);
+        cost
+    }
+
+    /// Wakes a task whose CPU is still about to switch away from it: the task goes there, without a
+    /// choice.
+    fn wake_leaver(&mut self, task: TaskId, this_cpu: usize, waker: Waker) -> u64 {
+        let cpu = self.rq.task(task).cpu();
+        self.happened(Observed::Stayed {
+            task,
+            waker,
+            this_cpu,
+            cpu,
+            reason: "never left its CPU",
+        });
+        if self.caches.reserves() {
+            self.reserve(cpu, 1);
+        }
+        let cost = self.costs.wake_ns(0);
+        self.send_to(task, cpu, this_cpu, cost, false);
         cost
     }
 
@@ -57,11 +86,12 @@ impl Sched<'_> {
         self.rq.update_current(cpu);
         self.rq.requeue_delayed(cpu, task);
         self.publish(cpu);
-        self.happened(Observed::Requeued {
+        self.happened(Observed::Stayed {
             task,
             waker,
             this_cpu,
             cpu,
+            reason: "never left its queue",
         });
         let cost = self.costs.wake_ns(0);
         self.preempt_from(cpu, task, this_cpu, cost);

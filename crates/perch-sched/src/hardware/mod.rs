@@ -65,6 +65,13 @@ impl Costs {
         self.hardware.context_switch_ns.into()
     }
 
+    /// Returns the time from a task's call of the scheduler until its CPU, which has no other,
+    /// counts as idle, in nanoseconds.
+    #[inline]
+    pub fn switch_out_ns(&self) -> u64 {
+        self.hardware.switch_out_ns.into()
+    }
+
     /// Returns the waker's part of the time of a wake-up whose scans examined `examined` CPUs, in
     /// nanoseconds.
     pub fn wake_ns(&self, examined: u32) -> u64 {

@@ -21,9 +21,9 @@ pub struct Counts {
     pub migrations: [u64; 7],
     /// Wake-ups whose chosen CPU was busy.
     pub chosen_busy: u64,
-    /// EEVDF: wake-ups of delayed tasks, which had not left their queue, so that there was nothing
-    /// to decide.
-    pub delayed_wakeups: u64,
+    /// Wake-ups of tasks that EEVDF had left on their queue, or that their CPU was about to switch
+    /// away from, so that there was nothing to decide.
+    pub stayed: u64,
     /// Decisions by the CPU that was chosen, up to the highest CPU that was ever chosen.
     pub chosen: Vec<u64>,
     /// The sum of the times from wake-up to running, in nanoseconds.
@@ -95,7 +95,7 @@ impl Counts {
         match *what {
             Observed::Asked(_) => {}
             Observed::Decided(ref decided) => self.see_decision(decided),
-            Observed::Requeued { .. } => self.delayed_wakeups += 1,
+            Observed::Stayed { .. } => self.stayed += 1,
             Observed::Switched { latency_ns, .. } => {
                 self.context_switches += 1;
                 if let Some(latency_ns) = latency_ns {

@@ -104,17 +104,19 @@ pub enum Observed<'a> {
     Asked(Asked<'a>),
     /// The policy has answered.
     Decided(Decided<'a>),
-    /// A delayed task was woken, which EEVDF had left on its queue, so that there was nothing to
-    /// decide.
-    Requeued {
+    /// A task was woken where it was, so that there was nothing to decide: EEVDF had left it on its
+    /// queue, or its CPU was still about to switch away from it.
+    Stayed {
         /// The task.
         task: TaskId,
         /// Its waker.
         waker: Waker,
         /// The waker's CPU.
         this_cpu: usize,
-        /// The CPU of the queue.
+        /// The task's CPU.
         cpu: usize,
+        /// What it had not left.
+        reason: &'static str,
     },
     /// A real-time task was woken, pushed or pulled.
     RtMoved(Moved),

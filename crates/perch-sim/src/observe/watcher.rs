@@ -120,19 +120,13 @@ impl Observer for Teller<'_> {
                     ..woken(d.task, d.waker, d.this_cpu, d.prev_cpu, cpu, reason)
                 })
             }
-            Observed::Requeued {
+            Observed::Stayed {
                 task,
                 waker,
                 this_cpu,
                 cpu,
-            } => to.woken(&woken(
-                task,
-                waker,
-                this_cpu,
-                cpu,
-                cpu,
-                "never left its queue",
-            )),
+                reason,
+            } => to.woken(&woken(task, waker, this_cpu, cpu, cpu, reason)),
             Observed::RtWoken {
                 task,
                 waker,

@@ -42,7 +42,7 @@ proptest! {
         prop_assert!(m.latencies == 0 || (m.max_latency_ns..=m.max_latency_ns * 33 / 32 + 1).contains(&longest));
         let least: u64 = m.wake_latency.buckets().map(|(ns, count)| (ns - ns / 32 - 1) * count).sum();
         prop_assert!(least <= m.latency_ns, "{m:?}");
-        prop_assert!(m.latencies <= m.wakeups + m.delayed_wakeups, "{:?}", m);
+        prop_assert!(m.latencies <= m.wakeups + m.stayed, "{:?}", m);
         prop_assert!(m.max_latency_ns <= m.latency_ns && m.max_latency_ns <= m.simulated_ns);
         prop_assert!(decisions.is_sorted_by_key(|d| d.now_ns));
     }

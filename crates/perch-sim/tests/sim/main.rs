@@ -22,6 +22,7 @@ mod groups;
 mod guest;
 mod hackbench;
 mod invariants;
+mod leaving;
 mod llc;
 mod load;
 mod recorded;

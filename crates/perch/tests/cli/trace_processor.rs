@@ -72,7 +72,7 @@ fn slices_of_a_second_of_64_busy_cpus_add_up() {
     );
 
     let bytes = std::fs::metadata(&path).unwrap().len();
-    let woken = metrics.wakeups + metrics.delayed_wakeups;
+    let woken = metrics.wakeups + metrics.stayed;
     println!("{bytes} bytes, {woken} wake-ups, {} each", bytes / woken);
     assert!(bytes < 200 * woken, "{bytes} bytes for {woken} wake-ups");
 
